@@ -1,0 +1,886 @@
+"""Coding of linear subspaces: Grassmann sparse coding (gSC) and locality-constrained coding (gLC).
+
+The linear method of Harandi, Hartley, Shen, Lovell and Sanderson, "Extrinsic Methods for Coding and
+Dictionary Learning on Grassmann Manifolds" (IJCV 2015), in one file that can be copied alone.
+
+Convention, here and in every module: a set of n subspaces is an array (n, d, p) of orthonormal bases,
+columns are basis vectors; a dictionary is (N, d, q); codes are (n, N). A subspace X is embedded as its
+projector X^ = X X^T, so that <X^, D^> = ||X^T D||_F^2 and ||X^||_F^2 = p. float32 and float64 are kept,
+other real types become float64. NUMBA_NUM_THREADS bounds the threads; results do not depend on it.
+"""
+
+import functools
+import math
+import operator
+import warnings
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+import scipy.sparse
+
+__all__ = [
+    "orthonormalize", "random_subspaces", "projection_kernel", "principal_angles", "chordal_distance",
+    "geodesic_distance", "proj", "chordal_mean", "lam_max", "sparse_codes", "locality_codes", "gsc", "glc",
+    "reconstruct", "class_residuals", "classify",
+]
+
+SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
+
+
+def _jit(function):
+    """Compile without the GIL, cached on disk; a process that may write nowhere compiles in memory."""
+    options = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder for the cache
+        return numba.njit(**options)(function)
+
+
+def _in_threads(job, n, block):
+    """Call job(slice) on consecutive blocks of range(n); blocks do not depend on the number of threads."""
+    blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
+    n_threads = min(numba.config.NUMBA_NUM_THREADS, len(blocks))
+    if n_threads < 2:
+        return [job(b) for b in blocks]
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            return list(pool.map(job, blocks))
+        except BaseException:  # Ctrl-C too: do not start what has not started
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+# ---------------------------------------------------------------------------- checks at the door
+
+
+def _real(A, name):
+    """A as a native float32 or float64 array; TypeError for anything that is not a real number."""
+    try:
+        A = np.asarray(A)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, got nested sequences of different lengths") from None
+    if A.dtype.kind not in "buif":
+        raise TypeError(f"{name} must hold real numbers, got dtype {A.dtype}")
+    return A.astype(np.float32 if A.dtype.newbyteorder("=") == np.float32 else np.float64, copy=False)
+
+
+def _finite(A, name):
+    A = _real(A, name)
+    if not np.isfinite(A).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
+        raise ValueError(f"{name} must be finite, got {A[where]} at index {where}")
+    return A
+
+
+def _bases(X, name, ndim=3):
+    """X as an array of orthonormal bases (..., d, p) with exactly ndim axes, or at least two for ndim=None."""
+    X = _real(X, name)
+    if X.ndim != ndim if ndim else X.ndim < 2:
+        raise ValueError(f"{name} must have {ndim or 'at least 2'} dimensions {'(n, d, p)' if ndim else '(..., d, p)'}, "
+                         f"got shape {X.shape}")
+    d, p = X.shape[-2:]
+    if not 1 <= p <= d:
+        raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}")
+    tol = 1e-3 if X.dtype == np.float32 else 1e-6
+    flat = X.reshape(-1, d, p)
+    step = max(1, 2**20 // (d * p))
+    for i in range(0, len(flat), step):
+        with np.errstate(all="ignore"):
+            tile = flat[i:i + step]
+            error = np.abs(np.matmul(tile.swapaxes(1, 2), tile) - np.eye(p)).max(axis=(1, 2))  # (step,)
+        if not (error <= tol).all():
+            bad = i + int(np.argmin(error <= tol))
+            if not np.isfinite(flat[bad]).all():
+                raise ValueError(f"{name} must be finite, got NaN or infinity in the basis at index {bad}")
+            raise ValueError(f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
+                             f"{error[bad - i]:.2g} at index {bad}; call orthonormalize({name}) first")
+    return X
+
+
+def _dictionary(D, name="D"):
+    D = _bases(D, name)
+    if len(D) == 0:
+        raise ValueError(f"{name} must hold at least one atom, got shape {D.shape}")
+    return D
+
+
+def _same_d(X, Y, names):
+    if X.shape[-2] != Y.shape[-2]:
+        raise ValueError(f"{names[0]} and {names[1]} must have the same d, got {X.shape[-2]} and {Y.shape[-2]}")
+    dtype = np.result_type(X, Y)
+    return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+
+def _integer(value, name, low, high):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+    if not low <= number <= high:
+        raise ValueError(f"{name} must be in {low}..{high}, got {number}")
+    return number
+
+
+def _grams(K_dd, K_xd, norm2):
+    """Checked Gram matrices (N, N), (n, N) of one type, and norm2 as a float64 array (n,)."""
+    K_dd, K_xd, norm2 = _finite(K_dd, "K_dd"), _finite(K_xd, "K_xd"), _finite(norm2, "norm2")
+    if K_dd.ndim != 2 or K_dd.shape[0] != K_dd.shape[1] or len(K_dd) == 0:
+        raise ValueError(f"K_dd must be a square matrix (N, N) with N >= 1, got shape {K_dd.shape}")
+    if K_xd.ndim != 2 or K_xd.shape[1] != len(K_dd):
+        raise ValueError(f"K_xd must have shape (n, {len(K_dd)}), one column an atom, got {K_xd.shape}")
+    dtype = np.result_type(K_dd, K_xd)
+    tol, scale = (1e-4 if np.float32 in (K_dd.dtype, K_xd.dtype) else 1e-8), np.abs(K_dd).max()
+    asymmetry = np.abs(K_dd - K_dd.T).max()
+    if asymmetry > tol * scale:
+        raise ValueError(f"K_dd must be symmetric, got entries that differ by {asymmetry:.2g} across the diagonal")
+    if K_dd.diagonal().min() < 0:
+        raise ValueError(f"K_dd must have a nonnegative diagonal, got {K_dd.diagonal().min():.2g}")
+    if norm2.ndim and norm2.shape != (len(K_xd),) or (norm2 < 0).any():
+        raise ValueError(f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got {norm2!r}")
+    norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
+    bound = np.sqrt(norm2)[:, None] * np.sqrt(K_dd.diagonal().astype(np.float64))
+    excess = (np.abs(K_xd) - (1 + 1e-3) * bound).max(axis=1, initial=-1.0)
+    if len(excess) and excess.max() > 1e-3 * math.sqrt(scale * norm2.max() or 1.0):
+        i = int(excess.argmax())
+        raise ValueError(f"norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) fails at query {i} "
+                         f"with norm2 = {norm2[i]:.4g}")
+    return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
+
+
+# ---------------------------------------------------------------------------- geometry
+
+
+def orthonormalize(A):
+    """Orthonormal basis of the column space of each matrix of A (..., d, p), p <= d; the same shape.
+
+    Thin QR with a positive diagonal of R, so that an orthonormal basis is returned as it is, to rounding.
+    ValueError if columns are dependent to working precision (the index, its rank and the tolerance are named).
+    """
+    A = _finite(A, "A")
+    if A.ndim < 2 or not 1 <= A.shape[-1] <= A.shape[-2]:
+        raise ValueError(f"A must have shape (..., d, p) with 1 <= p <= d, got {A.shape}")
+    d, p = A.shape[-2:]
+    peak = np.abs(A).max(axis=-2, keepdims=True)  # equal column scales: neither overflow nor a false rank
+    Q, R = np.linalg.qr(A / np.where(peak > 0, peak, 1))
+    s = np.linalg.svd(R, compute_uv=False)  # (..., p)
+    tol = d * np.finfo(A.dtype).eps
+    rank = (s > tol * s[..., :1]).sum(axis=-1)
+    if (rank < p).any():
+        i = tuple(int(j) for j in np.argwhere(rank < p)[0])
+        raise ValueError(f"A must have independent columns: rank {rank[i]} < p = {p} at index {i or 0}, "
+                         f"relative tolerance {tol:.1g}")
+    sign = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1, 1).astype(A.dtype)
+    return Q * sign[..., None, :]
+
+
+def random_subspaces(n, d, p, rng=None):
+    """n subspaces of dimension p in R^d, uniform on the Grassmann manifold; (n, d, p) float64.
+
+    The orthonormalized columns of Gaussian matrices. rng: seed or Generator, as np.random.default_rng takes it.
+    """
+    n, d = _integer(n, "n", 0, 2**62), _integer(d, "d", 1, 2**62)
+    p = _integer(p, "p", 1, d)
+    return orthonormalize(np.random.default_rng(rng).standard_normal((n, d, p)))
+
+
+def projection_kernel(X, D=None):
+    """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 for X (n, d, p), D (N, d, q); (n, N) in [0, min(p, q)].
+
+    Without D, the symmetric (n, n) Gram matrix of X. Source: the paper's definition of K(X, D) and K(D).
+    """
+    X = _bases(X, "X")
+    if D is None:
+        return _gram(X, X, symmetric=True)
+    return _gram(*_same_d(X, _bases(D, "D"), "XD"))
+
+
+def _gram(X, D, symmetric=False):
+    """projection_kernel on checked arrays: BLAS on tiles whose product stays in cache, then squares and sums."""
+    (n, d, p), (N, _, q) = X.shape, D.shape
+    K = np.empty((n, N), X.dtype)
+    rows, columns = max(1, 768 // p), max(1, 2048 // q)
+    for j in range(0, N, columns):
+        B = np.ascontiguousarray(D[j:j + columns].transpose(2, 0, 1))  # (q, M, d)
+        for i in range(0, min(n, j + columns) if symmetric else n, rows):
+            A = np.ascontiguousarray(X[i:i + rows].transpose(2, 0, 1))  # (p, T, d)
+            product = A.reshape(-1, d) @ B.reshape(-1, d).T  # (p T, q M)
+            _sum_squares(product.reshape(p, A.shape[1], q, B.shape[1]), K[i:i + rows, j:j + columns])
+    if symmetric:
+        lower = np.tril_indices(n, -1)
+        K[lower] = K.T[lower]
+    return K
+
+
+@_jit
+def _sum_squares(C, out):
+    """out[i, j] = sum over a, b of C[a, i, b, j]^2 for C (p, T, q, M)."""
+    p, T, q, M = C.shape
+    for i in range(T):
+        for j in range(M):
+            out[i, j] = 0
+        for a in range(p):
+            for b in range(q):
+                for j in range(M):
+                    out[i, j] += C[a, i, b, j] * C[a, i, b, j]
+
+
+def principal_angles(X, Y):
+    """Principal angles between X (..., d, p) and Y (..., d, q); (..., min(p, q)) radians in [0, pi/2], ascending.
+
+    theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy at 0 and at pi/2.
+    Leading axes broadcast.
+    """
+    return _angles(*_same_d(_bases(X, "X", None), _bases(Y, "Y", None), "XY"))
+
+
+def _angles(X, Y):
+    if X.shape[-1] < Y.shape[-1]:
+        X, Y = Y, X
+    C = np.matmul(X.swapaxes(-1, -2), Y)  # (..., p, q), p >= q
+    sine = np.linalg.svd(Y - np.matmul(X, C), compute_uv=False)  # descending
+    cosine = np.linalg.svd(C, compute_uv=False)
+    return np.arctan2(sine[..., ::-1], cosine)
+
+
+def _pair(X, Y):
+    X = _bases(X, "X")
+    return (X, X) if Y is None else _same_d(X, _bases(Y, "Y"), "XY")
+
+
+def chordal_distance(X, Y=None):
+    """Pairwise ||X_i^ - Y_j^||_F = sqrt(2) ||sin theta|| (p = q), X (n, d, p), Y (N, d, q); (n, N) >= 0.
+
+    Equal to sqrt(p + q - 2 <X^, Y^>); near pairs are computed from (I - X X^T) Y so that nothing cancels.
+    Without Y, within X. Source: the paper's chordal metric.
+    """
+    X, Z = _pair(X, Y)
+    p, q = X.shape[2], Z.shape[2]
+    square = p + q - 2 * _gram(X, Z, symmetric=Y is None)
+    near = square < 0.1 if p == q else np.zeros(square.shape, bool)
+
+    def job(block):
+        for i in range(block.start, block.stop):
+            j = np.flatnonzero(near[i])
+            for tile in np.array_split(j, 1 + len(j) * X.shape[1] * q // 2**20):
+                R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))  # (tile, d, q)
+                square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
+
+    _in_threads(job, len(X), 16)
+    if Y is None:  # the two computations of a near pair round differently
+        square = np.triu(square, 1)
+        square += square.T
+    return np.sqrt(np.maximum(square, 0))
+
+
+def geodesic_distance(X, Y=None):
+    """Pairwise ||theta||_2 over the principal angles, X (n, d, p), Y (N, d, q); (n, N) in radians.
+
+    Without Y, within X. (2/pi) d_geo <= d_chordal / sqrt(2) <= d_geo, see the paper's errata on the factor.
+    """
+    X, Z = _pair(X, Y)
+    out = np.zeros((len(X), len(Z)), X.dtype)
+    step = max(1, 2**20 // (Z.shape[1] * Z.shape[2]))
+
+    def job(block):
+        for i in range(block.start, block.stop):
+            for j in range(0 if Y is not None else i + 1, len(Z), step):
+                out[i, j:j + step] = np.linalg.norm(_angles(X[i], Z[j:j + step]), axis=-1)
+
+    _in_threads(job, len(X), 4)
+    return out if Y is not None else out + out.T
+
+
+def proj(S, p):
+    """Closest point to S on the manifold of rank-p projectors, as a basis: S (..., d, d) symmetric -> (..., d, p).
+
+    The eigenvectors of the p algebraically largest eigenvalues (the paper's theorem on the closest point; S may be
+    indefinite). A warning if eigenvalues p and p + 1 tie: the point is not unique, one of them is returned.
+    """
+    S = _finite(S, "S")
+    if S.ndim < 2 or S.shape[-1] != S.shape[-2] or S.shape[-1] == 0:
+        raise ValueError(f"S must be square, (..., d, d), got shape {S.shape}")
+    p = _integer(p, "p", 1, S.shape[-1])
+    asymmetry = np.abs(S - S.swapaxes(-1, -2)).max(initial=0)
+    if asymmetry > (1e-4 if S.dtype == np.float32 else 1e-8) * np.abs(S).max(initial=0):
+        raise ValueError(f"S must be symmetric, got entries that differ by {asymmetry:.2g} across the diagonal")
+    values, vectors = np.linalg.eigh((S + S.swapaxes(-1, -2)) / 2)  # ascending
+    _warn_ties(int(_tied(values, p).sum()), "closest point")
+    return vectors[..., :-p - 1:-1]
+
+
+def _tied(values, p):
+    """Whether the p-th and (p + 1)-th largest of the ascending eigenvalues (..., d) agree to rounding."""
+    d = values.shape[-1]
+    if p == d:
+        return np.zeros(values.shape[:-1], bool)
+    tol = 4 * d * np.finfo(values.dtype).eps * np.abs(values).max(axis=-1)
+    return values[..., d - p] - values[..., d - p - 1] <= tol
+
+
+def _warn_ties(count, what):
+    if count:
+        warnings.warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie", stacklevel=3)
+
+
+def chordal_mean(X, weights=None):
+    """Weighted chordal mean: the subspace Y that minimises sum_i w_i ||Y^ - X_i^||_F^2; X (n, d, p) -> (d, p).
+
+    Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative weights too. No d x d matrix
+    is formed when d is large. A warning if the mean is not unique; ValueError if all weights are zero.
+    """
+    X = _dictionary(X, "X")
+    weights = np.ones(len(X)) if weights is None else _finite(weights, "weights")
+    if weights.shape != (len(X),):
+        raise ValueError(f"weights must have shape ({len(X)},), one a subspace, got {weights.shape}")
+    if not weights.any():
+        raise ValueError("weights must not all be zero, got only zeros")
+    basis, tied = _weighted_mean(X, weights)
+    _warn_ties(int(tied), "chordal mean")
+    return basis
+
+
+def _weighted_mean(X, weights):
+    """Basis (d, p) of the p algebraically leading eigenvectors of S = sum_i w_i X_i X_i^T, and whether they tie."""
+    used = np.flatnonzero(weights)
+    d, p = X.shape[1:]
+    Z = X[used].transpose(1, 0, 2).reshape(d, -1)  # (d, m p)
+    scale = np.abs(weights).max(initial=1e-300)
+    w = np.repeat(weights[used] / scale, p).astype(X.dtype)  # (m p,)
+    if min(d, Z.shape[1]) > 2000 and p < d // 8:
+        return _lanczos(Z, w, p)
+    if Z.shape[1] + p >= d:
+        values, vectors = np.linalg.eigh((Z * w) @ Z.T)
+        return vectors[:, :-p - 1:-1], _tied(values, p)
+    # S = Q (R W R^T) Q^T; the p columns of zeros let Q reach p directions outside the span, of eigenvalue 0
+    Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p), X.dtype)]))
+    values, vectors = np.linalg.eigh((R[:, :len(w)] * w) @ R[:, :len(w)].T)
+    return Q @ vectors[:, :-p - 1:-1], _tied(values, p)
+
+
+def _lanczos(Z, w, p):
+    from scipy.sparse.linalg import LinearOperator, eigsh  # rarely needed, slow to import
+
+    S = LinearOperator((len(Z), len(Z)), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel())))
+    start = np.random.default_rng(0).standard_normal(len(Z)).astype(Z.dtype)
+    values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
+    return np.linalg.qr(vectors[:, :0:-1])[0], _tied(values, p)
+
+
+# ---------------------------------------------------------------------------- sparse coding
+
+
+def lam_max(K_xd):
+    """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N); (...)."""
+    K_xd = _finite(K_xd, "K_xd")
+    if K_xd.ndim < 1 or K_xd.shape[-1] < 1:
+        raise ValueError(f"K_xd must have shape (..., N) with N >= 1, got {K_xd.shape}")
+    return 2 * np.abs(K_xd).max(axis=-1)
+
+
+def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8, max_iter=1000, return_info=False,
+                 sparse_output=False):
+    """Codes y of each query: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
+
+    K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or (n,): p for an
+    orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y + lam ||y||_1 (no factor 1/2: lam is twice scikit-learn's
+    alpha), the paper's Gram form of the sparse coding problem; K_dd may be singular. lam = 0 gives the least-squares
+    code of least norm. An array of lam (L,) gives a path of codes (L, n, N), each solved from the one before.
+
+    Each code is exact: the search stops when both the duality gap and the largest violation of the optimality
+    conditions are at most tol * norm2, and warns, with the gap, if max_iter rounds do not suffice.
+    positive: codes >= 0. init: codes (n, N) to start from. Returns codes (n, N) of the type of the Gram matrices, as
+    a scipy.sparse CSR array (for a path, a list of them) with sparse_output=True; with return_info=True a named
+    tuple (codes, gap, n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
+    """
+    K_dd, K_xd, norm2 = _grams(K_dd, K_xd, norm2)
+    n, N = K_xd.shape
+    path, tol = _finite(lam, "lam"), float(_finite(tol, "tol"))
+    if path.ndim > 1 or path.size == 0 or (path < 0).any():
+        raise ValueError(f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}")
+    if not tol > 0:
+        raise ValueError(f"tol must be positive, got {tol!r}")
+    max_iter = _integer(max_iter, "max_iter", 1, 2**62)
+    start = None if init is None else _codes(init, n, N, "init")
+    half, K = np.atleast_1d(path).astype(np.float64) / 2, _owned(K_dd, np.float64)
+    pinv = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_xd.dtype).eps))
+    gap, n_iter = np.empty((len(half), n)), np.empty((len(half), n), np.int64)
+    out = None if sparse_output else np.empty((len(half), n, N), K_xd.dtype)
+
+    def job(block):
+        k = np.array(K_xd[block], np.float64)
+        first = np.zeros_like(k) if start is None else _dense(start[block]).astype(np.float64)
+        Y = _solve_block(K, k, half, norm2[block], bool(positive), tol, max_iter, first, pinv,
+                         gap[:, block], n_iter[:, block])
+        if sparse_output:
+            return [scipy.sparse.csr_array(y.astype(K_xd.dtype)) for y in Y]
+        out[:, block] = Y
+
+    pieces = _in_threads(job, n, max(1, min(64, 2**17 // N)))
+    _warn_gap(gap, tol * norm2, max_iter)
+    if sparse_output:
+        empty = scipy.sparse.csr_array((0, N), dtype=K_xd.dtype)
+        out = [_join([empty, *(piece[i] for piece in pieces)]) for i in range(len(half))]
+    if path.ndim == 0:
+        out, gap, n_iter = out[0], gap[0], n_iter[0]
+    return SparseCodes(out, gap, n_iter) if return_info else out
+
+
+def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv, gap, n_iter):
+    """Codes (L, n, N) of a block of queries k (n, N) for lambda / 2 = half (L,); writes gap and n_iter (L, n)."""
+    order = np.argsort(-half, kind="stable")  # from the largest lambda down, each solution starting the next
+    Y = np.empty((len(half), *k.shape))
+    Y[order[0]] = np.maximum(start, 0) if positive else start
+    _lasso_path(K, k, half, order, norm2, positive, tol, max_iter, Y, gap, n_iter)
+    for i, j in np.argwhere(~(gap <= tol * norm2) & (not positive)):
+        # no dual point can be scaled from r when lambda = 0, or below the rounding of K: try least squares instead,
+        # whose cost is within lambda ||y||_1 of a lower bound
+        y = pinv() @ k[j]
+        g = k[j] - K @ y
+        bound = max(g @ (pinv() @ g), 0.0) + 2 * half[i] * np.abs(y).sum()
+        if not gap[i, j] <= bound:
+            Y[i, j], gap[i, j] = y, bound
+    return Y
+
+
+def _warn_gap(gap, limit, max_iter):
+    late = ~(gap <= limit)
+    if late.any():
+        worst = np.unravel_index(np.argmax(np.where(late, gap - limit, -1)), gap.shape)
+        warnings.warn(f"{int(late.sum())} of {late.size} codes did not converge in {max_iter} rounds: worst duality gap "
+                      f"{gap[worst]:.2g}, tolerance {limit[worst[-1]]:.2g}", stacklevel=3)
+
+
+def _owned(A, dtype):
+    """A as a C-ordered writable array of the type, so that every caller's layout meets the same compiled code."""
+    A = np.ascontiguousarray(A, dtype)
+    return A if A.flags.writeable else A.copy()
+
+
+def _pseudo_inverse(K, eps):
+    """K^+ from the eigenvalues that stand above rounding of relative size eps."""
+    values, vectors = np.linalg.eigh(K)
+    keep = values > len(K) * eps * max(values[-1], 0)
+    return (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
+
+
+@_jit
+def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap, n_iter):
+    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L,), taken in the given order; Y[order[0]] starts."""
+    n, N = queries.shape
+    diag = np.diag(K).copy()
+    g, s, step, L = np.empty(N), np.empty(N), np.empty(N), np.empty((N, N))
+    A, inside = np.empty(N, np.int64), np.zeros(N, np.bool_)
+    for i in range(n):
+        for o in range(len(order)):
+            now = order[o]
+            if o > 0:
+                Y[now, i] = Y[order[o - 1], i]
+            if half[now] > 0 or positive:
+                gap[now, i], n_iter[now, i] = _lasso(K, diag, queries[i], half[now], norm2[i], positive, tol, max_iter,
+                                                     Y[now, i], g, A, inside, L, s, step)
+            else:
+                gap[now, i], n_iter[now, i] = np.inf, 0
+
+
+@_jit
+def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, g, A, inside, L, s, step):
+    """One lasso: greedy coordinate descent proposes the support, Cholesky steps solve it exactly, until certified."""
+    stalled, best, kept = 0, np.inf, 0
+    m, _ = _collect_support(y, A, inside, 0, 0)
+    _residual_products(K, k, y, A, m, g)
+    for round_ in range(max_iter + 1):
+        cost, gap, excess = _certificate(diag, k, y, g, half, norm2, positive)
+        if max(gap, excess) <= tol * norm2:
+            break
+        stalled = 0 if cost < best else stalled + 1
+        best = min(best, cost)
+        if round_ == max_iter or stalled > 10:  # the second: rounding forbids more, such a tol cannot be reached
+            gap = max(gap, excess)
+            break
+        _coordinate_descent(K, diag, half, positive, y, g, 10 + m // 2)
+        m, kept = _collect_support(y, A, inside, m, kept)
+        kept = m = _solve_on_support(K, k, half, y, g, A, inside, L, s, step, m, kept)
+        _residual_products(K, k, y, A, m, g)
+    for i in range(len(y)):
+        inside[i] = False
+    return gap, round_
+
+
+@_jit
+def _certificate(diag, k, y, g, half, norm2, positive):
+    """Cost, duality gap and largest violation of the optimality conditions, from g_j = <D_j^, r>, r the residual.
+
+    The dual point is s r with s = min(1, half / max|g|); with y >= 0 also r - e X^, feasible for large enough e.
+    """
+    yk, yg, l1, peak, excess, shift = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for j in range(len(y)):
+        yk += y[j] * k[j]
+        yg += y[j] * g[j]
+        l1 += abs(y[j])
+        peak = max(peak, g[j] if positive else abs(g[j]))
+        over = g[j] - half if positive else abs(g[j]) - half
+        if over > 0:
+            shift = max(shift, over / k[j]) if k[j] > 0 else np.inf
+        if y[j] != 0:
+            over = abs(g[j] - (half if y[j] > 0 else -half))
+        excess = max(excess, over)
+    rx = norm2 - yk  # <r, X^>
+    rr = rx - yg  # ||r||^2
+    scale = half / peak if peak > half else 1.0
+    dual = 2 * scale * rx - scale * scale * rr
+    if positive and shift < np.inf:
+        dual = max(dual, 2 * (rx - shift * norm2) - (rr - 2 * shift * rx + shift * shift * norm2))
+    cost = rr + 2 * half * l1
+    return cost, cost - dual, excess
+
+
+@_jit
+def _coordinate_descent(K, diag, half, positive, y, g, n_steps):
+    """The largest coordinate step of all, n_steps times; y and g = k - K y are kept up to date."""
+    N = len(y)
+    for _ in range(n_steps):
+        largest, at, change = 0.0, -1, 0.0
+        for j in range(N):
+            u = g[j] + diag[j] * y[j]
+            target = u - half if u > half else (u + half if u < -half and not positive else 0.0)
+            move = target - diag[j] * y[j]
+            if abs(move) > largest and diag[j] > 0:
+                largest, at, change = abs(move), j, move
+        if at < 0:
+            return
+        change /= diag[at]
+        y[at] += change
+        _axpy(-change, K[at], g, N)
+
+
+@_jit
+def _collect_support(y, A, inside, m, kept):
+    """A becomes the support of y: what stays of A[:m] in its order, then the new. Returns its size, and how many of
+    the first kept rows of the factor are still good."""
+    count = 0
+    for i in range(m):
+        if y[A[i]] != 0:
+            A[count] = A[i]
+            count += 1
+        else:
+            inside[A[i]] = False
+            kept = min(kept, i)
+    kept = min(kept, count)
+    for j in range(len(y)):
+        if y[j] != 0 and not inside[j]:
+            A[count] = j
+            inside[j] = True
+            count += 1
+    return count, kept
+
+
+@_jit
+def _solve_on_support(K, k, half, y, g, A, inside, L, s, step, m, kept):
+    """Minimise over y on A[:m] with its signs: exact steps, each to the first sign change, whose atom is dropped.
+
+    L holds kept good rows of the factor. An atom that depends on those before it is moved, at the same residual, in
+    the direction that lowers the l1 norm until a coefficient is zero. Returns the size of the new support.
+    """
+    for i in range(m):
+        s[i] = half if y[A[i]] > 0 else -half
+    while m > 0:
+        r = _factor(K, A, L, kept, m)
+        n_moved, t = m, 1.0
+        if r == m:
+            for i in range(m):
+                step[i] = g[A[i]] - s[i]
+            _solve(L, step, m)
+        else:
+            n_moved, t = r + 1, np.inf
+            _null_direction(K, g, A, L, s, y, step, r)
+        drop = -1
+        for i in range(n_moved):
+            now = y[A[i]]
+            if now * step[i] < 0 and -now / step[i] <= t:
+                t, drop = -now / step[i], i
+        for i in range(n_moved):
+            y[A[i]] += t * step[i]
+        if drop < 0:
+            break
+        y[A[drop]], inside[A[drop]] = 0, False
+        m, kept = m - 1, min(drop, r)
+        for i in range(drop, m):
+            A[i], s[i] = A[i + 1], s[i + 1]
+        for i in range(m):
+            g[A[i]] = k[A[i]]
+            for c in range(m):
+                g[A[i]] -= K[A[i], A[c]] * y[A[c]]
+    return m
+
+
+@_jit
+def _null_direction(K, g, A, L, s, y, step, r):
+    """step[:r + 1] with sum_i step_i D_i^ = 0 on A[:r + 1], the cost not rising along it, a coefficient shrinking."""
+    for i in range(r):
+        step[i] = -K[A[r], A[i]]
+    _solve(L, step, r)
+    step[r] = 1.0
+    slope, shrinks = 0.0, False
+    for i in range(r + 1):
+        slope += (s[i] - g[A[i]]) * step[i]
+    sign = -1.0 if slope > 0 else 1.0
+    for i in range(r + 1):
+        step[i] *= sign
+        shrinks = shrinks or y[A[i]] * step[i] < 0
+    if not shrinks:
+        for i in range(r + 1):
+            step[i] = -step[i]
+
+
+@_jit
+def _factor(K, A, L, first, m):
+    """Rows first..m-1 of the Cholesky factor L of K[A, A]; m, or the first row whose atom depends on those before."""
+    for r in range(first, m):
+        for c in range(r):
+            L[r, c] = (K[A[r], A[c]] - _dot(L[r], L[c], c)) / L[c, c]
+        pivot = K[A[r], A[r]] - _dot(L[r], L[r], r)
+        if pivot <= 1e-13 * K[A[r], A[r]]:
+            return r
+        L[r, r] = math.sqrt(pivot)
+    return m
+
+
+@_jit
+def _solve(L, b, m):
+    """b[:m] <- (L L^T)^-1 b[:m]."""
+    for r in range(m):
+        b[r] = (b[r] - _dot(L[r], b, r)) / L[r, r]
+    for r in range(m - 1, -1, -1):
+        b[r] /= L[r, r]
+        _axpy(-b[r], L[r], b, r)
+
+
+@_jit
+def _residual_products(K, k, y, A, m, g):
+    """g = k - K y for y supported on A[:m]."""
+    g[:] = k
+    for i in range(m):
+        _axpy(-y[A[i]], K[A[i]], g, len(g))
+
+
+@_jit
+def _dot(a, b, n):
+    total = 0.0
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
+
+
+@_jit
+def _axpy(c, a, b, n):
+    for i in range(n):
+        b[i] += c * a[i]
+
+
+# ---------------------------------------------------------------------------- locality-constrained coding
+
+
+def locality_codes(K_dd, K_xd, n_neighbors, *, norm2, reg=None, sparse_output=False):
+    """Codes of each query over its n_neighbors nearest atoms: min ||X^ - sum_j y_j B_j^||_F^2 with 1^T y = 1.
+
+    B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's locality-constrained coding,
+    regularised so that dependent neighbours are legal; reg defaults to 1e-10 (float32: 1e-5). A query equal to an atom,
+    to rounding, gets code 1 on it, shared equally if the atom is repeated. Ties go to the lower index.
+    Arguments and output as in sparse_codes; n_neighbors in 1..N.
+    """
+    K_dd, K_xd, norm2 = _grams(K_dd, K_xd, norm2)
+    n, N = K_xd.shape
+    n_neighbors = _integer(n_neighbors, "n_neighbors", 1, N)
+    single = np.float32 in (K_dd.dtype, K_xd.dtype)
+    reg = (1e-5 if single else 1e-10) if reg is None else float(_finite(reg, "reg"))
+    if reg < 0:
+        raise ValueError(f"reg must be >= 0, got {reg}")
+    K = _owned(K_dd, K_dd.dtype)
+    indices, values = np.empty((n, n_neighbors), np.int64), np.empty((n, n_neighbors))
+    tiny = 64 * np.finfo(K.dtype).eps
+
+    def job(block):
+        _locality(K, np.array(K_xd[block]), norm2[block], reg, tiny, indices[block], values[block])
+
+    _in_threads(job, n, 64)
+    values = values.astype(K_xd.dtype, copy=False)
+    if sparse_output:
+        starts = np.arange(0, n * n_neighbors + 1, n_neighbors)
+        return scipy.sparse.csr_array((values.ravel(), indices.ravel(), starts), shape=(n, N))
+    codes = np.zeros((n, N), K_xd.dtype)
+    np.put_along_axis(codes, indices, values, axis=1)
+    return codes
+
+
+@_jit
+def _locality(K, queries, norm2, reg, tiny, indices, values):
+    """Neighbours (n, m) of each query, by index, and their coefficients."""
+    m = indices.shape[1]
+    B, distance = np.empty((m, m)), np.empty(m)
+    for i in range(len(queries)):
+        k, nearest, y = queries[i], indices[i], values[i]
+        _nearest(K, k, norm2[i], nearest, distance)
+        trace, equal = 0.0, 0
+        for a in range(m):
+            for b in range(m):
+                B[a, b] = norm2[i] - k[nearest[a]] - k[nearest[b]] + K[nearest[a], nearest[b]]
+            trace += B[a, a]
+            equal += B[a, a] <= tiny * norm2[i]
+        if equal:
+            for a in range(m):
+                y[a] = 1 / equal if B[a, a] <= tiny * norm2[i] else 0.0
+            continue
+        ridge = reg * trace
+        for r in range(m):  # Cholesky in place
+            for c in range(r):
+                B[r, c] = (B[r, c] - _dot(B[r], B[c], c)) / B[c, c]
+            B[r, r] = math.sqrt(max(B[r, r] + ridge - _dot(B[r], B[r], r), ridge + tiny * tiny * trace))
+            y[r] = 1.0
+        _solve(B, y, m)
+        total = y.sum()
+        for a in range(m):
+            y[a] /= total
+
+
+@_jit
+def _nearest(K, k, norm2, nearest, distance):
+    """The len(nearest) atoms of least ||X^ - D_j^||^2, ties to the lower index, in order of index."""
+    m, count = len(nearest), 0
+    for j in range(len(k)):
+        far = norm2 + K[j, j] - 2 * k[j]
+        if count == m and not far < distance[m - 1]:
+            continue
+        at = min(count, m - 1)
+        while at > 0 and far < distance[at - 1]:
+            distance[at], nearest[at] = distance[at - 1], nearest[at - 1]
+            at -= 1
+        distance[at], nearest[at] = far, j
+        count = min(count + 1, m)
+    nearest.sort()
+
+
+# ---------------------------------------------------------------------------- on subspaces
+
+
+def gsc(X, D, lam, **options):
+    """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
+
+    sparse_codes on the projection kernel, with its options; queries pass in tiles, so that with sparse_output=True
+    memory beyond input and output does not grow with n.
+    """
+    return _code_in_tiles(lambda K_dd, K_xd, **tile: sparse_codes(K_dd, K_xd, lam, **tile), X, D, options)
+
+
+def glc(X, D, n_neighbors, **options):
+    """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q); see locality_codes."""
+    return _code_in_tiles(lambda K_dd, K_xd, **tile: locality_codes(K_dd, K_xd, n_neighbors, **tile), X, D, options)
+
+
+def _code_in_tiles(code, X, D, options):
+    X, D = _same_d(_bases(X, "X"), _dictionary(D), "XD")
+    (n, _, p), N = X.shape, len(D)
+    K_dd = _gram(D, D, symmetric=True)
+    init, step = options.get("init"), max(64, 2**21 // N)
+    if init is not None:
+        options = {**options, "init": _codes(init, n, N, "init")}
+    parts = []
+    for i in range(0, max(n, 1), step):
+        tile = options if init is None else {**options, "init": options["init"][i:i + step]}
+        parts.append(code(K_dd, _gram(X[i:i + step], D), norm2=p, **tile))
+    return parts[0] if len(parts) == 1 else _join(parts)
+
+
+def _join(parts):
+    """One result from those of consecutive tiles of queries: arrays (..., n, N), CSR arrays, lists or tuples of them."""
+    if isinstance(parts[0], SparseCodes):
+        codes, gap, n_iter = zip(*parts)
+        return SparseCodes(_join(codes), np.concatenate(gap, axis=-1), np.concatenate(n_iter, axis=-1))
+    if isinstance(parts[0], list):
+        return [_join(one) for one in zip(*parts)]
+    if scipy.sparse.issparse(parts[0]):
+        return scipy.sparse.vstack(parts, format="csr")
+    return np.concatenate(parts, axis=-2)
+
+
+def reconstruct(codes, D):
+    """Points on the manifold that codes (n, N) stand for: Proj(sum_j y_j D_j^) over atoms D (N, d, p); (n, d, p).
+
+    The weighted chordal mean of the atoms (the paper's section on the extrinsic nature of the solution). A warning if
+    some are not unique, as for a zero code.
+    """
+    D = _dictionary(D)
+    codes = _codes(codes, None, len(D))
+    out, tied = np.empty((codes.shape[0], *D.shape[1:]), D.dtype), np.zeros(codes.shape[0], bool)
+
+    def job(block):
+        for i in range(block.start, block.stop):
+            out[i], tied[i] = _weighted_mean(D, _dense(codes[i:i + 1])[0])
+
+    _in_threads(job, len(out), 16)
+    _warn_ties(int(tied.sum()), "reconstruct: point")
+    return out
+
+
+# ---------------------------------------------------------------------------- classification
+
+
+def class_residuals(codes, K_dd, K_xd, labels, *, norm2):
+    """Residual of each class, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2; (residuals (n, n_classes) >= 0, classes).
+
+    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in sparse_codes. The paper's
+    class-specific residual error. classes are sorted where they can be, else in order of first appearance.
+    """
+    K_dd, K_xd, norm2 = _grams(K_dd, K_xd, norm2)
+    codes = _codes(codes, *K_xd.shape)
+    classes, index = _classes(labels, len(K_dd))
+    residuals = np.empty((len(K_xd), len(classes)), K_xd.dtype)
+    for c in range(len(classes)):
+        mine = np.flatnonzero(index == c)
+        y = _dense(codes[:, mine]).astype(np.float64)  # (n, N_c)
+        Ky = y @ K_dd[np.ix_(mine, mine)]
+        residuals[:, c] = np.maximum(norm2 + ((Ky - 2 * K_xd[:, mine]) * y).sum(axis=1), 0)
+    return residuals, classes
+
+
+def classify(codes, K_dd, K_xd, labels, *, norm2):
+    """Label of the class with the smallest residual for each query (n,), the first in a tie; see class_residuals."""
+    residuals, classes = class_residuals(codes, K_dd, K_xd, labels, norm2=norm2)
+    return classes[residuals.argmin(axis=1)]
+
+
+def _classes(labels, N):
+    """Distinct labels as an array, and the position of each label in it."""
+    try:
+        flat = np.asarray(labels)
+    except ValueError:
+        flat = np.empty(0)
+    if flat.ndim != 1:  # labels that are tuples
+        flat = np.empty(len(labels), object)
+        flat[:] = labels
+    if len(labels) != N:
+        raise ValueError(f"labels must have length {N}, one an atom, got {len(labels)}")
+    try:
+        return np.unique(flat, return_inverse=True)
+    except TypeError:  # labels that cannot be sorted
+        position = {label: i for i, label in enumerate(dict.fromkeys(flat))}
+        classes = np.empty(len(position), object)
+        classes[:] = list(position)
+        return classes, np.array([position[label] for label in flat])
+
+
+def _codes(codes, n, N, name="codes"):
+    """Checked codes (n, N): an array, or CSR if sparse; n = None takes any number."""
+    if scipy.sparse.issparse(codes):
+        codes = scipy.sparse.csr_array(codes)
+        _finite(codes.data, name)
+    else:
+        codes = _finite(codes, name)
+    if codes.ndim != 2 or codes.shape[1] != N or n not in (None, codes.shape[0]):
+        raise ValueError(f"{name} must have shape ({'n' if n is None else n}, {N}), got {codes.shape}")
+    return codes
+
+
+def _dense(codes):
+    return codes.toarray() if scipy.sparse.issparse(codes) else codes
