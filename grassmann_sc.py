@@ -70,8 +70,15 @@ def _finite(A, name):
     A = _real(A, name)
     if not np.isfinite(A).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
-        raise ValueError(f"{name} must be finite, got {A[where]} at index {where}")
+        raise ValueError(f"{name} must be finite, got {A[where]}" + (f" at index {where}" if where else ""))
     return A
+
+
+def _number(value, name):
+    value = _finite(value, name)
+    if value.ndim:
+        raise ValueError(f"{name} must be one number, got shape {value.shape}")
+    return float(value)
 
 
 def _bases(X, name, ndim=3):
@@ -142,7 +149,7 @@ def _grams(K_dd, K_xd, norm2):
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
     bound = np.sqrt(norm2)[:, None] * np.sqrt(K_dd.diagonal().astype(np.float64))
     excess = (np.abs(K_xd) - (1 + 1e-3) * bound).max(axis=1, initial=-1.0)
-    if len(excess) and excess.max() > 1e-3 * math.sqrt(scale * norm2.max() or 1.0):
+    if len(excess) and excess.max() > 1e-3 * (math.sqrt(scale) * math.sqrt(norm2.max()) or 1.0):
         i = int(excess.argmax())
         raise ValueError(f"norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) fails at query {i} "
                          f"with norm2 = {norm2[i]:.4g}")
@@ -232,7 +239,12 @@ def principal_angles(X, Y):
     theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy at 0 and at pi/2.
     Leading axes broadcast.
     """
-    return _angles(*_same_d(_bases(X, "X", None), _bases(Y, "Y", None), "XY"))
+    X, Y = _same_d(_bases(X, "X", None), _bases(Y, "Y", None), "XY")
+    try:
+        np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
+    except ValueError:
+        raise ValueError(f"X and Y must have leading axes that broadcast, got shapes {X.shape} and {Y.shape}") from None
+    return _angles(X, Y)
 
 
 def _angles(X, Y):
@@ -305,7 +317,7 @@ def proj(S, p):
     asymmetry = np.abs(S - S.swapaxes(-1, -2)).max(initial=0)
     if asymmetry > (1e-4 if S.dtype == np.float32 else 1e-8) * np.abs(S).max(initial=0):
         raise ValueError(f"S must be symmetric, got entries that differ by {asymmetry:.2g} across the diagonal")
-    values, vectors = np.linalg.eigh((S + S.swapaxes(-1, -2)) / 2)  # ascending
+    values, vectors = np.linalg.eigh(S / 2 + S.swapaxes(-1, -2) / 2)  # ascending
     _warn_ties(int(_tied(values, p).sum()), "closest point")
     return vectors[..., :-p - 1:-1]
 
@@ -353,8 +365,8 @@ def _weighted_mean(X, weights):
     if Z.shape[1] + p >= d:
         values, vectors = np.linalg.eigh((Z * w) @ Z.T)
         return vectors[:, :-p - 1:-1], _tied(values, p)
-    # S = Q (R W R^T) Q^T; the p columns of zeros let Q reach p directions outside the span, of eigenvalue 0
-    Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p), X.dtype)]))
+    # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the span, of eigenvalue 0
+    Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p + 1), X.dtype)]))
     values, vectors = np.linalg.eigh((R[:, :len(w)] * w) @ R[:, :len(w)].T)
     return Q @ vectors[:, :-p - 1:-1], _tied(values, p)
 
@@ -396,7 +408,7 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8,
     """
     K_dd, K_xd, norm2 = _grams(K_dd, K_xd, norm2)
     n, N = K_xd.shape
-    path, tol = _finite(lam, "lam"), float(_finite(tol, "tol"))
+    path, tol = _finite(lam, "lam"), _number(tol, "tol")
     if path.ndim > 1 or path.size == 0 or (path < 0).any():
         raise ValueError(f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}")
     if not tol > 0:
@@ -437,6 +449,7 @@ def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv, gap, n
         # no dual point can be scaled from r when lambda = 0, or below the rounding of K: try least squares instead,
         # whose cost is within lambda ||y||_1 of a lower bound
         y = pinv() @ k[j]
+        y += pinv() @ (k[j] - K @ y)  # refined: small eigenvalues cost digits
         g = k[j] - K @ y
         bound = max(g @ (pinv() @ g), 0.0) + 2 * half[i] * np.abs(y).sum()
         if not gap[i, j] <= bound:
@@ -694,7 +707,7 @@ def locality_codes(K_dd, K_xd, n_neighbors, *, norm2, reg=None, sparse_output=Fa
     n, N = K_xd.shape
     n_neighbors = _integer(n_neighbors, "n_neighbors", 1, N)
     single = np.float32 in (K_dd.dtype, K_xd.dtype)
-    reg = (1e-5 if single else 1e-10) if reg is None else float(_finite(reg, "reg"))
+    reg = (1e-5 if single else 1e-10) if reg is None else _number(reg, "reg")
     if reg < 0:
         raise ValueError(f"reg must be >= 0, got {reg}")
     K = _owned(K_dd, K_dd.dtype)
@@ -852,22 +865,28 @@ def classify(codes, K_dd, K_xd, labels, *, norm2):
 
 def _classes(labels, N):
     """Distinct labels as an array, and the position of each label in it."""
-    try:
-        flat = np.asarray(labels)
-    except ValueError:
-        flat = np.empty(0)
-    if flat.ndim != 1:  # labels that are tuples
-        flat = np.empty(len(labels), object)
-        flat[:] = labels
+    labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
+    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) == 0:
+        raise TypeError(f"labels must be a sequence of hashables, got {labels!r}")
+    if getattr(labels, "ndim", 1) != 1:
+        raise ValueError(f"labels must have one dimension, got shape {labels.shape}")
     if len(labels) != N:
         raise ValueError(f"labels must have length {N}, one an atom, got {len(labels)}")
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        return np.unique(labels, return_inverse=True)
     try:
-        return np.unique(flat, return_inverse=True)
+        names = list(dict.fromkeys(labels))
+    except TypeError as error:
+        raise TypeError(f"labels must be hashable, got {error}") from None
+    try:
+        names = sorted(names)
     except TypeError:  # labels that cannot be sorted
-        position = {label: i for i, label in enumerate(dict.fromkeys(flat))}
-        classes = np.empty(len(position), object)
-        classes[:] = list(position)
-        return classes, np.array([position[label] for label in flat])
+        pass
+    plain = len({type(name) for name in names}) == 1 and isinstance(names[0], (bool, int, float, str, np.generic))
+    classes = np.array(names) if plain else np.empty(len(names), object)
+    classes[:] = names
+    position = {name: i for i, name in enumerate(names)}
+    return classes, np.array([position[label] for label in labels])
 
 
 def _codes(codes, n, N, name="codes"):

@@ -1,8 +1,10 @@
 """Pictures: atoms as images, principal angles, codes by class, convergence.
 
-Every function takes its data first and `ax=None` by keyword, draws into these axes or into a new figure, and returns the axes. None of
-them shows or saves anything or changes matplotlib's settings. The colours suit colour-blind readers.
+Every function takes its data first and `ax=None` by keyword, draws into these axes or into a new figure, and returns
+the axes. None of them shows or saves anything or changes matplotlib's settings. The colours suit colour-blind readers.
 """
+
+import operator
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -20,7 +22,8 @@ CHAR, LINE = 0.65, 1.3  # width of a character and height of a line, in font siz
 def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
     """The leading basis vectors of each atom as images: atoms in a grid, an atom's directions from left to right.
 
-    A basis vector's sign says nothing, so each image is divided by its entry of largest magnitude: 1 is deep red, 0 white, -1 blue.
+    A basis vector's sign says nothing, so each image is divided by its entry of largest magnitude: 1 is red, 0 white,
+    -1 blue.
 
     D : (N, d, p), N >= 1 ; image_shape : (height, width) with height * width = d
     n_directions : how many of an atom's p directions (default: 3, or p if less)
@@ -30,7 +33,7 @@ def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
     N, d, p = D.shape
     h, w = _image_shape(image_shape, d)
     k = min(p, 3) if n_directions is None else n_directions
-    if k not in range(1, p + 1):
+    if not isinstance(k, (int, np.integer)) or not 1 <= k <= p:
         raise ValueError(f"n_directions must be an integer in 1..{p}, got {n_directions!r}")
     labels = _list(range(N) if labels is None else labels, N, "labels")
     vectors = D[:, :, :k].transpose(0, 2, 1)  # (N, k, d)
@@ -45,7 +48,7 @@ def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
     ax.set(xticks=[], yticks=[], xlabel=f"{order}\n(white: 0; red, blue: opposite signs)")
     points = 0.9 * min(np.divide(_size(ax), canvas.shape[::-1]))  # a pixel, when the layout is done
     size = min(FONT, points * band / LINE)
-    for label, (x, y) in zip(labels, corners):
+    for label, (x, y) in zip(labels if size > 3 else [], corners):  # smaller is not legible
         ax.text(x - 0.5, y - 0.7, _cut(label, points * k * w / size), fontsize=size, va="bottom")
     return ax
 
@@ -54,8 +57,8 @@ def plot_principal_angles(X, Y=None, *, labels=None, ax=None):
     """Principal angles in degrees: between two subspaces as bars, or within a set as a matrix grouped by class.
 
     X (d, p), Y (d, q) : bars of the min(p, q) angles, ascending
-    X (n, d, p), n >= 1, without Y : the root mean square of the p angles of each pair, which is geodesic_distance / sqrt(p); n `labels`
-        sort the subspaces by class. The colours span the pairs of different subspaces; the diagonal, zero, lies below them.
+    X (n, d, p), n >= 1, without Y : the root mean square of the p angles of each pair, geodesic_distance / sqrt(p)
+    labels : n classes, which sort the set; the colours span the pairs, the diagonal of zeros lies below them
     """
     if Y is not None:
         if labels is not None:
@@ -67,7 +70,8 @@ def plot_principal_angles(X, Y=None, *, labels=None, ax=None):
     angles = np.degrees(geodesic_distance(X[order]) / np.sqrt(X.shape[2]))  # (n, n)
     ax = _new_axes(6, 5) if ax is None else ax
     others = angles[~np.eye(n, dtype=bool)]
-    image = ax.imshow(angles, cmap="viridis", vmin=others.min(initial=90), vmax=others.max(initial=0) or 90, interpolation="nearest")
+    low, high = others.min(initial=90), others.max(initial=0) or 90
+    image = ax.imshow(angles, cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
     _colorbar(image, "RMS principal angle (degrees)", extend="min")
     if labels is None:
         ax.set(xlabel="subspace", ylabel="subspace")
@@ -79,20 +83,21 @@ def plot_principal_angles(X, Y=None, *, labels=None, ax=None):
 
 
 def plot_codes(codes, labels, *, atom_labels=None, ax=None):
-    """Codes as a picture, a sample a row, sorted by class: white is zero, the strongest percent of the codes share a colour.
+    """Codes as a picture, a sample a row, sorted by class.
 
-    Where samples or atoms outnumber the pixels, a spot shows the strongest code that it covers.
+    White is zero; the strongest percent of the codes share a colour. Where samples or atoms outnumber the pixels, a spot
+    shows the strongest code that it covers.
+
     codes : (n, N), dense or scipy.sparse ; labels : n classes ; atom_labels : N classes, which sort the atoms too
     """
-    codes = scipy.sparse.coo_array(codes if scipy.sparse.issparse(codes) else _real(codes, "codes", "(n, N)"))
-    _real(codes.data, "codes", "(n_nonzero,)", empty=True)
+    codes = scipy.sparse.coo_array(_real(codes, "codes", "(n, N)"), dtype=float)
     n, N = codes.shape
     order, *classes = _by_class(labels, n, "labels")
-    atom_order, *atom_classes = _by_class([0] * N if atom_labels is None else atom_labels, N, "atom_labels")
+    atom_order, *atom_classes = _by_class(np.zeros(N) if atom_labels is None else atom_labels, N, "atom_labels")
     ax = _new_axes(7, 5) if ax is None else ax
     limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
-    image = ax.imshow(_spots(codes, order, atom_order, ax), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest",
-                      aspect="auto", extent=(-0.5, N - 0.5, n - 0.5, -0.5))
+    image = ax.imshow(_spots(codes, order, atom_order, ax), cmap="RdBu_r", vmin=-limit, vmax=limit,
+                      interpolation="nearest", aspect="auto", extent=(-0.5, N - 0.5, n - 0.5, -0.5))
     _colorbar(image, "code", extend="both")
     ax.set(xlabel="atom" if atom_labels is None else "atoms by class", ylabel="samples by class")
     _mark_classes(ax, "y", *classes, GREY)
@@ -104,7 +109,7 @@ def plot_codes(codes, labels, *, atom_labels=None, ax=None):
 def plot_convergence(costs, *, ax=None):
     """The cost of dictionary learning after each half-step.
 
-    costs : (n_half_steps,), alternately after coding and after the update of the atoms, coding first, as learn.gdl records them
+    costs : (n_half_steps,), after coding, after the update of the atoms, after coding, ..., as learn.gdl records them
     """
     costs = _real(costs, "costs", "(n_half_steps,)")
     ax = _new_axes(6, 4) if ax is None else ax
@@ -112,15 +117,16 @@ def plot_convergence(costs, *, ax=None):
     ax.plot(iteration, costs, color=GREY, linewidth=1, zorder=1)
     size = 30 if len(costs) <= 60 else 8
     ax.scatter(iteration[::2], costs[::2], s=size, color=BLUE, marker="o", label="after coding")
-    ax.scatter(iteration[1::2], costs[1::2], s=size, facecolor="white", edgecolor=VERMILION, marker="s", label="after the atom update")
-    ax.set(xlabel="iteration", ylabel="cost")
+    ax.scatter(iteration[1::2], costs[1::2], s=size, facecolor="white", edgecolor=VERMILION, marker="s",
+               label="after the atom update")
+    ax.set(xlabel="iteration", ylabel="cost, summed over the samples")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False)
     return ax
 
 
 def _mosaic(images):
-    """(N, k, h, w) images on one canvas with NaN between, the (x, y) of each atom's top left pixel, and the free rows above it."""
+    """(N, k, h, w) images on a canvas, NaN between; each atom's top left pixel (x, y), and the free rows above it."""
     N, k, h, w = images.shape
     gap, band = max(1, w // 10), max(2, round(0.35 * h))  # between images, and above them for a label
     cell_h, cell_w = h + band, k * (w + gap) + gap
@@ -134,20 +140,21 @@ def _mosaic(images):
 
 
 def _spots(codes, order, atom_order, ax):
-    """The sorted codes as a dense picture of at most one spot for two pixels each way; the strongest code of a spot wins."""
+    """The sorted codes as a picture of at most one spot for two pixels each way; the strongest code of a spot wins."""
     at, atom_at = order.argsort(), atom_order.argsort()  # where each sample and atom goes
     width, height = (max(1, int(side * ax.figure.dpi / 144)) for side in _size(ax))
     picture = np.zeros((min(codes.shape[0], height), min(codes.shape[1], width)))
     weak_first = np.abs(codes.data).argsort(kind="stable")
     rows, columns = at[codes.row[weak_first]], atom_at[codes.col[weak_first]]
-    picture[rows * picture.shape[0] // codes.shape[0], columns * picture.shape[1] // codes.shape[1]] = codes.data[weak_first]
+    rows, columns = rows * len(picture) // codes.shape[0], columns * picture.shape[1] // codes.shape[1]
+    picture[rows, columns] = codes.data[weak_first]
     return picture
 
 
 def _angle_bars(angles, ax):
     ax = _new_axes(6, 4) if ax is None else ax
     ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
-    texts = [f"{angle:.3g}°" for angle in angles]
+    texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
     if max(map(len, texts)) * CHAR * FONT < 0.8 * _size(ax)[0] / len(angles):
         for i, (angle, text) in enumerate(zip(angles, texts), start=1):
             ax.text(i, angle + 1, text, ha="center", va="bottom", fontsize=FONT)
@@ -162,7 +169,7 @@ def _mark_classes(ax, axis, classes, edges, color):
     line = ax.axvline if axis == "x" else ax.axhline
     for edge in edges[1:-1]:
         line(edge - 0.5, color=color, linewidth=min(0.8, 0.02 * length / len(classes)))
-    names = [_cut(c, 16 * CHAR) for c in classes]
+    names = [_cut(c, min(16 * CHAR, 0.25 * min(_size(ax)) / FONT)) for c in classes]
     centres = (edges[:-1] + edges[1:] - 1) / 2
     at = centres / edges[-1] * length
     upright = axis == "x" and max(map(len, names)) * CHAR * FONT > np.diff(at).min(initial=length)
@@ -171,18 +178,20 @@ def _mark_classes(ax, axis, classes, edges, color):
     for i in range(len(names)):
         if not kept or at[i] - at[kept[-1]] >= need:
             kept.append(i)
-    getattr(ax, axis + "axis").set_ticks(centres[kept], [names[i] for i in kept], fontsize=FONT, rotation=90 if upright else 0)
+    ticks = {"labels": [names[i] for i in kept], "fontsize": FONT, "rotation": 90 if upright else 0}
+    getattr(ax, axis + "axis").set_ticks(centres[kept], **ticks)
 
 
 def _by_class(labels, n, name):
-    """The order that sorts n items by class, the classes (sorted where they can be), and their edges (n_classes + 1,) in that order."""
+    """The order that sorts n items by class, the classes, and where each begins and the last ends (n_classes + 1,)."""
     labels = _list(labels, n, name)
     classes = list(dict.fromkeys(labels))
     try:
         classes.sort()
-    except TypeError:  # labels of several types stay in order of appearance
+    except TypeError:  # classes of several types stay in order of appearance
         pass
-    index = np.array([dict(zip(classes, range(n)))[label] for label in labels])
+    number = {label: i for i, label in enumerate(classes)}
+    index = np.array([number[label] for label in labels])
     order = index.argsort(kind="stable")
     return order, classes, np.searchsorted(index[order], np.arange(len(classes) + 1))
 
@@ -199,6 +208,7 @@ def _new_axes(width, height):
 
 def _size(ax):
     """Width and height of the axes in points."""
+    ax.apply_aspect()
     box = ax.get_window_extent()
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
@@ -207,14 +217,16 @@ def _colorbar(image, label, **options):
     image.axes.figure.colorbar(image, ax=image.axes, label=label, **options)
 
 
-def _real(A, name, shape, empty=False):
-    A = np.asarray(A)
-    if A.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {A.dtype}")
-    if A.ndim != len(shape.strip("(,)").split(",")) or A.size == 0 and not empty:
+def _real(A, name, shape):
+    """A, an array or sparse in coordinate form: real, finite, not empty, with as many dimensions as the shape."""
+    A = scipy.sparse.coo_array(A) if scipy.sparse.issparse(A) else np.asarray(A)
+    values = A.data if scipy.sparse.issparse(A) else A
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {values.dtype}")
+    if len(A.shape) != len(shape.strip("(,)").split(",")) or 0 in A.shape:
         raise ValueError(f"{name} must have shape {shape} and not be empty, got {A.shape}")
-    if not np.isfinite(A).all():
-        raise ValueError(f"{name} must be finite, got {A[~np.isfinite(A)][0]}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite, got {values[~np.isfinite(values)][0]}")
     return A
 
 
@@ -226,7 +238,10 @@ def _list(labels, n, name):
 
 
 def _image_shape(image_shape, d):
-    h, w = image_shape
-    if h * w != d:
+    try:
+        h, w = map(operator.index, image_shape)
+    except (TypeError, ValueError):
+        raise TypeError(f"image_shape must be two integers (height, width), got {image_shape!r}") from None
+    if h < 1 or h * w != d:
         raise ValueError(f"image_shape must have height * width = d = {d}, got {image_shape}")
     return h, w

@@ -1,7 +1,7 @@
 """Frames to points: the subspace of an image set.
 
-A set of frames is an array with a frame a row, (n_frames, d) or (n_frames, height, width); its subspace is a (d, p) matrix with
-orthonormal columns (Harandi et al. 2015, "Modeling of Appearance"). This file can be copied alone.
+A set of frames is an array with a frame a row, (n_frames, d) or (n_frames, height, width); its subspace is a (d, p)
+matrix with orthonormal columns (Harandi et al. 2015, "Modeling of Appearance"). This file can be copied alone.
 """
 
 import math
@@ -13,15 +13,15 @@ import numpy as np
 def from_image_set(frames, p, *, center=False):
     """Basis (d, p) of the subspace that best fits the frames, leading direction first.
 
-    The p leading left singular vectors of F = [f_1, ..., f_n], whose columns are the vectorised frames: with F = U S V^T, U[:, :p]
-    minimises sum_i ||f_i - U U^T f_i||^2 over all orthonormal (d, p). A column's sign is arbitrary.
+    The p leading left singular vectors of F = [f_1, ..., f_n], whose columns are the vectorised frames: with
+    F = U S V^T, B = U[:, :p] minimises sum_i ||f_i - B B^T f_i||^2. A column's sign is arbitrary.
 
     frames : (n_frames, d) or (n_frames, height, width), real and finite; d = height * width
     p : 1 <= p <= d; there must be p independent frames
     center : remove the mean frame first (which costs one independent frame)
 
-    float32 frames give a float32 basis, all others float64; the work is done in float64. A singular value counts towards the rank
-    when it exceeds 10 eps sqrt(n_frames d) max|F|, eps being that of the basis' dtype.
+    float32 frames give a float32 basis, all others float64; the work is done in float64. A singular value counts
+    towards the rank when it exceeds 10 eps sqrt(n_frames d) max|F|, eps being that of the basis' dtype.
     Raises TypeError and ValueError on any other input and when the rank is below p.
     """
     frames, p = _check_frames(frames, "frames"), _check_p(p)
@@ -32,16 +32,17 @@ def from_image_set(frames, p, *, center=False):
 def from_sets(sets, p, *, center=False):
     """Bases (n, d, p) of n image sets: from_image_set on each; the errors name the set.
 
-    sets : sequence of at least one set of frames, each of its own length, all of the same d; or one array (n, n_frames, d) or
-        (n, n_frames, height, width)
+    sets : sequence of at least one set of frames, each of its own length, all of the same d; or one array
+        (n, n_frames, d) or (n, n_frames, height, width)
     """
     p = _check_p(p)
     sets = [_check_frames(frames, f"sets[{i}]") for i, frames in enumerate(sets)]
     if not sets:
         raise ValueError("sets must hold at least one set of frames, got none")
+    d = sets[0].shape[1]
     for i, frames in enumerate(sets):
-        if frames.shape[1] != sets[0].shape[1]:
-            raise ValueError(f"sets must share one d: sets[0] has d = {sets[0].shape[1]}, sets[{i}] has d = {frames.shape[1]}")
+        if frames.shape[1] != d:
+            raise ValueError(f"sets must share one d: sets[0] has d = {d}, sets[{i}] has d = {frames.shape[1]}")
         _check_size(frames, p, f"sets[{i}]")
     return np.stack([_leading_directions(frames, p, center, f"sets[{i}]") for i, frames in enumerate(sets)])
 
@@ -51,10 +52,11 @@ def _leading_directions(frames, p, center, name):
     n, d = frames.shape
     peak = _peak(frames)
     unit = 2.0 ** -max(math.frexp(peak)[1], -1000)  # exact, keeps the squares of 1e200 and 1e-200 in range
-    # A Gram matrix would square the condition number and lose every direction below 1e-8 of the first. The triangle R of F = QR has
-    # F's singular values and right vectors to full accuracy; taken by blocks of pixels it costs about four Gram matrices, and 0.6 to 0.9
-    # of LAPACK's SVD (d = 10,000 to 100,000). The blocks join as a tree because rounding errors grow along a chain.
-    # rows * n <= 8192 stays in cache and below the size from which OpenBLAS starts threads, which here cost more than they bring.
+    # A Gram matrix would square the condition number and lose every direction below 1e-8 of the first. The triangle R
+    # of F = QR has F's singular values and right vectors to full accuracy; taken by blocks of pixels it costs about four
+    # Gram matrices, and 0.6 to 0.9 of LAPACK's SVD (d = 10,000 to 100,000). The blocks join as a tree because rounding
+    # errors grow along a chain. Blocks of rows * n <= 8192 stay in cache and below the size from which OpenBLAS starts
+    # threads, which here cost more than they bring.
     step = 8192 // n if n <= 64 else 16 * n  # rows
     Rs = [np.linalg.qr(block, mode="r") for _, block in _pixel_blocks(frames, step, unit, center)]
     while len(Rs) > 1:
@@ -64,12 +66,12 @@ def _leading_directions(frames, p, center, name):
     tol = 10 * np.finfo(dtype).eps * math.sqrt(n * d) * peak * unit
     rank = int(np.sum(s > tol))
     if rank < p:
-        raise ValueError(f"{name} must hold p = {p} independent frames{' beside their mean' if center else ''}: got numerical rank {rank} "
-                         f"(singular values above {tol / unit:.2g})")
+        raise ValueError(f"{name} must hold p = {p} independent frames{' beside their mean' if center else ''}: "
+                         f"got numerical rank {rank} (singular values above {tol / unit:.2g})")
     basis = np.empty((d, p))
     for rows, block in _pixel_blocks(frames, step, unit, center):
         basis[rows] = block @ Vt[:p].T
-    return np.linalg.qr(basis)[0].astype(dtype)  # the columns are orthogonal but for rounding, so qr keeps their order
+    return np.linalg.qr(basis)[0].astype(dtype)  # orthogonal columns but for rounding, so qr keeps their order
 
 
 def _pixel_blocks(frames, step, unit, center):
