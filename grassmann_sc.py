@@ -483,7 +483,7 @@ def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap,
     """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L,), taken in the given order; Y[order[0]] starts."""
     n, N = queries.shape
     diag = np.diag(K).copy()
-    g, s, step, L = np.empty(N), np.empty(N), np.empty(N), np.empty((N, N))
+    work, L = np.empty((6, N)), np.empty((N, N))
     A, inside = np.empty(N, np.int64), np.zeros(N, np.bool_)
     for i in range(n):
         for o in range(len(order)):
@@ -492,80 +492,109 @@ def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap,
                 Y[now, i] = Y[order[o - 1], i]
             if half[now] > 0 or positive:
                 gap[now, i], n_iter[now, i] = _lasso(K, diag, queries[i], half[now], norm2[i], positive, tol, max_iter,
-                                                     Y[now, i], g, A, inside, L, s, step)
+                                                     Y[now, i], A, inside, L, work)
             else:
                 gap[now, i], n_iter[now, i] = np.inf, 0
 
 
 @_jit
-def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, g, A, inside, L, s, step):
+def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, work):
     """One lasso: greedy coordinate descent proposes the support, Cholesky steps solve it exactly, until certified."""
-    stalled, best, kept = 0, np.inf, 0
+    g, rest = work[0], work[1:]
+    stalled, best, kept, gap, n_rounds = 0, np.inf, 0, np.inf, 0
     m, _ = _collect_support(y, A, inside, 0, 0)
-    _residual_products(K, k, y, A, m, g)
-    for round_ in range(max_iter + 1):
-        cost, gap, excess = _certificate(diag, k, y, g, half, norm2, positive)
-        if max(gap, excess) <= tol * norm2:
-            break
+    while True:
+        _residual_products(K, k, y, A, m, g)
+        cost, gap, excess = _certificate(k, y, g, A, m, half, norm2, positive, rest[0])
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
-        if round_ == max_iter or stalled > 10:  # the second: rounding forbids more, such a tol cannot be reached
+        if max(gap, excess) <= tol * norm2:
+            break
+        if n_rounds == max_iter or stalled > 10:  # the second: rounding forbids more, such a tol cannot be reached
             gap = max(gap, excess)
             break
-        _coordinate_descent(K, diag, half, positive, y, g, 10 + m // 2)
+        n_rounds += 1
+        _coordinate_descent(K, diag, half, positive, y, g, rest, 10 + m // 2)
         m, kept = _collect_support(y, A, inside, m, kept)
-        kept = m = _solve_on_support(K, k, half, y, g, A, inside, L, s, step, m, kept)
-        _residual_products(K, k, y, A, m, g)
-    for i in range(len(y)):
-        inside[i] = False
-    return gap, round_
+        kept = m = _solve_on_support(K, half, y, g, A, inside, L, rest, m, kept)
+    for i in range(m):
+        inside[A[i]] = False
+    return gap, n_rounds
 
 
 @_jit
-def _certificate(diag, k, y, g, half, norm2, positive):
+def _certificate(k, y, g, A, m, half, norm2, positive, size):
     """Cost, duality gap and largest violation of the optimality conditions, from g_j = <D_j^, r>, r the residual.
 
     The dual point is s r with s = min(1, half / max|g|); with y >= 0 also r - e X^, feasible for large enough e.
     """
-    yk, yg, l1, peak, excess, shift = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for j in range(len(y)):
+    yk, yg, l1, excess = 0.0, 0.0, 0.0, 0.0
+    for i in range(m):
+        j = A[i]
         yk += y[j] * k[j]
         yg += y[j] * g[j]
         l1 += abs(y[j])
-        peak = max(peak, g[j] if positive else abs(g[j]))
-        over = g[j] - half if positive else abs(g[j]) - half
-        if over > 0:
-            shift = max(shift, over / k[j]) if k[j] > 0 else np.inf
-        if y[j] != 0:
-            over = abs(g[j] - (half if y[j] > 0 else -half))
-        excess = max(excess, over)
+        excess = max(excess, abs(g[j] - math.copysign(half, y[j])))
+    for j in range(len(y)):
+        size[j] = g[j] if g[j] > 0 else (0.0 if positive else -g[j])
+    peak = size[_argmax(size)]
+    excess = max(excess, peak - half)
     rx = norm2 - yk  # <r, X^>
     rr = rx - yg  # ||r||^2
     scale = half / peak if peak > half else 1.0
     dual = 2 * scale * rx - scale * scale * rr
-    if positive and shift < np.inf:
-        dual = max(dual, 2 * (rx - shift * norm2) - (rr - 2 * shift * rx + shift * shift * norm2))
+    if positive and peak > half:
+        shift = 0.0
+        for j in range(len(y)):
+            if g[j] > half:
+                shift = max(shift, (g[j] - half) / k[j]) if k[j] > 0 else np.inf
+        if shift < np.inf:
+            dual = max(dual, 2 * (rx - shift * norm2) - (rr - 2 * shift * rx + shift * shift * norm2))
     cost = rr + 2 * half * l1
     return cost, cost - dual, excess
 
 
 @_jit
-def _coordinate_descent(K, diag, half, positive, y, g, n_steps):
-    """The largest coordinate step of all, n_steps times; y and g = k - K y are kept up to date."""
-    N = len(y)
-    for _ in range(n_steps):
-        largest, at, change = 0.0, -1, 0.0
-        for j in range(N):
-            u = g[j] + diag[j] * y[j]
-            target = u - half if u > half else (u + half if u < -half and not positive else 0.0)
-            move = target - diag[j] * y[j]
-            if abs(move) > largest and diag[j] > 0:
-                largest, at, change = abs(move), j, move
-        if at < 0:
+def _argmax(size):
+    """Index of the largest of nonnegative numbers: as integers their bits have the same order, and vectorise."""
+    bits = size.view(np.int64)
+    peak, at = 0, 0
+    for j in range(len(bits)):
+        peak = bits[j] if bits[j] > peak else peak
+    while bits[at] != peak:
+        at += 1
+    return at
+
+
+@_jit
+def _coordinate_descent(K, diag, half, positive, y, g, work, n_steps):
+    """The largest coordinate step of all, n_steps times or until it is small; y and g = k - K y are kept up to date.
+
+    Coordinate j goes to S(u) / K_jj with u = g_j + K_jj y_j and S(u) = u - clip(u, -half, half), a move of
+    g_j - clip(u, -half, half), in units of K_jj.
+    """
+    w, size, low = work[0], work[1], -np.inf if positive else -half
+    for j in range(len(y)):
+        w[j] = diag[j] * y[j]
+    at, change, enough = 0, 0.0, 0.0
+    for n in range(n_steps + 1):
+        row = K[at]
+        for j in range(len(y)):
+            g[j] -= change * row[j]
+            u = g[j] + w[j]
+            u = u if u < half else half
+            u = u if u > low else low
+            size[j] = abs(g[j] - u)
+        at = _argmax(size)
+        if n == 0:
+            enough = 0.03 * size[at]
+        if n == n_steps or size[at] <= enough or diag[at] <= 0:
             return
-        change /= diag[at]
-        y[at] += change
-        _axpy(-change, K[at], g, N)
+        u = g[at] + w[at]
+        change = y[at]
+        y[at] = (u - min(max(u, low), half)) / diag[at]
+        w[at] = diag[at] * y[at]
+        change = y[at] - change
 
 
 @_jit
@@ -590,55 +619,97 @@ def _collect_support(y, A, inside, m, kept):
 
 
 @_jit
-def _solve_on_support(K, k, half, y, g, A, inside, L, s, step, m, kept):
-    """Minimise over y on A[:m] with its signs: exact steps, each to the first sign change, whose atom is dropped.
+def _solve_on_support(K, half, y, g, A, inside, L, work, m, kept):
+    """Minimise over y on A[:m] with its signs: exact Newton steps, atoms dropped as their coefficients reach zero.
 
-    L holds kept good rows of the factor. An atom that depends on those before it is moved, at the same residual, in
-    the direction that lowers the l1 norm until a coefficient is zero. Returns the size of the new support.
+    L holds kept good rows of the factor. If the full step would change signs, all those atoms are dropped at once
+    when that lowers the cost, else the first on the way. An atom that depends on those before it is moved, at the same
+    residual, in the direction that lowers the l1 norm until a coefficient is zero. Returns the size of the support.
     """
+    s, slope, step, image, cut = work[0], work[1], work[2], work[3], work[4]
     for i in range(m):
-        s[i] = half if y[A[i]] > 0 else -half
+        s[i] = math.copysign(half, y[A[i]])
+        slope[i] = g[A[i]] - s[i]  # minus half the gradient of the cost
     while m > 0:
         r = _factor(K, A, L, kept, m)
-        n_moved, t = m, 1.0
         if r == m:
-            for i in range(m):
-                step[i] = g[A[i]] - s[i]
+            step[:m] = slope[:m]
             _solve(L, step, m)
+            t = _first_zero(y, A, step, m)
+            if t > 1:
+                for i in range(m):
+                    y[A[i]] += step[i]
+                break
+            if _drop_all(y, A, L, slope, step, image, cut, m):
+                for i in range(m):
+                    slope[i] -= _dot(L[i], image, i + 1)
+            else:
+                for i in range(m):
+                    step[i] *= t
+                    slope[i] -= t * slope[i]
         else:
-            n_moved, t = r + 1, np.inf
-            _null_direction(K, g, A, L, s, y, step, r)
-        drop = -1
-        for i in range(n_moved):
-            now = y[A[i]]
-            if now * step[i] < 0 and -now / step[i] <= t:
-                t, drop = -now / step[i], i
-        for i in range(n_moved):
-            y[A[i]] += t * step[i]
-        if drop < 0:
-            break
-        y[A[drop]], inside[A[drop]] = 0, False
-        m, kept = m - 1, min(drop, r)
-        for i in range(drop, m):
-            A[i], s[i] = A[i + 1], s[i + 1]
-        for i in range(m):
-            g[A[i]] = k[A[i]]
-            for c in range(m):
-                g[A[i]] -= K[A[i], A[c]] * y[A[c]]
+            _null_direction(K, slope, A, L, y, step, r)
+            t = _first_zero(y, A, step, r + 1)
+            for i in range(r + 1):
+                step[i] *= t
+            step[r + 1:m] = 0
+        m, kept = _advance(y, A, inside, s, slope, step, m, r)
     return m
 
 
 @_jit
-def _null_direction(K, g, A, L, s, y, step, r):
+def _first_zero(y, A, step, m):
+    """Smallest t at which y + t step has a zero on A[:m]; inf if there is none."""
+    t = np.inf
+    for i in range(m):
+        if y[A[i]] * step[i] < 0:
+            t = min(t, -y[A[i]] / step[i])
+    return t
+
+
+@_jit
+def _drop_all(y, A, L, slope, step, image, cut, m):
+    """Cut step where it changes a sign, so that y + step is zero there, if the cost then falls; image = L^T step."""
+    change = 0.0
+    image[:m] = 0
+    for i in range(m):
+        now = y[A[i]]
+        cut[i] = -now if now * (now + step[i]) <= 0 else step[i]
+        change -= 2 * cut[i] * slope[i]
+        _axpy(cut[i], L[i], image, i + 1)
+    change += _dot(image, image, m)
+    if change < 0:
+        step[:m] = cut[:m]
+    return change < 0
+
+
+@_jit
+def _advance(y, A, inside, s, slope, step, m, kept):
+    """y += step on A[:m]; atoms that arrive at zero, or past it by rounding, leave. Returns the support's size and
+    the number of rows of the factor that stay good."""
+    count = 0
+    for i in range(m):
+        j = A[i]
+        now = y[j] + step[i]
+        if abs(now) <= 1e-15 * abs(step[i]) or now * y[j] < 0:
+            y[j], inside[j] = 0, False
+            kept = min(kept, count)
+        else:
+            y[j] = now
+            A[count], s[count], slope[count] = j, s[i], slope[i]
+            count += 1
+    return count, kept
+
+
+@_jit
+def _null_direction(K, slope, A, L, y, step, r):
     """step[:r + 1] with sum_i step_i D_i^ = 0 on A[:r + 1], the cost not rising along it, a coefficient shrinking."""
     for i in range(r):
         step[i] = -K[A[r], A[i]]
     _solve(L, step, r)
     step[r] = 1.0
-    slope, shrinks = 0.0, False
-    for i in range(r + 1):
-        slope += (s[i] - g[A[i]]) * step[i]
-    sign = -1.0 if slope > 0 else 1.0
+    shrinks = False
+    sign = -1.0 if _dot(slope, step, r + 1) < 0 else 1.0
     for i in range(r + 1):
         step[i] *= sign
         shrinks = shrinks or y[A[i]] * step[i] < 0
