@@ -56,7 +56,7 @@ def update_atoms(X, D, codes):
         weights = np.concatenate([codes[:, r], -shared[r]])
         weights[len(X) + r] = 0
         points[len(X) + r] = core._weighted_mean(points, weights)[0]
-    return points[len(X):]
+    return points[len(X):].copy()
 
 
 def gdl(X, n_atoms, lam=None, *, n_neighbors=None, init="kmeans++", n_iter=20, tol=1e-6, rng=None):
@@ -72,10 +72,12 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, init="kmeans++", n_iter=20, t
     X = core._dictionary(X, "X")
     if (lam is None) == (n_neighbors is None):
         raise ValueError(f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = {n_neighbors!r}")
-    n_iter = core._integer(n_iter, "n_iter", 0, 2**62)
+    if np.ndim(lam):
+        raise ValueError(f"lam must be a number >= 0, got {lam!r}")
+    n_atoms, n_iter = core._integer(n_atoms, "n_atoms", 1, 2**62), core._integer(n_iter, "n_iter", 0, 2**62)
     if not core._finite(tol, "tol") >= 0:
         raise ValueError(f"tol must be >= 0, got {tol!r}")
-    atoms = init_atoms(X, n_atoms, init, rng) if isinstance(init, str) else core._dictionary(init, "init")
+    atoms = init_atoms(X, n_atoms, init, rng) if isinstance(init, str) else core._dictionary(init, "init").copy()
     if atoms.shape != (n_atoms, *X.shape[1:]):
         raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
     X, atoms = core._same_d(X, atoms, ("X", "init"))
@@ -91,7 +93,10 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, init="kmeans++", n_iter=20, t
         if len(unused):
             atoms[unused] = X[np.argsort(-losses, kind="stable")[np.arange(len(unused)) % len(X)]]
             K, k = _grams(X, atoms)
-        codes = _code(K, k, X.shape[2], lam, n_neighbors, codes)
+        before, codes = codes, _code(K, k, X.shape[2], lam, n_neighbors, codes)
+        if lam is not None:  # codes are solved to a tolerance: keep what was better within it
+            worse = _losses(K, k, X.shape[2], lam, codes) > losses
+            codes[worse] = before[worse]
         costs.append(_losses(K, k, X.shape[2], lam, codes).sum())
         if costs[-3] - costs[-1] <= tol * costs[-3]:
             break

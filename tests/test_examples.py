@@ -1,0 +1,137 @@
+"""The README's first block prints what it says; the examples run, and refuse files that do not fit together."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from examples import classify
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+METHODS = ["nearest subspace", "gSC, labelled sets as atoms, residuals", "gLC, labelled sets as atoms, residuals",
+           "gSC, learned atoms, SVM", "gLC, learned atoms, SVM"]
+
+
+def blocks(language):
+    fenced = re.findall(r"^ *```(\w*)\n(.*?)^ *```$", README, re.DOTALL | re.MULTILINE)
+    return [text for name, text in fenced if name == language]
+
+
+def accuracies(text):
+    """{method: accuracy} from a printed table."""
+    return {method: float(number) for method, number in re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\d$", text, re.MULTILINE)}
+
+
+def small_file(**changes):
+    """Arrays of a legal file: 12 sets of 5 to 7 byte images, two classes, two splits."""
+    rng = np.random.default_rng(0)
+    sizes, label = rng.integers(5, 8, 12), np.repeat(["left", "right"], 6)
+    frames = np.concatenate([rng.integers(0, 60, (size, 4, 6)) + 180 * (np.arange(6) // 3 == (c == "right")) for size, c in zip(sizes, label)])
+    arrays = {"frames": frames.astype(np.uint8), "offset": np.concatenate([[0], np.cumsum(sizes)]), "label": label,
+              "group": np.arange(12), "train0": np.arange(0, 12, 2), "test0": np.arange(1, 12, 2),
+              "train1": np.arange(1, 12, 2), "test1": np.arange(0, 12, 2)}
+    return {key: value for key, value in {**arrays, **changes}.items() if value is not None}
+
+
+def write(folder, **changes):
+    path = folder / "sets.npz"
+    np.savez(path, **small_file(**changes))
+    return str(path)
+
+
+def test_readme_prints_what_it_says(capsys):
+    program, output = blocks("python")[0], blocks("")[0]
+    exec(compile(program, "README.md", "exec"), {})
+    assert capsys.readouterr().out == output
+
+
+def test_readme_writes_a_file_that_classify_reads(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a = small_file()
+    program = "\n".join(line.strip() for line in blocks("python")[1].splitlines())
+    exec(compile(program, "README.md", "exec"), {"frames": a["frames"], "sizes": np.diff(a["offset"]), "labels": a["label"],
+                                                 "train": a["train0"], "test": a["test0"]})
+    sets, label, pairs = classify.load("FILE.npz")
+    assert np.array_equal(np.concatenate(sets), a["frames"]) and list(label) == list(a["label"]) and len(pairs) == 1
+
+
+def test_quickstart_prints_the_table_of_the_readme(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "examples.quickstart"], cwd=tmp_path, capture_output=True, text=True,
+                          encoding="utf-8", env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    assert done.returncode == 0, done.stderr
+    printed, promised = accuracies(done.stdout), accuracies(blocks("")[1])
+    assert len(printed) == 5 and printed.keys() == promised.keys()
+    assert all(abs(printed[method] - promised[method]) <= 0.5 for method in printed), printed
+    assert printed["nearest subspace"] < 95
+    pictures = {path.name for path in (tmp_path / "out").iterdir()}
+    assert pictures == {f"{name}.png" for name in ["atoms", "convergence", "codes", "codes_learned", "angles", "angles_pair"]}
+
+
+@pytest.mark.parametrize("options", [[], ["--center", "--lam", "0.2", "--neighbors", "3", "--atoms", "100", "--iterations", "1"]])
+def test_classify_prints_every_method(tmp_path, capsys, options):
+    classify.main(["--data", write(tmp_path), "--p", "2", *options])
+    printed = accuracies(capsys.readouterr().out)
+    assert list(printed) == METHODS
+    assert printed["nearest subspace"] == 100 or "--center" in options
+
+
+def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
+    frames = np.random.default_rng(0).standard_normal((len(small_file()["frames"]), 9)).astype(np.float32)
+    classify.main(["--data", write(tmp_path, frames=frames, train1=None, test1=None), "--p", "3", "--atoms", "0"])
+    out = capsys.readouterr().out
+    assert list(accuracies(out)) == METHODS[:3] and "±" not in out.split("subspaces of R^9")[1]
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"frames": None}, "must hold the arrays frames"),
+    ({"offset": None, "test0": None}, "must hold the arrays offset, test0"),
+    ({"frames": np.zeros((80, 3), complex)}, "frames must be real numbers .* got complex128"),
+    ({"offset": np.array([0.0, 5.0])}, r"offset must hold n_sets \+ 1 >= 2 integers, got float64"),
+    ({"offset": np.array([0, 5, 5, 9])}, "offset must rise, every set holding a frame, got 5 and 5 for set 1"),
+    ({"offset": np.array([0, 5, 999])}, r"offset must go from 0 to \d+, the number of frames, got 0 to 999"),
+    ({"label": np.arange(11)}, r"label must have length 12, one a set, got shape \(11,\)"),
+    ({"test1": None}, "test1 is missing among test0, train0, train1"),
+    ({"train0": np.array([], int)}, r"train0 must hold at least one index of a set, got int64 \(0,\)"),
+    ({"test0": np.array([1, 12])}, r"test0 must hold indices in 0\.\.11, got 1 to 12"),
+    ({"test1": np.array([1, 3, 4])}, "train1 and test1 must not overlap, both hold set 1 and 1 more"),
+    ({"train0": np.array([0, 2])}, "train0 must hold sets of at least two classes, got one: left"),
+    ({"label": np.array([None] * 12)}, "Object arrays cannot be loaded"),
+])
+def test_bad_files_are_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        classify.load(write(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("content", [b"not a zip", b"", b"PK\x03\x04broken"])
+def test_what_is_no_npz_file_is_refused(tmp_path, content):
+    path = tmp_path / "sets.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="sets.npz must be an .npz file"):
+        classify.load(path)
+
+
+def test_a_lone_array_is_refused(tmp_path):
+    np.save(tmp_path / "sets.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="sets.npy must be an .npz file"):
+        classify.load(tmp_path / "sets.npy")
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--p", "6"], "must hold p = 6 independent frames, got 5 frames"),
+    (["--p", "2", "--data", "nowhere.npz"], "nowhere.npz"),
+])
+def test_errors_are_one_line(tmp_path, arguments, message):
+    with pytest.raises(SystemExit, match=f"^examples.classify: .*{message}"):
+        classify.main(["--data", write(tmp_path), *arguments])
+
+
+@pytest.mark.parametrize("arguments", ["--p 0", "--p 2 --lam nan", "--p 2 --lam -1", "--p 2 --neighbors 0", "--p 2 --atoms -1"])
+def test_options_are_checked(arguments, capsys):
+    with pytest.raises(SystemExit):
+        classify.parse(["--data", "x.npz", *arguments.split()])
+    assert re.search(r"must be at least [01], got (0|nan|-1)", capsys.readouterr().err)
