@@ -10,11 +10,12 @@ other real types become float64. NUMBA_NUM_THREADS bounds the threads; results d
 """
 
 import functools
+import importlib
 import math
 import operator
+import threading
 import warnings
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -26,6 +27,8 @@ __all__ = [
     "reconstruct", "class_residuals", "classify",
 ]
 
+ANY = 2**62  # as the upper bound of an integer: none
+TILE = 2**21  # numbers of K_xd that gsc and glc hold at a time
 SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
 
 
@@ -38,18 +41,70 @@ def _jit(function):
         return numba.njit(**options)(function)
 
 
-def _in_threads(job, n, block):
-    """Call job(slice) on consecutive blocks of range(n); blocks do not depend on the number of threads."""
+def _in_threads(job, n, block, blas=False):
+    """[job(slice), ...] over consecutive blocks of range(n), which do not depend on the number of threads.
+
+    blas: the job spends its time in BLAS, whose own threads do the work where they cannot be limited.
+    """
     blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
     n_threads = min(numba.config.NUMBA_NUM_THREADS, len(blocks))
-    if n_threads < 2:
-        return [job(b) for b in blocks]
-    with ThreadPoolExecutor(n_threads) as pool:
+    if n_threads < 2 or blas and not _one_blas_thread.controller:
+        return [job(block) for block in blocks]
+    results, errors, todo = [None] * len(blocks), [], iter(enumerate(blocks))  # each thread takes the next
+
+    def work():
         try:
-            return list(pool.map(job, blocks))
-        except BaseException:  # Ctrl-C too: do not start what has not started
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            for i, block in todo:
+                results[i] = job(block)
+                if errors:
+                    return
+        except BaseException as error:  # Ctrl-C too: the others stop after their block
+            errors.append(error)
+
+    with _one_blas_thread:
+        threads = [threading.Thread(target=work) for _ in range(n_threads - 1)]
+        try:
+            for thread in threads:
+                thread.start()
+            work()
+            for thread in threads:
+                thread.join()
+        except BaseException as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return results
+
+
+class _OneBlasThread:
+    """Context in which BLAS runs on the calling thread alone: its own threads would compete with ours, and spin while
+    they wait. Nested and concurrent uses share one limit. Needs threadpoolctl, which scikit-learn brings."""
+
+    def __init__(self):
+        self.lock, self.users = threading.Lock(), 0
+
+    @functools.cached_property
+    def controller(self):
+        try:
+            return importlib.import_module("threadpoolctl").ThreadpoolController()
+        except ImportError:
+            return None
+
+    def __enter__(self):
+        with self.lock:
+            if self.users == 0 and self.controller:
+                self.limit = self.controller.limit(limits=1, user_api="blas")
+                self.limit.__enter__()
+            self.users += 1
+
+    def __exit__(self, *exception):
+        with self.lock:
+            self.users -= 1
+            if self.users == 0 and self.controller:
+                self.limit.__exit__(*exception)
+
+
+_one_blas_thread = _OneBlasThread()
 
 
 # ---------------------------------------------------------------------------- checks at the door
@@ -91,25 +146,38 @@ def _bases(X, name, ndim=3):
     if not 1 <= p <= d:
         raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}")
     tol = 1e-3 if X.dtype == np.float32 else 1e-6
-    flat = X.reshape(-1, d, p)
-    step = max(1, 2**20 // (d * p))
-    for i in range(0, len(flat), step):
-        with np.errstate(all="ignore"):
-            tile = flat[i:i + step]
-            error = np.abs(np.matmul(tile.swapaxes(1, 2), tile) - np.eye(p)).max(axis=(1, 2))  # (step,)
-        if not (error <= tol).all():
-            bad = i + int(np.argmin(error <= tol))
-            if not np.isfinite(flat[bad]).all():
-                raise ValueError(f"{name} must be finite, got NaN or infinity in the basis at index {bad}")
-            raise ValueError(f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
-                             f"{error[bad - i]:.2g} at index {bad}; call orthonormalize({name}) first")
+    flat, error = X.reshape(-1, d, p), np.empty(X[..., 0, 0].size)
+
+    def job(block):
+        _orthonormality(np.array(flat[block].swapaxes(1, 2), order="C"), error[block])  # rows: (t, p, d)
+
+    _in_threads(job, len(flat), max(1, 2**16 // (d * p)))
+    if not (error <= tol).all():
+        bad = int(np.argmin(error <= tol))
+        if not np.isfinite(flat[bad]).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity in the basis at index {bad}")
+        raise ValueError(f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
+                         f"{error[bad]:.2g} at index {bad}; call orthonormalize({name}) first")
     return X
+
+
+@_jit
+def _orthonormality(rows, error):
+    """error[i] = max |B B^T - I| for B = rows[i] (p, d); NaN if an entry is not finite."""
+    t, p, d = rows.shape
+    for i in range(t):
+        worst, total = 0.0, 0.0
+        for a in range(p):
+            for b in range(a + 1):
+                off = abs(_dot(rows[i, a], rows[i, b], d) - (1.0 if a == b else 0.0))
+                worst, total = max(worst, off), total + off
+        error[i] = worst if total < np.inf else np.nan
 
 
 def _dictionary(D, name="D"):
     D = _bases(D, name)
     if len(D) == 0:
-        raise ValueError(f"{name} must hold at least one atom, got shape {D.shape}")
+        raise ValueError(f"{name} must hold at least one subspace, got shape {D.shape}")
     return D
 
 
@@ -126,7 +194,8 @@ def _integer(value, name, low, high):
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}") from None
     if not low <= number <= high:
-        raise ValueError(f"{name} must be in {low}..{high}, got {number}")
+        rule = f">= {low}" if high == ANY else f"in {low}..{high}"
+        raise ValueError(f"{name} must be {rule}, got {number}")
     return number
 
 
@@ -187,7 +256,7 @@ def random_subspaces(n, d, p, rng=None):
 
     The orthonormalized columns of Gaussian matrices. rng: seed or Generator, as np.random.default_rng takes it.
     """
-    n, d = _integer(n, "n", 0, 2**62), _integer(d, "d", 1, 2**62)
+    n, d = _integer(n, "n", 0, ANY), _integer(d, "d", 1, ANY)
     p = _integer(p, "p", 1, d)
     return orthonormalize(np.random.default_rng(rng).standard_normal((n, d, p)))
 
@@ -204,33 +273,73 @@ def projection_kernel(X, D=None):
 
 
 def _gram(X, D, symmetric=False):
-    """projection_kernel on checked arrays: BLAS on tiles whose product stays in cache, then squares and sums."""
+    """projection_kernel on checked arrays: BLAS products of tiles, squared and summed while they are in cache.
+
+    A tile of t subspaces is packed as rows (p, t, d), so that the p q numbers of a pair lie in as many planes of the
+    product (q, p t, m) and sums of squares run along contiguous rows. Each thread takes tiles of rows; columns are
+    packed once for all, except that long ones are packed and multiplied in pieces of d.
+    symmetric: tiles from the diagonal on, then mirrored.
+    """
     (n, d, p), (N, _, q) = X.shape, D.shape
-    K = np.empty((n, N), X.dtype)
-    rows, columns = max(1, 768 // p), max(1, 2048 // q)
-    for j in range(0, N, columns):
-        B = np.ascontiguousarray(D[j:j + columns].transpose(2, 0, 1))  # (q, M, d)
-        for i in range(0, min(n, j + columns) if symmetric else n, rows):
-            A = np.ascontiguousarray(X[i:i + rows].transpose(2, 0, 1))  # (p, T, d)
-            product = A.reshape(-1, d) @ B.reshape(-1, d).T  # (p T, q M)
-            _sum_squares(product.reshape(p, A.shape[1], q, B.shape[1]), K[i:i + rows, j:j + columns])
-    if symmetric:
-        lower = np.tril_indices(n, -1)
-        K[lower] = K.T[lower]
+    K, own = np.empty((n, N), X.dtype), threading.local()
+    step = d if d <= 2560 else -(-d // -(-d // 1280))
+    T, M = max(1, min(768 // p, -(-n // 10))), max(1, min(N, (3072 if step == d else 1024) // q, 2**22 // (q * step)))
+    shared = np.empty(q * M * d if step == d else 0, X.dtype)
+    for j in range(0, N, M):
+        m = min(M, N - j)
+        if step == d:
+            packed = shared[:q * m * d].reshape(q, m, d)
+            _in_threads(lambda block: _pack(D[j:j + m][block], packed[:, block]), m, -(-M // 4))
+
+        def job(block):
+            if not hasattr(own, "product"):
+                own.rows, own.product = np.empty(p * T * step, X.dtype), np.empty(q * p * T * M, X.dtype)
+                own.columns = np.empty(q * M * step if step < d else 0, X.dtype)
+            t, first = block.stop - block.start, max(0, block.start - j) if symmetric else 0
+            product = own.product[:q * p * t * (m - first)].reshape(q, p * t, m - first)
+            for k in range(0, d, step):
+                piece = slice(k, min(k + step, d))
+                rows = _pack(X[block, piece], _shaped(own.rows, p, t, piece)).reshape(p * t, -1)
+                columns = packed if step == d else _pack(D[j + first:j + m, piece], _shaped(own.columns, q, m - first, piece))
+                for b in range(q):
+                    column = columns[b, first - m:].T
+                    if k == 0:
+                        np.matmul(rows, column, out=product[b])
+                    else:
+                        product[b] += rows @ column
+            _sum_squares(product.reshape(q * p, t, m - first), K[block, j + first:j + m])
+
+        _in_threads(job, min(n, j + m) if symmetric else n, T, blas=True)
+    for i in range(0, n if symmetric else 0, T):
+        diagonal = np.triu(K[i:i + T, i:i + T])
+        K[i:i + T, i:i + T] = diagonal + np.triu(diagonal, 1).T
+        K[i + T:, i:i + T] = K[i:i + T, i + T:].T
     return K
 
 
+def _shaped(buffer, p, t, piece):
+    return buffer[:p * t * (piece.stop - piece.start)].reshape(p, t, -1)
+
+
+def _pack(X, rows):
+    """X (t, d, p) written as rows (p, t, d), a few at a time so that they stay in cache; returns rows."""
+    t, d, p = X.shape
+    few = max(1, 2**15 // (d * p))
+    for i in range(0, t, few):
+        np.copyto(rows[:, i:i + few], X[i:i + few].transpose(2, 0, 1))
+    return rows
+
+
 @_jit
-def _sum_squares(C, out):
-    """out[i, j] = sum over a, b of C[a, i, b, j]^2 for C (p, T, q, M)."""
-    p, T, q, M = C.shape
-    for i in range(T):
-        for j in range(M):
-            out[i, j] = 0
-        for a in range(p):
-            for b in range(q):
-                for j in range(M):
-                    out[i, j] += C[a, i, b, j] * C[a, i, b, j]
+def _sum_squares(planes, out):
+    """out[i, j] = sum_a planes[a, i, j]^2."""
+    for i in range(len(out)):
+        row = out[i]
+        row[:] = 0
+        for a in range(len(planes)):
+            plane = planes[a, i]
+            for j in range(len(row)):
+                row[j] += plane[j] * plane[j]
 
 
 def principal_angles(X, Y):
@@ -279,7 +388,7 @@ def chordal_distance(X, Y=None):
                 R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))  # (tile, d, q)
                 square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
 
-    _in_threads(job, len(X), 16)
+    _in_threads(job, len(X), 16, blas=True)
     if Y is None:  # the two computations of a near pair round differently
         square = np.triu(square, 1)
         square += square.T
@@ -300,7 +409,7 @@ def geodesic_distance(X, Y=None):
             for j in range(0 if Y is not None else i + 1, len(Z), step):
                 out[i, j:j + step] = np.linalg.norm(_angles(X[i], Z[j:j + step]), axis=-1)
 
-    _in_threads(job, len(X), 4)
+    _in_threads(job, len(X), 4, blas=True)
     return out if Y is not None else out + out.T
 
 
@@ -318,17 +427,14 @@ def proj(S, p):
     if asymmetry > (1e-4 if S.dtype == np.float32 else 1e-8) * np.abs(S).max(initial=0):
         raise ValueError(f"S must be symmetric, got entries that differ by {asymmetry:.2g} across the diagonal")
     values, vectors = np.linalg.eigh(S / 2 + S.swapaxes(-1, -2) / 2)  # ascending
-    _warn_ties(int(_tied(values, p).sum()), "closest point")
+    _warn_ties(int(_tied(values, p, np.abs(values).max(axis=-1), len(values.T)).sum()), "closest point")
     return vectors[..., :-p - 1:-1]
 
 
-def _tied(values, p):
-    """Whether the p-th and (p + 1)-th largest of the ascending eigenvalues (..., d) agree to rounding."""
-    d = values.shape[-1]
-    if p == d:
-        return np.zeros(values.shape[:-1], bool)
-    tol = 4 * d * np.finfo(values.dtype).eps * np.abs(values).max(axis=-1)
-    return values[..., d - p] - values[..., d - p - 1] <= tol
+def _tied(values, p, scale, d):
+    """Whether the p-th and (p + 1)-th largest of the ascending eigenvalues tie, to rounding of a d x d matrix."""
+    gap = np.diff(values, axis=-1)[..., -p:][..., :1].sum(axis=-1)  # their difference; 0 if p = d
+    return (p < values.shape[-1]) & (gap <= 4 * d * np.finfo(values.dtype).eps * scale)
 
 
 def _warn_ties(count, what):
@@ -363,12 +469,18 @@ def _weighted_mean(X, weights):
     if min(d, Z.shape[1]) > 2000 and p < d // 8:
         return _lanczos(Z, w, p)
     if Z.shape[1] + p >= d:
-        values, vectors = np.linalg.eigh((Z * w) @ Z.T)
-        return vectors[:, :-p - 1:-1], _tied(values, p)
+        return _leading((Z * w) @ Z.T, p)
     # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the span, of eigenvalue 0
     Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p + 1), X.dtype)]))
-    values, vectors = np.linalg.eigh((R[:, :len(w)] * w) @ R[:, :len(w)].T)
-    return Q @ vectors[:, :-p - 1:-1], _tied(values, p)
+    R = R[:, :len(w)]
+    vectors, tied = _leading((R * w) @ R.T, p)
+    return Q @ vectors, tied
+
+
+def _leading(S, p):
+    """Eigenvectors of the p algebraically largest eigenvalues of the symmetric S, and whether p and p + 1 tie."""
+    values, vectors = np.linalg.eigh(S)
+    return vectors[:, :-p - 1:-1], _tied(values, p, np.linalg.norm(S), len(S))
 
 
 def _lanczos(Z, w, p):
@@ -377,7 +489,7 @@ def _lanczos(Z, w, p):
     S = LinearOperator((len(Z), len(Z)), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel())))
     start = np.random.default_rng(0).standard_normal(len(Z)).astype(Z.dtype)
     values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
-    return np.linalg.qr(vectors[:, :0:-1])[0], _tied(values, p)
+    return np.linalg.qr(vectors[:, :0:-1])[0], _tied(values, p, np.abs(values).max(), len(Z))
 
 
 # ---------------------------------------------------------------------------- sparse coding
@@ -400,8 +512,8 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8,
     alpha), the paper's Gram form of the sparse coding problem; K_dd may be singular. lam = 0 gives the least-squares
     code of least norm. An array of lam (L,) gives a path of codes (L, n, N), each solved from the one before.
 
-    Each code is exact: the search stops when both the duality gap and the largest violation of the optimality
-    conditions are at most tol * norm2, and warns, with the gap, if max_iter rounds do not suffice.
+    Each code is exact: the search stops when the duality gap, and the largest violation of the optimality conditions
+    (in units of the cost), are at most tol * norm2; it warns, with the larger of the two, if that cannot be reached.
     positive: codes >= 0. init: codes (n, N) to start from. Returns codes (n, N) of the type of the Gram matrices, as
     a scipy.sparse CSR array (for a path, a list of them) with sparse_output=True; with return_info=True a named
     tuple (codes, gap, n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
@@ -413,7 +525,7 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8,
         raise ValueError(f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}")
     if not tol > 0:
         raise ValueError(f"tol must be positive, got {tol!r}")
-    max_iter = _integer(max_iter, "max_iter", 1, 2**62)
+    max_iter = _integer(max_iter, "max_iter", 1, ANY)
     start = None if init is None else _codes(init, n, N, "init")
     half, K = np.atleast_1d(path).astype(np.float64) / 2, _owned(K_dd, np.float64)
     pinv = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_xd.dtype).eps))
@@ -443,7 +555,11 @@ def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv, gap, n
     """Codes (L, n, N) of a block of queries k (n, N) for lambda / 2 = half (L,); writes gap and n_iter (L, n)."""
     order = np.argsort(-half, kind="stable")  # from the largest lambda down, each solution starting the next
     Y = np.empty((len(half), *k.shape))
-    Y[order[0]] = np.maximum(start, 0) if positive else start
+    Y[order[0]] = start = np.maximum(start, 0) if positive else start
+    if start.any():  # a start worse than zero, or too large to compute with, is not used
+        with np.errstate(all="ignore"):
+            change = ((start @ K - 2 * k) * start).sum(axis=1) + 2 * half.max() * np.abs(start).sum(axis=1)
+        Y[order[0], ~(change <= 0)] = 0
     _lasso_path(K, k, half, order, norm2, positive, tol, max_iter, Y, gap, n_iter)
     for i, j in np.argwhere(~(gap <= tol * norm2) & (not positive)):
         # no dual point can be scaled from r when lambda = 0, or below the rounding of K: try least squares instead,
@@ -461,7 +577,7 @@ def _warn_gap(gap, limit, max_iter):
     late = ~(gap <= limit)
     if late.any():
         worst = np.unravel_index(np.argmax(np.where(late, gap - limit, -1)), gap.shape)
-        warnings.warn(f"{int(late.sum())} of {late.size} codes did not converge in {max_iter} rounds: worst duality gap "
+        warnings.warn(f"{int(late.sum())} of {late.size} codes did not converge (max_iter = {max_iter}): worst duality gap "
                       f"{gap[worst]:.2g}, tolerance {limit[worst[-1]]:.2g}", stacklevel=3)
 
 
@@ -500,7 +616,7 @@ def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap,
 @_jit
 def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, work):
     """One lasso: greedy coordinate descent proposes the support, Cholesky steps solve it exactly, until certified."""
-    g, rest = work[0], work[1:]
+    g, rest, reach = work[0], work[1:], math.sqrt(norm2 / max(diag.max(), 1e-300))  # of excess, in units of the cost
     stalled, best, kept, gap, n_rounds = 0, np.inf, 0, np.inf, 0
     m, _ = _collect_support(y, A, inside, 0, 0)
     while True:
@@ -508,10 +624,10 @@ def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, wo
         cost, gap, excess = _certificate(k, y, g, A, m, half, norm2, positive, rest[0])
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
-        if max(gap, excess) <= tol * norm2:
+        if max(gap, excess * reach) <= tol * norm2:
             break
         if n_rounds == max_iter or stalled > 10:  # the second: rounding forbids more, such a tol cannot be reached
-            gap = max(gap, excess)
+            gap = max(gap, excess * reach)
             break
         n_rounds += 1
         _coordinate_descent(K, diag, half, positive, y, g, rest, 10 + m // 2)
@@ -536,7 +652,7 @@ def _certificate(k, y, g, A, m, half, norm2, positive, size):
         l1 += abs(y[j])
         excess = max(excess, abs(g[j] - math.copysign(half, y[j])))
     for j in range(len(y)):
-        size[j] = g[j] if g[j] > 0 else (0.0 if positive else -g[j])
+        size[j] = max(g[j], 0.0) if positive else abs(g[j])
     peak = size[_argmax(size)]
     excess = max(excess, peak - half)
     rx = norm2 - yk  # <r, X^>
@@ -653,7 +769,10 @@ def _solve_on_support(K, half, y, g, A, inside, L, work, m, kept):
             for i in range(r + 1):
                 step[i] *= t
             step[r + 1:m] = 0
+        before = m
         m, kept = _advance(y, A, inside, s, slope, step, m, r)
+        if m == before:  # no atom left: overflow, nothing to be gained
+            break
     return m
 
 
@@ -863,10 +982,12 @@ def glc(X, D, n_neighbors, **options):
 
 
 def _code_in_tiles(code, X, D, options):
+    if "norm2" in options:
+        raise TypeError(f"norm2 is not an option here, it is p of the subspaces X, got {options['norm2']!r}")
     X, D = _same_d(_bases(X, "X"), _dictionary(D), "XD")
     (n, _, p), N = X.shape, len(D)
     K_dd = _gram(D, D, symmetric=True)
-    init, step = options.get("init"), max(64, 2**21 // N)
+    init, step = options.get("init"), max(64, TILE // N)
     if init is not None:
         options = {**options, "init": _codes(init, n, N, "init")}
     parts = []
@@ -902,7 +1023,7 @@ def reconstruct(codes, D):
         for i in range(block.start, block.stop):
             out[i], tied[i] = _weighted_mean(D, _dense(codes[i:i + 1])[0])
 
-    _in_threads(job, len(out), 16)
+    _in_threads(job, len(out), 16, blas=True)
     _warn_ties(int(tied.sum()), "reconstruct: point")
     return out
 

@@ -44,6 +44,20 @@ def gram(X, D):
     return np.einsum("ndp,nep,mdq,meq->nm", X, X, D, D, optimize=True)
 
 
+def problem_of(X, D, lam):
+    K_dd = gram(D, D)
+    return Problem(X, D, (K_dd + K_dd.T) / 2, gram(X, D), X.shape[2], lam)
+
+
+def vectors(X):
+    """vec(X X^T) of each subspace, (n, d^2)."""
+    return (X @ np.swapaxes(X, 1, 2)).reshape(len(X), -1)
+
+
+def error(A, B):
+    return np.abs(np.asarray(A) - B).max(initial=0)
+
+
 @st.composite
 def sizes(draw, max_d=8):
     """(d, p) with p = 1 and p = d as common as the rest."""
@@ -77,8 +91,7 @@ def problems(draw, max_d=6, max_atoms=12, kinds=KINDS, lam=st.sampled_from([1e-4
     D = bases(rng, draw(st.integers(1, max_atoms)), d, p, draw(st.sampled_from(kinds)))
     if draw(st.booleans()):
         D[-1] = X[0] @ rotation(rng, p)
-    K_xd = gram(X, D)
-    return Problem(X, D, symmetric(gram(D, D)), K_xd, p, draw(lam) * 2 * np.abs(K_xd).max())
+    return problem_of(X, D, draw(lam) * 2 * np.abs(gram(X, D)).max())
 
 
 @st.composite
@@ -87,9 +100,4 @@ def regular_problems(draw, lam=st.sampled_from([1e-2, 0.1, 0.5])):
     d, rng = draw(st.integers(3, 7)), np.random.default_rng(draw(seeds))
     p, N = draw(st.integers(1, d // 2)), draw(st.integers(1, d * (d + 1) // 5))
     X, D = bases(rng, draw(st.integers(1, 4)), d, p), bases(rng, N, d, p)
-    K_xd = gram(X, D)
-    return Problem(X, D, symmetric(gram(D, D)), K_xd, p, draw(lam) * 2 * np.abs(K_xd).max())
-
-
-def symmetric(K):
-    return (K + K.T) / 2
+    return problem_of(X, D, draw(lam) * 2 * np.abs(gram(X, D)).max())

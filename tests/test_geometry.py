@@ -10,17 +10,13 @@ import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as gs
-from strategies import KINDS, LOOSE, TIGHT, bases, dtypes, gram, pairs_of_sets, rotation, rounding, seeds, sizes, subspaces
+from strategies import KINDS, LOOSE, TIGHT, bases, dtypes, error, gram, pairs_of_sets, rotation, rounding, seeds, sizes, subspaces
 
 laws = settings(deadline=None, max_examples=40)
 
 
 def projectors(X):
     return X @ np.swapaxes(X, -1, -2)
-
-
-def error(A, B):
-    return np.abs(np.asarray(A) - B).max(initial=0)
 
 
 # ---------------------------------------------------------------------------- bases
@@ -103,13 +99,19 @@ def test_gram_of_a_set_mirrors_every_tile():
     assert error(gs.projection_kernel(np.ascontiguousarray(X)), gram(X, X)) < TIGHT
 
 
+def test_gram_in_high_dimension_equals_that_of_products():
+    X, D = gs.random_subspaces(5, 6001, 2, rng=0), gs.random_subspaces(4, 6001, 3, rng=1)
+    assert error(gs.projection_kernel(X, D), np.square(np.einsum("ndp,mdq->nmpq", X, D)).sum(axis=(2, 3))) < TIGHT
+    assert error(gs.projection_kernel(X), np.square(np.einsum("ndp,mdq->nmpq", X, X)).sum(axis=(2, 3))) < TIGHT
+
+
 @laws
 @given(seeds, dtypes)
 def test_sum_squares_twin(seed, dtype):
-    C = np.random.default_rng(seed).standard_normal((2, 3, 4, 5)).astype(dtype)
+    planes = np.random.default_rng(seed).standard_normal((4, 3, 5)).astype(dtype)
     out = np.full((3, 5), np.nan, dtype)
-    gs._sum_squares(C, out)
-    np.testing.assert_allclose(out, (C**2).sum(axis=(0, 2)), rtol=rounding(dtype))
+    gs._sum_squares(planes, out)
+    np.testing.assert_allclose(out, (planes**2).sum(axis=0), rtol=rounding(dtype))
 
 
 # ---------------------------------------------------------------------------- principal angles
