@@ -13,10 +13,13 @@ import re
 import sys
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # also runs as python examples/classify.py
 
 import grassmann_sc as core
 import learn

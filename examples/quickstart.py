@@ -5,6 +5,7 @@ smaller dictionary is learned. Prints one table and leaves pictures in out/. Nee
 """
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # also runs as python examples/quickstart.py
 
 from grassmann_sc import classify, glc, gsc, locality_codes, projection_kernel, sparse_codes
 from learn import gdl
