@@ -1,19 +1,29 @@
 # make demo   the quickstart on bundled digits: a table here, pictures in out/
 # make test   the test suite
+# make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
+#             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
 #
-# Both use .venv, which this file owns: made when it is missing, unfinished or older than setup.cfg.
+# All use .venv, which this file owns: made when it is missing, unfinished or older than setup.cfg.
 # Another interpreter: make demo PYTHON=python3.12
 
 PYTHON ?= python3
 READY := .venv/ready
+BENCH := .venv/bench
 
-.PHONY: demo test
+.PHONY: demo test bench
 
 demo: $(READY)
 	.venv/bin/python -m examples.quickstart
 
 test: $(READY)
 	.venv/bin/python -m pytest
+
+bench: $(BENCH)
+	.venv/bin/python -m benchmarks.gram
+	.venv/bin/python -m benchmarks.lasso $(DATA:%=--data %)
+	.venv/bin/python -m benchmarks.coding
+	.venv/bin/python -m benchmarks.startup
+	.venv/bin/python -m benchmarks.accuracy
 
 define CHECK_PYTHON
 import sys
@@ -23,10 +33,10 @@ if sys.version_info < (3, 10):
 endef
 
 define REQUIREMENTS
-import configparser
+import configparser, sys
 config = configparser.ConfigParser()
 config.read("setup.cfg")
-print(config["options"]["install_requires"], config["options.extras_require"]["test"])
+print(config["options"]["install_requires"], *(config["options.extras_require"][extra] for extra in sys.argv[1:]))
 endef
 
 export CHECK_PYTHON REQUIREMENTS
@@ -36,6 +46,12 @@ export CHECK_PYTHON REQUIREMENTS
 $(READY): setup.cfg
 	@$(PYTHON) -c "$$CHECK_PYTHON"
 	$(PYTHON) -m venv --clear .venv
-	@.venv/bin/python -c "$$REQUIREMENTS" > .venv/requirements.txt
+	@.venv/bin/python -c "$$REQUIREMENTS" test > .venv/requirements.txt
 	.venv/bin/python -m pip install --prefer-binary -r .venv/requirements.txt
+	@touch $@
+
+# The peers, on top of it.
+$(BENCH): $(READY)
+	@.venv/bin/python -c "$$REQUIREMENTS" bench > .venv/requirements_bench.txt
+	.venv/bin/python -m pip install --prefer-binary -r .venv/requirements_bench.txt
 	@touch $@

@@ -538,14 +538,13 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8,
         Y = _solve_block(K, k, half, norm2[block], bool(positive), tol, max_iter, first, pinv,
                          gap[:, block], n_iter[:, block])
         if sparse_output:
-            return [scipy.sparse.csr_array(y.astype(K_xd.dtype)) for y in Y]
+            return [_nonzeros(y) for y in Y]
         out[:, block] = Y
 
     pieces = _in_threads(job, n, max(1, min(64, 2**17 // N)))
     _warn_gap(gap, tol * norm2, max_iter)
     if sparse_output:
-        empty = scipy.sparse.csr_array((0, N), dtype=K_xd.dtype)
-        out = [_join([empty, *(piece[i] for piece in pieces)]) for i in range(len(half))]
+        out = [_csr([piece[i] for piece in pieces], N, K_xd.dtype) for i in range(len(half))]
     if path.ndim == 0:
         out, gap, n_iter = out[0], gap[0], n_iter[0]
     return SparseCodes(out, gap, n_iter) if return_info else out
@@ -571,6 +570,29 @@ def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv, gap, n
         if not gap[i, j] <= bound:
             Y[i, j], gap[i, j] = y, bound
     return Y
+
+
+def _csr(pieces, N, dtype):
+    """CSR array (n, N) of consecutive pieces (values, columns, numbers in each row)."""
+    values, columns, counts = (np.concatenate(part) for part in zip(*pieces or [(np.empty(0), np.empty(0, np.int32), [])]))
+    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    return scipy.sparse.csr_array((values.astype(dtype, copy=False), columns, starts), shape=(len(counts), N))
+
+
+@_jit
+def _nonzeros(Y):
+    """Values of the nonzero entries of Y (n, N) row by row, their columns, and how many each row has."""
+    counts = np.zeros(len(Y), np.int64)
+    for i in range(len(Y)):
+        for j in range(Y.shape[1]):
+            counts[i] += Y[i, j] != 0
+    values, columns, at = np.empty(counts.sum()), np.empty(counts.sum(), np.int32), 0
+    for i in range(len(Y)):
+        for j in range(Y.shape[1]):
+            if Y[i, j] != 0:
+                values[at], columns[at] = Y[i, j], j
+                at += 1
+    return values, columns, counts
 
 
 def _warn_gap(gap, limit, max_iter):
@@ -602,25 +624,33 @@ def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap,
     work, L = np.empty((6, N)), np.empty((N, N))
     A, inside = np.empty(N, np.int64), np.zeros(N, np.bool_)
     for i in range(n):
+        m = -1  # nothing is known of this query
         for o in range(len(order)):
             now = order[o]
             if o > 0:
                 Y[now, i] = Y[order[o - 1], i]
             if half[now] > 0 or positive:
-                gap[now, i], n_iter[now, i] = _lasso(K, diag, queries[i], half[now], norm2[i], positive, tol, max_iter,
-                                                     Y[now, i], A, inside, L, work)
+                gap[now, i], n_iter[now, i], m = _lasso(K, diag, queries[i], half[now], norm2[i], positive, tol, max_iter,
+                                                        Y[now, i], A, inside, L, work, m)
             else:
                 gap[now, i], n_iter[now, i] = np.inf, 0
+        for a in range(max(m, 0)):
+            inside[A[a]] = False
 
 
 @_jit
-def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, work):
-    """One lasso: greedy coordinate descent proposes the support, Cholesky steps solve it exactly, until certified."""
+def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, work, m):
+    """One lasso: greedy coordinate descent proposes the support, Cholesky steps solve it exactly, until certified.
+
+    m >= 0: y, its support A[:m], its factor L and g = work[0] come from another lambda; m = -1: y alone is given.
+    Returns the gap, the number of rounds and the size of the support.
+    """
     g, rest, reach = work[0], work[1:], math.sqrt(norm2 / max(diag.max(), 1e-300))  # of excess, in units of the cost
-    stalled, best, kept, gap, n_rounds = 0, np.inf, 0, np.inf, 0
-    m, _ = _collect_support(y, A, inside, 0, 0)
-    while True:
+    stalled, best, kept, gap, n_rounds = 0, np.inf, m, np.inf, 0
+    if m < 0:
+        m, kept = _collect_support(y, A, inside, L, rest, 0, 0)
         _residual_products(K, k, y, A, m, g)
+    while True:
         cost, gap, excess = _certificate(k, y, g, A, m, half, norm2, positive, rest[0])
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
@@ -629,13 +659,13 @@ def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, wo
         if n_rounds == max_iter or stalled > 10:  # the second: rounding forbids more, such a tol cannot be reached
             gap = max(gap, excess * reach)
             break
+        if n_rounds > 0 or m == 0:  # a support that was given is first solved as it is
+            _coordinate_descent(K, diag, half, positive, y, g, rest, 10 + m // 2)
+            m, kept = _collect_support(y, A, inside, L, rest, m, kept)
         n_rounds += 1
-        _coordinate_descent(K, diag, half, positive, y, g, rest, 10 + m // 2)
-        m, kept = _collect_support(y, A, inside, m, kept)
         kept = m = _solve_on_support(K, half, y, g, A, inside, L, rest, m, kept)
-    for i in range(m):
-        inside[A[i]] = False
-    return gap, n_rounds
+        _residual_products(K, k, y, A, m, g)
+    return gap, n_rounds, m
 
 
 @_jit
@@ -714,24 +744,51 @@ def _coordinate_descent(K, diag, half, positive, y, g, work, n_steps):
 
 
 @_jit
-def _collect_support(y, A, inside, m, kept):
+def _collect_support(y, A, inside, L, work, m, kept):
     """A becomes the support of y: what stays of A[:m] in its order, then the new. Returns its size, and how many of
     the first kept rows of the factor are still good."""
-    count = 0
+    count, lost = 0, work[0]
     for i in range(m):
         if y[A[i]] != 0:
             A[count] = A[i]
             count += 1
         else:
             inside[A[i]] = False
-            kept = min(kept, i)
-    kept = min(kept, count)
+            lost[i - count] = i
+    kept = _delete_rows(L, lost, m - count, kept, work)
     for j in range(len(y)):
         if y[j] != 0 and not inside[j]:
             A[count] = j
             inside[j] = True
             count += 1
     return count, kept
+
+
+@_jit
+def _delete_rows(L, lost, n_lost, kept, work):
+    """Take the rows lost[:n_lost], ascending, out of the Cholesky factor L of kept rows; how many rows are then good.
+
+    Few rows are rotated away, 6 multiplications for each entry behind them; for many it is cheaper to forget them and
+    all behind them.
+    """
+    if n_lost * 48 > kept:
+        return min(kept, int(lost[0]))
+    cosine, sine = work[1], work[2]
+    for i in lost[:n_lost][::-1]:
+        first = int(i)
+        if first >= kept:
+            continue
+        for r in range(first + 1, kept):  # row r moves up; rotations of its columns make it triangular again
+            row, above = L[r], L[r - 1]
+            above[:first] = row[:first]
+            x = row[first]
+            for c in range(first, r - 1):
+                above[c] = cosine[c] * x + sine[c] * row[c + 1]
+                x = cosine[c] * row[c + 1] - sine[c] * x
+            above[r - 1] = math.sqrt(x * x + row[r] * row[r])
+            cosine[r - 1], sine[r - 1] = x / above[r - 1], row[r] / above[r - 1]
+        kept -= 1
+    return kept
 
 
 @_jit
@@ -770,7 +827,7 @@ def _solve_on_support(K, half, y, g, A, inside, L, work, m, kept):
                 step[i] *= t
             step[r + 1:m] = 0
         before = m
-        m, kept = _advance(y, A, inside, s, slope, step, m, r)
+        m, kept = _advance(y, A, inside, L, s, slope, step, work[2:], m, r)
         if m == before:  # no atom left: overflow, nothing to be gained
             break
     return m
@@ -803,21 +860,21 @@ def _drop_all(y, A, L, slope, step, image, cut, m):
 
 
 @_jit
-def _advance(y, A, inside, s, slope, step, m, kept):
+def _advance(y, A, inside, L, s, slope, step, work, m, kept):
     """y += step on A[:m]; atoms that arrive at zero, or past it by rounding, leave. Returns the support's size and
     the number of rows of the factor that stay good."""
-    count = 0
+    count, lost = 0, work[0]
     for i in range(m):
         j = A[i]
         now = y[j] + step[i]
         if abs(now) <= 1e-15 * abs(step[i]) or now * y[j] < 0:
             y[j], inside[j] = 0, False
-            kept = min(kept, count)
+            lost[i - count] = i
         else:
             y[j] = now
             A[count], s[count], slope[count] = j, s[i], slope[i]
             count += 1
-    return count, kept
+    return count, _delete_rows(L, lost, m - count, kept, work)
 
 
 @_jit
