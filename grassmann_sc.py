@@ -6,7 +6,8 @@ Dictionary Learning on Grassmann Manifolds" (IJCV 2015), in one file that can be
 Convention, here and in every module: a set of n subspaces is an array (n, d, p) of orthonormal bases,
 columns are basis vectors; a dictionary is (N, d, q); codes are (n, N). A subspace X is embedded as its
 projector X^ = X X^T, so that <X^, D^> = ||X^T D||_F^2 and ||X^||_F^2 = p. float32 and float64 are kept,
-other real types become float64. NUMBA_NUM_THREADS bounds the threads; results do not depend on it.
+other real types become float64. NUMBA_NUM_THREADS bounds the threads; results do not depend on it. Where threadpoolctl
+is installed (scikit-learn brings it) BLAS is kept to one thread in each of them, and Gram matrices are faster.
 """
 
 import functools
@@ -282,8 +283,9 @@ def _gram(X, D, symmetric=False):
     """
     (n, d, p), (N, _, q) = X.shape, D.shape
     K, own = np.empty((n, N), X.dtype), threading.local()
-    step = d if d <= 2560 else -(-d // -(-d // 1280))
-    T, M = max(1, min(768 // p, -(-n // 10))), max(1, min(N, (3072 if step == d else 1024) // q, 2**22 // (q * step)))
+    step = d if d <= 2560 else -(-d // -(-d // 640))
+    T = max(1, min((512 if step == d else 768) // p, -(-n // (10 if symmetric else 6 if step == d else 4))))
+    M = max(1, N if N * q <= 3072 else 2048 // q)
     shared = np.empty(q * M * d if step == d else 0, X.dtype)
     for j in range(0, N, M):
         m = min(M, N - j)
@@ -295,6 +297,7 @@ def _gram(X, D, symmetric=False):
             if not hasattr(own, "product"):
                 own.rows, own.product = np.empty(p * T * step, X.dtype), np.empty(q * p * T * M, X.dtype)
                 own.columns = np.empty(q * M * step if step < d else 0, X.dtype)
+                own.term = np.empty(p * T * M if step < d else 0, X.dtype)
             t, first = block.stop - block.start, max(0, block.start - j) if symmetric else 0
             product = own.product[:q * p * t * (m - first)].reshape(q, p * t, m - first)
             for k in range(0, d, step):
@@ -306,8 +309,8 @@ def _gram(X, D, symmetric=False):
                     if k == 0:
                         np.matmul(rows, column, out=product[b])
                     else:
-                        product[b] += rows @ column
-            _sum_squares(product.reshape(q * p, t, m - first), K[block, j + first:j + m])
+                        product[b] += np.matmul(rows, column, out=own.term[:product[b].size].reshape(product[b].shape))
+            _sum_squares(product.reshape(q * p, t, m - first), K, block.start, j + first)
 
         _in_threads(job, min(n, j + m) if symmetric else n, T, blas=True)
     for i in range(0, n if symmetric else 0, T):
@@ -331,10 +334,10 @@ def _pack(X, rows):
 
 
 @_jit
-def _sum_squares(planes, out):
-    """out[i, j] = sum_a planes[a, i, j]^2."""
-    for i in range(len(out)):
-        row = out[i]
+def _sum_squares(planes, K, i0, j0):
+    """K[i0 + i, j0 + j] = sum_a planes[a, i, j]^2."""
+    for i in range(planes.shape[1]):
+        row = K[i0 + i, j0:j0 + planes.shape[2]]
         row[:] = 0
         for a in range(len(planes)):
             plane = planes[a, i]
@@ -533,10 +536,9 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8,
     out = None if sparse_output else np.empty((len(half), n, N), K_xd.dtype)
 
     def job(block):
-        k = np.array(K_xd[block], np.float64)
+        k = np.array(K_xd[block], np.float64, order="C")
         first = np.zeros_like(k) if start is None else _dense(start[block]).astype(np.float64)
-        Y = _solve_block(K, k, half, norm2[block], bool(positive), tol, max_iter, first, pinv,
-                         gap[:, block], n_iter[:, block])
+        Y, gap[:, block], n_iter[:, block] = _solve_block(K, k, half, norm2[block], bool(positive), tol, max_iter, first, pinv)
         if sparse_output:
             return [_nonzeros(y) for y in Y]
         out[:, block] = Y
@@ -550,10 +552,10 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8,
     return SparseCodes(out, gap, n_iter) if return_info else out
 
 
-def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv, gap, n_iter):
-    """Codes (L, n, N) of a block of queries k (n, N) for lambda / 2 = half (L,); writes gap and n_iter (L, n)."""
+def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv):
+    """Codes (L, n, N), gap and n_iter (L, n) of a block of queries k (n, N) for lambda / 2 = half (L,)."""
     order = np.argsort(-half, kind="stable")  # from the largest lambda down, each solution starting the next
-    Y = np.empty((len(half), *k.shape))
+    Y, gap, n_iter = np.empty((len(half), *k.shape)), np.empty((len(half), len(k))), np.empty((len(half), len(k)), np.int64)
     Y[order[0]] = start = np.maximum(start, 0) if positive else start
     if start.any():  # a start worse than zero, or too large to compute with, is not used
         with np.errstate(all="ignore"):
@@ -569,7 +571,7 @@ def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv, gap, n
         bound = max(g @ (pinv() @ g), 0.0) + 2 * half[i] * np.abs(y).sum()
         if not gap[i, j] <= bound:
             Y[i, j], gap[i, j] = y, bound
-    return Y
+    return Y, gap, n_iter
 
 
 def _csr(pieces, N, dtype):
@@ -962,7 +964,7 @@ def locality_codes(K_dd, K_xd, n_neighbors, *, norm2, reg=None, sparse_output=Fa
     tiny = 64 * np.finfo(K.dtype).eps
 
     def job(block):
-        _locality(K, np.array(K_xd[block]), norm2[block], reg, tiny, indices[block], values[block])
+        _locality(K, np.array(K_xd[block], order="C"), norm2[block], reg, tiny, indices[block], values[block])
 
     _in_threads(job, n, 64)
     values = values.astype(K_xd.dtype, copy=False)

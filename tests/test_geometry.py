@@ -109,9 +109,10 @@ def test_gram_in_high_dimension_equals_that_of_products():
 @given(seeds, dtypes)
 def test_sum_squares_twin(seed, dtype):
     planes = np.random.default_rng(seed).standard_normal((4, 3, 5)).astype(dtype)
-    out = np.full((3, 5), np.nan, dtype)
-    gs._sum_squares(planes, out)
-    np.testing.assert_allclose(out, (planes**2).sum(axis=0), rtol=rounding(dtype))
+    K = np.full((6, 9), np.nan, dtype)
+    gs._sum_squares(planes, K, 2, 3)
+    np.testing.assert_allclose(K[2:5, 3:8], (planes**2).sum(axis=0), rtol=rounding(dtype))
+    assert np.isnan(K).sum() == 6 * 9 - 3 * 5
 
 
 # ---------------------------------------------------------------------------- principal angles

@@ -180,3 +180,16 @@ def test_codes_do_not_depend_on_tiles_of_queries(options, monkeypatch):
     local = gs.glc(X, D, 4)
     monkeypatch.setattr(gs, "TILE", 64 * 20)
     assert np.abs(gs.glc(X, D, 4) - local).max() < LOOSE
+
+
+def test_nothing_compiles_twice_for_another_layout():
+    """One compiled form a kernel and type, whatever the layout of the arrays, a path of lam or a single one."""
+    D, X = gs.random_subspaces(30, 6, 2, 0), gs.random_subspaces(70, 6, 2, 1)
+    for change in LAYOUTS.values():
+        K_dd, K_xd = change(gs.projection_kernel(change(D))), change(gs.projection_kernel(change(X), change(D)))
+        for lam in (0.1, [0.3, 0.1]):
+            gs.sparse_codes(K_dd, K_xd, lam, norm2=2, sparse_output=True)
+        gs.locality_codes(K_dd, K_xd, 3, norm2=2)
+    for kernel in (gs._lasso_path, gs._nonzeros, gs._locality, gs._sum_squares, gs._orthonormality):
+        types = [signature[0].dtype for signature in getattr(kernel, "signatures", [])]
+        assert len(types) == len(set(types)), (kernel, kernel.signatures)
