@@ -361,3 +361,26 @@ def test_coordinate_descent_twin(problem, positive):
     expected = np.sign(K_xd[0, j]) * max(u.max() - lam / 2, 0) / K[j, j]
     np.testing.assert_allclose([y[j], np.count_nonzero(y)], [expected, expected != 0], rtol=TIGHT)
     np.testing.assert_allclose(g, K_xd[0] - K @ y, rtol=TIGHT, atol=TIGHT)
+
+
+@pytest.mark.parametrize("lost", [[], [0], [99], [17, 64], [3, 4]])
+def test_rows_are_rotated_out_of_the_factor(lost):
+    """_delete_rows against the factor of the smaller matrix."""
+    K = gs.projection_kernel(gs.random_subspaces(100, 20, 3, 0))
+    L, stay = np.linalg.cholesky(K), np.setdiff1d(np.arange(100), lost)
+    kept = gs._delete_rows(L, np.array(lost + [0.0] * 5), len(lost), 100, np.empty((3, 100)))
+    assert kept == 100 - len(lost)
+    np.testing.assert_allclose(np.tril(L[:kept, :kept]), np.linalg.cholesky(K[np.ix_(stay, stay)]), rtol=TIGHT, atol=TIGHT)
+
+
+@pytest.mark.parametrize("d", [6, 40])
+def test_path_over_a_large_dictionary_is_certified(d):
+    """Hundreds of atoms enter and leave: every code of the path meets the optimality conditions."""
+    D, X = gs.random_subspaces(200, d, 3, 0), gs.random_subspaces(3, d, 3, 1)
+    K_dd, K_xd = gs.projection_kernel(D), gs.projection_kernel(X, D)
+    lam = gs.lam_max(K_xd).max() * np.geomspace(0.9, 0.001, 12)
+    codes = gs.sparse_codes(K_dd, K_xd, lam, norm2=3)
+    slope = 2 * (K_xd - codes @ K_dd)  # lam sign(y) on the support, within +-lam elsewhere
+    for y, s, half in zip(codes, slope, lam):
+        assert np.abs(s).max() <= half + LOOSE * 3
+        assert np.abs(s - half * np.sign(y))[y != 0].max(initial=0) <= LOOSE * 3
