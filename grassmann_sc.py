@@ -124,7 +124,7 @@ def _real(A, name):
 
 def _finite(A, name):
     A = _real(A, name)
-    if not np.isfinite(A).all():
+    if A.size and not (np.isfinite(A.max()) and np.isfinite(A.min())):  # no mask of the size of A unless it is needed
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
         raise ValueError(f"{name} must be finite, got {A[where]}" + (f" at index {where}" if where else ""))
     return A
@@ -217,7 +217,11 @@ def _grams(K_dd, K_xd, norm2):
     if norm2.ndim and norm2.shape != (len(K_xd),) or (norm2 < 0).any():
         raise ValueError(f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got {norm2!r}")
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
-    bound = np.sqrt(norm2)[:, None] * np.sqrt(K_dd.diagonal().astype(np.float64))
+    diagonal = K_dd.diagonal().astype(np.float64)
+    largest = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))
+    if (largest <= (1 + 1e-3) * np.sqrt(norm2) * math.sqrt(diagonal.min())).all():  # the common case, no array of that size
+        return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
+    bound = np.sqrt(norm2)[:, None] * np.sqrt(diagonal)
     excess = (np.abs(K_xd) - (1 + 1e-3) * bound).max(axis=1, initial=-1.0)
     if len(excess) and excess.max() > 1e-3 * (math.sqrt(scale) * math.sqrt(norm2.max()) or 1.0):
         i = int(excess.argmax())

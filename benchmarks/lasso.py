@@ -138,7 +138,7 @@ def traced(queries):
                 break
             rounds += 1
             timed("greedy coordinate descent", gs._coordinate_descent, K, diag, half, False, y, g, rest, 10 + m // 2)
-            m, kept = timed("support", gs._collect_support, y, A, inside, m, kept)
+            m, kept = timed("support", gs._collect_support, y, A, inside, L, rest, m, kept)
             kept = timed("Cholesky rows of new atoms", gs._factor, K, A, L, kept, m)
             kept = m = timed("triangular solves; drops and their rows", gs._solve_on_support,
                              K, half, y, g, A, inside, L, rest, m, kept)
