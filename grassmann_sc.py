@@ -218,13 +218,11 @@ def _grams(K_dd, K_xd, norm2):
         raise ValueError(f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got {norm2!r}")
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
     diagonal = K_dd.diagonal().astype(np.float64)
-    largest = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))
-    if (largest <= (1 + 1e-3) * np.sqrt(norm2) * math.sqrt(diagonal.min())).all():  # the common case, no array of that size
-        return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
-    bound = np.sqrt(norm2)[:, None] * np.sqrt(diagonal)
-    excess = (np.abs(K_xd) - (1 + 1e-3) * bound).max(axis=1, initial=-1.0)
+    bound, largest = (1 + 1e-3) * np.sqrt(norm2), np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))
+    suspect = np.flatnonzero(~(largest <= bound * math.sqrt(diagonal.min())))  # few or none: only they are looked at whole
+    excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * np.sqrt(diagonal)).max(axis=1)
     if len(excess) and excess.max() > 1e-3 * (math.sqrt(scale) * math.sqrt(norm2.max()) or 1.0):
-        i = int(excess.argmax())
+        i = int(suspect[excess.argmax()])
         raise ValueError(f"norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) fails at query {i} "
                          f"with norm2 = {norm2[i]:.4g}")
     return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
@@ -630,14 +628,14 @@ def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap,
     work, L = np.empty((6, N)), np.empty((N, N))
     A, inside = np.empty(N, np.int64), np.zeros(N, np.bool_)
     for i in range(n):
-        m = -1  # nothing is known of this query
+        m, kept = -1, 0  # nothing is known of this query
         for o in range(len(order)):
             now = order[o]
             if o > 0:
                 Y[now, i] = Y[order[o - 1], i]
             if half[now] > 0 or positive:
-                gap[now, i], n_iter[now, i], m = _lasso(K, diag, queries[i], half[now], norm2[i], positive, tol, max_iter,
-                                                        Y[now, i], A, inside, L, work, m)
+                gap[now, i], n_iter[now, i], m, kept = _lasso(K, diag, queries[i], half[now], norm2[i], positive, tol,
+                                                              max_iter, Y[now, i], A, inside, L, work, m, kept)
             else:
                 gap[now, i], n_iter[now, i] = np.inf, 0
         for a in range(max(m, 0)):
@@ -645,14 +643,14 @@ def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap,
 
 
 @_jit
-def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, work, m):
+def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, work, m, kept):
     """One lasso: greedy coordinate descent proposes the support, Cholesky steps solve it exactly, until certified.
 
-    m >= 0: y, its support A[:m], its factor L and g = work[0] come from another lambda; m = -1: y alone is given.
-    Returns the gap, the number of rounds and the size of the support.
+    m >= 0: y, its support A[:m], kept rows of its factor L and g = work[0] come from another lambda; m = -1: y alone
+    is given. Returns the gap, the number of rounds, and m and kept for the next lambda.
     """
     g, rest, reach = work[0], work[1:], math.sqrt(norm2 / max(diag.max(), 1e-300))  # of excess, in units of the cost
-    stalled, best, kept, gap, n_rounds = 0, np.inf, m, np.inf, 0
+    stalled, best, n_rounds = 0, np.inf, 0
     if m < 0:
         m, kept = _collect_support(y, A, inside, L, rest, 0, 0)
         _residual_products(K, k, y, A, m, g)
@@ -671,7 +669,7 @@ def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, wo
         n_rounds += 1
         kept = m = _solve_on_support(K, half, y, g, A, inside, L, rest, m, kept)
         _residual_products(K, k, y, A, m, g)
-    return gap, n_rounds, m
+    return gap, n_rounds, m, kept
 
 
 @_jit
@@ -959,8 +957,7 @@ def locality_codes(K_dd, K_xd, n_neighbors, *, norm2, reg=None, sparse_output=Fa
     K_dd, K_xd, norm2 = _grams(K_dd, K_xd, norm2)
     n, N = K_xd.shape
     n_neighbors = _integer(n_neighbors, "n_neighbors", 1, N)
-    single = np.float32 in (K_dd.dtype, K_xd.dtype)
-    reg = (1e-5 if single else 1e-10) if reg is None else _number(reg, "reg")
+    reg = (1e-5 if K_xd.dtype == np.float32 else 1e-10) if reg is None else _number(reg, "reg")
     if reg < 0:
         raise ValueError(f"reg must be >= 0, got {reg}")
     K = _owned(K_dd, K_dd.dtype)

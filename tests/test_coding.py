@@ -384,3 +384,14 @@ def test_path_over_a_large_dictionary_is_certified(d):
     for y, s, half in zip(codes, slope, lam):
         assert np.abs(s).max() <= half + LOOSE * 3
         assert np.abs(s - half * np.sign(y))[y != 0].max(initial=0) <= LOOSE * 3
+
+
+def test_path_starts_from_codes_that_are_already_exact():
+    """The first lambda then takes no round, and leaves no factor to the next."""
+    D, X = gs.random_subspaces(60, 9, 2, 0), gs.random_subspaces(40, 9, 2, 1)
+    K_dd, K_xd = gs.projection_kernel(D), gs.projection_kernel(X, D)
+    init = gs.sparse_codes(K_dd, K_xd, 0.2, norm2=2, tol=1e-12)
+    path = gs.sparse_codes(K_dd, K_xd, [0.2, 0.19, 0.05], norm2=2, init=init, return_info=True)
+    assert (path.n_iter[0] == 0).all() and path.n_iter[1:].max() < 15
+    for codes, lam in zip(path.codes, [0.2, 0.19, 0.05]):
+        assert np.abs(codes - gs.sparse_codes(K_dd, K_xd, lam, norm2=2)).max() < LOOSE
