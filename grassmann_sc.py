@@ -12,8 +12,10 @@ is installed (scikit-learn brings it) BLAS is kept to one thread in each of them
 
 import functools
 import importlib
+import itertools
 import math
 import operator
+import os
 import threading
 import warnings
 from collections import namedtuple
@@ -48,13 +50,16 @@ def _in_threads(job, n, block, blas=False):
     blas: the job spends its time in BLAS, whose own threads do the work where they cannot be limited.
     """
     blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
-    n_threads = min(numba.config.NUMBA_NUM_THREADS, len(blocks))
+    cores = _cores()
+    n_threads = min(numba.config.NUMBA_NUM_THREADS, len(blocks), len(cores) or len(blocks))
     if n_threads < 2 or blas and not _one_blas_thread.controller:
         return [job(block) for block in blocks]
     results, errors, todo = [None] * len(blocks), [], iter(enumerate(blocks))  # each thread takes the next
 
-    def work():
+    def work(core):
         try:
+            if n_threads == len(cores):
+                os.sched_setaffinity(0, core)
             for i, block in todo:
                 results[i] = job(block)
                 if errors:
@@ -63,18 +68,27 @@ def _in_threads(job, n, block, blas=False):
             errors.append(error)
 
     with _one_blas_thread:
-        threads = [threading.Thread(target=work) for _ in range(n_threads - 1)]
+        threads = [threading.Thread(target=work, args=(cores[i:i + 1],)) for i in range(1, n_threads)]
         try:
             for thread in threads:
                 thread.start()
-            work()
+            work(cores[:1])
             for thread in threads:
                 thread.join()
         except BaseException as error:
             errors.append(error)
+        finally:
+            if n_threads == len(cores):
+                os.sched_setaffinity(0, cores)
     if errors:
         raise errors[0]
     return results
+
+
+def _cores():
+    """Cores that this thread may use, [] where that cannot be told. A thread a core is held to it while it works: Linux
+    starts threads, and wakes them, on the core of the one that did it, and moves them only milliseconds later."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
 
 
 class _OneBlasThread:
@@ -202,30 +216,62 @@ def _integer(value, name, low, high):
 
 def _grams(K_dd, K_xd, norm2):
     """Checked Gram matrices (N, N), (n, N) of one type, and norm2 as a float64 array (n,)."""
-    K_dd, K_xd, norm2 = _finite(K_dd, "K_dd"), _finite(K_xd, "K_xd"), _finite(norm2, "norm2")
+    K_dd, K_xd, norm2 = _real(K_dd, "K_dd"), _real(K_xd, "K_xd"), _finite(norm2, "norm2")
     if K_dd.ndim != 2 or K_dd.shape[0] != K_dd.shape[1] or len(K_dd) == 0:
         raise ValueError(f"K_dd must be a square matrix (N, N) with N >= 1, got shape {K_dd.shape}")
     if K_xd.ndim != 2 or K_xd.shape[1] != len(K_dd):
         raise ValueError(f"K_xd must have shape (n, {len(K_dd)}), one column an atom, got {K_xd.shape}")
     dtype = np.result_type(K_dd, K_xd)
-    tol, scale = (1e-4 if np.float32 in (K_dd.dtype, K_xd.dtype) else 1e-8), np.abs(K_dd).max()
-    asymmetry = np.abs(K_dd - K_dd.T).max()
+    tol = 1e-4 if np.float32 in (K_dd.dtype, K_xd.dtype) else 1e-8
+    K_dd, K_xd, peaks = _owned(K_dd, K_dd.dtype), _owned(K_xd, K_xd.dtype), []  # largest entry and asymmetry of stripes
+    _in_threads(lambda block: peaks.append(_stripe(K_dd, block.start, block.stop)), len(K_dd), 256)
+    scale, asymmetry = np.max(peaks, axis=0)
+    largest = np.empty(len(K_xd))
+    _in_threads(lambda block: _largest(K_xd[block], largest[block]), len(K_xd), max(1, 2**20 // len(K_dd)))
+    if not (scale < np.inf and (largest < np.inf).all()):
+        _finite(K_dd, "K_dd"), _finite(K_xd, "K_xd")
     if asymmetry > tol * scale:
         raise ValueError(f"K_dd must be symmetric, got entries that differ by {asymmetry:.2g} across the diagonal")
-    if K_dd.diagonal().min() < 0:
-        raise ValueError(f"K_dd must have a nonnegative diagonal, got {K_dd.diagonal().min():.2g}")
+    diagonal = K_dd.diagonal().astype(np.float64)
+    if diagonal.min() < 0:
+        raise ValueError(f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}")
     if norm2.ndim and norm2.shape != (len(K_xd),) or (norm2 < 0).any():
         raise ValueError(f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got {norm2!r}")
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
-    diagonal = K_dd.diagonal().astype(np.float64)
-    bound, largest = (1 + 1e-3) * np.sqrt(norm2), np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))
-    suspect = np.flatnonzero(~(largest <= bound * math.sqrt(diagonal.min())))  # few or none: only they are looked at whole
+    bound = (1 + 1e-3) * np.sqrt(norm2)
+    suspect = np.flatnonzero(~(largest <= bound * math.sqrt(diagonal.min())))  # few: they are looked at whole
     excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * np.sqrt(diagonal)).max(axis=1)
     if len(excess) and excess.max() > 1e-3 * (math.sqrt(scale) * math.sqrt(norm2.max()) or 1.0):
         i = int(suspect[excess.argmax()])
         raise ValueError(f"norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) fails at query {i} "
                          f"with norm2 = {norm2[i]:.4g}")
     return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
+
+
+@_jit
+def _stripe(K, start, stop):
+    """Largest |K_ij| (inf if one is not finite) and |K_ij - K_ji| in rows start..stop of the square K, from the diagonal on."""
+    peak, apart, bad = 0.0, 0.0, False
+    for i0 in range(start, stop, 32):
+        for j0 in range(i0, len(K), 32):
+            for i in range(i0, min(i0 + 32, stop)):
+                for j in range(j0, min(j0 + 32, len(K))):
+                    a, b = abs(K[i, j]), abs(K[j, i])
+                    peak, apart = max(peak, a, b), max(apart, abs(K[i, j] - K[j, i]))
+                    bad |= not (a < np.inf and b < np.inf)
+    return np.inf if bad else peak, apart
+
+
+@_jit
+def _largest(K, largest):
+    """largest[i] = max_j |K_ij|, inf if one is not finite."""
+    for i in range(len(K)):
+        peak, bad = 0.0, False
+        for j in range(K.shape[1]):
+            a = abs(K[i, j])
+            peak = max(peak, a)
+            bad |= not a < np.inf
+        largest[i] = np.inf if bad else peak
 
 
 # ---------------------------------------------------------------------------- geometry
@@ -278,73 +324,68 @@ def projection_kernel(X, D=None):
 def _gram(X, D, symmetric=False):
     """projection_kernel on checked arrays: BLAS products of tiles, squared and summed while they are in cache.
 
-    A tile of t subspaces is packed as rows (p, t, d), so that the p q numbers of a pair lie in as many planes of the
-    product (q, p t, m) and sums of squares run along contiguous rows. Each thread takes tiles of rows; columns are
-    packed once for all, except that long ones are packed and multiplied in pieces of d.
-    symmetric: tiles from the diagonal on, then mirrored.
+    A tile is a product of packed rows, (t p, step) of X by (m q, step) of D. Columns are packed once for all threads,
+    rows by each thread for its tile. Where d is long it is taken in steps, whose products are added up.
+    symmetric: tiles from the diagonal on, each written to both sides.
     """
     (n, d, p), (N, _, q) = X.shape, D.shape
     K, own = np.empty((n, N), X.dtype), threading.local()
-    step = d if d <= 2560 else -(-d // -(-d // 640))
-    T = max(1, min((512 if step == d else 768) // p, -(-n // (10 if symmetric else 6 if step == d else 4))))
-    M = max(1, N if N * q <= 3072 else 2048 // q)
-    shared = np.empty(q * M * d if step == d else 0, X.dtype)
+    step = -(-d // -(-d // 2048))
+    M = max(1, min(N, (3072 if step <= 1280 else 1536) // q))
+    T = max(1, min((768 if d > 256 else 256) // p, -(-n // (16 if symmetric else 2 * os.cpu_count()))))
+    S = max(n, 1) if step == d else T * max(1, 1536 // (p * T))  # rows whose sums over the steps are held
+    packed, sums = np.empty(M * q * step, X.dtype), np.empty(S * p * M * q if step < d else 0, X.dtype)
     for j in range(0, N, M):
         m = min(M, N - j)
-        if step == d:
-            packed = shared[:q * m * d].reshape(q, m, d)
-            _in_threads(lambda block: _pack(D[j:j + m][block], packed[:, block]), m, -(-M // 4))
+        n_rows = min(n, j + m) if symmetric else n
+        for i, k in itertools.product(range(0, n_rows, S), range(0, d, step)):
+            width = min(step, d - k)
+            _in_threads(lambda block: _pack(D[j:j + m][block, k:k + width], packed[block.start * q * width:]), m, -(-m // 8))
+            columns = packed[:m * q * width].reshape(-1, width)
 
-        def job(block):
-            if not hasattr(own, "product"):
-                own.rows, own.product = np.empty(p * T * step, X.dtype), np.empty(q * p * T * M, X.dtype)
-                own.columns = np.empty(q * M * step if step < d else 0, X.dtype)
-                own.term = np.empty(p * T * M if step < d else 0, X.dtype)
-            t, first = block.stop - block.start, max(0, block.start - j) if symmetric else 0
-            product = own.product[:q * p * t * (m - first)].reshape(q, p * t, m - first)
-            for k in range(0, d, step):
-                piece = slice(k, min(k + step, d))
-                rows = _pack(X[block, piece], _shaped(own.rows, p, t, piece)).reshape(p * t, -1)
-                columns = packed if step == d else _pack(D[j + first:j + m, piece], _shaped(own.columns, q, m - first, piece))
-                for b in range(q):
-                    column = columns[b, first - m:].T
-                    if k == 0:
-                        np.matmul(rows, column, out=product[b])
-                    else:
-                        product[b] += np.matmul(rows, column, out=own.term[:product[b].size].reshape(product[b].shape))
-            _sum_squares(product.reshape(q * p, t, m - first), K, block.start, j + first)
+            def job(block):
+                if not hasattr(own, "rows"):
+                    own.rows, own.product = np.empty(T * p * step, X.dtype), np.empty(T * p * M * q, X.dtype)
+                first = max(0, i + block.start - j) if symmetric else 0
+                rows = _pack(X[i:i + S][block, k:k + width], own.rows)
+                shape = len(rows), (m - first) * q
+                product = own.product[:math.prod(shape)].reshape(shape)
+                np.matmul(rows, columns[first * q:].T, out=product)
+                if step < d:
+                    total = sums[block.start * p * M * q:][:product.size].reshape(shape)
+                    np.add(product, total if k else 0, out=product if k + width == d else total)
+                if k + width == d:
+                    _sum_squares(product, p, q, symmetric, i + block.start, j + first, K)
 
-        _in_threads(job, min(n, j + m) if symmetric else n, T, blas=True)
-    for i in range(0, n if symmetric else 0, T):
-        diagonal = np.triu(K[i:i + T, i:i + T])
-        K[i:i + T, i:i + T] = diagonal + np.triu(diagonal, 1).T
-        K[i + T:, i:i + T] = K[i:i + T, i + T:].T
+            _in_threads(job, min(S, n_rows - i), T, blas=True)
     return K
 
 
-def _shaped(buffer, p, t, piece):
-    return buffer[:p * t * (piece.stop - piece.start)].reshape(p, t, -1)
-
-
-def _pack(X, rows):
-    """X (t, d, p) written as rows (p, t, d), a few at a time so that they stay in cache; returns rows."""
+def _pack(X, out):
+    """X (t, d, p) as rows (t p, d) of the buffer out, a few at a time so that they stay in cache."""
     t, d, p = X.shape
-    few = max(1, 2**15 // (d * p))
+    rows, few = out[:X.size].reshape(t, p, d), max(1, 2**15 // (d * p))
     for i in range(0, t, few):
-        np.copyto(rows[:, i:i + few], X[i:i + few].transpose(2, 0, 1))
-    return rows
+        np.copyto(rows[i:i + few], X[i:i + few].swapaxes(1, 2))
+    return rows.reshape(t * p, d)
 
 
 @_jit
-def _sum_squares(planes, K, i0, j0):
-    """K[i0 + i, j0 + j] = sum_a planes[a, i, j]^2."""
-    for i in range(planes.shape[1]):
-        row = K[i0 + i, j0:j0 + planes.shape[2]]
-        row[:] = 0
-        for a in range(len(planes)):
-            plane = planes[a, i]
-            for j in range(len(row)):
-                row[j] += plane[j] * plane[j]
+def _sum_squares(product, p, q, symmetric, i0, j0, K):
+    """K[i0 + i, j0 + j] = the sum of the squares of block i, j of the product, each p x q; also of K[j, i]."""
+    sums = np.empty(product.shape[1], product.dtype)
+    for i in range(len(product) // p):
+        sums[:] = 0
+        for row in product[i * p:(i + 1) * p]:
+            for c in range(len(sums)):
+                sums[c] += row[c] * row[c]
+        for j in range(max(0, i0 + i - j0) if symmetric else 0, len(sums) // q):
+            total = sums[j * q]
+            for b in range(1, q):
+                total += sums[j * q + b]
+            K[i0 + i, j0 + j] = total
+            if symmetric:
+                K[j0 + j, i0 + i] = total
 
 
 def principal_angles(X, Y):
@@ -545,7 +586,7 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8,
             return [_nonzeros(y) for y in Y]
         out[:, block] = Y
 
-    pieces = _in_threads(job, n, max(1, min(64, 2**17 // N)))
+    pieces = _in_threads(job, n, max(1, min(512, 2**15 // N, -(-n // 8))))
     _warn_gap(gap, tol * norm2, max_iter)
     if sparse_output:
         out = [_csr([piece[i] for piece in pieces], N, K_xd.dtype) for i in range(len(half))]

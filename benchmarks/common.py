@@ -18,7 +18,7 @@ from subspaces import from_sets
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ["numpy", "scipy", "numba", "threadpoolctl", "spams-bin", "scikit-learn"]
 FRAMES_IN_SET = 5  # images in a set of digits
-REST = 0.05  # seconds between timed calls, in which the threads of the one before stop waiting for work
+REST = 0.15  # seconds between timed calls: the threads of BLAS go on waiting for work, at full load, for 0.1 s
 
 
 def header(title):

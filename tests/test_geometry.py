@@ -108,10 +108,10 @@ def test_gram_in_high_dimension_equals_that_of_products():
 @laws
 @given(seeds, dtypes)
 def test_sum_squares_twin(seed, dtype):
-    planes = np.random.default_rng(seed).standard_normal((4, 3, 5)).astype(dtype)
+    product = np.random.default_rng(seed).standard_normal((3 * 2, 5 * 4)).astype(dtype)
     K = np.full((6, 9), np.nan, dtype)
-    gs._sum_squares(planes, K, 2, 3)
-    np.testing.assert_allclose(K[2:5, 3:8], (planes**2).sum(axis=0), rtol=rounding(dtype))
+    gs._sum_squares(product, 2, 4, False, 2, 3, K)
+    np.testing.assert_allclose(K[2:5, 3:8], (product**2).reshape(3, 2, 5, 4).sum(axis=(1, 3)), rtol=rounding(dtype))
     assert np.isnan(K).sum() == 6 * 9 - 3 * 5
 
 

@@ -190,6 +190,6 @@ def test_nothing_compiles_twice_for_another_layout():
         for lam in (0.1, [0.3, 0.1]):
             gs.sparse_codes(K_dd, K_xd, lam, norm2=2, sparse_output=True)
         gs.locality_codes(K_dd, K_xd, 3, norm2=2)
-    for kernel in (gs._lasso_path, gs._nonzeros, gs._locality, gs._sum_squares, gs._orthonormality):
+    for kernel in (gs._lasso_path, gs._nonzeros, gs._locality, gs._sum_squares, gs._orthonormality, gs._stripe, gs._largest):
         types = [signature[0].dtype for signature in getattr(kernel, "signatures", [])]
         assert len(types) == len(set(types)), (kernel, kernel.signatures)
