@@ -324,23 +324,24 @@ def projection_kernel(X, D=None):
 def _gram(X, D, symmetric=False):
     """projection_kernel on checked arrays: BLAS products of tiles, squared and summed while they are in cache.
 
-    A tile is a product of packed rows, (t p, step) of X by (m q, step) of D. Columns are packed once for all threads,
-    rows by each thread for its tile. Where d is long it is taken in steps, whose products are added up.
+    A tile is a product of rows of X by rows of D, packed in blocks of T subspaces as (p, T, step): the p q numbers of a
+    pair lie in as many planes. Columns are packed once for all threads, rows by each thread for its tile. Where d is
+    long it is taken in steps, whose products are added up.
     symmetric: tiles from the diagonal on, each written to both sides.
     """
     (n, d, p), (N, _, q) = X.shape, D.shape
     K, own = np.empty((n, N), X.dtype), threading.local()
     step = -(-d // -(-d // 2048))
-    M = max(1, min(N, (3072 if step <= 1280 else 1536) // q))
     T = max(1, min((768 if d > 256 else 256) // p, -(-n // (16 if symmetric else 2 * os.cpu_count()))))
+    M = min(-(-N // T), max(1, (3072 if step <= 1280 else 1536) // (q * T))) * T
     S = max(n, 1) if step == d else T * max(1, 1536 // (p * T))  # rows whose sums over the steps are held
     packed, sums = np.empty(M * q * step, X.dtype), np.empty(S * p * M * q if step < d else 0, X.dtype)
-    for j in range(0, N, M):
+    for j in range(0, N, M or 1):
         m = min(M, N - j)
         n_rows = min(n, j + m) if symmetric else n
         for i, k in itertools.product(range(0, n_rows, S), range(0, d, step)):
             width = min(step, d - k)
-            _in_threads(lambda block: _pack(D[j:j + m][block, k:k + width], packed[block.start * q * width:]), m, -(-m // 8))
+            _in_threads(lambda block: _pack(D[j:j + m][block, k:k + width], packed[block.start * q * width:]), m, T)
             columns = packed[:m * q * width].reshape(-1, width)
 
             def job(block):
@@ -355,37 +356,43 @@ def _gram(X, D, symmetric=False):
                     total = sums[block.start * p * M * q:][:product.size].reshape(shape)
                     np.add(product, total if k else 0, out=product if k + width == d else total)
                 if k + width == d:
-                    _sum_squares(product, p, q, symmetric, i + block.start, j + first, K)
+                    _sum_squares(product, p, q, T, symmetric, i + block.start, j + first, K)
 
             _in_threads(job, min(S, n_rows - i), T, blas=True)
     return K
 
 
 def _pack(X, out):
-    """X (t, d, p) as rows (t p, d) of the buffer out, a few at a time so that they stay in cache."""
+    """X (t, d, p) as rows (p t, d) of the buffer out, a few at a time so that they stay in cache."""
     t, d, p = X.shape
-    rows, few = out[:X.size].reshape(t, p, d), max(1, 2**15 // (d * p))
+    rows, few = out[:X.size].reshape(p, t, d), max(1, 2**15 // (d * p))
     for i in range(0, t, few):
-        np.copyto(rows[i:i + few], X[i:i + few].swapaxes(1, 2))
-    return rows.reshape(t * p, d)
+        np.copyto(rows[:, i:i + few], X[i:i + few].transpose(2, 0, 1))
+    return rows.reshape(p * t, d)
 
 
 @_jit
-def _sum_squares(product, p, q, symmetric, i0, j0, K):
-    """K[i0 + i, j0 + j] = the sum of the squares of block i, j of the product, each p x q; also of K[j, i]."""
-    sums = np.empty(product.shape[1], product.dtype)
-    for i in range(len(product) // p):
+def _sum_squares(product, p, q, T, symmetric, i0, j0, K):
+    """K[i0 + i, j0 + j] = the sum of the p q squares of pair i, j; also K[j0 + j, i0 + i]. Columns lie in blocks (q, T)."""
+    t, width = len(product) // p, product.shape[1]
+    sums = np.empty(width, product.dtype)
+    for i in range(t):
         sums[:] = 0
-        for row in product[i * p:(i + 1) * p]:
-            for c in range(len(sums)):
+        for a in range(p):
+            row = product[a * t + i]
+            for c in range(width):
                 sums[c] += row[c] * row[c]
-        for j in range(max(0, i0 + i - j0) if symmetric else 0, len(sums) // q):
-            total = sums[j * q]
+        for j in range(0, width // q, T):
+            n = min(T, width // q - j)
+            block = sums[j * q:(j + n) * q]
             for b in range(1, q):
-                total += sums[j * q + b]
-            K[i0 + i, j0 + j] = total
-            if symmetric:
-                K[j0 + j, i0 + i] = total
+                for c in range(n):
+                    block[c] += block[b * n + c]
+            row, first = K[i0 + i], j0 + j
+            for c in range(max(0, i0 + i - first) if symmetric else 0, n):
+                row[first + c] = block[c]
+                if symmetric:
+                    K[first + c, i0 + i] = block[c]
 
 
 def principal_angles(X, Y):
@@ -752,6 +759,13 @@ def _argmax(size):
     peak, at = 0, 0
     for j in range(len(bits)):
         peak = bits[j] if bits[j] > peak else peak
+    while at + 512 <= len(bits):  # long stretches without it are passed over
+        here = False
+        for j in range(at, at + 64):
+            here |= bits[j] == peak
+        if here:
+            break
+        at += 64
     while bits[at] != peak:
         at += 1
     return at
@@ -1091,23 +1105,40 @@ def _code_in_tiles(code, X, D, options):
     init, step = options.get("init"), max(64, TILE // N)
     if init is not None:
         options = {**options, "init": _codes(init, n, N, "init")}
-    parts = []
+    whole = None
     for i in range(0, max(n, 1), step):
         tile = options if init is None else {**options, "init": options["init"][i:i + step]}
-        parts.append(code(K_dd, _gram(X[i:i + step], D), norm2=p, **tile))
-    return parts[0] if len(parts) == 1 else _join(parts)
+        part = code(K_dd, _gram(X[i:i + step], D), norm2=p, **tile)
+        whole = part if step >= n else _extended(whole, part, i, n)
+    return whole
 
 
-def _join(parts):
-    """One result from those of consecutive tiles of queries: arrays (..., n, N), CSR arrays, lists or tuples of them."""
-    if isinstance(parts[0], SparseCodes):
-        codes, gap, n_iter = zip(*parts)
-        return SparseCodes(_join(codes), np.concatenate(gap, axis=-1), np.concatenate(n_iter, axis=-1))
-    if isinstance(parts[0], list):
-        return [_join(one) for one in zip(*parts)]
-    if scipy.sparse.issparse(parts[0]):
-        return scipy.sparse.vstack(parts, format="csr")
-    return np.concatenate(parts, axis=-2)
+def _extended(whole, part, i, n, axis=-2):
+    """The result of n queries with those from i on put in, so that the two never stand side by side: arrays (..., n, N),
+    CSR arrays, lists or tuples of them; whole is None at first."""
+    if isinstance(part, SparseCodes):
+        return SparseCodes(*(_extended(*pair, i, n, axis) for pair, axis in zip(zip(whole or [None] * 3, part), (-2, -1, -1))))
+    if isinstance(part, list):
+        return [_extended(*pair, i, n) for pair in zip(whole or [None] * len(part), part)]
+    if scipy.sparse.issparse(part):
+        rows, N = part.shape
+        values, columns, starts = whole or (np.empty(0, part.dtype), np.empty(0, np.int32), np.zeros(n + 1, np.int64))
+        used = int(starts[i])
+        size = used + part.nnz
+        if size > len(values):  # at this rate, enough for the rest: pages that are not used cost nothing
+            room = int(1.2 * size / (i + rows) * n) + 1
+            values, columns = (_copied(A[:used], np.empty(room, A.dtype)) for A in (values, columns))
+        values[used:size], columns[used:size], starts[i + 1:i + rows + 1] = part.data, part.indices, used + part.indptr[1:]
+        return (values, columns, starts) if i + rows < n else scipy.sparse.csr_array((values[:size], columns[:size], starts), shape=(n, N))
+    if whole is None:
+        whole = np.empty(part.shape[:axis] + (n,) + part.shape[axis:][1:], part.dtype)
+    np.moveaxis(whole, axis, 0)[i:i + part.shape[axis]] = np.moveaxis(part, axis, 0)
+    return whole
+
+
+def _copied(A, out):
+    out[:len(A)] = A
+    return out
 
 
 def reconstruct(codes, D):

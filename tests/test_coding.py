@@ -347,8 +347,8 @@ def test_certificate_twin(problem, seed, positive):
     u = r * min(1, lam / 2 / peak) if peak > 0 else r
     scaled = 2 * u @ a - u @ u
     primal = r @ r + lam * np.abs(y).sum()
-    assert abs(value - primal) < TIGHT * primal and abs(excess - violation(K, K_xd[0], y, lam, positive)) < TIGHT * primal
-    assert gap <= primal - scaled + TIGHT * primal and (positive or abs(gap - (primal - scaled)) < TIGHT * primal)
+    assert abs(value - primal) < TIGHT * p and abs(excess - violation(K, K_xd[0], y, lam, positive)) < TIGHT * p
+    assert gap <= primal - scaled + TIGHT * p and (positive or abs(gap - (primal - scaled)) < TIGHT * p)
 
 
 @laws

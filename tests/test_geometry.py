@@ -108,11 +108,14 @@ def test_gram_in_high_dimension_equals_that_of_products():
 @laws
 @given(seeds, dtypes)
 def test_sum_squares_twin(seed, dtype):
-    product = np.random.default_rng(seed).standard_normal((3 * 2, 5 * 4)).astype(dtype)
+    """Two rows of subspaces, p = 3; five columns, q = 4, in blocks of 3 and 2."""
+    product = np.random.default_rng(seed).standard_normal((3 * 2, 4 * 5)).astype(dtype)
     K = np.full((6, 9), np.nan, dtype)
-    gs._sum_squares(product, 2, 4, False, 2, 3, K)
-    np.testing.assert_allclose(K[2:5, 3:8], (product**2).reshape(3, 2, 5, 4).sum(axis=(1, 3)), rtol=rounding(dtype))
-    assert np.isnan(K).sum() == 6 * 9 - 3 * 5
+    gs._sum_squares(product, 3, 4, 3, False, 2, 3, K)
+    by_row = (product**2).reshape(3, 2, 20).sum(axis=0)
+    expected = np.hstack([by_row[:, :12].reshape(2, 4, 3).sum(axis=1), by_row[:, 12:].reshape(2, 4, 2).sum(axis=1)])
+    np.testing.assert_allclose(K[2:4, 3:8], expected, rtol=rounding(dtype))
+    assert np.isnan(K).sum() == 6 * 9 - 2 * 5
 
 
 # ---------------------------------------------------------------------------- principal angles

@@ -82,9 +82,10 @@ def test_tiles_of_queries_join_to_the_whole(lam, sparse_output):
     problem = problem_of(gs.random_subspaces(9, 6, 2, rng=0), gs.random_subspaces(5, 6, 2, rng=1), lam)
     call = lambda rows, **options: gs.sparse_codes(problem.K_dd, problem.K_xd[rows], lam, norm2=2, sparse_output=sparse_output, **options)
     parts = [slice(0, 4), slice(4, 9)]
-    whole, joined = call(slice(9), return_info=True), gs._join([call(part, return_info=True) for part in parts])
+    join = lambda results: gs._extended(gs._extended(None, results[0], 0, 9), results[1], 4, 9)
+    whole, joined = call(slice(9), return_info=True), join([call(part, return_info=True) for part in parts])
     assert isinstance(joined, gs.SparseCodes) and np.array_equal(whole.gap, joined.gap) and np.array_equal(whole.n_iter, joined.n_iter)
-    for one in (joined.codes, gs._join([call(part) for part in parts])):
+    for one in (joined.codes, join([call(part) for part in parts])):
         assert type(one) is type(whole.codes)
         listed = lambda codes: [A.toarray() for A in (codes if isinstance(codes, list) else [codes])] if sparse_output else codes
         assert np.array_equal(listed(one), listed(whole.codes))
