@@ -556,14 +556,15 @@ def lam_max(K_xd):
     return 2 * np.abs(K_xd).max(axis=-1)
 
 
-def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8, max_iter=1000, return_info=False,
-                 sparse_output=False):
+def sparse_codes(K_dd, K_xd, lam, *, norm2, lam_scale=None, positive=False, init=None, tol=1e-8, max_iter=1000,
+                 return_info=False, sparse_output=False):
     """Codes y of each query: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
 
     K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or (n,): p for an
     orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y + lam ||y||_1 (no factor 1/2: lam is twice scikit-learn's
     alpha), the paper's Gram form of the sparse coding problem; K_dd may be singular. lam = 0 gives the least-squares
     code of least norm. An array of lam (L,) gives a path of codes (L, n, N), each solved from the one before.
+    lam_scale="max": each query's lambda is lam times its own lam_max, so that one lam in [0, 1] suits any data.
 
     Each code is exact: the search stops when the duality gap, and the largest violation of the optimality conditions
     (in units of the cost), are at most tol * norm2; it warns, with the larger of the two, if that cannot be reached.
@@ -578,17 +579,24 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, positive=False, init=None, tol=1e-8,
         raise ValueError(f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}")
     if not tol > 0:
         raise ValueError(f"tol must be positive, got {tol!r}")
+    if lam_scale not in (None, "max"):
+        raise ValueError(f"lam_scale must be None or 'max', got {lam_scale!r}")
     max_iter = _integer(max_iter, "max_iter", 1, ANY)
     start = None if init is None else _codes(init, n, N, "init")
+    unit = np.ones((n, 1)) if lam_scale is None else lam_max(K_xd).astype(np.float64)[:, None]  # codes of k / c are codes / c
+    unit[unit < 1e-100] = 1  # k = 0, or its square would vanish
     half, K = np.atleast_1d(path).astype(np.float64) / 2, _owned(K_dd, np.float64)
     pinv = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_xd.dtype).eps))
     gap, n_iter = np.empty((len(half), n)), np.empty((len(half), n), np.int64)
     out = None if sparse_output else np.empty((len(half), n, N), K_xd.dtype)
 
     def job(block):
-        k = np.array(K_xd[block], np.float64, order="C")
-        first = np.zeros_like(k) if start is None else _dense(start[block]).astype(np.float64)
-        Y, gap[:, block], n_iter[:, block] = _solve_block(K, k, half, norm2[block], bool(positive), tol, max_iter, first, pinv)
+        c, square = unit[block], unit[block, 0]**2
+        k = np.array(K_xd[block] / c, np.float64, order="C")
+        first = np.zeros_like(k) if start is None else _dense(start[block]) / c
+        Y, slack, n_iter[:, block] = _solve_block(K, k, half, norm2[block] / square, bool(positive), tol, max_iter, first, pinv)
+        Y *= c
+        gap[:, block] = slack * square
         if sparse_output:
             return [_nonzeros(y) for y in Y]
         out[:, block] = Y

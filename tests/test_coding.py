@@ -202,6 +202,34 @@ def test_a_start_worse_than_zero_is_not_used(problem, seed, scale, positive):
 
 
 @laws
+@given(problems(), booleans, st.sampled_from([1e-3, 0.1, 0.9]))
+def test_lam_relative_to_lam_max_is_certified_at_each_querys_own_lambda(problem, positive, lam):
+    codes, gap, _ = gs.sparse_codes(problem.K_dd, problem.K_xd, lam, norm2=problem.p, lam_scale="max", positive=positive, return_info=True)
+    for i, own in enumerate(lam * gs.lam_max(problem.K_xd)):
+        one = problem._replace(X=problem.X[i:i + 1], K_xd=problem.K_xd[i:i + 1], lam=own)
+        best = cost(one, code(one, positive=positive))
+        assert abs(cost(one, codes[i:i + 1]) - best) <= 2 * LOOSE * problem.p and gap[i] <= LOOSE * problem.p
+        assert worst_violation(one, codes[i:i + 1], positive) <= 2 * LOOSE * problem.p
+
+
+@laws
+@given(regular_problems())
+def test_lam_relative_to_lam_max_takes_paths_starts_and_tiles(problem):
+    lams, options = [1.0, 0.3, 0.01], dict(norm2=problem.p, lam_scale="max")
+    path = gs.sparse_codes(problem.K_dd, problem.K_xd, lams, **options)
+    assert not path[0].any()
+    for codes, lam in zip(path, lams):
+        assert error(gs.sparse_codes(problem.K_dd, problem.K_xd, lam, init=path[2], **options), codes) < LOOSE
+        assert error(gs.gsc(problem.X, problem.D, lam, lam_scale="max"), codes) < LOOSE
+
+
+def test_lam_relative_to_lam_max_of_nothing_is_zero():
+    K_xd = np.array([[0.0, 0.0], [1e-200, 0], [1e-40, 0], [1, 0]])
+    codes, gap, _ = gs.sparse_codes(np.eye(2), K_xd, 0.5, norm2=1, lam_scale="max", return_info=True)
+    assert error(codes, [[0, 0], [0, 0], [0, 0], [0.5, 0]]) <= TIGHT and (gap <= LOOSE).all()
+
+
+@laws
 @given(regular_problems(), booleans, booleans)
 def test_path_equals_single_solves(problem, positive, sparse_output):
     lams = problem.lam * np.array([0.1, 3, 1, 0, 30])

@@ -219,6 +219,7 @@ def test_queries_of_lam_max(K_xd, error, text):
     (dict(lam=np.nan), ValueError, "^lam must be finite, got nan$"), (dict(lam=np.inf), ValueError, "^lam must be finite, got inf$"),
     (dict(lam=1j), TypeError, "^lam must hold real numbers, got dtype complex128"), (dict(lam="0.1"), TypeError, "^lam must hold real numbers"),
     (dict(lam=None), TypeError, "^lam must hold real numbers, got dtype object"),
+    (dict(lam_scale="mean"), ValueError, "^lam_scale must be None or 'max', got 'mean'"),
     (dict(tol=0), ValueError, "^tol must be positive, got 0"), (dict(tol=-1e-8), ValueError, "^tol must be positive, got -1e-08"),
     (dict(tol=np.nan), ValueError, "^tol must be finite, got nan$"), (dict(tol=[1, 2]), ValueError, r"^tol must be one number, got shape \(2,\)"),
     (dict(max_iter=0), ValueError, "^max_iter must be .*got 0"), (dict(max_iter=1.5), TypeError, r"^max_iter must be an integer, got 1\.5"),
