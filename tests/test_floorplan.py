@@ -29,6 +29,7 @@ FLOOR_PLAN = {  # what a module may import beside the core and what the core imp
 PUBLIC_NAMES = {
     CORE: "orthonormalize random_subspaces projection_kernel principal_angles chordal_distance geodesic_distance proj "
           "chordal_mean lam_max sparse_codes locality_codes gsc glc reconstruct class_residuals classify",
+    ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary ProjectionKernel",
     "learn": "init_atoms update_atoms gdl",
     "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence",
     "subspaces": "from_image_set from_sets",
