@@ -236,7 +236,8 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     def transform(self, X):
         """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those of others."""
-        return self._codes(self.gram_, *self._products(X), self.lam, self.lam_scale)
+        K_xd, norm2 = self._products(X)
+        return self._codes(self.gram_, K_xd, norm2, self.lam, self.lam_scale)
 
     def decision_function(self, X):
         """Scores (n, n_classes) by the rule; for two classes (n,), the second's less the first's."""
