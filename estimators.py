@@ -13,7 +13,6 @@ from scipy.special import softmax
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     from sklearn.utils import column_or_1d
-    from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise ImportError("estimators needs scikit-learn: pip install 'grassmann_sc_kit[sklearn]'") from error
@@ -85,7 +84,8 @@ def _labels(y, n):
     y = column_or_1d(y, warn=True)
     if len(y) != n:
         raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
-    check_classification_targets(y)
+    if y.dtype.kind == "f" and not (y == np.floor(y)).all():  # scikit-learn's own check warns of classes of one subspace
+        raise ValueError(f"y must hold classes. Unknown label type: continuous numbers such as {y[y != np.floor(y)][0]}")
     classes, index = core._classes(y, n)
     if len(classes) < 2:
         raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
@@ -132,7 +132,7 @@ class ImageSetSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @property
     def _n_features_out(self):
-        return self.p
+        return self.n_features_in_
 
 
 # ---------------------------------------------------------------------------- classifiers

@@ -1,35 +1,54 @@
 """Classify the image sets or videos of a file by coding their subspaces: python -m examples.classify --data FILE.npz --p P
 
 The file holds arrays, no pickled objects:
-  frames   (total, height, width) or (total, d), the frames of all sets, stacked; bytes are divided by 255
+  frames   (total, height, width) or (total, d), the frames of all sets, stacked
   offset   (n_sets + 1,), set i is frames[offset[i]:offset[i + 1]]
   label    (n_sets,), the class of each set
   train0, test0, train1, test1, ...   the splits: indices of sets
-Other arrays are ignored. All splits are run, one table is printed. Needs scikit-learn.
+  group    (n_sets,), may be left out: the person of each set. If no person is in both parts of any split, none is in both
+           parts of a cross-validation either.
+Other arrays are ignored. In each split lambda, the neighbours and C are chosen by cross-validation on the training part alone.
+All splits are run, one table is printed. Needs scikit-learn.
 """
 
 import argparse
 import re
 import sys
 import time
+import warnings
 import zipfile
+from collections import Counter, namedtuple
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.interpolate import make_interp_spline
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # also runs as python examples/classify.py
 
 import grassmann_sc as core
-import learn
+from estimators import CodingClassifier, GrassmannDictionary, NearestSubspace
 from subspaces import from_sets
 
-SVM_C = 10
+# Candidates: of those that do equally well in cross-validation, the one named first is taken.
+LAM = [0.01, 0.03, 0.003, 0.1, 0.001, 0.3]  # in units of each query's lam_max
+NEIGHBORS = [20, 10, 40, 5, 3]
+C = [10, 1, 100, 0.1, 1000]
+N_FOLDS = 5
+
+# reads names what the estimator is given: "sets" of frames, "subspaces" (n, d, p), or the "gram" matrix of these,
+# computed once for all candidates and folds. Parameters that the grid names are searched.
+Method = namedtuple("Method", "name reads estimator grid")
 
 
 def load(path):
-    """Sets of frames, their labels (n_sets,) and the splits [(train, test), ...]; ValueError if the file does not fit together."""
+    """Sets of frames, their labels (n_sets,), groups (n_sets,) or None, and the splits [(train, test), ...].
+
+    ValueError if the file does not fit together."""
     try:
         data = np.load(path, allow_pickle=False)
     except (ValueError, zipfile.BadZipFile, EOFError):
@@ -41,10 +60,10 @@ def load(path):
         if missing:
             raise ValueError(f"{path} must hold the arrays {', '.join(missing)}; it holds {', '.join(data.files) or 'none'}")
         try:
-            arrays = {key: data[key] for key in data.files if re.fullmatch(r"frames|offset|label|(train|test)\d+", key)}
+            arrays = {key: data[key] for key in data.files if re.fullmatch(r"frames|offset|label|group|(train|test)\d+", key)}
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-    frames, offset, label = arrays.pop("frames"), arrays.pop("offset"), arrays.pop("label")
+    frames, offset, label, group = (arrays.pop(key, None) for key in ("frames", "offset", "label", "group"))
     if frames.ndim not in (2, 3) or frames.dtype.kind not in "biuf":
         raise ValueError(f"frames must be real numbers (total, d) or (total, height, width), got {frames.dtype} {frames.shape}")
     if offset.ndim != 1 or len(offset) < 2 or offset.dtype.kind not in "iu":
@@ -57,8 +76,10 @@ def load(path):
         raise ValueError(f"offset must go from 0 to {len(frames)}, the number of frames, got {offset[0]} to {offset[-1]}")
     if label.shape != (len(offset) - 1,):
         raise ValueError(f"label must have length {len(offset) - 1}, one a set, got shape {label.shape}")
+    if group is not None and group.shape != label.shape:
+        raise ValueError(f"group must have length {len(label)}, one a set, got shape {group.shape}")
     sets = [frames[start:end] for start, end in zip(offset, offset[1:])]
-    return sets, label, splits(arrays, label)
+    return sets, label, group, splits(arrays, label)
 
 
 def splits(arrays, label):
@@ -85,37 +106,62 @@ def splits(arrays, label):
     return pairs
 
 
-def predictions(D, y, X, options):
-    """(method, labels of X (n, d, p), seconds) from labelled sets D (N, d, p), y, method by method."""
-    p, n_atoms = D.shape[2], dictionary_size(len(D), options)
-    start = time.perf_counter()
-    K_dd, K_xd = core.projection_kernel(D), core.projection_kernel(X, D)
-    yield "nearest subspace", y[K_xd.argmax(axis=1)], time.perf_counter() - start
-
-    start = time.perf_counter()
-    codes = core.sparse_codes(K_dd, K_xd, options.lam, norm2=p)
-    yield "gSC, labelled sets as atoms, residuals", core.classify(codes, K_dd, K_xd, y, norm2=p), time.perf_counter() - start
-
-    start = time.perf_counter()
-    codes = core.locality_codes(K_dd, K_xd, min(options.neighbors, len(D)), norm2=p)
-    yield "gLC, labelled sets as atoms, residuals", core.classify(codes, K_dd, K_xd, y, norm2=p), time.perf_counter() - start
-    if n_atoms == 0:
-        return
-
-    start = time.perf_counter()
-    atoms, codes, _ = learn.gdl(D, n_atoms, options.lam, n_iter=options.iterations, rng=options.seed)
-    svm = SVC(C=SVM_C, kernel="linear").fit(codes, y)
-    yield "gSC, learned atoms, SVM", svm.predict(core.gsc(X, atoms, options.lam)), time.perf_counter() - start
-
-    start = time.perf_counter()
-    neighbors = min(options.neighbors, n_atoms)
-    atoms, codes, _ = learn.gdl(D, n_atoms, n_neighbors=neighbors, n_iter=options.iterations, rng=options.seed)
-    svm = SVC(C=SVM_C, kernel="linear").fit(codes, y)
-    yield "gLC, learned atoms, SVM", svm.predict(core.glc(X, atoms, neighbors)), time.perf_counter() - start
+def prepare(sets, options):
+    """The sets as options ask: each resampled in time, then frames stacked with those that follow."""
+    if options.resample:
+        sets = [make_interp_spline(np.arange(len(frames)), frames.reshape(len(frames), -1), k=1)
+                (np.linspace(0, len(frames) - 1, options.resample)) for frames in sets]
+    if options.stack > 1:  # (n_frames, d, stack), as frames of length d * stack
+        windows = [sliding_window_view(frames.reshape(len(frames), -1), options.stack, axis=0) for frames in sets]
+        sets = [w.reshape(len(w), -1) for w in windows]
+    return sets
 
 
-def dictionary_size(n_train, options):
-    return min(40, n_train // 2) if options.atoms is None else min(options.atoms, n_train)
+def methods(n_train, smallest, options):
+    """What is compared, for n_train training sets and at least so many in the training part of a fold."""
+    neighbors = list(dict.fromkeys(min(k, smallest) for k in options.neighbors))
+    yield Method("nearest subspace", "subspaces", NearestSubspace("projection"), {})
+    yield Method("gSC, labelled sets as atoms, residuals", "gram", CodingClassifier(lam_scale="max", kernel="precomputed"),
+                 {"lam": options.lam})
+    yield Method("gLC, labelled sets as atoms, residuals", "gram", CodingClassifier("local", kernel="precomputed"),
+                 {"n_neighbors": neighbors})
+    yield Method("SVM on the projection kernel", "gram", SVC(kernel="precomputed"), {"C": options.C})
+    n_atoms = min(options.atoms, smallest)
+    if n_atoms:
+        learning = dict(n_atoms=n_atoms, n_iter=options.iterations, rng=options.seed)
+        yield Method("gSC, learned atoms, SVM", "subspaces",
+                     make_pipeline(GrassmannDictionary(lam_scale="max", **learning), SVC(kernel="linear", C=10)),
+                     {"grassmanndictionary__lam": options.lam[:3]})
+        yield Method("gLC, learned atoms, SVM", "subspaces",
+                     make_pipeline(GrassmannDictionary(coding="local", **learning), SVC(kernel="linear", C=10)),
+                     {"grassmanndictionary__n_neighbors": list(dict.fromkeys(min(k, n_atoms) for k in neighbors))[:3]})
+
+
+def folds(y, group, seed):
+    """[(train, test), ...] for cross-validation on training sets with labels y, groups kept together if there are any."""
+    n = max(2, min(N_FOLDS, np.unique(y, return_counts=True)[1].min()))
+    if group is None:
+        return list(StratifiedKFold(n, shuffle=True, random_state=seed).split(y, y))
+    return list(StratifiedGroupKFold(min(n, len(np.unique(group)))).split(y, y, group))
+
+
+def rows(inputs, reads, these, atoms):
+    """The input of a method for the sets of these indices; rows of the Gram matrix against the atoms."""
+    if reads == "sets":
+        return [inputs[reads][i] for i in these]
+    return inputs[reads][np.ix_(these, atoms)] if reads == "gram" else inputs[reads][these]
+
+
+def predictions(inputs, label, group, train, test, options):
+    """(method, labels of the test sets, what was chosen, seconds), method by method."""
+    cv = folds(label[train], None if group is None else group[train], options.seed)
+    for method in methods(len(train), min(len(fold) for fold, _ in cv), options):
+        start = time.perf_counter()
+        search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
+        search.fit(rows(inputs, method.reads, train, train), label[train])
+        predicted = search.predict(rows(inputs, method.reads, test, train))
+        chosen = ", ".join(f"{name.rpartition('__')[2]} {value:g}" for name, value in search.best_params_.items())
+        yield method.name, predicted, chosen, time.perf_counter() - start
 
 
 def parse(arguments):
@@ -123,42 +169,46 @@ def parse(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, metavar="FILE.npz", help="the file, in the form above")
     parser.add_argument("--p", required=True, type=int, help="dimension of the subspaces; a set needs p independent frames")
-    parser.add_argument("--lam", type=float, default=0.1, help="the paper's lambda of gSC, twice scikit-learn's alpha (default: 0.1)")
-    parser.add_argument("--neighbors", type=int, default=20, help="neighbours of gLC, or all atoms if they are fewer (default: 20)")
+    parser.add_argument("--lam", type=float, nargs="+", default=LAM, help="candidates, in units of lam_max (default: %(default)s)")
+    parser.add_argument("--neighbors", type=int, nargs="+", default=NEIGHBORS, help="candidates for gLC (default: %(default)s)")
+    parser.add_argument("--C", type=float, nargs="+", default=C, help="candidates for the SVM (default: %(default)s)")
     parser.add_argument("--center", action="store_true", help="remove the mean frame of each set first")
-    parser.add_argument("--atoms", type=int, metavar="N",
-                        help="size of the learned dictionaries, 0 for none (default: half the training sets, at most 40)")
+    parser.add_argument("--resample", type=int, default=0, metavar="N", help="resample each set to N frames in time first")
+    parser.add_argument("--stack", type=int, default=1, metavar="N", help="stack each frame with the N - 1 that follow it")
+    parser.add_argument("--atoms", type=int, default=0, metavar="N", help="also learn dictionaries of N atoms (default: none)")
     parser.add_argument("--iterations", type=int, default=3, help="of dictionary learning (default: 3)")
-    parser.add_argument("--seed", type=int, default=0, help="for the first atoms (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="for folds and first atoms (default: 0)")
     options = parser.parse_args(arguments)
-    for name, low in dict(p=1, lam=0, neighbors=1, atoms=0, iterations=0, seed=0).items():
-        value = getattr(options, name)
-        if value is not None and not low <= value < np.inf:
-            parser.error(f"--{name} must be at least {low}, got {value}")
+    for name, low in dict(p=1, lam=0, neighbors=1, C=0, resample=0, stack=1, atoms=0, iterations=0, seed=0).items():
+        for value in np.atleast_1d(getattr(options, name)):
+            if not low <= value < np.inf:
+                parser.error(f"--{name} must be at least {low}, got {value}")
     return options
 
 
 def run(options):
     """Print the table for parsed options."""
-    sets, label, pairs = load(options.data)
+    sets, label, group, pairs = load(options.data)
+    mixed = [len(np.unique(group[train])) < 2 or np.isin(group[test], group[train]).any() for train, test in pairs if group is not None]
+    group = None if any(mixed) else group
     start = time.perf_counter()
-    scale = 255 if sets[0].dtype == np.uint8 else 1
-    X = from_sets([frames / scale for frames in sets] if scale > 1 else sets, options.p, center=options.center)
+    sets = prepare(sets, options)
+    X = from_sets(sets, options.p, center=options.center)
+    inputs = {"sets": sets, "subspaces": X, "gram": core.projection_kernel(X)}
     say(f"{len(X)} sets to {options.p}-dimensional subspaces of R^{X.shape[1]}: {time.perf_counter() - start:.1f} s")
-    core.gsc(X[:2], X[:2], options.lam), core.glc(X[:2], X[:2], 1)  # compile, so that the table shows the time of the methods
+    core.gsc(X[:2], X[:2], 0.1), core.glc(X[:2], X[:2], 1)  # compile, so that the table shows the time of the methods
     scores = {}
     for i, (train, test) in enumerate(pairs):
-        for method, predicted, seconds in predictions(X[train], label[train], X[test], options):
-            scores.setdefault(method, []).append((100 * np.mean(predicted == label[test]), seconds))
-        say(f"split {i + 1} of {len(pairs)}: " + ", ".join(f"{rows[-1][0]:.1f}" for rows in scores.values()))
-    sizes = sorted({dictionary_size(len(train), options) for train, _ in pairs})
-    print(f"{len(X)} sets, {len(np.unique(label))} classes, {options.p}-dimensional subspaces of R^{X.shape[1]}, splits: {len(pairs)}, "
-          f"learned atoms: {' or '.join(map(str, sizes))}")
-    print(f"{'':42}{'accuracy in %':>15}{'s a split':>12}")
-    for method, rows in scores.items():
-        accuracy, seconds = np.transpose(rows)
-        spread = f" ± {accuracy.std(ddof=1):4.1f}" if len(rows) > 1 else ""
-        print(f"{method:42}{accuracy.mean():8.1f}{spread:7}{seconds.mean():12.3f}")
+        for method, predicted, chosen, seconds in predictions(inputs, label, group, train, test, options):
+            scores.setdefault(method, []).append((100 * np.mean(predicted == label[test]), chosen, seconds))
+            say(f"split {i + 1} of {len(pairs)}: {scores[method][-1][0]:5.1f}  {method}  {chosen}")
+    print(f"{len(X)} sets, {len(np.unique(label))} classes, {options.p}-dimensional subspaces of R^{X.shape[1]}, splits: {len(pairs)}")
+    print(f"{'':42}{'accuracy in %':>15}{'s a split':>12}   most often chosen")
+    for method, found in scores.items():
+        accuracy, chosen, seconds = zip(*found)
+        spread = f" ± {np.std(accuracy, ddof=1):4.1f}" if len(found) > 1 else ""
+        often = Counter(chosen).most_common(1)[0][0]
+        print(f"{method:42}{np.mean(accuracy):8.1f}{spread:7}{np.mean(seconds):12.3f}   {often}".rstrip())
 
 
 def say(text):
@@ -167,6 +217,7 @@ def say(text):
 
 def main(arguments=None):
     options = parse(arguments)
+    warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")  # legal
     try:
         with threadpool_limits(1, user_api="blas"):  # the matrices are too small for BLAS' own threads
             run(options)

@@ -1,11 +1,14 @@
 """Estimators equal their functions, leave no trace, work in scikit-learn's machinery and refuse what does not fit."""
 
 import importlib
+import multiprocessing
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -14,6 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator, check_set_output_transform, check_transformer_get_feature_names_out
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import grassmann_sc as core
 import learn
@@ -199,6 +204,158 @@ def test_read_only_input_is_taken_and_not_changed(estimator):
     assert all(np.array_equal(a, b) for a, b in zip(kept, Z))
 
 
+# ---------------------------------------------------------------------------- in scikit-learn's machinery
+
+
+def grid(seed=0, **options):
+    """A search over p, lambda and C, and its data."""
+    pipeline = make_pipeline(ImageSetSubspaces(2), GrassmannDictionary(6, n_iter=2, rng=seed), StandardScaler(), SVC())
+    parameters = {"imagesetsubspaces__p": [1, 2], "grassmanndictionary__lam": [0.05, 0.2], "svc__C": [1, 10]}
+    return GridSearchCV(pipeline, parameters, cv=3, error_score="raise", **options)
+
+
+def test_search_over_a_pipeline_with_two_processes_equals_one():
+    one, two = grid().fit(SETS, Y), grid(n_jobs=2).fit(SETS, Y)
+    assert one.best_score_ > 0.8 and one.best_params_ == two.best_params_
+    assert np.array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    assert np.array_equal(one.predict(SETS), two.predict(SETS))
+
+
+def test_search_in_threads_equals_one():
+    with joblib.parallel_backend("threading"):
+        two = grid(n_jobs=2).fit(SETS, Y)
+    assert np.array_equal(grid().fit(SETS, Y).cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+
+
+def test_kernel_rows_in_a_pipeline_and_search():
+    pipeline = make_pipeline(ImageSetSubspaces(2), ProjectionKernel(), SVC(kernel="precomputed"))
+    search = GridSearchCV(pipeline, {"imagesetsubspaces__p": [1, 2, 3], "svc__C": [0.1, 10]}, cv=3, error_score="raise").fit(SETS[:40], LABELS)
+    K = core.projection_kernel(from_sets(SETS, search.best_params_["imagesetsubspaces__p"]))
+    svm = SVC(C=search.best_params_["svc__C"], kernel="precomputed").fit(K[:40, :40], LABELS)
+    assert np.array_equal(search.predict(SETS[40:]), svm.predict(K[40:, :40])) and search.score(SETS[40:], Y[40:]) > 0.8
+
+
+def test_search_on_a_gram_matrix_equals_the_search_on_subspaces():
+    lams = {"lam": [0.003, 0.03, 0.3, 0.9]}
+    on_gram = GridSearchCV(CodingClassifier(lam_scale="max", kernel="precomputed"), lams, cv=4).fit(K_DD, LABELS)
+    on_subspaces = GridSearchCV(CodingClassifier(lam_scale="max"), lams, cv=4).fit(D, LABELS)
+    assert np.array_equal(on_gram.cv_results_["mean_test_score"], on_subspaces.cv_results_["mean_test_score"])
+    assert np.array_equal(on_gram.predict(K_QD), on_subspaces.predict(Q))
+
+
+@each_classifier
+def test_cross_validation_is_better_than_chance(estimator):
+    assert cross_val_score(estimator, X, Y, cv=3, error_score="raise").mean() > 0.6
+
+
+def test_four_threads_that_code_at_once_get_the_same_codes():
+    estimators = [CodingClassifier().fit(D, LABELS), CodingClassifier("local").fit(D, LABELS)]
+    alone = [estimator.transform(Q) for estimator in estimators]
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(estimators[i % 2].transform, Q) for i in range(16)]
+        assert all(np.array_equal(job.result(timeout=120), alone[i % 2]) for i, job in enumerate(jobs))
+
+
+@pytest.mark.parametrize("method", [m for m in ("fork", "spawn") if m in multiprocessing.get_all_start_methods()])
+def test_a_child_process_codes_after_its_parent_did(method):
+    estimator = CodingClassifier().fit(D, LABELS)
+    codes = estimator.transform(Q)
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert np.array_equal(pool.apply_async(estimator.transform, (Q,)).get(timeout=120), codes)
+
+
+def test_weights_are_routed_to_the_step_that_asks_for_them():
+    with config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(ProjectionKernel(), SVC(kernel="precomputed").set_fit_request(sample_weight=True))
+        weights = np.linspace(0.1, 3, 40)
+        decision = pipeline.fit(D, LABELS, sample_weight=weights).decision_function(Q)
+    assert error(decision, SVC(kernel="precomputed").fit(K_DD, LABELS, weights).decision_function(K_QD)) <= LOOSE
+    assert error(decision, SVC(kernel="precomputed").fit(K_DD, LABELS).decision_function(K_QD)) > 1e-3
+
+
+@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=name)
+def test_columns_have_names(estimator):
+    estimator = clone(estimator).fit(D, LABELS)
+    names = estimator.get_feature_names_out()
+    n_columns = estimator.transform(Q).shape[1]
+    assert list(names) == [f"{type(estimator).__name__.lower()}{i}" for i in range(n_columns)]
+    pipeline = make_pipeline(ImageSetSubspaces(2), estimator).fit(SETS, Y).set_output(transform="default")
+    assert len(pipeline.get_feature_names_out()) == pipeline.transform(SETS[:2]).shape[1]
+
+
+@each_estimator
+def test_tags_tell_of_input_and_kind(estimator):
+    tags = get_tags(estimator)
+    assert tags.input_tags.three_d_array and not tags.input_tags.two_d_array and not tags.input_tags.pairwise
+    assert is_classifier(estimator) == hasattr(estimator, "predict") == tags.target_tags.required
+    assert (tags.transformer_tags is not None) == hasattr(estimator, "transform")
+    rows = get_tags(CodingClassifier(kernel="precomputed")).input_tags
+    assert rows.pairwise and rows.two_d_array and not rows.three_d_array
+
+
+# ---------------------------------------------------------------------------- scikit-learn's own checks
+
+
+class OnRows:
+    """Lets scikit-learn's checks, whose data are 2-D, run: a row x stands for the line spanned by (x, 1)."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = True, False
+        return tags
+
+    def _subspaces(self, X, fit=False):
+        if not fit:
+            check_is_fitted(self)
+        X = validate_data(self, X, reset=fit, dtype=[np.float64, np.float32])
+        lines = np.hstack([X, np.ones((len(X), 1), X.dtype)])
+        return (lines / np.linalg.norm(lines, axis=1, keepdims=True))[:, :, None]
+
+
+class NearestSubspaceOnRows(OnRows, NearestSubspace):
+    pass
+
+
+class CodingClassifierOnRows(OnRows, CodingClassifier):
+    pass
+
+
+class GrassmannDictionaryOnRows(OnRows, GrassmannDictionary):
+    pass
+
+
+class ProjectionKernelOnRows(OnRows, ProjectionKernel):
+    pass
+
+
+# Checks that do not apply, with the reason. Beside them scikit-learn skips check_array_api_input (SCIPY_ARRAY_API is not set)
+# and, without pandas, check_classifier_data_not_an_array.
+# Two estimators cannot run them: ImageSetSubspaces, whose input is a sequence of arrays and whose output has three axes, and
+# CodingClassifier(kernel="precomputed"), as the Gram matrices of the checks have diagonals that vary. The tests above are theirs.
+NOT_APPLICABLE = {
+    "GrassmannDictionaryOnRows": {"check_fit2d_1sample": "one sample cannot start two atoms: the error names n_atoms, not the samples"},
+}
+CHECKED = [NearestSubspaceOnRows(), NearestSubspaceOnRows("geodesic"), CodingClassifierOnRows(), CodingClassifierOnRows("local", n_neighbors=1),
+           GrassmannDictionaryOnRows(2, n_iter=1, rng=0), ProjectionKernelOnRows()]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", CHECKED, ids=name)
+def test_scikit_learns_estimator_checks(estimator):
+    expected = NOT_APPLICABLE.get(type(estimator).__name__, {})
+    results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
+    by_status = {status: {r["check_name"] for r in results if r["status"] == status} for status in ("passed", "failed", "skipped", "xfail")}
+    assert not by_status["failed"], [r for r in results if r["status"] == "failed"]
+    assert by_status["xfail"] == set(expected) and by_status["skipped"] <= {"check_array_api_input", "check_classifier_data_not_an_array"}
+    assert len(by_status["passed"]) >= 38
+
+
+@pytest.mark.parametrize("estimator", CHECKED[2:], ids=name)
+def test_scikit_learns_checks_of_output(estimator):
+    check_transformer_get_feature_names_out(type(estimator).__name__, estimator)
+    check_set_output_transform(type(estimator).__name__, estimator)
+
+
 # ---------------------------------------------------------------------------- wrong input
 
 
@@ -206,7 +363,7 @@ BAD = [
     (lambda e: e.fit(D, None), "requires y to be passed, but the target y is None"),
     (lambda e: e.fit(D, ["one"] * 40), "y must hold at least two classes, got one class: .*one"),
     (lambda e: e.fit(D, LABELS[:39]), "y must have length 40, one label a subspace, got 39"),
-    (lambda e: e.fit(D, np.linspace(0, 1, 40)), "Unknown label type: continuous"),
+    (lambda e: e.fit(D, np.linspace(0, 1, 40)), r"Unknown label type: continuous numbers such as 0\.0256"),
     (lambda e: e.fit(D, LABELS).predict(core.random_subspaces(3, 11, 2)), "X must have d = 12, as in fit, got 11"),
 ]
 

@@ -14,7 +14,7 @@ from examples import classify
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 METHODS = ["nearest subspace", "gSC, labelled sets as atoms, residuals", "gLC, labelled sets as atoms, residuals",
-           "gSC, learned atoms, SVM", "gLC, learned atoms, SVM"]
+           "SVM on the projection kernel", "gSC, learned atoms, SVM", "gLC, learned atoms, SVM"]
 
 
 def blocks(language):
@@ -45,9 +45,11 @@ def write(folder, **changes):
 
 
 def test_readme_prints_what_it_says(capsys):
-    program, output = blocks("python")[0], blocks("")[0]
-    exec(compile(program, "README.md", "exec"), {})
+    program, output, names = blocks("python")[0], blocks("")[0], {}
+    exec(compile(program, "README.md", "exec"), names)
     assert capsys.readouterr().out == output
+    exec(compile(blocks("python")[2], "README.md", "exec"), names)
+    assert float(capsys.readouterr().out) > 0.9
 
 
 def test_readme_writes_a_file_that_classify_reads(tmp_path, monkeypatch):
@@ -56,8 +58,8 @@ def test_readme_writes_a_file_that_classify_reads(tmp_path, monkeypatch):
     program = "\n".join(line.strip() for line in blocks("python")[1].splitlines())
     exec(compile(program, "README.md", "exec"), {"frames": a["frames"], "sizes": np.diff(a["offset"]), "labels": a["label"],
                                                  "train": a["train0"], "test": a["test0"]})
-    sets, label, pairs = classify.load("FILE.npz")
-    assert np.array_equal(np.concatenate(sets), a["frames"]) and list(label) == list(a["label"]) and len(pairs) == 1
+    sets, label, group, pairs = classify.load("FILE.npz")
+    assert np.array_equal(np.concatenate(sets), a["frames"]) and list(label) == list(a["label"]) and len(pairs) == 1 and group is None
 
 
 def test_quickstart_prints_the_table_of_the_readme(tmp_path):
@@ -65,26 +67,51 @@ def test_quickstart_prints_the_table_of_the_readme(tmp_path):
                           encoding="utf-8", env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
     assert done.returncode == 0, done.stderr
     printed, promised = accuracies(done.stdout), accuracies(blocks("")[1])
-    assert len(printed) == 5 and printed.keys() == promised.keys()
+    assert len(printed) == 6 and printed.keys() == promised.keys()
     assert all(abs(printed[method] - promised[method]) <= 0.5 for method in printed), printed
     assert printed["nearest subspace"] < 95
     pictures = {path.name for path in (tmp_path / "out").iterdir()}
     assert pictures == {f"{name}.png" for name in ["atoms", "convergence", "codes", "codes_learned", "angles", "angles_pair"]}
 
 
-@pytest.mark.parametrize("options", [[], ["--center", "--lam", "0.2", "--neighbors", "3", "--atoms", "100", "--iterations", "1"]])
+@pytest.mark.parametrize("options", [[], ["--center", "--lam", "0.2", "--neighbors", "3", "40", "--C", "1", "--iterations", "1"],
+                                     ["--resample", "5", "--stack", "2"]])
 def test_classify_prints_every_method(tmp_path, capsys, options):
-    classify.main(["--data", write(tmp_path), "--p", "2", *options])
+    classify.main(["--data", write(tmp_path), "--p", "2", "--atoms", "100", *options])
     printed = accuracies(capsys.readouterr().out)
     assert list(printed) == METHODS
     assert printed["nearest subspace"] == 100 or "--center" in options
 
 
+def test_frames_are_resampled_and_stacked():
+    ramp = [np.arange(5.0)[:, None, None] * np.ones((5, 2, 3))]
+    options = classify.parse(["--data", "x.npz", "--p", "2", "--resample", "9", "--stack", "3"])
+    prepared, = classify.prepare(ramp, options)
+    assert prepared.shape == (7, 18) and np.allclose(np.sort(prepared[1])[[0, 6, 12]], [0.5, 1, 1.5])
+
+
+@pytest.mark.parametrize("group", [None, np.repeat(np.arange(8), 3)])
+def test_parameters_are_chosen_on_the_training_part_alone(group):
+    """Whatever stands in the test part, the same is chosen; and groups stay together in every fold."""
+    rng, label, train, test = np.random.default_rng(0), np.arange(24) % 2, np.arange(15), np.arange(15, 24)
+    X = classify.from_sets(rng.standard_normal((24, 5, 6)), 2)
+    options = classify.parse(["--data", "x.npz", "--p", "2"])
+    chosen = []
+    for label[test] in (0, 1):
+        X[test] = X[test][::-1]
+        inputs = {"subspaces": X, "gram": classify.core.projection_kernel(X)}
+        chosen.append([found for _, _, found, _ in classify.predictions(inputs, label, group, train, test, options)])
+    assert chosen[0] == chosen[1] and all(chosen[0][1:])
+    for first, second in classify.folds(label[train], None if group is None else group[train], 0):
+        assert sorted([*first, *second]) == list(range(15))
+        assert group is None or not np.intersect1d(group[first], group[second]).size
+
+
 def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     frames = np.random.default_rng(0).standard_normal((len(small_file()["frames"]), 9)).astype(np.float32)
-    classify.main(["--data", write(tmp_path, frames=frames, train1=None, test1=None), "--p", "3", "--atoms", "0"])
+    classify.main(["--data", write(tmp_path, frames=frames, train1=None, test1=None), "--p", "3"])
     out = capsys.readouterr().out
-    assert list(accuracies(out)) == METHODS[:3] and "±" not in out.split("subspaces of R^9")[1]
+    assert list(accuracies(out)) == METHODS[:4] and "±" not in out.split("subspaces of R^9")[1]
 
 
 @pytest.mark.parametrize("changes, message", [
@@ -94,6 +121,7 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     ({"offset": np.array([0.0, 5.0])}, r"offset must hold n_sets \+ 1 >= 2 integers, got float64"),
     ({"offset": np.array([0, 5, 5, 9])}, "offset must rise, every set holding a frame, got 5 and 5 for set 1"),
     ({"offset": np.array([0, 5, 999])}, r"offset must go from 0 to \d+, the number of frames, got 0 to 999"),
+    ({"group": np.arange(3)}, r"group must have length 12, one a set, got shape \(3,\)"),
     ({"label": np.arange(11)}, r"label must have length 12, one a set, got shape \(11,\)"),
     ({"test1": None}, "test1 is missing among test0, train0, train1"),
     ({"train0": np.array([], int)}, r"train0 must hold at least one index of a set, got int64 \(0,\)"),
@@ -130,7 +158,7 @@ def test_errors_are_one_line(tmp_path, arguments, message):
         classify.main(["--data", write(tmp_path), *arguments])
 
 
-@pytest.mark.parametrize("arguments", ["--p 0", "--p 2 --lam nan", "--p 2 --lam -1", "--p 2 --neighbors 0", "--p 2 --atoms -1"])
+@pytest.mark.parametrize("arguments", ["--p 0", "--p 2 --lam nan", "--p 2 --lam -1", "--p 2 --neighbors 5 0", "--p 2 --C -1", "--p 2 --stack 0", "--p 2 --atoms -1"])
 def test_options_are_checked(arguments, capsys):
     with pytest.raises(SystemExit):
         classify.parse(["--data", "x.npz", *arguments.split()])
