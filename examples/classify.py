@@ -169,7 +169,7 @@ def parse(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, metavar="FILE.npz", help="the file, in the form above")
     parser.add_argument("--p", required=True, type=int, help="dimension of the subspaces; a set needs p independent frames")
-    parser.add_argument("--lam", type=float, nargs="+", default=LAM, help="candidates, in units of lam_max (default: %(default)s)")
+    parser.add_argument("--lam", type=float, nargs="+", default=LAM, help="candidates for gSC, by lam_max (default: %(default)s)")
     parser.add_argument("--neighbors", type=int, nargs="+", default=NEIGHBORS, help="candidates for gLC (default: %(default)s)")
     parser.add_argument("--C", type=float, nargs="+", default=C, help="candidates for the SVM (default: %(default)s)")
     parser.add_argument("--center", action="store_true", help="remove the mean frame of each set first")
@@ -189,8 +189,9 @@ def parse(arguments):
 def run(options):
     """Print the table for parsed options."""
     sets, label, group, pairs = load(options.data)
-    mixed = [len(np.unique(group[train])) < 2 or np.isin(group[test], group[train]).any() for train, test in pairs if group is not None]
-    group = None if any(mixed) else group
+    if group is not None:
+        mixed = [len(np.unique(group[train])) < 2 or np.isin(group[test], group[train]).any() for train, test in pairs]
+        group = None if any(mixed) else group
     start = time.perf_counter()
     sets = prepare(sets, options)
     X = from_sets(sets, options.p, center=options.center)

@@ -223,6 +223,13 @@ def test_lam_relative_to_lam_max_takes_paths_starts_and_tiles(problem):
         assert error(gs.gsc(problem.X, problem.D, lam, lam_scale="max"), codes) < LOOSE
 
 
+def test_codes_and_gap_at_relative_lam_grow_with_the_queries():
+    problem = problem_of(*(bases(np.random.default_rng(seed), 20, 6, 2) for seed in (0, 1)), 0.1)
+    (codes, gap, _), (more, larger, _) = (gs.sparse_codes(problem.K_dd, s * problem.K_xd, 0.1, norm2=2 * s**2, lam_scale="max", tol=1e-2,
+                                                          return_info=True) for s in (1, 4))
+    assert np.array_equal(more, 4 * codes) and np.array_equal(larger, 16 * gap) and gap.max() > TIGHT
+
+
 def test_lam_relative_to_lam_max_of_nothing_is_zero():
     K_xd = np.array([[0.0, 0.0], [1e-200, 0], [1e-40, 0], [1, 0]])
     codes, gap, _ = gs.sparse_codes(np.eye(2), K_xd, 0.5, norm2=1, lam_scale="max", return_info=True)
