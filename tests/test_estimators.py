@@ -36,6 +36,7 @@ def image_sets(n=60, d=12, n_classes=3, seed=0):
 
 
 SETS, Y = image_sets()
+PATIENCE = 600  # seconds after which a process or thread counts as hung
 X = from_sets(SETS, 2)
 TRAIN, TEST = slice(0, 40), slice(40, 60)
 D, LABELS, Q = X[TRAIN], Y[TRAIN], X[TEST]
@@ -253,7 +254,7 @@ def test_four_threads_that_code_at_once_get_the_same_codes():
     alone = [estimator.transform(Q) for estimator in estimators]
     with ThreadPoolExecutor(4) as pool:
         jobs = [pool.submit(estimators[i % 2].transform, Q) for i in range(16)]
-        assert all(np.array_equal(job.result(timeout=120), alone[i % 2]) for i, job in enumerate(jobs))
+        assert all(np.array_equal(job.result(timeout=PATIENCE), alone[i % 2]) for i, job in enumerate(jobs))
 
 
 @pytest.mark.parametrize("method", [m for m in ("fork", "spawn") if m in multiprocessing.get_all_start_methods()])
@@ -261,7 +262,7 @@ def test_a_child_process_codes_after_its_parent_did(method):
     estimator = CodingClassifier().fit(D, LABELS)
     codes = estimator.transform(Q)
     with multiprocessing.get_context(method).Pool(1) as pool:
-        assert np.array_equal(pool.apply_async(estimator.transform, (Q,)).get(timeout=120), codes)
+        assert np.array_equal(pool.apply_async(estimator.transform, (Q,)).get(timeout=PATIENCE), codes)
 
 
 def test_weights_are_routed_to_the_step_that_asks_for_them():
