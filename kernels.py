@@ -22,7 +22,7 @@ import grassmann_sc as core
 RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}  # leaves half the digits of an inner product
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
 TILE = 2**20  # numbers of a tile of kernel values
-ROWS, COLUMNS = 512, 2048  # frames of a tile
+ROWS, COLUMNS = 256, 1024  # frames of a tile
 _jit = core._jit
 
 
