@@ -20,12 +20,14 @@ except ImportError as error:
 import grassmann_sc as core
 
 try:
-    from grassmann_sc_kit import learn, subspaces
+    from grassmann_sc_kit import kernels, learn, subspaces
 except ImportError:  # flat files
+    import kernels
     import learn
     import subspaces
 
-__all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary", "ProjectionKernel"]
+__all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary", "ProjectionKernel",
+           "KernelLift"]
 
 
 # ---------------------------------------------------------------------------- what estimators share
@@ -95,7 +97,24 @@ def _labels(y, n):
 # ---------------------------------------------------------------------------- frames to subspaces
 
 
-class ImageSetSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class _SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+    """Base of the first steps of a pipeline, from sets of frames to subspaces of dimension p."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags
+
+    def set_output(self, *, transform=None):
+        """Nothing to set: (n, d, p) has no form of a table. Here so that a pipeline can set the output of the steps after."""
+        return self
+
+    @property
+    def _n_features_out(self):
+        return self.n_features_in_
+
+
+class ImageSetSubspaces(_SetsTransformer, auto_wrap_output_keys=None):
     """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a pipeline.
 
     p : dimension of the subspaces, 1 <= p <= d; each set needs p independent frames
@@ -107,11 +126,6 @@ class ImageSetSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def __init__(self, p, center=False):
         self.p = p
         self.center = center
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
-        return tags
 
     def fit(self, X, y=None):
         """Record d, the number of pixels or features of a frame."""
@@ -126,13 +140,57 @@ class ImageSetSubspaces(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise ValueError(f"X must hold frames of d = {self.n_features_in_}, as in fit, got {X.shape[1]}")
         return X
 
-    def set_output(self, *, transform=None):
-        """Nothing to set: (n, d, p) has no form of a table. Here so that a pipeline can set the output of the steps after."""
+
+class KernelLift(_SetsTransformer, auto_wrap_output_keys=None):
+    """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r, p): kernels.Lift in a pipeline.
+
+    kernel : "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), "linear", or any k(A, B) on rows
+    gamma : > 0, or None for kernels.median_gamma of the training sets; with gamma_scale="median" in units of that, so that
+        one grid suits any data
+    p : dimension of the subspaces; each set needs p frames independent in feature space
+    n_landmarks, method, rng : as in kernels.Lift; a Generator is copied, so that each fit draws the same
+
+    With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and gamma_ tell of the fit.
+    """
+
+    def __init__(self, kernel="rbf", gamma=None, p=1, n_landmarks=None, *, gamma_scale=None, degree=2, coef0=1.0,
+                 method="kmeans++", rng=None):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.p = p
+        self.n_landmarks = n_landmarks
+        self.gamma_scale = gamma_scale
+        self.degree = degree
+        self.coef0 = coef0
+        self.method = method
+        self.rng = rng
+
+    def fit(self, X, y=None):
+        """Choose landmarks among the frames of X, a sequence of n arrays (n_frames_i, d), or one array of them."""
+        kernel, rng = self._kernel(X), copy.deepcopy(self.rng)
+        self.lift_ = kernels.Lift(kernel, self.p, n_landmarks=self.n_landmarks, method=self.method, rng=rng).fit(X)
+        self.n_features_in_ = self.lift_.landmarks_.shape[1]
         return self
+
+    def transform(self, X):
+        """Orthonormal bases (n, r, p)."""
+        check_is_fitted(self)
+        return self.lift_.transform(X)
 
     @property
     def _n_features_out(self):
-        return self.n_features_in_
+        return self.lift_.dimension_
+
+    def _kernel(self, X):
+        if callable(self.kernel):
+            return self.kernel
+        _one_of(self.kernel, "kernel", "rbf", "polynomial", "linear")
+        _one_of(self.gamma_scale, "gamma_scale", None, "median")
+        if self.kernel != "rbf":
+            return kernels.linear() if self.kernel == "linear" else kernels.polynomial(self.degree, self.coef0)
+        relative = self.gamma is None or self.gamma_scale == "median"
+        self.gamma_ = (1.0 if self.gamma is None else self.gamma) * (kernels.median_gamma(X) if relative else 1.0)
+        return kernels.rbf(self.gamma_)
 
 
 # ---------------------------------------------------------------------------- classifiers

@@ -197,9 +197,12 @@ def median_gamma(sets):
 
 
 def gamma_grid(sets, n=5):
-    """n values of gamma to choose from by cross-validation, powers of 4 around median_gamma, ascending; (n,)."""
+    """n values of gamma to choose from by cross-validation, the powers of 4 around median_gamma, ascending; (n,).
+
+    Similar sets, such as the training parts of several splits, have the same grid and can share Gram matrices.
+    """
     n = core._integer(n, "n", 1, 100)
-    return median_gamma(sets) * 4.0 ** (np.arange(n) - n // 2)
+    return 4.0 ** (round(math.log(median_gamma(sets), 4)) + np.arange(n) - n // 2)
 
 
 # ---------------------------------------------------------------------------- sets and their subspaces
@@ -301,13 +304,19 @@ def kernel_bases(sets, kernel, p):
     if a set's rank is below p: its name, the rank and the tolerance are given. A warning if eigenvalues p and p + 1 tie.
     """
     kernel, sets, p = _callable(kernel), _Sets(sets, "sets"), core._integer(p, "p", 1, core.ANY)
-    bases, tied = [None] * len(sets), np.zeros(len(sets), bool)
+    bases, tied, errors = [None] * len(sets), np.zeros(len(sets), bool), {}
 
     def job(block):
         for i in range(block.start, block.stop):
-            bases[i], tied[i] = _basis(kernel, sets, i, p)
+            try:
+                bases[i], tied[i] = _basis(kernel, sets, i, p)
+            except ValueError as error:
+                errors[i] = error
+                return
 
     _run(job, len(sets), 16, isinstance(kernel, _Kernel))
+    if errors:  # of the first set, whichever thread came first
+        raise errors[min(errors)]
     core._warn_ties(int(tied.sum()), "kernel_bases: subspace")
     return bases
 
@@ -489,7 +498,9 @@ class Lift:
         self.kernel, self.p, self.n_landmarks, self.method, self.rng = kernel, p, n_landmarks, method, rng
 
     def fit(self, sets, y=None):
-        """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r), the Cholesky factor of their kernel matrix."""
+        """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r), the Cholesky factor of their kernel matrix.
+
+        dimension_ is the length of the coordinates, r + p or r."""
         kernel, sets = _callable(self.kernel), _Sets(sets, "sets")
         core._integer(self.p, "p", 1, core.ANY)
         if sets.total == 0:
@@ -507,6 +518,7 @@ class Lift:
         factor, order, rank, _ = scipy.linalg.lapack.dpstrf((K + K.T) / 2, tol=tol, lower=1)
         self.landmarks_, self.factor_ = Z[order[:rank] - 1], np.tril(factor[:rank, :rank])
         self.all_ = len(Z) == sets.total
+        self.dimension_ = int(rank) + (self.p if self.all_ else 0)
         return self
 
     def transform(self, sets):
@@ -517,7 +529,7 @@ class Lift:
         r, p = len(self.landmarks_), self.p
         if len(sets) and sets.d != self.landmarks_.shape[1]:
             raise ValueError(f"sets must have the d of the fitted ones, {self.landmarks_.shape[1]}, got {sets.d}")
-        out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
+        out = np.empty((len(sets), self.dimension_, p), sets.dtype)
         for block in sets.runs(max(1, TILE // r)) if len(sets) else []:
             first = sets.starts[block.start]
             values = _evaluate(self.kernel, self.landmarks_, sets.rows(first, sets.starts[block.stop], np.float64))

@@ -103,6 +103,16 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, init="kmeans++", n_iter=20, t
     return Learned(atoms, codes, np.array(costs))
 
 
+def kgdl(sets, n_atoms, lam=None, *, lift, **options):
+    """Kernel dictionary learning: gdl on the coordinates lift.fit(sets).transform(sets), with the options of gdl.
+
+    lift: a kernels.Lift of some kernel; fitted here, it gives the coordinates of queries, to be coded by gsc or glc over the
+    atoms. Exact and monotone when all frames are landmarks, where the paper's kgDL, which keeps each atom in the span of the
+    samples that use it, can raise the cost. A named tuple (atoms (n_atoms, r, p), codes, costs).
+    """
+    return gdl(lift.fit(sets).transform(sets), n_atoms, lam, **options)
+
+
 def _grams(X, atoms):
     return core._gram(atoms, atoms, symmetric=True), core._gram(X, atoms)
 

@@ -7,7 +7,8 @@ The file holds arrays, no pickled objects:
   train0, test0, train1, test1, ...   the splits: indices of sets
   group    (n_sets,), may be left out: the person of each set. If no person is in both parts of any split, none is in both
            parts of a cross-validation either.
-Other arrays are ignored. In each split lambda, the neighbours and C are chosen by cross-validation on the training part alone.
+Other arrays are ignored. In each split lambda, the neighbours, C and the kernel, linear or Gaussian, of kgSC and kgLC
+are chosen by cross-validation on the training part alone.
 All splits are run, one table is printed. Needs scikit-learn.
 """
 
@@ -32,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # also runs as 
 
 import grassmann_sc as core
 from estimators import CodingClassifier, GrassmannDictionary, NearestSubspace
+from kernels import gamma_grid, kernel_bases, kernel_gram, rbf
 from subspaces import from_sets
 
 # Candidates: of those that do equally well in cross-validation, the one named first is taken.
@@ -40,8 +42,8 @@ NEIGHBORS = [20, 10, 40, 5, 3]
 C = [10, 1, 100, 0.1, 1000]
 N_FOLDS = 5
 
-# reads names what the estimator is given: "sets" of frames, "subspaces" (n, d, p), or the "gram" matrix of these,
-# computed once for all candidates and folds. Parameters that the grid names are searched.
+# reads names what the estimator is given: "subspaces" (n, d, p), their "gram" matrix, computed
+# once for all candidates and folds, or "kernels", that one and those of Gaussian kernels. Parameters that the grid names are searched.
 Method = namedtuple("Method", "name reads estimator grid")
 
 
@@ -125,6 +127,10 @@ def methods(n_train, smallest, options):
                  {"lam": options.lam})
     yield Method("gLC, labelled sets as atoms, residuals", "gram", CodingClassifier("local", kernel="precomputed"),
                  {"n_neighbors": neighbors})
+    yield Method("kgSC, labelled sets as atoms, residuals", "kernels", CodingClassifier(lam_scale="max", kernel="precomputed"),
+                 {"lam": options.lam})
+    yield Method("kgLC, labelled sets as atoms, residuals", "kernels", CodingClassifier("local", kernel="precomputed"),
+                 {"n_neighbors": neighbors})
     yield Method("SVM on the projection kernel", "gram", SVC(kernel="precomputed"), {"C": options.C})
     n_atoms = min(options.atoms, smallest)
     if n_atoms:
@@ -145,11 +151,41 @@ def folds(y, group, seed):
     return list(StratifiedGroupKFold(min(n, len(np.unique(group)))).split(y, y, group))
 
 
-def rows(inputs, reads, these, atoms):
-    """The input of a method for the sets of these indices; rows of the Gram matrix against the atoms."""
-    if reads == "sets":
-        return [inputs[reads][i] for i in these]
-    return inputs[reads][np.ix_(these, atoms)] if reads == "gram" else inputs[reads][these]
+def candidates(inputs, reads, train):
+    """{name: input} from which a method chooses by cross-validation; "" names an input without alternatives."""
+    if reads != "kernels":
+        return {"": inputs[reads]}
+    found = {"linear": inputs["gram"]}
+    for gamma in gamma_grid([inputs["sets"][i] for i in train]):
+        kernel = rbf(float(gamma))
+        if kernel not in inputs:  # splits share them
+            try:
+                bases = kernel_bases(inputs["sets"], kernel, inputs["subspaces"].shape[2])
+                inputs[kernel] = kernel_gram(inputs["sets"], bases, kernel=kernel)
+            except ValueError as error:  # rank below p
+                inputs[kernel] = None
+                say(f"left out {kernel}: {error}")
+        if inputs[kernel] is not None:
+            found[f"gamma {gamma:.2g}"] = inputs[kernel]
+    return found
+
+
+def rows(array, reads, these, atoms):
+    """The part of an input for the sets of these indices; rows of a Gram matrix against the atoms."""
+    return array[these] if reads == "subspaces" else array[np.ix_(these, atoms)]
+
+
+def best(searches):
+    """The name of the search that does best in cross-validation; the first, unless it is better by a standard error.
+
+    The error of the mean of the differences between both on the same folds.
+    """
+    def accuracy(search):
+        return np.array([search.cv_results_[f"split{i}_test_score"][search.best_index_] for i in range(search.n_splits_)])
+
+    first, name = next(iter(searches)), max(searches, key=lambda name: searches[name].best_score_)
+    gain = accuracy(searches[name]) - accuracy(searches[first])
+    return name if gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)) else first
 
 
 def predictions(inputs, label, group, train, test, options):
@@ -157,11 +193,14 @@ def predictions(inputs, label, group, train, test, options):
     cv = folds(label[train], None if group is None else group[train], options.seed)
     for method in methods(len(train), min(len(fold) for fold, _ in cv), options):
         start = time.perf_counter()
-        search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
-        search.fit(rows(inputs, method.reads, train, train), label[train])
-        predicted = search.predict(rows(inputs, method.reads, test, train))
-        chosen = ", ".join(f"{name.rpartition('__')[2]} {value:g}" for name, value in search.best_params_.items())
-        yield method.name, predicted, chosen, time.perf_counter() - start
+        arrays, searches = candidates(inputs, method.reads, train), {}
+        for name, array in arrays.items():
+            search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
+            searches[name] = search.fit(rows(array, method.reads, train, train), label[train])
+        name = best(searches)
+        predicted = searches[name].predict(rows(arrays[name], method.reads, test, train))
+        parameters = [f"{key.rpartition('__')[2]} {value:g}" for key, value in searches[name].best_params_.items()]
+        yield method.name, predicted, ", ".join([name] * bool(name) + parameters), time.perf_counter() - start
 
 
 def parse(arguments):
@@ -195,6 +234,8 @@ def run(options):
     start = time.perf_counter()
     sets = prepare(sets, options)
     X = from_sets(sets, options.p, center=options.center)
+    if options.center:
+        sets = [frames - frames.mean(axis=0) for frames in sets]
     inputs = {"sets": sets, "subspaces": X, "gram": core.projection_kernel(X)}
     say(f"{len(X)} sets to {options.p}-dimensional subspaces of R^{X.shape[1]}: {time.perf_counter() - start:.1f} s")
     core.gsc(X[:2], X[:2], 0.1), core.glc(X[:2], X[:2], 1)  # compile, so that the table shows the time of the methods

@@ -21,8 +21,9 @@ from sklearn.utils.estimator_checks import check_estimator, check_set_output_tra
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import grassmann_sc as core
+import kernels
 import learn
-from estimators import CodingClassifier, GrassmannDictionary, ImageSetSubspaces, NearestSubspace, ProjectionKernel
+from estimators import CodingClassifier, GrassmannDictionary, ImageSetSubspaces, KernelLift, NearestSubspace, ProjectionKernel
 from strategies import LOOSE, TIGHT, error
 from subspaces import from_sets
 
@@ -48,7 +49,7 @@ CLASSIFIERS = [NearestSubspace(), NearestSubspace("geodesic", 3), NearestSubspac
                CodingClassifier("local", rule="max")]
 TRANSFORMERS = [GrassmannDictionary(5, n_iter=3, rng=0), GrassmannDictionary(5, "local", n_neighbors=2, n_iter=3, rng=np.random.default_rng(1)),
                 GrassmannDictionary(5, lam_scale="max", n_iter=2, rng=0), ProjectionKernel(), CodingClassifier(), CodingClassifier("local")]
-ALL = [*CLASSIFIERS, *TRANSFORMERS[:4], ImageSetSubspaces(2)]
+ALL = [*CLASSIFIERS, *TRANSFORMERS[:4], ImageSetSubspaces(2), KernelLift(p=2), KernelLift("polynomial", p=2, n_landmarks=30, rng=0)]
 
 
 def name(estimator):
@@ -56,7 +57,7 @@ def name(estimator):
 
 
 def data_of(estimator):
-    return SETS if isinstance(estimator, ImageSetSubspaces) else X
+    return SETS if isinstance(estimator, (ImageSetSubspaces, KernelLift)) else X
 
 
 def answers(estimator, Z):
@@ -384,7 +385,7 @@ def test_use_before_fit_is_refused(estimator):
                 getattr(clone(estimator), method)(data_of(estimator))
 
 
-@pytest.mark.parametrize("estimator", [e for e in ALL if not isinstance(e, ImageSetSubspaces)], ids=name)
+@pytest.mark.parametrize("estimator", [e for e in ALL if not isinstance(e, (ImageSetSubspaces, KernelLift))], ids=name)
 @pytest.mark.parametrize("Z, error, message", [
     (2 * D, ValueError, r"X must have orthonormal columns: .* differs from I by 3 at index 0"),
     (D[:, :, 0], ValueError, r"X must have 3 dimensions \(n, d, p\), got shape \(40, 12\)"),
@@ -439,3 +440,39 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(ImportError, match=r"pip install 'grassmann_sc_kit\[sklearn\]'"):
         importlib.import_module("estimators")
+
+
+# ---------------------------------------------------------------------------- kernel lift
+
+
+@pytest.mark.parametrize("lift, kernel", [
+    (KernelLift(gamma=0.02, p=2), kernels.rbf(0.02)), (KernelLift(p=2), kernels.rbf(kernels.median_gamma(SETS[TRAIN]))),
+    (KernelLift(gamma=2.0, p=2, gamma_scale="median"), kernels.rbf(2 * kernels.median_gamma(SETS[TRAIN]))),
+    (KernelLift("polynomial", p=2, degree=3, coef0=0.5), kernels.polynomial(3, 0.5)), (KernelLift("linear", p=2), kernels.linear()),
+    (KernelLift(kernels.rbf(0.1), p=2), kernels.rbf(0.1))], ids=str)
+def test_kernel_lift_and_coding_classifier_are_kernel_coding(lift, kernel):
+    fitted = make_pipeline(lift, CodingClassifier()).fit(SETS[TRAIN], LABELS)
+    codes = kernels.kgsc(SETS[TEST], SETS[TRAIN], 0.1, kernel=kernel, p=2)
+    assert error(fitted.transform(SETS[TEST]), codes) <= 1e4 * LOOSE
+    local = make_pipeline(lift, CodingClassifier("local")).fit(SETS[TRAIN], LABELS)
+    assert error(local.transform(SETS[TEST]), kernels.kglc(SETS[TEST], SETS[TRAIN], 5, kernel=kernel, p=2)) <= 1e4 * LOOSE
+    assert fitted.score(SETS[TEST], Y[TEST]) > 0.8
+
+
+def test_kernel_lift_and_dictionary_are_kgdl():
+    lift, rng = KernelLift(gamma=0.02, p=2), 0
+    fitted = make_pipeline(lift, GrassmannDictionary(5, n_iter=3, rng=rng)).fit(SETS[TRAIN])
+    learned = learn.kgdl(SETS[TRAIN], 5, 0.1, lift=kernels.Lift(kernels.rbf(0.02), 2), n_iter=3, rng=rng)
+    assert error(fitted[-1].components_, learned.atoms) == 0 and (np.diff(learned.costs) <= TIGHT * learned.costs[0]).all()
+
+
+@pytest.mark.parametrize("lift, kind, match", [
+    (KernelLift("best", p=2), ValueError, "kernel must be 'rbf' or 'polynomial' or 'linear', got 'best'"),
+    (KernelLift(gamma=-1.0, p=2), ValueError, "gamma must be positive, got -1"),
+    (KernelLift(gamma_scale="mean", p=2), ValueError, "gamma_scale must be None or 'median', got 'mean'"),
+    (KernelLift(p=0), ValueError, "p must be >= 1, got 0"),
+    (KernelLift(p=7), ValueError, r"sets\[0\] must hold p = 7 .* numerical rank 4 "),
+    (KernelLift(p=2, n_landmarks=0), ValueError, "n_landmarks must be >= 1, got 0")])
+def test_wrong_parameters_of_the_kernel_lift_are_named(lift, kind, match):
+    with pytest.raises(kind, match=match):
+        lift.fit_transform(SETS[TRAIN])

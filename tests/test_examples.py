@@ -14,6 +14,7 @@ from examples import classify
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 METHODS = ["nearest subspace", "gSC, labelled sets as atoms, residuals", "gLC, labelled sets as atoms, residuals",
+           "kgSC, labelled sets as atoms, residuals", "kgLC, labelled sets as atoms, residuals",
            "SVM on the projection kernel", "gSC, learned atoms, SVM", "gLC, learned atoms, SVM"]
 
 
@@ -67,7 +68,7 @@ def test_quickstart_prints_the_table_of_the_readme(tmp_path):
                           encoding="utf-8", env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
     assert done.returncode == 0, done.stderr
     printed, promised = accuracies(done.stdout), accuracies(blocks("")[1])
-    assert len(printed) == 6 and printed.keys() == promised.keys()
+    assert len(printed) == 8 and printed.keys() == promised.keys()
     assert all(abs(printed[method] - promised[method]) <= 0.5 for method in printed), printed
     assert printed["nearest subspace"] < 95
     pictures = {path.name for path in (tmp_path / "out").iterdir()}

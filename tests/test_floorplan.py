@@ -29,9 +29,9 @@ FLOOR_PLAN = {  # what a module may import beside the core and what the core imp
 PUBLIC_NAMES = {
     CORE: "orthonormalize random_subspaces projection_kernel principal_angles chordal_distance geodesic_distance proj "
           "chordal_mean lam_max sparse_codes locality_codes gsc glc reconstruct class_residuals classify",
-    ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary ProjectionKernel",
+    ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary ProjectionKernel KernelLift",
     "kernels": "linear polynomial rbf median_gamma gamma_grid kernel_bases kernel_gram kgsc kglc Lift",
-    "learn": "init_atoms update_atoms gdl",
+    "learn": "init_atoms update_atoms gdl kgdl",
     "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence",
     "subspaces": "from_image_set from_sets",
 }
