@@ -416,7 +416,9 @@ def _gram(kernel, X, A, Y, B, dtype, symmetric):
             K[rows, columns] = np.einsum("jbia,jbia->ij", full, full)
 
         _run(job, len(runs), 1, ours)
-    return np.triu(K) + np.triu(K, 1).T if symmetric else K
+    for i in range(1, len(K) if symmetric else 0):
+        K[i, :i] = K[:i, i]
+    return K
 
 
 def _tile(kernel, rows, columns, buffer):
