@@ -95,12 +95,13 @@ def test_frames_are_resampled_and_stacked():
 def test_parameters_are_chosen_on_the_training_part_alone(group):
     """Whatever stands in the test part, the same is chosen; and groups stay together in every fold."""
     rng, label, train, test = np.random.default_rng(0), np.arange(24) % 2, np.arange(15), np.arange(15, 24)
-    X = classify.from_sets(rng.standard_normal((24, 5, 6)), 2)
+    sets = rng.standard_normal((24, 5, 6))
+    X = classify.from_sets(sets, 2)
     options = classify.parse(["--data", "x.npz", "--p", "2"])
     chosen = []
     for label[test] in (0, 1):
-        X[test] = X[test][::-1]
-        inputs = {"subspaces": X, "gram": classify.core.projection_kernel(X)}
+        X[test], sets[test] = X[test][::-1], 9 * sets[test][::-1]
+        inputs = {"sets": list(sets), "subspaces": X, "gram": classify.core.projection_kernel(X)}
         chosen.append([found for _, _, found, _ in classify.predictions(inputs, label, group, train, test, options)])
     assert chosen[0] == chosen[1] and all(chosen[0][1:])
     for first, second in classify.folds(label[train], None if group is None else group[train], 0):
@@ -112,7 +113,7 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     frames = np.random.default_rng(0).standard_normal((len(small_file()["frames"]), 9)).astype(np.float32)
     classify.main(["--data", write(tmp_path, frames=frames, train1=None, test1=None), "--p", "3"])
     out = capsys.readouterr().out
-    assert list(accuracies(out)) == METHODS[:4] and "±" not in out.split("subspaces of R^9")[1]
+    assert list(accuracies(out)) == METHODS[:6] and "±" not in out.split("subspaces of R^9")[1]
 
 
 @pytest.mark.parametrize("changes, message", [
