@@ -1,129 +1,691 @@
-"""Grassmann dictionary learning (gDL): atoms that code a set of subspaces with few coefficients.
+"""Grassmann dictionary learning (gDL, kgDL): atoms that code a set of subspaces with few coefficients.
 
 Alternates coding and a closed-form update of one atom after another (Gauss-Seidel), after the paper's section on
-dictionary learning; the cost sum_i ||X_i^ - sum_j y_ij D_j^||_F^2 + lam ||y_i||_1 never rises.
+dictionary learning. The cost, sum_i w_i (||X_i^ - sum_j y_ij D_j^||_F^2 + lam ||y_i||_1), never rises. Inside,
+subspaces are rows (n, p, d), the transposes of the bases, so that a set of them is a matrix of rows of length d.
 """
 
+import functools
+import hashlib
+import io
+import json
+import os
+import tempfile
+import warnings
+import zipfile
 from collections import namedtuple
 
 import numpy as np
 
 import grassmann_sc as core
 
-Learned = namedtuple("Learned", "atoms codes costs")
+DENSE = 64  # d up to which (or up to 12 p) an eigen-solver on the d x d matrix beats Krylov steps
+PIECE = 2**17  # numbers of a matrix of rows that are multiplied at a time: they stay in the L2 cache
+KEEP = 2**23  # numbers of rows that the update of an atom may copy
+VERSION = 1  # of the files
+Dictionary = namedtuple("Dictionary", "atoms lam labels")
+LabelledAtoms = namedtuple("LabelledAtoms", "atoms labels")
 
 
-def init_atoms(X, n_atoms, method="kmeans++", rng=None):
-    """n_atoms of the subspaces X (n, d, p) to start from, n_atoms in 1..n; (n_atoms, d, p).
+class Learned(namedtuple("Learned", "atoms codes costs")):
+    """atoms (N, d, p), their codes (n, N) and the costs: after the first coding, each atom update and each coding.
 
-    "random": drawn without repetition, as in the paper. "kmeans++": one after another, with probability proportional
-    to the squared chordal distance from those already drawn, so that clusters are covered.
+    n_iter : iterations done; n_replaced : atoms that no sample used and that were replaced, in all
+    stopped : "n_iter", "tol", "callback" or "interrupted"; None while learning
+    """
+
+    def __new__(cls, atoms, codes, costs, n_replaced=0, stopped=None):
+        self = super().__new__(cls, atoms, codes, costs)
+        self.n_replaced, self.stopped = n_replaced, stopped
+        return self
+
+    @property
+    def n_iter(self):
+        return len(self.costs) // 2
+
+
+# ---------------------------------------------------------------------------- first atoms
+
+
+def init_atoms(X, n_atoms, method="kmeans++", rng=None, *, sample_weight=None):
+    """n_atoms subspaces to start from, out of X (n, d, p), n_atoms in 1..n; (n_atoms, d, p).
+
+    "random": samples drawn without repetition, as in the paper. "kmeans++": one after another, with probability
+    proportional to the squared chordal distance from those already drawn, so that clusters are covered. "kmeans": the
+    chordal means of the clusters that k-means finds from there. sample_weight (n,) >= 0 multiplies the probabilities.
     """
     X = core._dictionary(X, "X")
     n_atoms = core._integer(n_atoms, "n_atoms", 1, len(X))
-    rng = np.random.default_rng(rng)
-    if method == "random":
-        return X[rng.choice(len(X), n_atoms, replace=False)]
-    if method != "kmeans++":
-        raise ValueError(f"method must be 'kmeans++' or 'random', got {method!r}")
-    p = X.shape[2]
-    chosen = [int(rng.integers(len(X)))]
-    free = np.ones(len(X))  # repeated samples are drawn only when nothing else is left
-    square = np.full(len(X), np.inf)
-    while len(chosen) < n_atoms:
-        free[chosen[-1]] = 0
-        square = np.minimum(square, np.maximum(2 * p - 2 * core._gram(X, X[chosen[-1:]])[:, 0], 0))
-        weight = free * np.where(square > 1e-12, square, 0)
-        weight = weight if weight.any() else free
-        chosen.append(int(rng.choice(len(X), p=weight / weight.sum())))
+    left, rng = _weights(sample_weight, len(X)).copy(), np.random.default_rng(rng)
+    if method not in ("random", "kmeans++", "kmeans"):
+        raise ValueError(f"method must be 'kmeans', 'kmeans++' or 'random', got {method!r}")
+    if method == "kmeans":
+        return gdl(X, n_atoms, coding=_nearest, tol=0, rng=rng, sample_weight=sample_weight).atoms
+    p, chosen = X.shape[2], []
+    square = np.ones(len(X)) if method == "random" else np.full(len(X), 2.0 * p)
+    for _ in range(n_atoms):
+        odds = left * np.where(square > 1e-12, square, 0)
+        odds = next(w for w in (odds, left, np.isin(np.arange(len(X)), chosen, invert=True).astype(float)) if w.any())
+        bounds = np.cumsum(odds)  # sample i owns the part of its odds, so that a weight draws as repetitions do
+        chosen.append(int(np.searchsorted(bounds, rng.random() * bounds[-1], side="right")))
+        if method == "random":
+            left[chosen[-1]] = max(left[chosen[-1]] - 1, 0)
+        else:  # repeated samples are drawn only when nothing else is left
+            left[chosen[-1]] = 0
+            square = np.minimum(square, np.maximum(2 * p - 2 * core._gram(X, X[chosen[-1:]])[:, 0], 0))
     return X[chosen]
 
 
-def update_atoms(X, D, codes):
+def _nearest(K_dd, K_xd, norm2):
+    """Codes of k-means: 1 on the nearest atom."""
+    codes = np.zeros_like(K_xd)
+    codes[np.arange(len(codes)), K_xd.argmax(axis=1)] = 1
+    return codes
+
+
+def _weights(sample_weight, n):
+    weights = np.ones(n) if sample_weight is None else core._finite(sample_weight, "sample_weight").astype(np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one a sample, got {weights.shape}")
+    if weights.min() < 0 or not weights.any():
+        raise ValueError(f"sample_weight must be >= 0 and not all zero, got a least weight of {weights.min()}")
+    return weights
+
+
+# ---------------------------------------------------------------------------- update of the atoms
+
+
+def update_atoms(X, D, codes, *, sample_weight=None):
     """Atoms D (N, d, p) updated one after another for fixed codes (n, N) of X (n, d, p); (N, d, p).
 
-    D_r <- the p algebraically leading eigenvectors of S_r = sum_i y_ir (X_i^ - sum_{j != r} y_ij D_j^), the global
-    minimiser of the cost over that atom, with the atoms before r already updated. S_r is a weighted sum of projectors,
-    so the new atom is a weighted chordal mean. An atom that no sample uses (S_r = 0) stays as it is.
+    D_r <- the p algebraically leading eigenvectors of S_r = sum_i w_i y_ir (X_i^ - sum_{j != r} y_ij D_j^), the global
+    minimiser of the cost over that atom, with the atoms before r already updated. No d x d matrix is formed unless d
+    is small. An atom that no sample uses (S_r = 0) stays as it is.
     """
     X, D = core._same_d(core._dictionary(X, "X"), core._dictionary(D), "XD")
     if X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core._dense(core._codes(codes, len(X), len(D)))
-    points = np.concatenate([X, D])  # (n + N, d, p); its tail is the present dictionary
-    shared = codes.T @ codes  # (N, N)
-    for r in np.flatnonzero(codes.any(axis=0)):
-        weights = np.concatenate([codes[:, r], -shared[r]])
-        weights[len(X) + r] = 0
-        points[len(X) + r] = core._weighted_mean(points, weights)[0]
-    return points[len(X):].copy()
+    return _update(_rows(X), D, codes, _weights(sample_weight, len(X)))
 
 
-def gdl(X, n_atoms, lam=None, *, n_neighbors=None, init="kmeans++", n_iter=20, tol=1e-6, rng=None):
-    """Learn n_atoms atoms from X (n, d, p); a named tuple (atoms (n_atoms, d, p), codes (n, n_atoms), costs).
+def _rows(X):
+    """X (n, d, p) as rows (n, p, d): a contiguous copy if they are short, so that many can be multiplied at once."""
+    rows = X.swapaxes(1, 2)
+    return rows if rows[0].size > PIECE // 8 else np.ascontiguousarray(rows)
 
-    Coding step: sparse with lam, or locality-constrained with n_neighbors (give one of them); see gsc and glc.
-    init: a method of init_atoms, or atoms (n_atoms, d, p). Stops after n_iter iterations or when one lowers the cost
-    by less than tol times the cost. Atoms that no sample uses are replaced by the samples coded worst.
-    costs: after the first coding, then after each atom update and each coding; codes belong to the returned atoms.
-    With lam no step raises the cost (to rounding); with n_neighbors the cost is the residual alone, and a coding step
-    may raise it since the neighbours are not chosen to minimise it. The paper's algorithm gDL.
+
+def _update(samples, D, codes, weights):
+    """update_atoms for samples as rows (n, p, d)."""
+    used = codes * weights[:, None]  # (n, N)
+    rows = np.array(D.swapaxes(1, 2), order="C")
+
+    def part(r):
+        index = np.flatnonzero(used[:, r])
+        return samples, index, used[index, r]
+
+    _sweep(rows, codes.T @ used, part)
+    return np.ascontiguousarray(rows.swapaxes(1, 2))
+
+
+def _sweep(rows, shared, part):
+    """Update the atoms, rows (N, p, d), in place, one after another.
+
+    shared : (N, N), sum_i w_i y_ir y_ij;  part(r) : the term sum_i w_i y_ir X_i^ of S_r, see _operator
+    """
+    p, d = rows.shape[1:]
+    rng = np.random.default_rng(0)
+    with core._one_blas_thread:
+        for r in np.flatnonzero(np.diag(shared) > 0):
+            others = np.flatnonzero(shared[r])
+            others = others[others != r]
+            terms, V = [part(r), (rows, others, -shared[r, others])], rows[r].copy()
+            if d > max(DENSE, 16 * p):
+                noise = rng.standard_normal((p, d)).astype(rows.dtype)  # fresh: atoms may have taken in that of others
+                rows[r] = _krylov(*_operator(terms, p, rng), V, noise)
+            else:
+                rows[r] = _dense_step(terms, V)
+
+
+def _dense_step(terms, V):
+    """Rows (p, d) that span the p algebraically leading eigenvectors of S (see _operator), or V if they are no better."""
+    S = sum((Z.T * w) @ Z for Z, w in _pieces(terms))
+    new = np.linalg.eigh(S)[1][:, :-len(V) - 1:-1].T
+    return new if np.vdot(new, new @ S) > np.vdot(V, V @ S) else V
+
+
+def _pieces(terms):
+    """[(Z (m, d), w (m,)), ...] with S = sum_pieces Z^T diag(w) Z, lazily: each piece is gathered when it comes up."""
+    for rows, index, weights in terms:
+        q, d = rows.shape[1:]
+        step = max(1, PIECE // (q * d)) if rows.flags.c_contiguous else 1
+        for i in range(0, len(index), step):
+            few = index[i:i + step]
+            Z = rows[few[0]] if len(few) == 1 else rows[few].reshape(-1, d)  # one alone is no copy
+            yield Z, np.repeat(weights[i:i + step], q).astype(rows.dtype)
+
+
+def _operator(terms, p, rng):
+    """The function V -> V S on rows V (b, d), and a random sketch (p, d) of the part of S with positive weights.
+
+    S is the sum over the terms (rows (n, q, d), index, weights) of weights_i rows_i^T rows_i. The sketch leans to the
+    directions in which S is large, whatever V is orthogonal to.
+    """
+    size = sum(len(index) * rows[0].size for rows, index, _ in terms)
+    if size <= KEEP:
+        kept = list(_pieces(terms))
+        return lambda V: sum(((V @ Z.T) * w) @ Z for Z, w in kept), _sketch(kept, p, rng)
+    split = [(rows, index[i:i + 8], weights[i:i + 8]) for rows, index, weights in terms for i in range(0, len(index), 8)]
+
+    def apply(V):
+        def job(block):
+            return sum(((V @ Z.T) * w) @ Z for Z, w in _pieces(split[block]))
+
+        return sum(core._in_threads(job, len(split), 1, blas=True))
+
+    return apply, _sketch(_pieces(terms), p, rng)
+
+
+def _sketch(pieces, p, rng):
+    return sum((rng.standard_normal((p, len(w))).astype(w.dtype) * np.sqrt(np.maximum(w, 0))) @ Z for Z, w in pieces)
+
+
+def _krylov(apply, sketch, V, noise):
+    """Rows (p, d) that span the p algebraically leading eigenvectors of the operator apply; never worse than V (p, d).
+
+    Rayleigh-Ritz steps on a space that grows from V and the sketch by the residuals of its 2 p leading vectors. Ends
+    when the sum of the first p eigenvalues is sure to 1e-10 (float32: 1e-6) of the largest and the next one cannot
+    rise above them. noise (p, d) lets the space leave the range of S, whose eigenvalues may all be negative.
+    """
+    p, eps = len(V), np.finfo(V.dtype).eps
+    tol = max(1e-10, 10 * eps)
+    size = np.linalg.norm(sketch, axis=1, keepdims=True)
+    Q = np.concatenate([V, _orthonormal(sketch / np.where(size > 0, size, 1) + 0.05 * noise / np.linalg.norm(noise), V, 0)])
+    image = apply(Q)
+    start = np.vdot(V, image[:p])
+    for step in range(200):
+        H = Q @ image.T
+        values, vectors = np.linalg.eigh((H + H.T) / 2)
+        theta, lead = values[:-2 * p - 1:-1, None], vectors[:, :-2 * p - 1:-1].T  # leading first: (2 p, 1), (2 p, k)
+        best = lead @ Q
+        residual = lead @ image - theta * best
+        size, scale = np.linalg.norm(residual, axis=1), np.abs(values).max()
+        norm, gap = np.linalg.norm(size[:p]), theta[p - 1, 0] - theta[p, 0]
+        sure = norm * norm <= tol * scale * max(gap, norm)
+        if step > 1 and sure and np.linalg.norm(size[p:]) <= max(gap / 8, np.sqrt(tol) * scale):
+            break
+        if len(Q) > 16 * p:  # start again from the best
+            lead = vectors[:, :-6 * p - 1:-1].T
+            Q, image = lead @ Q, lead @ image
+        new = _orthonormal(residual, Q, 100 * eps * scale)
+        if len(new) == 0:
+            break
+        Q, image = np.concatenate([Q, new]), np.concatenate([image, apply(new)])
+    return _orthonormal(best[:p], V[:0], 0) if theta[:p].sum() > start else V
+
+
+def _orthonormal(W, Q, least):
+    """Orthonormal rows that span W (b, d) less the orthonormal Q (k, d); what is shorter than least then is dropped."""
+    W = W - (W @ Q.T) @ Q
+    size = np.linalg.norm(W, axis=1, keepdims=True)
+    keep = size[:, 0] > least
+    W = W[keep] / size[keep]
+    for _ in range(2):  # twice, since rounding grows where rows are nearly dependent
+        W = W - (W @ Q.T) @ Q
+        values, vectors = np.linalg.eigh(W @ W.T)
+        keep = values > 1e6 * np.finfo(W.dtype).eps
+        W = (vectors[:, keep] / np.sqrt(values[keep])).T @ W
+    return W
+
+
+# ---------------------------------------------------------------------------- learning
+
+
+def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, positive=False, init="kmeans++", n_iter=20, tol=1e-6, unused="worst",
+        sample_weight=None, rng=None, callback=None, progress=False, checkpoint=None, resume=None):
+    """Learn n_atoms atoms from X (n, d, p): the paper's algorithm gDL; returns Learned (atoms, codes, costs).
+
+    lam, n_neighbors : give one of them: sparse or locality-constrained coding, see gsc and glc
+    coding : "sparse" or "local" to say so, or a function (K_dd, K_xd, norm2=p) -> codes (n, N) in their place
+    positive : sparse codes >= 0
+    init : a method of init_atoms, or atoms (n_atoms, d, p)
+    n_iter, tol : stops after n_iter iterations or when one lowers the cost by at most tol times the cost
+    unused : what becomes of an atom that no sample uses: "worst", the sample coded worst takes its place; "random", a
+        random sample; "keep"
+    sample_weight : (n,) >= 0, factors of the samples' costs; an integer weight acts as repetition, 0 as absence
+    callback : called with what is Learned so far after each iteration; a true result stops
+    progress : show a bar, with the cost (needs tqdm)
+    checkpoint : path of a file that is replaced, whole, after each iteration
+    resume : path of a checkpoint of the same problem to go on from, to the bits of an uninterrupted run; rng and init
+        are then the file's
+
+    With lam no half-step raises the cost, to rounding. Otherwise the cost is the residual alone, and a coding step may
+    raise it since its codes are not chosen to minimise it. Ctrl-C returns the best so far, with a warning.
     """
     X = core._dictionary(X, "X")
-    if (lam is None) == (n_neighbors is None):
-        raise ValueError(f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = {n_neighbors!r}")
+    n_atoms, n_iter = core._integer(n_atoms, "n_atoms", 1, core.ANY), core._integer(n_iter, "n_iter", 0, core.ANY)
+    if not core._number(tol, "tol") >= 0:
+        raise ValueError(f"tol must be >= 0, got {tol!r}")
+    weights, rng = _weights(sample_weight, len(X)), np.random.default_rng(rng)
+    code = _coding_step(lam, n_neighbors, coding, positive)
+    bar = _bar(n_iter) if progress else None
+    key = _key(X, weights, n_atoms, lam, n_neighbors, coding, positive, unused) if checkpoint or resume else None
+    if resume:
+        state = _read_checkpoint(resume, key, rng)
+        learner = _Learner(X, weights, code, lam, unused, rng)
+    else:
+        atoms = init_atoms(X, n_atoms, init, rng, sample_weight=weights) if isinstance(init, str) else core._dictionary(init, "init")
+        if atoms.shape != (n_atoms, *X.shape[1:]):
+            raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
+        X, atoms = core._same_d(X, atoms, ("X", "init"))
+        learner = _Learner(X, weights, code, lam, unused, rng)
+        state = learner.start(np.array(atoms, order="C"))
+    return _iterate(learner, state, n_iter, tol, callback, bar, checkpoint, key)
+
+
+def _iterate(learner, state, n_iter, tol, callback, bar, checkpoint, key):
+    """Iterations from state until one of the reasons to stop; a state is never changed, so that each is whole."""
+    best, stopped = state, None
+    try:
+        if checkpoint and state.n_iter == 0:
+            _write_checkpoint(checkpoint, key, state, learner.rng)
+        while stopped is None:
+            costs = state.costs
+            if len(costs) > 2 and costs[-3] - costs[-1] <= tol * costs[-3]:
+                stopped = "tol"
+            elif state.n_iter >= n_iter:
+                stopped = "n_iter"
+            else:
+                state = learner.step(state)
+                best = state if state.costs[-1] <= best.costs[-1] else best
+                if checkpoint:
+                    _write_checkpoint(checkpoint, key, state, learner.rng)
+                if bar is not None:
+                    bar.update(state.n_iter - bar.n)
+                    bar.set_postfix(cost=f"{state.costs[-1]:.6g}")
+                if callback is not None and callback(state):
+                    stopped = "callback"
+    except KeyboardInterrupt:
+        state, stopped = best, "interrupted"
+        warnings.warn(f"interrupted: the best dictionary so far is returned, after {state.n_iter} of {n_iter} iterations", stacklevel=3)
+    finally:
+        if bar is not None:
+            bar.close()
+    return Learned(*state, state.n_replaced, stopped)
+
+
+class _Learner:
+    """The samples, the coding step and the policy: what stays the same from one iteration to the next."""
+
+    def __init__(self, X, weights, code, lam, unused, rng):
+        if unused not in ("worst", "random", "keep"):
+            raise ValueError(f"unused must be 'worst', 'random' or 'keep', got {unused!r}")
+        self.X, self.samples, self.weights, self.p = X, _rows(X), weights, X.shape[2]
+        self.code, self.lam, self.unused, self.rng = code, lam or 0, unused, rng
+
+    def start(self, atoms):
+        K, k = _grams(self.X, atoms)
+        codes = self.code(K, k, self.p, None)
+        return Learned(atoms, codes, np.array([self.weights @ _losses(K, k, self.p, self.lam, codes)]))
+
+    def step(self, state):
+        """The state after one update of the atoms and one coding; the Gram matrices serve the cost of both."""
+        atoms, codes = _update(self.samples, state.atoms, state.codes, self.weights), state.codes
+        K, k = _grams(self.X, atoms)
+        losses = _losses(K, k, self.p, self.lam, codes)
+        idle = np.flatnonzero(~codes[self.weights > 0].any(axis=0) & (self.unused != "keep"))
+        if len(idle):
+            atoms[idle] = self.X[self._replacements(len(idle), losses)]
+            K, k = _grams(self.X, atoms)
+        new = self.code(K, k, self.p, codes)
+        after = _losses(K, k, self.p, self.lam, new)
+        if self.code.descends:  # codes are solved to a tolerance: keep what was better within it
+            worse = after > losses
+            new[worse], after[worse] = codes[worse], _losses(K, k[worse], self.p, self.lam, codes[worse])
+        costs = np.append(state.costs, [self.weights @ losses, self.weights @ after])
+        return Learned(atoms, new, costs, state.n_replaced + len(idle))
+
+    def _replacements(self, count, losses):
+        if self.unused == "random":
+            return self.rng.choice(len(self.X), count, p=self.weights / self.weights.sum())
+        return _worst(self.X, np.where(self.weights > 0, losses, -np.inf), count)
+
+
+def _worst(X, losses, count):
+    """Indices of count samples of the largest losses, no two of them equal as long as others are left."""
+    chosen, left, p = [], losses.copy(), X.shape[2]
+    for _ in range(count):
+        if not (left > -np.inf).any():
+            left = losses.copy()
+        chosen.append(int(left.argmax()))
+        left[core._gram(X, X[chosen[-1:]])[:, 0] > p * (1 - 1e3 * np.finfo(X.dtype).eps)] = -np.inf
+    return chosen
+
+
+def _coding_step(lam, n_neighbors, coding, positive):
+    """The function (K_dd, K_xd, p, codes before or None) -> codes; its attribute descends: it never raises the cost."""
+    name = coding if coding is None or callable(coding) else str(coding)
+    if name not in (None, "sparse", "local") and not callable(name):
+        raise ValueError(f"coding must be 'sparse', 'local' or a function, got {coding!r}")
     if np.ndim(lam):
         raise ValueError(f"lam must be a number >= 0, got {lam!r}")
-    n_atoms, n_iter = core._integer(n_atoms, "n_atoms", 1, 2**62), core._integer(n_iter, "n_iter", 0, 2**62)
-    if not core._finite(tol, "tol") >= 0:
-        raise ValueError(f"tol must be >= 0, got {tol!r}")
-    atoms = init_atoms(X, n_atoms, init, rng) if isinstance(init, str) else core._dictionary(init, "init").copy()
-    if atoms.shape != (n_atoms, *X.shape[1:]):
-        raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
-    X, atoms = core._same_d(X, atoms, ("X", "init"))
-    K, k = _grams(X, atoms)
-    codes = _code(K, k, X.shape[2], lam, n_neighbors, None)
-    costs = [_losses(K, k, X.shape[2], lam, codes).sum()]
-    for _ in range(n_iter):
-        atoms = update_atoms(X, atoms, codes)
-        unused = np.flatnonzero(~codes.any(axis=0))
-        K, k = _grams(X, atoms)
-        losses = _losses(K, k, X.shape[2], lam, codes)
-        costs.append(losses.sum())
-        if len(unused):
-            atoms[unused] = X[np.argsort(-losses, kind="stable")[np.arange(len(unused)) % len(X)]]
-            K, k = _grams(X, atoms)
-        before, codes = codes, _code(K, k, X.shape[2], lam, n_neighbors, codes)
-        if lam is not None:  # codes are solved to a tolerance: keep what was better within it
-            worse = _losses(K, k, X.shape[2], lam, codes) > losses
-            codes[worse] = before[worse]
-        costs.append(_losses(K, k, X.shape[2], lam, codes).sum())
-        if costs[-3] - costs[-1] <= tol * costs[-3]:
-            break
-    return Learned(atoms, codes, np.array(costs))
+    if callable(name):
+        if n_neighbors is not None or positive:
+            raise ValueError("n_neighbors and positive must be left to the function when coding is one")
 
+        def code(K, k, p, before):
+            return core._dense(core._codes(coding(K, k, norm2=p), *k.shape, "coding(K_dd, K_xd, norm2=p)")).astype(k.dtype)
+    elif (lam is None) == (n_neighbors is None):
+        raise ValueError(f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = {n_neighbors!r}")
+    elif name not in (None, "local" if lam is None else "sparse"):
+        raise ValueError(f"coding = {coding!r} needs {'lam' if lam is None else 'n_neighbors'}, got lam = {lam!r}, "
+                         f"n_neighbors = {n_neighbors!r}")
+    elif lam is None:
+        if positive:
+            raise ValueError("positive must be left out with n_neighbors: it belongs to sparse coding")
 
-def kgdl(sets, n_atoms, lam=None, *, lift, **options):
-    """Kernel dictionary learning: gdl on the coordinates lift.fit(sets).transform(sets), with the options of gdl.
-
-    lift: a kernels.Lift of some kernel; fitted here, it gives the coordinates of queries, to be coded by gsc or glc over the
-    atoms. Exact and monotone when all frames are landmarks, where the paper's kgDL, which keeps each atom in the span of the
-    samples that use it, can raise the cost. A named tuple (atoms (n_atoms, r, p), codes, costs).
-    """
-    return gdl(lift.fit(sets).transform(sets), n_atoms, lam, **options)
+        def code(K, k, p, before):
+            return core.locality_codes(K, k, n_neighbors, norm2=p)
+    else:
+        def code(K, k, p, before):  # a descent from the codes before: the cost cannot rise
+            return core.sparse_codes(K, k, lam, norm2=p, init=before, positive=positive)
+    code.descends = lam is not None and not callable(name)
+    return code
 
 
 def _grams(X, atoms):
     return core._gram(atoms, atoms, symmetric=True), core._gram(X, atoms)
 
 
-def _code(K, k, p, lam, n_neighbors, init):
-    if lam is None:
-        return core.locality_codes(K, k, n_neighbors, norm2=p)
-    return core.sparse_codes(K, k, lam, norm2=p, init=init)  # a descent from init: the cost cannot rise
-
-
 def _losses(K, k, p, lam, codes):
     """Cost of each sample, in float64: ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1."""
     y = codes.astype(np.float64)
-    return p + ((y @ K - 2 * k) * y).sum(axis=1) + (lam or 0) * np.abs(y).sum(axis=1)
+    return p + ((y @ K - 2 * k) * y).sum(axis=1) + lam * np.abs(y).sum(axis=1)
+
+
+def _bar(total):
+    try:
+        from tqdm import tqdm
+    except ImportError as error:
+        raise ImportError("progress needs tqdm: pip install 'grassmann_sc_kit[progress]'") from error
+    return tqdm(total=total, desc="gdl", unit="iteration")
+
+
+def kgdl(sets, n_atoms, lam=None, *, lift, **options):
+    """gDL in a kernel's feature space (the paper's kgDL): gdl with its options on lift.fit(sets).transform(sets).
+
+    sets : sequence of sets of frames (n_frames, d);  lift : an object such as kernels.Lift(kernel, p), with
+    fit(sets) -> itself and transform(sets) -> (n, r, p) orthonormal coordinates, of the queries too. In coordinates for
+    the span of all training frames the update is exact and the cost never rises, while atoms held in the span of the
+    samples that use them, as printed in the paper, may raise it. Returns Learned, atoms (n_atoms, r, p).
+    """
+    return gdl(lift.fit(sets).transform(sets), n_atoms, lam, **options)
+
+
+def class_dictionaries(X, y, atoms_per_class, lam=None, *, rng=None, sample_weight=None, **options):
+    """A small dictionary for each class: LabelledAtoms (atoms (N, d, p), labels (N,)), classes in order.
+
+    For residual classification (class_residuals, classify) with fewer atoms than samples. X (n, d, p), y (n,) labels;
+    atoms_per_class : an integer, or a mapping from class to integer; a class of fewer samples gets that many atoms.
+    lam, rng, sample_weight and options as in gdl, which learns each class on its own.
+    """
+    X, rng = core._dictionary(X, "X"), np.random.default_rng(rng)
+    classes, index = core._classes(y, len(X))
+    weights, atoms, labels = _weights(sample_weight, len(X)), [], []
+    for c in range(len(classes)):
+        mine = np.flatnonzero((index == c) & (weights > 0))
+        wanted = atoms_per_class[classes[c]] if hasattr(atoms_per_class, "keys") else atoms_per_class
+        count = min(core._integer(wanted, "atoms_per_class", 1, core.ANY), len(mine))
+        if count:
+            atoms.append(gdl(X[mine], count, lam, rng=rng, sample_weight=weights[mine], **options).atoms)
+            labels += [c] * count
+    return LabelledAtoms(np.concatenate(atoms), classes[labels])
+
+
+# ---------------------------------------------------------------------------- streams
+
+
+class OnlineGDL:
+    """gDL on a stream of batches, in memory that does not grow: partial_fit(batch), or fit on an array or np.memmap.
+
+    Each batch is coded, then every atom is updated from statistics of all batches so far: Y^T Y exactly, and
+    sum_i y_ir X_i^ for each atom r as its rank eigenvectors of largest absolute eigenvalue (default 8 p).
+
+    lam, n_neighbors, coding, positive, init, rng : as in gdl; init draws from the first batches, until n_atoms
+        samples have come
+    forgetting : statistics are multiplied by (1 - 1/t)^forgetting before batch t, so that codes over early atoms
+        fade; 0 keeps all
+    Attributes: atoms (N, d, p), None before the first update; cost, per sample, of the last batch before its update;
+    n_batches; n_replaced. An atom that batches have left unused is replaced by the sample of the batch coded worst.
+    """
+
+    def __init__(self, n_atoms, lam=None, *, n_neighbors=None, coding=None, positive=False, init="kmeans++", rank=None, forgetting=2.0,
+                 rng=None):
+        self.n_atoms = core._integer(n_atoms, "n_atoms", 1, core.ANY)
+        self.rank = None if rank is None else core._integer(rank, "rank", 1, core.ANY)
+        self.forgetting = core._number(forgetting, "forgetting")
+        if self.forgetting < 0:
+            raise ValueError(f"forgetting must be >= 0, got {forgetting!r}")
+        self.code, self.lam, self.init, self.rng = _coding_step(lam, n_neighbors, coding, positive), lam, init, np.random.default_rng(rng)
+        self.atoms, self.cost, self.n_batches, self.n_replaced, self._waiting = None, None, 0, 0, []
+
+    def fit(self, X, batch_size=256, n_epochs=1):
+        """partial_fit on batches of X (n, d, p), in random order, read as they come up; or on each batch of an iterable."""
+        batch_size, n_epochs = core._integer(batch_size, "batch_size", 1, core.ANY), core._integer(n_epochs, "n_epochs", 1, core.ANY)
+        if not hasattr(X, "shape") and iter(X) is X and n_epochs > 1:
+            raise ValueError(f"X must be an array or can be iterated once only: n_epochs must be 1, got {n_epochs}")
+        for _ in range(n_epochs):
+            if hasattr(X, "shape"):
+                order = self.rng.permutation(len(X))
+                batches = (X[np.sort(order[i:i + batch_size])] for i in range(0, len(X), batch_size))
+            else:
+                batches = X
+            for batch in batches:
+                self.partial_fit(batch)
+        if self.atoms is None:
+            raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
+        return self
+
+    def partial_fit(self, X, sample_weight=None):
+        """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
+        X = core._dictionary(X, "X")
+        weights = _weights(sample_weight, len(X))
+        if self.atoms is None:
+            X, weights = self._begin(X[weights > 0], weights[weights > 0])
+            if X is None:
+                return self
+        if X.shape[1:] != self.atoms.shape[1:]:
+            raise ValueError(f"X must have the d and p of the atoms, {self.atoms.shape[1:]}, got {X.shape[1:]}")
+        X, p = X.astype(self.atoms.dtype, copy=False), X.shape[2]
+        K, k = _grams(X, self.atoms)
+        codes = self.code(K, k, p, None)
+        losses = _losses(K, k, p, self.lam or 0, codes)
+        self.cost = float(weights @ losses / weights.sum())
+        self.n_batches += 1
+        self._collect(X, codes, weights)
+        self._update()
+        idle = np.flatnonzero(np.diag(self._shared) <= 1e-6 * np.diag(self._shared).max())
+        if len(idle):
+            self.atoms[idle] = X[_worst(X, np.where(weights > 0, losses, -np.inf), len(idle))]
+            self._shared[idle], self._shared[:, idle], self._sizes[idle], self._factor[idle] = 0, 0, 0, 0
+            self.n_replaced += len(idle)
+        return self
+
+    def _begin(self, X, weights):
+        """First atoms, once the batches hold enough samples for them: the samples that waited and their weights."""
+        self._waiting.append((X, weights))
+        X, weights = (np.concatenate(part) for part in zip(*self._waiting))
+        if isinstance(self.init, str):
+            if len(X) < self.n_atoms:
+                return None, None
+            self.atoms = init_atoms(X, self.n_atoms, self.init, self.rng, sample_weight=weights)
+        else:
+            self.atoms = np.array(core._dictionary(self.init, "init"), X.dtype, order="C")
+            if self.atoms.shape != (self.n_atoms, *X.shape[1:]):
+                raise ValueError(f"init must have shape {(self.n_atoms, *X.shape[1:])}, got {self.atoms.shape}")
+        (N, d, p), self._waiting = self.atoms.shape, []
+        rank = min(d, self.rank or 8 * p)
+        self._shared, self._factor, self._sizes = np.zeros((N, N)), np.zeros((N, rank, d), X.dtype), np.zeros((N, rank))
+        return X, weights
+
+    def _collect(self, X, codes, weights):
+        """Forget a little, then add the batch to Y^T Y and to the low-rank factors: part r = factor^T diag(sizes) factor."""
+        fade = (1 - 1 / self.n_batches) ** self.forgetting if self.n_batches > 1 else 1.0
+        used, rows, rank = codes * weights[:, None], _rows(X), self._factor.shape[1]
+        self._shared = fade * self._shared + codes.T @ used
+        self._sizes *= fade
+
+        def job(block):
+            for r in range(block.start, block.stop):
+                index = np.flatnonzero(used[:, r])
+                for Z, w in _pieces([(rows, index, used[index, r])]):
+                    Q, R = np.linalg.qr(np.concatenate([self._factor[r], Z]).T)
+                    values, vectors = np.linalg.eigh((R * np.concatenate([self._sizes[r], w])) @ R.T)
+                    top = np.argsort(-np.abs(values), kind="stable")[:rank]
+                    self._factor[r], self._sizes[r] = (Q @ vectors[:, top]).T, values[top]
+
+        core._in_threads(job, len(self.atoms), 1, blas=True)
+
+    def _update(self):
+        rows = np.array(self.atoms.swapaxes(1, 2), order="C")
+        every = np.arange(self._factor.shape[1])
+        _sweep(rows, self._shared, lambda r: (self._factor[r][:, None], every, self._sizes[r]))
+        self.atoms = np.ascontiguousarray(rows.swapaxes(1, 2))
+
+
+# ---------------------------------------------------------------------------- files
+
+
+def save(path, atoms, *, lam=None, labels=None):
+    """Write atoms (N, d, p), or anything that has .atoms, with the lam they were learned for and their labels (N,).
+
+    The file is an .npz of plain arrays under exactly this path, replaced whole or not at all; labels must be numbers,
+    strings or bools.
+    """
+    labels = getattr(atoms, "labels", None) if labels is None else labels
+    atoms = core._dictionary(getattr(atoms, "atoms", atoms), "atoms")
+    arrays = {"atoms": atoms}
+    if lam is not None:
+        arrays["lam"] = np.array(core._number(lam, "lam"))
+        if arrays["lam"] < 0:
+            raise ValueError(f"lam must be >= 0, got {lam!r}")
+    if labels is not None:
+        core._classes(labels, len(atoms))
+        arrays["labels"] = np.asarray(labels)
+        if arrays["labels"].dtype.kind not in "biufUS":
+            raise TypeError(f"labels must be numbers, strings or bools in a file, got dtype {arrays['labels'].dtype}")
+    _write(path, "dictionary", arrays)
+
+
+def load(path):
+    """Dictionary (atoms, lam, labels) of a file that save wrote; lam and labels are None where none were given.
+
+    Nothing in the file is executed, and no more memory is taken than the file is long. ValueError if it is damaged,
+    truncated or of another kind.
+    """
+    arrays = _read(path, "dictionary", {"atoms": "f", "lam": "f", "labels": "biufUS"}, {"atoms"})
+    atoms, lam, labels = arrays["atoms"], arrays.get("lam"), arrays.get("labels")
+    try:
+        atoms = core._dictionary(atoms, "atoms")
+        if lam is not None and (lam.shape != () or not 0 <= lam < np.inf):
+            raise ValueError(f"lam must be one number >= 0, got {lam!r}")
+        if labels is not None and labels.shape != (len(atoms),):
+            raise ValueError(f"labels must have shape ({len(atoms)},), got {labels.shape}")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    return Dictionary(atoms, None if lam is None else float(lam), labels)
+
+
+def _key(X, weights, *options):
+    """Fingerprint of a learning problem: its samples, weights and options."""
+    digest = hashlib.sha256(repr((X.shape, X.dtype.str, options)).encode())
+    for sample in (*X, weights):
+        digest.update(np.ascontiguousarray(sample))
+    return digest.hexdigest()
+
+
+def _write_checkpoint(path, key, state, rng):
+    state_of = json.dumps(rng.bit_generator.state, default=lambda array: array.tolist())
+    _write(path, "checkpoint", {"key": np.array(key), "rng": np.array(state_of), "atoms": state.atoms, "codes": state.codes,
+                                "costs": state.costs, "n_replaced": np.array(state.n_replaced)})
+
+
+def _read_checkpoint(path, key, rng):
+    """The state in a checkpoint of the problem that key stands for; rng takes the state that it had."""
+    kinds = {"key": "U", "rng": "U", "atoms": "f", "codes": "f", "costs": "f", "n_replaced": "i"}
+    arrays = _read(path, "checkpoint", kinds, set(kinds))
+    if str(arrays["key"]) != key:
+        raise ValueError(f"resume must be a checkpoint of the same samples, weights and options: {path} is of others")
+    try:
+        rng.bit_generator.state = json.loads(str(arrays["rng"]))
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"resume must be given the kind of rng that {path} holds: {error}") from None
+    return Learned(arrays["atoms"], arrays["codes"], arrays["costs"], int(arrays["n_replaced"]))
+
+
+def _write(path, kind, arrays):
+    """An .npz of arrays at path, whole or not at all; its comment is the SHA-256 of all that stands before."""
+    path = os.path.abspath(path)
+    handle, unfinished = tempfile.mkstemp(dir=os.path.dirname(path), prefix=os.path.basename(path), suffix=".unfinished")
+    try:
+        with os.fdopen(handle, "w+b") as file:
+            np.savez(file, format=kind, version=VERSION, **arrays)
+            with zipfile.ZipFile(file, "a") as archive:
+                archive.comment = bytes(64)
+            length = file.seek(0, os.SEEK_END) - 64
+            digest = _digest(file, length)
+            file.seek(length)
+            file.write(digest)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
+
+
+def _digest(file, length):
+    """Hexadecimal SHA-256 of the first bytes of a file."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    for start in range(0, length, 2**20):
+        digest.update(file.read(min(2**20, length - start)))
+    return digest.hexdigest().encode()
+
+
+def _read(path, kind, kinds, needed):
+    """Arrays of a file that _write wrote: names and dtype kinds as in kinds. Sizes are checked before memory is taken."""
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                extra, missing = set(members) - {"format", "version", *kinds}, {"format", "version", *needed} - set(members)
+                if extra or missing or len(members) < len(archive.infolist()):
+                    raise ValueError(f"it must hold {', '.join(sorted({*needed, 'format', 'version'}))}: "
+                                     f"{', '.join(sorted(missing)) or 'none'} missing, {', '.join(sorted(extra)) or 'none'} unknown")
+                length = file.seek(0, os.SEEK_END) - 64
+                if _digest(file, max(length, 0)) != archive.comment:
+                    raise ValueError("its bytes are not those that were written (SHA-256)")
+                arrays = {name: _member(archive, info, {"format": "U", "version": "i", **kinds}[name]) for name, info in members.items()}
+        except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OSError, SyntaxError) as error:
+            raise ValueError(f"{path} must be a {kind} that this module wrote; it is damaged or another file: {error}") from None
+    if arrays["version"].shape or str(arrays["format"]) != kind or int(arrays["version"]) != VERSION:
+        raise ValueError(f"{path} must be a {kind} of format version {VERSION}, got a {arrays['format']} of version {arrays['version']}")
+    return {name: arrays[name] for name in arrays if name in kinds}
+
+
+def _member(archive, info, kind):
+    """One array of an .npz, if it is stored as it is, has a dtype of the kind, and is as long as its header says."""
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+        raise ValueError(f"{info.filename} must be stored without compression")
+    with archive.open(info) as member:
+        data = member.read(info.file_size)
+    content = io.BytesIO(data)
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, fortran, dtype = read[np.lib.format.read_magic(content)](content)
+    if dtype.hasobject or dtype.kind not in kind:
+        raise ValueError(f"{info.filename} must have a dtype of kind {kind!r}, got {dtype}")
+    size = dtype.itemsize * functools.reduce(int.__mul__, shape, 1)
+    if size != len(data) - content.tell() or fortran:
+        raise ValueError(f"{info.filename} declares {shape} of {dtype}, which is {size} bytes, and holds {len(data) - content.tell()}")
+    return np.frombuffer(data, dtype, offset=content.tell()).reshape(shape).copy()

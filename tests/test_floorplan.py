@@ -31,7 +31,7 @@ PUBLIC_NAMES = {
           "chordal_mean lam_max sparse_codes locality_codes gsc glc reconstruct class_residuals classify",
     ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary ProjectionKernel KernelLift",
     "kernels": "linear polynomial rbf median_gamma gamma_grid kernel_bases kernel_gram kgsc kglc Lift",
-    "learn": "init_atoms update_atoms gdl kgdl",
+    "learn": "init_atoms update_atoms gdl kgdl OnlineGDL class_dictionaries save load",
     "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence",
     "subspaces": "from_image_set from_sets",
 }

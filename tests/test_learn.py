@@ -297,7 +297,7 @@ def test_gdl_refuses_a_number_of_atoms(n_atoms, init):
     (lambda: learn.gdl(SOME[0], 3, 0.1), ValueError, r"X must have 3 dimensions .* got shape \(5, 2\)"),
     (lambda: learn.gdl(1j * SOME, 3, 0.1), TypeError, "X must hold real numbers, got dtype complex128"),
     (lambda: learn.gdl(SOME[:0], 1, 0.1), ValueError, r"X must hold at least one .* got shape \(0, 5, 2\)"),
-    (lambda: learn.init_atoms(SOME, 3, "worst"), ValueError, "method must be 'kmeans\\+\\+' or 'random', got 'worst'"),
+    (lambda: learn.init_atoms(SOME, 3, "worst"), ValueError, "method must be 'kmeans', 'kmeans\\+\\+' or 'random', got 'worst'"),
     (lambda: learn.init_atoms(SOME, 10), ValueError, r"n_atoms must be in 1\.\.9, got 10"),
     (lambda: learn.update_atoms(SOME, SOME[:3, :, :1], np.ones((9, 3))), ValueError, "D must have the p of X, got 1 and 2"),
     (lambda: learn.update_atoms(SOME, SOME[:3], np.ones((3, 9))), ValueError, r"codes must have shape \(9, 3\), got \(3, 9\)"),
