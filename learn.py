@@ -135,16 +135,15 @@ def _sweep(rows, shared, part):
     """
     p, d = rows.shape[1:]
     rng = np.random.default_rng(0)
-    with core._one_blas_thread:
+    with core._one_blas_thread:  # one atom after another: Python threads over atoms that share no sample were no faster
         for r in np.flatnonzero(np.diag(shared) > 0):
             others = np.flatnonzero(shared[r])
             others = others[others != r]
             terms, V = [part(r), (rows, others, -shared[r, others])], rows[r].copy()
-            if d > max(DENSE, 16 * p):
-                noise = rng.standard_normal((p, d)).astype(rows.dtype)  # fresh: atoms may have taken in that of others
-                rows[r] = _krylov(*_operator(terms, p, rng), V, noise)
-            else:
+            if d <= max(DENSE, 16 * p):
                 rows[r] = _dense_step(terms, V)
+            else:  # fresh noise for each: atoms may have taken in that of others
+                rows[r] = _krylov(*_operator(terms, p, rng), V, rng.standard_normal((p, d)).astype(rows.dtype))
 
 
 def _dense_step(terms, V):
@@ -203,22 +202,26 @@ def _krylov(apply, sketch, V, noise):
     Q = np.concatenate([V, _orthonormal(sketch / np.where(size > 0, size, 1) + 0.05 * noise / np.linalg.norm(noise), V, 0)])
     image = apply(Q)
     start = np.vdot(V, image[:p])
+    new, scale = Q, np.linalg.norm(image, axis=1).max()
     for step in range(200):
-        H = Q @ image.T
-        values, vectors = np.linalg.eigh((H + H.T) / 2)
-        theta, lead = values[:-2 * p - 1:-1, None], vectors[:, :-2 * p - 1:-1].T  # leading first: (2 p, 1), (2 p, k)
-        best = lead @ Q
-        residual = lead @ image - theta * best
-        size, scale = np.linalg.norm(residual, axis=1), np.abs(values).max()
-        norm, gap = np.linalg.norm(size[:p]), theta[p - 1, 0] - theta[p, 0]
-        sure = norm * norm <= tol * scale * max(gap, norm)
-        if step > 1 and sure and np.linalg.norm(size[p:]) <= max(gap / 8, np.sqrt(tol) * scale):
-            break
+        if step < 2:  # Krylov steps need no Ritz vectors
+            residual = image[-len(new):]
+        else:
+            H = Q @ image.T
+            values, vectors = np.linalg.eigh((H + H.T) / 2)
+            theta, lead = values[:-2 * p - 1:-1, None], vectors[:, :-2 * p - 1:-1].T  # leading first: (2 p, 1), (2 p, k)
+            best = lead @ Q
+            residual = lead @ image - theta * best
+            size, scale = np.linalg.norm(residual, axis=1), np.abs(values).max()
+            norm, gap = np.linalg.norm(size[:p]), theta[p - 1, 0] - theta[p, 0]
+            sure = norm * norm <= tol * scale * max(gap, norm)
+            if sure and np.linalg.norm(size[p:]) <= max(gap / 8, np.sqrt(tol) * scale):
+                break
         if len(Q) > 16 * p:  # start again from the best
             lead = vectors[:, :-6 * p - 1:-1].T
             Q, image = lead @ Q, lead @ image
         new = _orthonormal(residual, Q, 100 * eps * scale)
-        if len(new) == 0:
+        if len(new) == 0 and step > 1:
             break
         Q, image = np.concatenate([Q, new]), np.concatenate([image, apply(new)])
     return _orthonormal(best[:p], V[:0], 0) if theta[:p].sum() > start else V
@@ -230,10 +233,12 @@ def _orthonormal(W, Q, least):
     size = np.linalg.norm(W, axis=1, keepdims=True)
     keep = size[:, 0] > least
     W = W[keep] / size[keep]
-    for _ in range(2):  # twice, since rounding grows where rows are nearly dependent
+    spread = 0.0
+    while spread < 1e-2:  # again where rows were nearly dependent, since rounding grows
         W = W - (W @ Q.T) @ Q
         values, vectors = np.linalg.eigh(W @ W.T)
         keep = values > 1e6 * np.finfo(W.dtype).eps
+        spread = values[keep].min(initial=1)
         W = (vectors[:, keep] / np.sqrt(values[keep])).T @ W
     return W
 
