@@ -246,8 +246,8 @@ def _orthonormal(W, Q, least):
 # ---------------------------------------------------------------------------- learning
 
 
-def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, positive=False, init="kmeans++", n_iter=20, tol=1e-6, unused="worst",
-        sample_weight=None, rng=None, callback=None, progress=False, checkpoint=None, resume=None):
+def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, positive=False, init="kmeans++", n_iter=20, tol=1e-6,
+        unused="worst", sample_weight=None, rng=None, callback=None, progress=False, checkpoint=None, resume=None):
     """Learn n_atoms atoms from X (n, d, p): the paper's algorithm gDL; returns Learned (atoms, codes, costs).
 
     lam, n_neighbors : give one of them: sparse or locality-constrained coding, see gsc and glc
@@ -279,7 +279,10 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, positive=False, 
         state = _read_checkpoint(resume, key, rng)
         learner = _Learner(X, weights, code, lam, unused, rng)
     else:
-        atoms = init_atoms(X, n_atoms, init, rng, sample_weight=weights) if isinstance(init, str) else core._dictionary(init, "init")
+        atoms = init
+        if isinstance(init, str):
+            atoms = init_atoms(X, n_atoms, init, rng, sample_weight=weights)
+        atoms = core._dictionary(atoms, "init")
         if atoms.shape != (n_atoms, *X.shape[1:]):
             raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
         X, atoms = core._same_d(X, atoms, ("X", "init"))
@@ -312,7 +315,8 @@ def _iterate(learner, state, n_iter, tol, callback, bar, checkpoint, key):
                     stopped = "callback"
     except KeyboardInterrupt:
         state, stopped = best, "interrupted"
-        warnings.warn(f"interrupted: the best dictionary so far is returned, after {state.n_iter} of {n_iter} iterations", stacklevel=3)
+        warnings.warn(f"interrupted: the best dictionary so far is returned, after {state.n_iter} of {n_iter} iterations",
+                      stacklevel=3)
     finally:
         if bar is not None:
             bar.close()
@@ -464,19 +468,21 @@ class OnlineGDL:
     n_batches; n_replaced. An atom that batches have left unused is replaced by the sample of the batch coded worst.
     """
 
-    def __init__(self, n_atoms, lam=None, *, n_neighbors=None, coding=None, positive=False, init="kmeans++", rank=None, forgetting=2.0,
-                 rng=None):
+    def __init__(self, n_atoms, lam=None, *, n_neighbors=None, coding=None, positive=False, init="kmeans++", rank=None,
+                 forgetting=2.0, rng=None):
         self.n_atoms = core._integer(n_atoms, "n_atoms", 1, core.ANY)
         self.rank = None if rank is None else core._integer(rank, "rank", 1, core.ANY)
         self.forgetting = core._number(forgetting, "forgetting")
         if self.forgetting < 0:
             raise ValueError(f"forgetting must be >= 0, got {forgetting!r}")
-        self.code, self.lam, self.init, self.rng = _coding_step(lam, n_neighbors, coding, positive), lam, init, np.random.default_rng(rng)
+        self.code, self.lam = _coding_step(lam, n_neighbors, coding, positive), lam
+        self.init, self.rng = init, np.random.default_rng(rng)
         self.atoms, self.cost, self.n_batches, self.n_replaced, self._waiting = None, None, 0, 0, []
 
     def fit(self, X, batch_size=256, n_epochs=1):
         """partial_fit on batches of X (n, d, p), in random order, read as they come up; or on each batch of an iterable."""
-        batch_size, n_epochs = core._integer(batch_size, "batch_size", 1, core.ANY), core._integer(n_epochs, "n_epochs", 1, core.ANY)
+        batch_size = core._integer(batch_size, "batch_size", 1, core.ANY)
+        n_epochs = core._integer(n_epochs, "n_epochs", 1, core.ANY)
         if not hasattr(X, "shape") and iter(X) is X and n_epochs > 1:
             raise ValueError(f"X must be an array or can be iterated once only: n_epochs must be 1, got {n_epochs}")
         for _ in range(n_epochs):
@@ -666,16 +672,18 @@ def _read(path, kind, kinds, needed):
                 members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
                 extra, missing = set(members) - {"format", "version", *kinds}, {"format", "version", *needed} - set(members)
                 if extra or missing or len(members) < len(archive.infolist()):
-                    raise ValueError(f"it must hold {', '.join(sorted({*needed, 'format', 'version'}))}: "
-                                     f"{', '.join(sorted(missing)) or 'none'} missing, {', '.join(sorted(extra)) or 'none'} unknown")
+                    raise ValueError(f"it must hold {', '.join(sorted({*needed, 'format', 'version'}))} once each: missing "
+                                     f"{', '.join(sorted(missing)) or 'none'}, unknown {', '.join(sorted(extra)) or 'none'}")
                 length = file.seek(0, os.SEEK_END) - 64
                 if _digest(file, max(length, 0)) != archive.comment:
                     raise ValueError("its bytes are not those that were written (SHA-256)")
-                arrays = {name: _member(archive, info, {"format": "U", "version": "i", **kinds}[name]) for name, info in members.items()}
+                every = {"format": "U", "version": "i", **kinds}
+                arrays = {name: _member(archive, info, every[name]) for name, info in members.items()}
         except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, OSError, SyntaxError) as error:
             raise ValueError(f"{path} must be a {kind} that this module wrote; it is damaged or another file: {error}") from None
     if arrays["version"].shape or str(arrays["format"]) != kind or int(arrays["version"]) != VERSION:
-        raise ValueError(f"{path} must be a {kind} of format version {VERSION}, got a {arrays['format']} of version {arrays['version']}")
+        raise ValueError(f"{path} must be a {kind} of format version {VERSION}, "
+                         f"got a {arrays['format']} of version {arrays['version']}")
     return {name: arrays[name] for name in arrays if name in kinds}
 
 
@@ -692,5 +700,6 @@ def _member(archive, info, kind):
         raise ValueError(f"{info.filename} must have a dtype of kind {kind!r}, got {dtype}")
     size = dtype.itemsize * functools.reduce(int.__mul__, shape, 1)
     if size != len(data) - content.tell() or fortran:
-        raise ValueError(f"{info.filename} declares {shape} of {dtype}, which is {size} bytes, and holds {len(data) - content.tell()}")
+        raise ValueError(f"{info.filename} declares {shape} of {dtype}, which is {size} bytes, "
+                         f"and holds {len(data) - content.tell()}")
     return np.frombuffer(data, dtype, offset=content.tell()).reshape(shape).copy()
