@@ -101,7 +101,7 @@ def optimality(X, atoms, codes, updated, every):
 
 
 def sweeps():
-    print(f"Update of {N} atoms, {N_SAMPLES} samples, d = {D}, p = {P}, as many iterations of gdl done before; one run")
+    print(f"Update of {N} atoms, {N_SAMPLES} samples, d = {D}, p = {P}, random samples as first atoms; one run")
     data = {"40 clusters": clusters(N_SAMPLES, D, P, 40, 1.0), "100 clusters": clusters(N_SAMPLES, D, P, 100, 1.0),
             "uniform": gs.random_subspaces(N_SAMPLES, D, P, 0)}
     for name, X in data.items():
