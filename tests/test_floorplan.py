@@ -32,6 +32,9 @@ PUBLIC_NAMES = {
     ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary ProjectionKernel KernelLift",
     "kernels": "linear polynomial rbf median_gamma gamma_grid kernel_bases kernel_gram kgsc kglc Lift",
     "learn": "init_atoms update_atoms gdl kgdl OnlineGDL class_dictionaries save load",
+    "intrinsic": "exp_map log_map geodesic karcher_mean tangent_grams log_euclidean_codes log_euclidean_classify "
+                 "intrinsic_codes intrinsic_classify",
+    "learn": "init_atoms update_atoms gdl",
     "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence",
     "subspaces": "from_image_set from_sets",
 }
