@@ -77,7 +77,7 @@ def draw(times):
     for task, row in PAPER.items():
         ax.loglog(SIZES, row, "s--", color=colors[task], markerfacecolor="white", label=f"{task}, as the paper prints it")
     ax.set(xlabel="d", ylabel=f"seconds for {N_QUERIES} queries, {N_ATOMS} atoms, p = {P}")
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return ax
 
 
