@@ -132,12 +132,21 @@ def _log(X, Y):
         C = np.matmul(points.swapaxes(1, 2), others).transpose(1, 2, 0)  # (p, p, t)
         A, B, theta, least = np.empty((p, p, t)), np.empty((p, p, t)), np.empty(t), np.empty(t)
         _align(C, A, B, theta, least)
-        H, rows = np.empty((p, t, d)), core._pack(others, np.empty((p, t, d)))
-        _tangents(core._pack(points, np.empty((p, len(points), d))), 0 if alone else -1, rows, 0, t, A, B, H)
+        H, rows = np.empty((p, t, d)), _rows(others)
+        _tangents(_rows(points), 0 if alone else -1, rows, 0, t, A, B, H)
         out[:, block], right[block] = H, least <= tiny
 
     core._in_threads(job, len(x), max(1, 2**16 // (d * p)), blas=True)
     return out.transpose(1, 2, 0).reshape(*lead, d, p), int(right.sum())
+
+
+def _rows(X):
+    """X (n, d, p) as float64 rows (p, n, d), a few at a time so that they stay in cache."""
+    n, d, p = X.shape
+    rows, few = np.empty((p, n, d)), max(1, 2**15 // (d * p))
+    for i in range(0, n, few):
+        np.copyto(rows[:, i:i + few], X[i:i + few].transpose(2, 0, 1))
+    return rows
 
 
 def _right_angle(dtype, p):
@@ -443,14 +452,14 @@ def intrinsic_codes(X, D, lam, *, tol=1e-9, max_iter=10000, return_info=False):
     if lam < 0 or not tol > 0:
         raise ValueError(f"lam must be >= 0 and tol > 0, got lam = {lam!r} and tol = {tol!r}")
     (n, d, p), N = X.shape, len(D)
-    rows = core._pack(D, np.empty((p, N, d)))
+    rows = _rows(D)
     flat = rows.reshape(p * N, d)
     pairs = np.matmul(flat, flat.T).reshape(p, N, p, N) if flat.shape[0] ** 2 <= ALL_PAIRS else np.empty((0, 0, 0, 0))
     codes, gap, n_iter = np.zeros((n, N), X.dtype), np.empty(n), np.empty(n, np.int64)
     late, right, tiny = np.empty(n, bool), np.empty(n, np.int64), _right_angle(X.dtype, p)
 
     def job(block):
-        x = core._pack(X[block], np.empty((p, block.stop - block.start, d)))
+        x = _rows(X[block])
         C = np.matmul(x, flat.T).reshape(p, -1, p, N)  # C[:, i] = X_i^T D
         y = np.zeros((len(late[block]), N))
         _intrinsic(C, x, rows, pairs, lam / 2, tol, max_iter, tiny, y, gap[block], n_iter[block], late[block], right[block])

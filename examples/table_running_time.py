@@ -32,12 +32,12 @@ OUT = Path("out")
 def tangent_projections(X, D, vectors=True):
     """log_X(D_j) of all pairs, made and dropped, or their factors alone; returns the sum of the squared distances."""
     (n, d, p), N = X.shape, len(D)
-    rows = core._pack(D, np.empty((p, N, d)))
+    rows = intrinsic._rows(D)
     step = max(1, IN_CACHE // (p * d))
 
     def job(block):
         t = block.stop - block.start
-        x = core._pack(X[block], np.empty((p, t, d)))
+        x = intrinsic._rows(X[block])
         C = np.matmul(x, rows.reshape(p * N, d).T).reshape(p, t, p, N)
         A, B, square, least = np.empty((t, p, p, N)), np.empty((t, p, p, N)), np.empty((t, N)), np.empty(N)
         for i in range(t):
