@@ -87,6 +87,7 @@ def save(name, ax):
     unfinished = OUT / f"unfinished_{name}.png"
     ax.figure.savefig(unfinished, dpi=120)
     os.replace(unfinished, OUT / f"{name}.png")
+    plt.close(ax.figure)
     print(f"  {OUT / name}.png")
 
 
