@@ -13,7 +13,7 @@ CORE, KIT, ROOF = "grassmann_sc", "grassmann_sc_kit", "estimators"
 MODULES = {path.stem: ast.parse(path.read_text(encoding="utf-8"), path.name) for path in sorted(ROOT.glob("*.py"))}
 
 CORE_MAY_IMPORT = sys.stdlib_module_names | {"numpy", "scipy", "numba"}
-EXTRAS = {"sklearn", "skimage", "imageio", "tqdm", "dask", "distributed"}  # imported in the functions that use them
+EXTRAS = {"sklearn", "skimage", "imageio", "av", "PIL", "tqdm", "dask", "distributed"}  # imported in the functions that use them
 FLOOR_PLAN = {  # what a module may import beside the core and what the core imports
     CORE: set(),
     "comparators": set(),
@@ -34,9 +34,9 @@ PUBLIC_NAMES = {
     "learn": "init_atoms update_atoms gdl kgdl OnlineGDL class_dictionaries save load",
     "intrinsic": "exp_map log_map geodesic karcher_mean tangent_grams log_euclidean_codes log_euclidean_classify "
                  "intrinsic_codes intrinsic_classify",
-    "learn": "init_atoms update_atoms gdl",
     "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence",
-    "subspaces": "from_image_set from_sets",
+    "subspaces": "from_image_set from_sets from_video from_videos block_hankel arma observability read_frames",
+    "features": "describe raw hog lbp lbp_top gait_energy_image",
 }
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
