@@ -1,4 +1,4 @@
-"""Pictures: atoms as images, principal angles, codes by class, convergence.
+"""Pictures: atoms as images, principal angles, Gram and confusion matrices, codes by class, maps of sets, convergence.
 
 Every function takes its data first and `ax=None` by keyword, draws into these axes or into a new figure, and returns
 the axes. None of them shows or saves anything or changes matplotlib's settings. The colours suit colour-blind readers.
@@ -9,12 +9,14 @@ import operator
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 from matplotlib.ticker import MaxNLocator
 
 from grassmann_sc import geodesic_distance, principal_angles
 
 BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "0.6"  # Okabe and Ito's, and a shade of grey
+COLORS, MARKERS = [BLUE, "#E69F00", "#009E73", VERMILION, "#CC79A7", "#56B4E9", "black"], "os^Dv*PX<>"  # of classes
 FONT = 8  # points, for names that are thinned out or cut to the room they have
 CHAR, LINE = 0.65, 1.3  # width of a character and height of a line, in font sizes
 
@@ -68,17 +70,83 @@ def plot_principal_angles(X, Y=None, *, labels=None, ax=None):
     n = len(X)
     order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
     angles = np.degrees(geodesic_distance(X[order]) / np.sqrt(X.shape[2]))  # (n, n)
-    ax = _new_axes(6, 5) if ax is None else ax
     others = angles[~np.eye(n, dtype=bool)]
-    low, high = others.min(initial=90), others.max(initial=0) or 90
-    image = ax.imshow(angles, cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
-    _colorbar(image, "RMS principal angle (degrees)", extend="min")
-    if labels is None:
-        ax.set(xlabel="subspace", ylabel="subspace")
-    else:
-        ax.set(xlabel="subspaces by class", ylabel="subspaces by class")
-        _mark_classes(ax, "x", classes, edges, "white")
-        _mark_classes(ax, "y", classes, edges, "white")
+    return _class_matrix(angles, (others.min(initial=90), others.max(initial=0) or 90), None if labels is None else (classes, edges),
+                         "RMS principal angle (degrees)", "min", ax)
+
+
+def plot_gram(K, labels=None, *, ax=None):
+    """A Gram matrix as a picture, sorted by class: inner products of sets of one class should outshine the others.
+
+    K : (n, n), symmetric, as projection_kernel gives it ; labels : n classes ; the colours span the pairs of different sets
+    """
+    K = _gram_matrix(K)
+    n = len(K)
+    order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
+    others = K[~np.eye(n, dtype=bool)]
+    limits = (others.min(), others.max()) if n > 1 else (0, K[0, 0])
+    named = None if labels is None else (classes, edges)
+    return _class_matrix(K[order][:, order], limits, named, "inner product", "both", ax)
+
+
+def plot_confusion(truth, predicted, *, ax=None):
+    """How often sets of each class (rows) were taken for each class (columns): counts, shaded by their share of the row.
+
+    truth, predicted : n classes each, n >= 1; classes that occur in either have a row and a column, in sorted order
+    """
+    truth, predicted = list(truth), list(predicted)
+    _list(predicted, len(truth), "predicted")
+    if not truth:
+        raise ValueError("truth must hold at least one class, got none")
+    order, classes, edges = _by_class(truth + predicted, 2 * len(truth), "truth")
+    index = np.empty(len(order), int)
+    index[order] = np.repeat(np.arange(len(classes)), np.diff(edges))
+    counts = np.zeros((len(classes), len(classes)), int)
+    np.add.at(counts, (index[:len(truth)], index[len(truth):]), 1)
+    ax = _new_axes(6, 5) if ax is None else ax
+    image = ax.imshow(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), cmap="Blues", vmin=0, vmax=1,
+                      interpolation="nearest")
+    _colorbar(image, "share of the class")
+    edges = np.arange(len(classes) + 1)
+    _mark_classes(ax, "x", classes, edges, "white")
+    _mark_classes(ax, "y", classes, edges, "white")
+    room = 0.7 * min(_size(ax)) / len(classes) / (CHAR * len(str(counts.max())))  # font size at which a count fits its cell
+    if room > 3:
+        for row, column in np.argwhere(counts):
+            share = counts[row, column] / counts[row].sum()
+            ax.text(column, row, counts[row, column], ha="center", va="center", fontsize=min(FONT, room),
+                    color="white" if share > 0.5 else "black")
+    ax.set(xlabel="predicted class", ylabel="true class")
+    return ax
+
+
+def plot_map(K, labels=None, *, ax=None):
+    """Sets as points in the plane whose distances come nearest to their chordal distances: their principal coordinates.
+
+    With K centred = V L V^T the point of set i is (sqrt(l_1) v_i1, sqrt(l_2) v_i2): classical multidimensional scaling of the
+    distances sqrt(K_ii + K_jj - 2 K_ij). The axes tell the share of the sum of squared distances that they show.
+
+    K : (n, n) Gram matrix of the sets, as projection_kernel gives it ; labels : n classes, told apart by colour and marker
+    """
+    K = _gram_matrix(K).astype(float)
+    n = len(K)
+    order, classes, edges = _by_class(np.zeros(n) if labels is None else labels, n, "labels")
+    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    top = min(2, n)
+    values, vectors = scipy.linalg.eigh(centred, subset_by_index=(n - top, n - 1))
+    values, vectors = np.pad(np.maximum(values[::-1], 0), (0, 2 - top)), np.pad(vectors[:, ::-1], ((0, 0), (0, 2 - top)))
+    vectors *= np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(2)] < 0, -1, 1)  # a sign that does not vary
+    points, total = vectors * np.sqrt(values), max(centred.trace(), np.finfo(float).tiny)
+    ax = _new_axes(6.5, 5) if ax is None else ax
+    for i, label in enumerate(classes):
+        members = order[edges[i]:edges[i + 1]]
+        ax.scatter(*points[members].T, s=18, color=COLORS[i % len(COLORS)], marker=MARKERS[i // len(COLORS) % len(MARKERS)],
+                   linewidth=0, label=_cut(label, 16 * CHAR))
+    if labels is not None and len(classes) <= 60:
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=FONT, frameon=False, ncols=-(-len(classes) // 20))
+    ax.set(aspect="equal", xlabel=f"first principal coordinate ({100 * values[0] / total:.0f} %)",
+           ylabel=f"second ({100 * values[1] / total:.0f} %)")
+    ax.set_adjustable("datalim")
     return ax
 
 
@@ -149,6 +217,17 @@ def _spots(codes, order, atom_order, ax):
     rows, columns = rows * len(picture) // codes.shape[0], columns * picture.shape[1] // codes.shape[1]
     picture[rows, columns] = codes.data[weak_first]
     return picture
+
+
+def _class_matrix(values, limits, classes, meaning, extend, ax):
+    """A matrix of pairs of subspaces, sorted already; classes: their names and edges, or None."""
+    ax = _new_axes(6, 5) if ax is None else ax
+    image = ax.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1], interpolation="nearest")
+    _colorbar(image, meaning, extend=extend)
+    ax.set(xlabel="subspaces by class" if classes else "subspace", ylabel="subspaces by class" if classes else "subspace")
+    for axis in "xy" if classes else "":
+        _mark_classes(ax, axis, *classes, "white")
+    return ax
 
 
 def _angle_bars(angles, ax):
@@ -228,6 +307,13 @@ def _real(A, name, shape):
     if not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite, got {values[~np.isfinite(values)][0]}")
     return A
+
+
+def _gram_matrix(K):
+    K = _real(K, "K", "(n, n)")
+    if K.shape[0] != K.shape[1] or not np.abs(K - K.T).max() <= 1e-3 * np.abs(K).max():
+        raise ValueError(f"K must be square and symmetric, got shape {K.shape}")
+    return K
 
 
 def _list(labels, n, name):

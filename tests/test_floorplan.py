@@ -34,7 +34,7 @@ PUBLIC_NAMES = {
     "learn": "init_atoms update_atoms gdl kgdl OnlineGDL class_dictionaries save load",
     "intrinsic": "exp_map log_map geodesic karcher_mean tangent_grams log_euclidean_codes log_euclidean_classify "
                  "intrinsic_codes intrinsic_classify",
-    "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence",
+    "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence plot_gram plot_confusion plot_map",
     "subspaces": "from_image_set from_sets from_video from_videos block_hankel arma observability read_frames",
     "features": "describe raw hog lbp lbp_top gait_energy_image",
 }

@@ -13,8 +13,8 @@ import scipy.sparse
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from grassmann_sc import random_subspaces
-from plots import plot_atoms, plot_codes, plot_convergence, plot_principal_angles
+from grassmann_sc import chordal_distance, projection_kernel, random_subspaces
+from plots import plot_atoms, plot_codes, plot_confusion, plot_convergence, plot_gram, plot_map, plot_principal_angles
 from strategies import TIGHT
 
 X = random_subspaces(12, 20, 3, rng=0)
@@ -25,6 +25,9 @@ DRAW = {  # each picture on ordinary data
     "pair": lambda **kw: plot_principal_angles(X[0], X[1], **kw),
     "set": lambda **kw: plot_principal_angles(X, labels=CLASSES, **kw),
     "codes": lambda **kw: plot_codes(CODES, CLASSES, atom_labels=[1, 0] * 4, **kw),
+    "gram": lambda **kw: plot_gram(projection_kernel(X), CLASSES, **kw),
+    "confusion": lambda **kw: plot_confusion(CLASSES, CLASSES[::-1], **kw),
+    "map": lambda **kw: plot_map(projection_kernel(X), CLASSES, **kw),
     "convergence": lambda **kw: plot_convergence([5, 4, 3.5, 3.2], **kw),
 }
 pytestmark = pytest.mark.filterwarnings("error")
@@ -223,7 +226,57 @@ def test_convergence_tells_the_half_steps_apart():
     assert len(plot_convergence([3.0]).collections[0].get_offsets()) == 1
 
 
+def test_gram_is_sorted_by_class():
+    K = projection_kernel(X)
+    order = np.argsort(CLASSES, kind="stable")
+    ax = plot_gram(K, CLASSES)
+    np.testing.assert_array_equal(picture(ax), K[order][:, order])
+    assert names(ax.xaxis) == names(ax.yaxis) == ["a", "b", "c"] and lines_at(ax) == [[3.5, 7.5], [3.5, 7.5]]
+    others = K[~np.eye(12, dtype=bool)]
+    assert ax.images[0].get_clim() == (others.min(), others.max())
+    np.testing.assert_array_equal(picture(plot_gram(K)), K)
+    assert picture(plot_gram([[3.0]])).tolist() == [[3]]
+
+
+def test_confusion_counts_and_shades_by_class():
+    ax = plot_confusion(["b", "a", "b", "b", "b"], ["b", "b", "a", "b", "c"])
+    np.testing.assert_allclose(picture(ax), [[0, 1, 0], [0.25, 0.5, 0.25], [0, 0, 0]])
+    assert names(ax.xaxis) == names(ax.yaxis) == ["a", "b", "c"]
+    written = {t.get_position(): t.get_text() for t in ax.texts}  # (column, row)
+    assert written == {(1, 0): "1", (0, 1): "1", (1, 1): "2", (2, 1): "1"}
+    assert not plot_confusion(range(400), range(400)).texts  # not legible
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_map_keeps_the_distances_of_a_plane(p):
+    """Sets whose chordal distances are those of points in the plane lie where they should, up to a rotation."""
+    a, b, c = (np.eye(3 * p)[:, i * p:(i + 1) * p] for i in range(3))  # equidistant
+    sets = np.stack([a, b, c, a])
+    ax = plot_map(projection_kernel(sets), [1, 2, 3, 1])
+    points = np.concatenate([dots.get_offsets() for dots in ax.collections])  # by class: a, a, b, c
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    np.testing.assert_allclose(distances, chordal_distance(sets[[0, 3, 1, 2]]), atol=1e-7)
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["1", "2", "3"]
+    shares = [float(label.partition("(")[2].partition(" ")[0]) for label in (ax.get_xlabel(), ax.get_ylabel())]
+    assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_map_tells_many_classes_apart():
+    n = 40
+    ax = plot_map(projection_kernel(random_subspaces(n, 9, 2, rng=0)), range(n))
+    looks = {(tuple(dots.get_facecolor()[0]), dots.get_paths()[0].vertices.tobytes()) for dots in ax.collections}
+    assert len(looks) == len(ax.get_legend().get_texts()) == n
+    assert plot_map([[2.0]]).get_legend() is None
+
+
 @pytest.mark.parametrize("draw, error, match", [
+    (lambda: plot_gram(np.ones((2, 3))), ValueError, r"K must be square and symmetric, got shape \(2, 3\)"),
+    (lambda: plot_gram(np.eye(3), [1]), ValueError, "labels must hold 3 entries, got 1"),
+    (lambda: plot_map(np.triu(np.ones((2, 2)))), ValueError, "K must be square and symmetric"),
+    (lambda: plot_map(np.full((2, 2), np.nan)), ValueError, "K must be finite, got nan"),
+    (lambda: plot_map(np.eye(3), [1]), ValueError, "labels must hold 3 entries, got 1"),
+    (lambda: plot_confusion([], []), ValueError, "truth must hold at least one class, got none"),
+    (lambda: plot_confusion([1], [1, 2]), ValueError, "predicted must hold 1 entries, got 2"),
     (lambda: plot_atoms(X[0], (4, 5)), ValueError, r"D must have shape \(N, d, p\) and not be empty, got \(20, 3\)"),
     (lambda: plot_atoms(X[:0], (4, 5)), ValueError, r"D must .* not be empty, got \(0, 20, 3\)"),
     (lambda: plot_atoms(X * 1j, (4, 5)), TypeError, "D must hold real numbers, got dtype complex128"),
