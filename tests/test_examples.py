@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from examples import classify
+from examples import classify, clips
+from subspaces import from_sets
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -59,8 +61,21 @@ def test_readme_writes_a_file_that_classify_reads(tmp_path, monkeypatch):
     program = "\n".join(line.strip() for line in blocks("python")[1].splitlines())
     exec(compile(program, "README.md", "exec"), {"frames": a["frames"], "sizes": np.diff(a["offset"]), "labels": a["label"],
                                                  "train": a["train0"], "test": a["test0"]})
-    sets, label, group, pairs = classify.load("FILE.npz")
-    assert np.array_equal(np.concatenate(sets), a["frames"]) and list(label) == list(a["label"]) and len(pairs) == 1 and group is None
+    found, pairs = clips.load_npz("FILE.npz")
+    assert np.array_equal(np.concatenate([clip.sources[0] for clip in found]), a["frames"]) and len(pairs) == 1
+    assert [clip.label for clip in found] == list(a["label"]) and all(clip.group is None for clip in found)
+
+
+def test_readme_makes_a_tree_that_classify_reads(tmp_path):
+    for command in blocks("sh")[0].splitlines():
+        assert command.strip().startswith(".venv/bin/python ")
+        arguments = shlex.split(command)[1:]
+        done = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8",
+                              env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+        assert done.returncode == 0, done.stderr
+    assert "120 sets, 10 classes, 3-dimensional subspaces of R^64, 10 splits" in done.stdout
+    assert len(accuracies(done.stdout)) == 4 and min(accuracies(done.stdout).values()) > 90
+    assert {"results.json", "codes.npz", "map.png", "atoms.png", "cache"} <= {path.name for path in (tmp_path / "out").iterdir()}
 
 
 def test_quickstart_prints_the_table_of_the_readme(tmp_path):
@@ -78,16 +93,17 @@ def test_quickstart_prints_the_table_of_the_readme(tmp_path):
 @pytest.mark.parametrize("options", [[], ["--center", "--lam", "0.2", "--neighbors", "3", "40", "--C", "1", "--iterations", "1"],
                                      ["--resample", "5", "--stack", "2"]])
 def test_classify_prints_every_method(tmp_path, capsys, options):
-    classify.main(["--data", write(tmp_path), "--p", "2", "--atoms", "100", *options])
+    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2", "--atoms", "100", *options])
     printed = accuracies(capsys.readouterr().out)
     assert list(printed) == METHODS
     assert printed["nearest subspace"] == 100 or "--center" in options
 
 
 def test_frames_are_resampled_and_stacked():
-    ramp = [np.arange(5.0)[:, None, None] * np.ones((5, 2, 3))]
+    ramp = np.arange(5.0)[:, None, None] * np.ones((5, 2, 3)) + np.eye(2, 3)
     options = classify.parse(["--data", "x.npz", "--p", "2", "--resample", "9", "--stack", "3"])
-    prepared, = classify.prepare(ramp, options)
+    prepared, = clips.build(clips.Clip("ramp", "a", None, [ramp]), classify.recipe_of(options), keep_rows=True).rows
+    prepared = prepared - np.tile(np.eye(2, 3).ravel(), 3)
     assert prepared.shape == (7, 18) and np.allclose(np.sort(prepared[1])[[0, 6, 12]], [0.5, 1, 1.5])
 
 
@@ -96,13 +112,13 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
     """Whatever stands in the test part, the same is chosen; and groups stay together in every fold."""
     rng, label, train, test = np.random.default_rng(0), np.arange(24) % 2, np.arange(15), np.arange(15, 24)
     sets = rng.standard_normal((24, 5, 6))
-    X = classify.from_sets(sets, 2)
-    options = classify.parse(["--data", "x.npz", "--p", "2"])
+    X = from_sets(sets, 2)
+    options = classify.parse(["--data", "x.npz", "--p", "2", "--kernels"])
     chosen = []
     for label[test] in (0, 1):
         X[test], sets[test] = X[test][::-1], 9 * sets[test][::-1]
         inputs = {"sets": list(sets), "subspaces": X, "gram": classify.core.projection_kernel(X)}
-        chosen.append([found for _, _, found, _ in classify.predictions(inputs, label, group, train, test, options)])
+        chosen.append([found for *_, found, _ in classify.evaluate(inputs, label, group, train, test, classify.methods, options)])
     assert chosen[0] == chosen[1] and all(chosen[0][1:])
     for first, second in classify.folds(label[train], None if group is None else group[train], 0):
         assert sorted([*first, *second]) == list(range(15))
@@ -111,7 +127,7 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
 
 def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     frames = np.random.default_rng(0).standard_normal((len(small_file()["frames"]), 9)).astype(np.float32)
-    classify.main(["--data", write(tmp_path, frames=frames, train1=None, test1=None), "--p", "3"])
+    classify.main(["--data", write(tmp_path, frames=frames, train1=None, test1=None), "--out", str(tmp_path), "--no-pictures", "--p", "3"])
     out = capsys.readouterr().out
     assert list(accuracies(out)) == METHODS[:6] and "±" not in out.split("subspaces of R^9")[1]
 
@@ -134,7 +150,7 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
 ])
 def test_bad_files_are_refused(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        classify.load(write(tmp_path, **changes))
+        clips.load_npz(write(tmp_path, **changes))
 
 
 @pytest.mark.parametrize("content", [b"not a zip", b"", b"PK\x03\x04broken"])
@@ -142,13 +158,13 @@ def test_what_is_no_npz_file_is_refused(tmp_path, content):
     path = tmp_path / "sets.npz"
     path.write_bytes(content)
     with pytest.raises(ValueError, match="sets.npz must be an .npz file"):
-        classify.load(path)
+        clips.load_npz(path)
 
 
 def test_a_lone_array_is_refused(tmp_path):
     np.save(tmp_path / "sets.npy", np.zeros(3))
     with pytest.raises(ValueError, match="sets.npy must be an .npz file"):
-        classify.load(tmp_path / "sets.npy")
+        clips.load_npz(tmp_path / "sets.npy")
 
 
 @pytest.mark.parametrize("arguments, message", [
