@@ -5,13 +5,13 @@ import sys
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import skimage.feature
 from hypothesis import given, settings
 
 from features import describe, gait_energy_image, hog, lbp, lbp_top
 from strategies import LOOSE, TIGHT, seeds
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (6, 24, 32), np.uint8)
+skimage = pytest.importorskip("skimage", reason="HOG and LBP need the extra 'image'")
 pytestmark = pytest.mark.filterwarnings("error")
 laws = settings(deadline=None, max_examples=20)
 

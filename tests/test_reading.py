@@ -3,7 +3,6 @@
 import re
 import sys
 
-import imageio.v3
 import numpy as np
 import pytest
 import scipy.io
@@ -24,7 +23,8 @@ def folder(path, frames, suffix=".png", names=None):
 
 
 def video(path, frames, **options):
-    imageio.v3.imwrite(path, np.stack([frames] * 3, axis=-1), plugin="pyav", codec="libx264", fps=25, **options)
+    pytest.importorskip("av", reason="videos need the extra 'video'")
+    pytest.importorskip("imageio.v3").imwrite(path, np.stack([frames] * 3, axis=-1), plugin="pyav", codec="libx264", fps=25, **options)
     return path
 
 
@@ -146,7 +146,7 @@ def spoil_image(path):
 
 
 BROKEN = {
-    "garbage.mp4": (lambda path: path.write_bytes(b"no video" * 99), "frame 0 cannot be decoded as a video"),
+    "garbage.mp4": (lambda path: broken_video(path, lambda data: b"no video" * 99), "frame 0 cannot be decoded as a video"),
     "cut.mp4": (lambda path: broken_video(path, lambda data: data[:len(data) // 3]), "cannot be decoded as a video"),
     "cut.avi": (lambda path: broken_video(path, lambda data: data[:len(data) * 2 // 3], np.tile(FRAMES, (1, 8, 4))),
                 r"cannot be decoded .* cut off, it announces 12 frames"),
