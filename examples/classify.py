@@ -37,7 +37,7 @@ except ImportError as error:
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # also runs as python examples/classify.py
 
 import grassmann_sc as core
-from estimators import CodingClassifier, GrassmannDictionary, NearestSubspace
+from estimators import CodingClassifier, GrassmannDictionary
 from kernels import gamma_grid, kernel_bases, kernel_gram, rbf
 from examples.clips import (Recipe, build_all, find_clips, load_npz, say, split_at_random, split_by_file, split_by_group, write)
 
@@ -59,7 +59,8 @@ Method = namedtuple("Method", "name reads estimator grid")
 def methods(n_train, smallest, options):
     """What is compared, for n_train training sets and at least so many in the training part of a fold."""
     neighbors = list(dict.fromkeys(min(k, smallest) for k in options.neighbors))
-    yield Method("nearest subspace", "subspaces", NearestSubspace("projection"), {})
+    nearest = CodingClassifier("local", n_neighbors=1, rule="max", kernel="precomputed")  # the code is 1 on the nearest: no copy of X
+    yield Method("nearest subspace", "gram", nearest, {})
     yield Method("gSC, labelled sets as atoms, residuals", "gram", CodingClassifier(lam_scale="max", kernel="precomputed"),
                  {"lam": options.lam})
     yield Method("gLC, labelled sets as atoms, residuals", "gram", CodingClassifier("local", kernel="precomputed"),
@@ -209,7 +210,7 @@ def save_codes(out, collection, last):
     arrays = dict(names=np.array(collection.names), label=collection.label, train=train, test=test)
     for name, estimator, queries in fitted:
         coder = _coder(estimator)
-        if coder is not None:
+        if coder is not None and name != "nearest subspace":
             arrays["codes_" + slug(name)] = coder.transform(queries)
             if isinstance(estimator, Pipeline) and hasattr(estimator[-2], "components_"):
                 arrays["atoms_" + slug(name)] = estimator[-2].components_

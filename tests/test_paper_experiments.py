@@ -73,6 +73,7 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     if PRESETS[name].recipe.features in ("hog", "lbp", "gei"):
         pytest.importorskip("skimage", reason="needs the extra 'image'")
     monkeypatch.setattr(paper_experiments, "SVM_GRID", {"C": [1, 10]})
+    monkeypatch.setattr(paper_experiments, "GAMMA", [1])
     monkeypatch.setattr(paper_experiments.classify, "LAM", [0.1, 0.01])
     monkeypatch.setattr(paper_experiments.classify, "NEIGHBORS", [3])
     MAKE[name](tmp_path)
@@ -85,6 +86,7 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     for method, figure in PRESETS[name].printed.items():
         line = next(line for line in printed.splitlines() if line.startswith(method) and figure in line)
         here = [key for key in results if key.partition(",")[0] == method]
+        assert len(here) == (method in ("gSC", "gLC", "kgSC", "kgLC"))
         assert line.rstrip().endswith(f"{results[here[0]]['mean']:.1f} ± {results[here[0]]['std']:.1f}" if here else figure)
     assert sum(key.startswith(("gSC", "gLC")) for key in results) == 2
     assert all(("learned" in key) == PRESETS[name].dictionary for key in results if key.startswith(("gSC", "gLC")))
