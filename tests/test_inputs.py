@@ -1,5 +1,7 @@
 """Arrays as they come, threads and tiles, legal extremes: what the input may look like without changing the result."""
 
+import contextlib
+import os
 import time
 
 import numba
@@ -181,6 +183,20 @@ def test_codes_do_not_depend_on_tiles_of_queries(options, monkeypatch):
     local = gs.glc(X, D, 4)
     monkeypatch.setattr(gs, "TILE", 64 * 20)
     assert np.abs(gs.glc(X, D, 4) - local).max() < LOOSE
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_threads_leave_the_cores_of_the_caller_as_they_were(fails):
+    cores = getattr(os, "sched_getaffinity", lambda pid: None)  # only Linux has it
+    before = cores(0)
+
+    def job(block):
+        if fails and block.start == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) if fails else contextlib.nullcontext():
+        gs._in_threads(job, 10, 1)
+    assert cores(0) == before
 
 
 def test_nothing_compiles_twice_for_another_layout():
