@@ -601,7 +601,7 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, lam_scale=None, positive=False, init
             return [_nonzeros(y) for y in Y]
         out[:, block] = Y
 
-    pieces = _in_threads(job, n, max(1, min(512, 2**15 // N, -(-n // 8))))
+    pieces = _in_threads(job, n, max(1, min(512, 2**15 // N, max(-(-n // 8), 2**12 // N))))
     _warn_gap(gap, tol * norm2, max_iter)
     if sparse_output:
         out = [_csr([piece[i] for piece in pieces], N, K_xd.dtype) for i in range(len(half))]
