@@ -58,8 +58,7 @@ def _in_threads(job, n, block, blas=False):
 
     def work(core):
         try:
-            if n_threads == len(cores):
-                os.sched_setaffinity(0, core)
+            _hold_to(core)
             for i, block in todo:
                 results[i] = job(block)
                 if errors:
@@ -67,19 +66,19 @@ def _in_threads(job, n, block, blas=False):
         except BaseException as error:  # Ctrl-C too: the others stop after their block
             errors.append(error)
 
+    held = [cores[i:i + 1] if n_threads == len(cores) else cores for i in range(n_threads)]
     with _one_blas_thread:
-        threads = [threading.Thread(target=work, args=(cores[i:i + 1],)) for i in range(1, n_threads)]
+        threads = [threading.Thread(target=work, args=(core,)) for core in held[1:]]
         try:
             for thread in threads:
                 thread.start()
-            work(cores[:1])
+            work(held[0])
             for thread in threads:
                 thread.join()
         except BaseException as error:
             errors.append(error)
         finally:
-            if n_threads == len(cores):
-                os.sched_setaffinity(0, cores)
+            _hold_to(cores)
     if errors:
         raise errors[0]
     return results
@@ -89,6 +88,14 @@ def _cores():
     """Cores that this thread may use, [] where that cannot be told. A thread a core is held to it while it works: Linux
     starts threads, and wakes them, on the core of the one that did it, and moves them only milliseconds later."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+
+
+def _hold_to(cores):
+    try:
+        if cores:
+            os.sched_setaffinity(0, cores)
+    except OSError:  # forbidden, or a core went away: only slower
+        pass
 
 
 class _OneBlasThread:
