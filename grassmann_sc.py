@@ -230,9 +230,8 @@ def _grams(K_dd, K_xd, norm2):
         raise ValueError(f"K_xd must have shape (n, {len(K_dd)}), one column an atom, got {K_xd.shape}")
     dtype = np.result_type(K_dd, K_xd)
     tol = 1e-4 if np.float32 in (K_dd.dtype, K_xd.dtype) else 1e-8
-    K_dd, K_xd, peaks = _owned(K_dd, K_dd.dtype), _owned(K_xd, K_xd.dtype), []  # largest entry and asymmetry of stripes
-    _in_threads(lambda block: peaks.append(_stripe(K_dd, block.start, block.stop)), len(K_dd), 256)
-    scale, asymmetry = np.max(peaks, axis=0)
+    K_dd, K_xd = _owned(K_dd, K_dd.dtype), _owned(K_xd, K_xd.dtype)
+    scale, asymmetry = np.max(_in_threads(lambda rows: _stripe(K_dd, rows.start, rows.stop), len(K_dd), 256), axis=0)
     largest = np.empty(len(K_xd))
     _in_threads(lambda block: _largest(K_xd[block], largest[block]), len(K_xd), max(1, 2**20 // len(K_dd)))
     if not (scale < np.inf and (largest < np.inf).all()):
@@ -590,20 +589,18 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, lam_scale=None, positive=False, init
         raise ValueError(f"lam_scale must be None or 'max', got {lam_scale!r}")
     max_iter = _integer(max_iter, "max_iter", 1, ANY)
     start = None if init is None else _codes(init, n, N, "init")
-    unit = np.ones((n, 1)) if lam_scale is None else lam_max(K_xd).astype(np.float64)[:, None]  # codes of k / c are codes / c
-    unit[unit < 1e-100] = 1  # k = 0, or its square would vanish
-    half, K = np.atleast_1d(path).astype(np.float64) / 2, _owned(K_dd, np.float64)
+    unit = np.ones(n) if lam_scale is None else lam_max(K_xd).astype(np.float64)
+    unit[unit == 0] = 1  # k = 0 has the code 0 at every lambda
+    half, K = np.outer(np.atleast_1d(path).astype(np.float64) / 2, unit), _owned(K_dd, np.float64)  # (L, n)
     pinv = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_xd.dtype).eps))
     gap, n_iter = np.empty((len(half), n)), np.empty((len(half), n), np.int64)
     out = None if sparse_output else np.empty((len(half), n, N), K_xd.dtype)
 
     def job(block):
-        c, square = unit[block], unit[block, 0]**2
-        k = np.array(K_xd[block] / c, np.float64, order="C")
-        first = np.zeros_like(k) if start is None else _dense(start[block]) / c
-        Y, slack, n_iter[:, block] = _solve_block(K, k, half, norm2[block] / square, bool(positive), tol, max_iter, first, pinv)
-        Y *= c
-        gap[:, block] = slack * square
+        k = np.array(K_xd[block], np.float64, order="C")
+        first = np.zeros_like(k) if start is None else _dense(start[block]).astype(np.float64)
+        Y, gap[:, block], n_iter[:, block] = _solve_block(K, k, np.ascontiguousarray(half[:, block]), norm2[block], bool(positive),
+                                                          tol, max_iter, first, pinv)
         if sparse_output:
             return [_nonzeros(y) for y in Y]
         out[:, block] = Y
@@ -618,13 +615,13 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, lam_scale=None, positive=False, init
 
 
 def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv):
-    """Codes (L, n, N), gap and n_iter (L, n) of a block of queries k (n, N) for lambda / 2 = half (L,)."""
-    order = np.argsort(-half, kind="stable")  # from the largest lambda down, each solution starting the next
+    """Codes (L, n, N), gap and n_iter (L, n) of a block of queries k (n, N) for lambda / 2 = half (L, n)."""
+    order = np.argsort(-half[:, 0], kind="stable")  # that of every query: from the largest lambda down, each solution starting the next
     Y, gap, n_iter = np.empty((len(half), *k.shape)), np.empty((len(half), len(k))), np.empty((len(half), len(k)), np.int64)
     Y[order[0]] = start = np.maximum(start, 0) if positive else start
     if start.any():  # a start worse than zero, or too large to compute with, is not used
         with np.errstate(all="ignore"):
-            change = ((start @ K - 2 * k) * start).sum(axis=1) + 2 * half.max() * np.abs(start).sum(axis=1)
+            change = ((start @ K - 2 * k) * start).sum(axis=1) + 2 * half.max(axis=0) * np.abs(start).sum(axis=1)
         Y[order[0], ~(change <= 0)] = 0
     _lasso_path(K, k, half, order, norm2, positive, tol, max_iter, Y, gap, n_iter)
     for i, j in np.argwhere(~(gap <= tol * norm2) & (not positive)):
@@ -633,7 +630,7 @@ def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv):
         y = pinv() @ k[j]
         y += pinv() @ (k[j] - K @ y)  # refined: small eigenvalues cost digits
         g = k[j] - K @ y
-        bound = max(g @ (pinv() @ g), 0.0) + 2 * half[i] * np.abs(y).sum()
+        bound = max(g @ (pinv() @ g), 0.0) + 2 * half[i, j] * np.abs(y).sum()
         if not gap[i, j] <= bound:
             Y[i, j], gap[i, j] = y, bound
     return Y, gap, n_iter
@@ -685,7 +682,7 @@ def _pseudo_inverse(K, eps):
 
 @_jit
 def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap, n_iter):
-    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L,), taken in the given order; Y[order[0]] starts."""
+    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), taken in the given order; Y[order[0]] starts."""
     n, N = queries.shape
     diag = np.diag(K).copy()
     work, L = np.empty((6, N)), np.empty((N, N))
@@ -696,8 +693,8 @@ def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap,
             now = order[o]
             if o > 0:
                 Y[now, i] = Y[order[o - 1], i]
-            if half[now] > 0 or positive:
-                gap[now, i], n_iter[now, i], m, kept = _lasso(K, diag, queries[i], half[now], norm2[i], positive, tol,
+            if half[now, i] > 0 or positive:
+                gap[now, i], n_iter[now, i], m, kept = _lasso(K, diag, queries[i], half[now, i], norm2[i], positive, tol,
                                                               max_iter, Y[now, i], A, inside, L, work, m, kept)
             else:
                 gap[now, i], n_iter[now, i] = np.inf, 0
@@ -1142,18 +1139,16 @@ def _extended(whole, part, i, n, axis=-2):
         size = used + part.nnz
         if size > len(values):  # at this rate, enough for the rest: pages that are not used cost nothing
             room = int(1.2 * size / (i + rows) * n) + 1
-            values, columns = (_copied(A[:used], np.empty(room, A.dtype)) for A in (values, columns))
+            old, values, columns = (values, columns), np.empty(room, values.dtype), np.empty(room, columns.dtype)
+            values[:used], columns[:used] = (A[:used] for A in old)
         values[used:size], columns[used:size], starts[i + 1:i + rows + 1] = part.data, part.indices, used + part.indptr[1:]
-        return (values, columns, starts) if i + rows < n else scipy.sparse.csr_array((values[:size], columns[:size], starts), shape=(n, N))
+        if i + rows < n:
+            return values, columns, starts
+        return scipy.sparse.csr_array((values[:size], columns[:size], starts), shape=(n, N))
     if whole is None:
         whole = np.empty(part.shape[:axis] + (n,) + part.shape[axis:][1:], part.dtype)
     np.moveaxis(whole, axis, 0)[i:i + part.shape[axis]] = np.moveaxis(part, axis, 0)
     return whole
-
-
-def _copied(A, out):
-    out[:len(A)] = A
-    return out
 
 
 def reconstruct(codes, D):

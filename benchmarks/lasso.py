@@ -147,7 +147,7 @@ def traced(queries):
 
 
 def whole():
-    gs._lasso_path(K, k, np.array([half]), np.zeros(1, np.int64), np.full(len(k), float(p)), False, 1e-8, 1000,
+    gs._lasso_path(K, k, np.full((1, len(k)), half), np.zeros(1, np.int64), np.full(len(k), float(p)), False, 1e-8, 1000,
                    np.zeros((1, *k.shape)), np.empty((1, len(k))), np.empty((1, len(k)), np.int64))
 
 
