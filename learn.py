@@ -16,12 +16,12 @@ import zipfile
 from collections import namedtuple
 
 import numpy as np
+import scipy.sparse
 
 import grassmann_sc as core
 
-DENSE = 64  # d up to which (or up to 12 p) an eigen-solver on the d x d matrix beats Krylov steps
-PIECE = 2**17  # numbers of a matrix of rows that are multiplied at a time: they stay in the L2 cache
-KEEP = 2**23  # numbers of rows that the update of an atom may copy
+PIECE = 2**15  # numbers of a matrix of rows that are multiplied at a time: they stay in the L2 cache
+KEEP = 2**21  # numbers of rows that the update of an atom may copy
 VERSION = 1  # of the files
 Dictionary = namedtuple("Dictionary", "atoms lam labels")
 LabelledAtoms = namedtuple("LabelledAtoms", "atoms labels")
@@ -105,142 +105,239 @@ def update_atoms(X, D, codes, *, sample_weight=None):
     X, D = core._same_d(core._dictionary(X, "X"), core._dictionary(D), "XD")
     if X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
-    codes = core._dense(core._codes(codes, len(X), len(D)))
+    codes = core._codes(codes, len(X), len(D))
     return _update(_rows(X), D, codes, _weights(sample_weight, len(X)))
 
 
 def _rows(X):
     """X (n, d, p) as rows (n, p, d): a contiguous copy if they are short, so that many can be multiplied at once."""
     rows = X.swapaxes(1, 2)
-    return rows if rows[0].size > PIECE // 8 else np.ascontiguousarray(rows)
+    return rows if rows[0].size > 2**14 else np.ascontiguousarray(rows)
 
 
 def _update(samples, D, codes, weights):
     """update_atoms for samples as rows (n, p, d)."""
-    used = codes * weights[:, None]  # (n, N)
-    rows = np.array(D.swapaxes(1, 2), order="C")
-
-    def part(r):
-        index = np.flatnonzero(used[:, r])
-        return samples, index, used[index, r]
-
-    _sweep(rows, codes.T @ used, part)
+    codes, rows = scipy.sparse.csc_array(codes), np.array(D.swapaxes(1, 2), order="C")
+    used = codes.multiply(weights[:, None]).tocsc()
+    used.eliminate_zeros()
+    _sweep(rows, (codes.T @ used).toarray(), samples, used.indptr, used.indices, used.data)
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
 
-def _sweep(rows, shared, part):
-    """Update the atoms, rows (N, p, d), in place, one after another.
+def _sweep(rows, shared, samples, starts, users, weights):
+    """Update the atoms, rows (N, p, d), in place, as if one after another; those that share no sample, at the same time.
 
-    shared : (N, N), sum_i w_i y_ir y_ij;  part(r) : the term sum_i w_i y_ir X_i^ of S_r, see _operator
+    shared : (N, N), sum_i w_i y_ir y_ij;  samples (n, q, d) : S_r takes weights[k] times the projector of samples[users[k]]
+    for k in starts[r]..starts[r + 1] - 1, and -shared[r, j] times that of each other atom j
     """
-    p, d = rows.shape[1:]
-    rng = np.random.default_rng(0)
-    with core._one_blas_thread:  # one atom after another: Python threads over atoms that share no sample were no faster
-        for r in np.flatnonzero(np.diag(shared) > 0):
-            others = np.flatnonzero(shared[r])
-            others = others[others != r]
-            terms, V = [part(r), (rows, others, -shared[r, others])], rows[r].copy()
-            if d <= max(DENSE, 16 * p):
-                rows[r] = _dense_step(terms, V)
-            else:  # fresh noise for each: atoms may have taken in that of others
-                rows[r] = _krylov(*_operator(terms, p, rng), V, rng.standard_normal((p, d)).astype(rows.dtype))
+    (p, d), level, coupled = rows.shape[1:], np.zeros(len(rows), int), (shared != 0) | (shared.T != 0)
+    for r in np.flatnonzero(np.diag(shared) > 0):  # above all atoms before it that it shares samples with
+        level[r] = 1 + level[:r][coupled[r, :r]].max(initial=0)
+    starts, users = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(users, np.int64)
+    length = np.diff(starts) * samples.shape[1] + np.count_nonzero(shared, axis=1) * p
+    with core._one_blas_thread:
+        for number in range(1, level.max(initial=0) + 1):
+            atoms = np.flatnonzero(level == number)
+            if samples.flags.c_contiguous and length[atoms].max() * d <= KEEP:
+                core._in_threads(lambda few: _climb(rows, shared, samples, starts, users, weights, atoms[few]),
+                                 len(atoms), max(1, len(atoms) // 32), blas=True)
+            else:
+                core._in_threads(lambda one: _climb_in_pieces(rows, shared, samples, starts, users, weights, atoms[one.start]),
+                                 len(atoms), 1, blas=True)
 
 
-def _dense_step(terms, V):
-    """Rows (p, d) that span the p algebraically leading eigenvectors of S (see _operator), or V if they are no better."""
-    S = sum((Z.T * w) @ Z for Z, w in _pieces(terms))
-    new = np.linalg.eigh(S)[1][:, :-len(V) - 1:-1].T
-    return new if np.vdot(new, new @ S) > np.vdot(V, V @ S) else V
+@core._jit
+def _climb(rows, shared, samples, starts, users, weights, atoms):
+    """Set each of these atoms, which share no sample, to the p algebraically leading eigenvectors of its S_r.
 
-
-def _pieces(terms):
-    """[(Z (m, d), w (m,)), ...] with S = sum_pieces Z^T diag(w) Z, lazily: each piece is gathered when it comes up."""
-    for rows, index, weights in terms:
-        q, d = rows.shape[1:]
-        step = max(1, PIECE // (q * d)) if rows.flags.c_contiguous else 1
-        for i in range(0, len(index), step):
-            few = index[i:i + step]
-            Z = rows[few[0]] if len(few) == 1 else rows[few].reshape(-1, d)  # one alone is no copy
-            yield Z, np.repeat(weights[i:i + step], q).astype(rows.dtype)
-
-
-def _operator(terms, p, rng):
-    """The function V -> V S on rows V (b, d), and a random sketch (p, d) of the part of S with positive weights.
-
-    S is the sum over the terms (rows (n, q, d), index, weights) of weights_i rows_i^T rows_i. The sketch leans to the
-    directions in which S is large, whatever V is orthogonal to.
+    Not if it is as good. d up to 16 p: by eigenvectors of the d x d matrix S_r. Above: by Rayleigh-Ritz steps on
+    a space that grows, from the atom and a random sketch, by the residuals of its 2 p leading vectors. S_r is then kept
+    as Z^T diag(w) Z, a gathered copy of rows Z.
     """
-    size = sum(len(index) * rows[0].size for rows, index, _ in terms)
-    if size <= KEEP:
-        kept = list(_pieces(terms))
-        return lambda V: sum(((V @ Z.T) * w) @ Z for Z, w in kept), _sketch(kept, p, rng)
-    split = [(rows, index[i:i + 8], weights[i:i + 8]) for rows, index, weights in terms for i in range(0, len(index), 8)]
+    N, p, d = rows.shape
+    q, step = samples.shape[1], max(1, PIECE // d)
+    Q, image, H = np.empty((18 * p, d), rows.dtype), np.empty((18 * p, d), rows.dtype), np.empty((18 * p, 18 * p), rows.dtype)
+    for r in atoms:
+        count, n = (starts[r + 1] - starts[r]) * q + (np.count_nonzero(shared[r]) - 1) * p, 0
+        Z, w = np.empty((count, d), rows.dtype), np.empty(count, rows.dtype)
+        for k in range(starts[r], starts[r + 1]):
+            _put(Z[n:n + q], samples[users[k]])
+            w[n:n + q] = weights[k]
+            n += q
+        for j in range(N):
+            if j != r and shared[r, j] != 0:
+                _put(Z[n:n + p], rows[j])
+                w[n:n + p] = -shared[r, j]
+                n += p
+        V, best = rows[r].copy(), np.empty_like(rows[r])
+        if d <= 16 * p:
+            _put(rows[r], _leading((Z.T * w) @ Z, V))
+            continue
+        noise = _noise(p, d, r).astype(V.dtype)
+        _put(Q, V)
+        k = p + _join(Q, p, _mix(((noise @ Z.T) * np.maximum(w, 0)) @ Z, noise), 0.0)
+        old, start, total = k - k, -np.inf, -np.inf  # with a plain 0 Numba compiles _grow twice
+        for _ in range(100):
+            image[old:k] = 0
+            for i in range(0, count, step):
+                image[old:k] += ((Q[old:k] @ Z[i:i + step].T) * w[i:i + step]) @ Z[i:i + step]
+            if old == 0:
+                start = np.sum(V * image[:p])
+            old, k, total = _grow(Q, image, H, old, k, best)
+            if old == k and total > -np.inf:
+                break
+        if total > start:
+            _put(rows[r], best - ((best @ best.T) @ best - best) / 2)  # as orthonormal as rounding lets it be
+
+
+def _climb_in_pieces(rows, shared, samples, starts, users, weights, r):
+    """_climb for one atom with all threads, and without a copy of Z: a few samples at a time are gathered and multiplied."""
+    (p, d), V, mine = rows.shape[1:], rows[r].copy(), slice(starts[r], starts[r + 1])
+    others = np.flatnonzero(shared[r])
+    others = others[others != r]
+    split = [(source, index[i:i + 8], factors[i:i + 8]) for source, index, factors in (
+        (samples, users[mine], weights[mine]), (rows, others, -shared[r, others])) for i in range(0, len(index), 8)]
+
+    def total(job):
+        """Sum of job(Z, w) over pieces of Z and w."""
+        def work(block):
+            return sum(job(Z, w) for Z, w in _pieces(*split[block.start]))
+
+        return sum(core._in_threads(work, len(split), 1, blas=True))
 
     def apply(V):
-        def job(block):
-            return sum(((V @ Z.T) * w) @ Z for Z, w in _pieces(split[block]))
+        return total(lambda Z, w: ((V @ Z.T) * w) @ Z)
 
-        return sum(core._in_threads(job, len(split), 1, blas=True))
-
-    return apply, _sketch(_pieces(terms), p, rng)
-
-
-def _sketch(pieces, p, rng):
-    return sum((rng.standard_normal((p, len(w))).astype(w.dtype) * np.sqrt(np.maximum(w, 0))) @ Z for Z, w in pieces)
-
-
-def _krylov(apply, sketch, V, noise):
-    """Rows (p, d) that span the p algebraically leading eigenvectors of the operator apply; never worse than V (p, d).
-
-    Rayleigh-Ritz steps on a space that grows from V and the sketch by the residuals of its 2 p leading vectors. Ends
-    when the sum of the first p eigenvalues is sure to 1e-10 (float32: 1e-6) of the largest and the next one cannot
-    rise above them. noise (p, d) lets the space leave the range of S, whose eigenvalues may all be negative.
-    """
-    p, eps = len(V), np.finfo(V.dtype).eps
-    tol = max(1e-10, 10 * eps)
-    size = np.linalg.norm(sketch, axis=1, keepdims=True)
-    Q = np.concatenate([V, _orthonormal(sketch / np.where(size > 0, size, 1) + 0.05 * noise / np.linalg.norm(noise), V, 0)])
-    image = apply(Q)
-    start = np.vdot(V, image[:p])
-    new, scale = Q, np.linalg.norm(image, axis=1).max()
-    for step in range(200):
-        if step < 2:  # Krylov steps need no Ritz vectors
-            residual = image[-len(new):]
-        else:
-            H = Q @ image.T
-            values, vectors = np.linalg.eigh((H + H.T) / 2)
-            theta, lead = values[:-2 * p - 1:-1, None], vectors[:, :-2 * p - 1:-1].T  # leading first: (2 p, 1), (2 p, k)
-            best = lead @ Q
-            residual = lead @ image - theta * best
-            size, scale = np.linalg.norm(residual, axis=1), np.abs(values).max()
-            norm, gap = np.linalg.norm(size[:p]), theta[p - 1, 0] - theta[p, 0]
-            sure = norm * norm <= tol * scale * max(gap, norm)
-            if sure and np.linalg.norm(size[p:]) <= max(gap / 8, np.sqrt(tol) * scale):
-                break
-        if len(Q) > 16 * p:  # start again from the best
-            lead = vectors[:, :-6 * p - 1:-1].T
-            Q, image = lead @ Q, lead @ image
-        new = _orthonormal(residual, Q, 100 * eps * scale)
-        if len(new) == 0 and step > 1:
+    if d <= 16 * p:
+        rows[r] = _leading(total(lambda Z, w: (Z.T * w) @ Z), V)
+        return
+    noise = _noise(p, d, r).astype(V.dtype)
+    Q, image, H = np.empty((18 * p, d), V.dtype), np.empty((18 * p, d), V.dtype), np.empty((18 * p, 18 * p), V.dtype)
+    Q[:p] = V
+    k = p + _join(Q, p, _mix(total(lambda Z, w: ((noise @ Z.T) * np.maximum(w, 0)) @ Z), noise), 0.0)
+    old, best = 0, np.empty_like(V)
+    for _ in range(100):
+        image[old:k] = apply(Q[old:k])
+        if old == 0:
+            start = np.vdot(V, image[:p])
+        old, k, reached = _grow(Q, image, H, old, k, best)
+        if old == k and reached > -np.inf:
             break
-        Q, image = np.concatenate([Q, new]), np.concatenate([image, apply(new)])
-    return _orthonormal(best[:p], V[:0], 0) if theta[:p].sum() > start else V
+    if reached > start:
+        rows[r] = best - ((best @ best.T) @ best - best) / 2
 
 
-def _orthonormal(W, Q, least):
-    """Orthonormal rows that span W (b, d) less the orthonormal Q (k, d); what is shorter than least then is dropped."""
-    W = W - (W @ Q.T) @ Q
-    size = np.linalg.norm(W, axis=1, keepdims=True)
-    keep = size[:, 0] > least
-    W = W[keep] / size[keep]
-    spread = 0.0
-    while spread < 1e-2:  # again where rows were nearly dependent, since rounding grows
-        W = W - (W @ Q.T) @ Q
-        values, vectors = np.linalg.eigh(W @ W.T)
-        keep = values > 1e6 * np.finfo(W.dtype).eps
-        spread = values[keep].min(initial=1)
-        W = (vectors[:, keep] / np.sqrt(values[keep])).T @ W
+def _pieces(source, index, factors):
+    """(Z (m, d), w (m,)), ...: rows of source[index] (n, q, d) and their factors; each piece is gathered when it comes up."""
+    q, d = source.shape[1:]
+    step = max(1, PIECE // (q * d)) if source.flags.c_contiguous else 1
+    for i in range(0, len(index), step):
+        few = index[i:i + step]
+        Z = source[few[0]] if len(few) == 1 else source[few].reshape(-1, d)  # one alone is no copy
+        yield Z, np.repeat(factors[i:i + step], q).astype(source.dtype)
+
+
+@core._jit
+def _leading(S, V):
+    """Rows (p, d): the p algebraically leading eigenvectors of S (d, d), or V (p, d) if they are no better."""
+    best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][:len(V)])
+    return best if np.sum(best * (best @ S)) > np.sum(V * (V @ S)) else V
+
+
+@core._jit
+def _noise(p, n, seed):
+    """(p, n) numbers spread evenly in -1..1, without pattern: the fractions of multiples of squares, others for each seed."""
+    k = np.arange(seed + 1000.0, seed + 1000.0 + p * n)
+    return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, n)
+
+
+@core._jit
+def _mix(sketch, noise):
+    """Directions (p, d) to look in: the sketch, S_+ applied to noise, leans to where the part S_+ of S with positive weights
+    is large, whatever V is orthogonal to; some noise lets the space leave the range of S, whose eigenvalues may all be
+    negative."""
+    W = np.empty_like(sketch)
+    for i in range(len(W)):
+        size, loud = np.sqrt(np.sum(sketch[i] * sketch[i])), np.sqrt(np.sum(noise[i] * noise[i]))
+        for j in range(W.shape[1]):
+            W[i, j] = (sketch[i, j] / size if size > 0 else 0.0) + 0.05 * noise[i, j] / loud
     return W
+
+
+@core._jit
+def _grow(Q, image, H, old, k, best):
+    """A step of _climb on the orthonormal rows Q[:k], where image = Q S and H = Q S Q^T, both new from row old on.
+
+    Sets best to the p leading Ritz vectors; returns (old, k) of the next step and the sum of their values. There is no
+    next step, and the two are equal, when the sum is sure to 1e-10 (float32: 1e-6) of the largest value and the next
+    value cannot rise above the first p.
+    """
+    p, eps = len(best), np.finfo(Q.dtype).eps
+    tol = max(1e-10, 10 * eps)
+    _put(H[old:k], image[old:k] @ Q[:k].T)
+    _put(H[:, old:k], H[old:k, :old].T)
+    if old < k <= 4 * p:  # the first two steps need no Ritz vectors
+        W, total, scale = image[old:k], -np.inf, np.max(np.abs(H[:k, :k]))
+    else:
+        values, vectors = np.linalg.eigh(H[:k, :k])
+        theta, turn = values[::-1].copy(), np.ascontiguousarray(vectors.T[::-1])  # leading first
+        lead = turn[:2 * p] @ Q[:k]
+        W = turn[:2 * p] @ image[:k] - theta[:2 * p].reshape(-1, 1) * lead
+        _put(best, lead[:p])
+        total, scale = np.sum(theta[:p]), np.max(np.abs(theta))
+        gap, norm, rest = theta[p - 1] - theta[min(p, k - 1)], np.sqrt(np.sum(W[:p]**2)), 0
+        for i in range(len(W)):  # go on from those that are not yet sure enough
+            sure = tol * scale * max(gap, norm) if i < p else max(gap / 8, np.sqrt(tol) * scale)**2
+            if np.sum(W[i]**2) > sure / p:
+                W[rest] = W[i]
+                rest += 1
+        W = W[:rest]
+        if k > 16 * p:  # start again from the best
+            few = turn[:6 * p]
+            _put(Q, few @ Q[:k])
+            _put(image, few @ image[:k])
+            k = len(few)
+            H[:k, :k] = 0
+            for i in range(k):
+                H[i, i] = theta[i]
+    return k, k + _join(Q, k, W, 100 * eps * scale), total
+
+
+@core._jit
+def _join(Q, k, W, least):
+    """Put orthonormal rows that span W (b, d) less the orthonormal Q[:k] into Q from row k on; returns their number.
+
+    What is shorter than least without Q, or depends on the rows before it, is dropped.
+    """
+    for _ in range(2):  # twice, since rounding grows where little is left
+        W = W - (W @ Q[:k].T) @ Q[:k]
+        M = W @ W.T
+        T, end = np.zeros_like(M), 0  # Gram-Schmidt on the products M: orthonormal rows T W
+        for i in range(len(M)):
+            rest, t = M[i, i], T[end]
+            if rest <= least * least:
+                continue
+            t[i] = 1
+            for j in range(end):
+                share = np.sum(T[j] * M[i])
+                rest -= share * share
+                t -= share * T[j]
+            if rest > 1e4 * np.finfo(M.dtype).eps * M[i, i]:
+                t /= np.sqrt(rest)
+                end += 1
+            else:
+                t[:] = 0
+        W, least = T[:end] @ W, 0.0
+    _put(Q[k:], W)
+    return end
+
+
+@core._jit
+def _put(target, source):
+    """target[:len(source)] = source, which as such takes Numba seconds to compile."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
 
 
 # ---------------------------------------------------------------------------- learning
@@ -549,7 +646,7 @@ class OnlineGDL:
         def job(block):
             for r in range(block.start, block.stop):
                 index = np.flatnonzero(used[:, r])
-                for Z, w in _pieces([(rows, index, used[index, r])]):
+                for Z, w in _pieces(rows, index, used[index, r]):
                     Q, R = np.linalg.qr(np.concatenate([self._factor[r], Z]).T)
                     values, vectors = np.linalg.eigh((R * np.concatenate([self._sizes[r], w])) @ R.T)
                     top = np.argsort(-np.abs(values), kind="stable")[:rank]
@@ -558,9 +655,9 @@ class OnlineGDL:
         core._in_threads(job, len(self.atoms), 1, blas=True)
 
     def _update(self):
-        rows = np.array(self.atoms.swapaxes(1, 2), order="C")
-        every = np.arange(self._factor.shape[1])
-        _sweep(rows, self._shared, lambda r: (self._factor[r][:, None], every, self._sizes[r]))
+        (N, rank, d), rows = self._factor.shape, np.array(self.atoms.swapaxes(1, 2), order="C")
+        every = np.arange(N * rank + 1)
+        _sweep(rows, self._shared, self._factor.reshape(-1, 1, d), every[::rank], every[:-1], self._sizes.ravel())
         self.atoms = np.ascontiguousarray(rows.swapaxes(1, 2))
 
 

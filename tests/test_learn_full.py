@@ -20,7 +20,7 @@ import learn
 from strategies import KINDS, LOOSE, TIGHT, bases, error, seeds
 from test_learn import clusters, explicit_cost, hat
 
-SOME = core.random_subspaces(30, 70, 2, rng=3)  # d above learn.DENSE: Krylov steps
+SOME = core.random_subspaces(30, 70, 2, rng=3)  # d above 16 p: Krylov steps
 SMALL = clusters(np.random.default_rng(1), 24, 6, 2, 4)
 
 
