@@ -10,6 +10,7 @@ other real types become float64. NUMBA_NUM_THREADS bounds the threads; results d
 is installed (scikit-learn brings it) BLAS is kept to one thread in each of them, and Gram matrices are faster.
 """
 
+import contextlib
 import functools
 import importlib
 import itertools
@@ -98,7 +99,7 @@ def _hold_to(cores):
         pass
 
 
-class _OneBlasThread:
+class _OneBlasThread(contextlib.ContextDecorator):
     """Context in which BLAS runs on the calling thread alone: its own threads would compete with ours, and spin while
     they wait. Nested and concurrent uses share one limit. Needs threadpoolctl, which scikit-learn brings."""
 

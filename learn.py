@@ -20,6 +20,7 @@ import scipy.sparse
 
 import grassmann_sc as core
 
+_jit = core._jit
 PIECE = 2**15  # numbers of a matrix of rows that are multiplied at a time: they stay in the L2 cache
 KEEP = 2**21  # numbers of rows that the update of an atom may copy
 VERSION = 1  # of the files
@@ -124,6 +125,7 @@ def _update(samples, D, codes, weights):
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
 
+@core._one_blas_thread
 def _sweep(rows, shared, samples, starts, users, weights):
     """Update the atoms, rows (N, p, d), in place, as if one after another; those that share no sample, at the same time.
 
@@ -135,18 +137,17 @@ def _sweep(rows, shared, samples, starts, users, weights):
         level[r] = 1 + level[:r][coupled[r, :r]].max(initial=0)
     starts, users = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(users, np.int64)
     length = np.diff(starts) * samples.shape[1] + np.count_nonzero(shared, axis=1) * p
-    with core._one_blas_thread:
-        for number in range(1, level.max(initial=0) + 1):
-            atoms = np.flatnonzero(level == number)
-            if samples.flags.c_contiguous and length[atoms].max() * d <= KEEP:
-                core._in_threads(lambda few: _climb(rows, shared, samples, starts, users, weights, atoms[few]),
-                                 len(atoms), max(1, len(atoms) // 32), blas=True)
-            else:
-                core._in_threads(lambda one: _climb_in_pieces(rows, shared, samples, starts, users, weights, atoms[one.start]),
-                                 len(atoms), 1, blas=True)
+    for number in range(1, level.max(initial=0) + 1):
+        atoms = np.flatnonzero(level == number)
+        if samples.flags.c_contiguous and length[atoms].max() * d <= KEEP:
+            core._in_threads(lambda few: _climb(rows, shared, samples, starts, users, weights, atoms[few]),
+                             len(atoms), max(1, len(atoms) // 32), blas=True)
+        else:
+            core._in_threads(lambda one: _climb_in_pieces(rows, shared, samples, starts, users, weights, atoms[one.start]),
+                             len(atoms), 1, blas=True)
 
 
-@core._jit
+@_jit
 def _climb(rows, shared, samples, starts, users, weights, atoms):
     """Set each of these atoms, which share no sample, to the p algebraically leading eigenvectors of its S_r.
 
@@ -237,21 +238,21 @@ def _pieces(source, index, factors):
         yield Z, np.repeat(factors[i:i + step], q).astype(source.dtype)
 
 
-@core._jit
+@_jit
 def _leading(S, V):
     """Rows (p, d): the p algebraically leading eigenvectors of S (d, d), or V (p, d) if they are no better."""
     best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][:len(V)])
     return best if np.sum(best * (best @ S)) > np.sum(V * (V @ S)) else V
 
 
-@core._jit
+@_jit
 def _noise(p, n, seed):
     """(p, n) numbers spread evenly in -1..1, without pattern: the fractions of multiples of squares, others for each seed."""
     k = np.arange(seed + 1000.0, seed + 1000.0 + p * n)
     return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, n)
 
 
-@core._jit
+@_jit
 def _mix(sketch, noise):
     """Directions (p, d) to look in: the sketch, S_+ applied to noise, leans to where the part S_+ of S with positive weights
     is large, whatever V is orthogonal to; some noise lets the space leave the range of S, whose eigenvalues may all be
@@ -264,7 +265,7 @@ def _mix(sketch, noise):
     return W
 
 
-@core._jit
+@_jit
 def _grow(Q, image, H, old, k, best):
     """A step of _climb on the orthonormal rows Q[:k], where image = Q S and H = Q S Q^T, both new from row old on.
 
@@ -303,7 +304,7 @@ def _grow(Q, image, H, old, k, best):
     return k, k + _join(Q, k, W, 100 * eps * scale), total
 
 
-@core._jit
+@_jit
 def _join(Q, k, W, least):
     """Put orthonormal rows that span W (b, d) less the orthonormal Q[:k] into Q from row k on; returns their number.
 
@@ -332,7 +333,7 @@ def _join(Q, k, W, least):
     return end
 
 
-@core._jit
+@_jit
 def _put(target, source):
     """target[:len(source)] = source, which as such takes Numba seconds to compile."""
     for i in range(source.shape[0]):
@@ -429,11 +430,13 @@ class _Learner:
         self.X, self.samples, self.weights, self.p = X, _rows(X), weights, X.shape[2]
         self.code, self.lam, self.unused, self.rng = code, lam or 0, unused, rng
 
+    @core._one_blas_thread
     def start(self, atoms):
         K, k = _grams(self.X, atoms)
         codes = self.code(K, k, self.p, None)
         return Learned(atoms, codes, np.array([self.weights @ _losses(K, k, self.p, self.lam, codes)]))
 
+    @core._one_blas_thread
     def step(self, state):
         """The state after one update of the atoms and one coding; the Gram matrices serve the cost of both."""
         atoms, codes = _update(self.samples, state.atoms, state.codes, self.weights), state.codes
@@ -505,8 +508,14 @@ def _grams(X, atoms):
 
 def _losses(K, k, p, lam, codes):
     """Cost of each sample, in float64: ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1."""
-    y = codes.astype(np.float64)
-    return p + ((y @ K - 2 * k) * y).sum(axis=1) + lam * np.abs(y).sum(axis=1)
+    losses = np.empty(len(k))
+
+    def job(rows):
+        y = codes[rows].astype(np.float64)
+        losses[rows] = p + ((y @ K - 2 * k[rows]) * y).sum(axis=1) + lam * np.abs(y).sum(axis=1)
+
+    core._in_threads(job, len(k), 512, blas=True)
+    return losses
 
 
 def _bar(total):
@@ -594,6 +603,7 @@ class OnlineGDL:
             raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
         return self
 
+    @core._one_blas_thread
     def partial_fit(self, X, sample_weight=None):
         """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
         X = core._dictionary(X, "X")

@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -322,8 +323,12 @@ def test_damaged_files_are_refused(tmp_path, i):
     path = tmp_path / "dictionary"
     learn.save(path, SMALL[:3], lam=0.1, labels=["a", "b", "c"])
     damage(path, i)
+    tracemalloc.start()
     with pytest.raises(ValueError, match="dictionary (must be|is damaged)"):
         learn.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**19  # bytes, whatever shapes are declared; a sound file of this size takes 30 kB
 
 
 # ---------------------------------------------------------------------------- checkpoints
