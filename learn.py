@@ -120,7 +120,6 @@ def _update(samples, D, codes, weights):
     """update_atoms for samples as rows (n, p, d)."""
     codes, rows = scipy.sparse.csc_array(codes), np.array(D.swapaxes(1, 2), order="C")
     used = codes.multiply(weights[:, None]).tocsc()
-    used.eliminate_zeros()
     _sweep(rows, (codes.T @ used).toarray(), samples, used.indptr, used.indices, used.data)
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
@@ -151,9 +150,9 @@ def _sweep(rows, shared, samples, starts, users, weights):
 def _climb(rows, shared, samples, starts, users, weights, atoms):
     """Set each of these atoms, which share no sample, to the p algebraically leading eigenvectors of its S_r.
 
-    Not if it is as good. d up to 16 p: by eigenvectors of the d x d matrix S_r. Above: by Rayleigh-Ritz steps on
-    a space that grows, from the atom and a random sketch, by the residuals of its 2 p leading vectors. S_r is then kept
-    as Z^T diag(w) Z, a gathered copy of rows Z.
+    An atom that is as good stays. S_r = Z^T diag(w) Z, with rows Z gathered from samples and atoms. For d up to 16 p it is
+    formed; above, Rayleigh-Ritz steps are done on a space that grows from the atom and p directions of noise, which let
+    it leave eigenvectors that do not lead and the range of S_r, whose eigenvalues may all be negative.
     """
     N, p, d = rows.shape
     q, step = samples.shape[1], max(1, PIECE // d)
@@ -174,9 +173,8 @@ def _climb(rows, shared, samples, starts, users, weights, atoms):
         if d <= 16 * p:
             _put(rows[r], _leading((Z.T * w) @ Z, V))
             continue
-        noise = _noise(p, d, r).astype(V.dtype)
         _put(Q, V)
-        k = p + _join(Q, p, _mix(((noise @ Z.T) * np.maximum(w, 0)) @ Z, noise), 0.0)
+        k = p + _join(Q, p, _noise(p, d, r).astype(V.dtype), 0.0)
         old, start, total = k - k, -np.inf, -np.inf  # with a plain 0 Numba compiles _grow twice
         for _ in range(100):
             image[old:k] = 0
@@ -212,10 +210,9 @@ def _climb_in_pieces(rows, shared, samples, starts, users, weights, r):
     if d <= 16 * p:
         rows[r] = _leading(total(lambda Z, w: (Z.T * w) @ Z), V)
         return
-    noise = _noise(p, d, r).astype(V.dtype)
     Q, image, H = np.empty((18 * p, d), V.dtype), np.empty((18 * p, d), V.dtype), np.empty((18 * p, 18 * p), V.dtype)
     Q[:p] = V
-    k = p + _join(Q, p, _mix(total(lambda Z, w: ((noise @ Z.T) * np.maximum(w, 0)) @ Z), noise), 0.0)
+    k = p + _join(Q, p, _noise(p, d, r).astype(V.dtype), 0.0)
     old, best = 0, np.empty_like(V)
     for _ in range(100):
         image[old:k] = apply(Q[old:k])
@@ -247,37 +244,24 @@ def _leading(S, V):
 
 @_jit
 def _noise(p, n, seed):
-    """(p, n) numbers spread evenly in -1..1, without pattern: the fractions of multiples of squares, others for each seed."""
+    """(p, n) numbers spread evenly in -1..1, others for each seed: fractions of the multiples that squares are of a constant."""
     k = np.arange(seed + 1000.0, seed + 1000.0 + p * n)
     return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, n)
-
-
-@_jit
-def _mix(sketch, noise):
-    """Directions (p, d) to look in: the sketch, S_+ applied to noise, leans to where the part S_+ of S with positive weights
-    is large, whatever V is orthogonal to; some noise lets the space leave the range of S, whose eigenvalues may all be
-    negative."""
-    W = np.empty_like(sketch)
-    for i in range(len(W)):
-        size, loud = np.sqrt(np.sum(sketch[i] * sketch[i])), np.sqrt(np.sum(noise[i] * noise[i]))
-        for j in range(W.shape[1]):
-            W[i, j] = (sketch[i, j] / size if size > 0 else 0.0) + 0.05 * noise[i, j] / loud
-    return W
 
 
 @_jit
 def _grow(Q, image, H, old, k, best):
     """A step of _climb on the orthonormal rows Q[:k], where image = Q S and H = Q S Q^T, both new from row old on.
 
-    Sets best to the p leading Ritz vectors; returns (old, k) of the next step and the sum of their values. There is no
-    next step, and the two are equal, when the sum is sure to 1e-10 (float32: 1e-6) of the largest value and the next
-    value cannot rise above the first p.
+    Sets best to the p leading Ritz vectors and adds the residuals of the 2 p leading ones to Q, but for those that are
+    sure: the first p to 1e-10 (float32: 1e-6) of the largest value, the next p once they cannot rise above the first.
+    Returns (old, k) of the next step, which are equal when nothing was added, and the sum of the p values.
     """
     p, eps = len(best), np.finfo(Q.dtype).eps
     tol = max(1e-10, 10 * eps)
     _put(H[old:k], image[old:k] @ Q[:k].T)
     _put(H[:, old:k], H[old:k, :old].T)
-    if old < k <= 4 * p:  # the first two steps need no Ritz vectors
+    if old < k <= 4 * p:  # two steps without Ritz vectors: noise has to turn to where S is large before it tells anything
         W, total, scale = image[old:k], -np.inf, np.max(np.abs(H[:k, :k]))
     else:
         values, vectors = np.linalg.eigh(H[:k, :k])
@@ -287,7 +271,7 @@ def _grow(Q, image, H, old, k, best):
         _put(best, lead[:p])
         total, scale = np.sum(theta[:p]), np.max(np.abs(theta))
         gap, norm, rest = theta[p - 1] - theta[min(p, k - 1)], np.sqrt(np.sum(W[:p]**2)), 0
-        for i in range(len(W)):  # go on from those that are not yet sure enough
+        for i in range(len(W)):
             sure = tol * scale * max(gap, norm) if i < p else max(gap / 8, np.sqrt(tol) * scale)**2
             if np.sum(W[i]**2) > sure / p:
                 W[rest] = W[i]

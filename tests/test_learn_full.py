@@ -88,6 +88,15 @@ def test_gdl_cost_never_rises_for_large_d(seed):
         assert (falls <= TIGHT * costs[0]).all()
 
 
+@pytest.mark.parametrize("d, p, n, second", [(300, 1, 200, 1.05), (300, 2, 100, 1.01), (2000, 3, 2, 1.1), (5000, 2, 7, 1.1)])
+def test_an_atom_leaves_eigenvectors_that_do_not_lead(d, p, n, second):
+    basis = core.random_subspaces(1, d, n * p, rng=d)[0]
+    X = basis.reshape(d, n, p).swapaxes(0, 1)  # orthogonal samples: S = sum_i y_i X_i^, and X_0 spans eigenvectors of it
+    codes = np.array([1, second, *np.linspace(0.5, 0.95, n - 2)])[:, None]
+    atom = learn.update_atoms(X, X[:1], codes)
+    assert core.projection_kernel(atom, X[1:2]).item() == pytest.approx(p, abs=1e-8)
+
+
 # ---------------------------------------------------------------------------- weights
 
 
