@@ -204,9 +204,6 @@ def _climb_in_pieces(rows, shared, samples, starts, users, weights, r):
 
         return sum(core._in_threads(work, len(split), 1, blas=True))
 
-    def apply(V):
-        return total(lambda Z, w: ((V @ Z.T) * w) @ Z)
-
     if d <= 16 * p:
         rows[r] = _leading(total(lambda Z, w: (Z.T * w) @ Z), V)
         return
@@ -215,7 +212,7 @@ def _climb_in_pieces(rows, shared, samples, starts, users, weights, r):
     k = p + _join(Q, p, _noise(p, d, r).astype(V.dtype), 0.0)
     old, best = 0, np.empty_like(V)
     for _ in range(100):
-        image[old:k] = apply(Q[old:k])
+        image[old:k] = total(lambda Z, w: ((Q[old:k] @ Z.T) * w) @ Z)
         if old == 0:
             start = np.vdot(V, image[:p])
         old, k, reached = _grow(Q, image, H, old, k, best)
@@ -243,10 +240,10 @@ def _leading(S, V):
 
 
 @_jit
-def _noise(p, n, seed):
-    """(p, n) numbers spread evenly in -1..1, others for each seed: fractions of the multiples that squares are of a constant."""
-    k = np.arange(seed + 1000.0, seed + 1000.0 + p * n)
-    return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, n)
+def _noise(p, d, seed):
+    """(p, d) numbers spread evenly in -1..1, others for each seed: fractions of the multiples that squares are of a constant."""
+    k = np.arange(seed + 1000.0, seed + 1000.0 + p * d)
+    return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, d)
 
 
 @_jit
