@@ -1,5 +1,5 @@
-# make demo   the quickstart on bundled digits: a table here, pictures in out/
-# make test   the test suite
+# make demo   bundled digits: the quickstart, then every method; tables here, pictures in out/
+# make test   ruff, then the test suite
 # make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
 #
@@ -14,8 +14,10 @@ BENCH := .venv/bench
 
 demo: $(READY)
 	.venv/bin/python -m examples.quickstart
+	.venv/bin/python -m examples.table_digits
 
 test: $(READY)
+	.venv/bin/python -m ruff check .
 	.venv/bin/python -m pytest
 
 bench: $(BENCH)

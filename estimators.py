@@ -1,8 +1,9 @@
-"""scikit-learn estimators over the functions of this project, for Pipeline, GridSearchCV and cross_val_score.
+"""scikit-learn estimators over the functions of this project: for Pipeline, GridSearchCV,
+cross_val_score.
 
-Thin: each estimator keeps its parameters, checks its input and calls the function that it is named after. Input is
-sample-first: subspaces (n, d, p), or a sequence of n arrays of frames for the first step of a pipeline. This is the only
-module that imports the others; it needs scikit-learn.
+Thin: an estimator keeps its parameters, checks its input and calls the function that it is named
+after. Input is sample-first: subspaces (n, d, p), or a sequence of n arrays of frames for the first
+step of a pipeline. Needs scikit-learn and the modules imported below.
 """
 
 import copy
@@ -11,116 +12,46 @@ import numpy as np
 from scipy.special import softmax
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        TransformerMixin,
+    )
     from sklearn.utils import column_or_1d
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
-    raise ImportError("estimators needs scikit-learn: pip install 'grassmann_sc_kit[sklearn]'") from error
+    raise ImportError("estimators needs scikit-learn: "
+                      "pip install 'grassmann_sc_kit[sklearn]'") from error
 
 import grassmann_sc as core
+from grassmann_sc import kernels, learn, subspaces
 
-try:
-    from grassmann_sc_kit import kernels, learn, subspaces
-except ImportError:  # flat files
-    import kernels
-    import learn
-    import subspaces
-
-__all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary", "ProjectionKernel",
-           "KernelLift"]
+__all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary",
+           "ProjectionKernel", "KernelLift"]
 
 
-# ---------------------------------------------------------------------------- what estimators share
+# -------------------------------------------------------------------------- frames to subspaces
 
 
-class _SubspaceEstimator(BaseEstimator):
-    """Base of the estimators on subspaces X (n, d, p): its tags, and the check of X at the door."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
-        return tags
-
-    def _subspaces(self, X, fit=False):
-        """X as checked bases; fit records their d, every other method demands it."""
-        if fit:
-            X = core._dictionary(X, "X")
-            self.n_features_in_ = X.shape[1]
-            return X
-        check_is_fitted(self)
-        X = core._bases(X, "X")
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got {X.shape[1]}")
-        return X
-
-
-class _CodingMixin:
-    """Codes as the parameters coding, lam, lam_scale and n_neighbors say."""
-
-    def _check_coding(self):
-        _one_of(self.coding, "coding", "sparse", "local")
-        _one_of(self.lam_scale, "lam_scale", None, "max")
-        if self.coding == "sparse" and not (np.ndim(self.lam) == 0 and core._number(self.lam, "lam") >= 0):
-            raise ValueError(f"lam must be a number >= 0, got {self.lam!r}")
-
-    def _codes(self, K_dd, K_xd, norm2, lam, lam_scale=None):
-        if self.coding == "sparse":
-            return core.sparse_codes(K_dd, K_xd, lam, norm2=norm2, lam_scale=lam_scale)
-        return core.locality_codes(K_dd, K_xd, self.n_neighbors, norm2=norm2)
-
-
-def _kernel(X, D):
-    """projection_kernel of subspaces that are checked already."""
-    return core._gram(*core._same_d(X, D, ("X", "the dictionary")))
-
-
-def _one_of(value, name, *choices):
-    if not any(value is choice or isinstance(value, str) and value == choice for choice in choices):
-        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
-
-
-def _labels(y, n):
-    """(classes, index of each label among them) of at least two classes, one label a sample."""
-    if y is None:
-        raise ValueError("fit requires y to be passed, but the target y is None: give a label to each of the subspaces")
-    y = column_or_1d(y, warn=True)
-    if len(y) != n:
-        raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
-    if y.dtype.kind == "f" and not (y == np.floor(y)).all():  # scikit-learn's own check warns of classes of one subspace
-        raise ValueError(f"y must hold classes. Unknown label type: continuous numbers such as {y[y != np.floor(y)][0]}")
-    classes, index = core._classes(y, n)
-    if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
-    return classes, index
-
-
-# ---------------------------------------------------------------------------- frames to subspaces
-
-
-class _SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
+class _SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
+                       auto_wrap_output_keys=None):
     """Base of the first steps of a pipeline, from sets of frames to subspaces of dimension p."""
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
-        return tags
+        return _tags_of_arrays(super().__sklearn_tags__())
 
     def set_output(self, *, transform=None):
-        """Nothing to set: (n, d, p) has no form of a table. Here so that a pipeline can set the output of the steps after."""
+        """Nothing to set: (n, d, p) has no form of a table. For pipelines that set all outputs."""
         return self
-
-    @property
-    def _n_features_out(self):
-        return self.n_features_in_
 
 
 class ImageSetSubspaces(_SetsTransformer, auto_wrap_output_keys=None):
     """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a pipeline.
 
-    p : dimension of the subspaces, 1 <= p <= d; each set needs p independent frames
-    center : remove the mean frame of each set first
-
-    X is a sequence of n arrays (n_frames_i, d) or (n_frames_i, height, width), or one array of them. fit learns d alone.
+    p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames. center: remove
+    the mean frame of each set first. X is a sequence of n arrays (n_frames_i, d) or (n_frames_i,
+    height, width), or one array of them. fit learns d alone.
     """
 
     def __init__(self, p, center=False):
@@ -129,32 +60,45 @@ class ImageSetSubspaces(_SetsTransformer, auto_wrap_output_keys=None):
 
     def fit(self, X, y=None):
         """Record d, the number of pixels or features of a frame."""
-        self.n_features_in_ = subspaces.from_sets(X[:1], self.p, center=self.center).shape[1]
+        self.fit_transform(X[:1])
         return self
+
+    def fit_transform(self, X, y=None):
+        """Record d; bases (n, d, p)."""
+        X = subspaces.from_sets(X, self.p, center=self.center)
+        self.n_features_in_ = X.shape[1]
+        return X
 
     def transform(self, X):
         """Bases (n, d, p)."""
         check_is_fitted(self)
         X = subspaces.from_sets(X, self.p, center=self.center)
         if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must hold frames of d = {self.n_features_in_}, as in fit, got {X.shape[1]}")
+            raise ValueError(f"X must hold frames of d = {self.n_features_in_}, as in fit, got "
+                             f"{X.shape[1]}")
         return X
+
+    @property
+    def _n_features_out(self):
+        return self.n_features_in_
 
 
 class KernelLift(_SetsTransformer, auto_wrap_output_keys=None):
-    """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r, p): kernels.Lift in a pipeline.
+    """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r, p):
+    kernels.Lift in a pipeline.
 
-    kernel : "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), "linear", or any k(A, B) on rows
-    gamma : > 0, or None for kernels.median_gamma of the training sets; with gamma_scale="median" in units of that, so that
-        one grid suits any data
-    p : dimension of the subspaces; each set needs p frames independent in feature space
-    n_landmarks, method, rng : as in kernels.Lift; a Generator is copied, so that each fit draws the same
+    kernel: "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), "linear", or any
+    k(A, B) on rows. gamma: > 0, or None for kernels.median_gamma of the training sets; with
+    gamma_scale="median" in units of that, so that one grid suits any data. p: dimension of the
+    subspaces; each set needs p frames independent in feature space. n_landmarks, method, rng: as in
+    kernels.Lift; a Generator is copied, so that each fit draws the same.
 
-    With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and gamma_ tell of the fit.
+    With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and gamma_ tell
+    of the fit.
     """
 
-    def __init__(self, kernel="rbf", gamma=None, p=1, n_landmarks=None, *, gamma_scale=None, degree=2, coef0=1.0,
-                 method="kmeans++", rng=None):
+    def __init__(self, kernel="rbf", gamma=None, p=1, n_landmarks=None, *, gamma_scale=None,
+                 degree=2, coef0=1.0, method="kmeans++", rng=None):
         self.kernel = kernel
         self.gamma = gamma
         self.p = p
@@ -166,9 +110,10 @@ class KernelLift(_SetsTransformer, auto_wrap_output_keys=None):
         self.rng = rng
 
     def fit(self, X, y=None):
-        """Choose landmarks among the frames of X, a sequence of n arrays (n_frames_i, d), or one array of them."""
-        kernel, rng = self._kernel(X), copy.deepcopy(self.rng)
-        self.lift_ = kernels.Lift(kernel, self.p, n_landmarks=self.n_landmarks, method=self.method, rng=rng).fit(X)
+        """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
+        lift = kernels.Lift(self._kernel_for(X), self.p, n_landmarks=self.n_landmarks,
+                            method=self.method, rng=copy.deepcopy(self.rng))
+        self.lift_ = lift.fit(X)
         self.n_features_in_ = self.lift_.landmarks_.shape[1]
         return self
 
@@ -177,32 +122,53 @@ class KernelLift(_SetsTransformer, auto_wrap_output_keys=None):
         check_is_fitted(self)
         return self.lift_.transform(X)
 
+    def _kernel_for(self, X):
+        if callable(self.kernel):
+            return self.kernel
+        core.check_choice(self.kernel, "kernel", "rbf", "polynomial", "linear")
+        core.check_choice(self.gamma_scale, "gamma_scale", None, "median")
+        if self.kernel == "linear":
+            return kernels.linear()
+        if self.kernel == "polynomial":
+            return kernels.polynomial(self.degree, self.coef0)
+        self.gamma_ = 1.0 if self.gamma is None else self.gamma
+        if self.gamma is None or self.gamma_scale == "median":
+            self.gamma_ *= kernels.median_gamma(X)
+        return kernels.rbf(self.gamma_)
+
     @property
     def _n_features_out(self):
         return self.lift_.dimension_
 
-    def _kernel(self, X):
-        if callable(self.kernel):
-            return self.kernel
-        _one_of(self.kernel, "kernel", "rbf", "polynomial", "linear")
-        _one_of(self.gamma_scale, "gamma_scale", None, "median")
-        if self.kernel != "rbf":
-            return kernels.linear() if self.kernel == "linear" else kernels.polynomial(self.degree, self.coef0)
-        relative = self.gamma is None or self.gamma_scale == "median"
-        self.gamma_ = (1.0 if self.gamma is None else self.gamma) * (kernels.median_gamma(X) if relative else 1.0)
-        return kernels.rbf(self.gamma_)
+
+# ---------------------------------------------------------------------------------- classifiers
 
 
-# ---------------------------------------------------------------------------- classifiers
+class SubspaceEstimator(BaseEstimator):
+    """Base of the estimators on subspaces X (n, d, p): its tags, and the check of X at the door."""
+
+    def __sklearn_tags__(self):
+        return _tags_of_arrays(super().__sklearn_tags__())
+
+    def check_subspaces(self, X, fit=False):
+        """X as checked bases; fit records their d, every other method demands it."""
+        if fit:
+            X = core.check_dictionary(X, "X")
+            self.n_features_in_ = X.shape[1]
+            return X
+        check_is_fitted(self)
+        X = core.check_bases(X, "X")
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got {X.shape[1]}")
+        return X
 
 
-class NearestSubspace(ClassifierMixin, _SubspaceEstimator):
+class NearestSubspace(ClassifierMixin, SubspaceEstimator):
     """The class that most of the n_neighbors nearest training subspaces have, the first in a tie.
 
-    metric : "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal angles; "projection", the norm
-        of their sines, from the projection kernel alone: in the same order as "chordal", but faster, and only to about
-        1e-8 near 0
-    n_neighbors : 1 <= n_neighbors <= n
+    metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal angles;
+    "projection", the norm of their sines, from the projection kernel alone: in the same order as
+    "chordal", but faster, and only to about 1e-8 near 0. n_neighbors: in 1..n.
     """
 
     def __init__(self, metric="chordal", n_neighbors=1):
@@ -211,22 +177,27 @@ class NearestSubspace(ClassifierMixin, _SubspaceEstimator):
 
     def fit(self, X, y):
         """Keep the subspaces X (n, d, p) and their labels y (n,)."""
-        _one_of(self.metric, "metric", "chordal", "geodesic", "projection")
-        X = self._subspaces(X, fit=True)
-        core._integer(self.n_neighbors, "n_neighbors", 1, len(X))
-        self.classes_, self.index_ = _labels(y, len(X))
+        core.check_choice(self.metric, "metric", "chordal", "geodesic", "projection")
+        X = self.check_subspaces(X, fit=True)
+        core.check_integer(self.n_neighbors, "n_neighbors", 1, len(X))
+        self.classes_, self.index_ = _classes_of(y, len(X))
         self.subspaces_ = X
         return self
 
     def distances(self, X):
         """Distances (n, n_train) of the metric from X to the training subspaces."""
-        X, Y = self._subspaces(X), self.subspaces_
-        if self.metric == "projection":
-            return np.sqrt(np.maximum((X.shape[2] + Y.shape[2]) / 2 - _kernel(X, Y), 0))
-        return (core.chordal_distance if self.metric == "chordal" else core.geodesic_distance)(X, Y)
+        X = self.check_subspaces(X)
+        Y = self.subspaces_
+        if self.metric == "chordal":
+            return core.chordal_distance(X, Y)
+        if self.metric == "geodesic":
+            return core.geodesic_distance(X, Y)
+        square = (X.shape[2] + Y.shape[2]) / 2 - _gram_rows(X, Y)
+        return np.sqrt(np.maximum(square, 0))
 
     def kneighbors(self, X):
-        """(distances, indices), (n, n_neighbors) each, of the nearest training subspaces in order; ties to the lower index."""
+        """(distances, indices), (n, n_neighbors) each, of the nearest training subspaces in order;
+        ties to the lower index."""
         distances = self.distances(X)
         if self.n_neighbors == 1:
             nearest = distances.argmin(axis=1)[:, None]
@@ -246,23 +217,46 @@ class NearestSubspace(ClassifierMixin, _SubspaceEstimator):
         return self.classes_[winners]
 
 
-class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, _SubspaceEstimator):
+class _CodingMixin:
+    """Codes as the parameters coding, lam, lam_scale and n_neighbors say."""
+
+    def _check_coding(self):
+        core.check_choice(self.coding, "coding", "sparse", "local")
+        core.check_choice(self.lam_scale, "lam_scale", None, "max")
+        if self.coding == "local":
+            return
+        if np.ndim(self.lam) or core.check_number(self.lam, "lam") < 0:
+            raise ValueError(f"lam must be a number >= 0, got {self.lam!r}")
+
+    def _codes(self, K_dd, K_xd, norm2, lam, lam_scale=None):
+        """Codes (n, N) from Gram matrices that are checked already."""
+        if self.coding == "sparse":
+            code = core.coding_step(K_xd.shape, K_xd.dtype, lam, None, lam_scale=lam_scale)
+        else:
+            code = core.coding_step(K_xd.shape, K_xd.dtype, None, self.n_neighbors)
+        return code(K_dd, K_xd, norm2)
+
+
+class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
+                       ClassifierMixin, SubspaceEstimator):
     """Codes a query over labelled subspaces and takes the class that explains it best.
 
     fit takes the dictionary: all training sets, or atoms learned for each class, with their labels.
 
-    coding : "sparse" (gSC, uses lam and lam_scale) or "local" (gLC, uses n_neighbors)
-    lam : >= 0, the paper's lambda; with lam_scale="max" in units of each query's lam_max, so that one grid in [0, 1] suits
-        any data
-    n_neighbors : 1 <= n_neighbors <= N atoms
-    rule : a class's score is, "residual": -||X^ - sum_{j in class} y_j D_j^||_F^2, the paper's; "sum" or "max" of its
-        coefficients y_j, the paper's alternatives. The highest score wins, the first in a tie.
-    kernel : "projection", X holds subspaces; "precomputed", X holds inner products instead, the symmetric (N, N) of the
-        atoms in fit and (n, N) of queries with atoms elsewhere, as ProjectionKernel gives them. All must have the norm of
-        the atoms, a constant diagonal. GridSearchCV on the whole Gram matrix then computes it once for all candidates.
+    coding: "sparse" (gSC, uses lam and lam_scale) or "local" (gLC, uses n_neighbors). lam: >= 0,
+    the paper's lambda; with lam_scale="max" in units of each query's lam_max, so that one grid in
+    [0, 1] suits any data. n_neighbors: in 1..N atoms.
+    rule: a class's score is, "residual": -||X^ - sum_{j in class} y_j D_j^||_F^2, the paper's;
+    "sum" or "max" of its coefficients y_j, the paper's alternatives. The highest score wins, the
+    first in a tie.
+    kernel: "projection", X holds subspaces; "precomputed", X holds inner products instead, the
+    symmetric (N, N) of the atoms in fit and (n, N) of queries with atoms elsewhere, as
+    ProjectionKernel gives them. All must have the norm of the atoms, a constant diagonal.
+    GridSearchCV on the whole Gram matrix then computes it once for all candidates.
     """
 
-    def __init__(self, coding="sparse", lam=0.1, n_neighbors=5, rule="residual", lam_scale=None, kernel="projection"):
+    def __init__(self, coding="sparse", lam=0.1, n_neighbors=5, rule="residual", lam_scale=None,
+                 kernel="projection"):
         self.coding = coding
         self.lam = lam
         self.n_neighbors = n_neighbors
@@ -273,37 +267,39 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         if self.kernel == "precomputed":
-            tags.input_tags.two_d_array, tags.input_tags.three_d_array, tags.input_tags.pairwise = True, False, True
+            tags.input_tags.two_d_array = True
+            tags.input_tags.three_d_array = False
+            tags.input_tags.pairwise = True
         return tags
 
     def fit(self, X, y):
-        """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with labels y (N,)."""
+        """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with labels y."""
         self._check_coding()
-        _one_of(self.rule, "rule", "residual", "sum", "max")
-        _one_of(self.kernel, "kernel", "projection", "precomputed")
+        core.check_choice(self.rule, "rule", "residual", "sum", "max")
+        core.check_choice(self.kernel, "kernel", "projection", "precomputed")
         if self.kernel == "precomputed":
-            self.gram_ = _square(X)
+            self.gram_ = _check_atom_gram(X)
             self.n_features_in_ = len(self.gram_)
         else:
-            self.atoms_ = self._subspaces(X, fit=True)
-            self.gram_ = core._gram(self.atoms_, self.atoms_, symmetric=True)
+            self.atoms_ = self.check_subspaces(X, fit=True)
+            self.gram_ = core.bases_gram(self.atoms_)
         if self.coding == "local":
-            core._integer(self.n_neighbors, "n_neighbors", 1, len(self.gram_))
-        self.classes_, self.index_ = _labels(y, len(self.gram_))
+            core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.gram_))
+        self.classes_, self.index_ = _classes_of(y, len(self.gram_))
         return self
 
     def transform(self, X):
-        """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those of others."""
-        K_xd, norm2 = self._products(X)
-        return self._codes(self.gram_, K_xd, norm2, self.lam, self.lam_scale)
+        """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those
+        of others."""
+        return self._codes(*self._grams(X), self.lam, self.lam_scale)
 
     def decision_function(self, X):
-        """Scores (n, n_classes) by the rule; for two classes (n,), the second's less the first's."""
+        """Scores (n, n_classes) by the rule; of two classes (n,), the second's less the first's."""
         scores = self._scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
     def predict_proba(self, X):
-        """softmax of the scores (n, n_classes): rises with a class's score, but is not calibrated."""
+        """softmax of the scores (n, n_classes): rises with a class's score, is not calibrated."""
         return softmax(self._scores(X), axis=1)
 
     def predict(self, X):
@@ -312,55 +308,49 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return self.classes_[winners]
 
     def _scores(self, X):
-        K_xd, norm2 = self._products(X)
-        codes = self._codes(self.gram_, K_xd, norm2, self.lam, self.lam_scale)
+        K_dd, K_xd, norm2 = self._grams(X)
+        codes = self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
+        n_classes = len(self.classes_)
         if self.rule == "residual":
-            return -core.class_residuals(codes, self.gram_, K_xd, self.index_, norm2=norm2)[0]
+            return -core.residuals_by_class(codes, K_dd, K_xd, norm2, self.index_, n_classes)
         h = np.sum if self.rule == "sum" else np.max
-        return np.stack([h(codes[:, self.index_ == c], axis=1) for c in range(len(self.classes_))], axis=1)
+        of_class = [h(codes[:, self.index_ == c], axis=1) for c in range(n_classes)]
+        return np.stack(of_class, axis=1)
 
-    def _products(self, X):
-        """Inner products (n, N) of the queries with the atoms, and the queries' squared norm."""
+    def _grams(self, X):
+        """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and norm2."""
         check_is_fitted(self)
         if self.kernel == "projection":
-            X = self._subspaces(X)
-            return _kernel(X, self.atoms_), X.shape[2]
-        X = core._finite(X, "X")
+            return _grams_of_queries(self.check_subspaces(X), self.atoms_, self.gram_)
+        X = core.finite_array(X, "X")
         if X.ndim != 2 or X.shape[1] != len(self.gram_):
-            raise ValueError(f"X must have shape (n, {len(self.gram_)}), one column an atom, got {X.shape}")
-        return X, self.gram_[0, 0]
+            raise ValueError(f"X must have shape (n, {len(self.gram_)}), one column an atom, got "
+                             f"{X.shape}")
+        return core.check_grams(self.gram_, X, self.gram_[0, 0])
 
     @property
     def _n_features_out(self):
         return len(self.gram_)
 
 
-def _square(K):
-    """K as the Gram matrix of a dictionary whose members have one norm."""
-    K = core._finite(K, "X")
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0:
-        raise ValueError(f"X must be a square matrix (N, N) of inner products, for kernel='precomputed', got shape {K.shape}")
-    low, high = K.diagonal().min(), K.diagonal().max()
-    if not (low > 0 and high - low <= 1e-3 * high):
-        raise ValueError(f"X must have a constant positive diagonal, the squared norm p, got {low:.4g} to {high:.4g}")
-    return K
+# -------------------------------------------------------------------------- dictionary and kernel
 
 
-# ---------------------------------------------------------------------------- dictionary and kernel
+class GrassmannDictionary(_CodingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
+                          SubspaceEstimator):
+    """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it: the codes are
+    features for any estimator.
 
+    coding, lam, n_neighbors: as in CodingClassifier. lam_scale: None, or "max": one lambda for all,
+    lam times the median lam_max of the training set over the first atoms. init, n_iter, tol, rng:
+    as in learn.gdl; a Generator is copied, so that each fit draws the same.
 
-class GrassmannDictionary(_CodingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _SubspaceEstimator):
-    """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it: the codes are features for any estimator.
-
-    coding, lam, n_neighbors : as in CodingClassifier
-    lam_scale : None, or "max": one lambda for all, lam times the median lam_max of the training set over the first atoms
-    init, n_iter, tol, rng : as in learn.gdl; a Generator is copied, so that each fit draws the same
-
-    components_ (n_atoms, d, p), costs_ and n_iter_ (iterations done) tell of the learning, lam_ is the lambda in use.
+    components_ (n_atoms, d, p), costs_ and n_iter_ (iterations done) tell of the learning, lam_ is
+    the lambda in use.
     """
 
-    def __init__(self, n_atoms, coding="sparse", lam=0.1, n_neighbors=5, lam_scale=None, init="kmeans++", n_iter=20, tol=1e-6,
-                 rng=None):
+    def __init__(self, n_atoms, coding="sparse", lam=0.1, n_neighbors=5, lam_scale=None,
+                 init="kmeans++", n_iter=20, tol=1e-6, rng=None):
         self.n_atoms = n_atoms
         self.coding = coding
         self.lam = lam
@@ -382,46 +372,103 @@ class GrassmannDictionary(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transfo
 
     def transform(self, X):
         """Codes (n, n_atoms) over components_."""
-        X = self._subspaces(X)
-        return self._codes(self.gram_, _kernel(X, self.components_), X.shape[2], self.lam_)
+        X = self.check_subspaces(X)
+        grams = _grams_of_queries(X, self.components_, self.gram_)
+        return self._codes(*grams, self.lam_)
 
     def _learn(self, X):
         self._check_coding()
-        X, init, rng = self._subspaces(X, fit=True), self.init, np.random.default_rng(copy.deepcopy(self.rng))
-        self.lam_ = self.lam if self.coding == "sparse" else None
-        if self.lam_ is not None and self.lam_scale == "max":
-            init = learn.init_atoms(X, self.n_atoms, init, rng) if isinstance(init, str) else core._dictionary(init, "init")
-            self.lam_ = core._number(self.lam, "lam") * float(np.median(core.lam_max(_kernel(X, init))))
-        coding = {"n_neighbors": self.n_neighbors} if self.coding == "local" else {"lam": self.lam_}
-        learned = learn.gdl(X, self.n_atoms, **coding, init=init, n_iter=self.n_iter, tol=self.tol, rng=rng)
-        self.components_, codes, self.costs_ = learned[:3]
-        self.n_iter_ = (len(self.costs_) - 1) // 2
-        self.gram_ = core._gram(self.components_, self.components_, symmetric=True)
-        return codes
+        X = self.check_subspaces(X, fit=True)
+        if self.coding == "sparse":
+            coding = {"lam": self.lam, "lam_scale": self.lam_scale}
+        else:
+            coding = {"n_neighbors": self.n_neighbors}
+        learned = learn.gdl(X, self.n_atoms, **coding, init=self.init, n_iter=self.n_iter,
+                            tol=self.tol, rng=copy.deepcopy(self.rng))
+        self.components_ = learned.atoms
+        self.costs_ = learned.costs
+        self.n_iter_ = learned.n_iter
+        self.lam_ = learned.lam
+        self.gram_ = core.bases_gram(self.components_)
+        return learned.codes
 
     @property
     def _n_features_out(self):
         return len(self.components_)
 
 
-class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _SubspaceEstimator):
-    """Gram rows ||X_i^T D_j||_F^2 against the training subspaces D (core projection_kernel), for SVC(kernel="precomputed"),
-    CodingClassifier(kernel="precomputed") and every other kernel method."""
+class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
+    """Gram rows ||X_i^T D_j||_F^2 against the training subspaces D (core's projection_kernel).
+
+    For SVC(kernel="precomputed"), CodingClassifier(kernel="precomputed") and every other kernel
+    method.
+    """
 
     def fit(self, X, y=None):
         """Keep the subspaces X (N, d, p)."""
-        self.subspaces_ = self._subspaces(X, fit=True)
+        self.subspaces_ = self.check_subspaces(X, fit=True)
         return self
 
     def fit_transform(self, X, y=None):
         """The symmetric Gram matrix (N, N), for half the price of transform."""
-        X = self.fit(X).subspaces_
-        return core._gram(X, X, symmetric=True)
+        return core.bases_gram(self.fit(X).subspaces_)
 
     def transform(self, X):
         """Rows (n, N), in [0, p]."""
-        return _kernel(self._subspaces(X), self.subspaces_)
+        return _gram_rows(self.check_subspaces(X), self.subspaces_)
 
     @property
     def _n_features_out(self):
         return len(self.subspaces_)
+
+
+# ------------------------------------------------------------------------- what estimators share
+
+
+def _tags_of_arrays(tags):
+    """scikit-learn's tags of an estimator whose input has three axes."""
+    tags.input_tags.two_d_array = False
+    tags.input_tags.three_d_array = True
+    return tags
+
+
+def _gram_rows(X, D):
+    """projection_kernel (n, N) of subspaces that are checked already."""
+    return core.bases_gram(*core.same_dimension(X, D, ("X", "the dictionary")))
+
+
+def _grams_of_queries(X, D, K_dd):
+    """(K_dd, K_xd, norm2), of one type, of checked subspaces; K_dd is the Gram matrix of D."""
+    K_xd = _gram_rows(X, D)
+    return K_dd.astype(K_xd.dtype, copy=False), K_xd, np.full(len(X), float(X.shape[2]))
+
+
+def _check_atom_gram(K):
+    """K as the Gram matrix of a dictionary whose members have one norm."""
+    K = core.finite_array(K, "X")
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0:
+        raise ValueError("X must be a square matrix (N, N) of inner products, for "
+                         f"kernel='precomputed', got shape {K.shape}")
+    low = K.diagonal().min()
+    high = K.diagonal().max()
+    if not (low > 0 and high - low <= 1e-3 * high):
+        raise ValueError("X must have a constant positive diagonal, the squared norm p, got "
+                         f"{low:.4g} to {high:.4g}")
+    return K
+
+
+def _classes_of(y, n):
+    """(classes, index of each label among them) of at least two classes, one label a sample."""
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None: give a label to "
+                         "each of the subspaces")
+    y = column_or_1d(y, warn=True)
+    if len(y) != n:
+        raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
+    if y.dtype.kind == "f" and not (y == np.floor(y)).all():  # scikit-learn's check warns of others
+        raise ValueError("y must hold classes. Unknown label type: continuous numbers such as "
+                         f"{y[y != np.floor(y)][0]}")
+    classes, index = core.check_labels(y, n)
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
+    return classes, index

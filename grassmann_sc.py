@@ -3,21 +3,21 @@
 The linear method of Harandi, Hartley, Shen, Lovell and Sanderson, "Extrinsic Methods for Coding and
 Dictionary Learning on Grassmann Manifolds" (IJCV 2015), in one file that can be copied alone.
 
-Convention, here and in every module: a set of n subspaces is an array (n, d, p) of orthonormal bases,
-columns are basis vectors; a dictionary is (N, d, q); codes are (n, N). A subspace X is embedded as its
-projector X^ = X X^T, so that <X^, D^> = ||X^T D||_F^2 and ||X^||_F^2 = p. float32 and float64 are kept,
-other real types become float64. NUMBA_NUM_THREADS bounds the threads; results do not depend on it. Where threadpoolctl
-is installed (scikit-learn brings it) BLAS is kept to one thread in each of them, and Gram matrices are faster.
+Convention, here and in every module: a set of n subspaces is an array (n, d, p) of orthonormal
+bases, columns are basis vectors; a dictionary is (N, d, q); codes are (n, N). A subspace X is
+embedded as its projector X^ = X X^T, so that <X^, D^> = ||X^T D||_F^2 and ||X^||_F^2 = p. float32
+and float64 are kept, other real types become float64. NUMBA_NUM_THREADS or numba.set_num_threads
+bounds the threads of all but large products, which are those of NumPy's BLAS; results do not depend
+on either. Below: geometry, Gram matrix, coding, classification; then checks of arguments, threads,
+and the import of the other modules (from grassmann_sc import learn).
 """
 
-import contextlib
+import concurrent.futures
 import functools
 import importlib
-import itertools
 import math
 import operator
 import os
-import threading
 import warnings
 from collections import namedtuple
 
@@ -25,284 +25,57 @@ import numba
 import numpy as np
 import scipy.sparse
 
+__version__ = "0.2.0"
 __all__ = [
-    "orthonormalize", "random_subspaces", "projection_kernel", "principal_angles", "chordal_distance",
-    "geodesic_distance", "proj", "chordal_mean", "lam_max", "sparse_codes", "locality_codes", "gsc", "glc",
-    "reconstruct", "class_residuals", "classify",
+    "orthonormalize", "random_subspaces", "principal_angles", "chordal_distance",
+    "geodesic_distance", "proj", "chordal_mean", "projection_kernel", "lam_max", "sparse_codes",
+    "locality_codes", "gsc", "glc", "reconstruct", "class_residuals", "classify",
 ]
 
-ANY = 2**62  # as the upper bound of an integer: none
-TILE = 2**21  # numbers of K_xd that gsc and glc hold at a time
-SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
+
+JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
 
 
-def _jit(function):
-    """Compile without the GIL, cached on disk; a process that may write nowhere compiles in memory."""
-    options = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
+def jit(function):
+    """Compile without the GIL, cached on disk; where nothing may be written, in memory."""
     try:
-        return numba.njit(cache=True, **options)(function)
+        return numba.njit(cache=True, **JIT)(function)
     except RuntimeError:  # no folder for the cache
-        return numba.njit(**options)(function)
+        return jit_part(function)
 
 
-def _in_threads(job, n, block, blas=False):
-    """[job(slice), ...] over consecutive blocks of range(n), which do not depend on the number of threads.
+def jit_part(function):
+    """Compile as a part of the jitted functions that call it, whose cache holds it too.
 
-    blas: the job spends its time in BLAS, whose own threads do the work where they cannot be limited.
+    A cache of its own would work under one name of this module only, if an argument is a named
+    tuple.
     """
-    blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
-    cores = _cores()
-    n_threads = min(numba.config.NUMBA_NUM_THREADS, len(blocks), len(cores) or len(blocks))
-    if n_threads < 2 or blas and not _one_blas_thread.controller:
-        return [job(block) for block in blocks]
-    results, errors, todo = [None] * len(blocks), [], iter(enumerate(blocks))  # each thread takes the next
-
-    def work(core):
-        try:
-            _hold_to(core)
-            for i, block in todo:
-                results[i] = job(block)
-                if errors:
-                    return
-        except BaseException as error:  # Ctrl-C too: the others stop after their block
-            errors.append(error)
-
-    held = [cores[i:i + 1] if n_threads == len(cores) else cores for i in range(n_threads)]
-    with _one_blas_thread:
-        threads = [threading.Thread(target=work, args=(core,)) for core in held[1:]]
-        try:
-            for thread in threads:
-                thread.start()
-            work(held[0])
-            for thread in threads:
-                thread.join()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            _hold_to(cores)
-    if errors:
-        raise errors[0]
-    return results
+    return numba.njit(forceinline=True, **JIT)(function)
 
 
-def _cores():
-    """Cores that this thread may use, [] where that cannot be told. A thread a core is held to it while it works: Linux
-    starts threads, and wakes them, on the core of the one that did it, and moves them only milliseconds later."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
-
-
-def _hold_to(cores):
-    try:
-        if cores:
-            os.sched_setaffinity(0, cores)
-    except OSError:  # forbidden, or a core went away: only slower
-        pass
-
-
-class _OneBlasThread(contextlib.ContextDecorator):
-    """Context in which BLAS runs on the calling thread alone: its own threads would compete with ours, and spin while
-    they wait. Nested and concurrent uses share one limit. Needs threadpoolctl, which scikit-learn brings."""
-
-    def __init__(self):
-        self.lock, self.users = threading.Lock(), 0
-
-    @functools.cached_property
-    def controller(self):
-        try:
-            return importlib.import_module("threadpoolctl").ThreadpoolController()
-        except ImportError:
-            return None
-
-    def __enter__(self):
-        with self.lock:
-            if self.users == 0 and self.controller:
-                self.limit = self.controller.limit(limits=1, user_api="blas")
-                self.limit.__enter__()
-            self.users += 1
-
-    def __exit__(self, *exception):
-        with self.lock:
-            self.users -= 1
-            if self.users == 0 and self.controller:
-                self.limit.__exit__(*exception)
-
-
-_one_blas_thread = _OneBlasThread()
-
-
-# ---------------------------------------------------------------------------- checks at the door
-
-
-def _real(A, name):
-    """A as a native float32 or float64 array; TypeError for anything that is not a real number."""
-    try:
-        A = np.asarray(A)
-    except ValueError:
-        raise ValueError(f"{name} must be an array, got nested sequences of different lengths") from None
-    if A.dtype.kind not in "buif":
-        raise TypeError(f"{name} must hold real numbers, got dtype {A.dtype}")
-    return A.astype(np.float32 if A.dtype.newbyteorder("=") == np.float32 else np.float64, copy=False)
-
-
-def _finite(A, name):
-    A = _real(A, name)
-    if A.size and not (np.isfinite(A.max()) and np.isfinite(A.min())):  # no mask of the size of A unless it is needed
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
-        raise ValueError(f"{name} must be finite, got {A[where]}" + (f" at index {where}" if where else ""))
-    return A
-
-
-def _number(value, name):
-    value = _finite(value, name)
-    if value.ndim:
-        raise ValueError(f"{name} must be one number, got shape {value.shape}")
-    return float(value)
-
-
-def _bases(X, name, ndim=3):
-    """X as an array of orthonormal bases (..., d, p) with exactly ndim axes, or at least two for ndim=None."""
-    X = _real(X, name)
-    if X.ndim != ndim if ndim else X.ndim < 2:
-        raise ValueError(f"{name} must have {ndim or 'at least 2'} dimensions {'(n, d, p)' if ndim else '(..., d, p)'}, "
-                         f"got shape {X.shape}")
-    d, p = X.shape[-2:]
-    if not 1 <= p <= d:
-        raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}")
-    tol = 1e-3 if X.dtype == np.float32 else 1e-6
-    flat, error = X.reshape(-1, d, p), np.empty(X[..., 0, 0].size)
-
-    def job(block):
-        _orthonormality(np.array(flat[block].swapaxes(1, 2), order="C"), error[block])  # rows: (t, p, d)
-
-    _in_threads(job, len(flat), max(1, 2**16 // (d * p)))
-    if not (error <= tol).all():
-        bad = int(np.argmin(error <= tol))
-        if not np.isfinite(flat[bad]).all():
-            raise ValueError(f"{name} must be finite, got NaN or infinity in the basis at index {bad}")
-        raise ValueError(f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
-                         f"{error[bad]:.2g} at index {bad}; call orthonormalize({name}) first")
-    return X
-
-
-@_jit
-def _orthonormality(rows, error):
-    """error[i] = max |B B^T - I| for B = rows[i] (p, d); NaN if an entry is not finite."""
-    t, p, d = rows.shape
-    for i in range(t):
-        worst, total = 0.0, 0.0
-        for a in range(p):
-            for b in range(a + 1):
-                off = abs(_dot(rows[i, a], rows[i, b], d) - (1.0 if a == b else 0.0))
-                worst, total = max(worst, off), total + off
-        error[i] = worst if total < np.inf else np.nan
-
-
-def _dictionary(D, name="D"):
-    D = _bases(D, name)
-    if len(D) == 0:
-        raise ValueError(f"{name} must hold at least one subspace, got shape {D.shape}")
-    return D
-
-
-def _same_d(X, Y, names):
-    if X.shape[-2] != Y.shape[-2]:
-        raise ValueError(f"{names[0]} and {names[1]} must have the same d, got {X.shape[-2]} and {Y.shape[-2]}")
-    dtype = np.result_type(X, Y)
-    return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
-
-
-def _integer(value, name, low, high):
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
-    if not low <= number <= high:
-        rule = f">= {low}" if high == ANY else f"in {low}..{high}"
-        raise ValueError(f"{name} must be {rule}, got {number}")
-    return number
-
-
-def _grams(K_dd, K_xd, norm2):
-    """Checked Gram matrices (N, N), (n, N) of one type, and norm2 as a float64 array (n,)."""
-    K_dd, K_xd, norm2 = _real(K_dd, "K_dd"), _real(K_xd, "K_xd"), _finite(norm2, "norm2")
-    if K_dd.ndim != 2 or K_dd.shape[0] != K_dd.shape[1] or len(K_dd) == 0:
-        raise ValueError(f"K_dd must be a square matrix (N, N) with N >= 1, got shape {K_dd.shape}")
-    if K_xd.ndim != 2 or K_xd.shape[1] != len(K_dd):
-        raise ValueError(f"K_xd must have shape (n, {len(K_dd)}), one column an atom, got {K_xd.shape}")
-    dtype = np.result_type(K_dd, K_xd)
-    tol = 1e-4 if np.float32 in (K_dd.dtype, K_xd.dtype) else 1e-8
-    K_dd, K_xd = _owned(K_dd, K_dd.dtype), _owned(K_xd, K_xd.dtype)
-    scale, asymmetry = np.max(_in_threads(lambda rows: _stripe(K_dd, rows.start, rows.stop), len(K_dd), 256), axis=0)
-    largest = np.empty(len(K_xd))
-    _in_threads(lambda block: _largest(K_xd[block], largest[block]), len(K_xd), max(1, 2**20 // len(K_dd)))
-    if not (scale < np.inf and (largest < np.inf).all()):
-        _finite(K_dd, "K_dd"), _finite(K_xd, "K_xd")
-    if asymmetry > tol * scale:
-        raise ValueError(f"K_dd must be symmetric, got entries that differ by {asymmetry:.2g} across the diagonal")
-    diagonal = K_dd.diagonal().astype(np.float64)
-    if diagonal.min() < 0:
-        raise ValueError(f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}")
-    if norm2.ndim and norm2.shape != (len(K_xd),) or (norm2 < 0).any():
-        raise ValueError(f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got {norm2!r}")
-    norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
-    bound = (1 + 1e-3) * np.sqrt(norm2)
-    suspect = np.flatnonzero(~(largest <= bound * math.sqrt(diagonal.min())))  # few: they are looked at whole
-    excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * np.sqrt(diagonal)).max(axis=1)
-    if len(excess) and excess.max() > 1e-3 * (math.sqrt(scale) * math.sqrt(norm2.max()) or 1.0):
-        i = int(suspect[excess.argmax()])
-        raise ValueError(f"norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) fails at query {i} "
-                         f"with norm2 = {norm2[i]:.4g}")
-    return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
-
-
-@_jit
-def _stripe(K, start, stop):
-    """Largest |K_ij| (inf if one is not finite) and |K_ij - K_ji| in rows start..stop of the square K, from the diagonal on."""
-    peak, apart, bad = 0.0, 0.0, False
-    for i0 in range(start, stop, 32):
-        for j0 in range(i0, len(K), 32):
-            for i in range(i0, min(i0 + 32, stop)):
-                for j in range(j0, min(j0 + 32, len(K))):
-                    a, b = abs(K[i, j]), abs(K[j, i])
-                    peak, apart = max(peak, a, b), max(apart, abs(K[i, j] - K[j, i]))
-                    bad |= not (a < np.inf and b < np.inf)
-    return np.inf if bad else peak, apart
-
-
-@_jit
-def _largest(K, largest):
-    """largest[i] = max_j |K_ij|, inf if one is not finite."""
-    for i in range(len(K)):
-        peak, bad = 0.0, False
-        for j in range(K.shape[1]):
-            a = abs(K[i, j])
-            peak = max(peak, a)
-            bad |= not a < np.inf
-        largest[i] = np.inf if bad else peak
-
-
-# ---------------------------------------------------------------------------- geometry
+# ------------------------------------------------------------------------------------- geometry
 
 
 def orthonormalize(A):
-    """Orthonormal basis of the column space of each matrix of A (..., d, p), p <= d; the same shape.
+    """Orthonormal basis of the column space of each matrix of A (..., d, p), p <= d; same shape.
 
-    Thin QR with a positive diagonal of R, so that an orthonormal basis is returned as it is, to rounding.
-    ValueError if columns are dependent to working precision (the index, its rank and the tolerance are named).
+    Thin QR with a positive diagonal of R, so that an orthonormal basis is returned as it is, to
+    rounding. ValueError if columns are dependent to working precision (names the index, its rank
+    and the tolerance).
     """
-    A = _finite(A, "A")
+    A = finite_array(A, "A")
     if A.ndim < 2 or not 1 <= A.shape[-1] <= A.shape[-2]:
         raise ValueError(f"A must have shape (..., d, p) with 1 <= p <= d, got {A.shape}")
     d, p = A.shape[-2:]
-    peak = np.abs(A).max(axis=-2, keepdims=True)  # equal column scales: neither overflow nor a false rank
+    peak = np.abs(A).max(axis=-2, keepdims=True)  # equal column scales: no overflow, no false rank
     Q, R = np.linalg.qr(A / np.where(peak > 0, peak, 1))
     s = np.linalg.svd(R, compute_uv=False)  # (..., p)
     tol = d * np.finfo(A.dtype).eps
     rank = (s > tol * s[..., :1]).sum(axis=-1)
     if (rank < p).any():
         i = tuple(int(j) for j in np.argwhere(rank < p)[0])
-        raise ValueError(f"A must have independent columns: rank {rank[i]} < p = {p} at index {i or 0}, "
-                         f"relative tolerance {tol:.1g}")
+        raise ValueError(f"A must have independent columns: rank {rank[i]} < p = {p} at index "
+                         f"{i or 0}, relative tolerance {tol:.1g}")
     sign = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1, 1).astype(A.dtype)
     return Q * sign[..., None, :]
 
@@ -310,145 +83,58 @@ def orthonormalize(A):
 def random_subspaces(n, d, p, rng=None):
     """n subspaces of dimension p in R^d, uniform on the Grassmann manifold; (n, d, p) float64.
 
-    The orthonormalized columns of Gaussian matrices. rng: seed or Generator, as np.random.default_rng takes it.
+    The orthonormalized columns of Gaussian matrices. rng: as np.random.default_rng takes it.
     """
-    n, d = _integer(n, "n", 0, ANY), _integer(d, "d", 1, ANY)
-    p = _integer(p, "p", 1, d)
+    n = check_integer(n, "n", 0)
+    d = check_integer(d, "d", 1)
+    p = check_integer(p, "p", 1, d)
     return orthonormalize(np.random.default_rng(rng).standard_normal((n, d, p)))
 
 
-def projection_kernel(X, D=None):
-    """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 for X (n, d, p), D (N, d, q); (n, N) in [0, min(p, q)].
-
-    Without D, the symmetric (n, n) Gram matrix of X. Source: the paper's definition of K(X, D) and K(D).
-    """
-    X = _bases(X, "X")
-    if D is None:
-        return _gram(X, X, symmetric=True)
-    return _gram(*_same_d(X, _bases(D, "D"), "XD"))
-
-
-def _gram(X, D, symmetric=False):
-    """projection_kernel on checked arrays: BLAS products of tiles, squared and summed while they are in cache.
-
-    A tile is a product of rows of X by rows of D, packed in blocks of T subspaces as (p, T, step): the p q numbers of a
-    pair lie in as many planes. Columns are packed once for all threads, rows by each thread for its tile. Where d is
-    long it is taken in steps, whose products are added up.
-    symmetric: tiles from the diagonal on, each written to both sides.
-    """
-    (n, d, p), (N, _, q) = X.shape, D.shape
-    K, own = np.empty((n, N), X.dtype), threading.local()
-    step = -(-d // -(-d // 2048))
-    T = max(1, min((768 if d > 256 else 256) // p, -(-n // (16 if symmetric else 2 * os.cpu_count()))))
-    M = min(-(-N // T), max(1, (3072 if step <= 1280 else 1536) // (q * T))) * T
-    S = max(n, 1) if step == d else T * max(1, 1536 // (p * T))  # rows whose sums over the steps are held
-    packed, sums = np.empty(M * q * step, X.dtype), np.empty(S * p * M * q if step < d else 0, X.dtype)
-    for j in range(0, N, M or 1):
-        m = min(M, N - j)
-        n_rows = min(n, j + m) if symmetric else n
-        for i, k in itertools.product(range(0, n_rows, S), range(0, d, step)):
-            width = min(step, d - k)
-            _in_threads(lambda block: _pack(D[j:j + m][block, k:k + width], packed[block.start * q * width:]), m, T)
-            columns = packed[:m * q * width].reshape(-1, width)
-
-            def job(block):
-                if not hasattr(own, "rows"):
-                    own.rows, own.product = np.empty(T * p * step, X.dtype), np.empty(T * p * M * q, X.dtype)
-                first = max(0, i + block.start - j) if symmetric else 0
-                rows = _pack(X[i:i + S][block, k:k + width], own.rows)
-                shape = len(rows), (m - first) * q
-                product = own.product[:math.prod(shape)].reshape(shape)
-                np.matmul(rows, columns[first * q:].T, out=product)
-                if step < d:
-                    total = sums[block.start * p * M * q:][:product.size].reshape(shape)
-                    np.add(product, total if k else 0, out=product if k + width == d else total)
-                if k + width == d:
-                    _sum_squares(product, p, q, T, symmetric, i + block.start, j + first, K)
-
-            _in_threads(job, min(S, n_rows - i), T, blas=True)
-    return K
-
-
-def _pack(X, out):
-    """X (t, d, p) as rows (p t, d) of the buffer out, a few at a time so that they stay in cache."""
-    t, d, p = X.shape
-    rows, few = out[:X.size].reshape(p, t, d), max(1, 2**15 // (d * p))
-    for i in range(0, t, few):
-        np.copyto(rows[:, i:i + few], X[i:i + few].transpose(2, 0, 1))
-    return rows.reshape(p * t, d)
-
-
-@_jit
-def _sum_squares(product, p, q, T, symmetric, i0, j0, K):
-    """K[i0 + i, j0 + j] = the sum of the p q squares of pair i, j; also K[j0 + j, i0 + i]. Columns lie in blocks (q, T)."""
-    t, width = len(product) // p, product.shape[1]
-    sums = np.empty(width, product.dtype)
-    for i in range(t):
-        sums[:] = 0
-        for a in range(p):
-            row = product[a * t + i]
-            for c in range(width):
-                sums[c] += row[c] * row[c]
-        for j in range(0, width // q, T):
-            n = min(T, width // q - j)
-            block = sums[j * q:(j + n) * q]
-            for b in range(1, q):
-                for c in range(n):
-                    block[c] += block[b * n + c]
-            row, first = K[i0 + i], j0 + j
-            for c in range(max(0, i0 + i - first) if symmetric else 0, n):
-                row[first + c] = block[c]
-                if symmetric:
-                    K[first + c, i0 + i] = block[c]
-
-
 def principal_angles(X, Y):
-    """Principal angles between X (..., d, p) and Y (..., d, q); (..., min(p, q)) radians in [0, pi/2], ascending.
+    """Principal angles of X (..., d, p), Y (..., d, q); (..., min(p, q)) in [0, pi/2], ascending.
 
-    theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy at 0 and at pi/2.
-    Leading axes broadcast.
+    theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy at 0
+    and at pi/2, in radians. Leading axes broadcast.
     """
-    X, Y = _same_d(_bases(X, "X", None), _bases(Y, "Y", None), "XY")
+    X, Y = same_dimension(check_bases(X, "X", None), check_bases(Y, "Y", None), "XY")
     try:
         np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
     except ValueError:
-        raise ValueError(f"X and Y must have leading axes that broadcast, got shapes {X.shape} and {Y.shape}") from None
+        raise ValueError("X and Y must have leading axes that broadcast, got shapes "
+                         f"{X.shape} and {Y.shape}") from None
     return _angles(X, Y)
 
 
 def _angles(X, Y):
     if X.shape[-1] < Y.shape[-1]:
-        X, Y = Y, X
+        return _angles(Y, X)
     C = np.matmul(X.swapaxes(-1, -2), Y)  # (..., p, q), p >= q
-    sine = np.linalg.svd(Y - np.matmul(X, C), compute_uv=False)  # descending
+    sine = np.linalg.svd(Y - np.matmul(X, C), compute_uv=False)  # (..., q), descending
     cosine = np.linalg.svd(C, compute_uv=False)
     return np.arctan2(sine[..., ::-1], cosine)
 
 
-def _pair(X, Y):
-    X = _bases(X, "X")
-    return (X, X) if Y is None else _same_d(X, _bases(Y, "Y"), "XY")
-
-
 def chordal_distance(X, Y=None):
-    """Pairwise ||X_i^ - Y_j^||_F = sqrt(2) ||sin theta|| (p = q), X (n, d, p), Y (N, d, q); (n, N) >= 0.
+    """Pairwise ||X_i^ - Y_j^||_F = sqrt(2) ||sin theta||, X (n, d, p), Y (N, d, q); (n, N).
 
-    Equal to sqrt(p + q - 2 <X^, Y^>); near pairs are computed from (I - X X^T) Y so that nothing cancels.
-    Without Y, within X. Source: the paper's chordal metric.
+    The second form is for p = q. Equal to sqrt(p + q - 2 <X^, Y^>); near pairs are computed from
+    (I - X X^T) Y so that nothing cancels. Without Y, within X. Source: the paper's chordal metric.
     """
-    X, Z = _pair(X, Y)
-    p, q = X.shape[2], Z.shape[2]
-    square = p + q - 2 * _gram(X, Z, symmetric=Y is None)
+    X, Z = _check_pair(X, Y)
+    p = X.shape[2]
+    q = Z.shape[2]
+    square = p + q - 2 * bases_gram(X, None if Y is None else Z)
     near = square < 0.1 if p == q else np.zeros(square.shape, bool)
 
-    def job(block):
-        for i in range(block.start, block.stop):
+    def refine(rows):
+        for i in range(rows.start, rows.stop):
             j = np.flatnonzero(near[i])
             for tile in np.array_split(j, 1 + len(j) * X.shape[1] * q // 2**20):
                 R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))  # (tile, d, q)
                 square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
 
-    _in_threads(job, len(X), 16, blas=True)
+    run_blocks(refine, len(X), 16)
     if Y is None:  # the two computations of a near pair round differently
         square = np.triu(square, 1)
         square += square.T
@@ -458,220 +144,399 @@ def chordal_distance(X, Y=None):
 def geodesic_distance(X, Y=None):
     """Pairwise ||theta||_2 over the principal angles, X (n, d, p), Y (N, d, q); (n, N) in radians.
 
-    Without Y, within X. (2/pi) d_geo <= d_chordal / sqrt(2) <= d_geo, see the paper's errata on the factor.
+    Without Y, within X. (2/pi) d_geo <= d_chordal / sqrt(2) <= d_geo: the paper's inequality with
+    the factor that it lacks.
     """
-    X, Z = _pair(X, Y)
-    out = np.zeros((len(X), len(Z)), X.dtype)
+    X, Z = _check_pair(X, Y)
+    distance = np.zeros((len(X), len(Z)), X.dtype)
     step = max(1, 2**20 // (Z.shape[1] * Z.shape[2]))
 
-    def job(block):
-        for i in range(block.start, block.stop):
+    def fill(rows):
+        for i in range(rows.start, rows.stop):
             for j in range(0 if Y is not None else i + 1, len(Z), step):
-                out[i, j:j + step] = np.linalg.norm(_angles(X[i], Z[j:j + step]), axis=-1)
+                theta = _angles(X[i], Z[j:j + step])  # (step, min(p, q))
+                distance[i, j:j + step] = np.linalg.norm(theta, axis=-1)
 
-    _in_threads(job, len(X), 4, blas=True)
-    return out if Y is not None else out + out.T
+    run_blocks(fill, len(X), 4)
+    return distance if Y is not None else distance + distance.T
 
 
 def proj(S, p):
-    """Closest point to S on the manifold of rank-p projectors, as a basis: S (..., d, d) symmetric -> (..., d, p).
+    """Closest point to S (..., d, d) on the manifold of rank-p projectors, as a basis (..., d, p).
 
-    The eigenvectors of the p algebraically largest eigenvalues (the paper's theorem on the closest point; S may be
-    indefinite). A warning if eigenvalues p and p + 1 tie: the point is not unique, one of them is returned.
+    The eigenvectors of the p algebraically largest eigenvalues of the symmetric S, which may be
+    indefinite (the paper's theorem on the closest point). A warning if eigenvalues p and p + 1 tie:
+    the point is not unique, one of them is returned.
     """
-    S = _finite(S, "S")
+    S = finite_array(S, "S")
     if S.ndim < 2 or S.shape[-1] != S.shape[-2] or S.shape[-1] == 0:
         raise ValueError(f"S must be square, (..., d, d), got shape {S.shape}")
-    p = _integer(p, "p", 1, S.shape[-1])
+    p = check_integer(p, "p", 1, S.shape[-1])
     asymmetry = np.abs(S - S.swapaxes(-1, -2)).max(initial=0)
     if asymmetry > (1e-4 if S.dtype == np.float32 else 1e-8) * np.abs(S).max(initial=0):
-        raise ValueError(f"S must be symmetric, got entries that differ by {asymmetry:.2g} across the diagonal")
+        raise ValueError(f"S must be symmetric, got entries that differ by {asymmetry:.2g} across "
+                         "the diagonal")
     values, vectors = np.linalg.eigh(S / 2 + S.swapaxes(-1, -2) / 2)  # ascending
-    _warn_ties(int(_tied(values, p, np.abs(values).max(axis=-1), len(values.T)).sum()), "closest point")
+    tied = eigenvalues_tie(values, p, np.abs(values).max(axis=-1), S.shape[-1])
+    warn_ties(int(tied.sum()), "closest point")
     return vectors[..., :-p - 1:-1]
 
 
-def _tied(values, p, scale, d):
-    """Whether the p-th and (p + 1)-th largest of the ascending eigenvalues tie, to rounding of a d x d matrix."""
-    gap = np.diff(values, axis=-1)[..., -p:][..., :1].sum(axis=-1)  # their difference; 0 if p = d
-    return (p < values.shape[-1]) & (gap <= 4 * d * np.finfo(values.dtype).eps * scale)
+def eigenvalues_tie(values, p, scale, d):
+    """Are eigenvalues p and p + 1 from the top, of ascending ones, equal to rounding of a d x d
+    matrix of this scale?"""
+    if p == values.shape[-1]:
+        return np.zeros(values.shape[:-1], bool)
+    gap = values[..., -p] - values[..., -p - 1]
+    return gap <= 4 * d * np.finfo(values.dtype).eps * scale
 
 
-def _warn_ties(count, what):
+def warn_ties(count, what):
+    """Warn, from the line that called the public function, that count results are not unique."""
     if count:
-        warnings.warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie", stacklevel=3)
+        warnings.warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie",
+                      stacklevel=3)
 
 
 def chordal_mean(X, weights=None):
-    """Weighted chordal mean: the subspace Y that minimises sum_i w_i ||Y^ - X_i^||_F^2; X (n, d, p) -> (d, p).
+    """Chordal mean of X (n, d, p): the Y (d, p) that minimises sum_i w_i ||Y^ - X_i^||_F^2.
 
-    Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative weights too. No d x d matrix
-    is formed when d is large. A warning if the mean is not unique; ValueError if all weights are zero.
+    Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative weights
+    too. No d x d matrix is formed when d is large. A warning if the mean is not unique; ValueError
+    if all weights are zero.
     """
-    X = _dictionary(X, "X")
-    weights = np.ones(len(X)) if weights is None else _finite(weights, "weights")
+    X = check_dictionary(X, "X")
+    weights = np.ones(len(X)) if weights is None else finite_array(weights, "weights")
     if weights.shape != (len(X),):
-        raise ValueError(f"weights must have shape ({len(X)},), one a subspace, got {weights.shape}")
+        raise ValueError(f"weights must have shape ({len(X)},), one a subspace, got "
+                         f"{weights.shape}")
     if not weights.any():
         raise ValueError("weights must not all be zero, got only zeros")
-    basis, tied = _weighted_mean(X, weights)
-    _warn_ties(int(tied), "chordal mean")
+    basis, tied = weighted_mean(X, weights)
+    warn_ties(int(tied), "chordal mean")
     return basis
 
 
-def _weighted_mean(X, weights):
-    """Basis (d, p) of the p algebraically leading eigenvectors of S = sum_i w_i X_i X_i^T, and whether they tie."""
+def weighted_mean(X, weights):
+    """The p algebraically leading eigenvectors (d, p) of sum_i w_i X_i X_i^T; do p, p + 1 tie?"""
     used = np.flatnonzero(weights)
     d, p = X.shape[1:]
     Z = X[used].transpose(1, 0, 2).reshape(d, -1)  # (d, m p)
     scale = np.abs(weights).max(initial=1e-300)
     w = np.repeat(weights[used] / scale, p).astype(X.dtype)  # (m p,)
     if min(d, Z.shape[1]) > 2000 and p < d // 8:
-        return _lanczos(Z, w, p)
+        return _leading_by_lanczos(Z, w, p)
     if Z.shape[1] + p >= d:
-        return _leading((Z * w) @ Z.T, p)
-    # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the span, of eigenvalue 0
+        return _leading_of_dense((Z * w) @ Z.T, p)
+    # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the span of Z,
+    # of eigenvalue 0
     Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p + 1), X.dtype)]))
     R = R[:, :len(w)]
-    vectors, tied = _leading((R * w) @ R.T, p)
+    vectors, tied = _leading_of_dense((R * w) @ R.T, p)
     return Q @ vectors, tied
 
 
-def _leading(S, p):
-    """Eigenvectors of the p algebraically largest eigenvalues of the symmetric S, and whether p and p + 1 tie."""
+def _leading_of_dense(S, p):
+    """The p algebraically leading eigenvectors of the symmetric S; do p, p + 1 tie?"""
     values, vectors = np.linalg.eigh(S)
-    return vectors[:, :-p - 1:-1], _tied(values, p, np.linalg.norm(S), len(S))
+    return vectors[:, :-p - 1:-1], eigenvalues_tie(values, p, np.linalg.norm(S), len(S))
 
 
-def _lanczos(Z, w, p):
+def _leading_by_lanczos(Z, w, p):
+    """The same for S = Z diag(w) Z^T, without forming it."""
     from scipy.sparse.linalg import LinearOperator, eigsh  # rarely needed, slow to import
 
-    S = LinearOperator((len(Z), len(Z)), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel())))
-    start = np.random.default_rng(0).standard_normal(len(Z)).astype(Z.dtype)
+    d = len(Z)
+    S = LinearOperator((d, d), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel())))
+    start = np.random.default_rng(0).standard_normal(d).astype(Z.dtype)
     values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
-    return np.linalg.qr(vectors[:, :0:-1])[0], _tied(values, p, np.abs(values).max(), len(Z))
+    basis = np.linalg.qr(vectors[:, :0:-1])[0]
+    return basis, eigenvalues_tie(values, p, np.abs(values).max(), d)
 
 
-# ---------------------------------------------------------------------------- sparse coding
+# ---------------------------------------------------------------------------------- Gram matrix
+
+
+def projection_kernel(X, D=None):
+    """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 of X (n, d, p), D (N, d, q); (n, N) >= 0.
+
+    At most min(p, q). Without D, the symmetric (n, n) Gram matrix of X. Source: the paper's
+    definition of K(X, D) and K(D).
+    """
+    X = check_bases(X, "X")
+    if D is None:
+        return bases_gram(X)
+    return bases_gram(*same_dimension(X, check_bases(D, "D"), "XD"))
+
+
+def bases_gram(X, D=None):
+    """projection_kernel of checked arrays of one type: BLAS products of tiles, squared and summed.
+
+    BLAS uses its own threads. Without D, tiles start at the diagonal and are mirrored.
+    """
+    symmetric = D is None
+    D = X if symmetric else D
+    n, d, p = X.shape
+    N, _, q = D.shape
+    K = np.empty((n, N), X.dtype)
+    height, width, depth = _tile_plan(n, N, d, p, q)
+    if symmetric:
+        height = -(-height // 2)  # less work below the diagonal
+    rows = np.empty(height * p * depth, X.dtype)
+    columns = np.empty(width * q * depth, X.dtype)
+    buffers = np.empty((2 if depth < d else 1, height * p * width * q), X.dtype)
+    for j in range(0, N, width):
+        right = min(j + width, N)
+        if depth == d:
+            packed = _pack(D[j:right], columns)
+        for i in range(0, right if symmetric else n, height):
+            lower = min(i + height, n)
+            left = max(i, j) if symmetric else j
+            shape = len(buffers), (lower - i) * p, (right - left) * q
+            total, *part = buffers[:, :shape[1] * shape[2]].reshape(shape)
+            if depth == d:
+                np.matmul(_pack(X[i:lower], rows), packed[(left - j) * q:].T, out=total)
+            else:
+                _product_in_steps(X[i:lower], D[left:right], depth, rows, columns, total, part[0])
+            _sum_squares(total, p, q, i, left, K)
+    if symmetric:
+        _mirror(K)
+    return K
+
+
+def _tile_plan(n, N, d, p, q):
+    """Subspaces of X and of D in a tile of the product, and how much of d is taken at a time.
+
+    Products of this size run at the full speed of BLAS, and the buffers of a call stay below 64 MB
+    (unless one basis alone has thousands of columns).
+    """
+    if d <= 256:  # fast products: a tile that stays in cache, 12 MB, is squared faster
+        tile = 768, 2048, 256  # rows, columns, depth
+    elif d <= 1024:
+        tile = 1024, 3072, 1024
+    else:  # a square makes packing least
+        tile = 1536, 1536, 1024
+    rows, columns, depth = tile
+    return (_even_share(n, max(1, rows // p)), _even_share(N, max(1, columns // q)),
+            _even_share(d, depth))
+
+
+def _even_share(total, most):
+    """The size of equal parts of total, at most so large; at least 1."""
+    parts = -(-total // most)
+    return -(-total // parts) if parts else 1
+
+
+def _pack(X, buffer):
+    """X (t, d, p) as rows (t p, d), in the buffer."""
+    t, d, p = X.shape
+    rows = buffer[:X.size].reshape(t, p, d)
+    np.copyto(rows, X.swapaxes(1, 2))
+    return rows.reshape(t * p, d)
+
+
+def _product_in_steps(X, D, depth, rows, columns, total, part):
+    """total = the product of the rows of X and D, depth of d at a time; part is scratch."""
+    for k in range(0, X.shape[1], depth):
+        piece = slice(k, k + depth)
+        out = total if k == 0 else part
+        np.matmul(_pack(X[:, piece], rows), _pack(D[:, piece], columns).T, out=out)
+        if k > 0:
+            total += part
+
+
+@jit
+def _sum_squares(product, p, q, top, left, K):
+    """K[top + i, left + j] = the sum of the squares of the p x q numbers of pair i, j of a tile."""
+    n = len(product) // p
+    N = product.shape[1] // q
+    sums = np.empty(N * q, product.dtype)
+    for i in range(n):
+        sums[:] = 0
+        for a in range(i * p, (i + 1) * p):
+            row = product[a]
+            for c in range(N * q):
+                sums[c] += row[c] * row[c]
+        out = K[top + i, left:]
+        for j in range(N):
+            out[j] = sums[j * q]
+            for c in range(j * q + 1, (j + 1) * q):
+                out[j] += sums[c]
+
+
+@jit
+def _mirror(K):
+    """K[j, i] = K[i, j] for j > i, by tiles that stay in cache."""
+    n = len(K)
+    for i0 in range(0, n, 32):
+        for j0 in range(i0, n, 32):
+            for i in range(i0, min(i0 + 32, n)):
+                for j in range(max(j0, i + 1), min(j0 + 32, n)):
+                    K[j, i] = K[i, j]
+
+
+# -------------------------------------------------------------------------------- sparse coding
+
+
+SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
 
 
 def lam_max(K_xd):
     """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N); (...)."""
-    K_xd = _finite(K_xd, "K_xd")
+    K_xd = finite_array(K_xd, "K_xd")
     if K_xd.ndim < 1 or K_xd.shape[-1] < 1:
         raise ValueError(f"K_xd must have shape (..., N) with N >= 1, got {K_xd.shape}")
     return 2 * np.abs(K_xd).max(axis=-1)
 
 
-def sparse_codes(K_dd, K_xd, lam, *, norm2, lam_scale=None, positive=False, init=None, tol=1e-8, max_iter=1000,
-                 return_info=False, sparse_output=False):
-    """Codes y of each query: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
+def gsc(X, D, lam, *, lam_scale=None, positive=False, init=None, tol=1e-8, max_iter=1000,
+        return_info=False, sparse_output=False):
+    """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
 
-    K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or (n,): p for an
-    orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y + lam ||y||_1 (no factor 1/2: lam is twice scikit-learn's
-    alpha), the paper's Gram form of the sparse coding problem; K_dd may be singular. lam = 0 gives the least-squares
-    code of least norm. An array of lam (L,) gives a path of codes (L, n, N), each solved from the one before.
-    lam_scale="max": each query's lambda is lam times its own lam_max, so that one lam in [0, 1] suits any data.
-
-    Each code is exact: the search stops when the duality gap, and the largest violation of the optimality conditions
-    (in units of the cost), are at most tol * norm2; it warns, with the larger of the two, if that cannot be reached.
-    positive: codes >= 0. init: codes (n, N) to start from. Returns codes (n, N) of the type of the Gram matrices, as
-    a scipy.sparse CSR array (for a path, a list of them) with sparse_output=True; with return_info=True a named
-    tuple (codes, gap, n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
+    min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes on the projection
+    kernel, with its options. Queries pass in tiles, so that with sparse_output=True memory beyond
+    input and output does not grow with n.
     """
-    K_dd, K_xd, norm2 = _grams(K_dd, K_xd, norm2)
-    n, N = K_xd.shape
-    path, tol = _finite(lam, "lam"), _number(tol, "tol")
+    X, D = check_queries_and_atoms(X, D)
+    options = lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
+                            return_info, sparse_output)
+    return solve_lassos(bases_gram(D), _products(X, D), _norms2(X), options)
+
+
+def _products(X, D):
+    """The function that gives <X_i^, D_j^> for a slice of queries."""
+    return lambda rows: bases_gram(X[rows], D)
+
+
+def _norms2(X):
+    """||X_i^||_F^2 = p of each query."""
+    return np.full(len(X), float(X.shape[2]))
+
+
+def sparse_codes(K_dd, K_xd, lam, *, norm2, lam_scale=None, positive=False, init=None, tol=1e-8,
+                 max_iter=1000, return_info=False, sparse_output=False):
+    """Codes y: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
+
+    K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or
+    (n,): p for an orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y + lam ||y||_1 (no factor
+    1/2: lam is twice scikit-learn's alpha), the paper's Gram form of sparse coding; K_dd may be
+    singular. lam = 0 gives the least-squares code of least norm, unless positive. An array of lam
+    (L,) gives a path of codes (L, n, N), each solved from the one before. lam_scale="max": each
+    query's lambda is lam times its own lam_max, so that one lam in [0, 1] suits any data.
+
+    The search stops when the duality gap, and the largest violation of the optimality conditions
+    (in units of the cost), are at most tol * norm2; it warns, with the larger of the two, if
+    max_iter or rounding ends it before. positive: codes >= 0. init: codes (n, N) to start from.
+    Returns codes (n, N) of the type of the Gram matrices, as a scipy.sparse CSR array (for a path,
+    a list of them) with sparse_output=True; with return_info=True a named tuple (codes, gap,
+    n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
+    """
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    options = lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
+                            return_info, sparse_output)
+    return solve_lassos(K_dd, lambda rows: K_xd[rows], norm2, options)
+
+
+LassoOptions = namedtuple("LassoOptions", "lam lam_scale positive init tol max_iter return_info "
+                                          "sparse_output")
+
+
+def lasso_options(shape, lam, lam_scale=None, positive=False, init=None, tol=1e-8, max_iter=1000,
+                  return_info=False, sparse_output=False):
+    """The options of sparse_codes for codes of this shape (n, N), checked."""
+    path = finite_array(lam, "lam")
     if path.ndim > 1 or path.size == 0 or (path < 0).any():
         raise ValueError(f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}")
-    if not tol > 0:
-        raise ValueError(f"tol must be positive, got {tol!r}")
-    if lam_scale not in (None, "max"):
-        raise ValueError(f"lam_scale must be None or 'max', got {lam_scale!r}")
-    max_iter = _integer(max_iter, "max_iter", 1, ANY)
-    start = None if init is None else _codes(init, n, N, "init")
-    unit = np.ones(n) if lam_scale is None else lam_max(K_xd).astype(np.float64)
-    unit[unit == 0] = 1  # k = 0 has the code 0 at every lambda
-    half, K = np.outer(np.atleast_1d(path).astype(np.float64) / 2, unit), _owned(K_dd, np.float64)  # (L, n)
-    pinv = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_xd.dtype).eps))
-    gap, n_iter = np.empty((len(half), n)), np.empty((len(half), n), np.int64)
-    out = None if sparse_output else np.empty((len(half), n, N), K_xd.dtype)
-
-    def job(block):
-        k = np.array(K_xd[block], np.float64, order="C")
-        first = np.zeros_like(k) if start is None else _dense(start[block]).astype(np.float64)
-        Y, gap[:, block], n_iter[:, block] = _solve_block(K, k, np.ascontiguousarray(half[:, block]), norm2[block], bool(positive),
-                                                          tol, max_iter, first, pinv)
-        if sparse_output:
-            return [_nonzeros(y) for y in Y]
-        out[:, block] = Y
-
-    pieces = _in_threads(job, n, max(1, min(512, 2**15 // N, max(-(-n // 8), 2**12 // N))))
-    _warn_gap(gap, tol * norm2, max_iter)
-    if sparse_output:
-        out = [_csr([piece[i] for piece in pieces], N, K_xd.dtype) for i in range(len(half))]
-    if path.ndim == 0:
-        out, gap, n_iter = out[0], gap[0], n_iter[0]
-    return SparseCodes(out, gap, n_iter) if return_info else out
+    check_choice(lam_scale, "lam_scale", None, "max")
+    init = None if init is None else check_codes(init, *shape, "init")
+    tol = check_number(tol, "tol", above=0)
+    max_iter = check_integer(max_iter, "max_iter", 1)
+    return LassoOptions(path.astype(np.float64), lam_scale, bool(positive), init, tol, max_iter,
+                        return_info, sparse_output)
 
 
-def _solve_block(K, k, half, norm2, positive, tol, max_iter, start, pinv):
-    """Codes (L, n, N), gap and n_iter (L, n) of a block of queries k (n, N) for lambda / 2 = half (L, n)."""
-    order = np.argsort(-half[:, 0], kind="stable")  # that of every query: from the largest lambda down, each solution starting the next
-    Y, gap, n_iter = np.empty((len(half), *k.shape)), np.empty((len(half), len(k))), np.empty((len(half), len(k)), np.int64)
-    Y[order[0]] = start = np.maximum(start, 0) if positive else start
-    if start.any():  # a start worse than zero, or too large to compute with, is not used
-        with np.errstate(all="ignore"):
-            change = ((start @ K - 2 * k) * start).sum(axis=1) + 2 * half.max(axis=0) * np.abs(start).sum(axis=1)
-        Y[order[0], ~(change <= 0)] = 0
-    _lasso_path(K, k, half, order, norm2, positive, tol, max_iter, Y, gap, n_iter)
-    for i, j in np.argwhere(~(gap <= tol * norm2) & (not positive)):
-        # no dual point can be scaled from r when lambda = 0, or below the rounding of K: try least squares instead,
-        # whose cost is within lambda ||y||_1 of a lower bound
-        y = pinv() @ k[j]
-        y += pinv() @ (k[j] - K @ y)  # refined: small eigenvalues cost digits
+def solve_lassos(K_dd, products, norm2, options):
+    """sparse_codes without its checks; products(rows) gives K_xd[rows] for a slice."""
+    n = len(norm2)
+    N = len(K_dd)
+    path = np.atleast_1d(options.lam)
+    K = own_array(K_dd, np.float64)
+    store = _SparseStore if options.sparse_output else _DenseStore
+    codes = [store(n, N, K_dd.dtype) for _ in path]
+    gap = np.empty((len(path), n))
+    n_iter = np.empty((len(path), n), np.int64)
+    rules = options.positive, options.tol, options.max_iter
+    pseudo_inverse = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_dd.dtype).eps))
+    descending = np.argsort(-path, kind="stable")  # each solution starts the next
+
+    def solve(tile, k_tile, block):
+        """Solve a block of the queries of a tile; what the stores of the codes keep of it."""
+        rows = slice(tile.start + block.start, tile.start + block.stop)
+        k = np.array(k_tile[block], np.float64, order="C")
+        half = np.outer(path[descending] / 2, _units(k_tile[block], options.lam_scale))
+        Y = np.zeros((len(path), *k.shape))
+        if options.init is not None:
+            start = dense_codes(options.init[rows]).astype(np.float64)
+            Y[0] = np.maximum(start, 0) if options.positive else start
+        reached = np.empty(half.shape)
+        rounds = np.empty(half.shape, np.int64)
+        _lasso_paths(K, k, norm2[rows], half, rules, Y, reached, rounds)
+        if not options.positive:
+            late = ~(reached <= options.tol * norm2[rows])
+            _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
+        gap[descending, rows] = reached
+        n_iter[descending, rows] = rounds
+        return [codes[i].pieces(rows, y) for i, y in zip(descending, Y)]
+
+    for tile in query_tiles(n, N):
+        k_tile = products(tile)
+        block = _queries_in_block(len(k_tile), N)
+        done = run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), block)
+        for i, pieces in zip(descending, zip(*done)):
+            codes[i].join(pieces)
+    _warn_gap(gap, options.tol * norm2, options.max_iter)
+    return _as_asked([part.result() for part in codes], gap, n_iter, options)
+
+
+def _units(k, lam_scale):
+    """What lam is a multiple of, for each query: 1, or its own lam_max."""
+    if lam_scale is None:
+        return np.ones(len(k))
+    unit = lam_max(k).astype(np.float64)
+    return np.where(unit == 0, 1, unit)  # k = 0 has the code 0 at every lambda
+
+
+def _queries_in_block(n, N):
+    """Queries that a thread takes at a time: few small problems are all left to one thread."""
+    share = max(-(-n // 8), 2**12 // N)
+    return max(1, min(512, 2**15 // N, share))
+
+
+def _as_asked(codes, gap, n_iter, options):
+    """The codes of a path, or of its only lambda, in the form that the options ask for."""
+    if options.lam.ndim == 0:
+        codes = codes[0]
+        gap = gap[0]
+        n_iter = n_iter[0]
+    elif not options.sparse_output:
+        codes = np.stack(codes) if len(codes) > 1 else codes[0][None]
+    return SparseCodes(codes, gap, n_iter) if options.return_info else codes
+
+
+def _try_least_squares(K, k, half, pseudo_inverse, late, Y, gap):
+    """Where late, Y (L, n, N) and gap take the least-squares code of least norm if that is better.
+
+    When lambda = 0, or so small that rounding of K hides it, no residual can be scaled to a dual
+    point; but the cost of least squares is within lambda ||y||_1 of a lower bound.
+    """
+    for i, j in np.argwhere(late):
+        y = pseudo_inverse() @ k[j]
+        y += pseudo_inverse() @ (k[j] - K @ y)  # refined: small eigenvalues cost digits
         g = k[j] - K @ y
-        bound = max(g @ (pinv() @ g), 0.0) + 2 * half[i, j] * np.abs(y).sum()
+        bound = max(g @ (pseudo_inverse() @ g), 0.0) + 2 * half[i, j] * np.abs(y).sum()
         if not gap[i, j] <= bound:
-            Y[i, j], gap[i, j] = y, bound
-    return Y, gap, n_iter
-
-
-def _csr(pieces, N, dtype):
-    """CSR array (n, N) of consecutive pieces (values, columns, numbers in each row)."""
-    values, columns, counts = (np.concatenate(part) for part in zip(*pieces or [(np.empty(0), np.empty(0, np.int32), [])]))
-    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    return scipy.sparse.csr_array((values.astype(dtype, copy=False), columns, starts), shape=(len(counts), N))
-
-
-@_jit
-def _nonzeros(Y):
-    """Values of the nonzero entries of Y (n, N) row by row, their columns, and how many each row has."""
-    counts = np.zeros(len(Y), np.int64)
-    for i in range(len(Y)):
-        for j in range(Y.shape[1]):
-            counts[i] += Y[i, j] != 0
-    values, columns, at = np.empty(counts.sum()), np.empty(counts.sum(), np.int32), 0
-    for i in range(len(Y)):
-        for j in range(Y.shape[1]):
-            if Y[i, j] != 0:
-                values[at], columns[at] = Y[i, j], j
-                at += 1
-    return values, columns, counts
-
-
-def _warn_gap(gap, limit, max_iter):
-    late = ~(gap <= limit)
-    if late.any():
-        worst = np.unravel_index(np.argmax(np.where(late, gap - limit, -1)), gap.shape)
-        warnings.warn(f"{int(late.sum())} of {late.size} codes did not converge (max_iter = {max_iter}): worst duality gap "
-                      f"{gap[worst]:.2g}, tolerance {limit[worst[-1]]:.2g}", stacklevel=3)
-
-
-def _owned(A, dtype):
-    """A as a C-ordered writable array of the type, so that every caller's layout meets the same compiled code."""
-    A = np.ascontiguousarray(A, dtype)
-    return A if A.flags.writeable else A.copy()
+            Y[i, j] = y
+            gap[i, j] = bound
 
 
 def _pseudo_inverse(K, eps):
@@ -681,74 +546,221 @@ def _pseudo_inverse(K, eps):
     return (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
 
 
-@_jit
-def _lasso_path(K, queries, half, order, norm2, positive, tol, max_iter, Y, gap, n_iter):
-    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), taken in the given order; Y[order[0]] starts."""
-    n, N = queries.shape
-    diag = np.diag(K).copy()
-    work, L = np.empty((6, N)), np.empty((N, N))
-    A, inside = np.empty(N, np.int64), np.zeros(N, np.bool_)
-    for i in range(n):
-        m, kept = -1, 0  # nothing is known of this query
-        for o in range(len(order)):
-            now = order[o]
-            if o > 0:
-                Y[now, i] = Y[order[o - 1], i]
-            if half[now, i] > 0 or positive:
-                gap[now, i], n_iter[now, i], m, kept = _lasso(K, diag, queries[i], half[now, i], norm2[i], positive, tol,
-                                                              max_iter, Y[now, i], A, inside, L, work, m, kept)
-            else:
-                gap[now, i], n_iter[now, i] = np.inf, 0
-        for a in range(max(m, 0)):
-            inside[A[a]] = False
+def _warn_gap(gap, limit, max_iter):
+    late = ~(gap <= limit)
+    if late.any():
+        worst = np.unravel_index(np.argmax(np.where(late, gap - limit, -1)), gap.shape)
+        warnings.warn(f"{int(late.sum())} of {late.size} codes did not converge (max_iter = "
+                      f"{max_iter}): worst duality gap {gap[worst]:.2g}, tolerance "
+                      f"{limit[worst[-1]]:.2g}", stacklevel=4)
 
 
-@_jit
-def _lasso(K, diag, k, half, norm2, positive, tol, max_iter, y, A, inside, L, work, m, kept):
-    """One lasso: greedy coordinate descent proposes the support, Cholesky steps solve it exactly, until certified.
+class _DenseStore:
+    """An array of codes (n, N), to which blocks of rows are written as they come."""
 
-    m >= 0: y, its support A[:m], kept rows of its factor L and g = work[0] come from another lambda; m = -1: y alone
-    is given. Returns the gap, the number of rounds, and m and kept for the next lambda.
+    def __init__(self, n, N, dtype):
+        self.codes = np.empty((n, N), dtype)
+
+    def pieces(self, rows, Y):
+        self.codes[rows] = Y
+
+    def join(self, pieces):
+        pass
+
+    def result(self):
+        return self.codes
+
+
+class _SparseStore:
+    """A CSR array of codes (n, N), which grows in place: no two copies stand side by side."""
+
+    def __init__(self, n, N, dtype):
+        self.shape = n, N
+        self.values = np.empty(0, dtype)
+        self.columns = np.empty(0, np.int32)
+        self.starts = np.zeros(n + 1, np.int64)
+        self.n_rows = 0
+
+    def pieces(self, rows, Y):
+        """Values and columns of the nonzero entries of Y row by row, how many each row has."""
+        values = np.empty(Y.size)
+        columns = np.empty(Y.size, np.int32)
+        counts = np.empty(len(Y), np.int64)
+        n = _nonzeros(Y, values, columns, counts)
+        return values[:n].copy(), columns[:n].copy(), counts
+
+    def join(self, pieces):
+        """Append the rows of the pieces, (values, columns, numbers in each row)."""
+        values, columns, counts = (np.concatenate(part) for part in zip(*pieces))
+        used = len(self.values)
+        self.values.resize(used + len(values), refcheck=False)
+        self.columns.resize(used + len(values), refcheck=False)
+        self.values[used:] = values
+        self.columns[used:] = columns
+        end = self.n_rows + len(counts)
+        self.starts[self.n_rows + 1:end + 1] = used + np.cumsum(counts)
+        self.n_rows = end
+
+    def result(self):
+        return scipy.sparse.csr_array((self.values, self.columns, self.starts), shape=self.shape)
+
+
+@jit
+def _nonzeros(Y, values, columns, counts):
+    """Write the nonzero entries of Y (n, N) row by row, and how many each row has; returns their
+    sum."""
+    at = 0
+    for i in range(len(Y)):
+        before = at
+        for j in range(Y.shape[1]):
+            if Y[i, j] != 0:
+                values[at] = Y[i, j]
+                columns[at] = j
+                at += 1
+        counts[i] = at - before
+    return at
+
+
+# ------------------------------------------------------------------------- the solver of a lasso
+
+# Minimise norm2 - 2 y^T k + y^T K y + lambda ||y||_1, norm2 = ||X^||^2, over y. With g = k - K y,
+# which holds <D_j^, r> for the residual r = X^ - sum_j y_j D_j^, and half = lambda / 2:
+#   y is optimal where g_j = half sign(y_j) if y_j != 0, |g_j| <= half elsewhere;
+#   any multiple s r whose products s g are within half bounds the cost from below (its dual).
+# Rounds of: greedy descent proposes which y_j are nonzero, the support; Cholesky steps solve for
+# them exactly, dropping those that would change sign; the gap between cost and bound is the proof.
+
+# One query: k (N,), its products with the atoms.
+_Query = namedtuple("_Query", "k half norm2")
+_Rules = namedtuple("_Rules", "positive tol max_iter")
+
+# What a thread works with; all but K and diag change as codes are solved, vectors have length N.
+_Work = namedtuple("_Work", [
+    "K", "diag",  # the Gram matrix of the atoms and its diagonal
+    "y", "g",  # the code, and k - K y
+    "support", "inside",  # indices of the nonzero y_j in the order of the factor; is j among them?
+    "L",  # (N, N): Cholesky factor of K[support, support], row by row
+    "size", "scaled",  # what is looked for the largest of; K_jj y_j in descent
+    "sign", "slope", "step",  # along the support: half sign(y_j), g_j - that, what y moves by
+    "cut", "image",  # a step that stops at zero, and L^T cut: see _drop_all
+    "lost", "cosine", "sine",  # rows to delete from the factor, and the rotations for it
+])
+
+
+@jit
+def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
+    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending; Y[0] starts.
+
+    rules: a plain tuple of what _Rules names. Writes Y, gap and n_iter (L, n): numba runs Python to
+    return arrays, where a Ctrl-C would come out as a SystemError.
     """
-    g, rest, reach = work[0], work[1:], math.sqrt(norm2 / max(diag.max(), 1e-300))  # of excess, in units of the cost
-    stalled, best, n_rounds = 0, np.inf, 0
+    w = _new_work(K)
+    rules = _Rules(*rules)
+    for i in range(len(queries)):
+        _copy(Y[0, i], w.y, len(w.y))
+        m = -1  # nothing is known of this query
+        kept = 0
+        for o in range(len(half)):
+            if half[o, i] > 0 or rules.positive:
+                query = _Query(queries[i], half[o, i], norm2[i])
+                gap[o, i], n_iter[o, i], m, kept = _lasso(w, query, rules, m, kept)
+            else:
+                gap[o, i] = np.inf
+                n_iter[o, i] = 0
+            _copy(w.y, Y[o, i], len(w.y))
+        for a in range(max(m, 0)):
+            w.inside[w.support[a]] = False
+
+
+@jit_part
+def _new_work(K):
+    N = len(K)
+    v = np.empty((12, N))
+    for j in range(N):
+        v[0, j] = K[j, j]
+    return _Work(K, v[0], v[1], v[2], np.empty(N, np.int64), np.zeros(N, np.bool_),
+                 np.empty((N, N)), v[3], v[4], v[5], v[6], v[7], v[8], v[9],
+                 np.empty(N, np.int64), v[10], v[11])
+
+
+@jit_part
+def _lasso(w, query, rules, m, kept):
+    """One lasso: rounds until the gap is small enough, max_iter, or 11 that lower no cost.
+
+    m: size of the support; kept: good rows of its factor. m >= 0: w.y, w.support[:m], w.L[:kept]
+    and w.g come from another lambda; m = -1: w.y alone is given. Returns the gap, the number of
+    rounds, and m and kept for the next lambda.
+    """
+    largest = 1e-300
+    for j in range(len(w.diag)):
+        largest = max(largest, w.diag[j])
+    # a violation times ||y||_1, at most about norm2 / sqrt(norm2 largest), is in units of the cost
+    reach = math.sqrt(query.norm2 / largest)
+    stalled = 0
+    best = np.inf
+    n_rounds = 0
     if m < 0:
-        m, kept = _collect_support(y, A, inside, L, rest, 0, 0)
-        _residual_products(K, k, y, A, m, g)
+        m = _start(w, query)
+        kept = 0
     while True:
-        cost, gap, excess = _certificate(k, y, g, A, m, half, norm2, positive, rest[0])
+        cost, gap, excess = _certificate(w, query, rules.positive, m)
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
-        if max(gap, excess * reach) <= tol * norm2:
-            break
-        if n_rounds == max_iter or stalled > 10:  # the second: rounding forbids more, such a tol cannot be reached
-            gap = max(gap, excess * reach)
-            break
+        gap = max(gap, excess * reach)
+        # stalled: rounding forbids more
+        if gap <= rules.tol * query.norm2 or n_rounds == rules.max_iter or stalled > 10:
+            return gap, n_rounds, m, kept
         if n_rounds > 0 or m == 0:  # a support that was given is first solved as it is
-            _coordinate_descent(K, diag, half, positive, y, g, rest, 10 + m // 2)
-            m, kept = _collect_support(y, A, inside, L, rest, m, kept)
+            _descend(w, query.half, rules.positive, 10 + m // 2)
+            m, kept = _collect_support(w, m, kept)
         n_rounds += 1
-        kept = m = _solve_on_support(K, half, y, g, A, inside, L, rest, m, kept)
-        _residual_products(K, k, y, A, m, g)
-    return gap, n_rounds, m, kept
+        m, kept = _solve_on_support(w, query.half, m, kept)
+        _residual_products(w, query.k, m)
 
 
-@_jit
-def _certificate(k, y, g, A, m, half, norm2, positive, size):
-    """Cost, duality gap and largest violation of the optimality conditions, from g_j = <D_j^, r>, r the residual.
+@jit_part
+def _start(w, query):
+    """Set w.support and w.g for the start w.y; returns the size of the support.
 
-    The dual point is s r with s = min(1, half / max|g|); with y >= 0 also r - e X^, feasible for large enough e.
+    A start that is worse than 0, or whose cost overflows, becomes 0.
     """
-    yk, yg, l1, excess = 0.0, 0.0, 0.0, 0.0
+    m, _ = _collect_support(w, 0, 0)
+    _residual_products(w, query.k, m)
+    change = 0.0  # of the cost, from that of zero
     for i in range(m):
-        j = A[i]
-        yk += y[j] * k[j]
-        yg += y[j] * g[j]
-        l1 += abs(y[j])
-        excess = max(excess, abs(g[j] - math.copysign(half, y[j])))
-    for j in range(len(y)):
-        size[j] = max(g[j], 0.0) if positive else abs(g[j])
-    peak = size[_argmax(size)]
+        j = w.support[i]
+        change += 2 * query.half * abs(w.y[j]) - w.y[j] * (w.g[j] + query.k[j])
+    if change <= 0:  # not so for NaN
+        return m
+    for i in range(m):
+        w.inside[w.support[i]] = False
+    for j in range(len(w.y)):
+        w.y[j] = 0
+        w.g[j] = query.k[j]
+    return 0
+
+
+@jit_part
+def _certificate(w, query, positive, m):
+    """Cost, duality gap and largest violation of the optimality conditions, from g_j = <D_j^, r>.
+
+    The dual point is s r with s = min(1, half / max|g|); with y >= 0 also r - t X^, feasible for a
+    large enough shift t. Overwrites w.size.
+    """
+    k, half, norm2 = query
+    yk = 0.0
+    yg = 0.0
+    l1 = 0.0
+    excess = 0.0
+    for i in range(m):
+        j = w.support[i]
+        yk += w.y[j] * k[j]
+        yg += w.y[j] * w.g[j]
+        l1 += abs(w.y[j])
+        excess = max(excess, abs(w.g[j] - math.copysign(half, w.y[j])))
+    for j in range(len(w.y)):
+        w.size[j] = abs(max(w.g[j], 0.0)) if positive else abs(w.g[j])  # never -0.0
+    peak = w.size[_argmax(w.size)]
     excess = max(excess, peak - half)
     rx = norm2 - yk  # <r, X^>
     rr = rx - yg  # ||r||^2
@@ -756,23 +768,25 @@ def _certificate(k, y, g, A, m, half, norm2, positive, size):
     dual = 2 * scale * rx - scale * scale * rr
     if positive and peak > half:
         shift = 0.0
-        for j in range(len(y)):
-            if g[j] > half:
-                shift = max(shift, (g[j] - half) / k[j]) if k[j] > 0 else np.inf
+        for j in range(len(w.y)):
+            if w.g[j] > half:
+                shift = max(shift, (w.g[j] - half) / k[j]) if k[j] > 0 else np.inf
         if shift < np.inf:
-            dual = max(dual, 2 * (rx - shift * norm2) - (rr - 2 * shift * rx + shift * shift * norm2))
+            shifted = rr - 2 * shift * rx + shift * shift * norm2  # ||r - shift X^||^2
+            dual = max(dual, 2 * (rx - shift * norm2) - shifted)
     cost = rr + 2 * half * l1
     return cost, cost - dual, excess
 
 
-@_jit
+@jit_part
 def _argmax(size):
-    """Index of the largest of nonnegative numbers: as integers their bits have the same order, and vectorise."""
+    """Index of the largest of numbers >= 0, no -0.0: as integers their bits have the same order."""
     bits = size.view(np.int64)
-    peak, at = 0, 0
+    peak = 0
     for j in range(len(bits)):
         peak = bits[j] if bits[j] > peak else peak
-    while at + 512 <= len(bits):  # long stretches without it are passed over
+    at = 0
+    while at + 512 <= len(bits):  # long stretches without it are passed over, in vector registers
         here = False
         for j in range(at, at + 64):
             here |= bits[j] == peak
@@ -784,202 +798,240 @@ def _argmax(size):
     return at
 
 
-@_jit
-def _coordinate_descent(K, diag, half, positive, y, g, work, n_steps):
-    """The largest coordinate step of all, n_steps times or until it is small; y and g = k - K y are kept up to date.
+@jit_part
+def _descend(w, half, positive, n_steps):
+    """The largest coordinate step of all, n_steps times or until it is small; updates w.y and w.g.
 
-    Coordinate j goes to S(u) / K_jj with u = g_j + K_jj y_j and S(u) = u - clip(u, -half, half), a move of
-    g_j - clip(u, -half, half), in units of K_jj.
+    Coordinate j goes to S(u) / K_jj with u = g_j + K_jj y_j and S(u) = u - clip(u, -half, half), a
+    move of g_j - clip(u, -half, half), in units of K_jj. Overwrites w.size and w.scaled.
     """
-    w, size, low = work[0], work[1], -np.inf if positive else -half
-    for j in range(len(y)):
-        w[j] = diag[j] * y[j]
-    at, change, enough = 0, 0.0, 0.0
+    low = -np.inf if positive else -half
+    for j in range(len(w.y)):
+        w.scaled[j] = w.diag[j] * w.y[j]
+    at = 0
+    change = 0.0
+    enough = 0.0
     for n in range(n_steps + 1):
-        row = K[at]
-        for j in range(len(y)):
-            g[j] -= change * row[j]
-            u = g[j] + w[j]
+        row = w.K[at]
+        for j in range(len(w.y)):
+            w.g[j] -= change * row[j]
+            u = w.g[j] + w.scaled[j]
             u = u if u < half else half
             u = u if u > low else low
-            size[j] = abs(g[j] - u)
-        at = _argmax(size)
+            w.size[j] = abs(w.g[j] - u)
+        at = _argmax(w.size)
         if n == 0:
-            enough = 0.03 * size[at]
-        if n == n_steps or size[at] <= enough or diag[at] <= 0:
+            enough = 0.03 * w.size[at]
+        if n == n_steps or w.size[at] <= enough or w.diag[at] <= 0:
             return
-        u = g[at] + w[at]
-        change = y[at]
-        y[at] = (u - min(max(u, low), half)) / diag[at]
-        w[at] = diag[at] * y[at]
-        change = y[at] - change
+        u = w.g[at] + w.scaled[at]
+        before = w.y[at]
+        w.y[at] = (u - min(max(u, low), half)) / w.diag[at]
+        w.scaled[at] = w.diag[at] * w.y[at]
+        change = w.y[at] - before
 
 
-@_jit
-def _collect_support(y, A, inside, L, work, m, kept):
-    """A becomes the support of y: what stays of A[:m] in its order, then the new. Returns its size, and how many of
-    the first kept rows of the factor are still good."""
-    count, lost = 0, work[0]
+@jit_part
+def _collect_support(w, m, kept):
+    """w.support becomes that of w.y: what stays of its first m in their order, then the new.
+
+    Returns its size, and how many of the first kept rows of the factor are still good.
+    """
+    count = 0
     for i in range(m):
-        if y[A[i]] != 0:
-            A[count] = A[i]
+        j = w.support[i]
+        if w.y[j] != 0:
+            w.support[count] = j
             count += 1
         else:
-            inside[A[i]] = False
-            lost[i - count] = i
-    kept = _delete_rows(L, lost, m - count, kept, work)
-    for j in range(len(y)):
-        if y[j] != 0 and not inside[j]:
-            A[count] = j
-            inside[j] = True
+            w.inside[j] = False
+            w.lost[i - count] = i
+    kept = _delete_rows(w, m - count, kept)
+    for j in range(len(w.y)):
+        if w.y[j] != 0 and not w.inside[j]:
+            w.support[count] = j
+            w.inside[j] = True
             count += 1
     return count, kept
 
 
-@_jit
-def _delete_rows(L, lost, n_lost, kept, work):
-    """Take the rows lost[:n_lost], ascending, out of the Cholesky factor L of kept rows; how many rows are then good.
+@jit_part
+def _delete_rows(w, n_lost, kept):
+    """Take the rows w.lost[:n_lost], ascending, out of the factor w.L; how many rows are then good.
 
-    Few rows are rotated away, 6 multiplications for each entry behind them; for many it is cheaper to forget them and
-    all behind them.
+    kept rows were. Few rows are rotated away, 6 multiplications for each entry behind them; for
+    many it is cheaper to forget them and all behind them.
     """
     if n_lost * 48 > kept:
-        return min(kept, int(lost[0]))
-    cosine, sine = work[1], work[2]
-    for i in lost[:n_lost][::-1]:
-        first = int(i)
+        return min(kept, w.lost[0])
+    for i in range(n_lost - 1, -1, -1):
+        first = w.lost[i]
         if first >= kept:
             continue
-        for r in range(first + 1, kept):  # row r moves up; rotations of its columns make it triangular again
-            row, above = L[r], L[r - 1]
-            above[:first] = row[:first]
+        for r in range(first + 1, kept):  # row r moves up, rotations make it triangular again
+            row = w.L[r]
+            above = w.L[r - 1]
+            _copy(row, above, first)
             x = row[first]
             for c in range(first, r - 1):
-                above[c] = cosine[c] * x + sine[c] * row[c + 1]
-                x = cosine[c] * row[c + 1] - sine[c] * x
+                above[c] = w.cosine[c] * x + w.sine[c] * row[c + 1]
+                x = w.cosine[c] * row[c + 1] - w.sine[c] * x
             above[r - 1] = math.sqrt(x * x + row[r] * row[r])
-            cosine[r - 1], sine[r - 1] = x / above[r - 1], row[r] / above[r - 1]
+            w.cosine[r - 1] = x / above[r - 1]
+            w.sine[r - 1] = row[r] / above[r - 1]
         kept -= 1
     return kept
 
 
-@_jit
-def _solve_on_support(K, half, y, g, A, inside, L, work, m, kept):
-    """Minimise over y on A[:m] with its signs: exact Newton steps, atoms dropped as their coefficients reach zero.
+@jit_part
+def _solve_on_support(w, half, m, kept):
+    """Minimise over w.y on w.support[:m] with its signs; leaves w.g stale.
 
-    L holds kept good rows of the factor. If the full step would change signs, all those atoms are dropped at once
-    when that lowers the cost, else the first on the way. An atom that depends on those before it is moved, at the same
-    residual, in the direction that lowers the l1 norm until a coefficient is zero. Returns the size of the support.
+    Returns the size of the support and the number of good rows of its factor.
+
+    Exact Newton steps; atoms are dropped as their coefficients reach zero. w.L holds kept good
+    rows. If the full step would change signs, all those atoms are dropped at once when that lowers
+    the cost, else the first on the way. An atom that depends on those before it is moved, at the
+    same residual, in the direction that lowers the l1 norm until a coefficient is zero.
     """
-    s, slope, step, image, cut = work[0], work[1], work[2], work[3], work[4]
     for i in range(m):
-        s[i] = math.copysign(half, y[A[i]])
-        slope[i] = g[A[i]] - s[i]  # minus half the gradient of the cost
+        j = w.support[i]
+        w.sign[i] = math.copysign(half, w.y[j])
+        w.slope[i] = w.g[j] - w.sign[i]  # minus half the gradient of the cost
     while m > 0:
-        r = _factor(K, A, L, kept, m)
+        r = _factor(w, kept, m)
         if r == m:
-            step[:m] = slope[:m]
-            _solve(L, step, m)
-            t = _first_zero(y, A, step, m)
+            _copy(w.slope, w.step, m)
+            _solve(w.L, w.step, m)
+            t = _first_zero(w, m)
             if t > 1:
                 for i in range(m):
-                    y[A[i]] += step[i]
-                break
-            if _drop_all(y, A, L, slope, step, image, cut, m):
+                    w.y[w.support[i]] += w.step[i]
+                return m, m
+            if _drop_all(w, m):
                 for i in range(m):
-                    slope[i] -= _dot(L[i], image, i + 1)
+                    w.slope[i] -= _dot(w.L[i], w.image, i + 1)
             else:
                 for i in range(m):
-                    step[i] *= t
-                    slope[i] -= t * slope[i]
+                    w.step[i] *= t
+                    w.slope[i] -= t * w.slope[i]
         else:
-            _null_direction(K, slope, A, L, y, step, r)
-            t = _first_zero(y, A, step, r + 1)
+            _null_direction(w, r)
+            t = _first_zero(w, r + 1)
             for i in range(r + 1):
-                step[i] *= t
-            step[r + 1:m] = 0
+                w.step[i] *= t
+            for i in range(r + 1, m):
+                w.step[i] = 0
         before = m
-        m, kept = _advance(y, A, inside, L, s, slope, step, work[2:], m, r)
-        if m == before:  # no atom left: overflow, nothing to be gained
-            break
-    return m
+        m, kept = _advance(w, m, r)
+        if m == before:  # none was dropped: overflow, nothing to be gained
+            return m, kept
+    return 0, 0
 
 
-@_jit
-def _first_zero(y, A, step, m):
-    """Smallest t at which y + t step has a zero on A[:m]; inf if there is none."""
+@jit_part
+def _first_zero(w, m):
+    """Smallest t at which y + t step has a zero on the support[:m]; inf if there is none."""
     t = np.inf
     for i in range(m):
-        if y[A[i]] * step[i] < 0:
-            t = min(t, -y[A[i]] / step[i])
+        now = w.y[w.support[i]]
+        if now * w.step[i] < 0:
+            t = min(t, -now / w.step[i])
     return t
 
 
-@_jit
-def _drop_all(y, A, L, slope, step, image, cut, m):
-    """Cut step where it changes a sign, so that y + step is zero there, if the cost then falls; image = L^T step."""
+@jit_part
+def _drop_all(w, m):
+    """Cut w.step where it changes a sign, so that y + step is zero there, if the cost then falls.
+
+    Overwrites w.cut and sets w.image = L^T cut.
+    """
     change = 0.0
-    image[:m] = 0
     for i in range(m):
-        now = y[A[i]]
-        cut[i] = -now if now * (now + step[i]) <= 0 else step[i]
-        change -= 2 * cut[i] * slope[i]
-        _axpy(cut[i], L[i], image, i + 1)
-    change += _dot(image, image, m)
+        w.image[i] = 0
+    for i in range(m):
+        now = w.y[w.support[i]]
+        w.cut[i] = -now if now * (now + w.step[i]) <= 0 else w.step[i]
+        change -= 2 * w.cut[i] * w.slope[i]
+        _axpy(w.cut[i], w.L[i], w.image, i + 1)
+    change += _dot(w.image, w.image, m)
     if change < 0:
-        step[:m] = cut[:m]
+        _copy(w.cut, w.step, m)
     return change < 0
 
 
-@_jit
-def _advance(y, A, inside, L, s, slope, step, work, m, kept):
-    """y += step on A[:m]; atoms that arrive at zero, or past it by rounding, leave. Returns the support's size and
-    the number of rows of the factor that stay good."""
-    count, lost = 0, work[0]
+@jit_part
+def _advance(w, m, kept):
+    """y += step on the support[:m]; atoms that arrive at zero, or past it by rounding, leave.
+
+    Moves sign, slope and the support up. Returns the size of the support and the number of good
+    rows of the factor, of which kept were good.
+    """
+    count = 0
     for i in range(m):
-        j = A[i]
-        now = y[j] + step[i]
-        if abs(now) <= 1e-15 * abs(step[i]) or now * y[j] < 0:
-            y[j], inside[j] = 0, False
-            lost[i - count] = i
+        j = w.support[i]
+        now = w.y[j] + w.step[i]
+        if abs(now) <= 1e-15 * abs(w.step[i]) or now * w.y[j] < 0:
+            w.y[j] = 0
+            w.inside[j] = False
+            w.lost[i - count] = i
         else:
-            y[j] = now
-            A[count], s[count], slope[count] = j, s[i], slope[i]
+            w.y[j] = now
+            w.support[count] = j
+            w.sign[count] = w.sign[i]
+            w.slope[count] = w.slope[i]
             count += 1
-    return count, _delete_rows(L, lost, m - count, kept, work)
+    return count, _delete_rows(w, m - count, kept)
 
 
-@_jit
-def _null_direction(K, slope, A, L, y, step, r):
-    """step[:r + 1] with sum_i step_i D_i^ = 0 on A[:r + 1], the cost not rising along it, a coefficient shrinking."""
+@jit_part
+def _null_direction(w, r):
+    """w.step[:r + 1] with sum_i step_i D_i^ = 0 over the support[:r + 1].
+
+    The cost does not rise along it, and a coefficient shrinks.
+    """
     for i in range(r):
-        step[i] = -K[A[r], A[i]]
-    _solve(L, step, r)
-    step[r] = 1.0
+        w.step[i] = -w.K[w.support[r], w.support[i]]
+    _solve(w.L, w.step, r)
+    w.step[r] = 1.0
     shrinks = False
-    sign = -1.0 if _dot(slope, step, r + 1) < 0 else 1.0
+    sign = -1.0 if _dot(w.slope, w.step, r + 1) < 0 else 1.0
     for i in range(r + 1):
-        step[i] *= sign
-        shrinks = shrinks or y[A[i]] * step[i] < 0
+        w.step[i] *= sign
+        shrinks = shrinks or w.y[w.support[i]] * w.step[i] < 0
     if not shrinks:
         for i in range(r + 1):
-            step[i] = -step[i]
+            w.step[i] = -w.step[i]
 
 
-@_jit
-def _factor(K, A, L, first, m):
-    """Rows first..m-1 of the Cholesky factor L of K[A, A]; m, or the first row whose atom depends on those before."""
+@jit_part
+def _factor(w, first, m):
+    """Rows first..m-1 of the Cholesky factor w.L of K on the support.
+
+    Returns m, or the first row whose atom depends on those before it.
+    """
     for r in range(first, m):
+        row = w.K[w.support[r]]
+        diagonal = row[w.support[r]]
         for c in range(r):
-            L[r, c] = (K[A[r], A[c]] - _dot(L[r], L[c], c)) / L[c, c]
-        pivot = K[A[r], A[r]] - _dot(L[r], L[r], r)
-        if pivot <= 1e-13 * K[A[r], A[r]]:
+            w.L[r, c] = (row[w.support[c]] - _dot(w.L[r], w.L[c], c)) / w.L[c, c]
+        pivot = diagonal - _dot(w.L[r], w.L[r], r)
+        if pivot <= 1e-13 * diagonal:
             return r
-        L[r, r] = math.sqrt(pivot)
+        w.L[r, r] = math.sqrt(pivot)
     return m
 
 
-@_jit
+@jit_part
+def _residual_products(w, k, m):
+    """w.g = k - K y for y supported on support[:m]."""
+    _copy(k, w.g, len(k))
+    for i in range(m):
+        j = w.support[i]
+        _axpy(-w.y[j], w.K[j], w.g, len(w.g))
+
+
+@jit_part
 def _solve(L, b, m):
     """b[:m] <- (L L^T)^-1 b[:m]."""
     for r in range(m):
@@ -989,71 +1041,108 @@ def _solve(L, b, m):
         _axpy(-b[r], L[r], b, r)
 
 
-@_jit
-def _residual_products(K, k, y, A, m, g):
-    """g = k - K y for y supported on A[:m]."""
-    g[:] = k
-    for i in range(m):
-        _axpy(-y[A[i]], K[A[i]], g, len(g))
-
-
-@_jit
+@jit_part
 def _dot(a, b, n):
+    """a[:n]^T b[:n]."""
     total = 0.0
     for i in range(n):
         total += a[i] * b[i]
     return total
 
 
-@_jit
+@jit_part
+def _copy(a, b, n):
+    """b[:n] = a[:n]: a loop compiles in a tenth of the time of a slice."""
+    for i in range(n):
+        b[i] = a[i]
+
+
+@jit_part
 def _axpy(c, a, b, n):
+    """b[:n] += c a[:n]."""
     for i in range(n):
         b[i] += c * a[i]
 
 
-# ---------------------------------------------------------------------------- locality-constrained coding
+# ------------------------------------------------------------------- locality-constrained coding
+
+
+def glc(X, D, n_neighbors, *, reg=None, sparse_output=False):
+    """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
+
+    min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest atoms:
+    locality_codes on the projection kernel, with its options; queries pass in tiles, as in gsc.
+    """
+    X, D = check_queries_and_atoms(X, D)
+    options = local_options(len(D), X.dtype, n_neighbors, reg, sparse_output)
+    return solve_local(bases_gram(D), _products(X, D), _norms2(X), options)
 
 
 def locality_codes(K_dd, K_xd, n_neighbors, *, norm2, reg=None, sparse_output=False):
-    """Codes of each query over its n_neighbors nearest atoms: min ||X^ - sum_j y_j B_j^||_F^2 with 1^T y = 1.
+    """Codes over the n_neighbors nearest atoms B_j: min ||X^ - sum_j y_j B_j^||_F^2, 1^T y = 1.
 
-    B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's locality-constrained coding,
-    regularised so that dependent neighbours are legal; reg defaults to 1e-10 (float32: 1e-5). A query equal to an atom,
-    to rounding, gets code 1 on it, shared equally if the atom is repeated. Ties go to the lower index.
-    Arguments and output as in sparse_codes; n_neighbors in 1..N.
+    B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's
+    locality-constrained coding, regularised so that dependent neighbours are legal; reg defaults to
+    1e-10 (float32: 1e-5). A query equal to an atom, to rounding, gets code 1 on it, shared equally
+    if the atom is repeated. Ties go to the lower index. Arguments and output as in sparse_codes;
+    n_neighbors in 1..N.
     """
-    K_dd, K_xd, norm2 = _grams(K_dd, K_xd, norm2)
-    n, N = K_xd.shape
-    n_neighbors = _integer(n_neighbors, "n_neighbors", 1, N)
-    reg = (1e-5 if K_xd.dtype == np.float32 else 1e-10) if reg is None else _number(reg, "reg")
-    if reg < 0:
-        raise ValueError(f"reg must be >= 0, got {reg}")
-    K = _owned(K_dd, K_dd.dtype)
-    indices, values = np.empty((n, n_neighbors), np.int64), np.empty((n, n_neighbors))
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    options = local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
+    return solve_local(K_dd, lambda rows: K_xd[rows], norm2, options)
+
+
+LocalOptions = namedtuple("LocalOptions", "n_neighbors reg sparse_output")
+
+
+def local_options(N, dtype, n_neighbors, reg=None, sparse_output=False):
+    """The options of locality_codes over N atoms, checked."""
+    n_neighbors = check_integer(n_neighbors, "n_neighbors", 1, N)
+    default = 1e-5 if dtype == np.float32 else 1e-10
+    reg = default if reg is None else check_number(reg, "reg", least=0)
+    return LocalOptions(n_neighbors, reg, sparse_output)
+
+
+def solve_local(K_dd, products, norm2, options):
+    """locality_codes without its checks; products(rows) gives K_xd[rows] for a slice."""
+    n = len(norm2)
+    N = len(K_dd)
+    m = options.n_neighbors
+    K = own_array(K_dd, K_dd.dtype)
     tiny = 64 * np.finfo(K.dtype).eps
+    indices = np.empty((n, m), np.int64)
+    values = np.empty((n, m))
+    for tile in query_tiles(n, N):
+        k_tile = products(tile)
 
-    def job(block):
-        _locality(K, np.array(K_xd[block], order="C"), norm2[block], reg, tiny, indices[block], values[block])
+        def solve(block):
+            rows = slice(tile.start + block.start, tile.start + block.stop)
+            k = np.array(k_tile[block], order="C")
+            _local_codes(K, k, norm2[rows], options.reg, tiny, indices[rows], values[rows])
 
-    _in_threads(job, n, 64)
-    values = values.astype(K_xd.dtype, copy=False)
-    if sparse_output:
-        starts = np.arange(0, n * n_neighbors + 1, n_neighbors)
+        run_blocks(solve, len(k_tile), 64)
+    values = values.astype(K.dtype, copy=False)
+    if options.sparse_output:
+        starts = np.arange(0, n * m + 1, m)
         return scipy.sparse.csr_array((values.ravel(), indices.ravel(), starts), shape=(n, N))
-    codes = np.zeros((n, N), K_xd.dtype)
+    codes = np.zeros((n, N), K.dtype)
     np.put_along_axis(codes, indices, values, axis=1)
     return codes
 
 
-@_jit
-def _locality(K, queries, norm2, reg, tiny, indices, values):
+@jit
+def _local_codes(K, queries, norm2, reg, tiny, indices, values):
     """Neighbours (n, m) of each query, by index, and their coefficients."""
     m = indices.shape[1]
-    B, distance = np.empty((m, m)), np.empty(m)
+    B = np.empty((m, m))
+    distance = np.empty(m)
     for i in range(len(queries)):
-        k, nearest, y = queries[i], indices[i], values[i]
-        _nearest(K, k, norm2[i], nearest, distance)
-        trace, equal = 0.0, 0
+        k = queries[i]
+        nearest = indices[i]
+        y = values[i]
+        _nearest_atoms(K, k, norm2[i], nearest, distance)
+        trace = 0.0
+        equal = 0  # atoms that are the query, to rounding
         for a in range(m):
             for b in range(m):
                 B[a, b] = norm2[i] - k[nearest[a]] - k[nearest[b]] + K[nearest[a], nearest[b]]
@@ -1064,10 +1153,11 @@ def _locality(K, queries, norm2, reg, tiny, indices, values):
                 y[a] = 1 / equal if B[a, a] <= tiny * norm2[i] else 0.0
             continue
         ridge = reg * trace
-        for r in range(m):  # Cholesky in place
+        for r in range(m):  # Cholesky factor, over the lower half of B
             for c in range(r):
                 B[r, c] = (B[r, c] - _dot(B[r], B[c], c)) / B[c, c]
-            B[r, r] = math.sqrt(max(B[r, r] + ridge - _dot(B[r], B[r], r), ridge + tiny * tiny * trace))
+            pivot = B[r, r] + ridge - _dot(B[r], B[r], r)
+            B[r, r] = math.sqrt(max(pivot, ridge + tiny * tiny * trace))
             y[r] = 1.0
         _solve(B, y, m)
         total = y.sum()
@@ -1075,133 +1165,379 @@ def _locality(K, queries, norm2, reg, tiny, indices, values):
             y[a] /= total
 
 
-@_jit
-def _nearest(K, k, norm2, nearest, distance):
-    """The len(nearest) atoms of least ||X^ - D_j^||^2, ties to the lower index, in order of index."""
-    m, count = len(nearest), 0
+@jit_part
+def _nearest_atoms(K, k, norm2, nearest, distance):
+    """The len(nearest) atoms of least ||X^ - D_j^||^2 by index; ties go to the lower."""
+    m = len(nearest)
+    count = 0
     for j in range(len(k)):
         far = norm2 + K[j, j] - 2 * k[j]
         if count == m and not far < distance[m - 1]:
             continue
         at = min(count, m - 1)
         while at > 0 and far < distance[at - 1]:
-            distance[at], nearest[at] = distance[at - 1], nearest[at - 1]
+            distance[at] = distance[at - 1]
+            nearest[at] = nearest[at - 1]
             at -= 1
-        distance[at], nearest[at] = far, j
+        distance[at] = far
+        nearest[at] = j
         count = min(count + 1, m)
     nearest.sort()
 
 
-# ---------------------------------------------------------------------------- on subspaces
-
-
-def gsc(X, D, lam, **options):
-    """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
-
-    sparse_codes on the projection kernel, with its options; queries pass in tiles, so that with sparse_output=True
-    memory beyond input and output does not grow with n.
-    """
-    return _code_in_tiles(lambda K_dd, K_xd, **tile: sparse_codes(K_dd, K_xd, lam, **tile), X, D, options)
-
-
-def glc(X, D, n_neighbors, **options):
-    """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q); see locality_codes."""
-    return _code_in_tiles(lambda K_dd, K_xd, **tile: locality_codes(K_dd, K_xd, n_neighbors, **tile), X, D, options)
-
-
-def _code_in_tiles(code, X, D, options):
-    if "norm2" in options:
-        raise TypeError(f"norm2 is not an option here, it is p of the subspaces X, got {options['norm2']!r}")
-    X, D = _same_d(_bases(X, "X"), _dictionary(D), "XD")
-    (n, _, p), N = X.shape, len(D)
-    K_dd = _gram(D, D, symmetric=True)
-    init, step = options.get("init"), max(64, TILE // N)
-    if init is not None:
-        options = {**options, "init": _codes(init, n, N, "init")}
-    whole = None
-    for i in range(0, max(n, 1), step):
-        tile = options if init is None else {**options, "init": options["init"][i:i + step]}
-        part = code(K_dd, _gram(X[i:i + step], D), norm2=p, **tile)
-        whole = part if step >= n else _extended(whole, part, i, n)
-    return whole
-
-
-def _extended(whole, part, i, n, axis=-2):
-    """The result of n queries with those from i on put in, so that the two never stand side by side: arrays (..., n, N),
-    CSR arrays, lists or tuples of them; whole is None at first."""
-    if isinstance(part, SparseCodes):
-        return SparseCodes(*(_extended(*pair, i, n, axis) for pair, axis in zip(zip(whole or [None] * 3, part), (-2, -1, -1))))
-    if isinstance(part, list):
-        return [_extended(*pair, i, n) for pair in zip(whole or [None] * len(part), part)]
-    if scipy.sparse.issparse(part):
-        rows, N = part.shape
-        values, columns, starts = whole or (np.empty(0, part.dtype), np.empty(0, np.int32), np.zeros(n + 1, np.int64))
-        used = int(starts[i])
-        size = used + part.nnz
-        if size > len(values):  # at this rate, enough for the rest: pages that are not used cost nothing
-            room = int(1.2 * size / (i + rows) * n) + 1
-            old, values, columns = (values, columns), np.empty(room, values.dtype), np.empty(room, columns.dtype)
-            values[:used], columns[:used] = (A[:used] for A in old)
-        values[used:size], columns[used:size], starts[i + 1:i + rows + 1] = part.data, part.indices, used + part.indptr[1:]
-        if i + rows < n:
-            return values, columns, starts
-        return scipy.sparse.csr_array((values[:size], columns[:size], starts), shape=(n, N))
-    if whole is None:
-        whole = np.empty(part.shape[:axis] + (n,) + part.shape[axis:][1:], part.dtype)
-    np.moveaxis(whole, axis, 0)[i:i + part.shape[axis]] = np.moveaxis(part, axis, 0)
-    return whole
+# ------------------------------------------------------------------ from codes to points, classes
 
 
 def reconstruct(codes, D):
-    """Points on the manifold that codes (n, N) stand for: Proj(sum_j y_j D_j^) over atoms D (N, d, p); (n, d, p).
+    """Points (n, d, p) on the manifold that codes (n, N) over D (N, d, p) stand for.
 
-    The weighted chordal mean of the atoms (the paper's section on the extrinsic nature of the solution). A warning if
-    some are not unique, as for a zero code.
+    Proj(sum_j y_j D_j^), the weighted chordal mean of the atoms (the paper's section on the
+    extrinsic nature of the solution). A warning if some are not unique, as for a zero code.
     """
-    D = _dictionary(D)
-    codes = _codes(codes, None, len(D))
-    out, tied = np.empty((codes.shape[0], *D.shape[1:]), D.dtype), np.zeros(codes.shape[0], bool)
+    D = check_dictionary(D, "D")
+    codes = check_codes(codes, None, len(D), "codes")
+    points = np.empty((codes.shape[0], *D.shape[1:]), D.dtype)
+    tied = np.zeros(len(points), bool)
 
-    def job(block):
-        for i in range(block.start, block.stop):
-            out[i], tied[i] = _weighted_mean(D, _dense(codes[i:i + 1])[0])
+    def fill(rows):
+        for i in range(rows.start, rows.stop):
+            points[i], tied[i] = weighted_mean(D, dense_codes(codes[i:i + 1])[0])
 
-    _in_threads(job, len(out), 16, blas=True)
-    _warn_ties(int(tied.sum()), "reconstruct: point")
-    return out
-
-
-# ---------------------------------------------------------------------------- classification
+    run_blocks(fill, len(points), 16)
+    warn_ties(int(tied.sum()), "reconstruct: point")
+    return points
 
 
 def class_residuals(codes, K_dd, K_xd, labels, *, norm2):
-    """Residual of each class, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2; (residuals (n, n_classes) >= 0, classes).
+    """Residuals (n, C) of the classes, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0, and classes.
 
-    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in sparse_codes. The paper's
-    class-specific residual error. classes are sorted where they can be, else in order of first appearance.
+    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
+    sparse_codes. The paper's class-specific residual error; classes[residuals.argmin(axis=1)] is
+    its classifier. classes are sorted where they can be, else in order of first appearance.
     """
-    K_dd, K_xd, norm2 = _grams(K_dd, K_xd, norm2)
-    codes = _codes(codes, *K_xd.shape)
-    classes, index = _classes(labels, len(K_dd))
-    residuals = np.empty((len(K_xd), len(classes)), K_xd.dtype)
-    for c in range(len(classes)):
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    codes = check_codes(codes, *K_xd.shape, "codes")
+    classes, index = check_labels(labels, len(K_dd))
+    return residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes)), classes
+
+
+def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
+    """class_residuals (n, n_classes) without its checks; index (N,): the class of each atom."""
+    residuals = np.empty((len(K_xd), n_classes), K_xd.dtype)
+    for c in range(n_classes):
         mine = np.flatnonzero(index == c)
-        y = _dense(codes[:, mine]).astype(np.float64)  # (n, N_c)
+        y = dense_codes(codes[:, mine]).astype(np.float64)  # (n, N_c)
         Ky = y @ K_dd[np.ix_(mine, mine)]
-        residuals[:, c] = np.maximum(norm2 + ((Ky - 2 * K_xd[:, mine]) * y).sum(axis=1), 0)
-    return residuals, classes
+        square = norm2 + ((Ky - 2 * K_xd[:, mine]) * y).sum(axis=1)
+        residuals[:, c] = np.maximum(square, 0)
+    return residuals
 
 
-def classify(codes, K_dd, K_xd, labels, *, norm2):
-    """Label of the class with the smallest residual for each query (n,), the first in a tie; see class_residuals."""
-    residuals, classes = class_residuals(codes, K_dd, K_xd, labels, norm2=norm2)
-    return classes[residuals.argmin(axis=1)]
+Classified = namedtuple("Classified", "labels residuals classes codes")
 
 
-def _classes(labels, N):
-    """Distinct labels as an array, and the position of each label in it."""
+def classify(X, D, labels, *, lam=None, n_neighbors=None, lam_scale=None, positive=False, reg=None,
+             tol=1e-8, max_iter=1000, return_info=False):
+    """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
+
+    The class of the smallest residual ||X^ - sum_{j in c} y_j D_j^||_F^2, the first in a tie, for
+    the codes of gsc with lam, lam_scale, positive, tol and max_iter, or of glc with n_neighbors and
+    reg: give lam or n_neighbors. labels (N,): any hashables. return_info: a named tuple (labels,
+    residuals (n, C), classes (C,), codes (n, N)); without it no more than the residuals is kept.
+    """
+    X, D = check_queries_and_atoms(X, D)
+    code = coding_step((len(X), len(D)), X.dtype, lam, n_neighbors, lam_scale=lam_scale,
+                       positive=positive, reg=reg, tol=tol, max_iter=max_iter)
+    return classify_by_codes(bases_gram(D), _products(X, D), _norms2(X), labels, code, return_info)
+
+
+def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=False, reg=None,
+                tol=1e-8, max_iter=1000):
+    """The function (K_dd, K_xd, norm2) -> codes: sparse with lam, local with n_neighbors."""
+    if (lam is None) == (n_neighbors is None):
+        raise ValueError(f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = "
+                         f"{n_neighbors!r}")
+    if lam is None:
+        if positive or lam_scale is not None:
+            raise ValueError("positive and lam_scale belong to sparse coding, leave them out with "
+                             "n_neighbors")
+        options = local_options(shape[1], dtype, n_neighbors, reg)
+        solver = solve_local
+    else:
+        if reg is not None:
+            raise ValueError(f"reg belongs to n_neighbors, leave it out with lam, got {reg!r}")
+        if np.ndim(lam):
+            raise ValueError(f"lam must be one number >= 0, got {lam!r}")
+        options = lasso_options(shape, lam, lam_scale, positive, None, tol, max_iter)
+        solver = solve_lassos
+    return lambda K_dd, K_xd, norm2: solver(K_dd, lambda rows: K_xd[rows], norm2, options)
+
+
+def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
+    """classify without its checks but that of labels.
+
+    products(rows) gives K_xd[rows] for a slice, code is a coding_step.
+    """
+    n = len(norm2)
+    N = len(K_dd)
+    classes, index = check_labels(labels, N)
+    best = np.empty(n, np.int64)
+    residuals = np.empty((n, len(classes)), K_dd.dtype) if return_info else None
+    codes = np.empty((n, N), K_dd.dtype) if return_info else None
+    for rows in query_tiles(n, N):
+        K_xd = products(rows)
+        y = code(K_dd, K_xd, norm2[rows])
+        e = residuals_by_class(y, K_dd, K_xd, norm2[rows], index, len(classes))
+        best[rows] = e.argmin(axis=1)
+        if return_info:
+            residuals[rows] = e
+            codes[rows] = y
+    predicted = classes[best]
+    return Classified(predicted, residuals, classes, codes) if return_info else predicted
+
+
+# --------------------------------------------------------------------------- checks at the door
+
+
+def real_array(A, name):
+    """A as a native float32 or float64 array; TypeError for anything that is not a real number."""
+    try:
+        A = np.asarray(A)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, got nested sequences of different "
+                         "lengths") from None
+    if A.dtype.kind not in "buif":
+        raise TypeError(f"{name} must hold real numbers, got dtype {A.dtype}")
+    single = A.dtype.newbyteorder("=") == np.float32
+    return A.astype(np.float32 if single else np.float64, copy=False)
+
+
+def finite_array(A, name):
+    """A as a real array without NaN and infinity."""
+    A = real_array(A, name)
+    if A.size and not (np.isfinite(A.max()) and np.isfinite(A.min())):  # no mask of A's size
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
+        place = f" at index {where}" if where else ""
+        raise ValueError(f"{name} must be finite, got {A[where]}{place}")
+    return A
+
+
+def check_number(value, name, *, least=None, above=None):
+    """The value as a float: one finite real number, >= least, > above."""
+    array = finite_array(value, name)
+    if array.ndim:
+        raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    number = float(array)
+    if least is not None and number < least:
+        raise ValueError(f"{name} must be >= {least}, got {value!r}")
+    if above is not None and number <= above:
+        rule = "positive" if above == 0 else f"> {above}"
+        raise ValueError(f"{name} must be {rule}, got {value!r}")
+    return number
+
+
+def check_integer(value, name, low, high=None):
+    """The value as an int in low..high."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+    if number < low or high is not None and number > high:
+        rule = f">= {low}" if high is None else f"in {low}..{high}"
+        raise ValueError(f"{name} must be {rule}, got {number}")
+    return number
+
+
+def check_choice(value, name, *choices):
+    """The value, which must be None or a string among the choices, if one of them is."""
+    if not any(value is choice or isinstance(value, str) and value == choice for choice in choices):
+        *most, last = map(repr, choices)
+        raise ValueError(f"{name} must be {', '.join(most)} or {last}, got {value!r}")
+    return value
+
+
+def check_frames(frames, name):
+    """Frames (n_frames, d) or (n_frames, height, width) as real, finite rows (n_frames, d).
+
+    In the caller's memory and type where NumPy allows it.
+    """
+    try:
+        frames = np.asarray(frames)
+    except ValueError:
+        raise ValueError(f"{name} must hold frames of one shape, got a ragged sequence") from None
+    if frames.dtype.kind not in "buif":
+        raise TypeError(f"{name} must hold real numbers, got dtype {frames.dtype}")
+    if frames.ndim not in (2, 3):
+        raise ValueError(f"{name} must have shape (n_frames, d) or (n_frames, height, width), got "
+                         f"{frames.shape}")
+    if frames.size == 0:
+        raise ValueError(f"{name} must hold at least one frame of at least one pixel, got shape "
+                         f"{frames.shape}")
+    if not (math.isfinite(frames.max()) and math.isfinite(frames.min())):  # no mask of their size
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(frames))[0])
+        raise ValueError(f"{name} must be finite, got {frames[where]} in frame {where[0]}")
+    return frames.reshape(len(frames), -1)
+
+
+def check_bases(X, name, ndim=3):
+    """X as orthonormal bases (..., d, p) with ndim axes, or at least two for ndim=None."""
+    X = real_array(X, name)
+    if X.ndim != ndim if ndim else X.ndim < 2:
+        rule = f"{ndim} dimensions (n, d, p)" if ndim else "at least 2 dimensions (..., d, p)"
+        raise ValueError(f"{name} must have {rule}, got shape {X.shape}")
+    d, p = X.shape[-2:]
+    if not 1 <= p <= d:
+        raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}")
+    flat = X.reshape(-1, d, p)
+    error = np.empty(len(flat))
+
+    def measure(block):
+        rows = np.array(flat[block].swapaxes(1, 2), order="C")  # (t, p, d)
+        _orthonormality(rows, error[block])
+
+    run_blocks(measure, len(flat), max(1, 2**16 // (d * p)))
+    tol = 1e-3 if X.dtype == np.float32 else 1e-6
+    if not (error <= tol).all():
+        bad = int(np.argmin(error <= tol))
+        if not np.isfinite(flat[bad]).all():
+            raise ValueError(f"{name} must be finite, got NaN or infinity in the basis at index "
+                             f"{bad}")
+        raise ValueError(f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
+                         f"{error[bad]:.2g} at index {bad}; call orthonormalize({name}) first")
+    return X
+
+
+@jit
+def _orthonormality(rows, error):
+    """error[i] = max |B B^T - I| for B = rows[i] (p, d); NaN if an entry is not finite."""
+    t, p, d = rows.shape
+    for i in range(t):
+        worst = 0.0
+        total = 0.0
+        for a in range(p):
+            for b in range(a + 1):
+                off = abs(_dot(rows[i, a], rows[i, b], d) - (1.0 if a == b else 0.0))
+                worst = max(worst, off)
+                total += off
+        error[i] = worst if total < np.inf else np.nan
+
+
+def check_dictionary(D, name):
+    """D as bases (N, d, p), N >= 1."""
+    D = check_bases(D, name)
+    if len(D) == 0:
+        raise ValueError(f"{name} must hold at least one subspace, got shape {D.shape}")
+    return D
+
+
+def same_dimension(X, Y, names):
+    """X and Y as arrays of one type, if they have the same d; names: what to call them."""
+    if X.shape[-2] != Y.shape[-2]:
+        raise ValueError(f"{names[0]} and {names[1]} must have the same d, got {X.shape[-2]} and "
+                         f"{Y.shape[-2]}")
+    dtype = np.result_type(X, Y)
+    return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+
+def _check_pair(X, Y):
+    X = check_bases(X, "X")
+    if Y is None:
+        return X, X
+    return same_dimension(X, check_bases(Y, "Y"), "XY")
+
+
+def check_queries_and_atoms(X, D):
+    """X (n, d, p) and D (N, d, q), N >= 1, as arrays of one type."""
+    return same_dimension(check_bases(X, "X"), check_dictionary(D, "D"), "XD")
+
+
+def check_grams(K_dd, K_xd, norm2):
+    """Gram matrices (N, N), (n, N) of one type, and norm2 as a float64 array (n,)."""
+    K_dd = real_array(K_dd, "K_dd")
+    K_xd = real_array(K_xd, "K_xd")
+    norm2 = finite_array(norm2, "norm2")
+    if K_dd.ndim != 2 or K_dd.shape[0] != K_dd.shape[1] or len(K_dd) == 0:
+        raise ValueError(f"K_dd must be a square matrix (N, N) with N >= 1, got shape {K_dd.shape}")
+    if K_xd.ndim != 2 or K_xd.shape[1] != len(K_dd):
+        raise ValueError(f"K_xd must have shape (n, {len(K_dd)}), one column an atom, got "
+                         f"{K_xd.shape}")
+    if norm2.ndim and norm2.shape != (len(K_xd),) or (norm2 < 0).any():
+        raise ValueError(f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got "
+                         f"{norm2!r}")
+    K_dd = own_array(K_dd, K_dd.dtype)
+    K_xd = own_array(K_xd, K_xd.dtype)
+    norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
+    _check_symmetry(K_dd)
+    _check_cauchy_schwarz(K_dd, K_xd, norm2)
+    dtype = np.result_type(K_dd, K_xd)
+    return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
+
+
+def _check_symmetry(K_dd):
+    """Finite, symmetric to rounding, with a diagonal >= 0."""
+    stripes = run_blocks(lambda rows: _peak_and_asymmetry(K_dd, rows.start, rows.stop),
+                         len(K_dd), 256)
+    scale, asymmetry = np.max(stripes, axis=0)
+    if not scale < np.inf:
+        finite_array(K_dd, "K_dd")
+    if asymmetry > (1e-4 if K_dd.dtype == np.float32 else 1e-8) * scale:
+        raise ValueError("K_dd must be symmetric, got entries that differ by "
+                         f"{asymmetry:.2g} across the diagonal")
+    if K_dd.diagonal().min() < 0:
+        raise ValueError(f"K_dd must have a nonnegative diagonal, got {K_dd.diagonal().min():.2g}")
+
+
+def _check_cauchy_schwarz(K_dd, K_xd, norm2):
+    """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %."""
+    largest = np.empty(len(K_xd))
+    run_blocks(lambda rows: _row_peaks(K_xd[rows], largest[rows]), len(K_xd),
+               max(1, 2**20 // len(K_dd)))
+    if not (largest < np.inf).all():
+        finite_array(K_xd, "K_xd")
+    norm = np.sqrt(K_dd.diagonal().astype(np.float64))
+    bound = (1 + 1e-3) * np.sqrt(norm2)
+    suspect = np.flatnonzero(~(largest <= bound * norm.min()))  # few: they are looked at whole
+    excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * norm).max(axis=1)
+    if len(excess) and excess.max() > 1e-3 * (norm.max() * math.sqrt(norm2.max()) or 1.0):
+        i = int(suspect[excess.argmax()])
+        raise ValueError("norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) "
+                         f"fails at query {i} with norm2 = {norm2[i]:.4g}")
+
+
+@jit
+def _peak_and_asymmetry(K, start, stop):
+    """Largest |K_ij| (inf if one is not finite) and |K_ij - K_ji| in rows start..stop-1, j >= i."""
+    peak = 0.0
+    apart = 0.0
+    bad = False
+    for i0 in range(start, stop, 32):
+        for j0 in range(i0, len(K), 32):
+            for i in range(i0, min(i0 + 32, stop)):
+                for j in range(j0, min(j0 + 32, len(K))):
+                    peak = max(peak, abs(K[i, j]), abs(K[j, i]))
+                    apart = max(apart, abs(K[i, j] - K[j, i]))
+                    bad |= not (abs(K[i, j]) < np.inf and abs(K[j, i]) < np.inf)
+    return np.inf if bad else peak, apart
+
+
+@jit
+def _row_peaks(K, largest):
+    """largest[i] = max_j |K_ij|, inf if one is not finite."""
+    for i in range(len(K)):
+        peak = 0.0
+        bad = False
+        for j in range(K.shape[1]):
+            size = abs(K[i, j])
+            peak = max(peak, size)
+            bad |= not size < np.inf
+        largest[i] = np.inf if bad else peak
+
+
+def check_labels(labels, N):
+    """The distinct ones of N labels as an array, and each label's position in it (N,)."""
     labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
-    if isinstance(labels, (str, bytes)) or not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) == 0:
+    scalar = isinstance(labels, (str, bytes)) or getattr(labels, "ndim", 1) == 0
+    if scalar or not hasattr(labels, "__len__"):
         raise TypeError(f"labels must be a sequence of hashables, got {labels!r}")
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError(f"labels must have one dimension, got shape {labels.shape}")
@@ -1217,24 +1553,117 @@ def _classes(labels, N):
         names = sorted(names)
     except TypeError:  # labels that cannot be sorted
         pass
-    plain = len({type(name) for name in names}) == 1 and isinstance(names[0], (bool, int, float, str, np.generic))
+    types = {type(name) for name in names}
+    plain = len(types) == 1 and issubclass(types.pop(), (bool, int, float, str, np.generic))
     classes = np.array(names) if plain else np.empty(len(names), object)
     classes[:] = names
     position = {name: i for i, name in enumerate(names)}
     return classes, np.array([position[label] for label in labels])
 
 
-def _codes(codes, n, N, name="codes"):
-    """Checked codes (n, N): an array, or CSR if sparse; n = None takes any number."""
+def check_codes(codes, n, N, name):
+    """Codes (n, N): an array, or CSR if sparse; n = None takes any number."""
     if scipy.sparse.issparse(codes):
         codes = scipy.sparse.csr_array(codes)
-        _finite(codes.data, name)
+        finite_array(codes.data, name)
     else:
-        codes = _finite(codes, name)
+        codes = finite_array(codes, name)
     if codes.ndim != 2 or codes.shape[1] != N or n not in (None, codes.shape[0]):
-        raise ValueError(f"{name} must have shape ({'n' if n is None else n}, {N}), got {codes.shape}")
+        rows = "n" if n is None else n
+        raise ValueError(f"{name} must have shape ({rows}, {N}), got {codes.shape}")
     return codes
 
 
-def _dense(codes):
+def dense_codes(codes):
+    """Checked codes as an array."""
     return codes.toarray() if scipy.sparse.issparse(codes) else codes
+
+
+# ------------------------------------------------------------------ the machine room: threads
+
+# Large products are single calls of NumPy's, with the threads of its BLAS. Everything else, jitted
+# loops and many small matrices, runs in blocks on a pool of threads. No global setting is touched.
+
+TILE = 2**21  # numbers of K_xd that are held at a time
+
+
+def query_tiles(n, N):
+    """Slices of n queries whose products with N atoms take at most TILE numbers, or 64 queries."""
+    step = max(64, TILE // N)
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+def own_array(A, dtype):
+    """A as a C-ordered writable array of the type: every layout meets the same compiled code."""
+    A = np.ascontiguousarray(A, dtype)
+    return A if A.flags.writeable else A.copy()
+
+
+def run_blocks(job, n, block):
+    """[job(slice), ...] over consecutive blocks of range(n), in threads; the caller is one of them.
+
+    The blocks do not depend on the number of threads. After an error or Ctrl-C no block begins, and
+    those that others are at end in the background.
+    """
+    blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
+    results = [None] * len(blocks)
+    todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
+
+    def work():
+        try:
+            for i, block in todo:
+                results[i] = job(block)
+        finally:
+            for _ in todo:  # left by an error
+                pass
+
+    n_helpers = max(0, min(thread_count(), len(blocks)) - 1)
+    helpers = []
+    try:
+        for _ in range(n_helpers):
+            helpers.append(_pool(os.getpid()).submit(work))
+        work()
+        for helper in helpers:
+            if not helper.cancel():  # it has begun
+                helper.result()
+    finally:
+        for _ in todo:
+            pass
+    return results
+
+
+def thread_count():
+    """What numba.set_num_threads says, or NUMBA_NUM_THREADS where it was never called."""
+    try:
+        numba.threading_layer()
+    except ValueError:  # numba has started no threads; to ask it would, bad before a fork
+        return numba.config.NUMBA_NUM_THREADS
+    return numba.get_num_threads()
+
+
+@functools.cache
+def _pool(process):
+    """The helpers of a process; a forked one needs its own. Threads start as they are needed."""
+    return concurrent.futures.ThreadPoolExecutor(max_workers=64, thread_name_prefix="grassmann_sc")
+
+
+# ------------------------------------------------------------------ the other modules of the house
+
+_here = os.path.dirname(os.path.abspath(__file__))
+_kit = os.path.join(_here, "grassmann_sc_kit")  # beside the installed core
+__path__ = [_kit if os.path.isdir(_kit) else _here]
+_MODULES = {"comparators", "estimators", "files", "frames", "intrinsic", "kernels", "learn",
+            "logarithms", "plots", "subspaces"}
+
+
+def __getattr__(name):
+    """from grassmann_sc import learn: learn.py beside this file, or that of the installed kit."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
+        raise ImportError(f"{name} needs {name}.py in {__path__[0]}: copy it there, or install "
+                          "grassmann_sc_kit") from None

@@ -1,15 +1,18 @@
-"""Coding in the feature space of a kernel: kgSC, kgLC, the kernel Gram matrix of sets of frames, and coordinates (Lift).
+"""Coding in the feature space of a kernel: kgSC, kgLC, the kernel Gram matrix, and coordinates
+(Lift).
 
-A set of frames X (q, d) spans a subspace of the feature space of k(a, b) = <phi(a), phi(b)>, of orthonormal basis
-Psi = Phi(X) A with A (q, p) from kernel_bases. Everything follows from <Psi_i^, Psi_j^> = ||A_i^T K(X_i, X_j) A_j||_F^2,
-which kernel_gram gives. Source: Harandi et al. 2015, the section on kernel coding.
+A set of frames X (q, d) spans a subspace of the feature space of k(a, b) = <phi(a), phi(b)>, of
+orthonormal basis Psi = Phi(X) A with A (q, p) from kernel_bases. Everything follows from <Psi_i^,
+Psi_j^> = ||A_i^T K(X_i, X_j) A_j||_F^2, which kernel_gram gives. Source: Harandi et al. 2015, the
+section on kernel coding.
 
-Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array (n, q, d). float32 and float64 are kept, other
-real types become float64. A rank counts the eigenvalues above RANK_TOL times the largest, in every function.
+Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array (n, q, d). float32 and
+float64 are kept, other real types become float64. A rank counts the eigenvalues above RANK_TOL
+times the largest, in every function.
 """
 
 import math
-import threading
+from collections import namedtuple
 from dataclasses import dataclass
 
 import numba
@@ -19,36 +22,45 @@ from numba.extending import overload
 
 import grassmann_sc as core
 
-RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}  # leaves half the digits of an inner product
+__all__ = ["linear", "polynomial", "rbf", "median_gamma", "gamma_grid", "kernel_bases",
+           "kernel_gram", "kgsc", "kglc", "classify", "Lift"]
+
+# Eigenvalues of a kernel matrix above this share of the largest count: half of its digits are left.
+RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
 TILE = 2**20  # numbers of a tile of kernel values
-ROWS, COLUMNS = 256, 1024  # frames of a tile
-_jit = core._jit
+TILE_SIDE = 1024  # frames along its rows, or its columns
+MOST_COLUMNS = 2**22  # numbers of the frames that a tile's columns are
+jit = core.jit
 
 
-# ---------------------------------------------------------------------------- kernels
+# -------------------------------------------------------------------------------------- kernels
+
+_Packed = namedtuple("_Packed", "rows squares")  # frames as factors of a product, squared norms
 
 
 class _Kernel:
-    """A kernel whose values come from inner products, written over them while they are in cache."""
+    """A kernel of inner products: its values are written over a product of packed frames."""
 
     def __call__(self, A, B):
-        A, B = _matrix(A, "A"), _matrix(B, "B")
+        A = _check_rows(A, "A")
+        B = _check_rows(B, "B")
         if A.shape[1] != B.shape[1]:
             raise ValueError(f"A and B must have the same d, got {A.shape[1]} and {B.shape[1]}")
         dtype = np.result_type(A, B)
-        origin = B.mean(axis=0, dtype=np.float64).astype(dtype) if len(B) else np.zeros(B.shape[1], dtype)
-        rows, columns = self._pack(A.astype(dtype), origin), self._pack(B.astype(dtype), origin)
-        product = rows[0] @ columns[0].T
-        self._values(product, *rows, *columns)
-        return product
+        origin = np.zeros(B.shape[1], dtype)
+        if len(B):
+            origin = B.mean(axis=0, dtype=np.float64).astype(dtype)
+        columns = self.pack(B.astype(dtype), origin)
+        return _tile_values(self, self.pack(A.astype(dtype), origin), columns,
+                            np.empty(len(A) * len(B), dtype))
 
-    def _pack(self, frames, origin):
-        """The frames, which may be overwritten, as factors of the product, and their squared norms."""
-        return frames, _squares(frames)
+    def pack(self, frames, origin):
+        """The frames, which may be overwritten, packed."""
+        return _Packed(frames, _squared_norms(frames))
 
-    def _values(self, product, rows, row_squares, columns, column_squares):
-        """Kernel values over product = rows @ columns.T, in place."""
+    def fill(self, product, rows, columns, left, right):
+        """Kernel values over product = rows @ columns.T, in place, in the columns left..right-1."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +76,11 @@ class polynomial(_Kernel):
     coef0: float = 1.0
 
     def __post_init__(self):
-        core._integer(self.degree, "degree", 1, core.ANY)
-        if not core._number(self.coef0, "coef0") >= 0:
-            raise ValueError(f"coef0 must be >= 0, got {self.coef0}")
+        core.check_integer(self.degree, "degree", 1)
+        core.check_number(self.coef0, "coef0", least=0)
 
-    def _values(self, product, rows, row_squares, columns, column_squares):
-        _power(product, self.coef0, self.degree)
+    def fill(self, product, rows, columns, left, right):
+        _power(product, self.coef0, self.degree, left, right)
 
 
 @dataclass(frozen=True)
@@ -79,73 +90,82 @@ class rbf(_Kernel):
     gamma: float
 
     def __post_init__(self):
-        if not core._number(self.gamma, "gamma") > 0:
-            raise ValueError(f"gamma must be positive, got {self.gamma}")
+        core.check_number(self.gamma, "gamma", above=0)
 
-    def _pack(self, frames, origin):
+    def pack(self, frames, origin):
         frames -= origin  # changes no distance, but the norms from which near ones are computed
         frames *= frames.dtype.type(math.sqrt(self.gamma))
-        squares = _squares(frames)
+        squares = _squared_norms(frames)
         if not np.isfinite(squares).all():
-            raise ValueError(f"frames must have gamma ||frame - mean||^2 within {frames.dtype}, got an overflow with "
-                             f"gamma = {self.gamma}")
-        return frames, squares
+            raise ValueError(f"frames must have gamma ||frame - mean||^2 within {frames.dtype}, "
+                             f"got an overflow with gamma = {self.gamma}")
+        return _Packed(frames, squares)
 
-    def _values(self, product, rows, row_squares, columns, column_squares):
-        _gaussian(product, rows, row_squares, columns, column_squares)
+    def fill(self, product, rows, columns, left, right):
+        _gaussian(product, *rows, *columns, left, right)
 
 
-def _squares(frames):
+def _squared_norms(frames):
     with np.errstate(over="ignore"):
         return np.einsum("ij,ij->i", frames, frames, dtype=np.float64).astype(frames.dtype)
 
 
-@_jit
-def _power(product, coef0, degree):
-    """product <- (product + coef0)^degree."""
-    base = np.empty_like(product[0]) if len(product) else np.empty(0, product.dtype)
+@jit
+def _power(product, coef0, degree, left, right):
+    """product <- (product + coef0)^degree in the columns left..right-1."""
     for i in range(len(product)):
-        line = product[i]
+        line = product[i, left:right]
         for j in range(len(line)):
-            line[j] += coef0
-        base[:] = line
-        for _ in range(degree - 1):
-            for j in range(len(line)):
-                line[j] *= base[j]
+            base = line[j] + product.dtype.type(coef0)
+            power = base
+            for _ in range(degree - 1):
+                power *= base
+            line[j] = power
 
 
 CANCELS = 256.0  # sum of squared norms from which rounding of their difference could show in exp
 
 
-@_jit
-def _gaussian(product, rows, row_squares, columns, column_squares):
-    """product <- exp(-||row - column||^2), where product = rows @ columns.T; near ones of large norm directly."""
-    zero, d = product.dtype.type(0), rows.shape[1]
-    largest = column_squares.max() if len(column_squares) else zero
+@jit
+def _gaussian(product, rows, row_squares, columns, column_squares, left, right):
+    """product <- exp(-||row - column||^2), where it is rows @ columns.T, in the columns
+    left..right-1.
+
+    Near pairs of large norm are computed from their difference.
+    """
+    zero = product.dtype.type(0)
+    d = rows.shape[1]
+    squares = column_squares[left:right]
+    largest = zero
+    for j in range(len(squares)):
+        largest = max(largest, squares[j])
     for i in range(len(product)):
-        line, square = product[i], row_squares[i]
+        line = product[i, left:right]
+        square = row_squares[i]
         for j in range(len(line)):
-            line[j] = 2 * line[j] - (square + column_squares[j])
+            line[j] = 2 * line[j] - (square + squares[j])
         if square + largest > CANCELS:
             for j in range(len(line)):
-                if line[j] > -800 - 1e-4 * square and square + column_squares[j] > CANCELS:
-                    line[j] = -_square_distance(rows[i], columns[j], d)
+                if line[j] > -800 - 1e-4 * square and square + squares[j] > CANCELS:
+                    line[j] = -_squared_distance(rows[i], columns[left + j], d)
         for j in range(len(line)):
-            line[j] = _exp(min(line[j], zero))
+            line[j] = fast_exp(min(line[j], zero))
 
 
-@_jit
-def _square_distance(a, b, d):
+@jit
+def _squared_distance(a, b, d):
     total = 0.0
     for i in range(d):
         total += (a[i] - b[i]) * (a[i] - b[i])
     return total
 
 
-def _exp(x):
-    """e^x for x <= 0, within one unit in the last place down to the subnormal numbers and zero; for jitted code.
+def fast_exp(x):
+    """e^x for x <= 0 to one unit in the last place, down to subnormal numbers and zero; in jitted
+    code.
 
-    np.exp in a jitted loop is a call a number; this one is arithmetic, which the compiler makes vector instructions of.
+    np.exp in a jitted loop is a call a number; this one is arithmetic, which the compiler makes
+    vector instructions of.
     """
 
 
@@ -156,7 +176,8 @@ def _exp64(x):
     y = TAYLOR[0]
     for c in TAYLOR[1:]:
         y = y * r + c
-    return y * np.int64((np.int64(np.int32(k)) + 1087) << 52).view(np.float64) * 2.0**-64  # 2^(k + 64), then 2^-64
+    power = np.int64((np.int64(np.int32(k)) + 1087) << 52).view(np.float64)  # 2^(k + 64)
+    return y * power * 2.0**-64
 
 
 def _exp32(x):
@@ -166,16 +187,20 @@ def _exp32(x):
     y = TAYLOR32[0]
     for c in TAYLOR32[1:]:
         y = y * r + c
-    return y * np.int32((np.int32(k) + np.int32(159)) << np.int32(23)).view(np.float32) * np.float32(2.0**-32)
+    power = np.int32((np.int32(k) + np.int32(159)) << np.int32(23)).view(np.float32)  # 2^(k + 32)
+    return y * power * np.float32(2.0**-32)
 
 
 TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
 TAYLOR32 = tuple(np.float32(1 / math.factorial(k)) for k in range(7, -1, -1))
-LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42feep-1"), 1.9082149292705877e-10  # sum ln 2, the first has 33 bits
-LN2_HIGH32, LN2_LOW32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
+LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first 33 bits of ln 2, and the rest
+LN2_LOW = 1.9082149292705877e-10
+LN2_HIGH32 = np.float32(0.693359375)
+LN2_LOW32 = np.float32(-2.12194440e-4)
 
 
-@overload(_exp, jit_options={"fastmath": {"contract"}, "error_model": "numpy"})  # no reassociation: r needs its order
+# no reassociation: r needs its order
+@overload(fast_exp, jit_options={"fastmath": {"contract"}, "error_model": "numpy"})
 def _exp_of_type(x):
     return _exp32 if x == numba.float32 else _exp64
 
@@ -183,203 +208,248 @@ def _exp_of_type(x):
 def median_gamma(sets):
     """1 / median squared distance between frames, the usual start for rbf(gamma); a float > 0.
 
-    Over pairs of at most 1000 frames, evenly spaced in the order of the sets. ValueError if the median is zero.
+    Over pairs of at most 1000 frames, evenly spaced in the order of the sets. ValueError if the
+    median is zero.
     """
     from scipy.spatial.distance import pdist  # slow to import
 
     sets = _Sets(sets, "sets")
-    few = np.unique(np.linspace(0, sets.total - 1, min(sets.total, 1000)).astype(int))
-    square = pdist(np.concatenate([sets.rows(i, i + 1) for i in few]).astype(np.float64), "sqeuclidean")
+    few = np.linspace(0, sets.total - 1, min(sets.total, 1000)).astype(int)
+    frames = np.concatenate([sets.rows(i, i + 1) for i in np.unique(few)])
+    square = pdist(frames.astype(np.float64), "sqeuclidean")
     median = float(np.median(square)) if len(square) else 0.0
     if not median > 0:
-        raise ValueError(f"sets must hold frames that differ: the median squared distance of {len(few)} of them is {median}")
+        raise ValueError("sets must hold frames that differ: the median squared distance of "
+                         f"{len(frames)} of them is {median}")
     return 1 / median
 
 
 def gamma_grid(sets, n=5):
-    """n values of gamma to choose from by cross-validation, the powers of 4 around median_gamma, ascending; (n,).
+    """n values of gamma to choose from by cross-validation, ascending; (n,).
 
-    Similar sets, such as the training parts of several splits, have the same grid and can share Gram matrices.
+    The powers of 4 around median_gamma. Similar sets, such as the training parts of several splits,
+    have the same grid and can share Gram matrices.
     """
-    n = core._integer(n, "n", 1, 100)
+    n = core.check_integer(n, "n", 1, 100)
     return 4.0 ** (round(math.log(median_gamma(sets), 4)) + np.arange(n) - n // 2)
 
 
-# ---------------------------------------------------------------------------- sets and their subspaces
+# -------------------------------------------------------------------- sets and their subspaces
 
 
 class _Sets:
-    """Checked sets of frames, one after another: set i holds the frames starts[i]..starts[i + 1] - 1 of all of them."""
+    """Checked sets of frames, one after another: set i holds frames starts[i]..starts[i + 1] -
+    1."""
 
     def __init__(self, sets, name):
         if isinstance(sets, (str, bytes, dict)) or not hasattr(sets, "__len__"):
-            raise TypeError(f"{name} must be a sequence of arrays of frames, got {type(sets).__name__}")
-        self.frames = [_frames(frames, f"{name}[{i}]") for i, frames in enumerate(sets)]
+            raise TypeError(f"{name} must be a sequence of arrays of frames, got "
+                            f"{type(sets).__name__}")
+        self.name = name
+        self.frames = [core.check_frames(frames, f"{name}[{i}]") for i, frames in enumerate(sets)]
         self.d = self.frames[0].shape[1] if self.frames else None
         for i, frames in enumerate(self.frames):
             if frames.shape[1] != self.d:
-                raise ValueError(f"{name} must share one d: {name}[0] has d = {self.d}, {name}[{i}] has d = {frames.shape[1]}")
-        single = bool(self.frames) and all(frames.dtype == np.float32 for frames in self.frames)
+                raise ValueError(f"{name} must share one d: {name}[0] has d = {self.d}, "
+                                 f"{name}[{i}] has d = {frames.shape[1]}")
+        single = self.frames and all(frames.dtype == np.float32 for frames in self.frames)
         self.dtype = np.dtype(np.float32 if single else np.float64)
-        self.starts = np.concatenate([[0], np.cumsum([len(frames) for frames in self.frames], dtype=np.int64)])
-        self.total, self.name = int(self.starts[-1]), name
+        lengths = [len(frames) for frames in self.frames]
+        self.starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        self.total = int(self.starts[-1])
 
     def __len__(self):
         return len(self.frames)
 
     def rows(self, start, stop, dtype=None):
-        """Frames start..stop - 1 as a new array."""
-        out, i = np.empty((stop - start, self.d), dtype or self.dtype), int(np.searchsorted(self.starts, start, "right")) - 1
+        """Frames start..stop-1 as a new array."""
+        out = np.empty((stop - start, self.d), dtype or self.dtype)
+        i = int(np.searchsorted(self.starts, start, "right")) - 1
         at = start
         while at < stop:
             end = min(stop, int(self.starts[i + 1]))
-            out[at - start:end - start] = self.frames[i][at - self.starts[i]:end - self.starts[i]]
-            at, i = end, i + 1
+            first = self.starts[i]
+            out[at - start:end - start] = self.frames[i][at - first:end - first]
+            at = end
+            i += 1
         return out
 
     def mean(self):
-        return sum(frames.sum(axis=0, dtype=np.float64) for frames in self.frames) / max(self.total, 1)
+        """The mean of all frames, float64."""
+        total = sum(frames.sum(axis=0, dtype=np.float64) for frames in self.frames)
+        return total / max(self.total, 1)
 
     def runs(self, most, stop=None):
-        """Slices of consecutive sets, each with at most that many frames or one set."""
-        first, runs = 0, []
-        for i in range(len(self.frames) if stop is None else stop):
+        """Slices of consecutive sets before stop, each with at most that many frames or one set."""
+        stop = len(self.frames) if stop is None else stop
+        first = 0
+        runs = []
+        for i in range(stop):
             if self.starts[i + 1] - self.starts[first] > most and i > first:
                 runs.append(slice(first, i))
                 first = i
-        return [*runs, slice(first, len(self.frames) if stop is None else stop)]
+        return [*runs, slice(first, stop)]
 
 
-def _matrix(A, name):
-    A = core._finite(A, name)
+def _check_rows(A, name):
+    A = core.finite_array(A, name)
     if A.ndim != 2:
         raise ValueError(f"{name} must have shape (n_frames, d), got {A.shape}")
     return A
 
 
-def _frames(frames, name):
-    """Frames (n_i, d), real and finite, in the caller's memory and type where NumPy allows it."""
-    try:
-        frames = np.asarray(frames)
-    except ValueError:
-        raise ValueError(f"{name} must hold frames of one shape, got a ragged sequence") from None
-    if frames.dtype.kind not in "buif":
-        raise TypeError(f"{name} must hold real numbers, got dtype {frames.dtype}")
-    if frames.ndim not in (2, 3) or frames.size == 0:
-        raise ValueError(f"{name} must have shape (n_frames, d) or (n_frames, height, width) with a frame and a pixel at "
-                         f"least, got {frames.shape}")
-    if frames.dtype.kind == "f":
-        core._finite(frames, name)
-    return frames.reshape(len(frames), -1)
-
-
-def _callable(kernel):
+def _check_kernel(kernel):
     if not callable(kernel) or isinstance(kernel, type):
-        raise TypeError(f"kernel must be a callable k(A, B), such as kernels.rbf(gamma), got {kernel!r}")
+        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), got "
+                        f"{kernel!r}")
     return kernel
 
 
 def _evaluate(kernel, A, B):
     """Checked values k(A, B) of any kernel."""
-    values = _matrix(kernel(A, B), "kernel(A, B)")
+    values = _check_rows(kernel(A, B), "kernel(A, B)")
     if values.shape != (len(A), len(B)):
-        raise ValueError(f"kernel(A, B) must have shape {(len(A), len(B))}, one value a pair of rows, got {values.shape}")
+        raise ValueError(f"kernel(A, B) must have shape {(len(A), len(B))}, one value a pair of "
+                         f"rows, got {values.shape}")
     return values
 
 
-def _run(job, n, block, ours):
-    """job(slice) over blocks of range(n), in threads of one BLAS thread each; a user's kernel need not be safe in them."""
-    if ours:
-        with core._one_blas_thread:  # for a single block too: BLAS' own threads round differently
-            core._in_threads(job, n, block, blas=True)
-    else:
-        for i in range(0, n, block):
-            job(slice(i, min(i + block, n)))
-
-
 def kernel_bases(sets, kernel, p):
-    """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's subspace; a list of n arrays.
+    """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's subspace; a
+    list.
 
-    A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the paper's kernel coding), solved in float64. ValueError
-    if a set's rank is below p: its name, the rank and the tolerance are given. A warning if eigenvalues p and p + 1 tie.
+    A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the paper's kernel coding),
+    solved in float64. ValueError if a set's rank is below p: its name, the rank and the tolerance
+    are given. A warning if eigenvalues p and p + 1 tie.
     """
-    kernel, sets, p = _callable(kernel), _Sets(sets, "sets"), core._integer(p, "p", 1, core.ANY)
-    bases, tied, errors = [None] * len(sets), np.zeros(len(sets), bool), {}
+    bases, tied = _bases_of_sets(_Sets(sets, "sets"), _check_kernel(kernel), p)
+    core.warn_ties(tied, "kernel_bases: subspace")
+    return bases
 
-    def job(block):
+
+def _bases_of_sets(sets, kernel, p):
+    """The list of coefficients of checked sets, and the number of sets whose eigenvalues tie."""
+    p = core.check_integer(p, "p", 1)
+    bases = [None] * len(sets)
+    tied = np.zeros(len(sets), bool)
+    errors = {}
+
+    def solve(block):
         for i in range(block.start, block.stop):
             try:
-                bases[i], tied[i] = _basis(kernel, sets, i, p)
+                bases[i], tied[i] = _coefficients_of_set(kernel, sets, i, p)
             except ValueError as error:
                 errors[i] = error
                 return
 
-    _run(job, len(sets), 16, isinstance(kernel, _Kernel))
+    if isinstance(kernel, _Kernel):
+        core.run_blocks(solve, len(sets), 16)
+    else:  # a user's kernel need not be safe in threads
+        solve(slice(0, len(sets)))
     if errors:  # of the first set, whichever thread came first
         raise errors[min(errors)]
-    core._warn_ties(int(tied.sum()), "kernel_bases: subspace")
-    return bases
+    return bases, int(tied.sum())
 
 
-def _basis(kernel, sets, i, p):
+def _coefficients_of_set(kernel, sets, i, p):
+    """Coefficients (n_i, p) of set i, and whether its eigenvalues p and p + 1 tie."""
     start, stop = sets.starts[i:i + 2]
+    name = f"{sets.name}[{i}]"
     frames = sets.rows(start, stop, np.float64 if isinstance(kernel, _Kernel) else None)
     K = _evaluate(kernel, frames, frames).astype(np.float64)
+    asymmetry = np.abs(K - K.T).max()
+    if asymmetry > 1e-4 * np.abs(K).max():
+        raise ValueError(f"kernel must be symmetric, k(A, B) = k(B, A)^T: its matrix of {name} has "
+                         f"entries that differ by {asymmetry:.2g} across the diagonal")
     values, vectors = np.linalg.eigh((K + K.T) / 2)  # ascending
-    tol, name = RANK_TOL[sets.dtype], f"{sets.name}[{i}]"
+    tol = RANK_TOL[sets.dtype]
     if values[0] < -math.sqrt(tol) * np.abs(values).max():
-        raise ValueError(f"kernel must be positive semidefinite, its matrix of {name} has the eigenvalue {values[0]:.2g}")
+        raise ValueError(f"kernel must be positive semidefinite, its matrix of {name} has the "
+                         f"eigenvalue {values[0]:.2g}")
     rank = int((values > tol * values[-1]).sum()) if values[-1] > 0 else 0
     if rank < p:
-        raise ValueError(f"{name} must hold p = {p} frames that are independent in feature space: got {len(frames)} frame(s) of "
-                         f"numerical rank {rank} (eigenvalues above {tol:g} times the largest)")
+        raise ValueError(f"{name} must hold p = {p} frames that are independent in feature space: "
+                         f"got {len(frames)} frame(s) of numerical rank {rank} (eigenvalues above "
+                         f"{tol:g} times the largest)")
     A = vectors[:, :-p - 1:-1] / np.sqrt(values[:-p - 1:-1])
-    return A.astype(sets.dtype), core._tied(values, p, values[-1], len(values))
+    return A.astype(sets.dtype), core.eigenvalues_tie(values, p, values[-1], len(values))
 
 
-def _coefficients(bases, sets, name, kernel):
+def _stack_coefficients(bases, sets, name):
     """All rows of the bases (total, p), in the order of the frames; checked."""
-    _callable(kernel)
     if isinstance(bases, (str, bytes)) or not hasattr(bases, "__len__") or len(bases) != len(sets):
         got = len(bases) if hasattr(bases, "__len__") else repr(bases)
         raise ValueError(f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got {got}")
-    bases = [core._finite(A, f"{name}[{i}]") for i, A in enumerate(bases)]
+    bases = [core.finite_array(A, f"{name}[{i}]") for i, A in enumerate(bases)]
     for i, A in enumerate(bases):
-        rule = len(sets.frames[i]), bases[0].shape[-1] if bases[0].ndim else 1
-        if A.shape != rule:
-            raise ValueError(f"{name}[{i}] must have shape {rule}, a row a frame of {sets.name}[{i}], got {A.shape}")
+        shape = len(sets.frames[i]), bases[0].shape[-1] if bases[0].ndim else 1
+        if A.shape != shape:
+            raise ValueError(f"{name}[{i}] must have shape {shape}, a row a frame of "
+                             f"{sets.name}[{i}], got {A.shape}")
     return np.concatenate(bases) if bases else np.empty((0, 1))
 
 
-# ---------------------------------------------------------------------------- kernel Gram matrix
+# --------------------------------------------------------------------------- kernel Gram matrix
 
 
 def kernel_gram(sets, bases, sets2=None, bases2=None, kernel=None):
-    """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2 of sets X and Y with their kernel_bases; (n, N).
+    """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2 of sets X, Y with bases; (n, N).
 
-    Without sets2 and bases2, the symmetric (n, n) matrix of sets, at half the cost. Frames are processed in tiles: working
-    memory does not grow with n, N or the number of frames beside the largest set. kernel: one of this module or any
-    k(A, B) on rows, which is called from this thread alone. Source: the paper's kernel coding, with the square of the
-    Frobenius norm that its text means (it prints a trace).
+    Without sets2 and bases2, the symmetric (n, n) matrix of sets, at half the cost. Frames are
+    processed in tiles: working memory does not grow with n, N or the number of frames beside the
+    largest set. kernel, required: one of this module or any k(A, B) on rows, which is called from
+    this thread alone. Source: the paper's kernel coding, with the square of the Frobenius norm that
+    its text means (it prints a trace).
     """
-    X = _Sets(sets, "sets")
-    A = _coefficients(bases, X, "bases", kernel)
-    symmetric = sets2 is None and bases2 is None or sets2 is sets and bases2 is bases
+    kernel = _check_kernel(kernel)
     if (sets2 is None) != (bases2 is None):
         raise ValueError("sets2 and bases2 must be given together, got one of them")
-    Y, B = (X, A) if symmetric else (_Sets(sets2, "sets2"), None)
-    if B is None:
-        B = _coefficients(bases2, Y, "bases2", kernel)
-    if len(X) == 0 or len(Y) == 0:
-        return np.zeros((len(X), len(Y)), np.result_type(X.dtype, Y.dtype))
-    if X.d != Y.d:
+    X = _Sets(sets, "sets")
+    A = _stack_coefficients(bases, X, "bases")
+    if sets2 is None or sets2 is sets and bases2 is bases:
+        return _gram_of_sets(kernel, X, A)
+    Y = _Sets(sets2, "sets2")
+    B = _stack_coefficients(bases2, Y, "bases2")
+    if len(X) and len(Y) and X.d != Y.d:
         raise ValueError(f"sets and sets2 must have the same d, got {X.d} and {Y.d}")
+    return _gram_of_sets(kernel, X, A, Y, B)
+
+
+def _gram_of_sets(kernel, X, A, Y=None, B=None):
+    """kernel_gram of checked sets and their stacked coefficients; without Y, of X with itself."""
+    symmetric = Y is None
+    if symmetric:
+        Y = X
+        B = A
     dtype = np.result_type(X.dtype, Y.dtype)
-    A, B = np.ascontiguousarray(A, dtype), np.ascontiguousarray(B, dtype)
+    K = np.zeros((len(X), len(Y)), dtype)
+    if K.size == 0:
+        return K
+    A = np.ascontiguousarray(A, dtype)
+    B = np.ascontiguousarray(B, dtype)
     if isinstance(kernel, linear):
         points = _linear_subspaces(X, A, dtype)
-        return core._gram(points, points if symmetric else _linear_subspaces(Y, B, dtype), symmetric)
-    return _gram(kernel, X, A, Y, B, dtype, symmetric)
+        return core.bases_gram(points, None if symmetric else _linear_subspaces(Y, B, dtype))
+    origin = Y.mean().astype(dtype)
+    for columns in Y.runs(max(1, min(TILE_SIDE, MOST_COLUMNS // Y.d))):
+        start = Y.starts[columns.start]
+        stop = Y.starts[columns.stop]
+        packed = _pack_frames(kernel, Y.rows(start, stop, dtype), origin)
+        height = max(1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d))
+        buffer = np.empty(height * (stop - start), dtype)
+        for rows in X.runs(height, columns.stop if symmetric else None):
+            half = _rows_contracted(kernel, X, A, rows, packed, origin, height, buffer)
+            t, p, M = half.shape
+            across = np.ascontiguousarray(half.reshape(-1, M).T)  # (M, t p)
+            full = np.zeros((columns.stop - columns.start, B.shape[1], t * p), dtype)
+            _contract(across, B[start:stop], Y.starts[columns.start:columns.stop + 1] - start, full,
+                      0, t * p)
+            full = full.reshape(*full.shape[:2], t, p)  # (columns, q, rows, p)
+            K[rows, columns] = np.einsum("jbia,jbia->ij", full, full)
+    if symmetric:
+        for i in range(1, len(K)):
+            K[i, :i] = K[:i, i]
+    return K
 
 
 def _linear_subspaces(sets, A, dtype):
@@ -388,157 +458,222 @@ def _linear_subspaces(sets, A, dtype):
     return np.stack([frames.astype(dtype, copy=False).T @ basis for frames, basis in pairs])
 
 
-def _gram(kernel, X, A, Y, B, dtype, symmetric):
-    """kernel_gram of checked sets and coefficients (total, p), by tiles of frames: kernel values, then both contractions."""
-    K, ours = np.zeros((len(X), len(Y)), dtype), isinstance(kernel, _Kernel)
-    origin = Y.mean().astype(dtype)
-    pack = (lambda frames: kernel._pack(frames, origin)) if ours else (lambda frames: (frames,))
-    for columns in Y.runs(max(1, min(COLUMNS, 2**22 // Y.d))):
-        start, stop = Y.starts[columns.start], Y.starts[columns.stop]
-        packed, M = pack(Y.rows(start, stop, dtype)), int(stop - start)
-        height = max(1, min(ROWS, TILE // M, 2**21 // Y.d))  # frames of a tile
-        runs, own = X.runs(height, columns.stop if symmetric else None), threading.local()
-
-        def job(which):
-            rows = runs[which.start]
-            first, last = X.starts[rows.start], X.starts[rows.stop]
-            half = np.zeros((rows.stop - rows.start, A.shape[1], M), dtype)  # A_i^T K(X_i, columns)
-            for at in range(first, last, height):
-                end = min(at + height, last)
-                if not hasattr(own, "product"):
-                    own.product = np.empty(height * M, dtype)
-                values = _tile(kernel, pack(X.rows(at, end, dtype)), packed, own.product)
-                _contract(values, A[at:end], np.clip(X.starts[rows.start:rows.stop + 1], at, end) - at, half)
-            across = np.ascontiguousarray(half.reshape(-1, M).T)
-            full = np.zeros((columns.stop - columns.start, B.shape[1], across.shape[1]), dtype)
-            _contract(across, B[start:stop], Y.starts[columns.start:columns.stop + 1] - start, full)
-            full = full.reshape(*full.shape[:2], *half.shape[:2])  # (columns, q, rows, p)
-            K[rows, columns] = np.einsum("jbia,jbia->ij", full, full)
-
-        _run(job, len(runs), 1, ours)
-    for i in range(1, len(K) if symmetric else 0):
-        K[i, :i] = K[:i, i]
-    return K
+def _pack_frames(kernel, frames, origin):
+    """Frames as the kernel takes them; for a user's kernel as they are."""
+    if isinstance(kernel, _Kernel):
+        return kernel.pack(frames, origin)
+    return _Packed(frames, np.empty(0, frames.dtype))
 
 
-def _tile(kernel, rows, columns, buffer):
-    """Kernel values (n_rows, n_columns) of packed frames."""
-    if not isinstance(kernel, _Kernel):
-        return np.ascontiguousarray(_evaluate(kernel, rows[0], columns[0]), buffer.dtype)
-    product = buffer[:len(rows[0]) * len(columns[0])].reshape(len(rows[0]), -1)
-    np.matmul(rows[0], columns[0].T, out=product)
-    kernel._values(product, *rows, *columns)
-    return product
+def _rows_contracted(kernel, X, A, rows, columns, origin, height, buffer):
+    """A_i^T K(X_i, columns) (t, p, M) of a run of t sets, at most height frames at a time."""
+    M = len(columns.rows)
+    half = np.zeros((rows.stop - rows.start, A.shape[1], M), buffer.dtype)
+    first = X.starts[rows.start]
+    last = X.starts[rows.stop]
+    for at in range(first, last, height):
+        end = min(at + height, last)
+        packed = _pack_frames(kernel, X.rows(at, end, buffer.dtype), origin)
+        starts = np.clip(X.starts[rows.start:rows.stop + 1], at, end) - at
+        _tile_values(kernel, packed, columns, buffer,
+                     lambda values, left, right: _contract(values, A[at:end], starts, half, left,
+                                                           right))
+    return half
 
 
-@_jit
-def _contract(K, A, starts, out):
-    """out[s, a] += sum_r A[r, a] K[r] over the rows starts[s] <= r < starts[s + 1], four of them at a time."""
+def _tile_values(kernel, rows, columns, buffer, then=None):
+    """Kernel values (n_rows, n_columns) of packed frames, in the buffer.
+
+    then(values, left, right) takes what is ready of them while it is in cache, in threads.
+    """
+    n = len(rows.rows)
+    M = len(columns.rows)
+    ours = isinstance(kernel, _Kernel)
+    if ours:
+        values = np.matmul(rows.rows, columns.rows.T, out=buffer[:n * M].reshape(n, M))
+    else:
+        values = np.ascontiguousarray(_evaluate(kernel, rows.rows, columns.rows), buffer.dtype)
+
+    def finish(block):
+        if ours:
+            kernel.fill(values, rows, columns, block.start, block.stop)
+        if then is not None:
+            then(values, block.start, block.stop)
+
+    core.run_blocks(finish, M, 128)
+    return values
+
+
+@jit
+def _contract(K, A, starts, out, left, right):
+    """out[s, a] += sum_r A[r, a] K[r] over the rows starts[s] <= r < starts[s + 1].
+
+    In the columns left..right-1, in pieces that stay in cache, four rows at a time.
+    """
     for s in range(len(starts) - 1):
-        for left in range(0, K.shape[1], 512):  # a piece of out stays in cache
-            right = min(left + 512, K.shape[1])
+        for low in range(left, right, 512):
+            high = min(low + 512, right)
             r = starts[s]
             while r + 4 <= starts[s + 1]:
-                k0, k1, k2, k3 = K[r, left:right], K[r + 1, left:right], K[r + 2, left:right], K[r + 3, left:right]
+                k0 = K[r, low:high]
+                k1 = K[r + 1, low:high]
+                k2 = K[r + 2, low:high]
+                k3 = K[r + 3, low:high]
                 for a in range(A.shape[1]):
-                    c0, c1, c2, c3 = A[r, a], A[r + 1, a], A[r + 2, a], A[r + 3, a]
-                    line = out[s, a, left:right]
+                    line = out[s, a, low:high]
                     for j in range(len(line)):
-                        line[j] += c0 * k0[j] + c1 * k1[j] + c2 * k2[j] + c3 * k3[j]
+                        line[j] += (A[r, a] * k0[j] + A[r + 1, a] * k1[j]
+                                    + A[r + 2, a] * k2[j] + A[r + 3, a] * k3[j])
                 r += 4
             while r < starts[s + 1]:
-                k0 = K[r, left:right]
+                k0 = K[r, low:high]
                 for a in range(A.shape[1]):
-                    line = out[s, a, left:right]
+                    line = out[s, a, low:high]
                     for j in range(len(line)):
                         line[j] += A[r, a] * k0[j]
                 r += 1
 
 
-# ---------------------------------------------------------------------------- coding
+# --------------------------------------------------------------------------------------- coding
 
 
-def kgsc(sets, atom_sets, lam, *, kernel, p, **options):
-    """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets of frames; the paper's algorithm kgSC.
+def kgsc(sets, atom_sets, lam, *, kernel, p, lam_scale=None, positive=False, init=None, tol=1e-8,
+         max_iter=1000, return_info=False, sparse_output=False):
+    """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets; the paper's kgSC.
 
-    sparse_codes on the kernel Gram matrices, with its options. To classify by residuals, or to code with several lam, compute
-    the matrices once by kernel_bases and kernel_gram: norm2 is p.
+    grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. To code with several
+    lam, or in several ways, compute the matrices once by kernel_bases and kernel_gram: norm2 is p.
     """
-    return _code(core.sparse_codes, lam, sets, atom_sets, kernel, p, options)
+    K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
+    options = core.lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
+                                 return_info, sparse_output)
+    return core.solve_lassos(K_dd, lambda rows: K_xd[rows], np.full(len(K_xd), float(p)), options)
 
 
-def kglc(sets, atom_sets, n_neighbors, *, kernel, p, **options):
-    """Kernel Grassmann locality-constrained coding: codes (n, N); locality_codes on the kernel Gram matrices. See kgsc."""
-    return _code(core.locality_codes, n_neighbors, sets, atom_sets, kernel, p, options)
+def kglc(sets, atom_sets, n_neighbors, *, kernel, p, reg=None, sparse_output=False):
+    """Kernel Grassmann locality-constrained coding: codes (n, N); the paper's kgLC.
+
+    grassmann_sc.locality_codes on the kernel Gram matrices, with its options. See kgsc.
+    """
+    K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
+    options = core.local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
+    return core.solve_local(K_dd, lambda rows: K_xd[rows], np.full(len(K_xd), float(p)), options)
 
 
-def _code(code, parameter, sets, atom_sets, kernel, p, options):
-    if "norm2" in options:
-        raise TypeError(f"norm2 is not an option here, it is p, got {options['norm2']!r}")
-    atoms = kernel_bases(atom_sets, kernel, p)
-    if not atoms:
+def classify(sets, atom_sets, labels, *, kernel, p, lam=None, n_neighbors=None, lam_scale=None,
+             positive=False, reg=None, tol=1e-8, max_iter=1000, return_info=False):
+    """Labels (n,) of sets of frames from their kgSC (lam) or kgLC (n_neighbors) codes.
+
+    atom_sets: labelled sets, labels (N,). Rule and options as in grassmann_sc.classify: the
+    smallest residual in feature space, where each set has a subspace of dimension p.
+    """
+    K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
+    code = core.coding_step(K_xd.shape, K_dd.dtype, lam, n_neighbors, lam_scale=lam_scale,
+                            positive=positive, reg=reg, tol=tol, max_iter=max_iter)
+    norm2 = np.full(len(K_xd), float(p))
+    return core.classify_by_codes(K_dd, lambda rows: K_xd[rows], norm2, labels, code, return_info)
+
+
+def _coding_grams(sets, atom_sets, kernel, p):
+    """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
+    kernel = _check_kernel(kernel)
+    X = _Sets(sets, "sets")
+    D = _Sets(atom_sets, "atom_sets")
+    if len(D) == 0:
         raise ValueError("atom_sets must hold at least one set of frames, got none")
-    K_xd = kernel_gram(sets, kernel_bases(sets, kernel, p), atom_sets, atoms, kernel)
-    return code(kernel_gram(atom_sets, atoms, kernel=kernel), K_xd, parameter, norm2=p, **options)
+    if len(X) and X.d != D.d:
+        raise ValueError(f"sets and atom_sets must have the same d, got {X.d} and {D.d}")
+    atoms, tied_atoms = _bases_of_sets(D, kernel, p)
+    queries, tied = _bases_of_sets(X, kernel, p)
+    core.warn_ties(tied + tied_atoms, "kernel coding: subspace")
+    atoms = np.concatenate(atoms)
+    queries = np.concatenate(queries) if queries else np.empty((0, p))
+    K_dd = _gram_of_sets(kernel, D, atoms)
+    K_xd = _gram_of_sets(kernel, X, queries, D, atoms)
+    dtype = np.result_type(K_dd, K_xd)
+    return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False)
 
 
-# ---------------------------------------------------------------------------- coordinates
+# ---------------------------------------------------------------------------------- coordinates
 
 
 class Lift:
-    """Coordinates of the feature space, in which gsc, glc, gdl and every classifier of subspaces apply as they are.
+    """Coordinates of the feature space, in which gsc, glc, gdl and every classifier apply as they
+    are.
 
-    fit(sets) keeps the span of all training frames. transform(sets) gives bases (n, r + p, p): r coordinates C of Psi in that
-    span and, so that bases stay orthonormal, p of what lies outside, (I - C^T C)^(1/2), which is zero for sets inside.
-    So inner products of any set with the training sets, and with a dictionary learned from them, are exact; those of two
-    sets that both lie outside are not.
-    n_landmarks: keep the span of so many frames only (Nystroem), chosen by method "kmeans++" in feature space or "random",
-    with rng. Each subspace is projected onto that span, bases are (n, r, p). As many landmarks as frames are exact.
+    fit(sets) keeps the span of all training frames. transform(sets) gives bases (n, r + p, p): r
+    coordinates C of Psi in that span and, so that bases stay orthonormal, p of what lies outside,
+    (I - C^T C)^(1/2), which is zero for sets inside. So inner products of any set with the training
+    sets, and with a dictionary learned from them, are exact; those of two sets that both lie
+    outside are not. n_landmarks: keep the span of so many frames only (Nystroem), chosen by method
+    "kmeans++" in feature space or "random", with rng. Each subspace is projected onto that span,
+    bases are (n, r, p). As many landmarks as frames are exact.
     """
 
     def __init__(self, kernel, p, *, n_landmarks=None, method="kmeans++", rng=None):
-        self.kernel, self.p, self.n_landmarks, self.method, self.rng = kernel, p, n_landmarks, method, rng
+        self.kernel = kernel
+        self.p = p
+        self.n_landmarks = n_landmarks
+        self.method = method
+        self.rng = rng
 
     def fit(self, sets, y=None):
-        """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r), the Cholesky factor of their kernel matrix.
+        """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
 
-        dimension_ is the length of the coordinates, r + p or r."""
-        kernel, sets = _callable(self.kernel), _Sets(sets, "sets")
-        core._integer(self.p, "p", 1, core.ANY)
+        factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length of the
+        coordinates, r + p or r.
+        """
+        kernel = _check_kernel(self.kernel)
+        sets = _Sets(sets, "sets")
+        core.check_integer(self.p, "p", 1)
         if sets.total == 0:
             raise ValueError("sets must hold at least one frame, got none")
-        n = sets.total if self.n_landmarks is None else core._integer(self.n_landmarks, "n_landmarks", 1, core.ANY)
-        n = min(n, sets.total)
+        n = sets.total
+        if self.n_landmarks is not None:
+            n = min(n, core.check_integer(self.n_landmarks, "n_landmarks", 1))
         if n > MAX_LANDMARKS:
-            raise ValueError(f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} for {sets.total} frames")
-        Z = _landmarks(kernel, sets, n, self.method, np.random.default_rng(self.rng)).astype(np.float64)
+            raise ValueError(f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} "
+                             f"for {sets.total} frames")
+        rng = np.random.default_rng(self.rng)
+        Z = _landmarks(kernel, sets, n, self.method, rng).astype(np.float64)
         K = _evaluate(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
-            raise ValueError(f"kernel must have k(z, z) > 0 for a frame of sets, got at most {scale:.2g}")
+            raise ValueError(f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
+                             f"{scale:.2g}")
         tol = len(Z) * np.finfo(float).eps * scale
         factor, order, rank, _ = scipy.linalg.lapack.dpstrf((K + K.T) / 2, tol=tol, lower=1)
-        self.landmarks_, self.factor_ = Z[order[:rank] - 1], np.tril(factor[:rank, :rank])
+        self.landmarks_ = Z[order[:rank] - 1]
+        self.factor_ = np.tril(factor[:rank, :rank])
         self.all_ = len(Z) == sets.total
         self.dimension_ = int(rank) + (self.p if self.all_ else 0)
         return self
 
     def transform(self, sets):
-        """Bases (n, r + p, p), or (n, r, p) from fewer landmarks than frames, of the type of the frames."""
+        """Bases (n, r + p, p), or (n, r, p) from fewer landmarks than frames, of the frames'
+        type."""
         if not hasattr(self, "factor_"):
             raise ValueError("Lift must be fitted before transform: call fit(sets)")
-        bases, sets = kernel_bases(sets, self.kernel, self.p), _Sets(sets, "sets")
-        r, p = len(self.landmarks_), self.p
+        sets = _Sets(sets, "sets")
+        bases, tied = _bases_of_sets(sets, self.kernel, self.p)
+        core.warn_ties(tied, "Lift: subspace")
+        r = len(self.landmarks_)
         if len(sets) and sets.d != self.landmarks_.shape[1]:
-            raise ValueError(f"sets must have the d of the fitted ones, {self.landmarks_.shape[1]}, got {sets.d}")
-        out = np.empty((len(sets), self.dimension_, p), sets.dtype)
+            raise ValueError("sets must have the d of the fitted ones, "
+                             f"{self.landmarks_.shape[1]}, got {sets.d}")
+        out = np.empty((len(sets), self.dimension_, self.p), sets.dtype)
         for block in sets.runs(max(1, TILE // r)) if len(sets) else []:
             first = sets.starts[block.start]
-            values = _evaluate(self.kernel, self.landmarks_, sets.rows(first, sets.starts[block.stop], np.float64))
+            frames = sets.rows(first, sets.starts[block.stop], np.float64)
+            values = _evaluate(self.kernel, self.landmarks_, frames)
             parts = np.split(values, sets.starts[block.start + 1:block.stop] - first, axis=1)
             B = np.hstack([part @ A for part, A in zip(parts, bases[block])])  # (r, t p)
-            C = scipy.linalg.solve_triangular(self.factor_, B, lower=True).reshape(r, -1, p).transpose(1, 0, 2)  # (t, r, p)
-            out[block] = np.concatenate([C, _complement(C)], axis=1) if self.all_ else _projected(C, block.start)
+            C = scipy.linalg.solve_triangular(self.factor_, B, lower=True)
+            C = C.reshape(r, -1, self.p).transpose(1, 0, 2)  # (t, r, p)
+            if self.all_:
+                out[block] = np.concatenate([C, _complement(C)], axis=1)
+            else:
+                out[block] = _nearest_orthonormal(C, block.start)
         return out
 
     def fit_transform(self, sets, y=None):
@@ -548,41 +683,57 @@ class Lift:
 
 def _complement(C):
     """(I - C^T C)^(1/2) for C (n, r, p): (n, p, p)."""
-    values, vectors = np.linalg.eigh(np.eye(C.shape[2]) - C.transpose(0, 2, 1) @ C)
+    rest = np.eye(C.shape[2]) - C.transpose(0, 2, 1) @ C
+    values, vectors = np.linalg.eigh(rest)
     values[values < RANK_TOL[np.dtype(np.float64)]] = 0  # rounding
     return (vectors * np.sqrt(values)[:, None]) @ vectors.transpose(0, 2, 1)
 
 
-def _projected(C, first):
-    """The orthonormal matrix nearest to each C (n, r, p), of the same span."""
+def _nearest_orthonormal(C, first):
+    """The orthonormal matrix nearest to each C (n, r, p), of the same span; C[0] is of set
+    first."""
     left, s, right = np.linalg.svd(C, full_matrices=False)
     tol = math.sqrt(RANK_TOL[np.dtype(np.float64)])
     rank = (s > tol).sum(axis=1)
     if (rank < C.shape[2]).any():
         i = int(np.argmax(rank < C.shape[2]))
-        raise ValueError(f"n_landmarks must be larger: the projection of sets[{first + i}] onto the span of the landmarks has rank "
-                         f"{rank[i]} < p = {C.shape[2]} (tolerance {tol:g})")
+        raise ValueError("n_landmarks must be larger: the projection of "
+                         f"sets[{first + i}] onto the span of the landmarks has rank {rank[i]} < p "
+                         f"= {C.shape[2]} (tolerance {tol:g})")
     return left @ right
 
 
 def _landmarks(kernel, sets, n, method, rng):
-    """n of the frames, or all of them, in feature space far from each other by k-means++ or drawn uniformly; (n, d)."""
-    if method not in ("kmeans++", "random"):
-        raise ValueError(f"method must be 'kmeans++' or 'random', got {method!r}")
+    """n of the frames, or all; in feature space far from each other, or drawn uniformly; (n, d)."""
+    core.check_choice(method, "method", "kmeans++", "random")
     if n == sets.total:
         return sets.rows(0, sets.total)
-    pool = np.sort(rng.choice(sets.total, n if method == "random" else min(sets.total, max(4 * n, 4096)), replace=False))
+    size = n if method == "random" else min(sets.total, max(4 * n, 4096))
+    pool = np.sort(rng.choice(sets.total, size, replace=False))
     Z = np.concatenate([sets.rows(i, i + 1) for i in pool])
-    if method == "random":
-        return Z
-    packed = kernel._pack(Z.copy(), Z.mean(axis=0)) if isinstance(kernel, _Kernel) else (Z,)
-    own = np.array([_tile(kernel, one, one, Z[:1, 0].copy())[0, 0] for one in zip(*(part[:, None] for part in packed))])  # k(z, z)
-    chosen, square, free, buffer = [int(rng.integers(len(Z)))], np.full(len(Z), np.inf), np.ones(len(Z)), np.empty(len(Z), Z.dtype)
+    return Z if method == "random" else _spread(kernel, Z, n, rng)
+
+
+def _spread(kernel, Z, n, rng):
+    """n of the frames Z (m, d) by k-means++ in feature space."""
+    packed = _pack_frames(kernel, Z.copy(), Z.mean(axis=0))
+    buffer = np.empty(len(Z), Z.dtype)
+
+    def values_at(c, rows):
+        """k(z, z_c) for the packed rows z."""
+        one = _Packed(packed.rows[c:c + 1], packed.squares[c:c + 1])
+        return _tile_values(kernel, rows, one, buffer)[:, 0].copy()
+
+    own = np.array([values_at(c, _Packed(packed.rows[c:c + 1], packed.squares[c:c + 1]))[0]
+                    for c in range(len(Z))])  # k(z, z)
+    chosen = [int(rng.integers(len(Z)))]
+    square = np.full(len(Z), np.inf)
+    free = np.ones(len(Z))
     while len(chosen) < n:
         c = chosen[-1]
         free[c] = 0
-        values = _tile(kernel, packed, [part[c:c + 1] for part in packed], buffer)[:, 0]  # k(Z, z_c)
-        square = np.minimum(square, np.maximum(own + own[c] - 2 * values, 0))
+        distance = np.maximum(own + own[c] - 2 * values_at(c, packed), 0)
+        square = np.minimum(square, distance)
         weight = free * np.where(square > 1e-12 * own.max(), square, 0)
         weight = weight if weight.any() else free
         chosen.append(int(rng.choice(len(Z), p=weight / weight.sum())))

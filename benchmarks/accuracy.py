@@ -1,6 +1,7 @@
-"""How exact is the core? The worst figure of each oracle over random and degenerate cases, beside the bound it must meet.
+"""How exact is the core? The worst figure of each oracle over random and degenerate cases, beside
+the bound it must meet.
 
-    python benchmarks/accuracy.py
+python benchmarks/accuracy.py
 """
 
 import sys
@@ -18,14 +19,33 @@ import grassmann_sc as gs  # noqa: E402
 from strategies import KINDS, bases, problem_of, rotation, vectors  # noqa: E402
 
 SEED = 0
-SIZES = [(1, 1), (2, 1), (4, 2), (5, 5), (6, 3), (9, 2), (16, 4), (30, 3)]  # (d, p); p = d and p = 1 among them
+SIZES = [
+    (1, 1),
+    (2, 1),
+    (4, 2),
+    (5, 5),
+    (6, 3),
+    (9, 2),
+    (16, 4),
+    (30, 3),
+]  # (d, p); p = d and p = 1 among them
 N_ATOMS = [1, 3, 12, 60]  # 60 > d (d + 1) / 2 for the first six sizes
 LAMBDAS = [1e-4, 1e-2, 0.1, 0.5, 1.0]  # of lam_max
 N_QUERIES = 3
-ANGLES = [[0], [1e-12], [1e-10, 1.5], [np.pi / 4], [np.pi / 2 - 1e-9], [np.pi / 2], [1e-10, np.pi / 2],
-          [0, 1e-12, 1e-10, np.pi / 4, 1.5, np.pi / 2 - 1e-9, np.pi / 2]]
+ANGLES = [
+    [0],
+    [1e-12],
+    [1e-10, 1.5],
+    [np.pi / 4],
+    [np.pi / 2 - 1e-9],
+    [np.pi / 2],
+    [1e-10, np.pi / 2],
+    [0, 1e-12, 1e-10, np.pi / 4, 1.5, np.pi / 2 - 1e-9, np.pi / 2],
+]
 ANGLE_SIZES = [(14, 7), (10, 7), (60, 7), (400, 7)]  # the second has p > d / 2
-N_COMPETITORS, N_SEARCHES, N_STEPS = 1000, 20, 200
+N_COMPETITORS = 1000
+N_SEARCHES = 20
+N_STEPS = 200
 OUTPUTS = {np.float64: "float64", np.float32: "float32"}
 
 worst = {}  # (oracle, type) -> (worst figure, cases)
@@ -39,7 +59,8 @@ def record(oracle, dtype, value, cases=1):
 
 def drawn(rng, d, p, N, kind):
     """Queries and atoms; the last atom is the first query."""
-    X, D = bases(rng, N_QUERIES, d, p), bases(rng, N, d, p, kind)
+    X = bases(rng, N_QUERIES, d, p)
+    D = bases(rng, N, d, p, kind)
     D[-1] = X[0] @ rotation(rng, p)
     return X, D
 
@@ -54,20 +75,28 @@ def true_angles(X, Y):
     """To 50 digits, of the spans of the rounded matrices."""
     with mpmath.workdps(50):
         Q, P = (mpmath.qr(mpmath.matrix(A.tolist()), mode="skinny")[0] for A in (X, Y))
-        return np.sort([float(mpmath.acos(min(c, mpmath.mpf(1)))) for c in mpmath.svd_r(Q.T * P, compute_uv=False)])
+        return np.sort(
+            [
+                float(mpmath.acos(min(c, mpmath.mpf(1))))
+                for c in mpmath.svd_r(Q.T * P, compute_uv=False)
+            ]
+        )
 
 
 def pair_at(angles, rng, d, p):
     """Two subspaces with the given angles, the others 0, in random bases."""
-    m, Q = len(angles), rotation(rng, d)
+    m = len(angles)
+    Q = rotation(rng, d)
     Y = Q[:, :p] * np.append(np.ones(p - m), np.cos(angles))
-    Y[:, p - m:] += Q[:, d - m:] * np.sin(angles)
+    Y[:, p - m :] += Q[:, d - m :] * np.sin(angles)
     return tuple(np.linalg.qr(A @ rotation(rng, p))[0] for A in (Q[:, :p], Y))
 
 
 def searched(S, start):
     """Riemannian gradient ascent of tr(Y^T S Y) with a step that shrinks when it fails."""
-    Y, value, step = start, np.trace(start.T @ S @ start), 1 / max(np.abs(S).max(), 1e-300)
+    Y = start
+    value = np.trace(start.T @ S @ start)
+    step = 1 / max(np.abs(S).max(), 1e-300)
     for _ in range(N_STEPS):
         G = S @ Y
         trial = np.linalg.qr(Y + step * (G - Y @ (Y.T @ G)))[0]
@@ -77,86 +106,175 @@ def searched(S, start):
 
 
 def beaten_by(best, S, rng):
-    """By how much, relative to the scale of S, the best of random competitors and local searches exceeds it; <= 0 if by none."""
-    (d, p), scale = best.shape, max(np.abs(S).sum(axis=1).max(), 1e-300)
-    near = [np.linalg.qr(best + 10.0**e * rng.standard_normal((d, p)))[0] for e in np.linspace(-9, 0, N_SEARCHES)]
+    """By how much, relative to the scale of S, the best of random competitors and local searches
+    exceeds it; <= 0 if by none."""
+    (d, p) = best.shape
+    scale = max(np.abs(S).sum(axis=1).max(), 1e-300)
+    near = [
+        np.linalg.qr(best + 10.0**e * rng.standard_normal((d, p)))[0]
+        for e in np.linspace(-9, 0, N_SEARCHES)
+    ]
     random = bases(rng, N_COMPETITORS, d, p)
-    values = np.einsum("nap,ab,nbp->n", random, S, random).tolist() + [np.trace(Y.T @ S @ Y) for Y in near]
+    values = np.einsum("nap,ab,nbp->n", random, S, random).tolist() + [
+        np.trace(Y.T @ S @ Y) for Y in near
+    ]
     values += [searched(S, Y) for Y in [*near[::4], *random[:4]]]
     return (max(values) - np.trace(best.T @ S @ best)) / scale
 
 
 rng = np.random.default_rng(SEED)
-warnings.simplefilter("ignore")  # scikit-learn stops at rounding or late; means that are not unique are optimal all the same
+warnings.simplefilter(
+    "ignore"
+)  # scikit-learn stops at rounding or late; means that are not unique are optimal all the same
 
-# Sparse codes: cost against scikit-learn's coordinate descent on vec(X X^T), optimality conditions, gap.
+# Sparse codes: cost against scikit-learn's coordinate descent on vec(X X^T), optimality
+# conditions, gap.
 for d, p in SIZES:
     for N in N_ATOMS:
         for kind in KINDS:
             X, D = drawn(rng, d, p, N, kind)
             _, _, K_dd, K_xd, _, _ = problem_of(X, D, None)
-            A, B = vectors(D).T, vectors(X)
+            A = vectors(D).T
+            B = vectors(X)
             for lam in np.array(LAMBDAS) * gs.lam_max(K_xd).max():
                 for positive in (False, True):
-                    codes, gap, _ = gs.sparse_codes(K_dd, K_xd, lam, norm2=p, positive=positive, return_info=True)
-                    record("optimality conditions / norm2", np.float64, violation(K_dd, K_xd, codes, lam, positive) / p, len(codes))
+                    codes, gap, _ = gs.sparse_codes(
+                        K_dd, K_xd, lam, norm2=p, positive=positive, return_info=True
+                    )
+                    record(
+                        "optimality conditions / norm2",
+                        np.float64,
+                        violation(K_dd, K_xd, codes, lam, positive) / p,
+                        len(codes),
+                    )
                     record("duality gap / norm2", np.float64, gap / p, len(codes))
                     cost = np.square(B - codes @ A.T).sum(axis=1) + lam * np.abs(codes).sum(axis=1)
-                    rough = gs.gsc(X.astype(np.float32), D.astype(np.float32), lam, positive=positive).astype(float)
-                    rough_cost = np.square(B - rough @ A.T).sum(axis=1) + lam * np.abs(rough).sum(axis=1)
-                    record("cost above that of float64 / norm2", np.float32, (rough_cost - cost) / p, len(codes))
-                    record("optimality conditions / norm2", np.float32, violation(K_dd, K_xd, rough, lam, positive) / p, len(codes))
+                    rough = gs.gsc(
+                        X.astype(np.float32), D.astype(np.float32), lam, positive=positive
+                    ).astype(float)
+                    rough_cost = np.square(B - rough @ A.T).sum(axis=1) + lam * np.abs(rough).sum(
+                        axis=1
+                    )
+                    record(
+                        "cost above that of float64 / norm2",
+                        np.float32,
+                        (rough_cost - cost) / p,
+                        len(codes),
+                    )
+                    record(
+                        "optimality conditions / norm2",
+                        np.float32,
+                        violation(K_dd, K_xd, rough, lam, positive) / p,
+                        len(codes),
+                    )
                     if N > 12 or lam < 1e-3:
                         continue
-                    lasso = Lasso(lam / (2 * len(A)), fit_intercept=False, positive=positive, tol=1e-14, max_iter=20_000)
+                    lasso = Lasso(
+                        lam / (2 * len(A)),
+                        fit_intercept=False,
+                        positive=positive,
+                        tol=1e-14,
+                        max_iter=20_000,
+                    )
                     for x, own in zip(B, cost):
                         y = lasso.fit(A, x).coef_
-                        theirs, their_gap = np.square(x - A @ y).sum() + lam * np.abs(y).sum(), 2 * len(A) * lasso.dual_gap_
+                        theirs = np.square(x - A @ y).sum() + lam * np.abs(y).sum()
+                        their_gap = 2 * len(A) * lasso.dual_gap_
                         record("cost above scikit-learn's / norm2", np.float64, (own - theirs) / p)
                         if their_gap <= 1e-10 * p:
-                            record("cost difference where it converged / norm2", np.float64, abs(own - theirs) / p)
+                            record(
+                                "cost difference where it converged / norm2",
+                                np.float64,
+                                abs(own - theirs) / p,
+                            )
 
-            labels, random_codes = np.arange(N) % 3, rng.standard_normal((N_QUERIES, N)) / np.sqrt(N)
+            labels = np.arange(N) % 3
+            random_codes = rng.standard_normal((N_QUERIES, N)) / np.sqrt(N)
             for dtype in OUTPUTS:
                 codes = random_codes.astype(dtype)
-                residuals, classes = gs.class_residuals(codes, K_dd.astype(dtype), K_xd.astype(dtype), labels, norm2=p)
-                explicit = [np.square(B - codes.astype(float) * (labels == c) @ A.T).sum(axis=1) for c in classes]
-                record("class residuals against d x d", dtype, np.abs(residuals.T - explicit), residuals.size)
+                residuals, classes = gs.class_residuals(
+                    codes, K_dd.astype(dtype), K_xd.astype(dtype), labels, norm2=p
+                )
+                explicit = [
+                    np.square(B - codes.astype(float) * (labels == c) @ A.T).sum(axis=1)
+                    for c in classes
+                ]
+                record(
+                    "class residuals against d x d",
+                    dtype,
+                    np.abs(residuals.T - explicit),
+                    residuals.size,
+                )
                 local = gs.glc(X.astype(dtype), D.astype(dtype), min(N, 20))
-                record("|1^T y - 1| of local codes", dtype, np.abs(local.astype(float).sum(axis=1) - 1), len(local))
+                record(
+                    "|1^T y - 1| of local codes",
+                    dtype,
+                    np.abs(local.astype(float).sum(axis=1) - 1),
+                    len(local),
+                )
 
 # Principal angles and distances against 50 digits.
 for d, p in ANGLE_SIZES:
     for angles in ANGLES:
-        X, Y = pair_at(angles[:d - p], rng, d, p)
+        X, Y = pair_at(angles[: d - p], rng, d, p)
         truth = true_angles(X, Y)
-        record("principal angles against 50 digits", np.float64, np.abs(gs.principal_angles(X, Y) - truth))
-        record("distances against 50 digits", np.float64, abs(gs.geodesic_distance(X[None], Y[None]) - np.linalg.norm(truth)))
-        record("distances against 50 digits", np.float64,
-               abs(gs.chordal_distance(X[None], Y[None]) - np.sqrt(2) * np.linalg.norm(np.sin(truth))))
-        record("principal angles against 50 digits", np.float32,
-               np.abs(gs.principal_angles(*np.float32([X, Y])) - true_angles(*np.float32([X, Y]).astype(float))))
+        record(
+            "principal angles against 50 digits",
+            np.float64,
+            np.abs(gs.principal_angles(X, Y) - truth),
+        )
+        record(
+            "distances against 50 digits",
+            np.float64,
+            abs(gs.geodesic_distance(X[None], Y[None]) - np.linalg.norm(truth)),
+        )
+        record(
+            "distances against 50 digits",
+            np.float64,
+            abs(gs.chordal_distance(X[None], Y[None]) - np.sqrt(2) * np.linalg.norm(np.sin(truth))),
+        )
+        record(
+            "principal angles against 50 digits",
+            np.float32,
+            np.abs(
+                gs.principal_angles(*np.float32([X, Y]))
+                - true_angles(*np.float32([X, Y]).astype(float))
+            ),
+        )
 
 # Closest point and mean: never beaten.
 for d, p in SIZES:
     for kind in KINDS:
-        G, X = rng.standard_normal((d, d)), bases(rng, 5, d, p, kind)
-        S = G + G.T if kind == "random" else G @ G.T if kind == "near" else -G @ G.T
+        G = rng.standard_normal((d, d))
+        X = bases(rng, 5, d, p, kind)
+        S = {"random": G + G.T, "near": G @ G.T}.get(kind, -G @ G.T)
         record("proj beaten by", np.float64, beaten_by(gs.proj(S, p), S, rng))
         for w in (np.ones(5), rng.uniform(0, 1, 5), rng.standard_normal(5), -rng.uniform(0, 1, 5)):
             S = np.einsum("n,nij->ij", w, X @ X.swapaxes(1, 2))
             record("chordal_mean beaten by", np.float64, beaten_by(gs.chordal_mean(X, w), S, rng))
 
-BOUNDS = {"cost above scikit-learn's / norm2": 1e-9, "cost above that of float64 / norm2": None,
-          "cost difference where it converged / norm2": 1e-9,
-          "optimality conditions / norm2": 1e-8, "duality gap / norm2": 1e-8, "class residuals against d x d": 1e-10,
-          "|1^T y - 1| of local codes": 1e-8, "principal angles against 50 digits": 3e-15, "distances against 50 digits": 1e-14,
-          "proj beaten by": 1e-13, "chordal_mean beaten by": 1e-13}
+BOUNDS = {
+    "cost above scikit-learn's / norm2": 1e-9,
+    "cost above that of float64 / norm2": None,
+    "cost difference where it converged / norm2": 1e-9,
+    "optimality conditions / norm2": 1e-8,
+    "duality gap / norm2": 1e-8,
+    "class residuals against d x d": 1e-10,
+    "|1^T y - 1| of local codes": 1e-8,
+    "principal angles against 50 digits": 3e-15,
+    "distances against 50 digits": 1e-14,
+    "proj beaten by": 1e-13,
+    "chordal_mean beaten by": 1e-13,
+}
 print(f"{'oracle':45s} {'type':8s} {'cases':>6s} {'worst':>9s} {'bound':>9s}")
 for oracle, bound in BOUNDS.items():
     for dtype, name in OUTPUTS.items():
         if (oracle, dtype) in worst:
             figure, cases = worst[oracle, dtype]
-            rule = "" if dtype == np.float32 else f"{bound:9.0e}" + ("" if figure <= bound else "  MISSED")
+            rule = (
+                ""
+                if dtype == np.float32
+                else f"{bound:9.0e}" + ("" if figure <= bound else "  MISSED")
+            )
             print(f"{oracle:45s} {name:8s} {cases:6d} {figure:9.1e} {rule}")
 print(f"{time.perf_counter() - started:.0f} s")

@@ -1,8 +1,10 @@
-"""Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's running times, growth with n.
+"""Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's running times,
+growth with n.
 
     python -m benchmarks.coding
 
-There is no peer here: the comparisons are with the Gram matrices alone, with the paper and with ourselves at another size.
+There is no peer here: the comparisons are with the Gram matrices alone, with the paper and with
+ourselves at another size.
 """
 
 import numpy as np
@@ -10,11 +12,14 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks.common import figure, header, interleaved, relative_gap, run_child
 
-N, P = 1000, 3  # atoms, dimension of the subspaces
-GLC_D, NEIGHBORS = 1000, 20
+N = 1000
+P = 3  # atoms, dimension of the subspaces
+GLC_D = 1000
+NEIGHBORS = 20
 PAPER = {100: 4.1, 1000: 16.9, 10_000: 106.4}  # d -> s
 LAM = 0.3  # of the largest lam_max: supports of 20 to 200 of 1000 random atoms
-GROWTH_D, GROWTH = 20, [1000, 10_000, 100_000]  # queries
+GROWTH_D = 20
+GROWTH = [1000, 10_000, 100_000]  # queries
 REPETITIONS = 7
 CHILD = """
 import grassmann_sc as gs
@@ -36,19 +41,25 @@ def grams(X, D):
 def code_all(X, D, lam, n):
     """Sparse codes of all queries, n a call."""
     for i in range(0, len(X), n):
-        gs.gsc(X[i:i + n], D, lam, sparse_output=True)
+        gs.gsc(X[i : i + n], D, lam, sparse_output=True)
 
 
 header("Coding of subspaces")
 X, D = problem(N, GLC_D)
 codes = gs.glc(X, D, NEIGHBORS)
 gram, glc = interleaved([lambda: grams(X, D), lambda: gs.glc(X, D, NEIGHBORS)], REPETITIONS)
-print(f"gLC, {NEIGHBORS} neighbours, n = N = {N}, p = {P}, d = {GLC_D}: {glc:.4f} s, its Gram matrices {gram:.4f} s; "
-      f"largest |1^T y - 1| {np.abs(codes.sum(axis=1) - 1).max():.0e}")
+print(
+    f"gLC, {NEIGHBORS} neighbours, n = N = {N}, p = {P}, d = {GLC_D}: {glc:.4f} s, its Gram "
+    f"matrices {gram:.4f} s; "
+    f"largest |1^T y - 1| {np.abs(codes.sum(axis=1) - 1).max():.0e}"
+)
 figure("gLC over its Gram matrices (1)", glc / gram, "<= 1.25")
 
-print(f"gSC from end to end, {N} queries, {N} atoms, p = {P}, lambda = {LAM} lam_max; the paper's: Gram matrices alone, "
-      "quad-core i7, MATLAB")
+print(
+    f"gSC from end to end, {N} queries, {N} atoms, p = {P}, lambda = {LAM} lam_max; the paper's: "
+    "Gram matrices alone, "
+    "quad-core i7, MATLAB"
+)
 for d, paper in PAPER.items():
     X, D = problem(N, d)
     K, k = grams(X, D)
@@ -56,15 +67,21 @@ for d, paper in PAPER.items():
     codes = gs.gsc(X, D, lam)
     gram, gsc = interleaved([lambda: grams(X, D), lambda: gs.gsc(X, D, lam)], 3)
     figure(f"R^{d}: gsc (s); paper {paper} s; Gram matrices alone {gram:.3f} s", gsc)
-    figure(f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a code, "
-           f"worst gap {relative_gap(K, k, codes, lam, P).max():.0e}", paper / gsc)
+    figure(
+        f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a code, "
+        f"worst gap {relative_gap(K, k, codes, lam, P).max():.0e}",
+        paper / gsc,
+    )
 
 X, D = problem(GROWTH[-1], GROWTH_D)
 lam = LAM * gs.lam_max(gs.projection_kernel(X[:N], D)).max()
 code_all(X[:N], D, lam, N)
 seconds = interleaved([lambda n=n: code_all(X, D, lam, n) for n in GROWTH], 3) / len(X)
-print(f"Growth: the same {len(X)} queries on {N} atoms in R^{GROWTH_D}, sparse output, in calls of n; memory in processes "
-      "of their own")
+print(
+    f"Growth: the same {len(X)} queries on {N} atoms in R^{GROWTH_D}, sparse output, in calls of "
+    "n; memory in processes "
+    "of their own"
+)
 for n, query in zip(GROWTH, seconds):
     _, text = run_child(CHILD.format(n=n, d=GROWTH_D, p=P, N=N, lam=float(lam)))
     figure(f"n = {n}: time a query (us)", 1e6 * query)

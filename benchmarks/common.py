@@ -1,4 +1,5 @@
-"""What the benchmarks share: the header, interleaved timing, peak memory, peers, data and the duality gap."""
+"""What the benchmarks share: the header, interleaved timing, peak memory, peers, data and the
+duality gap."""
 
 import ctypes
 import importlib
@@ -13,21 +14,32 @@ from pathlib import Path
 import numba
 import numpy as np
 
-from subspaces import from_sets
+from grassmann_sc.subspaces import from_sets
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ["numpy", "scipy", "numba", "threadpoolctl", "spams-bin", "scikit-learn"]
 FRAMES_IN_SET = 5  # images in a set of digits
-REST = 0.15  # seconds between timed calls: the threads of BLAS go on waiting for work, at full load, for 0.1 s
+REST = 0.15  # seconds between calls: the threads of BLAS wait for work, at full load, for 0.1 s
 
 
 def header(title):
     """Prints what was measured, where, with how many threads and which versions."""
-    cpu = [line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    cpu = [
+        line.split(":")[1].strip()
+        for line in _lines("/proc/cpuinfo")
+        if line.startswith("model name")
+    ]
     print(f"== {title}")
-    print(f"{(cpu or [platform.processor()])[0]} ({platform.machine()}, {platform.system()}), {n_cores()} cores; "
-          f"threads: BLAS {_blas_threads()}, numba {numba.config.NUMBA_NUM_THREADS}")
-    print(f"python {platform.python_version()}, " + ", ".join(f"{name} {_version(name)}" for name in PACKAGES), flush=True)
+    print(
+        f"{(cpu or [platform.processor()])[0]} ({platform.machine()}, {platform.system()}), "
+        f"{n_cores()} cores; "
+        f"threads: BLAS {_blas_threads()}, numba {numba.config.NUMBA_NUM_THREADS}"
+    )
+    print(
+        f"python {platform.python_version()}, "
+        + ", ".join(f"{name} {_version(name)}" for name in PACKAGES),
+        flush=True,
+    )
 
 
 def n_cores():
@@ -39,21 +51,29 @@ def peer(module, package=None):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        print(f"NOT COMPARED with {package or module} ({error}): install the extra 'bench' of setup.cfg, or run make bench")
+        print(
+            f"NOT COMPARED with {package or module} ({error}): install the extra 'bench' of "
+            "setup.cfg, or run make bench"
+        )
 
 
 def figure(name, value, target=""):
     """Prints a labelled number beside its target, such as '>= 0.9'."""
-    missed = target and not (value >= float(target[2:]) if target[0] == ">" else value <= float(target[2:]))
-    print(f"  {name:82s} {value:9.3g}  {target and 'target ' + target}{'  MISSED' if missed else ''}", flush=True)
+    missed = target and not (
+        value >= float(target[2:]) if target[0] == ">" else value <= float(target[2:])
+    )
+    print(
+        f"  {name:82s} {value:9.3g}  {target and 'target ' + target}{'  MISSED' if missed else ''}",
+        flush=True,
+    )
 
 
-def interleaved(callables, repetitions):
-    """Median seconds of each callable, called in turn; results are dropped. Call each once before, to warm up."""
+def interleaved(callables, repetitions, rest=REST):
+    """Median seconds of each callable, called in turn after a rest; call each once before."""
     seconds = np.empty((repetitions, len(callables)))
     for row in seconds:
         for i, call in enumerate(callables):
-            time.sleep(REST)
+            time.sleep(rest)
             start = time.perf_counter()
             call()
             row[i] = time.perf_counter() - start
@@ -63,13 +83,20 @@ def interleaved(callables, repetitions):
 def run_child(code, cwd=ROOT, **environment):
     """(wall seconds, printed text) of a fresh interpreter that runs the code in the folder cwd."""
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, env={**os.environ, **environment}, text=True,
-                          stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
     return time.perf_counter() - start, done.stdout
 
 
 def extra_memory(call):
-    """MB of the peak resident set during call() beyond what was resident before and beyond its result; NaN without /proc.
+    """MB of the peak resident set during call() beyond what was resident before and beyond its
+    result; NaN without /proc.
 
     In a process of its own: freed memory is handed back first, so that the call cannot hide in it.
     """
@@ -78,24 +105,31 @@ def extra_memory(call):
         Path("/proc/self/clear_refs").write_text("5")  # the peak restarts from the present
     except (AttributeError, OSError):
         pass
-    before = _status("VmHWM")
+    before = status("VmHWM")
     result = call()
-    parts = [result] if isinstance(result, np.ndarray) else [result.data, result.indices, result.indptr]
-    return (_status("VmHWM") - before) / 2**20 - sum(part.nbytes for part in parts) / 2**20
+    parts = (
+        [result] if isinstance(result, np.ndarray) else [result.data, result.indices, result.indptr]
+    )
+    return (status("VmHWM") - before) / 2**20 - sum(part.nbytes for part in parts) / 2**20
 
 
 def digit_subspaces(n, p, seed=0):
-    """(n, 64, p) subspaces of sets of images of one digit each, the digits in turn, no image twice in a set."""
-    datasets = peer("sklearn.datasets", "scikit-learn") or sys.exit("the digits come with scikit-learn")
+    """(n, 64, p) subspaces of sets of images of one digit each, the digits in turn, no image twice
+    in a set."""
+    datasets = peer("sklearn.datasets", "scikit-learn") or sys.exit(
+        "the digits come with scikit-learn"
+    )
     images, digit = datasets.load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
     of = [images[digit == c] for c in range(10)]
-    return from_sets([of[i % 10][rng.choice(len(of[i % 10]), FRAMES_IN_SET, replace=False)] for i in range(n)], p)
+    return from_sets(
+        [of[i % 10][rng.choice(len(of[i % 10]), FRAMES_IN_SET, replace=False)] for i in range(n)], p
+    )
 
 
 def read_problem(argument, p=3):
-    """(name, queries, atoms) from FILE.npz or FILE.npz:p, with frames, offset, train0 and test0: set i is
-    frames[offset[i]:offset[i + 1]], train0 and test0 index the sets."""
+    """(name, queries, atoms) from FILE.npz or FILE.npz:p, with frames, offset, train0 and test0:
+    set i is frames[offset[i]:offset[i + 1]], train0 and test0 index the sets."""
     path, _, tail = argument.rpartition(":")
     path, p = (path, int(tail)) if path and tail.isdigit() else (argument, p)
     with np.load(path) as data:
@@ -105,7 +139,8 @@ def read_problem(argument, p=3):
 
 
 def relative_gap(K, k, codes, lam, norm2):
-    """Duality gap / norm2 of each row of codes (n, N), as if from r = X^ - sum_j y_j D_j^ and a dual point s r."""
+    """Duality gap / norm2 of each row of codes (n, N), as if from r = X^ - sum_j y_j D_j^ and a
+    dual point s r."""
     Ky = codes @ K
     rr = norm2 - (codes * (2 * k - Ky)).sum(axis=1)  # ||r||^2
     rx = norm2 - (codes * k).sum(axis=1)  # <r, X^>
@@ -116,7 +151,14 @@ def relative_gap(K, k, codes, lam, norm2):
 def _blas_threads():
     threadpoolctl = peer("threadpoolctl")
     pools = threadpoolctl.threadpool_info() if threadpoolctl else []
-    return " ".join(f"{pool['internal_api']} {pool['num_threads']}" for pool in pools if pool["user_api"] == "blas") or "?"
+    return (
+        " ".join(
+            f"{pool['internal_api']} {pool['num_threads']}"
+            for pool in pools
+            if pool["user_api"] == "blas"
+        )
+        or "?"
+    )
 
 
 def _version(package):
@@ -126,9 +168,16 @@ def _version(package):
         return "missing"
 
 
-def _status(key):
+def status(key):
     """Bytes of an entry of /proc/self/status."""
-    return next((int(line.split()[1]) * 1024.0 for line in _lines("/proc/self/status") if line.startswith(key)), np.nan)
+    return next(
+        (
+            int(line.split()[1]) * 1024.0
+            for line in _lines("/proc/self/status")
+            if line.startswith(key)
+        ),
+        np.nan,
+    )
 
 
 def _lines(path):

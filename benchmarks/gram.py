@@ -1,9 +1,12 @@
-"""The Gram matrix against the product of its two matrices and nothing else, and against a loop over pairs.
+"""The Gram matrix against the product of its two matrices and nothing else, in three regimes.
 
     python -m benchmarks.gram
 
-The peer is np.matmul (BLAS with all threads) of (n p, d) by (d, N p), already in that layout, into an array allocated
-before: it neither packs nor squares nor sums nor checks. projection_kernel is timed as users call it, checks included.
+The peer is np.matmul (BLAS with all threads) of (n p, d) by (d, N p), already in that layout, into
+an array allocated before: it neither packs nor squares nor sums nor checks. projection_kernel is
+timed as users call it, checks included. Regimes: rested (each call after a pause in which the
+threads of BLAS fall asleep), after a product (each call right after a NumPy product, whose threads
+still wait for work at full load), repeated (calls of one kind, one right after another).
 """
 
 import time
@@ -11,76 +14,138 @@ import time
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import figure, header, interleaved, run_child
+from benchmarks.common import REST, figure, header, run_child
 
-SIZES = [(1000, 3, 100, 15, ">= 0.70"), (1000, 3, 1000, 9, ">= 0.90"), (3000, 5, 400, 3, ">= 0.90"),
-         (1000, 3, 10_000, 3, ">= 0.90")]  # n = N, p, d, repetitions, target
+SIZES = [(1000, 3, 100, 0.70), (1000, 3, 1000, 0.85), (2000, 5, 400, 0.85),
+         (1000, 3, 10_000, 0.80)]  # n = N, p, d, least rate
+SECONDS = 4.0  # of a regime, about
+FEWEST = 5  # repetitions
+FLOAT32 = 1.7  # least speed over float64
 AUTHORS = [100, 1000]  # d at which pairs are looped over
 N_PAIRS = 100  # squared, of the authors' way
 N_CHECKED = 20  # squared pairs, computed in extended precision
-MEMORY = (8000, 3, 100)  # n = N, p, d
+MEMORY = [(8000, 3, 100), (2000, 5, 400), (1000, 3, 10_000)]  # n = N, p, d
 CHILD = """
 import grassmann_sc as gs
 from benchmarks.common import extra_memory
-X, D = (gs.random_subspaces({0}, {2}, {1}, seed) for seed in (0, 1))
-gs.projection_kernel(X[:50], D[:50]), gs.projection_kernel(X[:50])
+X = gs.random_subspaces({0}, {2}, {1}, 0)
+D = gs.random_subspaces({0}, {2}, {1}, 1)
+gs.projection_kernel(X[:50], D[:50])
+gs.projection_kernel(X[:50])
 print(extra_memory(lambda: gs.projection_kernel({3})))
 """
 
 
-def pairs(X, D):
-    """The authors' way: a small product a pair."""
-    K = np.empty((len(X), len(D)))
-    for i in range(len(X)):
-        for j in range(len(D)):
-            K[i, j] = np.square(X[i].T @ D[j]).sum()
-    return K
+def timed(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def rested(calls, repetitions):
+    """Seconds (repetitions, calls), the calls in turn."""
+    seconds = np.empty((repetitions, len(calls)))
+    for row in seconds:
+        for i, call in enumerate(calls):
+            time.sleep(REST)
+            row[i] = timed(call)
+    return seconds
+
+
+def after_a_product(calls, repetitions):
+    A = np.ones((1500, 1500))
+    seconds = np.empty((repetitions, len(calls)))
+    for row in seconds:
+        for i, call in enumerate(calls):
+            A @ A
+            row[i] = timed(call)
+    return seconds
+
+
+def repeated(calls, repetitions):
+    seconds = np.empty((repetitions, len(calls)))
+    for i, call in enumerate(calls):
+        call()
+        for row in seconds:
+            row[i] = timed(call)
+    return seconds
 
 
 def blocks(product, p):
     """Sums of squares of the p x p blocks, a row of blocks at a time."""
-    return np.array([np.square(row.reshape(p, -1, p)).sum(axis=(0, 2)) for row in product.reshape(-1, p, product.shape[1])])
+    rows = product.reshape(-1, p, product.shape[1])
+    return np.array([np.square(row.reshape(p, -1, p)).sum(axis=(0, 2)) for row in rows])
 
 
-header("Gram matrix: projection_kernel(X, D) against np.matmul of (n p, d) x (d, N p)")
-for n, p, d, repetitions, target in SIZES:
-    calls, X64 = [], [gs.random_subspaces(n, d, p, seed) for seed in (0, 1)]
-    accuracy = []
-    for dtype in (np.float64, np.float32):
-        X, D = (A.astype(dtype) for A in X64)
-        A = np.ascontiguousarray(X.transpose(0, 2, 1)).reshape(n * p, d)
-        B = np.ascontiguousarray(D.transpose(1, 0, 2)).reshape(d, n * p)
-        out = np.empty((n * p, n * p), dtype)
-        calls += [lambda X=X, D=D: gs.projection_kernel(X, D), lambda X=X: gs.projection_kernel(X),
-                  lambda A=A, B=B, out=out: np.matmul(A, B, out=out)]
-        ours, _, _ = (call() for call in calls[-3:])
-        theirs, few = blocks(out, p), slice(N_CHECKED)
-        extended = A[:N_CHECKED * p].astype(np.longdouble) @ B[:, :N_CHECKED * p].astype(np.longdouble)
-        exact = blocks(extended, p)
-        accuracy.append([np.abs(ours - theirs).max() / theirs.max(), *(np.abs(K[few, few] - exact).max() / exact.max()
-                                                                       for K in (ours, theirs))])
-    seconds = interleaved(calls, repetitions).reshape(2, 3)
+def calls_of(n, p, d, dtype):
+    """projection_kernel(X, D), projection_kernel(X) and the plain product; their accuracy."""
+    X = gs.random_subspaces(n, d, p, 0).astype(dtype)
+    D = gs.random_subspaces(n, d, p, 1).astype(dtype)
+    A = np.ascontiguousarray(X.transpose(0, 2, 1)).reshape(n * p, d)
+    B = np.ascontiguousarray(D.transpose(1, 0, 2)).reshape(d, n * p)
+    out = np.empty((n * p, n * p), dtype)
+    ours = gs.projection_kernel(X, D)
+    gs.projection_kernel(X)
+    theirs = blocks(np.matmul(A, B, out=out), p)
+    few = slice(N_CHECKED)
+    rows = A[:N_CHECKED * p].astype(np.longdouble)
+    exact = blocks(rows @ B[:, :N_CHECKED * p].astype(np.longdouble), p)
+    errors = [np.abs(K[few, few] - exact).max() / exact.max() for K in (ours, theirs)]
+    print(f"  {np.dtype(dtype).name}: worst error relative to the largest entry: ours "
+          f"{errors[0]:.1e}, matmul {errors[1]:.1e} ({N_CHECKED**2} pairs in extended precision); "
+          f"apart by {np.abs(ours - theirs).max() / theirs.max():.1e}")
+    return [lambda: gs.projection_kernel(X, D), lambda: gs.projection_kernel(X),
+            lambda: np.matmul(A, B, out=out)]
+
+
+def size(n, p, d, least):
     print(f"n = N = {n}, p = {p}, d = {d}")
-    for name, (own, symmetric, blas), (apart, own_error, blas_error) in zip(("float64", "float32"), seconds, accuracy):
-        print(f"  {name}: ours {own:.4f} s ({2e-9 * (n * p)**2 * d / own:.1f} Gflop/s), matmul {blas:.4f} s "
-              f"({2e-9 * (n * p)**2 * d / blas:.1f} Gflop/s), symmetric {symmetric:.4f} s")
-        print(f"  {name}: worst error relative to the largest entry: ours {own_error:.1e}, matmul {blas_error:.1e} "
-              f"({N_CHECKED**2} pairs in extended precision); apart by {apart:.1e}")
-        figure(f"{name}: rate, of matmul's (1)", blas / own, target)
-        figure(f"{name}: symmetric over rectangular time (1)", symmetric / own, "<= 0.60")
-    figure("float32 speed over float64 (1)", seconds[0, 0] / seconds[1, 0], ">= 1.8" if d >= 1000 else "")
-    if n == 1000 and d in AUTHORS:
-        X, D = X64
-        start = time.perf_counter()
-        looped = pairs(X[:N_PAIRS], D[:N_PAIRS])
-        loop = (time.perf_counter() - start) * (n / N_PAIRS)**2
-        own = gs.projection_kernel(X[:N_PAIRS], D[:N_PAIRS])
-        print(f"  the authors' way, a product a pair, {N_PAIRS**2} pairs scaled up to n N: {loop:.2f} s; apart from ours by "
-              f"{np.abs(own - looped).max() / own.max():.1e}")
-        figure("float64: speed over the authors' way (1)", loop / seconds[0, 0])
+    calls = calls_of(n, p, d, np.float64) + calls_of(n, p, d, np.float32)
+    once = sum(timed(call) for call in calls)
+    repetitions = max(FEWEST, round(SECONDS / once))
+    for regime in (rested, after_a_product, repeated):
+        seconds = np.median(regime(calls, repetitions), axis=0).reshape(2, 3)
+        name = regime.__name__.replace("_", " ")
+        for dtype, (own, symmetric, blas) in zip(("float64", "float32"), seconds):
+            print(f"  {name}, {dtype}, median of {repetitions}: ours {1e3 * own:.1f} ms "
+                  f"({2e-9 * (n * p)**2 * d / own:.1f} Gflop/s), matmul {1e3 * blas:.1f} ms, "
+                  f"symmetric {1e3 * symmetric:.1f} ms")
+        own, symmetric, blas = seconds[0]
+        figure(f"{name}, float64: rate, of matmul's (1)", blas / own, f">= {least}")
+        figure(f"{name}, float64: symmetric over rectangular time (1)", symmetric / own)
+        figure(f"{name}: float32 speed over float64 (1)", own / seconds[1, 0], f">= {FLOAT32}")
 
-n, p, d = MEMORY
-print(f"n = N = {n}, p = {p}, d = {d}, in processes of their own")
-for arguments in ("X, D", "X"):
-    _, text = run_child(CHILD.format(n, p, d, arguments))
-    figure(f"projection_kernel({arguments}): peak memory beyond input and output (MB)", float(text), "<= 64")
+
+def authors_way(n, p, d):
+    """A small product a pair."""
+    X = gs.random_subspaces(n, d, p, 0)
+    D = gs.random_subspaces(n, d, p, 1)
+
+    def loop():
+        for i in range(N_PAIRS):
+            for j in range(N_PAIRS):
+                np.square(X[i].T @ D[j]).sum()
+
+    seconds = timed(loop) * (n / N_PAIRS)**2
+    own = np.median(rested([lambda: gs.projection_kernel(X, D)], FEWEST))
+    print(f"the authors' way, a product a pair, n = N = {n}, p = {p}, d = {d}, {N_PAIRS**2} pairs "
+          f"scaled up: {seconds:.2f} s")
+    figure("float64: speed over the authors' way (1)", seconds / own)
+
+
+def main():
+    header("Gram matrix: projection_kernel(X, D) against np.matmul of (n p, d) x (d, N p)")
+    for n, p, d, least in SIZES:
+        size(n, p, d, least)
+    for d in AUTHORS:
+        authors_way(1000, 3, d)
+    print("Memory, in processes of their own")
+    for n, p, d in MEMORY:
+        for arguments in ("X, D", "X"):
+            _, text = run_child(CHILD.format(n, p, d, arguments))
+            figure(f"projection_kernel({arguments}), n = N = {n}, p = {p}, d = {d}: peak beyond "
+                   "input and output (MB)", float(text), "<= 64")
+
+
+if __name__ == "__main__":
+    main()

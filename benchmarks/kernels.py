@@ -1,27 +1,35 @@
-"""The kernel Gram matrix of sets of frames against scikit-learn's kernel of all frames followed by products of blocks.
+"""The kernel Gram matrix of sets of frames against scikit-learn's kernel of all frames followed by
+products of blocks.
 
     python -m benchmarks.kernels
 
-The peer is rbf_kernel (BLAS with all threads) on the frames of all sets and then np.matmul of its blocks with the bases, which
-are computed before, for both. The other yardstick is np.matmul and np.exp of as many numbers, into an array of 2000 rows.
+The peer is rbf_kernel (BLAS with all threads) on the frames of all sets and then np.matmul of its
+blocks with the bases, which are computed before, for both. The other yardstick is np.matmul and
+np.exp of as many numbers, into an array of 2000 rows.
 """
 
 import numpy as np
 
-import kernels
 from benchmarks.common import figure, header, interleaved, peer, run_child
+from grassmann_sc import kernels
 
-N_SETS, N_FRAMES, D, P, REPETITIONS = 1000, 20, 400, 4, 3
+N_SETS = 1000
+N_FRAMES = 20
+D = 400
+P = 4
+REPETITIONS = 3
 GAMMA = 1 / (2 * D)
 STRIP = 2000  # rows of frames of the plain product
 SETUP = """
 import numpy as np
-import kernels
+from grassmann_sc import kernels
 from benchmarks.common import extra_memory
 from benchmarks.kernels import GAMMA, D, N_FRAMES, N_SETS, P, library, sets_and_bases
 (X, A), (Y, B) = sets_and_bases(0, {dtype}), sets_and_bases(1, {dtype})
 kernel = kernels.rbf(GAMMA)
-kernels.kernel_gram(X[:9], A[:9], Y[:9], B[:9], kernel), kernels.kernel_gram(X[:9], A[:9], kernel=kernel), library(X[:9], A[:9], Y[:9], B[:9])
+kernels.kernel_gram(X[:9], A[:9], Y[:9], B[:9], kernel)
+kernels.kernel_gram(X[:9], A[:9], kernel=kernel)
+library(X[:9], A[:9], Y[:9], B[:9])
 print(extra_memory(lambda: {call}))
 """
 
@@ -34,7 +42,10 @@ def sets_and_bases(seed, dtype=np.float64):
 def library(X, A, Y, B):
     """||A_i^T K_ij B_j||_F^2 from the whole kernel matrix of scikit-learn."""
     rbf_kernel = peer("sklearn.metrics.pairwise", "scikit-learn").rbf_kernel
-    A, B, (n, q, d), N = np.stack(A), np.stack(B), X.shape, len(Y)
+    A = np.stack(A)
+    B = np.stack(B)
+    (n, q, d) = X.shape
+    N = len(Y)
     K = rbf_kernel(X.reshape(-1, d), Y.reshape(-1, d), gamma=GAMMA)
     half = np.matmul(A.transpose(0, 2, 1), K.reshape(n, q, N * q))  # (n, p, N q)
     full = np.matmul(half.reshape(-1, N, q).transpose(1, 0, 2), B).reshape(N, n, -1)  # (N, n, p p)
@@ -42,39 +53,59 @@ def library(X, A, Y, B):
 
 
 def product_and_exp(X, Y, out):
-    X, Y = X.reshape(-1, D), Y.reshape(-1, D)
+    X = X.reshape(-1, D)
+    Y = Y.reshape(-1, D)
     for i in range(0, len(X), STRIP):
-        np.matmul(X[i:i + STRIP], Y.T, out=out)
+        np.matmul(X[i : i + STRIP], Y.T, out=out)
         np.exp(out, out=out)
 
 
 def main():
-    header("Kernel Gram matrix: kernel_gram(sets, bases, sets2, bases2, rbf) against rbf_kernel of scikit-learn and block products")
-    kernel, calls = kernels.rbf(GAMMA), []
+    header(
+        "Kernel Gram matrix: kernel_gram(sets, bases, sets2, bases2, rbf) against rbf_kernel of "
+        "scikit-learn and block products"
+    )
+    kernel = kernels.rbf(GAMMA)
+    calls = []
     theirs = peer("sklearn.metrics.pairwise", "scikit-learn")
     for dtype in (np.float64, np.float32):
-        (X, A), (Y, B) = sets_and_bases(0, dtype), sets_and_bases(1, dtype)
-        small, out = -np.abs(X), np.empty((STRIP, N_SETS * N_FRAMES), dtype)
-        calls += [lambda X=X, A=A, Y=Y, B=B: kernels.kernel_gram(X, A, Y, B, kernel), lambda X=X, A=A: kernels.kernel_gram(X, A, kernel=kernel),
-                  lambda Y=Y, small=small, out=out: product_and_exp(small, np.abs(Y) / D, out)]
+        (X, A) = sets_and_bases(0, dtype)
+        (Y, B) = sets_and_bases(1, dtype)
+        small = -np.abs(X)
+        out = np.empty((STRIP, N_SETS * N_FRAMES), dtype)
+        calls += [
+            lambda X=X, A=A, Y=Y, B=B: kernels.kernel_gram(X, A, Y, B, kernel),
+            lambda X=X, A=A: kernels.kernel_gram(X, A, kernel=kernel),
+            lambda Y=Y, small=small, out=out: product_and_exp(small, np.abs(Y) / D, out),
+        ]
         few = slice(200)
-        ours, reference = kernels.kernel_gram(X[few], A[few], Y, B, kernel), library(X[few], A[few], Y, B) if theirs else np.nan
-        print(f"{dtype.__name__}: apart from scikit-learn's by {np.abs(ours - reference).max():.1e}, largest entry {ours.max():.2g}", flush=True)
+        ours = kernels.kernel_gram(X[few], A[few], Y, B, kernel)
+        reference = library(X[few], A[few], Y, B) if theirs else np.nan
+        print(
+            f"{dtype.__name__}: apart from scikit-learn's by {np.abs(ours - reference).max():.1e}, "
+            f"largest entry {ours.max():.2g}",
+            flush=True,
+        )
         kernels.kernel_gram(X[few], A[few], kernel=kernel)
         if theirs:
             calls.append(lambda X=X, A=A, Y=Y, B=B: library(X, A, Y, B))
     seconds = interleaved(calls, REPETITIONS).reshape(2, -1)
     print(f"{N_SETS} x {N_SETS} sets of {N_FRAMES} frames, d = {D}, p = {P}, Gaussian")
     for name, (own, symmetric, plain, *library_s) in zip(("float64", "float32"), seconds):
-        rate = 1e-9 * (N_SETS * N_FRAMES)**2 / own
-        print(f"  {name}: ours {own:.2f} s ({rate:.2f} billion kernel values/s), symmetric {symmetric:.2f} s, product and exp {plain:.2f} s"
-              + "".join(f", scikit-learn {s:.2f} s" for s in library_s))
+        rate = 1e-9 * (N_SETS * N_FRAMES) ** 2 / own
+        print(
+            f"  {name}: ours {own:.2f} s ({rate:.2f} billion kernel values/s), symmetric "
+            f"{symmetric:.2f} s, product and exp {plain:.2f} s"
+            + "".join(f", scikit-learn {s:.2f} s" for s in library_s)
+        )
         for s in library_s:
             figure(f"{name}: time, of scikit-learn's and block products (1)", own / s, "<= 0.5")
         figure(f"{name}: rate, of plain product and np.exp (1)", plain / own)
         figure(f"{name}: symmetric over rectangular time (1)", symmetric / own, "<= 0.6")
-    calls = {"kernel_gram(X, A, Y, B)": ("kernels.kernel_gram(X, A, Y, B, kernel)", "<= 128"),
-             "kernel_gram(X, A)": ("kernels.kernel_gram(X, A, kernel=kernel)", "<= 128")}
+    calls = {
+        "kernel_gram(X, A, Y, B)": ("kernels.kernel_gram(X, A, Y, B, kernel)", "<= 128"),
+        "kernel_gram(X, A)": ("kernels.kernel_gram(X, A, kernel=kernel)", "<= 128"),
+    }
     if theirs:
         calls["scikit-learn and block products"] = "library(X, A, Y, B)", ""
     for name, (call, target) in calls.items():

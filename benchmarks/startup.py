@@ -1,8 +1,10 @@
-"""What the first result costs: import and first gsc in fresh interpreters, with an empty cache, a full one and none.
+"""What the first result costs: import and first gsc in fresh interpreters, with an empty cache, a
+full one and none.
 
     python -m benchmarks.startup
 
-There is no peer here. The folder of the files is left alone: the compiled code goes to a temporary folder.
+There is no peer here. The folder of the files is left alone: the compiled code goes to a temporary
+folder.
 """
 
 import shutil
@@ -33,23 +35,45 @@ with tempfile.TemporaryDirectory() as cache:
     figure("cold, empty cache: first gsc, compiled (s)", first_codes)
     figure("cold, empty cache: both, interpreter included (s)", wall, "<= 20")
     runs = [run_child(SCRIPT, NUMBA_CACHE_DIR=cache) for _ in range(REPETITIONS)]
-    numpy, numba = interleaved([lambda: run_child("import numpy"), lambda: run_child("import numba, scipy.sparse")], REPETITIONS)
-imported, coded, again = np.median([[float(word) for word in text.split()] for _, text in runs], axis=0)
-figure(f"warm: import (s); a whole interpreter with numpy alone {numpy:.2f} s, with numba and scipy.sparse {numba:.2f} s",
-       imported, "<= 0.8")
+    numpy, numba = interleaved(
+        [lambda: run_child("import numpy"), lambda: run_child("import numba, scipy.sparse")],
+        REPETITIONS,
+    )
+imported, coded, again = np.median(
+    [[float(word) for word in text.split()] for _, text in runs], axis=0
+)
+figure(
+    f"warm: import (s); a whole interpreter with numpy alone {numpy:.2f} s, with numba and "
+    f"scipy.sparse {numba:.2f} s",
+    imported,
+    "<= 0.8",
+)
 figure("warm: first gsc, loaded from the cache (s)", coded)
-figure("warm: script that codes 100 queries, wall (s)", np.median([wall for wall, _ in runs]), "<= 2")
+figure(
+    "warm: script that codes 100 queries, wall (s)", np.median([wall for wall, _ in runs]), "<= 2"
+)
 
-# A folder that nobody may write to, root neither: a file stands where the cache would go, and home is no folder.
+# A folder that nobody may write to, root neither: a file stands where the cache would go, and home
+# is no folder.
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
     shutil.copy(ROOT / "grassmann_sc.py", folder)
     (folder / "__pycache__").touch()
     folder.chmod(0o555)
-    nowhere = {key: "/dev/null/cache" for key in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "LOCALAPPDATA")}
+    nowhere = {
+        key: "/dev/null/cache"
+        for key in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "LOCALAPPDATA")
+    }
     wall, text = run_child(SCRIPT, cwd=folder, **nowhere)
     written = sorted(path.name for path in folder.iterdir())
     folder.chmod(0o755)
-figure(f"read-only copy, no cache anywhere: compiled in memory, wall (s); files there: {', '.join(written)}", wall)
-figure("sum of |codes| apart from the cached run's, cold and read-only, relative (1)",
-       max(abs(total - again), abs(float(text.split()[2]) - again)) / again, "<= 1e-12")
+figure(
+    "read-only copy, no cache anywhere: compiled in memory, wall (s); files there: "
+    f"{', '.join(written)}",
+    wall,
+)
+figure(
+    "sum of |codes| apart from the cached run's, cold and read-only, relative (1)",
+    max(abs(total - again), abs(float(text.split()[2]) - again)) / again,
+    "<= 1e-12",
+)

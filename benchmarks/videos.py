@@ -1,24 +1,32 @@
-"""Videos to points: ARMA models of simulated systems against the truth, and of a long clip against the direct way: python -m benchmarks.videos
+"""Videos to points: ARMA models of simulated systems against the truth, and of a long clip against
+the direct way: python -m benchmarks.videos
 
-The direct way takes LAPACK's SVD of the frames and Gram-Schmidt (QR) of the whole stack [C; CA; ...], as the paper words it.
+The direct way takes LAPACK's SVD of the frames and Gram-Schmidt (QR) of the whole stack [C; CA;
+...], as the paper words it.
 """
 
 import numpy as np
 
 from benchmarks.common import extra_memory, figure, header, interleaved
-from subspaces import arma, from_video, observability
+from grassmann_sc.subspaces import arma, from_video, observability
 
-N_STATES, N_BLOCKS = 10, 5
-N_FRAMES, PIXELS = 60, 100_000
+N_STATES = 10
+N_BLOCKS = 5
+N_FRAMES = 60
+PIXELS = 100_000
 REPETITIONS = 5
 
 
 def simulated(rng, n, d, radius, n_frames=60):
-    """A, C and the noise-free frames of a random system whose eigenvalues lie evenly on an arc of this radius."""
+    """A, C and the noise-free frames of a random system whose eigenvalues lie evenly on an arc of
+    this radius."""
     A = np.zeros((n, n))
     for i, angle in zip(range(0, n, 2), np.linspace(0.3, 2.8, n // 2)):
-        A[i:i + 2, i:i + 2] = radius * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    T, C = np.linalg.qr(rng.standard_normal((n, n)))[0] * rng.uniform(0.7, 1.4, n), rng.standard_normal((d, n))
+        A[i : i + 2, i : i + 2] = radius * np.array(
+            [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        )
+    T = np.linalg.qr(rng.standard_normal((n, n)))[0] * rng.uniform(0.7, 1.4, n)
+    C = rng.standard_normal((d, n))
     A = T @ A @ np.linalg.inv(T)
     states = [np.ones(n)]
     for _ in range(n_frames - 1):
@@ -33,7 +41,9 @@ def sine(basis, B):
 
 def direct(frames):
     U, s, Vt = np.linalg.svd(frames.reshape(len(frames), -1).T.astype(float), full_matrices=False)
-    U, s, V = U[:, :N_STATES], s[:N_STATES], Vt[:N_STATES].T
+    U = U[:, :N_STATES]
+    s = s[:N_STATES]
+    V = Vt[:N_STATES].T
     A = np.diag(s) @ V[1:].T @ V[:-1] @ np.linalg.inv(V[:-1].T @ V[:-1]) @ np.diag(1 / s)
     blocks = [U]
     for _ in range(N_BLOCKS - 1):
@@ -43,25 +53,44 @@ def direct(frames):
 
 def main():
     header("videos to points")
-    rng, errors = np.random.default_rng(0), np.zeros((20, 3))
+    rng = np.random.default_rng(0)
+    errors = np.zeros((20, 3))
     for row in errors:
         A, C, frames = simulated(rng, N_STATES, 500, 0.97)
         A_hat, C_hat = arma(frames, N_STATES)
         T = C_hat.T @ C  # states of the estimate from those of the system
         spectra = [np.sort_complex(np.linalg.eigvals(M)) for M in (A_hat, A)]
-        row[:] = (np.abs(A_hat - T @ A @ np.linalg.inv(T)).max(), np.abs(spectra[0] - spectra[1]).max(),
-                  sine(from_video(frames, N_STATES, N_BLOCKS), observability(A, C, N_BLOCKS)))
+        row[:] = (
+            np.abs(A_hat - T @ A @ np.linalg.inv(T)).max(),
+            np.abs(spectra[0] - spectra[1]).max(),
+            sine(from_video(frames, N_STATES, N_BLOCKS), observability(A, C, N_BLOCKS)),
+        )
     print(f"20 noise-free systems, {N_STATES} states, 500 pixels, 60 frames: largest errors")
-    for name, worst in zip(("A up to similarity", "eigenvalues of A", "sine of the angle to the true observability subspace"), errors.max(axis=0)):
+    for name, worst in zip(
+        (
+            "A up to similarity",
+            "eigenvalues of A",
+            "sine of the angle to the true observability subspace",
+        ),
+        errors.max(axis=0),
+    ):
         figure(name, worst, "<= 1e-8")
     _, _, frames = simulated(rng, N_STATES, 500, 1.1)
     for stabilize in (False, True):
         radius = np.abs(np.linalg.eigvals(arma(frames, N_STATES, stabilize=stabilize)[0])).max()
         figure(f"spectral radius estimated for 1.1, stabilize={stabilize}", radius)
     frames = rng.integers(0, 256, (N_FRAMES, PIXELS), np.uint8)
-    print(f"a clip of {N_FRAMES} frames of {PIXELS} pixels (bytes), {N_STATES} states, {N_BLOCKS} blocks")
-    ours = lambda: from_video(frames, N_STATES, N_BLOCKS)
-    figure("sine of the angle to the direct way's subspace", sine(ours(), direct(frames)), "<= 1e-8")
+    print(
+        f"a clip of {N_FRAMES} frames of {PIXELS} pixels (bytes), {N_STATES} states, {N_BLOCKS} "
+        "blocks"
+    )
+
+    def ours():
+        return from_video(frames, N_STATES, N_BLOCKS)
+
+    figure(
+        "sine of the angle to the direct way's subspace", sine(ours(), direct(frames)), "<= 1e-8"
+    )
     seconds = interleaved([ours, lambda: direct(frames)], REPETITIONS)
     figure("seconds", seconds[0])
     figure("time, of the direct way's", seconds[0] / seconds[1], "<= 1")

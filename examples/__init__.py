@@ -1,1 +1,1 @@
-"""Scripts to run from the repository's root: python -m examples.quickstart, python -m examples.classify --help."""
+"""Scripts to run from the repository's root, as python -m examples.quickstart."""

@@ -1,37 +1,38 @@
-"""From files to subspaces, for the examples: find the clips of a folder, build each clip's subspace once, split the clips.
+"""From files to subspaces, for the examples: find clips, build their subspaces once, split them.
 
-A folder holds class folders; a class folder holds clips, or folders of clips, whose names are then the clips' groups (persons,
-scenes). A clip is a folder of images, a video, or an .npy, .npz, .mat, .gif or .tif file.
+A folder holds class folders; a class folder holds clips, or folders of clips, whose names are then
+the clips' groups (persons, scenes). A clip is a folder of images, a video, or an .npy, .npz, .mat,
+.gif or .tif file.
 """
 
 import csv
 import hashlib
 import json
-import os
 import re
 import sys
-import threading
 import time
-import zipfile
 from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import numba
 import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
 
-import subspaces
-from features import describe
+import grassmann_sc as gs
+from grassmann_sc import files, frames, subspaces
 
 VERSION = 1  # of the cache: raised when the same recipe gives other numbers
-CLIPS = subspaces.ARRAYS | {".gif", ".tif", ".tiff", ".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts",
-                            ".webm", ".wmv"}
+VIDEOS = {".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm",
+          ".wmv"}
+CLIPS = frames.ARRAYS | VIDEOS | {".gif", ".tif", ".tiff"}
 
-Clip = namedtuple("Clip", "name label group sources")  # sources: files or folders, or arrays, whose frames make one set
-Built = namedtuple("Built", "bases rows frame")  # (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None
-Collection = namedtuple("Collection", "X sets names label group frame failed")  # frame: (height, width) or (); failed: [why, ...]
+# sources: files or folders, or arrays, whose frames make one set
+Clip = namedtuple("Clip", "name label group sources")
+# (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None; (height, width) or ()
+Built = namedtuple("Built", "bases rows frame")
+# of all clips that could be built; failed: [why, ...]
+Collection = namedtuple("Collection", "X sets names label group frame failed")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Recipe:
     resample: int | None = None  # the rows, linearly in time
     run: int | None = None  # cut the rows into sets of so many
     stack: int = 1  # blocks of the Hankel matrix
-    arma: int = 0  # blocks of the observability matrix of an ARMA model with p states, 0: no such model
+    arma: int = 0  # blocks of the observability matrix of an ARMA model of p states, 0: no model
     center: bool = False
     unit_variance: bool = False
     stabilize: bool = False
@@ -59,34 +60,61 @@ class Recipe:
 
 
 def build(clip, recipe, keep_rows=False):
-    """The subspaces of a clip, one a run; the rows (n_rows, d) of each if asked for, normalised frames or descriptors, stacked as
-    stack or arma says (the span of stacked frames models the same dynamics); and the shape of a frame."""
-    parts = [_frames(source, recipe) for source in clip.sources]
-    rows = [describe(frames, recipe.features, **recipe.feature_options) for frames in parts]
+    """The subspaces of a clip, one a run, as Built.
+
+    If asked for, with the rows (n_rows, d) of each: normalised frames or descriptors, stacked as
+    stack or arma says (the span of stacked frames models the same dynamics).
+    """
+    parts = [_frames_of(source, recipe) for source in clip.sources]
+    rows = [frames.describe(part, recipe.features, **recipe.feature_options) for part in parts]
     rows = _resampled(np.concatenate(rows) if len(rows) > 1 else rows[0], recipe.resample)
-    runs = [rows.astype(np.float32, copy=False) if recipe.single else rows]
-    if recipe.run:
-        runs = [runs[0][i:i + recipe.run] for i in range(0, len(rows) - recipe.run + 1, recipe.run)]
-        if not runs:
-            raise ValueError(f"a run takes {recipe.run} frames, got {len(rows)}")
-    normal = {name: getattr(recipe, name) for name in ("center", "unit_variance", "rank")}
+    if recipe.single:
+        rows = rows.astype(np.float32, copy=False)
+    runs = _runs(rows, recipe.run)
+    normal = dict(center=recipe.center, unit_variance=recipe.unit_variance, rank=recipe.rank)
+    n_blocks = recipe.arma or recipe.stack
     if recipe.arma:
-        bases = [subspaces.from_video(rows, recipe.p, recipe.arma, recipe.stabilize, **normal) for rows in runs]
-        kept = [subspaces.block_hankel(_normalised(rows, recipe), recipe.arma) for rows in runs] if keep_rows else None
+        bases = [subspaces.from_video(run, recipe.p, recipe.arma, recipe.stabilize, **normal)
+                 for run in runs]
     else:
-        runs = [subspaces.block_hankel(rows, recipe.stack) for rows in runs]
-        bases = [subspaces.from_image_set(rows, recipe.p, **normal) for rows in runs]
-        kept = [_normalised(rows, recipe) for rows in runs] if keep_rows else None
-    return Built(np.stack(bases), kept, parts[0].shape[1:] if recipe.features == "raw" else ())
+        bases = [subspaces.from_image_set(subspaces.block_hankel(run, n_blocks), recipe.p, **normal)
+                 for run in runs]
+    kept = [_kept_rows(run, recipe, n_blocks) for run in runs] if keep_rows else None
+    shape = parts[0].shape[1:] if recipe.features == "raw" else ()
+    return Built(np.stack(bases), kept, shape)
+
+
+def _frames_of(source, recipe):
+    chosen = dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
+    if isinstance(source, np.ndarray):
+        return source[frames.pick(range(len(source)), **chosen)]
+    return frames.read_frames(source, size=recipe.size, **chosen)
 
 
 def _resampled(rows, n):
     """The rows at n even steps in time, linearly between neighbours."""
     if n is None:
         return rows
-    before, share = np.divmod(np.linspace(0, len(rows) - 1, n), 1)
-    before, share = before.astype(int), share[:, None]
+    whole, share = np.divmod(np.linspace(0, len(rows) - 1, n), 1)
+    before = whole.astype(int)
+    share = share[:, None]
     return (1 - share) * rows[before] + share * rows[np.minimum(before + 1, len(rows) - 1)]
+
+
+def _runs(rows, length):
+    """The rows in pieces of this length, what is left at the end dropped; None: one piece."""
+    if length is None:
+        return [rows]
+    if len(rows) < length:
+        raise ValueError(f"a run takes {length} frames, got {len(rows)}")
+    return [rows[i:i + length] for i in range(0, len(rows) - length + 1, length)]
+
+
+def _kept_rows(rows, recipe, n_blocks):
+    """The rows that a kernel takes for a run, in which center acts on what from_video saw."""
+    if recipe.arma:
+        return subspaces.block_hankel(_normalised(rows, recipe), n_blocks)
+    return _normalised(subspaces.block_hankel(rows, n_blocks), recipe)
 
 
 def _normalised(rows, recipe):
@@ -98,90 +126,108 @@ def _normalised(rows, recipe):
     return rows
 
 
-def _frames(source, recipe):
-    if isinstance(source, np.ndarray):
-        return source[list(subspaces._pick(range(len(source)), recipe.every, recipe.at_most, recipe.evenly))]
-    return subspaces.read_frames(source, size=recipe.size, every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
-
-
 def build_all(clips, recipe, cache=None, keep_rows=False, strict=False):
-    """A Collection of all clips that can be built, in parallel, a clip a thread in memory; strict: the first failure raises.
+    """A Collection of all clips that can be built, a clip a thread in memory.
 
-    cache : folder of the results by content; what was built before a Ctrl-C stays there
+    strict: the first failure raises. cache: folder of the results by content; what was built before
+    a Ctrl-C stays there; one that cannot be written to costs no clip.
     """
     def job(clip):
         try:
-            return clip, _cached(clip, recipe, cache, keep_rows)
-        except (ValueError, TypeError, OSError) as error:
-            why = str(error) if clip.name in str(error) else f"{clip.name}: {error}"
+            return clip, *_cached(clip, recipe, cache, keep_rows)
+        except Exception as error:  # of a stranger's file: it belongs to the clip
+            reason = str(error) or type(error).__name__
+            why = reason if clip.name in reason else f"{clip.name}: {reason}"
             if strict:
                 raise ValueError(why) from error
-            return clip, why
+            return clip, why, None
 
-    pool = ThreadPoolExecutor(numba.config.NUMBA_NUM_THREADS)
+    pool = ThreadPoolExecutor(gs.thread_count())
     try:
         done = list(progress(pool.map(job, clips), len(clips), "clips"))
     finally:
         pool.shutdown(cancel_futures=True)
-    failed = [result for _, result in done if isinstance(result, str)]
-    built = [(clip, result) for clip, result in done if not isinstance(result, str)]
+    failed = [result for _, result, _ in done if isinstance(result, str)]
+    built = [(clip, result) for clip, result, _ in done if not isinstance(result, str)]
+    not_kept = [why for _, _, why in done if why]
+    if not_kept:
+        say(f"{len(not_kept)} clips could not be kept in {cache} and would be built again: "
+            f"{not_kept[0]}")
     if not built:
         raise ValueError("no clip could be read: " + "; ".join(failed[:3]))
-    d = Counter(result.bases.shape[1] for _, result in built).most_common(1)[0][0]
-    other = [f"{clip.name}: has d = {result.bases.shape[1]} and most clips have {d}; resizing the frames would make them equal"
-             for clip, result in built if result.bases.shape[1] != d]
+    del done
+    sizes = Counter(result.bases.shape[1] for _, result in built)
+    d = sizes.most_common(1)[0][0]
+    other = [f"{clip.name}: has d = {result.bases.shape[1]} and most clips have {d}; resizing the "
+             "frames would make them equal" for clip, result in built if result.bases.shape[1] != d]
     if strict and other:
         raise ValueError(other[0])
     built = [(clip, result) for clip, result in built if result.bases.shape[1] == d]
-    del done
     return _collect(built, failed + other)
 
 
 def _collect(built, failed):
     """The Collection of what was built; empties that list."""
+    clips = [clip for clip, _ in built]
     counts = [len(result.bases) for _, result in built]
-    clips, first, end = [clip for clip, _ in built], built[0][1], sum(counts)
-    X, sets = np.empty((end, *first.bases.shape[1:]), first.bases.dtype), []
+    first = built[0][1]
+    end = sum(counts)
+    X = np.empty((end, *first.bases.shape[1:]), first.bases.dtype)
+    sets = []
     while built:  # from the last to the first, so that memory is freed as X fills
         result = built.pop()[1]
         X[end - len(result.bases):end] = result.bases
         end -= len(result.bases)
         sets[:0] = result.rows or []
     each = np.repeat(np.arange(len(clips)), counts)
-    names = [f"{clip.name}#{run}" if k > 1 else clip.name for clip, k in zip(clips, counts) for run in range(k)]
-    groups = np.array([str(clip.group) for clip in clips])[each] if all(clip.group is not None for clip in clips) else None
-    return Collection(X, sets or None, names, np.array([clip.label for clip in clips])[each], groups, first.frame, failed)
+    names = []
+    for clip, k in zip(clips, counts):
+        names += [f"{clip.name}#{run}" for run in range(k)] if k > 1 else [clip.name]
+    groups = None
+    if all(clip.group is not None for clip in clips):
+        groups = np.array([str(clip.group) for clip in clips])[each]
+    labels = np.array([clip.label for clip in clips])[each]
+    return Collection(X, sets or None, names, labels, groups, first.frame, failed)
 
 
 def _cached(clip, recipe, cache, keep_rows):
+    """What build gives, from the cache if it is there, and why it could not be kept, or None."""
     if cache is None:
-        return build(clip, recipe, keep_rows)
+        return build(clip, recipe, keep_rows), None
     path = Path(cache) / (_digest(clip, recipe) + ".npz")
     try:
         with np.load(path, allow_pickle=False) as file:
-            rows = [file[f"rows{i}"] for i in range(len(file["bases"]))] if keep_rows else None
-            return Built(file["bases"], rows, tuple(map(int, file["frame"])))
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
-        pass  # not there, without rows, or broken
+            bases = file["bases"]
+            rows = [file[f"rows{i}"] for i in range(len(bases))] if keep_rows else None
+            return Built(bases, rows, tuple(map(int, file["frame"]))), None
+    except Exception:  # not there, without rows, or broken: it is made anew
+        pass
     result = build(clip, recipe, keep_rows)
     rows = {f"rows{i}": rows for i, rows in enumerate(result.rows or [])}
-    write(path, lambda file: np.savez(file, bases=result.bases, frame=np.array(result.frame, int), **rows))
-    return result
+    shape = np.array(result.frame, int)
+    try:
+        write(path, lambda file: np.savez(file, bases=result.bases, frame=shape, **rows))
+    except OSError as error:
+        return result, str(error)
+    return result, None
 
 
 def _digest(clip, recipe):
     """Hash of what a clip's subspace depends on: the bytes of its files and the recipe."""
-    digest = hashlib.blake2b(json.dumps([VERSION, asdict(recipe)], default=str).encode(), digest_size=16)
+    described = json.dumps([VERSION, asdict(recipe)], default=str)
+    digest = hashlib.blake2b(described.encode(), digest_size=16)
     for source in clip.sources:
         if isinstance(source, np.ndarray):
-            digest.update(f"{source.dtype}{source.shape}".encode() + np.ascontiguousarray(source).tobytes())
+            digest.update(f"{source.dtype}{source.shape}".encode())
+            digest.update(np.ascontiguousarray(source).tobytes())
         elif source.is_dir():
             for file in sorted(source.iterdir()):
                 if file.is_file():
-                    digest.update(f"{file.name}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+                    digest.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+                    digest.update(file.read_bytes())
         else:
+            digest.update(source.suffix.lower().encode())
             with open(source, "rb") as file:
-                digest.update(source.suffix.lower().encode())
                 while chunk := file.read(2**22):
                     digest.update(chunk)
     return digest.hexdigest()
@@ -191,21 +237,37 @@ def _digest(clip, recipe):
 
 
 def find_clips(folder, group_by=None):
-    """The clips of DIR/class/clip and DIR/class/group/clip, sorted by name: "class/clip". Other files are passed over.
+    """The clips of DIR/class/clip and DIR/class/group/clip, sorted by name: "class/clip".
 
-    group_by : regular expression whose match in a clip's file name (its first group, if it has one) is the clip's group
+    Other files are passed over; a folder that cannot be opened is a clip that will fail. group_by:
+    regular expression whose match in a clip's file name (its first group, if it has one) is the
+    clip's group.
     """
-    folder, clips = Path(folder), []
+    folder = Path(folder)
+    clips = []
     for class_folder in filter(Path.is_dir, visible(folder)):
-        for entry in visible(class_folder):
-            nested = [path for path in visible(entry) if _is_clip(path)] if entry.is_dir() and not _holds_images(entry) else []
-            for path, group in [(path, entry.name) for path in nested] or [(entry, None)]:
-                if path.is_dir() or _is_clip(path):  # a folder without images is reported as a broken clip
-                    clips.append(Clip(path.relative_to(folder).as_posix(), class_folder.name, _group(path, group, group_by), [path]))
-    if len({clip.label for clip in clips}) < 2:
-        raise ValueError(f"{folder}: must hold two or more class folders of clips (videos, folders of images, arrays); found "
-                         f"{len(clips)} clips of {len({clip.label for clip in clips})} classes")
+        for path, group in _clips_of_class(class_folder):
+            name = path.relative_to(folder).as_posix()
+            clips.append(Clip(name, class_folder.name, _group(path, group, group_by), [path]))
+    classes = {clip.label for clip in clips}
+    if len(classes) < 2:
+        raise ValueError(f"{folder}: must hold two or more class folders of clips (videos, folders "
+                         f"of images, arrays); found {len(clips)} clips of {len(classes)} classes")
     return clips
+
+
+def _clips_of_class(folder):
+    """(path, name of its group or None) of each clip of a class."""
+    found = []
+    for entry in _readable(folder, [folder]):
+        nested = []
+        if entry.is_dir() and not _holds_images(entry):
+            nested = [path for path in _readable(entry, []) if _is_clip(path)]
+        if nested:
+            found += [(path, entry.name) for path in nested]
+        elif entry.is_dir() or _is_clip(entry):  # one without images is reported as broken
+            found.append((entry, None))
+    return found
 
 
 def visible(folder):
@@ -213,106 +275,165 @@ def visible(folder):
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
+def _readable(folder, otherwise):
+    """What a folder holds, or the other thing if it cannot be opened."""
+    try:
+        return visible(folder)
+    except OSError:
+        return otherwise
+
+
 def _holds_images(folder):
-    return any(file.suffix.lower() in subspaces.IMAGES and file.is_file() for file in visible(folder))
+    return any(path.suffix.lower() in frames.IMAGES and path.is_file()
+               for path in _readable(folder, []))
 
 
 def _is_clip(path):
-    return _holds_images(path) or not visible(path) if path.is_dir() else path.suffix.lower() in CLIPS
+    if path.is_dir():
+        return _holds_images(path) or not _readable(path, [])
+    return path.suffix.lower() in CLIPS
 
 
 def _group(path, group, group_by):
     if group_by is None:
         return group
-    match = re.search(group_by, path.name)
+    try:
+        match = re.search(group_by, path.name)
+    except re.error as error:
+        raise ValueError(f"group_by must be a regular expression, got {group_by!r}: {error}"
+                         ) from None
     if not match:
         raise ValueError(f"{path}: the name has no group, {group_by!r} does not match it")
     return match.group(1) if match.re.groups else match.group()
 
 
+# ---------------------------------------------------------------------------- a file of sets
+
+
 def load_npz(path):
-    """Clips of a file of stacked sets, and its splits [(train, test), ...]; ValueError if the file does not fit together."""
+    """Clips of a file of stacked sets, and its splits [(train, test), ...].
+
+    ValueError if the file does not fit together.
+    """
+    arrays = _npz_arrays(path)
+    rows, offset, label, group = (arrays.pop(key, None)
+                                  for key in ("frames", "offset", "label", "group"))
+    _check_sets(rows, offset)
+    n = len(offset) - 1
+    if label.shape != (n,):
+        raise ValueError(f"label must have length {n}, one a set, got shape {label.shape}")
+    if group is not None and group.shape != label.shape:
+        raise ValueError(f"group must have length {n}, one a set, got shape {group.shape}")
+    clips = [Clip(f"set {i}", label[i], None if group is None else group[i],
+                  [rows[offset[i]:offset[i + 1]]]) for i in range(n)]
+    return clips, _npz_splits(arrays, label)
+
+
+def _npz_arrays(path):
+    """The arrays of the file whose names mean something here."""
+    used = r"frames|offset|label|group|(train|test)\d+"
     try:
         data = np.load(path, allow_pickle=False)
-    except (ValueError, zipfile.BadZipFile, EOFError):
+    except OSError:
+        raise
+    except Exception:  # whatever NumPy makes of damaged bytes
         data = None
     if not isinstance(data, np.lib.npyio.NpzFile):
         raise ValueError(f"{path} must be an .npz file, as np.savez writes it")
     with data:
-        missing = [key for key in ("frames", "offset", "label", "train0", "test0") if key not in data.files]
+        needed = ("frames", "offset", "label", "train0", "test0")
+        missing = [key for key in needed if key not in data.files]
         if missing:
-            raise ValueError(f"{path} must hold the arrays {', '.join(missing)}; it holds {', '.join(data.files) or 'none'}")
+            raise ValueError(f"{path} must hold the arrays {', '.join(missing)}; it holds "
+                             f"{', '.join(data.files) or 'none'}")
         try:
-            arrays = {key: data[key] for key in data.files if re.fullmatch(r"frames|offset|label|group|(train|test)\d+", key)}
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-    frames, offset, label, group = (arrays.pop(key, None) for key in ("frames", "offset", "label", "group"))
-    if frames.ndim not in (2, 3) or frames.dtype.kind not in "biuf":
-        raise ValueError(f"frames must be real numbers (total, d) or (total, height, width), got {frames.dtype} {frames.shape}")
+            return {key: data[key] for key in data.files if re.fullmatch(used, key)}
+        except Exception as error:
+            raise ValueError(f"{path}: {error or type(error).__name__}") from None
+
+
+def _check_sets(rows, offset):
+    if rows.ndim not in (2, 3) or rows.dtype.kind not in "biuf":
+        raise ValueError("frames must be real numbers (total, d) or (total, height, width), got "
+                         f"{rows.dtype} {rows.shape}")
     if offset.ndim != 1 or len(offset) < 2 or offset.dtype.kind not in "iu":
-        raise ValueError(f"offset must hold n_sets + 1 >= 2 integers, got {offset.dtype} {offset.shape}")
+        raise ValueError("offset must hold n_sets + 1 >= 2 integers, got "
+                         f"{offset.dtype} {offset.shape}")
     falls = np.flatnonzero(offset[1:] <= offset[:-1])
     if len(falls):
         i = falls[0]
-        raise ValueError(f"offset must rise, every set holding a frame, got {offset[i]} and {offset[i + 1]} for set {i}")
-    if offset[0] != 0 or offset[-1] != len(frames):
-        raise ValueError(f"offset must go from 0 to {len(frames)}, the number of frames, got {offset[0]} to {offset[-1]}")
-    if label.shape != (len(offset) - 1,):
-        raise ValueError(f"label must have length {len(offset) - 1}, one a set, got shape {label.shape}")
-    if group is not None and group.shape != label.shape:
-        raise ValueError(f"group must have length {len(label)}, one a set, got shape {group.shape}")
-    clips = [Clip(f"set {i}", label[i], None if group is None else group[i], [frames[offset[i]:offset[i + 1]]])
-             for i in range(len(label))]
-    return clips, _npz_splits(arrays, label)
+        raise ValueError(f"offset must rise, every set holding a frame, got {offset[i]} and "
+                         f"{offset[i + 1]} for set {i}")
+    if offset[0] != 0 or offset[-1] != len(rows):
+        raise ValueError(f"offset must go from 0 to {len(rows)}, the number of frames, got "
+                         f"{offset[0]} to {offset[-1]}")
 
 
 def _npz_splits(arrays, label):
-    """[(train, test), ...] from the arrays train0, test0, ...: indices of sets, none on both sides."""
+    """[(train, test), ...] from the arrays train0, test0, ...: indices, none on both sides."""
     pairs = []
     for i in range((len(arrays) + 1) // 2):
-        pair = f"train{i}", f"test{i}"
-        for key in pair:
-            if key not in arrays:
-                raise ValueError(f"the splits must be train0, test0, train1, test1, ...: {key} is missing among "
-                                 f"{', '.join(sorted(arrays))}")
-            index = arrays[key]
-            if index.ndim != 1 or len(index) == 0 or index.dtype.kind not in "iu":
-                raise ValueError(f"{key} must hold at least one index of a set, got {index.dtype} {index.shape}")
-            if index.min() < 0 or index.max() >= len(label):
-                raise ValueError(f"{key} must hold indices in 0..{len(label) - 1}, got {index.min()} to {index.max()}")
-        both = np.intersect1d(arrays[pair[0]], arrays[pair[1]])
+        train, test = (_check_part(arrays, f"{side}{i}", len(label)) for side in ("train", "test"))
+        both = np.intersect1d(train, test)
         if len(both):
             others = f" and {len(both) - 1} more" if len(both) > 1 else ""
-            raise ValueError(f"{pair[0]} and {pair[1]} must not overlap, both hold set {both[0]}{others}")
-        if len(np.unique(label[arrays[pair[0]]])) < 2:
-            raise ValueError(f"{pair[0]} must hold sets of at least two classes, got one: {label[arrays[pair[0]][0]]}")
-        pairs.append((arrays[pair[0]], arrays[pair[1]]))
+            raise ValueError(f"train{i} and test{i} must not overlap, both hold set {both[0]}"
+                             f"{others}")
+        if len(np.unique(label[train])) < 2:
+            raise ValueError(f"train{i} must hold sets of at least two classes, got one: "
+                             f"{label[train[0]]}")
+        pairs.append((train, test))
     return pairs
+
+
+def _check_part(arrays, key, n):
+    """arrays[key], if it holds indices of n sets."""
+    if key not in arrays:
+        raise ValueError(f"the splits must be train0, test0, train1, test1, ...: {key} is missing "
+                         f"among {', '.join(sorted(arrays))}")
+    index = arrays[key]
+    if index.ndim != 1 or len(index) == 0 or index.dtype.kind not in "iu":
+        raise ValueError(f"{key} must hold at least one index of a set, got {index.dtype} "
+                         f"{index.shape}")
+    if index.min() < 0 or index.max() >= n:
+        raise ValueError(f"{key} must hold indices in 0..{n - 1}, got {index.min()} to "
+                         f"{index.max()}")
+    return index
 
 
 # ---------------------------------------------------------------------------- splits
 
 
 def split_by_file(path, names):
-    """[(train, test), ...] from a CSV file: a header clip,NAME,NAME,... and a line a clip with train, test or nothing in each column.
+    """[(train, test), ...] from a CSV file, clips named as in the folder: class/clip.
 
-    Clips are named as in the folder, class/clip; clips that could not be read are passed over.
+    A header clip,NAME,NAME,... and a line a clip with train, test or nothing in each column. Clips
+    that could not be read are passed over.
     """
-    with open(path, newline="", encoding="utf-8") as file:
-        header, *lines = [row for row in csv.reader(file) if row] or [[]]
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            header, *lines = [row for row in csv.reader(file) if row] or [[]]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
     if len(header) < 2 or header[0] != "clip":
-        raise ValueError(f"{path}: the first line must be clip,NAME,... with a column for each split, got {','.join(header)!r}")
+        raise ValueError(f"{path}: the first line must be clip,NAME,... with a column for each "
+                         f"split, got {','.join(header)!r}")
     parts = {}
     for line, row in enumerate(lines, start=2):
         if len(row) != len(header) or not set(row[1:]) <= {"train", "test", ""}:
-            raise ValueError(f"{path}: line {line} must hold a clip and train, test or nothing in {len(header) - 1} columns, got {','.join(row)!r}")
+            raise ValueError(f"{path}: line {line} must hold a clip and train, test or nothing in "
+                             f"{len(header) - 1} columns, got {','.join(row)!r}")
         parts[row[0]] = row[1:]
-    of_set = [parts.get(name.partition("#")[0], [""] * (len(header) - 1)) for name in names]
-    pairs = [tuple(np.array([i for i, part in enumerate(of_set) if part[k] == side], int) for side in ("train", "test"))
-             for k in range(len(header) - 1)]
-    for name, (train, test) in zip(header[1:], pairs):
+    absent = [""] * (len(header) - 1)
+    of_set = [parts.get(name.partition("#")[0], absent) for name in names]
+    pairs = []
+    for k, split in enumerate(header[1:]):
+        train, test = (np.array([i for i, part in enumerate(of_set) if part[k] == side], int)
+                       for side in ("train", "test"))
         if not len(train) or not len(test):
-            raise ValueError(f"{path}: split {name!r} must have clips to train and to test, got {len(train)} and {len(test)} that could be read")
+            raise ValueError(f"{path}: split {split!r} must have clips to train and to test, got "
+                             f"{len(train)} and {len(test)} that could be read")
+        pairs.append((train, test))
     return pairs
 
 
@@ -327,31 +448,25 @@ def split_at_random(label, share, repeats, seed):
     """So many random splits with this share of each class in the training part."""
     classes, counts = np.unique(label, return_counts=True)
     if counts.min() < 2:
-        raise ValueError(f"a random split needs two clips of each class, {classes[counts.argmin()]} has one that could be read")
-    share = min(max(share, len(classes) / len(label)), 1 - len(classes) / len(label))  # a clip of each class on both sides
-    return list(StratifiedShuffleSplit(repeats, train_size=share, random_state=seed).split(label, label))
+        raise ValueError("a random split needs two clips of each class, "
+                         f"{classes[counts.argmin()]} has one that could be read")
+    least = len(classes) / len(label)  # a clip of each class on both sides
+    share = min(max(share, least), 1 - least)
+    splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
+    return list(splitter.split(label, label))
 
 
-# ---------------------------------------------------------------------------- what the examples share
+# ---------------------------------------------------------------------------- what examples share
 
 
 def write(path, save):
     """save(file) into the file at path, whole or not at all; its folder is made."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".unfinished_{os.getpid()}_{threading.get_ident()}_{path.name}")
-    try:
-        with open(unfinished, "wb") as file:
-            save(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    files.write_whole(path, save)
 
 
 def progress(items, total, what):
-    """The items, while their number is shown: by tqdm if it is there, else by a line every ten seconds."""
+    """The items, while their number is shown: by tqdm, else by a line every ten seconds."""
     try:
         from tqdm import tqdm
     except ImportError:

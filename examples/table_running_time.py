@@ -1,12 +1,13 @@
-"""The paper's running times: what gSC and iSC need of 1000 atoms for each of 1000 queries: python -m examples.table_running_time
+"""The paper's running times of gSC and iSC: python -m examples.table_running_time
 
-gSC needs the similarities ||X^T D_j||^2, iSC the projections log_X(D_j) of the dictionary into the tangent space of each query.
-Both use all cores. The tangent vectors are made in their fastest form: one matrix product, small SVDs side by side, and the
-vectors a tile at a time in cache, where the next query overwrites them. A third row is what intrinsic_codes uses instead: the
-p x p factors of the logarithms, without the vectors. Prints the table and leaves a plot of time against d in out/. Needs 2 GB.
+What 1000 queries need of 1000 atoms: gSC the similarities ||X^T D_j||^2, iSC the projections
+log_X(D_j) of the dictionary into the tangent space of each query. Both use all cores. The tangent
+vectors are made in their fastest form: one matrix product, small singular value decompositions, and
+the vectors a tile at a time in cache, where the next query overwrites them. A third row is what
+intrinsic_codes uses instead: the p x p factors of the logarithms, without the vectors. Prints the
+table and leaves a plot of time against d in out/. Needs 2 GB.
 """
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -15,40 +16,63 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # also runs as python examples/table_running_time.py
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 import grassmann_sc as core
-import intrinsic
+from grassmann_sc import files, logarithms
 
-N_QUERIES, N_ATOMS, P = 1000, 1000, 3
+N_QUERIES = 1000
+N_ATOMS = 1000
+P = 3
 SIZES = [100, 1000, 10000]  # d
-PAPER = {"gSC": [4.1, 16.9, 106.4], "iSC": [77.8, 234.2, 1320.7]}  # seconds, Matlab on four cores
-BLOCK = 25  # queries that a thread takes at a time
+PAPER = {  # seconds, Matlab on four cores
+    "gSC": [4.1, 16.9, 106.4],
+    "iSC": [77.8, 234.2, 1320.7],
+}
+PRODUCTS = 2**22  # numbers X_i^T D_j that are held at a time
+BLOCK = 8  # queries that a thread takes at a time
 IN_CACHE = 2**17  # numbers of a tile of tangent vectors
 REPETITIONS = {100: 5, 1000: 3, 10000: 1}
+STYLES = {  # color and name of a row
+    "gSC": ("#0072B2", "gSC: similarities"),
+    "iSC": ("#D55E00", "iSC: tangent vectors"),
+    "iSC, factors": ("#009E73", "iSC: factors of the tangent vectors"),
+}
 OUT = Path("out")
 
 
 def tangent_projections(X, D, vectors=True):
-    """log_X(D_j) of all pairs, made and dropped, or their factors alone; returns the sum of the squared distances."""
-    (n, d, p), N = X.shape, len(D)
-    rows = intrinsic._rows(D)
-    step = max(1, IN_CACHE // (p * d))
+    """log_X(D_j) of all pairs, made and dropped, or their factors alone.
 
-    def job(block):
-        t = block.stop - block.start
-        x = intrinsic._rows(X[block])
-        C = np.matmul(x, rows.reshape(p * N, d).T).reshape(p, t, p, N)
-        A, B, square, least = np.empty((t, p, p, N)), np.empty((t, p, p, N)), np.empty((t, N)), np.empty(N)
-        for i in range(t):
-            intrinsic._align(C[:, i], A[i], B[i], square[i], least)
-        H = np.empty((p, step, d))
-        for j in range(0, N if vectors else 0, step):
-            for i in range(t):
-                intrinsic._tangents(x, i, rows, j, min(j + step, N), A[i], B[i], H)
-        return square.sum()
+    Returns the sum of the squared distances.
+    """
+    n, d, p = X.shape
+    N = len(D)
+    atoms = np.array(D.transpose(2, 0, 1), order="C")  # columns as rows (p, N, d)
+    step = max(1, PRODUCTS // (p * max(p * N, d)))
+    total = 0.0
+    for i in range(0, n, step):
+        x = np.array(X[i:i + step].swapaxes(1, 2), order="C")  # (t, p, d)
+        C = np.matmul(x.reshape(-1, d), atoms.reshape(-1, d).T).reshape(-1, p, p, N)
 
-    return sum(core._in_threads(job, n, BLOCK))
+        def project(block):
+            factors, square, _ = logarithms.log_factors(C[block])
+            if vectors:
+                make_vectors(x[block], atoms, factors)
+            return square.sum()
+
+        total += sum(core.run_blocks(project, len(x), BLOCK))
+    return total
+
+
+def make_vectors(x, atoms, factors):
+    """The tangent vectors of a block of queries, a tile of atoms at a time."""
+    p, N, d = atoms.shape
+    tile = max(1, IN_CACHE // (p * d))
+    H = np.empty((p, min(tile, N), d))
+    for j in range(0, N, tile):
+        for query, of_query in zip(x, factors):
+            logarithms.tangents(query, atoms, of_query, j, H)
 
 
 TASKS = {
@@ -59,6 +83,7 @@ TASKS = {
 
 
 def seconds(task, X, D, repetitions):
+    """The least of several measurements."""
     runs = []
     for _ in range(repetitions):
         start = time.perf_counter()
@@ -70,12 +95,13 @@ def seconds(task, X, D, repetitions):
 def draw(times):
     """Time against d, ours in full lines and the paper's dashed."""
     ax = plt.figure(figsize=(6, 4.2), layout="constrained").add_subplot()
-    colors = {"gSC": "#0072B2", "iSC": "#D55E00", "iSC, factors": "#009E73"}
-    names = {"gSC": "gSC: similarities", "iSC": "iSC: tangent vectors", "iSC, factors": "iSC: factors of the tangent vectors"}
     for task, row in times.items():
-        ax.loglog(SIZES, row, "o-", color=colors[task], label=names[task])
+        color, name = STYLES[task]
+        ax.loglog(SIZES, row, "o-", color=color, label=name)
     for task, row in PAPER.items():
-        ax.loglog(SIZES, row, "s--", color=colors[task], markerfacecolor="white", label=f"{task}, as the paper prints it")
+        color, _ = STYLES[task]
+        ax.loglog(SIZES, row, "s--", color=color, markerfacecolor="white",
+                  label=f"{task}, as the paper prints it")
     ax.set(xlabel="d", ylabel=f"seconds for {N_QUERIES} queries, {N_ATOMS} atoms, p = {P}")
     ax.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return ax
@@ -84,11 +110,40 @@ def draw(times):
 def save(name, ax):
     """The picture as a file, whole or not at all."""
     OUT.mkdir(exist_ok=True)
-    unfinished = OUT / f"unfinished_{name}.png"
-    ax.figure.savefig(unfinished, dpi=120)
-    os.replace(unfinished, OUT / f"{name}.png")
+    path = OUT / f"{name}.png"
+    files.write_whole(path, lambda file: ax.figure.savefig(file, dpi=120, format="png"))
     plt.close(ax.figure)
-    print(f"  {OUT / name}.png")
+    print(f"  {path}")
+
+
+def measure():
+    """{task: seconds for each of SIZES}, printed as they come."""
+    times = {task: [] for task in TASKS}
+    for d in SIZES:
+        X = core.random_subspaces(N_QUERIES, d, P, rng=0)
+        D = core.random_subspaces(N_ATOMS, d, P, rng=1)
+        for task in TASKS:
+            times[task].append(seconds(TASKS[task], X, D, REPETITIONS[d]))
+            print(f"d = {d:5d}: {task:12s} {times[task][-1]:8.2f} s", flush=True)
+    return times
+
+
+def print_row(name, numbers, digits, printed=None):
+    """A row of the table, the paper's figures in brackets."""
+    brackets = [f"({value:.1f})" for value in printed] if printed else [""] * len(numbers)
+    cells = [f"{number:11.{digits}f} {text:>8}" for number, text in zip(numbers, brackets)]
+    print(f"{name:22}" + "".join(cells))
+
+
+def print_table(times):
+    print(f"\n{N_QUERIES} queries, {N_ATOMS} atoms, {P}-dimensional subspaces of R^d; seconds, the "
+          "paper's in brackets")
+    print(f"{'':22}" + "".join(f"{f'd = {d}':>20}" for d in SIZES))
+    for task, row in times.items():
+        print_row(task, row, 2, PAPER.get(task))
+    ratio = np.divide(PAPER["iSC"], PAPER["gSC"])
+    print_row("iSC / gSC", np.divide(times["iSC"], times["gSC"]), 1, list(ratio))
+    print_row("iSC, factors / gSC", np.divide(times["iSC, factors"], times["gSC"]), 1)
 
 
 def main():
@@ -96,21 +151,8 @@ def main():
     small = core.random_subspaces(30, 10, P, rng=0)
     for task in TASKS.values():  # compile
         task(small, small)
-    times = {task: [] for task in TASKS}
-    for d in SIZES:
-        X, D = (core.random_subspaces(n, d, P, rng=seed) for seed, n in enumerate((N_QUERIES, N_ATOMS)))
-        for task in TASKS:
-            times[task].append(seconds(TASKS[task], X, D, REPETITIONS[d]))
-            print(f"d = {d:5d}: {task:12s} {times[task][-1]:8.2f} s", flush=True)
-    print(f"\n{N_QUERIES} queries, {N_ATOMS} atoms, {P}-dimensional subspaces of R^d; seconds, the paper's in brackets")
-    print(f"{'':22}" + "".join(f"{f'd = {d}':>20}" for d in SIZES))
-    for task, row in times.items():
-        printed = [f"({value:.1f})" for value in PAPER.get(task, [])] or [""] * len(SIZES)
-        print(f"{task:22}" + "".join(f"{s:11.2f} {value:>8}" for s, value in zip(row, printed)))
-    for task in ("iSC", "iSC, factors"):
-        printed = [f"({a / b:.1f})" for a, b in zip(PAPER["iSC"], PAPER["gSC"])] if task == "iSC" else [""] * len(SIZES)
-        ratio = np.divide(times[task], times["gSC"])
-        print(f"{f'{task} / gSC':22}" + "".join(f"{r:11.1f} {value:>8}" for r, value in zip(ratio, printed)))
+    times = measure()
+    print_table(times)
     print("\npicture:")
     save("running_time", draw(times))
 

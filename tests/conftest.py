@@ -2,8 +2,25 @@
 
 import os
 
+import pytest
 from hypothesis import settings
+
+import processes
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """The wheel of the project."""
+    source = tmp_path_factory.mktemp("source")
+    processes.copy_source(source)
+    return processes.build_wheel(source, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel, tmp_path_factory):
+    """The interpreter of a new environment that has the wheel, and its site-packages."""
+    return processes.install(wheel, tmp_path_factory.mktemp("environment"))

@@ -1,48 +1,76 @@
-"""The floor plan: who imports whom, what is packaged, and what no module does. The modules are read, not run."""
+"""The floor plan: who imports whom, what is packaged, and what no file does. Files are read, not
+run."""
 
 import ast
 import configparser
 import re
 import sys
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE, KIT, ROOF = "grassmann_sc", "grassmann_sc_kit", "estimators"
-MODULES = {path.stem: ast.parse(path.read_text(encoding="utf-8"), path.name) for path in sorted(ROOT.glob("*.py"))}
+CORE = "grassmann_sc"
+KIT = "grassmann_sc_kit"
+ROOF = "estimators"
 
-CORE_MAY_IMPORT = sys.stdlib_module_names | {"numpy", "scipy", "numba"}
-EXTRAS = {"sklearn", "skimage", "imageio", "av", "PIL", "tqdm", "dask", "distributed"}  # imported in the functions that use them
-FLOOR_PLAN = {  # what a module may import beside the core and what the core imports
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+         for folder in (".", "benchmarks", "examples", "tests")
+         for path in sorted((ROOT / folder).glob("*.py"))}
+FILES = {name: ast.parse(text, name) for name, text in TEXTS.items()}
+MODULES = {name.removesuffix(".py"): tree for name, tree in FILES.items() if "/" not in name}
+
+THE_CORES = {"numpy", "scipy", "numba"}
+EXTRAS = {"sklearn", "skimage", "imageio", "av", "PIL", "tqdm", "dask", "distributed"}
+ROOMS = {  # what a module imports at its top, beside the standard library
+    CORE: THE_CORES,
+    "files": {"numpy"},  # not even the core
+    "comparators": {*THE_CORES, CORE, "intrinsic", "logarithms"},  # the one exception to the star
+    "frames": {*THE_CORES, CORE},
+    "intrinsic": {*THE_CORES, CORE},
+    "kernels": {*THE_CORES, CORE},
+    "learn": {*THE_CORES, CORE},
+    "logarithms": {*THE_CORES, CORE},
+    "plots": {*THE_CORES, CORE, "matplotlib"},
+    "subspaces": {*THE_CORES, CORE},
+    ROOF: {*THE_CORES, CORE, "sklearn", "comparators", "frames", "intrinsic", "kernels", "learn",
+           "subspaces"},
+}
+IN_FUNCTIONS = {  # and what it may import where it is used
     CORE: set(),
-    "comparators": set(),
-    "features": set(),
-    "intrinsic": set(),
-    "kernels": set(),
-    "learn": set(),
-    "plots": {"matplotlib"},
-    "subspaces": set(),
-    ROOF: {"sklearn", KIT, "comparators", "features", "intrinsic", "kernels", "learn", "subspaces"},
+    "files": set(),
+    "learn": {*EXTRAS, "files"},  # atoms are learned without files.py, which saves them
 }
 
 PUBLIC_NAMES = {
-    CORE: "orthonormalize random_subspaces projection_kernel principal_angles chordal_distance geodesic_distance proj "
-          "chordal_mean lam_max sparse_codes locality_codes gsc glc reconstruct class_residuals classify",
-    ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary ProjectionKernel KernelLift",
-    "kernels": "linear polynomial rbf median_gamma gamma_grid kernel_bases kernel_gram kgsc kglc Lift",
+    CORE: "orthonormalize random_subspaces projection_kernel principal_angles chordal_distance "
+          "geodesic_distance proj chordal_mean lam_max sparse_codes locality_codes gsc glc "
+          "reconstruct class_residuals classify",
+    ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary "
+          "ProjectionKernel KernelLift",
+    "comparators": "tangent_grams log_euclidean_codes log_euclidean_classify intrinsic_codes "
+                   "intrinsic_classify",
+    "files": "write_whole",
+    "frames": "read_frames describe raw hog lbp lbp_top gait_energy_image",
+    "intrinsic": "exp_map log_map geodesic karcher_mean",
+    "kernels": "linear polynomial rbf median_gamma gamma_grid kernel_bases kernel_gram kgsc kglc "
+               "classify Lift",
     "learn": "init_atoms update_atoms gdl kgdl OnlineGDL class_dictionaries save load",
-    "intrinsic": "exp_map log_map geodesic karcher_mean tangent_grams log_euclidean_codes log_euclidean_classify "
-                 "intrinsic_codes intrinsic_classify",
-    "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence plot_gram plot_confusion plot_map",
-    "subspaces": "from_image_set from_sets from_video from_videos block_hankel arma observability read_frames",
-    "features": "describe raw hog lbp lbp_top gait_energy_image",
+    "logarithms": "",
+    "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence plot_gram "
+             "plot_confusion plot_map",
+    "subspaces": "from_image_set from_sets from_video from_videos block_hankel arma observability",
 }
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 EXPLICIT_RANDOMNESS = {"default_rng", "Generator", "BitGenerator", "SeedSequence"}
+PUBLIC_ALL_THE_SAME = {"_replace", "_asdict", "_fields", "_make", "_exit"}  # namedtuple, os
 
 each_module = pytest.mark.parametrize("module", MODULES)
+each_file = pytest.mark.parametrize("file", FILES)
 
 
 def setup_cfg():
@@ -52,12 +80,15 @@ def setup_cfg():
 
 
 def imports(node, in_function=False):
-    """(dotted name, name it is bound to, is it inside a function) of each import; `from a import b` gives a.b, b."""
+    """(dotted name, name it is bound to, is it inside a function) of each import; `from a import b`
+    gives a.b, b."""
     if isinstance(node, ast.Import):
-        yield from ((alias.name, alias.asname or alias.name, in_function) for alias in node.names)
+        for alias in node.names:
+            yield alias.name, alias.asname or top_level(alias.name), in_function
     elif isinstance(node, ast.ImportFrom):
         source = "." * node.level + (node.module or "")
-        yield from ((f"{source}.{alias.name}", alias.asname or alias.name, in_function) for alias in node.names)
+        for alias in node.names:
+            yield f"{source}.{alias.name}", alias.asname or alias.name, in_function
     for child in ast.iter_child_nodes(node):
         yield from imports(child, in_function or isinstance(node, FUNCTIONS))
 
@@ -66,22 +97,41 @@ def top_level(name):
     return name.partition(".")[0] or "a relative import"
 
 
-def functions(tree):
-    return [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
+def room_of(name):
+    """The module of the house that a dotted name leads to, or the top-level name of another."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == CORE and parts[1:] and parts[1] in ROOMS else top_level(name)
+
+
+def strings(tree):
+    return [node for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def code_within(tree):
+    """The tree, and those of its strings that are code of more than one line, run elsewhere."""
+    yield tree
+    for node in strings(tree):
+        if "import" in node.value and "\n" in node.value:
+            try:
+                yield ast.parse(node.value)
+            except SyntaxError:
+                pass
 
 
 def public_definitions(tree):
-    return [node for node in tree.body if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and not node.name.startswith("_")]
+    return [node for node in tree.body
+            if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
 
 
-def jitted_functions(tree):
-    """Functions under @njit and the like, or under a decorator that the module makes from one, as `kernel = njit(cache=True)`."""
-    decorators = {target.id for node in tree.body if isinstance(node, ast.Assign) and "jit" in ast.unparse(node.value)
-                  for target in node.targets if isinstance(target, ast.Name)}
-    for function in functions(tree):
-        texts = [ast.unparse(decorator) for decorator in function.decorator_list]
-        if any("jit" in text or text.partition("(")[0] in decorators for text in texts):
-            yield function
+def names_in_all(tree):
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    return None
+
+
+# ---------------------------------------------------------------------------- who imports whom
 
 
 def test_every_module_is_packaged():
@@ -91,55 +141,231 @@ def test_every_module_is_packaged():
 
 @each_module
 def test_imports_follow_the_floor_plan(module):
-    assert module in FLOOR_PLAN, f"{module}.py has no place in the floor plan"
-    allowed = CORE_MAY_IMPORT | FLOOR_PLAN[module] | ({CORE} - {module})
-    extras = set() if module == CORE else EXTRAS
+    assert module in ROOMS, f"{module}.py has no place in the floor plan"
     for name, _, in_function in imports(MODULES[module]):
-        assert top_level(name) in (allowed | extras if in_function else allowed), f"{module}.py imports {name}"
+        allowed = sys.stdlib_module_names | ROOMS[module]
+        if in_function:
+            allowed |= IN_FUNCTIONS.get(module, EXTRAS)
+        assert room_of(name) in allowed, f"{module}.py imports {name}"
+
+
+@each_file
+def test_modules_are_imported_from_the_core_alone(file):
+    """As grassmann_sc.learn each is there once, in a clone, beside copied files and installed."""
+    flat = (set(ROOMS) | set(MODULES) | {KIT}) - {CORE}
+    for tree in code_within(FILES[file]):
+        wrong = {name for name, _, _ in imports(tree) if top_level(name) in flat}
+        assert not wrong, f"{file} imports {wrong}: write from {CORE} import ..."
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.startswith("tests/")])
+def test_no_test_imports_from_another(file):
+    wrong = {name for name, _, _ in imports(FILES[file]) if re.search(r"\btest_", name)}
+    assert not wrong
+
+
+# ---------------------------------------------------------------------------- no back doors
+
+
+def is_private(name):
+    hidden = name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+    return hidden and name not in PUBLIC_ALL_THE_SAME
+
+
+def is_oneself(node):
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def own_private_names(tree):
+    """What a file may reach on any object: what it defines, and what its classes keep."""
+    nodes = list(ast.walk(tree))
+    defined = {node.name for node in nodes if isinstance(node, DEFINITIONS)}
+    kept = {node.attr for node in nodes
+            if isinstance(node, ast.Attribute) and is_oneself(node.value)}
+    return defined | kept
+
+
+def private_reach_ins(tree):
+    """Every private name of another file that this one uses."""
+    own = own_private_names(tree)
+    house = {bound for name, bound, _ in imports(tree)
+             if top_level(name) in {CORE, "benchmarks", "examples"}}
+    for name, _, _ in imports(tree):
+        if any(is_private(part) for part in name.split(".")):
+            yield name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            target = node.value
+            name = node.attr
+        elif isinstance(node, ast.Call) and len(node.args) > 1:  # getattr(core, "_x"), setattr
+            target = node.args[0]
+            name = getattr(node.args[1], "value", None)
+        else:
+            continue
+        if not (isinstance(name, str) and is_private(name)) or is_oneself(target):
+            continue
+        if ast.unparse(target).partition(".")[0] in house or name not in own:
+            yield f"{ast.unparse(target)}.{name}"
+
+
+@each_file
+def test_no_private_name_of_another_file_is_used(file):
+    assert not {name for tree in code_within(FILES[file]) for name in private_reach_ins(tree)}
+
+
+@pytest.mark.parametrize("code, wrong", [
+    ("import grassmann_sc as core; core._x", {"core._x"}),
+    ("import grassmann_sc; grassmann_sc.learn._x()", {"grassmann_sc.learn._x"}),
+    ("from grassmann_sc import learn|def _x(): return learn._x", {"learn._x"}),
+    ("from grassmann_sc.learn import _x", {"grassmann_sc.learn._x"}),
+    ("from examples.clips import _x", {"examples.clips._x"}),
+    ("import grassmann_sc as gs; monkeypatch.setattr(gs, '_x', 1)", {"gs._x"}),
+    ("model._x", {"model._x"}),
+    ("class A:| def f(self, other): return self._x - other._x", set()),
+    ("import grassmann_sc as core; core.__version__, pair._replace(a=1)", set())])
+def test_back_doors_are_seen(code, wrong):
+    assert set(private_reach_ins(ast.parse(code.replace("|", "\n")))) == wrong
+
+
+def test_no_private_name_means_two_things():
+    """A private function or class of one name in two modules: find better names, or one home."""
+    names = Counter(node.name for tree in MODULES.values() for node in tree.body
+                    if isinstance(node, DEFINITIONS) and is_private(node.name))
+    assert not {name: [module for module, tree in MODULES.items()
+                       if any(getattr(node, "name", "") == name for node in tree.body)]
+                for name, count in names.items() if count > 1}
+
+
+# ---------------------------------------------------------------------------- public names
+
+
+@each_module
+def test_public_names_are_listed_and_there(module):
+    listed = names_in_all(MODULES[module])
+    assert listed is not None, f"{module}.py has no __all__"
+    assert len(listed) == len(set(listed)) and set(listed) >= set(PUBLIC_NAMES[module].split())
+    assert set(listed) <= {node.name for node in public_definitions(MODULES[module])}
+
+
+@each_module
+def test_public_names_are_listed_right_after_the_imports(module):
+    body = MODULES[module].body
+    last = max(i for i, node in enumerate(body) if isinstance(node, (ast.Import, ast.ImportFrom)))
+    first = min(i for i, node in enumerate(body) if isinstance(node, DEFINITIONS))
+    between = [ast.unparse(node.targets[0]) for node in body[last + 1:first]
+               if isinstance(node, ast.Assign)]
+    assert [name for name in between if name != "__version__"][:1] == ["__all__"]
+
+
+@each_module
+def test_public_definitions_have_docstrings(module):
+    tree = MODULES[module]
+    assert ast.get_docstring(tree), f"{module}.py has no docstring"
+    assert not [node.name for node in public_definitions(tree) if not ast.get_docstring(node)]
+
+
+# ---------------------------------------------------------------------------- what no module does
+
+
+def jitted_functions(tree):
+    """Functions under @core.jit and the like, or under a name that the module gives one."""
+    decorators = {target.id for node in tree.body
+                  if isinstance(node, ast.Assign) and "jit" in ast.unparse(node.value)
+                  for target in node.targets if isinstance(target, ast.Name)}
+    for function in ast.walk(tree):
+        if isinstance(function, FUNCTIONS):
+            texts = [ast.unparse(decorator) for decorator in function.decorator_list]
+            if any("jit" in text or text.partition("(")[0] in decorators for text in texts):
+                yield function
 
 
 @each_module
 def test_jitted_code_stays_within_its_file(module):
     """Numba's cache on disk does not see changes in another file."""
-    foreign = {bound for name, bound, _ in imports(MODULES[module]) if top_level(name) in {KIT, *FLOOR_PLAN}}
+    foreign = {bound for name, bound, _ in imports(MODULES[module])
+               if top_level(name) in {CORE, *ROOMS}}
     for function in jitted_functions(MODULES[module]):
-        used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-        assert not used & foreign, f"{function.name} in {module}.py uses {used & foreign} of another file"
+        used = {node.id for statement in function.body for node in ast.walk(statement)
+                if isinstance(node, ast.Name)}
+        assert not used & foreign, f"{function.name} in {module}.py uses {used & foreign}"
 
 
 @each_module
 def test_no_unsafe_options(module):
     """allow_pickle=True runs strangers' code on load, fastmath=True loses NaN and infinity."""
-    unsafe = {"allow_pickle", "fastmath"}
     for node in ast.walk(MODULES[module]):
-        if isinstance(node, ast.keyword) and node.arg in unsafe:
-            assert ast.unparse(node.value) != "True", f"{node.arg}=True in {module}.py, line {node.value.lineno}"
+        if isinstance(node, ast.keyword) and node.arg in {"allow_pickle", "fastmath"}:
+            place = f"{node.arg}=True in {module}.py, line {node.value.lineno}"
+            assert ast.unparse(node.value) != "True", place
 
 
 @each_module
 def test_randomness_is_explicit(module):
     """Neither the standard library's random module nor NumPy's global state."""
     imported = {name for name, _, _ in imports(MODULES[module])}
-    used = re.findall(r"\b(?:np|numpy)\.random\.(\w+)", "\n".join([*imported, ast.unparse(MODULES[module])]))
-    assert set(used) <= EXPLICIT_RANDOMNESS
-    assert "numpy.random" not in imported and "random" not in {top_level(name) for name in imported}
+    text = "\n".join([*imported, ast.unparse(MODULES[module])])
+    assert set(re.findall(r"\b(?:np|numpy)\.random\.(\w+)", text)) <= EXPLICIT_RANDOMNESS
+    assert "numpy.random" not in imported
+    assert "random" not in {top_level(name) for name in imported}
 
 
 @each_module
-def test_public_definitions_have_docstrings(module):
-    missing = [node.name for node in public_definitions(MODULES[module]) if not ast.get_docstring(node)]
-    assert not missing
-    assert ast.get_docstring(MODULES[module]), f"{module}.py has no docstring"
+def test_nobody_limits_the_threads_of_blas_or_the_cores(module):
+    text = ast.unparse(MODULES[module])
+    assert not re.findall(r"threadpool_limits|sched_setaffinity|set_num_threads\(", text)
 
 
-@pytest.mark.parametrize("module", sorted(PUBLIC_NAMES.keys() & MODULES))
-def test_public_names_are_there(module):
-    defined = {node.name for node in public_definitions(MODULES[module])}
-    assert set(PUBLIC_NAMES[module].split()) <= defined
+# ---------------------------------------------------------------------------- plain lines
 
 
-@pytest.mark.parametrize("path", sorted([*ROOT.glob("*.py"), *ROOT.glob("*.md")]), ids=lambda path: path.name)
+def packed_assignments(tree):
+    """Lines with several targets and as many values: a, b = 1, 2."""
+    return [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assign)
+            and isinstance(node.value, (ast.Tuple, ast.List)) and len(node.value.elts) > 1
+            and any(isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) > 1
+                    for target in node.targets)]
+
+
+@each_file
+def test_an_assignment_says_one_thing(file):
+    assert not packed_assignments(FILES[file])
+
+
+def test_packed_assignments_are_seen():
+    packed = "a, b = 1, 2\n(n, d), (N, _) = X.shape, D.shape\n[a, b] = c, d\n"
+    plain = "n, d = X.shape\na = 1, 2\na, b = f(1, 2)\nfirst, *rest = values\na = b = 0\n"
+    assert packed_assignments(ast.parse(plain + packed)) == [6, 7, 8]
+
+
+@each_file
+def test_lines_are_at_most_100_columns(file):
+    assert not [i for i, line in enumerate(TEXTS[file].splitlines(), 1) if len(line) > 100]
+
+
+@each_file
+def test_no_ternary_within_another(file):
+    nested = [inner.lineno for node in ast.walk(FILES[file]) if isinstance(node, ast.IfExp)
+              for inner in (node.body, node.test, node.orelse) if isinstance(inner, ast.IfExp)]
+    assert not nested
+
+
+# ---------------------------------------------------------------------------- extras and ranks
+
+
+@pytest.mark.parametrize("path", sorted([*ROOT.glob("*.py"), *ROOT.glob("*.md")]),
+                         ids=lambda path: path.name)
 def test_extras_that_are_named_exist(path):
     named = re.findall(rf"{KIT}\[([\w, ]+)\]", path.read_text(encoding="utf-8"))
     extras = {extra.strip() for names in named for extra in names.split(",")}
     assert extras <= set(setup_cfg()["options.extras_require"])
+
+
+def test_the_core_reads_from_the_mathematics_down():
+    """Geometry, Gram matrix, coding, classification, then checks, then the machine room; the first
+    equation stands within the first 60 lines."""
+    lines = TEXTS[f"{CORE}.py"].splitlines()
+    assert any("lam ||y||_1" in line or "X X^T" in line for line in lines[:60])
+    order = ["def orthonormalize", "def projection_kernel", "def gsc", "def glc", "def classify",
+             "def check_bases", "def run_blocks"]
+    places = [next(i for i, line in enumerate(lines) if line.startswith(start)) for start in order]
+    assert all(a < b for a, b in pairwise(places))

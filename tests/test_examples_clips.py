@@ -1,4 +1,5 @@
-"""From folders to results: clips are found, built once, split as asked for; what cannot be used is named and stops nothing."""
+"""From folders to results: clips are found, built once, split as asked for; what cannot be used is
+named and stops nothing."""
 
 import json
 import re
@@ -9,15 +10,26 @@ import pytest
 from PIL import Image
 
 from examples import classify
-from examples.clips import Clip, Recipe, build, build_all, find_clips, split_at_random, split_by_file, split_by_group, write
-from subspaces import block_hankel, from_image_set, from_video
+from examples.clips import (
+    Clip,
+    Recipe,
+    build,
+    build_all,
+    find_clips,
+    split_at_random,
+    split_by_file,
+    split_by_group,
+    write,
+)
+from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
 pytestmark = pytest.mark.filterwarnings("error:::examples")
 
 
 def frames_of(label, seed, n=8, height=12, width=16):
     """Noise on a pattern of the class: easy to tell apart."""
-    rng, pattern = np.random.default_rng(seed), np.random.default_rng(sum(map(ord, label))).random((3, height * width))
+    rng = np.random.default_rng(seed)
+    pattern = np.random.default_rng(sum(map(ord, label))).random((3, height * width))
     rows = rng.random((n, 3)) @ pattern / 3 + 0.1 * rng.random((n, height * width))
     return (255 * rows / rows.max()).astype(np.uint8).reshape(n, height, width)
 
@@ -33,12 +45,19 @@ def tree(tmp_path):
     """Two classes of six clips: folders of images, arrays and videos."""
     for label in ("run", "walk"):
         for k in range(6):
-            frames, path = frames_of(label, k), tmp_path / "data" / label / f"p{k % 3}_{k}"
+            frames = frames_of(label, k)
+            path = tmp_path / "data" / label / f"p{k % 3}_{k}"
             if k == 1:
                 np.save(path.with_suffix(".npy"), frames)
             elif k == 2:
                 pytest.importorskip("av", reason="videos need the extra 'video'")
-                pytest.importorskip("imageio.v3").imwrite(path.with_suffix(".mp4"), np.stack([frames] * 3, -1), plugin="pyav", codec="libx264", fps=9)
+                pytest.importorskip("imageio.v3").imwrite(
+                    path.with_suffix(".mp4"),
+                    np.stack([frames] * 3, -1),
+                    plugin="pyav",
+                    codec="libx264",
+                    fps=9,
+                )
             else:
                 images(path, frames)
     (tmp_path / "data" / "notes.txt").write_text("no class")
@@ -49,8 +68,24 @@ def tree(tmp_path):
 def run(tmp_path, *options, data=None, pictures=False):
     if not pictures:
         options += ("--no-pictures",)
-    classify.main(["--data", str(data or tmp_path / "data"), "--out", str(tmp_path / "out"), "--repeats", "2", "--lam", "0.1", "0.01",
-                   "--neighbors", "3", "--C", "10", *map(str, options)])
+    classify.main(
+        [
+            "--data",
+            str(data or tmp_path / "data"),
+            "--out",
+            str(tmp_path / "out"),
+            "--repeats",
+            "2",
+            "--lam",
+            "0.1",
+            "0.01",
+            "--neighbors",
+            "3",
+            "--C",
+            "10",
+            *map(str, options),
+        ]
+    )
     return json.loads((tmp_path / "out" / "results.json").read_text())
 
 
@@ -58,17 +93,37 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
     results = run(tmp_path, "--atoms", 3, "--iterations", 1, pictures=True)
     printed = capsys.readouterr()
     names = list(results["methods"])
-    assert all(re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE) for name in names) and len(names) == 6
-    assert results["n_sets"] == 12 and results["classes"] == ["run", "walk"] and results["splits_done"] == 2
+    assert (
+        all(re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE) for name in names)
+        and len(names) == 6
+    )
+    assert (
+        results["n_sets"] == 12
+        and results["classes"] == ["run", "walk"]
+        and results["splits_done"] == 2
+    )
     first = results["methods"][names[0]]
-    assert first["confusion"] == [[6, 0], [0, 6]] and first["mean"] == 100 and len(first["accuracy"]) == 2
+    assert (
+        first["confusion"] == [[6, 0], [0, 6]]
+        and first["mean"] == 100
+        and len(first["accuracy"]) == 2
+    )
     with np.load(tmp_path / "out" / "codes.npz") as arrays:
-        assert arrays["names"][0] == "run/p0_0" and sorted([*arrays["train"], *arrays["test"]]) == list(range(12))
+        assert arrays["names"][0] == "run/p0_0" and sorted(
+            [*arrays["train"], *arrays["test"]]
+        ) == list(range(12))
         assert arrays["codes_gsc_labelled_sets_as_atoms_residuals"].shape == (6, 6)
-        assert arrays["codes_gsc_learned_atoms_svm"].shape == (6, 3) and arrays["atoms_gsc_learned_atoms_svm"].shape == (3, 192, 3)
+        assert arrays["codes_gsc_learned_atoms_svm"].shape == (6, 3) and arrays[
+            "atoms_gsc_learned_atoms_svm"
+        ].shape == (3, 192, 3)
     pictures = {path.name for path in (tmp_path / "out").glob("*.png")}
-    assert {"gram.png", "map.png", "atoms_gsc_learned_atoms_svm.png", "codes_glc_learned_atoms_svm.png",
-            "confusion_nearest_subspace.png"} <= pictures
+    assert {
+        "gram.png",
+        "map.png",
+        "atoms_gsc_learned_atoms_svm.png",
+        "codes_glc_learned_atoms_svm.png",
+        "confusion_nearest_subspace.png",
+    } <= pictures
     assert "12/12" in printed.err or "12 of 12" in printed.err
 
 
@@ -78,9 +133,14 @@ def test_a_second_run_reads_nothing_again(tree, tmp_path, monkeypatch, capsys):
     for path in list((tmp_path / "out" / "cache").iterdir())[::2]:
         path.write_bytes(b"broken")  # is built again
     again = run(tmp_path)
-    assert [m["accuracy"] for m in again["methods"].values()] == [m["accuracy"] for m in first["methods"].values()]
+    assert [m["accuracy"] for m in again["methods"].values()] == [
+        m["accuracy"] for m in first["methods"].values()
+    ]
     monkeypatch.setattr("examples.clips.build", lambda *args: pytest.fail("built again"))
-    again = lambda p=3: build_all(find_clips(tree), Recipe(p=p), tmp_path / "out" / "cache")
+
+    def again(p=3):
+        return build_all(find_clips(tree), Recipe(p=p), tmp_path / "out" / "cache")
+
     np.testing.assert_array_equal(again().X, whole.X)
     shutil.move(tree / "run" / "p0_0", tree / "run" / "renamed")  # by content: names do not matter
     again()
@@ -105,8 +165,13 @@ def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
     results = run(tmp_path)
     assert results["n_sets"] == 12
     end = capsys.readouterr().err.partition("5 clips could not be used:\n")[2]
-    for why in (r"run/corrupt\.mp4: frame 0 cannot be decoded", "run/empty: holds no image", r"walk/sizes/8\.png: frames must have one size",
-                "walk/other: has d = 320 and most clips have 192", "walk/short: frames must hold p = 3 independent frames, got 2"):
+    for why in (
+        r"run/corrupt\.mp4: frame 0 cannot be decoded",
+        "run/empty: holds no image",
+        r"walk/sizes/8\.png: frames must have one size",
+        "walk/other: has d = 320 and most clips have 192",
+        "walk/short: frames must hold p = 3 independent frames, got 2",
+    ):
         assert re.search(why, end) and any(re.search(why, failed) for failed in results["failed"])
     with pytest.raises(SystemExit, match="^examples.classify: .*(corrupt|empty|sizes|other|short)"):
         run(tmp_path, "--strict")
@@ -118,7 +183,10 @@ def test_nothing_left_is_an_error(tmp_path):
     with pytest.raises(SystemExit, match="no clip could be read: .*a/empty: holds no image"):
         run(tmp_path)
     shutil.rmtree(tmp_path / "data" / "b")
-    with pytest.raises(SystemExit, match="must hold two or more class folders of clips .* found 1 clips of 1 classes"):
+    with pytest.raises(
+        SystemExit,
+        match="must hold two or more class folders of clips .* found 1 clips of 1 classes",
+    ):
         run(tmp_path)
 
 
@@ -130,7 +198,9 @@ def test_groups_are_folders_or_parts_of_names(tree, tmp_path):
         for k in range(6):
             images(nested / label / f"person{k % 2}" / f"clip{k}", frames_of(label, k))
     clips = find_clips(nested)
-    assert {clip.group for clip in clips} == {"person0", "person1"} and clips[0].name == "run/person0/clip0"
+    assert {clip.group for clip in clips} == {"person0", "person1"} and clips[
+        0
+    ].name == "run/person0/clip0"
     assert run(tmp_path, data=nested)["splits"] == 2
     with pytest.raises(SystemExit, match="the name has no group, 'x' does not match it"):
         run(tmp_path, "--group-by", "x")
@@ -139,14 +209,23 @@ def test_groups_are_folders_or_parts_of_names(tree, tmp_path):
 def test_splits_from_a_file(tree, tmp_path):
     names = [clip.name for clip in find_clips(tree)]
     path = tmp_path / "splits.csv"
-    path.write_text("clip,a,b\n" + "".join(f"{name},{'train' if i % 2 else 'test'},{'test' if i % 3 else 'train'}\n"
-                                           for i, name in enumerate(names)) + "run/not_there,train,test\n")
+    path.write_text(
+        "clip,a,b\n"
+        + "".join(
+            f"{name},{'train' if i % 2 else 'test'},{'test' if i % 3 else 'train'}\n"
+            for i, name in enumerate(names)
+        )
+        + "run/not_there,train,test\n"
+    )
     pairs = split_by_file(path, names)
     assert [list(part) for part in pairs[0]] == [list(range(1, 12, 2)), list(range(0, 12, 2))]
     assert list(pairs[1][0]) == [0, 3, 6, 9]
     assert run(tmp_path, "--splits", path)["splits"] == 2
-    for text, match in (("", "first line must be clip,NAME"), ("clip,a\nrun/p0_0,maybe\n", "line 2 must hold a clip and train, test or nothing"),
-                        ("clip,a\nrun/p0_0,train\n", "split 'a' must have clips to train and to test, got 1 and 0")):
+    for text, match in (
+        ("", "first line must be clip,NAME"),
+        ("clip,a\nrun/p0_0,maybe\n", "line 2 must hold a clip and train, test or nothing"),
+        ("clip,a\nrun/p0_0,train\n", "split 'a' must have clips to train and to test, got 1 and 0"),
+    ):
         path.write_text(text)
         with pytest.raises(ValueError, match=match):
             split_by_file(path, names)
@@ -174,9 +253,16 @@ def test_recipes_are_the_functions_of_the_library():
     clip = Clip("c", "a", None, [frames[:7], frames[7:]])  # two sources make one set
     np.testing.assert_array_equal(build(clip, Recipe(p=3)).bases[0], from_image_set(frames, 3))
     clip = clip._replace(sources=[frames])
-    np.testing.assert_array_equal(build(clip, Recipe(p=3, stack=4, center=True)).bases[0], from_image_set(block_hankel(frames, 4), 3, center=True))
-    np.testing.assert_array_equal(build(clip, Recipe(p=3, arma=4)).bases[0], from_video(frames, 3, 4))
-    np.testing.assert_array_equal(build(clip, Recipe(p=3, every=2)).bases[0], from_image_set(frames[::2], 3))
+    np.testing.assert_array_equal(
+        build(clip, Recipe(p=3, stack=4, center=True)).bases[0],
+        from_image_set(block_hankel(frames, 4), 3, center=True),
+    )
+    np.testing.assert_array_equal(
+        build(clip, Recipe(p=3, arma=4)).bases[0], from_video(frames, 3, 4)
+    )
+    np.testing.assert_array_equal(
+        build(clip, Recipe(p=3, every=2)).bases[0], from_image_set(frames[::2], 3)
+    )
     runs = build(clip, Recipe(p=2, run=5), keep_rows=True)
     assert runs.bases.shape == (2, 30, 2) and runs.frame == (5, 6)
     np.testing.assert_array_equal(runs.rows[1], frames[5:10].reshape(5, 30))
@@ -192,11 +278,13 @@ def test_collections_keep_the_order_of_clips_and_runs(tmp_path):
     clips = [Clip(f"c{i}", "ab"[i % 2], i % 3, [rng.random((4 + i, 5, 6))]) for i in range(9)]
     collection = build_all(clips, Recipe(p=2, run=4), tmp_path, keep_rows=True)
     again = build_all(clips, Recipe(p=2, run=4), tmp_path, keep_rows=True)
-    assert collection.names[3:7] == ["c3", "c4#0", "c4#1", "c5#0"] and list(collection.group[4:6]) == ["1", "1"]
+    assert collection.names[3:7] == ["c3", "c4#0", "c4#1", "c5#0"] and list(
+        collection.group[4:6]
+    ) == ["1", "1"]
     for X, rows in ((collection.X, collection.sets), (again.X, again.sets)):
         for basis, frames, name in zip(X, rows, collection.names):
             clip, _, k = name.partition("#")
-            expected = clips[int(clip[1:])].sources[0][4 * int(k or 0):][:4].reshape(4, 30)
+            expected = clips[int(clip[1:])].sources[0][4 * int(k or 0) :][:4].reshape(4, 30)
             np.testing.assert_array_equal(frames, expected)
             np.testing.assert_array_equal(basis, from_image_set(expected, 2))
 
@@ -210,20 +298,25 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "a" / "file", fail)
-    assert (tmp_path / "a" / "file").read_bytes() == b"first" and len(list((tmp_path / "a").iterdir())) == 1
+    assert (tmp_path / "a" / "file").read_bytes() == b"first" and len(
+        list((tmp_path / "a").iterdir())
+    ) == 1
 
 
-@pytest.mark.parametrize("options, match", [
-    ("--p 0", "--p must be at least 1, got 0"),
-    ("--at-most 0", "--at-most must be at least 1, got 0"),
-    ("--at-most 2 --evenly 2", "--at-most and --evenly exclude each other"),
-    ("--arma 2 --stack 2", "--stack and --arma exclude each other"),
-    ("--train 1", "--train must lie between 0 and 1, got 1"),
-    ("--repeats 0", "--repeats must be at least 1, got 0"),
-    ("--lam nan", "--lam must be at least 0, got nan"),
-    ("--features sift", "invalid choice: 'sift'"),
-    ("--feature-options {", "invalid loads value: '{'"),
-])
+@pytest.mark.parametrize(
+    "options, match",
+    [
+        ("--p 0", "--p must be at least 1, got 0"),
+        ("--at-most 0", "--at-most must be at least 1, got 0"),
+        ("--at-most 2 --evenly 2", "--at-most and --evenly exclude each other"),
+        ("--arma 2 --stack 2", "--stack and --arma exclude each other"),
+        ("--train 1", "--train must lie between 0 and 1, got 1"),
+        ("--repeats 0", "--repeats must be at least 1, got 0"),
+        ("--lam nan", "--lam must be at least 0, got nan"),
+        ("--features sift", "invalid choice: 'sift'"),
+        ("--feature-options {", "invalid loads value: '{'"),
+    ],
+)
 def test_options_are_checked(options, match, capsys):
     with pytest.raises(SystemExit):
         classify.parse(["--data", "x", *options.split()])
@@ -234,4 +327,15 @@ def test_help_reads_well(capsys):
     with pytest.raises(SystemExit, match="0"):
         classify.parse(["--help"])
     text = capsys.readouterr().out
-    assert all(word in text for word in ("class folders", "results.json", "--group-by", "--strict", "frames:", "subspaces:", "evaluation:"))
+    assert all(
+        word in text
+        for word in (
+            "class folders",
+            "results.json",
+            "--group-by",
+            "--strict",
+            "frames:",
+            "subspaces:",
+            "evaluation:",
+        )
+    )

@@ -1,4 +1,5 @@
-"""Reading frames: what was written comes back, whatever the container; errors name the file and the frame."""
+"""Reading frames: what was written comes back, whatever the container; errors name the file and the
+frame."""
 
 import re
 import sys
@@ -8,11 +9,15 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from subspaces import read_frames
+from grassmann_sc.frames import read_frames
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (12, 16, 24), np.uint8)
 COLOUR = np.random.default_rng(1).integers(0, 256, (12, 16, 24, 3), np.uint8)
-SMOOTH = np.rint(127 + 100 * np.sin(np.arange(12)[:, None, None] / 3 + np.arange(32)[:, None] / 9 + np.arange(48) / 11)).astype(np.uint8)
+SMOOTH = np.rint(
+    127
+    + 100
+    * np.sin(np.arange(12)[:, None, None] / 3 + np.arange(32)[:, None] / 9 + np.arange(48) / 11)
+).astype(np.uint8)
 
 
 def folder(path, frames, suffix=".png", names=None):
@@ -24,7 +29,9 @@ def folder(path, frames, suffix=".png", names=None):
 
 def video(path, frames, **options):
     pytest.importorskip("av", reason="videos need the extra 'video'")
-    pytest.importorskip("imageio.v3").imwrite(path, np.stack([frames] * 3, axis=-1), plugin="pyav", codec="libx264", fps=25, **options)
+    pytest.importorskip("imageio.v3").imwrite(
+        path, np.stack([frames] * 3, axis=-1), plugin="pyav", codec="libx264", fps=25, **options
+    )
     return path
 
 
@@ -37,14 +44,22 @@ def test_a_folder_of_images_in_natural_order(tmp_path):
     np.testing.assert_array_equal(frames, FRAMES)
 
 
-@pytest.mark.parametrize("name, write", [
-    ("a.npy", lambda path: np.save(path, FRAMES)),
-    ("a.npz", lambda path: np.savez(path, anything=FRAMES)),
-    ("b.npz", lambda path: np.savez(path, frames=FRAMES, label=[1])),
-    ("a.mat", lambda path: scipy.io.savemat(path, {"video": FRAMES})),
-    ("a.tif", lambda path: Image.fromarray(FRAMES[0]).save(path, save_all=True, append_images=map(Image.fromarray, FRAMES[1:]))),
-    ("a.NPY", lambda path: np.save(open(path, "wb"), FRAMES)),
-])
+@pytest.mark.parametrize(
+    "name, write",
+    [
+        ("a.npy", lambda path: np.save(path, FRAMES)),
+        ("a.npz", lambda path: np.savez(path, anything=FRAMES)),
+        ("b.npz", lambda path: np.savez(path, frames=FRAMES, label=[1])),
+        ("a.mat", lambda path: scipy.io.savemat(path, {"video": FRAMES})),
+        (
+            "a.tif",
+            lambda path: Image.fromarray(FRAMES[0]).save(
+                path, save_all=True, append_images=map(Image.fromarray, FRAMES[1:])
+            ),
+        ),
+        ("a.NPY", lambda path: np.save(open(path, "wb"), FRAMES)),
+    ],
+)
 def test_arrays_and_image_stacks_come_back_exactly(tmp_path, name, write):
     write(tmp_path / name)
     np.testing.assert_array_equal(read_frames(tmp_path / name), FRAMES)
@@ -64,7 +79,9 @@ def test_grey_is_the_luma(tmp_path):
     np.testing.assert_array_equal(read_frames(folder(tmp_path / "rgb", COLOUR)), luma)
     np.testing.assert_array_equal(read_frames(tmp_path / "rgb", grey=False), COLOUR)
     np.save(tmp_path / "a.npy", COLOUR / 255)
-    np.testing.assert_allclose(read_frames(tmp_path / "a.npy"), COLOUR @ [0.299, 0.587, 0.114] / 255, rtol=1e-12)
+    np.testing.assert_allclose(
+        read_frames(tmp_path / "a.npy"), COLOUR @ [0.299, 0.587, 0.114] / 255, rtol=1e-12
+    )
     np.save(tmp_path / "one.npy", FRAMES[..., None])
     np.testing.assert_array_equal(read_frames(tmp_path / "one.npy"), FRAMES)
 
@@ -75,26 +92,36 @@ def test_depth_and_palettes_are_kept(tmp_path):
     (tmp_path / "palette").mkdir()
     for i, frame in enumerate(FRAMES):
         Image.fromarray(frame).convert("P").save(tmp_path / "palette" / f"{i}.png")
-        Image.fromarray(np.dstack([frame] * 3 + [frame // 2])).save(tmp_path / "palette" / f"{i}_alpha.png")
+        Image.fromarray(np.dstack([frame] * 3 + [frame // 2])).save(
+            tmp_path / "palette" / f"{i}_alpha.png"
+        )
     np.testing.assert_array_equal(read_frames(tmp_path / "palette"), np.repeat(FRAMES, 2, axis=0))
 
 
-@pytest.mark.parametrize("options, expected", [
-    ({"every": 5}, [0, 5, 10]),
-    ({"at_most": 4}, [0, 1, 2, 3]),
-    ({"at_most": 99}, range(12)),
-    ({"every": 2, "at_most": 3}, [0, 2, 4]),
-    ({"evenly": 4}, [0, 4, 7, 11]),
-    ({"evenly": 1}, [0]),
-    ({"every": 3, "evenly": 3}, [0, 4 * 3 // 2 // 3 * 3, 9]),
-])
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"every": 5}, [0, 5, 10]),
+        ({"at_most": 4}, [0, 1, 2, 3]),
+        ({"at_most": 99}, range(12)),
+        ({"every": 2, "at_most": 3}, [0, 2, 4]),
+        ({"evenly": 4}, [0, 4, 7, 11]),
+        ({"evenly": 1}, [0]),
+        ({"every": 3, "evenly": 3}, [0, 4 * 3 // 2 // 3 * 3, 9]),
+    ],
+)
 def test_sampling(tmp_path, options, expected):
     folder(tmp_path / "clip", FRAMES)
     np.save(tmp_path / "a.npy", FRAMES)
     video(tmp_path / "clip.mp4", SMOOTH)
     np.testing.assert_array_equal(read_frames(tmp_path / "clip", **options), FRAMES[list(expected)])
-    np.testing.assert_array_equal(read_frames(tmp_path / "a.npy", **options), FRAMES[list(expected)])
-    np.testing.assert_array_equal(read_frames(tmp_path / "clip.mp4", **options), read_frames(tmp_path / "clip.mp4")[list(expected)])
+    np.testing.assert_array_equal(
+        read_frames(tmp_path / "a.npy", **options), FRAMES[list(expected)]
+    )
+    np.testing.assert_array_equal(
+        read_frames(tmp_path / "clip.mp4", **options),
+        read_frames(tmp_path / "clip.mp4")[list(expected)],
+    )
 
 
 def test_evenly_repeats_frames_of_a_short_clip(tmp_path):
@@ -109,7 +136,8 @@ def test_sampling_opens_only_what_it_takes(tmp_path):
 
 
 def test_resizing_averages(tmp_path):
-    """By a factor of two, bilinear with antialiasing has the weights 1 3 3 1 of four neighbours; means stay."""
+    """By a factor of two, bilinear with antialiasing has the weights 1 3 3 1 of four neighbours;
+    means stay."""
     step = np.zeros((1, 8, 16), np.uint8)
     step[:, :, 8:] = 160
     np.save(tmp_path / "a.npy", step)
@@ -120,7 +148,12 @@ def test_resizing_averages(tmp_path):
     resized = read_frames(tmp_path / "b.npy", size=(4, 8))
     assert resized.dtype == np.float32
     np.testing.assert_allclose(resized[0, 0], [0, 0, 0, 1 / 8, 7 / 8, 1, 1, 1], atol=1e-6)
-    assert read_frames(folder(tmp_path / "rgb", COLOUR), grey=False, size=(5, 7)).shape == (12, 5, 7, 3)
+    assert read_frames(folder(tmp_path / "rgb", COLOUR), grey=False, size=(5, 7)).shape == (
+        12,
+        5,
+        7,
+        3,
+    )
 
 
 def test_frames_of_many_sizes_are_resized_to_one(tmp_path):
@@ -133,7 +166,9 @@ def test_features_and_frame_axes(tmp_path):
     np.save(tmp_path / "a.npy", features)
     np.testing.assert_array_equal(read_frames(tmp_path / "a.npy", size=(3, 3)), features)
     scipy.io.savemat(tmp_path / "a.mat", {"video": np.moveaxis(FRAMES, 0, 2), "rate": 25})
-    np.testing.assert_array_equal(read_frames(tmp_path / "a.mat", key="video", frame_axis=-1), FRAMES)
+    np.testing.assert_array_equal(
+        read_frames(tmp_path / "a.mat", key="video", frame_axis=-1), FRAMES
+    )
 
 
 def broken_video(path, keep, frames=SMOOTH):
@@ -146,23 +181,49 @@ def spoil_image(path):
 
 
 BROKEN = {
-    "garbage.mp4": (lambda path: broken_video(path, lambda data: b"no video" * 99), "frame 0 cannot be decoded as a video"),
-    "cut.mp4": (lambda path: broken_video(path, lambda data: data[:len(data) // 3]), "cannot be decoded as a video"),
-    "cut.avi": (lambda path: broken_video(path, lambda data: data[:len(data) * 2 // 3], np.tile(FRAMES, (1, 8, 4))),
-                r"cannot be decoded .* cut off, it announces 12 frames"),
-    "zeros.mp4": (lambda path: broken_video(path, lambda data: bytes(len(data))), "cannot be decoded as a video"),
+    "garbage.mp4": (
+        lambda path: broken_video(path, lambda data: b"no video" * 99),
+        "frame 0 cannot be decoded as a video",
+    ),
+    "cut.mp4": (
+        lambda path: broken_video(path, lambda data: data[: len(data) // 3]),
+        "cannot be decoded as a video",
+    ),
+    "cut.avi": (
+        lambda path: broken_video(
+            path, lambda data: data[: len(data) * 2 // 3], np.tile(FRAMES, (1, 8, 4))
+        ),
+        r"cannot be decoded .* cut off, it announces 12 frames",
+    ),
+    "zeros.mp4": (
+        lambda path: broken_video(path, lambda data: bytes(len(data))),
+        "cannot be decoded as a video",
+    ),
     "nothing.mp4": (lambda path: path.write_bytes(b""), "the file is empty"),
     "no_images": (lambda path: path.mkdir(), "holds no image"),
     "spoilt": (spoil_image, "frame1.png: frame 1 cannot be read as an image"),
-    "sizes": (lambda path: folder(path, [FRAMES[0], FRAMES[1], FRAMES[2, :9]]),
-              r"frame2.png: frames must have one size, frame 2 has \(9, 24\) and frame0.png \(16, 24\)"),
+    "sizes": (
+        lambda path: folder(path, [FRAMES[0], FRAMES[1], FRAMES[2, :9]]),
+        r"frame2.png: frames must have one size, frame 2 has \(9, 24\) and frame0.png \(16, "
+        r"24\)",
+    ),
     "text.npy": (lambda path: path.write_text("hello"), "cannot be read"),
     "objects.npy": (lambda path: np.save(path, np.array([{}])), "cannot be read: .*Python objects"),
     "cut.npz": (lambda path: path.write_bytes(b"PK\x03\x04broken"), "cannot be read"),
-    "two.npz": (lambda path: np.savez(path, a=FRAMES, b=FRAMES), "key must name one of its arrays, a, b; got None"),
+    "two.npz": (
+        lambda path: np.savez(path, a=FRAMES, b=FRAMES),
+        "key must name one of its arrays, a, b; got None",
+    ),
     "empty.npy": (lambda path: np.save(path, FRAMES[:0]), "holds no frame"),
-    "flat.npy": (lambda path: np.save(path, FRAMES.ravel()), r"frames must be real numbers .* got uint8 \(4608,\)"),
-    "complex.npy": (lambda path: np.save(path, FRAMES * 1j), "frames must be real numbers .* got complex128"),
+    "flat.npy": (
+        lambda path: np.save(path, FRAMES.ravel()),
+        r"frames must be real numbers .* got "
+        r"uint8 \(4608,\)",
+    ),
+    "complex.npy": (
+        lambda path: np.save(path, FRAMES * 1j),
+        "frames must be real numbers .* got complex128",
+    ),
     "text.mat": (lambda path: path.write_bytes(b"hello" * 50), "cannot be read"),
 }
 
@@ -175,14 +236,17 @@ def test_broken_files_are_named(tmp_path, name):
         read_frames(tmp_path / name)
 
 
-@pytest.mark.parametrize("options, error, match", [
-    ({"every": 0}, ValueError, "every must be at least 1, got 0"),
-    ({"at_most": 1.5}, TypeError, r"at_most must be an integer, got 1\.5"),
-    ({"at_most": 3, "evenly": 3}, ValueError, "at_most or evenly, not both, got 3 and 3"),
-    ({"size": 32}, TypeError, r"size must be \(height, width\), got 32"),
-    ({"size": (0, 3)}, ValueError, "size must be at least 1, got 0"),
-    ({"key": "missing"}, ValueError, "key must name one of its arrays, a; got 'missing'"),
-])
+@pytest.mark.parametrize(
+    "options, error, match",
+    [
+        ({"every": 0}, ValueError, "every must be >= 1, got 0"),
+        ({"at_most": 1.5}, TypeError, r"at_most must be an integer, got 1\.5"),
+        ({"at_most": 3, "evenly": 3}, ValueError, "at_most or evenly, not both, got 3 and 3"),
+        ({"size": 32}, TypeError, r"size must be \(height, width\), got 32"),
+        ({"size": (0, 3)}, ValueError, "size must be >= 1, got 0"),
+        ({"key": "missing"}, ValueError, "key must name one of its arrays, a; got 'missing'"),
+    ],
+)
 def test_bad_options(tmp_path, options, error, match):
     np.savez(tmp_path / "a.npz", a=FRAMES)
     with pytest.raises(error, match=match):
@@ -194,5 +258,9 @@ def test_bad_options(tmp_path, options, error, match):
 def test_a_missing_reader_names_its_extra(tmp_path, monkeypatch):
     path = video(tmp_path / "clip.mp4", SMOOTH)
     monkeypatch.setitem(sys.modules, "imageio.v3", None)
-    with pytest.raises(ImportError, match=r'clip.mp4: videos need imageio with PyAV: pip install "grassmann_sc_kit\[video\]"'):
+    with pytest.raises(
+        ImportError,
+        match=r"clip.mp4: videos need imageio with PyAV: pip install "
+        r'"grassmann_sc_kit\[video\]"',
+    ):
         read_frames(path)

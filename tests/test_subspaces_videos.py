@@ -1,4 +1,5 @@
-"""Videos to points: block Hankel matrices, ARMA models known exactly, their observability, and what to do without full rank."""
+"""Videos to points: block Hankel matrices, ARMA models known exactly, their observability, and what
+to do without full rank."""
 
 import tracemalloc
 
@@ -7,20 +8,32 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from grassmann_sc.subspaces import (
+    arma,
+    block_hankel,
+    from_image_set,
+    from_sets,
+    from_video,
+    from_videos,
+    observability,
+)
 from strategies import LOOSE, TIGHT, rotation, seeds
-from subspaces import arma, block_hankel, from_image_set, from_sets, from_video, from_videos, observability
 
 pytestmark = pytest.mark.filterwarnings("error")
 laws = settings(deadline=None, max_examples=30)
 
 
 def system(rng, n, d, radius=0.97):
-    """A (n, n), C (d, n) of a simulated system: rotations that decay, so that its states stay independent for long."""
+    """A (n, n), C (d, n) of a simulated system: rotations that decay, so that its states stay
+    independent for long."""
     angles = np.linspace(0.3, 2.8, n // 2)
-    blocks = [radius * np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles] + [np.array([[radius]])] * (n % 2)
-    A, i = np.zeros((n, n)), 0
+    blocks = [
+        radius * np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles
+    ] + [np.array([[radius]])] * (n % 2)
+    A = np.zeros((n, n))
+    i = 0
     for block in blocks:
-        A[i:i + len(block), i:i + len(block)] = block
+        A[i : i + len(block), i : i + len(block)] = block
         i += len(block)
     T = rotation(rng, n) * rng.uniform(0.7, 1.4, n)
     return T @ A @ np.linalg.inv(T), rng.standard_normal((d, n))
@@ -42,7 +55,8 @@ def systems(draw):
 
 
 def sine(A, B):
-    """Sine of the largest angle between the spans of an orthonormal basis A and of any B with as many columns."""
+    """Sine of the largest angle between the spans of an orthonormal basis A and of any B with as
+    many columns."""
     return np.linalg.norm(B - A @ (A.T @ B), 2) / np.linalg.svd(B, compute_uv=False)[-1]
 
 
@@ -51,12 +65,17 @@ def sine(A, B):
 def test_arma_finds_a_noise_free_system(case):
     """A and C up to a change of the state's coordinates, and its observability subspace."""
     A, C, n_frames, n_blocks = case
-    frames, n = simulate(A, C, n_frames), len(A)
+    frames = simulate(A, C, n_frames)
+    n = len(A)
     A_hat, C_hat = arma(frames, n)
     np.testing.assert_allclose(C_hat.T @ C_hat, np.eye(n), atol=TIGHT)
     T = C_hat.T @ C  # z_hat = T z
     np.testing.assert_allclose(A_hat @ T, T @ A, atol=LOOSE)
-    np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(A_hat)), np.sort_complex(np.linalg.eigvals(A)), atol=1e3 * LOOSE)
+    np.testing.assert_allclose(
+        np.sort_complex(np.linalg.eigvals(A_hat)),
+        np.sort_complex(np.linalg.eigvals(A)),
+        atol=1e3 * LOOSE,
+    )
     assert sine(from_video(frames, n, n_blocks), observability(A, C, n_blocks)) <= LOOSE
 
 
@@ -65,13 +84,19 @@ def test_arma_finds_a_noise_free_system(case):
 def test_arma_is_the_closed_form_of_the_paper(n, extra, seed):
     frames = np.random.default_rng(seed).standard_normal((n + 1 + extra, 12))
     U, s, Vt = np.linalg.svd(frames.T, full_matrices=False)
-    U, s, V, tau = U[:, :n], s[:n], Vt[:n].T, len(frames)
-    D1, D2 = np.eye(tau, k=-1), np.diag([*np.ones(tau - 1), 0])
+    U = U[:, :n]
+    s = s[:n]
+    V = Vt[:n].T
+    tau = len(frames)
+    D1 = np.eye(tau, k=-1)
+    D2 = np.diag([*np.ones(tau - 1), 0])
     expected = np.diag(s) @ V.T @ D1 @ V @ np.linalg.inv(V.T @ D2 @ V) @ np.diag(1 / s)
     A, C = arma(frames, n)
     signs = np.sign((U * C).sum(axis=0))
     np.testing.assert_allclose(C * signs, U, atol=LOOSE)
-    np.testing.assert_allclose(A * np.outer(signs, signs), expected, rtol=LOOSE, atol=LOOSE * np.abs(expected).max())
+    np.testing.assert_allclose(
+        A * np.outer(signs, signs), expected, rtol=LOOSE, atol=LOOSE * np.abs(expected).max()
+    )
 
 
 @laws
@@ -85,7 +110,8 @@ def test_video_basis_spans_the_observability_matrix(n, n_blocks, seed):
 
 
 def test_observability_stacks_the_powers():
-    A, C = np.array([[0.0, 1], [-1, 0]]), np.array([[1.0, 2], [3, 4], [5, 6]])
+    A = np.array([[0.0, 1], [-1, 0]])
+    C = np.array([[1.0, 2], [3, 4], [5, 6]])
     np.testing.assert_array_equal(observability(A, C, 3), [*C, [-2, 1], [-4, 3], [-6, 5], *-C])
     assert observability(A.astype(np.float32), C.astype(np.float32), 2).dtype == np.float32
 
@@ -101,9 +127,10 @@ def test_one_block_is_the_model_of_appearance(n_frames, p):
 @laws
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4), seeds)
 def test_hankel_rows_are_frames_with_their_successors(n_frames, n_blocks, d, seed):
-    frames, n_blocks = np.random.default_rng(seed).random((n_frames, d)), min(n_blocks, n_frames)
+    frames = np.random.default_rng(seed).random((n_frames, d))
+    n_blocks = min(n_blocks, n_frames)
     rows = block_hankel(frames, n_blocks)
-    expected = [np.concatenate(frames[i:i + n_blocks]) for i in range(n_frames - n_blocks + 1)]
+    expected = [np.concatenate(frames[i : i + n_blocks]) for i in range(n_frames - n_blocks + 1)]
     np.testing.assert_array_equal(rows, expected)
     assert not rows.flags.writeable and rows.base is not None
 
@@ -111,7 +138,13 @@ def test_hankel_rows_are_frames_with_their_successors(n_frames, n_blocks, d, see
 def test_hankel_and_arma_see_the_order_of_frames():
     frames = np.random.default_rng(0).random((12, 30))
     assert sine(from_image_set(frames[::-1], 3), from_image_set(frames, 3)) <= TIGHT
-    assert sine(from_image_set(block_hankel(frames[::-1], 3), 3), from_image_set(block_hankel(frames, 3), 3)) > 0.1
+    assert (
+        sine(
+            from_image_set(block_hankel(frames[::-1], 3), 3),
+            from_image_set(block_hankel(frames, 3), 3),
+        )
+        > 0.1
+    )
     assert sine(from_video(frames[::-1], 3, 3), from_video(frames, 3, 3)) > 0.1
 
 
@@ -138,20 +171,28 @@ def test_stable_estimates_are_left_alone():
 
 
 def test_powers_out_of_range_are_an_error_unless_stabilized():
-    with pytest.raises(ValueError, match=r"A must have powers up to 1999 .* spectral radius 1\.5; stabilize=True"):
+    with pytest.raises(
+        ValueError,
+        match=r"A must have powers up to 1999 .* spectral radius 1\.5; "
+        r"stabilize=True",
+    ):
         from_video(growing(1.5), 4, 2000)
     basis = from_video(growing(1.5), 4, 2000, stabilize=True)
     np.testing.assert_allclose(basis.T @ basis, np.eye(4), atol=TIGHT)
 
 
-@pytest.mark.parametrize("make", [lambda f, **kw: from_image_set(f, 3, **kw), lambda f, **kw: from_video(f, 3, 4, **kw)])
+@pytest.mark.parametrize(
+    "make", [lambda f, **kw: from_image_set(f, 3, **kw), lambda f, **kw: from_video(f, 3, 4, **kw)]
+)
 def test_scale_sign_and_type_of_the_frames(make):
     frames = np.random.default_rng(0).random((10, 4, 6))
     basis = make(frames)
     for factor in (-3.0, 1e-170, 1e170):
         assert sine(basis, make(factor * frames)) <= TIGHT * 100
     single = make(frames.astype(np.float32))
-    assert single.dtype == np.float32 and np.array_equal(single, make(frames.astype(np.float32).astype(float)).astype(np.float32))
+    assert single.dtype == np.float32 and np.array_equal(
+        single, make(frames.astype(np.float32).astype(float)).astype(np.float32)
+    )
 
 
 def test_unit_variance_is_the_normalisation_of_the_traffic_experiment():
@@ -162,16 +203,31 @@ def test_unit_variance_is_the_normalisation_of_the_traffic_experiment():
     normal[:, 7] = 0
     assert sine(from_image_set(normal, 4), from_image_set(frames, 4, unit_variance=True)) <= LOOSE
     assert sine(from_video(normal, 4, 3), from_video(frames, 4, 3, unit_variance=True)) <= LOOSE
-    brighter = frames * rng.uniform(0.5, 2, 30) + rng.random(30)  # a gain and an offset for each pixel
-    assert sine(from_image_set(brighter, 4, unit_variance=True), from_image_set(frames, 4, unit_variance=True)) <= LOOSE
+    brighter = frames * rng.uniform(0.5, 2, 30) + rng.random(
+        30
+    )  # a gain and an offset for each pixel
+    assert (
+        sine(
+            from_image_set(brighter, 4, unit_variance=True),
+            from_image_set(frames, 4, unit_variance=True),
+        )
+        <= LOOSE
+    )
     with pytest.raises(ValueError, match="beside their mean: got numerical rank 0"):
         from_image_set(np.full((5, 9), 0.1), 1, unit_variance=True)
 
 
 @pytest.mark.parametrize("n_frames, true_rank", [(3, 2), (9, 2)])
-@pytest.mark.parametrize("make", [lambda f, rank: from_image_set(f, 5, rank=rank), lambda f, rank: from_video(f, 5, 3, rank=rank)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f, rank: from_image_set(f, 5, rank=rank),
+        lambda f, rank: from_video(f, 5, 3, rank=rank),
+    ],
+)
 def test_rank_policies(make, n_frames, true_rank):
-    """Padded bases are orthonormal, keep the directions that there are, and ignore nothing silently unless asked to."""
+    """Padded bases are orthonormal, keep the directions that there are, and ignore nothing silently
+    unless asked to."""
     rng = np.random.default_rng(0)
     frames = rng.random((n_frames, true_rank)) @ rng.random((true_rank, 40))
     with pytest.raises(ValueError, match="independent frames"):
@@ -181,7 +237,9 @@ def test_rank_policies(make, n_frames, true_rank):
     np.testing.assert_array_equal(make(frames, "pad"), basis)
     np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=TIGHT)
     first = basis[:40]
-    assert np.linalg.matrix_rank(np.vstack([first.T, frames]), tol=1e3 * TIGHT) == 5  # the frames lie within
+    assert (
+        np.linalg.matrix_rank(np.vstack([first.T, frames]), tol=1e3 * TIGHT) == 5
+    )  # the frames lie within
     with pytest.raises(ValueError, match="numerical rank 0"):
         make(np.zeros((4, 40)), "pad")
     with pytest.raises(ValueError, match="rank must be 'raise', 'warn' or 'pad', got 'drop'"):
@@ -197,11 +255,17 @@ def test_padding_ignores_the_order_of_frames_and_differs_between_sets():
 
 def test_too_few_frames_for_the_dynamics():
     frames = np.random.default_rng(0).random((4, 30))
-    with pytest.raises(ValueError, match=r"determine A \(n_states = 4\) by at least n_states \+ 1 frames: the first 3 of 4"):
+    with pytest.raises(
+        ValueError,
+        match=r"determine A \(n_states = 4\) by at least n_states \+ 1 "
+        r"frames: the first 3 of 4",
+    ):
         arma(frames, 4)
     with pytest.warns(UserWarning, match="determine A .* have 3 independent states of 4"):
         A, C = arma(frames, 4, rank="warn")
-    np.testing.assert_allclose(C @ A @ C.T @ frames[:-1].T, frames[1:].T, atol=LOOSE)  # one of many that fit
+    np.testing.assert_allclose(
+        C @ A @ C.T @ frames[:-1].T, frames[1:].T, atol=LOOSE
+    )  # one of many that fit
     A, _ = arma(frames[:1], 2, rank="pad")
     np.testing.assert_array_equal(A, np.zeros((2, 2)))
 
@@ -212,12 +276,19 @@ def test_videos_are_stacked_and_streamed():
     X = from_videos(iter(videos), 3, 2, True, center=True)
     for basis, video in zip(X, videos):
         np.testing.assert_array_equal(basis, from_video(video, 3, 2, True, center=True))
-    with pytest.raises(ValueError, match=r"sets\[3\] must hold n_states = 8 independent frames, got 7 frames"):
+    with pytest.raises(
+        ValueError,
+        match=r"sets\[3\] must hold n_states = 8 independent frames, "
+        r"got 7 frames",
+    ):
         from_videos(videos[1:2] * 3 + videos[3:], 8, 2)
 
 
 def test_a_generator_is_never_held_as_a_whole():
-    clips = (np.full((30, 10_000), 1.0) + np.random.default_rng(i).random((30, 10_000)) for i in range(40))
+    clips = (
+        np.full((30, 10_000), 1.0) + np.random.default_rng(i).random((30, 10_000))
+        for i in range(40)
+    )
     tracemalloc.start()
     X = from_sets(clips, 2)
     peak = tracemalloc.get_traced_memory()[1]
@@ -234,22 +305,55 @@ def test_a_large_stack_is_never_factorised():
     assert peak < 1.6 * basis.nbytes
 
 
-@pytest.mark.parametrize("call, error, match", [
-    (lambda f: arma(f, 0), ValueError, "n_states must be at least 1, got 0"),
-    (lambda f: arma(f, 2.0), TypeError, r"n_states must be an integer, got 2\.0"),
-    (lambda f: arma(f, 31), ValueError, "n_states must be at most d = 30, the number of pixels in frames, got 31"),
-    (lambda f: arma(f, 11), ValueError, "frames must hold n_states = 11 independent frames, got 10 frames"),
-    (lambda f: from_video(f, 2, 0), ValueError, "n_blocks must be at least 1, got 0"),
-    (lambda f: from_video(f, 2, "3"), TypeError, "n_blocks must be an integer, got '3'"),
-    (lambda f: from_video(f * np.nan, 2, 2), ValueError, "frames must be finite, got nan in frame 0"),
-    (lambda f: block_hankel(f, 11), ValueError, "n_blocks must be at most n_frames = 10, got 11"),
-    (lambda f: block_hankel(f, 0), ValueError, "n_blocks must be at least 1, got 0"),
-    (lambda f: block_hankel(f[0], 1), ValueError, r"frames must have shape .*, got \(30,\)"),
-    (lambda f: observability(f, f.T, 2), ValueError, r"A must be a square matrix .* got shape \(10, 30\)"),
-    (lambda f: observability(np.eye(3), f, 2), ValueError, r"C must have shape \(d, 3\), .* got \(10, 30\)"),
-    (lambda f: observability(np.eye(3) * np.nan, f[:, :3], 2), ValueError, "A must be finite, got nan"),
-    (lambda f: from_videos([], 2, 2), ValueError, "at least one set of frames, got none"),
-])
+@pytest.mark.parametrize(
+    "call, error, match",
+    [
+        (lambda f: arma(f, 0), ValueError, "n_states must be >= 1, got 0"),
+        (lambda f: arma(f, 2.0), TypeError, r"n_states must be an integer, got 2\.0"),
+        (
+            lambda f: arma(f, 31),
+            ValueError,
+            "n_states must be at most d = 30, the number of pixels in frames, got 31",
+        ),
+        (
+            lambda f: arma(f, 11),
+            ValueError,
+            "frames must hold n_states = 11 independent frames, got 10 frames",
+        ),
+        (lambda f: from_video(f, 2, 0), ValueError, "n_blocks must be >= 1, got 0"),
+        (lambda f: from_video(f, 2, "3"), TypeError, "n_blocks must be an integer, got '3'"),
+        (
+            lambda f: from_video(f * np.nan, 2, 2),
+            ValueError,
+            "frames must be finite, got nan in frame 0",
+        ),
+        (
+            lambda f: block_hankel(f, 11),
+            ValueError,
+            "n_blocks must be at most n_frames = 10, got 11",
+        ),
+        (lambda f: block_hankel(f, 0), ValueError, "n_blocks must be >= 1, got 0"),
+        (lambda f: block_hankel(f[0], 1), ValueError, r"frames must have shape .*, got \(30,\)"),
+        (
+            lambda f: observability(f, f.T, 2),
+            ValueError,
+            r"A must be a square matrix .* got shape "
+            r"\(10, 30\)",
+        ),
+        (
+            lambda f: observability(np.eye(3), f, 2),
+            ValueError,
+            r"C must have shape \(d, 3\), .* got "
+            r"\(10, 30\)",
+        ),
+        (
+            lambda f: observability(np.eye(3) * np.nan, f[:, :3], 2),
+            ValueError,
+            "A must be finite, got nan",
+        ),
+        (lambda f: from_videos([], 2, 2), ValueError, "at least one set of frames, got none"),
+    ],
+)
 def test_bad_input(call, error, match):
     with pytest.raises(error, match=match):
         call(np.random.default_rng(0).random((10, 30)))

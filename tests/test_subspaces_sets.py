@@ -1,4 +1,5 @@
-"""Image sets to points: laws of the leading left singular space, its accuracy, and errors that name the set."""
+"""Image sets to points: laws of the leading left singular space, its accuracy, and errors that name
+the set."""
 
 import tracemalloc
 
@@ -7,11 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from grassmann_sc.subspaces import from_image_set, from_sets
 from strategies import LOOSE, TIGHT, seeds
-from subspaces import from_image_set, from_sets
 
-SIZES = [(1, 1, 1), (7, 3, 2), (6, 6, 6), (5, 40, 5), (64, 12, 1), (64, 12, 12),
-         (3200, 40, 5), (3000, 70, 4), (70, 3000, 4)]  # d, n, p; the last three in several blocks or wide
+SIZES = [
+    (1, 1, 1),
+    (7, 3, 2),
+    (6, 6, 6),
+    (5, 40, 5),
+    (64, 12, 1),
+    (64, 12, 12),
+    (3200, 40, 5),
+    (3000, 70, 4),
+    (70, 3000, 4),
+]  # d, n, p; the last three in several blocks or wide
 pytestmark = pytest.mark.filterwarnings("error")
 laws = settings(deadline=None, max_examples=30)
 
@@ -19,12 +29,16 @@ laws = settings(deadline=None, max_examples=30)
 @st.composite
 def image_sets(draw):
     """Frames (n, d) with singular values 1, 1/2, 1/4, ... and p of them to find."""
-    d, n = draw(st.integers(1, 60)), draw(st.integers(1, 60))
-    return frames_with(0.5 ** np.arange(min(d, n)), n, d, draw(seeds)), draw(st.integers(1, min(d, n, 6)))
+    d = draw(st.integers(1, 60))
+    n = draw(st.integers(1, 60))
+    return frames_with(0.5 ** np.arange(min(d, n)), n, d, draw(seeds)), draw(
+        st.integers(1, min(d, n, 6))
+    )
 
 
 def frames_with(singular_values, n, d, seed=0):
-    rng, r = np.random.default_rng(seed), len(singular_values)
+    rng = np.random.default_rng(seed)
+    r = len(singular_values)
     V, U = (np.linalg.qr(rng.standard_normal((size, r)))[0] for size in (n, d))
     return V * singular_values @ U.T
 
@@ -34,27 +48,35 @@ def svd_basis(frames, p):
 
 
 def sine(A, B):
-    """Sine of the largest angle between two subspaces of equal dimension, given by orthonormal bases."""
+    """Sine of the largest angle between two subspaces of equal dimension, given by orthonormal
+    bases."""
     return np.linalg.norm(B - A @ (A.T @ B), 2)
 
 
 @pytest.mark.parametrize("d, n, p", SIZES)
 def test_columns_are_the_leading_left_singular_vectors(d, n, p):
     frames = frames_with(0.5 ** np.arange(min(n, d)), n, d)
-    basis, expected = from_image_set(frames, p), svd_basis(frames, p)
+    basis = from_image_set(frames, p)
+    expected = svd_basis(frames, p)
     assert basis.shape == (d, p)
     np.testing.assert_allclose(basis.T @ basis, np.eye(p), atol=TIGHT)
-    np.testing.assert_allclose(np.abs(expected.T @ basis), np.eye(p), atol=TIGHT)  # in order, up to sign
+    np.testing.assert_allclose(
+        np.abs(expected.T @ basis), np.eye(p), atol=TIGHT
+    )  # in order, up to sign
 
 
 @laws
 @given(image_sets(), seeds)
 def test_no_subspace_fits_the_frames_better(image_set, seed):
-    """The error is the sum of the other squared singular values: the optimum of Eckart and Young."""
+    """The error is the sum of the other squared singular values: the optimum of Eckart and
+    Young."""
     frames, p = image_set
-    basis, rng = from_image_set(frames, p), np.random.default_rng(seed)
+    basis = from_image_set(frames, p)
+    rng = np.random.default_rng(seed)
     error = np.linalg.norm(frames - frames @ basis @ basis.T) ** 2
-    assert error == pytest.approx(np.sum(np.linalg.svd(frames, compute_uv=False)[p:] ** 2), abs=TIGHT)
+    assert error == pytest.approx(
+        np.sum(np.linalg.svd(frames, compute_uv=False)[p:] ** 2), abs=TIGHT
+    )
     for step in (1, 1e-2, 1e-4):
         other = np.linalg.qr(basis + step * rng.standard_normal(basis.shape))[0]
         assert error <= np.linalg.norm(frames - frames @ other @ other.T) ** 2 + TIGHT
@@ -87,7 +109,13 @@ def test_scale_does_not_matter(image_set, exponent):
 @pytest.mark.parametrize("scale", [1e-200, 1e200, -255, 5e-324])
 def test_extreme_scales(scale):
     frames = np.array([[1, 0, 0, 2], [0, 3, 0, 0.0], [0, 0, 0, 0]])
-    assert sine(from_image_set(scale * frames, 2), np.array([[1, 0], [0, 1], [0, 0], [2, 0]]) / [5**0.5, 1]) <= TIGHT
+    assert (
+        sine(
+            from_image_set(scale * frames, 2),
+            np.array([[1, 0], [0, 1], [0, 0], [2, 0]]) / [5**0.5, 1],
+        )
+        <= TIGHT
+    )
 
 
 @laws
@@ -100,7 +128,8 @@ def test_center_ignores_what_all_frames_share(image_set, seed):
 
 
 def dyadic_pair(small):
-    """Two exact frames a, a + small b whose second singular value is about `small`, and the exact span of a and b."""
+    """Two exact frames a, a + small b whose second singular value is about `small`, and the exact
+    span of a and b."""
     a, b = np.random.default_rng(0).integers(-8, 9, (2, 1000)).astype(float)
     return np.stack([a, a + small * b]), np.linalg.qr(np.stack([a, b], axis=1))[0]
 
@@ -131,13 +160,19 @@ def test_rounding_does_not_count_as_a_direction(d, n, rank, shared, dtype):
 def test_rank_follows_the_precision_of_the_frames():
     frames, _ = dyadic_pair(2.0**-22)
     assert from_image_set(frames, 2).shape == (1000, 2)
-    with pytest.raises(ValueError, match=r"hold p = 2 independent frames: got numerical rank 1 \(.* above 0\.0[0-9]+\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"hold p = 2 independent frames: got numerical rank 1 "
+        r"\(.* above 0\.0[0-9]+\)",
+    ):
         from_image_set(frames.astype(np.float32), 2)
 
 
 def test_centred_copies_of_a_frame_have_rank_zero():
     frames = np.tile(np.random.default_rng(0).random(500), (7, 1))
-    with pytest.raises(ValueError, match="p = 1 independent frames beside their mean: got numerical rank 0"):
+    with pytest.raises(
+        ValueError, match="p = 1 independent frames beside their mean: got numerical rank 0"
+    ):
         from_image_set(frames, 1, center=True)
     with pytest.raises(ValueError, match="numerical rank 0"):
         from_image_set(np.zeros((3, 4)), 1)
@@ -187,7 +222,10 @@ def test_sets_of_any_lengths_are_stacked():
     for given_sets in (sets, tuple(sets), iter(sets)):
         X = from_sets(given_sets, 2, center=True)
         assert X.shape == (3, 20, 2)
-        assert all(np.array_equal(basis, from_image_set(frames, 2, center=True)) for basis, frames in zip(X, sets))
+        assert all(
+            np.array_equal(basis, from_image_set(frames, 2, center=True))
+            for basis, frames in zip(X, sets)
+        )
 
 
 @pytest.mark.parametrize("shape", [(4, 7, 12), (4, 7, 3, 4)])
@@ -205,38 +243,101 @@ def with_value(value):
     return frames
 
 
-@pytest.mark.parametrize("frames, p, error, match", [
-    (np.ones(5), 1, ValueError, r"frames must have shape \(n_frames, d\) or .*, got \(5,\)"),
-    (np.ones((2, 2, 2, 2)), 1, ValueError, r"frames must have shape .*, got \(2, 2, 2, 2\)"),
-    (np.ones((0, 5)), 1, ValueError, r"frames must hold at least one frame .*, got shape \(0, 5\)"),
-    (np.ones((5, 0)), 1, ValueError, r"at least one pixel, got shape \(5, 0\)"),
-    ([[1, 2], [3]], 1, ValueError, "frames must hold frames of one shape, got a ragged sequence"),
-    (np.ones((4, 5)) * 1j, 1, TypeError, "frames must hold real numbers, got dtype complex128"),
-    (np.ones((4, 5), object), 1, TypeError, "frames must hold real numbers, got dtype object"),
-    (with_value(np.nan), 1, ValueError, "frames must be finite, got nan in frame 2"),
-    (with_value(-np.inf), 1, ValueError, "frames must be finite, got -inf in frame 2"),
-    (np.eye(5), 0, ValueError, "p must be at least 1, got 0"),
-    (np.eye(5), 2.0, TypeError, r"p must be an integer, got 2\.0"),
-    (np.eye(5), 6, ValueError, "p must be at most d = 5, the number of pixels in frames, got 6"),
-    (np.eye(5)[:3], 4, ValueError, "frames must hold p = 4 independent frames, got 3 frames"),
-    (np.eye(5)[[0, 1, 1, 0]], 3, ValueError, r"hold p = 3 independent frames: got numerical rank 2 \(.* above 9\.9e-15\)"),
-])
+@pytest.mark.parametrize(
+    "frames, p, error, match",
+    [
+        (np.ones(5), 1, ValueError, r"frames must have shape \(n_frames, d\) or .*, got \(5,\)"),
+        (np.ones((2, 2, 2, 2)), 1, ValueError, r"frames must have shape .*, got \(2, 2, 2, 2\)"),
+        (
+            np.ones((0, 5)),
+            1,
+            ValueError,
+            r"frames must hold at least one frame .*, got shape \(0, 5\)",
+        ),
+        (np.ones((5, 0)), 1, ValueError, r"at least one pixel, got shape \(5, 0\)"),
+        (
+            [[1, 2], [3]],
+            1,
+            ValueError,
+            "frames must hold frames of one shape, got a ragged sequence",
+        ),
+        (np.ones((4, 5)) * 1j, 1, TypeError, "frames must hold real numbers, got dtype complex128"),
+        (np.ones((4, 5), object), 1, TypeError, "frames must hold real numbers, got dtype object"),
+        (with_value(np.nan), 1, ValueError, "frames must be finite, got nan in frame 2"),
+        (with_value(-np.inf), 1, ValueError, "frames must be finite, got -inf in frame 2"),
+        (np.eye(5), 0, ValueError, "p must be >= 1, got 0"),
+        (np.eye(5), 2.0, TypeError, r"p must be an integer, got 2\.0"),
+        (
+            np.eye(5),
+            6,
+            ValueError,
+            "p must be at most d = 5, the number of pixels in frames, got 6",
+        ),
+        (np.eye(5)[:3], 4, ValueError, "frames must hold p = 4 independent frames, got 3 frames"),
+        (
+            np.eye(5)[[0, 1, 1, 0]],
+            3,
+            ValueError,
+            r"hold p = 3 independent frames: got numerical rank 2 "
+            r"\(.* above 9\.9e-15\)",
+        ),
+    ],
+)
 def test_bad_frames(frames, p, error, match):
     with pytest.raises(error, match=match):
         from_image_set(frames, p)
 
 
-@pytest.mark.parametrize("sets, p, error, match", [
-    ([], 1, ValueError, "sets must hold at least one set of frames, got none"),
-    ([np.eye(5), np.eye(4)], 1, ValueError, r"sets must share one d: sets\[0\] has d = 5, sets\[1\] has d = 4"),
-    ([np.eye(5), with_value(np.inf)], 1, ValueError, r"sets\[1\] must be finite, got inf in frame 2"),
-    ([np.eye(5), np.eye(5)[:2]], 3, ValueError, r"sets\[1\] must hold p = 3 independent frames, got 2 frames"),
-    ([np.eye(5), np.ones((5, 5))], 2, ValueError, r"sets\[1\] must hold p = 2 independent frames: got numerical rank 1"),
-    ([np.eye(5), np.ones((0, 5))], 2, ValueError, r"sets\[1\] must hold at least one frame .*, got shape \(0, 5\)"),
-    (np.eye(5), 1, ValueError, r"sets\[0\] must have shape .*, got \(5,\)"),
-    ([np.eye(5)], 0, ValueError, "p must be at least 1, got 0"),
-    ([np.eye(5)], 6, ValueError, r"p must be at most d = 5, the number of pixels in sets\[0\], got 6"),
-])
+@pytest.mark.parametrize(
+    "sets, p, error, match",
+    [
+        ([], 1, ValueError, "sets must hold at least one set of frames, got none"),
+        (
+            [np.eye(5), np.eye(4)],
+            1,
+            ValueError,
+            r"sets must share one d: sets\[0\] has d = 5, "
+            r"sets\[1\] has d = 4",
+        ),
+        (
+            [np.eye(5), with_value(np.inf)],
+            1,
+            ValueError,
+            r"sets\[1\] must be finite, got inf in frame "
+            r"2",
+        ),
+        (
+            [np.eye(5), np.eye(5)[:2]],
+            3,
+            ValueError,
+            r"sets\[1\] must hold p = 3 independent frames, "
+            r"got 2 frames",
+        ),
+        (
+            [np.eye(5), np.ones((5, 5))],
+            2,
+            ValueError,
+            r"sets\[1\] must hold p = 2 independent frames: "
+            r"got numerical rank 1",
+        ),
+        (
+            [np.eye(5), np.ones((0, 5))],
+            2,
+            ValueError,
+            r"sets\[1\] must hold at least one frame .*, got "
+            r"shape \(0, 5\)",
+        ),
+        (np.eye(5), 1, ValueError, r"sets\[0\] must have shape .*, got \(5,\)"),
+        ([np.eye(5)], 0, ValueError, "p must be >= 1, got 0"),
+        (
+            [np.eye(5)],
+            6,
+            ValueError,
+            r"p must be at most d = 5, the number of pixels in sets\[0\], got "
+            r"6",
+        ),
+    ],
+)
 def test_bad_sets(sets, p, error, match):
     with pytest.raises(error, match=match):
         from_sets(sets, p)

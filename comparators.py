@@ -1,0 +1,642 @@
+"""The methods that the paper compares with: log-Euclidean and intrinsic sparse coding.
+
+Both code in tangent spaces, see intrinsic.py: lE-SC in one for all queries, iSC in that of each
+query. Inner products of the logarithms of atoms follow from p x p matrices alone: with
+log_X(D_j) = D_j A_j - X B_j, <log_X(D_i), log_X(D_j)> = tr(A_i^T D_i^T D_j A_j) - tr(B_i^T B_j).
+"""
+
+import math
+import warnings
+from collections import namedtuple
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_sc import intrinsic, logarithms
+
+__all__ = ["tangent_grams", "log_euclidean_codes", "log_euclidean_classify", "intrinsic_codes",
+           "intrinsic_classify"]
+
+
+# ---------------------------------------------------------------------------- log-Euclidean coding
+
+
+TangentGrams = namedtuple("TangentGrams", "K_dd K_xd norm2")
+
+
+def tangent_grams(X, D, base=None):
+    """Inner products in the tangent space at base of x_i = log(X_i) and d_j = log(D_j).
+
+    For X (n, d, p) and D (N, d, p) a named tuple: K_dd[i, j] = <d_i, d_j> (N, N), K_xd[i, j] =
+    <x_i, d_j> (n, N), norm2[i] = ||x_i||^2 (n,): what grassmann_sc's sparse_codes and
+    class_residuals take. base: None for the span of the first p axes, a subspace (d, p), or "mean",
+    the Karcher mean of the atoms. A warning for subspaces at a right angle to base.
+    """
+    grams, n_right = _tangent_grams(*_check_sets(X, D), base)
+    intrinsic.warn_right_angles(n_right, "tangent_grams")
+    return grams
+
+
+def _tangent_grams(X, D, base):
+    """tangent_grams of checked X and D, and the number of right angles; a tile of queries at a
+    time."""
+    base = _tangent_base(base, D)
+    n, d, p = X.shape
+    N = len(D)
+    atoms, n_right = intrinsic.log_of_checked(base, D)
+    atoms = atoms.reshape(N, d * p)
+    K_xd = np.empty((n, N), X.dtype)
+    norm2 = np.empty(n)
+    tile = max(1, 2**22 // (d * p))
+    for i in range(0, n, tile):
+        H, count = intrinsic.log_of_checked(base, X[i:i + tile])
+        H = H.reshape(len(H), d * p)
+        np.matmul(H, atoms.T, out=K_xd[i:i + tile])
+        norm2[i:i + tile] = np.einsum("ij,ij->i", H, H, dtype=np.float64)
+        n_right += count
+    K_dd = atoms @ atoms.T
+    return TangentGrams((K_dd + K_dd.T) / 2, K_xd, norm2), n_right
+
+
+def log_euclidean_codes(X, D, lam, base=None, *, lam_scale=None, positive=False, init=None,
+                        tol=1e-8, max_iter=1000, return_info=False, sparse_output=False):
+    """Log-Euclidean sparse coding (lE-SC): codes (n, N) of X (n, d, p) over atoms D (N, d, p).
+
+    min ||log(X) - sum_j y_j log(D_j)||^2 + lam ||y||_1 in one tangent space, the paper's
+    log-Euclidean algorithm. base as in tangent_grams ("mean": the paper's lE-SC-adaptive). The
+    lasso, its certificate and its options are those of grassmann_sc.sparse_codes.
+    """
+    X, D = _check_sets(X, D)
+    options = core.lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
+                                 return_info, sparse_output)
+    (K_dd, K_xd, norm2), n_right = _tangent_grams(X, D, base)
+    intrinsic.warn_right_angles(n_right, "log_euclidean_codes")
+    return core.solve_lassos(K_dd, lambda rows: K_xd[rows], norm2, options)
+
+
+def log_euclidean_classify(codes, X, D, labels, base=None):
+    """Labels (n,): of the class c with the least ||log(X) - sum_{j in c} y_j log(D_j)||^2.
+
+    The residual in the tangent space of log_euclidean_codes, of which codes (n, N) come; labels
+    (N,) are those of the atoms.
+    """
+    X, D = _check_sets(X, D)
+    grams, n_right = _tangent_grams(X, D, base)
+    intrinsic.warn_right_angles(n_right, "log_euclidean_classify")
+    return _nearest_class(codes, *grams, labels)
+
+
+def _nearest_class(codes, K_dd, K_xd, norm2, labels):
+    """The class of least residual for each of the codes, of checked Gram matrices."""
+    codes = core.check_codes(codes, *K_xd.shape, "codes")
+    classes, index = core.check_labels(labels, len(K_dd))
+    residuals = core.residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes))
+    return classes[residuals.argmin(axis=1)]
+
+
+def _check_sets(X, D):
+    """Queries X (n, d, p) and atoms D (N, d, p), of one type."""
+    X, D = core.check_queries_and_atoms(X, D)
+    intrinsic.check_same_p(X, D, "D")
+    return X, D
+
+
+def _tangent_base(base, D):
+    d, p = D.shape[1:]
+    if base is None:
+        return np.eye(d, p, dtype=D.dtype)
+    if isinstance(base, str):
+        if base != "mean":
+            raise ValueError(f"base must be None, 'mean' or a basis {d, p}, got {base!r}")
+        return intrinsic.karcher_mean(D)
+    base = core.check_bases(base, "base", 2)
+    if base.shape != (d, p):
+        raise ValueError(f"base must have shape {d, p} as the atoms, got {base.shape}")
+    return base.astype(D.dtype, copy=False)
+
+
+# -------------------------------------------------------------------------------- intrinsic coding
+
+
+IntrinsicCodes = namedtuple("IntrinsicCodes", "codes gap n_iter")
+ALL_PAIRS = 2**26  # numbers D_i^T D_j that are held at most; for more they are computed as needed
+
+
+def intrinsic_codes(X, D, lam, *, tol=1e-9, max_iter=10000, return_info=False):
+    """Intrinsic sparse coding (iSC): codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0.
+
+    min ||sum_j y_j log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
+    each query: the paper's intrinsic coding. lam = 0 gives the code of least norm. With
+    g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the atoms in use alone, an active
+    set is solved exactly until the duality gap, and the largest violation of the optimality
+    conditions (g_j = nu - lam/2 sign(y_j) on the support, |g_j - nu| <= lam/2 off it), are at most
+    tol times the squared distance of the nearest atom, to rounding; a warning with the largest gap
+    if max_iter rounds do not reach that. A warning for atoms at a right angle to a query, whose
+    logarithm is not unique. return_info: a named tuple (codes, gap, n_iter).
+    """
+    X, D = _check_sets(X, D)
+    lam = core.check_number(lam, "lam")
+    tol = core.check_number(tol, "tol")
+    max_iter = core.check_integer(max_iter, "max_iter", 1)
+    if lam < 0 or not tol > 0:
+        raise ValueError(f"lam must be >= 0 and tol > 0, got lam = {lam!r} and tol = {tol!r}")
+    n, d, p = X.shape
+    N = len(D)
+    atoms = np.array(D.transpose(2, 0, 1), np.float64, order="C")  # columns as rows (p, N, d)
+    pairs = _products_of_pairs(atoms)
+    codes = np.empty((n, N), X.dtype)
+    gap = np.empty(n)
+    n_iter = np.empty(n, np.int64)
+    late = np.empty(n, bool)
+    n_right = 0
+    step = max(1, core.TILE // (p * max(p * N, d)))
+    for i in range(0, n, step):
+        tile = slice(i, min(i + step, n))
+        x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")  # columns as rows (t, p, d)
+        C = _products_with_atoms(x, atoms)
+        if lam > 0:
+            found = _lassos_of_tile(C, x, atoms, pairs, (lam / 2, tol, max_iter))
+        else:
+            found = _least_squares_of_tile(C, x, atoms, pairs)
+        codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = found
+        n_right += np.count_nonzero(least_cosine <= intrinsic.right_angle_cosine(X.dtype, p))
+    intrinsic.warn_right_angles(n_right, "intrinsic_codes")
+    if late.any():
+        warnings.warn(f"{np.count_nonzero(late)} of {n} intrinsic codes did not converge (max_iter "
+                      f"= {max_iter}): worst duality gap {gap[late].max():.2g}", stacklevel=2)
+    return IntrinsicCodes(codes, gap, n_iter) if return_info else codes
+
+
+def intrinsic_classify(codes, X, D, labels):
+    """Labels (n,): of the class c with the least ||X^ - sum_{j in c} y_j D_j^||_F^2.
+
+    The extrinsic residual of codes (n, N) of intrinsic_codes. The intrinsic one, ||sum_{j in c} y_j
+    log_X(D_j)||, is zero for every class that the code does not use, and says nothing.
+    """
+    X, D = _check_sets(X, D)
+    norm2 = np.full(len(X), float(X.shape[2]))
+    return _nearest_class(codes, core.bases_gram(D), core.bases_gram(X, D), norm2, labels)
+
+
+def _products_of_pairs(atoms):
+    """D_i^T D_j of all pairs, (p, N, p, N), or an empty array if they are too many to be held."""
+    p, N, d = atoms.shape
+    if (p * N)**2 > ALL_PAIRS:
+        return np.empty((0, 0, 0, 0))
+    rows = atoms.reshape(p * N, d)
+    return np.matmul(rows, rows.T).reshape(p, N, p, N)
+
+
+def _products_with_atoms(x, atoms):
+    """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), one product of all columns."""
+    t, p, d = x.shape
+    N = atoms.shape[1]
+    return np.matmul(x.reshape(t * p, d), atoms.reshape(p * N, d).T).reshape(t, p, p, N)
+
+
+def _lassos_of_tile(C, x, atoms, pairs, rules):
+    """Codes (t, N), gap, n_iter, late (t,), and the least cosines (t, N) of queries and atoms."""
+
+    def solve(block):
+        factors, square, least_cosine = logarithms.log_factors(C[block])
+        return *_affine_lassos(factors, square, x[block], atoms, pairs, *rules), least_cosine
+
+    block = max(1, min(64, 2**15 // C[0].size))  # their factors stay in cache
+    return [np.concatenate(part) for part in zip(*core.run_blocks(solve, len(C), block))]
+
+
+def _least_squares_of_tile(C, x, atoms, pairs):
+    """The same for lambda = 0: the y of least norm among the minimisers."""
+    t, _, _, N = C.shape
+    factors, _, least_cosine = logarithms.log_factors(C)
+    codes = np.empty((t, N))
+    gap = np.empty(t)
+    for i in range(t):
+        codes[i], gap[i] = _affine_least_squares(_log_gram(factors[i], x[i], atoms, pairs))
+    return codes, gap, np.zeros(t, np.int64), np.zeros(t, bool), least_cosine
+
+
+def _affine_least_squares(G):
+    """(y, gap) for the y of least norm among the minimisers of y^T G y with sum_j y_j = 1."""
+    N = len(G)
+    values, vectors = np.linalg.eigh((G + G.T) / 2)
+    null = values <= 1e-13 * N * values[-1]
+    ones = vectors.sum(axis=0)  # of the eigenvectors
+    share = ones[null] @ ones[null]  # squared norm of 1 projected on the null space
+    if share > 1e-12 * N:
+        y = vectors[:, null] @ (ones[null] / share)
+    else:
+        y = vectors[:, ~null] @ (ones[~null] / values[~null])
+        y /= y.sum()
+    g = G @ y
+    return y, min(y @ g, (g.max() - g.min()) * np.abs(y).sum() * 2)
+
+
+# ------------------------------------------------- the lasso with sum 1, on G = <log D_i, log D_j>
+
+# One query: log_X(D_j) = D_j A_j - X B_j.
+_Logarithms = namedtuple("_Logarithms", [
+    "A", "B",  # factors (p, p, N)
+    "x", "atoms",  # columns of X (p, d) and of the atoms (p, N, d), as rows
+    "pairs",  # (p, N, p, N): columns of D_i^T D_j; empty if they are not at hand
+    "by_vectors",  # whether inner products are to be taken from the tangent vectors themselves
+])
+
+# What a thread works with, all changed as codes are solved. Length N, but for columns and L.
+_ActiveSet = namedtuple("_ActiveSet", [
+    "y", "g",  # the code, and G y
+    "active", "sign",  # the atoms in use, in the order of the factor, and the signs of their y_j
+    "place", "columns",  # row columns[place[j]] is G[j], for atoms that have been in use; else -1
+    "L",  # Cholesky factor of G + lift 1 1^T on the active atoms, row by row
+    "violation",  # of the optimality conditions off the support: see _affine_certificate
+    "slope", "step", "ones",  # along the active atoms: see _solve_on_active
+    "cosine", "sine",  # rotations that delete a row of the factor
+])
+
+
+@core.jit
+def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
+    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap, n_iter, late.
+
+    factors (n, 2, p, p, N) and square (n, N), ||log_X(D_j)||^2, as from log_factors.
+    """
+    n, N = square.shape
+    codes = np.empty((n, N))
+    gap = np.empty(n)
+    n_iter = np.empty(n, np.int64)
+    late = np.empty(n, np.bool_)
+    w = _new_active_set(N)
+    for i in range(n):
+        nearest = square[i].argmin()
+        # so near that the difference of traces would cancel
+        by_vectors = pairs.size == 0 or square[i, nearest] < 1e-7 * len(atoms)
+        logs = _Logarithms(factors[i, 0], factors[i, 1], x[i], atoms, pairs, by_vectors)
+        peak = square[i].max()
+        limit = tol * square[i, nearest] + 1e-14 * (peak + half)
+        lift = max(peak, 1e-8)
+        for j in range(N):
+            w.y[j] = 0.0
+            w.place[j] = -1
+        w.y[nearest] = 1.0
+        w.active[0] = nearest
+        w.sign[0] = 1.0
+        w, gap[i], n_iter[i], late[i] = _affine_lasso(w, logs, half, lift, limit, max_iter)
+        for j in range(N):
+            codes[i, j] = w.y[j]
+    return codes, gap, n_iter, late
+
+
+@core.jit_part
+def _new_active_set(N):
+    capacity = min(N, 16)
+    v = np.empty((9, N))
+    return _ActiveSet(v[0], v[1], np.empty(N, np.int64), v[2], np.empty(N, np.int64),
+                      np.empty((capacity, N)), np.empty((capacity, capacity)), v[3], v[4], v[5],
+                      v[6], v[7], v[8])
+
+
+@core.jit_part
+def _with_more_room(w):
+    """w with room for twice as many atoms that have been in use."""
+    capacity = 2 * len(w.L)
+    N = len(w.y)
+    return _ActiveSet(w.y, w.g, w.active, w.sign, w.place, _grown(w.columns, capacity, N),
+                      _grown(w.L, capacity, capacity), w.violation, w.slope, w.step, w.ones,
+                      w.cosine, w.sine)
+
+
+@core.jit_part
+def _grown(A, n_rows, n_columns):
+    B = np.empty((n_rows, n_columns))
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            B[i, j] = A[i, j]
+    return B
+
+
+@core.jit_part
+def _affine_lasso(w, logs, half, lift, limit, max_iter):
+    """One code, from 1 at the nearest atom: the atoms that violate the optimality conditions most
+    become active, the active set is solved exactly, until certified.
+
+    Returns w, which may have grown, the gap, the number of rounds, and whether limit was missed.
+    """
+    m = 1  # active atoms
+    n_new = 1
+    n_columns = 0
+    n_rounds = 0
+    stalled = 0
+    best = np.inf
+    while True:
+        for i in range(m - n_new, m):
+            j = w.active[i]
+            if w.place[j] < 0:
+                if n_columns == len(w.columns):
+                    w = _with_more_room(w)
+                _log_column(logs, j, w.columns[n_columns])
+                w.place[j] = n_columns
+                n_columns += 1
+        if n_rounds > 0:
+            m = _solve_on_active(w, half, lift, m)
+        _products_with_code(w, m)
+        cost, gap, excess = _affine_certificate(w, half, m)
+        stalled = 0 if cost < best else stalled + 1
+        best = min(best, cost)
+        if max(gap, excess) <= limit or n_rounds == max_iter or stalled > 10:
+            return w, gap, n_rounds, max(gap, excess) > limit
+        n_rounds += 1
+        n_new = _enter(w, m, 1 if stalled else 1 + m // 8)
+        m += n_new
+
+
+@core.jit_part
+def _products_with_code(w, m):
+    """w.g = G y."""
+    for j in range(len(w.g)):
+        w.g[j] = 0.0
+    for i in range(m):
+        j = w.active[i]
+        _add_multiple(w.y[j], w.columns[w.place[j]], w.g, len(w.g))
+
+
+@core.jit_part
+def _affine_certificate(w, half, m):
+    """Cost, duality gap and largest violation of the optimality conditions, from w.g = G y.
+
+    nu = g_j + half sign(y_j) on the support. w.violation[j] is that of an atom off the support,
+    with the sign of the coefficient that would lower the cost. The dual, max 2 nu - ||v||^2 subject
+    to |<log_X(D_j), v> - nu| <= half, is evaluated at v = scale sum_j y_j log_X(D_j).
+    """
+    square = 0.0
+    l1 = 0.0
+    for i in range(m):
+        j = w.active[i]
+        square += w.y[j] * w.g[j]
+        l1 += abs(w.y[j])
+    square = max(square, 0.0)
+    nu = square + half * l1
+    low = np.inf
+    high = -np.inf
+    for j in range(len(w.g)):
+        low = min(low, w.g[j])
+        high = max(high, w.g[j])
+        w.violation[j] = max(nu - w.g[j] - half, 0.0) + min(nu - w.g[j] + half, 0.0)
+    excess = 0.0
+    for i in range(m):
+        j = w.active[i]
+        w.violation[j] = 0.0
+        excess = max(excess, abs(w.g[j] - nu + half * w.sign[i]))
+    for j in range(len(w.g)):
+        excess = max(excess, abs(w.violation[j]))
+    bound = 2 * half / (high - low) if high > low else np.inf
+    ratio = low / square if square > 0 else 1.0
+    scale = min(max(ratio, 0.0), bound)
+    cost = square + 2 * half * l1
+    return cost, cost - (2 * scale * low + 2 * half - scale * scale * square), excess
+
+
+@core.jit_part
+def _enter(w, m, most):
+    """Append to the m active atoms that of largest violation, and up to most in all that come
+    within a factor of four; returns their number. Overwrites w.violation.
+
+    The sign of the violation is that of the coefficient to be.
+    """
+    enough = 0.0
+    for n_new in range(most):
+        worst = 0
+        for j in range(len(w.violation)):
+            if abs(w.violation[j]) > abs(w.violation[worst]):
+                worst = j
+        size = abs(w.violation[worst])
+        if n_new == 0:
+            enough = 0.25 * size
+        if size == 0 or size < enough:
+            return n_new
+        w.active[m + n_new] = worst
+        w.sign[m + n_new] = math.copysign(1.0, w.violation[worst])
+        w.violation[worst] = 0.0
+    return most
+
+
+@core.jit_part
+def _solve_on_active(w, half, lift, m):
+    """Minimise over w.y on the active[:m] with their signs and sum 1; returns their number.
+
+    Atoms leave as their coefficients reach zero. slope is minus half the gradient, to a constant,
+    which changes nothing on sum_j y_j = 1; it is chosen so that lambda drops out for codes >= 0.
+    lift 1 1^T, constant there too, makes G regular whenever the solution is unique. An atom that
+    depends on those before it is moved along a direction that changes nothing but the l1 norm.
+    """
+    kept = 0
+    for i in range(m):
+        w.slope[i] = half * (1 - w.sign[i]) - w.g[w.active[i]]
+    while True:
+        r = _factor_of_lifted(w, lift, kept, m)
+        if r == m:
+            _step_with_sum_one(w, m)
+        else:
+            _idle_direction(w, lift, r)
+            for i in range(r + 1, m):
+                w.step[i] = 0.0
+        t = _first_exit(w, m)
+        if r == m and t >= 1:
+            for i in range(m):
+                w.y[w.active[i]] += w.step[i]
+            return m
+        if r == m:
+            for i in range(m):
+                w.slope[i] *= 1 - t
+        m, kept = _move(w, t, m, r)
+
+
+@core.jit_part
+def _step_with_sum_one(w, m):
+    """Solve (G + lift 1 1^T) step = slope + nu 1 with 1^T step = 1 - 1^T y. Overwrites w.ones."""
+    missing = 1.0
+    for i in range(m):
+        w.step[i] = w.slope[i]
+        w.ones[i] = 1.0
+        missing -= w.y[w.active[i]]
+    _solve_factored(w.L, w.step, m)
+    _solve_factored(w.L, w.ones, m)
+    total = 0.0
+    weight = 0.0
+    for i in range(m):
+        total += w.step[i]
+        weight += w.ones[i]
+    for i in range(m):
+        w.step[i] += (missing - total) / weight * w.ones[i]
+
+
+@core.jit_part
+def _first_exit(w, m):
+    """Smallest t at which a coefficient of y + t step leaves its sign; inf if there is none."""
+    t = np.inf
+    for i in range(m):
+        if w.sign[i] * w.step[i] < 0:
+            t = min(t, -w.y[w.active[i]] / w.step[i])
+    return t
+
+
+@core.jit_part
+def _move(w, t, m, kept):
+    """y += t step on the active[:m]; atoms that arrive at zero, or past it by rounding, leave.
+
+    Moves active, sign and slope up. Returns the number of active atoms and of good rows of the
+    factor, of which kept were good.
+    """
+    count = 0
+    for i in range(m):
+        j = w.active[i]
+        arrives = w.sign[i] * w.step[i] < 0 and -w.y[j] / w.step[i] <= t
+        if arrives or w.sign[i] * (w.y[j] + t * w.step[i]) < 0:
+            w.y[j] = 0.0
+            if count < kept:
+                _delete_row(w, count, kept)
+                kept -= 1
+        else:
+            w.y[j] += t * w.step[i]
+            w.active[count] = j
+            w.sign[count] = w.sign[i]
+            w.slope[count] = w.slope[i]
+            count += 1
+    return count, kept
+
+
+@core.jit_part
+def _delete_row(w, i, m):
+    """Take row i out of the factor w.L of m rows.
+
+    The rows below move up; rotations of columns c, c + 1 >= i, found row by row, make them
+    triangular again. Overwrites w.cosine and w.sine.
+    """
+    for r in range(i + 1, m):
+        row = w.L[r]
+        above = w.L[r - 1]
+        for c in range(i):
+            above[c] = row[c]
+        carried = row[i]
+        for c in range(i, r - 1):
+            above[c] = w.cosine[c] * carried + w.sine[c] * row[c + 1]
+            carried = w.cosine[c] * row[c + 1] - w.sine[c] * carried
+        above[r - 1] = math.sqrt(carried * carried + row[r] * row[r])
+        w.cosine[r - 1] = carried / above[r - 1]
+        w.sine[r - 1] = row[r] / above[r - 1]
+
+
+@core.jit_part
+def _idle_direction(w, lift, r):
+    """w.step[:r + 1] along which the combination of logarithms and the sum stay the same.
+
+    The l1 norm does not rise along it, and a coefficient shrinks.
+    """
+    column = w.columns[w.place[w.active[r]]]
+    for i in range(r):
+        w.step[i] = -(column[w.active[i]] + lift)
+    _solve_factored(w.L, w.step, r)
+    w.step[r] = 1.0
+    shrinks = False
+    sign = -1.0 if _inner(w.slope, w.step, r + 1) < 0 else 1.0
+    for i in range(r + 1):
+        w.step[i] *= sign
+        shrinks = shrinks or w.sign[i] * w.step[i] < 0
+    if not shrinks:
+        for i in range(r + 1):
+            w.step[i] = -w.step[i]
+
+
+@core.jit_part
+def _factor_of_lifted(w, lift, first, m):
+    """Rows first..m-1 of the Cholesky factor w.L of G + lift 1 1^T on the active atoms.
+
+    Returns m, or the first row whose atom depends on those before it.
+    """
+    for r in range(first, m):
+        column = w.columns[w.place[w.active[r]]]
+        diagonal = column[w.active[r]] + lift
+        for c in range(r):
+            entry = column[w.active[c]] + lift
+            w.L[r, c] = (entry - _inner(w.L[r], w.L[c], c)) / w.L[c, c]
+        pivot = diagonal - _inner(w.L[r], w.L[r], r)
+        if pivot <= 1e-13 * diagonal:
+            return r
+        w.L[r, r] = math.sqrt(pivot)
+    return m
+
+
+@core.jit
+def _log_gram(factors, x, atoms, pairs):
+    """G[j, i] = <log_X(D_i), log_X(D_j)> (N, N) for one query x (p, d)."""
+    N = atoms.shape[1]
+    G = np.empty((N, N))
+    logs = _Logarithms(factors[0], factors[1], x, atoms, pairs, pairs.size == 0)
+    for j in range(N):
+        _log_column(logs, j, G[j])
+    return G
+
+
+@core.jit_part
+def _log_column(logs, j, column):
+    """column[i] = <log_X(D_i), log_X(D_j)> for all i."""
+    A, B, _, atoms, pairs, by_vectors = logs
+    p, N, _ = atoms.shape
+    for i in range(N):
+        column[i] = 0.0
+    if by_vectors:
+        _log_column_by_vectors(logs, j, column)
+        return
+    part = np.empty(N)
+    for a in range(p):
+        for b in range(p):
+            for i in range(N):
+                part[i] = 0.0
+            for c in range(p):  # (D_i^T D_j A_j)[a, b]
+                _add_multiple(A[c, b, j], pairs[c, j, a], part, N)
+            for i in range(N):
+                column[i] += A[a, b, i] * part[i] - B[a, b, i] * B[a, b, j]
+
+
+@core.jit_part
+def _log_column_by_vectors(logs, j, column):
+    """The same, from H = log_X(D_j): X^T H = 0, so that <log_X(D_i), H> = tr(A_i^T D_i^T H)."""
+    A, B, x, atoms, _, _ = logs
+    p, N, d = atoms.shape
+    h = np.empty(d)  # a column of H
+    for b in range(p):
+        for k in range(d):
+            h[k] = 0.0
+        for a in range(p):
+            _add_multiple(A[a, b, j], atoms[a, j], h, d)
+            _add_multiple(-B[a, b, j], x[a], h, d)
+        for a in range(p):  # short vectors too are tangent relative to their own length
+            _add_multiple(-_inner(x[a], h, d), x[a], h, d)
+        for a in range(p):
+            for i in range(N):
+                column[i] += A[a, b, i] * _inner(atoms[a, i], h, d)
+
+
+@core.jit_part
+def _solve_factored(L, b, m):
+    """b[:m] <- (L L^T)^-1 b[:m]."""
+    for r in range(m):
+        b[r] = (b[r] - _inner(L[r], b, r)) / L[r, r]
+    for r in range(m - 1, -1, -1):
+        b[r] /= L[r, r]
+        _add_multiple(-b[r], L[r], b, r)
+
+
+@core.jit_part
+def _inner(a, b, n):
+    """a[:n]^T b[:n]."""
+    total = 0.0
+    for i in range(n):
+        total += a[i] * b[i]
+    return total
+
+
+@core.jit_part
+def _add_multiple(c, a, b, n):
+    """b[:n] += c a[:n]."""
+    for i in range(n):
+        b[i] += c * a[i]

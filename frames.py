@@ -1,0 +1,462 @@
+"""Files to frames, and frames to descriptors.
+
+read_frames reads a clip from images, a video or an array, with a frame a row: (n_frames, height,
+width). describe turns the frames into the rows of an array (n, d), whose span is the clip's
+subspace: raw pixels, HOG, LBP, LBP-TOP or the gait energy image, as in the experiments of Harandi
+et al. 2015. Videos need the extra "video", HOG and LBP scikit-image, the extra "image".
+"""
+
+import functools
+import importlib
+import itertools
+import math
+import re
+import warnings
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+import grassmann_sc as core
+
+__all__ = ["read_frames", "describe", "raw", "hog", "lbp", "lbp_top", "gait_energy_image"]
+
+IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+ARRAYS = {".npy", ".npz", ".mat"}
+LUMA = [0.299, 0.587, 0.114]  # shares of red, green and blue in grey
+CUT_OFF = 0.9  # a video with less of the frames that it announces; some containers miscount a few
+PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
+
+
+# ---------------------------------------------------------------------------- frames from files
+
+
+def read_frames(path, *, grey=True, size=None, every=1, at_most=None, evenly=None, key=None,
+                frame_axis=0):
+    """Frames of a clip, (n_frames, height, width), or (n_frames, d) of an array of feature vectors.
+
+    path : a folder of images, in the natural order of their names (2 before 10); an image file of
+        one or more frames; an .npy, .npz or .mat file with an array (n_frames, d), (n_frames,
+        height, width[, 3 or 4]); anything else is decoded as a video (needs imageio with PyAV: pip
+        install "grassmann_sc_kit[video]")
+    grey : luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames, height, width,
+        3)
+    size : (height, width) to resize to, bilinear with antialiasing; bytes stay bytes, other types
+        become float32
+    every, at_most, evenly : every k-th frame, of these the first n or n at even steps from the
+        first to the last
+    key, frame_axis : the name of the array in an .npz or .mat file that holds several; its axis of
+        frames (MATLAB's height x width x n_frames: -1)
+
+    FileNotFoundError, ImportError where a reader is missing; ValueError that names the file, and
+    the frame if there is one, if it is empty, cannot be read or decoded, or its frames differ in
+    size.
+    """
+    path = Path(path)
+    size = None if size is None else _check_size(size)
+    if at_most is not None and evenly is not None:
+        raise ValueError(f"give at_most or evenly, not both, got {at_most} and {evenly}")
+    choose = functools.partial(pick, every=_count_or_none(every, "every"),
+                               at_most=_count_or_none(at_most, "at_most"),
+                               evenly=_count_or_none(evenly, "evenly"))
+    prepare = functools.partial(_prepared, grey=grey, size=size)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    if path.is_dir():
+        frames = _frames_of_folder(path, choose, prepare)
+    elif path.suffix.lower() in ARRAYS:
+        frames = _frames_of_array(path, key, frame_axis, choose, prepare)
+    elif path.suffix.lower() in IMAGES:
+        frames = choose(map(prepare, _image_frames(path)))
+    else:
+        frames = choose(map(prepare, _video_frames(path, grey)))
+    return _stacked(path, frames)
+
+
+def pick(items, every=1, at_most=None, evenly=None):
+    """Every k-th item, of these the first at_most, or evenly many at even steps; a list."""
+    stop = None if at_most is None else every * at_most
+    items = list(itertools.islice(items, 0, stop, every))
+    if evenly is None or not items:
+        return items
+    return [items[i] for i in np.linspace(0, len(items) - 1, evenly).round().astype(int)]
+
+
+def _stacked(path, frames):
+    if not frames:
+        raise ValueError(f"{path}: holds no frame")
+    for i, frame in enumerate(frames):
+        if frame.shape != frames[0].shape:
+            raise ValueError(f"{path}: frames must have one size, frame 0 has {frames[0].shape} "
+                             f"and frame {i} {frame.shape}; size=(height, width) resizes them")
+    return np.stack(frames)
+
+
+def _frames_of_folder(path, choose, prepare):
+    files = [file for file in path.iterdir()
+             if file.suffix.lower() in IMAGES and not file.name.startswith(".")]
+    if not files:
+        raise ValueError(f"{path}: holds no image ({', '.join(sorted(IMAGES))})")
+    chosen = choose(sorted(files, key=_natural_order))
+    frames = []
+    for i, file in enumerate(chosen):
+        frame = prepare(next(_image_frames(file, i)))
+        frames.append(frame)
+        if frame.shape != frames[0].shape:
+            raise ValueError(f"{file}: frames must have one size, frame {i} has {frame.shape} and "
+                             f"{chosen[0].name} {frames[0].shape}; size=(height, width) resizes "
+                             "them")
+    return frames
+
+
+def _natural_order(file):
+    """A key that sorts 2 before 10."""
+    parts = re.split(r"(\d+)", file.name)
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def _image_frames(file, first=0):
+    """The frames of an image file, as they are stored; first: what to call the first one."""
+    from PIL import Image, ImageSequence  # matplotlib brings it
+
+    i = first
+    try:
+        with Image.open(file) as image:
+            for page in ImageSequence.Iterator(image):
+                yield np.array(_plain_mode(page))
+                i += 1
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{file}: frame {i} cannot be read as an image: {error}") from error
+
+
+def _plain_mode(page):
+    """An image of grey levels of any depth as it is, any other as bytes, grey or RGB."""
+    if page.mode in ("L", "F") or page.mode.startswith("I"):
+        return page
+    return page.convert("L" if page.mode in ("1", "LA", "La") else "RGB")
+
+
+def _video_frames(path, grey):
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path}: the file is empty")
+    try:
+        import av  # noqa: F401
+        import imageio.v3
+    except ImportError as error:
+        raise ImportError(f"{path}: videos need imageio with PyAV: pip install "
+                          '"grassmann_sc_kit[video]"') from error
+    i = 0
+    try:
+        with imageio.v3.imopen(path, "r", plugin="pyav") as video:
+            for image in video.iter(format="gray" if grey else "rgb24"):
+                yield image
+                i += 1
+            announced = video.properties(index=...).n_images  # 0 where the container does not say
+            if i < CUT_OFF * announced:
+                raise EOFError(f"the file is cut off, it announces {announced} frames")
+    except Exception as error:  # whatever a decoder raises on a stranger's file
+        raise ValueError(f"{path}: frame {i} cannot be decoded as a video: {error}") from error
+
+
+def _frames_of_array(path, key, frame_axis, choose, prepare):
+    try:
+        frames = _array(path, key)
+    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from error
+    colours = frames.shape[3] if frames.ndim == 4 else 1
+    if frames.dtype.kind not in "biuf" or frames.ndim not in (2, 3, 4) or colours not in (1, 3, 4):
+        raise ValueError(f"{path}: frames must be real numbers (n_frames, d), (n_frames, height, "
+                         "width) or (n_frames, height, width, 1, 3 or 4), got "
+                         f"{frames.dtype} {frames.shape}")
+    frames = np.moveaxis(frames, frame_axis, 0)
+    return [prepare(np.array(frames[i])) for i in choose(range(len(frames)))]
+
+
+def _array(path, key):
+    """The array of an .npy, .npz or .mat file, that of this name if there are several."""
+    if path.suffix.lower() == ".npy":
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    if path.suffix.lower() == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            return file[_array_name(file.files, key)]
+    import scipy.io
+
+    try:
+        names = [name for name, _, _ in scipy.io.whosmat(path)]
+        return np.asarray(scipy.io.loadmat(path)[_array_name(names, key)])
+    except NotImplementedError:
+        raise ValueError("files of MATLAB 7.3 (HDF5) are not supported, save it with -v7") from None
+
+
+def _array_name(names, key):
+    if key is None and len(names) == 1:
+        return names[0]
+    if (key or "frames") not in names:
+        raise ValueError("key must name one of its arrays, "
+                         f"{', '.join(names) or 'there are none'}; got {key!r}")
+    return key or "frames"
+
+
+def _prepared(frame, grey, size):
+    """A frame (height, width[, channels]) or (d,), grey and resized as asked for."""
+    if frame.ndim == 3 and frame.shape[2] == 4:
+        frame = frame[..., :3]
+    if frame.ndim == 3 and frame.shape[2] == 1:
+        frame = frame[..., 0]
+    if grey and frame.ndim == 3:
+        luma = frame @ np.array(LUMA)
+        frame = (luma if frame.dtype.kind == "f" else np.rint(luma)).astype(frame.dtype)
+    if size is None or frame.ndim == 1 or frame.shape[:2] == size:
+        return frame
+    frame = frame if frame.dtype == np.uint8 else frame.astype(np.float32)
+    if frame.ndim == 2:
+        return _resized(frame, size)
+    return np.stack([_resized(channel, size) for channel in np.moveaxis(frame, 2, 0)], axis=-1)
+
+
+def _resized(channel, size):
+    from PIL import Image
+
+    image = Image.fromarray(np.ascontiguousarray(channel))
+    return np.array(image.resize(size[::-1], Image.Resampling.BILINEAR))
+
+
+# ---------------------------------------------------------------------------- descriptors
+
+
+def describe(frames, kind="raw", **options):
+    """Descriptors (n, d) of the frames (n_frames, height, width).
+
+    float64, but for raw pixels, which keep their type.
+
+    kind : "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a sub-video), "gei" (one row); or a
+        callable kind(frames, **options) that returns such an array
+    options : of the function of that name below; ValueError and TypeError name what does not fit
+    """
+    kinds = {"raw": raw, "hog": hog, "lbp": lbp, "lbp_top": lbp_top, "gei": gait_energy_image}
+    if not callable(kind) and kind not in kinds:
+        raise ValueError(f"kind must be one of {', '.join(kinds)} or a callable, got {kind!r}")
+    descriptor = kind if callable(kind) else kinds[kind]
+    rows = np.asarray(descriptor(frames, **options))
+    if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "biuf":
+        raise ValueError(f"kind must return real numbers (n, d), {kind!r} returned {rows.dtype} "
+                         f"{rows.shape}")
+    return rows
+
+
+def raw(frames):
+    """The pixels of each frame (n_frames, ...) in a row, (n_frames, d)."""
+    frames = np.asarray(frames)
+    if frames.ndim < 2 or frames.size == 0:
+        raise ValueError("frames must have shape (n_frames, height, width) or (n_frames, d), got "
+                         f"{frames.shape}")
+    return frames.reshape(len(frames), -1)
+
+
+def hog(frames, **options):
+    """Histograms of oriented gradients of each frame, (n_frames, d).
+
+    scikit-image's with its defaults: 9 orientations, cells of 8 x 8 pixels, blocks of 3 x 3 cells,
+    L2-Hys; the options are those of skimage.feature.hog. Source: Dalal and Triggs 2005.
+    """
+    frames = _check_images(frames)
+    feature = _skimage("feature", "hog")
+    rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
+    return np.stack(rows).astype(np.float64, copy=False)
+
+
+def lbp(frames, *, n_points=8, radius=1, grid=(1, 1), method="nri_uniform"):
+    """Histograms of scikit-image's local binary patterns over a grid of cells of each frame.
+
+    (n_frames, rows columns bins); each cell's histogram sums to 1; cells in reading order. Pixels
+    nearer than the radius to the border are left out, because some of their neighbours do not
+    exist. method "nri_uniform": n_points (n_points - 1) + 3 bins, 59 for 8 points; "uniform":
+    n_points + 2; "default", "ror": 2^n_points. Points between pixels are interpolated, so that
+    patterns withstand a linear rise of the grey levels; with n_points=4, radius=1 none is, and any
+    strict rise leaves them alone. Source: Ojala et al. 2002.
+    """
+    frames = _check_images(frames)
+    feature = _skimage("feature", "local_binary_pattern")
+    n_bins = {"nri_uniform": n_points * (n_points - 1) + 3, "uniform": n_points + 2,
+              "default": 2**n_points, "ror": 2**n_points}
+    if method not in n_bins:
+        raise ValueError(f"method must be one of {', '.join(n_bins)}, got {method!r}")
+    border = math.ceil(radius)
+    height, width = frames.shape[1:]
+    rows, columns = grid
+    if not (1 <= rows <= height - 2 * border and 1 <= columns <= width - 2 * border):
+        raise ValueError("grid must have at least one and at most as many cells as pixels within "
+                         f"the border of {border}, rows and columns, got {grid} for frames of "
+                         f"{(height, width)}")
+    histograms = []
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Applying `local_binary_pattern`")  # to floats: is meant
+        for frame in frames:
+            patterns = feature.local_binary_pattern(frame, n_points, radius, method).astype(int)
+            patterns = patterns[border:height - border, border:width - border]
+            histograms.append(_cell_histograms(patterns, grid, n_bins[method]))
+    return np.stack(histograms)
+
+
+def _cell_histograms(patterns, grid, n_bins):
+    """Histograms of the cells of an image of patterns in reading order, (rows columns n_bins,)."""
+    rows, columns = grid
+    histograms = [np.bincount(cell.ravel(), minlength=n_bins) / cell.size
+                  for band in np.array_split(patterns, rows)
+                  for cell in np.array_split(band, columns, axis=1)]
+    return np.concatenate(histograms)
+
+
+def lbp_top(frames, *, length=None, step=None, radii=(1, 1, 1), uniform=True):
+    """LBP from three orthogonal planes of each sub-video, (n_sub_videos, 3 bins).
+
+    Histograms on XY, XT and YT, each of sum 1. A voxel's pattern in a plane has bit k set where the
+    k-th of its 8 neighbours on the plane's ellipse, at (r_a cos(2 pi k / 8), r_b sin(2 pi k / 8))
+    rounded to voxels, is at least as bright as it; voxels nearer than a radius to any face are left
+    out. No grey level is interpolated: no strictly rising change of them alters a pattern.
+
+    length, step : frames of a sub-video and from one's start to the next's (default: the whole
+        clip; the paper's DynTex++: 10 and 3)
+    radii : in x, y and t
+    uniform : 59 bins, the 58 patterns with at most two changes around the circle in ascending order
+        and one for all others, instead of 256
+    Source: Zhao and Pietikainen 2007.
+    """
+    frames = _check_images(frames)
+    rx, ry, rt = (_whole_number(r, "radii") for r in radii)
+    length = len(frames) if length is None else _whole_number(length, "length")
+    step = length if step is None else _whole_number(step, "step")
+    if length > len(frames):
+        raise ValueError(f"length must be at most n_frames = {len(frames)}, got {length}")
+    if length <= 2 * rt or frames.shape[1] <= 2 * ry or frames.shape[2] <= 2 * rx:
+        raise ValueError(f"sub-videos of {length} frames of {frames.shape[1:]} pixels have no "
+                         f"voxel {(rx, ry, rt)} from every face")
+    bin_of = _uniform_bins() if uniform else np.arange(2**PATTERN_BITS)
+    counts = [_plane_counts(frames[t:t + 2 * rt + 1], (rt, ry, rx), bin_of)
+              for t in range(len(frames) - 2 * rt)]  # a frame at a time keeps memory small
+    inner = np.lib.stride_tricks.sliding_window_view(np.stack(counts), length - 2 * rt, axis=0)
+    inner = inner[::step].sum(axis=-1)  # (n_sub_videos, 3, bins)
+    return (inner / inner.sum(axis=2, keepdims=True)).reshape(len(inner), -1)
+
+
+def _plane_counts(slab, radii, bin_of):
+    """Counts (3, bins) of the patterns of a slab's middle frame on XY, XT and YT; radii in t, y,
+    x."""
+    t, y, x = range(3)  # axes
+    patterns = [_patterns(slab, radii, *axes) for axes in ((x, y), (x, t), (y, t))]
+    n_bins = bin_of.max() + 1
+    return np.stack([np.bincount(bin_of[p], minlength=n_bins) for p in patterns]).astype(np.float64)
+
+
+def _patterns(slab, radii, cosine_axis, sine_axis):
+    """8-bit patterns of the voxels in the middle of a slab (2 rt + 1, height, width), in a
+    plane."""
+    shape = [side - 2 * r for side, r in zip(slab.shape, radii)]
+
+    def moved(shift):
+        return slab[tuple(slice(r + s, r + s + n) for r, s, n in zip(radii, shift, shape))]
+
+    centre = moved((0, 0, 0))
+    codes = np.zeros(shape, np.uint8)
+    for bit in range(PATTERN_BITS):
+        angle = 2 * np.pi * bit / PATTERN_BITS
+        shift = [0, 0, 0]
+        shift[cosine_axis] = round(radii[cosine_axis] * np.cos(angle))
+        shift[sine_axis] = round(radii[sine_axis] * np.sin(angle))
+        codes |= (moved(shift) >= centre).astype(np.uint8) << np.uint8(bit)
+    return codes.ravel()
+
+
+def _uniform_bins():
+    """Bin of each 8-bit pattern: 0 to 57 for those with at most two changes around the circle, 58
+    for all others."""
+    bits = np.arange(2**PATTERN_BITS)[:, None] >> np.arange(PATTERN_BITS) & 1
+    uniform = (bits != np.roll(bits, 1, axis=1)).sum(axis=1) <= 2
+    return np.where(uniform, np.cumsum(uniform) - 1, uniform.sum())
+
+
+def gait_energy_image(silhouettes, *, size=None, align=True):
+    """The mean silhouette of a walk, (1, height width), entries in [0, 1].
+
+    Each is the share of frames in which a pixel is body.
+
+    silhouettes : (n_frames, height, width), body where > 0
+    align : first cut each silhouette to its bounding box, scale it to the full height with its
+        proportions kept and centre it on its mean column, as its source does; frames without body
+        are left out. If False, the frames are averaged as they are
+    size : (height, width) of the result (default: the frames'); needs align
+    Source: Han and Bhanu 2006.
+    """
+    silhouettes = _check_images(silhouettes) > 0
+    if not align:
+        if size is not None:
+            raise ValueError(f"size needs align=True, got {size}")
+        return silhouettes.mean(axis=0).reshape(1, -1)
+    height, width = silhouettes.shape[1:] if size is None else size
+    height = _whole_number(height, "size")
+    width = _whole_number(width, "size")
+    bodies = [body for body in silhouettes if body.any()]
+    if not bodies:
+        raise ValueError(f"silhouettes must hold a pixel > 0, all {len(silhouettes)} frames are "
+                         "empty")
+    return np.mean([_aligned(body, height, width) for body in bodies], axis=0).reshape(1, -1)
+
+
+def _aligned(body, height, width):
+    """A silhouette scaled to the full height, its mean column in the middle of the width."""
+    rows = np.flatnonzero(body.any(axis=1))
+    columns = np.flatnonzero(body.any(axis=0))
+    body = body[rows[0]:rows[-1] + 1, columns[0]:columns[-1] + 1].astype(np.float64)
+    scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
+    if body.shape != (height, scaled_width):
+        resize = _skimage("transform", "resize").resize
+        body = resize(body, (height, scaled_width), order=1, anti_aliasing=True)
+    centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
+    left = int(np.floor(width / 2 - centre + 0.5))  # column of the result where the body begins
+    first = max(left, 0)
+    last = min(left + scaled_width, width)
+    result = np.zeros((height, width))
+    result[:, first:last] = body[:, first - left:last - left]
+    return result
+
+
+# ---------------------------------------------------------------------------- checks at the door
+
+
+def _check_images(frames):
+    """The frames (n_frames, height, width), real and finite."""
+    rows = core.check_frames(frames, "frames")
+    shape = np.shape(frames)
+    if len(shape) != 3:
+        raise ValueError("frames must have shape (n_frames, height, width) to be described, "
+                         f"got {shape}")
+    return rows.reshape(shape)
+
+
+def _check_size(size):
+    try:
+        height, width = size
+    except (TypeError, ValueError):
+        raise TypeError(f"size must be (height, width), got {size!r}") from None
+    return core.check_integer(height, "size", 1), core.check_integer(width, "size", 1)
+
+
+def _count_or_none(value, name):
+    return None if value is None else core.check_integer(value, name, 1)
+
+
+def _whole_number(value, name):
+    """The same for a number that may be one of several."""
+    if not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be made of integers, got {value!r}")
+    return core.check_integer(value, name, 1)
+
+
+def _skimage(module, function):
+    """The module of scikit-image that holds the function."""
+    try:
+        return importlib.import_module(f"skimage.{module}")
+    except ImportError as error:
+        raise ImportError(f"{function} needs scikit-image: pip install "
+                          '"grassmann_sc_kit[image]"') from error

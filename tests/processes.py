@@ -1,0 +1,56 @@
+"""Code in fresh interpreters, and environments that have the project installed. Nothing needs a
+network."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = "grassmann_sc"
+KIT = "grassmann_sc_kit"
+ROOMS = sorted(path.stem for path in ROOT.glob("*.py") if path.stem != CORE)
+
+
+def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):
+    """The lines that code prints; it must end well, and soon. cwd alone is added to the path."""
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([python, "-c", code, *map(str, args)], cwd=cwd, timeout=300, text=True,
+                          capture_output=True, env=outside | environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def copy_source(target):
+    """Copy what a package is built from, beside folders with files that do not belong to it."""
+    metadata = ["setup.cfg", "pyproject.toml", "README.md", "LICENSE"]
+    for path in [*ROOT.glob("*.py"), *(ROOT / name for name in metadata)]:
+        shutil.copy(path, target)
+    for folder in ("benchmarks", "build", "examples", "out", "tests"):
+        (target / folder).mkdir()
+        (target / folder / "not_packaged.py").touch()
+
+
+def build_wheel(source, target, editable=False):
+    """Build the wheel of a copied source, or the one that `pip install -e` would install."""
+    code = ("import sys; from setuptools import build_meta; "
+            f"build_meta.build_{'editable' if editable else 'wheel'}(sys.argv[1])")
+    run_python(code, target, cwd=source)
+    wheel, = target.glob("*.whl")
+    return wheel
+
+
+def install(wheel, folder):
+    """The interpreter and site-packages of a new environment: the wheel, and what it depends on."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    site, = run_python("import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder,
+                       python=python)
+    zipfile.ZipFile(wheel).extractall(site)
+    dependencies = [path for path in sys.path
+                    if Path(path).name in ("site-packages", "dist-packages")]
+    (Path(site) / "dependencies.pth").write_text("\n".join(dependencies))
+    return python, Path(site)

@@ -1,0 +1,167 @@
+"""Class residuals and labels: from codes and Gram matrices, and from subspaces in one call."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+
+import grassmann_sc as gs
+from strategies import LOOSE, bases, booleans, dtypes, error, problems, rotation, seeds, vectors
+
+laws = settings(deadline=None, max_examples=40)
+
+LABELS = [
+    [2, 0, 2, 1],
+    ["b", "a", "b", "c"],
+    [(1, 2), (0, 1), (1, 2), (1, 1)],
+    [frozenset({1}), frozenset({2}), frozenset({1}), frozenset()],
+    [1, "a", 1, None],
+    [True, False, True, False],
+    np.array([2.5, 1, 2.5, 0]),
+    np.array(["x", None, "x", 3], object),
+]
+
+
+# ---------------------------------------------------------------------------- class residuals
+
+
+@laws
+@given(problems(), seeds, booleans)
+def test_class_residuals_are_those_of_d_by_d_matrices(problem, seed, sparse):
+    rng = np.random.default_rng(seed)
+    codes = rng.standard_normal(problem.K_xd.shape)
+    labels = rng.integers(0, 3, len(problem.D))
+    given_codes = scipy.sparse.csr_array(codes) if sparse else codes
+    residuals, classes = gs.class_residuals(given_codes, problem.K_dd, problem.K_xd, labels,
+                                            norm2=problem.p)
+    assert np.array_equal(classes, np.unique(labels))
+    assert residuals.shape == (len(problem.X), len(classes)) and (residuals >= 0).all()
+    explicit = [np.square(vectors(problem.X) - (codes * (labels == c)) @ vectors(problem.D))
+                for c in classes]
+    assert error(residuals.T, np.sum(explicit, axis=2)) < LOOSE / 100
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=str)
+def test_any_hashable_is_a_label(labels):
+    D = bases(np.random.default_rng(0), 3, 5, 2)[[0, 1, 0, 2]]
+    K = gs.projection_kernel(D)
+    codes = gs.gsc(D, D, 0.01)
+    residuals, classes = gs.class_residuals(codes, K, K, labels, norm2=2)
+    assert residuals.shape == (4, len(set(labels))) and set(classes.tolist()) == set(labels)
+    assert classes[residuals.argmin(axis=1)].tolist() == list(labels)
+    assert gs.classify(D, D, labels, lam=0.01).tolist() == list(labels)
+    assert gs.classify(D, D, labels, n_neighbors=2).tolist() == list(labels)
+    one, only = gs.class_residuals(codes[:, :1], K[:1, :1], K[:, :1], labels[:1], norm2=2)
+    assert only[one.argmin(axis=1)].tolist() == 4 * [labels[0]]
+    assert gs.classify(D, D[:1], labels[:1], lam=0.01).tolist() == 4 * [labels[0]]
+
+
+def test_sortable_classes_are_sorted_and_others_keep_their_order():
+    K = np.eye(4)
+
+    def classes(labels):
+        return gs.class_residuals(K, K, K, labels, norm2=1)[1]
+
+    assert classes([3, 1, 2, 3]).tolist() == [1, 2, 3]
+    assert classes(["b", 1, None, "b"]).tolist() == ["b", 1, None]
+    assert classes([3, 1, 2, 3]).dtype == np.array([1]).dtype
+    assert classes([(2,), (1,), (2,), (3,)]).tolist() == [(1,), (2,), (3,)]
+
+
+# ---------------------------------------------------------------------------- classify
+
+
+def of_gram_form(codes, X, D, labels):
+    """Residuals and classes from the codes and the Gram matrices of X and D."""
+    return gs.class_residuals(codes, gs.projection_kernel(D), gs.projection_kernel(X, D), labels,
+                              norm2=X.shape[2])
+
+
+def drawn(problem, seed, dtype):
+    """Queries, atoms and labels of a drawn problem."""
+    labels = np.random.default_rng(seed).integers(0, 3, len(problem.D))
+    return problem.X.astype(dtype), problem.D.astype(dtype), labels
+
+
+@laws
+@given(problems(), seeds, dtypes, booleans)
+def test_classify_by_sparse_codes_is_coding_then_residuals(problem, seed, dtype, positive):
+    X, D, labels = drawn(problem, seed, dtype)
+    options = dict(lam=problem.lam, positive=positive)
+    found = gs.classify(X, D, labels, **options, return_info=True)
+    codes = gs.gsc(X, D, **options)
+    residuals, classes = of_gram_form(codes, X, D, labels)
+    assert np.array_equal(found.codes, codes) and found.codes.dtype == dtype
+    assert np.array_equal(found.residuals, residuals) and found.residuals.dtype == dtype
+    assert np.array_equal(found.classes, classes)
+    assert np.array_equal(found.labels, classes[residuals.argmin(axis=1)])
+    assert np.array_equal(found.labels, gs.classify(X, D, labels, **options))
+
+
+@laws
+@given(problems(), seeds, dtypes, st.data())
+def test_classify_by_local_codes_is_coding_then_residuals(problem, seed, dtype, data):
+    X, D, labels = drawn(problem, seed, dtype)
+    m = data.draw(st.integers(1, len(D)))
+    reg = data.draw(st.sampled_from([None, 1e-3]))
+    found = gs.classify(X, D, labels, n_neighbors=m, reg=reg, return_info=True)
+    codes = gs.glc(X, D, m, reg=reg)
+    residuals, classes = of_gram_form(codes, X, D, labels)
+    assert np.array_equal(found.codes, codes) and found.codes.dtype == dtype
+    assert np.array_equal(found.residuals, residuals) and found.residuals.dtype == dtype
+    assert np.array_equal(found.labels, classes[residuals.argmin(axis=1)])
+    assert np.array_equal(found.labels, gs.classify(X, D, labels, n_neighbors=m, reg=reg))
+
+
+@laws
+@given(problems(), seeds, st.sampled_from([0.01, 0.3]))
+def test_classify_takes_lam_in_units_of_each_querys_own(problem, seed, lam):
+    X, D, labels = drawn(problem, seed, np.float64)
+    found = gs.classify(X, D, labels, lam=lam, lam_scale="max", return_info=True)
+    codes = gs.gsc(X, D, lam, lam_scale="max")
+    assert np.array_equal(found.codes, codes)
+
+
+@pytest.mark.parametrize("options", [dict(lam=0.05), dict(n_neighbors=3)], ids=str)
+def test_queries_near_an_atom_get_its_label_whatever_the_basis(options):
+    rng = np.random.default_rng(0)
+    D = bases(rng, 6, 9, 2)
+    near = gs.orthonormalize(D + 0.05 * rng.standard_normal(D.shape)) @ rotation(rng, 2)
+    labels = list("abcabc")
+    assert gs.classify(near[::-1], D, labels, **options).tolist() == labels[::-1]
+
+
+def test_a_tie_goes_to_the_first_class():
+    D = np.eye(4)[[0, 1], :, None]
+    assert gs.classify(np.eye(4)[2:3, :, None], D, ["b", "a"], lam=0.1).tolist() == ["a"]
+
+
+def test_queries_and_atoms_of_classify_may_differ_in_dimension():
+    X = gs.random_subspaces(5, 6, 3, rng=0)
+    D = gs.random_subspaces(4, 6, 2, rng=1)
+    found = gs.classify(X, D, [0, 0, 1, 1], lam=0.1, return_info=True)
+    residuals, _ = of_gram_form(gs.gsc(X, D, 0.1), X, D, [0, 0, 1, 1])
+    assert np.array_equal(found.residuals, residuals)
+    assert found._fields == ("labels", "residuals", "classes", "codes")
+
+
+@pytest.mark.parametrize("options, text", [
+    (dict(), "^give either lam or n_neighbors, got lam = None and n_neighbors = None"),
+    (dict(lam=0.1, n_neighbors=2), r"^give either lam or n_neighbors, got lam = 0\.1 and "
+                                   "n_neighbors = 2"),
+    (dict(n_neighbors=2, positive=True), "^positive and lam_scale belong to sparse coding, "),
+    (dict(n_neighbors=2, lam_scale="max"), "^positive and lam_scale belong to sparse coding, "),
+    (dict(lam=0.1, reg=1e-3), r"^reg belongs to n_neighbors, .* got 0\.001"),
+    (dict(lam=[0.1, 0.2]), r"^lam must be one number >= 0, got \[0\.1, 0\.2\]"),
+    (dict(lam=-0.1), r"^lam must be a number >= 0 .*got -0\.1"),
+    (dict(lam=0.1, lam_scale="mean"), "^lam_scale must be None or 'max', got 'mean'"),
+    (dict(lam=0.1, tol=0), "^tol must be positive, got 0"),
+    (dict(lam=0.1, max_iter=0), "^max_iter must be >= 1, got 0"),
+    (dict(n_neighbors=4), r"^n_neighbors must be in 1\.\.3, got 4"),
+    (dict(n_neighbors=2, reg=-1), "^reg must be >= 0, got -1")], ids=str)
+def test_options_of_classify(options, text):
+    X = gs.random_subspaces(2, 4, 2, rng=0)
+    D = gs.random_subspaces(3, 4, 2, rng=1)
+    with pytest.raises(ValueError, match=text):
+        gs.classify(X, D, [0, 1, 2], **options)

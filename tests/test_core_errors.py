@@ -1,0 +1,352 @@
+"""Bad input: one error that names the argument, the rule and the value, before any work."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import grassmann_sc as gs
+
+X = gs.random_subspaces(3, 4, 2, rng=0)
+D = gs.random_subspaces(5, 4, 2, rng=1)
+K_DD = gs.projection_kernel(D)
+K_XD = gs.projection_kernel(X, D)
+CODES = np.ones((3, 5))
+LABELS = [0, 1, 0, 1, 2]
+
+# Functions of one set of subspaces, by the name of the argument; each call takes the bad array.
+OF_SUBSPACES = {
+    "projection_kernel X": lambda A: gs.projection_kernel(A, D),
+    "projection_kernel D": lambda A: gs.projection_kernel(X, A),
+    "principal_angles X": lambda A: gs.principal_angles(A, D[0]),
+    "principal_angles Y": lambda A: gs.principal_angles(X[0], A),
+    "chordal_distance X": lambda A: gs.chordal_distance(A, D),
+    "chordal_distance Y": lambda A: gs.chordal_distance(X, A),
+    "geodesic_distance X": lambda A: gs.geodesic_distance(A, D),
+    "geodesic_distance Y": lambda A: gs.geodesic_distance(X, A),
+    "chordal_mean X": gs.chordal_mean,
+    "gsc X": lambda A: gs.gsc(A, D, 0.1),
+    "gsc D": lambda A: gs.gsc(X, A, 0.1),
+    "glc X": lambda A: gs.glc(A, D, 2),
+    "glc D": lambda A: gs.glc(X, A, 2),
+    "reconstruct D": lambda A: gs.reconstruct(CODES, A),
+    "classify X": lambda A: gs.classify(A, D, LABELS, lam=0.1),
+    "classify D": lambda A: gs.classify(X, A, LABELS, n_neighbors=2),
+}
+of_subspaces = pytest.mark.parametrize(
+    "call, name", [(call, key.split()[1]) for key, call in OF_SUBSPACES.items()], ids=OF_SUBSPACES)
+
+
+def with_entry(A, index, value):
+    A = np.array(A, dtype=np.result_type(A, type(value)))
+    A[index] = value
+    return A
+
+
+# ---------------------------------------------------------------------------- subspaces
+
+
+@of_subspaces
+def test_number_of_dimensions(call, name):
+    with pytest.raises(ValueError, match=rf"^{name} must have .*dimensions .*got shape \(4,\)"):
+        call(np.ones(4))
+
+
+@pytest.mark.parametrize("bad", [X[0], X[None]], ids=["basis", "batch"])
+@pytest.mark.parametrize("key", [key for key in OF_SUBSPACES if "angles" not in key])
+def test_sets_have_three_dimensions(key, bad):
+    with pytest.raises(ValueError, match=rf"^{key[-1]} must have 3 dimensions \(n, d, p\), "
+                                         rf"got shape \({bad.shape[0]}, "):
+        OF_SUBSPACES[key](bad)
+
+
+@of_subspaces
+def test_more_columns_than_rows(call, name):
+    with pytest.raises(ValueError, match=rf"^{name} must have 1 <= p <= d, got p = 4, d = 2"):
+        call(X.swapaxes(1, 2))
+    with pytest.raises(ValueError, match=rf"^{name} must have 1 <= p <= d, got p = 0, d = 4"):
+        call(X[:, :, :0])
+
+
+@of_subspaces
+def test_columns_that_are_not_orthonormal(call, name):
+    bad = X.copy()
+    bad[1] *= 1.1
+    rule = f"^{name} must have orthonormal columns: "
+    with pytest.raises(ValueError, match=rf"{rule}{name}\^T {name} differs from I by 0\.21 at "
+                                         rf"index 1; call orthonormalize\({name}\) first"):
+        call(bad)
+    with pytest.raises(ValueError, match=rf"{rule}.* differs from I by 2e-05 at index 0"):
+        call(X * (1 + 1e-5))
+
+
+@of_subspaces
+def test_columns_that_are_orthonormal_to_rounding(call, name):
+    assert np.isfinite(call(D.astype(np.float32))).all()
+    assert np.isfinite(call(D * (1 + 1e-7))).all()
+
+
+@of_subspaces
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_in_subspaces(call, name, value):
+    with pytest.raises(ValueError, match=rf"^{name} must be finite, got NaN or infinity in the "
+                                         "basis at index 2"):
+        call(with_entry(X, (2, 0, 1), value))
+
+
+@of_subspaces
+def test_subspaces_that_are_not_real_numbers(call, name):
+    bad_types = [(X * 1j, "complex128"), (X.astype(str), "<U"), (X.astype(object), "object")]
+    for bad, got in bad_types:
+        with pytest.raises(TypeError, match=rf"^{name} must hold real numbers, got dtype {got}"):
+            call(bad)
+    with pytest.raises(ValueError, match=rf"^{name} must be an array, got nested sequences of "
+                                         "different lengths"):
+        call([[[1.0], [0.0]], [[1.0]]])
+
+
+@pytest.mark.parametrize("call, names", [
+    (gs.projection_kernel, "X and D"),
+    (gs.principal_angles, "X and Y"),
+    (gs.chordal_distance, "X and Y"),
+    (gs.geodesic_distance, "X and Y"),
+    (lambda X, D: gs.gsc(X, D, 0.1), "X and D"),
+    (lambda X, D: gs.glc(X, D, 2), "X and D"),
+    (lambda X, D: gs.classify(X, D, [0, 1, 2], lam=0.1), "X and D")])
+def test_mismatched_d(call, names):
+    with pytest.raises(ValueError, match=f"^{names} must have the same d, got 4 and 6"):
+        call(X, gs.random_subspaces(3, 6, 2, rng=0))
+
+
+def test_angles_of_batches_that_do_not_broadcast():
+    with pytest.raises(ValueError, match=r"^X and Y must have leading axes that broadcast, got "
+                                         r"shapes \(3, 4, 2\) and \(5, 4, 2\)"):
+        gs.principal_angles(X, D)
+
+
+@pytest.mark.parametrize("call, name", [
+    (lambda E: gs.gsc(X, E, 0.1), "D"),
+    (lambda E: gs.glc(X, E, 1), "D"),
+    (lambda E: gs.reconstruct(CODES[:, :0], E), "D"),
+    (lambda E: gs.classify(X, E, [], lam=0.1), "D"),
+    (gs.chordal_mean, "X")])
+def test_empty_dictionary(call, name):
+    with pytest.raises(ValueError, match=rf"^{name} must hold at least one .*got shape "
+                                         r"\(0, 4, 2\)"):
+        call(X[:0])
+
+
+# ---------------------------------------------------------------------------- geometry
+
+
+def test_orthonormalize_names_the_dependent_columns():
+    rule = "^A must have independent columns: "
+    with pytest.raises(ValueError, match=rf"{rule}rank 1 < p = 2 at index \(1,\), relative "
+                                         r"tolerance \de-\d+"):
+        gs.orthonormalize(np.stack([X[0], X[0][:, [0, 0]]]))
+    with pytest.raises(ValueError, match=f"{rule}rank 0 < p = 2 at index 0"):
+        gs.orthonormalize(np.zeros((3, 2)))
+    for shape in [(3,), (2, 3), (3, 0), (5, 2, 3)]:
+        with pytest.raises(ValueError, match=r"^A must have shape \(\.\.\., d, p\) with "
+                                             rf"1 <= p <= d, got \({shape[0]}"):
+            gs.orthonormalize(np.ones(shape))
+    with pytest.raises(ValueError, match=r"^A must be finite, got nan at index \(1, 0\)"):
+        gs.orthonormalize([[1, 0], [np.nan, 1]])
+    with pytest.raises(TypeError, match="^A must hold real numbers, got dtype complex128"):
+        gs.orthonormalize(X * 1j)
+
+
+@pytest.mark.parametrize("arguments, error, text", [
+    ((-1, 3, 2), ValueError, r"^n must be .*got -1"),
+    ((2, 0, 1), ValueError, r"^d must be .*got 0"),
+    ((2, 3, 4), ValueError, r"^p must be in 1\.\.3, got 4"),
+    ((2, 3, 0), ValueError, r"^p must be in 1\.\.3, got 0"),
+    ((2.5, 3, 2), TypeError, r"^n must be an integer, got 2\.5"),
+    ((2, "3", 2), TypeError, "^d must be an integer, got '3'"),
+    ((2, 3, None), TypeError, "^p must be an integer, got None")])
+def test_sizes_of_random_subspaces(arguments, error, text):
+    with pytest.raises(error, match=text):
+        gs.random_subspaces(*arguments)
+
+
+@pytest.mark.parametrize("S, p, error, text", [
+    (np.ones(3), 1, ValueError, r"^S must be square, \(\.\.\., d, d\), got shape \(3,\)"),
+    (np.ones((3, 2)), 1, ValueError, r"^S must be square, .*got shape \(3, 2\)"),
+    (np.empty((0, 0)), 1, ValueError, r"^S must be square, .*got shape \(0, 0\)"),
+    (np.triu(np.ones((3, 3))), 1, ValueError,
+     "^S must be symmetric, got entries that differ by 1 across"),
+    (np.eye(3), 4, ValueError, r"^p must be in 1\.\.3, got 4"),
+    (np.eye(3), 0, ValueError, r"^p must be in 1\.\.3, got 0"),
+    (np.eye(3), 1.5, TypeError, r"^p must be an integer, got 1\.5"),
+    (with_entry(np.eye(3), (2, 2), np.inf), 1, ValueError,
+     r"^S must be finite, got inf at index \(2, 2\)"),
+    (np.eye(3) * 1j, 1, TypeError, "^S must hold real numbers, got dtype complex128")])
+def test_matrix_of_proj(S, p, error, text):
+    with pytest.raises(error, match=text):
+        gs.proj(S, p)
+
+
+@pytest.mark.parametrize("weights, error, text", [
+    ([1, 2], ValueError, r"^weights must have shape \(3,\), one a subspace, got \(2,\)"),
+    (1.0, ValueError, r"^weights must have shape \(3,\), one a subspace, got \(\)"),
+    ([0, 0, 0], ValueError, "^weights must not all be zero"),
+    ([1, np.nan, 1], ValueError, r"^weights must be finite, got nan at index \(1,\)"),
+    ([1, 1j, 1], TypeError, "^weights must hold real numbers, got dtype complex128")])
+def test_weights(weights, error, text):
+    with pytest.raises(error, match=text):
+        gs.chordal_mean(X, weights)
+
+
+# ---------------------------------------------------------------------------- Gram matrices
+
+
+def sparse_codes(K_dd=K_DD, K_xd=K_XD, norm2=2):
+    return gs.sparse_codes(K_dd, K_xd, 0.1, norm2=norm2)
+
+
+def locality_codes(K_dd=K_DD, K_xd=K_XD, norm2=2):
+    return gs.locality_codes(K_dd, K_xd, 2, norm2=norm2)
+
+
+def class_residuals(K_dd=K_DD, K_xd=K_XD, norm2=2):
+    return gs.class_residuals(CODES, K_dd, K_xd, LABELS, norm2=norm2)
+
+
+@pytest.mark.parametrize("call", [sparse_codes, locality_codes, class_residuals])
+@pytest.mark.parametrize("bad, error, text", [
+    (dict(K_dd=K_DD[:4]), ValueError,
+     r"^K_dd must be a square matrix \(N, N\) with N >= 1, got shape \(4, 5\)"),
+    (dict(K_dd=np.ones(5)), ValueError, r"^K_dd must be a square matrix .*got shape \(5,\)"),
+    (dict(K_dd=np.empty((0, 0))), ValueError,
+     r"^K_dd must be a square matrix .*N >= 1, got shape \(0, 0\)"),
+    (dict(K_dd=with_entry(K_DD, (0, 1), 9.0)), ValueError,
+     r"^K_dd must be symmetric, got entries that differ by \d\.?\d* across the diagonal"),
+    (dict(K_dd=with_entry(K_DD, (1, 1), -3.0)), ValueError,
+     "^K_dd must have a nonnegative diagonal, got -3"),
+    (dict(K_dd=with_entry(K_DD, (0, 1), np.nan)), ValueError,
+     r"^K_dd must be finite, got nan at index \(0, 1\)"),
+    (dict(K_dd=K_DD * 1j), TypeError, "^K_dd must hold real numbers, got dtype complex128"),
+    (dict(K_xd=K_XD[:, :4]), ValueError,
+     r"^K_xd must have shape \(n, 5\), one column an atom, got \(3, 4\)"),
+    (dict(K_xd=K_XD[0]), ValueError, r"^K_xd must have shape \(n, 5\), .*got \(5,\)"),
+    (dict(K_xd=with_entry(K_XD, (2, 3), np.inf)), ValueError,
+     r"^K_xd must be finite, got inf at index \(2, 3\)"),
+    (dict(K_xd=K_XD.astype(str)), TypeError, "^K_xd must hold real numbers, got dtype <U"),
+    (dict(norm2=-1), ValueError,
+     r"^norm2 must be a number >= 0 or 3 of them, one a query, got .*-1"),
+    (dict(norm2=[2, 2]), ValueError, r"^norm2 must be a number >= 0 or 3 of them, .*got .*2.*2"),
+    (dict(norm2=np.nan), ValueError, "^norm2 must be finite, got nan$"),
+    (dict(norm2=[2, 0.01, 2]), ValueError, r"^norm2 must be .*fails at query 1 with norm2 = 0\.01"),
+    (dict(norm2=2j), TypeError, "^norm2 must hold real numbers, got dtype complex128")])
+def test_gram_matrices(call, bad, error, text):
+    with pytest.raises(error, match=text):
+        call(**bad)
+
+
+@pytest.mark.parametrize("K_xd, error, text", [
+    (1.0, ValueError, r"^K_xd must have shape \(\.\.\., N\) with N >= 1, got \(\)"),
+    (K_XD[:, :0], ValueError, r"^K_xd must have .*got \(3, 0\)"),
+    ([1, np.nan], ValueError, r"^K_xd must be finite, got nan at index \(1,\)"),
+    ([1j], TypeError, "^K_xd must hold real numbers")])
+def test_queries_of_lam_max(K_xd, error, text):
+    with pytest.raises(error, match=text):
+        gs.lam_max(K_xd)
+
+
+# ---------------------------------------------------------------------------- options of coding
+
+
+@pytest.mark.parametrize("call", [
+    lambda lam=0.1, **options: gs.sparse_codes(K_DD, K_XD, lam, norm2=2, **options),
+    lambda lam=0.1, **options: gs.gsc(X, D, lam, **options)], ids=["sparse_codes", "gsc"])
+@pytest.mark.parametrize("bad, error, text", [
+    (dict(lam=-0.1), ValueError,
+     r"^lam must be a number >= 0 or a 1-D array of them, got -0\.1"),
+    (dict(lam=[0.1, -2]), ValueError, r"^lam must be a number >= 0 .*got \[0\.1, -2\]"),
+    (dict(lam=[]), ValueError, r"^lam must be .*got \[\]"),
+    (dict(lam=[[0.1]]), ValueError, r"^lam must be .*got \[\[0\.1\]\]"),
+    (dict(lam=np.nan), ValueError, "^lam must be finite, got nan$"),
+    (dict(lam=np.inf), ValueError, "^lam must be finite, got inf$"),
+    (dict(lam=1j), TypeError, "^lam must hold real numbers, got dtype complex128"),
+    (dict(lam="0.1"), TypeError, "^lam must hold real numbers"),
+    (dict(lam=None), TypeError, "^lam must hold real numbers, got dtype object"),
+    (dict(lam_scale="mean"), ValueError, "^lam_scale must be None or 'max', got 'mean'"),
+    (dict(lam_scale=np.ones(2)), ValueError, "^lam_scale must be None or 'max', got array"),
+    (dict(tol=0), ValueError, "^tol must be positive, got 0"),
+    (dict(tol=-1e-8), ValueError, "^tol must be positive, got -1e-08"),
+    (dict(tol=np.nan), ValueError, "^tol must be finite, got nan$"),
+    (dict(tol=[1, 2]), ValueError, r"^tol must be one number, got shape \(2,\)"),
+    (dict(max_iter=0), ValueError, "^max_iter must be .*got 0"),
+    (dict(max_iter=1.5), TypeError, r"^max_iter must be an integer, got 1\.5"),
+    (dict(init=np.ones((3, 4))), ValueError, r"^init must have shape \(3, 5\), got \(3, 4\)"),
+    (dict(init=np.ones(5)), ValueError, r"^init must have shape \(3, 5\), got \(5,\)"),
+    (dict(init=with_entry(CODES, (1, 2), np.nan)), ValueError,
+     r"^init must be finite, got nan at index \(1, 2\)"),
+    (dict(init=CODES * 1j), TypeError, "^init must hold real numbers, got dtype complex128"),
+    (dict(init=scipy.sparse.csr_array(CODES * np.inf)), ValueError,
+     "^init must be finite, got inf")])
+def test_options_of_sparse_codes(call, bad, error, text):
+    with pytest.raises(error, match=text):
+        call(**bad)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m=2, **options: gs.locality_codes(K_DD, K_XD, m, norm2=2, **options),
+    lambda m=2, **options: gs.glc(X, D, m, **options)], ids=["locality_codes", "glc"])
+@pytest.mark.parametrize("bad, error, text", [
+    (dict(m=0), ValueError, r"^n_neighbors must be in 1\.\.5, got 0"),
+    (dict(m=6), ValueError, r"^n_neighbors must be in 1\.\.5, got 6"),
+    (dict(m=-1), ValueError, r"^n_neighbors must be in 1\.\.5, got -1"),
+    (dict(m=2.0), TypeError, r"^n_neighbors must be an integer, got 2\.0"),
+    (dict(m=None), TypeError, "^n_neighbors must be an integer, got None"),
+    (dict(reg=-1e-3), ValueError, r"^reg must be >= 0, got -0\.001"),
+    (dict(reg=np.nan), ValueError, "^reg must be finite, got nan$"),
+    (dict(reg=[1, 2]), ValueError, r"^reg must be one number, got shape \(2,\)")])
+def test_options_of_locality_codes(call, bad, error, text):
+    with pytest.raises(error, match=text):
+        call(**bad)
+
+
+# ---------------------------------------------------------------------------- codes and labels
+
+
+@pytest.mark.parametrize("call", [
+    lambda codes: gs.reconstruct(codes, D),
+    lambda codes: gs.class_residuals(codes, K_DD, K_XD, LABELS, norm2=2),
+], ids=["reconstruct", "class_residuals"])
+@pytest.mark.parametrize("codes, error, text", [
+    (CODES[:, :4], ValueError, r"^codes must have shape \((n|3), 5\), got \(3, 4\)"),
+    (CODES[0], ValueError, r"^codes must have shape .*got \(5,\)"),
+    (scipy.sparse.csr_array(CODES[:, :4]), ValueError, r"^codes must have shape .*got \(3, 4\)"),
+    (with_entry(CODES, (0, 1), np.nan), ValueError,
+     r"^codes must be finite, got nan at index \(0, 1\)"),
+    (CODES * 1j, TypeError, "^codes must hold real numbers, got dtype complex128"),
+    (scipy.sparse.csr_array(CODES * 1j), TypeError,
+     "^codes must hold real numbers, got dtype complex128")])
+def test_codes(call, codes, error, text):
+    with pytest.raises(error, match=text):
+        call(codes)
+
+
+@pytest.mark.parametrize("call", [
+    lambda labels: gs.class_residuals(CODES, K_DD, K_XD, labels, norm2=2),
+    lambda labels: gs.classify(X, D, labels, lam=0.1),
+    lambda labels: gs.classify(X, D, labels, n_neighbors=2),
+], ids=["class_residuals", "classify, lam", "classify, n_neighbors"])
+@pytest.mark.parametrize("labels, error, text", [
+    (LABELS[:4], ValueError, "^labels must have length 5, one an atom, got 4"),
+    ([], ValueError, "^labels must have length 5, one an atom, got 0"),
+    (np.zeros((5, 1)), ValueError, r"^labels must have one dimension, got shape \(5, 1\)"),
+    (7, TypeError, "^labels must be a sequence of hashables, got 7"),
+    ("abcde", TypeError, "^labels must be a sequence of hashables, got 'abcde'"),
+    (None, TypeError, "^labels must be a sequence of hashables, got None"),
+    (np.float64(3), TypeError, "^labels must be a sequence of hashables"),
+    ([[0], [1], [0, 1], [1], [0]], TypeError,
+     "^labels must be hashable, got unhashable type: 'list'")])
+def test_labels(call, labels, error, text):
+    with pytest.raises(error, match=text):
+        call(labels)
+
+
+def test_codes_and_queries_must_be_as_many():
+    with pytest.raises(ValueError, match=r"^codes must have shape \(3, 5\), got \(2, 5\)"):
+        gs.class_residuals(CODES[:2], K_DD, K_XD, LABELS, norm2=2)

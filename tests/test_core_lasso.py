@@ -1,0 +1,427 @@
+"""Sparse codes: optimality conditions, agreement with other solvers, invariances, hard cases, NumPy
+twins of the lasso."""
+
+import warnings
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.sparse
+from hypothesis import given, settings
+from sklearn.linear_model import Lasso
+
+import grassmann_sc as gs
+from strategies import (
+    LOOSE,
+    TIGHT,
+    bases,
+    booleans,
+    cost,
+    error,
+    never,
+    problem_of,
+    problems,
+    regular_problems,
+    rotation,
+    rounding,
+    seeds,
+    vectors,
+    violation,
+    worst_violation,
+)
+
+laws = settings(deadline=None, max_examples=40)
+
+
+def code(problem, **options):
+    return gs.sparse_codes(problem.K_dd, problem.K_xd, problem.lam, norm2=problem.p, **options)
+
+
+# ---------------------------------------------------------------------------- optimality
+
+
+@laws
+@given(problems(), booleans)
+def test_lasso_satisfies_kkt_and_certifies_the_gap(problem, positive):
+    codes, gap, n_iter = code(problem, positive=positive, return_info=True)
+    assert codes.shape == problem.K_xd.shape
+    assert gap.shape == n_iter.shape == (len(problem.X),)
+    assert worst_violation(problem, codes, positive) <= LOOSE * problem.p
+    assert (gap <= LOOSE * problem.p).all()
+    assert not positive or (codes >= 0).all()
+
+
+@laws
+@given(problems(), seeds, st.sampled_from([1.0, 1e-1, 1e-2, 1e-4, 1e-10]), booleans)
+def test_tol_bounds_both_the_gap_and_the_violation(problem, seed, tol, positive):
+    start = np.random.default_rng(seed).standard_normal(problem.K_xd.shape)
+    init = np.abs(start) * 10 * tol
+    codes, gap, _ = code(problem, positive=positive, tol=tol, init=init, return_info=True)
+    assert (gap <= tol * problem.p).all()
+    assert worst_violation(problem, codes, positive) <= tol * problem.p + TIGHT
+
+
+@laws
+@given(problems(max_d=4), booleans)
+def test_lasso_costs_as_much_as_scikit_learn(problem, positive):
+    A = vectors(problem.D).T
+    codes = code(problem, positive=positive)
+    lasso = Lasso(problem.lam / (2 * len(A)), fit_intercept=False, positive=positive, tol=1e-14,
+                  max_iter=100_000)
+    slack = LOOSE / 10 * problem.p
+    for x, own in zip(vectors(problem.X), cost(problem, codes)):
+        with warnings.catch_warnings():
+            # it stops at rounding, or late on nearly equal atoms, and says so
+            warnings.simplefilter("ignore")
+            lasso.fit(A, x)
+        theirs = np.square(x - A @ lasso.coef_).sum() + problem.lam * np.abs(lasso.coef_).sum()
+        their_gap = 2 * len(A) * lasso.dual_gap_
+        assert -their_gap - slack <= own - theirs <= slack
+
+
+@laws
+@given(regular_problems(lam=never))
+def test_without_lambda_codes_are_least_squares(problem):
+    expected = np.linalg.lstsq(vectors(problem.D).T, vectors(problem.X).T)[0].T
+    assert error(code(problem), expected) < LOOSE
+
+
+@laws
+@given(problems(lam=never, kinds=["random", "repeated", "orthogonal"]))
+def test_without_lambda_no_code_fits_better(problem):
+    best = np.linalg.lstsq(vectors(problem.D).T, vectors(problem.X).T, rcond=1e-7)[0].T
+    slack = LOOSE / 10 * problem.p
+    assert (cost(problem, code(problem)) <= cost(problem, best) + slack).all()
+
+
+def test_without_lambda_repeated_atoms_share_the_least_norm_code():
+    D = bases(np.random.default_rng(0), 3, 6, 2)[[0, 1, 2, 0]]
+    codes = gs.gsc(D[:1], D, 0)
+    assert error(codes, [[0.5, 0, 0, 0.5]]) < TIGHT
+
+
+@laws
+@given(problems(lam=never))
+def test_positive_codes_without_lambda_are_nnls(problem):
+    codes = code(problem, positive=True)
+    theirs = [scipy.optimize.nnls(vectors(problem.D).T, x)[0] for x in vectors(problem.X)]
+    assert (codes >= 0).all()
+    assert error(cost(problem, codes), cost(problem, np.array(theirs))) <= LOOSE * problem.p
+
+
+@laws
+@given(problems(lam=st.sampled_from([1.0, 1 + 1e-12, 2.0])), booleans)
+def test_codes_are_zero_from_lam_max_on(problem, positive):
+    assert problem.lam >= gs.lam_max(problem.K_xd).max()
+    assert not code(problem, positive=positive).any()
+
+
+@laws
+@given(problems())
+def test_lam_max_is_the_smallest_lambda_of_a_zero_code(problem):
+    for x, k, top in zip(problem.X, problem.K_xd, gs.lam_max(problem.K_xd)):
+        one = problem._replace(X=x[None], K_xd=k[None], lam=top * (1 - 1e-3))
+        assert top == 2 * np.abs(k).max() and (not top or code(one).any())
+
+
+@laws
+@given(st.integers(1, 6), seeds, st.floats(0.01, 0.9))
+def test_code_of_an_atom_is_itself_shrunk(p, seed, share):
+    """Orthogonal to all others, an atom gets 1 - lam / (2 p) on itself and 0 elsewhere."""
+    Q = rotation(np.random.default_rng(seed), 3 * p)
+    D = np.stack([Q[:, i * p:(i + 1) * p] for i in range(3)])
+    assert error(gs.gsc(D, D, 2 * p * share), (1 - share) * np.eye(3)) < TIGHT
+
+
+@laws
+@given(st.floats(0.01, 0.9), st.integers(1, 4))
+def test_repeated_atoms_share_the_code_of_one(share, copies):
+    X = bases(np.random.default_rng(copies), 1, 5, 2)
+    codes = gs.gsc(X, np.repeat(X, copies, axis=0), 4 * share)
+    assert abs(codes.sum() - (1 - share)) < TIGHT and (codes >= 0).all()
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_one_atom_is_soft_thresholding(positive):
+    K_xd = np.array([[1.5], [0.0], [-1.0], [0.04]])
+    for lam in (0, 0.1, 3):
+        shrunk = np.sign(K_xd) * np.maximum(np.abs(K_xd) - lam / 2, 0) / 2
+        codes = gs.sparse_codes([[2.0]], K_xd, lam, norm2=2, positive=positive)
+        assert error(codes, np.maximum(shrunk, 0) if positive else shrunk) < TIGHT
+
+
+# ---------------------------------------------------------------------------- invariances
+
+
+@laws
+@given(regular_problems(), seeds, booleans)
+def test_codes_ignore_choice_of_basis_and_of_axes(problem, seed, positive):
+    rng = np.random.default_rng(seed)
+    Q = rotation(rng, problem.X.shape[1])
+    X = Q @ problem.X @ rotation(rng, problem.p)
+    D = Q @ problem.D @ rotation(rng, problem.p)
+    turned = gs.gsc(X, D, problem.lam, positive=positive)
+    assert error(turned, code(problem, positive=positive)) < LOOSE
+
+
+def with_atoms(problem, chosen):
+    """The problem with the chosen atoms, by index or mask."""
+    return problem._replace(D=problem.D[chosen], K_dd=problem.K_dd[np.ix_(chosen, chosen)],
+                            K_xd=problem.K_xd[:, chosen])
+
+
+@laws
+@given(regular_problems(), seeds, booleans)
+def test_codes_are_permuted_with_the_atoms(problem, seed, positive):
+    order = np.random.default_rng(seed).permutation(len(problem.D))
+    permuted = code(with_atoms(problem, order), positive=positive)
+    assert error(permuted, code(problem, positive=positive)[:, order]) < LOOSE
+
+
+@laws
+@given(problems(), seeds)
+def test_cost_ignores_the_order_of_degenerate_atoms(problem, seed):
+    permuted = with_atoms(problem, np.random.default_rng(seed).permutation(len(problem.D)))
+    own = cost(problem, code(problem))
+    assert error(cost(permuted, code(permuted)), own) < LOOSE * problem.p
+
+
+@laws
+@given(regular_problems(), booleans)
+def test_unused_atoms_do_not_change_codes(problem, positive):
+    codes = code(problem, positive=positive)
+    used = codes.any(axis=0)
+    used[0] = True
+    assert error(code(with_atoms(problem, used), positive=positive), codes[:, used]) < LOOSE
+
+
+@laws
+@given(regular_problems(), st.sampled_from([1e-200, 1e-100, 1e-6, 1e6, 1e100, 1e200]), booleans)
+def test_codes_ignore_the_scale_of_everything(problem, scale, positive):
+    scaled = gs.sparse_codes(scale * problem.K_dd, scale * problem.K_xd, scale * problem.lam,
+                             norm2=scale * problem.p, positive=positive)
+    assert error(scaled, code(problem, positive=positive)) < LOOSE
+
+
+@laws
+@given(regular_problems(), seeds, st.sampled_from([1e-9, 1.0, 1e9, 1e100, 1e300]), booleans)
+def test_init_does_not_change_the_solution(problem, seed, scale, positive):
+    init = scale * np.random.default_rng(seed).standard_normal(problem.K_xd.shape)
+    codes = code(problem, positive=positive)
+    assert error(code(problem, positive=positive, init=init), codes) < LOOSE
+    again, _, n_iter = code(problem, positive=positive, init=scipy.sparse.csr_array(codes),
+                            return_info=True)
+    assert np.array_equal(again, codes) and not n_iter.any()
+
+
+@laws
+@given(problems(), seeds, st.sampled_from([1e-3, 1.0, 1e8, 1e300]), booleans)
+def test_any_init_of_a_degenerate_problem_ends_at_an_optimum(problem, seed, scale, positive):
+    init = scale * np.random.default_rng(seed).standard_normal(problem.K_xd.shape)
+    codes = code(problem, init=init, positive=positive)
+    assert worst_violation(problem, codes, positive) <= LOOSE * problem.p
+
+
+@laws
+@given(problems(), seeds, st.sampled_from([1e9, 1e150, 1e300]), booleans)
+def test_a_start_worse_than_zero_is_not_used(problem, seed, scale, positive):
+    share = np.random.default_rng(seed).random(problem.K_xd.shape)
+    start = scale * (1 + share)  # of one sign: no two cancel
+    ours = code(problem, init=start, positive=positive, return_info=True)
+    zero = code(problem, positive=positive, return_info=True)
+    assert all(np.array_equal(a, b) for a, b in zip(ours, zero))
+
+
+@laws
+@given(problems(), booleans)
+def test_sparse_output_equals_dense(problem, positive):
+    dense = code(problem, positive=positive)
+    sparse = code(problem, positive=positive, sparse_output=True)
+    assert sparse.format == "csr" and sparse.dtype == dense.dtype
+    assert np.array_equal(sparse.toarray(), dense)
+    assert sparse.nnz == np.count_nonzero(dense)
+
+
+@laws
+@given(problems(max_d=4))
+def test_norm2_may_differ_from_query_to_query(problem):
+    scale = np.arange(1, len(problem.X) + 1)
+    codes = gs.sparse_codes(problem.K_dd, problem.K_xd * scale[:, None], problem.lam,
+                            norm2=problem.p * scale**2)
+    for i, s in enumerate(scale):
+        alone = gs.sparse_codes(problem.K_dd, problem.K_xd[i:i + 1] * s, problem.lam,
+                                norm2=problem.p * s**2)
+        assert np.array_equal(codes[i:i + 1], alone)
+
+
+@laws
+@given(regular_problems(), booleans)
+def test_float32_codes_are_those_of_float64_rounded(problem, positive):
+    X = problem.X.astype(np.float32)
+    D = problem.D.astype(np.float32)
+    codes = gs.gsc(X, D, problem.lam, positive=positive)
+    assert codes.dtype == np.float32
+    assert error(codes, code(problem, positive=positive)) < rounding(np.float32)
+    local = gs.glc(X, D, len(D))
+    assert local.dtype == np.float32
+    assert error(local.sum(axis=1), 1) < rounding(np.float32)
+    mixed = problem._replace(K_dd=problem.K_dd.astype(np.float32))
+    assert code(mixed).dtype == np.float64
+
+
+def test_queries_and_atoms_may_differ_in_dimension():
+    X = gs.random_subspaces(4, 6, 3, rng=0)
+    D = gs.random_subspaces(5, 6, 2, rng=1)
+    problem = problem_of(X, D, 0.1)
+    assert error(gs.gsc(X, D, 0.1), code(problem)) < LOOSE
+    assert worst_violation(problem, code(problem)) < LOOSE
+    local = gs.locality_codes(problem.K_dd, problem.K_xd, 4, norm2=3, reg=0.1)
+    assert error(gs.glc(X, D, 4, reg=0.1), local) < TIGHT
+
+
+# ------------------------------------------------------------- hard cases end, and say so
+
+
+def crowd(n):
+    """Queries, and more atoms than the space of projectors has dimensions."""
+    return gs.random_subspaces(n, 6, 2, rng=1), gs.random_subspaces(40, 6, 2, rng=0)
+
+
+@pytest.mark.parametrize("lam", [0, 1e-14, 1e-10, 1e-6, 1e-3])
+@pytest.mark.parametrize("positive", [False, True])
+def test_small_lambda_on_a_singular_gram_matrix_converges(lam, positive):
+    problem = problem_of(*crowd(20), lam)
+    codes, gap, _ = code(problem, positive=positive, return_info=True)
+    assert (gap <= LOOSE * 2).all()
+    assert worst_violation(problem, codes, positive) <= LOOSE * 2
+
+
+@pytest.mark.parametrize("distance", [0, 1e-15, 1e-9, 1e-8, 1e-7, 1e-5])
+@pytest.mark.parametrize("lam", [1e-3, 0.1])
+@pytest.mark.parametrize("positive", [False, True])
+def test_nearly_repeated_atoms_are_coded_exactly(distance, lam, positive):
+    rng = np.random.default_rng(0)
+    B = bases(rng, 8, 8, 2)
+    near = np.linalg.qr(B + distance * rng.standard_normal(B.shape))[0]
+    D = np.concatenate([B, near, B])
+    problem = problem_of(np.concatenate([bases(rng, 4, 8, 2), B]), D, lam)
+    assert worst_violation(problem, code(problem, positive=positive), positive) <= LOOSE * 2
+
+
+@pytest.mark.parametrize("options", [dict(max_iter=1), dict(tol=1e-300)], ids=str)
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_code_that_is_not_certified_is_reported(options, positive):
+    problem = problem_of(*crowd(8), 0.1)
+    with pytest.warns(UserWarning, match=r"[1-8] of 8 codes did not converge.* worst duality gap "
+                                         r".*e?-?\d+, tolerance \d"):
+        codes, gap, _ = code(problem, positive=positive, return_info=True, **options)
+    excess = cost(problem, codes) - cost(problem, code(problem, positive=positive))
+    assert (gap > options.get("tol", LOOSE) * 2).any() and (excess <= gap + TIGHT).all()
+
+
+def test_an_indefinite_gram_matrix_is_not_coded_in_silence():
+    K_dd = np.array([[1.0, 2], [2, 1]])
+    K_xd = np.array([[0.5, 0.9]])
+    for positive in (False, True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            codes = gs.sparse_codes(K_dd, K_xd, 0.1, norm2=1, positive=positive)
+        assert caught or violation(K_dd, K_xd[0], codes[0], 0.1, positive) <= LOOSE
+
+
+@pytest.mark.parametrize("lam", [0, 0.1])
+@pytest.mark.parametrize("positive", [False, True])
+def test_zero_atoms_and_zero_queries_get_zero(lam, positive):
+    K_dd = np.diag([1.0, 0, 1])
+    K_xd = np.array([[0.5, 0, 0.2], [0, 0, 0]])
+    codes = gs.sparse_codes(K_dd, K_xd, lam, norm2=[1, 0], positive=positive)
+    assert error(codes, np.maximum(K_xd - lam / 2, 0)) < TIGHT
+
+
+@pytest.mark.parametrize("lam", [0, 0.1])
+@pytest.mark.parametrize("positive", [False, True])
+def test_orthogonal_blocks_known_only_to_rounding_are_coded_exactly(lam, positive):
+    Q = rotation(np.random.default_rng(0), 8)
+    D = np.stack([Q[:, columns] for columns in [[0, 1], [2, 3], [4, 5], [1, 0]]])
+    X = np.stack([Q[:, columns] for columns in [[0, 1], [6, 7], [0, 4]]])
+    codes = gs.gsc(X, D, lam, positive=positive)
+    own = 1 - lam / 4
+    together = codes @ [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]  # first and last are one
+    assert error(together, [[own, 0, 0], [0, 0, 0], [own - 0.5, 0, own - 0.5]]) < TIGHT
+
+
+# ------------------------------------------------------- parts of the lasso, by their NumPy twins
+
+
+@laws
+@given(seeds)
+def test_factor_and_solve_twins(seed):
+    """On its support S a code solves K_SS y_S = k_S - lam/2 sign y_S, to the last digits."""
+    rng = np.random.default_rng(seed)
+    G = rng.standard_normal((6, 9))
+    x = rng.standard_normal(9)
+    K = G @ G.T
+    k = G @ x
+    lam = 0.1 * gs.lam_max(k)
+    y = gs.sparse_codes(K, k[None], lam, norm2=x @ x)[0]
+    S = np.flatnonzero(y)
+    right = k[S] - lam / 2 * np.sign(y[S])
+    np.testing.assert_allclose(K[np.ix_(S, S)] @ y[S], right, rtol=TIGHT, atol=TIGHT)
+    expected = np.linalg.solve(K[np.ix_(S, S)], right)
+    np.testing.assert_allclose(y[S], expected, rtol=LOOSE, atol=LOOSE)
+
+
+@laws
+@given(problems(), seeds, booleans)
+def test_certificate_twin(problem, seed, positive):
+    """The gap of any start, from d x d matrices: the dual point is the residual, scaled into the
+    feasible set. A tol that everything meets returns the start with its gap."""
+    X, D, K, K_xd, p, lam = problem
+    start = np.random.default_rng(seed).standard_normal(K_xd.shape) / len(D)
+    codes, gap, n_iter = code(problem, positive=positive, init=start, tol=1e9, return_info=True)
+    assert not n_iter.any()
+    best = cost(problem, code(problem, positive=positive))
+    for i, (a, y) in enumerate(zip(vectors(X), codes)):
+        own = np.maximum(start[i], 0) if positive else start[i]
+        assert np.array_equal(y, own) or not y.any()
+        A = vectors(D)
+        r = a - y @ A
+        peak = (A @ r).max() if positive else np.abs(A @ r).max()
+        u = r * min(1, lam / 2 / peak) if peak > 0 else r
+        primal = r @ r + lam * np.abs(y).sum()
+        excess = violation(K, K_xd[i], y, lam, positive)
+        scaled = max(primal - (2 * u @ a - u @ u), excess)
+        assert max(primal - best[i] - LOOSE * p, excess - TIGHT * p) <= gap[i]
+        assert gap[i] <= scaled + TIGHT * p and (positive or abs(gap[i] - scaled) < TIGHT * p)
+
+
+@laws
+@given(problems(), booleans)
+def test_coordinate_descent_twin(problem, positive):
+    """One round does at least what the largest coordinate step from zero does, if the code is not
+    that of least squares, which it may be when the bound of that one is better."""
+    K = problem.K_dd
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # one round need not be enough
+        codes = code(problem, positive=positive, max_iter=1)
+    steps = np.zeros_like(codes)
+    for k, y in zip(problem.K_xd, steps):
+        u = k if positive else np.abs(k)
+        j = u.argmax()
+        y[j] = np.sign(k[j]) * max(u[j] - problem.lam / 2, 0) / K[j, j]
+    better = cost(problem, codes) <= cost(problem, steps) + TIGHT * problem.p
+    g = problem.K_xd - codes @ K  # 0 for least squares
+    assert (better | (np.abs(g).max(axis=1) < LOOSE)).all()
+
+
+@laws
+@given(seeds, booleans)
+def test_uncoupled_atoms_of_any_norm_are_soft_thresholded(seed, positive):
+    rng = np.random.default_rng(seed)
+    norms = 10.0 ** rng.uniform(-2, 2, 7)
+    K_xd = rng.standard_normal((3, 7)) * norms
+    codes = gs.sparse_codes(np.diag(norms**2), K_xd, 0.5, norm2=100, positive=positive)
+    u = K_xd if positive else np.abs(K_xd)
+    expected = np.sign(K_xd) * np.maximum(u - 0.25, 0) / norms**2
+    np.testing.assert_allclose(codes, expected, rtol=TIGHT)

@@ -1,0 +1,296 @@
+"""Threads of the core: results do not depend on them, the caller's settings are left alone, and
+errors, Ctrl-C, nesting and forks leave nothing behind."""
+
+import contextlib
+import os
+import threading
+import time
+
+import numba
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import grassmann_sc as gs
+from processes import run_python
+from strategies import KINDS, bases
+
+# ---------------------------------------------------------------------------- results
+
+
+def of_thread_counts(call, monkeypatch):
+    """What the call returns with 1, 2 and 5 threads."""
+    results = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(gs, "thread_count", lambda threads=threads: threads)
+        results.append(call())
+    return results
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_geometry_does_not_depend_on_threads(kind, monkeypatch):
+    X = bases(np.random.default_rng(0), 40, 4, 2, kind)
+    codes = np.random.default_rng(1).standard_normal((40, 40))
+
+    def call():
+        return [gs.projection_kernel(X), gs.chordal_distance(X), gs.geodesic_distance(X, X[:7]),
+                gs.reconstruct(codes, X)]
+
+    first, *others = of_thread_counts(call, monkeypatch)
+    assert all(np.array_equal(a, b) for other in others for a, b in zip(first, other))
+
+
+def test_codes_do_not_depend_on_threads(monkeypatch):
+    X = gs.random_subspaces(200, 4, 2, rng=0)
+    D = gs.random_subspaces(7, 4, 2, rng=1)
+
+    def call():
+        return [gs.gsc(X, D, 0.1), gs.gsc(X, D, 0), gs.glc(X, D, 3),
+                gs.gsc(X, D, 0.1, sparse_output=True).toarray(),
+                gs.classify(X, D, np.arange(7), lam=0.1, return_info=True).residuals]
+
+    first, *others = of_thread_counts(call, monkeypatch)
+    assert all(np.array_equal(a, b) for other in others for a, b in zip(first, other))
+
+
+NUMBA_THREADS = """
+import threading, time
+import numba
+import numpy as np
+import grassmann_sc as gs
+
+def threads_at_work():
+    def job(block):
+        time.sleep(0.01)
+        return threading.get_ident()
+    return set(gs.run_blocks(job, 20, 1))
+
+assert gs.thread_count() == 3  # what the environment says
+try:
+    numba.threading_layer()
+except ValueError:
+    pass  # asking started nothing
+else:
+    raise AssertionError("numba has started threads")
+X = gs.random_subspaces(300, 4, 2, rng=0)
+D = gs.random_subspaces(9, 4, 2, rng=1)
+results = []
+for threads in (1, 2, 1):
+    numba.set_num_threads(threads)
+    assert gs.thread_count() == threads
+    assert len(threads_at_work()) == threads
+    results.append([gs.gsc(X, D, 0.1), gs.glc(X, D, 3), gs.geodesic_distance(X)])
+for other in results[1:]:
+    assert all(np.array_equal(a, b) for a, b in zip(results[0], other))
+assert threads_at_work() == {threading.get_ident()}  # the caller alone
+"""
+
+
+def test_set_num_threads_of_numba_is_honoured():
+    run_python(NUMBA_THREADS, NUMBA_NUM_THREADS="3")
+
+
+# ---------------------------------------------------------------------------- the caller's settings
+
+
+def settings_of_the_caller():
+    """Cores of this thread (Linux alone tells them), threads of each BLAS, threads of numba."""
+    cores = getattr(os, "sched_getaffinity", lambda pid: None)
+    return cores(0), [pool["num_threads"] for pool in threadpool_info()], gs.thread_count()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_threads_leave_the_settings_of_the_caller_as_they_were(fails):
+    before = settings_of_the_caller()
+    within = []
+
+    def job(block):
+        within.append(settings_of_the_caller())
+        if fails and block.start == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) if fails else contextlib.nullcontext():
+        gs.run_blocks(job, 10, 1)
+    assert settings_of_the_caller() == before and all(inside == before for inside in within)
+
+
+def test_coding_leaves_the_settings_of_the_caller_as_they_were():
+    before = settings_of_the_caller()
+    X = gs.random_subspaces(300, 20, 3, rng=0)
+    gs.gsc(X, X[:50], 0.1)
+    gs.glc(X, X[:50], 5)
+    gs.classify(X, X[:50], np.arange(50) % 5, lam=0.1)
+    gs.geodesic_distance(X)
+    assert settings_of_the_caller() == before
+
+
+def test_a_process_that_may_write_nowhere_compiles_in_memory(monkeypatch):
+    def njit(cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: (function, options)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    function, options = gs.jit(len)
+    assert function is len
+    assert options["nogil"] and options["fastmath"] == {"reassoc", "contract"}
+
+
+# ---------------------------------------------------------------------------- blocks
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    monkeypatch.setattr(gs, "thread_count", lambda: 2)
+
+
+@pytest.mark.parametrize("n, block", [(0, 3), (1, 3), (3, 3), (10, 3), (100, 1)])
+def test_blocks_cover_the_range_and_come_back_in_order(n, block, two_threads):
+    def job(rows):
+        time.sleep(0.001 * (rows.start % 3))
+        return rows
+
+    rows = gs.run_blocks(job, n, block)
+    assert [i for part in rows for i in range(n)[part]] == list(range(n))
+    assert all(part.stop - part.start == block for part in rows[:-1])
+
+
+def test_two_threads_work_at_the_same_time(two_threads):
+    both = threading.Barrier(2, timeout=60)
+    gs.run_blocks(lambda block: both.wait(), 2, 1)
+
+
+def raise_in(thread, error, begun):
+    """A job that raises the error in its fourth block or later, in the caller or in a helper."""
+    def job(block):
+        begun.append(block)
+        time.sleep(0.005)
+        if block.start >= 3 and (threading.current_thread() is caller) == (thread == "caller"):
+            raise error
+
+    caller = threading.current_thread()
+    return job
+
+
+@pytest.mark.parametrize("thread", ["caller", "helper"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("of block 3")], ids=repr)
+def test_an_error_stops_what_has_not_started_and_leaves_the_pool_usable(thread, error,
+                                                                        two_threads):
+    begun = []
+    with pytest.raises(type(error)) as caught:
+        gs.run_blocks(raise_in(thread, error, begun), 1000, 1)
+    assert caught.value is error
+    n_begun = len(begun)
+    assert n_begun < 100
+    time.sleep(0.1)
+    assert len(begun) == n_begun
+    both = threading.Barrier(2, timeout=60)
+    gs.run_blocks(lambda block: both.wait(), 2, 1)
+    assert gs.run_blocks(lambda block: block.start, 5, 1) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_nested_blocks_come_to_an_end(threads, monkeypatch):
+    """More blocks at a time than the pool has threads, if none would end before another began."""
+    monkeypatch.setattr(gs, "thread_count", lambda: threads)
+
+    def sum_of_squares(depth, i):
+        if depth == 0:
+            return i * i
+        return sum(gs.run_blocks(lambda j: sum_of_squares(depth - 1, j.start), 6, 1))
+
+    done = []
+    outer = threading.Thread(target=lambda: done.append(sum_of_squares(3, 0)), daemon=True)
+    outer.start()
+    outer.join(120)
+    assert done == [6 * 6 * 55]
+
+
+INTERRUPT = """
+import os, signal, threading
+import numpy as np
+import grassmann_sc as gs
+
+X = gs.random_subspaces(3000, 12, 2, rng=0)
+D = gs.random_subspaces(300, 12, 2, rng=1)
+want = gs.gsc(X[:50], D, 0.01)
+begun = []
+run_blocks = gs.run_blocks
+
+def watched(job, n, block):
+    def counted(rows):
+        begun.append(rows)
+        return job(rows)
+    return run_blocks(counted, n, block)
+
+gs.run_blocks = watched
+try:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    while True:
+        gs.gsc(X, D, 0.01)
+except KeyboardInterrupt:
+    n_begun = len(begun)
+threading.Event().wait(0.3)
+assert len(begun) <= n_begun + 1, (n_begun, len(begun))  # one may be on its way
+gs.run_blocks = run_blocks
+assert np.array_equal(gs.gsc(X[:50], D, 0.01), want)
+"""
+
+
+def test_control_c_stops_coding_and_leaves_it_usable():
+    run_python(INTERRUPT, NUMBA_NUM_THREADS="2")
+
+
+FORK = """
+import os, signal, threading
+import numpy as np
+import grassmann_sc as gs
+
+X = gs.random_subspaces(200, 8, 2, rng=0)
+D = gs.random_subspaces(40, 8, 2, rng=1)
+K_dd = gs.projection_kernel(D)
+K_xd = gs.projection_kernel(X, D)
+
+def code():
+    return gs.sparse_codes(K_dd, K_xd, 0.1, norm2=2)
+
+def works_in_child():
+    signal.alarm(60)
+    both = threading.Barrier(2, timeout=30)  # two threads at the same time
+    gs.run_blocks(lambda block: both.wait(), 2, 1)
+    codes = [code() for _ in range(5)]
+    return all(np.array_equal(Y, want) for Y in codes) and np.array_equal(gs.glc(X, D, 3), local)
+
+def fork():
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if works_in_child() else 1)
+        finally:
+            os._exit(2)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+
+def busy():
+    while not stop.is_set():
+        code()
+
+want = code()
+local = gs.glc(X, D, 3)
+fork()  # the threads of the parent rest
+stop = threading.Event()
+threads = [threading.Thread(target=busy) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for _ in range(10):
+    fork()
+stop.set()
+for thread in threads:
+    thread.join()
+assert np.array_equal(code(), want)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_while_threads_run_codes_in_the_child_and_in_the_parent():
+    run_python(FORK, NUMBA_NUM_THREADS="2")

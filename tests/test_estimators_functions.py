@@ -1,0 +1,213 @@
+"""Estimators equal the functions that they are named after."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+import grassmann_sc as core
+from grassmann_sc import estimators, kernels, learn, subspaces
+from strategies import LOOSE, TIGHT, error, noisy_image_sets
+
+SETS, Y = noisy_image_sets()
+X = subspaces.from_sets(SETS, 2)
+TRAIN = slice(0, 40)
+TEST = slice(40, 60)
+D = X[TRAIN]
+Q = X[TEST]
+LABELS = Y[TRAIN]
+K_DD = core.projection_kernel(D)
+K_QD = core.projection_kernel(Q, D)
+SPARSE = core.sparse_codes(K_DD, K_QD, 0.1, norm2=2)
+LOCAL = core.locality_codes(K_DD, K_QD, 6, norm2=2)
+MEDIAN_GAMMA = kernels.median_gamma(SETS[TRAIN])
+
+
+# -------------------------------------------------------------------------- frames to subspaces
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_image_sets_become_the_subspaces_of_from_sets(center):
+    estimator = estimators.ImageSetSubspaces(2, center=center)
+    bases = subspaces.from_sets(SETS, 2, center=center)
+    assert np.array_equal(estimator.fit(SETS[:5]).transform(SETS), bases)
+    images = np.random.default_rng(0).integers(0, 255, (6, 5, 4, 3), dtype=np.uint8)
+    bases = subspaces.from_sets(images, 2, center=center)
+    assert np.array_equal(estimator.fit_transform(images), bases)
+
+
+def test_fitting_and_transforming_reads_each_set_once(monkeypatch):
+    from_sets = subspaces.from_sets
+    read = []
+
+    def count(sets, *args, **options):
+        read.append(len(sets))
+        return from_sets(sets, *args, **options)
+
+    monkeypatch.setattr(subspaces, "from_sets", count)
+    estimators.ImageSetSubspaces(2).fit_transform(SETS)
+    assert read == [len(SETS)]
+
+
+LIFTS = [
+    (estimators.KernelLift(gamma=0.02, p=2), kernels.rbf(0.02)),
+    (estimators.KernelLift(p=2), kernels.rbf(MEDIAN_GAMMA)),
+    (estimators.KernelLift(gamma=2.0, p=2, gamma_scale="median"), kernels.rbf(2 * MEDIAN_GAMMA)),
+    (estimators.KernelLift("polynomial", p=2, degree=3, coef0=0.5), kernels.polynomial(3, 0.5)),
+    (estimators.KernelLift("linear", p=2), kernels.linear()),
+    (estimators.KernelLift(kernels.rbf(0.1), p=2), kernels.rbf(0.1)),
+]
+
+
+@pytest.mark.parametrize("lift, kernel", LIFTS, ids=str)
+def test_kernel_lift_and_coding_classifier_are_kernel_coding(lift, kernel):
+    fitted = make_pipeline(lift, estimators.CodingClassifier()).fit(SETS[TRAIN], LABELS)
+    codes = kernels.kgsc(SETS[TEST], SETS[TRAIN], 0.1, kernel=kernel, p=2)
+    assert error(fitted.transform(SETS[TEST]), codes) <= 1e4 * LOOSE
+    local = make_pipeline(lift, estimators.CodingClassifier("local")).fit(SETS[TRAIN], LABELS)
+    codes = kernels.kglc(SETS[TEST], SETS[TRAIN], 5, kernel=kernel, p=2)
+    assert error(local.transform(SETS[TEST]), codes) <= 1e4 * LOOSE
+    assert fitted.score(SETS[TEST], Y[TEST]) > 0.8
+
+
+# ---------------------------------------------------------------------------------- classifiers
+
+
+@pytest.mark.parametrize("metric, distance", [
+    ("chordal", core.chordal_distance(Q, D)),
+    ("geodesic", core.geodesic_distance(Q, D)),
+    ("projection", np.sqrt(2 - K_QD)),
+])
+def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
+    one = estimators.NearestSubspace(metric).fit(D, LABELS)
+    assert np.array_equal(one.distances(Q), distance)
+    assert np.array_equal(one.predict(Q), LABELS[distance.argmin(axis=1)])
+    for k in range(1, 8):
+        ours = estimators.NearestSubspace(metric, k).fit(D, LABELS)
+        twin = KNeighborsClassifier(k, metric="precomputed").fit(np.zeros((40, 40)), LABELS)
+        assert np.array_equal(ours.predict(Q), twin.predict(distance))
+        assert error(ours.predict_proba(Q), twin.predict_proba(distance)) <= TIGHT
+        for a, b in zip(ours.kneighbors(Q), twin.kneighbors(distance)):
+            assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("options, codes, coding", [
+    ({"lam": 0.1}, SPARSE, {"lam": 0.1}),
+    ({"coding": "local", "n_neighbors": 6}, LOCAL, {"n_neighbors": 6}),
+])
+def test_coding_classifier_equals_the_functions(options, codes, coding):
+    estimator = estimators.CodingClassifier(**options).fit(D, LABELS)
+    on_subspaces = core.gsc(Q, D, **coding) if "lam" in coding else core.glc(Q, D, **coding)
+    residuals, classes = core.class_residuals(codes, K_DD, K_QD, LABELS, norm2=2)
+    assert np.array_equal(estimator.transform(Q), codes)
+    assert np.array_equal(codes, on_subspaces)
+    assert np.array_equal(estimator.decision_function(Q), -residuals)
+    assert list(estimator.classes_) == list(classes)
+    assert np.array_equal(estimator.predict(Q), core.classify(Q, D, LABELS, **coding))
+    by_class = [codes[:, LABELS == c] for c in classes]
+    for rule, h in [("sum", np.sum), ("max", np.max)]:
+        scores = np.transpose([h(part, axis=1) for part in by_class])
+        estimator.set_params(rule=rule).fit(D, LABELS)
+        assert np.array_equal(estimator.decision_function(Q), scores)
+        assert np.array_equal(estimator.predict(Q), classes[scores.argmax(axis=1)])
+
+
+def test_lam_is_taken_by_lam_max_of_each_query():
+    codes = estimators.CodingClassifier(lam=0.2, lam_scale="max").fit(D, LABELS).transform(Q)
+    for i, lam in enumerate(0.2 * core.lam_max(K_QD)):
+        assert error(codes[i], core.gsc(Q[i:i + 1], D, lam)[0]) <= LOOSE
+    assert not estimators.CodingClassifier(lam=1, lam_scale="max").fit(D, LABELS).transform(Q).any()
+
+
+def test_decision_of_two_classes_is_positive_for_the_second():
+    two = LABELS != "bee"
+    estimator = estimators.CodingClassifier().fit(D[two], LABELS[two])
+    decision = estimator.decision_function(Q)
+    assert decision.shape == (20,)
+    assert np.array_equal(estimator.classes_[(decision > 0).astype(int)], estimator.predict(Q))
+    assert np.array_equal(decision.argsort(), estimator.predict_proba(Q)[:, 1].argsort())
+
+
+# -------------------------------------------------------------------------- dictionary and kernel
+
+
+@pytest.mark.parametrize("options, coding", [
+    ({"lam": 0.1}, {"lam": 0.1}),
+    ({"coding": "local", "n_neighbors": 3}, {"n_neighbors": 3}),
+    ({"init": "random"}, {"lam": 0.1, "init": "random"}),
+    ({"init": D[:5]}, {"lam": 0.1, "init": D[:5]}),
+], ids=["sparse", "local", "random", "given"])
+def test_dictionary_equals_gdl(options, coding):
+    estimator = estimators.GrassmannDictionary(5, n_iter=4, rng=3, **options)
+    codes = estimator.fit_transform(D)
+    atoms, learned, costs = learn.gdl(D, 5, **coding, n_iter=4, rng=3)
+    assert np.array_equal(estimator.components_, atoms)
+    assert np.array_equal(codes, learned)
+    assert np.array_equal(estimator.costs_, costs)
+    assert 1 <= estimator.n_iter_ <= 4
+    assert len(costs) == 1 + 2 * estimator.n_iter_
+    code = core.glc(Q, atoms, 3) if "n_neighbors" in coding else core.gsc(Q, atoms, 0.1)
+    assert np.array_equal(estimator.transform(Q), code)
+    assert error(estimator.transform(D), codes) <= LOOSE
+
+
+def test_dictionary_takes_lam_by_lam_max_of_the_training_set():
+    estimator = estimators.GrassmannDictionary(5, lam=0.1, lam_scale="max", n_iter=2, rng=3).fit(D)
+    first = learn.init_atoms(D, 5, rng=3)
+    lam = 0.1 * np.median(core.lam_max(core.projection_kernel(D, first)))
+    assert estimator.lam_ == lam
+    assert np.array_equal(estimator.components_, learn.gdl(D, 5, lam, n_iter=2, rng=3).atoms)
+
+
+def test_kernel_lift_and_dictionary_are_kgdl():
+    lift = estimators.KernelLift(gamma=0.02, p=2)
+    dictionary = estimators.GrassmannDictionary(5, n_iter=3, rng=0)
+    fitted = make_pipeline(lift, dictionary).fit(SETS[TRAIN])
+    learned = learn.kgdl(SETS[TRAIN], 5, 0.1, lift=kernels.Lift(kernels.rbf(0.02), 2), n_iter=3,
+                         rng=0)
+    assert error(fitted[-1].components_, learned.atoms) == 0
+    assert (np.diff(learned.costs) <= TIGHT * learned.costs[0]).all()
+
+
+def test_projection_kernel_gives_gram_rows():
+    assert np.array_equal(estimators.ProjectionKernel().fit_transform(D), K_DD)
+    assert np.array_equal(estimators.ProjectionKernel().fit(D).transform(Q), K_QD)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"coding": "local"}, {"rule": "max", "lam": 0.1, "lam_scale": "max"}], ids=str)
+def test_classifier_on_gram_rows_equals_the_one_on_subspaces(options):
+    on_subspaces = estimators.CodingClassifier(**options).fit(D, LABELS)
+    classifier = estimators.CodingClassifier(**options, kernel="precomputed")
+    on_rows = make_pipeline(estimators.ProjectionKernel(), classifier).fit(D, LABELS)
+    assert np.array_equal(on_subspaces.predict(Q), on_rows.predict(Q))
+    for method in ("predict_proba", "decision_function", "transform"):
+        assert error(getattr(on_subspaces, method)(Q), getattr(on_rows, method)(Q)) <= LOOSE
+
+
+@pytest.mark.parametrize("kernel, atoms, queries, checks", [
+    ("projection", D, Q, 0), ("precomputed", K_DD, K_QD, 1)], ids=["projection", "precomputed"])
+def test_coding_then_residuals_check_their_gram_matrices_once(kernel, atoms, queries, checks,
+                                                              monkeypatch):
+    fitted = estimators.CodingClassifier(kernel=kernel).fit(atoms, LABELS)
+    check_grams = core.check_grams
+    checked = []
+
+    def count(*grams):
+        checked.append(grams)
+        return check_grams(*grams)
+
+    monkeypatch.setattr(core, "check_grams", count)
+    fitted.predict(queries)
+    assert len(checked) == checks
+
+
+def test_float32_stays_float32():
+    single = D.astype(np.float32)
+    dictionary = estimators.GrassmannDictionary(4, n_iter=1, rng=0)
+    for estimator in (dictionary, estimators.ProjectionKernel(), estimators.CodingClassifier()):
+        fitted = estimator.fit(single, LABELS)
+        assert fitted.transform(Q.astype(np.float32)).dtype == np.float32
+        assert fitted.transform(Q).dtype == np.float64
+    frames = [frames.astype(np.float32) for frames in SETS]
+    assert estimators.ImageSetSubspaces(2).fit_transform(frames).dtype == np.float32

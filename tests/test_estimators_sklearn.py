@@ -1,0 +1,525 @@
+"""Estimators leave no trace, work in scikit-learn's machinery and refuse what does not fit."""
+
+import importlib
+import multiprocessing
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+import grassmann_sc as core
+from grassmann_sc import estimators, subspaces
+from processes import ROOT, run_python
+from strategies import LOOSE, TIGHT, error, noisy_image_sets
+
+PATIENCE = 600  # seconds after which a process or thread counts as hung
+SETS, Y = noisy_image_sets()
+X = subspaces.from_sets(SETS, 2)
+TRAIN = slice(0, 40)
+TEST = slice(40, 60)
+D = X[TRAIN]
+Q = X[TEST]
+LABELS = Y[TRAIN]
+K_DD = core.projection_kernel(D)
+K_QD = core.projection_kernel(Q, D)
+
+CLASSIFIERS = [
+    estimators.NearestSubspace(),
+    estimators.NearestSubspace("geodesic", 3),
+    estimators.NearestSubspace("projection", 2),
+    estimators.CodingClassifier(),
+    estimators.CodingClassifier("local", n_neighbors=6),
+    estimators.CodingClassifier(lam=0.05, lam_scale="max", rule="sum"),
+    estimators.CodingClassifier("local", rule="max"),
+]
+LEARNERS = [
+    estimators.GrassmannDictionary(5, n_iter=3, rng=0),
+    estimators.GrassmannDictionary(5, "local", n_neighbors=2, n_iter=3,
+                                   rng=np.random.default_rng(1)),
+    estimators.GrassmannDictionary(5, lam_scale="max", n_iter=2, rng=0),
+    estimators.ProjectionKernel(),
+]
+TRANSFORMERS = [*LEARNERS, estimators.CodingClassifier(), estimators.CodingClassifier("local")]
+ON_SETS = [
+    estimators.ImageSetSubspaces(2),
+    estimators.KernelLift(p=2),
+    estimators.KernelLift("polynomial", p=2, n_landmarks=30, rng=0),
+]
+ALL = [*CLASSIFIERS, *LEARNERS, *ON_SETS]
+
+
+def name(estimator):
+    return repr(estimator).replace("\n", "").partition("(PCG64")[0].replace(" ", "")
+
+
+def data_of(estimator):
+    on_sets = isinstance(estimator, (estimators.ImageSetSubspaces, estimators.KernelLift))
+    return SETS if on_sets else X
+
+
+def answers(estimator, Z):
+    """What each method says of Z."""
+    methods = ["predict", "predict_proba", "decision_function", "transform"]
+    return [getattr(estimator, method)(Z) for method in methods if hasattr(estimator, method)]
+
+
+def equal(left, right):
+    return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+each_estimator = pytest.mark.parametrize("estimator", ALL, ids=name)
+each_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)
+
+
+# ------------------------------------------------------------------------------------ no traces
+
+
+def state_of(estimator):
+    """Its parameters, and the state of its generator if it has one."""
+    parameters = estimator.get_params()
+    bits = getattr(parameters.get("rng"), "bit_generator", None)
+    return {key: repr(value) for key, value in parameters.items()}, repr(bits and bits.state)
+
+
+@each_estimator
+def test_refitting_leaves_no_trace_and_arguments_stay(estimator):
+    Z = data_of(estimator)
+    estimator = clone(estimator)
+    before = state_of(estimator)
+    once = answers(clone(estimator).fit(Z[:45], Y[:45]), Z[45:])
+    if Z is SETS:
+        other = [np.eye(9)[:4]] * 30
+    else:
+        other = subspaces.from_sets(noisy_image_sets(n=30, d=9, n_classes=4, seed=5)[0], 3)
+    estimator.fit(other, np.arange(30) % 4)
+    twice = answers(estimator.fit(Z[:45], Y[:45]), Z[45:])
+    assert equal(once, twice)
+    assert state_of(estimator) == before
+
+
+@each_estimator
+def test_a_copy_on_disk_answers_alike(estimator, tmp_path):
+    Z = data_of(estimator)
+    estimator = clone(estimator).fit(Z, Y)
+    joblib.dump(estimator, tmp_path / "fitted.joblib")
+    assert equal(answers(estimator, Z), answers(joblib.load(tmp_path / "fitted.joblib"), Z))
+
+
+def test_pickles_name_one_module_and_load_in_a_fresh_process(tmp_path):
+    fitted = [clone(estimator).fit(data_of(estimator), Y) for estimator in ALL]
+    assert {type(estimator).__module__ for estimator in fitted} == {"grassmann_sc.estimators"}
+    data = [SETS if data_of(estimator) is SETS else Q for estimator in fitted]
+    (tmp_path / "fitted").write_bytes(pickle.dumps(list(zip(fitted, data))))
+    program = """
+import pickle
+with open("fitted", "rb") as file:
+    fitted = pickle.load(file)
+told = [(estimator.predict if hasattr(estimator, "predict") else estimator.transform)(Z)
+        for estimator, Z in fitted]
+with open("told", "wb") as file:
+    pickle.dump(told, file)
+"""
+    run_python(program, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    told = pickle.loads((tmp_path / "told").read_bytes())
+    for estimator, Z, there in zip(fitted, data, told, strict=True):
+        here = answers(estimator, Z)[0]
+        same = np.array_equal(here, there)
+        assert same or here.dtype.kind == "f" and error(here, there) <= TIGHT
+
+
+@each_estimator
+def test_read_only_input_is_taken_and_not_changed(estimator):
+    Z = SETS if data_of(estimator) is SETS else X.copy()
+    kept = [np.array(part) for part in Z]
+    for part in Z:
+        part.setflags(write=False)
+    answers(clone(estimator).fit(Z, Y), Z)
+    assert equal(kept, Z)
+
+
+# -------------------------------------------------------------------- in scikit-learn's machinery
+
+
+def grid(seed=0, **options):
+    """A search over p, lambda and C."""
+    dictionary = estimators.GrassmannDictionary(6, n_iter=2, rng=seed)
+    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), dictionary, StandardScaler(), SVC())
+    parameters = {"imagesetsubspaces__p": [1, 2], "grassmanndictionary__lam": [0.05, 0.2],
+                  "svc__C": [1, 10]}
+    return GridSearchCV(pipeline, parameters, cv=3, error_score="raise", **options)
+
+
+def test_search_over_a_pipeline_with_two_processes_equals_one():
+    one = grid().fit(SETS, Y)
+    two = grid(n_jobs=2).fit(SETS, Y)
+    assert one.best_score_ > 0.8
+    assert one.best_params_ == two.best_params_
+    assert np.array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    assert np.array_equal(one.predict(SETS), two.predict(SETS))
+
+
+def test_search_in_threads_equals_one():
+    one = grid().fit(SETS, Y)
+    with joblib.parallel_backend("threading"):
+        two = grid(n_jobs=2).fit(SETS, Y)
+    assert np.array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+
+
+def test_kernel_rows_in_a_pipeline_and_search():
+    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), estimators.ProjectionKernel(),
+                             SVC(kernel="precomputed"))
+    parameters = {"imagesetsubspaces__p": [1, 2, 3], "svc__C": [0.1, 10]}
+    search = GridSearchCV(pipeline, parameters, cv=3, error_score="raise").fit(SETS[TRAIN], LABELS)
+    p = search.best_params_["imagesetsubspaces__p"]
+    K = core.projection_kernel(subspaces.from_sets(SETS, p))
+    svm = SVC(C=search.best_params_["svc__C"], kernel="precomputed").fit(K[TRAIN, TRAIN], LABELS)
+    assert np.array_equal(search.predict(SETS[TEST]), svm.predict(K[TEST, TRAIN]))
+    assert search.score(SETS[TEST], Y[TEST]) > 0.8
+
+
+def test_search_on_a_gram_matrix_equals_the_search_on_subspaces():
+    lams = {"lam": [0.003, 0.03, 0.3, 0.9]}
+    precomputed = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
+    on_gram = GridSearchCV(precomputed, lams, cv=4).fit(K_DD, LABELS)
+    on_subspaces = estimators.CodingClassifier(lam_scale="max")
+    on_subspaces = GridSearchCV(on_subspaces, lams, cv=4).fit(D, LABELS)
+    for key in ("mean_test_score", "std_test_score"):
+        assert np.array_equal(on_gram.cv_results_[key], on_subspaces.cv_results_[key])
+    assert np.array_equal(on_gram.predict(K_QD), on_subspaces.predict(Q))
+
+
+@each_classifier
+def test_probabilities_rise_with_the_decision(estimator):
+    estimator = clone(estimator).fit(D, LABELS)
+    shares = estimator.predict_proba(Q)
+    assert error(shares.sum(axis=1), 1) <= TIGHT
+    assert (shares >= 0).all()
+    assert np.array_equal(estimator.classes_[shares.argmax(axis=1)], estimator.predict(Q))
+    if hasattr(estimator, "decision_function"):
+        order = estimator.decision_function(Q).argsort(axis=1, kind="stable")
+        assert np.array_equal(shares.argsort(axis=1, kind="stable"), order)
+
+
+@each_classifier
+def test_cross_validation_is_better_than_chance(estimator):
+    assert cross_val_score(estimator, X, Y, cv=3, error_score="raise").mean() > 0.6
+
+
+def test_four_threads_that_code_at_once_get_the_same_codes():
+    fitted = [estimators.CodingClassifier().fit(D, LABELS),
+              estimators.CodingClassifier("local").fit(D, LABELS)]
+    alone = [estimator.transform(Q) for estimator in fitted]
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(fitted[i % 2].transform, Q) for i in range(16)]
+        codes = [job.result(timeout=PATIENCE) for job in jobs]
+    assert equal(codes, alone * 8)
+
+
+START_METHODS = [method for method in ("fork", "spawn")
+                 if method in multiprocessing.get_all_start_methods()]
+
+
+@pytest.mark.parametrize("method", START_METHODS)
+def test_a_child_process_codes_after_its_parent_did(method):
+    estimator = estimators.CodingClassifier().fit(D, LABELS)
+    codes = estimator.transform(Q)
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        job = pool.apply_async(estimator.transform, (Q,))
+        assert np.array_equal(job.get(timeout=PATIENCE), codes)
+
+
+def test_weights_are_routed_to_the_step_that_asks_for_them():
+    weights = np.linspace(0.1, 3, 40)
+    with config_context(enable_metadata_routing=True):
+        svm = SVC(kernel="precomputed").set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(estimators.ProjectionKernel(), svm)
+        decision = pipeline.fit(D, LABELS, sample_weight=weights).decision_function(Q)
+    weighted = SVC(kernel="precomputed").fit(K_DD, LABELS, weights)
+    plain = SVC(kernel="precomputed").fit(K_DD, LABELS)
+    assert error(decision, weighted.decision_function(K_QD)) <= LOOSE
+    assert error(decision, plain.decision_function(K_QD)) > 1e-3
+
+
+@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=name)
+def test_columns_have_names(estimator):
+    estimator = clone(estimator).fit(D, LABELS)
+    names = estimator.get_feature_names_out()
+    n_columns = estimator.transform(Q).shape[1]
+    assert list(names) == [f"{type(estimator).__name__.lower()}{i}" for i in range(n_columns)]
+    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), estimator).fit(SETS, Y)
+    pipeline.set_output(transform="default")
+    assert len(pipeline.get_feature_names_out()) == pipeline.transform(SETS[:2]).shape[1]
+
+
+@each_estimator
+def test_tags_tell_of_input_and_kind(estimator):
+    tags = get_tags(estimator)
+    assert tags.input_tags.three_d_array
+    assert not tags.input_tags.two_d_array
+    assert not tags.input_tags.pairwise
+    assert is_classifier(estimator) == hasattr(estimator, "predict") == tags.target_tags.required
+    assert (tags.transformer_tags is not None) == hasattr(estimator, "transform")
+
+
+def test_tags_tell_of_gram_rows():
+    tags = get_tags(estimators.CodingClassifier(kernel="precomputed")).input_tags
+    assert tags.pairwise
+    assert tags.two_d_array
+    assert not tags.three_d_array
+
+
+# ---------------------------------------------------------------------- scikit-learn's own checks
+
+
+class OnRows:
+    """Lets scikit-learn's checks, whose data are 2-D, run: a row x stands for the line spanned by
+    (x, 1)."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = False
+        return tags
+
+    def check_subspaces(self, X, fit=False):
+        if not fit:
+            check_is_fitted(self)
+        X = validate_data(self, X, reset=fit, dtype=[np.float64, np.float32])
+        lines = np.hstack([X, np.ones((len(X), 1), X.dtype)])
+        return (lines / np.linalg.norm(lines, axis=1, keepdims=True))[:, :, None]
+
+
+class NearestSubspaceOnRows(OnRows, estimators.NearestSubspace):
+    pass
+
+
+class CodingClassifierOnRows(OnRows, estimators.CodingClassifier):
+    pass
+
+
+class GrassmannDictionaryOnRows(OnRows, estimators.GrassmannDictionary):
+    pass
+
+
+class ProjectionKernelOnRows(OnRows, estimators.ProjectionKernel):
+    pass
+
+
+# Checks that do not apply, with the reason. Two estimators cannot run any: ImageSetSubspaces, whose
+# input is a sequence of arrays and whose output has three axes, and CodingClassifier(kernel=
+# "precomputed"), as the Gram matrices of the checks have diagonals that vary. The tests above are
+# theirs.
+NOT_APPLICABLE = {
+    "GrassmannDictionaryOnRows": {
+        "check_fit2d_1sample": "one sample cannot start two atoms: the error names n_atoms",
+    },
+}
+# By scikit-learn itself: SCIPY_ARRAY_API is not set, and pandas is missing.
+SKIPPED = {"check_array_api_input", "check_classifier_data_not_an_array"}
+CHECKED_CLASSIFIERS = [
+    CodingClassifierOnRows(),
+    CodingClassifierOnRows("local", n_neighbors=1),
+]
+CHECKED_TRANSFORMERS = [
+    *CHECKED_CLASSIFIERS,
+    GrassmannDictionaryOnRows(2, n_iter=1, rng=0),
+    ProjectionKernelOnRows(),
+]
+CHECKED = [NearestSubspaceOnRows(), NearestSubspaceOnRows("geodesic"), *CHECKED_TRANSFORMERS]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", CHECKED, ids=name)
+def test_scikit_learns_estimator_checks(estimator):
+    expected = NOT_APPLICABLE.get(type(estimator).__name__, {})
+    results = estimator_checks.check_estimator(estimator, expected_failed_checks=expected,
+                                               on_fail=None, on_skip=None)
+    by_status = {"passed": set(), "failed": set(), "skipped": set(), "xfail": set()}
+    for result in results:
+        by_status[result["status"]].add(result["check_name"])
+    assert not by_status["failed"], [r for r in results if r["status"] == "failed"]
+    assert by_status["xfail"] == set(expected)
+    assert by_status["skipped"] <= SKIPPED
+    assert len(by_status["passed"]) >= 38
+
+
+@pytest.mark.parametrize("estimator", CHECKED_TRANSFORMERS, ids=name)
+def test_scikit_learns_checks_of_output(estimator):
+    kind = type(estimator).__name__
+    estimator_checks.check_transformer_get_feature_names_out(kind, estimator)
+    estimator_checks.check_set_output_transform(kind, estimator)
+
+
+# ---------------------------------------------------------------------------------- wrong input
+
+
+OTHER_D = core.random_subspaces(3, 11, 2)
+BAD_CALLS = {
+    "none": (lambda e: e.fit(D, None), "requires y to be passed, but the target y is None"),
+    "one class": (lambda e: e.fit(D, ["one"] * 40),
+                  "y must hold at least two classes, got one class: .*one"),
+    "length": (lambda e: e.fit(D, LABELS[:39]),
+               "y must have length 40, one label a subspace, got 39"),
+    "continuous": (lambda e: e.fit(D, np.linspace(0, 1, 40)),
+                   r"Unknown label type: continuous numbers such as 0\.0256"),
+    "other d": (lambda e: e.fit(D, LABELS).predict(OTHER_D),
+                "X must have d = 12, as in fit, got 11"),
+}
+
+
+@each_classifier
+@pytest.mark.parametrize("call, message", BAD_CALLS.values(), ids=BAD_CALLS)
+def test_classifiers_refuse(estimator, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(clone(estimator))
+
+
+METHODS = ["predict", "predict_proba", "decision_function", "transform", "distances", "kneighbors"]
+
+
+@each_estimator
+def test_use_before_fit_is_refused(estimator):
+    message = f"This {type(estimator).__name__} instance is not fitted yet"
+    for method in METHODS:
+        if hasattr(estimator, method):
+            with pytest.raises(NotFittedError, match=message):
+                getattr(clone(estimator), method)(data_of(estimator))
+
+
+WITH_NAN = D.copy()
+WITH_NAN[7] = np.nan
+
+
+@pytest.mark.parametrize("estimator", [*CLASSIFIERS, *LEARNERS], ids=name)
+@pytest.mark.parametrize("Z, error, message", [
+    (2 * D, ValueError, "X must have orthonormal columns: .* differs from I by 3 at index 0"),
+    (D[:, :, 0], ValueError, r"X must have 3 dimensions \(n, d, p\), got shape \(40, 12\)"),
+    (D[:0], ValueError, r"X must hold at least one subspace, got shape \(0, 12, 2\)"),
+    (WITH_NAN, ValueError, "X must be finite, got NaN or infinity in the basis at index 7"),
+    (1j * D, TypeError, "X must hold real numbers, got dtype complex128"),
+    (D.astype(str), TypeError, "X must hold real numbers, got dtype <U"),
+], ids=["scaled", "2-D", "empty", "NaN", "complex", "text"])
+def test_what_are_no_subspaces_is_refused(estimator, Z, error, message):
+    with pytest.raises(error, match=message):
+        clone(estimator).fit(Z, LABELS)
+
+
+NO_SETS = "sets must hold at least one set of frames, got none"
+
+
+@pytest.mark.parametrize("p, sets, error, message", [
+    (13, SETS, ValueError, "p must be at most d = 12"),
+    (0, SETS, ValueError, "p must be >= 1, got 0"),
+    (1.5, SETS, TypeError, "p must be an integer, got 1.5"),
+    (2, [], ValueError, NO_SETS),
+], ids=["13", "0", "1.5", "no sets"])
+def test_wrong_parameters_of_image_set_subspaces_are_named(p, sets, error, message):
+    for method in ("fit", "fit_transform"):
+        with pytest.raises(error, match=message):
+            getattr(estimators.ImageSetSubspaces(p), method)(sets)
+
+
+def test_sets_of_several_d_are_refused():
+    with pytest.raises(ValueError, match=r"sets\[0\] has d = 12, sets\[3\] has d = 11"):
+        estimators.ImageSetSubspaces(2).fit_transform([*SETS[:3], np.ones((4, 11))])
+
+
+@pytest.mark.parametrize("sets, message", [
+    ([np.eye(9)], "X must hold frames of d = 12, as in fit, got 9"), ([], NO_SETS)])
+def test_sets_unlike_those_of_fit_are_refused(sets, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.ImageSetSubspaces(2).fit(SETS).transform(sets)
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"metric": "cosine"}, "metric must be 'chordal', 'geodesic' or 'projection', got 'cosine'"),
+    ({"n_neighbors": 41}, r"n_neighbors must be in 1\.\.40, got 41"),
+])
+def test_wrong_parameters_of_the_nearest_subspace_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.NearestSubspace(**options).fit(D, LABELS)
+
+
+@pytest.mark.parametrize("options, error, message", [
+    ({"coding": "dense"}, ValueError, "coding must be 'sparse' or 'local', got 'dense'"),
+    ({"rule": "min"}, ValueError, "rule must be 'residual', 'sum' or 'max', got 'min'"),
+    ({"lam_scale": "mean"}, ValueError, "lam_scale must be None or 'max', got 'mean'"),
+    ({"kernel": "rbf"}, ValueError, "kernel must be 'projection' or 'precomputed', got 'rbf'"),
+    ({"coding": "local", "n_neighbors": 41}, ValueError, r"n_neighbors must be in 1\.\.40, got 41"),
+    ({"lam": -1}, ValueError, "lam must be a number >= 0, got -1"),
+    ({"lam": [0.1, 0.2]}, ValueError, r"lam must be a number >= 0, got \[0.1, 0.2\]"),
+    ({"lam": "0.1"}, TypeError, "lam must hold real numbers"),
+])
+def test_wrong_parameters_of_the_coding_classifier_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        estimators.CodingClassifier(**options).fit(D, LABELS)
+
+
+@pytest.mark.parametrize("K, message", [
+    (K_QD, r"X must be a square matrix .* got shape \(20, 40\)"),
+    (K_DD * np.arange(1, 41), "constant positive diagonal, .* got 2 to 80"),
+])
+def test_wrong_gram_matrices_are_refused(K, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.CodingClassifier(kernel="precomputed").fit(K, LABELS)
+
+
+def test_wrong_gram_rows_are_refused():
+    fitted = estimators.CodingClassifier(kernel="precomputed").fit(K_DD, LABELS)
+    with pytest.raises(ValueError, match=r"X must have shape \(n, 40\), .* got \(20, 9\)"):
+        fitted.predict(K_QD[:, :9])
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"n_atoms": 0}, "n_atoms must be .* got 0"),
+    ({"n_atoms": 41}, r"n_atoms must be in 1\.\.40, got 41"),
+    ({"n_atoms": 5, "coding": "dense"}, "coding must be 'sparse' or 'local', got 'dense'"),
+    ({"n_atoms": 5, "lam": np.nan, "lam_scale": "max"}, "lam must be finite, got nan"),
+    ({"n_atoms": 5, "coding": "local", "n_neighbors": 6}, r"n_neighbors must be in 1\.\.5, got 6"),
+    ({"n_atoms": 5, "init": "best"}, "got 'best'"),
+])
+def test_wrong_parameters_of_the_dictionary_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.GrassmannDictionary(**options).fit(D)
+
+
+@pytest.mark.parametrize("estimator", LEARNERS, ids=name)
+def test_subspaces_unlike_those_of_fit_are_refused(estimator):
+    fitted = clone(estimator).fit(D)
+    with pytest.raises(ValueError, match="X must have d = 12, as in fit, got 11"):
+        fitted.transform(OTHER_D)
+
+
+@pytest.mark.parametrize("options, error, message", [
+    ({"kernel": "best"}, ValueError,
+     "kernel must be 'rbf', 'polynomial' or 'linear', got 'best'"),
+    ({"gamma": -1.0}, ValueError, "gamma must be positive, got -1"),
+    ({"gamma_scale": "mean"}, ValueError, "gamma_scale must be None or 'median', got 'mean'"),
+    ({"p": 0}, ValueError, "p must be >= 1, got 0"),
+    ({"p": 7}, ValueError, r"sets\[0\] must hold p = 7 .* numerical rank 4 "),
+    ({"n_landmarks": 0}, ValueError, "n_landmarks must be >= 1, got 0"),
+])
+def test_wrong_parameters_of_the_kernel_lift_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        estimators.KernelLift(**{"p": 2, **options}).fit_transform(SETS[TRAIN])
+
+
+def test_without_scikit_learn_the_extra_is_named(monkeypatch):
+    for module in list(sys.modules):
+        if module.partition(".")[0] == "sklearn" or module == "grassmann_sc.estimators":
+            monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r"pip install 'grassmann_sc_kit\[sklearn\]'"):
+        importlib.import_module("grassmann_sc.estimators")

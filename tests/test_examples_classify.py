@@ -1,0 +1,173 @@
+"""examples.classify runs from files to answers, and refuses files that do not fit together."""
+
+import re
+
+import numpy as np
+import pytest
+
+import grassmann_sc as core
+from examples import classify, clips
+from grassmann_sc import subspaces
+
+METHODS = [
+    "nearest subspace",
+    "gSC, labelled sets as atoms, residuals",
+    "gLC, labelled sets as atoms, residuals",
+    "kgSC, labelled sets as atoms, residuals",
+    "kgLC, labelled sets as atoms, residuals",
+    "SVM on the projection kernel",
+    "gSC, learned atoms, SVM",
+    "gLC, learned atoms, SVM",
+]
+
+
+def accuracies(text):
+    """{method: accuracy} from a printed table."""
+    found = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\d$", text, re.MULTILINE)
+    return {method: float(number) for method, number in found}
+
+
+def small_file(**changes):
+    """Arrays of a legal file: 12 sets of 5 to 7 byte images, two classes, two splits."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(5, 8, 12)
+    label = np.repeat(["left", "right"], 6)
+    sets = []
+    for size, c in zip(sizes, label):
+        bright = np.arange(6) // 3 == (c == "right")
+        sets.append(rng.integers(0, 60, (size, 4, 6)) + 180 * bright)
+    even = np.arange(0, 12, 2)
+    odd = np.arange(1, 12, 2)
+    arrays = {
+        "frames": np.concatenate(sets).astype(np.uint8),
+        "offset": np.concatenate([[0], np.cumsum(sizes)]),
+        "label": label,
+        "group": np.arange(12),
+        "train0": even,
+        "test0": odd,
+        "train1": odd,
+        "test1": even,
+    }
+    return {key: value for key, value in {**arrays, **changes}.items() if value is not None}
+
+
+def write(folder, **changes):
+    path = folder / "sets.npz"
+    np.savez(path, **small_file(**changes))
+    return str(path)
+
+
+FEW = ["--center", "--lam", "0.2", "--neighbors", "3", "40", "--C", "1", "--iterations", "1"]
+
+
+@pytest.mark.parametrize("options", [[], FEW, ["--resample", "5", "--stack", "2"]],
+                         ids=["default", "few", "stacked"])
+def test_classify_prints_every_method(tmp_path, capsys, options):
+    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2",
+                   "--atoms", "100", *options])
+    printed = accuracies(capsys.readouterr().out)
+    assert list(printed) == METHODS
+    assert printed["nearest subspace"] == 100 or "--center" in options
+
+
+def test_frames_are_resampled_and_stacked():
+    pattern = np.eye(2, 3)
+    ramp = np.arange(5.0)[:, None, None] * np.ones((5, 2, 3)) + pattern
+    options = classify.parse(["--data", "x.npz", "--p", "2", "--resample", "9", "--stack", "3"])
+    clip = clips.Clip("ramp", "a", None, [ramp])
+    prepared, = clips.build(clip, classify.recipe_of(options), keep_rows=True).rows
+    prepared = prepared - np.tile(pattern.ravel(), 3)
+    assert prepared.shape == (7, 18)
+    assert np.allclose(np.sort(prepared[1])[[0, 6, 12]], [0.5, 1, 1.5])
+
+
+@pytest.mark.parametrize("group", [None, np.repeat(np.arange(8), 3)])
+def test_parameters_are_chosen_on_the_training_part_alone(group):
+    """Whatever stands in the test part, the same is chosen; and groups stay together in every
+    fold."""
+    label = np.arange(24) % 2
+    train = np.arange(15)
+    test = np.arange(15, 24)
+    sets = np.random.default_rng(0).standard_normal((24, 5, 6))
+    X = subspaces.from_sets(sets, 2)
+    options = classify.parse(["--data", "x.npz", "--p", "2", "--kernels"])
+    chosen = []
+    for label[test] in (0, 1):
+        X[test] = X[test][::-1]
+        sets[test] = 9 * sets[test][::-1]
+        inputs = {"sets": list(sets), "subspaces": X, "gram": core.projection_kernel(X)}
+        outcomes = classify.evaluate(inputs, label, group, train, test, classify.methods, options)
+        chosen.append([outcome.chosen for outcome in outcomes])
+    assert chosen[0] == chosen[1]
+    assert all(chosen[0][1:])
+    of_train = None if group is None else group[train]
+    for first, second in classify.folds(label[train], of_train, 0):
+        assert sorted([*first, *second]) == list(range(15))
+        assert group is None or not np.intersect1d(group[first], group[second]).size
+
+
+def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
+    n_frames = len(small_file()["frames"])
+    frames = np.random.default_rng(0).standard_normal((n_frames, 9)).astype(np.float32)
+    path = write(tmp_path, frames=frames, train1=None, test1=None)
+    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--p", "3"])
+    out = capsys.readouterr().out
+    assert list(accuracies(out)) == METHODS[:6]
+    assert "±" not in out.split("subspaces of R^9")[1]
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"frames": None}, "must hold the arrays frames"),
+    ({"offset": None, "test0": None}, "must hold the arrays offset, test0"),
+    ({"frames": np.zeros((80, 3), complex)}, "frames must be real numbers .* got complex128"),
+    ({"offset": np.array([0.0, 5.0])}, r"offset must hold n_sets \+ 1 >= 2 integers, got float64"),
+    ({"offset": np.array([0, 5, 5, 9])},
+     "offset must rise, every set holding a frame, got 5 and 5 for set 1"),
+    ({"offset": np.array([0, 5, 999])},
+     r"offset must go from 0 to \d+, the number of frames, got 0 to 999"),
+    ({"group": np.arange(3)}, r"group must have length 12, one a set, got shape \(3,\)"),
+    ({"label": np.arange(11)}, r"label must have length 12, one a set, got shape \(11,\)"),
+    ({"test1": None}, "test1 is missing among test0, train0, train1"),
+    ({"train0": np.array([], int)},
+     r"train0 must hold at least one index of a set, got int64 \(0,\)"),
+    ({"test0": np.array([1, 12])}, r"test0 must hold indices in 0\.\.11, got 1 to 12"),
+    ({"test1": np.array([1, 3, 4])},
+     "train1 and test1 must not overlap, both hold set 1 and 1 more"),
+    ({"train0": np.array([0, 2])}, "train0 must hold sets of at least two classes, got one: left"),
+    ({"label": np.array([None] * 12)}, "Object arrays cannot be loaded"),
+])
+def test_bad_files_are_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        clips.load_npz(write(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("content", [b"not a zip", b"", b"PK\x03\x04broken"])
+def test_what_is_no_npz_file_is_refused(tmp_path, content):
+    path = tmp_path / "sets.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="sets.npz must be an .npz file"):
+        clips.load_npz(path)
+
+
+def test_a_lone_array_is_refused(tmp_path):
+    np.save(tmp_path / "sets.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="sets.npy must be an .npz file"):
+        clips.load_npz(tmp_path / "sets.npy")
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--p", "6"], "must hold p = 6 independent frames, got 5 frames"),
+    (["--p", "2", "--data", "nowhere.npz"], "nowhere.npz"),
+])
+def test_errors_are_one_line(tmp_path, arguments, message):
+    with pytest.raises(SystemExit, match=f"^examples.classify: .*{message}"):
+        classify.main(["--data", write(tmp_path), *arguments])
+
+
+@pytest.mark.parametrize("arguments", [
+    "--p 0", "--p 2 --lam nan", "--p 2 --lam -1", "--p 2 --neighbors 5 0", "--p 2 --C -1",
+    "--p 2 --stack 0", "--p 2 --atoms -1"])
+def test_options_are_checked(arguments, capsys):
+    with pytest.raises(SystemExit):
+        classify.parse(["--data", "x.npz", *arguments.split()])
+    assert re.search(r"must be at least [01], got (0|nan|-1)", capsys.readouterr().err)

@@ -1,0 +1,165 @@
+"""The paper's experiments on made-up trees in the layouts of the real data: each runs, and says
+what is missing."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from examples import clips, paper_experiments
+from examples.paper_experiments import PRESETS
+from grassmann_sc import subspaces
+
+
+def moving(label, seed, n, side=24):
+    """A blob that goes around at the class's pace, on noise."""
+    rng = np.random.default_rng([label, seed])
+    t = np.arange(n)[:, None, None] * (0.3 + 0.4 * label) + seed
+    y, x = np.mgrid[:side, :side] / side - 0.5
+    centre_y = 0.3 * np.sin(t)
+    centre_x = 0.3 * np.cos(t) * (1 + label) / 2
+    blob = np.exp(-((y - centre_y) ** 2 + (x - centre_x) ** 2) / 0.02)
+    return (200 * blob + 50 * rng.random((n, side, side))).astype(np.uint8)
+
+
+def images(folder, frames):
+    folder.mkdir(parents=True)
+    for i, frame in enumerate(frames):
+        Image.fromarray(frame).save(folder / f"frame-{i:04}.png")
+
+
+def make_casia(root):
+    gender = [f"{k:03},{'male' if k % 2 else 'female'}" for k in range(1, 9)]
+    (root / "gender.csv").write_text("\n".join(["person,gender", *gender]))
+    for k in range(1, 9):
+        for walk in ("nm-01", "nm-02", "cl-01"):
+            for view in range(0, 181, 18):
+                seed = 10 * k + view + (walk == "nm-02")
+                silhouettes = 255 * (moving(k % 2, seed, 3, 20) > 90).astype(np.uint8)
+                images(root / f"{k:03}" / walk / f"{view:03}", silhouettes)
+
+
+def make_cambridge(root):
+    for light in range(1, 6):
+        for gesture in range(2):
+            for clip in range(2):
+                folder = root / f"Set{light}" / f"{gesture:04}" / f"{clip:04}"
+                images(folder, moving(gesture, 10 * light + clip, 25))
+
+
+def make_ucsd(root):
+    rows = [["clip", "Exp1", "Exp2", "Exp3", "Exp4"]]
+    for label, name in enumerate(["heavy", "light", "medium"]):
+        for k in range(4):
+            images(root / name / f"cctv{k}", moving(label, k, 14))
+            rows.append([f"{name}/cctv{k}", *("test" if k == e else "train" for e in range(4))])
+    with open(root / "splits.csv", "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+def folders(n_clips, n_frames):
+    def make(root):
+        for label in range(2):
+            for k in range(n_clips):
+                images(root / f"class{label}" / f"clip{k}", moving(label, k, n_frames))
+
+    return make
+
+
+MAKE = {
+    "casia": make_casia,
+    "cambridge": make_cambridge,
+    "ucsd": make_ucsd,
+    "youtube": folders(6, 7),
+    "ballet": folders(2, 30),
+    "dyntex": folders(8, 25),
+}
+EXPECTED = {  # sets, d, p, splits
+    "casia": (16, 1024, 6, 2),
+    "cambridge": (20, 2000, 10, 4),
+    "ucsd": (12, 11520, 10, 4),
+    "youtube": (12, 59, 5, 2),
+    "ballet": (20, 2916, 4, 2),
+    "dyntex": (16, 177, 5, 2),
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch):
+    if PRESETS[name].recipe.features in ("hog", "lbp", "gei"):
+        pytest.importorskip("skimage", reason="needs the extra 'image'")
+    monkeypatch.setattr(paper_experiments, "SVM_GRID", {"C": [1, 10]})
+    monkeypatch.setattr(paper_experiments, "GAMMA", [1])
+    monkeypatch.setattr(paper_experiments.classify, "LAM", [0.1, 0.01])
+    monkeypatch.setattr(paper_experiments.classify, "NEIGHBORS", [3])
+    MAKE[name](tmp_path)
+    out = tmp_path / "out"
+    paper_experiments.main([name, "--data", str(tmp_path), "--out", str(out), "--repeats", "2",
+                            "--strict"])
+    printed = capsys.readouterr().out
+    sets, d, p, splits = EXPECTED[name]
+    assert f"{PRESETS[name].title}: {sets} sets, " in printed
+    assert f"{p}-dimensional subspaces of R^{d}, {splits} splits" in printed
+    results = json.loads((out / name / "results.json").read_text())["methods"]
+    for method in results.values():
+        assert all(0 <= accuracy <= 100 for accuracy in method["accuracy"])
+    check_table(printed, PRESETS[name].printed, results)
+    ours = [key for key in results if key.startswith(("gSC", "gLC"))]
+    assert len(ours) == 2
+    assert all(("learned" in key) == PRESETS[name].dictionary for key in ours)
+
+
+def check_table(text, paper, results):
+    """A line for each method of the paper, with our figures where there are any."""
+    for method, figure in paper.items():
+        line = next(line for line in text.splitlines()
+                    if line.startswith(method) and figure in line)
+        here = [key for key in results if key.partition(",")[0] == method]
+        assert len(here) == (method in ("gSC", "gLC", "kgSC", "kgLC"))
+        if here:
+            figure = f"{results[here[0]]['mean']:.1f} ± {results[here[0]]['std']:.1f}"
+        assert line.rstrip().endswith(figure)
+
+
+def test_gait_splits_share_no_person(tmp_path):
+    make_casia(tmp_path)
+    preset = PRESETS["casia"]
+    found = preset.clips(tmp_path)
+    assert len(found) == 16
+    assert all(len(clip.sources) == 11 for clip in found)
+    label = np.array([clip.label for clip in found])
+    group = np.array([clip.group for clip in found])
+    collection = type("C", (), {"label": label, "group": group})
+    for train, test in preset.splits(collection, tmp_path, 3, 0):
+        assert not set(group[train]) & set(group[test])
+        assert len(train) + len(test) == 16
+        assert len(np.unique(group[train])) == 4
+        assert set(label[train]) == set(label[test]) == {"male", "female"}
+
+
+def test_recipes_follow_the_paper():
+    frames = moving(1, 0, 48)
+    clip = clips.Clip("c", "a", None, [frames])
+    normal = (frames - frames.mean(axis=0)) / frames.std(axis=0)
+    evenly = frames[np.linspace(0, 47, 20).round().astype(int)]
+    for name, video in [("ucsd", normal), ("cambridge", evenly)]:
+        basis = clips.build(clip, PRESETS[name].recipe).bases[0]
+        expected = subspaces.from_video(video, 10, 5)
+        cosines = np.linalg.svd(basis.T @ expected, compute_uv=False)
+        np.testing.assert_allclose(cosines, 1, atol=1e-8)
+    assert clips.build(clip, PRESETS["dyntex"].recipe, keep_rows=True).rows[0].shape == (13, 177)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_missing_data_are_described(name, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="(?s)^examples.paper_experiments: .*Download: "):
+        paper_experiments.main([name, "--data", str(tmp_path)])
+    with pytest.raises(SystemExit, match="(?s)^examples.paper_experiments: .*Download: "):
+        paper_experiments.main([name, "--data", str(tmp_path / "nowhere")])
+    paper_experiments.main([name, "--help-data"])
+    assert f"\n  {name}/" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        paper_experiments.main([name])
+    assert "--data is needed" in capsys.readouterr().err

@@ -1,0 +1,258 @@
+"""Dictionaries and checkpoints as files: whole, checked, resumed to the bits."""
+
+import functools
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import grassmann_sc as core
+from grassmann_sc import files, learn
+from strategies import clusters
+
+SOME = core.random_subspaces(30, 70, 2, rng=3)
+SMALL = clusters(np.random.default_rng(1), 24, 6, 2, 4)
+
+
+# ---------------------------- dictionaries
+
+
+def test_dictionaries_come_back_as_they_were_saved(tmp_path):
+    path = tmp_path / "atoms"
+    for atoms in (SMALL[:3], SMALL[:3].astype(np.float32)):
+        for labels in (["a", "b", "a"], [3, 1, 2], None):
+            learn.save(path, atoms, lam=0.1, labels=labels)
+            loaded = learn.load(path)
+            assert (
+                np.array_equal(loaded.atoms, atoms)
+                and loaded.atoms.dtype == atoms.dtype
+                and loaded.lam == 0.1
+            )
+            assert labels is None and loaded.labels is None or loaded.labels.tolist() == labels
+    assert os.listdir(tmp_path) == ["atoms"]
+    learn.save(path, learn.gdl(SMALL, 2, 0.1, n_iter=1))
+    assert learn.load(path).lam == 0.1
+    learn.save(path, learn.OnlineGDL(2, 0.3, rng=0).partial_fit(SMALL))
+    assert learn.load(path).lam == 0.3
+    with pytest.raises(
+        TypeError, match="labels must be numbers, strings or bools in a file, got dtype object"
+    ):
+        learn.save(path, SMALL[:3], labels=[None, "a", 3])
+
+
+def seal(path):
+    """Give a zip file the checksum that the module asks for."""
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = bytes(64)
+    with open(path, "r+b") as file:
+        length = path.stat().st_size - 64
+        digest = hashlib.sha256(path.read_bytes()[:length]).hexdigest().encode()
+        file.seek(length)
+        file.write(digest)
+
+
+def header(shape):
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def damage(path, i):
+    """Turn a dictionary into one of fifty files that are none: cut, flipped bits, or well sealed
+    and wrong inside."""
+    whole = path.read_bytes()
+    rng = np.random.default_rng(i)
+    good = dict(np.load(path))
+    if i < 15:
+        path.write_bytes(whole[: i * len(whole) // 15])
+    elif i < 35:
+        at = rng.integers(len(whole))
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << rng.integers(8)]) + whole[at + 1 :])
+    elif i < 48:
+        evil = np.array([print, None, 1], object)
+        change = [
+            {"other": 1},
+            {"version": 99},
+            {"format": "checkpoint"},
+            {"atoms": evil},
+            {"labels": evil},
+            {"lam": evil},
+            {"version": evil},
+            {"atoms": 2 * good["atoms"]},
+            {"atoms": good["atoms"][0]},
+            {"labels": np.arange(2)},
+            {"lam": np.nan},
+            {"lam": np.ones(3)},
+            {"version": np.ones(2, int)},
+        ][i - 35]
+        with path.open("wb") as file:
+            (np.savez_compressed if i == 35 else np.savez)(file, **{**good, **change})
+        seal(path)
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            for key in good:
+                archive.writestr(
+                    f"{key}.npy", header((10**12, 6, 2) if i == 48 else (2**40, 2**40, 2**40))
+                )
+        seal(path)
+
+
+@pytest.mark.parametrize("i", range(50))
+def test_damaged_files_are_refused(tmp_path, i):
+    path = tmp_path / "dictionary"
+    learn.save(path, SMALL[:3], lam=0.1, labels=["a", "b", "c"])
+    damage(path, i)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="dictionary (must be|is damaged)"):
+        learn.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (
+        peak < 2**19
+    )  # bytes, whatever shapes are declared; a sound file of this size takes 30 kB
+
+
+# ---------------------------- any file
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("before")
+
+    def fail(file):
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write_whole(path, fail)
+    assert os.listdir(tmp_path) == ["file"] and path.read_text() == "before"
+    files.write_whole(path, lambda file: file.write(b"after"))
+    assert os.listdir(tmp_path) == ["file"] and path.read_text() == "after"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no permission bits, no links without rights")
+def test_links_are_followed_and_permissions_are_those_of_other_files(tmp_path):
+    target = tmp_path / "target"
+    (tmp_path / "plain").write_text("")
+    files.write_whole(target, lambda file: file.write(b"1"))
+    assert target.stat().st_mode == (tmp_path / "plain").stat().st_mode
+    target.chmod(0o640)
+    (tmp_path / "link").symlink_to(target)
+    files.write_whole(tmp_path / "link", lambda file: file.write(b"2"))
+    assert (tmp_path / "link").is_symlink() and target.read_bytes() == b"2"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_paths_are_checked():
+    for path, kind in ((3, TypeError), ("", ValueError), (None, TypeError)):
+        with pytest.raises(kind, match="path must be a path, got"):
+            learn.save(path, SMALL[:3])
+    with pytest.raises(ValueError, match="checkpoint must be a path, got ''"):
+        learn.gdl(SMALL, 4, 0.2, checkpoint="")
+    with pytest.raises(ValueError, match="resume must be a path, got ''"):
+        learn.gdl(SMALL, 4, 0.2, resume="")
+
+
+# ---------------------------- checkpoints
+
+OPTIONS = dict(lam=0.1, n_iter=6, tol=0, unused="random")
+
+
+@pytest.mark.parametrize("stop", range(4))
+def test_resumed_learning_ends_with_the_bits_of_an_uninterrupted_run(tmp_path, stop):
+    path = tmp_path / "checkpoint"
+    whole = learn.gdl(SOME, 8, rng=0, **OPTIONS)
+    learn.gdl(SOME, 8, rng=0, checkpoint=path, **{**OPTIONS, "n_iter": stop})
+    resumed = learn.gdl(SOME, 8, resume=path, checkpoint=path, rng=99, **OPTIONS)
+    again = learn.gdl(SOME, 8, resume=path, **OPTIONS)
+    for result in (resumed, again):
+        assert (
+            all(np.array_equal(a, b) for a, b in zip(result, whole))
+            and result.n_replaced == whole.n_replaced
+        )
+
+
+CHILD = """
+import sys, grassmann_sc as core
+from grassmann_sc import learn
+X = core.random_subspaces(30, 70, 2, rng=3)
+print("ready", flush=True)
+learn.gdl(X, 8, rng=0, checkpoint=sys.argv[1],
+          callback=lambda state: print(state.n_iter, flush=True), lam=0.1, n_iter=6, tol=0,
+          unused="random")
+"""
+
+
+def test_a_killed_run_resumes(tmp_path):
+    path = tmp_path / "checkpoint"
+    root = Path(__file__).resolve().parent.parent
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, path], cwd=root, stdout=subprocess.PIPE, text=True
+    )
+    while child.stdout.readline().strip() != "2":
+        pass
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    whole = learn.gdl(SOME, 8, rng=0, **OPTIONS)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(learn.gdl(SOME, 8, resume=path, **OPTIONS), whole)
+    )
+
+
+def test_checkpoints_of_other_problems_and_kinds_are_refused(tmp_path):
+    path = tmp_path / "checkpoint"
+    other = tmp_path / "dictionary"
+    learn.gdl(SMALL, 4, 0.2, n_iter=1, checkpoint=path)
+    learn.save(other, SMALL[:4])
+    with pytest.raises(ValueError, match="resume must be a checkpoint of the same samples"):
+        learn.gdl(SMALL, 4, 0.3, resume=path)
+    with pytest.raises(ValueError, match="must be a checkpoint"):
+        learn.gdl(SMALL, 4, 0.2, resume=other)
+    with pytest.raises(ValueError, match="must be given the kind of rng"):
+        learn.gdl(SMALL, 4, 0.2, resume=path, rng=np.random.Generator(np.random.MT19937(0)))
+    assert json.loads(str(np.load(path)["rng"]))["bit_generator"] == "PCG64"
+
+
+def neighbours(K_dd, K_xd, norm2, count=2):
+    return core.locality_codes(K_dd, K_xd, count, norm2=norm2)
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        (dict(lam=0.1), dict(lam=np.float64(0.1), coding="sparse")),
+        (dict(lam=1), dict(lam=1.0)),
+        (dict(n_neighbors=2), dict(n_neighbors=np.int64(2), coding="local")),
+        (
+            dict(coding=functools.partial(neighbours, count=2)),
+            dict(coding=functools.partial(neighbours, count=np.int32(2))),
+        ),
+        (dict(lam=0.1, sample_weight=np.ones(24, int)), dict(lam=0.1)),
+    ],
+)
+def test_equal_options_are_the_same_problem(tmp_path, before, after):
+    path = tmp_path / "checkpoint"
+    learn.gdl(SMALL, 4, n_iter=1, tol=0, rng=0, checkpoint=path, **before)
+    resumed = learn.gdl(SMALL, 4, n_iter=3, tol=0, resume=path, **after)
+    whole = learn.gdl(SMALL, 4, n_iter=3, tol=0, rng=0, **before)
+    assert all(np.array_equal(a, b) for a, b in zip(resumed, whole))
+    with pytest.raises(ValueError, match="resume must be a checkpoint of the same samples"):
+        learn.gdl(SMALL, 4, coding=functools.partial(neighbours, count=3), resume=path)
+
+
+def test_a_relative_lambda_and_wider_first_atoms_are_resumed_to_the_bits(tmp_path):
+    path = tmp_path / "checkpoint"
+    X = SMALL.astype(np.float32)
+    options = dict(lam=0.2, lam_scale="max", init=SMALL[:4], tol=0)
+    whole = learn.gdl(X, 4, n_iter=4, **options)
+    learn.gdl(X, 4, n_iter=2, checkpoint=path, **options)
+    resumed = learn.gdl(X, 4, n_iter=4, resume=path, **options)
+    assert resumed.lam == whole.lam and whole.atoms.dtype == np.float64
+    assert all(np.array_equal(a, b) for a, b in zip(resumed, whole))

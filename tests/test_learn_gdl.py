@@ -1,0 +1,525 @@
+"""Laws of gDL: the cost, unused atoms, first atoms, reasons to stop, codings, weights, classes."""
+
+import functools
+import pickle
+import sys
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import grassmann_sc as core
+from grassmann_sc import learn
+from strategies import (
+    LOOSE,
+    TIGHT,
+    bases,
+    clusters,
+    error,
+    explicit_cost,
+    hat,
+    samples_and_atoms,
+    seeds,
+)
+
+lams = st.sampled_from(
+    [1e-3, 0.1, 0.5, 1.5]
+)  # lam = 0 among nearly equal atoms gives codes, and rounding, of any size
+SOME = core.random_subspaces(9, 5, 2, rng=3)
+SMALL = clusters(np.random.default_rng(1), 24, 6, 2, 4)
+
+
+# ---------------------------- the cost
+
+
+@settings(max_examples=150, deadline=None)
+@given(samples_and_atoms(), lams, st.sampled_from(["kmeans++", "random"]))
+def test_gdl_cost_never_rises_at_either_half_step(problem, lam, init):
+    X, n_atoms, seed = problem
+    costs = learn.gdl(X, n_atoms, lam, init=init, n_iter=6, tol=0, rng=seed).costs
+    assert len(costs) % 2 == 1 and len(costs) > 2
+    assert (np.diff(costs) <= TIGHT * X.shape[2] * len(X)).all(), np.diff(costs).max()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gdl_cost_never_rises_without_penalty(seed):
+    X = core.random_subspaces(12, 6, 2, rng=seed)
+    costs = learn.gdl(X, 4, 0.0, n_iter=6, tol=0, rng=seed).costs
+    assert (np.diff(costs) <= TIGHT * 24).all() and costs[-1] < 0.9 * costs[0]
+
+
+@settings(max_examples=15, deadline=None)
+@given(seeds)
+def test_gdl_cost_never_rises_for_large_d(seed):
+    X = clusters(np.random.default_rng(seed), 20, 80, 3, 4)
+    for coding in (dict(lam=0.2), dict(lam=0.2, positive=True), dict(n_neighbors=2)):
+        costs = learn.gdl(X, 5, n_iter=4, tol=0, rng=seed, **coding).costs
+        falls = np.diff(costs)[::2] if "n_neighbors" in coding else np.diff(costs)
+        assert (falls <= TIGHT * costs[0]).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(samples_and_atoms(), lams)
+def test_the_last_cost_is_that_of_the_returned_atoms_and_codes(problem, lam):
+    X, n_atoms, seed = problem
+    atoms, codes, costs = learn.gdl(X, n_atoms, lam, n_iter=4, rng=seed)
+    assert abs(costs[-1] - explicit_cost(X, atoms, codes, lam)) <= LOOSE * X.shape[2] * len(X)
+    assert codes.shape == (len(X), n_atoms)
+    best = explicit_cost(X, atoms, core.gsc(X, atoms, lam), lam)
+    assert abs(costs[-1] - best) <= LOOSE * X.shape[2] * len(X)
+
+
+@settings(max_examples=100, deadline=None)
+@given(samples_and_atoms(), st.integers(1, 5))
+def test_local_coding_keeps_its_constraint_and_its_cost(problem, n_neighbors):
+    X, n_atoms, seed = problem
+    n_neighbors = min(n_neighbors, n_atoms)
+    atoms, codes, costs = learn.gdl(X, n_atoms, n_neighbors=n_neighbors, n_iter=3, tol=0, rng=seed)
+    assert abs(costs[-1] - explicit_cost(X, atoms, codes)) <= LOOSE * X.shape[2] * len(X) * max(
+        1, np.abs(codes).max() ** 2
+    )
+    assert error(codes.sum(axis=1), 1) <= LOOSE * max(1, np.abs(codes).max())
+    assert ((codes != 0).sum(axis=1) <= n_neighbors).all()
+    assert error(np.swapaxes(atoms, 1, 2) @ atoms, np.eye(X.shape[2])) <= TIGHT
+
+
+# ---------------------------- unused atoms
+
+
+def test_gdl_replaces_an_unused_atom_by_the_sample_coded_worst():
+    """Samples in span(e1..e4) of R^6, the last atom orthogonal to all: it must go, and the cost
+    must fall all the same."""
+    X = np.zeros((8, 6, 2))
+    X[:, :4] = core.random_subspaces(8, 4, 2, rng=0)
+    useless = np.eye(6)[None, :, 4:]
+    init = np.concatenate([X[:2], useless])
+    _, codes, _ = learn.gdl(X, 3, 0.1, init=init, n_iter=0)
+    assert not codes[:, 2].any()
+    updated = learn.update_atoms(X, init, codes)
+    losses = [explicit_cost(X[i : i + 1], updated, codes[i : i + 1], 0.1) for i in range(8)]
+    atoms, codes, costs = learn.gdl(X, 3, 0.1, init=init, n_iter=1)
+    assert error(hat(atoms[2]), hat(X[np.argmax(losses)])) <= TIGHT
+    assert codes[:, 2].any() and (np.diff(costs) <= TIGHT).all()
+
+
+@pytest.mark.parametrize("coding", [{"lam": 0.1}, {"lam": 100.0}, {"n_neighbors": 2}])
+def test_repeated_samples_are_legal(coding):
+    """As many atoms as samples, all samples equal; and a lam that leaves every atom unused."""
+    X = np.repeat(SOME[:1], 5, axis=0)
+    atoms, codes, costs = learn.gdl(X, 5, n_iter=3, tol=0, rng=0, **coding)
+    assert np.isfinite(codes).all() and error(hat(atoms), hat(X)) <= TIGHT
+    assert (np.diff(costs) <= TIGHT * 10).all()
+
+
+@pytest.mark.parametrize("unused", ["worst", "random", "keep"])
+def test_unused_atoms_follow_the_policy(unused):
+    X = np.zeros((8, 8, 2))
+    X[:, :4] = core.random_subspaces(8, 4, 2, rng=0)
+    useless = np.stack([np.eye(8)[:, 4:6], np.eye(8)[:, 6:]])
+    result = learn.gdl(
+        X, 4, 0.1, init=np.concatenate([X[:2], useless]), unused=unused, n_iter=1, rng=0
+    )
+    assert result.n_replaced == (0 if unused == "keep" else 2)
+    assert np.array_equal(result.atoms[2:], useless) == (unused == "keep")
+    if unused == "worst":
+        assert core.projection_kernel(result.atoms[2:])[0, 1] < 2 - LOOSE  # two samples that differ
+
+
+# ---------------------------- first atoms
+
+
+@settings(max_examples=60, deadline=None)
+@given(samples_and_atoms(), st.sampled_from(["kmeans++", "random"]))
+def test_first_atoms_are_samples_each_drawn_once(problem, method):
+    X, n_atoms, seed = problem
+    X = bases(np.random.default_rng(seed), len(X), 1 + X.shape[1], X.shape[2])  # no two are equal
+    atoms = learn.init_atoms(X, n_atoms, method, rng=seed)
+    at = [[np.array_equal(atom, x) for x in X].index(True) for atom in atoms]
+    assert len(set(at)) == n_atoms
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_kmeans_plus_plus_covers_clusters(seed):
+    rng = np.random.default_rng(seed)
+    X = clusters(rng, 60, 10, 2, 6)
+    X = np.concatenate([X, X[:40:6]])  # one cluster is larger
+    atoms = learn.init_atoms(X, 6, rng=rng)
+    assert len(set(core.projection_kernel(atoms, X[:6]).argmax(axis=1))) == 6
+
+
+def test_kmeans_plus_plus_draws_repeated_samples_only_when_nothing_else_is_left():
+    X = np.concatenate([np.repeat(SOME[:1], 50, axis=0), SOME[1:4]])
+    atoms = learn.init_atoms(X, 5, rng=0)
+    assert core.projection_kernel(SOME[:4], atoms).max(axis=1).min() > 2 - LOOSE
+
+
+def test_kmeans_finds_the_chordal_means_of_clusters():
+    atoms = learn.init_atoms(SMALL, 4, "kmeans", rng=0)
+    means = np.stack([core.chordal_mean(SMALL[c::4]) for c in range(4)])
+    assert core.projection_kernel(means, atoms).max(axis=1).min() >= 2 - LOOSE
+
+
+# ---------------------------- interface
+
+
+def test_rng_makes_results_repeatable():
+    first, again, other = (
+        learn.gdl(SOME, 3, 0.1, n_iter=2, rng=rng) for rng in (5, np.random.default_rng(5), 6)
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(first, again))
+    assert not np.array_equal(first.atoms, other.atoms)
+
+
+def test_given_atoms_are_where_learning_starts():
+    init = core.random_subspaces(4, 5, 2, rng=8)
+    atoms, codes, costs = learn.gdl(SOME, 4, 0.1, init=init, n_iter=0)
+    assert np.array_equal(atoms, init) and len(costs) == 1
+    assert abs(costs[0] - explicit_cost(SOME, init, core.gsc(SOME, init, 0.1), 0.1)) <= LOOSE
+
+
+def test_learning_goes_on_where_it_stopped():
+    whole = learn.gdl(SOME, 3, 0.1, n_iter=4, tol=0, rng=0)
+    half = learn.gdl(SOME, 3, 0.1, n_iter=2, tol=0, rng=0)
+    rest = learn.gdl(SOME, 3, 0.1, init=half.atoms, n_iter=2, tol=0)
+    assert error(whole.costs, [*half.costs, *rest.costs[1:]]) <= LOOSE
+
+
+def test_learning_stops_when_the_cost_hardly_falls():
+    costs = learn.gdl(SOME, 3, 0.1, n_iter=500, tol=1e-3, rng=0).costs
+    falls = (costs[:-2:2] - costs[2::2]) / costs[:-2:2]
+    assert len(costs) < 1000 and falls[-1] <= 1e-3 and (falls[:-1] > 1e-3).all()
+
+
+def test_every_reason_to_stop_is_reached():
+    stop = functools.partial(learn.gdl, SMALL, 4, 0.2, rng=0)
+    assert stop(n_iter=2, tol=0).stopped == "n_iter" and stop(n_iter=2, tol=0).n_iter == 2
+    assert stop(n_iter=500, tol=1e-2).stopped == "tol"
+    seen = []
+    result = stop(tol=0, callback=lambda state: seen.append(state.costs[-1]) or state.n_iter == 3)
+    assert result.stopped == "callback" and len(seen) == 3 and seen[-1] == result.costs[-1]
+
+    def interrupt(state):
+        if state.n_iter == 2:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="after 2 of 20 iterations"):
+        result = stop(tol=0, callback=interrupt)
+    assert result.stopped == "interrupted" and np.array_equal(
+        result.costs, stop(n_iter=2, tol=0).costs
+    )
+
+
+def test_clusters_are_found():
+    X = clusters(np.random.default_rng(0), 40, 8, 2, 4)
+    atoms, _, _ = learn.gdl(X, 4, 0.1, rng=0)
+    assert core.projection_kernel(X, atoms).max(axis=1).min() > 1.98
+
+
+@pytest.mark.parametrize("coding", [{"lam": 0.1}, {"n_neighbors": 2}])
+def test_float32_stays_float32_and_costs_do_not_rise(coding):
+    atoms, codes, costs = learn.gdl(SOME.astype(np.float32), 3, rng=0, n_iter=3, **coding)
+    assert atoms.dtype == codes.dtype == np.float32 and costs.dtype == np.float64
+    twin = learn.gdl(SOME, 3, rng=0, n_iter=3, **coding)
+    assert error(hat(atoms), hat(twin.atoms)) <= 1e5 * LOOSE
+    if "lam" in coding:
+        assert (np.diff(costs) <= 1e2 * LOOSE * costs[0]).all()
+
+
+def test_atoms_are_orthonormal_for_d_above_the_number_of_directions():
+    X = core.random_subspaces(4, 60, 2, rng=0)  # the update works in the span of 4 x 2 directions
+    atoms, codes, costs = learn.gdl(X, 2, 0.1, rng=0)
+    assert error(np.swapaxes(atoms, 1, 2) @ atoms, np.eye(2)) <= TIGHT
+    assert abs(costs[-1] - explicit_cost(X, atoms, codes, 0.1)) <= LOOSE
+
+
+def test_the_callers_arrays_are_not_changed():
+    X = SOME.copy()
+    init = core.random_subspaces(3, 5, 2, rng=8)
+    codes = np.ones((9, 3))
+    for array in (X, init, codes):
+        array.flags.writeable = False
+    learn.update_atoms(X, init, codes)
+    atoms = learn.gdl(X, 3, 0.1, init=init, n_iter=2).atoms
+    kept = learn.gdl(X, 3, 0.1, init=init, n_iter=0).atoms
+    first = learn.init_atoms(X, 3)
+    assert not any(np.shares_memory(a, b) for a in (atoms, kept, first) for b in (X, init))
+    assert np.array_equal(X, SOME)
+
+
+def test_layouts_and_byte_orders_are_taken_alike():
+    want = learn.gdl(SOME, 3, 0.1, n_iter=2, rng=0).atoms
+    strided = np.zeros((18, 5, 2))
+    strided[::2] = SOME
+    for X in (np.asfortranarray(SOME), strided[::2], SOME.astype(">f8")):
+        assert error(learn.gdl(X, 3, 0.1, n_iter=2, rng=0).atoms, want) <= LOOSE
+
+
+def test_results_can_be_pickled():
+    result = learn.gdl(SMALL, 4, 0.2, n_iter=1, rng=0)
+    again = pickle.loads(pickle.dumps(result))
+    assert again.stopped == "n_iter" and np.array_equal(again.atoms, result.atoms)
+
+
+def test_progress_shows_a_bar_or_names_the_extra(capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+    learn.gdl(SMALL, 4, 0.2, n_iter=2, rng=0, progress=True)
+    assert "cost=" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with pytest.raises(ImportError, match=r"grassmann_sc_kit\[progress\]"):
+        learn.gdl(SMALL, 4, 0.2, progress=True)
+
+
+# ---------------------------- codings
+
+
+def test_codings_by_name_and_by_function():
+    by_lam = learn.gdl(SMALL, 4, 0.2, n_iter=2, rng=0)
+    assert np.array_equal(
+        learn.gdl(SMALL, 4, 0.2, coding="sparse", n_iter=2, rng=0).costs, by_lam.costs
+    )
+    local = learn.gdl(SMALL, 4, n_neighbors=2, n_iter=2, rng=0)
+    for coding, options in (
+        ("local", dict(n_neighbors=2)),
+        (functools.partial(core.locality_codes, n_neighbors=2), {}),
+    ):
+        assert np.array_equal(
+            learn.gdl(SMALL, 4, coding=coding, n_iter=2, rng=0, **options).atoms, local.atoms
+        )
+
+
+def test_positive_codes_are_positive():
+    assert learn.gdl(SMALL, 6, 0.05, positive=True, n_iter=2, rng=0).codes.min() >= 0
+
+
+# ---------------------------- relative lambda
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_relative_lambda_is_the_median_of_lam_max_over_the_first_atoms(positive):
+    weights = np.arange(24) % 3
+    first = learn.init_atoms(SMALL, 4, rng=5, sample_weight=weights)
+    many = np.repeat(SMALL, weights, axis=0)
+    lam = 0.3 * np.median(core.lam_max(core.projection_kernel(many, first)))
+    options = dict(positive=positive, n_iter=3, sample_weight=weights)
+    relative = learn.gdl(SMALL, 4, 0.3, lam_scale="max", rng=5, **options)
+    assert relative.lam == pytest.approx(lam, rel=1e-14)
+    assert error(relative.costs, learn.gdl(SMALL, 4, lam, init=first, **options).costs) <= LOOSE
+
+
+def test_one_relative_lambda_suits_every_scale_of_samples():
+    """In lifted coordinates, streams and classes too; the result tells the lambda."""
+    sets = np.random.default_rng(0).standard_normal((12, 4, 5))
+    lifted = learn.kgdl(sets, 3, 0.2, lift=SquareLift(), lam_scale="max", rng=0)
+    twin = learn.gdl(SquareLift().transform(sets), 3, lifted.lam, rng=0)
+    assert np.array_equal(lifted.atoms, twin.atoms)
+    stream = learn.OnlineGDL(4, 0.3, lam_scale="max", init=SMALL[:4])
+    stream.partial_fit(SMALL).partial_fit(SMALL[:9])
+    k = core.projection_kernel(SMALL, SMALL[:4])
+    assert stream.lam == pytest.approx(0.3 * np.median(core.lam_max(k)), rel=1e-14)
+    classes = learn.class_dictionaries(SMALL, np.arange(24) % 2, 2, 0.3, lam_scale="max", rng=0)
+    assert 0 < classes.lam <= 0.3 * 2 * 2
+    assert learn.gdl(SMALL, 4, 0.2, n_iter=1).lam == 0.2
+    assert learn.gdl(SMALL, 4, n_neighbors=2, n_iter=1).lam is None
+
+
+# ---------------------------- weights
+
+
+@pytest.mark.parametrize("init", ["kmeans++", "random", "kmeans"])
+@pytest.mark.parametrize("coding", [dict(lam=0.2), dict(n_neighbors=2)])
+def test_integer_weights_are_repetitions_and_zero_is_absence(init, coding):
+    weights = np.random.default_rng(0).integers(0, 4, len(SMALL))
+    weights[:4] = 1, 2, 3, 1
+    one = learn.gdl(SMALL, 4, init=init, n_iter=3, tol=0, sample_weight=weights, rng=5, **coding)
+    many = learn.gdl(
+        np.repeat(SMALL, weights, axis=0), 4, init=init, n_iter=3, tol=0, rng=5, **coding
+    )
+    assert error(one.costs[[0, -1]], many.costs[[0, -1]]) <= LOOSE * one.costs[0]
+    assert error(hat(one.atoms), hat(many.atoms)) <= 1e3 * LOOSE
+    assert error(np.repeat(one.codes, weights, axis=0), many.codes) <= 1e3 * LOOSE
+
+
+# ---------------------------- kernels and classes
+
+
+class SquareLift:
+    """The polynomial kernel (x^T y)^2, in its exact coordinates x x^T; a stand-in for
+    kernels.Lift."""
+
+    def fit(self, sets):
+        return self
+
+    def transform(self, sets):
+        return np.stack(
+            [
+                np.linalg.qr(np.einsum("ia,ib->abi", F, F).reshape(-1, len(F)))[0][:, :2]
+                for F in sets
+            ]
+        )
+
+
+def test_kgdl_is_gdl_on_the_coordinates_of_the_lift():
+    sets = np.random.default_rng(0).standard_normal((12, 4, 5))
+    learned = learn.kgdl(sets, 3, 0.1, lift=SquareLift(), rng=0)
+    twin = learn.gdl(SquareLift().transform(sets), 3, 0.1, rng=0)
+    assert np.array_equal(learned.atoms, twin.atoms) and learned.atoms.shape == (3, 25, 2)
+    assert (np.diff(learned.costs) <= TIGHT * learned.costs[0]).all()
+
+
+def test_class_dictionaries_classify_with_fewer_atoms():
+    rng = np.random.default_rng(0)
+    X = clusters(rng, 60, 12, 2, 6)
+    y = np.array(list("abc"))[np.arange(60) % 3]
+    atoms, labels = learn.class_dictionaries(X, y, 2, 0.1, rng=0)
+    assert labels.tolist() == list("aabbcc")
+    assert (core.classify(X, atoms, labels, lam=0.1) == y).all()
+    assert learn.class_dictionaries(X, y, {"a": 1, "b": 3, "c": 100}, 0.1).labels.tolist() == [
+        "a"
+    ] + 3 * ["b"] + 20 * ["c"]
+
+
+# ---------------------------- errors
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(), "give either lam or n_neighbors, got lam = None and n_neighbors = None"),
+        (dict(lam=0.1, n_neighbors=2), "got lam = 0.1 and n_neighbors = 2"),
+        (dict(lam=-1.0), "lam must be .* got -1.0"),
+        (dict(lam=float("nan")), "lam must be finite, got nan"),
+        (dict(n_neighbors=4), r"n_neighbors must be in 1\.\.3, got 4"),
+        (dict(n_neighbors=0), r"n_neighbors must be in 1\.\.3, got 0"),
+        (dict(lam=0.1, init="best"), "'kmeans\\+\\+' or 'random', got 'best'"),
+        (dict(lam=0.1, init=SOME[:2]), r"init must have shape \(3, 5, 2\), got \(2, 5, 2\)"),
+        (
+            dict(lam=0.1, init=2 * SOME[:3]),
+            "init must have orthonormal columns: .* differs from I by 3",
+        ),
+        (dict(lam=0.1, n_iter=-1), "n_iter must be >= 0, got -1"),
+        (dict(lam=0.1, tol=-1e-3), "tol must be >= 0, got -0.001"),
+        (dict(lam=[0.1, 0.2]), r"lam must be .* got \[0\.1, 0\.2\]"),
+    ],
+)
+def test_gdl_refuses(options, message):
+    with pytest.raises(ValueError, match=message):
+        learn.gdl(SOME, 3, **options)
+
+
+@pytest.mark.parametrize("init", ["kmeans++", SOME])
+@pytest.mark.parametrize("n_atoms", [0, 10])
+def test_gdl_refuses_a_number_of_atoms(n_atoms, init):
+    with pytest.raises(
+        ValueError,
+        match=rf"n_atoms must be (in 1\.\.9|>= 1), got {n_atoms}|"
+        rf"init must have shape \({n_atoms}, 5, 2\)",
+    ):
+        learn.gdl(SOME, n_atoms, 0.1, init=init)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: learn.gdl(SOME, 2.5, 0.1), TypeError, "n_atoms must be an integer, got 2.5"),
+        (
+            lambda: learn.gdl(SOME, 2.5, 0.1, init=SOME),
+            TypeError,
+            "n_atoms must be an integer, got 2.5",
+        ),
+        (
+            lambda: learn.gdl(SOME, 3, 0.1, n_iter=2.5),
+            TypeError,
+            "n_iter must be an integer, got 2.5",
+        ),
+        (
+            lambda: learn.gdl(SOME[0], 3, 0.1),
+            ValueError,
+            r"X must have 3 dimensions .* got shape \(5, 2\)",
+        ),
+        (
+            lambda: learn.gdl(1j * SOME, 3, 0.1),
+            TypeError,
+            "X must hold real numbers, got dtype complex128",
+        ),
+        (
+            lambda: learn.gdl(SOME[:0], 1, 0.1),
+            ValueError,
+            r"X must hold at least one .* got shape \(0, 5, 2\)",
+        ),
+        (
+            lambda: learn.init_atoms(SOME, 3, "worst"),
+            ValueError,
+            "method must be 'kmeans', 'kmeans\\+\\+' or 'random', got 'worst'",
+        ),
+        (lambda: learn.init_atoms(SOME, 10), ValueError, r"n_atoms must be in 1\.\.9, got 10"),
+        (
+            lambda: learn.update_atoms(SOME, SOME[:3, :, :1], np.ones((9, 3))),
+            ValueError,
+            "D must have the p of X, got 1 and 2",
+        ),
+        (
+            lambda: learn.update_atoms(SOME, SOME[:3], np.ones((3, 9))),
+            ValueError,
+            r"codes must have shape \(9, 3\), got \(3, 9\)",
+        ),
+        (
+            lambda: learn.update_atoms(SOME, SOME[:3], np.full((9, 3), np.nan)),
+            ValueError,
+            "codes must be finite, got nan",
+        ),
+        (
+            lambda: learn.update_atoms(SOME, core.random_subspaces(3, 6, 2), np.ones((9, 3))),
+            ValueError,
+            "same d, got 5 and 6",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            dict(lam=0.1, coding="best"),
+            "coding must be 'sparse', 'local' or a function, got 'best'",
+        ),
+        (dict(lam=0.1, coding="local"), "coding = 'local' needs n_neighbors, got lam = 0.1"),
+        (dict(n_neighbors=2, coding="sparse"), "coding = 'sparse' needs lam, got lam = None"),
+        (dict(n_neighbors=2, positive=True), "positive and lam_scale belong to sparse coding"),
+        (dict(coding=core.locality_codes, n_neighbors=2), "must be left to the function"),
+        (
+            dict(coding=lambda K, k, norm2: k[:1]),
+            r"coding\(K_dd, K_xd, norm2=p\) must have shape \(24, 4\), got \(1, 4\)",
+        ),
+        (dict(lam=0.1, unused="zero"), "unused must be 'worst', 'random' or 'keep', got 'zero'"),
+        (
+            dict(lam=0.1, sample_weight=np.ones(3)),
+            r"sample_weight must have shape \(24,\), one a sample, got \(3,\)",
+        ),
+        (
+            dict(lam=0.1, sample_weight=np.zeros(24)),
+            "sample_weight must be >= 0 and not all zero, got a least weight of 0",
+        ),
+        (dict(lam=0.1, sample_weight=-np.ones(24)), "got a least weight of -1"),
+    ],
+)
+def test_gdl_refuses_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        learn.gdl(SMALL, 4, **options)
+
+
+def test_functions_objects_and_mappings_are_checked():
+    with pytest.raises(TypeError, match="callback must be a function or None, got 3"):
+        learn.gdl(SMALL, 4, 0.2, callback=3)
+    with pytest.raises(TypeError, match="lift must have fit.* got None"):
+        learn.kgdl(SMALL, 4, 0.2, lift=None)
+    with pytest.raises(ValueError, match="atoms_per_class must have an entry .* none for 1"):
+        learn.class_dictionaries(SMALL, np.arange(24) % 2, {0: 2}, 0.2)
+    with pytest.raises(ValueError, match="left to the function"):
+        learn.gdl(SMALL, 4, 0.2, coding=core.locality_codes, lam_scale="max")
+    with pytest.raises(ValueError, match="lam_scale must be None or 'max', got 'min'"):
+        learn.gdl(SMALL, 4, 0.2, lam_scale="min")

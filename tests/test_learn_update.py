@@ -1,0 +1,184 @@
+"""Laws of the update of the atoms, against explicit d x d projectors and dense eigen-solvers."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import grassmann_sc as core
+from grassmann_sc import learn
+from strategies import (
+    KINDS,
+    LOOSE,
+    TIGHT,
+    bases,
+    error,
+    explicit_cost,
+    hat,
+    samples_and_atoms,
+    seeds,
+)
+
+SHORT = core.random_subspaces(9, 5, 2, rng=3)
+LONG = core.random_subspaces(30, 70, 2, rng=3)  # d above 16 p: Krylov steps
+
+
+def explicit_updates(X, D, codes, updated):
+    """(S_r, old atom, new atom) of each update in turn, S_r (d, d) from projectors, the atoms
+    before r already updated."""
+    D = D.copy()
+    shared = codes.T @ codes
+    for r in np.flatnonzero(codes.any(axis=0)):
+        others = np.delete(np.arange(len(D)), r)
+        S = np.einsum("n,nab->ab", codes[:, r], hat(X)) - np.einsum(
+            "n,nab->ab", shared[r, others], hat(D[others])
+        )
+        yield S, D[r], updated[r]
+        D[r] = updated[r]
+
+
+# ---------------------------- laws
+
+
+@settings(max_examples=100, deadline=None)
+@given(samples_and_atoms(), st.booleans())
+def test_atom_update_never_raises_the_cost_of_any_codes(problem, signed):
+    """Gauss-Seidel holds for codes that no coding step produced, negative ones too."""
+    X, n_atoms, seed = problem
+    rng = np.random.default_rng(seed)
+    D = bases(rng, n_atoms, *X.shape[1:])
+    codes = rng.standard_normal((len(X), n_atoms)) * (rng.random((len(X), n_atoms)) < 0.6)
+    codes = codes if signed else np.abs(codes)
+    before = explicit_cost(X, D, codes)
+    assert explicit_cost(X, learn.update_atoms(X, D, codes), codes) <= before + TIGHT * max(
+        1, before
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(samples_and_atoms())
+def test_no_competitor_beats_an_updated_atom_given_the_others(problem):
+    """The last atom sees all others in their final state, so it is the global minimiser."""
+    X, n_atoms, seed = problem
+    rng = np.random.default_rng(seed)
+    D = bases(rng, n_atoms, *X.shape[1:])
+    codes = rng.standard_normal((len(X), n_atoms))
+    D = learn.update_atoms(X, D, codes)
+    best = explicit_cost(X, D, codes)
+    rival = D.copy()
+    near = np.linalg.qr(D[-1] + 0.01 * rng.standard_normal((25, *X.shape[1:])))[0]
+    for candidate in [*bases(rng, 25, *X.shape[1:]), *near, *X]:
+        rival[-1] = candidate
+        assert explicit_cost(X, rival, codes) >= best - TIGHT * max(1, best)
+
+
+def test_each_atom_is_updated_in_turn_with_the_new_ones_before_it():
+    rng = np.random.default_rng(0)
+    D = core.random_subspaces(4, 5, 2, rng=1)
+    codes = rng.standard_normal((9, 4))
+    twin = D.copy()
+    for r in range(4):
+        others = np.arange(4) != r
+        S = np.einsum(
+            "n,nab->ab",
+            codes[:, r],
+            hat(SHORT) - np.einsum("nj,jab->nab", codes[:, others], hat(twin[others])),
+        )
+        twin[r] = np.linalg.eigh(S)[1][:, -2:]
+    assert error(hat(learn.update_atoms(SHORT, D, codes)), hat(twin)) <= TIGHT
+
+
+def test_two_atom_case_of_the_errata_falls_from_2_04_to_1_02():
+    """The Jacobi update, all atoms from the old dictionary, gives 2.04, 2.44, 2.04, ... here."""
+    X = np.eye(2)[:, :, None]
+    D = np.array([[[1.0], [0]], [[1], [0]]])
+    codes = np.array([[0.6, 0.6], [0.5, 0.5]])
+    assert abs(explicit_cost(X, D, codes) - 2.04) <= TIGHT
+    assert abs(explicit_cost(X, learn.update_atoms(X, D, codes), codes) - 1.02) <= TIGHT
+
+
+def test_an_atom_that_no_sample_uses_stays_in_the_update():
+    D = core.random_subspaces(3, 5, 2, rng=1)
+    codes = np.random.default_rng(2).standard_normal((9, 3))
+    codes[:, 1] = 0
+    updated = learn.update_atoms(SHORT, D, codes)
+    assert np.array_equal(updated[1], D[1]) and not np.array_equal(updated[2], D[2])
+
+
+# ---------------------------- large d
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seeds,
+    st.integers(66, 120),
+    st.integers(1, 4),
+    st.integers(2, 20),
+    st.integers(1, 8),
+    st.sampled_from([*KINDS, "axes"]),
+    st.sampled_from(["signed", "positive", "negative", "rounded"]),
+)
+def test_each_atom_is_what_a_dense_eigen_solver_finds(seed, d, p, n, N, kind, sign):
+    """By Krylov steps; atoms that start in an invariant subspace, negative S_r and many equal
+    eigenvalues among them."""
+    rng = np.random.default_rng(seed)
+    if kind == "axes":
+        X = np.stack([np.eye(d)[:, rng.choice(3 * p + 3, p, replace=False)] for _ in range(n)])
+    else:
+        X = bases(rng, n, d, p, kind)
+    D = X[rng.integers(0, n, N)].copy()
+    codes = rng.standard_normal((n, N)) * (rng.random((n, N)) < 0.6)
+    codes = {
+        "signed": codes,
+        "positive": np.abs(codes),
+        "negative": -np.abs(codes),
+        "rounded": np.round(codes),
+    }[sign]
+    updated = learn.update_atoms(X, D, codes)
+    rounding = (
+        1e-2 * TIGHT * p * np.square(np.abs(codes).sum(axis=1)).sum()
+    )  # of S itself, whose terms may all cancel
+    for S, old, new in explicit_updates(X, D, codes, updated):
+        values = np.linalg.eigvalsh(S)
+        gained = np.trace(new.T @ S @ new)
+        assert (
+            values[-p:].sum() - gained
+            <= LOOSE * max(values[-p:].sum(), 0.1 * np.abs(values).max()) + rounding
+        )
+        assert np.trace(old.T @ S @ old) - gained <= TIGHT * p * np.abs(values).max() + rounding
+    assert error(np.swapaxes(updated, 1, 2) @ updated, np.eye(p)) <= TIGHT
+
+
+def test_large_updates_are_those_of_small_ones(monkeypatch):
+    rng = np.random.default_rng(0)
+    D = LONG[:5]
+    codes = rng.standard_normal((30, 5))
+    whole = learn.update_atoms(LONG, D, codes)
+    for change in (dict(SHORT=0), dict(LARGE=0), dict(ONE_THREAD=8), dict(SHORT=0, LARGE=0)):
+        with monkeypatch.context() as patch:
+            for name, value in change.items():
+                patch.setattr(learn, name, value)
+            updated = learn.update_atoms(LONG, D, codes)
+        assert error(hat(updated), hat(whole)) <= 1e4 * LOOSE
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_update_leaves_the_callers_atoms_alone(p):
+    X = core.random_subspaces(8, 70, p, rng=0)
+    D = X[:3].copy()
+    learn.update_atoms(X, D, np.ones((8, 3)))
+    assert np.array_equal(D, X[:3])
+
+
+@pytest.mark.parametrize(
+    "d, p, n, second",
+    [(300, 1, 200, 1.05), (300, 2, 100, 1.01), (2000, 3, 2, 1.1), (5000, 2, 7, 1.1)],
+)
+def test_an_atom_leaves_eigenvectors_that_do_not_lead(d, p, n, second):
+    basis = core.random_subspaces(1, d, n * p, rng=d)[0]
+    X = basis.reshape(d, n, p).swapaxes(
+        0, 1
+    )  # orthogonal samples: S = sum_i y_i X_i^, and X_0 spans eigenvectors of it
+    codes = np.array([1, second, *np.linspace(0.5, 0.95, n - 2)])[:, None]
+    atom = learn.update_atoms(X, X[:1], codes)
+    assert core.projection_kernel(atom, X[1:2]).item() == pytest.approx(p, abs=1e-8)

@@ -1,0 +1,357 @@
+"""Pictures: what was drawn, read back from the axes."""
+
+import itertools
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import scipy.sparse
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+
+from grassmann_sc import chordal_distance, plots, projection_kernel, random_subspaces
+from strategies import TIGHT
+
+matplotlib.use("Agg")
+
+X = random_subspaces(12, 20, 3, rng=0)
+CODES = np.random.default_rng(0).standard_normal((12, 8))
+CODES *= np.random.default_rng(1).random((12, 8)) < 0.4
+CLASSES = ["b", "a", "c"] * 4
+DRAW = {  # each picture on ordinary data
+    "atoms": lambda **kw: plots.plot_atoms(X, (4, 5), **kw),
+    "pair": lambda **kw: plots.plot_principal_angles(X[0], X[1], **kw),
+    "set": lambda **kw: plots.plot_principal_angles(X, labels=CLASSES, **kw),
+    "codes": lambda **kw: plots.plot_codes(CODES, CLASSES, atom_labels=[1, 0] * 4, **kw),
+    "gram": lambda **kw: plots.plot_gram(projection_kernel(X), CLASSES, **kw),
+    "confusion": lambda **kw: plots.plot_confusion(CLASSES, CLASSES[::-1], **kw),
+    "map": lambda **kw: plots.plot_map(projection_kernel(X), CLASSES, **kw),
+    "convergence": lambda **kw: plots.plot_convergence([5, 4, 3.5, 3.2], **kw),
+}
+pytestmark = pytest.mark.filterwarnings("error")
+each_picture = pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+
+
+@pytest.fixture(autouse=True)
+def no_figures_left():
+    yield
+    plt.close("all")
+
+
+def picture(ax):
+    """The values behind the one image on the axes; NaN where there is none."""
+    (image,) = ax.images
+    return np.ma.filled(image.get_array().astype(float), np.nan)
+
+
+def names(axis):
+    return [text.get_text() for text in axis.get_ticklabels()]
+
+
+def lines_at(ax):
+    """Positions of the lines across the axes: vertical ones, horizontal ones."""
+    ends = [np.asarray(line.get_xydata()) for line in ax.lines]
+    return [sorted(e[0, k] for e in ends if e[0, k] == e[1, k]) for k in (0, 1)]
+
+
+def overlaps(boxes):
+    return [(a, b) for a, b in itertools.combinations(boxes, 2) if a.overlaps(b)]
+
+
+@each_picture
+def test_draws_into_the_axes_given_and_nothing_else(draw, monkeypatch):
+    ax, other = Figure().subplots(1, 2)  # a figure that pyplot does not know
+    settings = dict(matplotlib.rcParams)
+    monkeypatch.setattr(plt, "show", lambda *args, **kw: pytest.fail("show() was called"))
+    assert draw(ax=ax) is ax
+    assert not plt.get_fignums()
+    assert not other.has_data() and ax.has_data()
+    assert dict(matplotlib.rcParams) == settings
+
+
+@each_picture
+def test_makes_one_figure_without_axes_and_names_what_it_shows(draw):
+    ax = draw()
+    assert plt.get_fignums() == [ax.figure.number]
+    assert ax.get_xlabel() and (ax.get_ylabel() or not len(ax.get_yticks()))
+    ax.figure.canvas.draw()
+    texts = [t for t in ax.get_xticklabels() + ax.texts if t.get_text()]
+    assert not overlaps([t.get_window_extent() for t in texts])
+
+
+def spots(canvas, image):
+    """Top left corners of the places on the canvas that show the image."""
+    windows = np.lib.stride_tricks.sliding_window_view(canvas, image.shape)
+    return np.argwhere((np.abs(windows - image) <= TIGHT).all(axis=(2, 3))).tolist()
+
+
+@pytest.mark.parametrize("N, p, n_directions, shown", [
+    (1, 1, None, 1), (5, 2, None, 2), (12, 6, None, 3), (7, 6, 5, 5)])
+def test_atoms_show_each_direction_once_in_order(N, p, n_directions, shown):
+    D = random_subspaces(N, 20, p, rng=1)
+    canvas = picture(plots.plot_atoms(D, (4, 5), n_directions=n_directions))
+    assert np.isfinite(canvas).sum() == N * shown * 20
+    found = []
+    for direction in D[:, :, :shown].transpose(0, 2, 1).reshape(-1, 4, 5):
+        corners = spots(canvas, direction / direction.flat[np.abs(direction).argmax()])
+        assert len(corners) == 1
+        found += corners
+    assert found == sorted(found)  # atoms and their directions in reading order
+
+
+def test_atoms_ignore_signs_and_mark_zero_white():
+    signs = np.random.default_rng(0).choice([-1, 1], (12, 1, 3))
+    ax = plots.plot_atoms(X * signs, (4, 5))
+    np.testing.assert_array_equal(picture(ax), picture(plots.plot_atoms(X, (4, 5))))
+    (image,) = ax.images
+    assert image.get_clim() == (-1, 1)
+    assert np.nanmax(picture(ax)) == 1
+    assert min(image.to_rgba(0.0)) > 0.95
+    assert max(image.to_rgba(np.ma.masked_invalid([[np.nan]]))[0, 0, :3]) < 0.9
+
+
+def test_atoms_are_named_without_overlap():
+    assert [t.get_text() for t in plots.plot_atoms(X, (4, 5)).texts] == [str(i) for i in range(12)]
+    ax = plots.plot_atoms(X, (4, 5), labels=[f"a long name of class number {i}" for i in range(12)])
+    for i, text in enumerate(t.get_text() for t in ax.texts):
+        assert text.startswith("a l")
+        assert "…" in text
+        assert text.endswith(f"{i}")
+    assert len(ax.texts) == 12
+    ax.figure.canvas.draw()
+    assert not overlaps([t.get_window_extent() for t in ax.texts])
+
+
+def test_hundreds_of_atoms_are_drawn_without_illegible_names():
+    ax = plots.plot_atoms(np.tile(X, (60, 1, 1)), (4, 5))
+    assert np.isfinite(picture(ax)).sum() == 720 * 3 * 20
+    assert all(t.get_fontsize() > 3 for t in ax.texts)
+
+
+def test_angles_of_a_pair_are_bars_in_degrees():
+    angles = np.array([0, 1e-9, 30, 90])
+    X, Y = np.zeros((2, 8, 4))
+    X[:4] = np.eye(4)
+    Y[:4] = np.diag(np.cos(np.radians(angles)))
+    Y[4:] = np.diag(np.sin(np.radians(angles)))
+    ax = plots.plot_principal_angles(X, Y)
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], angles, atol=TIGHT)
+    centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
+    assert centres == pytest.approx([1, 2, 3, 4])
+    assert "degrees" in ax.get_ylabel()
+    assert ax.get_ylim()[0] == 0
+    assert ax.get_ylim()[1] >= 90
+    assert [t.get_text() for t in ax.texts] == ["0°", "1e-09°", "30.0°", "90.0°"]
+
+
+def test_angles_of_subspaces_of_unequal_dimension():
+    assert len(plots.plot_principal_angles(X[0], X[1][:, :1]).patches) == 1
+    assert len(plots.plot_principal_angles(np.eye(40)[:, :30], np.eye(40)[:, 5:]).patches) == 30
+
+
+def test_angles_of_a_set_are_sorted_by_class():
+    """Coordinate planes: a pair has angles 0 or 90 degrees, and a root mean square of 0, 90/sqrt(2)
+    or 90."""
+    planes = [(0, 1), (2, 3), (0, 2), (0, 1)]
+    X = np.stack([np.eye(4)[:, list(plane)] for plane in planes])
+    mixed = 90 / 2**0.5
+    ax = plots.plot_principal_angles(X, labels=["u", "a", "u", "a"])  # order 1, 3, 0, 2
+    expected = [[0, 90, 90, mixed], [90, 0, 0, mixed], [90, 0, 0, mixed], [mixed, mixed, mixed, 0]]
+    np.testing.assert_allclose(picture(ax), expected, atol=TIGHT)
+    assert names(ax.xaxis) == names(ax.yaxis) == ["a", "u"]
+    assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == [0.5, 2.5]
+    assert lines_at(ax) == [[1.5], [1.5]]
+
+
+def test_colours_of_a_set_span_the_pairs_of_different_subspaces():
+    ax = plots.plot_principal_angles(X)
+    others = picture(ax)[~np.eye(12, dtype=bool)]
+    assert ax.images[0].get_clim() == (others.min(), others.max())
+    assert "degrees" in ax.images[0].colorbar.ax.get_ylabel()
+    assert picture(plots.plot_principal_angles(X[:1])).tolist() == [[0]]
+
+
+FORMS = [np.asarray, np.float32, np.ndarray.tolist, scipy.sparse.csr_array, scipy.sparse.coo_matrix]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_codes_are_sorted_by_class(form):
+    ax = plots.plot_codes(form(CODES), CLASSES)
+    order = [1, 4, 7, 10, 0, 3, 6, 9, 2, 5, 8, 11]
+    codes = np.float32(CODES) if form is np.float32 else CODES
+    np.testing.assert_allclose(picture(ax), codes[order], atol=TIGHT)
+    assert names(ax.yaxis) == ["a", "b", "c"]
+    assert ax.get_yticks().tolist() == [1.5, 5.5, 9.5]
+    assert lines_at(ax) == [[], [3.5, 7.5]]
+    assert ax.images[0].get_extent() == [-0.5, 7.5, 11.5, -0.5]
+
+
+def test_atoms_of_codes_are_sorted_by_class():
+    labels = [(1, 2), "x"] * 4  # a tuple and a string: in order of appearance
+    ax = plots.plot_codes(CODES, [0] * 12, atom_labels=labels)
+    np.testing.assert_allclose(picture(ax), CODES[:, [0, 2, 4, 6, 1, 3, 5, 7]], atol=TIGHT)
+    assert names(ax.xaxis) == ["(1, 2)", "x"]
+    assert lines_at(ax) == [[3.5], []]
+
+
+def test_colours_of_codes_are_symmetric_and_zero_is_white():
+    (image,) = plots.plot_codes(CODES, CLASSES).images
+    low, high = image.get_clim()
+    assert low == -high
+    assert high == np.percentile(np.abs(CODES[CODES != 0]), 99)
+    assert min(image.to_rgba(0.0)) > 0.95
+    assert (picture(plots.plot_codes(np.zeros((2, 3)), [0, 1])) == 0).all()
+
+
+def test_the_strongest_code_of_a_spot_is_shown():
+    """100,000 samples cannot each have a pixel; codes far apart all stay in sight."""
+    places = np.array([0, 1, 50_000, 99_999]), np.array([0, 0, 500, 999])
+    codes = scipy.sparse.csr_array((np.array([-2, 1e-3, 3, 4]), places), shape=(100_000, 1000))
+    shown = picture(plots.plot_codes(codes, np.zeros(100_000)))
+    assert shown.size < 10**6
+    assert sorted(shown[shown != 0]) == [-2, 3, 4]
+    assert shown[0, 0] == -2
+    assert shown[-1, -1] == 4
+
+
+MANY_NAMES = [f"the class with the number {i}" for i in range(40)] * 2
+DRAW_MANY = {
+    "angles": lambda ax: plots.plot_principal_angles(random_subspaces(80, 6, 2, rng=0),
+                                                     labels=MANY_NAMES, ax=ax),
+    "codes": lambda ax: plots.plot_codes(np.eye(80), MANY_NAMES, atom_labels=MANY_NAMES, ax=ax),
+}
+
+
+@pytest.mark.parametrize("size", [(6.4, 4.8), (3, 3), (12, 2.5)])
+@pytest.mark.parametrize("draw", DRAW_MANY.values(), ids=DRAW_MANY)
+def test_many_long_class_names_do_not_overlap(draw, size):
+    fig, ax = plt.subplots(figsize=size, layout="constrained")
+    draw(ax)
+    fig.canvas.draw()
+    for axis in (ax.xaxis, ax.yaxis):
+        boxes = [t.get_window_extent() for t in axis.get_ticklabels()]
+        assert 5 <= len(boxes) <= 40
+        assert not overlaps(boxes)
+        assert all(len(name) <= 16 for name in names(axis))
+        assert len(set(names(axis))) == len(boxes)
+
+
+def test_convergence_tells_the_half_steps_apart():
+    costs = np.array([9, 7, 6, 5.5, 5.4])
+    ax = plots.plot_convergence(costs)
+    points = np.column_stack([[0, 0.5, 1, 1.5, 2], costs])
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), points)
+    coding, update = ax.collections
+    np.testing.assert_array_equal(coding.get_offsets(), [[0, 9], [1, 6], [2, 5.4]])
+    np.testing.assert_array_equal(update.get_offsets(), [[0.5, 7], [1.5, 5.5]])
+    legend = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert legend == ["after coding", "after the atom update"]
+    assert to_hex(coding.get_facecolor()[0]) != to_hex(update.get_edgecolor()[0])
+    assert len(plots.plot_convergence([3.0]).collections[0].get_offsets()) == 1
+
+
+def test_gram_is_sorted_by_class():
+    K = projection_kernel(X)
+    order = np.argsort(CLASSES, kind="stable")
+    ax = plots.plot_gram(K, CLASSES)
+    np.testing.assert_array_equal(picture(ax), K[order][:, order])
+    assert names(ax.xaxis) == names(ax.yaxis) == ["a", "b", "c"]
+    assert lines_at(ax) == [[3.5, 7.5], [3.5, 7.5]]
+    others = K[~np.eye(12, dtype=bool)]
+    assert ax.images[0].get_clim() == (others.min(), others.max())
+    np.testing.assert_array_equal(picture(plots.plot_gram(K)), K)
+    assert picture(plots.plot_gram([[3.0]])).tolist() == [[3]]
+
+
+def test_confusion_counts_and_shades_by_class():
+    ax = plots.plot_confusion(["b", "a", "b", "b", "b"], ["b", "b", "a", "b", "c"])
+    np.testing.assert_allclose(picture(ax), [[0, 1, 0], [0.25, 0.5, 0.25], [0, 0, 0]])
+    assert names(ax.xaxis) == names(ax.yaxis) == ["a", "b", "c"]
+    written = {t.get_position(): t.get_text() for t in ax.texts}  # (column, row)
+    assert written == {(1, 0): "1", (0, 1): "1", (1, 1): "2", (2, 1): "1"}
+    assert not plots.plot_confusion(range(400), range(400)).texts  # not legible
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_map_keeps_the_distances_of_a_plane(p):
+    """Sets whose chordal distances are those of points in the plane lie where they should, up to a
+    rotation."""
+    a, b, c = (np.eye(3 * p)[:, i * p:(i + 1) * p] for i in range(3))  # equidistant
+    sets = np.stack([a, b, c, a])
+    ax = plots.plot_map(projection_kernel(sets), [1, 2, 3, 1])
+    points = np.concatenate([dots.get_offsets() for dots in ax.collections])  # by class: a, a, b, c
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    np.testing.assert_allclose(distances, chordal_distance(sets[[0, 3, 1, 2]]), atol=1e-7)
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["1", "2", "3"]
+    shares = [float(label.partition("(")[2].partition(" ")[0])
+              for label in (ax.get_xlabel(), ax.get_ylabel())]
+    assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_map_tells_many_classes_apart():
+    n = 40
+    ax = plots.plot_map(projection_kernel(random_subspaces(n, 9, 2, rng=0)), range(n))
+    looks = {(tuple(dots.get_facecolor()[0]), dots.get_paths()[0].vertices.tobytes())
+             for dots in ax.collections}
+    assert len(looks) == len(ax.get_legend().get_texts()) == n
+    assert plots.plot_map([[2.0]]).get_legend() is None
+
+
+NAMES_OF_12 = "labels must hold 12 entries, got "
+WRONG = [
+    (lambda: plots.plot_gram(np.ones((2, 3))),
+     r"K must be square and symmetric, got shape \(2, 3\)"),
+    (lambda: plots.plot_gram(np.eye(3), [1]), "labels must hold 3 entries, got 1"),
+    (lambda: plots.plot_map(np.triu(np.ones((2, 2)))), "K must be square and symmetric"),
+    (lambda: plots.plot_map(np.full((2, 2), np.nan)), "K must be finite, got nan"),
+    (lambda: plots.plot_map(np.eye(3), [1]), "labels must hold 3 entries, got 1"),
+    (lambda: plots.plot_confusion([], []), "truth must hold at least one class, got none"),
+    (lambda: plots.plot_confusion([1], [1, 2]), "predicted must hold 1 entries, got 2"),
+    (lambda: plots.plot_atoms(X[0], (4, 5)),
+     r"D must have shape \(N, d, p\) and not be empty, got \(20, 3\)"),
+    (lambda: plots.plot_atoms(X[:0], (4, 5)), r"D must .* not be empty, got \(0, 20, 3\)"),
+    (lambda: plots.plot_atoms(X, (5, 5)),
+     r"image_shape must have height \* width = d = 20, got \(5, 5\)"),
+    (lambda: plots.plot_atoms(X, (-4, -5)), r"image_shape must .*, got \(-4, -5\)"),
+    (lambda: plots.plot_atoms(X, (4, 5), n_directions=4),
+     r"n_directions must be an integer in 1\.\.3, got 4"),
+    (lambda: plots.plot_atoms(X, (4, 5), n_directions=2.0),
+     r"n_directions must be an integer in 1\.\.3, got 2\.0"),
+    (lambda: plots.plot_atoms(X, (4, 5), labels="ab"), NAMES_OF_12 + "2"),
+    (lambda: plots.plot_principal_angles(X[0]), r"X must have shape \(n, d, p\) .*, got \(20, 3\)"),
+    (lambda: plots.plot_principal_angles(X, X),
+     r"X must have shape \(d, p\) .*, got \(12, 20, 3\)"),
+    (lambda: plots.plot_principal_angles(X[0], X[1, :9]), "same d, got 20 and 9|columns"),
+    (lambda: plots.plot_principal_angles(2 * X), "X must have orthonormal columns"),
+    (lambda: plots.plot_principal_angles(X[0], X[1], labels=[1, 2]),
+     "labels must be None for a pair"),
+    (lambda: plots.plot_principal_angles(X, labels=[1, 2]), NAMES_OF_12 + "2"),
+    (lambda: plots.plot_codes(CODES[0], [1]), r"codes must have shape \(n, N\) .*, got \(8,\)"),
+    (lambda: plots.plot_codes(scipy.sparse.csr_array((0, 8)), []),
+     r"codes must .* not be empty, got \(0, 8\)"),
+    (lambda: plots.plot_codes(scipy.sparse.csr_array([[1, np.nan]]), [1]),
+     "codes must be finite, got nan"),
+    (lambda: plots.plot_codes(CODES, [1]), NAMES_OF_12 + "1"),
+    (lambda: plots.plot_codes(CODES, CLASSES, atom_labels=[1]),
+     "atom_labels must hold 8 entries, got 1"),
+    (lambda: plots.plot_convergence([]),
+     r"costs must have shape \(n_half_steps,\) and not be empty, got \(0,\)"),
+    (lambda: plots.plot_convergence([[1.0]]), r"costs must have shape .*, got \(1, 1\)"),
+    (lambda: plots.plot_convergence([1, np.inf]), "costs must be finite, got inf"),
+]
+WRONG_TYPES = [
+    (lambda: plots.plot_atoms(X * 1j, (4, 5)), "D must hold real numbers, got dtype complex128"),
+    (lambda: plots.plot_atoms(X, (4, 5, 1)),
+     r"image_shape must be two integers .*, got \(4, 5, 1\)"),
+    (lambda: plots.plot_atoms(X, 20), "image_shape must be two integers .*, got 20"),
+    (lambda: plots.plot_convergence(["1"]), "costs must hold real numbers, got dtype <U1"),
+]
+
+
+@pytest.mark.parametrize("error, draw, match", [
+    *((ValueError, *case) for case in WRONG), *((TypeError, *case) for case in WRONG_TYPES)])
+def test_bad_input_leaves_no_figure(error, draw, match):
+    with pytest.raises(error, match=match):
+        draw()
+    assert not plt.get_fignums()
