@@ -29,7 +29,7 @@ __all__ = ["linear", "polynomial", "rbf", "median_gamma", "gamma_grid", "kernel_
 RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
 TILE = 2**20  # numbers of a tile of kernel values
-TILE_SIDE = 1024  # frames along its rows, or its columns
+TILE_SIDE = 2048  # frames along its rows, or its columns
 MOST_COLUMNS = 2**22  # numbers of the frames that a tile's columns are
 jit = core.jit
 

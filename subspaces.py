@@ -35,7 +35,7 @@ __all__ = [
 
 CONSTANT = 1e3  # a pixel whose standard deviation is below so many eps max|F| does not vary
 STABLE_RADIUS = 1 - 2.0**-30  # to which `stabilize` scales; near 1, it changes next to nothing
-FEW = 128  # frames or pixels up to which rotations in many threads beat LAPACK's decomposition
+FEW = 320  # frames or pixels; beyond, LAPACK decomposes four times as fast as rotations
 JOINED = 8  # triangles at a time; a block has so many times as many pixels as frames
 CACHE = 2**16  # numbers of the frames that fit a core's cache
 SMALL_PRODUCT = 2**18  # multiplications up to which BLAS starts no threads

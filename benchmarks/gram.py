@@ -18,7 +18,7 @@ from benchmarks.common import REST, figure, header, run_child
 
 SIZES = [(1000, 3, 100, 0.70), (1000, 3, 1000, 0.85), (2000, 5, 400, 0.85),
          (1000, 3, 10_000, 0.80)]  # n = N, p, d, least rate
-SECONDS = 4.0  # of a regime, about
+SECONDS = 2.0  # of a regime, about
 FEWEST = 5  # repetitions
 FLOAT32 = 1.7  # least speed over float64
 AUTHORS = [100, 1000]  # d at which pairs are looped over
