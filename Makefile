@@ -2,6 +2,8 @@
 # make test   ruff, then the test suite
 # make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
+# make campaign   hostile inputs, files, folders, disks, kills, interrupts and forks, in ten minutes;
+#             SEED=1 draws others
 #
 # All use .venv, which this file owns: made when it is missing, unfinished or older than setup.cfg.
 # Another interpreter: make demo PYTHON=python3.12
@@ -10,7 +12,7 @@ PYTHON ?= python3
 READY := .venv/ready
 BENCH := .venv/bench
 
-.PHONY: demo test bench
+.PHONY: demo test bench campaign
 
 demo: $(READY)
 	.venv/bin/python -m examples.quickstart
@@ -29,6 +31,9 @@ bench: $(BENCH)
 	.venv/bin/python -m benchmarks.videos
 	.venv/bin/python -m benchmarks.startup
 	.venv/bin/python -m benchmarks.accuracy
+
+campaign: $(READY)
+	.venv/bin/python -m benchmarks.campaign $(SEED:%=--seed %)
 
 define CHECK_PYTHON
 import sys

@@ -134,6 +134,7 @@ def intrinsic_codes(X, D, lam, *, tol=1e-9, max_iter=10000, return_info=False):
     if max_iter rounds do not reach that. A warning for atoms at a right angle to a query, whose
     logarithm is not unique. return_info: a named tuple (codes, gap, n_iter).
     """
+    return_info = core.check_flag(return_info, "return_info")
     X, D = _check_sets(X, D)
     lam = core.check_number(lam, "lam")
     tol = core.check_number(tol, "tol")

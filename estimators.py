@@ -60,6 +60,8 @@ class ImageSetSubspaces(_SetsTransformer, auto_wrap_output_keys=None):
 
     def fit(self, X, y=None):
         """Record d, the number of pixels or features of a frame."""
+        if not np.iterable(X) or not hasattr(X, "__getitem__"):
+            raise TypeError(f"X must be a sequence of sets of frames, got {X!r}")
         self.fit_transform(X[:1])
         return self
 
@@ -112,7 +114,7 @@ class KernelLift(_SetsTransformer, auto_wrap_output_keys=None):
     def fit(self, X, y=None):
         """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
         lift = kernels.Lift(self._kernel_for(X), self.p, n_landmarks=self.n_landmarks,
-                            method=self.method, rng=copy.deepcopy(self.rng))
+                            method=self.method, rng=_own_rng(self.rng))
         self.lift_ = lift.fit(X)
         self.n_features_in_ = self.lift_.landmarks_.shape[1]
         return self
@@ -384,7 +386,7 @@ class GrassmannDictionary(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         else:
             coding = {"n_neighbors": self.n_neighbors}
         learned = learn.gdl(X, self.n_atoms, **coding, init=self.init, n_iter=self.n_iter,
-                            tol=self.tol, rng=copy.deepcopy(self.rng))
+                            tol=self.tol, rng=_own_rng(self.rng))
         self.components_ = learned.atoms
         self.costs_ = learned.costs
         self.n_iter_ = learned.n_iter
@@ -443,6 +445,11 @@ def _grams_of_queries(X, D, K_dd):
     return K_dd.astype(K_xd.dtype, copy=False), K_xd, np.full(len(X), float(X.shape[2]))
 
 
+def _own_rng(rng):
+    """A copy of a Generator, so that each fit draws the same; any other seed as it is."""
+    return copy.deepcopy(rng) if isinstance(rng, np.random.Generator) else rng
+
+
 def _check_atom_gram(K):
     """K as the Gram matrix of a dictionary whose members have one norm."""
     K = core.finite_array(K, "X")
@@ -454,6 +461,10 @@ def _check_atom_gram(K):
     if not (low > 0 and high - low <= 1e-3 * high):
         raise ValueError("X must have a constant positive diagonal, the squared norm p, got "
                          f"{low:.4g} to {high:.4g}")
+    asymmetry = np.abs(K - K.T).max()
+    if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * high:
+        raise ValueError("X must be symmetric, for kernel='precomputed', got entries that differ "
+                         f"by {asymmetry:.2g} across the diagonal")
     return K
 
 
@@ -462,7 +473,12 @@ def _classes_of(y, n):
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None: give a label to "
                          "each of the subspaces")
-    y = column_or_1d(y, warn=True)
+    if np.ma.is_masked(y):
+        raise ValueError("y must have no masked entries, got a masked array")
+    try:
+        y = column_or_1d(y, warn=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must be one label a subspace, (n,), got {y!r}: {error}") from None
     if len(y) != n:
         raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
     if y.dtype.kind == "f" and not (y == np.floor(y)).all():  # scikit-learn's check warns of others

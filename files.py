@@ -40,6 +40,8 @@ def write_whole(path, write):
     of the file before, or of any new file.
     """
     path = os.path.realpath(check_path(path))
+    if not callable(write):
+        raise TypeError(f"write must be a function of a file, got {write!r}")
     unfinished = f"{path}.{secrets.token_hex(4)}.unfinished"
     try:
         with open(unfinished, "x+b") as file:

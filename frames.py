@@ -10,10 +10,10 @@ import functools
 import importlib
 import itertools
 import math
+import operator
+import os
 import re
 import warnings
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif
 ARRAYS = {".npy", ".npz", ".mat"}
 LUMA = [0.299, 0.587, 0.114]  # shares of red, green and blue in grey
 CUT_OFF = 0.9  # a video with less of the frames that it announces; some containers miscount a few
+MOST_POINTS = 24  # of an LBP, the largest number in its source
 PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 
 
@@ -53,6 +54,8 @@ def read_frames(path, *, grey=True, size=None, every=1, at_most=None, evenly=Non
     the frame if there is one, if it is empty, cannot be read or decoded, or its frames differ in
     size.
     """
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise TypeError(f"path must be a path, got {path!r}")
     path = Path(path)
     size = None if size is None else _check_size(size)
     if at_most is not None and evenly is not None:
@@ -60,6 +63,7 @@ def read_frames(path, *, grey=True, size=None, every=1, at_most=None, evenly=Non
     choose = functools.partial(pick, every=_count_or_none(every, "every"),
                                at_most=_count_or_none(at_most, "at_most"),
                                evenly=_count_or_none(evenly, "evenly"))
+    grey = core.check_flag(grey, "grey")
     prepare = functools.partial(_prepared, grey=grey, size=size)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
@@ -126,8 +130,9 @@ def _image_frames(file, first=0):
             for page in ImageSequence.Iterator(image):
                 yield np.array(_plain_mode(page))
                 i += 1
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{file}: frame {i} cannot be read as an image: {error}") from error
+    except Exception as error:  # whatever a decoder raises on a stranger's file
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{file}: frame {i} cannot be read as an image: {reason}") from error
 
 
 def _plain_mode(page):
@@ -162,13 +167,15 @@ def _video_frames(path, grey):
 def _frames_of_array(path, key, frame_axis, choose, prepare):
     try:
         frames = _array(path, key)
-    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path}: cannot be read: {error}") from error
+    except Exception as error:  # MemoryError too, where a huge shape is declared
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path}: cannot be read: {reason}") from error
     colours = frames.shape[3] if frames.ndim == 4 else 1
     if frames.dtype.kind not in "biuf" or frames.ndim not in (2, 3, 4) or colours not in (1, 3, 4):
         raise ValueError(f"{path}: frames must be real numbers (n_frames, d), (n_frames, height, "
                          "width) or (n_frames, height, width, 1, 3 or 4), got "
                          f"{frames.dtype} {frames.shape}")
+    frame_axis = core.check_integer(frame_axis, "frame_axis", -frames.ndim, frames.ndim - 1)
     frames = np.moveaxis(frames, frame_axis, 0)
     return [prepare(np.array(frames[i])) for i in choose(range(len(frames)))]
 
@@ -176,7 +183,10 @@ def _frames_of_array(path, key, frame_axis, choose, prepare):
 def _array(path, key):
     """The array of an .npy, .npz or .mat file, that of this name if there are several."""
     if path.suffix.lower() == ".npy":
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("it is an archive of arrays, whose name must end in .npz")
+        return array
     if path.suffix.lower() == ".npz":
         with np.load(path, allow_pickle=False) as file:
             return file[_array_name(file.files, key)]
@@ -235,7 +245,7 @@ def describe(frames, kind="raw", **options):
     options : of the function of that name below; ValueError and TypeError name what does not fit
     """
     kinds = {"raw": raw, "hog": hog, "lbp": lbp, "lbp_top": lbp_top, "gei": gait_energy_image}
-    if not callable(kind) and kind not in kinds:
+    if not callable(kind) and not (isinstance(kind, str) and kind in kinds):
         raise ValueError(f"kind must be one of {', '.join(kinds)} or a callable, got {kind!r}")
     descriptor = kind if callable(kind) else kinds[kind]
     rows = np.asarray(descriptor(frames, **options))
@@ -247,11 +257,7 @@ def describe(frames, kind="raw", **options):
 
 def raw(frames):
     """The pixels of each frame (n_frames, ...) in a row, (n_frames, d)."""
-    frames = np.asarray(frames)
-    if frames.ndim < 2 or frames.size == 0:
-        raise ValueError("frames must have shape (n_frames, height, width) or (n_frames, d), got "
-                         f"{frames.shape}")
-    return frames.reshape(len(frames), -1)
+    return core.check_frames(frames, "frames")
 
 
 def hog(frames, **options):
@@ -262,7 +268,11 @@ def hog(frames, **options):
     """
     frames = _check_images(frames)
     feature = _skimage("feature", "hog")
-    rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
+    try:
+        rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+        raise ValueError("options must fit skimage.feature.hog and frames of "
+                         f"{frames.shape[1:]}, got {options}: {error}") from error
     return np.stack(rows).astype(np.float64, copy=False)
 
 
@@ -278,13 +288,15 @@ def lbp(frames, *, n_points=8, radius=1, grid=(1, 1), method="nri_uniform"):
     """
     frames = _check_images(frames)
     feature = _skimage("feature", "local_binary_pattern")
-    n_bins = {"nri_uniform": n_points * (n_points - 1) + 3, "uniform": n_points + 2,
-              "default": 2**n_points, "ror": 2**n_points}
-    if method not in n_bins:
-        raise ValueError(f"method must be one of {', '.join(n_bins)}, got {method!r}")
+    if not isinstance(method, str) or method not in ("nri_uniform", "uniform", "default", "ror"):
+        raise ValueError("method must be one of nri_uniform, uniform, default, ror, got "
+                         f"{method!r}")
+    n_points = core.check_integer(n_points, "n_points", 1, MOST_POINTS)
+    n_bins = {"nri_uniform": n_points * (n_points - 1) + 3, "uniform": n_points + 2}
+    radius = core.check_number(radius, "radius", above=0)
     border = math.ceil(radius)
     height, width = frames.shape[1:]
-    rows, columns = grid
+    rows, columns = _two_integers(grid, "grid", "(rows, columns)")
     if not (1 <= rows <= height - 2 * border and 1 <= columns <= width - 2 * border):
         raise ValueError("grid must have at least one and at most as many cells as pixels within "
                          f"the border of {border}, rows and columns, got {grid} for frames of "
@@ -293,9 +305,11 @@ def lbp(frames, *, n_points=8, radius=1, grid=(1, 1), method="nri_uniform"):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Applying `local_binary_pattern`")  # to floats: is meant
         for frame in frames:
-            patterns = feature.local_binary_pattern(frame, n_points, radius, method).astype(int)
+            image = np.array(frame)  # scikit-image writes no memory map, but asks that it could
+            patterns = feature.local_binary_pattern(image, n_points, radius, method).astype(int)
             patterns = patterns[border:height - border, border:width - border]
-            histograms.append(_cell_histograms(patterns, grid, n_bins[method]))
+            bins = n_bins.get(method, 2**n_points)
+            histograms.append(_cell_histograms(patterns, (rows, columns), bins))
     return np.stack(histograms)
 
 
@@ -324,6 +338,8 @@ def lbp_top(frames, *, length=None, step=None, radii=(1, 1, 1), uniform=True):
     Source: Zhao and Pietikainen 2007.
     """
     frames = _check_images(frames)
+    if np.shape(radii) != (3,):
+        raise ValueError(f"radii must be three integers, in x, y and t, got {radii!r}")
     rx, ry, rt = (_whole_number(r, "radii") for r in radii)
     length = len(frames) if length is None else _whole_number(length, "length")
     step = length if step is None else _whole_number(step, "step")
@@ -332,6 +348,7 @@ def lbp_top(frames, *, length=None, step=None, radii=(1, 1, 1), uniform=True):
     if length <= 2 * rt or frames.shape[1] <= 2 * ry or frames.shape[2] <= 2 * rx:
         raise ValueError(f"sub-videos of {length} frames of {frames.shape[1:]} pixels have no "
                          f"voxel {(rx, ry, rt)} from every face")
+    uniform = core.check_flag(uniform, "uniform")
     bin_of = _uniform_bins() if uniform else np.arange(2**PATTERN_BITS)
     counts = [_plane_counts(frames[t:t + 2 * rt + 1], (rt, ry, rx), bin_of)
               for t in range(len(frames) - 2 * rt)]  # a frame at a time keeps memory small
@@ -389,13 +406,11 @@ def gait_energy_image(silhouettes, *, size=None, align=True):
     Source: Han and Bhanu 2006.
     """
     silhouettes = _check_images(silhouettes) > 0
-    if not align:
+    if not core.check_flag(align, "align"):
         if size is not None:
             raise ValueError(f"size needs align=True, got {size}")
         return silhouettes.mean(axis=0).reshape(1, -1)
-    height, width = silhouettes.shape[1:] if size is None else size
-    height = _whole_number(height, "size")
-    width = _whole_number(width, "size")
+    height, width = silhouettes.shape[1:] if size is None else _check_size(size)
     bodies = [body for body in silhouettes if body.any()]
     if not bodies:
         raise ValueError(f"silhouettes must hold a pixel > 0, all {len(silhouettes)} frames are "
@@ -435,11 +450,17 @@ def _check_images(frames):
 
 
 def _check_size(size):
-    try:
-        height, width = size
-    except (TypeError, ValueError):
-        raise TypeError(f"size must be (height, width), got {size!r}") from None
+    height, width = _two_integers(size, "size", "(height, width)")
     return core.check_integer(height, "size", 1), core.check_integer(width, "size", 1)
+
+
+def _two_integers(pair, name, form):
+    """Two integers."""
+    try:
+        first, second = pair
+        return operator.index(first), operator.index(second)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be {form}, got {pair!r}") from None
 
 
 def _count_or_none(value, name):

@@ -88,7 +88,7 @@ def random_subspaces(n, d, p, rng=None):
     n = check_integer(n, "n", 0)
     d = check_integer(d, "d", 1)
     p = check_integer(p, "p", 1, d)
-    return orthonormalize(np.random.default_rng(rng).standard_normal((n, d, p)))
+    return orthonormalize(check_rng(rng).standard_normal((n, d, p)))
 
 
 def principal_angles(X, Y):
@@ -451,8 +451,9 @@ def lasso_options(shape, lam, lam_scale=None, positive=False, init=None, tol=1e-
     init = None if init is None else check_codes(init, *shape, "init")
     tol = check_number(tol, "tol", above=0)
     max_iter = check_integer(max_iter, "max_iter", 1)
-    return LassoOptions(path.astype(np.float64), lam_scale, bool(positive), init, tol, max_iter,
-                        return_info, sparse_output)
+    return LassoOptions(path.astype(np.float64), lam_scale, check_flag(positive, "positive"), init,
+                        tol, max_iter, check_flag(return_info, "return_info"),
+                        check_flag(sparse_output, "sparse_output"))
 
 
 def solve_lassos(K_dd, products, norm2, options):
@@ -468,6 +469,7 @@ def solve_lassos(K_dd, products, norm2, options):
     rules = options.positive, options.tol, options.max_iter
     pseudo_inverse = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_dd.dtype).eps))
     descending = np.argsort(-path, kind="stable")  # each solution starts the next
+    pivots = [0.0]
 
     def solve(tile, k_tile, block):
         """Solve a block of the queries of a tile; what the stores of the codes keep of it."""
@@ -480,7 +482,8 @@ def solve_lassos(K_dd, products, norm2, options):
             Y[0] = np.maximum(start, 0) if options.positive else start
         reached = np.empty(half.shape)
         rounds = np.empty(half.shape, np.int64)
-        _lasso_paths(K, k, norm2[rows], half, rules, Y, reached, rounds)
+        pivot = _lasso_paths(K, k, norm2[rows], half, rules, Y, reached, rounds)
+        pivots.append(pivot)
         if not options.positive:
             late = ~(reached <= options.tol * norm2[rows])
             _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
@@ -494,6 +497,10 @@ def solve_lassos(K_dd, products, norm2, options):
         done = run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), block)
         for i, pieces in zip(descending, zip(*done)):
             codes[i].join(pieces)
+    if min(pivots) < -1e-3:
+        warnings.warn("K_dd must be positive semidefinite, but elimination met a pivot of "
+                      f"{min(pivots):.2g} times its diagonal entry: codes may be far from the best",
+                      stacklevel=3)
     _warn_gap(gap, options.tol * norm2, options.max_iter)
     return _as_asked([part.result() for part in codes], gap, n_iter, options)
 
@@ -644,6 +651,7 @@ _Work = namedtuple("_Work", [
     "sign", "slope", "step",  # along the support: half sign(y_j), g_j - that, what y moves by
     "cut", "image",  # a step that stops at zero, and L^T cut: see _drop_all
     "lost", "cosine", "sine",  # rows to delete from the factor, and the rotations for it
+    "negative",  # (1,): the least pivot that the factor met, relative to its diagonal entry
 ])
 
 
@@ -652,7 +660,7 @@ def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
     """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending; Y[0] starts.
 
     rules: a plain tuple of what _Rules names. Writes Y, gap and n_iter (L, n): numba runs Python to
-    return arrays, where a Ctrl-C would come out as a SystemError.
+    return arrays, where a Ctrl-C would come out as a SystemError. Returns the least pivot of K met.
     """
     w = _new_work(K)
     rules = _Rules(*rules)
@@ -670,6 +678,7 @@ def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
             _copy(w.y, Y[o, i], len(w.y))
         for a in range(max(m, 0)):
             w.inside[w.support[a]] = False
+    return w.negative[0]
 
 
 @jit_part
@@ -680,7 +689,7 @@ def _new_work(K):
         v[0, j] = K[j, j]
     return _Work(K, v[0], v[1], v[2], np.empty(N, np.int64), np.zeros(N, np.bool_),
                  np.empty((N, N)), v[3], v[4], v[5], v[6], v[7], v[8], v[9],
-                 np.empty(N, np.int64), v[10], v[11])
+                 np.empty(N, np.int64), v[10], v[11], np.zeros(1))
 
 
 @jit_part
@@ -1017,6 +1026,7 @@ def _factor(w, first, m):
             w.L[r, c] = (row[w.support[c]] - _dot(w.L[r], w.L[c], c)) / w.L[c, c]
         pivot = diagonal - _dot(w.L[r], w.L[r], r)
         if pivot <= 1e-13 * diagonal:
+            w.negative[0] = min(w.negative[0], pivot / diagonal)
             return r
         w.L[r, r] = math.sqrt(pivot)
     return m
@@ -1100,7 +1110,9 @@ def local_options(N, dtype, n_neighbors, reg=None, sparse_output=False):
     n_neighbors = check_integer(n_neighbors, "n_neighbors", 1, N)
     default = 1e-5 if dtype == np.float32 else 1e-10
     reg = default if reg is None else check_number(reg, "reg", least=0)
-    return LocalOptions(n_neighbors, reg, sparse_output)
+    if reg > 1e300:
+        raise ValueError(f"reg must be at most 1e300, got {reg}")
+    return LocalOptions(n_neighbors, reg, check_flag(sparse_output, "sparse_output"))
 
 
 def solve_local(K_dd, products, norm2, options):
@@ -1258,7 +1270,7 @@ def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=Fals
         raise ValueError(f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = "
                          f"{n_neighbors!r}")
     if lam is None:
-        if positive or lam_scale is not None:
+        if check_flag(positive, "positive") or lam_scale is not None:
             raise ValueError("positive and lam_scale belong to sparse coding, leave them out with "
                              "n_neighbors")
         options = local_options(shape[1], dtype, n_neighbors, reg)
@@ -1266,7 +1278,7 @@ def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=Fals
     else:
         if reg is not None:
             raise ValueError(f"reg belongs to n_neighbors, leave it out with lam, got {reg!r}")
-        if np.ndim(lam):
+        if finite_array(lam, "lam").ndim:
             raise ValueError(f"lam must be one number >= 0, got {lam!r}")
         options = lasso_options(shape, lam, lam_scale, positive, None, tol, max_iter)
         solver = solve_lassos
@@ -1280,6 +1292,7 @@ def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
     """
     n = len(norm2)
     N = len(K_dd)
+    return_info = check_flag(return_info, "return_info")
     classes, index = check_labels(labels, N)
     best = np.empty(n, np.int64)
     residuals = np.empty((n, len(classes)), K_dd.dtype) if return_info else None
@@ -1298,18 +1311,28 @@ def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
 
 # --------------------------------------------------------------------------- checks at the door
 
+SMALLEST = 1e-250  # least scale of inner products, 1 over the largest: between, codes are exact
+
 
 def real_array(A, name):
     """A as a native float32 or float64 array; TypeError for anything that is not a real number."""
+    A = _plain_array(A, name, "be an array, got nested sequences of different lengths")
+    single = A.dtype.newbyteorder("=") == np.float32
+    return A.astype(np.float32 if single else np.float64, copy=False)
+
+
+def _plain_array(A, name, rule):
+    """A as an array of real numbers, none of them masked; rule: what ragged sequences break."""
+    if np.ma.is_masked(A):
+        raise ValueError(f"{name} must have no masked entries, got {np.ma.count_masked(A)} of "
+                         "them: fill or drop them")
     try:
         A = np.asarray(A)
     except ValueError:
-        raise ValueError(f"{name} must be an array, got nested sequences of different "
-                         "lengths") from None
+        raise ValueError(f"{name} must {rule}") from None
     if A.dtype.kind not in "buif":
         raise TypeError(f"{name} must hold real numbers, got dtype {A.dtype}")
-    single = A.dtype.newbyteorder("=") == np.float32
-    return A.astype(np.float32 if single else np.float64, copy=False)
+    return A
 
 
 def finite_array(A, name):
@@ -1342,10 +1365,26 @@ def check_integer(value, name, low, high=None):
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}") from None
-    if number < low or high is not None and number > high:
+    if number < low or number > (2**62 if high is None else high):
         rule = f">= {low}" if high is None else f"in {low}..{high}"
         raise ValueError(f"{name} must be {rule}, got {number}")
     return number
+
+
+def check_flag(value, name):
+    """The value as a bool, if it is one, or an integer that stands for one."""
+    if not isinstance(value, (bool, np.bool_, int, np.integer)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_rng(rng):
+    """The Generator that rng stands for."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)("rng must be None, an integer >= 0, a sequence of them or a Generator, "
+                          f"got {rng!r}: {error}") from None
 
 
 def check_choice(value, name, *choices):
@@ -1361,12 +1400,7 @@ def check_frames(frames, name):
 
     In the caller's memory and type where NumPy allows it.
     """
-    try:
-        frames = np.asarray(frames)
-    except ValueError:
-        raise ValueError(f"{name} must hold frames of one shape, got a ragged sequence") from None
-    if frames.dtype.kind not in "buif":
-        raise TypeError(f"{name} must hold real numbers, got dtype {frames.dtype}")
+    frames = _plain_array(frames, name, "hold frames of one shape, got a ragged sequence")
     if frames.ndim not in (2, 3):
         raise ValueError(f"{name} must have shape (n_frames, d) or (n_frames, height, width), got "
                          f"{frames.shape}")
@@ -1467,24 +1501,35 @@ def check_grams(K_dd, K_xd, norm2):
     K_dd = own_array(K_dd, K_dd.dtype)
     K_xd = own_array(K_xd, K_xd.dtype)
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
-    _check_symmetry(K_dd)
+    _check_gram_of_atoms(K_dd)
     _check_cauchy_schwarz(K_dd, K_xd, norm2)
     dtype = np.result_type(K_dd, K_xd)
     return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
 
 
-def _check_symmetry(K_dd):
-    """Finite, symmetric to rounding, with a diagonal >= 0."""
-    stripes = run_blocks(lambda rows: _peak_and_asymmetry(K_dd, rows.start, rows.stop),
+def _check_gram_of_atoms(K_dd):
+    """Finite, symmetric to rounding, of numbers whose squares are numbers, |K_ij|^2 <= K_ii
+    K_jj."""
+    diagonal = K_dd.diagonal().astype(np.float64)
+    norm = np.sqrt(np.maximum(diagonal, 0))
+    stripes = run_blocks(lambda rows: _gram_extremes(K_dd, norm, rows.start, rows.stop),
                          len(K_dd), 256)
-    scale, asymmetry = np.max(stripes, axis=0)
+    scale, asymmetry, excess = np.max(stripes, axis=0)
     if not scale < np.inf:
         finite_array(K_dd, "K_dd")
-    if asymmetry > (1e-4 if K_dd.dtype == np.float32 else 1e-8) * scale:
+    rounding = 1e-4 if K_dd.dtype == np.float32 else 1e-8
+    if asymmetry > rounding * scale:
         raise ValueError("K_dd must be symmetric, got entries that differ by "
                          f"{asymmetry:.2g} across the diagonal")
-    if K_dd.diagonal().min() < 0:
-        raise ValueError(f"K_dd must have a nonnegative diagonal, got {K_dd.diagonal().min():.2g}")
+    if diagonal.min() < 0:
+        raise ValueError(f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}")
+    if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
+        raise ValueError(f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
+                         f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel")
+    if excess > 10 * rounding * scale:
+        warnings.warn("K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
+                      f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best",
+                      stacklevel=4)
 
 
 def _check_cauchy_schwarz(K_dd, K_xd, norm2):
@@ -1505,10 +1550,14 @@ def _check_cauchy_schwarz(K_dd, K_xd, norm2):
 
 
 @jit
-def _peak_and_asymmetry(K, start, stop):
-    """Largest |K_ij| (inf if one is not finite) and |K_ij - K_ji| in rows start..stop-1, j >= i."""
+def _gram_extremes(K, norm, start, stop):
+    """Largest |K_ij| (inf if one is not finite), |K_ij - K_ji| and |K_ij| - norm_i norm_j.
+
+    In rows start..stop-1, j >= i.
+    """
     peak = 0.0
     apart = 0.0
+    excess = 0.0
     bad = False
     for i0 in range(start, stop, 32):
         for j0 in range(i0, len(K), 32):
@@ -1516,8 +1565,9 @@ def _peak_and_asymmetry(K, start, stop):
                 for j in range(j0, min(j0 + 32, len(K))):
                     peak = max(peak, abs(K[i, j]), abs(K[j, i]))
                     apart = max(apart, abs(K[i, j] - K[j, i]))
+                    excess = max(excess, abs(K[i, j]) - norm[i] * norm[j])
                     bad |= not (abs(K[i, j]) < np.inf and abs(K[j, i]) < np.inf)
-    return np.inf if bad else peak, apart
+    return np.inf if bad else peak, apart, excess
 
 
 @jit
@@ -1535,6 +1585,8 @@ def _row_peaks(K, largest):
 
 def check_labels(labels, N):
     """The distinct ones of N labels as an array, and each label's position in it (N,)."""
+    if np.ma.is_masked(labels):
+        raise ValueError("labels must have no masked entries, got a masked array")
     labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
     scalar = isinstance(labels, (str, bytes)) or getattr(labels, "ndim", 1) == 0
     if scalar or not hasattr(labels, "__len__"):
@@ -1555,8 +1607,10 @@ def check_labels(labels, N):
         pass
     types = {type(name) for name in names}
     plain = len(types) == 1 and issubclass(types.pop(), (bool, int, float, str, np.generic))
-    classes = np.array(names) if plain else np.empty(len(names), object)
-    classes[:] = names
+    classes = np.array(names) if plain else np.empty(0)
+    if classes.tolist() != names:  # an array of one type would alter them
+        classes = np.empty(len(names), object)
+        classes[:] = names
     position = {name: i for i, name in enumerate(names)}
     return classes, np.array([position[label] for label in labels])
 

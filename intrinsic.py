@@ -207,6 +207,7 @@ def karcher_mean(X, weights=None, *, tol=1e-12, max_iter=1000, return_info=False
     point, which may be one of several. return_info: a named tuple (mean, gradient, n_iter) with
     ||G||_F at the mean returned.
     """
+    return_info = core.check_flag(return_info, "return_info")
     X = core.check_dictionary(X, "X")
     weights = np.ones(len(X)) if weights is None else core.finite_array(weights, "weights")
     if weights.shape != (len(X),) or (weights < 0).any() or not weights.any():

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import scipy.linalg
-from numba.extending import overload
 
 import grassmann_sc as core
 
@@ -47,13 +46,15 @@ class _Kernel:
         B = _check_rows(B, "B")
         if A.shape[1] != B.shape[1]:
             raise ValueError(f"A and B must have the same d, got {A.shape[1]} and {B.shape[1]}")
-        dtype = np.result_type(A, B)
-        origin = np.zeros(B.shape[1], dtype)
-        if len(B):
-            origin = B.mean(axis=0, dtype=np.float64).astype(dtype)
-        columns = self.pack(B.astype(dtype), origin)
-        return _tile_values(self, self.pack(A.astype(dtype), origin), columns,
-                            np.empty(len(A) * len(B), dtype))
+        origin = B.mean(axis=0, dtype=np.float64) if len(B) else np.zeros(B.shape[1])
+        rows = self.pack(A.astype(np.float64), origin)
+        columns = self.pack(B.astype(np.float64), origin)
+        values = _tile_values(self, rows, columns, np.empty(len(A) * len(B)))
+        with np.errstate(over="ignore"):
+            values = values.astype(np.result_type(A, B), copy=False)
+        if not np.isfinite(values).all():
+            raise ValueError(f"{self} must have values within {values.dtype}, got an overflow")
+        return values
 
     def pack(self, frames, origin):
         """The frames, which may be overwritten, packed."""
@@ -94,11 +95,11 @@ class rbf(_Kernel):
 
     def pack(self, frames, origin):
         frames -= origin  # changes no distance, but the norms from which near ones are computed
-        frames *= frames.dtype.type(math.sqrt(self.gamma))
+        frames *= math.sqrt(self.gamma)
         squares = _squared_norms(frames)
         if not np.isfinite(squares).all():
-            raise ValueError(f"frames must have gamma ||frame - mean||^2 within {frames.dtype}, "
-                             f"got an overflow with gamma = {self.gamma}")
+            raise ValueError("frames must have gamma ||frame - mean||^2 within float64, got an "
+                             f"overflow with gamma = {self.gamma}")
         return _Packed(frames, squares)
 
     def fill(self, product, rows, columns, left, right):
@@ -107,7 +108,7 @@ class rbf(_Kernel):
 
 def _squared_norms(frames):
     with np.errstate(over="ignore"):
-        return np.einsum("ij,ij->i", frames, frames, dtype=np.float64).astype(frames.dtype)
+        return np.einsum("ij,ij->i", frames, frames)
 
 
 @jit
@@ -116,14 +117,14 @@ def _power(product, coef0, degree, left, right):
     for i in range(len(product)):
         line = product[i, left:right]
         for j in range(len(line)):
-            base = line[j] + product.dtype.type(coef0)
+            base = line[j] + coef0
             power = base
             for _ in range(degree - 1):
                 power *= base
             line[j] = power
 
 
-CANCELS = 256.0  # sum of squared norms from which rounding of their difference could show in exp
+CANCELS = 64.0  # sum of squared norms from which rounding of their difference could show in exp
 
 
 @jit
@@ -133,10 +134,9 @@ def _gaussian(product, rows, row_squares, columns, column_squares, left, right):
 
     Near pairs of large norm are computed from their difference.
     """
-    zero = product.dtype.type(0)
     d = rows.shape[1]
     squares = column_squares[left:right]
-    largest = zero
+    largest = 0.0
     for j in range(len(squares)):
         largest = max(largest, squares[j])
     for i in range(len(product)):
@@ -149,7 +149,7 @@ def _gaussian(product, rows, row_squares, columns, column_squares, left, right):
                 if line[j] > -800 - 1e-4 * square and square + squares[j] > CANCELS:
                     line[j] = -_squared_distance(rows[i], columns[left + j], d)
         for j in range(len(line)):
-            line[j] = fast_exp(min(line[j], zero))
+            line[j] = fast_exp(min(line[j], 0.0))
 
 
 @jit
@@ -160,16 +160,14 @@ def _squared_distance(a, b, d):
     return total
 
 
+# no reassociation: r needs its order
+@numba.njit(forceinline=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def fast_exp(x):
-    """e^x for x <= 0 to one unit in the last place, down to subnormal numbers and zero; in jitted
-    code.
+    """e^x for x <= 0 to one unit in the last place, down to subnormal numbers and zero.
 
-    np.exp in a jitted loop is a call a number; this one is arithmetic, which the compiler makes
-    vector instructions of.
+    np.exp in a jitted loop is a call a number; this is arithmetic, which the compiler makes vector
+    instructions of.
     """
-
-
-def _exp64(x):
     x = max(x, -750.0)  # e^-750 rounds to 0
     k = np.rint(x * 1.4426950408889634)  # 1 / ln 2
     r = (x - k * LN2_HIGH) - k * LN2_LOW  # the first product is exact
@@ -180,29 +178,9 @@ def _exp64(x):
     return y * power * 2.0**-64
 
 
-def _exp32(x):
-    x = max(x, np.float32(-105))
-    k = np.rint(x * np.float32(1.4426950408889634))
-    r = (x - k * LN2_HIGH32) - k * LN2_LOW32
-    y = TAYLOR32[0]
-    for c in TAYLOR32[1:]:
-        y = y * r + c
-    power = np.int32((np.int32(k) + np.int32(159)) << np.int32(23)).view(np.float32)  # 2^(k + 32)
-    return y * power * np.float32(2.0**-32)
-
-
 TAYLOR = tuple(1 / math.factorial(k) for k in range(13, -1, -1))
-TAYLOR32 = tuple(np.float32(1 / math.factorial(k)) for k in range(7, -1, -1))
 LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first 33 bits of ln 2, and the rest
 LN2_LOW = 1.9082149292705877e-10
-LN2_HIGH32 = np.float32(0.693359375)
-LN2_LOW32 = np.float32(-2.12194440e-4)
-
-
-# no reassociation: r needs its order
-@overload(fast_exp, jit_options={"fastmath": {"contract"}, "error_model": "numpy"})
-def _exp_of_type(x):
-    return _exp32 if x == numba.float32 else _exp64
 
 
 def median_gamma(sets):
@@ -242,7 +220,8 @@ class _Sets:
     1."""
 
     def __init__(self, sets, name):
-        if isinstance(sets, (str, bytes, dict)) or not hasattr(sets, "__len__"):
+        listed = np.iterable(sets) and hasattr(sets, "__len__")
+        if not listed or isinstance(sets, (str, bytes, dict, set)):
             raise TypeError(f"{name} must be a sequence of arrays of frames, got "
                             f"{type(sets).__name__}")
         self.name = name
@@ -322,9 +301,10 @@ def kernel_bases(sets, kernel, p):
     solved in float64. ValueError if a set's rank is below p: its name, the rank and the tolerance
     are given. A warning if eigenvalues p and p + 1 tie.
     """
-    bases, tied = _bases_of_sets(_Sets(sets, "sets"), _check_kernel(kernel), p)
+    sets = _Sets(sets, "sets")
+    bases, tied = _bases_of_sets(sets, _check_kernel(kernel), p)
     core.warn_ties(tied, "kernel_bases: subspace")
-    return bases
+    return [A.astype(sets.dtype, copy=False) for A in bases]
 
 
 def _bases_of_sets(sets, kernel, p):
@@ -372,13 +352,14 @@ def _coefficients_of_set(kernel, sets, i, p):
                          f"got {len(frames)} frame(s) of numerical rank {rank} (eigenvalues above "
                          f"{tol:g} times the largest)")
     A = vectors[:, :-p - 1:-1] / np.sqrt(values[:-p - 1:-1])
-    return A.astype(sets.dtype), core.eigenvalues_tie(values, p, values[-1], len(values))
+    return A, core.eigenvalues_tie(values, p, values[-1], len(values))
 
 
 def _stack_coefficients(bases, sets, name):
     """All rows of the bases (total, p), in the order of the frames; checked."""
-    if isinstance(bases, (str, bytes)) or not hasattr(bases, "__len__") or len(bases) != len(sets):
-        got = len(bases) if hasattr(bases, "__len__") else repr(bases)
+    listed = np.iterable(bases) and hasattr(bases, "__len__")
+    if not listed or len(bases) != len(sets):
+        got = len(bases) if listed else repr(bases)
         raise ValueError(f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got {got}")
     bases = [core.finite_array(A, f"{name}[{i}]") for i, A in enumerate(bases)]
     for i, A in enumerate(bases):
@@ -422,26 +403,26 @@ def _gram_of_sets(kernel, X, A, Y=None, B=None):
         Y = X
         B = A
     dtype = np.result_type(X.dtype, Y.dtype)
-    K = np.zeros((len(X), len(Y)), dtype)
+    K = np.zeros((len(X), len(Y)))
     if K.size == 0:
-        return K
-    A = np.ascontiguousarray(A, dtype)
-    B = np.ascontiguousarray(B, dtype)
+        return K.astype(dtype)
+    A = np.ascontiguousarray(A, np.float64)
+    B = np.ascontiguousarray(B, np.float64)
     if isinstance(kernel, linear):
         points = _linear_subspaces(X, A, dtype)
         return core.bases_gram(points, None if symmetric else _linear_subspaces(Y, B, dtype))
-    origin = Y.mean().astype(dtype)
+    origin = Y.mean()
     for columns in Y.runs(max(1, min(TILE_SIDE, MOST_COLUMNS // Y.d))):
         start = Y.starts[columns.start]
         stop = Y.starts[columns.stop]
-        packed = _pack_frames(kernel, Y.rows(start, stop, dtype), origin)
+        packed = _pack_frames(kernel, Y.rows(start, stop, np.float64), origin)
         height = max(1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d))
-        buffer = np.empty(height * (stop - start), dtype)
+        buffer = np.empty(height * (stop - start))
         for rows in X.runs(height, columns.stop if symmetric else None):
             half = _rows_contracted(kernel, X, A, rows, packed, origin, height, buffer)
             t, p, M = half.shape
             across = np.ascontiguousarray(half.reshape(-1, M).T)  # (M, t p)
-            full = np.zeros((columns.stop - columns.start, B.shape[1], t * p), dtype)
+            full = np.zeros((columns.stop - columns.start, B.shape[1], t * p))
             _contract(across, B[start:stop], Y.starts[columns.start:columns.stop + 1] - start, full,
                       0, t * p)
             full = full.reshape(*full.shape[:2], t, p)  # (columns, q, rows, p)
@@ -449,13 +430,14 @@ def _gram_of_sets(kernel, X, A, Y=None, B=None):
     if symmetric:
         for i in range(1, len(K)):
             K[i, :i] = K[:i, i]
-    return K
+    return K.astype(dtype, copy=False)
 
 
 def _linear_subspaces(sets, A, dtype):
     """Psi_i = X_i^T A_i (n, d, p), which the linear kernel has as arrays."""
     pairs = zip(sets.frames, np.split(A, sets.starts[1:-1]))
-    return np.stack([frames.astype(dtype, copy=False).T @ basis for frames, basis in pairs])
+    points = [frames.T.astype(np.float64) @ basis for frames, basis in pairs]
+    return np.stack(points).astype(dtype, copy=False)
 
 
 def _pack_frames(kernel, frames, origin):
@@ -468,12 +450,12 @@ def _pack_frames(kernel, frames, origin):
 def _rows_contracted(kernel, X, A, rows, columns, origin, height, buffer):
     """A_i^T K(X_i, columns) (t, p, M) of a run of t sets, at most height frames at a time."""
     M = len(columns.rows)
-    half = np.zeros((rows.stop - rows.start, A.shape[1], M), buffer.dtype)
+    half = np.zeros((rows.stop - rows.start, A.shape[1], M))
     first = X.starts[rows.start]
     last = X.starts[rows.stop]
     for at in range(first, last, height):
         end = min(at + height, last)
-        packed = _pack_frames(kernel, X.rows(at, end, buffer.dtype), origin)
+        packed = _pack_frames(kernel, X.rows(at, end, np.float64), origin)
         starts = np.clip(X.starts[rows.start:rows.stop + 1], at, end) - at
         _tile_values(kernel, packed, columns, buffer,
                      lambda values, left, right: _contract(values, A[at:end], starts, half, left,
@@ -492,7 +474,7 @@ def _tile_values(kernel, rows, columns, buffer, then=None):
     if ours:
         values = np.matmul(rows.rows, columns.rows.T, out=buffer[:n * M].reshape(n, M))
     else:
-        values = np.ascontiguousarray(_evaluate(kernel, rows.rows, columns.rows), buffer.dtype)
+        values = np.ascontiguousarray(_evaluate(kernel, rows.rows, columns.rows), np.float64)
 
     def finish(block):
         if ours:
@@ -634,7 +616,7 @@ class Lift:
         if n > MAX_LANDMARKS:
             raise ValueError(f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} "
                              f"for {sets.total} frames")
-        rng = np.random.default_rng(self.rng)
+        rng = core.check_rng(self.rng)
         Z = _landmarks(kernel, sets, n, self.method, rng).astype(np.float64)
         K = _evaluate(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()

@@ -84,7 +84,7 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None, 
     core.check_choice(unused, "unused", "worst", "random", "keep")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function or None, got {callback!r}")
-    rng = np.random.default_rng(rng)
+    rng = core.check_rng(rng)
     coder = _Coder((len(X), n_atoms), X.dtype, lam, n_neighbors, coding, lam_scale, positive)
     record = None
     if checkpoint is not None or resume is not None:
@@ -96,10 +96,15 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None, 
     if resume is not None:
         state = _read_state(record, (len(X), n_atoms), rng)
         X, atoms = core.same_dimension(X, state.atoms, ("X", "resume"))
+        if coder.lam_scale is None and state.lam != coder.lam:
+            raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {state.lam} "
+                             f"in {record.resume}")
         coder.lam = state.lam
+        coder.lam_scale = None
     else:
         atoms = init
         if isinstance(init, str):
+            core.check_choice(init, "init", "kmeans", "kmeans++", "random")
             atoms = init_atoms(X, n_atoms, init, rng, sample_weight=weights)
         X, atoms = core.same_dimension(X, _check_first(atoms, (n_atoms, *X.shape[1:])),
                                        ("X", "init"))
@@ -225,13 +230,15 @@ class _Coder:
     """How samples are coded: sparse with lam, local with n_neighbors, or by a function."""
 
     def __init__(self, shape, dtype, lam, n_neighbors, coding, lam_scale, positive):
-        if not (callable(coding) or coding is None or coding in ("sparse", "local")):
+        named = coding is None or isinstance(coding, str) and coding in ("sparse", "local")
+        if not (callable(coding) or named):
             raise ValueError(f"coding must be 'sparse', 'local' or a function, got {coding!r}")
+        positive = core.check_flag(positive, "positive")
         given = n_neighbors is not None or positive or lam_scale is not None
         if callable(coding) and given:
             raise ValueError("n_neighbors, positive and lam_scale must be left to the function "
                              "when coding is one")
-        if np.ndim(lam):
+        if lam is not None and core.finite_array(lam, "lam").ndim:
             raise ValueError(f"lam must be a number >= 0, got {lam!r}")
         if lam is not None:
             lam = core.check_number(lam, "lam", least=0)
@@ -247,7 +254,7 @@ class _Coder:
         self.lam = None if lam is None else float(lam)
         self.lam_scale = lam_scale
         self.n_neighbors = n_neighbors
-        self.positive = bool(positive)
+        self.positive = positive
         self.descends = self.function is None and lam is not None  # no coding raises the cost
         self.described = [self.function, lam, n_neighbors, lam_scale, self.positive]
 
@@ -305,7 +312,7 @@ class _Bar:
 
     def __init__(self, n_iter, wanted):
         self.bar = None
-        if wanted:
+        if core.check_flag(wanted, "progress"):
             try:
                 from tqdm import tqdm
             except ImportError as error:
@@ -369,7 +376,7 @@ def class_dictionaries(X, y, atoms_per_class, lam=None, *, n_neighbors=None, cod
     own.
     """
     X = core.check_dictionary(X, "X")
-    rng = np.random.default_rng(rng)
+    rng = core.check_rng(rng)
     classes, index = core.check_labels(y, len(X))
     weights = _check_weights(sample_weight, len(X))
     counts = [_atoms_of_class(atoms_per_class, label) for label in classes]
@@ -688,7 +695,7 @@ def init_atoms(X, n_atoms, method="kmeans++", rng=None, *, sample_weight=None):
     X = core.check_dictionary(X, "X")
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1, len(X))
     weights = _check_weights(sample_weight, len(X))
-    rng = np.random.default_rng(rng)
+    rng = core.check_rng(rng)
     core.check_choice(method, "method", "kmeans", "kmeans++", "random")
     if method == "kmeans":
         return gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng, sample_weight=weights).atoms
@@ -751,7 +758,7 @@ class OnlineGDL:
         self.coder = _Coder((1, self.n_atoms), np.dtype(float), lam, n_neighbors, coding,
                             lam_scale, positive)
         self.init = init
-        self.rng = np.random.default_rng(rng)
+        self.rng = core.check_rng(rng)
         self.atoms = None
         self.cost = None
         self.n_batches = 0
@@ -769,6 +776,8 @@ class OnlineGDL:
         """
         batch_size = core.check_integer(batch_size, "batch_size", 1)
         n_epochs = core.check_integer(n_epochs, "n_epochs", 1)
+        if not np.iterable(X):
+            raise TypeError(f"X must be an array or an iterable of batches, got {X!r}")
         if not hasattr(X, "shape") and iter(X) is X and n_epochs > 1:
             raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
                              f"got {n_epochs}")
@@ -910,11 +919,22 @@ def save(path, atoms, *, lam=None, labels=None):
         arrays["lam"] = np.array(core.check_number(lam, "lam", least=0))
     if labels is not None:
         core.check_labels(labels, len(atoms))
-        arrays["labels"] = np.asarray(labels)
-        if arrays["labels"].dtype.kind not in "biufUS":
-            raise TypeError("labels must be numbers, strings or bools in a file, got dtype "
-                            f"{arrays['labels'].dtype}")
+        arrays["labels"] = _labels_as_array(labels)
     files.write_arrays(path, "dictionary", arrays)
+
+
+def _labels_as_array(labels):
+    """Labels as an array that a file can hold, if that leaves them what they are."""
+    array = np.asarray(labels)
+    if array.dtype.kind not in "biufUS":
+        raise TypeError("labels must be numbers, strings or bools in a file, got dtype "
+                        f"{array.dtype}")
+    given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    changed = [old for old, new in zip(given, array.tolist()) if old != new]
+    if changed:
+        raise TypeError("labels must be of one type in a file, as an array holds them, got "
+                        f"{changed[0]!r} that would become another")
+    return array
 
 
 def load(path):
@@ -959,13 +979,15 @@ def _read_state(checkpoint, shape, rng):
         if len(atoms) != shape[1] or costs.ndim != 1 or len(costs) % 2 == 0:
             raise ValueError(f"got {len(atoms)} atoms and costs of shape {costs.shape}")
         lam = float(arrays["lam"])
+        if not (math.isnan(lam) or 0 <= lam < math.inf):
+            raise ValueError(f"lam must be a number >= 0, got {lam}")
         n_replaced = int(arrays["n_replaced"])
     except (TypeError, ValueError) as error:
         raise ValueError(f"{checkpoint.resume} must be a checkpoint that this toolkit wrote; it is "
                          f"damaged: {error}") from None
     try:
         rng.bit_generator.state = json.loads(str(arrays["rng"]))
-    except (TypeError, ValueError, KeyError) as error:
+    except Exception as error:  # whatever JSON or NumPy makes of other states
         raise ValueError("resume must be given the kind of rng that "
                          f"{checkpoint.resume} holds: {error}") from None
     return Learned(atoms, codes, costs, n_replaced, lam=None if math.isnan(lam) else lam)

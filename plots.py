@@ -59,6 +59,7 @@ def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
     if ax is None:
         inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
         ax = _new_axes(max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 0.6)
+    ax = _axes(ax, 6, 4)
     cmap = matplotlib.colormaps["RdBu_r"].with_extremes(bad="0.88")
     ax.imshow(canvas, cmap=cmap, vmin=-1, vmax=1, interpolation="nearest")
     order = "leading direction" if k == 1 else f"{k} leading directions, left to right"
@@ -120,7 +121,7 @@ def plot_confusion(truth, predicted, *, ax=None):
     truth, predicted: n classes each, n >= 1; classes that occur in either have a row and a column,
     in sorted order.
     """
-    truth = list(truth)
+    truth = _check_names(truth, None, "truth")
     predicted = _check_names(predicted, len(truth), "predicted")
     if not truth:
         raise ValueError("truth must hold at least one class, got none")
@@ -130,7 +131,7 @@ def plot_confusion(truth, predicted, *, ax=None):
     counts = np.zeros((len(classes), len(classes)), int)
     np.add.at(counts, (index[:len(truth)], index[len(truth):]), 1)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    ax = _new_axes(6, 5) if ax is None else ax
+    ax = _axes(ax, 6, 5)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
     _colorbar(image, "share of the class")
     edges = np.arange(len(classes) + 1)
@@ -160,7 +161,7 @@ def plot_map(K, labels=None, *, ax=None):
     n = len(K)
     order, classes, edges = _by_class(np.zeros(n) if labels is None else labels, n, "labels")
     points, shares = _principal_coordinates(K)
-    ax = _new_axes(6.5, 5) if ax is None else ax
+    ax = _axes(ax, 6.5, 5)
     for i, label in enumerate(classes):
         members = order[edges[i]:edges[i + 1]]
         color = CLASS_COLORS[i % len(CLASS_COLORS)]
@@ -188,7 +189,7 @@ def plot_codes(codes, labels, *, atom_labels=None, ax=None):
     order, *classes = _by_class(labels, n, "labels")
     of_atoms = np.zeros(N) if atom_labels is None else atom_labels
     atom_order, *atom_classes = _by_class(of_atoms, N, "atom_labels")
-    ax = _new_axes(7, 5) if ax is None else ax
+    ax = _axes(ax, 7, 5)
     limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
     image = ax.imshow(_spots(codes, order, atom_order, ax), cmap="RdBu_r", vmin=-limit, vmax=limit,
                       interpolation="nearest", aspect="auto",
@@ -209,7 +210,7 @@ def plot_convergence(costs, *, ax=None):
     learn.gdl records them.
     """
     costs = _check_data(costs, "costs", "(n_half_steps,)")
-    ax = _new_axes(6, 4) if ax is None else ax
+    ax = _axes(ax, 6, 4)
     iteration = np.arange(len(costs)) / 2
     ax.plot(iteration, costs, color=GREY, linewidth=1, zorder=1)
     size = 30 if len(costs) <= 60 else 8
@@ -276,7 +277,7 @@ def _spots(codes, order, atom_order, ax):
 
 def _class_matrix(values, limits, classes, meaning, extend, ax):
     """A matrix of pairs of subspaces, sorted already; classes: their names and edges, or None."""
-    ax = _new_axes(6, 5) if ax is None else ax
+    ax = _axes(ax, 6, 5)
     image = ax.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1],
                       interpolation="nearest")
     _colorbar(image, meaning, extend=extend)
@@ -288,7 +289,7 @@ def _class_matrix(values, limits, classes, meaning, extend, ax):
 
 
 def _angle_bars(angles, ax):
-    ax = _new_axes(6, 4) if ax is None else ax
+    ax = _axes(ax, 6, 4)
     ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
     texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
     width = max(map(len, texts)) * CHAR_WIDTH * FONT
@@ -331,7 +332,10 @@ def _by_class(labels, n, name):
     """The order that sorts n items by class, the classes, and where each begins and the last ends
     (n_classes + 1,)."""
     labels = _check_names(labels, n, name)
-    classes = list(dict.fromkeys(labels))
+    try:
+        classes = list(dict.fromkeys(labels))
+    except TypeError as error:
+        raise TypeError(f"{name} must be hashable, got {error}") from None
     try:
         classes.sort()
     except TypeError:  # classes of several types stay in order of appearance
@@ -352,6 +356,15 @@ def _cut(text, width):
 
 
 # ----------------------------------------------------------------------------- axes and checks
+
+
+def _axes(ax, width, height):
+    """The axes to draw into; new ones for None."""
+    if ax is None:
+        return _new_axes(width, height)
+    if not hasattr(ax, "imshow"):
+        raise TypeError(f"ax must be axes of Matplotlib or None, got {ax!r}")
+    return ax
 
 
 def _new_axes(width, height):
@@ -376,10 +389,10 @@ def _check_data(A, name, shape):
         A = scipy.sparse.coo_array(A)
         values = A.data
     else:
+        core.real_array(A, name)
         A = np.asarray(A)
         values = A
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must hold real numbers, got dtype {values.dtype}")
+    core.real_array(values, name)
     if len(A.shape) != len(shape.strip("(,)").split(",")) or 0 in A.shape:
         raise ValueError(f"{name} must have shape {shape} and not be empty, got {A.shape}")
     if not np.isfinite(values).all():
@@ -395,8 +408,10 @@ def _check_gram(K):
 
 
 def _check_names(names, n, name):
+    if not np.iterable(names) or np.ma.is_masked(names):
+        raise TypeError(f"{name} must be a sequence of labels, got {names!r}")
     names = list(names)
-    if len(names) != n:
+    if n is not None and len(names) != n:
         raise ValueError(f"{name} must hold {n} entries, got {len(names)}")
     return names
 

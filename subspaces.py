@@ -35,13 +35,10 @@ __all__ = [
 
 CONSTANT = 1e3  # a pixel whose standard deviation is below so many eps max|F| does not vary
 STABLE_RADIUS = 1 - 2.0**-30  # to which `stabilize` scales; near 1, it changes next to nothing
-FEW = 320  # frames or pixels; beyond, LAPACK decomposes four times as fast as rotations
-JOINED = 8  # triangles at a time; a block has so many times as many pixels as frames
 CACHE = 2**16  # numbers of the frames that fit a core's cache
+JOINED = 8  # triangles at a time; a block has so many times as many pixels as frames, or more
 SMALL_PRODUCT = 2**18  # multiplications up to which BLAS starts no threads
-ORTHOGONAL = 1e-14  # cosine of rows that count as orthogonal
-MOST_SWEEPS = 40  # of rotations; eight are common
-TINY = 1e-280  # a square or a product as small as this is 0 beside numbers of about 1
+TINY = 1e-280  # a square as small as this is 0 beside numbers of about 1
 
 
 def from_image_set(frames, p, *, center=False, unit_variance=False, rank="raise"):
@@ -70,7 +67,7 @@ def from_sets(sets, p, *, center=False, unit_variance=False, rank="raise"):
         time.
     """
     p = core.check_integer(p, "p", 1)
-    options = _check_options(center, unit_variance, rank)
+    options = _check_options(center, unit_variance, rank, _in_turn)
     return _stack(sets, lambda frames, name: _basis_of_set(frames, name, p, options))
 
 
@@ -95,7 +92,7 @@ def from_videos(videos, n_states, n_blocks, stabilize=False, *, center=False, un
                 rank="raise"):
     """Bases (n, n_blocks d, n_states) of n videos: from_video on each, as from_sets does."""
     model = _check_model(n_states, n_blocks, stabilize)
-    options = _check_options(center, unit_variance, rank)
+    options = _check_options(center, unit_variance, rank, _in_turn)
     return _stack(videos, lambda frames, name: _basis_of_video(frames, name, model, options))
 
 
@@ -150,7 +147,8 @@ def observability(A, C, n_blocks):
 # ---------------------------------------------------------------------------- from set to basis
 
 
-_Options = namedtuple("_Options", "center unit_variance rank")
+# run: core.run_blocks for blocks of pixels, or _in_turn where sets are in threads already
+_Options = namedtuple("_Options", "center unit_variance rank run")
 _Model = namedtuple("_Model", "n_states n_blocks stabilize")
 
 
@@ -216,22 +214,25 @@ def _powers(A, n_blocks):
 
 
 def _stack(sets, basis_of):
-    """basis_of(frames, name) of each set, stacked; few sets are held at a time.
-
-    Small sets, which BLAS has no part in, are worked on by a thread each, large ones one after
-    another, with the threads of BLAS.
-    """
+    """basis_of(frames, name) of each set, stacked, a set a thread; few are held at a time."""
+    checked = _checked_sets(sets)
     bases = []
-    for small, group in itertools.groupby(_checked_sets(sets), lambda item: _is_small(item[0])):
-        while some := list(itertools.islice(group, 2 * core.thread_count() if small else 1)):
-            bases += core.run_blocks(lambda i: basis_of(*some[i.start]), len(some), 1)
+    while some := list(itertools.islice(checked, 2 * core.thread_count())):
+        bases += core.run_blocks(lambda i: basis_of(*some[i.start]), len(some), 1)
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
     return np.stack(bases)
 
 
+def _in_turn(job, n, block):
+    """core.run_blocks without threads."""
+    return [job(slice(i, min(i + block, n))) for i in range(0, n, block)]
+
+
 def _checked_sets(sets):
     """The sets as rows (n_frames, d) of one d, each with its name."""
+    if not np.iterable(sets):
+        raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
     d = None
     for i, frames in enumerate(sets):
         frames = core.check_frames(frames, f"sets[{i}]")
@@ -240,10 +241,6 @@ def _checked_sets(sets):
             raise ValueError(f"sets must share one d: sets[0] has d = {d}, sets[{i}] has d = "
                              f"{frames.shape[1]}")
         yield frames, f"sets[{i}]"
-
-
-def _is_small(frames):
-    return min(frames.shape) <= FEW
 
 
 # ------------------------------------------------------------------------ leading singular triplets
@@ -266,12 +263,13 @@ def _leading_directions(frames, name, p, symbol, options):
     U, s, V, gain = _triplets(pixels, p)
     tol = 10 * pixels.eps * math.sqrt(n * d) * pixels.peak * gain
     r = np.count_nonzero(s > tol)
-    if r < p:
-        beside = " beside their mean" if options.center or options.unit_variance else ""
-        _lack(options.rank if r else "raise",
-              f"{name} must hold {symbol} = {p} independent frames{beside}: got numerical rank {r} "
-              f"(singular values above {tol / pixels.unit:.2g})")
-    U = _padded(U[:, :r], s[:r], p)
+    if r == p:
+        return _orthonormal(U), s, V
+    beside = " beside their mean" if options.center or options.unit_variance else ""
+    _lack(options.rank if r else "raise",
+          f"{name} must hold {symbol} = {p} independent frames{beside}: got numerical rank {r} "
+          f"(singular values above {tol / pixels.unit:.2g})")
+    U = np.hstack([U[:, :r], _other_directions(s[:r], d, p - r)])
     return _orthonormal(U), np.pad(s[:r], (0, p - r)), np.pad(V[:, :r], ((0, 0), (0, p - r)))
 
 
@@ -283,13 +281,13 @@ def _triplets(pixels, p):
     n, d = pixels.frames.shape
     if n <= d:
         L, gain = _joined_triangle(pixels)
-        V, s = _left_vectors(L)
-        return _projected(pixels, V[:, :p]), s[:p], V[:, :p], gain
+        V, s = _left_vectors(L, min(n, p))
+        return _projected(pixels, V), s, V, gain
     block, gain = pixels.block(slice(d))
-    U, s = _left_vectors(_triangle(np.array(block.T, order="C")))
-    V = np.empty((n, min(d, p)))
-    _tall_product(block, U[:, :p] / np.maximum(s[:p], TINY), V)
-    return U[:, :p], s[:p], V, gain
+    U, s = _left_vectors(_triangle(np.array(block.T, order="C")), p)
+    V = np.empty((n, p))
+    _tall_product(block, U / np.maximum(s, TINY), V)
+    return U, s, V, gain
 
 
 class _Pixels:
@@ -305,12 +303,9 @@ class _Pixels:
         self.peak = peak * self.unit
 
     def each_block(self, job):
-        """[job(slice), ...] of all pixels; of large frames in threads, as _stack leaves them to."""
+        """[job(slice), ...] of all pixels."""
         n, d = self.frames.shape
-        step = max(JOINED * n, CACHE // n)
-        if not _is_small(self.frames):
-            return core.run_blocks(job, d, step)
-        return [job(slice(i, min(i + step, d))) for i in range(0, d, step)]
+        return self.options.run(job, d, max(JOINED * n, CACHE // n))
 
     def block(self, some):
         """A slice of pixels (n, m), and the largest factor by which one was normalised."""
@@ -365,22 +360,16 @@ def _tall_product(A, B, out):
         np.matmul(A[i:i + step], B, out=out[i:i + step])
 
 
-def _padded(basis, s, p):
-    """The basis (d, r) and pseudo-random columns, p in all.
-
-    What the seed depends on is the same for any order of the frames.
-    """
-    d, r = basis.shape
-    if r == p:
-        return basis
+def _other_directions(s, d, count):
+    """Pseudo-random columns (d, count), the same for any order of the frames."""
     seed = zlib.crc32((s / s[0]).astype(np.float16).tobytes())
-    return np.hstack([basis, np.random.default_rng([seed, d]).standard_normal((d, p - r))])
+    return np.random.default_rng([seed, d]).standard_normal((d, count))
 
 
-# ----------------------------------------------------- reflections, rotations, projections
+# -------------------------------------------------------------------------- compiled reflections
 
-# Compiled loops: small matrices need neither a lock nor the threads of BLAS, which LAPACK would
-# start for them and which cost more than they bring.
+# LAPACK's decompositions hold Python's lock, or start threads of BLAS at every column. On two idle
+# cores they took almost twice the time for a set of 300 x 20,000, on busy ones ten times and more.
 
 
 def _triangle(A):
@@ -397,16 +386,12 @@ def _reflected(A):
     """
     k = len(A)
     L = np.zeros((k, k))
-    half = np.full(k, np.inf)  # ||v||^2 / 2
+    half = np.empty(k)
     for start in range(0, k, 4):
         stop = min(start + 4, k)
         for j in range(start, stop):
             v = A[j, j:]
-            square = _product(v, v)
-            if square > TINY:
-                L[j, j] = -math.copysign(math.sqrt(square), v[0])
-                half[j] = L[j, j] * (L[j, j] - v[0])
-                v[0] -= L[j, j]
+            L[j, j], half[j] = _reflector(v)
             for i in range(j + 1, stop):
                 _subtract(_product(v, A[i, j:]) / half[j], v, A[i, j:])
                 L[i, j] = A[i, j]
@@ -414,6 +399,18 @@ def _reflected(A):
         if stop < k:
             _reflect_rows(A, start, half, L)
     return L
+
+
+@core.jit_part
+def _reflector(v):
+    """v becomes the vector of the reflection that takes it to (x, 0, ..., 0); x and ||v||^2 / 2."""
+    square = _product(v, v)
+    if square <= TINY:
+        return v[0], np.inf
+    x = -math.copysign(math.sqrt(square), v[0])
+    half = x * (x - v[0])
+    v[0] -= x
+    return x, half
 
 
 @core.jit_part
@@ -450,52 +447,61 @@ def _reflect_rows(A, j, half, L):
             L[i, j + x] = a[x]
 
 
-def _left_vectors(L):
-    """Left singular vectors, in columns, and singular values of L (k, k), descending."""
-    if len(L) > FEW:
-        V, s, _ = np.linalg.svd(L)
-        return V, s
-    rows = np.array(L.T, order="C")
-    _rotate(rows)
-    s = np.linalg.norm(rows, axis=1)
-    order = np.argsort(-s, kind="stable")
-    return (rows[order] / np.maximum(s[order, None], TINY)).T, s[order]
+def _left_vectors(L, p):
+    """The p leading left singular vectors (k, p) and singular values of L (k, k), descending.
+
+    L = P B Q^T with bidiagonal B. Its singular triplets u, s, v are the eigenvectors (v_1, u_1,
+    v_2, u_2, ...) of eigenvalue s of the tridiagonal matrix that has zeros on its diagonal and the
+    entries of B beside it. Source: Golub and Kahan 1965.
+    """
+    from scipy.linalg import eigh_tridiagonal  # slow to import
+
+    k = len(L)
+    beside, V, half = _bidiagonal(np.array(L, order="C"))
+    s, both = eigh_tridiagonal(np.zeros(2 * k), beside, select="i",
+                               select_range=(2 * k - p, 2 * k - 1))  # ascending
+    rows = np.array(both[1::2, ::-1].T, order="C")  # (p, k)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
+    _reflect_back(V, half, rows)
+    return rows.T, s[::-1]
 
 
 @core.jit
-def _rotate(rows):
-    """Rotate pairs of rows until all are orthogonal: L^T becomes diag(s) V^T, in any order.
+def _bidiagonal(A):
+    """B of A = P B Q^T (k, k), its entries row by row (2 k - 1,), and the reflections of P.
 
-    One-sided Jacobi: a rotation by the angle of tangent t makes the product of two rows 0.
+    Those have the rows of V as vectors, V[j, :j] = 0. A is overwritten.
     """
-    k, m = rows.shape
-    square = np.empty(k)
-    for _ in range(MOST_SWEEPS):
-        for i in range(k):
-            square[i] = _product(rows[i], rows[i])
-        done = True
-        for i in range(k):
-            for j in range(i + 1, k):
-                product = _product(rows[i], rows[j])
-                scale = math.sqrt(square[i]) * math.sqrt(square[j])
-                if abs(product) > max(ORTHOGONAL * scale, TINY):
-                    cot = (square[j] - square[i]) / (2 * product)  # of twice the angle
-                    t = math.copysign(1.0, cot) / (abs(cot) + math.sqrt(1 + cot * cot))
-                    _rotate_pair(t, rows[i], rows[j])
-                    square[i] -= t * product
-                    square[j] += t * product
-                    done = False
-        if done:
-            return
+    k = len(A)
+    beside = np.empty(2 * k - 1)
+    V = np.zeros((k, k))
+    half = np.empty(k)
+    for j in range(k):
+        for i in range(j, k):
+            V[j, i] = A[i, j]
+        beside[2 * j], half[j] = _reflector(V[j, j:])
+        if j == k - 1:
+            break
+        sums = np.zeros(k - 1 - j)  # v^T A / half
+        for i in range(j, k):
+            _subtract(-V[j, i] / half[j], A[i, j + 1:], sums)
+        u = A[j, j + 1:]
+        _subtract(V[j, j], sums, u)
+        beside[2 * j + 1], half_u = _reflector(u)
+        for i in range(j + 1, k):
+            a = A[i, j + 1:]
+            _subtract(V[j, i], sums, a)
+            _subtract(_product(u, a) / half_u, u, a)
+    return beside, V, half
 
 
-@core.jit_part
-def _rotate_pair(t, a, b):
-    c = 1 / math.sqrt(1 + t * t)
-    for e in range(len(a)):
-        x = a[e]
-        a[e] = c * (x - t * b[e])
-        b[e] = c * (b[e] + t * x)
+@core.jit
+def _reflect_back(V, half, rows):
+    """rows <- rows P^T."""
+    for j in range(len(V) - 1, -1, -1):
+        v = V[j, j:]
+        for i in range(len(rows)):
+            _subtract(_product(v, rows[i, j:]) / half[j], v, rows[i, j:])
 
 
 def _orthonormal(basis):
@@ -549,15 +555,17 @@ def _result_type(frames):
     return np.float32 if frames.dtype.type is np.float32 else np.float64
 
 
-def _check_options(center, unit_variance, rank):
-    if rank not in ("raise", "warn", "pad"):
-        raise ValueError(f"rank must be 'raise', 'warn' or 'pad', got {rank!r}")
-    return _Options(center, unit_variance, rank)
+def _check_options(center, unit_variance, rank, run=core.run_blocks):
+    core.check_choice(rank, "rank", "raise", "warn", "pad")
+    center = core.check_flag(center, "center")
+    unit_variance = core.check_flag(unit_variance, "unit_variance")
+    return _Options(center, unit_variance, rank, run)
 
 
 def _check_model(n_states, n_blocks, stabilize):
     n_states = core.check_integer(n_states, "n_states", 1)
-    return _Model(n_states, core.check_integer(n_blocks, "n_blocks", 1), stabilize)
+    n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
+    return _Model(n_states, n_blocks, core.check_flag(stabilize, "stabilize"))
 
 
 def __getattr__(name):

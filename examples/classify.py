@@ -22,7 +22,9 @@ none is in both parts of a cross-validation either. Prints one table and writes 
 import argparse
 import importlib.metadata
 import json
+import re
 import sys
+import tempfile
 import time
 import warnings
 from collections import Counter, namedtuple
@@ -67,8 +69,9 @@ PICTURED_ATOMS = 40
 Method = namedtuple("Method", "name reads estimator grid")
 
 # A method on a split: the fitted estimator and what it was given of the test part, the predicted
-# labels (n_test,), what was chosen, and seconds.
-Outcome = namedtuple("Outcome", "method estimator queries predicted chosen seconds")
+# labels (n_test,), what was chosen, and seconds; failed: why there is none of these, or None.
+Outcome = namedtuple("Outcome", "method estimator queries predicted chosen seconds failed",
+                     defaults=[None])
 
 
 # ------------------------------------------------------------------ methods and their evaluation
@@ -112,7 +115,11 @@ def _at_most(limit, values):
 def folds(y, group, seed):
     """[(train, test), ...] for cross-validation on training sets with labels y, groups kept
     together if there are several."""
-    n = max(2, min(N_FOLDS, np.unique(y, return_counts=True)[1].min()))
+    counts = np.unique(y, return_counts=True)[1]
+    if counts.max() < 2:
+        raise ValueError("parameters are chosen by cross-validation, which needs two training sets "
+                         "of a class: every class has one")
+    n = max(2, min(N_FOLDS, counts.min()))
     if group is None or len(np.unique(group)) < 2:
         return list(StratifiedKFold(n, shuffle=True, random_state=seed).split(y, y))
     return list(StratifiedGroupKFold(min(n, len(np.unique(group)))).split(y, y, group))
@@ -171,32 +178,42 @@ def _fold_scores(search):
 
 
 def evaluate(inputs, label, group, train, test, methods_of, options):
-    """The Outcome of each method on a split."""
+    """The Outcome of each method on a split; one that fails does not keep the others from it."""
     cv = folds(label[train], None if group is None else group[train], options.seed)
     smallest = min(len(fold) for fold, _ in cv)
     for method in methods_of(len(train), smallest, options):
         start = time.perf_counter()
-        arrays = candidates(inputs, method.reads, train)
-        searches = {}
-        for name, array in arrays.items():
-            search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
-            searches[name] = search.fit(rows(array, method.reads, train, train), label[train])
-        name = best(searches)
-        queries = rows(arrays[name], method.reads, test, train)
-        predicted = searches[name].predict(queries)
-        seconds = time.perf_counter() - start
-        chosen = {"kernel": name} if name else {}
-        for key, value in searches[name].best_params_.items():
-            chosen[key.rpartition("__")[2]] = value
-        estimator = searches[name].best_estimator_
-        yield Outcome(method, estimator, queries, predicted, chosen, seconds)
+        try:
+            found = _search(method, inputs, label, train, test, cv)
+        except Exception as error:
+            why = str(error) or type(error).__name__
+            yield Outcome(method, None, None, None, {}, time.perf_counter() - start, why)
+        else:
+            yield Outcome(method, *found, time.perf_counter() - start)
+
+
+def _search(method, inputs, label, train, test, cv):
+    """The fitted estimator of a method, its queries, their predicted labels, what was chosen."""
+    arrays = candidates(inputs, method.reads, train)
+    searches = {}
+    for name, array in arrays.items():
+        search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
+        searches[name] = search.fit(rows(array, method.reads, train, train), label[train])
+    name = best(searches)
+    queries = rows(arrays[name], method.reads, test, train)
+    predicted = searches[name].predict(queries)
+    chosen = {"kernel": name} if name else {}
+    for key, value in searches[name].best_params_.items():
+        chosen[key.rpartition("__")[2]] = value
+    return searches[name].best_estimator_, queries, predicted, chosen
 
 
 def run_splits(collection, inputs, pairs, methods_of, options, report):
-    """Evaluate all methods on all splits; report(results, last) after each, last being the split
-    and its fitted methods.
+    """Evaluate all methods on all splits; report(results, last) after each method of each.
 
-    Returns {method: [{accuracy, seconds, chosen, predicted}, ...] of each split}.
+    last: the training and test part of the split, and [(name, estimator, queries), ...] of the
+    methods fitted on it. Returns {method: [{accuracy, seconds, chosen, predicted, failed}, ...] of
+    each split}; the accuracy of a method that failed is NaN, it predicted None.
     """
     label = collection.label
     group = None if _groups_are_mixed(collection.group, pairs) else collection.group
@@ -208,14 +225,22 @@ def run_splits(collection, inputs, pairs, methods_of, options, report):
         fitted = []
         for outcome in evaluate(inputs, label, group, train, test, methods_of, options):
             name = outcome.method.name
-            accuracy = 100 * np.mean(outcome.predicted == label[test])
+            accuracy = np.nan
+            if outcome.failed is None:
+                accuracy = 100 * np.mean(outcome.predicted == label[test])
+                fitted.append((name, outcome.estimator, outcome.queries))
             results.setdefault(name, []).append(
                 {"accuracy": accuracy, "seconds": outcome.seconds, "chosen": outcome.chosen,
-                 "predicted": outcome.predicted})
-            fitted.append((name, outcome.estimator, outcome.queries))
-            say(f"split {i + 1} of {len(pairs)}: {accuracy:5.1f}  {name}  {_told(outcome.chosen)}")
-        report(results, (train, test, fitted))
+                 "predicted": outcome.predicted, "failed": outcome.failed})
+            told = f"failed: {outcome.failed}" if outcome.failed else _told(outcome.chosen)
+            say(f"split {i + 1} of {len(pairs)}: {accuracy:5.1f}  {name}  {told}")
+            report(results, (train, test, fitted))
     return results
+
+
+def successes(found):
+    """The splits of a method on which it did not fail."""
+    return [split for split in found if split["failed"] is None]
 
 
 def _groups_are_mixed(group, pairs):
@@ -229,10 +254,16 @@ def _groups_are_mixed(group, pairs):
 def print_table(results):
     print(f"{'':42}{'accuracy in %':>15}{'s a split':>12}   most often chosen")
     for method, found in results.items():
-        accuracy = [split["accuracy"] for split in found]
-        seconds = [split["seconds"] for split in found]
-        spread = f" ± {np.std(accuracy, ddof=1):4.1f}" if len(found) > 1 else ""
-        chosen = Counter(_told(split["chosen"]) for split in found).most_common(1)[0][0]
+        done = successes(found)
+        if not done:
+            print(f"{method:42}  failed: {found[0]['failed']}")
+            continue
+        accuracy = [split["accuracy"] for split in done]
+        seconds = [split["seconds"] for split in done]
+        spread = f" ± {np.std(accuracy, ddof=1):4.1f}" if len(done) > 1 else ""
+        chosen = Counter(_told(split["chosen"]) for split in done).most_common(1)[0][0]
+        if len(done) < len(found):
+            chosen += f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
         line = (f"{method:42}{np.mean(accuracy):8.1f}{spread:7}{np.mean(seconds):12.3f}   "
                 f"{chosen}")
         print(line.rstrip())
@@ -247,7 +278,7 @@ def _told(chosen):
 
 
 def save_results(out, options, collection, pairs, results):
-    """results.json, whole after each split; "splits_done" tells how far it went."""
+    """results.json, whole after each method; "splits_done" tells how far it went."""
     versions = {name: importlib.metadata.version(name)
                 for name in ("numpy", "scipy", "numba", "scikit-learn")}
     content = {
@@ -257,7 +288,7 @@ def save_results(out, options, collection, pairs, results):
         "subspaces": collection.X.shape[1:],
         "classes": np.unique(collection.label),
         "splits": len(pairs),
-        "splits_done": len(next(iter(results.values()))),
+        "splits_done": min(len(found) for found in results.values()),
         "methods": {name: _summary(collection.label, pairs, found)
                     for name, found in results.items()},
         "failed": collection.failed,
@@ -273,11 +304,12 @@ def _summary(label, pairs, found):
     truth, predicted = _all_answers(label, pairs, found)
     confusion = np.zeros((len(classes), len(classes)), int)
     np.add.at(confusion, (np.searchsorted(classes, truth), np.searchsorted(classes, predicted)), 1)
-    accuracy = [split["accuracy"] for split in found]
+    accuracy = [split["accuracy"] for split in successes(found)]
     return {
-        "mean": np.mean(accuracy),
-        "std": np.std(accuracy, ddof=1) if len(found) > 1 else None,
-        "accuracy": accuracy,
+        "mean": np.mean(accuracy) if accuracy else None,
+        "std": np.std(accuracy, ddof=1) if len(accuracy) > 1 else None,
+        "accuracy": [None if split["failed"] else split["accuracy"] for split in found],
+        "failed": [split["failed"] for split in found],
         "seconds": [split["seconds"] for split in found],
         "chosen": [split["chosen"] for split in found],
         "confusion": confusion,
@@ -285,9 +317,14 @@ def _summary(label, pairs, found):
 
 
 def _all_answers(label, pairs, found):
-    """True and predicted labels of the test parts of all splits that are done."""
-    truth = np.concatenate([label[test] for _, (_, test) in zip(found, pairs)])
-    return truth, np.concatenate([split["predicted"] for split in found])
+    """True and predicted labels of the test parts of all splits on which a method succeeded."""
+    truth = [label[:0]]
+    predicted = [label[:0]]
+    for split, (_, test) in zip(found, pairs):
+        if split["failed"] is None:
+            truth.append(label[test])
+            predicted.append(split["predicted"])
+    return np.concatenate(truth), np.concatenate(predicted)
 
 
 def _plain(value):
@@ -323,7 +360,9 @@ def save_pictures(out, collection, inputs, pairs, results, arrays, frame_shape):
     label = collection.label.tolist()
     for name, found in results.items():
         truth, predicted = _all_answers(collection.label, pairs, found)
-        accuracy = np.mean([split["accuracy"] for split in found])
+        if not len(truth):
+            continue
+        accuracy = np.mean([split["accuracy"] for split in successes(found)])
         ax = plots.plot_confusion(truth.tolist(), predicted.tolist())
         ax.set_title(f"{name}: {accuracy:.1f} %", fontsize=10)
         _save_picture(out, f"confusion_{slug(name)}", ax)
@@ -460,6 +499,14 @@ def _check_options(parser, options):
         for value in [] if given is None else np.atleast_1d(given):
             if not low <= value < np.inf:
                 parser.error(f"--{name.replace('_', '-')} must be at least {low}, got {value:g}")
+    if min(options.C) <= 0:
+        parser.error(f"--C must be positive, got {min(options.C):g}")
+    if options.group_by is not None:
+        try:
+            re.compile(options.group_by)
+        except re.error as error:
+            parser.error(f"--group-by must be a regular expression, got {options.group_by!r}: "
+                         f"{error}")
     if not 0 < options.train < 1:
         parser.error(f"--train must lie between 0 and 1, got {options.train:g}")
     if options.stack > 1 and options.arma:
@@ -497,6 +544,7 @@ def read(options):
     else:
         clips, pairs = load_npz(options.data)
         cache = None
+    check_folder(options.out)
     strict = options.strict or cache is None
     collection = build_all(clips, recipe, cache, options.kernels, strict)
     if pairs and not options.splits:
@@ -536,6 +584,26 @@ def run(options):
     print_table(results)
     say(f"results, codes and pictures: {options.out}")
     say_failed(collection.failed)
+    say_failed_methods(results)
+
+
+def check_folder(out):
+    """Make the folder of results, or say before any work is done that nothing can be left there."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise ValueError(f"--out must be a folder that can be written to, got {out}: {error}"
+                         ) from None
+
+
+def say_failed_methods(results):
+    """Name the methods that failed in a split, if there are any, and exit with status 1."""
+    failed = {name: split["failed"] for name, found in results.items() for split in found
+              if split["failed"]}
+    if failed:
+        sys.exit("\n".join(f"{name} failed: {why}" for name, why in failed.items()))
 
 
 def _picture_shape(frame, d):

@@ -8,6 +8,7 @@ the clips' groups (persons, scenes). A clip is a folder of images, a video, or a
 import csv
 import hashlib
 import json
+import os
 import re
 import sys
 import time
@@ -223,7 +224,7 @@ def _digest(clip, recipe):
         elif source.is_dir():
             for file in sorted(source.iterdir()):
                 if file.is_file():
-                    digest.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+                    digest.update(os.fsencode(file.name) + f"\0{file.stat().st_size}\0".encode())
                     digest.update(file.read_bytes())
         else:
             digest.update(source.suffix.lower().encode())
@@ -271,8 +272,18 @@ def _clips_of_class(folder):
 
 
 def visible(folder):
-    """What a folder holds but for hidden files, sorted by name."""
-    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    """What a folder holds but for hidden files and links to where it lies, sorted by name."""
+    here = os.path.realpath(folder)
+    return sorted(path for path in folder.iterdir()
+                  if not path.name.startswith(".") and not _leads_back(path, here))
+
+
+def _leads_back(path, here):
+    """Is this a link to the folder that it is in, or to one that holds this folder?"""
+    if not path.is_symlink():
+        return False
+    target = os.path.realpath(path)
+    return here == target or here.startswith(os.path.join(target, ""))
 
 
 def _readable(folder, otherwise):
@@ -347,9 +358,13 @@ def _npz_arrays(path):
             raise ValueError(f"{path} must hold the arrays {', '.join(missing)}; it holds "
                              f"{', '.join(data.files) or 'none'}")
         try:
-            return {key: data[key] for key in data.files if re.fullmatch(used, key)}
+            arrays = {key: data[key] for key in data.files if re.fullmatch(used, key)}
         except Exception as error:
             raise ValueError(f"{path}: {error or type(error).__name__}") from None
+    other = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]
+    if other:
+        raise ValueError(f"{path} must hold arrays, but {other[0]} is none")
+    return arrays
 
 
 def _check_sets(rows, offset):

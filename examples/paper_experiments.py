@@ -261,6 +261,7 @@ def run(name, preset, options):
     clips = preset.clips(options.data)
     if not clips:
         raise ValueError(f"{options.data}: holds no clip in the layout of this experiment")
+    classify.check_folder(out)
     collection = build_all(clips, preset.recipe, out / "cache", keep_rows=True,
                            strict=options.strict)
     repeats = options.repeats or preset.repeats
@@ -286,15 +287,16 @@ def run(name, preset, options):
           f"subspaces of R^{d}, {len(pairs)} splits")
     print_table(preset, results)
     classify.say_failed(collection.failed)
+    classify.say_failed_methods(results)
 
 
 def print_table(preset, results):
     print(f"{'':42}{'the paper':>14}{'here':>14}")
     ours = {}
     for name, found in results.items():
-        accuracy = [split["accuracy"] for split in found]
+        accuracy = [split["accuracy"] for split in classify.successes(found)]
         spread = f" ± {np.std(accuracy, ddof=1):.1f}" if len(accuracy) > 1 else ""
-        ours[name] = f"{np.mean(accuracy):.1f}{spread}"
+        ours[name] = f"{np.mean(accuracy):.1f}{spread}" if accuracy else "failed"
     for method, figure in preset.printed.items():
         here = next((name for name in ours if name.partition(",")[0] == method), None)
         print(f"{here or method:42}{figure:>14}{ours.pop(here, ''):>14}".rstrip())

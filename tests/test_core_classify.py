@@ -165,3 +165,9 @@ def test_options_of_classify(options, text):
     D = gs.random_subspaces(3, 4, 2, rng=1)
     with pytest.raises(ValueError, match=text):
         gs.classify(X, D, [0, 1, 2], **options)
+
+
+@pytest.mark.parametrize("labels", [["a\0", "a"], [2**63 + 1, -1], [2**53 + 1, 2.0**53]])
+def test_labels_are_never_altered(labels):
+    _, classes = gs.class_residuals(np.eye(2)[:1], np.eye(2), np.eye(2)[:1], labels, norm2=1)
+    assert sorted(classes.tolist()) == sorted(labels)

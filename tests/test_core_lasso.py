@@ -320,14 +320,29 @@ def test_a_code_that_is_not_certified_is_reported(options, positive):
     assert (gap > options.get("tol", LOOSE) * 2).any() and (excess <= gap + TIGHT).all()
 
 
-def test_an_indefinite_gram_matrix_is_not_coded_in_silence():
-    K_dd = np.array([[1.0, 2], [2, 1]])
-    K_xd = np.array([[0.5, 0.9]])
-    for positive in (False, True):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            codes = gs.sparse_codes(K_dd, K_xd, 0.1, norm2=1, positive=positive)
-        assert caught or violation(K_dd, K_xd[0], codes[0], 0.1, positive) <= LOOSE
+@pytest.mark.parametrize("positive", [False, True])
+def test_an_indefinite_gram_matrix_is_not_coded_in_silence(positive):
+    with pytest.warns(UserWarning, match="K_dd must be positive semidefinite, .* fails by 1"):
+        gs.sparse_codes([[1.0, 2], [2, 1]], [[0.5, 0.9]], 0.1, norm2=1, positive=positive)
+    K_dd = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])  # of pairs that could be
+    with pytest.warns(UserWarning, match="elimination met a pivot of -"):
+        gs.sparse_codes(K_dd, [[0.9, 0.9, 0.9]], 1e-3, norm2=1)
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 4e307])
+def test_gram_matrices_that_are_too_small_or_large_are_refused(scale):
+    with pytest.raises(ValueError, match="K_dd must have a largest entry of 0 or between 1e-250"):
+        gs.sparse_codes(scale * np.eye(2), np.zeros((1, 2)), 0.1, norm2=1)
+
+
+def test_masked_entries_are_refused():
+    K = np.ma.masked_array(np.eye(2), mask=[[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="K_dd must have no masked entries, got 2 of them"):
+        gs.sparse_codes(K, np.zeros((1, 2)), 0.1, norm2=1)
+    frames = np.ma.masked_invalid([[1.0, np.nan], [0, 1]])
+    with pytest.raises(ValueError, match="frames must have no masked entries, got 1 of them"):
+        gs.check_frames(frames, "frames")
+    assert gs.finite_array(np.ma.masked_array([1.0, 2]), "A").tolist() == [1, 2]  # none is masked
 
 
 @pytest.mark.parametrize("lam", [0, 0.1])

@@ -1,5 +1,6 @@
 """examples.classify runs from files to answers, and refuses files that do not fit together."""
 
+import json
 import re
 
 import numpy as np
@@ -104,6 +105,42 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
     for first, second in classify.folds(label[train], of_train, 0):
         assert sorted([*first, *second]) == list(range(15))
         assert group is None or not np.intersect1d(group[first], group[second]).size
+
+
+def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path, capsys, monkeypatch):
+    def fail(inputs, kernel):
+        raise ValueError("no such kernel today")
+
+    monkeypatch.setattr("examples.classify._kernel_gram", fail)
+    with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
+        classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--p", "2"])
+    printed = capsys.readouterr().out
+    assert "kgLC, labelled sets as atoms, residuals     failed: no such kernel today" in printed
+    assert accuracies(printed)["nearest subspace"] == 100
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["methods"][METHODS[3]]["failed"] == ["no such kernel today"] * 2
+    assert results["methods"][METHODS[3]]["mean"] is None
+    assert results["methods"][METHODS[0]]["mean"] == 100
+    assert (tmp_path / "confusion_nearest_subspace.png").exists()
+
+
+def test_results_are_there_after_every_method(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(classify, "say", lambda text: told.append(
+        (tmp_path / "results.json").exists()))
+    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2"])
+    assert not told[1] and all(told[2:])  # the first tells of the subspaces, the second of a method
+
+
+def test_nothing_is_done_for_a_folder_that_takes_no_results(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(SystemExit, match="--out must be a folder that can be written to"):
+        classify.main(["--data", write(tmp_path), "--out", str(tmp_path / "out"), "--p", "2"])
+
+
+def test_one_set_a_class_cannot_be_cross_validated():
+    with pytest.raises(ValueError, match="needs two training sets of a class: every class has one"):
+        classify.folds(np.arange(4), None, 0)
 
 
 def test_classify_takes_features_and_a_single_split(tmp_path, capsys):

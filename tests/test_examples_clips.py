@@ -313,6 +313,8 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
         ("--train 1", "--train must lie between 0 and 1, got 1"),
         ("--repeats 0", "--repeats must be at least 1, got 0"),
         ("--lam nan", "--lam must be at least 0, got nan"),
+        ("--C 0", "--C must be positive, got 0"),
+        ("--group-by (", "--group-by must be a regular expression, got '('"),
         ("--features sift", "invalid choice: 'sift'"),
         ("--feature-options {", "invalid loads value: '{'"),
     ],
@@ -339,3 +341,38 @@ def test_help_reads_well(capsys):
             "evaluation:",
         )
     )
+
+
+def test_a_cache_that_cannot_be_written_to_costs_no_clip(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    made = [Clip(f"c{i}", i % 2, None, [rng.standard_normal((4, 6))]) for i in range(6)]
+    (tmp_path / "cache").write_text("a file stands where the folder would go")
+    collection = build_all(made, Recipe(p=2), tmp_path / "cache")
+    assert len(collection.names) == 6 and not collection.failed
+    assert "6 clips could not be kept in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [MemoryError(), KeyError("x"), RuntimeError("y")])
+def test_whatever_a_decoder_raises_belongs_to_its_clip(tmp_path, monkeypatch, error):
+    def read(source, **options):
+        if source == "bad":
+            raise error
+        return np.random.default_rng(0).standard_normal((4, 6))
+
+    monkeypatch.setattr("grassmann_sc.frames.read_frames", read)
+    made = [Clip(name, "a", None, [name]) for name in ("good", "bad")]
+    collection = build_all(made, Recipe(p=2))
+    assert collection.names == ["good"]
+    assert len(collection.failed) == 1 and collection.failed[0].startswith("bad: ")
+
+
+def test_links_that_lead_back_are_not_followed(tmp_path):
+    for label in "ab":
+        (tmp_path / label).mkdir()
+        np.save(tmp_path / label / "clip.npy", np.eye(4))
+    try:
+        (tmp_path / "loop").symlink_to(tmp_path)
+        (tmp_path / "a" / "up").symlink_to(tmp_path)
+    except OSError:
+        pytest.skip("links need rights here")
+    assert [clip.name for clip in find_clips(tmp_path)] == ["a/clip.npy", "b/clip.npy"]

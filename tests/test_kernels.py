@@ -301,6 +301,37 @@ def test_gram_ignores_bases_and_the_order_of_frames(seed, kernel):
     )
 
 
+@pytest.mark.parametrize(
+    "kernel, spread",
+    [(rbf(1.0), 1e-3), (rbf(1.0), 0.1), (rbf(0.01), 0.1), (polynomial(2), 0.5), (linear(), 0.5)],
+)
+def test_near_frames_of_float32_are_coded_as_those_of_float64(kernel, spread):
+    """Inner products are float64 inside, however much the bases amplify rounding."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((20, 50))
+    centres *= 10 / np.linalg.norm(centres, axis=1, keepdims=True)
+    single = [(x + spread * rng.standard_normal((6, 50))).astype(np.float32) for x in centres]
+    double = [frames.astype(float) for frames in single]
+    A = kernel_bases(single, kernel, 2)
+    B = kernel_bases(double, kernel, 2)
+    K = kernel_gram(single, A, kernel=kernel)
+    assert K.dtype == np.float32 and error(np.diag(K), 2) <= 1e-5
+    assert error(K, kernel_gram(double, B, kernel=kernel)) <= 1e-5
+    codes = kgsc(single[:5], single, 0.1, kernel=kernel, p=2)
+    assert error(codes, kgsc(double[:5], double, 0.1, kernel=kernel, p=2)) <= 1e-5
+
+
+def test_kernel_values_beyond_float32_are_refused_and_their_gram_matrix_is_right():
+    frames = np.random.default_rng(0).integers(0, 256, (6, 6, 200)).astype(np.float32)
+    kernel = polynomial(6)
+    assert (
+        error(np.diag(kernel_gram(frames, kernel_bases(frames, kernel, 2), kernel=kernel)), 2)
+        <= 1e-5
+    )
+    with pytest.raises(ValueError, match="must have values within float32, got an overflow"):
+        kernel(frames[0], frames[1])
+
+
 @laws
 @given(seeds, LENGTHS, st.sampled_from(KERNELS))
 def test_gram_is_positive_semidefinite_with_diagonal_p(seed, lengths, kernel):

@@ -20,8 +20,10 @@ SIZES = [
     (64, 12, 12),
     (3200, 40, 5),
     (3000, 70, 4),
+    (20000, 40, 5),
+    (500, 300, 6),
     (70, 3000, 4),
-]  # d, n, p; the last three in several blocks or wide
+]  # d, n, p; in one block of pixels or in several, whose triangles join once or twice; wide
 pytestmark = pytest.mark.filterwarnings("error")
 laws = settings(deadline=None, max_examples=30)
 
@@ -80,6 +82,18 @@ def test_no_subspace_fits_the_frames_better(image_set, seed):
     for step in (1, 1e-2, 1e-4):
         other = np.linalg.qr(basis + step * rng.standard_normal(basis.shape))[0]
         assert error <= np.linalg.norm(frames - frames @ other @ other.T) ** 2 + TIGHT
+
+
+@pytest.mark.parametrize("n, d", [(12, 12), (12, 40), (40, 12), (130, 200)])
+@pytest.mark.parametrize("singular_values", [[1] * 9, [1, 1, 1, 1e-3, 1e-3, 1e-3], [1, 1e-9, 1e-9]])
+def test_equal_singular_values(singular_values, n, d):
+    """Any of the best subspaces will do."""
+    frames = frames_with(np.array(singular_values), n, d)
+    for p in range(1, len(singular_values) + 1):
+        basis = from_image_set(frames, p)
+        np.testing.assert_allclose(basis.T @ basis, np.eye(p), atol=TIGHT)
+        error = np.linalg.norm(frames - frames @ basis @ basis.T) ** 2
+        assert error == pytest.approx(np.sum(np.square(singular_values[p:])), abs=TIGHT)
 
 
 @laws

@@ -1,0 +1,264 @@
+"""A hostile campaign on the whole toolkit: python -m benchmarks.campaign, or make campaign
+
+Kinds of cases, drawn from the seed: at least so many of each as KINDS says, more if its share of
+the time allows. Prints a line a kind, then the first failures of each with what reproduces them,
+and a table; exit status 1 if a case failed or a kind is short of cases.
+
+A kind runs in a process of its own, so that a crash or a hang is one failed case and the next one
+follows. The cases are in benchmarks/campaign_*.py: a function (seed, case) for each kind, which
+raises what went wrong.
+"""
+
+import argparse
+import importlib
+import itertools
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter, namedtuple
+
+from benchmarks.campaign_calls import Done, Failed, place_of
+from benchmarks.common import ROOT, header, n_cores
+
+Kind = namedtuple("Kind", "room at_least share")  # share: of SECONDS
+KINDS = {
+    "inputs": Kind("inputs", 1800, 130),
+    "coding": Kind("numbers", 816, 50),
+    "layouts": Kind("numbers", 400, 30),
+    "damaged": Kind("files", 667, 60),
+    "kills": Kind("processes", 40, 50),
+    "interrupts": Kind("processes", 2159, 70),
+    "forks": Kind("processes", 655, 60),
+    "folders": Kind("folders", 20, 50),
+    "disks": Kind("folders", 20, 40),
+    "precision": Kind("numbers", 100, 20),
+    "threads": Kind("numbers", 100, 20),
+    "jit_off": Kind("numbers", 60, 20),
+}
+SECONDS = sum(kind.share for kind in KINDS.values())
+START_LIMIT = 300  # seconds until the first case is done: Numba may have to compile
+LIMIT = 60  # seconds of any other case
+
+Failure = namedtuple("Failure", "case cause message")
+
+
+class Row:
+    """What became of a kind."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.tried = 0
+        self.failures = []
+        self.seconds = 0.0
+        self.exhausted = False  # there are no more cases than were tried
+
+    def add(self, case, failure):
+        """One more case, and how it failed: (cause, message), or None if it held."""
+        self.tried += 1
+        if failure is not None:
+            self.failures.append(Failure(case, *failure))
+
+
+def main():
+    options = parse()
+    if options.case is not None:
+        with tempfile.TemporaryDirectory(prefix="campaign_") as folder:
+            os.chdir(folder)
+            case_function(options.only)(options.seed, options.case)
+    elif options.work is not None:
+        work(options.only, options.seed, *options.work)
+    else:
+        sys.exit(campaign(options))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for all kinds")
+    parser.add_argument("--only", choices=KINDS, metavar="KIND",
+                        help=f"{', '.join(KINDS)}: one kind, in its share of the seconds")
+    parser.add_argument("--case", type=int, help="with --only: one case, and its traceback")
+    parser.add_argument("--show", type=int, default=5, help="failures to print of each kind")
+    parser.add_argument("--work", type=float, nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.case is not None and options.only is None:
+        parser.error("--case needs --only")
+    return options
+
+
+def case_function(kind):
+    room = importlib.import_module(f"benchmarks.campaign_{KINDS[kind].room}")
+    return getattr(room, kind)
+
+
+# --------------------------------------------------------------------------------- the campaign
+
+
+def campaign(options):
+    """Run the kinds, print what came out; the exit status."""
+    header(f"campaign, seed {options.seed}")
+    left = {options.only: KINDS[options.only]} if options.only else dict(KINDS)
+    end = time.time() + sum(kind.share for kind in left.values()) * options.seconds / SECONDS
+    rows = []
+    while left:
+        shares = sum(kind.share for kind in left.values())
+        name = next(iter(left))
+        seconds = max(end - time.time(), 0) * left.pop(name).share / shares
+        row = run_kind(name, options.seed, seconds, end)
+        rows.append(row)
+        print(f"{name}: {row.tried} tried, {len(row.failures)} failed, {row.seconds:.0f} s",
+              flush=True)
+    for row in rows:
+        print_failures(row, options)
+    print_table(rows)
+    return int(any(row.failures for row in rows))
+
+
+def run_kind(name, seed, seconds, end):
+    """The Row of a kind: cases until its seconds are over and its least number is reached.
+
+    It takes no more than twice its seconds, and stops at the end of all.
+    """
+    row = Row(name)
+    start = time.time()
+    hard = min(end, start + 2 * seconds)
+    first = 0
+    while first is not None and time.time() < hard:
+        with tempfile.TemporaryDirectory(prefix="campaign_") as folder:
+            first = run_child(row, seed, (first, start + seconds, hard), folder)
+    row.seconds = time.time() - start
+    least = KINDS[name].at_least
+    if row.tried < least and not row.exhausted:
+        why = f"only {row.tried} of {least} cases before time was up"
+        row.failures.append(Failure(row.tried, why, why))
+    return row
+
+
+def run_child(row, seed, plan, folder):
+    """Cases in a child that works in the folder; the case to go on from in another, or None."""
+    case = plan[0]
+    command = [sys.executable, "-m", "benchmarks.campaign", "--only", row.kind, "--seed", str(seed),
+               "--work", *map(repr, map(float, plan))]
+    threads = os.environ.get("NUMBA_NUM_THREADS", str(max(2, n_cores())))
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1",
+                                "MPLBACKEND": "agg", "NUMBA_NUM_THREADS": threads}
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder,
+                                 env=environment, bufsize=0, start_new_session=True)
+        try:
+            while True:
+                limit = START_LIMIT if case == 0 else LIMIT
+                line = next_line(child.stdout, limit)
+                if not line:
+                    row.add(case, autopsy(child, errors, line is None))
+                    return case + 1
+                told = json.loads(line)
+                if "end" in told:
+                    row.exhausted = told["end"] == "exhausted"
+                    return None
+                row.add(case, told["failure"])
+                case += 1
+        finally:
+            end_group(child)
+
+
+def next_line(pipe, limit):
+    """A line, b"" at the end, None if there is none in time."""
+    ready, _, _ = select.select([pipe], [], [], limit)
+    return pipe.readline() if ready else None
+
+
+def autopsy(child, errors, hangs):
+    """(cause, message) of a child that does not answer, or that ended before its time."""
+    if hangs:
+        child.send_signal(signal.SIGABRT)  # Python prints where its threads are
+    try:
+        status = child.wait(10)
+    except subprocess.TimeoutExpired:
+        status = "none"
+    errors.seek(0)
+    said = errors.read().decode(errors="replace").partition("\nExtension modules")[0]
+    stacks = said[said.rfind("Fatal Python error"):].split("\n\n")
+    busy = [stack for stack in stacks if not re.search(r"first\):\n.* in _worker\n", stack)]
+    return "hangs" if hangs else f"died, status {status}", "\n\n".join(busy)[:4000]
+
+
+def end_group(child):
+    """End the child and what it started."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    child.wait()
+    child.stdout.close()
+
+
+def print_failures(row, options):
+    """The first of each cause, the most frequent causes first."""
+    causes = Counter(failure.cause for failure in row.failures)
+    if causes:
+        print(f"\n{row.kind}: {len(row.failures)} failed, {len(causes)} causes")
+    for cause, count in causes.most_common(options.show):
+        first = next(failure for failure in row.failures if failure.cause == cause)
+        print(f"  {cause}" + (f" ({count} times)" if count > 1 else ""))
+        for line in first.message.splitlines():
+            print(f"    {line}")
+        print(f"    python -m benchmarks.campaign --only {row.kind} --seed {options.seed} "
+              f"--case {first.case}")
+
+
+def print_table(rows):
+    print(f"\n{'kind':12}{'tried':>9}{'held':>9}{'failed':>9}{'seconds':>9}")
+    for row in rows:
+        failed = len(row.failures)
+        print(f"{row.kind:12}{row.tried:9}{max(row.tried - failed, 0):9}{failed:9}"
+              f"{row.seconds:9.0f}")
+
+
+# -------------------------------------------------------------------------------- in the child
+
+
+def work(kind, seed, first, soft, hard):
+    """Cases from the first on; a line of JSON for each on what was the standard output."""
+    report = os.fdopen(os.dup(1), "wb", 0)
+    os.dup2(2, 1)  # what the cases print
+    warnings.simplefilter("ignore")
+    function = case_function(kind)
+    for case in itertools.count(int(first)):
+        now = time.time()
+        if now > hard or case >= KINDS[kind].at_least and now > soft:
+            return tell(report, end="time")
+        try:
+            failure = attempt(function, seed, case)
+        except Done:
+            return tell(report, end="exhausted")
+        tell(report, failure=failure)
+
+
+def tell(report, **content):
+    report.write(json.dumps(content).encode() + b"\n")
+
+
+def attempt(function, seed, case):
+    """(cause, message) of a case that fails, None if it holds."""
+    try:
+        function(seed, case)
+    except Done:
+        raise
+    except Failed as error:
+        return error.cause, str(error)
+    except BaseException as error:  # an interrupt or an exit that comes through is a failure too
+        what = f"{type(error).__name__} at {place_of(error)}"
+        return what, f"{what}: {error}"
+    return None
+
+
+if __name__ == "__main__":
+    main()

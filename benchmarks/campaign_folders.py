@@ -1,0 +1,417 @@
+"""Folders and disks of the campaign: examples.classify on hostile trees, and everything that writes
+on a disk that fills."""
+
+import contextlib
+import ctypes
+import errno
+import functools
+import io
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import grassmann_sc as core
+from benchmarks.campaign_calls import Failed, place_of, rng_of, worst_difference
+from benchmarks.common import ROOT
+from grassmann_sc import learn
+
+QUICK = ["--p", "2", "--repeats", "1", "--lam", "0.1", "--neighbors", "1", "--C", "1"]
+
+
+def classify(data, out, *options):
+    """What examples.classify says as it ends: None, or its exit message or status."""
+    from examples import classify as program
+
+    arguments = ["--data", str(data), "--out", str(out), *QUICK, *options]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            program.main(arguments)
+        except SystemExit as end:
+            return end.code
+    return None
+
+
+def images(rng, *shape):
+    return rng.integers(0, 256, shape or (4, 6, 5)).astype(np.uint8)
+
+
+# ------------------------------------------------------------------------------ hostile folders
+
+
+class Tree:
+    """Class folders of good clips; names of those that can be used, and of those that cannot."""
+
+    def __init__(self, root, rng):
+        self.root = Path(root)
+        self.rng = rng
+        self.good = set()
+        self.bad = set()
+        self.sound = True  # two classes of two clips and more: there must be results
+        for label in "abc"[:rng.integers(2, 4)]:
+            for i in range(4):
+                self.add(f"{label}/{i}.npy")
+
+    def add(self, name, frames=None):
+        """A good clip."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "wb") as file:
+            np.save(file, images(self.rng) if frames is None else frames)
+        self.good.add(name)
+        return path
+
+    def add_bad(self, name, data=None, frames=None):
+        path = self.add(name, frames)
+        if data is not None:
+            path.write_bytes(data)
+        self.good.remove(name)
+        self.bad.add(name)
+
+
+def empty_class(tree):
+    (tree.root / "empty").mkdir()
+
+
+def broken_link(tree):
+    (tree.root / "a/broken.npy").symlink_to("nowhere.npy")
+    tree.bad.add("a/broken.npy")
+
+
+def link_to_itself(tree):
+    (tree.root / "a/itself.npy").symlink_to("itself.npy")
+    tree.bad.add("a/itself.npy")
+
+
+def links_in_a_loop(tree):
+    (tree.root / "a/up").symlink_to("..")
+    (tree.root / "loop").symlink_to(".")
+
+
+def unreadable_folder(tree):
+    if os.geteuid() != 0:
+        (tree.root / "a/locked").mkdir(mode=0)
+        tree.bad.add("a/locked")
+
+
+def unreadable_clip(tree):
+    if os.geteuid() != 0:
+        tree.add_bad("a/locked.npy")
+        (tree.root / "a/locked.npy").chmod(0)
+
+
+def odd_names(tree):
+    for name in ("new\nline", "  spaces  ", "ünï 中文 🙂", "quote'\"", "-dash", "%s{}\\n",
+                 "a" * 240, os.fsdecode(b"\xff\xfe")):
+        tree.add(f"b/{name}.npy")
+
+
+def odd_name_of_a_broken_clip(tree):
+    tree.add_bad("b/" + os.fsdecode(b"\xff") + "\n 🙂.npy", b"nothing")
+
+
+def odd_class(tree):
+    name = tree.rng.choice(["new\nline", "ünï 中文", " ", "-c", os.fsdecode(b"\xff")])
+    for i in range(4):
+        tree.add(f"{name}/{i}.npy")
+
+
+def mixed_sizes(tree):
+    tree.add_bad("a/large.npy", frames=images(tree.rng, 4, 7, 7))
+
+
+def mixed_kinds(tree):
+    tree.add_bad("a/vectors.npy", frames=tree.rng.standard_normal((5, 11)))
+    tree.add("a/float.npy", frames=tree.rng.standard_normal((4, 6, 5)))
+
+
+def empty_clips(tree):
+    for suffix in ("npy", "npz", "mat", "gif", "tif", "mp4", "avi"):
+        tree.add_bad(f"a/empty.{suffix}", b"")
+
+
+def damaged_clips(tree):
+    for suffix in ("npy", "npz", "mat", "gif", "mp4"):
+        tree.add_bad(f"b/damaged.{suffix}", tree.rng.bytes(300))
+    whole = (tree.root / "a/0.npy").read_bytes()
+    tree.add_bad("b/cut.npy", whole[:-int(tree.rng.integers(1, len(whole)))])
+
+
+def useless_clips(tree):
+    tree.add_bad("a/one_frame.npy", frames=images(tree.rng, 1, 6, 5))
+    tree.add_bad("a/NaN.npy", frames=np.full((4, 6, 5), np.nan))
+    tree.add_bad("a/black.npy", frames=np.zeros((4, 6, 5)))
+    tree.add_bad("a/texts.npy", frames=np.array([["a", "b"]] * 3))
+
+
+def folders_of_images(tree):
+    from PIL import Image
+
+    for name in ("a/images", "a/broken_images", "a/images_with_odd_names"):
+        folder = tree.root / name
+        folder.mkdir()
+        for i in range(4):
+            prefix = os.fsdecode(b"\xff\n") if "odd" in name else ""
+            Image.fromarray(images(tree.rng, 6, 5)).save(folder / f"{prefix}{i}.png")
+    tree.good |= {"a/images", "a/images_with_odd_names"}
+    tree.add_bad("a/broken_images/2.png", b"no picture")
+
+
+def empty_clip_folder(tree):
+    (tree.root / "a/no_images").mkdir()
+    tree.bad.add("a/no_images")
+
+
+def strangers(tree):
+    for name in ("README.txt", "a/notes.txt", "a/.hidden.npy", ".hidden/x.npy"):
+        path = tree.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"nothing")
+
+
+def one_class(tree):
+    for label in "bc":
+        shutil.rmtree(tree.root / label, ignore_errors=True)
+    tree.sound = False
+
+
+def one_clip_a_class(tree):
+    for label in "abc":
+        for i in range(1, 4):
+            (tree.root / f"{label}/{i}.npy").unlink(missing_ok=True)
+    tree.sound = False
+
+
+def a_class_of_broken_clips(tree):
+    for i in range(3):
+        tree.add_bad(f"d/{i}.npy", b"nothing")
+
+
+HOSTILITIES = [empty_class, broken_link, link_to_itself, links_in_a_loop, unreadable_folder,
+               unreadable_clip, odd_names, odd_name_of_a_broken_clip, odd_class, mixed_sizes,
+               mixed_kinds, empty_clips, damaged_clips, useless_clips, folders_of_images,
+               empty_clip_folder, strangers, a_class_of_broken_clips]
+FATAL = [one_class, one_clip_a_class]
+
+
+def folders(seed, case):
+    """First each hostility alone, then several at a time."""
+    rng = rng_of("folders", seed, case)
+    every = HOSTILITIES + FATAL
+    if case < len(every):
+        chosen = [every[case]]
+    else:
+        chosen = list(rng.choice(HOSTILITIES, int(rng.integers(2, 6)), replace=False))
+        chosen += [FATAL[rng.integers(2)]] if rng.random() < 0.1 else []
+    options = [["--no-pictures"], ["--no-pictures", "--kernels"], ["--no-pictures", "--atoms", "2"],
+               []][rng.choice(4, p=[0.5, 0.2, 0.2, 0.1])]
+    what = f"{', '.join(hostility.__name__ for hostility in chosen)}; {' '.join(options)}"
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        tree = Tree(Path(folder) / "data", rng)
+        for hostility in chosen:
+            hostility(tree)
+        check_run(tree, Path(folder) / "out", options, what)
+
+
+def check_run(tree, out, options, what):
+    """No traceback; results of all good clips that name all others, if there can be any."""
+    try:
+        end = classify(tree.root, out, *options)
+    except BaseException as error:
+        raise Failed(f"{what}: {type(error).__name__}: {str(error)[:300]} ({place_of(error)})",
+                     f"{type(error).__name__} at {place_of(error)}") from None
+    file = out / "results.json"
+    if not tree.sound:
+        if end is None and not file.exists():
+            raise Failed(f"neither results nor an error: {what}")
+        return
+    if not file.exists():
+        raise Failed(f"no results: {what}: it ends with {end!r}")
+    results = json.loads(file.read_text())
+    named = "\n".join(results["failed"])
+    unnamed = [name for name in tree.bad if name not in named]
+    if unnamed:
+        raise Failed(f"not named among the failed: {what}: {unnamed}; named: {named[:500]}")
+    if results["n_sets"] != len(tree.good):
+        links = "through a link, " if links_in_a_loop.__name__ in what else ""
+        raise Failed(f"{links}other number of sets: {what}: {results['n_sets']} of "
+                     f"{len(tree.good)} good clips; failed: {named[:500]}")
+
+
+# ----------------------------------------------------------------------------------- full disks
+
+NEW_MOUNTS = 0x00020000  # unshare(2): mounts that nobody else sees and that end with this process
+PRIVATE = 0x00044000  # mount(2), recursively
+GROW = 0x20
+DETACH = 2
+FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+
+
+@functools.cache
+def may_mount():
+    """May this process mount disks of its own?"""
+    if not sys.platform.startswith("linux"):
+        return False
+    libc = ctypes.CDLL(None)
+    return libc.unshare(NEW_MOUNTS) == 0 and libc.mount(b"none", b"/", None, PRIVATE, None) == 0
+
+
+class SmallDisk:
+    """A folder of a disk of so many bytes; where none may be mounted, no file becomes longer."""
+
+    def __init__(self, size):
+        self.size = size
+        self.mounted = may_mount()
+
+    def __enter__(self):
+        self.folder = Path(tempfile.mkdtemp(dir=".")).resolve()
+        self.limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if self.mounted:
+            self.mount(0, self.size)
+        else:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, self.limit[1]))
+        return self
+
+    def mount(self, flags, size):
+        if ctypes.CDLL(None).mount(b"tmpfs", os.fsencode(self.folder), b"tmpfs", flags,
+                                   b"size=%d" % size):
+            raise Failed(f"cannot mount a disk of {size} bytes")
+
+    def grow(self):
+        """Let there be room."""
+        if self.mounted:
+            self.mount(GROW, 2**26)
+        else:
+            resource.setrlimit(resource.RLIMIT_FSIZE, self.limit)
+
+    def __exit__(self, *error):
+        if self.mounted:
+            ctypes.CDLL(None).umount2(os.fsencode(self.folder), DETACH)
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.limit)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def disks(seed, case):
+    rng = rng_of("disks", seed, case)
+    number = case % 12
+    fill = fill_numba_cache if number == 3 else [fill_dictionary, fill_checkpoint, fill_results][
+        number % 3]
+    size = int(rng.choice([2**13, 2**14, 2**15, 2**16, 2**17]) * rng.uniform(1, 2))
+    with SmallDisk(size) as disk:
+        what = f"{fill.__name__}, {size} bytes, {'tmpfs' if disk.mounted else 'RLIMIT_FSIZE'}"
+        try:
+            fill(rng, disk, what)
+        except Failed:
+            raise
+        except BaseException as error:
+            raise Failed(f"{what}: {type(error).__name__}: {str(error)[:300]} ({place_of(error)})",
+                         f"{fill.__name__}: {type(error).__name__} at {place_of(error)}") from None
+        strays = [path.name for path in disk.folder.rglob("*") if "unfinished" in path.name]
+        if strays:
+            raise Failed(f"{what}: leaves {strays}")
+
+
+def is_full(job):
+    """Does the job end in the error of a full disk?"""
+    try:
+        job()
+    except OSError as error:
+        if error.errno in FULL:
+            return True
+        raise
+    return False
+
+
+def fill_dictionary(rng, disk, what):
+    """The file is the old one or the new one, as save said."""
+    old = core.random_subspaces(2, 5, 2, 1)
+    new = core.random_subspaces(20, int(rng.integers(10, 200)), 3, 2)
+    path = disk.folder / "dictionary.npz"
+    had_old = not is_full(lambda: learn.save(path, old))
+    failed = is_full(lambda: learn.save(path, new))
+    if failed and not had_old:
+        if path.exists():
+            raise Failed(f"{what}: half a file is left")
+        return
+    if worst_difference(learn.load(path).atoms, old if failed else new) != 0:
+        raise Failed(f"{what}: the file holds other atoms")
+
+
+def fill_checkpoint(rng, disk, what):
+    """There is no checkpoint, or one that can be gone on from."""
+    X = core.random_subspaces(30, int(rng.integers(10, 200)), 2, 1)
+    path = disk.folder / "checkpoint.npz"
+    hog = disk.folder / "hog"
+    options = dict(n_iter=4, tol=0, rng=0)
+
+    def take_more(state):  # the disk fills as learning goes on
+        with open(hog, "ab") as file:
+            file.write(bytes(disk.size // 8))
+
+    failed = is_full(lambda: learn.gdl(X, 5, 0.2, checkpoint=path, callback=take_more, **options))
+    if not path.exists():
+        if not failed:
+            raise Failed(f"{what}: no checkpoint and no error")
+        return
+    disk.grow()
+    resumed = learn.gdl(X, 5, 0.2, resume=path, **options)
+    if worst_difference(resumed, learn.gdl(X, 5, 0.2, **options)) != 0:
+        raise Failed(f"{what}: resumed to other bits")
+
+
+def fill_results(rng, disk, what):
+    """examples.classify: results of all clips or an error, whole files, and all clips once there is
+    room."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        resource.setrlimit(resource.RLIMIT_FSIZE, disk.limit)  # for the data
+        tree = Tree(folder, rng)
+        if not disk.mounted:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (disk.size, disk.limit[1]))
+        options = ["--kernels"] if rng.random() < 0.5 else []
+        if rng.random() < 0.7:
+            options.append("--no-pictures")
+        out = disk.folder / "out"
+        end = classify(tree.root, out, *options)
+        check_results(out, tree, end, what)
+        disk.grow()
+        end = classify(tree.root, out, *options)
+        check_results(out, tree, end, what + ", then room")
+        if end is not None:
+            raise Failed(f"{what}: with room again it ends with {end!r}")
+
+
+def check_results(out, tree, end, what):
+    """Each file is whole; there are results of all clips, or an error that tells of the disk."""
+    file = out / "results.json"
+    if file.exists():
+        results = json.loads(file.read_text())
+        if results["n_sets"] != len(tree.good) or results["failed"]:
+            raise Failed(f"{what}: {results['n_sets']} sets of {len(tree.good)} clips, failed: "
+                         f"{results['failed'][:2]}")
+    elif end is None:
+        raise Failed(f"{what}: no results and no error")
+    if isinstance(end, str) and not any(os.strerror(number) in end for number in FULL):
+        raise Failed(f"{what}: ends with {end!r}")
+    for path in out.rglob("*.npz"):
+        try:
+            with np.load(path) as arrays:
+                for name in arrays.files:
+                    arrays[name]
+        except Exception as error:
+            raise Failed(f"{what}: {path.name} is not whole: {error}") from None
+
+
+def fill_numba_cache(rng, disk, what):
+    """Without room for compiled code, calls compile for themselves."""
+    code = "import grassmann_sc as gs; X = gs.random_subspaces(3, 4, 2, 0); gs.chordal_distance(X)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/",
+                          env=os.environ | {"NUMBA_CACHE_DIR": str(disk.folder / "cache"),
+                                            "PYTHONPATH": str(ROOT)})
+    if done.returncode != 0:
+        raise Failed(f"{what}: {done.stderr[-500:]}", "fill_numba_cache: calls fail")

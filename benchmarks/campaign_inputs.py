@@ -1,0 +1,347 @@
+"""Bad inputs of the campaign: every argument of every valid call in turn replaced by bad values.
+
+A case holds if the call raises a ValueError or TypeError (ImportError for an extra, OSError for a
+path) from a file of the project that names the argument, or one that it clashes with; or if it
+returns a finite result in the form of the valid one's, and the value is not of those that nobody
+can mean.
+"""
+
+import functools
+import re
+import resource
+import signal
+import traceback
+from collections import namedtuple
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.campaign_calls import (
+    REQUIRED,
+    Done,
+    Failed,
+    all_calls,
+    is_extreme,
+    is_ours,
+    leaves,
+    place_of,
+    rng_of,
+    run,
+    sound_calls,
+    unfit,
+)
+
+WATCHDOG = 10  # seconds of a call
+MEMORY = 6 * 2**30  # bytes that a call may take
+PATHS = {"path", "checkpoint", "resume"}
+CLEAR_ELSEWHERE = ("sklearn/utils/validation.py",)  # whose errors name the argument
+ENDLESS = {"n_epochs"}  # what is asked for with 10**30 of them may be done
+RESIZING = set("X Y A B S t H lam K_xd return_info sparse_output labels grey kernel y frames sets "
+               "n_directions init n_atoms rank".split())  # what a result's form depends on
+CALLABLES = {"kernel", "kind", "coding", "callback", "write"}
+OF_CODE = {  # arguments of files.py that are constants of the code that calls it
+    "files.write_arrays": {"kind", "arrays"},
+    "files.read_arrays": {"kind", "dtype_kinds", "needed"},
+    "files.Checkpoint.write": {"arrays", "options", "write.arrays"},
+}
+CLASHES = {  # other names that an error may use: its own inside, or what the value does not fit
+    "A": "B C",
+    "B": "A",
+    "C": "A",
+    "D": "X codes labels image_shape init base n_neighbors n_directions",
+    "K_dd": "K_xd norm2 labels codes",
+    "K_xd": "K_dd norm2 codes init",
+    "X": "D Y H sets frames kernel n_atoms weights labels y init resume image_shape sample_weight "
+         "codes base atoms_per_class",
+    "Y": "X",
+    "atom_sets": "labels sets n_neighbors gamma kernel",
+    "atoms_per_class": "n_atoms n_neighbors",
+    "bases": "sets bases2",
+    "bases2": "sets2 bases",
+    "coef0": "kernel sets",
+    "codes": "atom_labels",
+    "coding": "n_neighbors lam lam_scale positive resume",
+    "d": "p",
+    "degree": "kernel sets",
+    "frames": "p n_states n_blocks length grid",
+    "gamma": "kernel sets",
+    "lam": "n_neighbors resume",
+    "lam_scale": "n_neighbors resume",
+    "n_atoms": "init resume n_neighbors",
+    "n_neighbors": "lam reg positive lam_scale resume",
+    "norm2": "K_xd",
+    "positive": "n_neighbors resume",
+    "predicted": "truth",
+    "reg": "n_neighbors lam",
+    "sets": "bases p sets2 n_landmarks n_atoms gamma kernel",
+    "sets2": "bases2 sets gamma kernel",
+    "silhouettes": "frames",
+    "truth": "predicted",
+    "videos": "sets",
+    "y": "labels",
+}
+
+
+class Hang(BaseException):
+    """The watchdog's bark."""
+
+
+# ------------------------------------------------------------------------------- the bad values
+
+BAD = {  # in place of anything; functions of the valid value and a random generator
+    "None": lambda valid, rng: None,
+    "text": lambda valid, rng: "abc",
+    "no text": lambda valid, rng: "",
+    "a path with a zero byte": lambda valid, rng: "no/such\0path",
+    "a path to nowhere": lambda valid, rng: Path("no/such/folder/file.npy"),
+    "bytes": lambda valid, rng: b"abc",
+    "True": lambda valid, rng: True,
+    "complex": lambda valid, rng: 1 + 2j,
+    "complex numbers": lambda valid, rng: np.array([1j, 2]),
+    "objects": lambda valid, rng: np.array([None, "a"], object),
+    "ragged": lambda valid, rng: [[1.0, 2.0], [3.0]],
+    "NaN": lambda valid, rng: float("nan"),
+    "inf": lambda valid, rng: float("inf"),
+    "-inf": lambda valid, rng: -float("inf"),
+    "0-d NaN": lambda valid, rng: np.array(np.nan),
+    "zero": lambda valid, rng: 0,
+    "-1": lambda valid, rng: -1,
+    "-0.5": lambda valid, rng: -0.5,
+    "2.5": lambda valid, rng: 2.5,
+    "0-d": lambda valid, rng: np.array(3.0),
+    "10**30": lambda valid, rng: 10**30,
+    "10**400": lambda valid, rng: 10**400,
+    "-10**400": lambda valid, rng: -(10**400),
+    "4e307": lambda valid, rng: 4e307,
+    "1e-320": lambda valid, rng: 1e-320,
+    "[]": lambda valid, rng: [],
+    "an empty array": lambda valid, rng: np.empty((0, 0, 0)),
+    "1-d": lambda valid, rng: np.ones(3),
+    "2-d": lambda valid, rng: np.ones((2, 3)),
+    "4-d": lambda valid, rng: np.ones((1, 2, 3, 2)),
+    "a dict": lambda valid, rng: {"a": 1},
+    "a set": lambda valid, rng: {1, 2},
+    "a lambda": lambda valid, rng: lambda *args, **kwargs: None,
+    "a generator": lambda valid, rng: (i for i in range(3)),
+    "an object": lambda valid, rng: object(),
+    "a type": lambda valid, rng: int,
+    "a masked number": lambda valid, rng: np.ma.array([1.0, 2.0], mask=[False, True]),
+    "a date": lambda valid, rng: np.datetime64("2015-01-01"),
+}
+NOT_NUMBERS = {"None", "text", "no text", "a path with a zero byte", "a path to nowhere", "bytes",
+               "complex", "complex numbers", "objects", "ragged", "NaN", "inf", "-inf", "0-d NaN",
+               "a dict", "a set", "a lambda", "a generator", "an object", "a type",
+               "a masked number", "a date", "-10**400"}
+
+
+def with_entry(value):
+    """The change of a random entry to the value."""
+
+    def change(valid, rng):
+        A = np.array(valid, float)
+        A.flat[rng.integers(A.size)] = value
+        return A
+
+    return change
+
+
+def masked(valid, rng):
+    mask = np.zeros(valid.shape, bool)
+    mask.flat[rng.integers(mask.size)] = True
+    return np.ma.array(valid, mask=mask)
+
+
+BAD_ARRAYS = {  # in place of an array, made of it
+    "a NaN in it": with_entry(np.nan),
+    "an inf in it": with_entry(np.inf),
+    "a masked entry": masked,
+    "an entry of 4e307": with_entry(4e307),
+    "as complex": lambda valid, rng: valid + 0.5j,
+    "as objects": lambda valid, rng: valid.astype(object),
+    "as texts": lambda valid, rng: valid.astype(str),
+    "an axis more": lambda valid, rng: valid[None],
+    "an axis less": lambda valid, rng: valid[0],
+    "a row less": lambda valid, rng: valid[:-1],
+    "a row more": lambda valid, rng: np.concatenate([valid, valid[:1]]),
+    "another d": lambda valid, rng: valid[:, :-1] if valid.ndim > 1 else valid[:-1],
+    "a column less": lambda valid, rng: valid[..., :-1],
+    "no row": lambda valid, rng: valid[:0],
+    "no column": lambda valid, rng: valid[..., :0],
+    "times 4e307": lambda valid, rng: np.multiply(valid, 4e307, dtype=float),
+    "times 1e-320": lambda valid, rng: np.multiply(valid, 1e-320, dtype=float),
+    "negative": lambda valid, rng: -np.asarray(valid, float),
+    "zeros": lambda valid, rng: np.zeros(valid.shape),
+    "transposed": lambda valid, rng: valid.T,
+}
+REFUSED_ARRAYS = {"a NaN in it", "an inf in it", "a masked entry", "as complex", "as texts"}
+
+BAD_LABELS = {
+    "one less": lambda valid, rng: valid[:-1],
+    "one more": lambda valid, rng: [*valid, "z"],
+    "unhashable": lambda valid, rng: [[label] for label in valid],
+    "a column": lambda valid, rng: np.array(valid)[:, None],
+    "one NaN": lambda valid, rng: [float("nan"), *valid[1:]],
+    "mixed types": lambda valid, rng: [1, 2.5, *valid[2:]],
+    "a masked label": lambda valid, rng: np.ma.array(np.arange(len(valid)), mask=np.eye(
+        len(valid), dtype=bool)[0]),
+}
+REFUSED_LABELS = {"one less", "one more", "a masked label"}
+
+
+def bad_values(valid):
+    """{name: function} of what to put in place of this valid value; names that must be refused."""
+    found = dict(BAD)
+    refused = set()
+    if isinstance(valid, np.ndarray):
+        found |= BAD_ARRAYS
+        refused = NOT_NUMBERS | REFUSED_ARRAYS
+    elif isinstance(valid, list) and valid and isinstance(valid[0], np.ndarray):
+        for name, change in BAD_ARRAYS.items():
+            found[f"{name} of one set"] = functools.partial(first_changed, change)
+        found |= {"a set less": lambda valid, rng: valid[:-1]}
+        refused = NOT_NUMBERS | {f"{name} of one set" for name in REFUSED_ARRAYS}
+    elif isinstance(valid, list) and valid and isinstance(valid[0], str):
+        found |= BAD_LABELS
+        refused = NOT_NUMBERS - {"objects", "a generator"} | REFUSED_LABELS
+    elif isinstance(valid, (int, float)) and not isinstance(valid, bool):
+        refused = NOT_NUMBERS
+    return found, refused
+
+
+def first_changed(change, valid, rng):
+    return [change(valid[0], rng), *valid[1:]]
+
+
+# ------------------------------------------------------------------------------------- the cases
+
+
+Input = namedtuple("Input", "call argument name make refused")
+
+
+@functools.cache
+def all_inputs():
+    """Every Input: the calls as they are (argument None), and with each argument replaced."""
+    found = []
+    for call in all_calls():
+        found.append(Input(call, None, None, None, False))
+    for call in sound_calls():
+        found += inputs_of(call)
+    limit_memory()
+    return found
+
+
+@functools.cache
+def limit_memory():
+    """A call that takes more than MEMORY ends in a MemoryError, not in swapping."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, hard))
+
+
+def inputs_of(call):
+    """A bad value must be refused where the call gives a value of its own."""
+    for argument in {**call.parameters, **call.arguments}:
+        default = call.parameters.get(argument, REQUIRED)
+        values, refused = bad_values(call.arguments.get(argument, default))
+        if argument not in call.arguments:
+            refused = set()
+        for name, make in values.items():
+            endless = argument.rpartition(".")[2] in ENDLESS and name in ("10**30", "10**400")
+            of_code = argument in OF_CODE.get(call.name, ())
+            if not (endless or of_code or name == "None" and default is None):
+                yield Input(call, argument, name, make, name in refused)
+
+
+@functools.cache
+def order(seed):
+    return rng_of("inputs", seed, 0).permutation(len(all_inputs()))
+
+
+def inputs(seed, case):
+    if case >= len(all_inputs()):
+        raise Done
+    tried = all_inputs()[order(seed)[case]]
+    call, argument, name, make, _ = tried
+    valid = call.arguments.get(argument, call.parameters.get(argument))
+    changes = {} if argument is None else {argument: make(valid, rng_of("inputs", seed, case))}
+    try:
+        with watchdog():
+            result = run(call, **changes)
+    except Hang:
+        what = described(tried)
+        raise Failed(f"{what} does not return within {WATCHDOG} s", f"{what} hangs") from None
+    except BaseException as error:
+        judge_error(tried, changes.get(argument), error)
+    else:
+        judge_result(tried, result)
+
+
+def described(tried):
+    return f"{tried.call.name}({tried.argument} = {tried.name})"
+
+
+class watchdog:
+    """Raise Hang in this thread after WATCHDOG seconds."""
+
+    def __enter__(self):
+        signal.signal(signal.SIGALRM, self.bark)
+        signal.alarm(WATCHDOG)
+
+    def __exit__(self, *error):
+        signal.alarm(0)
+
+    @staticmethod
+    def bark(number, frame):
+        raise Hang
+
+
+def judge_error(tried, value, error):
+    """Failed unless the error is clear: its type, where it was raised, what it names."""
+    name = str(tried.argument).rpartition(".")[2]
+    place = place_of(error)
+    told = f"{described(tried)}: {type(error).__name__}: {str(error)[:300]} ({place})"
+    if tried.argument is None:
+        if isinstance(error, ValueError) and is_extreme(tried.call):
+            return
+        raise Failed(f"valid call fails: {told}", f"valid call fails: {place}")
+    if name in CALLABLES and tried.name in ("a lambda", "a type"):
+        return  # it raised this itself
+    if name in PATHS and isinstance(error, (OSError, ValueError)) and str(value) in str(error):
+        return
+    if not isinstance(error, (ValueError, TypeError, ImportError)):
+        raise Failed(told, f"{type(error).__name__} at {place}")
+    origin = traceback.extract_tb(error.__traceback__)[-1].filename
+    if not (is_ours(origin) or origin.endswith(CLEAR_ELSEWHERE)):
+        raise Failed(told, f"{type(error).__name__} from elsewhere, {place}")
+    accepted = [name, *CLASHES.get(name, "").split()]
+    if not any(re.search(rf"\b{word}\b", str(error)) for word in accepted):
+        raise Failed(told, f"does not name {name}, {place}")
+
+
+def judge_result(tried, result):
+    """Failed unless the value may be accepted and the result is finite, in the valid one's form."""
+    call, argument, name, _, refused = tried
+    what = described(tried)
+    if refused:
+        raise Failed(f"{what} was accepted", f"{name} accepted in {argument.rpartition('.')[2]}")
+    bad = unfit(result)
+    if bad is not None:
+        raise Failed(f"{what} gives {bad}", f"{call.name}({argument}) gives {bad}")
+    resized = argument is None or argument.rpartition(".")[2] in RESIZING
+    if not resized and form(result) != form(valid_result(call)):
+        raise Failed(f"{what} gives arrays of {form(result)} (dimensions, numbers?), valid "
+                     f"arguments give {form(valid_result(call))}",
+                     f"{call.name}({argument}) gives another form")
+
+
+def form(result):
+    return [(leaf.ndim, leaf.dtype.kind in "biuf") for leaf in leaves(result)]
+
+
+VALID_RESULTS = {}
+
+
+def valid_result(call):
+    if id(call) not in VALID_RESULTS:
+        VALID_RESULTS[id(call)] = run(call)
+    return VALID_RESULTS[id(call)]
