@@ -60,9 +60,11 @@ class ImageSetSubspaces(_SetsTransformer, auto_wrap_output_keys=None):
 
     def fit(self, X, y=None):
         """Record d, the number of pixels or features of a frame."""
-        if not np.iterable(X) or not hasattr(X, "__getitem__"):
-            raise TypeError(f"X must be a sequence of sets of frames, got {X!r}")
-        self.fit_transform(X[:1])
+        try:
+            first = X[:1]
+        except (TypeError, IndexError, KeyError):
+            raise TypeError(f"X must be a sequence of sets of frames, got {X!r}") from None
+        self.fit_transform(first)
         return self
 
     def fit_transform(self, X, y=None):
@@ -227,8 +229,7 @@ class _CodingMixin:
         core.check_choice(self.lam_scale, "lam_scale", None, "max")
         if self.coding == "local":
             return
-        if np.ndim(self.lam) or core.check_number(self.lam, "lam") < 0:
-            raise ValueError(f"lam must be a number >= 0, got {self.lam!r}")
+        core.check_number(self.lam, "lam", least=0)
 
     def _codes(self, K_dd, K_xd, norm2, lam, lam_scale=None):
         """Codes (n, N) from Gram matrices that are checked already."""

@@ -72,26 +72,27 @@ def write_arrays(path, kind, arrays):
     write_whole(path, write)
 
 
-def read_arrays(path, kind, dtype_kinds, needed):
+def read_arrays(path, kind, dtype_kinds, needed, name="path"):
     """The arrays of a file of this kind, by name.
 
     dtype_kinds: for each name that may occur the kinds of dtype that it may have, as "biufUS";
-    needed: the names that must occur. ValueError if the file is damaged or of another kind.
+    needed: the names that must occur; name: what an error calls the path. ValueError if the file is
+    damaged or of another kind.
     """
     dtype_kinds = {"format": "U", "version": "i", **dtype_kinds}
     needed = {"format", "version", *needed}
-    with open(check_path(path), "rb") as file:
+    with open(check_path(path, name), "rb") as file:
         try:
             arrays = _read(file, dtype_kinds, needed)
         except Exception as error:  # whatever NumPy or zipfile makes of damaged bytes
             reason = str(error) or type(error).__name__
-            raise ValueError(f"{path} must be a {kind} that this toolkit wrote; it is damaged or "
-                             f"another file: {reason}") from None
+            raise ValueError(f"{name} must be a {kind} that this toolkit wrote; {path} is damaged "
+                             f"or another file: {reason}") from None
     form = arrays.pop("format")
     version = arrays.pop("version")
     if version.shape or str(form) != kind or int(version) != VERSION:
-        raise ValueError(f"{path} must be a {kind} of format version {VERSION}, got a {form} of "
-                         f"version {version}")
+        raise ValueError(f"{name} must be a {kind} of format version {VERSION}, got a {form} of "
+                         f"version {version} in {path}")
     return arrays
 
 
@@ -170,7 +171,7 @@ class Checkpoint:
     def read(self, dtype_kinds):
         """The arrays of the file to read from, all of those named, with kinds of dtype."""
         kinds = {"key": "U", **dtype_kinds}
-        arrays = read_arrays(self.resume, "checkpoint", kinds, set(kinds))
+        arrays = read_arrays(self.resume, "checkpoint", kinds, set(kinds), "resume")
         if str(arrays.pop("key")) != self.key:
             raise ValueError("resume must be a checkpoint of the same samples, weights and "
                              f"options: {self.resume} is of others")

@@ -14,6 +14,7 @@ import operator
 import os
 import re
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,10 @@ ARRAYS = {".npy", ".npz", ".mat"}
 LUMA = [0.299, 0.587, 0.114]  # shares of red, green and blue in grey
 CUT_OFF = 0.9  # a video with less of the frames that it announces; some containers miscount a few
 MOST_POINTS = 24  # of an LBP, the largest number in its source
+MATLAB_HEADER = 128  # bytes
+MATLAB_MATRIX = 14  # an element of elements
+MATLAB_PACKED = 15  # and the type of a compressed one
+MATLAB_TYPES = {*range(1, 8), 9, 12, 13, MATLAB_MATRIX, MATLAB_PACKED, 16, 17, 18}
 PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 
 
@@ -189,14 +194,48 @@ def _array(path, key):
         return array
     if path.suffix.lower() == ".npz":
         with np.load(path, allow_pickle=False) as file:
-            return file[_array_name(file.files, key)]
+            array = file[_array_name(file.files, key)]
+        if not isinstance(array, np.ndarray):
+            raise ValueError("a part of it is not an array")
+        return array
     import scipy.io
 
+    _check_elements(path)
     try:
         names = [name for name, _, _ in scipy.io.whosmat(path)]
         return np.asarray(scipy.io.loadmat(path)[_array_name(names, key)])
     except NotImplementedError:
         raise ValueError("files of MATLAB 7.3 (HDF5) are not supported, save it with -v7") from None
+
+
+def _check_elements(path):
+    """Each element of a MATLAB file of version 5 must be of a known type and end within its parent:
+    SciPy's reader takes both as they come, and of another type ends the process."""
+    data = path.read_bytes()
+    order = {b"IM": "little", b"MI": "big"}.get(data[126:128])
+    if order is None or 1 not in (data[124], data[125]):
+        return  # another version, whose reader errs on its own
+
+    def walk(data, pad):
+        at = 0
+        while at < len(data):
+            kind = int.from_bytes(data[at:at + 4], order)
+            size = int.from_bytes(data[at + 4:at + 8], order)
+            start = at + 8
+            if kind >> 16:  # a small element, whose data follow its type and size at once
+                size = kind >> 16
+                kind &= 0xFFFF
+                start = at + 4
+            if kind not in MATLAB_TYPES or start + size > len(data):
+                raise ValueError("it is damaged: an element is of no type or too long")
+            at = start + size
+            if kind == MATLAB_PACKED:
+                walk(zlib.decompress(data[start:at]), 1)
+            elif kind == MATLAB_MATRIX:
+                walk(data[start:at], 8)
+            at += -at % pad
+
+    walk(memoryview(data)[MATLAB_HEADER:], 1)
 
 
 def _array_name(names, key):
@@ -270,10 +309,14 @@ def hog(frames, **options):
     feature = _skimage("feature", "hog")
     try:
         rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError) as error:
+    except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
         raise ValueError("options must fit skimage.feature.hog and frames of "
                          f"{frames.shape[1:]}, got {options}: {error}") from error
-    return np.stack(rows).astype(np.float64, copy=False)
+    rows = np.stack(rows).astype(np.float64, copy=False)
+    if not np.isfinite(rows).all():
+        raise ValueError("frames must have gradients whose squares are within float64, got pixels "
+                         f"up to {np.abs(frames).max():g}")
+    return rows
 
 
 def lbp(frames, *, n_points=8, radius=1, grid=(1, 1), method="nri_uniform"):
@@ -296,11 +339,11 @@ def lbp(frames, *, n_points=8, radius=1, grid=(1, 1), method="nri_uniform"):
     radius = core.check_number(radius, "radius", above=0)
     border = math.ceil(radius)
     height, width = frames.shape[1:]
-    rows, columns = _two_integers(grid, "grid", "(rows, columns)")
+    rows, columns = _integers(grid, 2, "grid", "(rows, columns)")
     if not (1 <= rows <= height - 2 * border and 1 <= columns <= width - 2 * border):
         raise ValueError("grid must have at least one and at most as many cells as pixels within "
-                         f"the border of {border}, rows and columns, got {grid} for frames of "
-                         f"{(height, width)}")
+                         f"a border of the radius {radius:g}, rows and columns, got {grid} for "
+                         f"frames of {(height, width)}")
     histograms = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Applying `local_binary_pattern`")  # to floats: is meant
@@ -338,16 +381,16 @@ def lbp_top(frames, *, length=None, step=None, radii=(1, 1, 1), uniform=True):
     Source: Zhao and Pietikainen 2007.
     """
     frames = _check_images(frames)
-    if np.shape(radii) != (3,):
-        raise ValueError(f"radii must be three integers, in x, y and t, got {radii!r}")
-    rx, ry, rt = (_whole_number(r, "radii") for r in radii)
-    length = len(frames) if length is None else _whole_number(length, "length")
-    step = length if step is None else _whole_number(step, "step")
+    radii = _integers(radii, 3, "radii", "three integers, in x, y and t")
+    rx, ry, rt = (core.check_integer(r, "radii", 1) for r in radii)
+    length = len(frames) if length is None else core.check_integer(length, "length", 1)
+    step = length if step is None else core.check_integer(step, "step", 1)
     if length > len(frames):
         raise ValueError(f"length must be at most n_frames = {len(frames)}, got {length}")
     if length <= 2 * rt or frames.shape[1] <= 2 * ry or frames.shape[2] <= 2 * rx:
-        raise ValueError(f"sub-videos of {length} frames of {frames.shape[1:]} pixels have no "
-                         f"voxel {(rx, ry, rt)} from every face")
+        raise ValueError("length and frames must leave a voxel that is the radii "
+                         f"{(rx, ry, rt)} from every face, got sub-videos of {length} frames of "
+                         f"{frames.shape[1:]} pixels")
     uniform = core.check_flag(uniform, "uniform")
     bin_of = _uniform_bins() if uniform else np.arange(2**PATTERN_BITS)
     counts = [_plane_counts(frames[t:t + 2 * rt + 1], (rt, ry, rx), bin_of)
@@ -450,28 +493,23 @@ def _check_images(frames):
 
 
 def _check_size(size):
-    height, width = _two_integers(size, "size", "(height, width)")
+    height, width = _integers(size, 2, "size", "(height, width)")
     return core.check_integer(height, "size", 1), core.check_integer(width, "size", 1)
 
 
-def _two_integers(pair, name, form):
-    """Two integers."""
+def _integers(values, count, name, form):
+    """So many integers, as a list."""
     try:
-        first, second = pair
-        return operator.index(first), operator.index(second)
+        integers = [operator.index(value) for value in values]
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be {form}, got {pair!r}") from None
+        integers = []
+    if len(integers) != count:
+        raise TypeError(f"{name} must be {form}, got {values!r}")
+    return integers
 
 
 def _count_or_none(value, name):
     return None if value is None else core.check_integer(value, name, 1)
-
-
-def _whole_number(value, name):
-    """The same for a number that may be one of several."""
-    if not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be made of integers, got {value!r}")
-    return core.check_integer(value, name, 1)
 
 
 def _skimage(module, function):

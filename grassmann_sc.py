@@ -12,12 +12,14 @@ on either. Below: geometry, Gram matrix, coding, classification; then checks of 
 and the import of the other modules (from grassmann_sc import learn).
 """
 
-import concurrent.futures
+import atexit
 import functools
 import importlib
 import math
 import operator
 import os
+import queue
+import threading
 import warnings
 from collections import namedtuple
 
@@ -37,11 +39,22 @@ JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy
 
 
 def jit(function):
-    """Compile without the GIL, cached on disk; where nothing may be written, in memory."""
+    """Compile without the GIL, cached on disk; where nothing can be written, in memory."""
     try:
-        return numba.njit(cache=True, **JIT)(function)
+        dispatcher = numba.njit(cache=True, **JIT)(function)
     except RuntimeError:  # no folder for the cache
         return jit_part(function)
+    compile_and_cache = getattr(dispatcher, "compile", None)  # None where NUMBA_DISABLE_JIT=1
+
+    def compile_at_least(signature):
+        try:
+            return compile_and_cache(signature)
+        except OSError:  # compiled, but the disk is full
+            return compile_and_cache(signature)  # what is compiled is neither made nor cached again
+
+    if compile_and_cache is not None:
+        dispatcher.compile = compile_at_least
+    return dispatcher
 
 
 def jit_part(function):
@@ -1230,7 +1243,10 @@ def class_residuals(codes, K_dd, K_xd, labels, *, norm2):
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     codes = check_codes(codes, *K_xd.shape, "codes")
     classes, index = check_labels(labels, len(K_dd))
-    return residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes)), classes
+    residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes))
+    if not np.isfinite(residuals).all():
+        raise ValueError(f"codes must give residuals within {residuals.dtype}, got an overflow")
+    return residuals, classes
 
 
 def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
@@ -1594,7 +1610,8 @@ def check_labels(labels, N):
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError(f"labels must have one dimension, got shape {labels.shape}")
     if len(labels) != N:
-        raise ValueError(f"labels must have length {N}, one an atom, got {len(labels)}")
+        raise ValueError(f"labels must have length {N}, one for each of the atoms, got "
+                         f"{len(labels)}")
     if isinstance(labels, np.ndarray) and labels.dtype != object:
         return np.unique(labels, return_inverse=True)
     try:
@@ -1639,6 +1656,7 @@ def dense_codes(codes):
 # loops and many small matrices, runs in blocks on a pool of threads. No global setting is touched.
 
 TILE = 2**21  # numbers of K_xd that are held at a time
+MOST_HELPERS = 64
 
 
 def query_tiles(n, N):
@@ -1662,28 +1680,45 @@ def run_blocks(job, n, block):
     blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
     results = [None] * len(blocks)
     todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
+    done = queue.SimpleQueue()  # None for each block that has ended, or its error
 
     def work():
-        try:
-            for i, block in todo:
+        for i, block in todo:
+            try:
                 results[i] = job(block)
-        finally:
-            for _ in todo:  # left by an error
-                pass
+            except SystemError as error:
+                if isinstance(_first_cause(error), KeyboardInterrupt):
+                    raise KeyboardInterrupt from error  # while Numba handed an array over
+                raise
+            done.put(None)
 
-    n_helpers = max(0, min(thread_count(), len(blocks)) - 1)
-    helpers = []
-    try:
-        for _ in range(n_helpers):
-            helpers.append(_pool(os.getpid()).submit(work))
-        work()
-        for helper in helpers:
-            if not helper.cancel():  # it has begun
-                helper.result()
-    finally:
+    def help_out():
+        try:
+            work()
+        except BaseException as error:
+            done.put(error)
+            leave_the_rest()
+
+    def leave_the_rest():
         for _ in todo:
             pass
+
+    try:
+        _helpers(os.getpid()).call(help_out, min(thread_count(), len(blocks)) - 1)
+        work()
+        for _ in blocks:
+            error = done.get()
+            if error is not None:
+                raise error
+    finally:
+        leave_the_rest()
     return results
+
+
+def _first_cause(error):
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def thread_count():
@@ -1696,9 +1731,49 @@ def thread_count():
 
 
 @functools.cache
-def _pool(process):
-    """The helpers of a process; a forked one needs its own. Threads start as they are needed."""
-    return concurrent.futures.ThreadPoolExecutor(max_workers=64, thread_name_prefix="grassmann_sc")
+def _helpers(process):
+    """The helpers of a process; a forked one needs its own."""
+    return _Helpers(process)
+
+
+class _Helpers:
+    """Threads that wait for functions to call, started as they are needed.
+
+    A Ctrl-C at the wrong moment leaves a lock of concurrent.futures taken for ever, since that is
+    Python; a SimpleQueue it finds before or after a put or get.
+    """
+
+    def __init__(self, process):
+        self.process = process
+        self.calls = queue.SimpleQueue()
+        self.ended = queue.SimpleQueue()
+        self.n_threads = 0
+        atexit.register(self.end)
+
+    def call(self, function, times):
+        """Have so many threads call the function, or fewer where the system starts no more."""
+        while self.n_threads < min(times, MOST_HELPERS):
+            try:
+                threading.Thread(target=self.serve, name="grassmann_sc", daemon=True).start()
+            except RuntimeError:
+                break
+            self.n_threads += 1
+        for _ in range(min(times, self.n_threads)):
+            self.calls.put(function)
+
+    def serve(self):
+        for function in iter(self.calls.get, None):
+            function()
+            del function  # and what it holds
+        self.ended.put(None)
+
+    def end(self):
+        """Let the threads end before the interpreter does."""
+        if os.getpid() == self.process:
+            for _ in range(self.n_threads):
+                self.calls.put(None)
+            for _ in range(self.n_threads):
+                self.ended.get()
 
 
 # ------------------------------------------------------------------ the other modules of the house

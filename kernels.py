@@ -25,6 +25,7 @@ __all__ = ["linear", "polynomial", "rbf", "median_gamma", "gamma_grid", "kernel_
            "kernel_gram", "kgsc", "kglc", "classify", "Lift"]
 
 # Eigenvalues of a kernel matrix above this share of the largest count: half of its digits are left.
+SMALL = 1e-30  # least size of a vector of float32 whose entries keep their digits
 RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
 TILE = 2**20  # numbers of a tile of kernel values
@@ -53,7 +54,8 @@ class _Kernel:
         with np.errstate(over="ignore"):
             values = values.astype(np.result_type(A, B), copy=False)
         if not np.isfinite(values).all():
-            raise ValueError(f"{self} must have values within {values.dtype}, got an overflow")
+            raise ValueError(f"{self} of frames A and B must have values within {values.dtype}, "
+                             "got an overflow")
         return values
 
     def pack(self, frames, origin):
@@ -98,8 +100,8 @@ class rbf(_Kernel):
         frames *= math.sqrt(self.gamma)
         squares = _squared_norms(frames)
         if not np.isfinite(squares).all():
-            raise ValueError("frames must have gamma ||frame - mean||^2 within float64, got an "
-                             f"overflow with gamma = {self.gamma}")
+            raise ValueError("frames of A and B must have gamma ||frame - mean||^2 within float64, "
+                             f"got an overflow with gamma = {self.gamma}")
         return _Packed(frames, squares)
 
     def fill(self, product, rows, columns, left, right):
@@ -192,6 +194,8 @@ def median_gamma(sets):
     from scipy.spatial.distance import pdist  # slow to import
 
     sets = _Sets(sets, "sets")
+    if sets.total == 0:
+        raise ValueError("sets must hold at least one frame, got none")
     few = np.linspace(0, sets.total - 1, min(sets.total, 1000)).astype(int)
     frames = np.concatenate([sets.rows(i, i + 1) for i in np.unique(few)])
     square = pdist(frames.astype(np.float64), "sqeuclidean")
@@ -299,11 +303,17 @@ def kernel_bases(sets, kernel, p):
 
     A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the paper's kernel coding),
     solved in float64. ValueError if a set's rank is below p: its name, the rank and the tolerance
-    are given. A warning if eigenvalues p and p + 1 tie.
+    are given, or if coefficients are beyond the type of the sets, which is theirs too. A warning if
+    eigenvalues p and p + 1 tie.
     """
     sets = _Sets(sets, "sets")
     bases, tied = _bases_of_sets(sets, _check_kernel(kernel), p)
     core.warn_ties(tied, "kernel_bases: subspace")
+    for i, A in enumerate(bases):
+        largest = np.abs(A).max(axis=0)
+        if sets.dtype == np.float32 and not (SMALL < largest.min() and largest.max() < 1 / SMALL):
+            raise ValueError(f"sets[{i}] must be of float64 for {kernel}: its coefficients, "
+                             f"{largest.min():.1g} to {largest.max():.1g}, are beyond float32")
     return [A.astype(sets.dtype, copy=False) for A in bases]
 
 
@@ -388,12 +398,18 @@ def kernel_gram(sets, bases, sets2=None, bases2=None, kernel=None):
     X = _Sets(sets, "sets")
     A = _stack_coefficients(bases, X, "bases")
     if sets2 is None or sets2 is sets and bases2 is bases:
-        return _gram_of_sets(kernel, X, A)
+        return _within_range(_gram_of_sets(kernel, X, A), "bases")
     Y = _Sets(sets2, "sets2")
     B = _stack_coefficients(bases2, Y, "bases2")
     if len(X) and len(Y) and X.d != Y.d:
         raise ValueError(f"sets and sets2 must have the same d, got {X.d} and {Y.d}")
-    return _gram_of_sets(kernel, X, A, Y, B)
+    return _within_range(_gram_of_sets(kernel, X, A, Y, B), "bases and bases2")
+
+
+def _within_range(K, names):
+    if not math.isfinite(K.max(initial=0)):  # NaN too
+        raise ValueError(f"{names} must give inner products within {K.dtype}, got an overflow")
+    return K
 
 
 def _gram_of_sets(kernel, X, A, Y=None, B=None):
@@ -607,7 +623,7 @@ class Lift:
         """
         kernel = _check_kernel(self.kernel)
         sets = _Sets(sets, "sets")
-        core.check_integer(self.p, "p", 1)
+        p = core.check_integer(self.p, "p", 1)
         if sets.total == 0:
             raise ValueError("sets must hold at least one frame, got none")
         n = sets.total
@@ -628,7 +644,7 @@ class Lift:
         self.landmarks_ = Z[order[:rank] - 1]
         self.factor_ = np.tril(factor[:rank, :rank])
         self.all_ = len(Z) == sets.total
-        self.dimension_ = int(rank) + (self.p if self.all_ else 0)
+        self.dimension_ = int(rank) + (p if self.all_ else 0)
         return self
 
     def transform(self, sets):
@@ -637,13 +653,14 @@ class Lift:
         if not hasattr(self, "factor_"):
             raise ValueError("Lift must be fitted before transform: call fit(sets)")
         sets = _Sets(sets, "sets")
-        bases, tied = _bases_of_sets(sets, self.kernel, self.p)
+        p = core.check_integer(self.p, "p", 1)
+        bases, tied = _bases_of_sets(sets, self.kernel, p)
         core.warn_ties(tied, "Lift: subspace")
         r = len(self.landmarks_)
         if len(sets) and sets.d != self.landmarks_.shape[1]:
             raise ValueError("sets must have the d of the fitted ones, "
                              f"{self.landmarks_.shape[1]}, got {sets.d}")
-        out = np.empty((len(sets), self.dimension_, self.p), sets.dtype)
+        out = np.empty((len(sets), self.dimension_, p), sets.dtype)
         for block in sets.runs(max(1, TILE // r)) if len(sets) else []:
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)
@@ -651,7 +668,7 @@ class Lift:
             parts = np.split(values, sets.starts[block.start + 1:block.stop] - first, axis=1)
             B = np.hstack([part @ A for part, A in zip(parts, bases[block])])  # (r, t p)
             C = scipy.linalg.solve_triangular(self.factor_, B, lower=True)
-            C = C.reshape(r, -1, self.p).transpose(1, 0, 2)  # (t, r, p)
+            C = C.reshape(r, -1, p).transpose(1, 0, 2)  # (t, r, p)
             if self.all_:
                 out[block] = np.concatenate([C, _complement(C)], axis=1)
             else:

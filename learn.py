@@ -94,7 +94,7 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None, 
         record = files.Checkpoint(checkpoint, resume, [X, weights], options)
     state = None
     if resume is not None:
-        state = _read_state(record, (len(X), n_atoms), rng)
+        state = _read_state(record, (n_atoms, *X.shape[1:]), len(X), rng)
         X, atoms = core.same_dimension(X, state.atoms, ("X", "resume"))
         if coder.lam_scale is None and state.lam != coder.lam:
             raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {state.lam} "
@@ -401,7 +401,7 @@ def class_dictionaries(X, y, atoms_per_class, lam=None, *, n_neighbors=None, cod
 def _atoms_of_class(atoms_per_class, label):
     if hasattr(atoms_per_class, "keys"):
         if label not in atoms_per_class:
-            raise ValueError("atoms_per_class must have an entry for each class, got none for "
+            raise ValueError("atoms_per_class must have an entry for each class of y, got none for "
                              f"{label}")
         atoms_per_class = atoms_per_class[label]
     return core.check_integer(atoms_per_class, "atoms_per_class", 1)
@@ -437,7 +437,10 @@ def _update(samples, D, codes, weights):
     codes = scipy.sparse.csc_array(codes)
     used = codes.multiply(weights[:, None]).tocsc()
     rows = np.array(D.swapaxes(1, 2), order="C")
-    _sweep(rows, (codes.T @ used).toarray(), samples, used.indptr, used.indices, used.data)
+    shared = (codes.T @ used).toarray()
+    if not np.isfinite(shared).all():
+        raise ValueError("codes must have squares within their type, got an overflow in Y^T Y")
+    _sweep(rows, shared, samples, used.indptr, used.indices, used.data)
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
 
@@ -757,6 +760,8 @@ class OnlineGDL:
         self.forgetting = core.check_number(forgetting, "forgetting", least=0)
         self.coder = _Coder((1, self.n_atoms), np.dtype(float), lam, n_neighbors, coding,
                             lam_scale, positive)
+        if isinstance(init, str):
+            core.check_choice(init, "init", "kmeans", "kmeans++", "random")
         self.init = init
         self.rng = core.check_rng(rng)
         self.atoms = None
@@ -968,23 +973,24 @@ def _write_state(checkpoint, state, rng):
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
 
 
-def _read_state(checkpoint, shape, rng):
-    """The state to resume from, of codes of this shape; rng takes the state that it had."""
+def _read_state(checkpoint, shape, n, rng):
+    """The state to resume from, of atoms of this shape for n samples; rng takes the state that it
+    had."""
     kinds = {"rng": "U", "atoms": "f", "codes": "f", "costs": "f", "n_replaced": "i", "lam": "f"}
     arrays = checkpoint.read(kinds)
     try:
         atoms = core.check_dictionary(arrays["atoms"], "atoms")
-        codes = core.check_codes(arrays["codes"], *shape, "codes")
+        codes = core.check_codes(arrays["codes"], n, shape[0], "codes")
         costs = core.finite_array(arrays["costs"], "costs")
-        if len(atoms) != shape[1] or costs.ndim != 1 or len(costs) % 2 == 0:
-            raise ValueError(f"got {len(atoms)} atoms and costs of shape {costs.shape}")
+        if atoms.shape != shape or costs.ndim != 1 or len(costs) % 2 == 0:
+            raise ValueError(f"got atoms of shape {atoms.shape} and costs of {costs.shape}")
         lam = float(arrays["lam"])
         if not (math.isnan(lam) or 0 <= lam < math.inf):
             raise ValueError(f"lam must be a number >= 0, got {lam}")
-        n_replaced = int(arrays["n_replaced"])
+        n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{checkpoint.resume} must be a checkpoint that this toolkit wrote; it is "
-                         f"damaged: {error}") from None
+        raise ValueError("resume must be a checkpoint that this toolkit wrote; "
+                         f"{checkpoint.resume} is damaged: {error}") from None
     try:
         rng.bit_generator.state = json.loads(str(arrays["rng"]))
     except Exception as error:  # whatever JSON or NumPy makes of other states

@@ -48,8 +48,7 @@ def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
     N, d, p = D.shape
     h, w = _check_image_shape(image_shape, d)
     k = min(p, 3) if n_directions is None else n_directions
-    if not isinstance(k, (int, np.integer)) or not 1 <= k <= p:
-        raise ValueError(f"n_directions must be an integer in 1..{p}, got {n_directions!r}")
+    k = core.check_integer(k, "n_directions", 1, p)
     labels = _check_names(range(N) if labels is None else labels, N, "labels")
     vectors = D[:, :, :k].transpose(0, 2, 1)  # (N, k, d)
     peak = np.abs(vectors).argmax(axis=2)[..., None]  # (N, k, 1)
@@ -404,11 +403,14 @@ def _check_gram(K):
     K = _check_data(K, "K", "(n, n)")
     if K.shape[0] != K.shape[1] or not np.abs(K - K.T).max() <= 1e-3 * np.abs(K).max():
         raise ValueError(f"K must be square and symmetric, got shape {K.shape}")
+    if np.abs(K).max() > 1 / core.SMALLEST:
+        raise ValueError(f"K must have entries up to {1 / core.SMALLEST:g}, got "
+                         f"{np.abs(K).max():g}")
     return K
 
 
 def _check_names(names, n, name):
-    if not np.iterable(names) or np.ma.is_masked(names):
+    if not np.iterable(names) or isinstance(names, (str, bytes)) or np.ma.is_masked(names):
         raise TypeError(f"{name} must be a sequence of labels, got {names!r}")
     names = list(names)
     if n is not None and len(names) != n:

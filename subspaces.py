@@ -370,22 +370,28 @@ def _other_directions(s, d, count):
 
 # LAPACK's decompositions hold Python's lock, or start threads of BLAS at every column. On two idle
 # cores they took almost twice the time for a set of 300 x 20,000, on busy ones ten times and more.
+# What a jitted function would return it writes into its arguments: while Numba hands an array over,
+# a Ctrl-C becomes a SystemError.
 
 
 def _triangle(A):
     """L (k, min(k, m)) with L Q^T = A for A (k, m), Q^T Q = I; A may be overwritten."""
-    return _reflected(A) if A.shape[1] > len(A) else A
+    k, m = A.shape
+    if m <= k:
+        return A
+    L = np.zeros((k, k))
+    _reflect(A, L)
+    return L
 
 
 @core.jit
-def _reflected(A):
-    """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections.
+def _reflect(A, L):
+    """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections; L holds zeros.
 
     They are made four at a time and applied to each row below at once: 1.6 times as fast as one by
     one. Row i of A becomes the vector v of reflection i, I - v v^T / half, v[:i] = 0.
     """
     k = len(A)
-    L = np.zeros((k, k))
     half = np.empty(k)
     for start in range(0, k, 4):
         stop = min(start + 4, k)
@@ -398,7 +404,6 @@ def _reflected(A):
                 A[i, j] = 0.0
         if stop < k:
             _reflect_rows(A, start, half, L)
-    return L
 
 
 @core.jit_part
@@ -457,7 +462,10 @@ def _left_vectors(L, p):
     from scipy.linalg import eigh_tridiagonal  # slow to import
 
     k = len(L)
-    beside, V, half = _bidiagonal(np.array(L, order="C"))
+    beside = np.empty(2 * k - 1)
+    V = np.zeros((k, k))
+    half = np.empty(k)
+    _bidiagonal(np.array(L, order="C"), beside, V, half)
     s, both = eigh_tridiagonal(np.zeros(2 * k), beside, select="i",
                                select_range=(2 * k - p, 2 * k - 1))  # ascending
     rows = np.array(both[1::2, ::-1].T, order="C")  # (p, k)
@@ -467,15 +475,12 @@ def _left_vectors(L, p):
 
 
 @core.jit
-def _bidiagonal(A):
-    """B of A = P B Q^T (k, k), its entries row by row (2 k - 1,), and the reflections of P.
+def _bidiagonal(A, beside, V, half):
+    """B of A = P B Q^T (k, k), its entries row by row: beside (2 k - 1,); and the reflections of P.
 
-    Those have the rows of V as vectors, V[j, :j] = 0. A is overwritten.
+    Those have the rows of V as vectors, V[j, :j] = 0. A is overwritten; V (k, k) holds zeros.
     """
     k = len(A)
-    beside = np.empty(2 * k - 1)
-    V = np.zeros((k, k))
-    half = np.empty(k)
     for j in range(k):
         for i in range(j, k):
             V[j, i] = A[i, j]
@@ -492,7 +497,6 @@ def _bidiagonal(A):
             a = A[i, j + 1:]
             _subtract(V[j, i], sums, a)
             _subtract(_product(u, a) / half_u, u, a)
-    return beside, V, half
 
 
 @core.jit

@@ -179,25 +179,21 @@ def autopsy(child, errors, hangs):
     """(cause, message) of a child that does not answer, or that ended before its time."""
     if hangs:
         child.send_signal(signal.SIGABRT)  # Python prints where its threads are
-    try:
-        status = child.wait(10)
-    except subprocess.TimeoutExpired:
-        status = "none"
+        time.sleep(3)
+    end_group(child)
     errors.seek(0)
     said = errors.read().decode(errors="replace").partition("\nExtension modules")[0]
     stacks = said[said.rfind("Fatal Python error"):].split("\n\n")
     busy = [stack for stack in stacks if not re.search(r"first\):\n.* in _worker\n", stack)]
-    return "hangs" if hangs else f"died, status {status}", "\n\n".join(busy)[:4000]
+    return "hangs" if hangs else f"died, status {child.returncode}", "\n\n".join(busy)[:4000]
 
 
 def end_group(child):
-    """End the child and what it started."""
-    try:
+    """End the child and what it started, as long as its number cannot be another's."""
+    if child.returncode is None:
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    child.wait()
-    child.stdout.close()
+        child.wait()
+        child.stdout.close()
 
 
 def print_failures(row, options):

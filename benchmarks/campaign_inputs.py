@@ -59,7 +59,7 @@ CLASHES = {  # other names that an error may use: its own inside, or what the va
     "bases": "sets bases2",
     "bases2": "sets2 bases",
     "coef0": "kernel sets",
-    "codes": "atom_labels",
+    "codes": "atom_labels labels",
     "coding": "n_neighbors lam lam_scale positive resume",
     "d": "p",
     "degree": "kernel sets",

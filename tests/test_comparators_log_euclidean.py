@@ -73,7 +73,7 @@ def test_float32_stays_float32(problem):
     (lambda X: comparators.log_euclidean_classify(np.ones((4, 3)), X, X, [0] * 4),
      r"codes must have shape \(4, 4\), got \(4, 3\)"),
     (lambda X: comparators.log_euclidean_classify(np.ones((4, 4)), X, X, [0] * 3),
-     "labels must have length 4, one an atom, got 3"),
+     "labels must have length 4, one for each of the atoms, got 3"),
 ])
 def test_errors_name_argument_rule_and_value(call, message):
     with pytest.raises(ValueError, match=message):

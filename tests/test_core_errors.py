@@ -333,8 +333,8 @@ def test_codes(call, codes, error, text):
     lambda labels: gs.classify(X, D, labels, n_neighbors=2),
 ], ids=["class_residuals", "classify, lam", "classify, n_neighbors"])
 @pytest.mark.parametrize("labels, error, text", [
-    (LABELS[:4], ValueError, "^labels must have length 5, one an atom, got 4"),
-    ([], ValueError, "^labels must have length 5, one an atom, got 0"),
+    (LABELS[:4], ValueError, "^labels must have length 5, one for each of the atoms, got 4"),
+    ([], ValueError, "^labels must have length 5, one for each of the atoms, got 0"),
     (np.zeros((5, 1)), ValueError, r"^labels must have one dimension, got shape \(5, 1\)"),
     (7, TypeError, "^labels must be a sequence of hashables, got 7"),
     ("abcde", TypeError, "^labels must be a sequence of hashables, got 'abcde'"),

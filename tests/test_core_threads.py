@@ -2,6 +2,7 @@
 errors, Ctrl-C, nesting and forks leave nothing behind."""
 
 import contextlib
+import errno
 import os
 import threading
 import time
@@ -206,6 +207,24 @@ def test_nested_blocks_come_to_an_end(threads, monkeypatch):
     assert done == [6 * 6 * 55]
 
 
+def test_where_no_thread_starts_the_caller_does_all(monkeypatch, two_threads):
+    def start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # whose helpers have not started
+    assert gs.run_blocks(lambda block: block.start, 5, 1) == [0, 1, 2, 3, 4]
+
+
+def test_what_cannot_be_cached_is_compiled_all_the_same(monkeypatch):
+    def save(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "save", save)
+    double = gs.jit(lambda x: 2 * x)
+    assert double(3) == 6 and double(1.5) == 3.0 and len(double.signatures) == 2
+
+
 INTERRUPT = """
 import os, signal, threading
 import numpy as np
@@ -224,6 +243,7 @@ def watched(job, n, block):
     return run_blocks(counted, n, block)
 
 gs.run_blocks = watched
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
 try:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     while True:

@@ -458,8 +458,8 @@ def test_wrong_parameters_of_the_nearest_subspace_are_named(options, message):
     ({"lam_scale": "mean"}, ValueError, "lam_scale must be None or 'max', got 'mean'"),
     ({"kernel": "rbf"}, ValueError, "kernel must be 'projection' or 'precomputed', got 'rbf'"),
     ({"coding": "local", "n_neighbors": 41}, ValueError, r"n_neighbors must be in 1\.\.40, got 41"),
-    ({"lam": -1}, ValueError, "lam must be a number >= 0, got -1"),
-    ({"lam": [0.1, 0.2]}, ValueError, r"lam must be a number >= 0, got \[0.1, 0.2\]"),
+    ({"lam": -1}, ValueError, "lam must be >= 0, got -1"),
+    ({"lam": [0.1, 0.2]}, ValueError, r"lam must be one number, got shape \(2,\)"),
     ({"lam": "0.1"}, TypeError, "lam must hold real numbers"),
 ])
 def test_wrong_parameters_of_the_coding_classifier_are_named(options, error, message):

@@ -280,7 +280,7 @@ def test_raw_pixels_and_other_descriptors():
         (
             lambda: lbp(FRAMES, grid=(25, 1)),
             ValueError,
-            r"grid must have .* within the border of 1, .* "
+            r"grid must have .* within a border of the radius 1, .* "
             r"got \(25, 1\) for frames of \(24, 32\)",
         ),
         (
@@ -291,11 +291,11 @@ def test_raw_pixels_and_other_descriptors():
         (
             lambda: lbp_top(FRAMES, length=2),
             ValueError,
-            r"sub-videos of 2 frames of \(24, 32\) pixels "
-            r"have no voxel \(1, 1, 1\)",
+            r"length and frames must leave a voxel that is the radii \(1, 1, 1\) from every face, "
+            r"got sub-videos of 2 frames of \(24, 32\) pixels",
         ),
         (lambda: lbp_top(FRAMES, radii=(0, 1, 1)), ValueError, "radii must be >= 1, got 0"),
-        (lambda: lbp_top(FRAMES, step=1.5), TypeError, r"step must be made of integers, got 1\.5"),
+        (lambda: lbp_top(FRAMES, step=1.5), TypeError, r"step must be an integer, got 1\.5"),
         (
             lambda: gait_energy_image(FRAMES * 0),
             ValueError,

@@ -158,6 +158,17 @@ def test_median_gamma_is_the_inverse_of_the_median_square():
 # ---------------------------------------------------------------------------- bases
 
 
+def test_bases_beyond_float32_are_refused_and_codes_do_without_them():
+    sets = [1e6 * frames for frames in sets_of(0, [5] * 8)]
+    single = [frames.astype(np.float32) for frames in sets]
+    kernel = polynomial(6)
+    with pytest.raises(ValueError, match=r"sets\[0\] must be of float64 for polynomial\(degree=6"):
+        kernel_bases(single, kernel, 2)
+    double = [frames.astype(float) for frames in single]
+    codes = kgsc(single[:3], single, 0.1, kernel=kernel, p=2)
+    assert error(codes, kgsc(double[:3], double, 0.1, kernel=kernel, p=2)) <= 1e-5
+
+
 @laws
 @given(seeds, LENGTHS, dtypes, st.sampled_from(KERNELS), st.integers(1, 3))
 def test_bases_are_orthonormal_and_leading(seed, lengths, dtype, kernel, p):

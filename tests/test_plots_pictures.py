@@ -315,10 +315,8 @@ WRONG = [
      r"image_shape must have height \* width = d = 20, got \(5, 5\)"),
     (lambda: plots.plot_atoms(X, (-4, -5)), r"image_shape must .*, got \(-4, -5\)"),
     (lambda: plots.plot_atoms(X, (4, 5), n_directions=4),
-     r"n_directions must be an integer in 1\.\.3, got 4"),
-    (lambda: plots.plot_atoms(X, (4, 5), n_directions=2.0),
-     r"n_directions must be an integer in 1\.\.3, got 2\.0"),
-    (lambda: plots.plot_atoms(X, (4, 5), labels="ab"), NAMES_OF_12 + "2"),
+     r"n_directions must be in 1\.\.3, got 4"),
+    (lambda: plots.plot_atoms(X, (4, 5), labels=["a", "b"]), NAMES_OF_12 + "2"),
     (lambda: plots.plot_principal_angles(X[0]), r"X must have shape \(n, d, p\) .*, got \(20, 3\)"),
     (lambda: plots.plot_principal_angles(X, X),
      r"X must have shape \(d, p\) .*, got \(12, 20, 3\)"),
@@ -345,6 +343,10 @@ WRONG_TYPES = [
     (lambda: plots.plot_atoms(X, (4, 5, 1)),
      r"image_shape must be two integers .*, got \(4, 5, 1\)"),
     (lambda: plots.plot_atoms(X, 20), "image_shape must be two integers .*, got 20"),
+    (lambda: plots.plot_atoms(X, (4, 5), n_directions=2.0),
+     r"n_directions must be an integer, got 2\.0"),
+    (lambda: plots.plot_atoms(X[:2], (4, 5), labels="ab"),
+     "labels must be a sequence of labels, got 'ab'"),
     (lambda: plots.plot_convergence(["1"]), "costs must hold real numbers, got dtype <U1"),
 ]
 
