@@ -28,6 +28,7 @@ bench: $(BENCH)
 	.venv/bin/python -m benchmarks.coding
 	.venv/bin/python -m benchmarks.kernels
 	.venv/bin/python -m benchmarks.learning
+	.venv/bin/python -m benchmarks.rivals
 	.venv/bin/python -m benchmarks.videos
 	.venv/bin/python -m benchmarks.startup
 	.venv/bin/python -m benchmarks.accuracy

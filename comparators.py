@@ -16,6 +16,21 @@ from grassmann_sc import intrinsic, logarithms
 
 __all__ = ["tangent_grams", "log_euclidean_codes", "log_euclidean_classify", "intrinsic_codes",
            "intrinsic_classify"]
+_SISTERS = {  # names that are found here too, by the module where they live
+    "comparators_hulls": ["affine_hull_distances", "convex_hull_distances"],
+    "comparators_learning": ["log_euclidean_dictionary", "intrinsic_dictionary"],
+    "comparators_sets": ["correlation_kernel", "binet_cauchy_kernel", "mutual_similarity",
+                         "difference_subspace", "transformed_bases", "dcc", "gda",
+                         "ggda"],
+}
+
+
+def __getattr__(name):
+    """from grassmann_sc.comparators import gda works too."""
+    for module, names in _SISTERS.items():
+        if name in names:
+            return getattr(getattr(core, module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # ---------------------------------------------------------------------------- log-Euclidean coding
@@ -40,7 +55,7 @@ def tangent_grams(X, D, base=None):
 def _tangent_grams(X, D, base):
     """tangent_grams of checked X and D, and the number of right angles; a tile of queries at a
     time."""
-    base = _tangent_base(base, D)
+    base = tangent_base(base, D)
     n, d, p = X.shape
     N = len(D)
     atoms, n_right = intrinsic.log_of_checked(base, D)
@@ -101,7 +116,8 @@ def _check_sets(X, D):
     return X, D
 
 
-def _tangent_base(base, D):
+def tangent_base(base, D):
+    """The base (d, p) that None, "mean" (of D) or a basis stands for."""
     d, p = D.shape[1:]
     if base is None:
         return np.eye(d, p, dtype=D.dtype)

@@ -9,7 +9,8 @@ step of a pipeline. Needs scikit-learn and the modules imported below.
 import copy
 
 import numpy as np
-from scipy.special import softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
 
 try:
     from sklearn.base import (
@@ -25,10 +26,22 @@ except ImportError as error:
                       "pip install 'grassmann_sc_kit[sklearn]'") from error
 
 import grassmann_sc as core
-from grassmann_sc import kernels, learn, subspaces
+from grassmann_sc import comparators, discriminative, kernels, learn, subspaces, tuning
 
 __all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary",
-           "ProjectionKernel", "KernelLift"]
+           "TangentDictionary", "ProjectionKernel", "KernelLift", "DiscriminativeDictionary",
+           "DCC", "GDA", "GGDA", "KAHM", "MSM"]  # noqa: F822 (see __getattr__)
+
+CALIBRATED = 100  # atoms at most that are coded to choose a temperature
+FOLDS = 5
+_RIVALS = {"DCC", "GDA", "GGDA", "KAHM", "MSM"}
+
+
+def __getattr__(name):
+    """The estimators of the paper's rivals live in estimators_rivals.py."""
+    if name not in _RIVALS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(core.estimators_rivals, name)
 
 
 # -------------------------------------------------------------------------- frames to subspaces
@@ -39,7 +52,7 @@ class _SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     """Base of the first steps of a pipeline, from sets of frames to subspaces of dimension p."""
 
     def __sklearn_tags__(self):
-        return _tags_of_arrays(super().__sklearn_tags__())
+        return tags_of_arrays(super().__sklearn_tags__())
 
     def set_output(self, *, transform=None):
         """Nothing to set: (n, d, p) has no form of a table. For pipelines that set all outputs."""
@@ -87,7 +100,26 @@ class ImageSetSubspaces(_SetsTransformer, auto_wrap_output_keys=None):
         return self.n_features_in_
 
 
-class KernelLift(_SetsTransformer, auto_wrap_output_keys=None):
+class KernelChoice:
+    """The kernel on frames that the parameters kernel, gamma, gamma_scale, degree and coef0 say."""
+
+    def chosen_kernel(self, X):
+        """A callable k(A, B) for the sets of frames X; sets gamma_ of "rbf"."""
+        if callable(self.kernel):
+            return self.kernel
+        core.check_choice(self.kernel, "kernel", "rbf", "polynomial", "linear")
+        core.check_choice(self.gamma_scale, "gamma_scale", None, "median")
+        if self.kernel == "linear":
+            return kernels.linear()
+        if self.kernel == "polynomial":
+            return kernels.polynomial(self.degree, self.coef0)
+        self.gamma_ = 1.0 if self.gamma is None else self.gamma
+        if self.gamma is None or self.gamma_scale == "median":
+            self.gamma_ *= kernels.median_gamma(X)
+        return kernels.rbf(self.gamma_)
+
+
+class KernelLift(KernelChoice, _SetsTransformer, auto_wrap_output_keys=None):
     """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r, p):
     kernels.Lift in a pipeline.
 
@@ -115,8 +147,8 @@ class KernelLift(_SetsTransformer, auto_wrap_output_keys=None):
 
     def fit(self, X, y=None):
         """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
-        lift = kernels.Lift(self._kernel_for(X), self.p, n_landmarks=self.n_landmarks,
-                            method=self.method, rng=_own_rng(self.rng))
+        lift = kernels.Lift(self.chosen_kernel(X), self.p, n_landmarks=self.n_landmarks,
+                            method=self.method, rng=own_rng(self.rng))
         self.lift_ = lift.fit(X)
         self.n_features_in_ = self.lift_.landmarks_.shape[1]
         return self
@@ -125,20 +157,6 @@ class KernelLift(_SetsTransformer, auto_wrap_output_keys=None):
         """Orthonormal bases (n, r, p)."""
         check_is_fitted(self)
         return self.lift_.transform(X)
-
-    def _kernel_for(self, X):
-        if callable(self.kernel):
-            return self.kernel
-        core.check_choice(self.kernel, "kernel", "rbf", "polynomial", "linear")
-        core.check_choice(self.gamma_scale, "gamma_scale", None, "median")
-        if self.kernel == "linear":
-            return kernels.linear()
-        if self.kernel == "polynomial":
-            return kernels.polynomial(self.degree, self.coef0)
-        self.gamma_ = 1.0 if self.gamma is None else self.gamma
-        if self.gamma is None or self.gamma_scale == "median":
-            self.gamma_ *= kernels.median_gamma(X)
-        return kernels.rbf(self.gamma_)
 
     @property
     def _n_features_out(self):
@@ -152,7 +170,7 @@ class SubspaceEstimator(BaseEstimator):
     """Base of the estimators on subspaces X (n, d, p): its tags, and the check of X at the door."""
 
     def __sklearn_tags__(self):
-        return _tags_of_arrays(super().__sklearn_tags__())
+        return tags_of_arrays(super().__sklearn_tags__())
 
     def check_subspaces(self, X, fit=False):
         """X as checked bases; fit records their d, every other method demands it."""
@@ -184,7 +202,7 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
         core.check_choice(self.metric, "metric", "chordal", "geodesic", "projection")
         X = self.check_subspaces(X, fit=True)
         core.check_integer(self.n_neighbors, "n_neighbors", 1, len(X))
-        self.classes_, self.index_ = _classes_of(y, len(X))
+        self.classes_, self.index_ = classes_of(y, len(X))
         self.subspaces_ = X
         return self
 
@@ -236,7 +254,8 @@ class _CodingMixin:
         if self.coding == "sparse":
             code = core.coding_step(K_xd.shape, K_xd.dtype, lam, None, lam_scale=lam_scale)
         else:
-            code = core.coding_step(K_xd.shape, K_xd.dtype, None, self.n_neighbors)
+            n_neighbors = min(self.n_neighbors, len(K_dd))
+            code = core.coding_step(K_xd.shape, K_xd.dtype, None, n_neighbors)
         return code(K_dd, K_xd, norm2)
 
 
@@ -256,16 +275,20 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     symmetric (N, N) of the atoms in fit and (n, N) of queries with atoms elsewhere, as
     ProjectionKernel gives them. All must have the norm of the atoms, a constant diagonal.
     GridSearchCV on the whole Gram matrix then computes it once for all candidates.
+    calibrate: whether fit chooses temperature_, for predict_proba, by the log-loss of at most 100
+    of the atoms, each coded over those outside its fold; else, or where no class has two atoms, it
+    is 1.
     """
 
     def __init__(self, coding="sparse", lam=0.1, n_neighbors=5, rule="residual", lam_scale=None,
-                 kernel="projection"):
+                 kernel="projection", calibrate=True):
         self.coding = coding
         self.lam = lam
         self.n_neighbors = n_neighbors
         self.rule = rule
         self.lam_scale = lam_scale
         self.kernel = kernel
+        self.calibrate = calibrate
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -288,8 +311,28 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             self.gram_ = core.bases_gram(self.atoms_)
         if self.coding == "local":
             core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.gram_))
-        self.classes_, self.index_ = _classes_of(y, len(self.gram_))
+        self.classes_, self.index_ = classes_of(y, len(self.gram_))
+        calibrate = core.check_flag(self.calibrate, "calibrate")
+        self.temperature_ = self._fitted_temperature() if calibrate else 1.0
         return self
+
+    def _fitted_temperature(self):
+        """The T of least log-loss of softmax(scores / T) on atoms of classes that have several."""
+        several = np.bincount(self.index_)[self.index_] > 1
+        candidates = np.flatnonzero(several)
+        if len(candidates) == 0:
+            return 1.0
+        few = np.linspace(0, len(candidates) - 1, min(len(candidates), CALIBRATED)).astype(int)
+        some = candidates[np.argsort(self.index_[candidates], kind="stable")][few]
+        scores = np.empty((len(some), len(self.classes_)))
+        for f in range(min(FOLDS, len(some))):  # neighbours, of one class, are in different folds
+            mine = some[f::FOLDS]
+            rest = np.setdiff1d(np.arange(len(self.gram_)), mine)
+            K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
+            K_xd = np.ascontiguousarray(self.gram_[np.ix_(mine, rest)])
+            scores[f::FOLDS] = self._scores_of(K_dd, K_xd, np.diag(self.gram_)[mine],
+                                               self.index_[rest])
+        return _temperature(scores, self.index_[some])
 
     def transform(self, X):
         """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those
@@ -302,8 +345,8 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
     def predict_proba(self, X):
-        """softmax of the scores (n, n_classes): rises with a class's score, is not calibrated."""
-        return softmax(self._scores(X), axis=1)
+        """softmax(scores / temperature_), (n, n_classes)."""
+        return softmax(self._scores(X) / self.temperature_, axis=1)
 
     def predict(self, X):
         """Labels (n,)."""
@@ -311,14 +354,15 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return self.classes_[winners]
 
     def _scores(self, X):
-        K_dd, K_xd, norm2 = self._grams(X)
+        return self._scores_of(*self._grams(X), self.index_)
+
+    def _scores_of(self, K_dd, K_xd, norm2, index):
+        """Scores (n, n_classes) by codes over atoms of the classes index (N,)."""
+        norm2 = np.asarray(norm2, np.float64)
         codes = self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
-        n_classes = len(self.classes_)
-        if self.rule == "residual":
-            return -core.residuals_by_class(codes, K_dd, K_xd, norm2, self.index_, n_classes)
-        h = np.sum if self.rule == "sum" else np.max
-        of_class = [h(codes[:, self.index_ == c], axis=1) for c in range(n_classes)]
-        return np.stack(of_class, axis=1)
+        rules = tuning.scores_by_rule(codes, K_dd, K_xd, norm2, index, len(self.classes_),
+                                      [self.rule])
+        return rules[self.rule]
 
     def _grams(self, X):
         """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and norm2."""
@@ -334,6 +378,60 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     @property
     def _n_features_out(self):
         return len(self.gram_)
+
+
+class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
+    """A few atoms for each class, learned to explain it and no other; the class whose atoms explain
+    a query best (discriminative.discriminative_atoms).
+
+    atoms_per_class, beta, ridge, n_iter, tol, rng: as there; a Generator is copied, so that each
+    fit draws the same. components_ (N, d, p), labels_ (N,), costs_, n_iter_ (iterations done) and
+    beta_ (in use) tell of the learning.
+    """
+
+    def __init__(self, atoms_per_class=2, beta=None, ridge=0.1, n_iter=100, tol=1e-5, rng=None):
+        self.atoms_per_class = atoms_per_class
+        self.beta = beta
+        self.ridge = ridge
+        self.n_iter = n_iter
+        self.tol = tol
+        self.rng = rng
+
+    def fit(self, X, y):
+        """Learn from subspaces X (n, d, p) with labels y (n,)."""
+        X = self.check_subspaces(X, fit=True)
+        self.classes_, index = classes_of(y, len(X))
+        learned = discriminative.discriminative_atoms(
+            X, self.classes_[index], self.atoms_per_class, beta=self.beta, ridge=self.ridge,
+            n_iter=self.n_iter, tol=self.tol, rng=own_rng(self.rng))
+        self.components_ = learned.atoms
+        self.labels_ = learned.labels
+        self.costs_ = learned.costs
+        self.n_iter_ = learned.n_iter
+        self.beta_ = learned.beta
+        return self
+
+    def decision_function(self, X):
+        """Minus the errors of the classes (n, n_classes); of two (n,), the second's less the
+        first's."""
+        scores = self._scores(X)
+        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
+
+    def predict_proba(self, X):
+        """softmax(-beta_ errors) (n, n_classes): what the learning fits, on the training set."""
+        scores = self._scores(X)
+        return softmax(self.beta_ * scores, axis=1)
+
+    def predict(self, X):
+        """Labels (n,)."""
+        winners = self._scores(X).argmax(axis=1)
+        return self.classes_[winners]
+
+    def _scores(self, X):
+        X = self.check_subspaces(X)
+        errors, _ = discriminative.ridge_residuals(X, self.components_, self.labels_,
+                                                   ridge=self.ridge)
+        return -errors
 
 
 # -------------------------------------------------------------------------- dictionary and kernel
@@ -387,12 +485,72 @@ class GrassmannDictionary(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         else:
             coding = {"n_neighbors": self.n_neighbors}
         learned = learn.gdl(X, self.n_atoms, **coding, init=self.init, n_iter=self.n_iter,
-                            tol=self.tol, rng=_own_rng(self.rng))
+                            tol=self.tol, rng=own_rng(self.rng))
         self.components_ = learned.atoms
         self.costs_ = learned.costs
         self.n_iter_ = learned.n_iter
         self.lam_ = learned.lam
         self.gram_ = core.bases_gram(self.components_)
+        return learned.codes
+
+    @property
+    def _n_features_out(self):
+        return len(self.components_)
+
+
+class TangentDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
+    """Learns a dictionary for coding in tangent spaces and codes over it: the paper's rivals of
+    GrassmannDictionary, as features for any estimator.
+
+    method: "log-euclidean" (comparators.log_euclidean_dictionary, uses base: None, "mean" or a
+    basis) or "intrinsic" (comparators.intrinsic_dictionary). n_atoms, lam, init, n_iter, tol, rng:
+    as there; a Generator is copied, so that each fit draws the same.
+
+    components_ (n_atoms, d, p), costs_ and n_iter_ tell of the learning, base_ is the base in use.
+    """
+
+    def __init__(self, n_atoms, method="log-euclidean", lam=0.1, base="mean", init="kmeans++",
+                 n_iter=20, tol=1e-6, rng=None):
+        self.n_atoms = n_atoms
+        self.method = method
+        self.lam = lam
+        self.base = base
+        self.init = init
+        self.n_iter = n_iter
+        self.tol = tol
+        self.rng = rng
+
+    def fit(self, X, y=None):
+        """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
+        self._learn(X)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Learn, and give the codes (n, n_atoms) that learning ended with."""
+        return self._learn(X)
+
+    def transform(self, X):
+        """Codes (n, n_atoms) over components_."""
+        X = self.check_subspaces(X)
+        if self.method == "intrinsic":
+            return comparators.intrinsic_codes(X, self.components_, self.lam)
+        return comparators.log_euclidean_codes(X, self.components_, self.lam, self.base_)
+
+    def _learn(self, X):
+        core.check_choice(self.method, "method", "log-euclidean", "intrinsic")
+        X = self.check_subspaces(X, fit=True)
+        options = {"init": self.init, "n_iter": self.n_iter, "tol": self.tol,
+                   "rng": own_rng(self.rng)}
+        self.base_ = None
+        if self.method == "intrinsic":
+            learned = comparators.intrinsic_dictionary(X, self.n_atoms, self.lam, **options)
+        else:
+            learned = comparators.log_euclidean_dictionary(X, self.n_atoms, self.lam,
+                                                           base=self.base, **options)
+            self.base_ = learned.base
+        self.components_ = learned.atoms
+        self.costs_ = learned.costs
+        self.n_iter_ = len(learned.costs) // 2
         return learned.codes
 
     @property
@@ -428,7 +586,7 @@ class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subspa
 # ------------------------------------------------------------------------- what estimators share
 
 
-def _tags_of_arrays(tags):
+def tags_of_arrays(tags):
     """scikit-learn's tags of an estimator whose input has three axes."""
     tags.input_tags.two_d_array = False
     tags.input_tags.three_d_array = True
@@ -446,7 +604,29 @@ def _grams_of_queries(X, D, K_dd):
     return K_dd.astype(K_xd.dtype, copy=False), K_xd, np.full(len(X), float(X.shape[2]))
 
 
-def _own_rng(rng):
+def _temperature(scores, own):
+    """The T > 0 of least log-loss of softmax(scores / T) for the classes own (n,).
+
+    The truth is taken to be 1 / (n + 2) short of certain, so that scores without an error do not
+    make T zero. Source: Platt 1999, for the two classes of a support vector machine.
+    """
+    n, n_classes = scores.shape
+    spread = np.ptp(scores, axis=1).mean()
+    if not spread > 0:
+        return 1.0
+    doubt = 1 / (n + 2)
+    truth = np.full(scores.shape, doubt / (n_classes - 1))
+    truth[np.arange(n), own] = 1 - doubt
+    scores = (scores - scores.max(axis=1, keepdims=True)) / spread
+
+    def loss(log_sharpness):
+        return -(truth * log_softmax(np.exp(log_sharpness) * scores, axis=1)).sum()
+
+    best = minimize_scalar(loss, bounds=(-7, 14), method="bounded")
+    return float(spread * np.exp(-best.x))
+
+
+def own_rng(rng):
     """A copy of a Generator, so that each fit draws the same; any other seed as it is."""
     return copy.deepcopy(rng) if isinstance(rng, np.random.Generator) else rng
 
@@ -469,7 +649,7 @@ def _check_atom_gram(K):
     return K
 
 
-def _classes_of(y, n):
+def classes_of(y, n):
     """(classes, index of each label among them) of at least two classes, one label a sample."""
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None: give a label to "

@@ -270,19 +270,21 @@ def _leading_by_lanczos(Z, w, p):
 # ---------------------------------------------------------------------------------- Gram matrix
 
 
-def projection_kernel(X, D=None):
+def projection_kernel(X, D=None, *, each_p=False):
     """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 of X (n, d, p), D (N, d, q); (n, N) >= 0.
 
-    At most min(p, q). Without D, the symmetric (n, n) Gram matrix of X. Source: the paper's
+    At most min(p, q). Without D, the symmetric (n, n) Gram matrix of X. each_p: (min(p, q), n, N)
+    instead, K[k - 1] that of the k leading columns alone, all from one product. Source: the paper's
     definition of K(X, D) and K(D).
     """
     X = check_bases(X, "X")
+    check_flag(each_p, "each_p")
     if D is None:
-        return bases_gram(X)
-    return bases_gram(*same_dimension(X, check_bases(D, "D"), "XD"))
+        return bases_gram(X, each_p=each_p)
+    return bases_gram(*same_dimension(X, check_bases(D, "D"), "XD"), each_p=each_p)
 
 
-def bases_gram(X, D=None):
+def bases_gram(X, D=None, *, each_p=False):
     """projection_kernel of checked arrays of one type: BLAS products of tiles, squared and summed.
 
     BLAS uses its own threads. Without D, tiles start at the diagonal and are mirrored.
@@ -291,7 +293,7 @@ def bases_gram(X, D=None):
     D = X if symmetric else D
     n, d, p = X.shape
     N, _, q = D.shape
-    K = np.empty((n, N), X.dtype)
+    K = np.empty((min(p, q), n, N) if each_p else (n, N), X.dtype)
     height, width, depth = _tile_plan(n, N, d, p, q)
     if symmetric:
         height = -(-height // 2)  # less work below the diagonal
@@ -311,9 +313,10 @@ def bases_gram(X, D=None):
                 np.matmul(_pack(X[i:lower], rows), packed[(left - j) * q:].T, out=total)
             else:
                 _product_in_steps(X[i:lower], D[left:right], depth, rows, columns, total, part[0])
-            _sum_squares(total, p, q, i, left, K)
+            (_sum_leading_squares if each_p else _sum_squares)(total, p, q, i, left, K)
     if symmetric:
-        _mirror(K)
+        for gram in K if each_p else [K]:
+            _mirror(gram)
     return K
 
 
@@ -375,6 +378,26 @@ def _sum_squares(product, p, q, top, left, K):
             out[j] = sums[j * q]
             for c in range(j * q + 1, (j + 1) * q):
                 out[j] += sums[c]
+
+
+@jit
+def _sum_leading_squares(product, p, q, top, left, K):
+    """The same for K[k - 1] and the leading k x k numbers of each pair."""
+    m = len(K)
+    N = product.shape[1] // q
+    new = np.empty((N, m), product.dtype)  # squares in the last row or column of k x k
+    for i in range(len(product) // p):
+        new[:] = 0
+        for a in range(m):
+            row = product[i * p + a]
+            for j in range(N):
+                for c in range(m):
+                    new[j, max(a, c)] += row[j * q + c] * row[j * q + c]
+        for j in range(N):
+            total = 0.0
+            for k in range(m):
+                total += new[j, k]
+                K[k, top + i, left + j] = total
 
 
 @jit
@@ -1781,8 +1804,10 @@ class _Helpers:
 _here = os.path.dirname(os.path.abspath(__file__))
 _kit = os.path.join(_here, "grassmann_sc_kit")  # beside the installed core
 __path__ = [_kit if os.path.isdir(_kit) else _here]
-_MODULES = {"comparators", "estimators", "files", "frames", "intrinsic", "kernels", "learn",
-            "logarithms", "plots", "subspaces"}
+_MODULES = {"comparators", "comparators_hulls", "comparators_learning", "comparators_sets",
+            "discriminative", "estimators", "estimators_rivals", "files", "frames", "intrinsic",
+            "kernels", "learn", "logarithms", "plots", "polytopes", "projected", "subspaces",
+            "tuning"}
 
 
 def __getattr__(name):

@@ -21,7 +21,7 @@ import numpy as np
 
 import grassmann_sc as core
 
-__all__ = ["exp_map", "log_map", "geodesic", "karcher_mean"]
+__all__ = ["exp_map", "log_map", "log_adjoint", "geodesic", "karcher_mean"]
 
 
 # ----------------------------------------------------------------------------- exp, log, geodesics
@@ -117,6 +117,61 @@ def _log(X, Y):
     A = np.matmul(Vt.swapaxes(1, 2) * phi[:, None, :], U.swapaxes(1, 2))
     B = np.matmul(C, A)
     return np.matmul(Y, A) - np.matmul(X, B), cosine[:, -1]
+
+
+def log_adjoint(X, Y, W):
+    """The gradient at Y of <W, log_X(Y)>, for tangent vectors W at X: (..., d, p), tangent at Y.
+
+    The adjoint of the derivative of log_X at Y. With D = Y V = X U cos(Theta) + Q sin(Theta), and
+    W U = Q A + R with Q^T R = 0, it is ((Q cos(Theta) - X U sin(Theta)) A' + R phi(Theta)) V^T,
+    where A' is A with its symmetric part times phi(theta_j - theta_k), its antisymmetric part times
+    phi(theta_j + theta_k), and phi(t) = t / sin(t): parallel transport of what Jacobi fields leave
+    of W. Where two angles are right ones, the gradient is infinite; a large one is returned.
+    Leading axes broadcast.
+    """
+    X, Y = _check_points(X, Y)
+    W = core.finite_array(W, "W")
+    if W.ndim < 2 or W.shape[-2:] != X.shape[-2:]:
+        raise ValueError(f"W must have shape (..., {X.shape[-2]}, {X.shape[-1]}) as X, got "
+                         f"{W.shape}")
+    try:
+        lead = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2], W.shape[:-2])
+    except ValueError:
+        raise ValueError("X, Y and W must have leading axes that broadcast, got shapes "
+                         f"{X.shape}, {Y.shape} and {W.shape}") from None
+    if W.size and max(W.max(), -W.min()) > 1 / core.SMALLEST:
+        raise ValueError(f"W must have entries up to {1 / core.SMALLEST:g}, got "
+                         f"{np.abs(W).max():g}")
+    gradient = adjoint_of_checked(X.astype(np.float64), Y.astype(np.float64), W)
+    dtype = np.result_type(X, W)
+    return np.broadcast_to(gradient, (*lead, *X.shape[-2:])).astype(dtype)
+
+
+def adjoint_of_checked(X, Y, W):
+    """log_adjoint of checked arrays, in float64."""
+    U, cosine, Vt = np.linalg.svd(np.matmul(X.swapaxes(-1, -2), Y))  # (..., p, p)
+    XU = np.matmul(X, U)
+    Q = np.matmul(Y, Vt.swapaxes(-1, -2)) - XU * cosine[..., None, :]  # Q sin(Theta) (..., d, p)
+    sine = np.linalg.norm(Q, axis=-2)
+    theta = np.arctan2(sine, cosine)
+    turned = sine > 1e-12  # elsewhere the direction says nothing, and is not needed
+    Q = Q / np.where(turned, sine, np.inf)[..., None, :]
+    W = np.matmul(W, U)
+    W = W - np.matmul(X, np.matmul(X.swapaxes(-1, -2), W))
+    A = np.matmul(Q.swapaxes(-1, -2), W)
+    At = A.swapaxes(-1, -2)
+    row = theta[..., :, None]
+    column = theta[..., None, :]
+    stretched = ((A + At) * _angle_over_sine(row - column)
+                 + (A - At) * _angle_over_sine(row + column)) / 2
+    carried = Q * np.cos(theta)[..., None, :] - XU * np.sin(theta * turned)[..., None, :]
+    rest = (W - np.matmul(Q, A)) * _angle_over_sine(column)
+    return np.matmul(np.matmul(carried, stretched) + rest, Vt)
+
+
+def _angle_over_sine(angle):
+    """t / sin(t), at most 1e8 at t = pi."""
+    return 1 / np.maximum(np.sinc(angle / np.pi), 1e-8)
 
 
 def geodesic(X, Y, t):

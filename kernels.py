@@ -297,10 +297,11 @@ def _evaluate(kernel, A, B):
     return values
 
 
-def kernel_bases(sets, kernel, p):
+def kernel_bases(sets, kernel, p=None):
     """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's subspace; a
     list.
 
+    p: None for the largest that all sets have; those of a smaller p are the leading columns.
     A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the paper's kernel coding),
     solved in float64. ValueError if a set's rank is below p: its name, the rank and the tolerance
     are given, or if coefficients are beyond the type of the sets, which is theirs too. A warning if
@@ -319,7 +320,8 @@ def kernel_bases(sets, kernel, p):
 
 def _bases_of_sets(sets, kernel, p):
     """The list of coefficients of checked sets, and the number of sets whose eigenvalues tie."""
-    p = core.check_integer(p, "p", 1)
+    if p is not None:
+        p = core.check_integer(p, "p", 1)
     bases = [None] * len(sets)
     tied = np.zeros(len(sets), bool)
     errors = {}
@@ -338,11 +340,15 @@ def _bases_of_sets(sets, kernel, p):
         solve(slice(0, len(sets)))
     if errors:  # of the first set, whichever thread came first
         raise errors[min(errors)]
+    if p is None:
+        p = min((A.shape[1] for A in bases), default=1)
+        bases = [A[:, :p] for A in bases]
     return bases, int(tied.sum())
 
 
 def _coefficients_of_set(kernel, sets, i, p):
-    """Coefficients (n_i, p) of set i, and whether its eigenvalues p and p + 1 tie."""
+    """Coefficients (n_i, p) of set i, p=None for its rank, and whether its eigenvalues p and p + 1
+    tie."""
     start, stop = sets.starts[i:i + 2]
     name = f"{sets.name}[{i}]"
     frames = sets.rows(start, stop, np.float64 if isinstance(kernel, _Kernel) else None)
@@ -357,6 +363,7 @@ def _coefficients_of_set(kernel, sets, i, p):
         raise ValueError(f"kernel must be positive semidefinite, its matrix of {name} has the "
                          f"eigenvalue {values[0]:.2g}")
     rank = int((values > tol * values[-1]).sum()) if values[-1] > 0 else 0
+    p = max(1, rank) if p is None else p
     if rank < p:
         raise ValueError(f"{name} must hold p = {p} frames that are independent in feature space: "
                          f"got {len(frames)} frame(s) of numerical rank {rank} (eigenvalues above "
@@ -383,27 +390,29 @@ def _stack_coefficients(bases, sets, name):
 # --------------------------------------------------------------------------- kernel Gram matrix
 
 
-def kernel_gram(sets, bases, sets2=None, bases2=None, kernel=None):
+def kernel_gram(sets, bases, sets2=None, bases2=None, kernel=None, *, each_p=False):
     """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2 of sets X, Y with bases; (n, N).
 
     Without sets2 and bases2, the symmetric (n, n) matrix of sets, at half the cost. Frames are
     processed in tiles: working memory does not grow with n, N or the number of frames beside the
     largest set. kernel, required: one of this module or any k(A, B) on rows, which is called from
     this thread alone. Source: the paper's kernel coding, with the square of the Frobenius norm that
-    its text means (it prints a trace).
+    its text means (it prints a trace). each_p: (p, n, N) instead, K[k - 1] that of the k leading
+    columns of the bases alone, all from one pass over the frames.
     """
     kernel = _check_kernel(kernel)
+    core.check_flag(each_p, "each_p")
     if (sets2 is None) != (bases2 is None):
         raise ValueError("sets2 and bases2 must be given together, got one of them")
     X = _Sets(sets, "sets")
     A = _stack_coefficients(bases, X, "bases")
     if sets2 is None or sets2 is sets and bases2 is bases:
-        return _within_range(_gram_of_sets(kernel, X, A), "bases")
+        return _within_range(_gram_of_sets(kernel, X, A, each_p=each_p), "bases")
     Y = _Sets(sets2, "sets2")
     B = _stack_coefficients(bases2, Y, "bases2")
     if len(X) and len(Y) and X.d != Y.d:
         raise ValueError(f"sets and sets2 must have the same d, got {X.d} and {Y.d}")
-    return _within_range(_gram_of_sets(kernel, X, A, Y, B), "bases and bases2")
+    return _within_range(_gram_of_sets(kernel, X, A, Y, B, each_p=each_p), "bases and bases2")
 
 
 def _within_range(K, names):
@@ -412,21 +421,23 @@ def _within_range(K, names):
     return K
 
 
-def _gram_of_sets(kernel, X, A, Y=None, B=None):
+def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
     """kernel_gram of checked sets and their stacked coefficients; without Y, of X with itself."""
     symmetric = Y is None
     if symmetric:
         Y = X
         B = A
     dtype = np.result_type(X.dtype, Y.dtype)
-    K = np.zeros((len(X), len(Y)))
+    shape = len(X), len(Y)
+    K = np.zeros((min(A.shape[1], B.shape[1]), *shape) if each_p else shape)
     if K.size == 0:
         return K.astype(dtype)
     A = np.ascontiguousarray(A, np.float64)
     B = np.ascontiguousarray(B, np.float64)
     if isinstance(kernel, linear):
         points = _linear_subspaces(X, A, dtype)
-        return core.bases_gram(points, None if symmetric else _linear_subspaces(Y, B, dtype))
+        return core.bases_gram(points, None if symmetric else _linear_subspaces(Y, B, dtype),
+                               each_p=each_p)
     origin = Y.mean()
     for columns in Y.runs(max(1, min(TILE_SIDE, MOST_COLUMNS // Y.d))):
         start = Y.starts[columns.start]
@@ -442,11 +453,26 @@ def _gram_of_sets(kernel, X, A, Y=None, B=None):
             _contract(across, B[start:stop], Y.starts[columns.start:columns.stop + 1] - start, full,
                       0, t * p)
             full = full.reshape(*full.shape[:2], t, p)  # (columns, q, rows, p)
-            K[rows, columns] = np.einsum("jbia,jbia->ij", full, full)
+            if each_p:
+                _sum_squares_of_each_p(full, K[:, rows, columns])
+            else:
+                K[rows, columns] = np.einsum("jbia,jbia->ij", full, full)
     if symmetric:
-        for i in range(1, len(K)):
-            K[i, :i] = K[:i, i]
+        for i in range(1, len(X)):
+            K[..., i, :i] = K[..., :i, i]
     return K.astype(dtype, copy=False)
+
+
+@jit
+def _sum_squares_of_each_p(full, out):
+    """out[k - 1, i, j]: the sum of full[j, b, i, a]^2 over a, b < k."""
+    for j in range(full.shape[0]):
+        for i in range(full.shape[2]):
+            for k in range(len(out)):
+                total = out[k - 1, i, j] if k else 0.0
+                for a in range(k):
+                    total += full[j, k, i, a]**2 + full[j, a, i, k]**2
+                out[k, i, j] = total + full[j, k, i, k]**2
 
 
 def _linear_subspaces(sets, A, dtype):
@@ -575,6 +601,7 @@ def classify(sets, atom_sets, labels, *, kernel, p, lam=None, n_neighbors=None, 
 def _coding_grams(sets, atom_sets, kernel, p):
     """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
     kernel = _check_kernel(kernel)
+    p = core.check_integer(p, "p", 1)
     X = _Sets(sets, "sets")
     D = _Sets(atom_sets, "atom_sets")
     if len(D) == 0:
@@ -647,20 +674,23 @@ class Lift:
         self.dimension_ = int(rank) + (p if self.all_ else 0)
         return self
 
-    def transform(self, sets):
+    def transform(self, sets, p=None):
         """Bases (n, r + p, p), or (n, r, p) from fewer landmarks than frames, of the frames'
-        type."""
+        type.
+
+        p: the dimension of these subspaces, if it is not that of fit.
+        """
         if not hasattr(self, "factor_"):
             raise ValueError("Lift must be fitted before transform: call fit(sets)")
         sets = _Sets(sets, "sets")
-        p = core.check_integer(self.p, "p", 1)
+        p = core.check_integer(self.p if p is None else p, "p", 1)
         bases, tied = _bases_of_sets(sets, self.kernel, p)
         core.warn_ties(tied, "Lift: subspace")
         r = len(self.landmarks_)
         if len(sets) and sets.d != self.landmarks_.shape[1]:
             raise ValueError("sets must have the d of the fitted ones, "
                              f"{self.landmarks_.shape[1]}, got {sets.d}")
-        out = np.empty((len(sets), self.dimension_, p), sets.dtype)
+        out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
         for block in sets.runs(max(1, TILE // r)) if len(sets) else []:
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)

@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 import grassmann_sc as core
 
 __all__ = ["plot_atoms", "plot_principal_angles", "plot_gram", "plot_confusion", "plot_map",
-           "plot_codes", "plot_convergence"]
+           "plot_codes", "plot_convergence", "plot_reliability"]
 
 BLUE = "#0072B2"  # the colours of Okabe and Ito
 VERMILION = "#D55E00"
@@ -219,6 +219,39 @@ def plot_convergence(costs, *, ax=None):
     ax.set(xlabel="iteration", ylabel="cost, summed over the samples")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False)
+    return ax
+
+
+def plot_reliability(confidence, right, *, n_bins=10, ax=None):
+    """How often answers given with a probability are right: the share of right answers against the
+    mean probability of those in each bin of equal width, over the diagonal of perfect calibration.
+
+    confidence (n,): of the class answered, in [0, 1]; right (n,): whether it was true. The size of
+    a point tells the number of answers; a bar is two binomial standard errors.
+    """
+    confidence = _check_data(confidence, "confidence", "(n,)")
+    right = _check_data(right, "right", "(n,)").astype(float)
+    n_bins = core.check_integer(n_bins, "n_bins", 1, 1000)
+    if confidence.shape != right.shape:
+        raise ValueError(f"right must have shape {confidence.shape}, one for each of confidence, "
+                         f"got {right.shape}")
+    if confidence.min() < 0 or confidence.max() > 1 + 1e-6:
+        raise ValueError("confidence must be in [0, 1], got "
+                         f"{confidence.min():g} to {confidence.max():g}")
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    count = np.bincount(bins, minlength=n_bins)
+    some = count > 0
+    mean = np.bincount(bins, confidence, n_bins)[some] / count[some]
+    share = np.bincount(bins, right, n_bins)[some] / count[some]
+    error = 2 * np.sqrt(share * (1 - share) / count[some])
+    ax = _axes(ax, 4.6, 4.4)
+    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, zorder=1, label="perfectly calibrated")
+    ax.errorbar(mean, share, error, fmt="none", ecolor=BLUE, elinewidth=1, zorder=2)
+    size = 12 + 100 * np.sqrt(count[some] / count.max())
+    ax.scatter(mean, share, s=size, color=BLUE, zorder=3, label=f"{len(right)} answers, by bin")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal",
+           xlabel="mean probability of the answer", ylabel="share of right answers")
+    ax.legend(frameon=False, loc="upper left")
     return ax
 
 

@@ -11,7 +11,8 @@ unit_variance : remove it and divide each pixel by its standard deviation over t
     no subspace)
 rank : when fewer directions than asked for are independent: "raise" a ValueError, "warn" and pad,
     or "pad": complete the basis by directions orthogonal to the frames, pseudo-random so that
-    padded sets do not look alike. No direction at all is always an error.
+    padded sets do not look alike; "fewer" (of one set alone): give those that there are, fewer than
+    p columns. No direction at all is always an error.
 
 float32 frames give float32 results, all others float64; the work is done in float64. A singular
 value counts towards the rank when it exceeds 10 eps sqrt(n_frames d) max|F|, eps being that of the
@@ -54,8 +55,11 @@ def from_image_set(frames, p, *, center=False, unit_variance=False, rank="raise"
     Raises TypeError and ValueError on any other input.
     """
     p = core.check_integer(p, "p", 1)
-    options = _check_options(center, unit_variance, rank)
-    return _basis_of_set(core.check_frames(frames, "frames"), "frames", p, options)
+    options = _check_options(center, unit_variance, rank, fewer=True)
+    frames = core.check_frames(frames, "frames")
+    if rank == "fewer":
+        p = min(p, *frames.shape)
+    return _basis_of_set(frames, "frames", p, options)
 
 
 def from_sets(sets, p, *, center=False, unit_variance=False, rank="raise"):
@@ -263,8 +267,8 @@ def _leading_directions(frames, name, p, symbol, options):
     U, s, V, gain = _triplets(pixels, p)
     tol = 10 * pixels.eps * math.sqrt(n * d) * pixels.peak * gain
     r = np.count_nonzero(s > tol)
-    if r == p:
-        return _orthonormal(U), s, V
+    if r == p or r and options.rank == "fewer":
+        return _orthonormal(U[:, :r]), s[:r], V[:, :r]
     beside = " beside their mean" if options.center or options.unit_variance else ""
     _lack(options.rank if r else "raise",
           f"{name} must hold {symbol} = {p} independent frames{beside}: got numerical rank {r} "
@@ -559,8 +563,8 @@ def _result_type(frames):
     return np.float32 if frames.dtype.type is np.float32 else np.float64
 
 
-def _check_options(center, unit_variance, rank, run=core.run_blocks):
-    core.check_choice(rank, "rank", "raise", "warn", "pad")
+def _check_options(center, unit_variance, rank, run=core.run_blocks, *, fewer=False):
+    core.check_choice(rank, "rank", "raise", "warn", "pad", *["fewer"] * fewer)
     center = core.check_flag(center, "center")
     unit_variance = core.check_flag(unit_variance, "unit_variance")
     return _Options(center, unit_variance, rank, run)

@@ -19,8 +19,9 @@ import scipy.sparse
 
 from benchmarks.common import ROOT
 
-MODULES = ["grassmann_sc", "kernels", "learn", "files", "subspaces", "frames", "intrinsic",
-           "comparators", "plots", "estimators"]  # logarithms holds compiled parts alone
+MODULES = ["grassmann_sc", "kernels", "learn", "discriminative", "files", "subspaces", "frames",
+           "intrinsic", "comparators", "comparators_sets", "comparators_hulls",
+           "comparators_learning", "projected", "tuning", "plots", "estimators"]
 REQUIRED = inspect.Parameter.empty
 
 
@@ -306,7 +307,7 @@ def kernels_calls(d):
         "median_gamma": plain(dict(sets=d.sets)),
         "gamma_grid": plain(dict(sets=d.sets, n=3)),
         "kernel_bases": plain(dict(sets=d.sets, kernel=d.kernel, p=2)),
-        "kernel_gram": plain(dict(both, kernel=d.kernel),
+        "kernel_gram": plain(dict(both, kernel=d.kernel), dict(both, kernel=d.kernel, each_p=True),
                              dict(sets=d.sets, bases=d.bases, kernel=d.kernel)),
         "kgsc": plain(dict(coded, lam=0.1)),
         "kglc": plain(dict(coded, n_neighbors=2)),
@@ -385,6 +386,7 @@ def intrinsic_calls(d):
     return {
         "exp_map": plain(dict(X=d.X, H=d.H)),
         "log_map": plain(dict(X=d.X, Y=d.D[:4]), dict(X=d.X[0], Y=d.D)),
+        "log_adjoint": plain(dict(X=d.X, Y=d.D[:4], W=d.H)),
         "geodesic": plain(dict(X=d.X, Y=d.D[:4], t=0.3)),
         "karcher_mean": plain(dict(X=d.X, weights=np.arange(1.0, 5), tol=1e-12, max_iter=100)),
     }
@@ -401,8 +403,79 @@ def comparators_calls(d):
     }
 
 
+def discriminative_calls(d):
+    classes = dict(X=d.samples, y=d.y, atoms_per_class=2, n_iter=2, tol=1e-5, rng=0)
+    return {
+        "discriminative_atoms": plain(classes, dict(classes, beta=3.0)),
+        "ridge_residuals": plain(dict(X=d.X, D=d.D, labels=d.labels, ridge=0.1)),
+    }
+
+
+def comparators_sets_calls(d):
+    pair = dict(X=d.X, D=d.D)
+    classes = dict(labels=d.y)
+    return {
+        "correlation_kernel": plain(dict(pair, n_angles=1)),
+        "binet_cauchy_kernel": plain(pair),
+        "mutual_similarity": plain(dict(pair, n_angles=2)),
+        "difference_subspace": plain(dict(D=d.D, keep=0.5)),
+        "transformed_bases": plain(dict(X=d.X, T=np.eye(6)[:, :3])),
+        "dcc": plain(dict(classes, X=d.samples, dimension=4, n_between=2, n_iter=2)),
+        "gda": plain(dict(classes, K=d.K_ss, n_components=2, reg=1e-3)),
+        "ggda": plain(dict(classes, K=d.K_ss, n_within=2, n_between=2, beta=1.0, reg=1e-3)),
+    }
+
+
+def comparators_hulls_calls(d):
+    sets = dict(sets=d.sets, sets2=d.atom_sets)
+    return {
+        "affine_hull_distances": plain(dict(sets, dimension=2), dict(sets, share=0.9),
+                                       dict(sets, share=0.9, kernel=d.kernel)),
+        "convex_hull_distances": plain(dict(sets, bound=0.8, tol=1e-10, max_iter=1000)),
+    }
+
+
+def comparators_learning_calls(d):
+    learning = dict(X=d.samples, n_atoms=2, lam=0.1, n_iter=2, tol=1e-6, rng=0)
+    return {
+        "log_euclidean_dictionary": plain(dict(learning, base=d.X[0])),
+        "intrinsic_dictionary": plain(learning),
+    }
+
+
+def projected_calls(d):
+    coded = dict(X=d.X, D=d.D)
+    return {
+        "projected_codes": plain(dict(coded, lam=0.3, n_neighbors=2, least_gap=1e-3, tol=1e-9,
+                                      max_iter=100)),
+        "projected_losses": plain(dict(coded, codes=d.codes)),
+    }
+
+
+def tuning_calls(d):
+    folds = [(np.arange(6), np.arange(6, 12)), (np.arange(6, 12), np.arange(6))]
+    asked = {"y": d.y, "folds": folds, "predict": constant_prediction,
+             "choose.grams": {("linear", 1): d.K_ss}}
+    grams = dict(K_dd=d.K_dd, K_xd=d.K_xd)
+    return {
+        "Search": methods(["choose"], asked),
+        "dimensions": plain(dict(p_max=9, most=4)),
+        "sparse_predictions": plain(dict(lams=[0.1, 0.2], tol=1e-4)),
+        "local_predictions": plain(dict(n_neighbors=[2, 3])),
+        "nearest_predictions": plain(dict(grams, y=d.labels)),
+        "corrected_t_test": plain(dict(differences=np.array([1.0, 2, 0]), ratio=0.5)),
+    }
+
+
+def constant_prediction(K_dd, K_xd, y):
+    """predict for tuning.Search."""
+    return {(): np.full(len(K_xd), y[0])}
+
+
 def plots_calls(d):
     return {
+        "plot_reliability": plain(dict(confidence=np.array([0.2, 0.9]), right=np.array([0.0, 1]),
+                                       n_bins=5)),
         "plot_atoms": plain(dict(D=d.D, image_shape=(3, 2), n_directions=2, labels=d.labels)),
         "plot_principal_angles": plain(dict(X=d.X[0], Y=d.X[1]), dict(X=d.D, labels=d.labels)),
         "plot_gram": plain(dict(K=d.K_dd, labels=d.labels)),
@@ -438,4 +511,22 @@ def estimators_calls(d):
                                     dict(fit, **queries, **{"fit_transform.X": d.samples})),
         "KernelLift": methods(["fit transform"], dict(sets, gamma=0.1, p=2),
                               dict(sets, kernel="polynomial", degree=2, coef0=1.0, p=2)),
+        "DiscriminativeDictionary": methods(
+            ["fit predict", "fit predict_proba", "fit decision_function"],
+            dict(labelled, **queries, atoms_per_class=1, n_iter=2, rng=0)),
+        "TangentDictionary": methods(["fit transform"],
+                                     dict(fit, **queries, n_atoms=2, n_iter=2, rng=0)),
+        **rivals_calls(labelled, queries, dict(sets, **{"fit.y": ["a", "b", "a", "b"],
+                                                       "predict.X": d.atom_sets})),
+    }
+
+
+def rivals_calls(labelled, queries, sets):
+    steps = ["fit predict", "fit decision_function"]
+    return {
+        "GDA": methods([*steps, "fit transform"], dict(labelled, **queries, n_components=2)),
+        "GGDA": methods([*steps, "fit transform"], dict(labelled, **queries, n_within=2)),
+        "DCC": methods(steps, dict(labelled, **queries, dimension=4, n_iter=2)),
+        "MSM": methods(["fit predict"], dict(sets, p=2), dict(sets, p=2, keep=0.9)),
+        "KAHM": methods(["fit predict"], dict(sets, dimension=1), dict(sets, hull="convex")),
     }

@@ -7,6 +7,7 @@ can mean.
 """
 
 import functools
+import os
 import re
 import resource
 import signal
@@ -37,8 +38,9 @@ PATHS = {"path", "checkpoint", "resume"}
 CLEAR_ELSEWHERE = ("sklearn/utils/validation.py",)  # whose errors name the argument
 ENDLESS = {"n_epochs"}  # what is asked for with 10**30 of them may be done
 RESIZING = set("X Y A B S t H lam K_xd return_info sparse_output labels grey kernel y frames sets "
-               "n_directions init n_atoms rank".split())  # what a result's form depends on
-CALLABLES = {"kernel", "kind", "coding", "callback", "write"}
+               "n_directions init n_atoms rank each_p return_gradient W n_iter p_max most"
+               .split())  # what a result's form depends on
+CALLABLES = {"kernel", "kind", "coding", "callback", "write", "predict"}
 OF_CODE = {  # arguments of files.py that are constants of the code that calls it
     "files.write_arrays": {"kind", "arrays"},
     "files.read_arrays": {"kind", "dtype_kinds", "needed"},
@@ -48,11 +50,11 @@ CLASHES = {  # other names that an error may use: its own inside, or what the va
     "A": "B C",
     "B": "A",
     "C": "A",
-    "D": "X codes labels image_shape init base n_neighbors n_directions",
+    "D": "X codes labels image_shape init base n_neighbors n_directions n_angles",
     "K_dd": "K_xd norm2 labels codes",
     "K_xd": "K_dd norm2 codes init",
     "X": "D Y H sets frames kernel n_atoms weights labels y init resume image_shape sample_weight "
-         "codes base atoms_per_class",
+         "codes base atoms_per_class n_angles",
     "Y": "X",
     "atom_sets": "labels sets n_neighbors gamma kernel",
     "atoms_per_class": "n_atoms n_neighbors",
@@ -73,12 +75,12 @@ CLASHES = {  # other names that an error may use: its own inside, or what the va
     "positive": "n_neighbors resume",
     "predicted": "truth",
     "reg": "n_neighbors lam",
-    "sets": "bases p sets2 n_landmarks n_atoms gamma kernel",
-    "sets2": "bases2 sets gamma kernel",
+    "sets": "bases p sets2 n_landmarks n_atoms gamma kernel dimension",
+    "sets2": "bases2 sets gamma kernel dimension",
     "silhouettes": "frames",
     "truth": "predicted",
     "videos": "sets",
-    "y": "labels",
+    "y": "labels folds grams",
 }
 
 
@@ -306,7 +308,8 @@ def judge_error(tried, value, error):
         raise Failed(f"valid call fails: {told}", f"valid call fails: {place}")
     if name in CALLABLES and tried.name in ("a lambda", "a type"):
         return  # it raised this itself
-    if name in PATHS and isinstance(error, (OSError, ValueError)) and str(value) in str(error):
+    shown = os.fsdecode(value) if isinstance(value, bytes) else str(value)
+    if name in PATHS and isinstance(error, (OSError, ValueError)) and shown in str(error):
         return
     if not isinstance(error, (ValueError, TypeError, ImportError)):
         raise Failed(told, f"{type(error).__name__} at {place}")
@@ -327,7 +330,7 @@ def judge_result(tried, result):
     bad = unfit(result)
     if bad is not None:
         raise Failed(f"{what} gives {bad}", f"{call.name}({argument}) gives {bad}")
-    resized = argument is None or argument.rpartition(".")[2] in RESIZING
+    resized = argument is None or argument.rpartition(".")[2] in RESIZING | PATHS
     if not resized and form(result) != form(valid_result(call)):
         raise Failed(f"{what} gives arrays of {form(result)} (dimensions, numbers?), valid "
                      f"arguments give {form(valid_result(call))}",

@@ -35,8 +35,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 try:
+    from sklearn.base import clone
+    from sklearn.linear_model import RidgeClassifierCV
     from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
     from sklearn.pipeline import Pipeline, make_pipeline
+    from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 except ImportError as error:
     sys.exit(f'the examples need scikit-learn ({error}): pip install "grassmann_sc_kit[sklearn]"')
@@ -45,6 +48,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a fil
 
 import grassmann_sc as core
 from examples.clips import (
+    MOST_P,
+    USUAL_P,
     Recipe,
     build_all,
     find_clips,
@@ -54,65 +59,106 @@ from examples.clips import (
     split_by_file,
     split_by_group,
 )
-from grassmann_sc import estimators, files, kernels, plots
+from examples.rivals import rivals
+from grassmann_sc import estimators, files, kernels, plots, tuning
 
-# Candidates: of those that do equally well in cross-validation, the one named first is taken.
-LAM = [0.01, 0.03, 0.003, 0.1, 0.001, 0.3]  # in units of each query's lam_max
-NEIGHBORS = [20, 10, 40, 5, 3]
-C = [10, 1, 100, 0.1, 1000]
+LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]  # in units of each query's lam_max
+NEIGHBORS = [3, 5, 10, 20, 40]
+C = [0.1, 1, 10, 100, 1000]
+RIDGE = [0.1, 1, 10, 100, 1000]  # penalties of the ridge classifier on codes of unit variance
 N_FOLDS = 5
+MOST_REPEATS = 5
+MANY = 600  # so many validated sets make one cross-validation sure enough; of fewer it is repeated
+N_GAMMAS = 7
 PICTURED_ATOMS = 40
+PICTURED_P = 3  # of the Gram matrix and the map
+MOST_ROWS = 2**31  # bytes of all rows, and of Gram matrices, up to which kernels are the default
+MOST_PRODUCTS = 1e13  # multiplications of all Gram matrices, some minutes, up to which they are
 
-# reads names what the estimator is given: "sets" of rows, "subspaces" (n, d, p), the "gram" matrix
-# of these, computed once for all candidates and folds, or "kernels", that one or those of Gaussian
-# kernels. Parameters that the grid names are searched.
-Method = namedtuple("Method", "name reads estimator grid")
+# reads names what is searched for the best input: "gram", the projection kernel of every p;
+# "kernels", that and those of Gaussian kernels, or what a function gives, by tuning.Search with
+# predict. "subspaces" (n, d, p) or "sets" of rows go to the estimator, whose grid is searched.
+Method = namedtuple("Method", "name reads estimator grid predict", defaults=[None])
 
 # A method on a split: the fitted estimator and what it was given of the test part, the predicted
-# labels (n_test,), what was chosen, and seconds; failed: why there is none of these, or None.
-Outcome = namedtuple("Outcome", "method estimator queries predicted chosen seconds failed",
+# labels (n_test,), what was chosen, the share that was right in cross-validation, and seconds;
+# failed: why there is none of these, or None.
+Outcome = namedtuple("Outcome", "method estimator queries predicted chosen score seconds failed",
                      defaults=[None])
+
+# All inputs of the methods. gram (p_max, n, n): the projection kernel of each p; p: those that are
+# searched; kernels: {gamma: (p, n, n) in its feature space}, as they are asked for.
+# hulls: the same for the distances of examples.rivals.
+Inputs = namedtuple("Inputs", "sets subspaces gram p kernels hulls")
+
+
+def inputs_of(collection, dimensions=None):
+    """The Inputs of a Collection; dimensions: the p to search, all that its subspaces hold."""
+    gram = core.projection_kernel(collection.X, each_p=True)
+    if dimensions is None:
+        dimensions = tuning.dimensions(len(gram))
+    some = [p for p in dimensions if p <= len(gram)]
+    if not some:
+        raise ValueError(f"--p must hold a dimension up to {len(gram)}, that of the smallest set; "
+                         f"got {dimensions}")
+    return Inputs(collection.sets, collection.X, gram, some, {}, {})
 
 
 # ------------------------------------------------------------------ methods and their evaluation
 
 
+BEST = "the best of gSC, gLC, kgSC, kgLC by cross-validation"
+
+
 def methods(n_train, smallest, options):
     """What is compared, for n_train training sets and at least so many in the training part of a
     fold."""
-    neighbors = _at_most(smallest, options.neighbors)
-    nearest = estimators.CodingClassifier("local", n_neighbors=1, rule="max", kernel="precomputed")
-    sparse = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
-    local = estimators.CodingClassifier("local", kernel="precomputed")
-    yield Method("nearest subspace", "gram", nearest, {})  # the code is 1 on the nearest atom
-    yield Method("gSC, labelled sets as atoms, residuals", "gram", sparse, {"lam": options.lam})
-    yield Method("gLC, labelled sets as atoms, residuals", "gram", local,
-                 {"n_neighbors": neighbors})
+    sparse = tuning.sparse_predictions(options.lam)
+    local = tuning.local_predictions(options.neighbors)
+    support = svm_predictions(options.C)
+    nearest = tuning.nearest_predictions
+    svm = SVC(kernel="precomputed")
+    one = estimators.CodingClassifier("local", n_neighbors=1, rule="max", kernel="precomputed")
+    gsc = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
+    glc = estimators.CodingClassifier("local", kernel="precomputed")
+    yield Method("nearest subspace", "gram", one, {}, nearest)  # the code is 1 on the nearest atom
+    yield Method("SVM on the projection kernel", "gram", svm, {}, support)
     if options.kernels:
-        yield Method("kgSC, labelled sets as atoms, residuals", "kernels", sparse,
-                     {"lam": options.lam})
-        yield Method("kgLC, labelled sets as atoms, residuals", "kernels", local,
-                     {"n_neighbors": neighbors})
-    yield Method("SVM on the projection kernel", "gram", SVC(kernel="precomputed"),
-                 {"C": options.C})
+        yield Method("nearest subspace in a kernel's space", "kernels", one, {}, nearest)
+        yield Method("SVM on a kernel's Gram matrix", "kernels", svm, {}, support)
+    yield Method("gSC, labelled sets as atoms", "gram", gsc, {}, sparse)
+    yield Method("gLC, labelled sets as atoms", "gram", glc, {}, local)
+    if options.kernels:
+        yield Method("kgSC, labelled sets as atoms", "kernels", gsc, {}, sparse)
+        yield Method("kgLC, labelled sets as atoms", "kernels", glc, {}, local)
     n_atoms = min(options.atoms, smallest)
     if n_atoms:
         learning = {"n_atoms": n_atoms, "n_iter": options.iterations, "rng": options.seed}
         sparse = estimators.GrassmannDictionary(lam_scale="max", **learning)
         local = estimators.GrassmannDictionary(coding="local", **learning)
-        svm = SVC(kernel="linear", C=10)
-        yield Method("gSC, learned atoms, SVM", "subspaces", make_pipeline(sparse, svm),
-                     {"grassmanndictionary__lam": options.lam[:3]})
-        yield Method("gLC, learned atoms, SVM", "subspaces", make_pipeline(local, svm),
-                     {"grassmanndictionary__n_neighbors": _at_most(n_atoms, neighbors)[:3]})
+        some = sorted({min(n_atoms, number) for number in options.neighbors})[:3]
+        yield Method(f"gSC, {n_atoms} learned atoms, ridge", "subspaces", on_codes(sparse),
+                     {"grassmanndictionary__lam": options.lam[2:6:2] or options.lam})
+        yield Method(f"gLC, {n_atoms} learned atoms, ridge", "subspaces", on_codes(local),
+                     {"grassmanndictionary__n_neighbors": some})
 
 
-def _at_most(limit, values):
-    """The values, none above the limit and none twice."""
-    return list(dict.fromkeys(min(value, limit) for value in values))
+def on_codes(coder):
+    """Codes, each feature divided by its standard deviation, to a ridge classifier."""
+    return make_pipeline(coder, StandardScaler(), RidgeClassifierCV(RIDGE))
 
 
-def folds(y, group, seed):
+def svm_predictions(C):
+    """predict for tuning.Search: labels by a support vector machine for each C."""
+
+    def predict(K_dd, K_xd, y):
+        return {(("C", c),): SVC(kernel="precomputed", C=c).fit(K_dd, y).predict(K_xd)
+                for c in sorted(C)}
+
+    return predict
+
+
+def folds(y, group, seed, repeats=1):
     """[(train, test), ...] for cross-validation on training sets with labels y, groups kept
     together if there are several."""
     counts = np.unique(y, return_counts=True)[1]
@@ -120,92 +166,121 @@ def folds(y, group, seed):
         raise ValueError("parameters are chosen by cross-validation, which needs two training sets "
                          "of a class: every class has one")
     n = max(2, min(N_FOLDS, counts.min()))
-    if group is None or len(np.unique(group)) < 2:
-        return list(StratifiedKFold(n, shuffle=True, random_state=seed).split(y, y))
-    return list(StratifiedGroupKFold(min(n, len(np.unique(group)))).split(y, y, group))
-
-
-def candidates(inputs, reads, train):
-    """{name: input} from which a method chooses by cross-validation; "" names an input without
-    alternatives."""
-    if reads != "kernels":
-        return {"": inputs[reads]}
-    found = {"linear": inputs["gram"]}
-    for gamma in kernels.gamma_grid([inputs["sets"][i] for i in train]):
-        kernel = kernels.rbf(float(gamma))
-        if kernel not in inputs:  # splits share them
-            inputs[kernel] = _kernel_gram(inputs, kernel)
-        if inputs[kernel] is not None:
-            found[f"gamma {gamma:.2g}"] = inputs[kernel]
+    found = []
+    for repeat in range(repeats):
+        if group is None or len(np.unique(group)) < 2:
+            splitter = StratifiedKFold(n, shuffle=True, random_state=seed + repeat)
+        else:
+            splitter = StratifiedGroupKFold(min(n, len(np.unique(group))), shuffle=True,
+                                            random_state=seed + repeat)
+        found += splitter.split(y, y, group)
     return found
 
 
-def _kernel_gram(inputs, kernel):
-    """The Gram matrix of the sets in feature space, None if their rank is below p there."""
-    p = inputs["subspaces"].shape[2]
-    try:
-        bases = kernels.kernel_bases(inputs["sets"], kernel, p)
-        return kernels.kernel_gram(inputs["sets"], bases, kernel=kernel)
-    except ValueError as error:
-        say(f"left out {kernel}: {error}")
-        return None
-
-
-def rows(array, reads, these, atoms):
-    """The part of an input for the sets of these indices; rows of a Gram matrix against the
-    atoms."""
-    if reads == "sets":
-        return [array[i] for i in these]
-    return array[these] if reads == "subspaces" else array[np.ix_(these, atoms)]
-
-
-def best(searches):
-    """The name of the search that does best in cross-validation; the first, unless it is better by
-    a standard error.
-
-    The error of the mean of the differences between both on the same folds.
-    """
-    first = next(iter(searches))
-    name = max(searches, key=lambda name: searches[name].best_score_)
-    gain = _fold_scores(searches[name]) - _fold_scores(searches[first])
-    return name if gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain)) else first
-
-
-def _fold_scores(search):
-    """The accuracy of the best candidate on each fold."""
-    scores = [search.cv_results_[f"split{i}_test_score"] for i in range(search.n_splits_)]
-    return np.array(scores)[:, search.best_index_]
-
-
 def evaluate(inputs, label, group, train, test, methods_of, options):
-    """The Outcome of each method on a split; one that fails does not keep the others from it."""
-    cv = folds(label[train], None if group is None else group[train], options.seed)
+    """The Outcome of each method on a split; one that fails does not keep the others from it.
+
+    At last that of the coding method that does best in cross-validation.
+    """
+    y = label[train]
+    group = None if group is None else group[train]
+    cv = folds(y, group, options.seed)
+    repeated = folds(y, group, options.seed, min(MOST_REPEATS, -(-MANY // len(train))))
     smallest = min(len(fold) for fold, _ in cv)
+    searches = {}  # by predict, so that a method in a kernel's space knows what is known without
+    done = []
     for method in methods_of(len(train), smallest, options):
         start = time.perf_counter()
         try:
-            found = _search(method, inputs, label, train, test, cv)
+            if method.predict is None:
+                found = _search_grid(method, inputs, _p_of(done, inputs), label, train, test, cv)
+            else:
+                search = searches.setdefault(method.predict,
+                                             tuning.Search(y, repeated, method.predict))
+                found = _search_grams(method, search, inputs, label, train, test, options)
+            outcome = Outcome(method, *found, time.perf_counter() - start)
         except Exception as error:
             why = str(error) or type(error).__name__
-            yield Outcome(method, None, None, None, {}, time.perf_counter() - start, why)
-        else:
-            yield Outcome(method, *found, time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            outcome = Outcome(method, None, None, None, {}, np.nan, seconds, why)
+        done.append(outcome)
+        yield outcome
+    ours = [outcome for outcome in done if outcome.failed is None
+            and outcome.method.predict is not None and "labelled" in outcome.method.name]
+    if ours:
+        best = max(ours, key=lambda outcome: outcome.score)
+        chosen = {"method": best.method.name.partition(",")[0], **best.chosen}
+        seconds = sum(outcome.seconds for outcome in ours)
+        yield best._replace(method=best.method._replace(name=BEST), chosen=chosen, seconds=seconds)
 
 
-def _search(method, inputs, label, train, test, cv):
-    """The fitted estimator of a method, its queries, their predicted labels, what was chosen."""
-    arrays = candidates(inputs, method.reads, train)
-    searches = {}
-    for name, array in arrays.items():
-        search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
-        searches[name] = search.fit(rows(array, method.reads, train, train), label[train])
-    name = best(searches)
-    queries = rows(arrays[name], method.reads, test, train)
-    predicted = searches[name].predict(queries)
-    chosen = {"kernel": name} if name else {}
-    for key, value in searches[name].best_params_.items():
+def _p_of(done, inputs):
+    """The p that gSC found best; without gSC, the largest."""
+    return next((outcome.chosen["p"] for outcome in done
+                 if outcome.failed is None and outcome.method.name.startswith("gSC")),
+                inputs.p[-1])
+
+
+def _search_grams(method, search, inputs, label, train, test, options):
+    """The fitted estimator of a method, its queries, their predicted labels, what was chosen, and
+    its score."""
+    grams = candidates(inputs, method.reads, train, options)
+    here = np.ix_(train, train)
+    choice = search.choose({name: K[here] for name, K in grams.items()}, seconds=options.seconds)
+    K = grams[choice.gram]
+    kernel, p = choice.gram
+    found = dict(choice.parameters)
+    queries = K[np.ix_(test, train)]
+    if method.estimator is None:
+        chosen = {"kernel": f"{kernel} {p:g}"}
+        predicted = method.predict(K[here], queries, label[train])[choice.parameters]
+        return None, queries, predicted, chosen, choice.score
+    if "n_neighbors" in found:
+        found["n_neighbors"] = min(found["n_neighbors"], len(train))
+    estimator = clone(method.estimator).set_params(**found).fit(K[here], label[train])
+    chosen = {"p": p, **({"kernel": kernel} if method.reads == "kernels" else {}), **found}
+    return estimator, queries, estimator.predict(queries), chosen, choice.score
+
+
+def candidates(inputs, reads, train, options):
+    """{(kernel, p): Gram matrix (n, n)} from which a method chooses."""
+    if callable(reads):
+        return reads(inputs, train)
+    found = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
+    if reads == "kernels":
+        for gamma in kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS):
+            if gamma not in inputs.kernels:  # splits share them
+                inputs.kernels[gamma] = _kernel_gram(inputs.sets, float(gamma), max(inputs.p))
+            K = inputs.kernels[gamma]
+            dimensions = inputs.p if options.p else tuning.dimensions(len(K))
+            found |= {(f"gamma {gamma:.2g}", p): K[p - 1] for p in dimensions if p <= len(K)}
+    return found
+
+
+def _kernel_gram(sets, gamma, p_max):
+    """(p, n, n) of every p up to the smallest rank of a set in feature space, or (0, n, n)."""
+    kernel = kernels.rbf(gamma)
+    try:
+        bases = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
+        return kernels.kernel_gram(sets, bases, kernel=kernel, each_p=True)
+    except ValueError as error:
+        say(f"left out {kernel}: {error}")
+        return np.empty((0, len(sets), len(sets)))
+
+
+def _search_grid(method, inputs, p, label, train, test, cv):
+    """The same for a method whose grid is searched, on subspaces of this p or on sets of rows."""
+    if method.reads == "sets":
+        arrays = [[inputs.sets[i] for i in part] for part in (train, test)]
+    else:
+        arrays = [np.ascontiguousarray(inputs.subspaces[part][:, :, :p]) for part in (train, test)]
+    search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
+    search.fit(arrays[0], label[train])
+    chosen = {"p": p} if method.reads == "subspaces" else {}
+    for key, value in search.best_params_.items():
         chosen[key.rpartition("__")[2]] = value
-    return searches[name].best_estimator_, queries, predicted, chosen
+    predicted = search.predict(arrays[1])
+    return search.best_estimator_, arrays[1], predicted, chosen, search.best_score_
 
 
 def run_splits(collection, inputs, pairs, methods_of, options, report):
@@ -228,10 +303,12 @@ def run_splits(collection, inputs, pairs, methods_of, options, report):
             accuracy = np.nan
             if outcome.failed is None:
                 accuracy = 100 * np.mean(outcome.predicted == label[test])
-                fitted.append((name, outcome.estimator, outcome.queries))
+                if name != BEST:
+                    fitted.append((name, outcome.estimator, outcome.queries))
             results.setdefault(name, []).append(
-                {"accuracy": accuracy, "seconds": outcome.seconds, "chosen": outcome.chosen,
-                 "predicted": outcome.predicted, "failed": outcome.failed})
+                {"accuracy": accuracy, "score": outcome.score, "seconds": outcome.seconds,
+                 "chosen": outcome.chosen, "predicted": outcome.predicted,
+                 "failed": outcome.failed})
             told = f"failed: {outcome.failed}" if outcome.failed else _told(outcome.chosen)
             say(f"split {i + 1} of {len(pairs)}: {accuracy:5.1f}  {name}  {told}")
             report(results, (train, test, fitted))
@@ -252,26 +329,48 @@ def _groups_are_mixed(group, pairs):
 
 
 def print_table(results):
-    print(f"{'':42}{'accuracy in %':>15}{'s a split':>12}   most often chosen")
+    width = max(map(len, results)) + 1
+    print(f"{'':{width}}{'accuracy in %':>15}{'s a split':>12}   most often chosen")
     for method, found in results.items():
         done = successes(found)
         if not done:
-            print(f"{method:42}  failed: {found[0]['failed']}")
+            print(f"{method:{width}}  failed: {found[0]['failed']}")
             continue
         accuracy = [split["accuracy"] for split in done]
         seconds = [split["seconds"] for split in done]
         spread = f" ± {np.std(accuracy, ddof=1):4.1f}" if len(done) > 1 else ""
-        chosen = Counter(_told(split["chosen"]) for split in done).most_common(1)[0][0]
+        names = dict.fromkeys(name for split in done for name in split["chosen"])
+        values = {name: Counter(split["chosen"].get(name) for split in done) for name in names}
+        chosen = _told({name: counts.most_common(1)[0][0] for name, counts in values.items()})
         if len(done) < len(found):
             chosen += f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
-        line = (f"{method:42}{np.mean(accuracy):8.1f}{spread:7}{np.mean(seconds):12.3f}   "
+        line = (f"{method:{width}}{np.mean(accuracy):8.1f}{spread:7}{np.mean(seconds):12.3f}   "
                 f"{chosen}")
         print(line.rstrip())
 
 
 def _told(chosen):
-    return ", ".join(value if name == "kernel" else f"{name} {value:g}"
-                     for name, value in chosen.items())
+    return ", ".join(value if isinstance(value, str) else f"{name} {value:g}"
+                     for name, value in chosen.items() if value is not None)
+
+
+def print_comparison(results, pairs):
+    """Which methods differ from the best one by more than chance over the splits."""
+    done = {name: found for name, found in results.items() if len(successes(found)) == len(pairs)}
+    if len(pairs) < 2 or len(done) < 2:
+        return
+    accuracy = {name: np.array([split["accuracy"] for split in found])
+                for name, found in done.items()}
+    first = max(accuracy, key=lambda name: accuracy[name].mean())
+    ratio = np.mean([len(test) / len(train) for train, test in pairs])
+    print(f"Behind {first}, in points, and the chance of so much if they were alike (corrected "
+          f"resampled t-test over {len(pairs)} splits; * below 5 %):")
+    for name, found in accuracy.items():
+        if name != first:
+            behind = accuracy[first] - found
+            chance = tuning.corrected_t_test(behind, ratio)
+            print(f"  {name:{max(map(len, accuracy))}}{behind.mean():7.1f}{chance:8.3f}"
+                  f"{' *' * (chance < 0.05)}")
 
 
 # -------------------------------------------------------------------------- what is left behind
@@ -286,7 +385,7 @@ def save_results(out, options, collection, pairs, results):
         "versions": versions,
         "n_sets": len(collection.label),
         "subspaces": collection.X.shape[1:],
-        "classes": np.unique(collection.label),
+        "classes": natural_classes(collection.label),
         "splits": len(pairs),
         "splits_done": min(len(found) for found in results.values()),
         "methods": {name: _summary(collection.label, pairs, found)
@@ -300,10 +399,10 @@ def save_results(out, options, collection, pairs, results):
 
 def _summary(label, pairs, found):
     """What results.json tells of a method."""
-    classes = np.unique(label)
+    place = {name: i for i, name in enumerate(natural_classes(label))}
     truth, predicted = _all_answers(label, pairs, found)
-    confusion = np.zeros((len(classes), len(classes)), int)
-    np.add.at(confusion, (np.searchsorted(classes, truth), np.searchsorted(classes, predicted)), 1)
+    confusion = np.zeros((len(place), len(place)), int)
+    np.add.at(confusion, ([place[c] for c in truth], [place[c] for c in predicted]), 1)
     accuracy = [split["accuracy"] for split in successes(found)]
     return {
         "mean": np.mean(accuracy) if accuracy else None,
@@ -314,6 +413,15 @@ def _summary(label, pairs, found):
         "chosen": [split["chosen"] for split in found],
         "confusion": confusion,
     }
+
+
+def natural_classes(label):
+    """The classes, 2 before 10."""
+    def order(name):
+        return [(part.isdigit(), int(part) if part.isdigit() else 0, part)
+                for part in re.split(r"(\d+)", str(name))]
+
+    return sorted(np.unique(label).tolist(), key=order)
 
 
 def _all_answers(label, pairs, found):
@@ -341,16 +449,19 @@ def save_codes(out, collection, last):
         coder = _coder(estimator)
         if coder is not None and name != "nearest subspace":
             arrays["codes_" + slug(name)] = coder.transform(queries)
-            if isinstance(estimator, Pipeline) and hasattr(estimator[-2], "components_"):
-                arrays["atoms_" + slug(name)] = estimator[-2].components_
+            if isinstance(coder, Pipeline):
+                arrays["atoms_" + slug(name)] = coder[-1].components_
     files.write_whole(out / "codes.npz", lambda file: np.savez_compressed(file, **arrays))
     return arrays
 
 
 def _coder(estimator):
-    """The part of a fitted estimator that gives codes, or None."""
-    parts = [estimator, estimator[:-1]] if isinstance(estimator, Pipeline) else [estimator]
-    return next((part for part in parts if hasattr(part, "transform")), None)
+    """The part of a fitted estimator that gives codes, a Pipeline if its atoms were learned, or
+    None."""
+    if not isinstance(estimator, Pipeline):
+        return estimator if hasattr(estimator, "transform") else None
+    learned = [i for i, step in enumerate(estimator) if hasattr(step, "components_")]
+    return estimator[:learned[0] + 1] if learned else None
 
 
 def save_pictures(out, collection, inputs, pairs, results, arrays, frame_shape):
@@ -366,8 +477,9 @@ def save_pictures(out, collection, inputs, pairs, results, arrays, frame_shape):
         ax = plots.plot_confusion(truth.tolist(), predicted.tolist())
         ax.set_title(f"{name}: {accuracy:.1f} %", fontsize=10)
         _save_picture(out, f"confusion_{slug(name)}", ax)
-    _save_picture(out, "gram", plots.plot_gram(inputs["gram"], label))
-    _save_picture(out, "map", plots.plot_map(inputs["gram"], label))
+    K = inputs.gram[min(PICTURED_P, len(inputs.gram)) - 1]
+    _save_picture(out, "gram", plots.plot_gram(K, label))
+    _save_picture(out, "map", plots.plot_map(K, label))
     _save_pictures_of_codes(out, collection.label, arrays)
     if frame_shape is None:
         say("no picture of the atoms: they are made of features, not of pixels")
@@ -445,8 +557,10 @@ def _add_frame_options(add):
 
 
 def _add_subspace_options(add):
-    add("--p", type=int, default=3,
-        help="their dimension; a clip needs p independent frames (default: %(default)s)")
+    add("--p", type=int, nargs="+",
+        help="their dimension, or several to choose from by cross-validation (default: up to the "
+             f"rank of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or "
+             "pad)")
     add("--center", action="store_true", help="remove the mean frame of each set first")
     add("--unit-variance", action="store_true",
         help="and divide each pixel by its standard deviation over the set")
@@ -468,7 +582,10 @@ def _add_evaluation_options(add):
     add("--repeats", type=int, default=10,
         help="random splits, if there are no others (default: %(default)s)")
     add("--train", type=float, default=0.5, metavar="SHARE",
-        help="of each class in a random split (default: %(default)s)")
+        help="of each class in a random split, or a whole number of its sets (default: "
+             "%(default)s)")
+    add("--seconds", type=float,
+        help="that a search for parameters takes at most, in a split (default: no bound)")
     add("--seed", type=int, default=0,
         help="for splits, folds and first atoms (default: %(default)s)")
 
@@ -483,14 +600,18 @@ def _add_method_options(add):
     add("--atoms", type=int, default=0, metavar="N",
         help="also learn dictionaries of N atoms (default: none)")
     add("--kernels", action=argparse.BooleanOptionalAction,
-        help="kgSC and kgLC too, which keep all frames in memory (default: for an .npz file)")
+        help="kgSC and kgLC too, which keep all frames in memory (default: where "
+             "that, and some minutes of time, suffice)")
+    add("--rivals", action="store_true",
+        help="also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
+             "hulls, mutual subspace methods")
     add("--iterations", type=int, default=3,
         help="of dictionary learning (default: %(default)s)")
 
 
 LOWEST = {"p": 1, "lam": 0, "neighbors": 1, "C": 0, "every": 1, "at_most": 1, "evenly": 1,
           "resample": 1, "run": 1, "stack": 1, "arma": 0, "atoms": 0, "iterations": 0, "seed": 0,
-          "repeats": 1}  # legal values of the options
+          "repeats": 1, "seconds": 0}  # legal values of the options
 
 
 def _check_options(parser, options):
@@ -507,8 +628,13 @@ def _check_options(parser, options):
         except re.error as error:
             parser.error(f"--group-by must be a regular expression, got {options.group_by!r}: "
                          f"{error}")
-    if not 0 < options.train < 1:
-        parser.error(f"--train must lie between 0 and 1, got {options.train:g}")
+    if not (0 < options.train < 1 or options.train >= 1 and options.train.is_integer()):
+        parser.error("--train must lie between 0 and 1, or be a whole number, got "
+                     f"{options.train:g}")
+    if options.p is None and (options.arma or options.rank != "raise"):
+        options.p = [USUAL_P]
+    if options.arma and len(options.p) > 1:
+        parser.error(f"--p must be one dimension with --arma, got {options.p}")
     if options.stack > 1 and options.arma:
         parser.error("--stack and --arma exclude each other")
     if options.at_most and options.evenly:
@@ -516,8 +642,10 @@ def _check_options(parser, options):
 
 
 def recipe_of(options):
-    chosen = {name: getattr(options, name) for name in Recipe.__dataclass_fields__}
+    chosen = {name: getattr(options, name, None) for name in Recipe.__dataclass_fields__}
     chosen["size"] = options.size and tuple(options.size)
+    chosen["p"] = MOST_P if options.p is None else max(options.p)
+    chosen["fewer"] = options.p is None or len(options.p) > 1
     return Recipe(**chosen)
 
 
@@ -530,7 +658,10 @@ def choose_splits(options, collection):
     if collection.group is not None:
         return split_by_group(label, collection.group), "one group left out at a time"
     pairs = split_at_random(label, options.train, options.repeats, options.seed)
-    return pairs, f"random splits, {100 * options.train:g} % to train"
+    share = f"{100 * options.train:g} %"
+    if options.train >= 1:
+        share = f"{options.train:g} sets a class"
+    return pairs, f"random splits, {share} to train"
 
 
 def read(options):
@@ -546,7 +677,9 @@ def read(options):
         cache = None
     check_folder(options.out)
     strict = options.strict or cache is None
-    collection = build_all(clips, recipe, cache, options.kernels, strict)
+    most_rows = np.inf if options.kernels else MOST_ROWS
+    keep_rows = options.rivals or options.kernels is not False
+    collection = build_all(clips, recipe, cache, keep_rows, strict, most_rows)
     if pairs and not options.splits:
         how = f"splits of {options.data.name}"
     else:
@@ -560,12 +693,14 @@ def read(options):
 
 def run(options):
     """Read, build, evaluate, print the table, leave the results behind."""
-    if options.kernels is None:
-        options.kernels = not options.data.is_dir()
     collection, pairs, how = read(options)
     n, d, p = collection.X.shape
-    inputs = {"sets": collection.sets, "subspaces": collection.X,
-              "gram": core.projection_kernel(collection.X)}
+    inputs = inputs_of(collection, options.p)
+    if options.kernels is None:
+        why = too_large(collection.sets, len(inputs.p))
+        options.kernels = why is None
+        if why:
+            say(f"left out the rows in a kernel's space: {why}; --kernels asks for them")
     last = None
 
     def report(results, split):
@@ -573,18 +708,39 @@ def run(options):
         last = split
         save_results(options.out, options, collection, pairs, results)
 
-    results = run_splits(collection, inputs, pairs, methods, options, report)
+    def methods_of(n_train, smallest, options):
+        yield from methods(n_train, smallest, options)
+        if options.rivals:
+            yield from rivals(inputs, smallest, Method, options)
+
+    results = run_splits(collection, inputs, pairs, methods_of, options, report)
     arrays = save_codes(options.out, collection, last)
     if not options.no_pictures:
         shape = _picture_shape(collection.frame, d)
         save_pictures(options.out, collection, inputs, pairs, results, arrays, shape)
     n_classes = len(np.unique(collection.label))
-    print(f"{n} sets, {n_classes} classes, {p}-dimensional subspaces of R^{d}, {len(pairs)} "
-          f"splits: {how}")
+    dimensions = ", ".join(map(str, inputs.p))
+    print(f"{n} sets, {n_classes} classes, subspaces of R^{d} of dimension {dimensions}, "
+          f"{len(pairs)} splits: {how}")
     print_table(results)
+    print_comparison(results, pairs)
     say(f"results, codes and pictures: {options.out}")
     say_failed(collection.failed)
     say_failed_methods(results)
+
+
+def too_large(sets, n_dimensions):
+    """Why the Gram matrices of Gaussian kernels are not computed unless they are asked for, or
+    None."""
+    if sets is None:
+        return f"all frames take more than {MOST_ROWS / 2**30:g} GiB"
+    size = 8 * len(sets)**2 * n_dimensions * N_GAMMAS
+    if size > MOST_ROWS:
+        return f"Gram matrices of {len(sets)} sets take {size / 2**30:.1f} GiB"
+    products = N_GAMMAS * sum(map(len, sets))**2 / 2 * sets[0].shape[1]
+    if products > MOST_PRODUCTS:
+        return f"Gram matrices take {products:.1g} multiplications"
+    return None
 
 
 def check_folder(out):

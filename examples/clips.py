@@ -23,6 +23,8 @@ from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
 import grassmann_sc as gs
 from grassmann_sc import files, frames, subspaces
 
+MOST_P = 24
+USUAL_P = 3  # clips whose frames allow less are left out where most allow it
 VERSION = 1  # of the cache: raised when the same recipe gives other numbers
 VIDEOS = {".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm",
           ".wmv"}
@@ -55,6 +57,7 @@ class Recipe:
     stabilize: bool = False
     rank: str = "raise"
     single: bool = False  # float32 bases
+    fewer: bool = False  # as many as the frames allow, at most p
 
 
 # ---------------------------------------------------------------------------- clips to subspaces
@@ -78,8 +81,12 @@ def build(clip, recipe, keep_rows=False):
         bases = [subspaces.from_video(run, recipe.p, recipe.arma, recipe.stabilize, **normal)
                  for run in runs]
     else:
+        if recipe.fewer:
+            normal["rank"] = "fewer"
         bases = [subspaces.from_image_set(subspaces.block_hankel(run, n_blocks), recipe.p, **normal)
                  for run in runs]
+        p = min(basis.shape[1] for basis in bases)
+        bases = [basis[:, :p] for basis in bases]
     kept = [_kept_rows(run, recipe, n_blocks) for run in runs] if keep_rows else None
     shape = parts[0].shape[1:] if recipe.features == "raw" else ()
     return Built(np.stack(bases), kept, shape)
@@ -127,15 +134,21 @@ def _normalised(rows, recipe):
     return rows
 
 
-def build_all(clips, recipe, cache=None, keep_rows=False, strict=False):
+def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_rows=np.inf):
     """A Collection of all clips that can be built, a clip a thread in memory.
 
     strict: the first failure raises. cache: folder of the results by content; what was built before
-    a Ctrl-C stays there; one that cannot be written to costs no clip.
+    a Ctrl-C stays there; one that cannot be written to costs no clip. keep_rows: with the rows of
+    all sets, unless they take more than most_rows bytes together.
     """
+    kept = []
+
     def job(clip):
         try:
-            return clip, *_cached(clip, recipe, cache, keep_rows)
+            keep = keep_rows and sum(kept) <= most_rows
+            built, why = _cached(clip, recipe, cache, keep)
+            kept.extend(rows.nbytes for rows in built.rows or [])
+            return clip, built, why
         except Exception as error:  # of a stranger's file: it belongs to the clip
             reason = str(error) or type(error).__name__
             why = reason if clip.name in reason else f"{clip.name}: {reason}"
@@ -157,29 +170,46 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False):
     if not built:
         raise ValueError("no clip could be read: " + "; ".join(failed[:3]))
     del done
-    sizes = Counter(result.bases.shape[1] for _, result in built)
-    d = sizes.most_common(1)[0][0]
-    other = [f"{clip.name}: has d = {result.bases.shape[1]} and most clips have {d}; resizing the "
-             "frames would make them equal" for clip, result in built if result.bases.shape[1] != d]
+    fit, other = _of_one_shape(built)
     if strict and other:
         raise ValueError(other[0])
-    built = [(clip, result) for clip, result in built if result.bases.shape[1] == d]
-    return _collect(built, failed + other)
+    return _collect(fit, failed + other, keep_rows and sum(kept) <= most_rows)
 
 
-def _collect(built, failed):
+def _of_one_shape(built):
+    """The clips whose d is that of most, and whose p is not below that of most and USUAL_P; and why
+    the others are left out."""
+    shapes = [result.bases.shape[1:] for _, result in built]
+    d = Counter(d for d, _ in shapes).most_common(1)[0][0]
+    least = min(USUAL_P, int(np.median([p for _, p in shapes])))
+    fit = []
+    other = []
+    for (clip, result), shape in zip(built, shapes):
+        if shape[0] != d:
+            other.append(f"{clip.name}: has d = {shape[0]} and most clips have {d}; resizing the "
+                         "frames would make them equal")
+        elif shape[1] < least:
+            other.append(f"{clip.name}: has frames of rank {shape[1]} and most clips of {least} or "
+                         f"more; --p {shape[1]} takes it")
+        else:
+            fit.append((clip, result))
+    return fit, other
+
+
+def _collect(built, failed, keep_rows):
     """The Collection of what was built; empties that list."""
     clips = [clip for clip, _ in built]
     counts = [len(result.bases) for _, result in built]
     first = built[0][1]
+    p = min(result.bases.shape[2] for _, result in built)
     end = sum(counts)
-    X = np.empty((end, *first.bases.shape[1:]), first.bases.dtype)
+    X = np.empty((end, first.bases.shape[1], p), first.bases.dtype)
     sets = []
     while built:  # from the last to the first, so that memory is freed as X fills
         result = built.pop()[1]
-        X[end - len(result.bases):end] = result.bases
+        X[end - len(result.bases):end] = result.bases[:, :, :p]
         end -= len(result.bases)
-        sets[:0] = result.rows or []
+        sets[:0] = result.rows if keep_rows else []
     each = np.repeat(np.arange(len(clips)), counts)
     names = []
     for clip, k in zip(clips, counts):
@@ -460,15 +490,31 @@ def split_by_group(label, group):
 
 
 def split_at_random(label, share, repeats, seed):
-    """So many random splits with this share of each class in the training part."""
+    """So many random splits with this share, or whole number, of each class in the training
+    part."""
     classes, counts = np.unique(label, return_counts=True)
     if counts.min() < 2:
         raise ValueError("a random split needs two clips of each class, "
                          f"{classes[counts.argmin()]} has one that could be read")
+    if share >= 1:
+        rng = np.random.default_rng(seed)
+        return [_so_many_of_each(label, classes, int(share), rng) for _ in range(repeats)]
     least = len(classes) / len(label)  # a clip of each class on both sides
     share = min(max(share, least), 1 - least)
     splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
     return list(splitter.split(label, label))
+
+
+def _so_many_of_each(label, classes, number, rng):
+    train = []
+    for name in classes:
+        members = rng.permutation(np.flatnonzero(label == name))
+        if len(members) <= number:
+            raise ValueError(f"--train {number} needs {number + 1} clips of each class, {name} has "
+                             f"{len(members)} that could be read")
+        train.append(members[:number])
+    train = np.sort(np.concatenate(train))
+    return train, np.setdiff1d(np.arange(len(label)), train)
 
 
 # ---------------------------------------------------------------------------- what examples share
@@ -481,10 +527,13 @@ def write(path, save):
 
 
 def progress(items, total, what):
-    """The items, while their number is shown: by tqdm, else by a line every ten seconds."""
+    """The items, while their number is shown: by tqdm on a terminal, else by a line every ten
+    seconds."""
     try:
         from tqdm import tqdm
     except ImportError:
+        return _lines(items, total, what)
+    if not sys.stderr.isatty():
         return _lines(items, total, what)
     return tqdm(items, total=total, unit=" " + what, file=sys.stderr, mininterval=0.5)
 

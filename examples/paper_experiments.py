@@ -19,7 +19,6 @@ from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-import grassmann_sc as core
 from examples import classify
 from examples.clips import (
     Clip,
@@ -30,6 +29,7 @@ from examples.clips import (
     split_by_file,
     visible,
 )
+from examples.rivals import rivals
 from grassmann_sc import estimators
 
 ATOMS = 200  # of a learned dictionary, or half the training sets if they are fewer; ours
@@ -227,12 +227,13 @@ PRESETS = {"casia": CASIA, "cambridge": CAMBRIDGE, "ucsd": UCSD, "youtube": YOUT
            "ballet": BALLET, "dyntex": DYNTEX}
 
 
-def methods_of(preset, n_rows):
-    """Those of classify.py that the experiment compares; n_rows: of all sets.
+def methods_of(preset, inputs):
+    """Those of classify.py and rivals.py that the experiment compares.
 
     Over learned atoms also in a Gaussian kernel's feature space (kgDL), and with the paper's
     Gaussian SVM, its C and gamma by cross-validation on the codes.
     """
+    n_rows = sum(map(len, inputs.sets))
     n_landmarks = LANDMARKS if n_rows > 4 * LANDMARKS else None
     lift = estimators.KernelLift(p=preset.recipe.p, gamma_scale="median", n_landmarks=n_landmarks,
                                  rng=0)
@@ -244,11 +245,14 @@ def methods_of(preset, n_rows):
             if method.name == "nearest subspace" or labelled:
                 yield method
             elif preset.dictionary and "learned" in method.name:
-                learning = method.estimator.steps[:-1]
+                learning = method.estimator.steps[:1]
                 yield method._replace(estimator=Pipeline([*learning, ("svm", svm)]))
                 lifted = Pipeline([("lift", lift), *learning, ("svm", svm)])
                 yield method._replace(name="k" + method.name, reads="sets", estimator=lifted,
                                       grid={**method.grid, "lift__gamma": GAMMA})
+        for method in rivals(inputs, smallest, classify.Method, options):
+            if method.name.partition(",")[0] in preset.printed:
+                yield method
 
     return methods
 
@@ -266,8 +270,7 @@ def run(name, preset, options):
                            strict=options.strict)
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
-    inputs = {"sets": collection.sets, "subspaces": collection.X,
-              "gram": core.projection_kernel(collection.X)}
+    inputs = classify.inputs_of(collection, [preset.recipe.p])
     n_atoms = min(ATOMS, len(pairs[0][0]) // 2) if preset.dictionary else 0
     settings = classify.parse([
         "--data", str(options.data), "--out", str(out), "--p", str(preset.recipe.p),
@@ -279,7 +282,7 @@ def run(name, preset, options):
         last = split
         classify.save_results(out, settings, collection, pairs, results)
 
-    methods = methods_of(preset, sum(map(len, collection.sets)))
+    methods = methods_of(preset, inputs)
     results = classify.run_splits(collection, inputs, pairs, methods, settings, report)
     classify.save_codes(out, collection, last)
     n, d, p = collection.X.shape

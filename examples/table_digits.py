@@ -13,8 +13,10 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from sklearn.linear_model import RidgeClassifierCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
@@ -46,17 +48,21 @@ def methods_on_subspaces():
     return {
         "nearest subspace": (estimators.NearestSubspace(), {}),
         "gSC, labelled sets as atoms, residuals": (
-            estimators.CodingClassifier(lam_scale="max"), {"lam": LAM}),
+            estimators.CodingClassifier(lam_scale="max", calibrate=False), {"lam": LAM}),
         "gLC, labelled sets as atoms, residuals": (
-            estimators.CodingClassifier("local"), {"n_neighbors": NEIGHBORS}),
+            estimators.CodingClassifier("local", calibrate=False), {"n_neighbors": NEIGHBORS}),
         "SVM on the projection kernel": (
             make_pipeline(estimators.ProjectionKernel(), SVC(kernel="precomputed")), {"svc__C": C}),
-        f"gSC, {N_ATOMS} learned atoms, SVM": (
-            make_pipeline(sparse, SVC(kernel="linear")), {"grassmanndictionary__lam": LAM}),
-        f"gLC, {N_ATOMS} learned atoms, SVM": (
-            make_pipeline(local, SVC(kernel="linear")),
-            {"grassmanndictionary__n_neighbors": NEIGHBORS}),
+        f"gSC, {N_ATOMS} learned atoms, ridge": (
+            on_codes(sparse), {"grassmanndictionary__lam": LAM}),
+        f"gLC, {N_ATOMS} learned atoms, ridge": (
+            on_codes(local), {"grassmanndictionary__n_neighbors": NEIGHBORS}),
     }
+
+
+def on_codes(coder):
+    """Codes, each feature divided by its standard deviation, to a ridge classifier."""
+    return make_pipeline(coder, StandardScaler(), RidgeClassifierCV([0.1, 1, 10, 100]))
 
 
 def methods_on_sets():
@@ -64,10 +70,10 @@ def methods_on_sets():
     lift = estimators.KernelLift(gamma_scale="median", p=P)
     return {
         "kgSC, labelled sets as atoms, residuals": (
-            make_pipeline(lift, estimators.CodingClassifier(lam_scale="max")),
+            make_pipeline(lift, estimators.CodingClassifier(lam_scale="max", calibrate=False)),
             [{**kernel, "codingclassifier__lam": LAM} for kernel in KERNELS]),
         "kgLC, labelled sets as atoms, residuals": (
-            make_pipeline(lift, estimators.CodingClassifier("local")),
+            make_pipeline(lift, estimators.CodingClassifier("local", calibrate=False)),
             [{**kernel, "codingclassifier__n_neighbors": NEIGHBORS} for kernel in KERNELS]),
     }
 
@@ -99,7 +105,7 @@ def save(name, ax):
 def save_pictures(fitted, D, y, X):
     """What the last split fitted: {method: estimator} on labelled D and queries X."""
     OUT.mkdir(exist_ok=True)
-    learned, _ = fitted[f"gSC, {N_ATOMS} learned atoms, SVM"]
+    learned, *_ = fitted[f"gSC, {N_ATOMS} learned atoms, ridge"]
     save("atoms", plots.plot_atoms(learned.components_, (8, 8)))
     save("convergence", plots.plot_convergence(learned.costs_))
     save("codes_learned", plots.plot_codes(learned.transform(D), y))

@@ -53,6 +53,21 @@ def test_gram_of_a_set_is_symmetric_positive_and_has_p_on_the_diagonal(X):
 
 
 @laws
+@given(pairs_of_sets(dtype=dtypes))
+def test_the_gram_matrices_of_each_p_are_those_of_the_leading_columns(XD):
+    X, D = XD
+    dims = range(1, min(X.shape[2], D.shape[2]) + 1)
+    K = gs.projection_kernel(X, D, each_p=True)
+    assert K.shape == (len(dims), len(X), len(D)) and K.dtype == X.dtype
+    square = gs.projection_kernel(X, each_p=True)
+    for k in dims:
+        alone = gs.projection_kernel(X[:, :, :k], D[:, :, :k])
+        assert error(K[k - 1], alone) <= rounding(X.dtype)
+        assert error(square[k - 1], gs.projection_kernel(X[:, :, :k])) <= rounding(X.dtype)
+        assert np.array_equal(square[k - 1], square[k - 1].T)
+
+
+@laws
 @given(seeds, dtypes)
 def test_sum_squares_twin(seed, dtype):
     """Each entry is the sum of the p x q squares of its own block, to the last digits."""
@@ -63,8 +78,9 @@ def test_sum_squares_twin(seed, dtype):
     np.testing.assert_allclose(gs.projection_kernel(X, D), expected, rtol=rounding(dtype))
 
 
-@pytest.mark.parametrize("n, N, d, p, q", [(260, 690, 3, 3, 3), (770, 5, 2, 1, 2),
-                                           (3, 2050, 2, 1, 1)])
+@pytest.mark.parametrize(
+    "n, N, d, p, q", [(260, 690, 3, 3, 3), (770, 5, 2, 1, 2), (3, 2050, 2, 1, 1)]
+)
 def test_gram_is_the_same_across_tiles(n, N, d, p, q):
     X = gs.random_subspaces(n, d, p, rng=0)
     D = gs.random_subspaces(N, d, q, rng=1)

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as core
-from grassmann_sc import estimators, kernels, learn, subspaces
+from grassmann_sc import comparators, estimators, kernels, learn, subspaces
 from strategies import LOOSE, TIGHT, error, noisy_image_sets
 
 SETS, Y = noisy_image_sets()
@@ -73,11 +75,14 @@ def test_kernel_lift_and_coding_classifier_are_kernel_coding(lift, kernel):
 # ---------------------------------------------------------------------------------- classifiers
 
 
-@pytest.mark.parametrize("metric, distance", [
-    ("chordal", core.chordal_distance(Q, D)),
-    ("geodesic", core.geodesic_distance(Q, D)),
-    ("projection", np.sqrt(2 - K_QD)),
-])
+@pytest.mark.parametrize(
+    "metric, distance",
+    [
+        ("chordal", core.chordal_distance(Q, D)),
+        ("geodesic", core.geodesic_distance(Q, D)),
+        ("projection", np.sqrt(2 - K_QD)),
+    ],
+)
 def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
     one = estimators.NearestSubspace(metric).fit(D, LABELS)
     assert np.array_equal(one.distances(Q), distance)
@@ -91,10 +96,13 @@ def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
             assert np.array_equal(a, b)
 
 
-@pytest.mark.parametrize("options, codes, coding", [
-    ({"lam": 0.1}, SPARSE, {"lam": 0.1}),
-    ({"coding": "local", "n_neighbors": 6}, LOCAL, {"n_neighbors": 6}),
-])
+@pytest.mark.parametrize(
+    "options, codes, coding",
+    [
+        ({"lam": 0.1}, SPARSE, {"lam": 0.1}),
+        ({"coding": "local", "n_neighbors": 6}, LOCAL, {"n_neighbors": 6}),
+    ],
+)
 def test_coding_classifier_equals_the_functions(options, codes, coding):
     estimator = estimators.CodingClassifier(**options).fit(D, LABELS)
     on_subspaces = core.gsc(Q, D, **coding) if "lam" in coding else core.glc(Q, D, **coding)
@@ -115,7 +123,7 @@ def test_coding_classifier_equals_the_functions(options, codes, coding):
 def test_lam_is_taken_by_lam_max_of_each_query():
     codes = estimators.CodingClassifier(lam=0.2, lam_scale="max").fit(D, LABELS).transform(Q)
     for i, lam in enumerate(0.2 * core.lam_max(K_QD)):
-        assert error(codes[i], core.gsc(Q[i:i + 1], D, lam)[0]) <= LOOSE
+        assert error(codes[i], core.gsc(Q[i : i + 1], D, lam)[0]) <= LOOSE
     assert not estimators.CodingClassifier(lam=1, lam_scale="max").fit(D, LABELS).transform(Q).any()
 
 
@@ -131,12 +139,16 @@ def test_decision_of_two_classes_is_positive_for_the_second():
 # -------------------------------------------------------------------------- dictionary and kernel
 
 
-@pytest.mark.parametrize("options, coding", [
-    ({"lam": 0.1}, {"lam": 0.1}),
-    ({"coding": "local", "n_neighbors": 3}, {"n_neighbors": 3}),
-    ({"init": "random"}, {"lam": 0.1, "init": "random"}),
-    ({"init": D[:5]}, {"lam": 0.1, "init": D[:5]}),
-], ids=["sparse", "local", "random", "given"])
+@pytest.mark.parametrize(
+    "options, coding",
+    [
+        ({"lam": 0.1}, {"lam": 0.1}),
+        ({"coding": "local", "n_neighbors": 3}, {"n_neighbors": 3}),
+        ({"init": "random"}, {"lam": 0.1, "init": "random"}),
+        ({"init": D[:5]}, {"lam": 0.1, "init": D[:5]}),
+    ],
+    ids=["sparse", "local", "random", "given"],
+)
 def test_dictionary_equals_gdl(options, coding):
     estimator = estimators.GrassmannDictionary(5, n_iter=4, rng=3, **options)
     codes = estimator.fit_transform(D)
@@ -163,8 +175,9 @@ def test_kernel_lift_and_dictionary_are_kgdl():
     lift = estimators.KernelLift(gamma=0.02, p=2)
     dictionary = estimators.GrassmannDictionary(5, n_iter=3, rng=0)
     fitted = make_pipeline(lift, dictionary).fit(SETS[TRAIN])
-    learned = learn.kgdl(SETS[TRAIN], 5, 0.1, lift=kernels.Lift(kernels.rbf(0.02), 2), n_iter=3,
-                         rng=0)
+    learned = learn.kgdl(
+        SETS[TRAIN], 5, 0.1, lift=kernels.Lift(kernels.rbf(0.02), 2), n_iter=3, rng=0
+    )
     assert error(fitted[-1].components_, learned.atoms) == 0
     assert (np.diff(learned.costs) <= TIGHT * learned.costs[0]).all()
 
@@ -174,8 +187,9 @@ def test_projection_kernel_gives_gram_rows():
     assert np.array_equal(estimators.ProjectionKernel().fit(D).transform(Q), K_QD)
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"coding": "local"}, {"rule": "max", "lam": 0.1, "lam_scale": "max"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"coding": "local"}, {"rule": "max", "lam": 0.1, "lam_scale": "max"}], ids=str
+)
 def test_classifier_on_gram_rows_equals_the_one_on_subspaces(options):
     on_subspaces = estimators.CodingClassifier(**options).fit(D, LABELS)
     classifier = estimators.CodingClassifier(**options, kernel="precomputed")
@@ -185,10 +199,14 @@ def test_classifier_on_gram_rows_equals_the_one_on_subspaces(options):
         assert error(getattr(on_subspaces, method)(Q), getattr(on_rows, method)(Q)) <= LOOSE
 
 
-@pytest.mark.parametrize("kernel, atoms, queries, checks", [
-    ("projection", D, Q, 0), ("precomputed", K_DD, K_QD, 1)], ids=["projection", "precomputed"])
-def test_coding_then_residuals_check_their_gram_matrices_once(kernel, atoms, queries, checks,
-                                                              monkeypatch):
+@pytest.mark.parametrize(
+    "kernel, atoms, queries, checks",
+    [("projection", D, Q, 0), ("precomputed", K_DD, K_QD, 1)],
+    ids=["projection", "precomputed"],
+)
+def test_coding_then_residuals_check_their_gram_matrices_once(
+    kernel, atoms, queries, checks, monkeypatch
+):
     fitted = estimators.CodingClassifier(kernel=kernel).fit(atoms, LABELS)
     check_grams = core.check_grams
     checked = []
@@ -211,3 +229,70 @@ def test_float32_stays_float32():
         assert fitted.transform(Q).dtype == np.float64
     frames = [frames.astype(np.float32) for frames in SETS]
     assert estimators.ImageSetSubspaces(2).fit_transform(frames).dtype == np.float32
+
+
+@pytest.mark.parametrize("method", ["log-euclidean", "intrinsic"])
+@pytest.mark.filterwarnings("ignore:.*right angles", "ignore:karcher_mean")
+def test_tangent_dictionary_is_its_function(method):
+    estimator = estimators.TangentDictionary(4, method, lam=0.2, n_iter=3, rng=3)
+    codes = estimator.fit_transform(D)
+    if method == "intrinsic":
+        learned = comparators.intrinsic_dictionary(D, 4, 0.2, n_iter=3, rng=3)
+        coded = comparators.intrinsic_codes(Q, learned.atoms, 0.2)
+    else:
+        learned = comparators.log_euclidean_dictionary(D, 4, 0.2, base="mean", n_iter=3, rng=3)
+        coded = comparators.log_euclidean_codes(Q, learned.atoms, 0.2, learned.base)
+    assert np.array_equal(estimator.components_, learned.atoms)
+    assert np.array_equal(estimator.costs_, learned.costs)
+    assert np.array_equal(codes, learned.codes)
+    assert np.array_equal(estimator.transform(Q), coded)
+
+
+# ---------------------------- probabilities
+
+
+def noisy_classes(seed, n=90):
+    """Subspaces of three classes that overlap."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(7).standard_normal((3, 8, 2))
+    y = np.arange(n) % 3
+    return core.orthonormalize(centres[y] + 1.1 * rng.standard_normal((n, 8, 2))), y
+
+
+@pytest.mark.parametrize("rule", ["residual", "sum", "max"])
+@pytest.mark.parametrize("kernel", ["projection", "precomputed"])
+def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(rule, kernel):
+    X, y = noisy_classes(0)
+    Q, truth = noisy_classes(1, 300)
+    if kernel == "precomputed":
+        Q = core.projection_kernel(Q, X)
+        X = core.projection_kernel(X)
+    options = dict(lam=0.05, lam_scale="max", rule=rule, kernel=kernel)
+    plain = estimators.CodingClassifier(calibrate=False, **options).fit(X, y)
+    ours = estimators.CodingClassifier(**options).fit(X, y)
+    assert plain.temperature_ == 1 and ours.temperature_ > 0
+    before = log_loss(truth, plain.predict_proba(Q))
+    after = log_loss(truth, ours.predict_proba(Q))
+    assert after < before and after < np.log(3)
+    scores = plain.decision_function(Q)
+    best = min(log_loss(truth, softmax(scores / T, axis=1)) for T in np.geomspace(1e-3, 1e2, 300))
+    assert after <= best + 0.03
+    assert np.array_equal(ours.predict(Q), plain.predict(Q))
+    assert np.array_equal(ours.predict_proba(Q).argmax(axis=1), ours.predict(Q))
+
+
+def test_temperature_does_not_depend_on_the_scale_or_on_what_cannot_be_left_out():
+    X, y = noisy_classes(0, 30)
+    K = core.projection_kernel(X)
+    options = dict(lam=0.05, lam_scale="max", kernel="precomputed")
+    one = estimators.CodingClassifier(**options).fit(K, y)
+    scaled = estimators.CodingClassifier(**options).fit(1e6 * K, y)
+    assert scaled.temperature_ == pytest.approx(1e6 * one.temperature_, rel=1e-3)
+    assert estimators.CodingClassifier(lam=0.1).fit(X[:3], y[:3]).temperature_ == 1  # a set a class
+    lone = estimators.CodingClassifier(**options).fit(K[:7, :7], [0, 0, 0, 1, 1, 1, 2])
+    assert 0 < lone.temperature_ < np.inf
+    for answers in ("local", "sparse"):
+        sure = estimators.CodingClassifier(answers, lam=0.1, n_neighbors=8).fit(
+            np.repeat(X[:2], 4, axis=0), np.repeat([0, 1], 4)
+        )
+        assert np.isfinite(sure.predict_proba(X[:2])).all() and sure.temperature_ > 0

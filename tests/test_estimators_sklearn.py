@@ -43,12 +43,16 @@ CLASSIFIERS = [
     estimators.CodingClassifier("local", n_neighbors=6),
     estimators.CodingClassifier(lam=0.05, lam_scale="max", rule="sum"),
     estimators.CodingClassifier("local", rule="max"),
+    estimators.DiscriminativeDictionary(2, n_iter=5, rng=0),
+    estimators.DiscriminativeDictionary(1, beta=3.0, rng=np.random.default_rng(1)),
 ]
 LEARNERS = [
     estimators.GrassmannDictionary(5, n_iter=3, rng=0),
     estimators.GrassmannDictionary(5, "local", n_neighbors=2, n_iter=3,
                                    rng=np.random.default_rng(1)),
     estimators.GrassmannDictionary(5, lam_scale="max", n_iter=2, rng=0),
+    estimators.TangentDictionary(5, n_iter=2, rng=0),
+    estimators.TangentDictionary(4, "intrinsic", n_iter=2, rng=np.random.default_rng(1)),
     estimators.ProjectionKernel(),
 ]
 TRANSFORMERS = [*LEARNERS, estimators.CodingClassifier(), estimators.CodingClassifier("local")]
@@ -309,6 +313,10 @@ class CodingClassifierOnRows(OnRows, estimators.CodingClassifier):
     pass
 
 
+class DiscriminativeDictionaryOnRows(OnRows, estimators.DiscriminativeDictionary):
+    pass
+
+
 class GrassmannDictionaryOnRows(OnRows, estimators.GrassmannDictionary):
     pass
 
@@ -337,7 +345,8 @@ CHECKED_TRANSFORMERS = [
     GrassmannDictionaryOnRows(2, n_iter=1, rng=0),
     ProjectionKernelOnRows(),
 ]
-CHECKED = [NearestSubspaceOnRows(), NearestSubspaceOnRows("geodesic"), *CHECKED_TRANSFORMERS]
+CHECKED = [NearestSubspaceOnRows(), NearestSubspaceOnRows("geodesic"),
+           DiscriminativeDictionaryOnRows(1, rng=0), *CHECKED_TRANSFORMERS]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -480,6 +489,16 @@ def test_wrong_gram_rows_are_refused():
     fitted = estimators.CodingClassifier(kernel="precomputed").fit(K_DD, LABELS)
     with pytest.raises(ValueError, match=r"X must have shape \(n, 40\), .* got \(20, 9\)"):
         fitted.predict(K_QD[:, :9])
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"atoms_per_class": 0}, "atoms_per_class must be >= 1, got 0"),
+    ({"beta": -1.0}, "beta must be positive, got -1.0"),
+    ({"ridge": 0}, "ridge must be >= 0.0001, got 0"),
+])
+def test_wrong_parameters_of_the_discriminative_dictionary_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.DiscriminativeDictionary(**options).fit(D, LABELS)
 
 
 @pytest.mark.parametrize("options, message", [

@@ -6,25 +6,37 @@ import re
 import numpy as np
 import pytest
 
-import grassmann_sc as core
 from examples import classify, clips
 from grassmann_sc import subspaces
 
+
+@pytest.fixture(autouse=True)
+def few_kernels(monkeypatch):
+    """What is tested is the path from files to answers, not the grid."""
+    monkeypatch.setattr("examples.classify.N_GAMMAS", 3)
+    monkeypatch.setattr("examples.classify.MOST_REPEATS", 1)
+    monkeypatch.setattr("examples.rivals.SHARES", [0.9])
+    monkeypatch.setattr("examples.rivals.BOUNDS", [1.0])
+
 METHODS = [
     "nearest subspace",
-    "gSC, labelled sets as atoms, residuals",
-    "gLC, labelled sets as atoms, residuals",
-    "kgSC, labelled sets as atoms, residuals",
-    "kgLC, labelled sets as atoms, residuals",
     "SVM on the projection kernel",
-    "gSC, learned atoms, SVM",
-    "gLC, learned atoms, SVM",
+    "nearest subspace in a kernel's space",
+    "SVM on a kernel's Gram matrix",
+    "gSC, labelled sets as atoms",
+    "gLC, labelled sets as atoms",
+    "kgSC, labelled sets as atoms",
+    "kgLC, labelled sets as atoms",
+    "gSC, 4 learned atoms, ridge",
+    "gLC, 4 learned atoms, ridge",
+    classify.BEST,
 ]
 
 
 def accuracies(text):
     """{method: accuracy} from a printed table."""
-    found = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\d$", text, re.MULTILINE)
+    table = text[: text.find("Behind")]
+    found = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\w$", table, re.MULTILINE)
     return {method: float(number) for method, number in found}
 
 
@@ -96,7 +108,8 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
     for label[test] in (0, 1):
         X[test] = X[test][::-1]
         sets[test] = 9 * sets[test][::-1]
-        inputs = {"sets": list(sets), "subspaces": X, "gram": core.projection_kernel(X)}
+        collection = clips.Collection(X, list(sets), None, label, None, (), [])
+        inputs = classify.inputs_of(collection, [2])
         outcomes = classify.evaluate(inputs, label, group, train, test, classify.methods, options)
         chosen.append([outcome.chosen for outcome in outcomes])
     assert chosen[0] == chosen[1]
@@ -108,18 +121,18 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
 
 
 def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path, capsys, monkeypatch):
-    def fail(inputs, kernel):
+    def fail(*arguments):
         raise ValueError("no such kernel today")
 
     monkeypatch.setattr("examples.classify._kernel_gram", fail)
     with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
         classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--p", "2"])
     printed = capsys.readouterr().out
-    assert "kgLC, labelled sets as atoms, residuals     failed: no such kernel today" in printed
+    assert re.search("kgLC, labelled sets as atoms +failed: no such kernel today", printed)
     assert accuracies(printed)["nearest subspace"] == 100
     results = json.loads((tmp_path / "results.json").read_text())
-    assert results["methods"][METHODS[3]]["failed"] == ["no such kernel today"] * 2
-    assert results["methods"][METHODS[3]]["mean"] is None
+    assert results["methods"][METHODS[6]]["failed"] == ["no such kernel today"] * 2
+    assert results["methods"][METHODS[6]]["mean"] is None
     assert results["methods"][METHODS[0]]["mean"] == 100
     assert (tmp_path / "confusion_nearest_subspace.png").exists()
 
@@ -130,6 +143,41 @@ def test_results_are_there_after_every_method(tmp_path, monkeypatch):
         (tmp_path / "results.json").exists()))
     classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2"])
     assert not told[1] and all(told[2:])  # the first tells of the subspaces, the second of a method
+
+
+def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
+    path = write(tmp_path)
+    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures"])
+    assert "subspaces of R^24 of dimension 1, 2, 3, 4, 5, 2 splits" in capsys.readouterr().out
+    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--p", "3", "2", "9"])
+    assert "subspaces of R^24 of dimension 3, 2, 2 splits" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="--p must hold a dimension up to 5, .* got .7, 8"):
+        classify.main(["--data", path, "--out", str(tmp_path), "--p", "7", "8"])
+
+
+def test_what_is_too_large_for_kernels_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(classify, "MOST_PRODUCTS", 1)
+    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures"])
+    told = capsys.readouterr()
+    assert "left out the rows in a kernel's space: Gram matrices take" in told.err
+    assert "kgSC" not in told.out.replace(classify.BEST, "") and "gSC" in told.out
+    monkeypatch.setattr(classify, "MOST_ROWS", 100)
+    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures"])
+    assert "all frames take more than" in capsys.readouterr().err
+
+
+def test_a_whole_number_of_sets_of_each_class_trains():
+    label = np.repeat(["a", "b"], [5, 7])
+    for train, test in clips.split_at_random(label, 3, 4, 0):
+        assert sorted([*train, *test]) == list(range(12))
+        assert np.unique(label[train], return_counts=True)[1].tolist() == [3, 3]
+    with pytest.raises(ValueError, match="--train 5 needs 6 clips of each class, a has 5"):
+        clips.split_at_random(label, 5, 4, 0)
+
+
+def test_classes_are_in_natural_order():
+    assert classify.natural_classes(np.array(["c10", "c2", "c1"])) == ["c1", "c2", "c10"]
+    assert classify.natural_classes(np.array([10, 9, 2])) == [2, 9, 10]
 
 
 def test_nothing_is_done_for_a_folder_that_takes_no_results(tmp_path):
@@ -149,7 +197,7 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     path = write(tmp_path, frames=frames, train1=None, test1=None)
     classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--p", "3"])
     out = capsys.readouterr().out
-    assert list(accuracies(out)) == METHODS[:6]
+    assert list(accuracies(out)) == [*METHODS[:8], METHODS[-1]]
     assert "±" not in out.split("subspaces of R^9")[1]
 
 
@@ -208,3 +256,12 @@ def test_options_are_checked(arguments, capsys):
     with pytest.raises(SystemExit):
         classify.parse(["--data", "x.npz", *arguments.split()])
     assert re.search(r"must be at least [01], got (0|nan|-1)", capsys.readouterr().err)
+
+
+def test_rivals_are_rows_of_the_same_table(tmp_path, capsys):
+    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "1",
+                   "2", "--rivals", "--no-kernels"])
+    printed = accuracies(capsys.readouterr().out)
+    hulls = {"KAHM, affine hulls", "KAHM, convex hulls"}
+    assert {"GDA", "GGDA", "DCC", "MSM", "CMSM"} | hulls <= set(printed)
+    assert min(printed.values()) >= 90

@@ -11,6 +11,7 @@ from PIL import Image
 
 from examples import classify
 from examples.clips import (
+    MOST_P,
     Clip,
     Recipe,
     build,
@@ -22,6 +23,15 @@ from examples.clips import (
     write,
 )
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
+
+
+@pytest.fixture(autouse=True)
+def few_kernels(monkeypatch):
+    """What is tested is the path from files to answers, not the grid."""
+    monkeypatch.setattr("examples.classify.N_GAMMAS", 3)
+    monkeypatch.setattr("examples.classify.MOST_REPEATS", 1)
+    monkeypatch.setattr("examples.rivals.SHARES", [0.9])
+    monkeypatch.setattr("examples.rivals.BOUNDS", [1.0])
 
 pytestmark = pytest.mark.filterwarnings("error:::examples")
 
@@ -95,7 +105,7 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
     names = list(results["methods"])
     assert (
         all(re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE) for name in names)
-        and len(names) == 6
+        and len(names) == 11
     )
     assert (
         results["n_sets"] == 12
@@ -112,16 +122,15 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
         assert arrays["names"][0] == "run/p0_0" and sorted(
             [*arrays["train"], *arrays["test"]]
         ) == list(range(12))
-        assert arrays["codes_gsc_labelled_sets_as_atoms_residuals"].shape == (6, 6)
-        assert arrays["codes_gsc_learned_atoms_svm"].shape == (6, 3) and arrays[
-            "atoms_gsc_learned_atoms_svm"
-        ].shape == (3, 192, 3)
+        assert arrays["codes_gsc_labelled_sets_as_atoms"].shape == (6, 6)
+        assert arrays["codes_gsc_3_learned_atoms_ridge"].shape == (6, 3)
+        assert arrays["atoms_gsc_3_learned_atoms_ridge"].shape[:2] == (3, 192)
     pictures = {path.name for path in (tmp_path / "out").glob("*.png")}
     assert {
         "gram.png",
         "map.png",
-        "atoms_gsc_learned_atoms_svm.png",
-        "codes_glc_learned_atoms_svm.png",
+        "atoms_gsc_3_learned_atoms_ridge.png",
+        "codes_glc_3_learned_atoms_ridge.png",
         "confusion_nearest_subspace.png",
     } <= pictures
     assert "12/12" in printed.err or "12 of 12" in printed.err
@@ -129,7 +138,7 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
 
 def test_a_second_run_reads_nothing_again(tree, tmp_path, monkeypatch, capsys):
     first = run(tmp_path)
-    whole = build_all(find_clips(tree), Recipe(p=3))
+    whole = build_all(find_clips(tree), Recipe(p=MOST_P, fewer=True))
     for path in list((tmp_path / "out" / "cache").iterdir())[::2]:
         path.write_bytes(b"broken")  # is built again
     again = run(tmp_path)
@@ -138,8 +147,8 @@ def test_a_second_run_reads_nothing_again(tree, tmp_path, monkeypatch, capsys):
     ]
     monkeypatch.setattr("examples.clips.build", lambda *args: pytest.fail("built again"))
 
-    def again(p=3):
-        return build_all(find_clips(tree), Recipe(p=p), tmp_path / "out" / "cache")
+    def again(p=MOST_P):
+        return build_all(find_clips(tree), Recipe(p=p, fewer=True), tmp_path / "out" / "cache")
 
     np.testing.assert_array_equal(again().X, whole.X)
     shutil.move(tree / "run" / "p0_0", tree / "run" / "renamed")  # by content: names do not matter
@@ -170,7 +179,7 @@ def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
         "run/empty: holds no image",
         r"walk/sizes/8\.png: frames must have one size",
         "walk/other: has d = 320 and most clips have 192",
-        "walk/short: frames must hold p = 3 independent frames, got 2",
+        "walk/short: has frames of rank 2 and most clips of 3 or more; --p 2 takes it",
     ):
         assert re.search(why, end) and any(re.search(why, failed) for failed in results["failed"])
     with pytest.raises(SystemExit, match="^examples.classify: .*(corrupt|empty|sizes|other|short)"):
@@ -310,7 +319,10 @@ def test_files_are_written_whole_or_not_at_all(tmp_path):
         ("--at-most 0", "--at-most must be at least 1, got 0"),
         ("--at-most 2 --evenly 2", "--at-most and --evenly exclude each other"),
         ("--arma 2 --stack 2", "--stack and --arma exclude each other"),
-        ("--train 1", "--train must lie between 0 and 1, got 1"),
+        ("--train 0", "--train must lie between 0 and 1, or be a whole number, got 0"),
+        ("--train 1.5", "--train must lie between 0 and 1, or be a whole number, got 1.5"),
+        ("--arma 2 --p 2 3", "--p must be one dimension with --arma, got [2, 3]"),
+        ("--seconds -1", "--seconds must be at least 0, got -1"),
         ("--repeats 0", "--repeats must be at least 1, got 0"),
         ("--lam nan", "--lam must be at least 0, got nan"),
         ("--C 0", "--C must be positive, got 0"),

@@ -158,6 +158,25 @@ def test_median_gamma_is_the_inverse_of_the_median_square():
 # ---------------------------------------------------------------------------- bases
 
 
+@laws
+@given(seeds, LENGTHS, dtypes, st.sampled_from(KERNELS))
+def test_the_gram_matrices_of_each_p_are_those_of_the_leading_columns(seed, lengths, dtype, kernel):
+    sets = sets_of(seed, lengths, dtype=dtype)
+    bases = kernel_bases(sets, kernel)
+    P = bases[0].shape[1]
+    with pytest.raises(ValueError, match=r"must hold p = "):
+        kernel_bases(sets, kernel, P + 1)
+    K = kernel_gram(sets, bases, kernel=kernel, each_p=True)
+    rows = kernel_gram(sets[:1], bases[:1], sets, bases, kernel=kernel, each_p=True)
+    assert K.shape == (P, len(sets), len(sets)) and K.dtype == dtype
+    for k in range(1, P + 1):
+        some = [A[:, :k] for A in bases]
+        assert error(K[k - 1], kernel_gram(sets, some, kernel=kernel)) <= rounding(dtype) * P
+        assert error(rows[k - 1], K[k - 1, :1]) <= 1e-5 * P
+        same = kernel_bases(sets, kernel, k)
+        assert all(np.array_equal(A, B) for A, B in zip(some, same))
+
+
 def test_bases_beyond_float32_are_refused_and_codes_do_without_them():
     sets = [1e6 * frames for frames in sets_of(0, [5] * 8)]
     single = [frames.astype(np.float32) for frames in sets]

@@ -357,3 +357,18 @@ def test_bad_input_leaves_no_figure(error, draw, match):
     with pytest.raises(error, match=match):
         draw()
     assert not plt.get_fignums()
+
+
+def test_reliability_shows_the_share_of_right_answers_of_each_bin():
+    confidence = np.repeat([0.55, 0.95], [10, 20])
+    right = np.arange(30) % 2 == 0
+    right[10:] = np.arange(20) < 19
+    ax = plots.plot_reliability(confidence, right)
+    points = ax.collections[-1].get_offsets()
+    np.testing.assert_allclose(points, [[0.55, 0.5], [0.95, 0.95]])
+    plt.close("all")
+    with pytest.raises(ValueError, match=r"right must have shape \(30,\)"):
+        plots.plot_reliability(confidence, right[1:])
+    with pytest.raises(ValueError, match=r"confidence must be in \[0, 1\], got 0.55 to 2"):
+        plots.plot_reliability([0.55, 2.0], [True, False])
+    assert not plt.get_fignums()

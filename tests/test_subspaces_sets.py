@@ -355,3 +355,18 @@ def test_bad_frames(frames, p, error, match):
 def test_bad_sets(sets, p, error, match):
     with pytest.raises(error, match=match):
         from_sets(sets, p)
+
+
+def test_fewer_directions_are_those_that_there_are():
+    rng = np.random.default_rng(0)
+    frames = rng.standard_normal((3, 9))
+    frames = np.vstack([frames, frames[:2] + frames[2]])
+    basis = from_image_set(frames, 7, rank="fewer")
+    assert basis.shape == (9, 3)
+    np.testing.assert_allclose(basis, from_image_set(frames, 3), atol=TIGHT)
+    assert from_image_set(frames, 2, rank="fewer").shape == (9, 2)
+    assert from_image_set(frames, 99, rank="fewer", center=True).shape == (9, 3)
+    with pytest.raises(ValueError, match="got numerical rank 0"):
+        from_image_set(np.zeros((3, 4)), 2, rank="fewer")
+    with pytest.raises(ValueError, match="rank must be 'raise', 'warn' or 'pad', got 'fewer'"):
+        from_sets([frames], 2, rank="fewer")

@@ -242,7 +242,7 @@ def test_rank_policies(make, n_frames, true_rank):
     )  # the frames lie within
     with pytest.raises(ValueError, match="numerical rank 0"):
         make(np.zeros((4, 40)), "pad")
-    with pytest.raises(ValueError, match="rank must be 'raise', 'warn' or 'pad', got 'drop'"):
+    with pytest.raises(ValueError, match="rank must be 'raise', 'warn'.*, got 'drop'"):
         make(frames, "drop")
 
 

@@ -1,0 +1,510 @@
+"""The paper's rivals on sets of images that are hulls of their frames: affine and convex hulls, in
+the space of frames or in a kernel's feature space (KAHM, with AHISD and CHISD).
+
+Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array of them. Everything is
+computed in float64 and returned in the type of the frames. A kernel is any k(A, B) -> (len(A),
+len(B)) on rows, such as kernels.rbf(gamma); it is called from one thread. Source: Cevikalp and
+Triggs, CVPR 2010.
+"""
+
+import math
+import warnings
+from collections import namedtuple
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_sc import polytopes
+
+__all__ = ["affine_hull_distances", "convex_hull_distances"]
+
+LARGEST = 1e140  # entries of frames, whose squares are far within float64
+
+TILE = 2**21  # numbers of a tile of inner products
+EPS = np.finfo(np.float64).eps
+RANK_TOL = 1e-8  # singular values of centred frames above this share of the largest count
+KERNEL_RANK_TOL = 1e-8  # and eigenvalues of a centred kernel matrix
+MEETS = 1e-12  # distances below this share of the frames' norm are 0, from vectors
+KERNEL_MEETS = polytopes.MEETS  # and from inner products alone
+
+
+# ---------------------------------------------------------------------------------- affine hulls
+
+
+def affine_hull_distances(sets, sets2=None, *, dimension=None, share=0.98, kernel=None):
+    """Distances (n, N) of the affine hulls of sets and sets2, or of sets among themselves.
+
+    The hull of a set is {mu + U v}: the mean of its frames, and the U (d, k) of leading principal
+    directions that hold the share, in (0, 1], of the variance of the set, or of the given dimension
+    k >= 0, for which it needs k + 1 independent frames. The distance of two hulls is
+
+        min over v, w of ||mu_i + U_i v - mu_j - U_j w|| = ||(I - U U^T)(mu_i - mu_j)||
+
+    with U an orthonormal basis of [U_i, U_j]. kernel: None for the frames as they are (AHISD). A
+    warning with the number of pairs of hulls that meet, whose distance 0 says nothing: as a rule
+    those whose dimensions sum to d or more.
+    """
+    rules = check_hull_rules(dimension, share)
+    kernel = check_kernel(kernel)
+    X, Y = _check_pair_of_sets(sets, sets2)
+    columns = affine_hulls(X if Y is None else Y, rules, kernel)
+    rows = columns if Y is None else affine_hulls(X, rules, kernel, columns.origin)
+    distances, meet = affine_distances(rows, columns, kernel)
+    _warn_meeting(meet, sets2 is None, "affine", "lower dimension or share, or take convex hulls")
+    return distances
+
+
+# What the hulls of sets are to others. H holds the directions U and the mean of each, k + 1 vectors
+# from the origin as rows, or for a kernel the coefficients of the frames in them, a list; own =
+# U^T mu and ||mu||^2; square = ||mu||^2.
+Hulls = namedtuple("Hulls", "H starts own square frames origin dtype")
+
+
+def affine_hulls(sets, rules, kernel, origin=None):
+    """Hulls of checked sets, for affine_distances; the origin, None for the mean of all frames, is
+    that of the hulls that they are compared with."""
+    dtype = _type_of(sets)
+    if kernel is not None:
+        hulls, frames = _hulls_of_kernel(sets, kernel, rules)
+        H = [H for H, _ in hulls]
+    else:
+        origin = _mean_frame(sets) if origin is None else origin
+        hulls = _hulls_of_vectors(sets, origin, rules)
+        frames = None
+        H = np.concatenate([H for H, _ in hulls])
+    own = np.concatenate([products for _, products in hulls])
+    starts = np.concatenate([[0], np.cumsum([len(products) for _, products in hulls])])
+    return Hulls(H, starts, own, own[starts[1:] - 1], frames, origin, dtype)
+
+
+def affine_distances(rows, columns, kernel):
+    """(distances, which pairs meet) of affine_hulls; of hulls with themselves if both are one."""
+    symmetric = rows is columns
+    distances = np.zeros((len(rows.square), len(columns.square)))
+    lengths = [np.diff(hulls.starts) if kernel is None else [len(one) for one in hulls.frames]
+               for hulls in (rows, columns)]
+    for i, j in _tiles_of_sets(*lengths, symmetric):
+        vectors = np.empty((0, 0)), np.empty((0, 0))
+        if kernel is None:
+            vectors = rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)]
+            products = vectors[0] @ vectors[1].T
+        else:
+            products = _kernel_products(kernel, rows, columns, i, j)
+        top = _side(rows, i)
+        left = _side(columns, j)
+        out = np.empty((i.stop - i.start, j.stop - j.start))
+        core.run_blocks(lambda block: _affine_tile(products, top, left, vectors, block.start,
+                                                   block.stop, out), len(out), 8)
+        distances[i, j] = out
+    if symmetric:
+        distances = np.maximum(distances, distances.T)
+        np.fill_diagonal(distances, 0)
+    dtype = np.result_type(rows.dtype, columns.dtype)
+    return distances.astype(dtype, copy=False), distances == 0
+
+
+def _span(starts, part):
+    """The vectors of consecutive sets."""
+    return slice(starts[part.start], starts[part.stop])
+
+
+def _side(hulls, part):
+    """starts, own and square of consecutive hulls."""
+    starts = hulls.starts[part.start:part.stop + 1]
+    return starts - starts[0], hulls.own[starts[0]:starts[-1]], hulls.square[part]
+
+
+def _hulls_of_vectors(sets, origin, rules):
+    """(H, H mu) of each set, of vectors from the origin."""
+
+    def hull(i):
+        frames = sets[i] - origin
+        mean = frames.mean(axis=0)
+        _, s, Vt = np.linalg.svd(frames - mean, full_matrices=False)
+        rounding = 10 * EPS * math.sqrt(frames.size) * np.abs(sets[i]).max()
+        rank = int((s > max(RANK_TOL * s[0], rounding)).sum())
+        k = _hull_dimension(s[:rank]**2, rules, i, len(frames))
+        H = np.vstack([Vt[:k], mean])
+        return H, H @ mean
+
+    return [hull(i) for i in range(len(sets))]
+
+
+def _hulls_of_kernel(sets, kernel, rules):
+    """(H, H mu) of each set in feature space, of coefficients of the frames, and the frames."""
+    frames = [one.astype(np.float64, copy=False) for one in sets]
+
+    def hull(i):
+        K = _kernel_values(kernel, frames[i], frames[i])
+        q = len(K)
+        centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        values, V = np.linalg.eigh((centred + centred.T) / 2)
+        floor = max(KERNEL_RANK_TOL * values[-1], 1e-14 * np.abs(K).max())
+        rank = int((values > floor).sum())
+        values = values[::-1]
+        k = _hull_dimension(values[:rank], rules, i, q)
+        A = V[:, ::-1][:, :k] / np.sqrt(values[:k])
+        H = np.vstack([(A - A.mean(axis=0)).T, np.full(q, 1 / q)])  # (k + 1, q)
+        return H, H @ K.mean(axis=1)
+
+    return [hull(i) for i in range(len(sets))], frames
+
+
+def _hull_dimension(variances, rules, i, n_frames):
+    """k, of descending positive variances, by the rules (dimension, share)."""
+    dimension, share = rules
+    if dimension is None:
+        held = np.cumsum(variances) / max(variances.sum(), 1e-300)
+        return min(len(held), int(np.searchsorted(held, share * (1 - 1e-14))) + 1)
+    if dimension > len(variances):
+        raise ValueError(f"dimension must be below the number of independent frames of each set, "
+                         f"got {dimension} for set {i} of {n_frames} frame(s), whose hull has "
+                         f"dimension {len(variances)}")
+    return dimension
+
+
+def _kernel_products(kernel, rows, columns, i, j):
+    """Inner products of all vectors of the hulls i with those of the hulls j, from the kernel."""
+    X = rows.frames[i]
+    Y = columns.frames[j]
+    K = _kernel_values(kernel, np.concatenate(X), np.concatenate(Y))
+    ends = np.cumsum([len(frames) for frames in X])[:-1]
+    half = np.concatenate([H @ part for H, part in zip(rows.H[i], np.split(K, ends))])
+    ends = np.cumsum([len(frames) for frames in Y])[:-1]
+    parts = zip(columns.H[j], np.split(half, ends, axis=1))
+    return np.concatenate([part @ H.T for H, part in parts], axis=1)
+
+
+@core.jit
+def _affine_tile(products, rows, columns, vectors, start, stop, out):
+    """out[i, j] = the distance of hulls i and j of a tile, for i in start..stop-1.
+
+    products of all vectors of the hulls, (sum (k_i + 1), sum (m_j + 1)); vectors themselves, or
+    empty arrays. With them near pairs are computed from what is left of mu_i - mu_j, so that
+    nothing cancels.
+    """
+    row_starts, row_own, row_square = rows
+    column_starts, column_own, column_square = columns
+    A, B = vectors
+    most = 1
+    for i in range(len(row_starts) - 1):
+        most = max(most, row_starts[i + 1] - row_starts[i])
+    for j in range(len(column_starts) - 1):
+        most = max(most, column_starts[j + 1] - column_starts[j])
+    S = np.empty((most, most))
+    x = np.empty(most)
+    y = np.empty(most)
+    z = np.empty(most)
+    order = np.empty(most, np.int64)
+    rest = np.empty(A.shape[1])
+    tol = 1e-13 if A.size else 1e-8  # of the squared sines of directions that count as one
+    for i in range(start, stop):
+        top = row_starts[i]
+        k = row_starts[i + 1] - top - 1
+        for j in range(out.shape[1]):
+            left = column_starts[j]
+            m = column_starts[j + 1] - left - 1
+            C = products[top:top + k + 1, left:left + m + 1]
+            scale = row_square[i] + column_square[j]
+            for a in range(k):  # U_i^T (mu_i - mu_j)
+                x[a] = row_own[top + a] - C[a, m]
+            for b in range(m):
+                y[b] = C[k, b] - column_own[left + b]
+            held, pivot = _project(C, k, m, x, y, z, S, order, tol)
+            square = scale - 2 * C[k, m] - held
+            if A.size == 0:
+                out[i, j] = np.sqrt(square) if square > KERNEL_MEETS**2 * scale else 0.0
+                continue
+            if square < 1e-4 * scale or pivot < 1e-6:
+                hull_i = A[top:top + k + 1]
+                hull_j = B[left:left + m + 1]
+                for c in range(len(rest)):
+                    rest[c] = hull_i[k, c] - hull_j[m, c]
+                _leave(hull_i, hull_j, k, m, x, y, rest)
+                for _ in range(2):  # what rounding left
+                    _inner_products(hull_i, k, rest, x)
+                    _inner_products(hull_j, m, rest, y)
+                    _project(C, k, m, x, y, z, S, order, tol)
+                    _leave(hull_i, hull_j, k, m, x, y, rest)
+                square = 0.0
+                for c in range(len(rest)):
+                    square += rest[c] * rest[c]
+            out[i, j] = np.sqrt(square) if square > MEETS**2 * scale else 0.0
+
+
+@core.jit_part
+def _project(C, k, m, x, y, z, S, order, tol):
+    """x, y <- the coefficients of the projection of v onto the span of [U, W], from x = U^T v,
+    y = W^T v and C = U^T W (k, m); returns its squared norm and the least pivot.
+
+    Gaussian elimination with pivots: (I - C^T C) w = y - C^T x, of which directions of W within the
+    span of U, to tol, are left out. z, S and order are scratch.
+    """
+    held = 0.0
+    for a in range(k):
+        held += x[a] * x[a]
+    for b in range(m):
+        order[b] = b
+        for a in range(k):
+            y[b] -= C[a, b] * x[a]
+        for c in range(b + 1):
+            total = 1.0 if b == c else 0.0
+            for a in range(k):
+                total -= C[a, b] * C[a, c]
+            S[b, c] = total
+            S[c, b] = total
+    rank = 0
+    pivot = 1.0
+    while rank < m:
+        best = rank
+        for b in range(rank + 1, m):
+            if S[order[b], order[b]] > S[order[best], order[best]]:
+                best = b
+        s = order[best]
+        if S[s, s] <= tol:
+            break
+        order[best] = order[rank]
+        order[rank] = s
+        pivot = min(pivot, S[s, s])
+        for b in range(rank + 1, m):
+            t = order[b]
+            factor = S[t, s] / S[s, s]
+            y[t] -= factor * y[s]
+            for c in range(rank + 1, m):
+                S[t, order[c]] -= factor * S[s, order[c]]
+        rank += 1
+    for b in range(m):
+        z[b] = 0.0
+    for b in range(rank - 1, -1, -1):
+        s = order[b]
+        held += y[s] * y[s] / S[s, s]
+        total = y[s]
+        for c in range(b + 1, rank):
+            total -= S[s, order[c]] * z[order[c]]
+        z[s] = total / S[s, s]
+    for b in range(m):
+        y[b] = z[b]
+        for a in range(k):
+            x[a] -= C[a, b] * z[b]
+    return held, pivot
+
+
+@core.jit_part
+def _leave(hull_i, hull_j, k, m, x, y, rest):
+    """rest -= U_i x + U_j y, the directions being rows."""
+    for a in range(k):
+        for c in range(len(rest)):
+            rest[c] -= x[a] * hull_i[a, c]
+    for b in range(m):
+        for c in range(len(rest)):
+            rest[c] -= y[b] * hull_j[b, c]
+
+
+@core.jit_part
+def _inner_products(hull, k, rest, x):
+    for a in range(k):
+        total = 0.0
+        for c in range(len(rest)):
+            total += hull[a, c] * rest[c]
+        x[a] = total
+
+
+# ---------------------------------------------------------------------------------- convex hulls
+
+
+HullDistances = namedtuple("HullDistances", "distances gap n_iter")
+
+
+def convex_hull_distances(sets, sets2=None, *, bound=1.0, kernel=None, tol=1e-10, max_iter=10000,
+                          return_info=False):
+    """Distances (n, N) of the convex hulls of sets and sets2, or of sets among themselves.
+
+        min ||sum_a alpha_a x_a - sum_b beta_b y_b||,    sum alpha = sum beta = 1,
+        0 <= alpha_a, beta_b <= bound,
+
+    bound in (0, 1], 1 for the convex hull (CHISD), less for a hull reduced to its middle: a set
+    needs 1 / bound frames. Solved by Wolfe's algorithm for the point of least norm of a polytope,
+    here of all differences: the affine hull of a few vertices is solved exactly, vertices of
+    negative weight leave, the one that lies farthest along the solution enters. With v that vertex
+    and x the solution, <x, v> / ||x|| is a lower bound of the distance; the gap to it certifies the
+    result, and the search stops when ||x||^2 - <x, v> is at most tol ||x||^2, or at rounding. A
+    warning if max_iter steps do not reach that.
+
+    kernel: None for the frames as they are. A warning with the number of pairs of hulls that meet,
+    of distance 0. return_info: a named tuple (distances, gap, n_iter), gap in units of distance.
+    """
+    return_info = core.check_flag(return_info, "return_info")
+    bound = check_bound(bound)
+    tol = core.check_number(tol, "tol", above=0)
+    max_iter = core.check_integer(max_iter, "max_iter", 1)
+    kernel = check_kernel(kernel)
+    X, Y = _check_pair_of_sets(sets, sets2)
+    columns = convex_hulls(X if Y is None else Y, bound, kernel)
+    rows = columns if Y is None else convex_hulls(X, bound, kernel, columns.origin)
+    found, meet = convex_distances(rows, columns, (bound, tol, max_iter), kernel)
+    _warn_meeting(meet, sets2 is None, "convex", "lower bound, or take another kernel")
+    return found if return_info else found.distances
+
+
+# Frames of all sets as rows, from the origin, and the Gram matrices of the sets, flat.
+Polytopes = namedtuple("Polytopes", "frames starts grams gram_starts origin dtype")
+
+
+def convex_hulls(sets, bound, kernel, origin=None):
+    """Polytopes of checked sets, for convex_distances; origin as in affine_hulls."""
+    lengths = np.array([len(one) for one in sets])
+    small = np.flatnonzero(lengths * bound < 1 - 1e-9)
+    if len(small):
+        raise ValueError("bound must be at least 1 / n_frames of each set, got "
+                         f"{bound} for set {small[0]} of {lengths[small[0]]} frame(s)")
+    frames = [one.astype(np.float64, copy=False) for one in sets]
+    if kernel is None:
+        origin = _mean_frame(sets) if origin is None else origin
+        frames = [one - origin for one in frames]
+    grams = [one @ one.T if kernel is None else _kernel_values(kernel, one, one) for one in frames]
+    grams = np.concatenate([np.ravel((K + K.T) / 2) for K in grams])
+    return Polytopes(np.concatenate(frames), np.concatenate([[0], np.cumsum(lengths)]), grams,
+                     np.concatenate([[0], np.cumsum(lengths**2)])[:-1], origin, _type_of(sets))
+
+
+def convex_distances(rows, columns, rules, kernel):
+    """(HullDistances, which pairs meet) of convex_hulls; of hulls with themselves if both are one.
+
+    rules: (bound, tol, max_iter).
+    """
+    symmetric = rows is columns
+    shape = len(rows.gram_starts), len(columns.gram_starts)
+    distances = np.zeros(shape)
+    gap = np.zeros(shape)
+    n_iter = np.zeros(shape, np.int64)
+    late = np.zeros(shape, bool)
+    for i, j in _tiles_of_sets(np.diff(rows.starts), np.diff(columns.starts), symmetric):
+        top = rows.frames[_span(rows.starts, i)]
+        left = columns.frames[_span(columns.starts, j)]
+        K = top @ left.T if kernel is None else _kernel_values(kernel, top, left)
+        sides = [(hulls.starts[part.start:part.stop + 1] - hulls.starts[part.start], hulls.grams,
+                  hulls.gram_starts[part]) for hulls, part in ((rows, i), (columns, j))]
+        skip = i.start - j.start if symmetric else -shape[0]
+        found = polytopes.polytope_distances(K, *sides, rules, skip)
+        distances[i, j], gap[i, j], n_iter[i, j], late[i, j] = found
+    if late.any():
+        warnings.warn(f"{np.count_nonzero(late)} convex hull distances did not converge (max_iter "
+                      f"= {rules[2]}): worst gap {gap[late].max():.2g}", stacklevel=3)
+    if symmetric:
+        for values in (distances, gap, n_iter):
+            values += values.T
+    dtype = np.result_type(rows.dtype, columns.dtype)
+    return HullDistances(distances.astype(dtype, copy=False), gap, n_iter), distances == 0
+
+
+# ------------------------------------------------------------------------------------- checks
+
+
+def check_sets(sets, name):
+    """Sets of frames as a list of at least one real, finite array (n_i, d), all of one d."""
+    listed = np.iterable(sets) and hasattr(sets, "__len__")
+    if not listed or isinstance(sets, (str, bytes, dict, set)):
+        raise TypeError(f"{name} must be a sequence of arrays of frames, got {type(sets).__name__}")
+    frames = [core.check_frames(one, f"{name}[{i}]") for i, one in enumerate(sets)]
+    if not frames:
+        raise ValueError(f"{name} must hold at least one set of frames, got none")
+    for i, one in enumerate(frames):
+        if one.shape[1] != frames[0].shape[1]:
+            raise ValueError(f"{name} must share one d: {name}[0] has d = {frames[0].shape[1]}, "
+                             f"{name}[{i}] has d = {one.shape[1]}")
+        largest = max(abs(float(one.max())), abs(float(one.min())))
+        if largest > LARGEST:
+            raise ValueError(f"{name}[{i}] must have entries up to {LARGEST:g}, got {largest:g}")
+    return frames
+
+
+def _check_pair_of_sets(sets, sets2):
+    """Checked sets, and sets2 or None."""
+    X = check_sets(sets, "sets")
+    if sets2 is None:
+        return X, None
+    Y = check_sets(sets2, "sets2")
+    if X[0].shape[1] != Y[0].shape[1]:
+        raise ValueError("sets and sets2 must have the same d, got "
+                         f"{X[0].shape[1]} and {Y[0].shape[1]}")
+    return X, Y
+
+
+def check_hull_rules(dimension, share):
+    """(dimension or None, share)."""
+    if dimension is not None:
+        dimension = core.check_integer(dimension, "dimension", 0)
+    share = core.check_number(share, "share", above=0)
+    if share > 1:
+        raise ValueError(f"share must be in (0, 1], the share of variance, got {share}")
+    return dimension, share
+
+
+def check_bound(bound):
+    """The bound of weights, in (0, 1]."""
+    bound = core.check_number(bound, "bound", above=0)
+    if bound > 1:
+        raise ValueError(f"bound must be in (0, 1], got {bound}")
+    return bound
+
+
+def check_kernel(kernel):
+    """None, or a callable."""
+    if kernel is not None and (not callable(kernel) or isinstance(kernel, type)):
+        raise TypeError("kernel must be None or a callable k(A, B), such as kernels.rbf(gamma), "
+                        f"got {kernel!r}")
+    return kernel
+
+
+def _kernel_values(kernel, A, B):
+    """Checked values k(A, B), float64."""
+    values = core.finite_array(kernel(A, B), "kernel(A, B)")
+    if values.shape != (len(A), len(B)):
+        raise ValueError(f"kernel(A, B) must have shape {(len(A), len(B))}, one value a pair of "
+                         f"rows, got {values.shape}")
+    return np.ascontiguousarray(values, np.float64)
+
+
+def _warn_meeting(meet, symmetric, hulls, advice):
+    """One warning, from the line that called the public function, for all pairs that meet."""
+    count = np.count_nonzero(meet)
+    total = meet.size
+    if symmetric:
+        count = (count - len(meet)) // 2
+        total = (total - len(meet)) // 2
+    if count:
+        warnings.warn(f"{count} of {total} pairs of {hulls} hulls meet: their distance is 0, which "
+                      f"tells no class from another; {advice}", stacklevel=3)
+
+
+def _mean_frame(sets):
+    total = sum(frames.sum(axis=0, dtype=np.float64) for frames in sets)
+    return total / sum(len(frames) for frames in sets)
+
+
+def _type_of(sets):
+    """float32 if all frames are, else float64."""
+    single = all(frames.dtype == np.float32 for frames in sets)
+    return np.float32 if single else np.float64
+
+
+def _tiles_of_sets(row_lengths, column_lengths, symmetric):
+    """Pairs of slices of sets whose products are at most TILE numbers, or those of one pair; of a
+    symmetric matrix, those that reach above the diagonal."""
+    side = math.isqrt(TILE)
+    return [(i, j) for j in _runs_of_sets(column_lengths, side)
+            for i in _runs_of_sets(row_lengths, side) if not symmetric or i.start < j.stop]
+
+
+def _runs_of_sets(lengths, most):
+    """Slices of consecutive sets, each of at most so many rows or one set."""
+    first = 0
+    rows = 0
+    runs = []
+    for i, length in enumerate(lengths):
+        if rows + length > most and i > first:
+            runs.append(slice(first, i))
+            first = i
+            rows = 0
+        rows += length
+    return [*runs, slice(first, len(lengths))]

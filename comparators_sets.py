@@ -1,0 +1,575 @@
+"""The paper's rivals on sets of images that are subspaces: mutual subspace methods, DCC, GDA, GGDA.
+
+X (n, d, p) and D (N, d, q) are sets of subspaces. The canonical correlations of X_i and D_j are the
+cosines of their principal angles, the singular values of X_i^T D_j. GDA and GGDA take any Gram
+matrix, so that a kernel's (kernels.kernel_gram) and mixtures of kernels serve too: inner products
+of queries with the training sets (n, N), times coefficients, are coordinates. Hulls of frames, the
+remaining rival, are in comparators_hulls.py.
+"""
+
+import math
+import warnings
+from collections import namedtuple
+
+import numpy as np
+import scipy.linalg
+
+import grassmann_sc as core
+
+__all__ = ["correlation_kernel", "binet_cauchy_kernel", "mutual_similarity", "difference_subspace",
+           "transformed_bases", "dcc", "gda", "ggda"]
+
+LEAST_REG = 1e-14  # and its inverse: beyond, rounding decides
+
+TILE = 2**20  # numbers of a tile of products X_i^T D_j
+PRODUCT = 0  # the power that stands for det^2 in cosine_sums
+
+
+# ---------------------------------------------------------------------- canonical correlations
+
+
+def correlation_kernel(X, D=None, n_angles=None):
+    """K[i, j] = the sum of the n_angles largest canonical correlations of X_i and D_j; (n, N).
+
+    X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q), None for all of them;
+    1 is the largest correlation alone. In [0, n_angles]. The kernel is indefinite in general: see
+    gda. Source: Harandi et al., CVPR 2011.
+    """
+    X, D = _check_subspaces(X, D)
+    return cosine_sums(X, D, check_angles(n_angles, X, D), 1)
+
+
+def binet_cauchy_kernel(X, D=None):
+    """K[i, j] = det(X_i^T D_j)^2, the product of cos^2 of all principal angles; (n, N) in [0, 1].
+
+    X (n, d, p), D (N, d, p); without D, within X. Source: Hamm and Lee, ICML 2008.
+    """
+    X, D = _check_subspaces(X, D)
+    if X.shape[2] != D.shape[2]:
+        raise ValueError(f"X and D must have the same p, got {X.shape[2]} and {D.shape[2]}")
+    return cosine_sums(X, D, X.shape[2], PRODUCT)
+
+
+def cosine_sums(X, D, n_angles, power):
+    """Sums (n, N) of cos^power over the n_angles least angles, of checked X and D of one type; half
+    the work if X is D.
+
+    Their columns need not be orthonormal, then cos are the singular values of X_i^T D_j, at most 1.
+    """
+    n, d, p = X.shape
+    N, _, q = D.shape
+    symmetric = X is D
+    if power == 2 and n_angles == min(p, q):
+        return core.bases_gram(X, None if symmetric else D)
+    K = np.zeros((n, N), X.dtype)
+    height = max(1, math.isqrt(TILE) // p)
+    width = max(1, math.isqrt(TILE) // q)
+    for j in range(0, N, width):
+        columns = D[j:j + width].swapaxes(1, 2).reshape(-1, d)  # (s q, d)
+        for i in range(0, min(n, j + 1) if symmetric else n, height):
+            C = np.matmul(X[i:i + height].swapaxes(1, 2).reshape(-1, d), columns.T)  # (t p, s q)
+            out = np.empty((len(C) // p, C.shape[1] // q), X.dtype)
+            core.run_blocks(lambda rows: _sum_cosines(C, p, q, rows.start, rows.stop, n_angles,
+                                                      power, out), len(out), 8)
+            K[i:i + height, j:j + width] = out
+    if symmetric:
+        K = np.triu(K)
+        K += np.triu(K, 1).T
+    return K
+
+
+@core.jit
+def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
+    """out[i, j] = the sum for block i, j (p, q) of C, for rows of blocks start..stop-1."""
+    small = min(p, q)
+    B = np.empty((small, max(p, q)))
+    no_turns = np.empty((0, 0))
+    cosine = np.empty(small)
+    for i in range(start, stop):
+        for j in range(out.shape[1]):
+            for a in range(p):
+                for b in range(q):
+                    if p <= q:
+                        B[a, b] = C[i * p + a, j * q + b]
+                    else:
+                        B[b, a] = C[i * p + a, j * q + b]
+            _make_rows_orthogonal(B, no_turns)
+            for a in range(small):
+                cosine[a] = min(1.0, np.sqrt(_row_product(B, a, a)))
+            out[i, j] = _leading_sum(cosine, n_angles, power)
+
+
+@core.jit_part
+def _leading_sum(cosine, n_angles, power):
+    """The sum of the n_angles largest cosines or of their squares, or the product of all squares;
+    cosine is overwritten."""
+    total = 1.0 if power == PRODUCT else 0.0
+    for a in range(n_angles):
+        largest = a
+        for b in range(a + 1, len(cosine)):
+            if cosine[b] > cosine[largest]:
+                largest = b
+        c = cosine[largest]
+        cosine[largest] = cosine[a]
+        if power == PRODUCT:
+            total *= c * c
+        elif power == 1:
+            total += c
+        else:
+            total += c * c
+    return total
+
+
+@core.jit_part
+def _make_rows_orthogonal(B, turns):
+    """Turn the rows of B, by rotations of two, until they are orthogonal: Jacobi's one-sided SVD.
+
+    turns, unless empty, turns with them: from I it becomes the R of R C = B, C being B before.
+    Rows below rounding count as zero, as the numbers of a product of orthonormal bases do.
+    """
+    for _ in range(40):
+        done = True
+        for a in range(len(B) - 1):
+            for b in range(a + 1, len(B)):
+                aa = _row_product(B, a, a)
+                bb = _row_product(B, b, b)
+                ab = _row_product(B, a, b)
+                if ab * ab <= 1e-30 * aa * bb or min(aa, bb) < 1e-34:
+                    continue
+                done = False
+                slope = (bb - aa) / (2 * ab)
+                t = 1 / (abs(slope) + np.sqrt(1 + slope * slope))
+                if slope < 0:
+                    t = -t
+                c = 1 / np.sqrt(1 + t * t)
+                _turn(B, a, b, c, c * t)
+                if turns.size:
+                    _turn(turns, a, b, c, c * t)
+        if done:
+            break
+
+
+@core.jit_part
+def _turn(B, a, b, c, s):
+    """Rows a and b of B by the rotation of cosine c and sine s."""
+    for k in range(B.shape[1]):
+        x = B[a, k]
+        B[a, k] = c * x - s * B[b, k]
+        B[b, k] = s * x + c * B[b, k]
+
+
+@core.jit_part
+def _row_product(B, a, b):
+    total = 0.0
+    for k in range(B.shape[1]):
+        total += B[a, k] * B[b, k]
+    return total
+
+
+# -------------------------------------------------------------------- mutual subspace methods
+
+
+def mutual_similarity(X, D=None, n_angles=None):
+    """The mean of the n_angles largest cos^2 of the principal angles of X_i and D_j; (n, N).
+
+    X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles in 1..min(p, q), None
+    for all. In [0, 1]. The similarity of the mutual subspace method, whose largest names the class.
+    Source: Maeda and Watanabe 1985.
+    """
+    X, D = _check_subspaces(X, D)
+    n_angles = check_angles(n_angles, X, D)
+    return cosine_sums(X, D, n_angles, 2) / X.dtype.type(n_angles)
+
+
+def difference_subspace(D, keep):
+    """Basis (d, m) of the generalised difference subspace of D (N, d, q).
+
+    The span of the eigenvectors of sum_j D_j D_j^T less the leading ones: of the r with a positive
+    eigenvalue, the m = max(1, round(keep r)) least, 0 < keep <= 1. What is common to all D is left
+    out; the constrained mutual subspace method compares transformed_bases of it. A warning if an
+    eigenvalue that is kept ties with one that is not: the subspace is not unique. No d x d matrix
+    is formed when d > N q. Source: Fukui and Yamaguchi 2003.
+    """
+    D = core.check_dictionary(D, "D")
+    keep = core.check_number(keep, "keep", above=0)
+    if keep > 1:
+        raise ValueError(f"keep must be in (0, 1], the share of directions kept, got {keep}")
+    vectors, values = _principal_directions(D)
+    m = max(1, round(keep * len(values)))
+    dropped = len(values) - m
+    if dropped and core.eigenvalues_tie(values[::-1], dropped, values[0], len(D) * D.shape[2]):
+        warnings.warn(f"difference_subspace not unique: eigenvalues {dropped} and {dropped + 1} "
+                      "tie, of which one is kept", stacklevel=2)
+    return vectors[:, dropped:]
+
+
+def _principal_directions(D):
+    """Eigenvectors (d, r) and the positive eigenvalues (r,) of sum_j D_j D_j^T, descending."""
+    N, d, q = D.shape
+    Z = D.transpose(1, 0, 2).reshape(d, N * q)
+    if N * q > d:
+        Z = np.linalg.qr(Z.T, mode="r").T  # Z Z^T is kept
+    vectors, s, _ = np.linalg.svd(Z, full_matrices=False)
+    rank = int((s > max(d, N * q) * np.finfo(D.dtype).eps * s[0]).sum())
+    return vectors[:, :rank], s[:rank]**2
+
+
+def transformed_bases(X, T):
+    """Orthonormal bases (n, m, min(p, m)) of the images T^T X_i of X (n, d, p) under T (d, m).
+
+    What T^T maps to zero, to rounding, leaves columns of zeros: a right angle with everything.
+    """
+    X = core.check_bases(X, "X")
+    T = core.finite_array(T, "T")
+    if T.ndim != 2 or T.shape[0] != X.shape[1] or T.shape[1] == 0:
+        raise ValueError(f"T must have shape ({X.shape[1]}, m) with m >= 1, got {T.shape}")
+    return image_bases(X, T.astype(X.dtype, copy=False))[0]
+
+
+def image_bases(X, T):
+    """(bases, B) of checked arguments: T^T X_i B_i = bases_i with B_i (p, min(p, m))."""
+    n, d, p = X.shape
+    m = T.shape[1]
+    images = np.matmul(T.T, X.transpose(1, 0, 2).reshape(d, n * p))  # (m, n p)
+    images = np.ascontiguousarray(images.reshape(m, n, p).transpose(1, 0, 2))
+    Q, R = np.linalg.qr(images)
+    U, s, Vt = np.linalg.svd(R, full_matrices=False)
+    scale = np.linalg.norm(T, axis=0).max()
+    held = s > d * np.finfo(X.dtype).eps * scale  # (n, min(p, m))
+    factor = np.where(held, 1 / np.where(held, s, 1), 0)
+    B = Vt.swapaxes(1, 2) * factor[:, None, :]
+    return np.matmul(Q, U) * held[:, None, :], B.astype(X.dtype, copy=False)
+
+
+# ------------------------------------------------------- discriminant canonical correlations
+
+
+CorrelationTransform = namedtuple("CorrelationTransform", "transform objective n_iter")
+Pairs = namedtuple("Pairs", "within between share")  # scatters of pairs of sets, see _scatters
+
+
+def dcc(X, labels, *, dimension=None, n_between=None, n_iter=10, reg=1e-3, tol=1e-4):
+    """Discriminant analysis of canonical correlations: T (d, m) for subspaces X (N, d, p).
+
+    T is to make the correlations of T^T X_i and T^T X_j large for two sets of one class and small
+    for others. From T = I, up to n_iter times: with T^T P_i orthonormal for P_i = X_i B_i, and
+    P_i^T T T^T P_j = Q_ij diag(cos) Q_ji^T, T has the m leading generalised eigenvectors of
+
+        S_b v = mu (S_w + s I) v,    S = sum over pairs (P_i Q_ij - P_j Q_ji)(P_i Q_ij - P_j Q_ji)^T
+
+    over pairs of different classes (b) and of one (w), s = reg tr(S_w + S_b) / r, reg > 0, scaled
+    to v^T (S_w + s I) v = 1. All is done in the span of X, of dimension r, where T lies. The
+    objective is recorded: b / (b + w) of the mean sums of 1 - cos of pairs of different classes, b,
+    and of one, w, in [0, 1]. A step that does not raise it ends the search and is undone; a rise of
+    at most tol ends it.
+
+    dimension: m, in p + 1..r, None for r. n_between: None for all pairs of different classes, or
+    those of each set with so many nearest sets of other classes (by the sum of the correlations).
+    Returns a named tuple: transform (d, m), or None for T = I if no step raised the objective,
+    objective (n_iter + 1,), ascending, and n_iter. Queries are compared by transformed_bases and
+    correlation_kernel. Source: Kim, Kittler and Cipolla, PAMI 2007.
+    """
+    X = core.check_dictionary(X, "X")
+    index, _ = check_classes(labels, len(X))
+    n_iter = core.check_integer(n_iter, "n_iter", 0)
+    reg = check_reg(reg)
+    tol = core.check_number(tol, "tol", least=0)
+    span, _ = _principal_directions(X.astype(np.float64, copy=False))
+    r = span.shape[1]
+    m = r
+    if dimension is not None:  # in p dimensions all correlations are 1
+        m = core.check_integer(dimension, "dimension", min(X.shape[2] + 1, r), r)
+    between = _pairs_between(X, index, n_between)
+    P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
+    T = None
+    pairs = _scatters(P, np.eye(r), index, between)
+    if pairs.share == 0:
+        raise ValueError("X must hold subspaces that differ between classes, got canonical "
+                         "correlations of 1 for all pairs")
+    objective = [pairs.share]
+    for _ in range(n_iter):
+        candidate = _discriminating_directions(pairs, m, reg)
+        there = _scatters(P, candidate, index, between)
+        rise = there.share - pairs.share
+        if not rise > 0:
+            break
+        T = candidate
+        pairs = there
+        objective.append(pairs.share)
+        if rise <= tol:
+            break
+    transform = None if T is None else (span @ T).astype(X.dtype)
+    return CorrelationTransform(transform, np.array(objective), len(objective) - 1)
+
+
+def _discriminating_directions(pairs, m, reg):
+    """The m leading eigenvectors (r, m) of S_b v = mu (S_w + s I) v."""
+    r = len(pairs.within)
+    B = pairs.within.copy()
+    B.flat[::r + 1] += reg * (np.trace(pairs.within) + np.trace(pairs.between)) / r
+    return scipy.linalg.eigh(pairs.between, B, subset_by_index=[r - m, r - 1])[1][:, ::-1]
+
+
+def _pairs_between(X, index, n_between):
+    """Which pairs (N, N) of sets of different classes count, a symmetric matrix."""
+    apart = np.not_equal.outer(index, index)
+    if n_between is None:
+        return apart
+    most = int(apart.sum(axis=1).max())
+    core.check_integer(n_between, "n_between", 1, most)
+    return nearest_pairs(cosine_sums(X, X, X.shape[2], 1), apart, n_between)
+
+
+def nearest_pairs(nearness, allowed, k):
+    """Symmetric (N, N): is one among the k nearest of the other that are allowed, or fewer?"""
+    order = np.where(allowed, -nearness, np.inf).argsort(axis=1, kind="stable")[:, :k]
+    chosen = np.zeros(allowed.shape, bool)
+    np.put_along_axis(chosen, order, True, axis=1)
+    chosen &= allowed
+    return chosen | chosen.T
+
+
+def _scatters(P, T, index, between):
+    """S_w and S_b (r, r) of bases P (N, r, p) under T (r, m), and the objective."""
+    images, B = image_bases(P, T)
+    P = np.matmul(P, B)
+    n_classes = index.max() + 1
+    members = [np.flatnonzero(index == c) for c in range(n_classes)]
+    parts = [_pair_scatter(images[i], P[i], ~np.eye(len(i), dtype=bool)) for i in members]
+    S_w = sum(S for S, _ in parts)
+    n_within = sum(len(i) * (len(i) - 1) for i in members)
+    loss_w = sum(loss for _, loss in parts) / max(n_within, 1)
+    S_b, loss_b = _pair_scatter(images, P, between)
+    loss_b /= between.sum()
+    return Pairs(S_w, S_b, loss_b / (loss_b + loss_w) if loss_b > 1e-10 else 0.0)
+
+
+def _pair_scatter(images, P, chosen):
+    """The sums of (P_i Q_ij - P_j Q_ji)(...)^T and of 1 - cos over the pairs chosen (N, N).
+
+    With the degrees of the graph and W_ij = Q_ij Q_ji^T, the orthogonal factor of the block
+    images_i^T images_j, the first is sum_i degree_i P_i P_i^T - sum_ij P_i W_ij P_j^T. Directions
+    without correlation are not matched: their part of W is 0.
+    """
+    N, m, p = images.shape
+    r = P.shape[1]
+    rows = np.ascontiguousarray(images.swapaxes(1, 2)).reshape(N * p, m)
+    flat = np.ascontiguousarray(P.transpose(1, 0, 2)).reshape(r, N * p)
+    S = (flat * np.repeat(chosen.sum(axis=1), p)) @ flat.T
+    loss = np.zeros(N)
+    width = max(1, TILE // (N * p * p))
+    for j in range(0, N, width):
+        columns = slice(j * p, (j + width) * p)
+        W = np.matmul(rows, rows[columns].T)  # (N p, t p)
+        tile = np.ascontiguousarray(chosen[:, j:j + width])
+        core.run_blocks(lambda block: _orthogonal_factors(W, p, tile, block.start, block.stop,
+                                                          loss), N, 8)
+        S -= np.matmul(np.matmul(flat, W), flat[:, columns].T)
+    return (S + S.T) / 2, loss.sum()
+
+
+@core.jit
+def _orthogonal_factors(W, p, chosen, start, stop, loss):
+    """Blocks i, j (p, p) of W become U V^T of their U S V^T, or 0 if not chosen, for rows
+    start..stop-1 of blocks; loss[i] grows by sum (1 - cos) over its blocks."""
+    B = np.empty((p, p))
+    turns = np.empty((p, p))
+    for i in range(start, stop):
+        for j in range(chosen.shape[1]):
+            block = W[i * p:(i + 1) * p, j * p:(j + 1) * p]
+            if not chosen[i, j]:
+                block[:] = 0
+                continue
+            for a in range(p):
+                for b in range(p):
+                    B[a, b] = block[a, b]
+                    turns[a, b] = 1.0 if a == b else 0.0
+            _make_rows_orthogonal(B, turns)
+            block[:] = 0
+            for a in range(p):
+                cosine = np.sqrt(_row_product(B, a, a))
+                loss[i] += 1 - min(1.0, cosine)
+                if cosine > 1e-12:
+                    for b in range(p):
+                        for c in range(p):
+                            block[b, c] += turns[a, b] * B[a, c] / cosine
+
+
+# ------------------------------------------------------------- discriminants of a Gram matrix
+
+
+Discriminant = namedtuple("Discriminant", "coefficients values negative_share")
+
+
+def gda(K, labels, *, n_components=None, reg=1e-3):
+    """Grassmann discriminant analysis (GDA) of a Gram matrix K (N, N) with labels (N,).
+
+    The columns a of coefficients (N, m) maximise
+
+        a^T K (V - 1 1^T / N) K a / a^T (K (I - V) K + s I) a,    V = diag of blocks 1 1^T / N_c,
+
+    with s = reg tr(K^2) / N, reg > 0, the denominator 1, and one another's conjugates; values (m,)
+    are the maxima, descending. n_components: m, in 1..n_classes - 1, None for that many; fewer if
+    means of classes coincide. Coordinates of queries are K_xd @ coefficients, in which the nearest
+    training set, or the nearest class mean, names the class.
+
+    A K that is not positive semidefinite, beyond rounding, has its negative eigenvalues clipped to
+    0; their share of the sum of all |eigenvalues| is negative_share. Source: Hamm and Lee, ICML
+    2008, who take the projection kernel.
+    """
+    K = check_gram(K, "K")
+    index, n_classes = check_classes(labels, len(K))
+    reg = check_reg(reg)
+    high = n_classes - 1
+    m = high if n_components is None else core.check_integer(n_components, "n_components", 1, high)
+    G, clip, negative_share = _positive_part(K)
+    membership = _memberships(index, n_classes)  # V = membership membership^T
+    within = G - membership @ (membership.T @ G)
+    B = within.T @ within
+    B.flat[::len(B) + 1] += reg * np.square(G).sum() / len(G)
+    share = np.sqrt(np.bincount(index) / len(index))
+    M = G @ (membership - share / np.sqrt(len(index)))  # numerator = M M^T
+    solution = scipy.linalg.cho_solve(scipy.linalg.cho_factor(B, lower=True), M)
+    values, vectors = np.linalg.eigh(M.T @ solution)
+    rounding = 100 * len(G) * np.finfo(K.dtype).eps**2 / reg  # of M, squared, over s
+    kept = np.flatnonzero(values > rounding)[::-1][:m]
+    if len(kept) == 0:
+        raise ValueError("labels must be of classes whose means differ, got means that coincide in "
+                         "the kernel's feature space")
+    coefficients = solution @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return _discriminant(K, coefficients, values[kept], clip, negative_share)
+
+
+def ggda(K, labels, *, n_within=None, n_between=None, beta=1.0, n_components=None, reg=1e-3):
+    """Graph-embedding Grassmann discriminant analysis (GGDA) of K (N, N) with labels (N,).
+
+    The columns of coefficients A (N, m) maximise
+
+        tr[(A^T (K D_w K + s I) A)^-1 A^T K (L_b + beta W_w) K A],    s = reg tr(K^2) / N, reg > 0,
+
+    by generalised eigenvectors. W_w is 1 for two sets of one class of which one is among the
+    n_within nearest of the other in that class, W_b for two of different classes of which one is
+    among the other's n_between nearest of other classes, else 0; D are their degrees, L = D - W;
+    near is by K_ii + K_jj - 2 K_ij. None takes all, as do classes that have fewer.
+    beta: >= 0. n_components: m, in 1..N, None for n_classes - 1. Returns what gda does, with values
+    (m,) whose sum is the maximum; an indefinite K, such as mixtures with correlation_kernel, is
+    clipped as there. Source: Harandi, Sanderson, Shirazi and Lovell, CVPR 2011.
+    """
+    K = check_gram(K, "K")
+    index, n_classes = check_classes(labels, len(K))
+    beta = core.check_number(beta, "beta", least=0)
+    if beta > 1 / LEAST_REG:
+        raise ValueError(f"beta must be at most {1 / LEAST_REG:g}, got {beta:g}")
+    reg = check_reg(reg)
+    N = len(K)
+    m = min(n_classes - 1, N)
+    if n_components is not None:
+        m = core.check_integer(n_components, "n_components", 1, N)
+    G, clip, negative_share = _positive_part(K)
+    W_w, W_b = _class_graphs(G, index, n_within, n_between)
+    L_b = np.diag(W_b.sum(axis=1)) - W_b
+    numerator = G @ (L_b + beta * W_w) @ G
+    denominator = (G * W_w.sum(axis=0)) @ G
+    denominator.flat[::N + 1] += reg * np.square(G).sum() / N
+    values, vectors = scipy.linalg.eigh((numerator + numerator.T) / 2, denominator,
+                                        subset_by_index=[N - m, N - 1])
+    return _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
+
+
+def _class_graphs(G, index, n_within, n_between):
+    """W_w and W_b (N, N) of ggda."""
+    same = np.equal.outer(index, index)
+    inside = same & ~np.eye(len(G), dtype=bool)
+    most = max(1, int(inside.sum(axis=1).max()))
+    if n_within is not None:
+        core.check_integer(n_within, "n_within", 1, most)
+    if n_between is not None:
+        core.check_integer(n_between, "n_between", 1, int((~same).sum(axis=1).max()))
+    square = G.diagonal()
+    nearness = 2 * G - square[:, None] - square
+    W_w = inside if n_within is None else nearest_pairs(nearness, inside, n_within)
+    W_b = ~same if n_between is None else nearest_pairs(nearness, ~same, n_between)
+    return W_w.astype(np.float64), W_b.astype(np.float64)
+
+
+def _discriminant(K, coefficients, values, clip, negative_share):
+    """With coefficients that give raw rows of K the coordinates of its positive part."""
+    if clip is not None:
+        coefficients = clip @ (clip.T @ coefficients)
+    return Discriminant(coefficients.astype(K.dtype), values, negative_share)
+
+
+def _positive_part(K):
+    """(G, Q, share): G is K without its negative eigenvalues, Q (N, r) has the eigenvectors kept.
+
+    Q is None and G is K if no eigenvalue is negative beyond rounding. share: see gda.
+    """
+    G = (K.astype(np.float64) + K.T) / 2
+    rounding = 1e-5 if K.dtype == np.float32 else 1e-10
+    lifted = G.copy()
+    lifted.flat[::len(G) + 1] += rounding * np.abs(G).max()
+    if scipy.linalg.lapack.dpotrf(lifted, lower=1, overwrite_a=1)[1] == 0:
+        return G, None, 0.0
+    values, vectors = np.linalg.eigh(G)
+    Q = vectors[:, values > 0]
+    share = -values[values < 0].sum() / np.abs(values).sum()
+    return (Q * values[values > 0]) @ Q.T, Q, float(share)
+
+
+def _memberships(index, n_classes):
+    """(N, n_classes): 1 / sqrt(N_c) for the members of class c."""
+    member = index[:, None] == np.arange(n_classes)
+    return member / np.sqrt(member.sum(axis=0))
+
+
+# ------------------------------------------------------------------------------------ checks
+
+
+def _check_subspaces(X, D):
+    """Queries X (n, d, p) and subspaces D (N, d, q), N >= 1, of one type; D is X if it is None."""
+    if D is not None:
+        return core.check_queries_and_atoms(X, D)
+    X = core.check_dictionary(X, "X")
+    return X, X
+
+
+def check_angles(n_angles, X, D):
+    """n_angles, or all min(p, q) of them for None."""
+    most = min(X.shape[2], D.shape[2])
+    return most if n_angles is None else core.check_integer(n_angles, "n_angles", 1, most)
+
+
+def check_reg(reg):
+    """The regularisation as a float in LEAST_REG..1 / LEAST_REG."""
+    reg = core.check_number(reg, "reg")
+    if not LEAST_REG <= reg <= 1 / LEAST_REG:
+        raise ValueError(f"reg must be in {LEAST_REG:g}..{1 / LEAST_REG:g}, got {reg:g}")
+    return reg
+
+
+def check_gram(K, name):
+    """K as a symmetric matrix (N, N) that is not zero."""
+    K = core.finite_array(K, name)
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0:
+        raise ValueError(f"{name} must be a square matrix (N, N) of inner products, N >= 1, got "
+                         f"shape {K.shape}")
+    scale = np.abs(K).max()
+    asymmetry = np.abs(K - K.T).max()
+    if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
+        raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "
+                         "across the diagonal")
+    if not core.SMALLEST <= scale <= 1 / core.SMALLEST:
+        raise ValueError(f"{name} must have a largest entry between {core.SMALLEST:g} and "
+                         f"{1 / core.SMALLEST:g}, got {scale:g}: scale the kernel")
+    if not K.diagonal().max() > 0:
+        raise ValueError(f"{name} must have squared norms on its diagonal, > 0, got at most "
+                         f"{K.diagonal().max():g}")
+    return K
+
+
+def check_classes(labels, N):
+    """The class of each of N labels, and the number of classes, at least two."""
+    classes, index = core.check_labels(labels, N)
+    if len(classes) < 2:
+        raise ValueError(f"labels must hold at least two classes, got one class: {classes[0]!r}")
+    return index, len(classes)

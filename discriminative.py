@@ -1,0 +1,330 @@
+"""Discriminative dictionaries: gDL with labels, atoms that explain their own class and no other.
+
+Each class c has a few atoms, and a subspace is coded over those of each class alone, by ridge
+regression so that everything is smooth:
+
+    e_c(X) = min_y ||X^ - sum_{j in c} y_j D_j^||_F^2 + ridge ||y||^2.
+
+gDL lowers the errors of each class's own samples. Here the atoms lower
+
+    sum_i w_i (beta e_own(X_i) + log sum_c exp(-beta e_c(X_i))),
+
+the log-loss of the probabilities softmax(-beta e): own errors fall and those of other classes rise,
+for the samples near the border. All comes from products X^T D and X (X^T D): no d x d matrix, and
+any orthonormal coordinates serve, those of kernels.Lift too. Needs learn.py for the first atoms.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import logsumexp
+
+import grassmann_sc as core
+
+__all__ = ["discriminative_atoms", "ridge_residuals"]
+
+SHARE = 0.1  # of the decrease that the slope promises, which a step must reach
+LEAST_STEP = 2.0**-30  # where no longer one lowers the cost it is rounding that decides
+LARGEST_STEP = 2.0**30
+BORDER = 4.0  # beta times the mean gap between the own error and the least other, at the start
+LEAST_GAP = 1e-6  # a mean gap that tells nothing
+LEAST_RIDGE = 1e-4  # above the rounding of the products of equal atoms in float32
+LARGEST_BETA = 1e6
+
+
+class Discriminative(namedtuple("Discriminative", "atoms labels costs")):
+    """atoms (N, d, p), their labels (N,), and costs: at the first atoms, then one an iteration.
+
+    beta, ridge: those in use; stopped: "n_iter", "tol", or "stationary" where no step lowers the
+    cost.
+    """
+
+    def __new__(cls, atoms, labels, costs, beta=None, ridge=None, stopped=None):
+        self = super().__new__(cls, atoms, labels, costs)
+        self.beta = beta
+        self.ridge = ridge
+        self.stopped = stopped
+        return self
+
+    @property
+    def n_iter(self):
+        return len(self.costs) - 1
+
+
+def discriminative_atoms(X, y, atoms_per_class, *, beta=None, ridge=0.1, init=None, n_iter=100,
+                         tol=1e-5, sample_weight=None, rng=None):
+    """Atoms for each class of X (n, d, p) with labels y (n,): Discriminative (atoms, labels,
+    costs).
+
+    They lower the log-loss at the head of this file. An iteration moves all atoms at once, to
+
+        D_j <- Proj(D_j^ + t H_j / s_j),   H_j the part of S_j that is tangent at D_j^,
+        S_j  = sum_i w_i g_ic y_ij (X_i^ - sum_{l in c} y_il D_l^),   g_ic = [c is i's own] - P_ic,
+
+    s_j = sum_i w_i |g_ic y_ij|, where c is the class of atom j, y the codes over it and P the
+    probabilities. S_j is gDL's matrix with signed weights, -1/(2 beta) times the gradient of the
+    cost in D_j^. Proj, the leading eigenvectors, is here a turn by at most 45 degrees in closed
+    form. t is halved until the cost falls by a share of what the slope promises, as it does for all
+    small t: costs never rise.
+
+    atoms_per_class: an integer, or a mapping from class to integer; a class of fewer samples gets
+    that many atoms. Not used with an init of atoms.
+    beta: in (0, 1e6], how sharp the probabilities are: the larger, the fewer samples count, those
+    nearest to the border. None: 4 over the mean of |e_own - least other e| at the first atoms.
+    ridge: >= 1e-4.
+    init: None, gDL of each class with the same codes; or labelled atoms (atoms (N, d, q), labels
+    (N,)), such as learn.class_dictionaries or an earlier call return, with the classes of y.
+    n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most tol a sample.
+    sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as repetition, 0
+    as absence.
+    """
+    X = core.check_dictionary(X, "X")
+    classes, index = core.check_labels(y, len(X))
+    ridge = core.check_number(ridge, "ridge", least=LEAST_RIDGE)
+    beta = None if beta is None else _check_beta(beta)
+    n_iter = core.check_integer(n_iter, "n_iter", 0)
+    tol = core.check_number(tol, "tol", least=0)
+    rng = core.check_rng(rng)
+    weights = _weights_of_samples(sample_weight, len(X))
+    used = weights > 0
+    labels = classes[index[used]]
+    classes, index = core.check_labels(labels, len(labels))
+    X = X[used]
+    weights = weights[used]
+    if init is None:
+        init = _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng)
+    atoms, of_atom = _check_first_atoms(init, classes)
+    X, atoms = core.same_dimension(X, atoms, ("X", "init"))
+    problem = _Problem(X, index, weights, of_atom, ridge)
+    problem.beta = beta or _typical_beta(problem, atoms)
+    atoms, costs, stopped = _lower_the_cost(problem, atoms, n_iter, tol)
+    return Discriminative(atoms, classes[of_atom], costs, problem.beta, ridge, stopped)
+
+
+def ridge_residuals(X, D, labels, *, ridge=0.1):
+    """Errors (n, C) of X (n, d, p), the e_c(X) at the head of this file >= 0, and the classes (C,).
+
+    D (N, d, q) atoms with labels (N,); ridge >= 1e-4. classes[errors.argmin(axis=1)] is the answer,
+    softmax(-beta errors) are its probabilities, with the beta that the atoms were learned with.
+    """
+    X, D = core.check_queries_and_atoms(X, D)
+    classes, index = core.check_labels(labels, len(D))
+    ridge = core.check_number(ridge, "ridge", least=LEAST_RIDGE)
+    members = _members(index, len(classes))
+    factors = _ridge_factors(core.bases_gram(D), members, ridge)
+    errors = np.empty((len(X), len(classes)), X.dtype)
+    for rows in core.query_tiles(len(X), len(D)):
+        K_xd = core.bases_gram(X[rows], D)
+        errors[rows] = _codes_and_errors(K_xd, X.shape[2], members, factors)[1]
+    return errors, classes
+
+
+# ------------------------------------------------------------------------------------- descent
+
+
+def _lower_the_cost(problem, atoms, n_iter, tol):
+    """Atoms after steps that never raise the cost, the costs, and why the last step was the last.
+
+    Each step is at first twice as long as the one before.
+    """
+    here = problem.at(atoms)
+    costs = [here.cost]
+    stopped = "n_iter"
+    step = 0.5
+    while len(costs) <= n_iter and stopped == "n_iter" and here.slope > 0:
+        step = min(2 * step, LARGEST_STEP)
+        there = problem.at(_moved(here, step))
+        while there.cost > here.cost - SHARE * step * here.slope and step > LEAST_STEP:
+            step /= 2
+            there = problem.at(_moved(here, step))
+        if not there.cost < here.cost:
+            stopped = "stationary"
+        else:
+            if here.cost - there.cost <= tol * problem.weights.sum():
+                stopped = "tol"
+            here = there
+            costs.append(here.cost)
+    return here.atoms, np.array(costs), stopped if here.slope > 0 else "stationary"
+
+
+# atoms (N, d, q), their cost, W_j / s_j (N, d, q) with W_j = (I - D_j^) S_j D_j, and the slope:
+# by how much a small step lowers the cost, in steps
+_Place = namedtuple("_Place", "atoms cost tangents slope")
+
+
+def _moved(place, step):
+    """Proj(D_j^ + step (W_j D_j^T + D_j W_j^T) / s_j) as bases.
+
+    With the right singular vectors v and values a of step W_j / s_j, D_j v turns towards W_j v by
+    the angle arctan(2 a) / 2, the leading eigenvector of [[1, a], [a, 0]].
+    """
+    D = place.atoms
+    W = place.tangents.astype(np.float64, copy=False)
+    values, V = np.linalg.eigh(np.matmul(W.swapaxes(1, 2), W))  # (N, q), (N, q, q)
+    size = np.sqrt(np.maximum(values, 0))
+    angle = np.arctan(2 * step * size) / 2
+    per_size = np.where(size > 0, np.sin(angle) / np.where(size > 0, size, 1), step)
+    turned = np.matmul(D, V * np.cos(angle)[:, None]) + np.matmul(W, V * per_size[:, None])
+    excess = np.matmul(turned.swapaxes(1, 2), turned) - np.eye(D.shape[2])
+    return (turned - np.matmul(turned, excess) / 2).astype(D.dtype)  # orthonormal to rounding
+
+
+class _Problem:
+    """What stays the same: samples, weights, the class of each sample and atom, ridge and beta."""
+
+    def __init__(self, X, index, weights, of_atom, ridge):
+        self.X = X
+        self.index = index
+        self.weights = weights
+        self.of_atom = of_atom
+        self.ridge = ridge
+        self.beta = None
+        self.members = _members(of_atom, of_atom.max() + 1)
+
+    def at(self, atoms):
+        """The cost and its slopes at the atoms, in one pass over tiles of the samples."""
+        N, d, q = atoms.shape
+        p = self.X.shape[2]
+        columns = np.ascontiguousarray(atoms.transpose(1, 0, 2)).reshape(d, N * q)
+        factors = _ridge_factors(core.bases_gram(atoms), self.members, self.ridge)
+        cost = 0.0
+        image = np.zeros((d, N * q), atoms.dtype)  # sum_i w_i g_ic y_ij X_i^ D_j
+        shared = np.zeros((N, N))  # sum_i w_i g_ic y_ij y_il
+        size = np.zeros(N)
+        for tile in core.query_tiles(len(self.X), N * p * q):
+            rows = self.X[tile].swapaxes(1, 2).reshape(-1, d)  # (t p, d)
+            products = (rows @ columns).reshape(-1, p, N, q)  # X_i^T D_j
+            K_xd = np.einsum("tanb,tanb->tn", products, products)
+            codes, errors = _codes_and_errors(K_xd, p, self.members, factors)
+            losses, g = self._losses(errors, tile)
+            cost += self.weights[tile] @ losses
+            pull = self.weights[tile, None] * g[:, self.of_atom] * codes  # (t, N)
+            products *= pull[:, None, :, None]
+            image += rows.T @ products.reshape(-1, N * q)
+            shared += pull.T @ codes
+            size += np.abs(pull).sum(axis=0)
+        for mine in self.members:
+            self._subtract_coded(image, columns, shared, mine, q)
+        image = image.reshape(d, N, q).transpose(1, 0, 2)
+        tangents = _tangents(atoms, image, size)
+        slope = 4 * self.beta * size @ np.square(tangents).sum(axis=(1, 2), dtype=np.float64)
+        return _Place(atoms, float(cost), tangents, float(slope))
+
+    def _losses(self, errors, tile):
+        """Cost of each sample of a tile (t,), and g = [c is its own] - P (t, C)."""
+        scores = -self.beta * errors
+        every = np.arange(len(errors))
+        own = self.index[tile]
+        total = logsumexp(scores, axis=1)
+        g = -np.exp(scores - total[:, None])
+        g[every, own] += 1
+        return total - scores[every, own], g
+
+    def _subtract_coded(self, image, columns, shared, mine, q):
+        """image_j -= sum_l shared[j, l] D_l^ D_j, for j and l in a class."""
+        these = (mine[:, None] * q + np.arange(q)).ravel()
+        part = columns[:, these]  # (d, m q)
+        weights = np.repeat(np.repeat(shared[np.ix_(mine, mine)].T, q, axis=0), q, axis=1)
+        image[:, these] -= part @ (weights * (part.T @ part)).astype(part.dtype)
+
+
+def _tangents(atoms, image, size):
+    """(I - D_j^) S_j D_j / s_j from S_j D_j (N, d, q); 0 where it is but rounding."""
+    W = image / np.where(size > 0, size, 1)[:, None, None].astype(atoms.dtype)
+    for _ in range(2):  # twice, since rounding grows where little is left
+        W = W - np.matmul(atoms, np.matmul(atoms.swapaxes(1, 2), W))
+    W[np.linalg.norm(W, axis=(1, 2)) <= 100 * np.finfo(W.dtype).eps] = 0  # ||S_j / s_j|| is about 1
+    return W
+
+
+def _typical_beta(problem, atoms):
+    """BORDER over the mean of |e_own - least other e|; 1 where there is none or it is 0."""
+    members = problem.members
+    factors = _ridge_factors(core.bases_gram(atoms), members, problem.ridge)
+    total = 0.0
+    for tile in core.query_tiles(len(problem.X), len(atoms)) if len(members) > 1 else []:
+        K_xd = core.bases_gram(problem.X[tile], atoms)
+        errors = _codes_and_errors(K_xd, problem.X.shape[2], members, factors)[1]
+        every = np.arange(len(errors))
+        own = errors[every, problem.index[tile]]
+        errors[every, problem.index[tile]] = np.inf
+        total += problem.weights[tile] @ np.abs(errors.min(axis=1) - own)
+    gap = total / problem.weights.sum()
+    return float(BORDER / gap) if gap > LEAST_GAP else 1.0
+
+
+# ---------------------------------------------------------------------- ridge codes of each class
+
+
+def _members(of_atom, n_classes):
+    """The atoms of each class."""
+    return [np.flatnonzero(of_atom == c) for c in range(n_classes)]
+
+
+def _ridge_factors(K_dd, members, ridge):
+    """Cholesky factors of K + ridge I over the atoms of each class, in float64."""
+    return [cho_factor(K_dd[np.ix_(mine, mine)] + ridge * np.eye(len(mine)), lower=True)
+            for mine in members]
+
+
+def _codes_and_errors(K_xd, p, members, factors):
+    """Codes (t, N) over each class alone and errors (t, C), in float64, from products (t, N)."""
+    k = K_xd.astype(np.float64)
+    codes = np.empty_like(k)
+    errors = np.empty((len(k), len(members)))
+    for c, mine in enumerate(members):
+        codes[:, mine] = cho_solve(factors[c], k[:, mine].T).T
+        errors[:, c] = np.maximum(p - (k[:, mine] * codes[:, mine]).sum(axis=1), 0)
+    return codes, errors
+
+
+# ---------------------------------------------------------------------------------- first atoms
+
+
+def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
+    """(atoms, labels) that gDL learns for each class with ridge codes, the start of the descent."""
+    from grassmann_sc import learn
+
+    def code(K_dd, K_xd, norm2):
+        every = [np.arange(len(K_dd))]
+        return _codes_and_errors(K_xd, norm2, every, _ridge_factors(K_dd, every, ridge))[0]
+
+    first = learn.class_dictionaries(X, labels, atoms_per_class, coding=code, rng=rng,
+                                     sample_weight=weights)
+    return first.atoms, first.labels
+
+
+def _check_beta(beta):
+    beta = core.check_number(beta, "beta", above=0)
+    if beta > LARGEST_BETA:
+        raise ValueError(f"beta must be <= {LARGEST_BETA:g}, got {beta}")
+    return beta
+
+
+def _check_first_atoms(init, classes):
+    """Atoms (N, d, q) and the class of each, among all the classes."""
+    try:
+        atoms, labels = init
+    except (TypeError, ValueError):
+        raise ValueError("init must be None or a pair (atoms, labels), got "
+                         f"{type(init).__name__}") from None
+    atoms = core.check_dictionary(atoms, "init")
+    named, index = core.check_labels(labels, len(atoms))
+    if set(named) != set(classes):
+        raise ValueError("init must have atoms of each class of y and of no other, got labels "
+                         f"{named.tolist()}")
+    position = {label: c for c, label in enumerate(classes)}
+    return atoms, np.array([position[label] for label in named])[index]
+
+
+def _weights_of_samples(sample_weight, n):
+    if sample_weight is None:
+        return np.ones(n)
+    weights = core.finite_array(sample_weight, "sample_weight")
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have shape ({n},), one a sample, got {weights.shape}")
+    if weights.min() < 0 or not weights.any():
+        raise ValueError("sample_weight must be >= 0 and not all zero, got a least weight of "
+                         f"{weights.min()}")
+    return weights.astype(np.float64)

@@ -1,0 +1,95 @@
+"""The paper's rivals on image sets as rows of examples.classify --rivals, tuned as its own are.
+
+Gram matrices and distances of all sets are computed once for all splits, folds and candidates; what
+is learned is learned on the training part of a split or fold alone.
+"""
+
+from functools import partial
+
+from grassmann_sc import comparators, estimators, kernels, tuning
+
+REG = [1e-4, 1e-3, 1e-2, 1e-1]  # in units of the mean diagonal
+SHARES = [0.8, 0.9, 0.95, 0.98]  # of the variance of a set that its hull keeps
+BOUNDS = [0.2, 0.5, 1.0]  # of the coefficients of a convex hull
+KEEP = [0.5, 0.7, 0.9]  # of the directions, for the generalised difference subspace
+MANY_ROWS = 1000  # from which a kernel's feature space is that of landmarks
+LANDMARKS = 300
+
+
+def rivals(inputs, smallest, method, options):
+    """Each rival by method(name, reads, estimator, grid, predict), classify's Method; smallest: the
+    sets in the training part of a fold."""
+    gda = estimators.GDA("precomputed")
+    ggda = estimators.GGDA("precomputed")
+    discriminant = estimator_predictions(gda, {"reg": REG}, {"rule": ["neighbor", "mean"]})
+    embedding = estimator_predictions(ggda, {"reg": REG}, {"beta": [0.1, 1.0]})
+    yield method("GDA", "gram", gda, {}, discriminant)
+    yield method("GGDA", "gram", ggda, {}, embedding)
+    if options.kernels:
+        yield method("GDA in a kernel's space", "kernels", gda, {}, discriminant)
+    dimensions = [m for m in (inputs.p[-1] + 1, smallest // 2) if inputs.p[-1] < m <= smallest]
+    yield method("DCC", "subspaces", estimators.DCC(), {"dimension": [*dimensions, None]})
+    if inputs.sets is None:
+        return
+    nearest = tuning.nearest_predictions
+    yield method("KAHM, affine hulls", affine_hulls, None, {}, nearest)
+    yield method("KAHM, convex hulls", convex_hulls, None, {}, nearest)
+    if options.kernels:
+        in_kernels = partial(affine_hulls, gaussian=True)
+        yield method("KAHM, affine hulls in a kernel's space", in_kernels, None, {}, nearest)
+    p = sorted({inputs.p[0], inputs.p[len(inputs.p) // 2], inputs.p[-1]})
+    grid = {"p": p, "reference": ["class", "set"], "n_angles": [1, None]}
+    yield method("MSM", "sets", estimators.MSM(), grid)
+    constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
+    yield method("CMSM", "sets", estimators.MSM(), constrained)
+    if options.kernels:
+        few = LANDMARKS if sum(map(len, inputs.sets)) > MANY_ROWS else None
+        lifted = estimators.MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, rng=0)
+        yield method("KMSM", "sets", lifted, {"p": p[:2], "reference": ["class", "set"]})
+        yield method("KCMSM", "sets", lifted, {"p": p[:2], "reference": ["class", "set"],
+                                               "keep": KEEP[1:]})
+
+
+def estimator_predictions(estimator, first, second):
+    """predict for tuning.Search: labels by an estimator of Gram matrices on a grid."""
+    (name, values), = first.items()
+    (other, choices), = second.items()
+
+    def predict(K_dd, K_xd, y):
+        found = {}
+        for choice in choices:
+            for value in values:
+                fitted = estimator.set_params(**{name: value, other: choice}).fit(K_dd, y)
+                found[(name, value), (other, choice)] = fitted.predict(K_xd)
+        return found
+
+    return predict
+
+
+def affine_hulls(inputs, train, gaussian=False):
+    """{("affine", share): -distances} of the affine hulls of all sets, or of their images."""
+    found = {}
+    for gamma in _gammas(inputs, train) if gaussian else [None]:
+        kernel = None if gamma is None else kernels.rbf(gamma)
+        name = "affine" if gamma is None else f"gamma {gamma:.2g}"
+        for share in SHARES:
+            key = "affine", gamma, share
+            if key not in inputs.hulls:
+                inputs.hulls[key] = -comparators.affine_hull_distances(inputs.sets, share=share,
+                                                                       kernel=kernel)
+            found[name, share] = inputs.hulls[key]
+    return found
+
+
+def convex_hulls(inputs, train):
+    """{("convex", bound): -distances} of the bounded convex hulls of all sets."""
+    shortest = min(map(len, inputs.sets))
+    for bound in BOUNDS:
+        key = "convex", bound
+        if bound * shortest > 1 and key not in inputs.hulls:
+            inputs.hulls[key] = -comparators.convex_hull_distances(inputs.sets, bound=bound)
+    return {key: distances for key, distances in inputs.hulls.items() if key[0] == "convex"}
+
+
+def _gammas(inputs, train):
+    return [float(gamma) for gamma in kernels.gamma_grid([inputs.sets[i] for i in train], 3)]

@@ -1,0 +1,354 @@
+"""Distances of affine and convex hulls against direct solutions, and their laws."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from grassmann_sc import comparators_hulls, kernels
+from strategies import LOOSE, TIGHT, error, rotation, seeds
+
+affine = comparators_hulls.affine_hull_distances
+convex = comparators_hulls.convex_hull_distances
+pytestmark = pytest.mark.filterwarnings("error")
+LINE = np.array([[0.0, 0, 0], [1, 0, 0]])
+
+
+def clouds(rng, n, d, fewest=1, most=8, apart=1.5):
+    """n sets of frames about centres of their own."""
+    return [
+        rng.standard_normal((rng.integers(fewest, most + 1), d)) + apart * rng.standard_normal(d)
+        for _ in range(n)
+    ]
+
+
+RNG = np.random.default_rng(0)
+SETS = clouds(RNG, 7, 20)
+OTHERS = clouds(RNG, 6, 20)
+
+
+def directions(frames, k):
+    """The mean, and k leading principal directions (d, k)."""
+    mean = frames.mean(axis=0)
+    return mean, np.linalg.svd(frames - mean, full_matrices=False)[2][:k].T
+
+
+def dimension_of(frames, share):
+    """How many principal directions hold the share of the variance."""
+    s2 = np.linalg.svd(frames - frames.mean(axis=0), compute_uv=False) ** 2
+    if len(frames) == 1 or not s2.any():
+        return 0
+    return next(k for k in range(len(s2) + 1) if s2[:k].sum() >= share * s2.sum() * (1 - 1e-12))
+
+
+def explicit_affine(A, B, share):
+    """||mu_A + U v - mu_B - W w|| at the least-squares v and w."""
+    mean_a, U = directions(A, dimension_of(A, share))
+    mean_b, W = directions(B, dimension_of(B, share))
+    both = np.hstack([U, W])
+    offset = mean_a - mean_b
+    if both.size:
+        offset = offset - both @ np.linalg.lstsq(both, offset, rcond=1e-7)[0]
+    return np.linalg.norm(offset)
+
+
+def by_quadratic_programme(A, B, bound=1.0):
+    """The distance of two convex hulls by SciPy's SLSQP."""
+    q = len(A)
+    Z = np.vstack([A, -B])
+    G = Z @ Z.T
+    n = len(Z)
+    sides = np.zeros((2, n))
+    sides[0, :q] = 1
+    sides[1, q:] = 1
+    start = np.concatenate([np.full(q, 1 / q), np.full(n - q, 1 / (n - q))])
+    found = minimize(
+        lambda z: z @ G @ z / 2,
+        start,
+        jac=lambda z: G @ z,
+        method="SLSQP",
+        bounds=[(0, bound)] * n,
+        options={"ftol": 1e-17, "maxiter": 2000},
+        constraints={"type": "eq", "fun": lambda z: sides @ z - 1, "jac": lambda z: sides},
+    )
+    return np.sqrt(2 * found.fun)
+
+
+def matrix(function, X, Y, *options):
+    return np.array([[function(a, b, *options) for b in Y] for a in X])
+
+
+# ---------------------------------------------------------------------------------- affine hulls
+
+
+@pytest.mark.parametrize("share", [0.5, 0.98, 1.0])
+def test_ahisd_is_the_least_squares_distance(share):
+    explicit = matrix(explicit_affine, SETS, OTHERS, share)
+    assert error(affine(SETS, OTHERS, share=share), explicit) < 1e-9
+
+
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_the_dimension_is_that_of_each_hull(k):
+    sets = [frames for frames in SETS if len(frames) > k]
+    means = [directions(frames, k) for frames in sets]
+    distances = affine(sets, dimension=k)
+    for i, (mean, U) in enumerate(means):
+        for j, (other, W) in enumerate(means):
+            offset = mean - other
+            if k and i != j:
+                both = np.hstack([U, W])
+                offset = offset - both @ np.linalg.lstsq(both, offset, rcond=None)[0]
+            assert distances[i, j] == pytest.approx(np.linalg.norm(offset), abs=1e-9)
+
+
+def test_known_affine_distances():
+    parallel = LINE + [5, 3, 4]
+    skew = np.array([[7.0, -1, 2], [7, 1, 2]])
+    point = np.array([[9.0, 3, 4]])
+    plane = np.array([[0.0, 0, 7], [1, 0, 7], [0, 1, 7]])
+    distances = affine([LINE], [parallel, skew, point, plane], share=1.0)
+    assert error(distances, [[5, 2, 5, 7]]) < TIGHT
+
+
+@given(seeds, st.sampled_from([1e-7, 1e-4, 1e-1]))
+def test_near_hulls_are_told_apart_to_rounding(seed, offset):
+    """Two hulls of the same directions, and two of nearly the same, far from the origin."""
+    rng = np.random.default_rng(seed)
+    frames = rng.standard_normal((4, 9))
+    normal = np.linalg.svd(frames - frames.mean(axis=0))[2][-1]
+    near = rng.permutation(frames) + offset * normal
+    distances = affine([frames + 3], [near + 3], share=1.0)
+    assert error(distances / offset, 1) < 1e-6  # of frames of which 1e-16 is known
+    tilted = near + 1e-5 * rng.standard_normal((4, 9))
+    explicit = explicit_affine(frames, tilted, 1.0)
+    assert error(affine([frames], [tilted], share=1.0), explicit) < 1e-9
+
+
+def test_kernel_hulls_are_hulls_of_features():
+    """(a^T b)^2 is the inner product of all a_i a_j."""
+    features = [
+        np.einsum("ni,nj->nij", frames, frames).reshape(len(frames), -1)
+        for frames in (*SETS, *OTHERS)
+    ]
+    kernel = kernels.polynomial(2, 0.0)
+    X = features[:7]
+    Y = features[7:]
+    assert error(affine(SETS, OTHERS, kernel=kernel), affine(X, Y)) < 1e-7
+    assert error(convex(SETS, OTHERS, kernel=kernel), convex(X, Y)) < 1e-7
+    assert error(convex(SETS, OTHERS, kernel=kernel, bound=1.0), convex(X, Y)) < 1e-7
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_kernel_hulls_of_the_linear_kernel_are_the_plain_ones(distances):
+    plain = distances(SETS, OTHERS)
+    assert error(distances(SETS, OTHERS, kernel=kernels.linear()), plain) < 1e-9
+    assert error(distances(SETS, kernel=lambda A, B: A @ B.T), distances(SETS)) < 1e-9
+
+
+# ---------------------------------------------------------------------------------- convex hulls
+
+
+@pytest.mark.parametrize("bound", [1.0, 0.5, 0.4])
+def test_chisd_is_that_of_a_quadratic_programme_and_certified(bound):
+    X = [frames for frames in SETS if len(frames) * bound >= 1]
+    Y = [frames for frames in OTHERS if len(frames) * bound >= 1]
+    found = convex(X, Y, bound=bound, return_info=True)
+    assert error(found.distances, matrix(by_quadratic_programme, X, Y, bound)) < 1e-7
+    assert found.gap.min() >= -TIGHT
+    assert found.gap.max() < 1e-9
+    assert found.n_iter.max() > 1
+
+
+@given(seeds)
+def test_the_certificate_separates_any_two_sets(seed):
+    """Frames of few dimensions and repeated ones: distance and gap bound the true distance."""
+    rng = np.random.default_rng(seed)
+    X = clouds(rng, 2, 4, most=6, apart=3)
+    Y = [frames[rng.integers(0, len(frames), 9)] for frames in clouds(rng, 2, 4, most=6, apart=3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = convex(X, Y, return_info=True)
+    explicit = matrix(by_quadratic_programme, X, Y)
+    scale = max(np.abs(frames).max() for frames in [*X, *Y])
+    assert error(found.distances, explicit) < 1e-6 * scale
+    assert (found.distances - found.gap <= explicit + 1e-7 * scale).all()
+
+
+def test_known_convex_distances():
+    triangle = np.array([[0.0, 0], [4, 0], [0, 4]])
+    beyond = np.array([[3.0, 3], [9, 9]])
+    above = np.array([[1.0, 5], [-1, 5]])
+    corner = np.array([[-3.0, -4]])
+    distances = convex([triangle], [beyond, above, corner])
+    assert error(distances, [[np.sqrt(2), 1, 5]]) < LOOSE
+
+
+def test_a_bound_shrinks_hulls_to_their_means():
+    same = [frames[:4] for frames in SETS if len(frames) >= 4]
+    means = np.array([frames.mean(axis=0) for frames in same])
+    assert error(convex(same, bound=0.25), np.linalg.norm(means[:, None] - means, axis=2)) < LOOSE
+    grid = [convex(same, bound=bound) for bound in (0.25, 0.3, 0.5, 0.7, 1.0)]
+    assert all((a >= b - LOOSE).all() for a, b in zip(grid, grid[1:]))
+
+
+def test_affine_hulls_contain_convex_ones():
+    assert (affine(SETS, OTHERS, share=1.0) <= convex(SETS, OTHERS) + LOOSE).all()
+
+
+# ------------------------------------------------------------------------------------------ laws
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_motions_and_the_order_of_frames_say_nothing(distances):
+    rng = np.random.default_rng(1)
+    turn = rotation(rng, 20)
+    shift = 3 * rng.standard_normal(20)
+    moved = [
+        [2 * (rng.permutation(frames) @ turn + shift) for frames in sets] for sets in (SETS, OTHERS)
+    ]
+    here = distances(SETS, OTHERS)
+    assert error(distances(*moved), 2 * here) < LOOSE
+    assert error(distances(OTHERS, SETS).T, here) < LOOSE
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_within_a_set_of_sets_the_matrix_is_symmetric(distances):
+    within = distances(SETS)
+    assert np.array_equal(within, within.T)
+    assert not within.diagonal().any()
+    off = ~np.eye(7, dtype=bool)
+    with pytest.warns(UserWarning, match="7 of 49 pairs"):
+        between = distances(SETS, [frames.copy() for frames in SETS])
+    assert error(within[off], between[off]) < LOOSE
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+@pytest.mark.parametrize("kernel", [None, kernels.rbf(0.05)])
+def test_tiles_do_not_show(distances, kernel, monkeypatch):
+    whole = distances(SETS, OTHERS, kernel=kernel)
+    within = distances(SETS, kernel=kernel)
+    monkeypatch.setattr(comparators_hulls, "TILE", 100)
+    assert error(distances(SETS, OTHERS, kernel=kernel), whole) < LOOSE
+    assert error(distances(SETS, kernel=kernel), within) < LOOSE
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_hulls_of_one_frame_and_of_repeated_frames_are_points(distances):
+    points = np.random.default_rng(0).standard_normal((5, 3))
+    sets = [np.repeat(point[None], 1 + i % 3, axis=0) for i, point in enumerate(points)]
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    assert error(distances(sets), apart) < LOOSE
+    assert error(distances(sets, kernel=kernels.linear()), apart) < LOOSE
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_float32_stays_float32_and_images_are_frames(distances):
+    single = [np.float32(frames) for frames in SETS]
+    assert distances(single).dtype == np.float32
+    assert error(distances(single), distances(SETS)) < 1e-4
+    assert distances(single, OTHERS).dtype == np.float64
+    images = [frames.reshape(-1, 4, 5) for frames in SETS]
+    assert np.array_equal(distances(images), distances(SETS))
+
+
+# ------------------------------------------------------------------------------------ the trap
+
+
+CROSSING = np.array([[0.5, -1.0, 0], [0.5, 1, 0]])
+
+
+@pytest.mark.parametrize("kernel", [None, kernels.linear()])
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_hulls_that_meet_are_told_once_and_have_distance_0(distances, kernel):
+    with pytest.warns(UserWarning, match="1 of 2 pairs of .* hulls meet: .* 0, .* lower") as told:
+        found = distances([LINE], [CROSSING, CROSSING + [0, 0, 2]], kernel=kernel)
+    assert found[0, 0] == 0
+    assert found[0, 1] == pytest.approx(2, abs=LOOSE)
+    assert len(told) == 1
+
+
+def test_affine_hulls_of_many_frames_in_a_small_space_all_meet_but_convex_ones_do_not():
+    rng = np.random.default_rng(0)
+    sets = [rng.standard_normal((9, 4)) + 9 * centre for centre in np.eye(4)]
+    with pytest.warns(UserWarning, match="6 of 6 pairs of affine hulls meet"):
+        assert not affine(sets, share=1.0).any()
+    assert convex(sets)[~np.eye(4, dtype=bool)].min() > 1
+
+
+def test_too_few_steps_are_told():
+    with pytest.warns(UserWarning, match=r"did not converge \(max_iter = 1\): worst gap \d+"):
+        found = convex(SETS, OTHERS, max_iter=1, return_info=True)
+    exact = convex(SETS, OTHERS)
+    assert (found.distances >= exact - LOOSE).all()
+    assert (found.distances - found.gap <= exact + LOOSE).all()
+
+
+# ------------------------------------------------------------------------------- wrong input
+
+
+@pytest.mark.parametrize(
+    "call, kind, message",
+    [
+        (lambda: affine([]), ValueError, "sets must hold at least one set of frames, got none"),
+        (
+            lambda: affine(SETS, []),
+            ValueError,
+            "sets2 must hold at least one set of frames, got none",
+        ),
+        (lambda: affine("abc"), TypeError, "sets must be a sequence of arrays of frames, got str"),
+        (
+            lambda: convex([np.eye(3), np.eye(4)]),
+            ValueError,
+            r"sets must share one d: sets\[0\] has d = 3, sets\[1\] has d = 4",
+        ),
+        (lambda: convex(SETS, [np.eye(4)]), ValueError, "must have the same d, got 20 and 4"),
+        (lambda: affine([np.eye(3)[0]]), ValueError, r"sets\[0\] must have shape \(n_frames, d\)"),
+        (
+            lambda: affine([np.eye(3), np.inf * np.ones((2, 3))]),
+            ValueError,
+            r"sets\[1\] must be finite, got inf",
+        ),
+        (
+            lambda: affine([np.eye(3), np.eye(3)[:2]], dimension=2),
+            ValueError,
+            "dimension must be below the number of independent frames of each set, got 2 for "
+            "set 1 of 2 frame.* dimension 1",
+        ),
+        (
+            lambda: affine(
+                [np.eye(3), np.eye(3)[[0, 0, 0, 1]]], dimension=2, kernel=kernels.linear()
+            ),
+            ValueError,
+            "dimension must be below .* got 2 for set 1 of 4 frame.* dimension 1",
+        ),
+        (lambda: affine(SETS, dimension=-1), ValueError, "dimension must be >= 0, got -1"),
+        (lambda: affine(SETS, share=0), ValueError, "share must be positive, got 0"),
+        (lambda: affine(SETS, share=1.1), ValueError, r"share must be in \(0, 1\], .* got 1.1"),
+        (
+            lambda: affine(SETS, kernel="rbf"),
+            TypeError,
+            "kernel must be None or a callable .* 'rbf'",
+        ),
+        (
+            lambda: affine(SETS, kernel=lambda A, B: np.ones(3)),
+            ValueError,
+            r"kernel\(A, B\) must have shape \(\d+, \d+\), .* got \(3,\)",
+        ),
+        (lambda: convex(SETS, bound=0), ValueError, "bound must be positive, got 0"),
+        (lambda: convex(SETS, bound=2), ValueError, r"bound must be in \(0, 1\], got 2"),
+        (
+            lambda: convex([np.eye(3), np.eye(3)[:1]], bound=0.5),
+            ValueError,
+            r"bound must be at least 1 / n_frames of each set, got 0.5 for set 1 of 1 frame",
+        ),
+        (lambda: convex(SETS, tol=0), ValueError, "tol must be positive, got 0"),
+        (lambda: convex(SETS, max_iter=0), ValueError, "max_iter must be >= 1, got 0"),
+        (lambda: convex(SETS, return_info="no"), TypeError, "return_info must be True or False"),
+    ],
+)
+def test_errors_name_argument_rule_and_value(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()

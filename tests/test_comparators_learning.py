@@ -1,0 +1,197 @@
+"""Dictionaries in tangent spaces: the adjoint of log, costs that never rise, atoms that are
+best."""
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import grassmann_sc as gs
+from grassmann_sc import comparators, intrinsic
+from strategies import LOOSE, TIGHT, bases, clusters, error, rotation, samples_and_atoms, seeds
+
+quiet = pytest.mark.filterwarnings("ignore:.*right angles", "ignore:karcher_mean")
+
+
+def tangent(rng, X):
+    H = rng.standard_normal(X.shape)
+    return H - X @ (np.swapaxes(X, -1, -2) @ H)
+
+
+# ---------------------------------------------------------------------------- the adjoint of log
+
+
+@st.composite
+def points_and_tangents(draw):
+    """(X, Y, W at X, E at Y) with angles up to 1.3, some of them zero."""
+    d = draw(st.integers(2, 7))
+    p = draw(st.integers(1, d - 1))
+    rng = np.random.default_rng(draw(seeds))
+    X = bases(rng, 1, d, p)[0]
+    left, s, right = np.linalg.svd(tangent(rng, X), full_matrices=False)
+    s = np.where(s > 1e-9 * s.max(), rng.uniform(0, 1.3, p), 0)
+    s[: draw(st.integers(0, p))] = 0
+    Y = intrinsic.exp_map(X, (left * s) @ right) @ rotation(rng, p)
+    return X, Y, tangent(rng, X), tangent(rng, Y)
+
+
+@given(points_and_tangents())
+def test_the_adjoint_of_log_gives_its_derivative(drawn):
+    X, Y, W, E = drawn
+    E /= np.linalg.norm(E)
+    h = 1e-3
+
+    def along(t):
+        return (W * intrinsic.log_map(X, intrinsic.exp_map(Y, t * E))).sum()
+
+    slope = (8 * (along(h) - along(-h)) - along(2 * h) + along(-2 * h)) / (12 * h)
+    G = intrinsic.log_adjoint(X, Y, W)
+    assert error(Y.T @ G, 0) < TIGHT * 10 * np.linalg.norm(G)
+    assert abs((G * E).sum() - slope) < 1e-7 * np.linalg.norm(W)
+
+
+def test_the_adjoint_of_log_at_the_point_itself_is_the_identity():
+    rng = np.random.default_rng(0)
+    X = bases(rng, 4, 6, 2)
+    W = tangent(rng, X)
+    assert error(intrinsic.log_adjoint(X, X, W), W) < TIGHT
+    R = rotation(rng, 2)
+    assert error(intrinsic.log_adjoint(X, X @ R, W), W @ R) < TIGHT
+    with pytest.raises(ValueError, match=r"W must have shape \(..., 6, 2\) as X, got \(4, 6, 1\)"):
+        intrinsic.log_adjoint(X, X, W[:, :, :1])
+
+
+def test_the_adjoint_of_log_is_finite_at_right_angles():
+    X = np.eye(5)[:, :2]
+    Y = np.eye(5)[:, 2:4]
+    assert np.isfinite(intrinsic.log_adjoint(X, Y, tangent(np.random.default_rng(0), X))).all()
+
+
+# ------------------------------------------------------------------------- log-Euclidean atoms
+
+
+def log_euclidean_cost(X, found, lam, atoms=None):
+    """From tangent vectors, one by one."""
+    x = intrinsic.log_map(found.base, X).reshape(len(X), -1)
+    D = intrinsic.log_map(found.base, found.atoms if atoms is None else atoms)
+    residual = x - found.codes @ D.reshape(len(D), -1)
+    return (residual**2).sum() + lam * np.abs(found.codes).sum()
+
+
+@quiet
+@settings(max_examples=60)
+@given(samples_and_atoms(), st.sampled_from([0.0, 0.1, 3.0]), st.sampled_from([None, "mean"]))
+def test_the_log_euclidean_cost_never_rises_and_is_that_of_the_atoms(drawn, lam, base):
+    X, n_atoms, seed = drawn
+    found = comparators.log_euclidean_dictionary(X, n_atoms, lam, base=base, n_iter=6, rng=seed)
+    scale = 1 + found.costs[0]
+    assert (np.diff(found.costs) <= TIGHT * scale).all()
+    assert len(found.costs) % 2 == 1
+    assert abs(found.costs[-1] - log_euclidean_cost(X, found, lam)) <= LOOSE * scale
+    again = comparators.log_euclidean_codes(X, found.atoms, lam, found.base)
+    cost = log_euclidean_cost(X, found._replace(codes=again), lam)
+    assert cost <= found.costs[-1] + 1e-6 * scale
+
+
+@pytest.mark.parametrize("lam", [0.0, 4.0])
+def test_each_log_euclidean_atom_is_the_best_within_the_bound(lam):
+    """No other atom does better for these codes, where the bound matters and where not."""
+    rng = np.random.default_rng(1)
+    X = clusters(rng, 30, 6, 2, 4)
+    base = bases(rng, 1, 6, 2)[0]
+    found = comparators.log_euclidean_dictionary(X, 3, lam, base=base, n_iter=300, tol=0, rng=0)
+    D = intrinsic.log_map(base, found.atoms)
+    longest = np.linalg.norm(D, ord=2, axis=(1, 2)).max()
+    assert longest < math.pi / 2
+    assert (longest > math.pi / 2 - 1e-6) == (lam == 4.0)
+    least = log_euclidean_cost(X, found, lam)
+    for step in 10.0 ** -np.arange(5):
+        for r in range(3):
+            trial = D[r] + step * tangent(rng, base)
+            left, s, right = np.linalg.svd(trial, full_matrices=False)
+            other = found.atoms.copy()
+            other[r] = intrinsic.exp_map(base, (left * np.minimum(s, 1.5707963)) @ right)
+            assert log_euclidean_cost(X, found, lam, other) >= least - 1e-7
+
+
+def test_one_log_euclidean_atom_is_a_weighted_mean_after_one_update():
+    rng = np.random.default_rng(5)
+    base = bases(rng, 1, 6, 2)[0]
+    H = 0.2 * np.stack([tangent(rng, base) for _ in range(9)]) + 0.3 * tangent(rng, base)
+    X = intrinsic.exp_map(base, H)
+    found = comparators.log_euclidean_dictionary(X, 1, 0.1, base=base, init=X[:1], n_iter=1)
+    y = comparators.log_euclidean_codes(X, X[:1], 0.1, base)[:, 0]
+    mean = np.einsum("n,ndp->dp", y, H) / (y @ y)
+    assert np.linalg.norm(mean, 2) < math.pi / 2
+    assert gs.geodesic_distance(found.atoms, intrinsic.exp_map(base, mean)[None]) < LOOSE
+
+
+def test_samples_that_are_few_become_the_log_euclidean_atoms():
+    rng = np.random.default_rng(2)
+    X = clusters(rng, 1, 5, 2, 1)
+    found = comparators.log_euclidean_dictionary(X, 1, 0.0, base="mean", rng=0)
+    assert found.costs[-1] < TIGHT
+    float32 = comparators.log_euclidean_dictionary(np.float32(X), 1, 0.1, rng=0)
+    assert float32.atoms.dtype == float32.codes.dtype == np.float32
+    positive = comparators.log_euclidean_dictionary(bases(rng, 9, 5, 2), 4, 0.1, positive=True)
+    assert (positive.codes >= 0).all()
+
+
+# ------------------------------------------------------------------------- intrinsic atoms
+
+
+def intrinsic_cost(X, found, lam):
+    H = np.stack([intrinsic.log_map(x, found.atoms) for x in X])  # (n, N, d, p)
+    combined = np.einsum("nj,njdp->ndp", found.codes, H)
+    return (combined**2).sum() + lam * np.abs(found.codes).sum()
+
+
+@quiet
+@settings(max_examples=40)
+@given(samples_and_atoms(), st.sampled_from([0.0, 0.1, 1.0]))
+def test_the_intrinsic_cost_never_rises_and_is_that_of_the_atoms(drawn, lam):
+    X, n_atoms, seed = drawn
+    found = comparators.intrinsic_dictionary(X, n_atoms, lam, n_iter=4, rng=seed)
+    scale = 1 + found.costs[0]
+    assert (np.diff(found.costs) <= TIGHT * scale).all()
+    assert np.isfinite(found.atoms).all()
+    assert error(found.codes.sum(axis=1), 1) < LOOSE * (1 + np.abs(found.codes).max())
+    near = gs.geodesic_distance(X, found.atoms).max() < 1.5  # at right angles log may be another
+    if near and np.abs(found.codes).max() < 100:
+        assert abs(found.costs[-1] - intrinsic_cost(X, found, lam)) <= LOOSE * scale
+
+
+def test_one_intrinsic_atom_is_the_karcher_mean():
+    X = clusters(np.random.default_rng(3), 12, 6, 2, 1)
+    found = comparators.intrinsic_dictionary(X, 1, 0.1, n_iter=100, tol=0, rng=0)
+    assert gs.geodesic_distance(found.atoms, intrinsic.karcher_mean(X)[None])[0, 0] < LOOSE
+
+
+def test_samples_on_a_geodesic_are_coded_by_two_intrinsic_atoms():
+    rng = np.random.default_rng(4)
+    base = bases(rng, 1, 5, 2)[0]
+    H = tangent(rng, base)
+    H *= 0.3 / np.linalg.norm(H)
+    X = intrinsic.exp_map(base, rng.uniform(-1, 1, (20, 1, 1)) * H)
+    found = comparators.intrinsic_dictionary(X, 2, 0.5, n_iter=60, tol=0, rng=0)
+    assert found.costs[0] > 0.5 * 20 + 0.1
+    assert found.costs[-1] - 0.5 * 20 < 1e-6
+
+
+@pytest.mark.parametrize("learn", ["log_euclidean_dictionary", "intrinsic_dictionary"])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"n_atoms": 0}, "n_atoms must be >= 1, got 0"),
+        ({"lam": -1}, "lam must be >= 0, got -1"),
+        ({"n_iter": -1}, "n_iter must be >= 0, got -1"),
+        ({"init": "best"}, "init must be 'kmeans', 'kmeans\\+\\+' or 'random', got 'best'"),
+        ({"init": np.eye(5)[None, :, :2]}, r"init must have shape \(2, 5, 2\), got \(1, 5, 2\)"),
+    ],
+)
+def test_errors_name_argument_rule_and_value(learn, options, message):
+    X = bases(np.random.default_rng(0), 4, 5, 2)
+    with pytest.raises(ValueError, match=message):
+        getattr(comparators, learn)(X, **{"n_atoms": 2, "lam": 0.1, **options})

@@ -1,0 +1,576 @@
+"""The estimators of the paper's rivals: what they compute, in scikit-learn's machinery, and what
+they refuse."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+import grassmann_sc as core
+from grassmann_sc import (
+    comparators_hulls,
+    comparators_sets,
+    estimators,
+    estimators_rivals,
+    kernels,
+    subspaces,
+)
+from processes import ROOT, run_python
+from strategies import LOOSE, TIGHT, error, noisy_image_sets, rotation
+
+SETS, Y = noisy_image_sets()
+X = subspaces.from_sets(SETS, 2)
+D = X[:40]
+LABELS = Y[:40]
+Q = X[40:]
+
+ON_SUBSPACES = [
+    estimators.DCC(),
+    estimators.DCC(5, n_between=6, n_angles=1, reg=0.1),
+    estimators.GDA(),
+    estimators.GDA("correlation", n_angles=1, rule="mean"),
+    estimators.GDA("binet-cauchy", mix=0.5, n_components=1),
+    estimators.GDA(core.projection_kernel, reg=0.1),
+]
+ON_SUBSPACES += [
+    estimators.GGDA(),
+    estimators.GGDA("projection", mix=0, n_within=3, n_between=5, n_components=4, rule="mean"),
+]
+ON_SETS = [
+    estimators.MSM(2),
+    estimators.MSM(2, 3, reference="set", n_angles=1),
+    estimators.MSM(2, 4, keep=0.8),
+    estimators.MSM(2, 4, kernel="rbf"),
+    estimators.MSM(1, 3, kernel="polynomial", keep=0.9, n_landmarks=40, rng=0),
+]
+ON_SETS += [
+    estimators.KAHM(share=0.6),
+    estimators.KAHM(kernel="rbf", dimension=1),
+    estimators.KAHM("convex", bound=0.5),
+    estimators.KAHM("convex", kernel="rbf", gamma_scale="median", gamma=0.5),
+]
+ALL = [*ON_SUBSPACES, *ON_SETS]
+
+
+def name(estimator):
+    return repr(estimator).replace("\n", "").replace(" ", "").partition("<")[0]
+
+
+def data_of(estimator):
+    return SETS if isinstance(estimator, tuple({type(one) for one in ON_SETS})) else X
+
+
+def answers(estimator, Z):
+    """What each method says of Z."""
+    methods = ["predict", "decision_function", "transform", "class_scores", "distances"]
+    return [getattr(estimator, method)(Z) for method in methods if hasattr(estimator, method)]
+
+
+def equal(left, right):
+    return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+each_estimator = pytest.mark.parametrize("estimator", ALL, ids=name)
+
+
+# --------------------------------------------------------------------------------- one import
+
+
+def test_estimators_hands_on_all_names():
+    namespace = {}
+    exec("from grassmann_sc.estimators import *", namespace)
+    for rival in estimators_rivals.__all__:
+        assert namespace[rival] is getattr(estimators_rivals, rival)
+    with pytest.raises(AttributeError, match="'grassmann_sc.estimators' has no attribute 'GDAA'"):
+        _ = estimators.GDAA
+
+
+# --------------------------------------------------------------------------- what they compute
+
+
+@pytest.mark.parametrize("rule", ["neighbor", "mean"])
+def test_gda_takes_the_nearest_coordinates(rule):
+    K = core.projection_kernel(D)
+    coefficients = comparators_sets.gda(K, LABELS).coefficients
+    train = K @ coefficients
+    queries = core.projection_kernel(Q, D) @ coefficients
+    if rule == "mean":
+        train = np.stack([train[LABELS == c].mean(axis=0) for c in np.unique(LABELS)])
+    names = LABELS if rule == "neighbor" else np.unique(LABELS)
+    nearest = np.square(queries[:, None] - train).sum(axis=2).argmin(axis=1)
+    fitted = estimators.GDA(rule=rule).fit(D, LABELS)
+    assert np.array_equal(fitted.predict(Q), names[nearest])
+    assert error(fitted.transform(Q), queries) < LOOSE
+
+
+def test_gda_on_a_gram_matrix_equals_gda_on_subspaces():
+    kernel = core.projection_kernel
+    on_gram = estimators.GDA("precomputed")
+    search = GridSearchCV(on_gram, {"reg": [1e-4, 1e-1]}, cv=3, error_score="raise")
+    search.fit(kernel(D), LABELS)
+    same = GridSearchCV(estimators.GDA(), {"reg": [1e-4, 1e-1]}, cv=3).fit(D, LABELS)
+    assert np.array_equal(
+        search.cv_results_["mean_test_score"], same.cv_results_["mean_test_score"]
+    )
+    assert np.array_equal(search.predict(kernel(Q, D)), same.predict(Q))
+    assert get_tags(on_gram).input_tags.pairwise
+
+
+def test_mixtures_are_sums_of_kernels():
+    half = estimators.GDA("correlation", mix=0.25).fit(D, LABELS)
+    K = 0.25 * core.projection_kernel(D) + 0.75 * comparators_sets.correlation_kernel(D)
+    assert error(half.coefficients_, comparators_sets.gda(K, LABELS).coefficients) < LOOSE
+
+
+def test_ggda_is_the_function_on_a_mixture():
+    K = 0.5 * core.projection_kernel(D) + 0.5 * comparators_sets.correlation_kernel(D, n_angles=1)
+    found = comparators_sets.ggda(K, LABELS, n_within=4, n_between=9, beta=0.3)
+    fitted = estimators.GGDA(n_within=4, n_between=9, beta=0.3).fit(D, LABELS)
+    assert error(fitted.values_ / found.values, 1) < LOOSE
+    assert fitted.negative_share_ == pytest.approx(found.negative_share)
+    coordinates = K @ found.coefficients
+    apart = np.square(coordinates[:, None] - coordinates).sum(axis=2)
+    fitted = fitted.transform(D)
+    assert error(np.square(fitted[:, None] - fitted).sum(axis=2), apart) < LOOSE * apart.max()
+
+
+def test_dcc_without_iterations_is_the_nearest_set_by_canonical_correlations():
+    nearest = comparators_sets.correlation_kernel(Q, D).argmax(axis=1)
+    fitted = estimators.DCC(n_iter=0).fit(D, LABELS)
+    assert fitted.transform_ is None
+    assert np.array_equal(fitted.predict(Q), LABELS[nearest])
+
+
+def test_dcc_compares_transformed_bases():
+    T = comparators_sets.dcc(D, LABELS, dimension=5).transform
+    bases = [comparators_sets.transformed_bases(sets, T) for sets in (Q, D)]
+    similarity = comparators_sets.correlation_kernel(*bases, 1)
+    fitted = estimators.DCC(5, n_angles=1).fit(D, LABELS)
+    assert np.array_equal(fitted.predict(Q), LABELS[similarity.argmax(axis=1)])
+    assert error(fitted.class_scores(Q).max(axis=1), similarity.max(axis=1)) < LOOSE
+
+
+def test_msm_is_the_mean_squared_cosine_with_the_class_subspace():
+    references = [
+        np.concatenate([SETS[i] for i in np.flatnonzero(LABELS == c)]) for c in np.unique(LABELS)
+    ]
+    references = subspaces.from_sets(references, 4)
+    c = np.linalg.svd(np.einsum("ndp,mdq->nmpq", Q, references), compute_uv=False)
+    fitted = estimators.MSM(2, 4, n_angles=1).fit(SETS[:40], LABELS)
+    assert error(fitted.class_scores(SETS[40:]), c[:, :, 0] ** 2) < TIGHT
+    fitted = estimators.MSM(2, 4).fit(SETS[:40], LABELS)
+    assert error(fitted.class_scores(SETS[40:]), np.square(c).mean(axis=2)) < TIGHT
+
+
+def test_msm_of_sets_is_the_nearest_subspace():
+    fitted = estimators.MSM(2, reference="set").fit(SETS[:40], LABELS)
+    nearest = estimators.NearestSubspace().fit(D, LABELS)
+    assert np.array_equal(fitted.predict(SETS[40:]), nearest.predict(Q))
+
+
+@pytest.mark.parametrize("options", [{}, {"keep": 0.7}, {"n_landmarks": 12}])
+def test_kernel_msm_of_the_linear_kernel_is_msm(options):
+    """12 frames span what all do."""
+    line = kernels.polynomial(1, 0.0)
+    keep = {"keep": options["keep"]} if "keep" in options else {}
+    plain = estimators.MSM(2, 4, **keep).fit(SETS[:40], LABELS)
+    lifted = estimators.MSM(2, 4, kernel=line, rng=0, **options).fit(SETS[:40], LABELS)
+    assert error(plain.class_scores(SETS[40:]), lifted.class_scores(SETS[40:])) < LOOSE
+
+
+def test_constrained_msm_is_msm_of_projected_bases():
+    fitted = estimators.MSM(2, 4, keep=0.6).fit(SETS[:40], LABELS)
+    plain = estimators.MSM(2, 4).fit(SETS[:40], LABELS)
+    G = comparators_sets.difference_subspace(plain.references_, 0.6)
+    similarity = comparators_sets.mutual_similarity(
+        comparators_sets.transformed_bases(Q, G),
+        comparators_sets.transformed_bases(plain.references_, G),
+    )
+    assert error(fitted.class_scores(SETS[40:]), similarity) < TIGHT
+    everything = estimators.MSM(2, 4, keep=1.0).fit(SETS[:40], LABELS)
+    assert error(everything.class_scores(SETS[40:]), plain.class_scores(SETS[40:])) < TIGHT
+
+
+@pytest.mark.parametrize("estimator", [one for one in ON_SETS if hasattr(one, "hull")], ids=name)
+def test_kahm_takes_the_nearest_hull(estimator):
+    fitted = clone(estimator).fit(SETS[:40], LABELS)
+    if estimator.hull == "affine":
+        function = comparators_hulls.affine_hull_distances
+        options = {"dimension": estimator.dimension, "share": estimator.share}
+    else:
+        function = comparators_hulls.convex_hull_distances
+        options = {"bound": estimator.bound}
+    if estimator.kernel == "rbf":
+        gamma = kernels.median_gamma(SETS[:40]) * (estimator.gamma or 1)
+        options["kernel"] = kernels.rbf(gamma)
+    distances = function(SETS[40:], SETS[:40], **options)
+    assert np.array_equal(fitted.distances(SETS[40:]), distances)
+    assert np.array_equal(fitted.predict(SETS[40:]), LABELS[distances.argmin(axis=1)])
+
+
+def test_kahm_warns_of_queries_that_meet_several_classes():
+    rng = np.random.default_rng(0)
+    crowded = [rng.standard_normal((9, 3)) for _ in range(6)]
+    fitted = estimators.KAHM(share=1.0).fit(crowded[:4], [0, 0, 1, 1])
+    message = "2 of 2 queries have affine hulls that meet hulls of several classes"
+    with pytest.warns(UserWarning, match=message) as told:
+        fitted.predict(crowded[4:])
+    assert len(told) == 1
+    with warnings.catch_warnings():  # a set's own hull is that of its class
+        warnings.simplefilter("error")
+        far = [rng.standard_normal((3, 40)) for _ in range(4)]
+        estimators.KAHM().fit(far, [0, 0, 1, 1]).predict(far)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [estimator for estimator in ALL if "n_landmarks" not in name(estimator)],
+    ids=name,
+)  # landmarks are drawn by their place
+def test_the_choice_of_basis_and_the_order_of_frames_say_nothing(estimator):
+    Z = data_of(estimator)
+    rng = np.random.default_rng(0)
+    if Z is X:
+        other = np.stack([basis @ rotation(rng, 2) for basis in X])
+    else:
+        other = [rng.permutation(frames) for frames in SETS]
+    here = clone(estimator).fit(Z[:40], LABELS).class_scores(Z[40:])
+    there = clone(estimator).fit(other[:40], LABELS).class_scores(other[40:])
+    assert error(here, there) <= LOOSE * np.abs(here).max()
+
+
+@each_estimator
+def test_one_query_is_answered_as_many_are(estimator):
+    Z = data_of(estimator)
+    fitted = clone(estimator).fit(Z[:40], LABELS)
+    alone = np.concatenate([fitted.class_scores(Z[i : i + 1]) for i in range(40, 60)])
+    together = fitted.class_scores(Z[40:])
+    assert error(alone, together) <= LOOSE * np.abs(together).max()
+
+
+# -------------------------------------------------------------------- in scikit-learn's machinery
+
+
+@each_estimator
+def test_cross_validation_is_better_than_chance_and_alike_in_two_processes(estimator):
+    Z = data_of(estimator)
+    scores = cross_val_score(estimator, Z, Y, cv=3, error_score="raise")
+    assert scores.mean() > 0.5
+    if "function" not in repr(estimator):
+        assert np.array_equal(cross_val_score(estimator, Z, Y, cv=3, n_jobs=2), scores)
+
+
+@each_estimator
+def test_refitting_leaves_no_trace(estimator):
+    Z = data_of(estimator)
+    estimator = clone(estimator)
+    once = answers(clone(estimator).fit(Z[:45], Y[:45]), Z[45:])
+    other = noisy_image_sets(n=30, d=9, n_classes=4, seed=5)[0]
+    estimator.fit(other if Z is SETS else subspaces.from_sets(other, 3), np.arange(30) % 4)
+    before = {key: repr(value) for key, value in estimator.get_params().items()}
+    assert equal(once, answers(estimator.fit(Z[:45], Y[:45]), Z[45:]))
+    assert before == {key: repr(value) for key, value in estimator.get_params().items()}
+
+
+def test_pickles_load_in_a_fresh_process(tmp_path):
+    fitted = [(clone(one).fit(data_of(one), Y), data_of(one)[:9]) for one in ALL]
+    assert {type(one).__module__ for one, _ in fitted} == {"grassmann_sc.estimators_rivals"}
+    (tmp_path / "fitted").write_bytes(pickle.dumps(fitted))
+    program = """
+import pickle
+with open("fitted", "rb") as file:
+    told = [estimator.predict(Z) for estimator, Z in pickle.load(file)]
+with open("told", "wb") as file:
+    pickle.dump(told, file)
+"""
+    run_python(program, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    told = pickle.loads((tmp_path / "told").read_bytes())
+    assert equal([one.predict(Z) for one, Z in fitted], told)
+
+
+@each_estimator
+def test_read_only_input_is_taken_and_not_changed(estimator):
+    Z = [frames.copy() for frames in SETS] if data_of(estimator) is SETS else X.copy()
+    kept = [np.array(part) for part in Z]
+    for part in Z:
+        part.setflags(write=False)
+    answers(clone(estimator).fit(Z, Y), Z)
+    assert equal(kept, Z)
+
+
+@each_estimator
+def test_float32_is_taken(estimator):
+    Z = data_of(estimator)
+    single = [np.float32(part) for part in Z] if Z is SETS else np.float32(Z)
+    fitted = clone(estimator).fit(single[:40], LABELS)
+    there = clone(estimator).fit(Z[:40], LABELS).predict(Z[40:])
+    assert fitted.class_scores(single[40:]).dtype.kind == "f"
+    assert np.mean(fitted.predict(single[40:]) == there) >= 0.95
+
+
+@each_estimator
+def test_two_classes_have_one_decision(estimator):
+    Z = data_of(estimator)
+    labels = np.arange(40) % 2
+    fitted = clone(estimator).fit(Z[:40], labels)
+    decision = fitted.decision_function(Z[40:])
+    assert decision.shape == (20,)
+    assert np.array_equal(fitted.predict(Z[40:]), (decision > 0).astype(int))
+
+
+@pytest.mark.parametrize("estimator", ON_SUBSPACES, ids=name)
+def test_columns_have_names(estimator):
+    if not hasattr(estimator, "transform"):
+        return
+    fitted = clone(estimator).fit(D, LABELS)
+    n_columns = fitted.transform(Q).shape[1]
+    assert list(fitted.get_feature_names_out()) == [
+        f"{type(fitted).__name__.lower()}{i}" for i in range(n_columns)
+    ]
+    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), clone(estimator)).fit(SETS, Y)
+    assert pipeline.predict(SETS[:5]).shape == (5,)
+
+
+class OnRows:
+    """Lets scikit-learn's checks, whose data are 2-D, run: a row x stands for the line spanned by
+    (x, 1)."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = False
+        return tags
+
+    def check_subspaces(self, X, fit=False):
+        if not fit:
+            check_is_fitted(self)
+        X = validate_data(self, X, reset=fit, dtype=[np.float64, np.float32])
+        lines = np.hstack([X, np.ones((len(X), 1), X.dtype)])
+        return (lines / np.linalg.norm(lines, axis=1, keepdims=True))[:, :, None]
+
+    def check_sets(self, X, fit=False):
+        return [line.T for line in self.check_subspaces(X, fit)]
+
+
+class GDAOnRows(OnRows, estimators.GDA):
+    pass
+
+
+class GGDAOnRows(OnRows, estimators.GGDA):
+    pass
+
+
+class DCCOnRows(OnRows, estimators.DCC):
+    pass
+
+
+class MSMOnRows(OnRows, estimators.MSM):
+    pass
+
+
+class KAHMOnRows(OnRows, estimators.KAHM):
+    pass
+
+
+SKIPPED = {"check_array_api_input", "check_classifier_data_not_an_array"}
+CHECKED = [
+    GDAOnRows(),
+    GDAOnRows("correlation", rule="mean"),
+    GGDAOnRows(),
+    DCCOnRows(),
+    MSMOnRows(1),
+    KAHMOnRows(),
+    KAHMOnRows("convex"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", CHECKED, ids=name)
+def test_scikit_learns_estimator_checks(estimator):
+    results = estimator_checks.check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = [r for r in results if r["status"] == "failed"]
+    assert not failed, failed
+    assert {r["check_name"] for r in results if r["status"] == "skipped"} <= SKIPPED
+    assert len([r for r in results if r["status"] == "passed"]) >= 38
+
+
+# ---------------------------------------------------------------------------------- wrong input
+
+
+@each_estimator
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        (None, "requires y to be passed, but the target y is None"),
+        (["one"] * 60, "y must hold at least two classes, got one class: .*one"),
+        (Y[:39], "y must have length 60, one label a subspace, got 39"),
+        (np.linspace(0, 1, 60), "Unknown label type: continuous"),
+    ],
+    ids=["none", "one class", "length", "continuous"],
+)
+def test_wrong_labels_are_refused(estimator, labels, message):
+    with pytest.raises(ValueError, match=message):
+        clone(estimator).fit(data_of(estimator), labels)
+
+
+@each_estimator
+def test_use_before_fit_is_refused(estimator):
+    for method in ["predict", "decision_function", "transform", "class_scores", "distances"]:
+        if hasattr(estimator, method):
+            with pytest.raises(NotFittedError):
+                getattr(clone(estimator), method)(data_of(estimator))
+
+
+@each_estimator
+def test_queries_of_another_d_are_refused(estimator):
+    Z = data_of(estimator)
+    fitted = clone(estimator).fit(Z, Y)
+    other = [np.eye(9)] if Z is SETS else np.eye(9)[None, :, :2]
+    with pytest.raises(ValueError, match="of d = 12, as in fit|d = 12, as in fit, got 9"):
+        fitted.predict(other)
+
+
+@pytest.mark.parametrize("estimator", ON_SETS, ids=name)
+@pytest.mark.parametrize(
+    "Z, kind, message",
+    [
+        ([], ValueError, "X must hold at least one set of frames, got none"),
+        (3, TypeError, "X must be a sequence of arrays of frames, got int"),
+        (
+            [np.eye(9), np.eye(8)],
+            ValueError,
+            r"X must share one d: X\[0\] has d = 9, X\[1\] has d = 8",
+        ),
+        ([np.eye(9), np.full((4, 9), np.nan)], ValueError, r"X\[1\] must be finite, got nan"),
+        ([np.eye(9), np.eye(9)[0]], ValueError, r"X\[1\] must have shape \(n_frames, d\)"),
+    ],
+    ids=["none", "3", "several d", "NaN", "1-D"],
+)
+def test_what_are_no_sets_is_refused(estimator, Z, kind, message):
+    with pytest.raises(kind, match=message):
+        clone(estimator).fit(Z, [0, 1])
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            {"kernel": "rbf"},
+            "kernel must be 'projection', 'correlation', 'binet-cauchy' or "
+            "'precomputed', got 'rbf'",
+        ),
+        ({"mix": 1.5}, r"mix must be in \[0, 1\], got 1.5"),
+        ({"mix": -1}, "mix must be >= 0, got -1"),
+        ({"kernel": "correlation", "n_angles": 3}, r"n_angles must be in 1\.\.2, got 3"),
+        ({"rule": "vote"}, "rule must be 'neighbor' or 'mean', got 'vote'"),
+        ({"reg": 0}, "reg must be in 1e-14.."),
+        ({"n_components": 3}, r"n_components must be in 1\.\.2, got 3"),
+        (
+            {"kernel": lambda A, B: np.ones(3)},
+            r"kernel\(X, D\) must have shape \(40, 40\), .* \(3,\)",
+        ),
+    ],
+)
+def test_wrong_parameters_of_gda_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.GDA(**options).fit(D, LABELS)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"n_within": 40}, r"n_within must be in 1\.\.\d+, got 40"),
+        ({"n_between": 40}, r"n_between must be in 1\.\.\d+, got 40"),
+        ({"beta": -1}, "beta must be >= 0, got -1"),
+        ({"kernel": "best"}, "kernel must be 'projection', 'correlation', .* got 'best'"),
+    ],
+)
+def test_wrong_parameters_of_ggda_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.GGDA(**options).fit(D, LABELS)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"dimension": 2}, r"dimension must be in 3\.\.12, got 2"),
+        ({"n_between": 40}, r"n_between must be in 1\.\.\d+, got 40"),
+        ({"n_angles": 3}, r"n_angles must be in 1\.\.2, got 3"),
+        ({"n_iter": -1}, "n_iter must be >= 0, got -1"),
+        ({"reg": 0}, "reg must be in 1e-14.."),
+        ({"tol": -1}, "tol must be >= 0, got -1"),
+    ],
+)
+def test_wrong_parameters_of_dcc_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        estimators.DCC(**options).fit(D, LABELS)
+
+
+def test_wrong_gram_matrices_are_refused():
+    precomputed = estimators.GDA("precomputed")
+    with pytest.raises(ValueError, match=r"X must be a square matrix .* got shape \(40, 12, 2\)"):
+        precomputed.fit(D, LABELS)
+    precomputed.fit(core.projection_kernel(D), LABELS)
+    with pytest.raises(ValueError, match=r"X must have shape \(n, 40\), .* got \(20, 12, 2\)"):
+        precomputed.predict(Q)
+
+
+@pytest.mark.parametrize(
+    "options, kind, message",
+    [
+        ({"p": 0}, ValueError, "p must be >= 1, got 0"),
+        ({"p": 1.5}, TypeError, "p must be an integer, got 1.5"),
+        ({"p_reference": 0}, ValueError, "p_reference must be >= 1, got 0"),
+        ({"p_reference": 13}, ValueError, "p must be at most d = 12"),
+        ({"reference": "frame"}, ValueError, "reference must be 'class' or 'set', got 'frame'"),
+        ({"n_angles": 3}, ValueError, r"n_angles must be in 1\.\.2, got 3"),
+        ({"keep": 2}, ValueError, r"keep must be in \(0, 1\], .* got 2"),
+        (
+            {"kernel": "best"},
+            ValueError,
+            "kernel must be 'rbf', 'polynomial' or 'linear', got 'best'",
+        ),
+        ({"p_reference": 7, "reference": "set"}, ValueError, "p = 7"),
+    ],
+)
+def test_wrong_parameters_of_msm_are_named(options, kind, message):
+    with pytest.raises(kind, match=message):
+        estimators.MSM(**{"p": 2, **options}).fit(SETS[:40], LABELS)
+
+
+@pytest.mark.parametrize(
+    "options, kind, message",
+    [
+        ({"hull": "conic"}, ValueError, "hull must be 'affine' or 'convex', got 'conic'"),
+        ({"dimension": 6}, ValueError, "dimension must be below .* got 6 for set 0 of 4 frame"),
+        ({"dimension": 1.5}, TypeError, "dimension must be an integer, got 1.5"),
+        ({"share": 2}, ValueError, r"share must be in \(0, 1\], .* got 2"),
+        (
+            {"hull": "convex", "bound": 0.1},
+            ValueError,
+            "bound must be at least 1 / n_frames .* 0.1 for ",
+        ),
+        ({"bound": -1}, ValueError, "bound must be positive, got -1"),
+        (
+            {"kernel": "best"},
+            ValueError,
+            "kernel must be 'rbf', 'polynomial' or 'linear', got 'best'",
+        ),
+    ],
+)
+def test_wrong_parameters_of_kahm_are_named(options, kind, message):
+    with pytest.raises(kind, match=message):
+        estimators.KAHM(**options).fit(SETS[:40], LABELS)
+
+
+def test_queries_of_too_few_frames_are_refused():
+    fitted = estimators.MSM(2).fit(SETS, Y)
+    with pytest.raises(ValueError, match=r"sets\[1\] must .*2"):
+        fitted.predict([SETS[0], SETS[1][:1]])

@@ -1,0 +1,343 @@
+"""Coding with Proj inside the norm: its gradient, its conditions of first order, where it is ill
+posed."""
+
+import warnings
+
+import hypothesis.strategies as st
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.optimize import minimize
+
+import grassmann_sc as gs
+from grassmann_sc import kernels, projected
+from strategies import KINDS, LOOSE, TIGHT, bases, clusters, error, hat, rotation, seeds, sizes
+
+quiet = pytest.mark.filterwarnings("ignore:the gap of eigenvalues", "ignore:.*did not converge")
+
+
+def explicit_loss(x, D, y):
+    """||X^ - Proj(sum_j y_j D_j^)||^2 from d x d matrices."""
+    M = np.einsum("j,jab->ab", y, hat(D))
+    return np.square(hat(x) - hat(gs.proj((M + M.T) / 2, D.shape[2]))).sum()
+
+
+def explicit_cost(x, D, y, lam):
+    return explicit_loss(x, D, y) + lam * np.abs(y).sum()
+
+
+@st.composite
+def projected_problems(draw):
+    """(X, D, lam, positive): a query equal to an atom, repeated, near and orthogonal atoms, p = d,
+    one atom, more atoms than dimensions, lambda = 0."""
+    d, p = draw(sizes(max_d=6))
+    rng = np.random.default_rng(draw(seeds))
+    N = draw(st.integers(1, 9))
+    if draw(st.booleans()):
+        both = clusters(rng, 2 + N, d, p, 2)
+        X = both[:2]
+        D = both[2:]
+    else:
+        X = bases(rng, 2, d, p)
+        D = bases(rng, N, d, p, draw(st.sampled_from(KINDS)))
+    if draw(st.booleans()):
+        D[-1] = X[0] @ rotation(rng, p)
+    return X, D, draw(st.sampled_from([0.0, 1e-2, 0.1, 1.0])), draw(st.booleans())
+
+
+# ---------------------------------------------------------------------------- loss and gradient
+
+
+def exact_loss(x, D, y):
+    """The loss in 50 digits, of mpmath matrices and a list y."""
+    d = D[0].rows
+    q = D[0].cols
+    M = mpmath.zeros(d)
+    for weight, atom in zip(y, D):
+        M += weight * atom * atom.T
+    _, vectors = mpmath.eigsy(M)
+    U = vectors[:, d - q :]
+    cosines = x.T * U
+    return x.cols + q - 2 * sum(c * c for c in cosines)
+
+
+def gradient_cases():
+    """200 of (x, D, y), those that break naive code among them."""
+    rng = np.random.default_rng(0)
+    for i in range(200):
+        d = int(rng.integers(2, 6))
+        p = int(rng.integers(1, d))
+        D = bases(rng, int(rng.integers(1, 5)), d, p, KINDS[i % 4])
+        y = rng.standard_normal(len(D)) if i % 2 else rng.uniform(0.1, 1, len(D))
+        x = bases(rng, 1, d, p if i % 3 else int(rng.integers(1, d + 1)))[0]
+        if i % 5 == 0:
+            x = D[0] @ rotation(rng, p)
+        yield x, D, y / abs(y).sum()
+
+
+def test_the_gradient_is_that_of_central_differences_in_fifty_digits():
+    checked = 0
+    with mpmath.workdps(50):
+        h = mpmath.mpf(10) ** -15
+        for x, D, y in gradient_cases():
+            M = np.einsum("j,jab->ab", y, hat(D))
+            values = np.linalg.eigvalsh(M)
+            if values[-D.shape[2]] - values[-D.shape[2] - 1] < 1e-3:
+                continue  # a tie: no gradient
+            atoms = [exact_basis(atom) for atom in D]
+            query = exact_basis(x)
+            _, gradient = projected.projected_losses(y[None], x[None], D, return_gradient=True)
+            exact = []
+            for j in range(len(y)):
+                up = [mpmath.mpf(float(v)) + (h if i == j else 0) for i, v in enumerate(y)]
+                down = [mpmath.mpf(float(v)) - (h if i == j else 0) for i, v in enumerate(y)]
+                change = exact_loss(query, atoms, up) - exact_loss(query, atoms, down)
+                exact.append(float(change / (2 * h)))
+            assert error(gradient[0], exact) <= 1e-9 * max(1e-3, np.abs(exact).max())
+            checked += 1
+    assert checked >= 120
+
+
+def exact_basis(x):
+    """A basis with columns orthonormal to 50 digits."""
+    Q, _ = mpmath.qr(mpmath.matrix(x.tolist()), mode="skinny")
+    return Q
+
+
+@given(projected_problems())
+def test_the_loss_is_that_of_explicit_projectors_and_ignores_scale(problem):
+    X, D, _, _ = problem
+    rng = np.random.default_rng(0)
+    codes = rng.uniform(0.5, 1, (len(X), len(D)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            losses = projected.projected_losses(codes, X, D)
+            reference = [explicit_loss(x, D, y) for x, y in zip(X, codes)]
+        except UserWarning:
+            return  # a tie
+    gap = smallest_gap(D, codes)
+    assert error(losses, reference) <= TIGHT * (1 + 1 / gap)
+    assert error(projected.projected_losses(3 * codes, X, D), losses) <= TIGHT * (1 + 1 / gap)
+
+
+def smallest_gap(D, codes):
+    d, q = D.shape[1:]
+    values = np.linalg.eigvalsh(np.einsum("nj,jab->nab", codes, hat(D)))
+    return (values[:, -q] - values[:, -q - 1]).min() if q < d else np.inf
+
+
+@pytest.mark.parametrize("d, N", [(6, 5), (60, 4)])
+def test_the_gradient_vanishes_along_the_code(d, N):
+    rng = np.random.default_rng(1)
+    X = bases(rng, 5, d, 2)
+    D = bases(rng, N, d, 2)
+    codes = rng.uniform(0.5, 1, (5, N))
+    _, gradient = projected.projected_losses(codes, X, D, return_gradient=True)
+    assert np.abs(gradient).max() > 0.01
+    assert np.abs((gradient * codes).sum(axis=1)).max() < 1e-10
+
+
+def test_a_tie_has_a_loss_and_a_warning_but_no_gradient():
+    D = np.eye(3)[:, :, None]
+    codes = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    X = np.repeat(D[:1], 3, axis=0)
+    with pytest.warns(UserWarning, match=r"not unique in 2 case\(s\)"):
+        losses = projected.projected_losses(codes, X, D)
+    assert np.isfinite(losses).all() and losses[2] == 0
+    with pytest.raises(ValueError, match="got a tie at index 0"):
+        projected.projected_losses(codes, X, D, return_gradient=True)
+
+
+# ---------------------------------------------------------------------------- ill-posedness
+
+
+def test_the_printed_cost_falls_to_the_unpenalised_one_as_the_code_shrinks():
+    rng = np.random.default_rng(2)
+    X = bases(rng, 1, 6, 2)
+    D = bases(rng, 4, 6, 2)
+    y = rng.uniform(0.2, 1, 4)
+    loss = explicit_loss(X[0], D, y)
+    printed = [explicit_cost(X[0], D, c * y, 0.3) for c in 10.0 ** -np.arange(8)]
+    assert (np.diff(printed) < 0).all()
+    assert 0 < printed[-1] - loss < 1e-7
+    assert error(projected.projected_losses(1e-7 * y[None], X, D), loss) < LOOSE
+
+
+def test_a_sum_of_one_does_not_bound_how_the_point_turns_at_a_tie():
+    """Every line of a plane costs lambda alone, in the limit; a least gap forbids that limit."""
+    D = np.array([[1.0, 0], [0, 1], [2**-0.5, 2**-0.5]])[:, :, None]
+    X = np.array([[np.cos(0.5)], [-np.sin(0.5)]])[None]
+    for t in [1e-2, 1e-4, 1e-6]:
+        M = hat(X[0]) * t  # = t (a e1 e1^T + b e2 e2^T + 2 c D_3^)
+        y = np.array([1 + M[0, 0] - M[0, 1], 1 + M[1, 1] - M[0, 1], 2 * M[0, 1]])
+        y /= y.sum()
+        assert 0.1 < explicit_cost(X[0], D, y, 0.1) < 0.1 * (1 + 2 * t) + TIGHT
+    with pytest.warns(UserWarning, match=r"closed in 1 of 1 projected codes, to 0.02 or less"):
+        found = projected.projected_codes(X, D, 0.1, least_gap=1e-2, return_info=True)
+    assert 1e-2 <= found.gap[0] <= 2e-2
+    assert found.cost[0] > 0.1
+
+
+# ---------------------------------------------------------------------------- the codes
+
+
+def first_order_violation(gradient, y, lam, positive):
+    level = lam * np.abs(y).sum()
+    used = y != 0
+    excess = np.abs(gradient - level + lam * np.sign(y))[used].max()
+    off = (level - gradient)[~used]
+    return max(excess, ((off if positive else np.abs(off)) - lam).max(initial=0))
+
+
+@quiet
+@settings(max_examples=80)
+@given(projected_problems())
+def test_codes_satisfy_the_conditions_of_first_order_or_stand_at_the_least_gap(problem):
+    X, D, lam, positive = problem
+    found = projected.projected_codes(X, D, lam, positive=positive, return_info=True)
+    assert (np.abs(found.codes.sum(axis=1) - 1) <= TIGHT * np.abs(found.codes).sum(axis=1)).all()
+    assert (found.gap >= 1e-3).all()
+    if positive:
+        assert (found.codes >= 0).all()
+    for x, y, cost, gap in zip(X, found.codes, found.cost, found.gap):
+        _, gradient = projected.projected_losses(y[None], x[None], D, return_gradient=True)
+        if gap > 2e-3 and lam > 0:
+            assert first_order_violation(gradient[0], y, lam, positive) <= LOOSE
+        assert abs(cost - explicit_cost(x, D, y, lam)) <= 1e-10 * (1 + np.abs(y).sum())
+
+
+@quiet
+@settings(max_examples=80)
+@given(projected_problems())
+def test_no_code_costs_more_than_any_of_its_starts(problem):
+    X, D, lam, positive = problem
+    rng = np.random.default_rng(3)
+    given_start = rng.uniform(0, 1, (len(X), len(D)))
+    found = projected.projected_codes(
+        X, D, lam, positive=positive, init=given_start, return_info=True
+    )
+    sparse = gs.gsc(X, D, lam, positive=positive)
+    local = gs.glc(X, D, min(5, len(D)))
+    nearest = np.eye(len(D))[gs.projection_kernel(X, D).argmax(axis=1)]
+    for start in (sparse, local, nearest, given_start):
+        start = np.maximum(start, 0) if positive else start
+        for x, y, cost in zip(X, start, found.cost):
+            if y.sum() <= 1e-3 or smallest_gap(D, y[None]) < 1e-2 * np.abs(y).sum():
+                continue
+            assert cost <= explicit_cost(x, D, y / y.sum(), lam) + 1e-11
+
+
+def test_codes_of_queries_near_the_dictionary_are_those_of_a_general_optimiser():
+    rng = np.random.default_rng(4)
+    wins = 0
+    for _ in range(10):
+        both = clusters(rng, 6, 5, 2, 1)
+        x = both[0]
+        D = np.linalg.qr(both[1:] + 0.2 * rng.standard_normal((5, 5, 2)))[0]
+        mine = projected.projected_codes(x[None], D, 0.05, return_info=True)
+        best = min(by_a_general_optimiser(x, D, 0.05, rng) for _ in range(5))
+        wins += mine.cost[0] <= best + 1e-7
+    assert wins >= 9
+
+
+def by_a_general_optimiser(x, D, lam, rng):
+    """The cost that Nelder and Mead reach from a random code."""
+    start = rng.dirichlet(np.ones(len(D)))
+
+    def cost(z):
+        y = np.append(z, 1 - z.sum())
+        return projected.projected_losses(y[None], x[None], D)[0] + lam * np.abs(y).sum()
+
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400}
+    return minimize(cost, start[:-1], method="Nelder-Mead", options=options).fun
+
+
+def test_a_query_equal_to_an_atom_has_code_one_on_it():
+    rng = np.random.default_rng(5)
+    D = bases(rng, 6, 7, 2)
+    D[3] = D[1]
+    found = projected.projected_codes(D @ rotation(rng, 2), D, 0.1, return_info=True)
+    assert np.array_equal(found.codes, np.eye(6)[[0, 1, 2, 1, 4, 5]])
+    assert error(found.cost, 0.1) < TIGHT
+
+
+def test_degenerate_problems():
+    rng = np.random.default_rng(6)
+    X = bases(rng, 3, 5, 2)
+    assert np.array_equal(projected.projected_codes(X, X[:1], 0.1), np.ones((3, 1)))
+    whole = bases(rng, 3, 2, 2)
+    found = projected.projected_codes(whole, whole, 0.1, return_info=True)
+    assert np.isinf(found.gap).all() and error(found.cost, 0.1) < TIGHT
+    D = np.eye(6)[:, None, :4].reshape(6, 2, 2).transpose(1, 0, 2)  # e1 e2 and e3 e4
+    far = np.eye(6)[None, :, 4:]
+    found = projected.projected_codes(far, D, 0.1, return_info=True)
+    assert error(found.cost, 4.1) < TIGHT and found.violation[0] == 0
+    assert projected.projected_codes(X[:0], X, 0.1).shape == (0, 3)
+
+
+def test_subspaces_of_two_dimensions():
+    rng = np.random.default_rng(7)
+    D = clusters(rng, 5, 8, 3, 1)
+    X = D[:2, :, :2]
+    found = projected.projected_codes(X, D, 0.1, return_info=True)
+    assert error(found.cost[0], 1 + 0.1) < 0.01
+    assert error(found.cost, [explicit_cost(x, D, y, 0.1) for x, y in zip(X, found.codes)]) < TIGHT
+
+
+def test_float32_stays_float32():
+    rng = np.random.default_rng(8)
+    D = clusters(rng, 8, 7, 2, 1)
+    single = projected.projected_codes(np.float32(D[:3]), np.float32(D[3:]), 0.1)
+    assert single.dtype == np.float32
+    assert error(single, projected.projected_codes(D[:3], D[3:], 0.1)) < 2e-2
+
+
+@quiet
+def test_codes_in_a_kernels_space_are_those_of_coordinates():
+    """Of a linear kernel: those of the subspaces themselves."""
+    rng = np.random.default_rng(9)
+    patterns = rng.standard_normal((3, 6))
+    sets = [
+        rng.standard_normal((4, 3)) @ patterns + 0.1 * rng.standard_normal((4, 6))
+        for _ in range(12)
+    ]
+    lift = kernels.Lift(kernels.linear(), 2).fit(sets)
+    C = lift.transform(sets)
+    X = np.stack([np.linalg.svd(frames.T, full_matrices=False)[0][:, :2] for frames in sets])
+    lifted = projected.projected_codes(C[:3], C[3:], 0.1, return_info=True)
+    plain = projected.projected_codes(X[:3], X[3:], 0.1, return_info=True)
+    assert error(lifted.cost, plain.cost) < LOOSE
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"lam": -1}, "lam must be >= 0"),
+        ({"least_gap": 0}, "least_gap must be positive"),
+        ({"least_gap": 0.7}, "least_gap must be at most 0.5, got 0.7"),
+        ({"n_neighbors": 9}, "n_neighbors must be in 1..4, got 9"),
+        ({"tol": 0}, "tol must be positive"),
+        ({"init": np.ones((4, 3))}, r"init must have shape \(4, 4\), got \(4, 3\)"),
+    ],
+)
+def test_errors_name_argument_rule_and_value(options, message):
+    X = bases(np.random.default_rng(0), 4, 5, 2)
+    with pytest.raises(ValueError, match=message):
+        projected.projected_codes(X, X, **{"lam": 0.1, **options})
+
+
+@pytest.mark.parametrize("lam", [1e-12, 1e3, 1e12])
+def test_lambdas_of_any_size(lam):
+    """A large one makes codes those of the simplex."""
+    rng = np.random.default_rng(10)
+    D = clusters(rng, 9, 6, 2, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        codes = projected.projected_codes(D[:3], D[3:], lam)
+        simplex = projected.projected_codes(D[:3], D[3:], lam, positive=True)
+    if lam >= 1e3:
+        assert (codes >= 0).all()
+        loss = projected.projected_losses(codes, D[:3], D[3:])
+        assert error(loss, projected.projected_losses(simplex, D[:3], D[3:])) < LOOSE

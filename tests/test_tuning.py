@@ -1,0 +1,199 @@
+"""Choice by cross-validation: what is best is found, and luck is not mistaken for it."""
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import grassmann_sc as core
+from grassmann_sc import kernels, tuning
+from strategies import clusters
+
+LABELS = np.arange(60) % 3
+FOLDS = [(np.flatnonzero(np.arange(60) % 5 != f), np.arange(f, 60, 5)) for f in range(5)]
+
+
+def answers(table):
+    """predict for Search: a Gram matrix tells its name, and that names what is right."""
+
+    def predict(K_dd, K_xd, y):
+        queries = np.rint(K_xd[:, 0]).astype(int)
+        return {
+            what: np.where(right[queries % 1000], LABELS[queries % 1000], -1)
+            for what, right in table[queries[0] // 1000].items()
+        }
+
+    return predict
+
+
+def grams(names):
+    """{name: K}: row i of matrix m is 1000 m + i."""
+    return {
+        name: np.repeat(1000.0 * m + np.arange(60)[:, None], 60, axis=1)
+        for m, name in enumerate(names)
+    }
+
+
+def right(share, seed=0):
+    return np.random.default_rng(seed).permutation(60) < share * 60
+
+
+def choose(names, table, **options):
+    return tuning.Search(LABELS, FOLDS, answers(table)).choose(grams(names), **options)
+
+
+def test_the_best_matrix_and_parameter_are_chosen():
+    good = (("lam", 0.2),)
+    table = [{(("lam", lam),): right(0.5, m) for lam in (0.1, 0.2, 0.3)} for m in range(4)]
+    table[2][good] = right(0.95)
+    names = [("linear", 1), ("linear", 2), ("rbf", 1), ("rbf", 2)]
+    choice = choose(names, table)
+    assert choice.gram == ("rbf", 1) and choice.parameters == good
+    assert choice.score == pytest.approx(0.95, abs=0.01)
+
+
+def test_of_equals_the_one_among_good_neighbours_is_chosen():
+    """Half a standard error is no reason to leave a plateau."""
+    shares = [0.9, 0.3, 0.8834, 0.8834, 0.8834]
+    table = [{(): right(share, m)} for m, share in enumerate(shares)]
+    names = [("linear", p) for p in (1, 2, 3, 4, 5)]
+    assert choose(names, table).gram == ("linear", 4)
+
+
+def test_another_rule_is_chosen_if_it_is_better_by_more_than_luck():
+    for gain, rule in ((0.0, "residual"), (0.2, "sum")):
+        table = [
+            {
+                (("lam", 0.1), ("rule", "residual")): right(0.7),
+                (("lam", 0.1), ("rule", "sum")): right(0.7 + gain),
+            }
+        ]
+        assert dict(choose([("linear", 1)], table).parameters)["rule"] == rule
+
+
+def test_what_cannot_win_is_given_up_and_changes_nothing():
+    table = [{(): right(share, m)} for m, share in enumerate((0.95, 0.2, 0.1, 0.9, 0.15))]
+    names = [("linear", p) for p in range(1, 6)]
+    choice = choose(names, table)
+    assert choice.gram == ("linear", 1)
+    assert choice.n_tried < 25
+
+
+def test_time_that_is_up_ends_the_search_with_what_is_known():
+    table = [{(): right(share, m)} for m, share in enumerate((0.5, 0.9))]
+    choice = choose([("linear", 1), ("linear", 2)], table, seconds=0)
+    assert choice.gram == ("linear", 1) and choice.n_tried == 1
+
+
+def test_a_second_choice_takes_what_the_first_computed():
+    search = tuning.Search(LABELS, FOLDS, answers([{(): right(0.5)}, {(): right(0.9)}]))
+    both = grams([("linear", 1), ("linear", 2)])
+    search.choose({name: both[name] for name in [("linear", 1)]})
+    search.predict = lambda K_dd, K_xd, y: {
+        (): np.where(right(0.9)[np.rint(K_xd[:, 0]).astype(int) % 1000], 0, 0)
+    }
+    before = dict(search.right)
+    search.choose(both)
+    assert all(search.right[key] is value for key, value in before.items())
+
+
+@pytest.mark.parametrize("family", ["sparse", "local", "nearest"])
+def test_predictions_are_those_of_the_functions(family):
+    X = clusters(np.random.default_rng(0), 40, 12, 2, 4)
+    y = np.array(list("abcd"))[np.arange(40) % 4]
+    K = core.projection_kernel(X)
+    known = K[:30, :30]
+    asked = K[30:, :30]
+    norm2 = np.full(10, 2.0)
+    if family == "nearest":
+        found = tuning.nearest_predictions(known, asked, y[:30])
+        assert found[()].tolist() == y[:30][asked.argmax(axis=1)].tolist()
+        return
+    if family == "sparse":
+        found = tuning.sparse_predictions([0.3, 0.1], tuning.RULES, tol=1e-8)(known, asked, y[:30])
+        name = "lam"
+        values = 0.1, 0.3
+    else:
+        found = tuning.local_predictions([3, 99], tuning.RULES)(known, asked, y[:30])
+        name = "n_neighbors"
+        values = 3, 99
+    for value in values:
+        if family == "sparse":
+            codes = core.sparse_codes(known, asked, value, norm2=norm2, lam_scale="max")
+        else:
+            codes = core.locality_codes(known, asked, min(value, 30), norm2=norm2)
+        e, classes = core.class_residuals(codes, known, asked, y[:30], norm2=norm2)
+        assert (found[(name, value), ("rule", "residual")] == classes[e.argmin(axis=1)]).all()
+        for rule, h in (("sum", np.sum), ("max", np.max)):
+            scores = [h(codes[:, y[:30] == c], axis=1) for c in "abcd"]
+            assert (
+                found[(name, value), ("rule", rule)]
+                == np.array(list("abcd"))[np.argmax(scores, axis=0)]
+            ).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 100), st.integers(1, 12))
+def test_dimensions_rise_from_1_to_the_largest(p_max, most):
+    found = tuning.dimensions(p_max, most)
+    assert found[0] == 1 and sorted(set(found)) == found and len(found) <= most
+    assert found[-1] == (p_max if most > 1 else 1)
+
+
+def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
+    """Rings of two radii: no linear subspace of dimension 2 tells them apart, a Gaussian's does."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    angle = rng.uniform(0, 2 * np.pi, (40, 8, 1))
+    rings = (1 + y[:, None, None]) * np.concatenate([np.cos(angle), np.sin(angle)], axis=2)
+    sets = list(rings + 0.05 * rng.standard_normal(rings.shape))
+    found = {}
+    for name, kernel in (("linear", kernels.linear()), ("gaussian", kernels.rbf(1.0))):
+        K = kernels.kernel_gram(
+            sets, kernels.kernel_bases(sets, kernel), kernel=kernel, each_p=True
+        )
+        found |= {(name, p): K[p - 1] for p in range(1, len(K) + 1)}
+    folds = [
+        (np.flatnonzero(np.arange(40) // 2 % 4 != f), np.flatnonzero(np.arange(40) // 2 % 4 == f))
+        for f in range(4)
+    ]
+    choice = tuning.Search(y, folds, tuning.sparse_predictions([0.01, 0.1])).choose(found)
+    assert choice.gram[0] == "gaussian" and choice.score == 1
+
+
+def test_corrected_t_test_widens_the_plain_one():
+    differences = np.array([1.0, 2.0, 0.5, 1.5, 3.0])
+    plain = scipy.stats.ttest_1samp(differences, 0)
+    assert tuning.corrected_t_test(differences, 1e-12) == pytest.approx(plain.pvalue)
+    t = plain.statistic * np.sqrt(0.2 / (0.2 + 0.5))
+    assert tuning.corrected_t_test(-differences, 0.5) == pytest.approx(2 * scipy.stats.t.sf(t, 4))
+    assert tuning.corrected_t_test(np.zeros(3), 0.5) == 1
+    assert tuning.corrected_t_test(np.ones(3), 0.5) == 0
+
+
+def nothing(K_dd, K_xd, y):
+    return {}
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: tuning.Search(LABELS, [], nothing), "folds must hold at least one"),
+        (lambda: tuning.Search(LABELS, [([], [1])], nothing), "folds must hold at least one"),
+        (
+            lambda: tuning.Search(LABELS, FOLDS, nothing).choose({}),
+            "grams must be a dict of at least one",
+        ),
+        (
+            lambda: tuning.Search(LABELS, FOLDS, nothing).choose({("a", 1): np.eye(3)}),
+            r"grams\[\('a', 1\)\] must have shape \(60, 60\), got \(3, 3\)",
+        ),
+        (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
+        (lambda: tuning.corrected_t_test([1.0], 0.5), r"k >= 2, got shape \(1,\)"),
+        (lambda: tuning.corrected_t_test([1.0, 2], 0), "ratio must be positive, got 0"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,324 @@
+"""Which p, kernel, lambda, neighbours and rule? Those that classify best in cross-validation.
+
+All of them from Gram matrices of labelled sets, one for each kernel and each p: kernel_gram and
+projection_kernel give those of every p in one pass. A fold is coded once for all lambda and rules,
+and what cannot win any more is not tried on further folds.
+"""
+
+import math
+import time
+from collections import namedtuple
+
+import numpy as np
+
+import grassmann_sc as core
+
+__all__ = ["Search", "dimensions", "sparse_predictions", "local_predictions",
+           "nearest_predictions", "corrected_t_test"]
+
+RULES = ("residual", "sum", "max")  # the paper's, and its alternatives
+ALIKE = 0.5  # standard errors of their difference within which candidates are as good
+SURE = 2.5  # from which the worse one is given up
+
+# gram: the (kernel, p) of the best Gram matrix; parameters: a tuple of (name, value); score: the
+# share of the labelled sets that is right in cross-validation; n_tried: matrices times folds.
+Choice = namedtuple("Choice", "gram parameters score n_tried")
+
+
+class Search:
+    """Cross-validation over Gram matrices and parameters.
+
+    y (n,): labels; folds: [(fit, validate), ...], indices of the labelled sets. predict(K_dd, K_xd,
+    y) takes the Gram matrices of a fold's labelled sets and of those to be classified, and gives
+    {parameters: labels}, parameters being a tuple of (name, value): such as sparse_predictions(...)
+    gives. What was computed for one choice serves the next.
+    """
+
+    def __init__(self, y, folds, predict):
+        if not callable(predict):
+            raise TypeError(f"predict must be a function of K_dd, K_xd and y, got {predict!r}")
+        self.y = _checked_labels(y)
+        self.folds = _checked_folds(folds, len(self.y))
+        self.predict = predict
+        self.parameters = None
+        self.right = {}  # {(name, fold): (n_parameters, n_validate)}
+
+    def choose(self, grams, *, seconds=None):
+        """The Choice among grams, {(kernel, p): K (n, n)}, p ascending.
+
+        Of those that are as accurate as the best, to ALIKE standard errors of the difference, the
+        one whose accuracy, averaged with that of its neighbours in p and in the first parameter, is
+        highest: where few sets tell little, no lucky candidate wins. Further parameters, such as
+        the rule, leave the values that predict gives first only for such a difference. Fold by
+        fold; a matrix is given up when its best is behind the leader by SURE standard errors, or
+        further than the sets to come can make up. seconds: begin no fold after so many, but one.
+        """
+        self._check_grams(grams)
+        seconds = np.inf if seconds is None else core.check_number(seconds, "seconds", least=0)
+        end = time.perf_counter() + seconds
+        names = list(grams)
+        n_tried = 0
+        for f in range(len(self.folds)):
+            if f > 0 and time.perf_counter() > end:
+                break
+            done = []
+            for name in names:
+                if f == 0 and done and time.perf_counter() > end:
+                    break
+                self._evaluate(name, grams[name], f)
+                done.append(name)
+                n_tried += 1
+            names = self._still_in(done, f)
+            last = f
+        return self._best(list(grams), names, last, n_tried)
+
+    def _check_grams(self, grams):
+        if not isinstance(grams, dict) or not grams:
+            raise ValueError("grams must be a dict of at least one {(kernel, p): K}, got "
+                             f"{type(grams).__name__}")
+        shape = len(self.y), len(self.y)
+        for name, K in grams.items():
+            if np.shape(K) != shape:
+                raise ValueError(f"grams[{name!r}] must have shape {shape}, got {np.shape(K)}")
+
+    def _evaluate(self, name, K, f):
+        if (name, f) not in self.right:
+            fit, validate = self.folds[f]
+            answers = self.predict(K[np.ix_(fit, fit)], K[np.ix_(validate, fit)], self.y[fit])
+            self.parameters = list(answers)
+            self.right[name, f] = np.array(list(answers.values())) == self.y[validate]
+
+    def _shares(self, name, last):
+        """(n_parameters, n_seen), of each set seen so far the share of its answers that are
+        right."""
+        shares = np.zeros((len(self.parameters), len(self.y)))
+        count = np.zeros(len(self.y))
+        for f in range(last + 1):
+            validate = self.folds[f][1]
+            count[validate] += 1
+            shares[:, validate] += self.right[name, f]
+        seen = count > 0
+        return shares[:, seen] / count[seen]
+
+    def _still_in(self, names, last):
+        """The names that can still win after a fold."""
+        best = {name: max(self._shares(name, last), key=np.sum) for name in names}
+        leader = max(best.values(), key=np.sum)
+        seen = np.concatenate([validate for _, validate in self.folds[:last + 1]])
+        to_come = len(self.y) - len(np.unique(seen))
+
+        def may_win(mine):
+            behind = (leader - mine).sum()
+            sure = SURE * np.linalg.norm(leader - mine)
+            return behind <= (min(sure, to_come) if to_come else sure)
+
+        return [name for name in names if may_win(best[name])]
+
+    def _best(self, tried, names, last, n_tried):
+        """The Choice among the names that are left; what was tried and given up is a neighbour."""
+        shares = {(name, what): share for name in names
+                  for what, share in zip(self.parameters, self._shares(name, last))}
+        mean = {}
+        for name in tried:
+            known = [f for f in range(last + 1) if (name, f) in self.right]
+            if known:
+                accuracy = self._shares(name, known[-1]).mean(axis=1)
+                mean |= {(name, what): a for what, a in zip(self.parameters, accuracy)}
+        usual = next(iter(shares))[1][1:]
+        best = _robust({candidate: share for candidate, share in shares.items()
+                        if candidate[1][1:] == usual}, mean)
+        other = _robust(shares, mean)
+        if _is_better(shares[other], shares[best]):
+            best = other
+        return Choice(*best, float(shares[best].mean()), n_tried)
+
+
+def _checked_labels(y):
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        labels = np.empty(())
+    if labels.ndim != 1 or len(labels) == 0 or np.ma.is_masked(y):
+        raise ValueError(f"y must be a sequence of labels, (n,), got {y!r}")
+    return labels
+
+
+def _checked_folds(folds, n):
+    """The folds as pairs of arrays of indices of n sets."""
+    try:
+        folds = [tuple(np.asarray(part, dtype=np.intp) for part in fold) for fold in folds]
+    except (TypeError, ValueError, OverflowError):
+        folds = []
+    sound = all(len(fold) == 2 and all(part.ndim == 1 and part.size and 0 <= part.min()
+                                       and part.max() < n for part in fold) for fold in folds)
+    if not folds or not sound:
+        raise ValueError("folds must hold at least one (fit, validate) of indices below "
+                         f"{n}, none of them empty")
+    return folds
+
+
+def _is_better(a, b):
+    """Is the mean of a above that of b by more than ALIKE standard errors of the difference?"""
+    gain = a - b
+    return gain.mean() > ALIKE * gain.std() / math.sqrt(len(gain))
+
+
+def _robust(shares, mean):
+    """Of the candidates that are as good as the best the one among the best neighbours, of which
+    the mean accuracy is known."""
+    merit = {candidate: (_smoothed(mean, candidate), mean[candidate]) for candidate in shares}
+    leader = max(shares, key=lambda candidate: (mean[candidate], merit[candidate]))
+    alike = [candidate for candidate in shares
+             if not _is_better(shares[leader], shares[candidate])]
+    return max(alike, key=merit.get)
+
+
+def _smoothed(mean, candidate):
+    """The mean of a candidate, counted twice, and its neighbours in p and the first parameter."""
+    (kernel, p), what = candidate
+    along_p = [q for (k, q), other in mean if k == kernel and other == what]
+    found = [mean[(kernel, q), what] for q in _beside(p, along_p)]
+    if what:
+        (first, value), *rest = what
+        values = [other[0][1] for name, other in mean
+                  if name == candidate[0] and list(other[1:]) == rest]
+        found += [mean[candidate[0], ((first, near), *rest)] for near in _beside(value, values)]
+    return (2 * mean[candidate] + sum(found)) / (2 + len(found))
+
+
+def _beside(value, values):
+    """Those right before and after it in the list."""
+    i = values.index(value)
+    return values[max(0, i - 1):i] + values[i + 1:i + 2]
+
+
+def dimensions(p_max, most=8):
+    """At most so many p to try out of 1..p_max, ascending, in even ratios."""
+    p_max = core.check_integer(p_max, "p_max", 1)
+    most = core.check_integer(most, "most", 1)
+    if p_max <= most:
+        return list(range(1, p_max + 1))
+    return np.unique(np.geomspace(1, p_max, most).round().astype(int)).tolist()
+
+
+# ---------------------------------------------------------------------------- from codes to labels
+
+
+def scores_by_rule(codes, K_dd, K_xd, norm2, index, n_classes, rules=RULES):
+    """{rule: (n, n_classes)}, the score of each class for codes (n, N); the highest score wins.
+
+    index (N,): the class of each atom. "residual": -||X^ - sum_{j in class} y_j D_j^||_F^2, the
+    paper's; "sum" and "max" of the class's coefficients y_j, its alternatives.
+    """
+    found = {}
+    for rule in rules:
+        core.check_choice(rule, "rule", *RULES)
+        if rule == "residual":
+            found[rule] = -core.residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes)
+        else:
+            h = np.sum if rule == "sum" else np.max
+            of_class = [h(codes[:, index == c], axis=1) for c in range(n_classes)]
+            found[rule] = np.stack(of_class, axis=1)
+    return found
+
+
+def sparse_predictions(lams, rules=("residual", "sum"), tol=1e-4):
+    """predict for Search: labels by sparse codes, for each lambda in units of lam_max and each
+    rule."""
+    lams = core.finite_array(lams, "lams")
+    if lams.ndim != 1 or lams.size == 0 or lams.min() < 0:
+        raise ValueError(f"lams must be a list of numbers >= 0, got {lams}")
+    lams = sorted(lams.tolist())
+    tol = core.check_number(tol, "tol", above=0)
+    rules = _checked_rules(rules)
+
+    def predict(K_dd, K_xd, y):
+        norm2 = np.full(len(K_xd), K_dd[0, 0])
+        path = core.sparse_codes(K_dd, K_xd, lams, norm2=norm2, lam_scale="max", tol=tol)
+        values = [("lam", lam) for lam in lams]
+        return _labels_by_rule(values, path, K_dd, K_xd, y, rules)
+
+    return predict
+
+
+def local_predictions(n_neighbors, rules=("residual", "sum")):
+    """predict for Search: labels by local codes, for each number of neighbours (at most the atoms
+    of a fold) and each rule."""
+
+    rules = _checked_rules(rules)
+    if not np.iterable(n_neighbors) or isinstance(n_neighbors, (str, bytes)):
+        raise TypeError(f"n_neighbors must be a list of integers, got {n_neighbors!r}")
+    numbers = sorted(core.check_integer(number, "n_neighbors", 1) for number in n_neighbors)
+
+    def predict(K_dd, K_xd, y):
+        norm2 = np.full(len(K_xd), K_dd[0, 0])
+        codes = np.stack([core.locality_codes(K_dd, K_xd, min(number, len(K_dd)), norm2=norm2)
+                          for number in numbers])
+        values = [("n_neighbors", number) for number in numbers]
+        return _labels_by_rule(values, codes, K_dd, K_xd, y, rules)
+
+    return predict
+
+
+def nearest_predictions(K_dd, K_xd, y):
+    """predict for Search: the label of the nearest subspace."""
+    K_dd = core.finite_array(K_dd, "K_dd")
+    K_xd = core.finite_array(K_xd, "K_xd")
+    y = _checked_labels(y)
+    if K_dd.shape != 2 * y.shape or K_xd.shape[1:] != y.shape:
+        raise ValueError("K_dd, K_xd and y must have shapes (N, N), (n, N) and (N,), got "
+                         f"{K_dd.shape}, {K_xd.shape} and {y.shape}")
+    return {(): y[K_xd.argmax(axis=1)]}
+
+
+def _checked_rules(rules):
+    if not np.iterable(rules) or isinstance(rules, (str, bytes)):
+        raise TypeError(f"rules must be a list of rules, got {rules!r}")
+    return [core.check_choice(rule, "rules", *RULES) for rule in rules]
+
+
+def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
+    """{(value, ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule first.
+
+    scores_by_rule for all values at once: sums over the atoms of a class are products with an
+    indicator (N, n_classes).
+    """
+    classes, index = np.unique(y, return_inverse=True)
+    indicator = (index[:, None] == np.arange(len(classes))).astype(K_dd.dtype)
+    found = {}
+    for rule in rules:
+        if rule == "residual":  # but for norm2, the same for all classes
+            same = K_dd * (index[:, None] == index)
+            scores = (codes * (2 * K_xd - codes @ same)) @ indicator
+        elif rule == "sum":
+            scores = codes @ indicator
+        else:
+            scores = np.stack([codes[..., index == c].max(axis=-1) for c in range(len(classes))],
+                              axis=-1)
+        for value, winners in zip(values, scores.argmax(axis=-1)):
+            found[value, ("rule", rule)] = classes[winners]
+    return found
+
+
+# -------------------------------------------------------------------------- differences and chance
+
+
+def corrected_t_test(differences, ratio):
+    """The chance of a mean difference as large, of either sign, if both methods were alike.
+
+    differences (k,): of the accuracies on k splits of the same sets, which share sets and are not
+    independent; ratio: test sets over training sets. t = mean / sqrt((1 / k + ratio) variance) with
+    k - 1 degrees of freedom: the corrected resampled t-test. Source: Nadeau and Bengio 2003.
+    """
+    from scipy.stats import t as student  # slow to import
+
+    differences = core.finite_array(differences, "differences")
+    ratio = core.check_number(ratio, "ratio", above=0)
+    if differences.ndim != 1 or len(differences) < 2:
+        raise ValueError("differences must have shape (k,) with k >= 2, got shape "
+                         f"{differences.shape}")
+    k = len(differences)
+    deviation = math.sqrt((1 / k + ratio) * differences.var(ddof=1))
+    if deviation == 0:
+        return 1.0 if differences[0] == 0 else 0.0
+    return float(2 * student.sf(abs(differences.mean()) / deviation, k - 1))
