@@ -26,7 +26,7 @@ except ImportError as error:
                       "pip install 'grassmann_sc_kit[sklearn]'") from error
 
 import grassmann_sc as core
-from grassmann_sc import comparators, discriminative, kernels, learn, subspaces, tuning
+from grassmann_sc import comparators, discriminative, kernels, learn, subspaces
 
 __all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary",
            "TangentDictionary", "ProjectionKernel", "KernelLift", "DiscriminativeDictionary",
@@ -360,9 +360,12 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         """Scores (n, n_classes) by codes over atoms of the classes index (N,)."""
         norm2 = np.asarray(norm2, np.float64)
         codes = self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
-        rules = tuning.scores_by_rule(codes, K_dd, K_xd, norm2, index, len(self.classes_),
-                                      [self.rule])
-        return rules[self.rule]
+        n_classes = len(self.classes_)
+        if self.rule == "residual":
+            return -core.residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes)
+        h = np.sum if self.rule == "sum" else np.max
+        of_class = [h(codes[:, index == c], axis=1) for c in range(n_classes)]
+        return np.stack(of_class, axis=1)
 
     def _grams(self, X):
         """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and norm2."""
@@ -437,8 +440,24 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
 # -------------------------------------------------------------------------- dictionary and kernel
 
 
-class GrassmannDictionary(_CodingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
-                          SubspaceEstimator):
+class _Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
+    """Base of what learns atoms, components_, and codes over them."""
+
+    def fit(self, X, y=None):
+        """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
+        self._learn(X)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Learn, and give the codes (n, n_atoms) that learning ended with."""
+        return self._learn(X)
+
+    @property
+    def _n_features_out(self):
+        return len(self.components_)
+
+
+class GrassmannDictionary(_CodingMixin, _Dictionary):
     """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it: the codes are
     features for any estimator.
 
@@ -462,15 +481,6 @@ class GrassmannDictionary(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         self.tol = tol
         self.rng = rng
 
-    def fit(self, X, y=None):
-        """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
-        self._learn(X)
-        return self
-
-    def fit_transform(self, X, y=None):
-        """Learn, and give the codes (n, n_atoms) that learning ended with."""
-        return self._learn(X)
-
     def transform(self, X):
         """Codes (n, n_atoms) over components_."""
         X = self.check_subspaces(X)
@@ -493,12 +503,8 @@ class GrassmannDictionary(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         self.gram_ = core.bases_gram(self.components_)
         return learned.codes
 
-    @property
-    def _n_features_out(self):
-        return len(self.components_)
 
-
-class TangentDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
+class TangentDictionary(_Dictionary):
     """Learns a dictionary for coding in tangent spaces and codes over it: the paper's rivals of
     GrassmannDictionary, as features for any estimator.
 
@@ -519,15 +525,6 @@ class TangentDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subsp
         self.n_iter = n_iter
         self.tol = tol
         self.rng = rng
-
-    def fit(self, X, y=None):
-        """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
-        self._learn(X)
-        return self
-
-    def fit_transform(self, X, y=None):
-        """Learn, and give the codes (n, n_atoms) that learning ended with."""
-        return self._learn(X)
 
     def transform(self, X):
         """Codes (n, n_atoms) over components_."""
@@ -552,10 +549,6 @@ class TangentDictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subsp
         self.costs_ = learned.costs
         self.n_iter_ = len(learned.costs) // 2
         return learned.codes
-
-    @property
-    def _n_features_out(self):
-        return len(self.components_)
 
 
 class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):

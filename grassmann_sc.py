@@ -44,7 +44,9 @@ def jit(function):
         dispatcher = numba.njit(cache=True, **JIT)(function)
     except RuntimeError:  # no folder for the cache
         return jit_part(function)
-    compile_and_cache = getattr(dispatcher, "compile", None)  # None where NUMBA_DISABLE_JIT=1
+    if dispatcher is function:  # NUMBA_DISABLE_JIT=1
+        return function
+    compile_and_cache = dispatcher.compile
 
     def compile_at_least(signature):
         try:
@@ -52,8 +54,7 @@ def jit(function):
         except OSError:  # compiled, but the disk is full
             return compile_and_cache(signature)  # what is compiled is neither made nor cached again
 
-    if compile_and_cache is not None:
-        dispatcher.compile = compile_at_least
+    dispatcher.compile = compile_at_least
     return dispatcher
 
 
@@ -313,7 +314,7 @@ def bases_gram(X, D=None, *, each_p=False):
                 np.matmul(_pack(X[i:lower], rows), packed[(left - j) * q:].T, out=total)
             else:
                 _product_in_steps(X[i:lower], D[left:right], depth, rows, columns, total, part[0])
-            (_sum_leading_squares if each_p else _sum_squares)(total, p, q, i, left, K)
+            sum_squares(total, p, q, i, left, K)
     if symmetric:
         for gram in K if each_p else [K]:
             _mirror(gram)
@@ -361,9 +362,16 @@ def _product_in_steps(X, D, depth, rows, columns, total, part):
             total += part
 
 
+def sum_squares(product, p, q, top, left, K):
+    """K[top + i, left + j] = the sum of the squares of the p x q numbers of pair i, j of a tile.
+
+    Or, in K (m, n, N), K[k - 1] that of the leading k x k of them.
+    """
+    (_sum_squares if K.ndim == 2 else _sum_leading_squares)(product, p, q, top, left, K)
+
+
 @jit
 def _sum_squares(product, p, q, top, left, K):
-    """K[top + i, left + j] = the sum of the squares of the p x q numbers of pair i, j of a tile."""
     n = len(product) // p
     N = product.shape[1] // q
     sums = np.empty(N * q, product.dtype)
@@ -382,7 +390,6 @@ def _sum_squares(product, p, q, top, left, K):
 
 @jit
 def _sum_leading_squares(product, p, q, top, left, K):
-    """The same for K[k - 1] and the leading k x k numbers of each pair."""
     m = len(K)
     N = product.shape[1] // q
     new = np.empty((N, m), product.dtype)  # squares in the last row or column of k x k

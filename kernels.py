@@ -24,8 +24,8 @@ import grassmann_sc as core
 __all__ = ["linear", "polynomial", "rbf", "median_gamma", "gamma_grid", "kernel_bases",
            "kernel_gram", "kgsc", "kglc", "classify", "Lift"]
 
-# Eigenvalues of a kernel matrix above this share of the largest count: half of its digits are left.
 SMALL = 1e-30  # least size of a vector of float32 whose entries keep their digits
+# Eigenvalues of a kernel matrix above this share of the largest count: half of its digits are left.
 RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
 TILE = 2**20  # numbers of a tile of kernel values
@@ -310,12 +310,17 @@ def kernel_bases(sets, kernel, p=None):
     sets = _Sets(sets, "sets")
     bases, tied = _bases_of_sets(sets, _check_kernel(kernel), p)
     core.warn_ties(tied, "kernel_bases: subspace")
+    return bases if sets.dtype == np.float64 else _in_single(bases, kernel)
+
+
+def _in_single(bases, kernel):
+    """The bases as float32, if that leaves them their digits."""
     for i, A in enumerate(bases):
         largest = np.abs(A).max(axis=0)
-        if sets.dtype == np.float32 and not (SMALL < largest.min() and largest.max() < 1 / SMALL):
+        if not (SMALL < largest.min() and largest.max() < 1 / SMALL):
             raise ValueError(f"sets[{i}] must be of float64 for {kernel}: its coefficients, "
                              f"{largest.min():.1g} to {largest.max():.1g}, are beyond float32")
-    return [A.astype(sets.dtype, copy=False) for A in bases]
+    return [A.astype(np.float32) for A in bases]
 
 
 def _bases_of_sets(sets, kernel, p):
@@ -452,27 +457,12 @@ def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
             full = np.zeros((columns.stop - columns.start, B.shape[1], t * p))
             _contract(across, B[start:stop], Y.starts[columns.start:columns.stop + 1] - start, full,
                       0, t * p)
-            full = full.reshape(*full.shape[:2], t, p)  # (columns, q, rows, p)
-            if each_p:
-                _sum_squares_of_each_p(full, K[:, rows, columns])
-            else:
-                K[rows, columns] = np.einsum("jbia,jbia->ij", full, full)
+            full = full.reshape(-1, t * p)  # a row a column of a basis of Y
+            core.sum_squares(full, B.shape[1], p, columns.start, rows.start, K.swapaxes(-1, -2))
     if symmetric:
         for i in range(1, len(X)):
             K[..., i, :i] = K[..., :i, i]
     return K.astype(dtype, copy=False)
-
-
-@jit
-def _sum_squares_of_each_p(full, out):
-    """out[k - 1, i, j]: the sum of full[j, b, i, a]^2 over a, b < k."""
-    for j in range(full.shape[0]):
-        for i in range(full.shape[2]):
-            for k in range(len(out)):
-                total = out[k - 1, i, j] if k else 0.0
-                for a in range(k):
-                    total += full[j, k, i, a]**2 + full[j, a, i, k]**2
-                out[k, i, j] = total + full[j, k, i, k]**2
 
 
 def _linear_subspaces(sets, A, dtype):

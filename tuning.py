@@ -28,7 +28,8 @@ Choice = namedtuple("Choice", "gram parameters score n_tried")
 class Search:
     """Cross-validation over Gram matrices and parameters.
 
-    y (n,): labels; folds: [(fit, validate), ...], indices of the labelled sets. predict(K_dd, K_xd,
+    y (n,): labels; folds: [(fit, validate), ...], indices of labelled sets: of others nothing is
+    used. predict(K_dd, K_xd,
     y) takes the Gram matrices of a fold's labelled sets and of those to be classified, and gives
     {parameters: labels}, parameters being a tuple of (name, value): such as sparse_predictions(...)
     gives. What was computed for one choice serves the next.
@@ -104,8 +105,9 @@ class Search:
         """The names that can still win after a fold."""
         best = {name: max(self._shares(name, last), key=np.sum) for name in names}
         leader = max(best.values(), key=np.sum)
-        seen = np.concatenate([validate for _, validate in self.folds[:last + 1]])
-        to_come = len(self.y) - len(np.unique(seen))
+        validated = [validate for _, validate in self.folds]
+        seen = np.unique(np.concatenate(validated[:last + 1]))
+        to_come = len(np.unique(np.concatenate(validated))) - len(seen)
 
         def may_win(mine):
             behind = (leader - mine).sum()
@@ -204,24 +206,6 @@ def dimensions(p_max, most=8):
 # ---------------------------------------------------------------------------- from codes to labels
 
 
-def scores_by_rule(codes, K_dd, K_xd, norm2, index, n_classes, rules=RULES):
-    """{rule: (n, n_classes)}, the score of each class for codes (n, N); the highest score wins.
-
-    index (N,): the class of each atom. "residual": -||X^ - sum_{j in class} y_j D_j^||_F^2, the
-    paper's; "sum" and "max" of the class's coefficients y_j, its alternatives.
-    """
-    found = {}
-    for rule in rules:
-        core.check_choice(rule, "rule", *RULES)
-        if rule == "residual":
-            found[rule] = -core.residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes)
-        else:
-            h = np.sum if rule == "sum" else np.max
-            of_class = [h(codes[:, index == c], axis=1) for c in range(n_classes)]
-            found[rule] = np.stack(of_class, axis=1)
-    return found
-
-
 def sparse_predictions(lams, rules=("residual", "sum"), tol=1e-4):
     """predict for Search: labels by sparse codes, for each lambda in units of lam_max and each
     rule."""
@@ -244,7 +228,6 @@ def sparse_predictions(lams, rules=("residual", "sum"), tol=1e-4):
 def local_predictions(n_neighbors, rules=("residual", "sum")):
     """predict for Search: labels by local codes, for each number of neighbours (at most the atoms
     of a fold) and each rule."""
-
     rules = _checked_rules(rules)
     if not np.iterable(n_neighbors) or isinstance(n_neighbors, (str, bytes)):
         raise TypeError(f"n_neighbors must be a list of integers, got {n_neighbors!r}")
@@ -280,8 +263,8 @@ def _checked_rules(rules):
 def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
     """{(value, ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule first.
 
-    scores_by_rule for all values at once: sums over the atoms of a class are products with an
-    indicator (N, n_classes).
+    The scores of CodingClassifier, for all values at once: sums over the atoms of a class are
+    products with an indicator (N, n_classes).
     """
     classes, index = np.unique(y, return_inverse=True)
     indicator = (index[:, None] == np.arange(len(classes))).astype(K_dd.dtype)

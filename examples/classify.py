@@ -31,7 +31,6 @@ from collections import Counter, namedtuple
 from pathlib import Path
 
 import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 
 try:
@@ -59,6 +58,7 @@ from examples.clips import (
     split_by_file,
     split_by_group,
 )
+from examples.pictures import save_picture
 from examples.rivals import rivals
 from grassmann_sc import estimators, files, kernels, plots, tuning
 
@@ -185,7 +185,9 @@ def evaluate(inputs, label, group, train, test, methods_of, options):
     y = label[train]
     group = None if group is None else group[train]
     cv = folds(y, group, options.seed)
-    repeated = folds(y, group, options.seed, min(MOST_REPEATS, -(-MANY // len(train))))
+    n_repeats = min(MOST_REPEATS, -(-MANY // len(train)))
+    repeated = [(train[fit], train[validate])
+                for fit, validate in folds(y, group, options.seed, n_repeats)]
     smallest = min(len(fold) for fold, _ in cv)
     searches = {}  # by predict, so that a method in a kernel's space knows what is known without
     done = []
@@ -196,7 +198,7 @@ def evaluate(inputs, label, group, train, test, methods_of, options):
                 found = _search_grid(method, inputs, _p_of(done, inputs), label, train, test, cv)
             else:
                 search = searches.setdefault(method.predict,
-                                             tuning.Search(y, repeated, method.predict))
+                                             tuning.Search(label, repeated, method.predict))
                 found = _search_grams(method, search, inputs, label, train, test, options)
             outcome = Outcome(method, *found, time.perf_counter() - start)
         except Exception as error:
@@ -225,19 +227,19 @@ def _search_grams(method, search, inputs, label, train, test, options):
     """The fitted estimator of a method, its queries, their predicted labels, what was chosen, and
     its score."""
     grams = candidates(inputs, method.reads, train, options)
-    here = np.ix_(train, train)
-    choice = search.choose({name: K[here] for name, K in grams.items()}, seconds=options.seconds)
+    choice = search.choose(grams, seconds=options.seconds)
     K = grams[choice.gram]
     kernel, p = choice.gram
     found = dict(choice.parameters)
+    known = K[np.ix_(train, train)]
     queries = K[np.ix_(test, train)]
     if method.estimator is None:
         chosen = {"kernel": f"{kernel} {p:g}"}
-        predicted = method.predict(K[here], queries, label[train])[choice.parameters]
+        predicted = method.predict(known, queries, label[train])[choice.parameters]
         return None, queries, predicted, chosen, choice.score
     if "n_neighbors" in found:
         found["n_neighbors"] = min(found["n_neighbors"], len(train))
-    estimator = clone(method.estimator).set_params(**found).fit(K[here], label[train])
+    estimator = clone(method.estimator).set_params(**found).fit(known, label[train])
     chosen = {"p": p, **({"kernel": kernel} if method.reads == "kernels" else {}), **found}
     return estimator, queries, estimator.predict(queries), chosen, choice.score
 
@@ -476,10 +478,10 @@ def save_pictures(out, collection, inputs, pairs, results, arrays, frame_shape):
         accuracy = np.mean([split["accuracy"] for split in successes(found)])
         ax = plots.plot_confusion(truth.tolist(), predicted.tolist())
         ax.set_title(f"{name}: {accuracy:.1f} %", fontsize=10)
-        _save_picture(out, f"confusion_{slug(name)}", ax)
+        save_picture(out / f"confusion_{slug(name)}.png", ax)
     K = inputs.gram[min(PICTURED_P, len(inputs.gram)) - 1]
-    _save_picture(out, "gram", plots.plot_gram(K, label))
-    _save_picture(out, "map", plots.plot_map(K, label))
+    save_picture(out / "gram.png", plots.plot_gram(K, label))
+    save_picture(out / "map.png", plots.plot_map(K, label))
     _save_pictures_of_codes(out, collection.label, arrays)
     if frame_shape is None:
         say("no picture of the atoms: they are made of features, not of pixels")
@@ -494,26 +496,22 @@ def _save_pictures_of_codes(out, label, arrays):
         learned = key.replace("codes", "atoms", 1) in arrays
         labelled = not learned and arrays[key].shape[1] == len(atoms)
         ax = plots.plot_codes(arrays[key], samples, atom_labels=atoms if labelled else None)
-        _save_picture(out, key, ax)
+        save_picture(out / f"{key}.png", ax)
 
 
 def _save_pictures_of_atoms(out, collection, arrays, frame_shape):
     """Learned atoms; where there are none, the first labelled set of each class."""
     learned = [key for key in arrays if key.startswith("atoms_")]
     for key in learned:
-        _save_picture(out, key, plots.plot_atoms(arrays[key][:PICTURED_ATOMS], frame_shape))
+        ax = plots.plot_atoms(arrays[key][:PICTURED_ATOMS], frame_shape)
+        save_picture(out / f"{key}.png", ax)
     if not learned:
         train = arrays["train"]
         classes, first = np.unique(collection.label[train], return_index=True)
         sets = train[first[:PICTURED_ATOMS]]
         names = classes[:PICTURED_ATOMS].tolist()
-        _save_picture(out, "atoms", plots.plot_atoms(collection.X[sets], frame_shape, labels=names))
-
-
-def _save_picture(out, name, ax):
-    files.write_whole(out / f"{name}.png",
-                      lambda file: ax.figure.savefig(file, dpi=120, format="png"))
-    plt.close(ax.figure)
+        ax = plots.plot_atoms(collection.X[sets], frame_shape, labels=names)
+        save_picture(out / "atoms.png", ax)
 
 
 def slug(name):

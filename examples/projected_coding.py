@@ -23,7 +23,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 import grassmann_sc as core
-from grassmann_sc import files, intrinsic, projected, subspaces
+from examples.pictures import save_picture
+from grassmann_sc import intrinsic, projected, subspaces
 
 LAM = 0.3
 N_CLASSES = 4
@@ -187,15 +188,6 @@ def draw_picture(names, answers):
     return ax
 
 
-def save(name, ax):
-    """The picture as a file, whole or not at all."""
-    OUT.mkdir(exist_ok=True)
-    path = OUT / f"{name}.png"
-    files.write_whole(path, lambda file: ax.figure.savefig(file, dpi=120, format="png"))
-    plt.close(ax.figure)
-    print(f"  {path}")
-
-
 def arguments(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="*", default=[], metavar="FILE", help="files .npz")
@@ -223,7 +215,8 @@ def main(argv=()):
         names.append(f"{data.name}, N = {len(data.atoms)}")
         answers.append(answer)
     print("\npicture:")
-    save("projected_coding", draw_picture(names, answers))
+    path = save_picture(OUT / "projected_coding.png", draw_picture(names, answers))
+    print(f"  {path}")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 import grassmann_sc as core
+from examples.pictures import save_picture
 from examples.quickstart import split_digits
-from grassmann_sc import estimators, files, plots, subspaces
+from grassmann_sc import estimators, plots, subspaces
 
 SEEDS = range(10, 20)  # a split each
 P = 2  # dimension of a set's subspace
@@ -97,14 +98,11 @@ def print_table(scores):
 
 
 def save(name, ax):
-    path = OUT / f"{name}.png"
-    files.write_whole(path, lambda file: ax.figure.savefig(file, dpi=120, format="png"))
-    print(f"  {path}")
+    print(f"  {save_picture(OUT / f'{name}.png', ax)}")
 
 
 def save_pictures(fitted, D, y, X):
     """What the last split fitted: {method: estimator} on labelled D and queries X."""
-    OUT.mkdir(exist_ok=True)
     learned, *_ = fitted[f"gSC, {N_ATOMS} learned atoms, ridge"]
     save("atoms", plots.plot_atoms(learned.components_, (8, 8)))
     save("convergence", plots.plot_convergence(learned.costs_))

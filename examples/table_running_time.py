@@ -19,7 +19,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 import grassmann_sc as core
-from grassmann_sc import files, logarithms
+from examples.pictures import save_picture
+from grassmann_sc import logarithms
 
 N_QUERIES = 1000
 N_ATOMS = 1000
@@ -107,15 +108,6 @@ def draw(times):
     return ax
 
 
-def save(name, ax):
-    """The picture as a file, whole or not at all."""
-    OUT.mkdir(exist_ok=True)
-    path = OUT / f"{name}.png"
-    files.write_whole(path, lambda file: ax.figure.savefig(file, dpi=120, format="png"))
-    plt.close(ax.figure)
-    print(f"  {path}")
-
-
 def measure():
     """{task: seconds for each of SIZES}, printed as they come."""
     times = {task: [] for task in TASKS}
@@ -154,7 +146,8 @@ def main():
     times = measure()
     print_table(times)
     print("\npicture:")
-    save("running_time", draw(times))
+    path = save_picture(OUT / "running_time.png", draw(times))
+    print(f"  {path}")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a fil
 
 import grassmann_sc as core
 from examples import projected_coding
+from examples.pictures import save_picture
 from grassmann_sc import comparators, learn
 
 LAM = 0.1
@@ -105,7 +106,8 @@ def main(argv=()):
         names.append(data.name)
         results.append(compare(data))
     print("\npicture:")
-    projected_coding.save("tangent_dictionaries", draw_picture(names, results))
+    path = projected_coding.OUT / "tangent_dictionaries.png"
+    print(f"  {save_picture(path, draw_picture(names, results))}")
 
 
 if __name__ == "__main__":

@@ -24,3 +24,12 @@ def wheel(tmp_path_factory):
 def installed(wheel, tmp_path_factory):
     """The interpreter of a new environment that has the wheel, and its site-packages."""
     return processes.install(wheel, tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture
+def few_kernels(monkeypatch):
+    """Small grids of examples.classify, where the path from files to answers is what is tested."""
+    monkeypatch.setattr("examples.classify.N_GAMMAS", 3)
+    monkeypatch.setattr("examples.classify.MOST_REPEATS", 1)
+    monkeypatch.setattr("examples.rivals.SHARES", [0.9])
+    monkeypatch.setattr("examples.rivals.BOUNDS", [1.0])

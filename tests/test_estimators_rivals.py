@@ -11,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 import grassmann_sc as core
 from grassmann_sc import (
@@ -23,6 +22,7 @@ from grassmann_sc import (
     subspaces,
 )
 from processes import ROOT, run_python
+from rows import OnRows
 from strategies import LOOSE, TIGHT, error, noisy_image_sets, rotation
 
 SETS, Y = noisy_image_sets()
@@ -336,27 +336,6 @@ def test_columns_have_names(estimator):
     ]
     pipeline = make_pipeline(estimators.ImageSetSubspaces(2), clone(estimator)).fit(SETS, Y)
     assert pipeline.predict(SETS[:5]).shape == (5,)
-
-
-class OnRows:
-    """Lets scikit-learn's checks, whose data are 2-D, run: a row x stands for the line spanned by
-    (x, 1)."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        tags.input_tags.three_d_array = False
-        return tags
-
-    def check_subspaces(self, X, fit=False):
-        if not fit:
-            check_is_fitted(self)
-        X = validate_data(self, X, reset=fit, dtype=[np.float64, np.float32])
-        lines = np.hstack([X, np.ones((len(X), 1), X.dtype)])
-        return (lines / np.linalg.norm(lines, axis=1, keepdims=True))[:, :, None]
-
-    def check_sets(self, X, fit=False):
-        return [line.T for line in self.check_subspaces(X, fit)]
 
 
 class GDAOnRows(OnRows, estimators.GDA):

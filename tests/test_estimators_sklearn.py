@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import estimator_checks, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 import grassmann_sc as core
 from grassmann_sc import estimators, subspaces
 from processes import ROOT, run_python
+from rows import OnRows
 from strategies import LOOSE, TIGHT, error, noisy_image_sets
 
 PATIENCE = 600  # seconds after which a process or thread counts as hung
@@ -285,24 +285,6 @@ def test_tags_tell_of_gram_rows():
 
 
 # ---------------------------------------------------------------------- scikit-learn's own checks
-
-
-class OnRows:
-    """Lets scikit-learn's checks, whose data are 2-D, run: a row x stands for the line spanned by
-    (x, 1)."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        tags.input_tags.three_d_array = False
-        return tags
-
-    def check_subspaces(self, X, fit=False):
-        if not fit:
-            check_is_fitted(self)
-        X = validate_data(self, X, reset=fit, dtype=[np.float64, np.float32])
-        lines = np.hstack([X, np.ones((len(X), 1), X.dtype)])
-        return (lines / np.linalg.norm(lines, axis=1, keepdims=True))[:, :, None]
 
 
 class NearestSubspaceOnRows(OnRows, estimators.NearestSubspace):

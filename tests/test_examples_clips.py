@@ -24,16 +24,10 @@ from examples.clips import (
 )
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
-
-@pytest.fixture(autouse=True)
-def few_kernels(monkeypatch):
-    """What is tested is the path from files to answers, not the grid."""
-    monkeypatch.setattr("examples.classify.N_GAMMAS", 3)
-    monkeypatch.setattr("examples.classify.MOST_REPEATS", 1)
-    monkeypatch.setattr("examples.rivals.SHARES", [0.9])
-    monkeypatch.setattr("examples.rivals.BOUNDS", [1.0])
-
-pytestmark = pytest.mark.filterwarnings("error:::examples")
+pytestmark = [
+    pytest.mark.usefixtures("few_kernels"),
+    pytest.mark.filterwarnings("error:::examples"),
+]
 
 
 def frames_of(label, seed, n=8, height=12, width=16):

@@ -12,14 +12,7 @@ from examples import clips, paper_experiments
 from examples.paper_experiments import PRESETS
 from grassmann_sc import subspaces
 
-
-@pytest.fixture(autouse=True)
-def few_kernels(monkeypatch):
-    """What is tested is the path from files to answers, not the grid."""
-    monkeypatch.setattr("examples.classify.N_GAMMAS", 3)
-    monkeypatch.setattr("examples.classify.MOST_REPEATS", 1)
-    monkeypatch.setattr("examples.rivals.SHARES", [0.9])
-    monkeypatch.setattr("examples.rivals.BOUNDS", [1.0])
+pytestmark = pytest.mark.usefixtures("few_kernels")
 
 
 def moving(label, seed, n, side=24):

@@ -44,7 +44,7 @@ ROOMS = {  # what a module imports at its top, beside the standard library
     "subspaces": {*THE_CORES, CORE},
     "tuning": {*THE_CORES, CORE},
     ROOF: {*THE_CORES, CORE, "sklearn", "comparators", "discriminative", "frames", "intrinsic",
-           "kernels", "learn", "subspaces", "tuning"},
+           "kernels", "learn", "subspaces"},
     "estimators_rivals": {*THE_CORES, CORE, ROOF, "sklearn", "comparators_hulls",
                           "comparators_sets", "kernels", "subspaces"},
 }
