@@ -419,12 +419,10 @@ def _check_data(A, name, shape):
     the shape."""
     if scipy.sparse.issparse(A):
         A = scipy.sparse.coo_array(A)
-        values = A.data
+        values = core.real_array(A.data, name)
     else:
-        core.real_array(A, name)
+        values = core.real_array(A, name)
         A = np.asarray(A)
-        values = A
-    core.real_array(values, name)
     if len(A.shape) != len(shape.strip("(,)").split(",")) or 0 in A.shape:
         raise ValueError(f"{name} must have shape {shape} and not be empty, got {A.shape}")
     if not np.isfinite(values).all():

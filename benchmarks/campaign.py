@@ -184,7 +184,7 @@ def autopsy(child, errors, hangs):
     errors.seek(0)
     said = errors.read().decode(errors="replace").partition("\nExtension modules")[0]
     stacks = said[said.rfind("Fatal Python error"):].split("\n\n")
-    busy = [stack for stack in stacks if not re.search(r"first\):\n.* in _worker\n", stack)]
+    busy = [stack for stack in stacks if not re.search(r"first\):\n.* in serve\n", stack)]
     return "hangs" if hangs else f"died, status {child.returncode}", "\n\n".join(busy)[:4000]
 
 
