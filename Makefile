@@ -1,7 +1,9 @@
 # make demo   bundled digits: the quickstart, then every method; tables here, pictures in out/
-# make test   ruff, then the test suite
+# make test   ruff, then the test suite, in two processes of one BLAS thread
 # make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
+# make gallery   pages in docs/html: examples with their output and pictures, and the reference;
+#             the README's pictures in docs/pictures
 # make campaign   hostile inputs, files, folders, disks, kills, interrupts and forks, in ten minutes;
 #             SEED=1 draws others
 #
@@ -9,32 +11,43 @@
 # Another interpreter: make demo PYTHON=python3.12
 
 PYTHON ?= python3
+VENV_PYTHON := $(if $(filter Windows_NT,$(OS)),.venv/Scripts/python.exe,.venv/bin/python)
 READY := .venv/ready
 BENCH := .venv/bench
+DOCS := .venv/docs
 
-.PHONY: demo test bench campaign
+.PHONY: demo test bench gallery campaign
 
 demo: $(READY)
-	.venv/bin/python -m examples.quickstart
-	.venv/bin/python -m examples.table_digits
+	$(VENV_PYTHON) -m examples.quickstart
+	$(VENV_PYTHON) -m examples.table_digits
 
 test: $(READY)
-	.venv/bin/python -m ruff check .
-	.venv/bin/python -m pytest
+	$(VENV_PYTHON) -m ruff check .
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2 --dist loadfile
 
 bench: $(BENCH)
-	.venv/bin/python -m benchmarks.gram
-	.venv/bin/python -m benchmarks.lasso $(DATA:%=--data %)
-	.venv/bin/python -m benchmarks.coding
-	.venv/bin/python -m benchmarks.kernels
-	.venv/bin/python -m benchmarks.learning
-	.venv/bin/python -m benchmarks.rivals
-	.venv/bin/python -m benchmarks.videos
-	.venv/bin/python -m benchmarks.startup
-	.venv/bin/python -m benchmarks.accuracy
+	$(VENV_PYTHON) -m benchmarks.gram
+	$(VENV_PYTHON) -m benchmarks.lasso $(DATA:%=--data %)
+	$(VENV_PYTHON) -m benchmarks.coding
+	$(VENV_PYTHON) -m benchmarks.kernels
+	$(VENV_PYTHON) -m benchmarks.learning
+	$(VENV_PYTHON) -m benchmarks.rivals
+	$(VENV_PYTHON) -m benchmarks.videos
+	$(VENV_PYTHON) -m benchmarks.videos_rivals
+	$(VENV_PYTHON) -m benchmarks.scale --sizes 1000 10000 100000
+	$(VENV_PYTHON) -m benchmarks.startup
+	$(VENV_PYTHON) -m benchmarks.accuracy
+
+gallery: $(DOCS)
+	$(VENV_PYTHON) -m docs.floorplan
+	$(VENV_PYTHON) -m sphinx -W --keep-going -q -b html docs docs/html
+	$(VENV_PYTHON) -m docs.check_pages docs/html
+	cp docs/gallery/images/sphx_glr_03_digits_002.png docs/pictures/codes.png
+	cp docs/gallery/images/sphx_glr_06_dictionary_002.png docs/pictures/atoms.png
 
 campaign: $(READY)
-	.venv/bin/python -m benchmarks.campaign $(SEED:%=--seed %)
+	$(VENV_PYTHON) -m benchmarks.campaign $(SEED:%=--seed %)
 
 define CHECK_PYTHON
 import sys
@@ -57,12 +70,18 @@ export CHECK_PYTHON REQUIREMENTS
 $(READY): setup.cfg
 	@$(PYTHON) -c "$$CHECK_PYTHON"
 	$(PYTHON) -m venv --clear .venv
-	@.venv/bin/python -c "$$REQUIREMENTS" test > .venv/requirements.txt
-	.venv/bin/python -m pip install --prefer-binary -r .venv/requirements.txt
+	@$(VENV_PYTHON) -c "$$REQUIREMENTS" test > .venv/requirements.txt
+	$(VENV_PYTHON) -m pip install --prefer-binary -r .venv/requirements.txt
+	@touch $@
+
+# What makes pages, on top of it.
+$(DOCS): $(READY)
+	@$(VENV_PYTHON) -c "$$REQUIREMENTS" docs > .venv/requirements_docs.txt
+	$(VENV_PYTHON) -m pip install --prefer-binary -r .venv/requirements_docs.txt
 	@touch $@
 
 # The peers, on top of it.
 $(BENCH): $(READY)
-	@.venv/bin/python -c "$$REQUIREMENTS" bench > .venv/requirements_bench.txt
-	.venv/bin/python -m pip install --prefer-binary -r .venv/requirements_bench.txt
+	@$(VENV_PYTHON) -c "$$REQUIREMENTS" bench > .venv/requirements_bench.txt
+	$(VENV_PYTHON) -m pip install --prefer-binary -r .venv/requirements_bench.txt
 	@touch $@

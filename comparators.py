@@ -46,6 +46,13 @@ def tangent_grams(X, D, base=None):
     <x_i, d_j> (n, N), norm2[i] = ||x_i||^2 (n,): what grassmann_sc's sparse_codes and
     class_residuals take. base: None for the span of the first p axes, a subspace (d, p), or "mean",
     the Karcher mean of the atoms. A warning for subspaces at a right angle to base.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators
+    >>> t = np.array([0.5, 1.0])  # angles of two lines to the first axis, the base
+    >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
+    >>> comparators.tangent_grams(lines[:1], lines).K_xd.round(6)
+    array([[0.25, 0.5 ]])
     """
     grams, n_right = _tangent_grams(*_check_sets(X, D), base)
     intrinsic.warn_right_angles(n_right, "tangent_grams")
@@ -80,6 +87,13 @@ def log_euclidean_codes(X, D, lam, base=None, *, lam_scale=None, positive=False,
     min ||log(X) - sum_j y_j log(D_j)||^2 + lam ||y||_1 in one tangent space, the paper's
     log-Euclidean algorithm. base as in tangent_grams ("mean": the paper's lE-SC-adaptive). The
     lasso, its certificate and its options are those of grassmann_sc.sparse_codes.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators
+    >>> t = np.array([0.5, 1.0])  # angles of two lines to the first axis, the base
+    >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
+    >>> comparators.log_euclidean_codes(lines[:1], lines[1:], lam=0.2).round(6)  # 0.5 - lam / 2
+    array([[0.4]])
     """
     X, D = _check_sets(X, D)
     options = core.lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
@@ -94,6 +108,14 @@ def log_euclidean_classify(codes, X, D, labels, base=None):
 
     The residual in the tangent space of log_euclidean_codes, of which codes (n, N) come; labels
     (N,) are those of the atoms.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators
+    >>> t = np.array([0.5, 1.0, -1.0])  # angles of three lines to the first axis, the base
+    >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
+    >>> codes = comparators.log_euclidean_codes(lines[:1], lines[1:], lam=0.2, positive=True)
+    >>> comparators.log_euclidean_classify(codes, lines[:1], lines[1:], ["up", "down"]).tolist()
+    ['up']
     """
     X, D = _check_sets(X, D)
     grams, n_right = _tangent_grams(X, D, base)
@@ -149,6 +171,13 @@ def intrinsic_codes(X, D, lam, *, tol=1e-9, max_iter=10000, return_info=False):
     tol times the squared distance of the nearest atom, to rounding; a warning with the largest gap
     if max_iter rounds do not reach that. A warning for atoms at a right angle to a query, whose
     logarithm is not unique. return_info: a named tuple (codes, gap, n_iter).
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators
+    >>> t = np.array([0.5, 0.4, 0.7])  # angles of three lines
+    >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
+    >>> comparators.intrinsic_codes(lines[:1], lines[1:], lam=0.0).round(3)
+    array([[0.667, 0.333]])
     """
     return_info = core.check_flag(return_info, "return_info")
     X, D = _check_sets(X, D)
@@ -189,6 +218,12 @@ def intrinsic_classify(codes, X, D, labels):
 
     The extrinsic residual of codes (n, N) of intrinsic_codes. The intrinsic one, ||sum_{j in c} y_j
     log_X(D_j)||, is zero for every class that the code does not use, and says nothing.
+
+    >>> from grassmann_sc import comparators, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> codes = comparators.intrinsic_codes(D[::-1], D, lam=0.1)
+    >>> comparators.intrinsic_classify(codes, D[::-1], D, ["ape", "bee", "cat"]).tolist()
+    ['cat', 'bee', 'ape']
     """
     X, D = _check_sets(X, D)
     norm2 = np.full(len(X), float(X.shape[2]))

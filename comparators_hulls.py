@@ -43,6 +43,12 @@ def affine_hull_distances(sets, sets2=None, *, dimension=None, share=0.98, kerne
     with U an orthonormal basis of [U_i, U_j]. kernel: None for the frames as they are (AHISD). A
     warning with the number of pairs of hulls that meet, whose distance 0 says nothing: as a rule
     those whose dimensions sum to d or more.
+
+    >>> from grassmann_sc import comparators_hulls
+    >>> sets = [[[0.0, 0.0], [1.0, 0.0]], [[5.0, 2.0], [9.0, 2.0]]]  # frames on two parallels
+    >>> comparators_hulls.affine_hull_distances(sets).round(6)
+    array([[0., 2.],
+           [2., 0.]])
     """
     rules = check_hull_rules(dimension, share)
     kernel = check_kernel(kernel)
@@ -332,6 +338,12 @@ def convex_hull_distances(sets, sets2=None, *, bound=1.0, kernel=None, tol=1e-10
 
     kernel: None for the frames as they are. A warning with the number of pairs of hulls that meet,
     of distance 0. return_info: a named tuple (distances, gap, n_iter), gap in units of distance.
+
+    >>> from grassmann_sc import comparators_hulls
+    >>> sets = [[[0.0, 0.0], [1.0, 0.0]], [[4.0, 4.0], [9.0, 4.0]]]  # frames on two parallels
+    >>> comparators_hulls.convex_hull_distances(sets).round(6)
+    array([[0., 5.],
+           [5., 0.]])
     """
     return_info = core.check_flag(return_info, "return_info")
     bound = check_bound(bound)

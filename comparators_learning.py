@@ -46,6 +46,12 @@ def log_euclidean_dictionary(X, n_atoms, lam, *, base=None, positive=False, init
     learn.init_atoms, or atoms (n_atoms, d, p). Ends after n_iter iterations, or one that lowers the
     cost by at most tol times it. costs: of the first codes, then two an iteration, after the atoms
     and after the codes. A warning for samples at a right angle to base.
+
+    >>> from grassmann_sc import comparators_learning, random_subspaces
+    >>> X = random_subspaces(8, 6, 2, rng=0)
+    >>> atoms, codes, costs, base = comparators_learning.log_euclidean_dictionary(X, 3, 0.1, rng=0)
+    >>> atoms.shape, bool(costs[-1] < costs[0])
+    ((3, 6, 2), True)
     """
     X, atoms, lam, rng = _check_problem(X, n_atoms, lam, init, rng)
     n_iter = core.check_integer(n_iter, "n_iter", 0)
@@ -169,6 +175,12 @@ def intrinsic_dictionary(X, n_atoms, lam, *, init="kmeans++", n_iter=20, tol=1e-
     one is at a right angle to a sample: log jumps there, and the atom may stop short of a minimum.
     An atom that no sample uses is replaced by the sample that is coded worst. init, n_iter, tol,
     costs: as in log_euclidean_dictionary.
+
+    >>> from grassmann_sc import comparators_learning, random_subspaces
+    >>> X = random_subspaces(8, 20, 2, rng=0)
+    >>> atoms, codes, costs = comparators_learning.intrinsic_dictionary(X, 3, 0.1, n_iter=2, rng=0)
+    >>> atoms.shape, bool(costs[-1] < costs[0])
+    ((3, 20, 2), True)
     """
     X, atoms, lam, rng = _check_problem(X, n_atoms, lam, init, rng)
     n_iter = core.check_integer(n_iter, "n_iter", 0)

@@ -34,6 +34,14 @@ def correlation_kernel(X, D=None, n_angles=None):
     X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q), None for all of them;
     1 is the largest correlation alone. In [0, n_angles]. The kernel is indefinite in general: see
     gda. Source: Harandi et al., CVPR 2011.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_sets
+    >>> axes = np.eye(4)
+    >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
+    >>> comparators_sets.correlation_kernel(planes)
+    array([[2., 1.],
+           [1., 2.]])
     """
     X, D = _check_subspaces(X, D)
     return cosine_sums(X, D, check_angles(n_angles, X, D), 1)
@@ -43,6 +51,14 @@ def binet_cauchy_kernel(X, D=None):
     """K[i, j] = det(X_i^T D_j)^2, the product of cos^2 of all principal angles; (n, N) in [0, 1].
 
     X (n, d, p), D (N, d, p); without D, within X. Source: Hamm and Lee, ICML 2008.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_sets
+    >>> axes = np.eye(4)
+    >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
+    >>> comparators_sets.binet_cauchy_kernel(planes)
+    array([[1., 0.],
+           [0., 1.]])
     """
     X, D = _check_subspaces(X, D)
     if X.shape[2] != D.shape[2]:
@@ -175,6 +191,14 @@ def mutual_similarity(X, D=None, n_angles=None):
     X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles in 1..min(p, q), None
     for all. In [0, 1]. The similarity of the mutual subspace method, whose largest names the class.
     Source: Maeda and Watanabe 1985.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_sets
+    >>> axes = np.eye(4)
+    >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
+    >>> comparators_sets.mutual_similarity(planes)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
     """
     X, D = _check_subspaces(X, D)
     n_angles = check_angles(n_angles, X, D)
@@ -189,6 +213,14 @@ def difference_subspace(D, keep):
     out; the constrained mutual subspace method compares transformed_bases of it. A warning if an
     eigenvalue that is kept ties with one that is not: the subspace is not unique. No d x d matrix
     is formed when d > N q. Source: Fukui and Yamaguchi 2003.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_sets
+    >>> axes = np.eye(4)
+    >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
+    >>> G = comparators_sets.difference_subspace(planes, keep=0.67)
+    >>> (G @ G.T).round(6).diagonal()  # the shared axis is left out
+    array([0., 1., 1., 0.])
     """
     D = core.check_dictionary(D, "D")
     keep = core.check_number(keep, "keep", above=0)
@@ -218,6 +250,12 @@ def transformed_bases(X, T):
     """Orthonormal bases (n, m, min(p, m)) of the images T^T X_i of X (n, d, p) under T (d, m).
 
     What T^T maps to zero, to rounding, leaves columns of zeros: a right angle with everything.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_sets, random_subspaces
+    >>> X = random_subspaces(5, 8, 2, rng=0)
+    >>> comparators_sets.transformed_bases(X, np.eye(8)[:, :4]).shape
+    (5, 4, 2)
     """
     X = core.check_bases(X, "X")
     T = core.finite_array(T, "T")
@@ -268,6 +306,12 @@ def dcc(X, labels, *, dimension=None, n_between=None, n_iter=10, reg=1e-3, tol=1
     Returns a named tuple: transform (d, m), or None for T = I if no step raised the objective,
     objective (n_iter + 1,), ascending, and n_iter. Queries are compared by transformed_bases and
     correlation_kernel. Source: Kim, Kittler and Cipolla, PAMI 2007.
+
+    >>> from grassmann_sc import comparators_sets, random_subspaces
+    >>> X = random_subspaces(8, 10, 2, rng=0)
+    >>> learned = comparators_sets.dcc(X, [0, 1] * 4)
+    >>> learned.transform.shape, bool(learned.objective[-1] > learned.objective[0])
+    ((10, 10), True)
     """
     X = core.check_dictionary(X, "X")
     index, _ = check_classes(labels, len(X))
@@ -345,11 +389,12 @@ def _scatters(P, T, index, between):
 
 
 def _pair_scatter(images, P, chosen):
-    """The sums of (P_i Q_ij - P_j Q_ji)(...)^T and of 1 - cos over the pairs chosen (N, N).
+    """The sums of (P_i Q_ij - P_j Q_ji)(...)^T and of 1 - cos over the pairs chosen, a symmetric
+    (N, N) without a diagonal.
 
-    With the degrees of the graph and W_ij = Q_ij Q_ji^T, the orthogonal factor of the block
-    images_i^T images_j, the first is sum_i degree_i P_i P_i^T - sum_ij P_i W_ij P_j^T. Directions
-    without correlation are not matched: their part of W is 0.
+    With the degrees of the graph and W_ij = Q_ij Q_ji^T = W_ji^T, the orthogonal factor of the
+    block images_i^T images_j, the first is sum_i degree_i P_i P_i^T - M - M^T with M the sum of
+    P_i W_ij P_j^T over i < j. Directions without correlation are not matched: their part of W is 0.
     """
     N, m, p = images.shape
     r = P.shape[1]
@@ -360,12 +405,14 @@ def _pair_scatter(images, P, chosen):
     width = max(1, TILE // (N * p * p))
     for j in range(0, N, width):
         columns = slice(j * p, (j + width) * p)
-        W = np.matmul(rows, rows[columns].T)  # (N p, t p)
-        tile = np.ascontiguousarray(chosen[:, j:j + width])
+        above = min(N, j + width)  # rows of blocks that hold pairs i < j
+        W = np.matmul(rows[:above * p], rows[columns].T)  # (above p, t p)
+        tile = np.triu(chosen[:above, j:j + width], 1 - j)
         core.run_blocks(lambda block: _orthogonal_factors(W, p, tile, block.start, block.stop,
-                                                          loss), N, 8)
-        S -= np.matmul(np.matmul(flat, W), flat[:, columns].T)
-    return (S + S.T) / 2, loss.sum()
+                                                          loss), above, 8)
+        M = np.matmul(np.matmul(flat[:, :above * p], W), flat[:, columns].T)
+        S -= M + M.T
+    return (S + S.T) / 2, 2 * loss.sum()
 
 
 @core.jit
@@ -416,6 +463,12 @@ def gda(K, labels, *, n_components=None, reg=1e-3):
     A K that is not positive semidefinite, beyond rounding, has its negative eigenvalues clipped to
     0; their share of the sum of all |eigenvalues| is negative_share. Source: Hamm and Lee, ICML
     2008, who take the projection kernel.
+
+    >>> from grassmann_sc import comparators_sets, projection_kernel, random_subspaces
+    >>> K = projection_kernel(random_subspaces(9, 10, 2, rng=0))
+    >>> learned = comparators_sets.gda(K, ["ape", "bee", "cat"] * 3)
+    >>> (K @ learned.coefficients).shape, learned.negative_share
+    ((9, 2), 0.0)
     """
     K = check_gram(K, "K")
     index, n_classes = check_classes(labels, len(K))
@@ -454,6 +507,12 @@ def ggda(K, labels, *, n_within=None, n_between=None, beta=1.0, n_components=Non
     beta: >= 0. n_components: m, in 1..N, None for n_classes - 1. Returns what gda does, with values
     (m,) whose sum is the maximum; an indefinite K, such as mixtures with correlation_kernel, is
     clipped as there. Source: Harandi, Sanderson, Shirazi and Lovell, CVPR 2011.
+
+    >>> from grassmann_sc import comparators_sets, projection_kernel, random_subspaces
+    >>> K = projection_kernel(random_subspaces(9, 10, 2, rng=0))
+    >>> learned = comparators_sets.ggda(K, ["ape", "bee", "cat"] * 3, n_within=1, n_between=2)
+    >>> (K @ learned.coefficients).shape
+    (9, 2)
     """
     K = check_gram(K, "K")
     index, n_classes = check_classes(labels, len(K))
@@ -553,7 +612,7 @@ def check_gram(K, name):
     if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0:
         raise ValueError(f"{name} must be a square matrix (N, N) of inner products, N >= 1, got "
                          f"shape {K.shape}")
-    scale = np.abs(K).max()
+    scale = float(np.abs(K).max())
     asymmetry = np.abs(K - K.T).max()
     if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
         raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "

@@ -78,6 +78,14 @@ def discriminative_atoms(X, y, atoms_per_class, *, beta=None, ridge=0.1, init=No
     n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most tol a sample.
     sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as repetition, 0
     as absence.
+
+    See also estimators.DiscriminativeDictionary, learn.class_dictionaries.
+
+    >>> from grassmann_sc import discriminative, random_subspaces
+    >>> X = random_subspaces(8, 10, 2, rng=0)
+    >>> learned = discriminative.discriminative_atoms(X, ["ape", "bee"] * 4, 2, n_iter=3, rng=0)
+    >>> learned.atoms.shape, learned.labels.tolist(), bool(learned.costs[-1] < learned.costs[0])
+    ((4, 10, 2), ['ape', 'ape', 'bee', 'bee'], True)
     """
     X = core.check_dictionary(X, "X")
     classes, index = core.check_labels(y, len(X))
@@ -107,6 +115,12 @@ def ridge_residuals(X, D, labels, *, ridge=0.1):
 
     D (N, d, q) atoms with labels (N,); ridge >= 1e-4. classes[errors.argmin(axis=1)] is the answer,
     softmax(-beta errors) are its probabilities, with the beta that the atoms were learned with.
+
+    >>> from grassmann_sc import discriminative, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> errors, classes = discriminative.ridge_residuals(D[::-1], D, ["ape", "bee", "cat"])
+    >>> classes[errors.argmin(axis=1)].tolist()
+    ['cat', 'bee', 'ape']
     """
     X, D = core.check_queries_and_atoms(X, D)
     classes, index = core.check_labels(labels, len(D))

@@ -29,75 +29,102 @@ import grassmann_sc as core
 from grassmann_sc import comparators, discriminative, kernels, learn, subspaces
 
 __all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary",
-           "TangentDictionary", "ProjectionKernel", "KernelLift", "DiscriminativeDictionary",
-           "DCC", "GDA", "GGDA", "KAHM", "MSM"]  # noqa: F822 (see __getattr__)
+           "OnlineGrassmannDictionary", "TangentDictionary", "ProjectionKernel", "KernelLift",
+           "DiscriminativeDictionary",  # and those of sisters, see __getattr__
+           "HOG", "LBP", "LBPTOP", "GaitEnergyImage", "BlockHankel", "VideoSubspaces",  # noqa: F822
+           "DCC", "GDA", "GGDA", "KAHM", "MSM",  # noqa: F822
+           "CSLDS", "DFS", "DLPegasos", "LDS", "ProductManifold", "TCCA"]  # noqa: F822
 
 CALIBRATED = 100  # atoms at most that are coded to choose a temperature
 FOLDS = 5
-_RIVALS = {"DCC", "GDA", "GGDA", "KAHM", "MSM"}
+_SISTERS = {
+    "estimators_frames": {"HOG", "LBP", "LBPTOP", "GaitEnergyImage", "BlockHankel",
+                          "VideoSubspaces"},
+    "estimators_rivals": {"DCC", "GDA", "GGDA", "KAHM", "MSM"},
+    "estimators_videos": {"CSLDS", "DFS", "DLPegasos", "LDS", "ProductManifold", "TCCA"},
+}
 
 
 def __getattr__(name):
-    """The estimators of the paper's rivals live in estimators_rivals.py."""
-    if name not in _RIVALS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(core.estimators_rivals, name)
+    """First steps on raw frames live in estimators_frames.py, the paper's rivals in
+    estimators_rivals.py and estimators_videos.py."""
+    for sister, names in _SISTERS.items():
+        if name in names:
+            return getattr(getattr(core, sister), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # -------------------------------------------------------------------------- frames to subspaces
 
 
-class _SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
+class SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
                        auto_wrap_output_keys=None):
-    """Base of the first steps of a pipeline, from sets of frames to subspaces of dimension p."""
+    """Base of the first steps of a pipeline, whose input are sets of frames."""
 
     def __sklearn_tags__(self):
         return tags_of_arrays(super().__sklearn_tags__())
 
     def set_output(self, *, transform=None):
-        """Nothing to set: (n, d, p) has no form of a table. For pipelines that set all outputs."""
+        """Nothing to set: no output is a table. For pipelines that set all outputs."""
         return self
 
 
-class ImageSetSubspaces(_SetsTransformer, auto_wrap_output_keys=None):
-    """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a pipeline.
+class SubspaceMaker(SetsTransformer, auto_wrap_output_keys=None):
+    """Base of those that end in subspaces, which bases_of(X) makes; blocks frames are stacked in a
+    basis vector."""
 
-    p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames. center: remove
-    the mean frame of each set first. X is a sequence of n arrays (n_frames_i, d) or (n_frames_i,
-    height, width), or one array of them. fit learns d alone.
-    """
-
-    def __init__(self, p, center=False):
-        self.p = p
-        self.center = center
+    blocks = 1
 
     def fit(self, X, y=None):
         """Record d, the number of pixels or features of a frame."""
-        try:
-            first = X[:1]
-        except (TypeError, IndexError, KeyError):
-            raise TypeError(f"X must be a sequence of sets of frames, got {X!r}") from None
-        self.fit_transform(first)
+        self.fit_transform(first_of(X))
         return self
 
     def fit_transform(self, X, y=None):
         """Record d; bases (n, d, p)."""
-        X = subspaces.from_sets(X, self.p, center=self.center)
-        self.n_features_in_ = X.shape[1]
+        X = self.bases_of(X)
+        self.n_features_in_ = X.shape[1] // self.blocks
         return X
 
     def transform(self, X):
         """Bases (n, d, p)."""
         check_is_fitted(self)
-        X = subspaces.from_sets(X, self.p, center=self.center)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must hold frames of d = {self.n_features_in_}, as in fit, got "
-                             f"{X.shape[1]}")
+        X = self.bases_of(X)
+        d = X.shape[1] // self.blocks
+        if d != self.n_features_in_:
+            raise ValueError(f"X must hold frames of d = {self.n_features_in_}, as in fit, got {d}")
         return X
 
     @property
     def _n_features_out(self):
-        return self.n_features_in_
+        return self.blocks * self.n_features_in_
+
+
+class ImageSetSubspaces(SubspaceMaker, auto_wrap_output_keys=None):
+    """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a pipeline.
+
+    p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames, see rank.
+    center, unit_variance, rank ("raise", "warn", "pad"): as in subspaces. X is a sequence of n
+    arrays (n_frames_i, d) or (n_frames_i, height, width), or one array of them. fit learns d alone.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.estimators import ImageSetSubspaces
+    >>> rng = np.random.default_rng(0)
+    >>> sets = [rng.random((n_frames, 6, 8)) for n_frames in (5, 9, 7)]  # frames of 6 x 8 pixels
+    >>> ImageSetSubspaces(p=3).fit_transform(sets).shape
+    (3, 48, 3)
+    """
+
+    def __init__(self, p, center=False, unit_variance=False, rank="raise"):
+        self.p = p
+        self.center = center
+        self.unit_variance = unit_variance
+        self.rank = rank
+
+    def bases_of(self, X):
+        """Bases (n, d, p) as the parameters say."""
+        return subspaces.from_sets(X, self.p, center=self.center, unit_variance=self.unit_variance,
+                                   rank=self.rank)
 
 
 class KernelChoice:
@@ -107,30 +134,46 @@ class KernelChoice:
         """A callable k(A, B) for the sets of frames X; sets gamma_ of "rbf"."""
         if callable(self.kernel):
             return self.kernel
-        core.check_choice(self.kernel, "kernel", "rbf", "polynomial", "linear")
+        name = self.kernel
+        value = None
+        if isinstance(name, tuple) and len(name) == 2 and name[0] in ("rbf", "polynomial"):
+            name, value = name
+        core.check_choice(name, "kernel", "rbf", "polynomial", "linear")
         core.check_choice(self.gamma_scale, "gamma_scale", None, "median")
-        if self.kernel == "linear":
+        if name == "linear":
             return kernels.linear()
-        if self.kernel == "polynomial":
-            return kernels.polynomial(self.degree, self.coef0)
-        self.gamma_ = 1.0 if self.gamma is None else self.gamma
-        if self.gamma is None or self.gamma_scale == "median":
+        if name == "polynomial":
+            return kernels.polynomial(self.degree if value is None else value, self.coef0)
+        value = self.gamma if value is None else value
+        self.gamma_ = 1.0 if value is None else core.check_number(value, "gamma", above=0)
+        if value is None or self.gamma_scale == "median":
             self.gamma_ *= kernels.median_gamma(X)
         return kernels.rbf(self.gamma_)
 
 
-class KernelLift(KernelChoice, _SetsTransformer, auto_wrap_output_keys=None):
+class KernelLift(KernelChoice, SetsTransformer, auto_wrap_output_keys=None):
     """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r, p):
     kernels.Lift in a pipeline.
 
     kernel: "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), "linear", or any
-    k(A, B) on rows. gamma: > 0, or None for kernels.median_gamma of the training sets; with
-    gamma_scale="median" in units of that, so that one grid suits any data. p: dimension of the
-    subspaces; each set needs p frames independent in feature space. n_landmarks, method, rng: as in
-    kernels.Lift; a Generator is copied, so that each fit draws the same.
+    k(A, B) on rows; ("rbf", gamma) and ("polynomial", degree) say the number too, so that one grid
+    spans kinds of kernels: ["linear", ("polynomial", 2), ("rbf", 0.5), ("rbf", 2)]. gamma: > 0, or
+    None for kernels.median_gamma of the training sets; with gamma_scale="median" in units of that,
+    so that one grid suits any data. p: dimension of the subspaces; each set needs p frames
+    independent in feature space. n_landmarks, method, rng: as in kernels.Lift; a Generator is
+    copied, so that each fit draws the same.
 
     With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and gamma_ tell
     of the fit.
+
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from grassmann_sc.estimators import CodingClassifier, KernelLift
+    >>> sets = np.random.default_rng(0).standard_normal((6, 8, 10))  # six sets of eight frames
+    >>> lift = KernelLift("rbf", p=2, gamma=1.0, gamma_scale="median")
+    >>> kgsc = make_pipeline(lift, CodingClassifier(lam=0.1))
+    >>> kgsc.fit(sets, ["ape", "bee"] * 3).predict(sets[:2]).tolist()
+    ['ape', 'bee']
     """
 
     def __init__(self, kernel="rbf", gamma=None, p=1, n_landmarks=None, *, gamma_scale=None,
@@ -191,6 +234,12 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
     metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal angles;
     "projection", the norm of their sines, from the projection kernel alone: in the same order as
     "chordal", but faster, and only to about 1e-8 near 0. n_neighbors: in 1..n.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import NearestSubspace
+    >>> X = random_subspaces(3, 10, 2, rng=0)
+    >>> NearestSubspace().fit(X, ["ape", "bee", "cat"]).predict(X[::-1]).tolist()
+    ['cat', 'bee', 'ape']
     """
 
     def __init__(self, metric="chordal", n_neighbors=1):
@@ -278,6 +327,15 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     calibrate: whether fit chooses temperature_, for predict_proba, by the log-loss of at most 100
     of the atoms, each coded over those outside its fold; else, or where no class has two atoms, it
     is 1.
+
+    See also grassmann_sc.classify, KernelLift for kgSC and kgLC.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import CodingClassifier
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> model = CodingClassifier(lam=0.1, lam_scale="max").fit(X, ["ape", "bee"] * 3)
+    >>> model.predict(X).tolist(), model.predict_proba(X).shape
+    (['ape', 'bee', 'ape', 'bee', 'ape', 'bee'], (6, 2))
     """
 
     def __init__(self, coding="sparse", lam=0.1, n_neighbors=5, rule="residual", lam_scale=None,
@@ -390,6 +448,13 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
     atoms_per_class, beta, ridge, n_iter, tol, rng: as there; a Generator is copied, so that each
     fit draws the same. components_ (N, d, p), labels_ (N,), costs_, n_iter_ (iterations done) and
     beta_ (in use) tell of the learning.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import DiscriminativeDictionary
+    >>> X = random_subspaces(8, 10, 2, rng=0)
+    >>> model = DiscriminativeDictionary(2, n_iter=5, rng=0).fit(X, ["ape", "bee"] * 4)
+    >>> model.components_.shape, model.labels_.tolist()
+    ((4, 10, 2), ['ape', 'ape', 'bee', 'bee'])
     """
 
     def __init__(self, atoms_per_class=2, beta=None, ridge=0.1, n_iter=100, tol=1e-5, rng=None):
@@ -467,6 +532,17 @@ class GrassmannDictionary(_CodingMixin, _Dictionary):
 
     components_ (n_atoms, d, p), costs_ and n_iter_ (iterations done) tell of the learning, lam_ is
     the lambda in use.
+
+    See also learn.gdl; KernelLift before it makes it kgDL.
+
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import GrassmannDictionary
+    >>> X = random_subspaces(8, 10, 2, rng=0)
+    >>> pipeline = make_pipeline(GrassmannDictionary(4, n_iter=3, rng=0), RidgeClassifier())
+    >>> pipeline.fit(X, ["ape", "bee"] * 4)[0].components_.shape
+    (4, 10, 2)
     """
 
     def __init__(self, n_atoms, coding="sparse", lam=0.1, n_neighbors=5, lam_scale=None,
@@ -487,13 +563,16 @@ class GrassmannDictionary(_CodingMixin, _Dictionary):
         grams = _grams_of_queries(X, self.components_, self.gram_)
         return self._codes(*grams, self.lam_)
 
-    def _learn(self, X):
+    def _coding_options(self):
+        """How learning codes, as learn takes it."""
         self._check_coding()
-        X = self.check_subspaces(X, fit=True)
         if self.coding == "sparse":
-            coding = {"lam": self.lam, "lam_scale": self.lam_scale}
-        else:
-            coding = {"n_neighbors": self.n_neighbors}
+            return {"lam": self.lam, "lam_scale": self.lam_scale}
+        return {"n_neighbors": self.n_neighbors}
+
+    def _learn(self, X):
+        coding = self._coding_options()
+        X = self.check_subspaces(X, fit=True)
         learned = learn.gdl(X, self.n_atoms, **coding, init=self.init, n_iter=self.n_iter,
                             tol=self.tol, rng=own_rng(self.rng))
         self.components_ = learned.atoms
@@ -502,6 +581,84 @@ class GrassmannDictionary(_CodingMixin, _Dictionary):
         self.lam_ = learned.lam
         self.gram_ = core.bases_gram(self.components_)
         return learned.codes
+
+
+class OnlineGrassmannDictionary(GrassmannDictionary):
+    """GrassmannDictionary learned from batches (learn.OnlineGDL), in memory that does not grow:
+    partial_fit on each batch of a stream, or fit on an array in random batches.
+
+    n_atoms, coding, lam, n_neighbors, lam_scale: as in GrassmannDictionary, with the lam_max of the
+    first n_atoms samples at least. init, rank, forgetting, rng: as in learn.OnlineGDL; a Generator
+    is copied, so that each fit draws the same. batch_size, n_epochs: of fit alone.
+
+    learner_ is the OnlineGDL, to save, to merge or to resume; components_ (n_atoms, d, p) and lam_
+    are there once n_atoms samples have come, n_iter_ counts updates.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import OnlineGrassmannDictionary
+    >>> X = random_subspaces(60, 8, 2, rng=0)
+    >>> model = OnlineGrassmannDictionary(4, rng=0).partial_fit(X[:30]).partial_fit(X[30:])
+    >>> model.components_.shape, model.n_iter_
+    ((4, 8, 2), 2)
+    """
+
+    def __init__(self, n_atoms, coding="sparse", lam=0.1, n_neighbors=5, lam_scale=None,
+                 init="kmeans++", batch_size=256, n_epochs=1, rank=None, forgetting=2.0, rng=None):
+        self.n_atoms = n_atoms
+        self.coding = coding
+        self.lam = lam
+        self.n_neighbors = n_neighbors
+        self.lam_scale = lam_scale
+        self.init = init
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.rank = rank
+        self.forgetting = forgetting
+        self.rng = rng
+
+    def fit(self, X, y=None):
+        """Learn anew from subspaces X (n, d, p), n >= n_atoms unless init holds atoms.
+
+        A memmap, or a zarr, HDF5 or Dask array, is read in pieces.
+        """
+        if core.is_stored(X):
+            X = core.StoredBases(X, "X")
+            self.n_features_in_ = X.shape[1]
+        else:
+            X = self.check_subspaces(X, fit=True)
+        self.learner_ = self._new_learner()
+        self.learner_.fit(X, self.batch_size, self.n_epochs)
+        return self._take_atoms()
+
+    def partial_fit(self, X, y=None):
+        """Learn from one more batch X (n, d, p)."""
+        first = not hasattr(self, "learner_")
+        X = self.check_subspaces(X, fit=first)
+        if first:
+            self.learner_ = self._new_learner()
+        self.learner_.partial_fit(X)
+        return self._take_atoms()
+
+    def fit_transform(self, X, y=None):
+        """Learn anew; codes (n, n_atoms) over the atoms."""
+        return self.fit(X).transform(X)
+
+    def transform(self, X):
+        """Codes (n, n_atoms) over components_."""
+        check_is_fitted(self, "components_")
+        return super().transform(X)
+
+    def _new_learner(self):
+        return learn.OnlineGDL(self.n_atoms, **self._coding_options(), init=self.init,
+                               rank=self.rank, forgetting=self.forgetting, rng=own_rng(self.rng))
+
+    def _take_atoms(self):
+        if self.learner_.atoms is not None:
+            self.components_ = self.learner_.atoms
+            self.gram_ = core.bases_gram(self.components_)
+            self.lam_ = self.learner_.lam
+            self.n_iter_ = self.learner_.n_updates
+        return self
 
 
 class TangentDictionary(_Dictionary):
@@ -513,6 +670,12 @@ class TangentDictionary(_Dictionary):
     as there; a Generator is copied, so that each fit draws the same.
 
     components_ (n_atoms, d, p), costs_ and n_iter_ tell of the learning, base_ is the base in use.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import TangentDictionary
+    >>> X = random_subspaces(8, 10, 2, rng=0)
+    >>> TangentDictionary(3, base=None, n_iter=2, rng=0).fit_transform(X).shape
+    (8, 3)
     """
 
     def __init__(self, n_atoms, method="log-euclidean", lam=0.1, base="mean", init="kmeans++",
@@ -556,6 +719,15 @@ class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subspa
 
     For SVC(kernel="precomputed"), CodingClassifier(kernel="precomputed") and every other kernel
     method.
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import SVC
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import ProjectionKernel
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> model = make_pipeline(ProjectionKernel(), SVC(kernel="precomputed", C=100))
+    >>> model.fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
     """
 
     def fit(self, X, y=None):
@@ -577,6 +749,14 @@ class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subspa
 
 
 # ------------------------------------------------------------------------- what estimators share
+
+
+def first_of(X):
+    """The first set alone, as a sequence; TypeError if X is none."""
+    try:
+        return X[:1]
+    except (TypeError, IndexError, KeyError):
+        raise TypeError(f"X must be a sequence of sets of frames, got {X!r}") from None
 
 
 def tags_of_arrays(tags):

@@ -27,7 +27,7 @@ TILE = 2**22  # numbers of the coordinates of queries that are held at a time
 CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
 
 
-class _ByScores(ClassifierMixin):
+class ByScores(ClassifierMixin):
     """predict and decision_function from class_scores(X), (n, n_classes)."""
 
     def decision_function(self, X):
@@ -41,7 +41,7 @@ class _ByScores(ClassifierMixin):
         return self.classes_[winners]
 
 
-def _best_of_class(similarity, index, n_classes):
+def best_of_class(similarity, index, n_classes):
     """(n, n_classes): the largest similarity to the members of each class, (n, N) to all."""
     return np.stack([similarity[:, index == c].max(axis=1) for c in range(n_classes)], axis=1)
 
@@ -49,7 +49,7 @@ def _best_of_class(similarity, index, n_classes):
 # ------------------------------------------------------------------------------- discriminants
 
 
-class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _ByScores,
+class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByScores,
                     estimators.SubspaceEstimator):
     """Base of GDA and GGDA: the Gram matrix, coordinates, and the nearest of them."""
 
@@ -101,7 +101,7 @@ class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _ByScores
         if self.rule == "mean":
             return -cdist(coordinates, self.means_, "sqeuclidean")
         nearness = -cdist(coordinates, self.coordinates_, "sqeuclidean")
-        return _best_of_class(nearness, self.index_, len(self.classes_))
+        return best_of_class(nearness, self.index_, len(self.classes_))
 
     def _is_precomputed(self):
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
@@ -151,6 +151,12 @@ class GDA(_Discriminant):
 
     coordinates_ (N, m) of the training sets, means_ (n_classes, m), values_ and negative_share_
     tell of the fit.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import GDA
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> GDA().fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
     """
 
     def __init__(self, kernel="projection", *, mix=0.0, n_angles=None, n_components=None, reg=1e-3,
@@ -173,6 +179,12 @@ class GGDA(_Discriminant):
     kernel, mix, n_angles, rule, and what tells of the fit: as in GDA; by default half the
     projection kernel and half the largest canonical correlation. n_within, n_between, beta,
     n_components, reg: as in ggda.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import GGDA
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> GGDA().fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
     """
 
     def __init__(self, kernel="correlation", *, mix=0.5, n_angles=1, n_within=None, n_between=None,
@@ -196,7 +208,7 @@ class GGDA(_Discriminant):
 # ----------------------------------------------------- discriminant canonical correlations
 
 
-class DCC(_ByScores, estimators.SubspaceEstimator):
+class DCC(ByScores, estimators.SubspaceEstimator):
     """The class of the training set of the largest sum of canonical correlations, after the
     transform that discriminant analysis of canonical correlations learns (comparators_sets.dcc).
 
@@ -204,6 +216,12 @@ class DCC(_ByScores, estimators.SubspaceEstimator):
     number of largest correlations that are summed, in 1..p, None for all.
 
     transform_ (d, m), or None for the identity, objective_ and n_iter_ tell of the fit.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.estimators import DCC
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> DCC().fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
     """
 
     def __init__(self, dimension=None, *, n_between=None, n_angles=None, n_iter=10, reg=1e-3,
@@ -237,7 +255,7 @@ class DCC(_ByScores, estimators.SubspaceEstimator):
         if self.n_angles is not None:
             n_angles = min(n_angles, self.n_angles)
         similarity = comparators_sets.cosine_sums(X, bases, n_angles, 1)
-        return _best_of_class(similarity, self.index_, len(self.classes_))
+        return best_of_class(similarity, self.index_, len(self.classes_))
 
     def _transformed(self, X):
         if self.transform_ is None:
@@ -249,7 +267,7 @@ class DCC(_ByScores, estimators.SubspaceEstimator):
 # ------------------------------------------------------------------------------ sets of frames
 
 
-class _OnSets(_ByScores, BaseEstimator):
+class _OnSets(ByScores, BaseEstimator):
     """Base of the classifiers of sets of frames, a sequence of n arrays (n_frames_i, d) or
     (n_frames_i, height, width), or one array of them."""
 
@@ -284,6 +302,12 @@ class MSM(estimators.KernelChoice, _OnSets):
     in KernelLift. A set needs p frames independent in feature space, a reference p_reference.
 
     references_ and, with keep, difference_ are bases, in coordinates of the kernel's.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.estimators import MSM
+    >>> sets = np.random.default_rng(0).standard_normal((6, 8, 10))  # six sets of eight frames
+    >>> MSM(p=3, reference="set").fit(sets, ["ape", "bee"] * 3).predict(sets[:2]).tolist()
+    ['ape', 'bee']
     """
 
     def __init__(self, p=3, p_reference=None, *, reference="class", n_angles=None, keep=None,
@@ -333,7 +357,7 @@ class MSM(estimators.KernelChoice, _OnSets):
         X = self.check_sets(X)
         step = max(1, TILE // (self._n_coordinates() * self.p))
         parts = [self._similarity(X[i:i + step]) for i in range(0, len(X), step)]
-        return _best_of_class(np.concatenate(parts), self.reference_index_, len(self.classes_))
+        return best_of_class(np.concatenate(parts), self.reference_index_, len(self.classes_))
 
     def _similarity(self, X):
         bases = self._bases(X, self.p)
@@ -374,6 +398,12 @@ class KAHM(estimators.KernelChoice, _OnSets):
     (bound, convex_hull_distances). kernel: "linear", "rbf" (uses gamma and
     gamma_scale, as KernelLift does), "polynomial" (degree and coef0), or any k(A, B) on rows. A
     warning for queries whose hull meets hulls of several classes: their labels say nothing.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.estimators import KAHM
+    >>> sets = np.random.default_rng(0).standard_normal((6, 4, 20))  # six sets of four frames
+    >>> KAHM().fit(sets, ["ape", "bee"] * 3).predict(sets[:2]).tolist()
+    ['ape', 'bee']
     """
 
     def __init__(self, hull="affine", *, kernel="linear", dimension=None, share=0.98, bound=1.0,
@@ -408,12 +438,12 @@ class KAHM(estimators.KernelChoice, _OnSets):
         """Minus the distance (n, n_classes) from the nearest hull of a class."""
         distances, meet = self._distances_and_meetings(X)
         n_classes = len(self.classes_)
-        met = _best_of_class(meet, self.index_, n_classes).sum(axis=1) > 1
+        met = best_of_class(meet, self.index_, n_classes).sum(axis=1) > 1
         if met.any():
             warnings.warn(f"{met.sum()} of {len(met)} queries have {self.hull} hulls that meet "
                           "hulls of several classes: their labels say nothing, lower dimension, "
                           "share or bound, or take another hull", stacklevel=3)
-        return _best_of_class(-distances, self.index_, n_classes)
+        return best_of_class(-distances, self.index_, n_classes)
 
     def _distances_and_meetings(self, X):
         X = self.check_sets(X)

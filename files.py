@@ -24,7 +24,13 @@ DIGEST_LENGTH = 64  # hexadecimal digits
 
 
 def check_path(path, name="path"):
-    """The path as a string that is not empty."""
+    """The path as a string that is not empty.
+
+    >>> from pathlib import Path
+    >>> from grassmann_sc import files
+    >>> files.check_path(Path("atoms.npz"))
+    'atoms.npz'
+    """
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"{name} must be a path, got {path!r}")
     path = os.fsdecode(path)
@@ -38,6 +44,14 @@ def write_whole(path, write):
 
     Until then, and after any error, path is what it was. A link is followed, permissions are those
     of the file before, or of any new file.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files.write_whole(os.path.join(folder, "note"), lambda file: file.write(b"all of it"))
+    ...     with open(os.path.join(folder, "note"), "rb") as file:
+    ...         file.read()
+    b'all of it'
     """
     path = os.path.realpath(check_path(path))
     if not callable(write):
@@ -58,7 +72,16 @@ def write_whole(path, write):
 
 
 def write_arrays(path, kind, arrays):
-    """Write a mapping from names to plain arrays as a file of this kind."""
+    """Write a mapping from names to plain arrays as a file of this kind.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "scores.npz")
+    ...     files.write_arrays(path, "scores", {"right": [3, 4]})
+    ...     files.read_arrays(path, "scores", {"right": "i"}, {"right"})
+    {'right': array([3, 4])}
+    """
 
     def write(file):
         np.savez(file, format=kind, version=VERSION, **arrays)
@@ -78,6 +101,14 @@ def read_arrays(path, kind, dtype_kinds, needed, name="path"):
     dtype_kinds: for each name that may occur the kinds of dtype that it may have, as "biufUS";
     needed: the names that must occur; name: what an error calls the path. ValueError if the file is
     damaged or of another kind.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "scores.npz")
+    ...     files.write_arrays(path, "scores", {"right": [3, 4]})
+    ...     files.read_arrays(path, "scores", {"right": "i"}, {"right"})["right"].sum().item()
+    7
     """
     dtype_kinds = {"format": "U", "version": "i", **dtype_kinds}
     needed = {"format", "version", *needed}
@@ -151,6 +182,16 @@ class Checkpoint:
 
     checkpoint, resume: paths or None, where to write to and to read from. The fingerprint is that
     of the arrays and the options: equal numbers count alike, functions by their names.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from grassmann_sc import files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "half.npz")
+    ...     files.Checkpoint(path, None, [np.eye(2)], {"lam": 0.1}).write({"step": np.array(3)})
+    ...     resumed = files.Checkpoint(None, path, [np.eye(2)], {"lam": 0.1}).read({"step": "i"})
+    >>> resumed["step"].item()
+    3
     """
 
     def __init__(self, checkpoint, resume, arrays, options):

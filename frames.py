@@ -58,6 +58,14 @@ def read_frames(path, *, grey=True, size=None, every=1, at_most=None, evenly=Non
     FileNotFoundError, ImportError where a reader is missing; ValueError that names the file, and
     the frame if there is one, if it is empty, cannot be read or decoded, or its frames differ in
     size.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(os.path.join(folder, "clip.npy"), np.zeros((12, 60, 80), np.uint8))
+    ...     frames.read_frames(os.path.join(folder, "clip.npy"), size=(30, 40), every=3).shape
+    (4, 30, 40)
     """
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise TypeError(f"path must be a path, got {path!r}")
@@ -282,6 +290,12 @@ def describe(frames, kind="raw", **options):
     kind : "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a sub-video), "gei" (one row); or a
         callable kind(frames, **options) that returns such an array
     options : of the function of that name below; ValueError and TypeError name what does not fit
+
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> walk = np.zeros((5, 16, 12))
+    >>> frames.describe(walk).shape, frames.describe(walk, "gei", align=False).shape
+    ((5, 192), (1, 192))
     """
     kinds = {"raw": raw, "hog": hog, "lbp": lbp, "lbp_top": lbp_top, "gei": gait_energy_image}
     if not callable(kind) and not (isinstance(kind, str) and kind in kinds):
@@ -295,7 +309,13 @@ def describe(frames, kind="raw", **options):
 
 
 def raw(frames):
-    """The pixels of each frame (n_frames, ...) in a row, (n_frames, d)."""
+    """The pixels of each frame (n_frames, ...) in a row, (n_frames, d).
+
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> frames.raw(np.arange(8).reshape(2, 2, 2)).tolist()
+    [[0, 1, 2, 3], [4, 5, 6, 7]]
+    """
     return core.check_frames(frames, "frames")
 
 
@@ -304,6 +324,11 @@ def hog(frames, **options):
 
     scikit-image's with its defaults: 9 orientations, cells of 8 x 8 pixels, blocks of 3 x 3 cells,
     L2-Hys; the options are those of skimage.feature.hog. Source: Dalal and Triggs 2005.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> frames.hog(np.zeros((5, 24, 32))).shape  # two blocks of 9 cells of 9 orientations
+    (5, 162)
     """
     frames = _check_images(frames)
     feature = _skimage("feature", "hog")
@@ -328,6 +353,12 @@ def lbp(frames, *, n_points=8, radius=1, grid=(1, 1), method="nri_uniform"):
     n_points + 2; "default", "ror": 2^n_points. Points between pixels are interpolated, so that
     patterns withstand a linear rise of the grey levels; with n_points=4, radius=1 none is, and any
     strict rise leaves them alone. Source: Ojala et al. 2002.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> histograms = frames.lbp(np.zeros((5, 24, 32), np.uint8), grid=(2, 2))
+    >>> histograms.shape, histograms.sum(axis=1).tolist()  # 59 bins a cell
+    ((5, 236), [4.0, 4.0, 4.0, 4.0, 4.0])
     """
     frames = _check_images(frames)
     feature = _skimage("feature", "local_binary_pattern")
@@ -379,6 +410,11 @@ def lbp_top(frames, *, length=None, step=None, radii=(1, 1, 1), uniform=True):
     uniform : 59 bins, the 58 patterns with at most two changes around the circle in ascending order
         and one for all others, instead of 256
     Source: Zhao and Pietikainen 2007.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import frames
+    >>> frames.lbp_top(np.zeros((12, 8, 8)), length=10, step=1).shape  # three sub-videos
+    (3, 177)
     """
     frames = _check_images(frames)
     radii = _integers(radii, 3, "radii", "three integers, in x, y and t")
@@ -447,6 +483,10 @@ def gait_energy_image(silhouettes, *, size=None, align=True):
         are left out. If False, the frames are averaged as they are
     size : (height, width) of the result (default: the frames'); needs align
     Source: Han and Bhanu 2006.
+
+    >>> from grassmann_sc import frames
+    >>> frames.gait_energy_image([[[0, 1]], [[1, 1]]], align=False)  # two frames of two pixels
+    array([[0.5, 1. ]])
     """
     silhouettes = _check_images(silhouettes) > 0
     if not core.check_flag(align, "align"):

@@ -8,22 +8,30 @@ bases, columns are basis vectors; a dictionary is (N, d, q); codes are (n, N). A
 embedded as its projector X^ = X X^T, so that <X^, D^> = ||X^T D||_F^2 and ||X^||_F^2 = p. float32
 and float64 are kept, other real types become float64. NUMBA_NUM_THREADS or numba.set_num_threads
 bounds the threads of all but large products, which are those of NumPy's BLAS; results do not depend
-on either. Below: geometry, Gram matrix, coding, classification; then checks of arguments, threads,
-and the import of the other modules (from grassmann_sc import learn).
+on either. A compilation that takes seconds is announced as a warning of the logger grassmann_sc,
+which reaches stderr unless logging is told otherwise. Below: geometry, Gram matrix, coding,
+classification; then checks of arguments, threads, and the import of the other modules (from
+grassmann_sc import learn).
 """
 
 import atexit
+import contextlib
+import dis
 import functools
 import importlib
+import logging
 import math
 import operator
 import os
 import queue
+import sys
 import threading
+import time
 import warnings
 from collections import namedtuple
 
 import numba
+import numba.core.event
 import numpy as np
 import scipy.sparse
 
@@ -39,20 +47,26 @@ JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy
 
 
 def jit(function):
-    """Compile without the GIL, cached on disk; where nothing can be written, in memory."""
+    """Compile without the GIL, cached on disk; where nothing can be written, in memory.
+
+    The logger grassmann_sc says so before a compilation that takes seconds.
+    """
+    kept = True
     try:
         dispatcher = numba.njit(cache=True, **JIT)(function)
     except RuntimeError:  # no folder for the cache
-        return jit_part(function)
+        kept = False
+        dispatcher = jit_part(function)
     if dispatcher is function:  # NUMBA_DISABLE_JIT=1
         return function
     compile_and_cache = dispatcher.compile
 
     def compile_at_least(signature):
-        try:
-            return compile_and_cache(signature)
-        except OSError:  # compiled, but the disk is full
-            return compile_and_cache(signature)  # what is compiled is neither made nor cached again
+        with numba.core.event.install_listener("numba:compile", _Notice(dispatcher, kept)):
+            try:
+                return compile_and_cache(signature)
+            except OSError:  # compiled, but the disk is full
+                return compile_and_cache(signature)  # what is compiled is not made or cached again
 
     dispatcher.compile = compile_at_least
     return dispatcher
@@ -76,6 +90,11 @@ def orthonormalize(A):
     Thin QR with a positive diagonal of R, so that an orthonormal basis is returned as it is, to
     rounding. ValueError if columns are dependent to working precision (names the index, its rank
     and the tolerance).
+
+    >>> from grassmann_sc import orthonormalize
+    >>> orthonormalize([[3.0], [4.0]])
+    array([[0.6],
+           [0.8]])
     """
     A = finite_array(A, "A")
     if A.ndim < 2 or not 1 <= A.shape[-1] <= A.shape[-2]:
@@ -98,6 +117,11 @@ def random_subspaces(n, d, p, rng=None):
     """n subspaces of dimension p in R^d, uniform on the Grassmann manifold; (n, d, p) float64.
 
     The orthonormalized columns of Gaussian matrices. rng: as np.random.default_rng takes it.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> X = random_subspaces(5, 10, 3, rng=0)  # five of dimension 3 in R^10
+    >>> X.shape
+    (5, 10, 3)
     """
     n = check_integer(n, "n", 0)
     d = check_integer(d, "d", 1)
@@ -110,6 +134,14 @@ def principal_angles(X, Y):
 
     theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy at 0
     and at pi/2, in radians. Leading axes broadcast.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import principal_angles
+    >>> axes = np.eye(4)
+    >>> np.degrees(principal_angles(axes[:, [0, 1]], axes[:, [0, 2]]))  # two planes share an axis
+    array([ 0., 90.])
+    >>> principal_angles([[1.0], [0.0]], [[1.0], [1e-12]])
+    array([1.e-12])
     """
     X, Y = same_dimension(check_bases(X, "X", None), check_bases(Y, "Y", None), "XY")
     try:
@@ -134,6 +166,13 @@ def chordal_distance(X, Y=None):
 
     The second form is for p = q. Equal to sqrt(p + q - 2 <X^, Y^>); near pairs are computed from
     (I - X X^T) Y so that nothing cancels. Without Y, within X. Source: the paper's chordal metric.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import chordal_distance
+    >>> axes = np.eye(2)[..., None]  # (2, 2, 1): two lines at a right angle
+    >>> chordal_distance(axes) ** 2
+    array([[0., 2.],
+           [2., 0.]])
     """
     X, Z = _check_pair(X, Y)
     p = X.shape[2]
@@ -160,6 +199,13 @@ def geodesic_distance(X, Y=None):
 
     Without Y, within X. (2/pi) d_geo <= d_chordal / sqrt(2) <= d_geo: the paper's inequality with
     the factor that it lacks.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import geodesic_distance
+    >>> axes = np.eye(2)[..., None]  # (2, 2, 1): two lines at a right angle
+    >>> np.degrees(geodesic_distance(axes))
+    array([[ 0., 90.],
+           [90.,  0.]])
     """
     X, Z = _check_pair(X, Y)
     distance = np.zeros((len(X), len(Z)), X.dtype)
@@ -181,6 +227,13 @@ def proj(S, p):
     The eigenvectors of the p algebraically largest eigenvalues of the symmetric S, which may be
     indefinite (the paper's theorem on the closest point). A warning if eigenvalues p and p + 1 tie:
     the point is not unique, one of them is returned.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import proj
+    >>> abs(proj(np.diag([1.0, 3.0, 2.0]), p=2))
+    array([[0., 0.],
+           [1., 0.],
+           [0., 1.]])
     """
     S = finite_array(S, "S")
     if S.ndim < 2 or S.shape[-1] != S.shape[-2] or S.shape[-1] == 0:
@@ -218,6 +271,15 @@ def chordal_mean(X, weights=None):
     Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative weights
     too. No d x d matrix is formed when d is large. A warning if the mean is not unique; ValueError
     if all weights are zero.
+
+    See also intrinsic.karcher_mean, the mean of geodesic distances.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import chordal_mean, principal_angles
+    >>> t = np.radians([0, 20])  # two lines
+    >>> mean = chordal_mean(np.stack([np.cos(t), np.sin(t)], axis=1)[..., None])
+    >>> np.degrees(principal_angles([[1.0], [0.0]], mean))
+    array([10.])
     """
     X = check_dictionary(X, "X")
     weights = np.ones(len(X)) if weights is None else finite_array(weights, "weights")
@@ -277,6 +339,14 @@ def projection_kernel(X, D=None, *, each_p=False):
     At most min(p, q). Without D, the symmetric (n, n) Gram matrix of X. each_p: (min(p, q), n, N)
     instead, K[k - 1] that of the k leading columns alone, all from one product. Source: the paper's
     definition of K(X, D) and K(D).
+
+    >>> import numpy as np
+    >>> from grassmann_sc import projection_kernel
+    >>> axes = np.eye(4)
+    >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # (2, 4, 2): they share an axis
+    >>> projection_kernel(planes)
+    array([[2., 1.],
+           [1., 2.]])
     """
     X = check_bases(X, "X")
     check_flag(each_p, "each_p")
@@ -425,7 +495,12 @@ SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
 
 
 def lam_max(K_xd):
-    """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N); (...)."""
+    """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N); (...).
+
+    >>> from grassmann_sc import lam_max
+    >>> lam_max([[0.5, -2.0, 1.0], [0.1, 0.0, 0.3]])
+    array([4. , 0.6])
+    """
     K_xd = finite_array(K_xd, "K_xd")
     if K_xd.ndim < 1 or K_xd.shape[-1] < 1:
         raise ValueError(f"K_xd must have shape (..., N) with N >= 1, got {K_xd.shape}")
@@ -433,17 +508,52 @@ def lam_max(K_xd):
 
 
 def gsc(X, D, lam, *, lam_scale=None, positive=False, init=None, tol=1e-8, max_iter=1000,
-        return_info=False, sparse_output=False):
+        return_info=False, sparse_output=False, out=None, start=0, progress=False):
     """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
 
     min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes on the projection
     kernel, with its options. Queries pass in tiles, so that with sparse_output=True memory beyond
-    input and output does not grow with n.
+    input and output does not grow with n. A memmap, or a zarr, HDF5 or Dask array, is read in
+    tiles too.
+
+    out: where codes are written to as they come, in memory that does not grow: the path of an .npy
+    file, or with sparse_output=True of a folder of CSR parts, both for blocks.load_codes; an array
+    (n, N), or what is assigned to like one; a function (row, codes). progress: show a bar (needs
+    tqdm). Returns the row where it stopped, n unless Ctrl-C came before: start there to go on, or
+    with start="resume" where a path ends. Needs blocks.py.
+
+    See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms.
+
+    >>> from grassmann_sc import gsc, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> gsc(D[:1], D, lam=1.0).round(6)  # a query that is an atom: 1 - lam / (2 p)
+    array([[0.75, 0.  , 0.  ]])
     """
-    X, D = check_queries_and_atoms(X, D)
+    X, D = _queries_and_atoms(X, D)
     options = lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
                             return_info, sparse_output)
-    return solve_lassos(bases_gram(D), _products(X, D), _norms2(X), options)
+    return _code(X, D, solve_lassos, options, out, start, progress)
+
+
+def _queries_and_atoms(X, D):
+    """X (n, d, p), read slice by slice if it is stored, and D (N, d, q), of one type."""
+    if not is_stored(X):
+        return check_queries_and_atoms(X, D)
+    X, D = same_dimension(StoredBases(X, "X"), check_dictionary(D, "D"), "XD")
+    return X, D
+
+
+def _code(X, D, solve, options, out, start, progress):
+    """Codes of checked X over D, returned or written to out."""
+    K = bases_gram(D)
+    if out is None:
+        if start != 0 or check_flag(progress, "progress"):
+            raise ValueError("start and progress belong to out, leave them out without it")
+        return solve(K, _products(X, D), _norms2(X), options)
+    from grassmann_sc import blocks
+
+    return blocks.write_codes(lambda X: solve(K, _products(X, D), _norms2(X), options), X, D,
+                              options, out, start, progress)
 
 
 def _products(X, D):
@@ -473,6 +583,14 @@ def sparse_codes(K_dd, K_xd, lam, *, norm2, lam_scale=None, positive=False, init
     Returns codes (n, N) of the type of the Gram matrices, as a scipy.sparse CSR array (for a path,
     a list of them) with sparse_output=True; with return_info=True a named tuple (codes, gap,
     n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import sparse_codes
+    >>> sparse_codes(np.eye(3), [[0.5, -0.3, 0.01]], lam=0.2, norm2=1.0).round(6)
+    array([[ 0.4, -0.2,  0. ]])
+    >>> info = sparse_codes(np.eye(3), [[0.5, -0.3, 0.01]], lam=0.2, norm2=1.0, return_info=True)
+    >>> info.gap < 1e-8
+    array([ True])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     options = lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
@@ -512,7 +630,7 @@ def solve_lassos(K_dd, products, norm2, options):
     rules = options.positive, options.tol, options.max_iter
     pseudo_inverse = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_dd.dtype).eps))
     descending = np.argsort(-path, kind="stable")  # each solution starts the next
-    pivots = [0.0]
+    negative = [0.0]
 
     def solve(tile, k_tile, block):
         """Solve a block of the queries of a tile; what the stores of the codes keep of it."""
@@ -525,8 +643,7 @@ def solve_lassos(K_dd, products, norm2, options):
             Y[0] = np.maximum(start, 0) if options.positive else start
         reached = np.empty(half.shape)
         rounds = np.empty(half.shape, np.int64)
-        pivot = _lasso_paths(K, k, norm2[rows], half, rules, Y, reached, rounds)
-        pivots.append(pivot)
+        negative.append(_lasso_paths(K, k, norm2[rows], half, rules, Y, reached, rounds))
         if not options.positive:
             late = ~(reached <= options.tol * norm2[rows])
             _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
@@ -540,10 +657,10 @@ def solve_lassos(K_dd, products, norm2, options):
         done = run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), block)
         for i, pieces in zip(descending, zip(*done)):
             codes[i].join(pieces)
-    if min(pivots) < -1e-3:
-        warnings.warn("K_dd must be positive semidefinite, but elimination met a pivot of "
-                      f"{min(pivots):.2g} times its diagonal entry: codes may be far from the best",
-                      stacklevel=3)
+    if min(negative) < -1e-3:
+        warnings.warn("K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
+                      f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
+                      "from the best", stacklevel=3)
     _warn_gap(gap, options.tol * norm2, options.max_iter)
     return _as_asked([part.result() for part in codes], gap, n_iter, options)
 
@@ -694,7 +811,7 @@ _Work = namedtuple("_Work", [
     "sign", "slope", "step",  # along the support: half sign(y_j), g_j - that, what y moves by
     "cut", "image",  # a step that stops at zero, and L^T cut: see _drop_all
     "lost", "cosine", "sine",  # rows to delete from the factor, and the rotations for it
-    "negative",  # (1,): the least pivot that the factor met, relative to its diagonal entry
+    "negative",  # (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K
 ])
 
 
@@ -703,7 +820,7 @@ def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
     """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending; Y[0] starts.
 
     rules: a plain tuple of what _Rules names. Writes Y, gap and n_iter (L, n): numba runs Python to
-    return arrays, where a Ctrl-C would come out as a SystemError. Returns the least pivot of K met.
+    return arrays, where a Ctrl-C would come out as a SystemError. Returns the "negative" of _Work.
     """
     w = _new_work(K)
     rules = _Rules(*rules)
@@ -1042,10 +1159,16 @@ def _null_direction(w, r):
 
     The cost does not rise along it, and a coefficient shrinks.
     """
+    row = w.K[w.support[r]]
+    diagonal = row[w.support[r]]
     for i in range(r):
-        w.step[i] = -w.K[w.support[r], w.support[i]]
+        w.step[i] = -row[w.support[i]]
     _solve(w.L, w.step, r)
     w.step[r] = 1.0
+    square = diagonal - _dot(w.L[r], w.L[r], r)  # step^T K step
+    relative = square / (diagonal * _dot(w.step, w.step, r + 1))
+    if relative < w.negative[0]:
+        w.negative[0] = relative
     shrinks = False
     sign = -1.0 if _dot(w.slope, w.step, r + 1) < 0 else 1.0
     for i in range(r + 1):
@@ -1069,7 +1192,6 @@ def _factor(w, first, m):
             w.L[r, c] = (row[w.support[c]] - _dot(w.L[r], w.L[c], c)) / w.L[c, c]
         pivot = diagonal - _dot(w.L[r], w.L[r], r)
         if pivot <= 1e-13 * diagonal:
-            w.negative[0] = min(w.negative[0], pivot / diagonal)
             return r
         w.L[r, r] = math.sqrt(pivot)
     return m
@@ -1120,15 +1242,21 @@ def _axpy(c, a, b, n):
 # ------------------------------------------------------------------- locality-constrained coding
 
 
-def glc(X, D, n_neighbors, *, reg=None, sparse_output=False):
+def glc(X, D, n_neighbors, *, reg=None, sparse_output=False, out=None, start=0, progress=False):
     """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
 
     min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest atoms:
-    locality_codes on the projection kernel, with its options; queries pass in tiles, as in gsc.
+    locality_codes on the projection kernel, with its options; queries pass in tiles, and codes go
+    to out, as in gsc.
+
+    >>> from grassmann_sc import glc, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> glc(D[:1], D, n_neighbors=2)
+    array([[1., 0., 0.]])
     """
-    X, D = check_queries_and_atoms(X, D)
+    X, D = _queries_and_atoms(X, D)
     options = local_options(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return solve_local(bases_gram(D), _products(X, D), _norms2(X), options)
+    return _code(X, D, solve_local, options, out, start, progress)
 
 
 def locality_codes(K_dd, K_xd, n_neighbors, *, norm2, reg=None, sparse_output=False):
@@ -1139,6 +1267,11 @@ def locality_codes(K_dd, K_xd, n_neighbors, *, norm2, reg=None, sparse_output=Fa
     1e-10 (float32: 1e-5). A query equal to an atom, to rounding, gets code 1 on it, shared equally
     if the atom is repeated. Ties go to the lower index. Arguments and output as in sparse_codes;
     n_neighbors in 1..N.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import locality_codes
+    >>> locality_codes(np.eye(3), [[0.5, 0.5, 0.1]], n_neighbors=2, norm2=1.0).round(6)
+    array([[0.5, 0.5, 0. ]])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     options = local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
@@ -1248,6 +1381,12 @@ def reconstruct(codes, D):
 
     Proj(sum_j y_j D_j^), the weighted chordal mean of the atoms (the paper's section on the
     extrinsic nature of the solution). A warning if some are not unique, as for a zero code.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import reconstruct
+    >>> axes = np.eye(2)[..., None]  # (2, 2, 1): two lines as atoms
+    >>> abs(reconstruct([[0.7, 0.2]], axes)).tolist()  # nearest to 0.7 of one, 0.2 of the other
+    [[[1.0], [0.0]]]
     """
     D = check_dictionary(D, "D")
     codes = check_codes(codes, None, len(D), "codes")
@@ -1269,6 +1408,13 @@ def class_residuals(codes, K_dd, K_xd, labels, *, norm2):
     codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
     sparse_codes. The paper's class-specific residual error; classes[residuals.argmin(axis=1)] is
     its classifier. classes are sorted where they can be, else in order of first appearance.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import class_residuals
+    >>> residuals, classes = class_residuals([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"],
+    ...                                      norm2=1.0)
+    >>> residuals, classes[residuals.argmin(axis=1)].tolist()
+    (array([[0.75, 1.  ]]), ['cat'])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     codes = check_codes(codes, *K_xd.shape, "codes")
@@ -1302,8 +1448,15 @@ def classify(X, D, labels, *, lam=None, n_neighbors=None, lam_scale=None, positi
     the codes of gsc with lam, lam_scale, positive, tol and max_iter, or of glc with n_neighbors and
     reg: give lam or n_neighbors. labels (N,): any hashables. return_info: a named tuple (labels,
     residuals (n, C), classes (C,), codes (n, N)); without it no more than the residuals is kept.
+
+    See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV, probabilities.
+
+    >>> from grassmann_sc import classify, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> classify(D[::-1], D, ["ape", "bee", "cat"], lam=0.1).tolist()
+    ['cat', 'bee', 'ape']
     """
-    X, D = check_queries_and_atoms(X, D)
+    X, D = _queries_and_atoms(X, D)
     code = coding_step((len(X), len(D)), X.dtype, lam, n_neighbors, lam_scale=lam_scale,
                        positive=positive, reg=reg, tol=tol, max_iter=max_iter)
     return classify_by_codes(bases_gram(D), _products(X, D), _norms2(X), labels, code, return_info)
@@ -1459,8 +1612,11 @@ def check_frames(frames, name):
     return frames.reshape(len(frames), -1)
 
 
-def check_bases(X, name, ndim=3):
-    """X as orthonormal bases (..., d, p) with ndim axes, or at least two for ndim=None."""
+def check_bases(X, name, ndim=3, first=0):
+    """X as orthonormal bases (..., d, p) with ndim axes, or at least two for ndim=None.
+
+    first: the index of X[0] in an error.
+    """
     X = real_array(X, name)
     if X.ndim != ndim if ndim else X.ndim < 2:
         rule = f"{ndim} dimensions (n, d, p)" if ndim else "at least 2 dimensions (..., d, p)"
@@ -1481,9 +1637,10 @@ def check_bases(X, name, ndim=3):
         bad = int(np.argmin(error <= tol))
         if not np.isfinite(flat[bad]).all():
             raise ValueError(f"{name} must be finite, got NaN or infinity in the basis at index "
-                             f"{bad}")
+                             f"{first + bad}")
         raise ValueError(f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
-                         f"{error[bad]:.2g} at index {bad}; call orthonormalize({name}) first")
+                         f"{error[bad]:.2g} at index {first + bad}; call orthonormalize({name}) "
+                         "first")
     return X
 
 
@@ -1502,6 +1659,41 @@ def _orthonormality(rows, error):
         error[i] = worst if total < np.inf else np.nan
 
 
+def is_stored(X):
+    """Is X an array on disk or elsewhere, of which slices are read: a memmap, or of zarr, HDF5 or
+    Dask?"""
+    return isinstance(X, np.memmap) or hasattr(X, "chunks") and hasattr(X, "shape")
+
+
+class StoredBases:
+    """Orthonormal bases (n, d, p) of a stored array, read and checked slice by slice."""
+
+    def __init__(self, X, name):
+        self.X = X
+        self.name = name
+        self.shape = tuple(check_integer(n, f"each of the shape of {name}", 0) for n in X.shape)
+        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        if len(self.shape) != 3 or not 1 <= self.shape[2] <= self.shape[1]:
+            raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {self.shape}")
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, rows):
+        start, stop, _ = rows.indices(len(self))
+        try:
+            bases = check_bases(self.X[start:stop], self.name, first=start)
+        except ValueError as error:
+            raise ValueError(f"{error} (in the block of rows {start}..{stop - 1})") from None
+        return bases.astype(self.dtype, copy=False)
+
+    def astype(self, dtype, copy):
+        """The same bases, read as this type."""
+        bases = StoredBases(self.X, self.name)
+        bases.dtype = dtype
+        return bases
+
+
 def check_dictionary(D, name):
     """D as bases (N, d, p), N >= 1."""
     D = check_bases(D, name)
@@ -1515,7 +1707,7 @@ def same_dimension(X, Y, names):
     if X.shape[-2] != Y.shape[-2]:
         raise ValueError(f"{names[0]} and {names[1]} must have the same d, got {X.shape[-2]} and "
                          f"{Y.shape[-2]}")
-    dtype = np.result_type(X, Y)
+    dtype = np.result_type(X.dtype, Y.dtype)
     return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
 
@@ -1806,15 +1998,118 @@ class _Helpers:
                 self.ended.get()
 
 
+SECONDS_A_LINE = 10
+
+
+def progress_bar(wanted, **options):
+    """Steps done, if they are wanted: on a terminal tqdm's bar with these options; elsewhere, as in
+    a log, a line every ten seconds at most and one at the end. Else what takes the same calls."""
+    if not check_flag(wanted, "progress"):
+        return _NoBar()
+    try:
+        from tqdm import tqdm
+    except ImportError as error:
+        raise ImportError("progress needs tqdm: pip install 'grassmann_sc_kit[progress]'"
+                          ) from error
+    if sys.stderr.isatty():  # delay: no bar while what comes first is compiled
+        return tqdm(**options, delay=1e-3)
+    return _Lines(**options)
+
+
+class _NoBar(contextlib.nullcontext):
+    def __enter__(self):
+        return self
+
+    def update(self, n):
+        pass
+
+    def set_postfix(self, refresh=True, **values):
+        pass
+
+
+class _Lines(_NoBar):
+    def __init__(self, total=None, desc="", unit="step", initial=0, **ignored):
+        super().__init__()
+        self.total = "" if total is None else f" of {total}"
+        self.what = f"{desc}: {unit}"
+        self.done = initial
+        self.told = initial
+        self.values = ""
+        self.when = time.monotonic()
+
+    def update(self, n):
+        self.done += n
+        if time.monotonic() - self.when > SECONDS_A_LINE:
+            self._tell()
+
+    def set_postfix(self, refresh=True, **values):
+        self.values = "".join(f", {name}={value}" for name, value in values.items())
+
+    def _tell(self):
+        print(f"{self.what} {self.done}{self.total}{self.values}", file=sys.stderr, flush=True)
+        self.told = self.done
+        self.when = time.monotonic()
+
+    def __exit__(self, *error):
+        if self.done > self.told:
+            self._tell()
+
+
+# ------------------------------------------------------------------------- words about compilation
+
+
+COMPILED_IN = 4e-3  # seconds an instruction, on a machine of 2024 that does other things too
+WORTH_A_WORD = 2  # seconds
+_log = logging.getLogger(__name__)
+
+
+class _Notice(numba.core.event.Listener):
+    """Says, once the cache on disk turns out to have nothing, what is compiled and how long that
+    may take."""
+
+    def __init__(self, dispatcher, kept):
+        self.dispatcher = dispatcher
+        self.kept = kept
+
+    def on_start(self, event):
+        if event.data["dispatcher"] is not self.dispatcher:
+            return
+        seconds = _instructions(self.dispatcher) * COMPILED_IN
+        if seconds >= WORTH_A_WORD:
+            name = self.dispatcher.py_func.__name__.strip("_").replace("_", " ")
+            again = "this once" if self.kept else "in every run: no folder can keep it"
+            _log.warning("grassmann_sc: compiling %s, about %.0f s, %s", name, seconds, again)
+
+    def on_end(self, event):
+        pass
+
+
+def _instructions(dispatcher, within=()):
+    """How many a jitted function has, its parts counted at each of their calls, as they are
+    inlined."""
+    function = dispatcher.py_func
+    within = (*within, dispatcher)
+    total = 0
+    for instruction in dis.get_instructions(function):
+        total += 1
+        if instruction.opname == "LOAD_GLOBAL":
+            part = function.__globals__.get(instruction.argval)
+            if hasattr(part, "py_func") and part not in within:
+                total += _instructions(part, within)
+    return total
+
+
 # ------------------------------------------------------------------ the other modules of the house
 
 _here = os.path.dirname(os.path.abspath(__file__))
 _kit = os.path.join(_here, "grassmann_sc_kit")  # beside the installed core
 __path__ = [_kit if os.path.isdir(_kit) else _here]
-_MODULES = {"comparators", "comparators_hulls", "comparators_learning", "comparators_sets",
-            "discriminative", "estimators", "estimators_rivals", "files", "frames", "intrinsic",
-            "kernels", "learn", "logarithms", "plots", "polytopes", "projected", "subspaces",
-            "tuning"}
+_MODULES = {"blocks", "comparators", "comparators_dynamics", "comparators_hulls",
+            "comparators_learning", "comparators_sets", "comparators_tensors",
+            "comparators_textures", "discriminative", "estimators", "estimators_frames",
+            "estimators_rivals", "estimators_videos", "files", "frames", "intrinsic", "kernels",
+            "learn", "logarithms", "plots", "polytopes", "projected", "scale", "strategies",
+            "streams", "subspaces", "tuning"}
 
 
 def __getattr__(name):

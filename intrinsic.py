@@ -33,6 +33,12 @@ def exp_map(X, H):
     (X W cos(Theta) + Q sin(Theta)) W^T with the thin SVD H = Q Theta W^T; bases (..., d, p).
     Leading axes broadcast. ValueError unless X^T H = 0, relative to the norm of H (what is left of
     it is projected out).
+
+    >>> import numpy as np
+    >>> from grassmann_sc import intrinsic
+    >>> intrinsic.exp_map([[1.0], [0.0]], [[0.0], [np.pi / 2]]).round(6)  # a quarter turn
+    array([[0.],
+           [1.]])
     """
     X = core.check_bases(X, "X", None)
     H = core.finite_array(H, "H")
@@ -81,6 +87,12 @@ def log_map(X, Y):
     (..., d, p). Exact to rounding for any pair, near and at right angles too. At a right angle the
     shortest geodesic is not unique: a warning, and one of them. H depends on the basis of X as a
     tangent vector does (log_{XR}(Y) = log_X(Y) R), not on that of Y. Leading axes broadcast.
+
+    >>> from grassmann_sc import intrinsic
+    >>> H = intrinsic.log_map([[1.0], [0.0]], [[0.6], [0.8]])
+    >>> intrinsic.exp_map([[1.0], [0.0]], H)
+    array([[0.6],
+           [0.8]])
     """
     X, Y = _check_points(X, Y)
     H, n_right = log_of_checked(X, Y)
@@ -128,6 +140,11 @@ def log_adjoint(X, Y, W):
     phi(theta_j + theta_k), and phi(t) = t / sin(t): parallel transport of what Jacobi fields leave
     of W. Where two angles are right ones, the gradient is infinite; a large one is returned.
     Leading axes broadcast.
+
+    >>> from grassmann_sc import intrinsic
+    >>> intrinsic.log_adjoint([[1.0], [0.0]], [[0.6], [0.8]], [[0.0], [1.0]])  # of the angle
+    array([[-0.8],
+           [ 0.6]])
     """
     X, Y = _check_points(X, Y)
     W = core.finite_array(W, "W")
@@ -139,7 +156,7 @@ def log_adjoint(X, Y, W):
     except ValueError:
         raise ValueError("X, Y and W must have leading axes that broadcast, got shapes "
                          f"{X.shape}, {Y.shape} and {W.shape}") from None
-    if W.size and max(W.max(), -W.min()) > 1 / core.SMALLEST:
+    if W.size and max(float(W.max()), -float(W.min())) > 1 / core.SMALLEST:
         raise ValueError(f"W must have entries up to {1 / core.SMALLEST:g}, got "
                          f"{np.abs(W).max():g}")
     gradient = adjoint_of_checked(X.astype(np.float64), Y.astype(np.float64), W)
@@ -179,6 +196,12 @@ def geodesic(X, Y, t):
 
     exp_X(t log_X(Y)), of constant speed; any real t; bases (..., d, p). The shape of t broadcasts
     with the leading axes of X and Y. A warning where a right angle makes the geodesic non-unique.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import intrinsic, principal_angles
+    >>> half = intrinsic.geodesic([[1.0], [0.0]], [[1.0], [1.0]] / np.sqrt(2), 0.5)
+    >>> np.degrees(principal_angles([[1.0], [0.0]], half))
+    array([22.5])
     """
     X, Y = _check_points(X, Y)
     t = core.finite_array(t, "t")
@@ -261,6 +284,15 @@ def karcher_mean(X, weights=None, *, tol=1e-12, max_iter=1000, return_info=False
     lie in an open ball of radius pi/4; a warning if no such ball was found: Y is then a stationary
     point, which may be one of several. return_info: a named tuple (mean, gradient, n_iter) with
     ||G||_F at the mean returned.
+
+    See also grassmann_sc.chordal_mean, in closed form.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import intrinsic, principal_angles
+    >>> t = np.radians([0, 10, 50])  # three lines
+    >>> mean = intrinsic.karcher_mean(np.stack([np.cos(t), np.sin(t)], axis=1)[..., None])
+    >>> np.degrees(principal_angles([[1.0], [0.0]], mean))
+    array([20.])
     """
     return_info = core.check_flag(return_info, "return_info")
     X = core.check_dictionary(X, "X")

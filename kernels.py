@@ -68,12 +68,22 @@ class _Kernel:
 
 @dataclass(frozen=True)
 class linear(_Kernel):
-    """k(a, b) = a^T b: kernel coding with it is gSC and gLC."""
+    """k(a, b) = a^T b: kernel coding with it is gSC and gLC.
+
+    >>> from grassmann_sc import kernels
+    >>> kernels.linear()([[1.0, 2.0]], [[3.0, 4.0], [0.0, 1.0]])
+    array([[11.,  2.]])
+    """
 
 
 @dataclass(frozen=True)
 class polynomial(_Kernel):
-    """k(a, b) = (a^T b + coef0)^degree, degree an integer >= 1, coef0 >= 0."""
+    """k(a, b) = (a^T b + coef0)^degree, degree an integer >= 1, coef0 >= 0.
+
+    >>> from grassmann_sc import kernels
+    >>> kernels.polynomial(degree=2, coef0=1.0)([[1.0, 2.0]], [[3.0, 4.0], [0.0, 1.0]])
+    array([[144.,   9.]])
+    """
 
     degree: int = 2
     coef0: float = 1.0
@@ -88,7 +98,12 @@ class polynomial(_Kernel):
 
 @dataclass(frozen=True)
 class rbf(_Kernel):
-    """The Gaussian k(a, b) = exp(-gamma ||a - b||^2), gamma > 0, in units of 1 / frames^2."""
+    """The Gaussian k(a, b) = exp(-gamma ||a - b||^2), gamma > 0, in units of 1 / frames^2.
+
+    >>> from grassmann_sc import kernels
+    >>> kernels.rbf(gamma=0.5)([[0.0]], [[0.0], [2.0]]).round(4)
+    array([[1.    , 0.1353]])
+    """
 
     gamma: float
 
@@ -190,6 +205,10 @@ def median_gamma(sets):
 
     Over pairs of at most 1000 frames, evenly spaced in the order of the sets. ValueError if the
     median is zero.
+
+    >>> from grassmann_sc import kernels
+    >>> kernels.median_gamma([[[0.0], [2.0]]])
+    0.25
     """
     from scipy.spatial.distance import pdist  # slow to import
 
@@ -211,6 +230,10 @@ def gamma_grid(sets, n=5):
 
     The powers of 4 around median_gamma. Similar sets, such as the training parts of several splits,
     have the same grid and can share Gram matrices.
+
+    >>> from grassmann_sc import kernels
+    >>> kernels.gamma_grid([[[0.0], [2.0]]], n=3).tolist()
+    [0.0625, 0.25, 1.0]
     """
     n = core.check_integer(n, "n", 1, 100)
     return 4.0 ** (round(math.log(median_gamma(sets), 4)) + np.arange(n) - n // 2)
@@ -306,6 +329,11 @@ def kernel_bases(sets, kernel, p=None):
     solved in float64. ValueError if a set's rank is below p: its name, the rank and the tolerance
     are given, or if coefficients are beyond the type of the sets, which is theirs too. A warning if
     eigenvalues p and p + 1 tie.
+
+    >>> from grassmann_sc import kernels
+    >>> A, = kernels.kernel_bases([[[3.0, 4.0]]], kernels.linear(), p=1)  # one set of one frame
+    >>> abs(A)
+    array([[0.2]])
     """
     sets = _Sets(sets, "sets")
     bases, tied = _bases_of_sets(sets, _check_kernel(kernel), p)
@@ -404,6 +432,13 @@ def kernel_gram(sets, bases, sets2=None, bases2=None, kernel=None, *, each_p=Fal
     this thread alone. Source: the paper's kernel coding, with the square of the Frobenius norm that
     its text means (it prints a trace). each_p: (p, n, N) instead, K[k - 1] that of the k leading
     columns of the bases alone, all from one pass over the frames.
+
+    >>> from grassmann_sc import kernels
+    >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
+    >>> bases = kernels.kernel_bases(sets, kernels.linear(), p=1)
+    >>> kernels.kernel_gram(sets, bases, kernel=kernels.linear()).round(6)
+    array([[1., 0.],
+           [0., 1.]])
     """
     kernel = _check_kernel(kernel)
     core.check_flag(each_p, "each_p")
@@ -557,6 +592,13 @@ def kgsc(sets, atom_sets, lam, *, kernel, p, lam_scale=None, positive=False, ini
 
     grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. To code with several
     lam, or in several ways, compute the matrices once by kernel_bases and kernel_gram: norm2 is p.
+
+    See also grassmann_sc.gsc, the same for the linear kernel, and classify.
+
+    >>> from grassmann_sc import kernels
+    >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
+    >>> kernels.kgsc(sets[:1], sets, lam=1.0, kernel=kernels.polynomial(2, 0.0), p=1).round(6)
+    array([[0.5, 0. ]])
     """
     K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
     options = core.lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
@@ -568,6 +610,11 @@ def kglc(sets, atom_sets, n_neighbors, *, kernel, p, reg=None, sparse_output=Fal
     """Kernel Grassmann locality-constrained coding: codes (n, N); the paper's kgLC.
 
     grassmann_sc.locality_codes on the kernel Gram matrices, with its options. See kgsc.
+
+    >>> from grassmann_sc import kernels
+    >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
+    >>> kernels.kglc(sets[:1], sets, n_neighbors=1, kernel=kernels.rbf(0.1), p=1)
+    array([[1., 0.]])
     """
     K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
     options = core.local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
@@ -580,6 +627,13 @@ def classify(sets, atom_sets, labels, *, kernel, p, lam=None, n_neighbors=None, 
 
     atom_sets: labelled sets, labels (N,). Rule and options as in grassmann_sc.classify: the
     smallest residual in feature space, where each set has a subspace of dimension p.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import kernels
+    >>> sets = np.random.default_rng(0).standard_normal((4, 6, 10))  # four sets of six frames
+    >>> labels = ["ape", "bee", "ape", "bee"]
+    >>> kernels.classify(sets, sets, labels, lam=0.1, kernel=kernels.rbf(0.1), p=2).tolist()
+    ['ape', 'bee', 'ape', 'bee']
     """
     K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
     code = core.coding_step(K_xd.shape, K_dd.dtype, lam, n_neighbors, lam_scale=lam_scale,
@@ -623,6 +677,15 @@ class Lift:
     outside are not. n_landmarks: keep the span of so many frames only (Nystroem), chosen by method
     "kmeans++" in feature space or "random", with rng. Each subspace is projected onto that span,
     bases are (n, r, p). As many landmarks as frames are exact.
+
+    See also learn.kgdl and estimators.KernelLift, which use it.
+
+    >>> from grassmann_sc import kernels, projection_kernel
+    >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
+    >>> X = kernels.Lift(kernels.polynomial(2, 0.0), p=1).fit(sets).transform(sets)
+    >>> projection_kernel(X).round(6)  # what kernel_gram gives
+    array([[1., 0.],
+           [0., 1.]])
     """
 
     def __init__(self, kernel, p, *, n_landmarks=None, method="kmeans++", rng=None):

@@ -3,7 +3,8 @@
 Alternates coding and a closed-form update of one atom after another (Gauss-Seidel), after the
 section on dictionary learning in Harandi et al. 2015. The cost sum_i w_i (||X_i^ - sum_j y_ij
 D_j^||_F^2 + lam ||y_i||_1) never rises. Inside, subspaces are rows (n, p, d), the transposes of the
-bases, so that a set of them is a matrix of rows of length d. Files need files.py beside this one.
+bases, so that a set of them is a matrix of rows of length d. Files need files.py beside this one,
+OnlineGDL, for streams of batches, streams.py.
 """
 
 import json
@@ -16,8 +17,8 @@ import scipy.sparse
 
 import grassmann_sc as core
 
-__all__ = ["gdl", "kgdl", "class_dictionaries", "OnlineGDL", "init_atoms", "update_atoms", "save",
-           "load"]
+__all__ = ["gdl", "kgdl", "class_dictionaries", "OnlineGDL",  # noqa: F822 (see __getattr__)
+           "init_atoms", "update_atoms", "save", "load"]
 
 jit = core.jit
 SHORT = 2**14  # numbers of a basis that is gathered from a copy of all
@@ -25,6 +26,13 @@ CACHED = 2**15  # numbers that stay in the L2 cache while they are multiplied tw
 ONE_THREAD = 2**18  # multiplications of a product for which BLAS starts no threads
 ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
+
+
+def __getattr__(name):
+    """OnlineGDL lives in streams.py."""
+    if name != "OnlineGDL":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return core.streams.OnlineGDL
 
 
 # -------------------------------------------------------------------------------------- learning
@@ -75,17 +83,26 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None, 
     With lam no half-step raises the cost, to rounding. Otherwise the cost is the residual alone,
     and a coding step may raise it since its codes are not chosen to minimise it. Ctrl-C returns the
     best so far, with a warning.
+
+    See also kgdl, OnlineGDL for a stream, class_dictionaries for labels.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import learn, random_subspaces
+    >>> X = np.tile(random_subspaces(2, 8, 2, rng=0), (5, 1, 1))  # ten samples at two places
+    >>> learned = learn.gdl(X, n_atoms=2, lam=0.2, rng=0)
+    >>> learned.atoms.shape, learned.codes.shape, round(float(learned.costs[-1]), 6)
+    ((2, 8, 2), (10, 2), 1.95)
     """
     X = core.check_dictionary(X, "X")
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     tol = core.check_number(tol, "tol", least=0)
-    weights = _check_weights(sample_weight, len(X))
+    weights = check_weights(sample_weight, len(X))
     core.check_choice(unused, "unused", "worst", "random", "keep")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function or None, got {callback!r}")
     rng = core.check_rng(rng)
-    coder = _Coder((len(X), n_atoms), X.dtype, lam, n_neighbors, coding, lam_scale, positive)
+    coder = Coder((len(X), n_atoms), X.dtype, lam, n_neighbors, coding, lam_scale, positive)
     record = None
     if checkpoint is not None or resume is not None:
         from grassmann_sc import files
@@ -106,10 +123,10 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None, 
         if isinstance(init, str):
             core.check_choice(init, "init", "kmeans", "kmeans++", "random")
             atoms = init_atoms(X, n_atoms, init, rng, sample_weight=weights)
-        X, atoms = core.same_dimension(X, _check_first(atoms, (n_atoms, *X.shape[1:])),
+        X, atoms = core.same_dimension(X, check_first(atoms, (n_atoms, *X.shape[1:])),
                                        ("X", "init"))
     learner = _Learner(X, weights, coder, unused, rng)
-    with _Bar(n_iter, progress) as bar:
+    with core.progress_bar(progress, total=n_iter, desc="gdl", unit="iteration") as bar:
         return _iterate(learner, state or learner.start(atoms), n_iter, tol, callback, bar, record)
 
 
@@ -117,6 +134,7 @@ def _iterate(learner, state, n_iter, tol, callback, bar, record):
     """Iterations until a reason to stop; a state is never changed, so that each is whole."""
     best = state
     stopped = None
+    shown = 0
     try:
         if record is not None and state.n_iter == 0:
             _write_state(record, state, learner.rng)
@@ -132,7 +150,9 @@ def _iterate(learner, state, n_iter, tol, callback, bar, record):
                     best = state
                 if record is not None:
                     _write_state(record, state, learner.rng)
-                bar.show(state)
+                bar.set_postfix(cost=f"{state.costs[-1]:.6g}")
+                bar.update(state.n_iter - shown)
+                shown = state.n_iter
                 if callback is not None and callback(state):
                     stopped = "callback"
     except KeyboardInterrupt:
@@ -148,7 +168,7 @@ class _Learner:
 
     def __init__(self, X, weights, coder, unused, rng):
         self.X = X
-        self.samples = _as_rows(X)
+        self.samples = as_rows(X)
         self.weights = weights
         self.coder = coder
         self.unused = unused
@@ -189,7 +209,7 @@ class _Learner:
         return core.bases_gram(atoms), core.bases_gram(self.X, atoms)
 
     def _losses(self, K, k, codes):
-        return _losses(K, k, codes, self.X.shape[2], self.coder.lam)
+        return sample_losses(K, k, codes, self.X.shape[2], self.coder.lam)
 
     def _idle_atoms(self, codes):
         if self.unused == "keep":
@@ -199,10 +219,10 @@ class _Learner:
     def _replacements(self, count, losses):
         if self.unused == "random":
             return self.rng.choice(len(self.X), count, p=self.weights / self.weights.sum())
-        return _worst_coded(self.X, np.where(self.weights > 0, losses, -np.inf), count)
+        return worst_coded(self.X, np.where(self.weights > 0, losses, -np.inf), count)
 
 
-def _losses(K, k, codes, p, lam):
+def sample_losses(K, k, codes, p, lam):
     """Cost of each sample, in float64: ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1."""
     losses = np.empty(len(k))
     for rows in core.query_tiles(*k.shape):
@@ -213,7 +233,7 @@ def _losses(K, k, codes, p, lam):
     return losses
 
 
-def _worst_coded(X, losses, count):
+def worst_coded(X, losses, count):
     """Indices of count samples of the largest losses, no two equal as long as others are left."""
     chosen = []
     left = losses.copy()
@@ -226,7 +246,7 @@ def _worst_coded(X, losses, count):
     return chosen
 
 
-class _Coder:
+class Coder:
     """How samples are coded: sparse with lam, local with n_neighbors, or by a function."""
 
     def __init__(self, shape, dtype, lam, n_neighbors, coding, lam_scale, positive):
@@ -287,7 +307,8 @@ def _weighted_median(values, weights):
     return float(values[order[low]] + values[order[high]]) / 2
 
 
-def _check_weights(sample_weight, n):
+def check_weights(sample_weight, n):
+    """Weights (n,) >= 0 of samples, not all zero, in float64; 1 unless they are given."""
     if sample_weight is None:
         return np.ones(n)
     weights = core.finite_array(sample_weight, "sample_weight").astype(np.float64)
@@ -299,38 +320,12 @@ def _check_weights(sample_weight, n):
     return weights
 
 
-def _check_first(atoms, shape):
+def check_first(atoms, shape):
     """Given first atoms (N, d, p)."""
     atoms = core.check_dictionary(atoms, "init")
     if atoms.shape != shape:
         raise ValueError(f"init must have shape {shape}, got {atoms.shape}")
     return atoms
-
-
-class _Bar:
-    """A bar of iterations with their cost, if it is wanted."""
-
-    def __init__(self, n_iter, wanted):
-        self.bar = None
-        if core.check_flag(wanted, "progress"):
-            try:
-                from tqdm import tqdm
-            except ImportError as error:
-                raise ImportError("progress needs tqdm: pip install 'grassmann_sc_kit[progress]'"
-                                  ) from error
-            self.bar = tqdm(total=n_iter, desc="gdl", unit="iteration")
-
-    def show(self, state):
-        if self.bar is not None:
-            self.bar.update(state.n_iter - self.bar.n)
-            self.bar.set_postfix(cost=f"{state.costs[-1]:.6g}")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        if self.bar is not None:
-            self.bar.close()
 
 
 def kgdl(sets, n_atoms, lam=None, *, lift, n_neighbors=None, coding=None, lam_scale=None,
@@ -343,6 +338,13 @@ def kgdl(sets, n_atoms, lam=None, *, lift, n_neighbors=None, coding=None, lam_sc
     In coordinates for the span of all training frames the update is exact and the cost never rises,
     while atoms held in the span of the samples that use them, as printed in the paper, may raise
     it. Returns Learned, atoms (n_atoms, r, p).
+
+    >>> import numpy as np
+    >>> from grassmann_sc import kernels, learn
+    >>> sets = np.random.default_rng(0).standard_normal((6, 5, 10))  # six sets of five frames
+    >>> lift = kernels.Lift(kernels.rbf(0.1), p=2)
+    >>> learn.kgdl(sets, 3, lam=0.2, lift=lift, n_iter=2, rng=0).codes.shape
+    (6, 3)
     """
     if not callable(getattr(lift, "fit", None)) or not callable(getattr(lift, "transform", None)):
         raise TypeError("lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
@@ -374,11 +376,19 @@ def class_dictionaries(X, y, atoms_per_class, lam=None, *, n_neighbors=None, cod
     p), y (n,) labels; atoms_per_class: an integer, or a mapping from class to integer; a class of
     fewer samples gets that many atoms. The options are those of gdl, which learns each class on its
     own.
+
+    See also discriminative.discriminative_atoms, whose atoms of a class know of the others.
+
+    >>> from grassmann_sc import classify, learn, random_subspaces
+    >>> X = random_subspaces(6, 8, 2, rng=0)
+    >>> atoms, labels = learn.class_dictionaries(X, ["ape", "bee"] * 3, 2, lam=0.2, rng=0)
+    >>> atoms.shape, labels.tolist()
+    ((4, 8, 2), ['ape', 'ape', 'bee', 'bee'])
     """
     X = core.check_dictionary(X, "X")
     rng = core.check_rng(rng)
     classes, index = core.check_labels(y, len(X))
-    weights = _check_weights(sample_weight, len(X))
+    weights = check_weights(sample_weight, len(X))
     counts = [_atoms_of_class(atoms_per_class, label) for label in classes]
     atoms = []
     labels = []
@@ -417,16 +427,22 @@ def update_atoms(X, D, codes, *, sample_weight=None):
     y_ij D_j^), the global minimiser of the cost over that atom, with the atoms before r already
     updated. No d x d matrix is formed unless d is small; the bases that take part in an atom's
     update are copied for it. An atom that no sample uses (S_r = 0) stays as it is.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import learn
+    >>> axes = np.eye(2)[..., None]  # two lines
+    >>> abs(learn.update_atoms(axes[:1], axes[1:], [[1.0]])).tolist()  # the atom becomes the sample
+    [[[1.0], [0.0]]]
     """
     X = core.check_dictionary(X, "X")
     X, D = core.same_dimension(X, core.check_dictionary(D, "D"), "XD")
     if X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
-    return _update(_as_rows(X), D, codes, _check_weights(sample_weight, len(X)))
+    return _update(as_rows(X), D, codes, check_weights(sample_weight, len(X)))
 
 
-def _as_rows(X):
+def as_rows(X):
     """X (n, d, p) as rows (n, p, d), contiguous if they are short and gathered often."""
     rows = X.swapaxes(1, 2)
     return np.ascontiguousarray(rows) if rows[0].size <= SHORT else rows
@@ -440,11 +456,11 @@ def _update(samples, D, codes, weights):
     shared = (codes.T @ used).toarray()
     if not np.isfinite(shared).all():
         raise ValueError("codes must have squares within their type, got an overflow in Y^T Y")
-    _sweep(rows, shared, samples, used.indptr, used.indices, used.data)
+    sweep(rows, shared, samples, used.indptr, used.indices, used.data)
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
 
-def _sweep(rows, shared, samples, starts, users, weights):
+def sweep(rows, shared, samples, starts, users, weights):
     """Update the atoms, rows (N, p, d), in place, as if one after another.
 
     shared (N, N): sum_i w_i y_ir y_ij. S_r takes weights[k] times the projector of
@@ -512,7 +528,7 @@ def _climb(Z, w, V, seed, limit):
     """
     p, d = V.shape
     if d <= 16 * p:
-        return _leading_rows(_weighted_square(Z, w, limit), V)
+        return _leading_rows(weighted_square(Z, w, limit), V)
     step = max(1, min(CACHED, limit // (2 * p)) // d)
     Q = np.empty((18 * p, d), Z.dtype)
     image = np.empty((18 * p, d), Z.dtype)  # Q S
@@ -539,7 +555,7 @@ def _climb(Z, w, V, seed, limit):
 
 
 @jit
-def _weighted_square(Z, w, limit):
+def weighted_square(Z, w, limit):
     """Z^T diag(w) Z (d, d)."""
     d = Z.shape[1]
     S = np.zeros((d, d), Z.dtype)
@@ -568,9 +584,9 @@ def _grow(Q, image, H, old, k, best, limit):
     """A step of _climb on the orthonormal rows Q[:k], with image = Q S new from row old on.
 
     Updates H = Q S Q^T, sets best to the p leading Ritz vectors and adds the residuals of the 2 p
-    leading ones to Q, but for those that are sure: the first p to 1e-10 (float32: 1e-6) of the
-    largest value, the next p once they cannot rise above the first. Returns (old, k) of the next
-    step, which are equal when nothing was added, and the sum of the p values.
+    leading ones to Q, but for those that are sure: the first p to 1e-10 (float32: 1e-6) of their
+    values, or to rounding, the next p once they cannot rise above the first. Returns (old, k) of
+    the next step, which are equal when nothing was added, and the sum of the p values.
     """
     p = len(best)
     eps = np.finfo(Q.dtype).eps
@@ -609,7 +625,7 @@ def _keep_unsure(residuals, theta, p, scale, eps):
     count = 0
     for i in range(len(residuals)):
         if i < p:
-            sure = tol * scale * max(gap, norm)
+            sure = tol * max(abs(theta[i]), 10 * eps * scale) * max(gap, norm)
         else:
             sure = max(gap / 8, np.sqrt(tol) * scale) ** 2
         if np.sum(residuals[i] ** 2) > sure / p:
@@ -694,10 +710,15 @@ def init_atoms(X, n_atoms, method="kmeans++", rng=None, *, sample_weight=None):
     probability proportional to the squared chordal distance from those already drawn, so that
     clusters are covered. "kmeans": the chordal means of the clusters that k-means finds from there.
     sample_weight (n,) >= 0 multiplies the probabilities.
+
+    >>> from grassmann_sc import learn, random_subspaces
+    >>> X = random_subspaces(20, 8, 2, rng=0)
+    >>> learn.init_atoms(X, 4, rng=0).shape
+    (4, 8, 2)
     """
     X = core.check_dictionary(X, "X")
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1, len(X))
-    weights = _check_weights(sample_weight, len(X))
+    weights = check_weights(sample_weight, len(X))
     rng = core.check_rng(rng)
     core.check_choice(method, "method", "kmeans", "kmeans++", "random")
     if method == "kmeans":
@@ -734,174 +755,6 @@ def _code_nearest(K_dd, K_xd, norm2):
     return codes
 
 
-# -------------------------------------------------------------------------------------- streams
-
-
-class OnlineGDL:
-    """gDL on a stream of batches, in memory that does not grow.
-
-    partial_fit(batch), or fit on an array or np.memmap. Each batch is coded, then every atom is
-    updated from statistics of all batches so far: Y^T Y exactly, and sum_i y_ir X_i^ for each atom
-    r as its rank eigenvectors of largest absolute eigenvalue (default 8 p).
-
-    lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from the first
-    batches, until n_atoms samples have come.
-    forgetting: statistics are multiplied by (1 - 1/t)^forgetting before batch t, so that codes over
-    early atoms fade; 0 keeps all.
-    Attributes: atoms (N, d, p), None before the first update; lam, the lambda in use; cost, per
-    sample, of the last batch before its update; n_batches; n_replaced. An atom that batches have
-    left unused is replaced by the sample of the batch coded worst.
-    """
-
-    def __init__(self, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None,
-                 positive=False, init="kmeans++", rank=None, forgetting=2.0, rng=None):
-        self.n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
-        self.rank = None if rank is None else core.check_integer(rank, "rank", 1)
-        self.forgetting = core.check_number(forgetting, "forgetting", least=0)
-        self.coder = _Coder((1, self.n_atoms), np.dtype(float), lam, n_neighbors, coding,
-                            lam_scale, positive)
-        if isinstance(init, str):
-            core.check_choice(init, "init", "kmeans", "kmeans++", "random")
-        self.init = init
-        self.rng = core.check_rng(rng)
-        self.atoms = None
-        self.cost = None
-        self.n_batches = 0
-        self.n_replaced = 0
-        self._waiting = []
-
-    @property
-    def lam(self):
-        return self.coder.lam
-
-    def fit(self, X, batch_size=256, n_epochs=1):
-        """partial_fit on batches of X (n, d, p), in random order, read as they come up.
-
-        Or on each batch of an iterable.
-        """
-        batch_size = core.check_integer(batch_size, "batch_size", 1)
-        n_epochs = core.check_integer(n_epochs, "n_epochs", 1)
-        if not np.iterable(X):
-            raise TypeError(f"X must be an array or an iterable of batches, got {X!r}")
-        if not hasattr(X, "shape") and iter(X) is X and n_epochs > 1:
-            raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
-                             f"got {n_epochs}")
-        for _ in range(n_epochs):
-            for batch in self._batches(X, batch_size) if hasattr(X, "shape") else X:
-                self.partial_fit(batch)
-        if self.atoms is None:
-            raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
-        return self
-
-    def _batches(self, X, batch_size):
-        order = self.rng.permutation(len(X))
-        for i in range(0, len(X), batch_size):
-            yield X[np.sort(order[i:i + batch_size])]
-
-    def partial_fit(self, X, sample_weight=None):
-        """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
-        X = core.check_dictionary(X, "X")
-        weights = _check_weights(sample_weight, len(X))
-        self._check_batch(X)
-        if self.atoms is None:
-            self._waiting.append((X[weights > 0], weights[weights > 0]))
-            X, weights = (np.concatenate(part) for part in zip(*self._waiting))
-            if not self._begin(X, weights):
-                return self
-        X = X.astype(self.atoms.dtype, copy=False)
-        p = X.shape[2]
-        K = core.bases_gram(self.atoms)
-        k = core.bases_gram(X, self.atoms)
-        self.coder.scale(k, weights)
-        codes = self.coder.code(K, k, p)
-        losses = _losses(K, k, codes, p, self.lam)
-        self.cost = float(weights @ losses / weights.sum())
-        self.n_batches += 1
-        self._collect(_as_rows(X), codes, weights)
-        self._update()
-        self._replace_idle(X, np.where(weights > 0, losses, -np.inf))
-        return self
-
-    def _check_batch(self, X):
-        shape = self._waiting[0][0].shape[1:] if self._waiting else X.shape[1:]
-        if self.atoms is not None:
-            shape = self.atoms.shape[1:]
-        if X.shape[1:] != shape:
-            raise ValueError(f"X must have the d and p of the atoms, {shape}, got {X.shape[1:]}")
-
-    def _begin(self, X, weights):
-        """First atoms and empty statistics, once there are samples enough; are there?"""
-        if isinstance(self.init, str):
-            if len(X) < self.n_atoms:
-                return False
-            self.atoms = init_atoms(X, self.n_atoms, self.init, self.rng, sample_weight=weights)
-        else:
-            first = _check_first(self.init, (self.n_atoms, *X.shape[1:]))
-            self.atoms = np.array(first, X.dtype, order="C")
-        self._waiting = []
-        N, d, p = self.atoms.shape
-        rank = min(d, self.rank or 8 * p)
-        self._shared = np.zeros((N, N))
-        self._factor = np.zeros((N, rank, d), X.dtype)  # sum_i y_ir X_i^ is about
-        self._sizes = np.zeros((N, rank))  # factor[r]^T diag(sizes[r]) factor[r]
-        return True
-
-    def _collect(self, rows, codes, weights):
-        """Forget a little, then add the batch, rows (n, p, d), to the statistics."""
-        p, d = rows.shape[1:]
-        if self.n_batches > 1:
-            fade = (1 - 1 / self.n_batches) ** self.forgetting
-            self._shared *= fade
-            self._sizes *= fade
-        used = codes * weights[:, None]
-        self._shared += codes.T @ used
-
-        def add(block):
-            for r in range(block.start, block.stop):
-                index = np.flatnonzero(used[:, r])
-                if len(index):
-                    M = np.concatenate([self._factor[r], rows[index].reshape(-1, d)])
-                    w = np.concatenate([self._sizes[r], np.repeat(used[index, r], p)])
-                    self._factor[r], self._sizes[r] = _largest_part(M, w, len(self._sizes[r]))
-
-        if d <= 128:  # no BLAS threads
-            core.run_blocks(add, len(self.atoms), 1)
-        else:
-            add(slice(0, len(self.atoms)))
-
-    def _update(self):
-        N, rank, d = self._factor.shape
-        rows = np.array(self.atoms.swapaxes(1, 2), order="C")
-        every = np.arange(N * rank + 1)
-        _sweep(rows, self._shared, self._factor.reshape(-1, 1, d), every[::rank], every[:-1],
-               self._sizes.ravel())
-        self.atoms = np.ascontiguousarray(rows.swapaxes(1, 2))
-
-    def _replace_idle(self, X, losses):
-        diagonal = np.diag(self._shared)
-        idle = np.flatnonzero(diagonal <= 1e-6 * diagonal.max())
-        if len(idle):
-            self.atoms[idle] = X[_worst_coded(X, losses, len(idle))]
-            self._shared[idle] = 0
-            self._shared[:, idle] = 0
-            self._sizes[idle] = 0
-            self._factor[idle] = 0
-            self.n_replaced += len(idle)
-
-
-def _largest_part(M, w, rank):
-    """Rows (rank, d) and sizes (rank,) of the eigenpairs of M^T diag(w) M largest in modulus."""
-    m, d = M.shape
-    if m >= d:
-        values, vectors = np.linalg.eigh(_weighted_square(M, w.astype(M.dtype), ONE_THREAD))
-    else:
-        Q, R = np.linalg.qr(M.T)
-        values, vectors = np.linalg.eigh((R * w) @ R.T)
-        vectors = Q @ vectors
-    top = np.argsort(-np.abs(values), kind="stable")[:rank]
-    return vectors[:, top].T, values[top]
-
-
 # ---------------------------------------------------------------------------------------- files
 
 
@@ -909,16 +762,27 @@ Dictionary = namedtuple("Dictionary", "atoms lam labels")
 
 
 def save(path, atoms, *, lam=None, labels=None):
-    """Write atoms (N, d, p), or what has .atoms, and its .lam and .labels unless they are given.
+    """Write atoms (N, d, p), or what was learned, with its lambda and labels unless they are given.
 
-    The file is an .npz of plain arrays under exactly this path, replaced whole or not at all;
+    atoms: an array, or what gdl and its like return, an OnlineGDL, or a fitted GrassmannDictionary
+    or DiscriminativeDictionary. The lambda is the one in use, whatever lam_scale it came from. The
+    file is an .npz of plain arrays under exactly this path, replaced whole or not at all;
     labels (N,) must be numbers, strings or bools.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import learn, random_subspaces
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     learn.save(os.path.join(folder, "atoms.npz"), random_subspaces(4, 8, 2), lam=0.2)
+    ...     learn.load(os.path.join(folder, "atoms.npz")).lam
+    0.2
     """
     from grassmann_sc import files
 
-    labels = getattr(atoms, "labels", None) if labels is None else labels
-    lam = getattr(atoms, "lam", None) if lam is None else lam
-    atoms = core.check_dictionary(getattr(atoms, "atoms", atoms), "atoms")
+    ending = "_" if hasattr(atoms, "components_") else ""  # of what scikit-learn's estimators learn
+    labels = getattr(atoms, "labels" + ending, None) if labels is None else labels
+    lam = getattr(atoms, "lam" + ending, None) if lam is None else lam
+    bases = getattr(atoms, "components_" if ending else "atoms", atoms)
+    atoms = core.check_dictionary(bases, "atoms")
     arrays = {"atoms": atoms}
     if lam is not None:
         arrays["lam"] = np.array(core.check_number(lam, "lam", least=0))
@@ -947,6 +811,13 @@ def load(path):
 
     Nothing in the file is executed, and no more memory is taken than the file is long. ValueError
     if it is damaged, truncated or of another kind.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import learn, random_subspaces
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     learn.save(os.path.join(folder, "atoms.npz"), random_subspaces(4, 8, 2))
+    ...     learn.load(os.path.join(folder, "atoms.npz")).atoms.shape
+    (4, 8, 2)
     """
     from grassmann_sc import files
 

@@ -1,5 +1,5 @@
 """Pictures: atoms as images, principal angles, Gram and confusion matrices, codes by class, maps of
-sets, convergence.
+sets, sparsity against lambda, convergence.
 
 Every function takes its data first and ax=None by keyword, draws into these axes or into a new
 figure, and returns the axes. None of them shows or saves anything or changes matplotlib's settings.
@@ -7,6 +7,7 @@ The colours suit colour-blind readers.
 """
 
 import operator
+import re
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -17,19 +18,22 @@ from matplotlib.ticker import MaxNLocator
 
 import grassmann_sc as core
 
-__all__ = ["plot_atoms", "plot_principal_angles", "plot_gram", "plot_confusion", "plot_map",
-           "plot_codes", "plot_convergence", "plot_reliability"]
+__all__ = ["plot_atoms", "plot_principal_angles", "plot_angles_pair", "plot_gram",
+           "plot_confusion", "plot_map", "plot_codes", "plot_sparsity", "plot_convergence",
+           "plot_reliability"]
 
 BLUE = "#0072B2"  # the colours of Okabe and Ito
 VERMILION = "#D55E00"
 GREY = "0.6"
 CLASS_COLORS = [BLUE, "#E69F00", "#009E73", VERMILION, "#CC79A7", "#56B4E9", "black"]
-CLASS_MARKERS = "os^Dv*PX<>"
+CLASS_MARKERS = "os^Dv*PX<>"  # their number and that of the colours share no factor
 FONT = 8  # points, for names that are thinned out or cut to the room they have
 LEGIBLE = 3  # points; smaller names are left out
 CHAR_WIDTH = 0.65  # in font sizes
 LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
+LONGEST_TITLE = 20  # font sizes
+LEGEND_ROWS = 20
 
 
 # --------------------------------------------------------------------------------- the pictures
@@ -43,6 +47,9 @@ def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
     1 is red, 0 white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height, width) with height *
     width = d. n_directions: how many of an atom's p directions (default: 3, or p if less). labels:
     N names, written above the atoms (default: 0 to N - 1).
+
+    >>> from grassmann_sc import plots, random_subspaces
+    >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
     """
     D = _check_data(D, "D", "(N, d, p)")
     N, d, p = D.shape
@@ -57,7 +64,7 @@ def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
     canvas, corners, band = _mosaic(images.reshape(N, k, h, w))
     if ax is None:
         inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
-        ax = _new_axes(max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 0.6)
+        ax = _new_axes(max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1)
     ax = _axes(ax, 6, 4)
     cmap = matplotlib.colormaps["RdBu_r"].with_extremes(bad="0.88")
     ax.imshow(canvas, cmap=cmap, vmin=-1, vmax=1, interpolation="nearest")
@@ -79,6 +86,13 @@ def plot_principal_angles(X, Y=None, *, labels=None, ax=None):
     X (d, p), Y (d, q): bars of the min(p, q) angles, ascending. X (n, d, p), n >= 1, without Y: the
     root mean square of the p angles of each pair, geodesic_distance / sqrt(p). labels: n classes,
     which sort the set; the colours span the pairs, the diagonal of zeros lies below them.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import plots
+    >>> axes = np.eye(4)
+    >>> ax = plots.plot_principal_angles(axes[:, [0, 1]], axes[:, [0, 2]])
+    >>> [float(bar.get_height()) for bar in ax.patches]
+    [0.0, 90.0]
     """
     if Y is not None:
         if labels is not None:
@@ -97,12 +111,37 @@ def plot_principal_angles(X, Y=None, *, labels=None, ax=None):
     return _class_matrix(angles, limits, named, "RMS principal angle (degrees)", "min", ax)
 
 
+def plot_angles_pair(X, Y, *, names=("X", "Y"), ax=None):
+    """Principal angles in degrees between two subspaces as bars, ascending, with the names of both.
+
+    X (d, p), Y (d, q); min(p, q) angles. names: of both, for the axis.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import plots
+    >>> axes = np.eye(4)
+    >>> ax = plots.plot_angles_pair(axes[:, [0, 1]], axes[:, [0, 2]], names=("ape", "bee"))
+    >>> [float(bar.get_height()) for bar in ax.patches]
+    [0.0, 90.0]
+    """
+    X = _check_data(X, "X", "(d, p)")
+    Y = _check_data(Y, "Y", "(d, q)")
+    first, second = _check_names(names, 2, "names")
+    ax = _angle_bars(np.degrees(core.principal_angles(X, Y)), ax)
+    ax.set_xlabel(f"index\n{_cut(first, LONGEST_TITLE)} (dimension {X.shape[1]}) and "
+                  f"{_cut(second, LONGEST_TITLE)} ({Y.shape[1]})")
+    return ax
+
+
 def plot_gram(K, labels=None, *, ax=None):
     """A Gram matrix as a picture, sorted by class: inner products of sets of one class should
     outshine the others.
 
     K: (n, n), symmetric, as projection_kernel gives it. labels: n classes. The colours span the
     pairs of different sets.
+
+    >>> from grassmann_sc import plots, projection_kernel, random_subspaces
+    >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
+    >>> ax = plots.plot_gram(K, ["ape", "bee"] * 3)
     """
     K = _check_gram(K)
     n = len(K)
@@ -119,6 +158,11 @@ def plot_confusion(truth, predicted, *, ax=None):
 
     truth, predicted: n classes each, n >= 1; classes that occur in either have a row and a column,
     in sorted order.
+
+    >>> from grassmann_sc import plots
+    >>> ax = plots.plot_confusion(["ape", "ape", "bee"], ["ape", "bee", "bee"])
+    >>> [text.get_text() for text in ax.texts]  # zeros are left out
+    ['1', '1', '1']
     """
     truth = _check_names(truth, None, "truth")
     predicted = _check_names(predicted, len(truth), "predicted")
@@ -155,6 +199,10 @@ def plot_map(K, labels=None, *, ax=None):
     multidimensional scaling of the distances sqrt(K_ii + K_jj - 2 K_ij). The axes tell the share of
     the sum of squared distances that they show. K: (n, n) Gram matrix of the sets, as
     projection_kernel gives it. labels: n classes, told apart by colour and marker.
+
+    >>> from grassmann_sc import plots, projection_kernel, random_subspaces
+    >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
+    >>> ax = plots.plot_map(K, ["ape", "bee"] * 3)
     """
     K = _check_gram(K).astype(float)
     n = len(K)
@@ -164,12 +212,13 @@ def plot_map(K, labels=None, *, ax=None):
     for i, label in enumerate(classes):
         members = order[edges[i]:edges[i + 1]]
         color = CLASS_COLORS[i % len(CLASS_COLORS)]
-        marker = CLASS_MARKERS[i // len(CLASS_COLORS) % len(CLASS_MARKERS)]
-        ax.scatter(*points[members].T, s=18, color=color, marker=marker, linewidth=0,
+        marker = CLASS_MARKERS[i % len(CLASS_MARKERS)]  # neighbours differ in both
+        size = 40 if marker == "*" else 22  # of equal weight to the eye
+        ax.scatter(*points[members].T, s=size, color=color, marker=marker, linewidth=0,
                    label=_cut(label, LONGEST_NAME * CHAR_WIDTH))
     if labels is not None and len(classes) <= 60:
         ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=FONT, frameon=False,
-                  ncols=-(-len(classes) // 20))
+                  ncols=_legend_columns(len(classes)))
     ax.set(aspect="equal", xlabel=f"first principal coordinate ({100 * shares[0]:.0f} %)",
            ylabel=f"second ({100 * shares[1]:.0f} %)")
     ax.set_adjustable("datalim")
@@ -182,6 +231,10 @@ def plot_codes(codes, labels, *, atom_labels=None, ax=None):
     White is zero; the strongest percent of the codes share a colour. Where samples or atoms
     outnumber the pixels, a spot shows the strongest code that it covers. codes: (n, N), dense or
     scipy.sparse. labels: n classes. atom_labels: N classes, which sort the atoms too.
+
+    >>> from grassmann_sc import gsc, plots, random_subspaces
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
     """
     codes = scipy.sparse.coo_array(_check_data(codes, "codes", "(n, N)"), dtype=float)
     n, N = codes.shape
@@ -196,9 +249,55 @@ def plot_codes(codes, labels, *, atom_labels=None, ax=None):
     _colorbar(image, "code", extend="both")
     xlabel = "atom" if atom_labels is None else "atoms by class"
     ax.set(xlabel=xlabel, ylabel="samples by class")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     _mark_classes(ax, "y", *classes, GREY)
     if atom_labels is not None:
         _mark_classes(ax, "x", *atom_classes, GREY)
+    return ax
+
+
+def plot_sparsity(K_dd, K_xd, lams, *, norm2, lam_scale=None, ax=None):
+    """What lambda buys: nonzeros of sparse codes, their residual and their duality gap, for each of
+    several lambda.
+
+    K_dd, K_xd, norm2, lam_scale: as in core's sparse_codes, whose path over lams (L,), all > 0, is
+    drawn. On the left the nonzeros of a code, median and quartiles of the queries; on the right the
+    median of ||X^ - sum_j y_j D_j^||_F^2, and farther out the largest gap, as shares of norm2.
+
+    >>> from grassmann_sc import plots, projection_kernel, random_subspaces
+    >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
+    >>> ax = plots.plot_sparsity(K[1:, 1:], K[:1, 1:], [0.1, 0.5, 1.1], norm2=2, lam_scale="max")
+    >>> float(ax.lines[0].get_ydata()[-1])  # beyond lambda_max all codes are 0
+    0.0
+    """
+    lams = np.unique(core.finite_array(lams, "lams"))
+    if lams.size == 0 or lams.min() <= 0:
+        raise ValueError(f"lams must hold numbers > 0, got {lams.min() if lams.size else 'none'}")
+    K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, norm2)
+    path = core.sparse_codes(K_dd, K_xd, lams[::-1], norm2=norm2, lam_scale=lam_scale,
+                             return_info=True)
+    codes = path.codes[::-1].astype(float)  # (L, n, N)
+    counts = np.count_nonzero(codes, axis=2)  # (L, n)
+    residual = norm2 + np.einsum("lnj,lnj->ln", codes @ K_dd - 2 * K_xd, codes)
+    share = np.median(np.maximum(residual, 0) / norm2, axis=1)
+    gap = (path.gap[::-1] / norm2).max(axis=1)
+    ax = _axes(ax, 6.6, 4)
+    low, middle, high = np.percentile(counts, [25, 50, 75], axis=1)
+    ax.fill_between(lams, low, high, color=BLUE, alpha=0.2, linewidth=0)
+    line, = ax.plot(lams, middle, "o-", color=BLUE, label="nonzeros (median, quartiles)")
+    unit = "" if lam_scale is None else " / λ_max"
+    ax.set(xscale="log", xlabel=f"λ{unit}", ylabel="nonzeros of a code", ylim=(0, None))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    right = ax.twinx()
+    lines = [line, *right.plot(lams, share, "s--", color=VERMILION, label="residual (median)")]
+    right.set(ylim=(0, 1.05), ylabel="residual, share of ‖X̂‖²")
+    farther = ax.twinx()
+    farther.spines.right.set_position(("outward", 48))
+    gap = np.maximum(gap, np.finfo(float).eps / 8)  # a logarithmic axis has no 0
+    lines += farther.plot(lams, gap, "^:", color="0.45", label="duality gap (largest)")
+    farther.set(yscale="log", ylim=(gap.min() / 10, 1), ylabel="gap, share of ‖X̂‖²")
+    ax.legend(handles=lines, frameon=False, fontsize=FONT, loc="lower center",
+              bbox_to_anchor=(0.5, 1), ncols=3)
     return ax
 
 
@@ -207,6 +306,11 @@ def plot_convergence(costs, *, ax=None):
 
     costs: (n_half_steps,), after coding, after the update of the atoms, after coding, ..., as
     learn.gdl records them.
+
+    >>> from grassmann_sc import plots
+    >>> ax = plots.plot_convergence([9.0, 7.0, 6.0, 5.5])
+    >>> ax.get_lines()[0].get_ydata().tolist()
+    [9.0, 7.0, 6.0, 5.5]
     """
     costs = _check_data(costs, "costs", "(n_half_steps,)")
     ax = _axes(ax, 6, 4)
@@ -228,6 +332,9 @@ def plot_reliability(confidence, right, *, n_bins=10, ax=None):
 
     confidence (n,): of the class answered, in [0, 1]; right (n,): whether it was true. The size of
     a point tells the number of answers; a bar is two binomial standard errors.
+
+    >>> from grassmann_sc import plots
+    >>> ax = plots.plot_reliability([0.9, 0.8, 0.6, 0.7], [True, True, False, True], n_bins=2)
     """
     confidence = _check_data(confidence, "confidence", "(n,)")
     right = _check_data(right, "right", "(n,)").astype(float)
@@ -315,6 +422,8 @@ def _class_matrix(values, limits, classes, meaning, extend, ax):
     _colorbar(image, meaning, extend=extend)
     name = "subspaces by class" if classes else "subspace"
     ax.set(xlabel=name, ylabel=name)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in "xy" if classes else "":
         _mark_classes(ax, axis, *classes, "white")
     return ax
@@ -360,6 +469,24 @@ def _mark_classes(ax, axis, classes, edges, color):
                     rotation=90 if upright else 0)
 
 
+def _legend_columns(n):
+    """Columns of a legend of n classes, as few as hold it, such that no two classes side by side
+    share their colour or their marker."""
+    columns = -(-n // LEGEND_ROWS)
+    while columns > 1 and any(rows % len(cycle) == 0 for rows in (n // columns, -(-n // columns))
+                              for cycle in (CLASS_COLORS, CLASS_MARKERS)):
+        columns += 1
+    return columns
+
+
+def _natural(label):
+    """A key that sorts names with numbers in them as readers do: 1, 2, 10; numbers as they are."""
+    if not isinstance(label, str):
+        return label
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+            for part in re.split(r"(\d+)", label)]
+
+
 def _by_class(labels, n, name):
     """The order that sorts n items by class, the classes, and where each begins and the last ends
     (n_classes + 1,)."""
@@ -369,7 +496,7 @@ def _by_class(labels, n, name):
     except TypeError as error:
         raise TypeError(f"{name} must be hashable, got {error}") from None
     try:
-        classes.sort()
+        classes.sort(key=_natural)
     except TypeError:  # classes of several types stay in order of appearance
         pass
     number = {label: i for i, label in enumerate(classes)}
@@ -434,7 +561,7 @@ def _check_gram(K):
     K = _check_data(K, "K", "(n, n)")
     if K.shape[0] != K.shape[1] or not np.abs(K - K.T).max() <= 1e-3 * np.abs(K).max():
         raise ValueError(f"K must be square and symmetric, got shape {K.shape}")
-    if np.abs(K).max() > 1 / core.SMALLEST:
+    if float(np.abs(K).max()) > 1 / core.SMALLEST:
         raise ValueError(f"K must have entries up to {1 / core.SMALLEST:g}, got "
                          f"{np.abs(K).max():g}")
     return K

@@ -68,6 +68,11 @@ def projected_codes(X, D, lam, *, positive=False, n_neighbors=None, init=None, l
     after max_iter steps, or where rounding forbids more; a warning gives the largest violation.
     return_info: a named tuple (codes, cost, violation, gap, n_iter), n numbers each but for the
     codes; gap is inf for q = d, where there is one point only.
+
+    >>> from grassmann_sc import projected, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> projected.projected_codes(D[:1], D, lam=0.1).round(6) + 0.0  # a query that is an atom
+    array([[1., 0., 0.]])
     """
     X, D = core.check_queries_and_atoms(X, D)
     n = len(X)
@@ -112,6 +117,11 @@ def projected_losses(codes, X, D, *, return_gradient=False):
     For codes of any sum: only their direction matters. return_gradient: (losses, gradient (n, N))
     with respect to the codes. A warning where eigenvalues q and q + 1 tie and the point is not
     unique, as for a zero code; ValueError if a gradient is asked for there.
+
+    >>> from grassmann_sc import projected, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> projected.projected_losses([[2.0, 0.0, 0.0]], D[:1], D).round(6)
+    array([0.])
     """
     X, D = core.check_queries_and_atoms(X, D)
     codes = core.dense_codes(core.check_codes(codes, len(X), len(D), "codes"))

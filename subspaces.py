@@ -53,6 +53,11 @@ def from_image_set(frames, p, *, center=False, unit_variance=False, rank="raise"
     p : 1 <= p <= d; there must be p independent frames, see rank at the head of this module, and
         center, unit_variance
     Raises TypeError and ValueError on any other input.
+
+    >>> from grassmann_sc import subspaces
+    >>> abs(subspaces.from_image_set([[3.0, 4.0], [6.0, 8.0]], p=1))  # two frames of two pixels
+    array([[0.6],
+           [0.8]])
     """
     p = core.check_integer(p, "p", 1)
     options = _check_options(center, unit_variance, rank, fewer=True)
@@ -69,6 +74,15 @@ def from_sets(sets, p, *, center=False, unit_variance=False, rank="raise"):
     sets : iterable of at least one set of frames, each of its own length, all of the same d; or one
         array (n, n_frames, d) or (n, n_frames, height, width). A generator is read a few sets at a
         time.
+
+    See also estimators.ImageSetSubspaces, the same as the first step of a Pipeline.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import subspaces
+    >>> rng = np.random.default_rng(0)
+    >>> sets = [rng.random((n_frames, 6, 8)) for n_frames in (5, 9, 7)]  # frames of 6 x 8 pixels
+    >>> subspaces.from_sets(sets, p=3).shape
+    (3, 48, 3)
     """
     p = core.check_integer(p, "p", 1)
     options = _check_options(center, unit_variance, rank, _in_turn)
@@ -86,6 +100,11 @@ def from_video(frames, n_states, n_blocks, stabilize=False, *, center=False, uni
 
     frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
     stabilize : as in arma
+
+    >>> from grassmann_sc import subspaces
+    >>> abs(subspaces.from_video([[1.0], [2.0], [4.0]], n_states=1, n_blocks=2)).round(4)
+    array([[0.4472],
+           [0.8944]])
     """
     model = _check_model(n_states, n_blocks, stabilize)
     options = _check_options(center, unit_variance, rank)
@@ -94,7 +113,14 @@ def from_video(frames, n_states, n_blocks, stabilize=False, *, center=False, uni
 
 def from_videos(videos, n_states, n_blocks, stabilize=False, *, center=False, unit_variance=False,
                 rank="raise"):
-    """Bases (n, n_blocks d, n_states) of n videos: from_video on each, as from_sets does."""
+    """Bases (n, n_blocks d, n_states) of n videos: from_video on each, as from_sets does.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import subspaces
+    >>> videos = np.random.default_rng(0).random((4, 20, 6, 8))  # four of 20 frames
+    >>> subspaces.from_videos(videos, n_states=3, n_blocks=2).shape
+    (4, 96, 3)
+    """
     model = _check_model(n_states, n_blocks, stabilize)
     options = _check_options(center, unit_variance, rank, _in_turn)
     return _stack(videos, lambda frames, name: _basis_of_video(frames, name, model, options))
@@ -106,6 +132,12 @@ def block_hankel(frames, n_blocks):
     Row i is f_i, f_(i+1), ..., f_(i+n_blocks-1): the transposed block Hankel matrix of the frames
     (n_frames, d) or (n_frames, height, width), a set of frames whose subspace, unlike that of the
     frames, depends on their order. A read-only view: no entry is stored twice.
+
+    >>> from grassmann_sc import subspaces
+    >>> subspaces.block_hankel([[1.0], [2.0], [3.0], [4.0]], n_blocks=2)
+    array([[1., 2.],
+           [2., 3.],
+           [3., 4.]])
     """
     frames = core.check_frames(frames, "frames")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
@@ -126,6 +158,11 @@ def arma(frames, n_states, *, stabilize=False, center=False, unit_variance=False
     frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
     stabilize : scale A to a spectral radius just below 1 if it is 1 or more, so that its powers
         stay bounded
+
+    >>> from grassmann_sc import subspaces
+    >>> A, C = subspaces.arma([[1.0], [2.0], [4.0], [8.0]], n_states=1)  # each frame twice the last
+    >>> A.round(6), abs(C)
+    (array([[2.]]), array([[1.]]))
     """
     model = _check_model(n_states, 1, stabilize)
     options = _check_options(center, unit_variance, rank)
@@ -136,7 +173,14 @@ def arma(frames, n_states, *, stabilize=False, center=False, unit_variance=False
 
 def observability(A, C, n_blocks):
     """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)], (n_blocks d, n), of A (n, n),
-    C (d, n)."""
+    C (d, n).
+
+    >>> from grassmann_sc import subspaces
+    >>> subspaces.observability([[2.0]], [[1.0]], n_blocks=3)
+    array([[1.],
+           [2.],
+           [4.]])
+    """
     A = core.finite_array(A, "A")
     C = core.finite_array(C, "C")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)

@@ -2,7 +2,8 @@
 
 All of them from Gram matrices of labelled sets, one for each kernel and each p: kernel_gram and
 projection_kernel give those of every p in one pass. A fold is coded once for all lambda and rules,
-and what cannot win any more is not tried on further folds.
+and what cannot win any more is not tried on further folds. Where few sets cannot tell candidates
+apart, those that are alike vote.
 """
 
 import math
@@ -14,15 +15,17 @@ import numpy as np
 import grassmann_sc as core
 
 __all__ = ["Search", "dimensions", "sparse_predictions", "local_predictions",
-           "nearest_predictions", "corrected_t_test"]
+           "nearest_predictions", "alike", "vote", "corrected_t_test"]
 
 RULES = ("residual", "sum", "max")  # the paper's, and its alternatives
 ALIKE = 0.5  # standard errors of their difference within which candidates are as good
 SURE = 2.5  # from which the worse one is given up
 
 # gram: the (kernel, p) of the best Gram matrix; parameters: a tuple of (name, value); score: the
-# share of the labelled sets that is right in cross-validation; n_tried: matrices times folds.
-Choice = namedtuple("Choice", "gram parameters score n_tried")
+# share of the labelled sets that is right in cross-validation; n_tried: matrices times folds;
+# shares: {(gram, parameters): (n,)} of the candidates that were not given up, of each set the share
+# of its answers that is right, NaN where it was not asked.
+Choice = namedtuple("Choice", "gram parameters score n_tried shares")
 
 
 class Search:
@@ -33,6 +36,15 @@ class Search:
     y) takes the Gram matrices of a fold's labelled sets and of those to be classified, and gives
     {parameters: labels}, parameters being a tuple of (name, value): such as sparse_predictions(...)
     gives. What was computed for one choice serves the next.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
+    >>> X = random_subspaces(4, 10, 3, rng=0)[np.arange(12) % 4]  # three sets of each of four
+    >>> folds = [(np.arange(8), np.arange(8, 12)), (np.arange(4, 12), np.arange(4))]
+    >>> search = tuning.Search(np.arange(12) % 4, folds, tuning.nearest_predictions)
+    >>> choice = search.choose({("linear", p): projection_kernel(X[..., :p]) for p in (1, 3)})
+    >>> choice.score
+    1.0
     """
 
     def __init__(self, y, folds, predict):
@@ -98,16 +110,18 @@ class Search:
             validate = self.folds[f][1]
             count[validate] += 1
             shares[:, validate] += self.right[name, f]
-        seen = count > 0
+        seen = self._seen(last)
         return shares[:, seen] / count[seen]
+
+    def _seen(self, last):
+        """The sets that were asked so far, ascending."""
+        return np.unique(np.concatenate([validate for _, validate in self.folds[:last + 1]]))
 
     def _still_in(self, names, last):
         """The names that can still win after a fold."""
         best = {name: max(self._shares(name, last), key=np.sum) for name in names}
         leader = max(best.values(), key=np.sum)
-        validated = [validate for _, validate in self.folds]
-        seen = np.unique(np.concatenate(validated[:last + 1]))
-        to_come = len(np.unique(np.concatenate(validated))) - len(seen)
+        to_come = len(self._seen(len(self.folds) - 1)) - len(self._seen(last))
 
         def may_win(mine):
             behind = (leader - mine).sum()
@@ -132,7 +146,9 @@ class Search:
         other = _robust(shares, mean)
         if _is_better(shares[other], shares[best]):
             best = other
-        return Choice(*best, float(shares[best].mean()), n_tried)
+        of_all = np.full((len(shares), len(self.y)), np.nan)
+        of_all[:, self._seen(last)] = list(shares.values())
+        return Choice(*best, float(shares[best].mean()), n_tried, dict(zip(shares, of_all)))
 
 
 def _checked_labels(y):
@@ -159,10 +175,10 @@ def _checked_folds(folds, n):
     return folds
 
 
-def _is_better(a, b):
-    """Is the mean of a above that of b by more than ALIKE standard errors of the difference?"""
+def _is_better(a, b, within=ALIKE):
+    """Is the mean of a above that of b by more than so many standard errors of the difference?"""
     gain = a - b
-    return gain.mean() > ALIKE * gain.std() / math.sqrt(len(gain))
+    return gain.mean() > within * gain.std() / math.sqrt(len(gain))
 
 
 def _robust(shares, mean):
@@ -194,8 +210,58 @@ def _beside(value, values):
     return values[max(0, i - 1):i] + values[i + 1:i + 2]
 
 
+def alike(shares, within=1):
+    """Those of the candidates {candidate: (n,)}, as in a Choice, that are as good as the best, best
+    first.
+
+    Their mean share is at most within standard errors of the difference below that of the best, on
+    the sets that all were asked: the one-standard-error rule (Breiman, Friedman, Olshen and Stone
+    1984), of differences.
+
+    >>> from grassmann_sc import tuning
+    >>> shares = {"gsc": [0.9, 0.8, 1.0], "glc": [1.0, 0.7, 0.9], "nearest": [0.5, 0.4, 0.6]}
+    >>> tuning.alike(shares)
+    ['gsc', 'glc']
+    """
+    within = core.check_number(within, "within", least=0)
+    if not isinstance(shares, dict) or not shares:
+        raise ValueError(f"shares must be a dict of at least one candidate, got {shares!r}")
+    asked = ~np.isnan(list(shares.values())).any(axis=0)
+    if not asked.any():
+        raise ValueError("shares must have a set that all candidates were asked, got none")
+    known = {candidate: np.asarray(share)[asked] for candidate, share in shares.items()}
+    order = sorted(known, key=lambda candidate: -known[candidate].mean())
+    best = known[order[0]]
+    return [candidate for candidate in order if not _is_better(best, known[candidate], within)]
+
+
+def vote(labels):
+    """The label that most rows of labels (n_voters, n) name, (n,); of several, the one that is
+    named by the earliest voter.
+
+    >>> from grassmann_sc import tuning
+    >>> voters = [["ape", "bee"], ["cat", "ape"], ["cat", "cow"]]  # three, of two queries
+    >>> tuning.vote(voters).tolist()
+    ['cat', 'bee']
+    """
+    labels = np.asarray(labels)
+    if labels.ndim != 2 or len(labels) == 0:
+        raise ValueError("labels must have shape (n_voters, n) with n_voters >= 1, got shape "
+                         f"{labels.shape}")
+    classes, index = np.unique(labels, return_inverse=True)
+    index = index.reshape(labels.shape)
+    queries = np.arange(labels.shape[1])
+    votes = np.stack([(index == c).sum(axis=0) for c in range(len(classes))])
+    return labels[votes[index, queries].argmax(axis=0), queries]
+
+
 def dimensions(p_max, most=8):
-    """At most so many p to try out of 1..p_max, ascending, in even ratios."""
+    """At most so many p to try out of 1..p_max, ascending, in even ratios.
+
+    >>> from grassmann_sc import tuning
+    >>> tuning.dimensions(20, most=5)
+    [1, 2, 4, 9, 20]
+    """
     p_max = core.check_integer(p_max, "p_max", 1)
     most = core.check_integer(most, "most", 1)
     if p_max <= most:
@@ -208,7 +274,15 @@ def dimensions(p_max, most=8):
 
 def sparse_predictions(lams, rules=("residual", "sum"), tol=1e-4):
     """predict for Search: labels by sparse codes, for each lambda in units of lam_max and each
-    rule."""
+    rule.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
+    >>> K = projection_kernel(random_subspaces(3, 10, 2, rng=0))
+    >>> answers = tuning.sparse_predictions([0.1], ["sum"])(K, K, np.array(["ape", "bee", "cat"]))
+    >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
+    {(('lam', 0.1), ('rule', 'sum')): ['ape', 'bee', 'cat']}
+    """
     lams = core.finite_array(lams, "lams")
     if lams.ndim != 1 or lams.size == 0 or lams.min() < 0:
         raise ValueError(f"lams must be a list of numbers >= 0, got {lams}")
@@ -227,7 +301,15 @@ def sparse_predictions(lams, rules=("residual", "sum"), tol=1e-4):
 
 def local_predictions(n_neighbors, rules=("residual", "sum")):
     """predict for Search: labels by local codes, for each number of neighbours (at most the atoms
-    of a fold) and each rule."""
+    of a fold) and each rule.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
+    >>> K = projection_kernel(random_subspaces(3, 10, 2, rng=0))
+    >>> answers = tuning.local_predictions([2], ["sum"])(K, K, np.array(["ape", "bee", "cat"]))
+    >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
+    {(('n_neighbors', 2), ('rule', 'sum')): ['ape', 'bee', 'cat']}
+    """
     rules = _checked_rules(rules)
     if not np.iterable(n_neighbors) or isinstance(n_neighbors, (str, bytes)):
         raise TypeError(f"n_neighbors must be a list of integers, got {n_neighbors!r}")
@@ -244,7 +326,15 @@ def local_predictions(n_neighbors, rules=("residual", "sum")):
 
 
 def nearest_predictions(K_dd, K_xd, y):
-    """predict for Search: the label of the nearest subspace."""
+    """predict for Search: the label of the nearest subspace.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
+    >>> K = projection_kernel(random_subspaces(3, 10, 2, rng=0))
+    >>> answers = tuning.nearest_predictions(K, K[::-1], np.array(["ape", "bee", "cat"]))
+    >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
+    {(): ['cat', 'bee', 'ape']}
+    """
     K_dd = core.finite_array(K_dd, "K_dd")
     K_xd = core.finite_array(K_xd, "K_xd")
     y = _checked_labels(y)
@@ -292,6 +382,10 @@ def corrected_t_test(differences, ratio):
     differences (k,): of the accuracies on k splits of the same sets, which share sets and are not
     independent; ratio: test sets over training sets. t = mean / sqrt((1 / k + ratio) variance) with
     k - 1 degrees of freedom: the corrected resampled t-test. Source: Nadeau and Bengio 2003.
+
+    >>> from grassmann_sc import tuning
+    >>> round(float(tuning.corrected_t_test([0.01, 0.03, 0.02, 0.0], ratio=0.25)), 3)
+    0.199
     """
     from scipy.stats import t as student  # slow to import
 

@@ -16,7 +16,8 @@ from sklearn.linear_model import Lasso
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import grassmann_sc as gs  # noqa: E402
-from strategies import KINDS, bases, problem_of, rotation, vectors  # noqa: E402
+from grassmann_sc.strategies import KINDS, bases, coding_problem, rotation  # noqa: E402
+from oracles import vectors  # noqa: E402
 
 SEED = 0
 SIZES = [
@@ -133,7 +134,7 @@ for d, p in SIZES:
     for N in N_ATOMS:
         for kind in KINDS:
             X, D = drawn(rng, d, p, N, kind)
-            _, _, K_dd, K_xd, _, _ = problem_of(X, D, None)
+            _, _, K_dd, K_xd, *_ = coding_problem(X, D)
             A = vectors(D).T
             B = vectors(X)
             for lam in np.array(LAMBDAS) * gs.lam_max(K_xd).max():

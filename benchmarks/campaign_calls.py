@@ -478,6 +478,9 @@ def plots_calls(d):
                                        n_bins=5)),
         "plot_atoms": plain(dict(D=d.D, image_shape=(3, 2), n_directions=2, labels=d.labels)),
         "plot_principal_angles": plain(dict(X=d.X[0], Y=d.X[1]), dict(X=d.D, labels=d.labels)),
+        "plot_angles_pair": plain(dict(X=d.X[0], Y=d.X[1], names=["a", "b"])),
+        "plot_sparsity": plain(dict(K_dd=d.K_dd, K_xd=d.K_xd, lams=np.array([0.1, 0.5]), norm2=2.0,
+                                    lam_scale="max")),
         "plot_gram": plain(dict(K=d.K_dd, labels=d.labels)),
         "plot_confusion": plain(dict(truth=d.labels, predicted=d.labels[::-1])),
         "plot_map": plain(dict(K=d.K_dd, labels=d.labels)),
@@ -496,6 +499,8 @@ def estimators_calls(d):
     learning = {"n_atoms": 3, "n_iter": 2, "tol": 1e-6, "rng": 0, "fit_transform.X": d.samples}
     return {
         "ImageSetSubspaces": methods(["fit transform", "fit_transform"], dict(sets, p=2)),
+        "BlockHankel": methods(["fit transform"], dict(sets, n_blocks=2)),
+        "VideoSubspaces": methods(["fit transform"], dict(sets, n_states=2, n_blocks=2)),
         "NearestSubspace": methods(["fit predict", "fit predict_proba", "fit distances",
                                     "fit kneighbors"], dict(labelled, **queries, n_neighbors=2)),
         "CodingClassifier": [*methods(["fit predict", "fit predict_proba", "fit transform",

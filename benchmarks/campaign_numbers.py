@@ -25,9 +25,9 @@ from benchmarks.campaign_calls import (
 )
 from benchmarks.common import ROOT
 from grassmann_sc import comparators, frames, intrinsic, kernels, learn, subspaces
+from grassmann_sc.strategies import KINDS, bases, rotation
 
 LONG = np.longdouble
-KINDS = ["random", "repeated", "near", "orthogonal"]
 
 
 # ----------------------------------------------------------------- coding: optimality conditions
@@ -54,8 +54,8 @@ def coding_problem(rng):
     p, q = (int(rng.choice([1, d, *rng.integers(1, d + 1, 4)])) for _ in range(2))
     n_atoms = int(rng.integers(1, 30) if rng.random() < 0.9 else rng.integers(30, 150))
     kind = rng.choice(KINDS)
-    X = hostile_bases(rng, int(rng.integers(1, 5)), d, p, "random")
-    D = hostile_bases(rng, n_atoms, d, q, kind)
+    X = bases(rng, int(rng.integers(1, 5)), d, p)
+    D = bases(rng, n_atoms, d, q, kind)
     if p == q and rng.random() < 0.3:  # an atom equal to a query
         D[-1] = X[0] @ rotation(rng, p)
     dtype = rng.choice([np.float64, np.float64, np.float32])
@@ -64,25 +64,6 @@ def coding_problem(rng):
     eps = ROUNDING * float(np.finfo(dtype).eps) * max(p, q)
     return SimpleNamespace(X=X, D=D, kind=kind, eps=eps, K=long_gram(D, D), k=long_gram(X, D),
                            norm2=float(p), dtype=dtype)
-
-
-def hostile_bases(rng, n, d, p, kind):
-    """Bases (n, d, p), every second one the same as the one before, near to it, or orthogonal."""
-    X = np.linalg.qr(rng.standard_normal((n, d, p)))[0]
-    for i in range(1, n, 2):
-        if kind == "repeated":
-            X[i] = X[i - 1] @ rotation(rng, p)
-        elif kind == "near":
-            step = 10.0 ** rng.integers(-9, -3)
-            X[i] = np.linalg.qr(X[i - 1] + step * rng.standard_normal((d, p)))[0]
-        elif kind == "orthogonal":  # as far as there is room
-            columns = np.hstack([X[i - 1], rng.standard_normal((d, p))])[:, :d]
-            X[i] = np.linalg.qr(columns, mode="complete")[0][:, -p:]
-    return X
-
-
-def rotation(rng, p):
-    return np.linalg.qr(rng.standard_normal((p, p)))[0]
 
 
 def long_gram(X, D):
@@ -331,7 +312,7 @@ def precision_of_subspaces(rng):
     d = int(rng.integers(4, 60))
     p = int(rng.integers(1, 4))
     X = core.random_subspaces(6, d, p, rng).astype(np.float32)
-    D = hostile_bases(rng, 20, d, p, rng.choice(KINDS)).astype(np.float32)
+    D = bases(rng, 20, d, p, rng.choice(KINDS)).astype(np.float32)
     about = f"d {d}, p {p}"
     K = core.projection_kernel(D)
     k = core.projection_kernel(X, D)

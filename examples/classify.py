@@ -10,7 +10,9 @@ train1, ..., indices of sets; and if need be group (n_sets,).
 
 In each split lambda, the neighbours, C and the kernel, linear or Gaussian, of kgSC and kgLC are
 chosen by cross-validation on the training part alone. Where no group is in both parts of a split,
-none is in both parts of a cross-validation either. Prints one table and writes into OUT:
+none is in both parts of a cross-validation either. In two more rows all the candidates vote that
+cross-validation cannot tell from the best: those of the coding methods, and those of the nearest
+subspaces and support vector machines. Prints one table and writes into OUT:
   results.json     options, accuracy and choices of each method in each split, confusion matrices,
                    clips that failed
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
@@ -19,7 +21,6 @@ none is in both parts of a cross-validation either. Prints one table and writes 
   cache/           subspaces by content of the files: a second run starts at once
 """
 
-import argparse
 import importlib.metadata
 import json
 import re
@@ -29,6 +30,14 @@ import time
 import warnings
 from collections import Counter, namedtuple
 from pathlib import Path
+
+if not __package__:  # runs as a file too
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from examples.options import of_classify as parse
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parse(sys.argv[1:])
 
 import matplotlib
 import numpy as np
@@ -43,12 +52,8 @@ try:
 except ImportError as error:
     sys.exit(f'the examples need scikit-learn ({error}): pip install "grassmann_sc_kit[sklearn]"')
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
-
 import grassmann_sc as core
 from examples.clips import (
-    MOST_P,
-    USUAL_P,
     Recipe,
     build_all,
     find_clips,
@@ -58,13 +63,11 @@ from examples.clips import (
     split_by_file,
     split_by_group,
 )
+from examples.options import MOST_P
 from examples.pictures import save_picture
-from examples.rivals import rivals
+from examples.rivals import rivals, video_rivals, videos_of
 from grassmann_sc import estimators, files, kernels, plots, tuning
 
-LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]  # in units of each query's lam_max
-NEIGHBORS = [3, 5, 10, 20, 40]
-C = [0.1, 1, 10, 100, 1000]
 RIDGE = [0.1, 1, 10, 100, 1000]  # penalties of the ridge classifier on codes of unit variance
 N_FOLDS = 5
 MOST_REPEATS = 5
@@ -72,24 +75,26 @@ MANY = 600  # so many validated sets make one cross-validation sure enough; of f
 N_GAMMAS = 7
 PICTURED_ATOMS = 40
 PICTURED_P = 3  # of the Gram matrix and the map
-MOST_ROWS = 2**31  # bytes of all rows, and of Gram matrices, up to which kernels are the default
+MOST_ROWS = 2**30  # bytes of all rows up to which kernels are the default
+MOST_GRAMS = 2**31  # and of Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications of all Gram matrices, some minutes, up to which they are
 
 # reads names what is searched for the best input: "gram", the projection kernel of every p;
 # "kernels", that and those of Gaussian kernels, or what a function gives, by tuning.Search with
-# predict. "subspaces" (n, d, p) or "sets" of rows go to the estimator, whose grid is searched.
+# predict. "subspaces" (n, d, p), "sets" of rows or "videos" go to the estimator, whose grid is
+# searched.
 Method = namedtuple("Method", "name reads estimator grid predict", defaults=[None])
 
 # A method on a split: the fitted estimator and what it was given of the test part, the predicted
-# labels (n_test,), what was chosen, the share that was right in cross-validation, and seconds;
-# failed: why there is none of these, or None.
-Outcome = namedtuple("Outcome", "method estimator queries predicted chosen score seconds failed",
+# labels (n_test,), what was chosen, the shares of its tuning.Choice or None, and seconds; failed:
+# why there is none of these, or None.
+Outcome = namedtuple("Outcome", "method estimator queries predicted chosen shares seconds failed",
                      defaults=[None])
 
 # All inputs of the methods. gram (p_max, n, n): the projection kernel of each p; p: those that are
 # searched; kernels: {gamma: (p, n, n) in its feature space}, as they are asked for.
-# hulls: the same for the distances of examples.rivals.
-Inputs = namedtuple("Inputs", "sets subspaces gram p kernels hulls")
+# hulls: the same for the distances of examples.rivals. videos: clips (n_frames, height, width).
+Inputs = namedtuple("Inputs", "sets subspaces gram p kernels hulls videos", defaults=[None])
 
 
 def inputs_of(collection, dimensions=None):
@@ -107,7 +112,8 @@ def inputs_of(collection, dimensions=None):
 # ------------------------------------------------------------------ methods and their evaluation
 
 
-BEST = "the best of gSC, gLC, kgSC, kgLC by cross-validation"
+PEERS = "vote of nearest subspaces and SVMs"
+OURS = "vote of the coding methods"
 
 
 def methods(n_train, smallest, options):
@@ -180,7 +186,8 @@ def folds(y, group, seed, repeats=1):
 def evaluate(inputs, label, group, train, test, methods_of, options):
     """The Outcome of each method on a split; one that fails does not keep the others from it.
 
-    At last that of the coding method that does best in cross-validation.
+    At last those of two votes, of the candidates of the coding methods, and of the others on Gram
+    matrices, that cross-validation cannot tell from the best of them.
     """
     y = label[train]
     group = None if group is None else group[train]
@@ -204,16 +211,36 @@ def evaluate(inputs, label, group, train, test, methods_of, options):
         except Exception as error:
             why = str(error) or type(error).__name__
             seconds = time.perf_counter() - start
-            outcome = Outcome(method, None, None, None, {}, np.nan, seconds, why)
+            outcome = Outcome(method, None, None, None, {}, None, seconds, why)
         done.append(outcome)
         yield outcome
-    ours = [outcome for outcome in done if outcome.failed is None
-            and outcome.method.predict is not None and "labelled" in outcome.method.name]
-    if ours:
-        best = max(ours, key=lambda outcome: outcome.score)
-        chosen = {"method": best.method.name.partition(",")[0], **best.chosen}
-        seconds = sum(outcome.seconds for outcome in ours)
-        yield best._replace(method=best.method._replace(name=BEST), chosen=chosen, seconds=seconds)
+    for name, who in ((PEERS, r"nearest|SVM"), (OURS, r".*labelled sets as atoms")):
+        voters = [outcome for outcome in done if outcome.failed is None
+                  and re.match(who, outcome.method.name)]
+        if voters:
+            yield vote(name, voters, inputs, label, train, test, options)
+
+
+def vote(name, voters, inputs, label, train, test, options):
+    """The Outcome of the candidates of some methods that cross-validation cannot tell apart."""
+    start = time.perf_counter()
+    shares = {}
+    for outcome in voters:
+        for (gram, parameters), share in outcome.shares.items():
+            shares[outcome.method.predict, gram, parameters] = share
+    grams = {key: K for outcome in voters
+             for key, K in candidates(inputs, outcome.method.reads, train, options).items()}
+    answers = {}
+    labels = []
+    for predict, gram, parameters in tuning.alike(shares):
+        if (predict, gram) not in answers:
+            K = grams[gram]
+            answers[predict, gram] = predict(K[np.ix_(train, train)], K[np.ix_(test, train)],
+                                             label[train])
+        labels.append(answers[predict, gram][parameters])
+    seconds = time.perf_counter() - start + sum(outcome.seconds for outcome in voters)
+    return Outcome(Method(name, "gram", None, {}), None, None, tuning.vote(labels),
+                   {"voters": len(labels)}, None, seconds)
 
 
 def _p_of(done, inputs):
@@ -225,7 +252,7 @@ def _p_of(done, inputs):
 
 def _search_grams(method, search, inputs, label, train, test, options):
     """The fitted estimator of a method, its queries, their predicted labels, what was chosen, and
-    its score."""
+    the shares of all candidates."""
     grams = candidates(inputs, method.reads, train, options)
     choice = search.choose(grams, seconds=options.seconds)
     K = grams[choice.gram]
@@ -236,12 +263,12 @@ def _search_grams(method, search, inputs, label, train, test, options):
     if method.estimator is None:
         chosen = {"kernel": f"{kernel} {p:g}"}
         predicted = method.predict(known, queries, label[train])[choice.parameters]
-        return None, queries, predicted, chosen, choice.score
+        return None, queries, predicted, chosen, choice.shares
     if "n_neighbors" in found:
         found["n_neighbors"] = min(found["n_neighbors"], len(train))
     estimator = clone(method.estimator).set_params(**found).fit(known, label[train])
     chosen = {"p": p, **({"kernel": kernel} if method.reads == "kernels" else {}), **found}
-    return estimator, queries, estimator.predict(queries), chosen, choice.score
+    return estimator, queries, estimator.predict(queries), chosen, choice.shares
 
 
 def candidates(inputs, reads, train, options):
@@ -260,8 +287,12 @@ def candidates(inputs, reads, train, options):
 
 
 def _kernel_gram(sets, gamma, p_max):
-    """(p, n, n) of every p up to the smallest rank of a set in feature space, or (0, n, n)."""
+    """(p, n, n) of every p up to the smallest rank of a set in feature space, or (0, n, n).
+
+    In float64: of wide Gaussians and small p, float32 leaves matrices that are indefinite.
+    """
     kernel = kernels.rbf(gamma)
+    sets = [rows.astype(np.float64, copy=False) for rows in sets]
     try:
         bases = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
         return kernels.kernel_gram(sets, bases, kernel=kernel, each_p=True)
@@ -272,8 +303,9 @@ def _kernel_gram(sets, gamma, p_max):
 
 def _search_grid(method, inputs, p, label, train, test, cv):
     """The same for a method whose grid is searched, on subspaces of this p or on sets of rows."""
-    if method.reads == "sets":
-        arrays = [[inputs.sets[i] for i in part] for part in (train, test)]
+    if method.reads in ("sets", "videos"):
+        clips = inputs.sets if method.reads == "sets" else inputs.videos
+        arrays = [[clips[i] for i in part] for part in (train, test)]
     else:
         arrays = [np.ascontiguousarray(inputs.subspaces[part][:, :, :p]) for part in (train, test)]
     search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
@@ -282,7 +314,7 @@ def _search_grid(method, inputs, p, label, train, test, cv):
     for key, value in search.best_params_.items():
         chosen[key.rpartition("__")[2]] = value
     predicted = search.predict(arrays[1])
-    return search.best_estimator_, arrays[1], predicted, chosen, search.best_score_
+    return search.best_estimator_, arrays[1], predicted, chosen, None
 
 
 def run_splits(collection, inputs, pairs, methods_of, options, report):
@@ -305,12 +337,11 @@ def run_splits(collection, inputs, pairs, methods_of, options, report):
             accuracy = np.nan
             if outcome.failed is None:
                 accuracy = 100 * np.mean(outcome.predicted == label[test])
-                if name != BEST:
+                if name not in (PEERS, OURS):
                     fitted.append((name, outcome.estimator, outcome.queries))
             results.setdefault(name, []).append(
-                {"accuracy": accuracy, "score": outcome.score, "seconds": outcome.seconds,
-                 "chosen": outcome.chosen, "predicted": outcome.predicted,
-                 "failed": outcome.failed})
+                {"accuracy": accuracy, "seconds": outcome.seconds, "chosen": outcome.chosen,
+                 "predicted": outcome.predicted, "failed": outcome.failed})
             told = f"failed: {outcome.failed}" if outcome.failed else _told(outcome.chosen)
             say(f"split {i + 1} of {len(pairs)}: {accuracy:5.1f}  {name}  {told}")
             report(results, (train, test, fitted))
@@ -352,8 +383,12 @@ def print_table(results):
 
 
 def _told(chosen):
-    return ", ".join(value if isinstance(value, str) else f"{name} {value:g}"
+    return ", ".join(value if isinstance(value, str) else f"{name} {_number(value)}"
                      for name, value in chosen.items() if value is not None)
+
+
+def _number(value):
+    return f"{value:g}" if np.isscalar(value) else str(value)
 
 
 def print_comparison(results, pairs):
@@ -466,52 +501,61 @@ def _coder(estimator):
     return estimator[:learned[0] + 1] if learned else None
 
 
-def save_pictures(out, collection, inputs, pairs, results, arrays, frame_shape):
+def save_pictures(options, collection, inputs, pairs, results, arrays, frame_shape):
     """Confusion matrices over all splits, Gram matrix and map of all clips, codes and atoms of the
     last split."""
     matplotlib.use("agg")
     label = collection.label.tolist()
+    data = options.data.stem
+
+    def save(name, title, ax):
+        ax.set_title(title, fontsize=10)
+        save_picture(options.out / name, ax, options)
+
     for name, found in results.items():
         truth, predicted = _all_answers(collection.label, pairs, found)
         if not len(truth):
             continue
         accuracy = np.mean([split["accuracy"] for split in successes(found)])
         ax = plots.plot_confusion(truth.tolist(), predicted.tolist())
-        ax.set_title(f"{name}: {accuracy:.1f} %", fontsize=10)
-        save_picture(out / f"confusion_{slug(name)}.png", ax)
-    K = inputs.gram[min(PICTURED_P, len(inputs.gram)) - 1]
-    save_picture(out / "gram.png", plots.plot_gram(K, label))
-    save_picture(out / "map.png", plots.plot_map(K, label))
-    _save_pictures_of_codes(out, collection.label, arrays)
+        save(f"confusion_{slug(name)}", f"{name}\n{data}: {accuracy:.1f} %", ax)
+    p = min(PICTURED_P, len(inputs.gram))
+    K = inputs.gram[p - 1]
+    save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram(K, label))
+    save("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map(K, label))
+    how = {slug(name): f"{name}\n{data}, {_told(successes(found)[-1]['chosen'])}".replace(
+        "lam ", "λ / λ_max ") for name, found in results.items() if successes(found)}
+    _save_pictures_of_codes(save, how, collection.label, arrays)
     if frame_shape is None:
         say("no picture of the atoms: they are made of features, not of pixels")
     else:
-        _save_pictures_of_atoms(out, collection, arrays, frame_shape)
+        _save_pictures_of_atoms(save, how, data, collection, arrays, frame_shape)
 
 
-def _save_pictures_of_codes(out, label, arrays):
+def _save_pictures_of_codes(save, how, label, arrays):
+    """how: {slug of a method: title}."""
     samples = label[arrays["test"]].tolist()
     atoms = label[arrays["train"]].tolist()
     for key in [key for key in arrays if key.startswith("codes_")]:
         learned = key.replace("codes", "atoms", 1) in arrays
         labelled = not learned and arrays[key].shape[1] == len(atoms)
         ax = plots.plot_codes(arrays[key], samples, atom_labels=atoms if labelled else None)
-        save_picture(out / f"{key}.png", ax)
+        save(key, how[key.removeprefix("codes_")], ax)
 
 
-def _save_pictures_of_atoms(out, collection, arrays, frame_shape):
+def _save_pictures_of_atoms(save, how, data, collection, arrays, frame_shape):
     """Learned atoms; where there are none, the first labelled set of each class."""
     learned = [key for key in arrays if key.startswith("atoms_")]
     for key in learned:
         ax = plots.plot_atoms(arrays[key][:PICTURED_ATOMS], frame_shape)
-        save_picture(out / f"{key}.png", ax)
+        save(key, how[key.removeprefix("atoms_")], ax)
     if not learned:
         train = arrays["train"]
         classes, first = np.unique(collection.label[train], return_index=True)
         sets = train[first[:PICTURED_ATOMS]]
         names = classes[:PICTURED_ATOMS].tolist()
         ax = plots.plot_atoms(collection.X[sets], frame_shape, labels=names)
-        save_picture(out / "atoms.png", ax)
+        save("atoms", f"A labelled set of each class, {data}", ax)
 
 
 def slug(name):
@@ -519,124 +563,6 @@ def slug(name):
 
 
 # ---------------------------------------------------------------------------------- the command
-
-
-def parse(arguments):
-    parser = argparse.ArgumentParser(prog="python -m examples.classify", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("--data", required=True, type=Path, metavar="DIR",
-        help="the folder, or the .npz file, in the form above")
-    add("--out", type=Path, default=Path("out"), metavar="OUT",
-        help="where results go (default: %(default)s)")
-    add("--no-pictures", action="store_true", help="write the numbers alone")
-    add("--strict", action="store_true", help="stop at the first clip that cannot be used")
-    _add_frame_options(parser.add_argument_group("frames").add_argument)
-    _add_subspace_options(parser.add_argument_group("subspaces").add_argument)
-    _add_evaluation_options(parser.add_argument_group("evaluation").add_argument)
-    _add_method_options(parser.add_argument_group("methods").add_argument)
-    options = parser.parse_args(arguments)
-    _check_options(parser, options)
-    return options
-
-
-def _add_frame_options(add):
-    add("--size", type=int, nargs=2, metavar=("H", "W"),
-        help="resize the frames (default: as they are; all must have one size)")
-    add("--every", type=int, default=1, metavar="K", help="take every k-th frame")
-    add("--at-most", type=int, metavar="N", help="take the first N of these")
-    add("--evenly", type=int, metavar="N", help="take N frames at even steps over the clip")
-    add("--resample", type=int, metavar="N", help="resample the frames to N, linearly in time")
-    add("--run", type=int, metavar="N", help="cut each clip into sets of N frames")
-    add("--features", default="raw", choices=["raw", "hog", "lbp", "lbp_top", "gei"],
-        help="descriptor of a frame (default: its pixels)")
-    add("--feature-options", type=json.loads, default={}, metavar="JSON",
-        help='its options, as \'{"grid": [2, 2]}\'')
-
-
-def _add_subspace_options(add):
-    add("--p", type=int, nargs="+",
-        help="their dimension, or several to choose from by cross-validation (default: up to the "
-             f"rank of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or "
-             "pad)")
-    add("--center", action="store_true", help="remove the mean frame of each set first")
-    add("--unit-variance", action="store_true",
-        help="and divide each pixel by its standard deviation over the set")
-    add("--stack", type=int, default=1, metavar="M",
-        help="stack each frame with the M - 1 that follow it (block Hankel matrix)")
-    add("--arma", type=int, default=0, metavar="M",
-        help="ARMA model with p states, observability matrix of M blocks")
-    add("--stabilize", action="store_true", help="scale unstable ARMA models back")
-    add("--rank", default="raise", choices=["raise", "warn", "pad"],
-        help="what to do with fewer than p independent frames")
-    add("--single", action="store_true", help="single precision: half the memory")
-
-
-def _add_evaluation_options(add):
-    add("--splits", type=Path, metavar="FILE.csv",
-        help="splits: a line clip,NAME,NAME,... and a line a clip with train, test or nothing")
-    add("--group-by", metavar="REGEX",
-        help="take a clip's group from its file name, and leave one group out at a time")
-    add("--repeats", type=int, default=10,
-        help="random splits, if there are no others (default: %(default)s)")
-    add("--train", type=float, default=0.5, metavar="SHARE",
-        help="of each class in a random split, or a whole number of its sets (default: "
-             "%(default)s)")
-    add("--seconds", type=float,
-        help="that a search for parameters takes at most, in a split (default: no bound)")
-    add("--seed", type=int, default=0,
-        help="for splits, folds and first atoms (default: %(default)s)")
-
-
-def _add_method_options(add):
-    add("--lam", type=float, nargs="+", default=LAM,
-        help="candidates for gSC, in units of lam_max (default: %(default)s)")
-    add("--neighbors", type=int, nargs="+", default=NEIGHBORS,
-        help="candidates for gLC (default: %(default)s)")
-    add("--C", type=float, nargs="+", default=C,
-        help="candidates for the SVM (default: %(default)s)")
-    add("--atoms", type=int, default=0, metavar="N",
-        help="also learn dictionaries of N atoms (default: none)")
-    add("--kernels", action=argparse.BooleanOptionalAction,
-        help="kgSC and kgLC too, which keep all frames in memory (default: where "
-             "that, and some minutes of time, suffice)")
-    add("--rivals", action="store_true",
-        help="also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
-             "hulls, mutual subspace methods")
-    add("--iterations", type=int, default=3,
-        help="of dictionary learning (default: %(default)s)")
-
-
-LOWEST = {"p": 1, "lam": 0, "neighbors": 1, "C": 0, "every": 1, "at_most": 1, "evenly": 1,
-          "resample": 1, "run": 1, "stack": 1, "arma": 0, "atoms": 0, "iterations": 0, "seed": 0,
-          "repeats": 1, "seconds": 0}  # legal values of the options
-
-
-def _check_options(parser, options):
-    for name, low in LOWEST.items():
-        given = getattr(options, name)
-        for value in [] if given is None else np.atleast_1d(given):
-            if not low <= value < np.inf:
-                parser.error(f"--{name.replace('_', '-')} must be at least {low}, got {value:g}")
-    if min(options.C) <= 0:
-        parser.error(f"--C must be positive, got {min(options.C):g}")
-    if options.group_by is not None:
-        try:
-            re.compile(options.group_by)
-        except re.error as error:
-            parser.error(f"--group-by must be a regular expression, got {options.group_by!r}: "
-                         f"{error}")
-    if not (0 < options.train < 1 or options.train >= 1 and options.train.is_integer()):
-        parser.error("--train must lie between 0 and 1, or be a whole number, got "
-                     f"{options.train:g}")
-    if options.p is None and (options.arma or options.rank != "raise"):
-        options.p = [USUAL_P]
-    if options.arma and len(options.p) > 1:
-        parser.error(f"--p must be one dimension with --arma, got {options.p}")
-    if options.stack > 1 and options.arma:
-        parser.error("--stack and --arma exclude each other")
-    if options.at_most and options.evenly:
-        parser.error("--at-most and --evenly exclude each other")
 
 
 def recipe_of(options):
@@ -699,6 +625,10 @@ def run(options):
         options.kernels = why is None
         if why:
             say(f"left out the rows in a kernel's space: {why}; --kernels asks for them")
+    if options.rivals:
+        normalised = options.stack > 1 and (options.center or options.unit_variance)
+        blocks = options.arma or options.stack
+        inputs = inputs._replace(videos=None if normalised else videos_of(collection, blocks))
     last = None
 
     def report(results, split):
@@ -710,12 +640,13 @@ def run(options):
         yield from methods(n_train, smallest, options)
         if options.rivals:
             yield from rivals(inputs, smallest, Method, options)
+            yield from video_rivals(inputs, Method)
 
     results = run_splits(collection, inputs, pairs, methods_of, options, report)
     arrays = save_codes(options.out, collection, last)
     if not options.no_pictures:
         shape = _picture_shape(collection.frame, d)
-        save_pictures(options.out, collection, inputs, pairs, results, arrays, shape)
+        save_pictures(options, collection, inputs, pairs, results, arrays, shape)
     n_classes = len(np.unique(collection.label))
     dimensions = ", ".join(map(str, inputs.p))
     print(f"{n} sets, {n_classes} classes, subspaces of R^{d} of dimension {dimensions}, "
@@ -733,7 +664,7 @@ def too_large(sets, n_dimensions):
     if sets is None:
         return f"all frames take more than {MOST_ROWS / 2**30:g} GiB"
     size = 8 * len(sets)**2 * n_dimensions * N_GAMMAS
-    if size > MOST_ROWS:
+    if size > MOST_GRAMS:
         return f"Gram matrices of {len(sets)} sets take {size / 2**30:.1f} GiB"
     products = N_GAMMAS * sum(map(len, sets))**2 / 2 * sets[0].shape[1]
     if products > MOST_PRODUCTS:

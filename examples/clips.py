@@ -21,10 +21,9 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
 
 import grassmann_sc as gs
+from examples.options import USUAL_P
 from grassmann_sc import files, frames, subspaces
 
-MOST_P = 24
-USUAL_P = 3  # clips whose frames allow less are left out where most allow it
 VERSION = 1  # of the cache: raised when the same recipe gives other numbers
 VIDEOS = {".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm",
           ".wmv"}

@@ -1,23 +1,28 @@
 """The paper's six experiments on real data: python -m examples.paper_experiments NAME --data DIR
 
-Prints ours beside the paper's figures. The data sets cannot be shipped: --help-data NAME says what
-to download and how to lay it out. Preprocessing, descriptor, p, ARMA orders, protocol and
+Prints ours beside the paper's figures. The data sets cannot be shipped: --help-data [NAME] says
+what to download and how to lay it out. Preprocessing, descriptor, p, ARMA orders, protocol and
 repetitions are the paper's; what it leaves open is marked "ours" there. The subspaces are kept in
 OUT/NAME/cache, results.json and codes.npz go to OUT/NAME.
 """
 
-import argparse
 import csv
 import sys
 from collections import namedtuple
+from dataclasses import replace
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
+
+from examples.options import of_paper_experiments as parse
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parse(sys.argv[1:])
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 from examples import classify
 from examples.clips import (
@@ -29,13 +34,14 @@ from examples.clips import (
     split_by_file,
     visible,
 )
-from examples.rivals import rivals
+from examples.rivals import rivals, video_rivals, videos_of
 from grassmann_sc import estimators
 
 ATOMS = 200  # of a learned dictionary, or half the training sets if they are fewer; ours
 GAMMA = [1, 0.25, 4]  # of the kernel, in units of the median heuristic; ours
 LANDMARKS = 1000  # of the kernel, for large sets; ours
 SVM_GRID = {"C": [1, 10, 100], "gamma": [0.1, 1, 10]}
+VIDEO_RIVALS = {"TCCA", "PM", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 
 # clips(folder) -> clips of the layout; splits(collection, folder, repeats, seed) -> [(train, test),
 # ...]; dictionary: atoms are learned and an SVM decides, else labelled sets and residuals; printed:
@@ -250,14 +256,32 @@ def methods_of(preset, inputs):
                 lifted = Pipeline([("lift", lift), *learning, ("svm", svm)])
                 yield method._replace(name="k" + method.name, reads="sets", estimator=lifted,
                                       grid={**method.grid, "lift__gamma": GAMMA})
-        for method in rivals(inputs, smallest, classify.Method, options):
-            if method.name.partition(",")[0] in preset.printed:
-                yield method
+        found = [*rivals(inputs, smallest, classify.Method, options),
+                 *video_rivals(inputs, classify.Method)]
+        yield from (method for method in found
+                    if method.name.partition(",")[0] in preset.printed)
 
     return methods
 
 
 # ------------------------------------------------------------------------------------ the command
+
+
+def videos_for(preset, clips, collection, out, strict):
+    """The clips of a Collection for the rivals on videos, None if the paper shows none of these;
+    where the sets are of descriptors, the frames are read again."""
+    if not VIDEO_RIVALS & set(preset.printed):
+        return None
+    recipe = preset.recipe
+    if recipe.features != "raw":
+        known = {name.partition("#")[0] for name in collection.names}
+        kept = [clip for clip in clips if clip.name in known]
+        recipe = replace(recipe, features="raw", feature_options={}, p=1)
+        collection = build_all(kept, recipe, out / "cache", keep_rows=True, strict=strict)
+        if len(collection.sets) != len(kept):
+            raise ValueError("all clips must have frames of one size for the rivals on videos, got "
+                             + "; ".join(collection.failed[:3]))
+    return videos_of(collection, recipe.arma or recipe.stack)
 
 
 def run(name, preset, options):
@@ -271,6 +295,8 @@ def run(name, preset, options):
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
     inputs = classify.inputs_of(collection, [preset.recipe.p])
+    videos = videos_for(preset, clips, collection, out, options.strict)
+    inputs = inputs._replace(videos=videos)
     n_atoms = min(ATOMS, len(pairs[0][0]) // 2) if preset.dictionary else 0
     settings = classify.parse([
         "--data", str(options.data), "--out", str(out), "--p", str(preset.recipe.p),
@@ -307,33 +333,13 @@ def print_table(preset, results):
         print(f"{name:42}{'':>14}{figure:>14}")
 
 
-def parse(arguments):
-    parser = argparse.ArgumentParser(prog="python -m examples.paper_experiments",
-                                     description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("name", choices=PRESETS, help="the experiment")
-    add("--help-data", action="store_true", help="say what to download and how to lay it out")
-    add("--data", type=Path, metavar="DIR", help="the data, in that layout")
-    add("--out", type=Path, default=Path("out"), help="where results go (default: %(default)s)")
-    add("--repeats", type=int, help="random splits (default: the paper's)")
-    add("--seed", type=int, default=0,
-        help="for splits, folds and first atoms (default: %(default)s)")
-    add("--strict", action="store_true", help="stop at the first clip that cannot be used")
-    options = parser.parse_args(arguments)
-    if options.data is None and not options.help_data:
-        parser.error("--data is needed, or --help-data")
-    if options.repeats is not None and options.repeats < 1:
-        parser.error(f"--repeats must be at least 1, got {options.repeats}")
-    return options
-
-
 def main(arguments=None):
     options = parse(arguments)
-    preset = PRESETS[options.name]
     if options.help_data:
-        print(f"{preset.title}\n{preset.data}")
+        print("\n\n".join(f"{name}: {preset.title}\n{preset.data}"
+                          for name, preset in PRESETS.items() if options.name in (None, name)))
         return
+    preset = PRESETS[options.name]
     try:
         run(options.name, preset, options)
     except (OSError, ValueError, TypeError, ImportError) as error:

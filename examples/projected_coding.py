@@ -9,18 +9,22 @@ than projected_codes; how often does the projected code end at a tie of eigenval
 do the two share; which classes do they give? Prints a table, leaves a picture in out/.
 """
 
-import argparse
 import sys
 import time
 import warnings
 from collections import namedtuple
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
+
+from examples import options
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    options.of_files("projected_coding", sys.argv[1:])
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 import grassmann_sc as core
 from examples.pictures import save_picture
@@ -183,31 +187,24 @@ def draw_picture(names, answers):
         ax.scatter([], [], s=18, marker=marker, color=color, label=name)
     ax.set(yscale="log", xlabel="gap of eigenvalues p and p + 1 at the code of gSC, relative",
            ylabel="its cost beyond that of the projected code, in % (at least 0.001)")
-    ax.set_title("hollow: the projected code ended where eigenvalues tie", fontsize=9)
+    ax.set_title(f"gSC's code and the projected one, λ = {LAM}; hollow: the latter ended where "
+                 "eigenvalues tie", fontsize=9)
     ax.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
-
-
-def arguments(argv):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="*", default=[], metavar="FILE", help="files .npz")
-    parser.add_argument("--p", nargs="*", type=int, default=[], metavar="P",
-                        help="dimension of the subspaces of each file (default: 3)")
-    return parser.parse_args(argv)
 
 
 def main(argv=()):
     matplotlib.use("agg")
     warnings.filterwarnings("ignore", "the gap of eigenvalues|projected_losses|.*did not converge")
-    options = arguments(argv)
+    asked = options.of_files("projected_coding", argv)
     rng = np.random.default_rng(SEED)
     compare(draw(Setting(6, 1, 4, 0.6, 0.1), rng))  # compile
     names = []
     answers = []
     print_header()
-    dims = [*options.p, *[3] * len(options.data)]
+    dims = [*asked.p, *[3] * len(asked.data)]
     sources = [lambda setting=setting: draw(setting, rng) for setting in SETTINGS]
-    sources += [lambda path=path, p=p: read(path, p, rng) for path, p in zip(options.data, dims)]
+    sources += [lambda path=path, p=p: read(path, p, rng) for path, p in zip(asked.data, dims)]
     for source in sources:
         data = source()
         answer, *rest = compare(data)
@@ -215,7 +212,7 @@ def main(argv=()):
         names.append(f"{data.name}, N = {len(data.atoms)}")
         answers.append(answer)
     print("\npicture:")
-    path = save_picture(OUT / "projected_coding.png", draw_picture(names, answers))
+    path = save_picture(OUT / "projected_coding", draw_picture(names, answers), asked)
     print(f"  {path}")
 
 

@@ -1,10 +1,14 @@
-"""The paper's rivals on image sets as rows of examples.classify --rivals, tuned as its own are.
+"""The paper's rivals as rows of examples.classify --rivals, tuned as its own are: those on image
+sets, and those on videos where the input is clips of frames in order.
 
 Gram matrices and distances of all sets are computed once for all splits, folds and candidates; what
 is learned is learned on the training part of a split or fold alone.
 """
 
+import importlib.util
 from functools import partial
+
+import numpy as np
 
 from grassmann_sc import comparators, estimators, kernels, tuning
 
@@ -14,6 +18,12 @@ BOUNDS = [0.2, 0.5, 1.0]  # of the coefficients of a convex hull
 KEEP = [0.5, 0.7, 0.9]  # of the directions, for the generalised difference subspace
 MANY_ROWS = 1000  # from which a kernel's feature space is that of landmarks
 LANDMARKS = 300
+STATES = [3, 5, 10]  # of linear dynamical systems
+COMPRESSION = 5.0  # of CS-LDS
+RADII = [(1, 2), (1, 2, 3, 4)]  # of the cubes of DFS
+CELL = 8  # pixels a side of a cell of HOG
+USUAL_RANKS = [2, 4, None]  # of the factors of PM
+CORRELATIONS = [3, 5]  # of each mode of TCCA
 
 
 def rivals(inputs, smallest, method, options):
@@ -27,8 +37,9 @@ def rivals(inputs, smallest, method, options):
     yield method("GGDA", "gram", ggda, {}, embedding)
     if options.kernels:
         yield method("GDA in a kernel's space", "kernels", gda, {}, discriminant)
-    dimensions = [m for m in (inputs.p[-1] + 1, smallest // 2) if inputs.p[-1] < m <= smallest]
-    yield method("DCC", "subspaces", estimators.DCC(), {"dimension": [*dimensions, None]})
+    most = min(smallest, inputs.subspaces.shape[1])  # of the span of a fold's sets, or fewer
+    dimensions = [m for m in (inputs.p[-1] + 1, most // 2) if inputs.p[-1] < m <= most]
+    yield method("DCC", "subspaces", estimators.DCC(), {"dimension": [None, *dimensions]})
     if inputs.sets is None:
         return
     nearest = tuning.nearest_predictions
@@ -45,9 +56,51 @@ def rivals(inputs, smallest, method, options):
     if options.kernels:
         few = LANDMARKS if sum(map(len, inputs.sets)) > MANY_ROWS else None
         lifted = estimators.MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, rng=0)
-        yield method("KMSM", "sets", lifted, {"p": p[:2], "reference": ["class", "set"]})
-        yield method("KCMSM", "sets", lifted, {"p": p[:2], "reference": ["class", "set"],
-                                               "keep": KEEP[1:]})
+        yield method("KMSM", "sets", lifted, {"p": p})  # of sets: the row of nearest subspaces
+        yield method("KCMSM", "sets", lifted, {"p": p, "keep": KEEP[1:]})
+
+
+def video_rivals(inputs, method):
+    """Those on videos, if inputs.videos holds any, as rivals gives the others."""
+    videos = inputs.videos
+    if videos is None:
+        return
+    shortest = min(map(len, videos))
+    height, width = videos[0].shape[1:]
+    states = [n for n in STATES if n <= min(inputs.p[-1], shortest - 2)]
+    size = None
+    if any(len(clip) != shortest for clip in videos):
+        size = shortest, height, width
+    yield method("PM", "videos", estimators.ProductManifold(size=size), {"p": USUAL_RANKS})
+    ranks = [p for p in CORRELATIONS if p <= min(shortest, height, width)]
+    if ranks:
+        grid = {"p": ranks, "n_features": [5, 15]}
+        yield method("TCCA", "videos", estimators.TCCA(size=size), grid)
+    if states:
+        dynamics = {"n_states": states, "rule": ["nearest", "svm"]}
+        yield method("LDS", "videos", estimators.LDS(), dynamics)
+        yield method("CS-LDS", "videos", estimators.CSLDS(compression=COMPRESSION), dynamics)
+    radii = [r for r in RADII if 2 * max(r) < min(shortest, height, width)]
+    if radii:
+        yield method("DFS", "videos", estimators.DFS(), {"radii": radii, "C": [1.0, 100.0]})
+    if states and min(height, width) >= CELL and importlib.util.find_spec("skimage"):
+        pegasos = estimators.DLPegasos(states[-1], cell=CELL)
+        yield method("DL-PEGASOS", "videos", pegasos, {"lam": [1e-3, 1e-1]})
+
+
+def videos_of(collection, n_blocks=1):
+    """The clips (n_frames, height, width) behind the rows of a Collection of raw frames, stacked
+    n_blocks high; None where rows are no frames, or too few for any dynamics."""
+    if collection.sets is None or len(collection.frame) != 2:
+        return None
+    d = collection.frame[0] * collection.frame[1]
+    if any(rows.shape[1] != n_blocks * d for rows in collection.sets):
+        return None
+    clips = []
+    for rows in collection.sets:
+        frames = np.concatenate([rows[:, :d], rows[-1, d:].reshape(-1, d)])
+        clips.append(frames.reshape(-1, *collection.frame))
+    return clips if min(map(len, clips)) > 2 else None
 
 
 def estimator_predictions(estimator, first, second):

@@ -11,6 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
+
+from examples import options
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    options.of_pictures("table_digits", sys.argv[1:])
+
 import matplotlib
 import numpy as np
 from sklearn.linear_model import RidgeClassifierCV
@@ -19,8 +26,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 import grassmann_sc as core
 from examples.pictures import save_picture
@@ -35,9 +40,8 @@ NEIGHBORS = [10, 15, 20]
 C = [1, 10, 100]
 N_ATOMS = 40  # of the learned dictionaries
 N_ITER = 3
-KERNELS = [  # gamma in units of median_gamma; ties go to the linear kernel
-    {"kernellift__kernel": ["linear"]},
-    {"kernellift__gamma": [0.25, 1, 4]},
+KERNELS = [  # gamma in units of median_gamma; of equal scores the first parameters win
+    "linear", ("rbf", 0.25), ("rbf", 1), ("rbf", 4)
 ]
 OUT = Path("out")
 
@@ -72,10 +76,10 @@ def methods_on_sets():
     return {
         "kgSC, labelled sets as atoms, residuals": (
             make_pipeline(lift, estimators.CodingClassifier(lam_scale="max", calibrate=False)),
-            [{**kernel, "codingclassifier__lam": LAM} for kernel in KERNELS]),
+            {"kernellift__kernel": KERNELS, "codingclassifier__lam": LAM}),
         "kgLC, labelled sets as atoms, residuals": (
             make_pipeline(lift, estimators.CodingClassifier("local", calibrate=False)),
-            [{**kernel, "codingclassifier__n_neighbors": NEIGHBORS} for kernel in KERNELS]),
+            {"kernellift__kernel": KERNELS, "codingclassifier__n_neighbors": NEIGHBORS}),
     }
 
 
@@ -97,21 +101,27 @@ def print_table(scores):
         print(f"{name:42}{accuracy.mean():8.1f} ± {spread:.1f} {seconds.mean():13.3f}")
 
 
-def save(name, ax):
-    print(f"  {save_picture(OUT / f'{name}.png', ax)}")
+def save(name, ax, title, asked):
+    ax.set_title(title, fontsize=10)
+    print(f"  {save_picture(OUT / name, ax, asked)}")
 
 
-def save_pictures(fitted, D, y, X):
+def save_pictures(fitted, D, y, X, asked):
     """What the last split fitted: {method: estimator} on labelled D and queries X."""
     learned, *_ = fitted[f"gSC, {N_ATOMS} learned atoms, ridge"]
-    save("atoms", plots.plot_atoms(learned.components_, (8, 8)))
-    save("convergence", plots.plot_convergence(learned.costs_))
-    save("codes_learned", plots.plot_codes(learned.transform(D), y))
+    how = f"gDL, {N_ATOMS} atoms, λ = {learned.lam:g} of the median λ_max, digits"
+    save("atoms", plots.plot_atoms(learned.components_, (8, 8)), how, asked)
+    save("convergence", plots.plot_convergence(learned.costs_), how, asked)
+    save("codes_learned", plots.plot_codes(learned.transform(D), y), f"Codes: {how}", asked)
     _, near = fitted["nearest subspace"].kneighbors(X[:1])
-    save("angles_pair", plots.plot_principal_angles(X[0], D[near[0, 0]]))
+    nearest = near[0, 0]
+    names = "first query", f"nearest labelled set, a {y[nearest]}"
+    save("angles_pair", plots.plot_angles_pair(X[0], D[nearest], names=names),
+         "Nearest subspace, digits", asked)
 
 
-def main():
+def main(argv=()):
+    asked = options.of_pictures("table_digits", argv)
     began = time.perf_counter()
     matplotlib.use("agg")
     scores = {}
@@ -132,10 +142,10 @@ def main():
           f"subspaces of R^{D.shape[1]}, {len(SEEDS)} splits")
     print_table(scores)
     print("\npictures of the last split:")
-    save_pictures({name: best for name, *_, best in found}, D, y, X)
+    save_pictures({name: best for name, *_, best in found}, D, y, X, asked)
     print(f"\n{time.perf_counter() - began:.0f} seconds in all")
 
 
 if __name__ == "__main__":
     with threadpool_limits(1, user_api="blas"):  # for matrices this small BLAS' threads cost more
-        main()
+        main(sys.argv[1:])

@@ -12,11 +12,16 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
+
+from examples import options
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    options.of_pictures("table_running_time", sys.argv[1:])
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 import grassmann_sc as core
 from examples.pictures import save_picture
@@ -138,7 +143,8 @@ def print_table(times):
     print_row("iSC, factors / gSC", np.divide(times["iSC, factors"], times["gSC"]), 1)
 
 
-def main():
+def main(argv=()):
+    asked = options.of_pictures("table_running_time", argv)
     matplotlib.use("agg")
     small = core.random_subspaces(30, 10, P, rng=0)
     for task in TASKS.values():  # compile
@@ -146,9 +152,9 @@ def main():
     times = measure()
     print_table(times)
     print("\npicture:")
-    path = save_picture(OUT / "running_time.png", draw(times))
+    path = save_picture(OUT / "running_time", draw(times), asked)
     print(f"  {path}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

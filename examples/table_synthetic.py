@@ -13,9 +13,14 @@ import warnings
 from collections import namedtuple
 from pathlib import Path
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
+
+from examples import options
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    options.of_nothing("table_synthetic", sys.argv[1:])
+
+import numpy as np
 
 import grassmann_sc as core
 from grassmann_sc import comparators, intrinsic

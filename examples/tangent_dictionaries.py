@@ -13,11 +13,16 @@ import time
 import warnings
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
+
+from examples import options
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    options.of_files("tangent_dictionaries", sys.argv[1:])
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
 import grassmann_sc as core
 from examples import projected_coding
@@ -78,6 +83,7 @@ def draw_picture(names, all_results):
             ax.plot(np.arange(len(costs)) / 2, costs / costs[0], color=COLORS[method], label=method)
         ax.set_title(name, fontsize=7)
         ax.set(xlabel="iteration")
+    figure.suptitle(f"Learning {N_ATOMS} atoms, λ = {LAM}", fontsize=9)
     panels[0].set(ylabel="cost, of that of the first atoms")
     panels[-1].legend(frameon=False, fontsize=8)
     return panels[0]
@@ -86,7 +92,7 @@ def draw_picture(names, all_results):
 def main(argv=()):
     matplotlib.use("agg")
     warnings.filterwarnings("ignore", ".*right angles|karcher_mean|.*did not converge")
-    options = projected_coding.arguments(argv)
+    asked = options.of_files("tangent_dictionaries", argv)
     rng = np.random.default_rng(0)
     small = projected_coding.draw(projected_coding.Setting(6, 2, 8, 0.6, 0.1), rng)
     for method in COLORS:  # compile
@@ -95,10 +101,10 @@ def main(argv=()):
     print(f"{N_ATOMS} atoms, lambda = {LAM}, {N_ITER} iterations; rise: the largest of the cost, "
           "of the first\n"
           f"{'':36}{'':15}{'n':>5}{'first':>10}{'last':>10}{'rise':>10}{'seconds':>9}{'acc. %':>8}")
-    dims = [*options.p, *[3] * len(options.data)]
+    dims = [*asked.p, *[3] * len(asked.data)]
     sources = [lambda setting=setting: projected_coding.draw(setting, rng) for setting in SETTINGS]
     sources += [lambda path=path, p=p: projected_coding.read(path, p, rng)
-                for path, p in zip(options.data, dims)]
+                for path, p in zip(asked.data, dims)]
     names = []
     results = []
     for source in sources:
@@ -106,8 +112,8 @@ def main(argv=()):
         names.append(data.name)
         results.append(compare(data))
     print("\npicture:")
-    path = projected_coding.OUT / "tangent_dictionaries.png"
-    print(f"  {save_picture(path, draw_picture(names, results))}")
+    path = projected_coding.OUT / "tangent_dictionaries"
+    print(f"  {save_picture(path, draw_picture(names, results), asked)}")
 
 
 if __name__ == "__main__":

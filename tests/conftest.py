@@ -33,3 +33,7 @@ def few_kernels(monkeypatch):
     monkeypatch.setattr("examples.classify.MOST_REPEATS", 1)
     monkeypatch.setattr("examples.rivals.SHARES", [0.9])
     monkeypatch.setattr("examples.rivals.BOUNDS", [1.0])
+    monkeypatch.setattr("examples.rivals.STATES", [3])
+    monkeypatch.setattr("examples.rivals.RADII", [(1, 2)])
+    monkeypatch.setattr("examples.rivals.USUAL_RANKS", [2])
+    monkeypatch.setattr("examples.rivals.CORRELATIONS", [2])

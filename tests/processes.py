@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CORE = "grassmann_sc"
 KIT = "grassmann_sc_kit"
+COMMAND = ["__init__", "classify", "clips", "command", "options", "pictures", "rivals"]
 ROOMS = sorted(path.stem for path in ROOT.glob("*.py") if path.stem != CORE)
 
 
@@ -29,8 +30,10 @@ def copy_source(target):
     metadata = ["setup.cfg", "pyproject.toml", "README.md", "LICENSE"]
     for path in [*ROOT.glob("*.py"), *(ROOT / name for name in metadata)]:
         shutil.copy(path, target)
+    shutil.copytree(ROOT / "examples", target / "examples",
+                    ignore=shutil.ignore_patterns("__pycache__"))
     for folder in ("benchmarks", "build", "examples", "out", "tests"):
-        (target / folder).mkdir()
+        (target / folder).mkdir(exist_ok=True)
         (target / folder / "not_packaged.py").touch()
 
 

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 
 import grassmann_sc as gs
 from grassmann_sc import comparators, intrinsic
-from strategies import KINDS, LOOSE, TIGHT, bases, error, rotation, seeds, sizes
+from grassmann_sc.strategies import KINDS, bases, rotation, sizes
+from oracles import LOOSE, TIGHT, error, seeds
 
 quiet = pytest.mark.filterwarnings("ignore:.*right angles")
 

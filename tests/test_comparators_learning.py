@@ -10,7 +10,8 @@ from hypothesis import given, settings
 
 import grassmann_sc as gs
 from grassmann_sc import comparators, intrinsic
-from strategies import LOOSE, TIGHT, bases, clusters, error, rotation, samples_and_atoms, seeds
+from grassmann_sc.strategies import bases, rotation
+from oracles import LOOSE, TIGHT, clusters, error, samples_and_atoms, seeds
 
 quiet = pytest.mark.filterwarnings("ignore:.*right angles", "ignore:karcher_mean")
 

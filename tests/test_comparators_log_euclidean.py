@@ -8,7 +8,8 @@ import scipy.sparse
 
 import grassmann_sc as gs
 from grassmann_sc import comparators, intrinsic
-from strategies import LOOSE, TIGHT, bases, error
+from grassmann_sc.strategies import bases
+from oracles import LOOSE, TIGHT, error
 
 
 @pytest.fixture

@@ -10,18 +10,8 @@ from hypothesis import given
 
 import grassmann_sc as gs
 from grassmann_sc import comparators, comparators_hulls, comparators_sets
-from strategies import (
-    LOOSE,
-    TIGHT,
-    bases,
-    dtypes,
-    error,
-    hat,
-    pairs_of_sets,
-    rotation,
-    rounding,
-    vectors,
-)
+from grassmann_sc.strategies import bases, pairs_of_sets, rotation
+from oracles import LOOSE, TIGHT, dtypes, error, hat, rounding, vectors
 
 N_CLASSES = 3
 
@@ -354,6 +344,7 @@ def test_an_indefinite_kernel_is_clipped_and_its_share_told():
     assert error(squared_distances(here, here), squared_distances(there, there)) < LOOSE
 
 
+@pytest.mark.filterwarnings("error")
 def test_gda_of_float32_stays_float32():
     found = comparators_sets.gda(K.astype(np.float32), LABELS)
     assert found.coefficients.dtype == np.float32

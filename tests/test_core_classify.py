@@ -7,7 +7,8 @@ import scipy.sparse
 from hypothesis import given, settings
 
 import grassmann_sc as gs
-from strategies import LOOSE, bases, booleans, dtypes, error, problems, rotation, seeds, vectors
+from grassmann_sc.strategies import bases, coding_problems, rotation
+from oracles import LOOSE, booleans, dtypes, error, seeds, vectors
 
 laws = settings(deadline=None, max_examples=40)
 
@@ -27,14 +28,14 @@ LABELS = [
 
 
 @laws
-@given(problems(), seeds, booleans)
+@given(coding_problems(), seeds, booleans)
 def test_class_residuals_are_those_of_d_by_d_matrices(problem, seed, sparse):
     rng = np.random.default_rng(seed)
     codes = rng.standard_normal(problem.K_xd.shape)
     labels = rng.integers(0, 3, len(problem.D))
     given_codes = scipy.sparse.csr_array(codes) if sparse else codes
     residuals, classes = gs.class_residuals(given_codes, problem.K_dd, problem.K_xd, labels,
-                                            norm2=problem.p)
+                                            norm2=problem.norm2)
     assert np.array_equal(classes, np.unique(labels))
     assert residuals.shape == (len(problem.X), len(classes)) and (residuals >= 0).all()
     explicit = [np.square(vectors(problem.X) - (codes * (labels == c)) @ vectors(problem.D))
@@ -85,7 +86,7 @@ def drawn(problem, seed, dtype):
 
 
 @laws
-@given(problems(), seeds, dtypes, booleans)
+@given(coding_problems(), seeds, dtypes, booleans)
 def test_classify_by_sparse_codes_is_coding_then_residuals(problem, seed, dtype, positive):
     X, D, labels = drawn(problem, seed, dtype)
     options = dict(lam=problem.lam, positive=positive)
@@ -100,7 +101,7 @@ def test_classify_by_sparse_codes_is_coding_then_residuals(problem, seed, dtype,
 
 
 @laws
-@given(problems(), seeds, dtypes, st.data())
+@given(coding_problems(), seeds, dtypes, st.data())
 def test_classify_by_local_codes_is_coding_then_residuals(problem, seed, dtype, data):
     X, D, labels = drawn(problem, seed, dtype)
     m = data.draw(st.integers(1, len(D)))
@@ -115,7 +116,7 @@ def test_classify_by_local_codes_is_coding_then_residuals(problem, seed, dtype, 
 
 
 @laws
-@given(problems(), seeds, st.sampled_from([0.01, 0.3]))
+@given(coding_problems(), seeds, st.sampled_from([0.01, 0.3]))
 def test_classify_takes_lam_in_units_of_each_querys_own(problem, seed, lam):
     X, D, labels = drawn(problem, seed, np.float64)
     found = gs.classify(X, D, labels, lam=lam, lam_scale="max", return_info=True)

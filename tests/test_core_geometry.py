@@ -10,21 +10,8 @@ import scipy.sparse
 from hypothesis import given, settings
 
 import grassmann_sc as gs
-from strategies import (
-    LOOSE,
-    TIGHT,
-    bases,
-    booleans,
-    dtypes,
-    error,
-    hat,
-    pairs_of_sets,
-    rotation,
-    rounding,
-    seeds,
-    sizes,
-    subspaces,
-)
+from grassmann_sc.strategies import bases, pairs_of_sets, rotation, sizes, subspaces
+from oracles import LOOSE, TIGHT, booleans, dtypes, error, hat, rounding, seeds
 
 laws = settings(deadline=None, max_examples=40)
 

@@ -6,51 +6,43 @@ import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as gs
-from strategies import (
-    LOOSE,
-    TIGHT,
-    error,
-    never,
-    problems,
-    regular_problems,
-    rotation,
-    seeds,
-)
+from grassmann_sc.strategies import coding_problems, rotation
+from oracles import LOOSE, TIGHT, error, regular_problems, seeds
 
 laws = settings(deadline=None, max_examples=40)
 
 
 def local(problem, m, **options):
-    return gs.locality_codes(problem.K_dd, problem.K_xd, m, norm2=problem.p, **options)
+    return gs.locality_codes(problem.K_dd, problem.K_xd, m, norm2=problem.norm2, **options)
 
 
 @laws
-@given(problems(lam=never), st.data())
+@given(coding_problems(share=0.0), st.data())
 def test_local_codes_sum_to_one_on_the_nearest_atoms(problem, data):
     m = data.draw(st.integers(1, len(problem.D)))
     codes = local(problem, m)
     assert error(codes.sum(axis=1), 1) < LOOSE
-    distance = problem.p + problem.K_dd.diagonal() - 2 * problem.K_xd
+    distance = problem.norm2 + problem.K_dd.diagonal() - 2 * problem.K_xd
     assert not codes[distance > np.sort(distance)[:, m - 1:m] + TIGHT].any()
     assert (np.count_nonzero(codes, axis=1) <= m).all()
     assert np.array_equal(local(problem, m, sparse_output=True).toarray(), codes)
 
 
 @laws
-@given(regular_problems(lam=never), st.data())
+@given(regular_problems(share=st.just(0.0)), st.data())
 def test_locality_twin(problem, data):
     """(B + reg trace(B) I) y = 1 by np.linalg.solve."""
     m = data.draw(st.integers(1, len(problem.D)))
     reg = data.draw(st.sampled_from([1e-3, 1e-1]))
     for k, y in zip(problem.K_xd, local(problem, m, reg=reg)):
         near = np.argsort(-2 * k, kind="stable")[:m]
-        B = problem.p - k[near] - k[near][:, None] + problem.K_dd[np.ix_(near, near)]
+        B = problem.norm2 - k[near] - k[near][:, None] + problem.K_dd[np.ix_(near, near)]
         expected = np.linalg.solve(B + reg * np.trace(B) * np.eye(m), np.ones(m))
         np.testing.assert_allclose(y[near], expected / expected.sum(), rtol=TIGHT, atol=TIGHT)
 
 
 @laws
-@given(regular_problems(lam=never), st.data())
+@given(regular_problems(share=st.just(0.0)), st.data())
 def test_local_codes_solve_the_constrained_problem(problem, data):
     """No better affine combination of the neighbours, by the equations with a Lagrange
     multiplier."""
@@ -79,7 +71,7 @@ def test_nearest_twin(m, seed, values):
 
 
 @laws
-@given(problems(lam=never), st.data())
+@given(coding_problems(share=0.0), st.data())
 def test_local_code_of_an_atom_is_on_it_and_what_is_too_near_to_tell(problem, data):
     D = problem.D
     codes = gs.glc(D, D, data.draw(st.integers(1, len(D))))
@@ -88,7 +80,7 @@ def test_local_code_of_an_atom_is_on_it_and_what_is_too_near_to_tell(problem, da
 
 
 @laws
-@given(problems(lam=never, kinds=["random", "repeated", "orthogonal"]), st.data())
+@given(coding_problems(share=0.0, kinds=["random", "repeated", "orthogonal"]), st.data())
 def test_local_code_of_an_atom_is_one_shared_equally_by_its_copies(problem, data):
     D = problem.D
     m = data.draw(st.integers(1, len(D)))
@@ -101,16 +93,17 @@ def test_local_code_of_an_atom_is_one_shared_equally_by_its_copies(problem, data
 
 
 @laws
-@given(regular_problems(lam=never), seeds, st.sampled_from([1e-200, 1e-6, 1e6, 1e200]))
+@given(regular_problems(share=st.just(0.0)), seeds, st.sampled_from([1e-200, 1e-6, 1e6, 1e200]))
 def test_local_codes_ignore_basis_order_and_scale(problem, seed, scale):
-    X, D, K_dd, K_xd, p, _ = problem
+    X, D, K_dd, K_xd, norm2, *_ = problem
+    p = X.shape[2]
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(D))
     m = min(3, len(D))
     codes = gs.glc(X, D, m)
     turned = gs.glc(X @ rotation(rng, p), D[order] @ rotation(rng, p), m)
     assert error(turned, codes[:, order]) < LOOSE
-    scaled = gs.locality_codes(scale * K_dd, scale * K_xd, m, norm2=scale * p)
+    scaled = gs.locality_codes(scale * K_dd, scale * K_xd, m, norm2=scale * norm2)
     assert error(scaled, codes) < LOOSE
 
 

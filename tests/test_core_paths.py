@@ -7,24 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grassmann_sc as gs
-from strategies import (
-    LOOSE,
-    TIGHT,
-    bases,
-    booleans,
-    cost,
-    error,
-    problem_of,
-    problems,
-    regular_problems,
-    worst_violation,
-)
+from grassmann_sc.strategies import bases, coding_problem, coding_problems
+from oracles import LOOSE, TIGHT, booleans, cost, error, regular_problems, worst_violation
 
 laws = settings(deadline=None, max_examples=40)
 
 
 def code(problem, **options):
-    return gs.sparse_codes(problem.K_dd, problem.K_xd, problem.lam, norm2=problem.p, **options)
+    return gs.sparse_codes(problem.K_dd, problem.K_xd, problem.lam, norm2=problem.norm2, **options)
 
 
 def large_problem(n, N, d, p):
@@ -40,10 +30,10 @@ def large_problem(n, N, d, p):
 @given(regular_problems(), booleans, booleans)
 def test_path_equals_single_solves(problem, positive, sparse_output):
     lams = problem.lam * np.array([0.1, 3, 1, 0, 30])
-    options = dict(norm2=problem.p, positive=positive, sparse_output=sparse_output)
+    options = dict(norm2=problem.norm2, positive=positive, sparse_output=sparse_output)
     path = gs.sparse_codes(problem.K_dd, problem.K_xd, lams, **options, return_info=True)
     assert path.gap.shape == path.n_iter.shape == (5, len(problem.X))
-    assert (path.gap <= LOOSE * problem.p).all()
+    assert (path.gap <= LOOSE * problem.norm2).all()
     for codes, lam in zip(path.codes, lams):
         single = gs.sparse_codes(problem.K_dd, problem.K_xd, lam, **options)
         assert scipy.sparse.issparse(codes) == sparse_output
@@ -93,23 +83,23 @@ def test_path_starts_from_codes_that_are_already_exact():
 
 
 @laws
-@given(problems(), booleans, st.sampled_from([1e-3, 0.1, 0.9]))
+@given(coding_problems(), booleans, st.sampled_from([1e-3, 0.1, 0.9]))
 def test_lam_relative_to_lam_max_is_certified_at_each_querys_own_lambda(problem, positive, lam):
-    codes, gap, _ = gs.sparse_codes(problem.K_dd, problem.K_xd, lam, norm2=problem.p,
+    codes, gap, _ = gs.sparse_codes(problem.K_dd, problem.K_xd, lam, norm2=problem.norm2,
                                     lam_scale="max", positive=positive, return_info=True)
     for i, own in enumerate(lam * gs.lam_max(problem.K_xd)):
         one = problem._replace(X=problem.X[i:i + 1], K_xd=problem.K_xd[i:i + 1], lam=own)
         best = cost(one, code(one, positive=positive))
-        assert abs(cost(one, codes[i:i + 1]) - best) <= 2 * LOOSE * problem.p
-        assert gap[i] <= LOOSE * problem.p
-        assert worst_violation(one, codes[i:i + 1], positive) <= 2 * LOOSE * problem.p
+        assert abs(cost(one, codes[i:i + 1]) - best) <= 2 * LOOSE * problem.norm2
+        assert gap[i] <= LOOSE * problem.norm2
+        assert worst_violation(one, codes[i:i + 1], positive) <= 2 * LOOSE * problem.norm2
 
 
 @laws
 @given(regular_problems())
 def test_lam_relative_to_lam_max_takes_paths_starts_and_tiles(problem):
     lams = [1.0, 0.3, 0.01]
-    options = dict(norm2=problem.p, lam_scale="max")
+    options = dict(norm2=problem.norm2, lam_scale="max")
     path = gs.sparse_codes(problem.K_dd, problem.K_xd, lams, **options)
     assert not path[0].any()
     for codes, lam in zip(path, lams):
@@ -120,7 +110,7 @@ def test_lam_relative_to_lam_max_takes_paths_starts_and_tiles(problem):
 
 def test_codes_and_gap_at_relative_lam_grow_with_the_queries():
     X, D = (bases(np.random.default_rng(seed), 20, 6, 2) for seed in (0, 1))
-    problem = problem_of(X, D, 0.1)
+    problem = coding_problem(X, D, 0.1)
 
     def scaled(s):
         return gs.sparse_codes(problem.K_dd, s * problem.K_xd, 0.1, norm2=2 * s**2,

@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -13,8 +14,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import grassmann_sc as gs
+from grassmann_sc.strategies import KINDS, bases
 from processes import run_python
-from strategies import KINDS, bases
 
 # ---------------------------------------------------------------------------- results
 
@@ -34,8 +35,12 @@ def test_geometry_does_not_depend_on_threads(kind, monkeypatch):
     codes = np.random.default_rng(1).standard_normal((40, 40))
 
     def call():
-        return [gs.projection_kernel(X), gs.chordal_distance(X), gs.geodesic_distance(X, X[:7]),
-                gs.reconstruct(codes, X)]
+        return [
+            gs.projection_kernel(X),
+            gs.chordal_distance(X),
+            gs.geodesic_distance(X, X[:7]),
+            gs.reconstruct(codes, X),
+        ]
 
     first, *others = of_thread_counts(call, monkeypatch)
     assert all(np.array_equal(a, b) for other in others for a, b in zip(first, other))
@@ -46,9 +51,13 @@ def test_codes_do_not_depend_on_threads(monkeypatch):
     D = gs.random_subspaces(7, 4, 2, rng=1)
 
     def call():
-        return [gs.gsc(X, D, 0.1), gs.gsc(X, D, 0), gs.glc(X, D, 3),
-                gs.gsc(X, D, 0.1, sparse_output=True).toarray(),
-                gs.classify(X, D, np.arange(7), lam=0.1, return_info=True).residuals]
+        return [
+            gs.gsc(X, D, 0.1),
+            gs.gsc(X, D, 0),
+            gs.glc(X, D, 3),
+            gs.gsc(X, D, 0.1, sparse_output=True).toarray(),
+            gs.classify(X, D, np.arange(7), lam=0.1, return_info=True).residuals,
+        ]
 
     first, *others = of_thread_counts(call, monkeypatch)
     assert all(np.array_equal(a, b) for other in others for a, b in zip(first, other))
@@ -129,12 +138,12 @@ def test_a_process_that_may_write_nowhere_compiles_in_memory(monkeypatch):
     def njit(cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: (function, options)
+        return lambda function: SimpleNamespace(function=function, options=options, compile=None)
 
     monkeypatch.setattr(numba, "njit", njit)
-    function, options = gs.jit(len)
-    assert function is len
-    assert options["nogil"] and options["fastmath"] == {"reassoc", "contract"}
+    compiled = gs.jit(len)
+    assert compiled.function is len
+    assert compiled.options["nogil"] and compiled.options["fastmath"] == {"reassoc", "contract"}
 
 
 # ---------------------------------------------------------------------------- blocks
@@ -163,6 +172,7 @@ def test_two_threads_work_at_the_same_time(two_threads):
 
 def raise_in(thread, error, begun):
     """A job that raises the error in its fourth block or later, in the caller or in a helper."""
+
     def job(block):
         begun.append(block)
         time.sleep(0.005)
@@ -175,8 +185,7 @@ def raise_in(thread, error, begun):
 
 @pytest.mark.parametrize("thread", ["caller", "helper"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("of block 3")], ids=repr)
-def test_an_error_stops_what_has_not_started_and_leaves_the_pool_usable(thread, error,
-                                                                        two_threads):
+def test_an_error_stops_what_has_not_started_and_leaves_the_pool_usable(thread, error, two_threads):
     begun = []
     with pytest.raises(type(error)) as caught:
         gs.run_blocks(raise_in(thread, error, begun), 1000, 1)

@@ -10,7 +10,8 @@ from scipy.special import logsumexp, softmax
 
 import grassmann_sc as core
 from grassmann_sc import discriminative, kernels, learn
-from strategies import LOOSE, TIGHT, bases, clusters, error, hat, rounding, samples_and_atoms
+from grassmann_sc.strategies import bases
+from oracles import LOOSE, TIGHT, clusters, error, hat, rounding, samples_and_atoms
 
 RIDGE = 0.1
 ATOMS = core.random_subspaces(6, 7, 2, rng=4)

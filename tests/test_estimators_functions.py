@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as core
 from grassmann_sc import comparators, estimators, kernels, learn, subspaces
-from strategies import LOOSE, TIGHT, error, noisy_image_sets
+from oracles import LOOSE, TIGHT, error, noisy_image_sets
 
 SETS, Y = noisy_image_sets()
 X = subspaces.from_sets(SETS, 2)
@@ -169,6 +170,33 @@ def test_dictionary_takes_lam_by_lam_max_of_the_training_set():
     lam = 0.1 * np.median(core.lam_max(core.projection_kernel(D, first)))
     assert estimator.lam_ == lam
     assert np.array_equal(estimator.components_, learn.gdl(D, 5, lam, n_iter=2, rng=3).atoms)
+
+
+@pytest.mark.parametrize("options", [{"lam": 0.1, "lam_scale": "max"}, {"n_neighbors": 3}])
+def test_online_dictionary_equals_online_gdl(options, tmp_path):
+    coding = "local" if "n_neighbors" in options else "sparse"
+    estimator = estimators.OnlineGrassmannDictionary(5, coding, rng=3, rank=4, **options)
+    learner = learn.OnlineGDL(5, rng=3, rank=4, **options)
+    with pytest.raises(NotFittedError):
+        estimator.partial_fit(D[:4]).transform(Q)
+    learner.partial_fit(D[:4])
+    for batch in (D[4:20], D[20:]):
+        estimator.partial_fit(batch)
+        learner.partial_fit(batch)
+    assert np.array_equal(estimator.components_, learner.atoms)
+    assert estimator.lam_ == learner.lam and estimator.n_iter_ == 2
+    codes = (
+        core.glc(Q, learner.atoms, 3)
+        if coding == "local"
+        else core.gsc(Q, learner.atoms, learner.lam)
+    )
+    assert np.array_equal(estimator.transform(Q), codes)
+    np.save(tmp_path / "D.npy", D)
+    mapped = np.load(tmp_path / "D.npy", mmap_mode="r")
+    for X in (D, mapped):
+        estimator.set_params(batch_size=8, n_epochs=2).fit(X)
+        learner = learn.OnlineGDL(5, rng=3, rank=4, **options).fit(X, 8, 2)
+        assert np.array_equal(estimator.components_, learner.atoms)
 
 
 def test_kernel_lift_and_dictionary_are_kgdl():

@@ -21,9 +21,10 @@ from grassmann_sc import (
     kernels,
     subspaces,
 )
+from grassmann_sc.strategies import rotation
+from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
 from rows import OnRows
-from strategies import LOOSE, TIGHT, error, noisy_image_sets, rotation
 
 SETS, Y = noisy_image_sets()
 X = subspaces.from_sets(SETS, 2)

@@ -20,9 +20,9 @@ from sklearn.utils import estimator_checks, get_tags
 
 import grassmann_sc as core
 from grassmann_sc import estimators, subspaces
+from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
 from rows import OnRows
-from strategies import LOOSE, TIGHT, error, noisy_image_sets
 
 PATIENCE = 600  # seconds after which a process or thread counts as hung
 SETS, Y = noisy_image_sets()
@@ -51,6 +51,7 @@ LEARNERS = [
     estimators.GrassmannDictionary(5, "local", n_neighbors=2, n_iter=3,
                                    rng=np.random.default_rng(1)),
     estimators.GrassmannDictionary(5, lam_scale="max", n_iter=2, rng=0),
+    estimators.OnlineGrassmannDictionary(5, batch_size=16, rng=np.random.default_rng(1)),
     estimators.TangentDictionary(5, n_iter=2, rng=0),
     estimators.TangentDictionary(4, "intrinsic", n_iter=2, rng=np.random.default_rng(1)),
     estimators.ProjectionKernel(),

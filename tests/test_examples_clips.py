@@ -11,7 +11,6 @@ from PIL import Image
 
 from examples import classify
 from examples.clips import (
-    MOST_P,
     Clip,
     Recipe,
     build,
@@ -22,6 +21,7 @@ from examples.clips import (
     split_by_group,
     write,
 )
+from examples.options import MOST_P
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
 pytestmark = [
@@ -99,7 +99,7 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
     names = list(results["methods"])
     assert (
         all(re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE) for name in names)
-        and len(names) == 11
+        and len(names) == 12
     )
     assert (
         results["n_sets"] == 12

@@ -8,7 +8,8 @@ import pytest
 import grassmann_sc as gs
 from examples import projected_coding, tangent_dictionaries
 from grassmann_sc import projected
-from strategies import TIGHT, bases, error, hat
+from grassmann_sc.strategies import bases
+from oracles import TIGHT, error, hat
 
 SMALL = projected_coding.Setting(6, 2, 8, 0.6, 0.1)
 

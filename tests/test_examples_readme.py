@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from examples import clips
+from grassmann_sc import principal_angles, random_subspaces
 from processes import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -22,6 +24,12 @@ def blocks(language):
 def block_with(part, language=""):
     """The one block that holds this part."""
     found, = [text for text in blocks(language) if part in text]
+    return found
+
+
+def block_in_line(part):
+    """The one `piece of code` that begins with this part."""
+    found, = re.findall(rf"`({re.escape(part)}[^`]*)`", README)
     return found
 
 
@@ -50,6 +58,29 @@ def test_readme_prints_what_it_says(capsys):
     assert capsys.readouterr().out == blocks("")[0]
     execute(block_with("GridSearchCV", "python"), names)
     assert float(capsys.readouterr().out) > 0.9
+    execute(block_with("kernels.classify", "python"), names)
+    assert float(capsys.readouterr().out) > 0.9
+    execute(block_with("cauchy", "python"), names)
+    assert names["codes"].shape == (20, 20)
+
+
+def test_readme_finds_the_bug_of_a_stranger():
+    names = {}
+    execute(block_with("strategies", "python"), names)
+    with pytest.raises(AssertionError) as failure:
+        names["test_my_angles"]()
+    said = re.sub(r"\s+", " ", "".join(failure.value.__notes__))
+    promised = block_in_line("X=array")
+    assert re.sub(r"\s+", " ", promised) in said
+    names["my_angles"] = principal_angles
+    names["test_my_angles"]()
+
+
+def test_readme_codes_what_does_not_fit_in_memory(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.save("subspaces.npy", random_subspaces(40, 9, 2, rng=0))
+    execute(block_with("blocks.load_codes", "python"), {})
+    assert capsys.readouterr().out == "40 (40, 8)\n"
 
 
 def test_readme_writes_a_file_that_classify_reads(tmp_path, monkeypatch):
@@ -75,7 +106,7 @@ def test_readme_makes_a_tree_that_classify_reads(tmp_path):
         printed = run(tmp_path, *shlex.split(command)[1:])
     assert "subspaces of R^64 of dimension 1, 2, 3, 4, 5, 6, 7, 8, 3 splits" in printed
     printed = printed[: printed.index("Behind")]
-    assert len(accuracies(printed)) == 9
+    assert len(accuracies(printed)) == 10
     assert min(accuracies(printed).values()) > 90
     left = {path.name for path in (tmp_path / "out").iterdir()}
     assert left >= {"results.json", "codes.npz", "map.png", "atoms.png", "cache"}

@@ -7,7 +7,7 @@ import pytest
 
 from examples import search_synthetic, table_running_time, table_synthetic
 from grassmann_sc import geodesic_distance, intrinsic, random_subspaces
-from strategies import TIGHT, error
+from oracles import TIGHT, error
 
 METHODS = ["lE-SC", "lE-SC-adaptive", "iSC", "gSC", "gLC", "gSC, reconstructed"]
 

@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = "grassmann_sc"
 KIT = "grassmann_sc_kit"
 ROOF = "estimators"
-HANDED_ON = {ROOF: "estimators_rivals"}  # names in __all__ that live in a sister module
+# modules with names in __all__ that live in sisters
+HANDED_ON = {ROOF: ["estimators_frames", "estimators_rivals", "estimators_videos"],
+             "learn": ["streams"]}
 
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
          for folder in (".", "benchmarks", "examples", "tests")
@@ -24,13 +26,17 @@ FILES = {name: ast.parse(text, name) for name, text in TEXTS.items()}
 MODULES = {name.removesuffix(".py"): tree for name, tree in FILES.items() if "/" not in name}
 
 THE_CORES = {"numpy", "scipy", "numba"}
-EXTRAS = {"sklearn", "skimage", "imageio", "av", "PIL", "tqdm", "dask", "distributed"}
+EXTRAS = {"sklearn", "skimage", "imageio", "av", "PIL", "tqdm", "dask", "distributed", "h5py"}
 ROOMS = {  # what a module imports at its top, beside the standard library
     CORE: THE_CORES,
+    "blocks": {*THE_CORES, CORE, "files"},
     "files": {"numpy"},  # not even the core
     "comparators": {*THE_CORES, CORE, "intrinsic", "logarithms"},  # the one exception to the star
+    "comparators_dynamics": {*THE_CORES, CORE},
     "comparators_hulls": {*THE_CORES, CORE, "polytopes"},  # as comparators has logarithms
     "comparators_sets": {*THE_CORES, CORE},
+    "comparators_tensors": {*THE_CORES, CORE},
+    "comparators_textures": {*THE_CORES, CORE},
     "discriminative": {*THE_CORES, CORE},
     "comparators_learning": {*THE_CORES, CORE, "comparators", "intrinsic"},  # and its sister
     "frames": {*THE_CORES, CORE},
@@ -41,34 +47,53 @@ ROOMS = {  # what a module imports at its top, beside the standard library
     "plots": {*THE_CORES, CORE, "matplotlib"},
     "polytopes": {*THE_CORES, CORE},
     "projected": {*THE_CORES, CORE},
+    "scale": {*THE_CORES, CORE, "blocks", "files", "frames", "learn", "streams", "subspaces"},
+    "strategies": {*THE_CORES, CORE, "hypothesis"},
+    "streams": {*THE_CORES, CORE, "learn"},  # its sister
     "subspaces": {*THE_CORES, CORE},
     "tuning": {*THE_CORES, CORE},
     ROOF: {*THE_CORES, CORE, "sklearn", "comparators", "discriminative", "frames", "intrinsic",
            "kernels", "learn", "subspaces"},
+    "estimators_frames": {*THE_CORES, CORE, ROOF, "sklearn", "frames", "subspaces"},
     "estimators_rivals": {*THE_CORES, CORE, ROOF, "sklearn", "comparators_hulls",
                           "comparators_sets", "kernels", "subspaces"},
+    "estimators_videos": {*THE_CORES, CORE, ROOF, "sklearn", "comparators_dynamics",
+                          "comparators_tensors", "comparators_textures", "estimators_rivals",
+                          "frames", "subspaces"},
 }
 IN_FUNCTIONS = {  # and what it may import where it is used
-    CORE: set(),
+    CORE: {"blocks", "tqdm"},  # codes into files, progress
     "discriminative": {"learn"},  # whose gDL gives the first atoms, unless they are given
     "files": set(),
     "learn": {*EXTRAS, "files"},  # atoms are learned without files.py, which saves them
+    "streams": {"files"},
 }
 
 PUBLIC_NAMES = {
+    "blocks": "write_codes load_codes each_part",
+    "scale": "code gdl gram from_paths",
+    "streams": "OnlineGDL",
     CORE: "orthonormalize random_subspaces projection_kernel principal_angles chordal_distance "
           "geodesic_distance proj chordal_mean lam_max sparse_codes locality_codes gsc glc "
           "reconstruct class_residuals classify",
     ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary "
-          "TangentDictionary ProjectionKernel KernelLift DiscriminativeDictionary DCC GDA "
-          "GGDA KAHM MSM",
+          "OnlineGrassmannDictionary TangentDictionary ProjectionKernel KernelLift "
+          "DiscriminativeDictionary DCC GDA GGDA KAHM MSM CSLDS DFS DLPegasos LDS "
+          "ProductManifold TCCA HOG LBP LBPTOP GaitEnergyImage BlockHankel VideoSubspaces",
     "comparators": "tangent_grams log_euclidean_codes log_euclidean_classify intrinsic_codes "
                    "intrinsic_classify",
+    "comparators_dynamics": "martin_distances observability_angles compress recover decibels",
     "comparators_hulls": "affine_hull_distances convex_hull_distances",
     "comparators_learning": "log_euclidean_dictionary intrinsic_dictionary",
     "comparators_sets": "correlation_kernel binet_cauchy_kernel mutual_similarity "
                         "difference_subspace transformed_bases dcc gda ggda",
+    "comparators_tensors": "resize_clips mode_bases product_distances tensor_correlations "
+                           "separations",
+    "comparators_textures": "box_dimensions fractal_measures fractal_exponents exponent_ranges "
+                            "fractal_spectrum distance_weights",
+    "estimators_frames": "HOG LBP LBPTOP GaitEnergyImage BlockHankel VideoSubspaces",
     "estimators_rivals": "DCC GDA GGDA KAHM MSM",
+    "estimators_videos": "CSLDS DFS DLPegasos LDS ProductManifold TCCA",
     "discriminative": "discriminative_atoms ridge_residuals",
     "files": "write_whole",
     "frames": "read_frames describe raw hog lbp lbp_top gait_energy_image",
@@ -78,12 +103,14 @@ PUBLIC_NAMES = {
     "learn": "init_atoms update_atoms gdl kgdl OnlineGDL class_dictionaries save load",
     "logarithms": "",
     "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence plot_gram "
-             "plot_confusion plot_map plot_reliability",
+             "plot_confusion plot_map plot_reliability plot_sparsity plot_angles_pair",
     "polytopes": "",
     "projected": "projected_codes projected_losses",
+    "strategies": "sizes subspaces pairs_of_sets pairs_at_angles tangents dictionaries grams "
+                  "coding_problems solved_problems image_sets",
     "subspaces": "from_image_set from_sets from_video from_videos block_hankel arma observability",
     "tuning": "Search dimensions sparse_predictions local_predictions nearest_predictions "
-              "corrected_t_test",
+              "alike vote corrected_t_test",
 }
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -158,7 +185,20 @@ def names_in_all(tree):
 
 def test_every_module_is_packaged():
     listed = setup_cfg()["options"]["py_modules"].split()
-    assert sorted(listed) == sorted(name if name == CORE else f"{KIT}.{name}" for name in MODULES)
+    command = {name for name in listed if name.startswith(f"{KIT}.examples.")}
+    assert sorted(set(listed) - command) == sorted(
+        name if name == CORE else f"{KIT}.{name}" for name in MODULES)
+    assert len(listed) == len(set(listed))
+
+
+def test_what_the_installed_command_imports_is_packaged():
+    listed = setup_cfg()["options"]["py_modules"].split()
+    packaged = {name.removeprefix(f"{KIT}.") for name in listed if ".examples." in name}
+    assert packaged
+    for name in packaged:
+        sisters = {imported for imported, _, _ in imports(FILES[f"{name.replace('.', '/')}.py"])
+                   if top_level(imported) == "examples"}
+        assert {".".join(sister.split(".")[:2]) for sister in sisters} <= packaged, name
 
 
 @each_module
@@ -266,7 +306,8 @@ def test_public_names_are_listed_and_there(module):
     listed = names_in_all(MODULES[module])
     assert listed is not None, f"{module}.py has no __all__"
     assert len(listed) == len(set(listed)) and set(listed) >= set(PUBLIC_NAMES[module].split())
-    handed_on = set(names_in_all(MODULES[HANDED_ON[module]]) if module in HANDED_ON else [])
+    handed_on = {name for sister in HANDED_ON.get(module, [])
+                 for name in names_in_all(MODULES[sister])}
     assert handed_on <= set(listed)
     assert set(listed) - handed_on <= {node.name for node in public_definitions(MODULES[module])}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from grassmann_sc.frames import describe, gait_energy_image, hog, lbp, lbp_top
-from strategies import LOOSE, TIGHT, seeds
+from oracles import LOOSE, TIGHT, seeds
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (6, 24, 32), np.uint8)
 skimage = pytest.importorskip("skimage", reason="HOG and LBP need the extra 'image'")

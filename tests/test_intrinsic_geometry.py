@@ -10,7 +10,8 @@ from hypothesis import given, settings
 
 import grassmann_sc as gs
 from grassmann_sc import comparators, intrinsic
-from strategies import TIGHT, bases, error, rotation, seeds, sizes
+from grassmann_sc.strategies import bases, rotation, sizes
+from oracles import TIGHT, error, seeds
 
 EXACT = 1e-14  # of the maps, relative to norms above 1: fifty times the rounding of one number
 RIGHT = np.pi / 2

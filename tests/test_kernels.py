@@ -26,7 +26,7 @@ from grassmann_sc.kernels import (
     polynomial,
     rbf,
 )
-from strategies import LOOSE, TIGHT, dtypes, error, rounding, seeds
+from oracles import LOOSE, TIGHT, dtypes, error, rounding, seeds
 
 KERNELS = [linear(), polynomial(3, 0.5), rbf(0.05)]
 laws = settings(deadline=None, max_examples=30)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import files, learn
-from strategies import clusters
+from grassmann_sc import estimators, files, learn
+from oracles import clusters
 
 SOME = core.random_subspaces(30, 70, 2, rng=3)
 SMALL = clusters(np.random.default_rng(1), 24, 6, 2, 4)
@@ -38,6 +38,7 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
             )
             assert labels is None and loaded.labels is None or loaded.labels.tolist() == labels
     assert os.listdir(tmp_path) == ["atoms"]
+
     learn.save(path, learn.gdl(SMALL, 2, 0.1, n_iter=1))
     assert learn.load(path).lam == 0.1
     learn.save(path, learn.OnlineGDL(2, 0.3, rng=0).partial_fit(SMALL))
@@ -46,6 +47,19 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
         TypeError, match="labels must be numbers, strings or bools in a file, got dtype object"
     ):
         learn.save(path, SMALL[:3], labels=[None, "a", 3])
+
+
+def test_the_lambda_in_use_is_saved_with_what_was_learned(tmp_path):
+    options = {"lam_scale": "max", "n_iter": 1, "rng": 0}
+    online = learn.OnlineGDL(3, 0.2, lam_scale="max", rng=0).fit(SMALL)
+    fitted = estimators.GrassmannDictionary(3, lam=0.2, **options).fit(SMALL)
+    learned = learn.gdl(SMALL, 3, 0.2, **options)
+    some = [(learned, learned.lam), (online, online.lam), (fitted, fitted.lam_)]
+    for atoms, lam in some:
+        learn.save(tmp_path / "atoms", atoms)
+        assert learn.load(tmp_path / "atoms").lam == lam > 0.2
+    learn.save(tmp_path / "atoms", learned, lam=0.5)
+    assert learn.load(tmp_path / "atoms").lam == 0.5
 
 
 def seal(path):

@@ -11,17 +11,8 @@ from hypothesis import given, settings
 
 import grassmann_sc as core
 from grassmann_sc import learn
-from strategies import (
-    LOOSE,
-    TIGHT,
-    bases,
-    clusters,
-    error,
-    explicit_cost,
-    hat,
-    samples_and_atoms,
-    seeds,
-)
+from grassmann_sc.strategies import bases
+from oracles import LOOSE, TIGHT, clusters, error, explicit_cost, hat, samples_and_atoms, seeds
 
 lams = st.sampled_from(
     [1e-3, 0.1, 0.5, 1.5]
@@ -263,6 +254,10 @@ def test_results_can_be_pickled():
 
 def test_progress_shows_a_bar_or_names_the_extra(capsys, monkeypatch):
     pytest.importorskip("tqdm")
+    learned = learn.gdl(SMALL, 4, 0.2, n_iter=2, tol=0, rng=0, progress=True)
+    told = capsys.readouterr().err  # no terminal: a whole line and no debris of a bar
+    assert told == f"gdl: iteration 2 of 2, cost={learned.costs[-1]:.6g}\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     learn.gdl(SMALL, 4, 0.2, n_iter=2, rng=0, progress=True)
     assert "cost=" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "tqdm", None)

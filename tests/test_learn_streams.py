@@ -1,14 +1,29 @@
-"""Dictionary learning on streams of batches."""
+"""Dictionary learning on streams of batches: as good as in memory, in bounded space; learners are
+merged, saved, killed and resumed."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import learn
-from strategies import LOOSE, clusters, error, explicit_cost, hat
+from grassmann_sc import files, learn, streams
+from oracles import LOOSE, TIGHT, clusters, error, explicit_cost, hat, samples_and_atoms
+from processes import ROOT
 
 SOME = core.random_subspaces(30, 70, 2, rng=3)
 SMALL = clusters(np.random.default_rng(1), 24, 6, 2, 4)
+MANY = clusters(np.random.default_rng(2), 400, 8, 2, 12)
+
+
+def cost(X, atoms, lam=0.2):
+    return explicit_cost(X, atoms, core.gsc(X, atoms, lam), lam)
 
 
 def test_a_stream_learns_as_well_as_a_batch_and_remembers_in_bounded_space():
@@ -21,17 +36,14 @@ def test_a_stream_learns_as_well_as_a_batch_and_remembers_in_bounded_space():
         )
 
     held_out = draw(200)
-
-    def cost(atoms):
-        return explicit_cost(held_out, atoms, core.gsc(held_out, atoms, 0.2), 0.2)
-
     stream = learn.OnlineGDL(6, 0.2, rng=0)
     sizes = []
     for _ in range(20):
         stream.partial_fit(draw(64))
-        sizes.append(sum(np.asarray(value).nbytes for value in vars(stream).values()))
-    assert cost(stream.atoms) <= 1.05 * cost(learn.gdl(draw(600), 6, 0.2, rng=0).atoms)
-    assert stream.n_batches == 20 and len(set(sizes[1:])) == 1
+        sizes.append(len(pickle.dumps(stream)))
+    batch = learn.gdl(draw(600), 6, 0.2, rng=0).atoms
+    assert cost(held_out, stream.atoms) <= 1.05 * cost(held_out, batch)
+    assert stream.n_batches == stream.n_updates == 20 and np.ptp(sizes[1:]) <= 32
 
 
 def test_statistics_of_a_stream_are_exact_where_the_rank_allows():
@@ -47,6 +59,87 @@ def test_statistics_of_a_stream_are_exact_where_the_rank_allows():
     assert error(hat(stream.atoms), hat(learn.update_atoms(SMALL[4:], middle, codes))) <= LOOSE
 
 
+def test_a_cost_counts_what_was_collected_before_the_update():
+    D = SMALL[:3]
+    stream = learn.OnlineGDL(3, 0.2, init=D).collect(SMALL[3:9]).collect(SMALL[9:])
+    assert abs(stream.loss - cost(SMALL[3:], D)) <= LOOSE and stream.weight == 21
+    assert np.array_equal(stream.atoms, D) and stream.cost is None
+    stream.update()
+    assert abs(stream.cost - cost(SMALL[3:], D) / 21) <= LOOSE
+    with pytest.raises(ValueError, match="update needs a batch"):
+        stream.update()
+
+
+# ---------------------------------------------------------------------------- merging
+
+
+def state_error(a, b):
+    """Largest difference of atoms after an update of each."""
+    return error(hat(a.update().atoms), hat(b.update().atoms))
+
+
+@settings(max_examples=25)
+@given(samples_and_atoms())
+def test_merging_is_collecting_all_and_associative_at_full_rank(drawn):
+    X, n_atoms, seed = drawn
+    rng = np.random.default_rng(seed)
+    start = learn.OnlineGDL(n_atoms, 0.1, init=X[:n_atoms], rank=X.shape[1])
+    start = start.collect(X).fork()
+    cuts = np.sort(rng.integers(0, len(X) + 1, 2))
+    parts = np.split(X, cuts)
+    a, b, c = (start.fork().collect(part) if len(part) else start.fork() for part in parts)
+    before = pickle.dumps(a)
+    left = a.merge(b).merge(c)
+    right = a.merge(b.merge(c))
+    whole = start.fork().collect(X)
+    assert pickle.dumps(a) == before
+    for merged in (left, right):
+        assert abs(merged.loss - whole.loss) <= LOOSE * len(X) and merged.weight == len(X)
+        shared, factors = statistics(merged)
+        expected = statistics(whole)
+        assert error(shared, expected[0]) <= LOOSE and error(factors, expected[1]) <= LOOSE
+
+
+def statistics(learner):
+    """Y^T Y and the explicit sum_i y_ir X_i^ of each atom, as its file holds them."""
+    state = learner.state()
+    factor = state["factor"]
+    return state["shared"], np.einsum("nra,nr,nrb->nab", factor, state["sizes"], factor)
+
+
+def test_merged_learners_are_as_good_as_one_of_all_at_low_rank():
+    start = learn.OnlineGDL(8, 0.2, init=MANY[:8], rank=4).collect(MANY).fork()
+    half = len(MANY) // 2
+    merged = start.merge(start.fork().collect(MANY[:half])).merge(start.fork().collect(MANY[half:]))
+    whole = start.fork().collect(MANY).update()
+    assert abs(cost(MANY, merged.update().atoms) / cost(MANY, whole.atoms) - 1) <= 1e-3
+    assert merged.n_batches == 2
+
+
+def test_an_unused_atom_takes_the_worst_sample_of_any_part():
+    D = np.eye(6)[None, :, :2].repeat(2, axis=0)  # equal atoms: one of them is not used
+    near = clusters(np.random.default_rng(0), 5, 6, 2, 1) * 0 + D[:1]
+    far = np.eye(6)[None, :, 4:]
+    start = learn.OnlineGDL(2, 0.1, init=D).collect(near).fork()
+    merged = start.fork().collect(near).merge(start.fork().collect(far)).update()
+    assert merged.n_replaced == 1
+    assert min(core.chordal_distance(far, merged.atoms)[0]) <= LOOSE
+
+
+def test_learners_of_other_atoms_do_not_merge():
+    a = learn.OnlineGDL(4, 0.2, rng=0).collect(SMALL)
+    for other in (a.fork().partial_fit(SMALL), learn.OnlineGDL(4, 0.3, rng=0).collect(SMALL)):
+        with pytest.raises(ValueError, match="other must have the same atoms and options"):
+            a.merge(other)
+    with pytest.raises(TypeError, match="other must be an OnlineGDL, got 3"):
+        a.merge(3)
+    with pytest.raises(ValueError, match="fork needs a learner that has atoms: collect 4 samples"):
+        learn.OnlineGDL(4, 0.2).fork()
+
+
+# ---------------------------------------------------------------------------- from arrays
+
+
 def test_fit_takes_memory_maps_and_iterables(tmp_path):
     np.save(tmp_path / "X.npy", SMALL)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
@@ -59,3 +152,195 @@ def test_fit_takes_memory_maps_and_iterables(tmp_path):
         learn.OnlineGDL(4, 0.2).fit(iter([SMALL]), n_epochs=2)
     with pytest.raises(ValueError, match=r"d and p of the atoms, \(6, 2\), got \(70, 2\)"):
         fitted.partial_fit(SOME)
+    with pytest.raises(ValueError, match=r"\(70, 2\) \(in batch 1 of epoch 0\)"):
+        learn.OnlineGDL(4, 0.2).fit([SMALL, SOME])
+
+
+class Stored:
+    """An array of which slices are read, and which of them were."""
+
+    chunks = None
+
+    def __init__(self, X):
+        self.X = X
+        self.shape = X.shape
+        self.dtype = X.dtype
+        self.reads = []
+
+    def __getitem__(self, rows):
+        self.reads.append((rows.start, rows.stop))
+        return self.X[rows]
+
+
+def test_a_stored_array_is_read_in_pieces_each_sample_once_an_epoch():
+    n = 1003
+    names = np.arange(n) / n
+    X = np.stack([np.cos(names), np.sin(names)], axis=1)[:, :, None]  # (n, 2, 1): told apart
+    stored = Stored(X)
+    seen = []
+
+    class Witness(streams.OnlineGDL):
+        def partial_fit(self, batch, sample_weight=None):
+            seen.append(np.arctan2(batch[:, 1, 0], batch[:, 0, 0]))
+            return super().partial_fit(batch, sample_weight)
+
+    Witness(2, 0.1, rng=0).fit(stored, batch_size=10, n_epochs=2)
+    assert [len(batch) for batch in seen].count(10) == 200 and len(seen) == 202
+    for epoch in (seen[:101], seen[101:]):
+        assert error(np.sort(np.concatenate(epoch)), names) <= TIGHT
+    assert not np.array_equal(seen[0], seen[101])
+    assert len(stored.reads) == 202 and len(set(stored.reads)) == 101
+    assert all(stop - start == 10 or stop == n for start, stop in stored.reads)
+    places = [len(set((batch * n // 10).astype(int))) for batch in seen]
+    assert np.median(places) >= 6  # a batch mixes samples of many places
+
+
+def test_pieces_learn_as_well_as_single_rows_from_a_sorted_file():
+    X = MANY[np.argsort(np.arange(len(MANY)) % 12, kind="stable")]  # cluster after cluster
+    rows = learn.OnlineGDL(8, 0.2, rng=0).fit(X, batch_size=16, n_epochs=3)
+    pieces = learn.OnlineGDL(8, 0.2, rng=0).fit(Stored(X), batch_size=16, n_epochs=3)
+    assert cost(X, pieces.atoms) <= 1.05 * cost(X, rows.atoms)
+
+
+def test_an_error_names_the_block_and_the_row_of_a_stored_array():
+    X = MANY.copy()
+    X[123, 0, 0] = np.nan
+    with pytest.raises(ValueError, match=r"at index 123 \(in the block of rows 112..127\)"):
+        learn.OnlineGDL(8, 0.2, rng=0).fit(Stored(X), batch_size=16)
+
+
+# ---------------------------------------------------------------------------- files
+
+
+WAYS = {
+    "waiting": lambda: learn.OnlineGDL(8, 0.2, rng=3).partial_fit(SMALL[:5]),
+    "new": lambda: learn.OnlineGDL(4, n_neighbors=2, init=SMALL[:4], rng=3),
+    "begun": lambda: learn.OnlineGDL(
+        4, 0.2, lam_scale="max", positive=True, rng=np.random.Generator(np.random.MT19937(3))
+    ).partial_fit(SMALL),
+    "collecting": lambda: learn.OnlineGDL(4, 0.2, rank=3, rng=3).collect(SMALL),
+    "single": lambda: learn.OnlineGDL(4, 0.2, rng=3).partial_fit(SMALL.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("copy", ["file", "pickle"])
+def test_a_copy_goes_on_to_the_same_bits(way, copy, tmp_path):
+    learner = WAYS[way]()
+    if copy == "file":
+        learner.save(tmp_path / "learner.npz")
+        other = learn.OnlineGDL.load(tmp_path / "learner.npz")
+    else:
+        other = pickle.loads(pickle.dumps(learner))
+    for one in (learner, other):
+        one.partial_fit(SMALL[::-1]).partial_fit(SMALL[3:11])
+    assert np.array_equal(learner.atoms, other.atoms) and learner.atoms.dtype == other.atoms.dtype
+    assert learner.cost == other.cost and learner.lam == other.lam
+    assert learner.rng.random() == other.rng.random()
+    assert learner.n_batches == other.n_batches and learner.n_replaced == other.n_replaced
+
+
+def nearest(K_dd, K_xd, norm2):
+    codes = np.zeros_like(K_xd)
+    codes[np.arange(len(codes)), K_xd.argmax(axis=1)] = 1
+    return codes
+
+
+def test_a_function_that_codes_is_given_again(tmp_path):
+    path = tmp_path / "learner.npz"
+    learner = learn.OnlineGDL(4, coding=nearest, rng=0).partial_fit(SMALL)
+    learner.save(path)
+    with pytest.raises(ValueError, match="or its coding is to be given"):
+        learn.OnlineGDL.load(path)
+    other = learn.OnlineGDL.load(path, coding=nearest)
+    assert np.array_equal(other.partial_fit(SMALL).atoms, learner.partial_fit(SMALL).atoms)
+
+
+DAMAGES = {
+    "atoms": lambda a: a["atoms"] * 2,
+    "shared": lambda a: a["shared"][:2],
+    "factor": lambda a: a["factor"] * np.nan,
+    "sizes": lambda a: a["sizes"].T.copy(),
+    "worst": lambda a: a["worst"][:, :3],
+    "worst_losses": lambda a: a["worst_losses"][1:],
+    "counts": lambda a: np.array("{}"),
+    "rng": lambda a: np.array('{"bit_generator": "Generator"}'),
+    "options": lambda a: np.array("[1, 2]"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_file_that_does_not_fit_itself_is_refused(name, tmp_path):
+    state = learn.OnlineGDL(4, 0.2, rng=0).collect(SMALL).state()
+    files.write_arrays(tmp_path / "bad.npz", "learner", state | {name: DAMAGES[name](state)})
+    with pytest.raises(ValueError, match="bad.npz is damaged"):
+        learn.OnlineGDL.load(tmp_path / "bad.npz")
+
+
+def test_a_file_holds_no_code(tmp_path):
+    state = learn.OnlineGDL(4, 0.2, rng=0).collect(SMALL).state()
+    assert {array.dtype.kind for array in state.values()} <= {"f", "U"}
+    assert json.loads(str(state["options"]))["n_atoms"] == 4
+
+
+# ---------------------------------------------------------------------------- kills
+
+
+RUN = """
+import os
+import signal
+import numpy as np
+from grassmann_sc import learn, streams
+mapped = np.load("X.npy", mmap_mode="r")
+learner = learn.OnlineGDL(8, 0.2, lam_scale="max", rng=0)
+class Killed(streams.OnlineGDL):
+    def update(self):
+        if self.n_updates == 30:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().update()
+learner.__class__ = Killed
+learner.fit(mapped, 16, 3, checkpoint="checkpoint.npz", checkpoint_every=4)
+"""
+
+
+def test_a_killed_stream_resumes_to_the_same_bits(tmp_path):
+    np.save(tmp_path / "X.npy", MANY)
+    killed = subprocess.run(
+        [sys.executable, "-c", RUN],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=300,
+    )
+    assert killed.returncode == -signal.SIGKILL  # in the second epoch of 25 batches
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    resumed = learn.OnlineGDL(8, 0.2, lam_scale="max", rng=7)
+    resumed.fit(mapped, 16, 3, resume=tmp_path / "checkpoint.npz")
+    whole = learn.OnlineGDL(8, 0.2, lam_scale="max", rng=0).fit(mapped, 16, 3)
+    assert resumed.n_batches == 75
+    assert np.array_equal(resumed.atoms, whole.atoms)
+
+
+def test_a_checkpoint_of_other_samples_or_options_is_refused(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    learn.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, checkpoint=path)
+    again = learn.OnlineGDL(8, 0.2).fit(MANY, 64, n_epochs=2, resume=path)  # one epoch more
+    assert np.array_equal(again.atoms, learn.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, 2).atoms)
+    for learner, X, size in [
+        (learn.OnlineGDL(8, 0.3), MANY, 64),
+        (learn.OnlineGDL(8, 0.2), MANY[1:], 64),
+        (learn.OnlineGDL(8, 0.2), MANY, 32),
+    ]:
+        with pytest.raises(ValueError, match="resume must be a checkpoint of the same samples"):
+            learner.fit(X, size, resume=path)
+
+
+def test_ctrl_c_leaves_what_was_learned(recwarn):
+    class Interrupted(streams.OnlineGDL):
+        def update(self):
+            if self.n_updates == 3:
+                raise KeyboardInterrupt
+            return super().update()
+
+    learner = Interrupted(8, 0.2, rng=0).fit(MANY, 16)
+    assert learner.n_updates == 3
+    assert "interrupted: learned from 3 batches of 25" in str(recwarn.pop(UserWarning).message)

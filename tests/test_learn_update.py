@@ -7,17 +7,8 @@ from hypothesis import given, settings
 
 import grassmann_sc as core
 from grassmann_sc import learn
-from strategies import (
-    KINDS,
-    LOOSE,
-    TIGHT,
-    bases,
-    error,
-    explicit_cost,
-    hat,
-    samples_and_atoms,
-    seeds,
-)
+from grassmann_sc.strategies import KINDS, bases
+from oracles import LOOSE, TIGHT, error, explicit_cost, hat, samples_and_atoms, seeds
 
 SHORT = core.random_subspaces(9, 5, 2, rng=3)
 LONG = core.random_subspaces(30, 70, 2, rng=3)  # d above 16 p: Krylov steps
@@ -147,6 +138,24 @@ def test_each_atom_is_what_a_dense_eigen_solver_finds(seed, d, p, n, N, kind, si
         )
         assert np.trace(old.T @ S @ old) - gained <= TIGHT * p * np.abs(values).max() + rounding
     assert error(np.swapaxes(updated, 1, 2) @ updated, np.eye(p)) <= TIGHT
+
+
+def test_an_atom_that_leads_by_little_is_found():
+    """The last S has eigenvalues from -1.6 to 6e-7, of two samples 1e-6 apart, and many zeros."""
+    rng = np.random.default_rng(63664)
+    X = rng.standard_normal((14, 89, 1))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    for i in range(1, 14, 2):
+        step = 10.0 ** rng.integers(-9, -4)
+        X[i] = X[i - 1] + step * rng.standard_normal((2, 89, 1))[1]
+        X[i] /= np.linalg.norm(X[i])
+    D = X[rng.integers(0, 14, 3)].copy()
+    codes = rng.standard_normal((14, 3)) * (rng.random((14, 3)) < 0.6)
+    updated = learn.update_atoms(X, D, codes)
+    *_, (S, _, new) = explicit_updates(X, D, codes, updated)
+    top = np.linalg.eigvalsh(S)[-1]
+    assert 1e-7 < top < 1e-6
+    assert np.trace(new.T @ S @ new) > 0.999 * top
 
 
 def test_large_updates_are_those_of_small_ones(monkeypatch):

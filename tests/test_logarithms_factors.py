@@ -5,7 +5,8 @@ import pytest
 
 import grassmann_sc as gs
 from grassmann_sc import intrinsic, logarithms
-from strategies import TIGHT, bases, error, rotation
+from grassmann_sc.strategies import bases, rotation
+from oracles import TIGHT, error
 
 RIGHT = np.pi / 2
 ANGLES = [[0.3, 1.1, 0.7], [0, 0, 0], [1e-9, 1e-6, 0], [0.4, 0.4, 0.4], [1.5, RIGHT - 1e-9, 1e-9],

@@ -10,8 +10,14 @@ import scipy.sparse
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from grassmann_sc import chordal_distance, plots, projection_kernel, random_subspaces
-from strategies import TIGHT
+from grassmann_sc import (
+    chordal_distance,
+    plots,
+    projection_kernel,
+    random_subspaces,
+    sparse_codes,
+)
+from oracles import LOOSE, TIGHT
 
 matplotlib.use("Agg")
 
@@ -19,6 +25,8 @@ X = random_subspaces(12, 20, 3, rng=0)
 CODES = np.random.default_rng(0).standard_normal((12, 8))
 CODES *= np.random.default_rng(1).random((12, 8)) < 0.4
 CLASSES = ["b", "a", "c"] * 4
+K_DD = projection_kernel(X[:8])
+K_XD = projection_kernel(X, X[:8])
 DRAW = {  # each picture on ordinary data
     "atoms": lambda **kw: plots.plot_atoms(X, (4, 5), **kw),
     "pair": lambda **kw: plots.plot_principal_angles(X[0], X[1], **kw),
@@ -27,6 +35,8 @@ DRAW = {  # each picture on ordinary data
     "gram": lambda **kw: plots.plot_gram(projection_kernel(X), CLASSES, **kw),
     "confusion": lambda **kw: plots.plot_confusion(CLASSES, CLASSES[::-1], **kw),
     "map": lambda **kw: plots.plot_map(projection_kernel(X), CLASSES, **kw),
+    "named pair": lambda **kw: plots.plot_angles_pair(X[0], X[1], names=("a", "b"), **kw),
+    "sparsity": lambda **kw: plots.plot_sparsity(K_DD, K_XD, [0.1, 0.3, 1], norm2=3, **kw),
     "convergence": lambda **kw: plots.plot_convergence([5, 4, 3.5, 3.2], **kw),
 }
 pytestmark = pytest.mark.filterwarnings("error")
@@ -372,3 +382,76 @@ def test_reliability_shows_the_share_of_right_answers_of_each_bin():
     with pytest.raises(ValueError, match=r"confidence must be in \[0, 1\], got 0.55 to 2"):
         plots.plot_reliability([0.55, 2.0], [True, False])
     assert not plt.get_fignums()
+
+
+# ------------------------------------------------------------------------ sparsity, pairs, order
+
+
+def test_sparsity_shows_the_path_of_sparse_codes():
+    lams = np.array([0.5, 0.02, 0.1])
+    ax = plots.plot_sparsity(K_DD, K_XD, lams, norm2=3, lam_scale="max")
+    _, right, farther = ax.figure.axes
+    (counts,) = ax.lines
+    (residual,) = right.lines
+    (gap,) = farther.lines
+    assert ax.get_xscale() == farther.get_yscale() == "log"
+    for line in (counts, residual, gap):
+        np.testing.assert_array_equal(line.get_xdata(), np.sort(lams))
+    for lam, count, share in zip(np.sort(lams), counts.get_ydata(), residual.get_ydata()):
+        codes = sparse_codes(K_DD, K_XD, lam, norm2=3, lam_scale="max")
+        losses = 3 - 2 * (codes * K_XD).sum(axis=1) + (codes @ K_DD * codes).sum(axis=1)
+        assert count == np.median(np.count_nonzero(codes, axis=1))
+        assert abs(share - np.median(losses) / 3) <= LOOSE
+    assert gap.get_ydata().max() <= 1e-8
+    assert all(value == int(value) for value in ax.get_yticks())
+
+
+def test_sparsity_of_atoms_themselves_and_of_zero_codes():
+    """Residuals of 0 and no nonzeros stay on their axes."""
+    ax = plots.plot_sparsity(K_DD, K_DD, [1e-12, 100.0], norm2=3)
+    assert ax.lines[0].get_ydata()[1] == 0
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("lams", [[], [0.1, 0], [-1.0]])
+def test_sparsity_needs_lambda_above_0(lams):
+    with pytest.raises(ValueError, match="lams must hold numbers > 0"):
+        plots.plot_sparsity(K_DD, K_XD, lams, norm2=3)
+
+
+def test_a_pair_is_named_with_both_dimensions():
+    ax = plots.plot_angles_pair(X[0], X[1][:, :2], names=("the query", 7))
+    assert ax.get_xlabel() == "index\nthe query (dimension 3) and 7 (2)"
+    assert len(ax.patches) == 2
+    with pytest.raises(ValueError, match="names must hold 2 entries, got 3"):
+        plots.plot_angles_pair(X[0], X[1], names="abc".split() * 3)
+
+
+def test_classes_with_numbers_are_in_the_order_of_readers():
+    classes = ["s10", "s2", "s1", "s10"] * 3
+    assert names(plots.plot_gram(projection_kernel(X), classes).yaxis) == ["s1", "s2", "s10"]
+
+
+@pytest.mark.parametrize("N", [2, 3, 9, 40])
+def test_axes_of_atoms_have_whole_numbers(N):
+    ax = plots.plot_codes(np.ones((12, N)), CLASSES)
+    assert all(value == int(value) for value in ax.get_xticks())
+
+
+@pytest.mark.parametrize("n", [8, 14, 21, 27, 28, 40, 41, 56, 60])
+def test_no_neighbours_in_a_legend_share_a_colour_or_a_marker(n):
+    points = random_subspaces(n, 20, 2, rng=0)
+    ax = plots.plot_map(projection_kernel(points), range(n))
+    looks = [(to_hex(c.get_facecolor()[0]), c.get_paths()[0].vertices.tobytes())
+             for c in ax.collections]
+    assert len(set(looks)) == n
+    ax.figure.canvas.draw()
+    places = [text.get_window_extent() for text in ax.get_legend().get_texts()]
+    height = places[0].height
+    for i, j in itertools.combinations(range(n), 2):
+        beside = abs(places[i].y0 - places[j].y0) < height and abs(
+            places[i].x0 - places[j].x0) < 80
+        below = abs(places[i].x0 - places[j].x0) < 2 and abs(places[i].y0 - places[j].y0
+                                                             ) < 2 * height
+        if beside or below:
+            assert looks[i][0] != looks[j][0] and looks[i][1] != looks[j][1], (i, j)

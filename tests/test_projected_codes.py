@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 
 import grassmann_sc as gs
 from grassmann_sc import kernels, projected
-from strategies import KINDS, LOOSE, TIGHT, bases, clusters, error, hat, rotation, seeds, sizes
+from grassmann_sc.strategies import KINDS, bases, rotation, sizes
+from oracles import LOOSE, TIGHT, clusters, error, hat, seeds
 
 quiet = pytest.mark.filterwarnings("ignore:the gap of eigenvalues", "ignore:.*did not converge")
 
@@ -31,7 +32,7 @@ def explicit_cost(x, D, y, lam):
 def projected_problems(draw):
     """(X, D, lam, positive): a query equal to an atom, repeated, near and orthogonal atoms, p = d,
     one atom, more atoms than dimensions, lambda = 0."""
-    d, p = draw(sizes(max_d=6))
+    d, p = draw(sizes(st.integers(1, 6)))
     rng = np.random.default_rng(draw(seeds))
     N = draw(st.integers(1, 9))
     if draw(st.booleans()):

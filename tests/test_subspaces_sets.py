@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from grassmann_sc.subspaces import from_image_set, from_sets
-from strategies import LOOSE, TIGHT, seeds
+from oracles import LOOSE, TIGHT, seeds
 
 SIZES = [
     (1, 1, 1),

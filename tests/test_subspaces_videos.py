@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from grassmann_sc.strategies import rotation
 from grassmann_sc.subspaces import (
     arma,
     block_hankel,
@@ -17,7 +18,7 @@ from grassmann_sc.subspaces import (
     from_videos,
     observability,
 )
-from strategies import LOOSE, TIGHT, rotation, seeds
+from oracles import LOOSE, TIGHT, seeds
 
 pytestmark = pytest.mark.filterwarnings("error")
 laws = settings(deadline=None, max_examples=30)

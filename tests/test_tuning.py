@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import grassmann_sc as core
 from grassmann_sc import kernels, tuning
-from strategies import clusters
+from oracles import clusters
 
 LABELS = np.arange(60) % 3
 FOLDS = [(np.flatnonzero(np.arange(60) % 5 != f), np.arange(f, 60, 5)) for f in range(5)]
@@ -162,6 +162,40 @@ def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
     assert choice.gram[0] == "gaussian" and choice.score == 1
 
 
+def test_candidates_within_a_standard_error_are_alike():
+    """One that is behind on every set alike, by no more and no less, is behind for certain."""
+    best = np.repeat([1.0, 0.0], [18, 2])
+    swapped = np.roll(best, 1)
+    worse = best - 0.05
+    shares = {"worse": worse, "best": best, "swapped": swapped}
+    assert tuning.alike(shares) == ["best", "swapped"]
+    assert tuning.alike(shares, within=1e9) == ["best", "swapped"]
+    fewer = best * np.r_[np.zeros(3), np.ones(17)]  # behind by 3 sets of 20: 1.83 standard errors
+    assert tuning.alike({"best": best, "fewer": fewer}, within=1.8) == ["best"]
+    assert tuning.alike({"best": best, "fewer": fewer}, within=1.9) == ["best", "fewer"]
+
+
+def test_candidates_are_compared_on_sets_that_all_were_asked():
+    some = np.array([1.0, 0.0, np.nan, np.nan])
+    assert tuning.alike({"a": some, "b": np.array([1.0, 1.0, 0.0, 0.0])}, within=0) == ["b"]
+    with pytest.raises(ValueError, match="shares must have a set that all candidates were asked"):
+        tuning.alike({"a": some, "b": np.array([np.nan, np.nan, 0.0, 0.0])})
+
+
+def test_a_choice_tells_the_shares_of_those_still_in():
+    table = [{(): right(share, m)} for m, share in enumerate((0.9, 0.85, 0.1))]
+    names = [("linear", 1), ("linear", 2), ("linear", 3)]
+    shares = choose(names, table).shares
+    assert list(shares) == [(names[0], ()), (names[1], ())]
+    assert all((share == truth[()]).all() for share, truth in zip(shares.values(), table))
+
+
+def test_most_voters_name_the_label_and_the_first_decides_a_tie():
+    labels = [list("aabc"), list("babb"), list("bbcc"), list("cbda")]
+    assert tuning.vote(labels).tolist() == list("babc")
+    assert tuning.vote(labels[:1]).tolist() == list("aabc")
+
+
 def test_corrected_t_test_widens_the_plain_one():
     differences = np.array([1.0, 2.0, 0.5, 1.5, 3.0])
     plain = scipy.stats.ttest_1samp(differences, 0)
@@ -189,6 +223,8 @@ def nothing(K_dd, K_xd, y):
             lambda: tuning.Search(LABELS, FOLDS, nothing).choose({("a", 1): np.eye(3)}),
             r"grams\[\('a', 1\)\] must have shape \(60, 60\), got \(3, 3\)",
         ),
+        (lambda: tuning.alike({}), "shares must be a dict of at least one candidate"),
+        (lambda: tuning.vote([]), r"labels must have shape \(n_voters, n\) with n_voters >= 1"),
         (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
         (lambda: tuning.corrected_t_test([1.0], 0.5), r"k >= 2, got shape \(1,\)"),
         (lambda: tuning.corrected_t_test([1.0, 2], 0), "ratio must be positive, got 0"),

@@ -3,7 +3,7 @@
 import ast
 import zipfile
 
-from processes import CORE, KIT, ROOMS, ROOT, run_python
+from processes import COMMAND, CORE, KIT, ROOMS, ROOT, run_python
 
 
 def version_in_the_core():
@@ -17,7 +17,50 @@ def test_wheel_holds_the_core_and_the_kit_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     dist_info = f"{KIT}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
-    assert modules == {f"{CORE}.py", *(f"{KIT}/{room}.py" for room in ROOMS)}
+    command = {f"{KIT}/examples/{name}.py" for name in COMMAND}
+    assert modules == {f"{CORE}.py", *(f"{KIT}/{room}.py" for room in ROOMS)} | command
+
+
+RUN_COMMAND = """
+import sys, time
+from importlib.metadata import entry_points
+start = time.perf_counter()
+command, = entry_points(group="console_scripts", name="grassmann-classify")
+sys.argv[:] = ["grassmann-classify", *sys.argv[1:]]
+try:
+    command.load()()
+except SystemExit as end:
+    assert not end.code, end.code
+if "--help" in sys.argv:
+    assert not {"numpy", "numba", "sklearn"} & set(sys.modules)
+print(*(name for name in ("kernels", "learn", "files") if name in sys.modules))
+"""
+
+
+def test_the_command_answers_help_at_once(installed, tmp_path):
+    python, _ = installed
+    lines = run_python(RUN_COMMAND, "--help", cwd=tmp_path, python=python)
+    assert lines[0].startswith("usage: grassmann-classify ")
+    assert lines[-1] == ""
+
+
+def test_the_command_goes_from_a_file_to_answers(installed, tmp_path):
+    python, _ = installed
+    code = """
+import numpy as np
+rng = np.random.default_rng(0)
+centres = np.repeat(rng.standard_normal((2, 1, 3, 8)), 6, axis=1).reshape(12, 3, 8)
+frames = (centres + 0.1 * rng.standard_normal((12, 3, 8))).reshape(36, 8)
+np.savez("sets.npz", frames=frames, offset=np.arange(0, 37, 3), label=np.arange(12) // 6,
+         train0=np.arange(0, 12, 2), test0=np.arange(1, 12, 2))
+"""
+    run_python(code, cwd=tmp_path, python=python)
+    lines = run_python(RUN_COMMAND, "--data", "sets.npz", "--p", "2", "--no-kernels", "--format",
+                       "svg", cwd=tmp_path, python=python, NUMBA_DISABLE_JIT="1")
+    accuracy, = [line.split()[5] for line in lines if line.startswith("gSC, labelled sets as ")][:1]
+    assert accuracy == "100.0"
+    assert lines[-1] == ""
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} >= {".svg", ".json", ".npz"}
 
 
 def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):

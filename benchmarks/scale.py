@@ -1,0 +1,427 @@
+"""From one machine to many: cost a subspace and memory as data grow, coding beside its product,
+workers of Dask, kills, a full disk, and merging.
+
+    python -m benchmarks.scale [--sizes 1000 10000 100000 1000000] [--kills 20 10] [--folder DIR]
+                               [--parts growth product merging kills dask dask_kills disk]
+
+DIR takes files of 2.4 kB a subspace and 4 kB for its codes; by default a temporary folder. The
+picture of seconds and memory a subspace is out/scale.png.
+"""
+
+import argparse
+import functools
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import grassmann_sc as gs
+from benchmarks.campaign_folders import SmallDisk
+from benchmarks.common import ROOT, figure, header, interleaved, peer
+from grassmann_sc import blocks, learn
+
+D = 100
+P = 3
+N = 500
+SHARE = 0.1  # lambda as a share of the median lam_max
+N_NEIGHBORS = 5
+BATCH = 256
+NOISE = 0.5
+# disk comes last: it may unshare the mounts of this process
+PARTS = ["growth", "product", "merging", "kills", "dask", "dask_kills", "disk"]
+DRAWN = 4096  # subspaces drawn at a time
+
+MEASURE = """
+import sys
+import time
+import numpy as np
+import grassmann_sc as gs
+from benchmarks import scale
+what, path, out = sys.argv[1:]
+job = scale.JOBS[what]
+X = np.load(path, mmap_mode="r")
+job(X[:2048], out)  # compiles, and fills buffers
+start = time.perf_counter()
+with scale.PeakOfAnonymous() as peak:
+    job(X, out)
+print(time.perf_counter() - start, peak.megabytes)
+"""
+KILLED = """
+import sys
+import numpy as np
+from benchmarks import scale
+scale.stream(np.load(sys.argv[1], mmap_mode="r"), sys.argv[2], sys.argv[3] or None)
+"""
+
+
+# ---------------------------------------------------------------------------- data and jobs
+
+
+@functools.cache
+def atoms():
+    return gs.random_subspaces(N, D, P, 1)
+
+
+@functools.cache
+def lam():
+    """SHARE of the median lam_max."""
+    X = draw(400, np.random.default_rng(2))
+    return SHARE * float(np.median(gs.lam_max(gs.projection_kernel(X, atoms()))))
+
+
+def draw(n, rng):
+    """n subspaces about the atoms, at principal angles of some 25 degrees."""
+    noise = NOISE * rng.standard_normal((n, D, P)) / D**0.5
+    return gs.orthonormalize(atoms()[rng.integers(0, N, n)] + noise)
+
+
+def write_subspaces(path, n):
+    """A file of n subspaces, written piece by piece."""
+    rng = np.random.default_rng(0)
+    X = np.lib.format.open_memmap(path, "w+", float, (n, D, P))
+    for i in range(0, n, DRAWN):
+        X[i : i + DRAWN] = draw(len(X[i : i + DRAWN]), rng)
+    X.flush()
+    return np.load(path, mmap_mode="r")
+
+
+def code_sparse(X, out):
+    gs.gsc(X, atoms(), lam(), out=out, sparse_output=True)
+
+
+def code_local(X, out):
+    gs.glc(X, atoms(), N_NEIGHBORS, out=out, sparse_output=True)
+
+
+def learn_stream(X, out):
+    learn.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(X, BATCH)
+
+
+JOBS = {"gsc": code_sparse, "glc": code_local, "OnlineGDL": learn_stream}
+
+
+def stream(X, checkpoint, resume):
+    """A run that is killed and resumed."""
+    learner = learn.OnlineGDL(40, lam(), init="random", rng=0)
+    learner.fit(X, 64, 2, checkpoint=checkpoint, checkpoint_every=2, resume=resume)
+    np.save(f"{checkpoint}.npy", learner.atoms)
+
+
+class PeakOfAnonymous:
+    """The largest anonymous memory of this process, beyond that at the start, looked at often."""
+
+    def __enter__(self):
+        self.first = anonymous()
+        self.most = self.first
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        while not self.ended.wait(0.005):
+            self.most = max(self.most, anonymous())
+
+    def __exit__(self, *error):
+        self.ended.set()
+        self.thread.join()
+
+    @property
+    def megabytes(self):
+        return (self.most - self.first) / 2**20
+
+
+def anonymous():
+    """Bytes of this process that no file backs."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon"))
+
+
+# ---------------------------------------------------------------------------- one machine
+
+
+def growth(sizes, folder):
+    """Seconds a subspace, and memory, as the file grows."""
+    print(
+        f"-- from a memmap, G({P}, {D}), {N} atoms, lambda = {SHARE} lam_max, {N_NEIGHBORS} "
+        "neighbours"
+    )
+    table = {what: [] for what in JOBS}
+    for n in sizes:
+        path = folder / "X.npy"
+        write_subspaces(path, n)
+        for what in JOBS:
+            out = folder / "codes"
+            text = child(MEASURE, what, path, out)
+            seconds, megabytes = map(float, text.split())
+            table[what].append((n, 1e6 * seconds / n, megabytes))
+            figure(f"{what}, {n:,} subspaces: microseconds a subspace", 1e6 * seconds / n)
+            figure(
+                f"{what}, {n:,} subspaces: MB of peak anonymous memory beside the start", megabytes
+            )
+        path.unlink()
+    for what, rows in table.items():
+        each = np.array([us for n, us, _ in rows if n >= 10 * DRAWN // 4])
+        if len(each) > 1:
+            figure(
+                f"{what}: largest over smallest seconds a subspace, from 10,000 on",
+                each.max() / each.min(),
+                "<=1.3",
+            )
+    draw_growth(table)
+
+
+def draw_growth(table):
+    import matplotlib.pyplot as plt
+
+    figure_, (above, below) = plt.subplots(2, 1, figsize=(6, 6), sharex=True)
+    for what, rows in table.items():
+        n, us, megabytes = zip(*rows)
+        above.plot(n, us, "o-", label=what)
+        below.plot(n, megabytes, "o-", label=what)
+    above.set(xscale="log", ylabel="microseconds a subspace", ylim=(0, None))
+    below.set(xlabel="subspaces in the file", ylabel="peak anonymous memory, MB", ylim=(0, None))
+    above.legend()
+    (ROOT / "out").mkdir(exist_ok=True)
+    figure_.savefig(ROOT / "out" / "scale.png", dpi=150, bbox_inches="tight")
+    print(f"  picture: {ROOT / 'out' / 'scale.png'}")
+
+
+def over_product(n, folder):
+    """Coding end to end beside its product with the atoms alone, and what the rest is."""
+    print(f"-- coding {n:,} subspaces from a file into a file, beside the product with the atoms")
+    X = write_subspaces(folder / "X.npy", n)
+    A = atoms()
+    rows = min(n, blocks.rows_in_block(gs.StoredBases(X, "X"), N))
+    left = np.ascontiguousarray(X[:rows].swapaxes(1, 2)).reshape(-1, D)
+    right = np.ascontiguousarray(A.swapaxes(1, 2)).reshape(-1, D)
+    product = np.empty((len(left), len(right)))
+    K = gs.bases_gram(A)
+    block = np.array(X[:rows])
+    k = gs.bases_gram(block, A)
+    norm2 = np.full(rows, float(P))
+    options = gs.lasso_options(k.shape, lam(), sparse_output=True)
+    codes = gs.solve_lassos(K, lambda some: k[some], norm2, options)
+    steps = {
+        "product with the atoms alone": lambda: np.matmul(left, right.T, out=product),
+        "reading": lambda: np.array(X[:rows]),
+        "checks": lambda: gs.check_bases(block, "X"),
+        "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
+        "lassos": lambda: gs.solve_lassos(K, lambda some: k[some], norm2, options),
+        "writing": lambda: blocks.write_part(folder, 0, codes),
+    }
+    for call in steps.values():
+        call()
+    seconds = dict(zip(steps, interleaved(list(steps.values()), 5, 0)))
+    start = time.perf_counter()
+    code_sparse(X, folder / "codes")
+    whole = time.perf_counter() - start
+    for step, time_of in seconds.items():
+        figure(f"{step}: microseconds a subspace", 1e6 * time_of / rows)
+    figure("end to end: microseconds a subspace", 1e6 * whole / n)
+    gemm = seconds["product with the atoms alone"] / rows
+    figure("rate of coding over the rate of the product alone", gemm / (whole / n))
+
+
+def kills(count, folder):
+    """A stream that is killed again and again, and gone on from each time."""
+    print(f"-- {count} kills of a stream")
+    X = write_subspaces(folder / "X.npy", 4000)
+    checkpoint = str(folder / "stream")
+    start = time.perf_counter()
+    child(KILLED, folder / "X.npy", checkpoint, "")
+    whole = time.perf_counter() - start
+    expected = np.load(f"{checkpoint}.npy")
+    os.unlink(checkpoint)
+    os.unlink(f"{checkpoint}.npy")
+    rng = np.random.default_rng(0)
+    done = 0
+    while done < count:
+        resume = checkpoint if os.path.exists(checkpoint) else ""
+        run = subprocess.Popen(
+            [sys.executable, "-c", KILLED, folder / "X.npy", checkpoint, resume], cwd=ROOT
+        )
+        try:
+            run.wait(whole * rng.uniform(0.3, 0.9))
+            os.unlink(checkpoint)  # it ended: begin again
+        except subprocess.TimeoutExpired:
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+            done += 1
+    child(KILLED, folder / "X.npy", checkpoint, checkpoint if os.path.exists(checkpoint) else "")
+    same = np.array_equal(np.load(f"{checkpoint}.npy"), expected)
+    figure(
+        f"{count} kills, {len(X):,} subspaces twice: is the result equal to the bits", same, ">=1"
+    )
+
+
+def full_disk(folder):
+    """What small disks keep of codes that need more."""
+    print("-- a full disk")
+    X = draw(13_000, np.random.default_rng(0))  # four blocks, of 17 MB of codes or 80 kB in parts
+    os.chdir(folder)
+    expected = gs.gsc(X, atoms(), lam())
+    for sparse in (False, True):
+        with SmallDisk(200_000 if sparse else 40_000_000) as disk:
+            path = disk.folder / "codes"
+            try:
+                gs.gsc(X, atoms(), lam(), out=path, sparse_output=sparse)
+                print("  the codes fitted")
+            except OSError as error:
+                print(f"  {'tmpfs' if disk.mounted else 'RLIMIT_FSIZE'}: {error}")
+            found = list(path.glob("*.npz")) if sparse else [path]
+            codes = gs.dense_codes(blocks.load_codes(path)) if found else np.empty((0, N))
+            figure(f"{'folder' if sparse else 'file'}: rows that are left and right", len(codes))
+            assert np.abs(codes - expected[: len(codes)]).max(initial=0) < 1e-9
+
+
+def merging(folder):
+    """Learner(A u B) beside merge(learner(A), learner(B)) over the same atoms."""
+    print("-- merging")
+    X = np.array(write_subspaces(folder / "X.npy", 4000))
+    start = learn.OnlineGDL(N, lam(), init=X[:N]).collect(X[:N]).fork()
+    both = start.fork().collect(X)
+    A = start.fork().collect(X[:2000])
+    B = start.fork().collect(X[2000:])
+    begin = time.perf_counter()
+    merged = A.merge(B)
+    figure("seconds to merge", time.perf_counter() - begin)
+    costs = [
+        gs.gsc(X, learner.update().atoms, lam(), return_info=True) for learner in (both, merged)
+    ]
+    losses = [cost(X, learner.atoms, info.codes) for learner, info in zip((both, merged), costs)]
+    figure(
+        "cost after merging over that of one learner, less 1",
+        abs(losses[1] / losses[0] - 1),
+        "<=1e-3",
+    )
+
+
+def cost(X, atoms_, codes):
+    K = gs.bases_gram(atoms_)
+    return learn.sample_losses(K, gs.bases_gram(X, atoms_), codes, P, lam()).sum()
+
+
+# ---------------------------------------------------------------------------- Dask
+
+
+def dask_workers(n, folder):
+    """Speed of one and two workers beside the plain functions on the same file."""
+    from grassmann_sc import scale
+
+    print(f"-- Dask on {n:,} subspaces: workers of one thread")
+    X = write_subspaces(folder / "X.npy", n)
+    start = time.perf_counter()
+    code_sparse(X, folder / "codes")
+    plain = time.perf_counter() - start
+    start = time.perf_counter()
+    learn.OnlineGDL(N, lam(), init=atoms()).collect(X[:]).update()
+    collected = time.perf_counter() - start
+    figure("plain coding, this process's threads: microseconds a subspace", 1e6 * plain / n)
+    figure("plain statistics and update: microseconds a subspace", 1e6 * collected / n)
+    seconds = {}
+    for workers in (1, 2):
+        with scale.local_client(workers) as client:
+            for _ in range(2):  # the first compiles
+                start = time.perf_counter()
+                scale.code(
+                    X, atoms(), lam(), client=client, out=folder / "codes", sparse_output=True
+                )
+                coding = time.perf_counter() - start
+                start = time.perf_counter()
+                scale.gdl(X, N, lam(), init=atoms(), n_iter=0, client=client)
+                learning = time.perf_counter() - start
+            seconds[workers] = np.array([coding, learning])
+            figure(f"{workers} workers, coding: microseconds a subspace", 1e6 * coding / n)
+            figure(f"{workers} workers, a round: microseconds a subspace", 1e6 * learning / n)
+    speed_up = seconds[1] / seconds[2]
+    figure("coding: speed of two workers over one", speed_up[0])
+    figure("a round: speed of two workers over one", speed_up[1])
+    state = learn.OnlineGDL(N, lam(), init=atoms()).collect(X[:N]).state()
+    moved = sum(array.nbytes for array in state.values()) / 2**20
+    figure("MB that a worker receives a round (atoms) at least", atoms().nbytes / 2**20)
+    figure("MB of the statistics that a chain of blocks sends", moved)
+
+
+def dask_kills(count, folder):
+    """Workers that are killed one after another while a dictionary is learned and used."""
+    import dask
+
+    from grassmann_sc import scale
+
+    print(f"-- {count} kills of Dask workers")
+    X = write_subspaces(folder / "X.npy", 20000)
+    first = np.array(X[:40])
+    options = dict(init=first, n_iter=2, tol=0, n_chains=4)
+    with dask.config.set({"distributed.scheduler.allowed-failures": 100}):
+        with scale.local_client(2) as client:
+            expected = scale.gdl(X, 40, lam(), client=client, **options)
+            codes = scale.code(X, first, lam(), client=client)
+            equal = 0
+            rng = np.random.default_rng(0)
+            for i in range(count):
+                client.wait_for_workers(2, timeout=120)
+                pid = list(client.run(os.getpid).values())[i % 2]
+                timer = threading.Timer(rng.uniform(0, 0.5), os.kill, (pid, signal.SIGKILL))
+                timer.start()
+                if i % 2:
+                    got = scale.gdl(X, 40, lam(), client=client, **options)
+                    equal += np.array_equal(got.atoms, expected.atoms)
+                else:
+                    equal += np.array_equal(scale.code(X, first, lam(), client=client), codes)
+                timer.join()
+            figure(f"of {count} killed workers: runs of equal results", equal, f">={count}")
+
+
+# ---------------------------------------------------------------------------- all
+
+
+def child(code, *arguments):
+    """What a fresh interpreter prints that runs the code with these arguments."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return done.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
+    parser.add_argument(
+        "--kills", type=int, nargs=2, default=[20, 10], help="of streams, of Dask workers"
+    )
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    arguments = parser.parse_args()
+    largest = max(arguments.sizes)
+    jobs = {
+        "growth": lambda folder: growth(arguments.sizes, folder),
+        "product": lambda folder: over_product(largest, folder),
+        "merging": merging,
+        "kills": lambda folder: kills(arguments.kills[0], folder),
+        "dask": lambda folder: dask_workers(min(largest, 10**5), folder),
+        "dask_kills": lambda folder: dask_kills(arguments.kills[1], folder),
+        "disk": full_disk,
+    }
+    warnings.filterwarnings("ignore", ".*large graph")
+    header("Streams, files of codes, and Dask")
+    for part in arguments.parts:
+        if part.startswith("dask") and not peer("distributed", "Dask"):
+            continue
+        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+            jobs[part](Path(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,554 @@
+"""The paper's rivals on videos that are linear dynamical systems: LDS, compared by the angles of
+their observability subspaces, and CS-LDS, recovered from few random measurements of each frame.
+
+A system x(t+1) = A x(t), f(t) = C x(t) is a pair (A, C) of A (s, s) and C (d, s), as subspaces.arma
+estimates it from a video; its observability subspace is the column space of O = [C; CA; CA^2; ...],
+which no change of the basis of states alters. Systems are a sequence of such pairs, all of one s
+and d. Work is done in float64.
+"""
+
+import warnings
+from collections import namedtuple
+
+import numpy as np
+import scipy.fft
+import scipy.linalg
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+import grassmann_sc as core
+
+__all__ = ["martin_distances", "observability_angles", "compress", "recover", "decibels"]
+
+STABLE_RADIUS = 1 - 2.0**-30  # to which stabilize scales, as subspaces.arma does
+EPS = np.finfo(np.float64).eps
+TILE = 2**20  # complex numbers of a tile of cross Gramians
+NEAR = 1e-4  # squared Martin distances below are computed from the difference of two systems
+MOST_DOUBLINGS = 64  # of a power of A; 35 take a radius of STABLE_RADIUS to rounding
+
+HELD_OUT = 10  # one of so many innovation measurements is kept to judge a recovery by
+HOPELESS = 0.7  # share of their norm that a recovery must explain better than
+SOLVED = 1e-13  # tolerances of least squares, at the end and on the way
+ROUGHLY = 1e-4
+STALLED = 1e-3  # a step that lowers the residual by less than this share ends a recovery
+DONE = 1e-12
+
+
+# ------------------------------------------------------------------------- distances of systems
+
+
+def martin_distances(systems, systems2=None, *, stabilize=False):
+    """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces; (n, N).
+
+    theta_k (k = 1..s) are the principal angles of the infinite observability matrices O_i, O_j: for
+    Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j + C_i^T C_j, the cos^2 are the
+    eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is inverted: each system is brought to
+    states in which its own is I, and P_ij has the cosines as singular values. Without systems2,
+    within systems. A right angle is at distance infinity. The kernel exp(-gamma d^2) is
+    prod cos^(2 gamma) theta.
+
+    stabilize: scale an A of spectral radius 1 or more to just below 1, as subspaces.arma does;
+    without it such a system, whose Gramian is infinite, is a ValueError, as is one that is not
+    observable. Sources: Martin 2000; De Cock and De Moor 2002; Saisan et al., CVPR 2001.
+
+    >>> from grassmann_sc import comparators_dynamics
+    >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]  # of one state: cos^2 theta = 1 - 0.6^2
+    >>> comparators_dynamics.martin_distances(systems).round(4)  # sqrt(-ln 0.64)
+    array([[0.   , 0.668],
+           [0.668, 0.   ]])
+    """
+    X, Y = _check_pair_of_systems(systems, systems2, stabilize)
+    square = np.zeros((len(X.A), len(Y.A)))
+    for i, j, P in _cross_gramians(X, Y):
+        _, logarithm = np.linalg.slogdet(P)
+        tile = np.maximum(-2 * logarithm, 0)
+        near = np.argwhere(tile < NEAR)
+        if len(near):
+            e = _squared_chords(P, near, _part(X, i), _part(Y, j))
+            tile[tuple(near.T)] = -2 * np.log1p(-e / 2).sum(axis=1)
+        square[i, j] = tile
+    return _mirrored(np.sqrt(square), X, Y)
+
+
+def observability_angles(systems, systems2=None, *, stabilize=False):
+    """The principal angles (n, N, s) behind martin_distances, ascending, in [0, pi/2] radians.
+
+    To full accuracy where all of a pair are small, else to about 1e-8.
+
+    >>> from grassmann_sc import comparators_dynamics
+    >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]
+    >>> comparators_dynamics.observability_angles(systems)[0, 1].round(4)  # arccos 0.8
+    array([0.6435])
+    """
+    X, Y = _check_pair_of_systems(systems, systems2, stabilize)
+    angles = np.zeros((len(X.A), len(Y.A), X.A.shape[1]))
+    for i, j, P in _cross_gramians(X, Y):
+        cosines = np.minimum(np.linalg.svd(P, compute_uv=False), 1)
+        tile = np.arccos(cosines)
+        near = np.argwhere(np.square(tile).sum(axis=2) < NEAR)
+        if len(near):
+            e = _squared_chords(P, near, _part(X, i), _part(Y, j))
+            tile[tuple(near.T)] = 2 * np.arcsin(np.sqrt(e) / 2)
+        angles[i, j] = tile
+    return _mirrored(angles, X, Y)
+
+
+# Systems in states in which O^H O = I and A is upper triangular: A (n, s, s), and the complex
+# change of states W (n, s, s), with C W the matrix C of those states; C (n, d, s) as it came.
+Balanced = namedtuple("Balanced", "A W C dtype")
+
+
+def _balanced(systems, name, stabilize):
+    """Balanced of checked pairs (A, C)."""
+    n = len(systems)
+    s = len(systems[0][0])
+    C = np.stack([C for _, C in systems])
+    A = np.empty((n, s, s), complex)
+    W = np.empty((n, s, s), complex)
+    for i in range(n):
+        own = systems[i][0].astype(np.float64)
+        radius = np.abs(np.linalg.eigvals(own)).max()
+        if radius >= 1:
+            if not stabilize:
+                raise ValueError(f"{name}[{i}] must be stable, all |eigenvalues| of A below 1, got "
+                                 f"{radius:.8g}; stabilize=True scales A back")
+            own *= STABLE_RADIUS / radius
+        A[i], W[i] = scipy.linalg.schur(own, "complex")
+    dtype = np.float32 if C.dtype == np.float32 else np.float64
+    C = C.astype(np.float64, copy=False)
+    own = np.matmul(C.swapaxes(1, 2), C)  # (n, s, s)
+    for _ in range(2):  # the second time takes away what rounding left
+        for i in range(n):
+            P = np.empty((1, 1, s, s), complex)
+            _solve_tile(own[i], A[i:i + 1], W[i:i + 1], A[i:i + 1], W[i:i + 1], 0, 1, P)
+            L = _factor_of_gramian(P[0, 0], f"{name}[{i}]")  # P = L L^H
+            A[i] = scipy.linalg.solve_triangular(L, (L.conj().T @ A[i]).conj().T, lower=True
+                                                 ).conj().T
+            W[i] = scipy.linalg.solve_triangular(L, W[i].conj().T, lower=True).conj().T
+    return Balanced(np.triu(A), W, C, dtype)
+
+
+def _factor_of_gramian(P, name):
+    P = (P + P.conj().T) / 2
+    values = np.linalg.eigvalsh(P)
+    if not values[0] > 10 * len(P) * EPS * values[-1]:
+        raise ValueError(f"{name} must be observable: its Gramian has eigenvalues from "
+                         f"{values[0]:.2g} to {values[-1]:.2g}, lower the number of states")
+    return np.linalg.cholesky(P)
+
+
+def _cross_gramians(X, Y):
+    """(i, j, P) of tiles: P (t, u, s, s) with O_i^H O_j of each pair; if Y is X, of those tiles
+    that reach above the diagonal."""
+    s = X.A.shape[1]
+    side = max(1, int((TILE // s**2)**0.5))
+    for j in _slices(len(Y.A), side):
+        columns = Y.C[j].transpose(0, 2, 1).reshape(-1, Y.C.shape[1])  # (u s, d)
+        for i in _slices(len(X.A), side):
+            if X is Y and i.start >= j.stop:
+                continue
+            rows = X.C[i].transpose(0, 2, 1).reshape(-1, X.C.shape[1])
+            products = np.matmul(rows, columns.T)  # (t s, u s)
+            P = np.empty((len(rows) // s, len(columns) // s, s, s), complex)
+            core.run_blocks(lambda b: _solve_tile(products, X.A[i], X.W[i], Y.A[j], Y.W[j], b.start,
+                                                  b.stop, P), len(P), 4)
+            yield i, j, P
+
+
+def _slices(n, step):
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+def _part(X, i):
+    return X._replace(A=X.A[i], W=X.W[i], C=X.C[i])
+
+
+@core.jit
+def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
+    """out[i, j] = the P of P = A1_i^H P A2_j + W1_i^H G_ij W2_j, with G_ij (s, s) the blocks of
+    products and upper triangular A1_i, A2_j, for i in start..stop-1.
+
+    Column by column: what of A1^H P A2 is known gives entry after entry of the next.
+    """
+    s = A1.shape[1]
+    half = np.empty((s, s), np.complex128)
+    known = np.empty(s, np.complex128)
+    for i in range(start, stop):
+        T = A1[i]
+        for j in range(len(A2)):
+            S = A2[j]
+            P = out[i, j]
+            for a in range(s):  # G W2
+                for c in range(s):
+                    total = 0j
+                    for b in range(s):
+                        total += products[i * s + a, j * s + b] * W2[j, b, c]
+                    half[a, c] = total
+            for c in range(s):
+                for a in range(s):  # column c of P S, but for its own share
+                    total = 0j
+                    for b in range(c):
+                        total += P[a, b] * S[b, c]
+                    known[a] = total
+                for a in range(s):
+                    total = 0j
+                    for b in range(s):
+                        total += np.conj(W1[i, b, a]) * half[b, c]
+                    for b in range(a + 1):
+                        total += np.conj(T[b, a]) * known[b]
+                    P[a, c] = total / (1 - np.conj(T[a, a]) * S[c, c])
+                    known[a] += P[a, c] * S[c, c]
+
+
+def _squared_chords(P, pairs, X, Y):
+    """2 (1 - cos theta) (m, s), ascending, of pairs (m, 2) of near systems of a tile.
+
+    The eigenvalues of E^H E for E = O_j - O_i Q, with Q the orthogonal factor of P_ij: its blocks
+    obey E(k+1) = E(k) A_j + F(k) (A_j - A), F(k+1) = F(k) A, F(0) = C_i Q, A = Q^H A_i Q, and so do
+    the Gramians of both, in which nothing cancels.
+    """
+    found = []
+    step = max(1, TILE // X.C[0].size)
+    for start in range(0, len(pairs), step):
+        i, j = pairs[start:start + step].T
+        U, _, V = np.linalg.svd(P[i, j])
+        Q = np.matmul(U, V)  # (m, s, s)
+        A = np.matmul(_adjoint(Q), np.matmul(X.A[i], Q))
+        C = np.matmul(X.C[i], np.matmul(X.W[i], Q))  # (m, d, s)
+        off_A = Y.A[j] - A
+        off_C = np.matmul(Y.C[j], Y.W[j]) - C
+        mixed = np.matmul(_adjoint(off_A), A) + np.matmul(_adjoint(off_C), C)
+        mixed = _doubled(Y.A[j], mixed, A)  # E^H F
+        cross = np.matmul(_adjoint(Y.A[j]), np.matmul(mixed, off_A))
+        own = np.matmul(_adjoint(off_A), off_A) + np.matmul(_adjoint(off_C), off_C)
+        gram = _doubled(Y.A[j], own + cross + _adjoint(cross), Y.A[j])
+        found.append(np.clip(np.linalg.eigvalsh(gram), 0, 2))
+    return np.concatenate(found)
+
+
+def _doubled(A, G, B):
+    """sum_k (A^H)^k G B^k of stacks of matrices."""
+    for _ in range(MOST_DOUBLINGS):
+        step = np.matmul(_adjoint(A), np.matmul(G, B))
+        G = G + step
+        if np.abs(step).max() <= EPS * np.abs(G).max():
+            break
+        A = np.matmul(A, A)
+        B = np.matmul(B, B)
+    return G
+
+
+def _adjoint(A):
+    return A.conj().swapaxes(-1, -2)
+
+
+def _mirrored(values, X, Y):
+    """values in the type of the systems; if both are one, symmetric with 0 on the diagonal."""
+    if X is Y:
+        n = len(values)
+        below = np.tril_indices(n, -1)
+        values[below] = values.swapaxes(0, 1)[below]
+        values[np.arange(n), np.arange(n)] = 0
+    return values.astype(np.result_type(X.dtype, Y.dtype), copy=False)
+
+
+# --------------------------------------------------------------------- compressive measurements
+
+
+Measurements = namedtuple("Measurements", "common innovations shape seed")
+
+
+def compress(frames, n_common, n_innovations, seed=0):
+    """What a compressive camera sees of a clip (n_frames, height, width): Measurements.
+
+    common (n_frames, n_common): products of each frame with the same random vectors; innovations
+    (n_frames, n_innovations): with vectors that are new for each frame. They are rows, drawn at
+    random, of an orthonormal DCT of the pixels under random signs, scaled by sqrt(d / m), so that
+    norms are kept on average; the camera is known by its seed. n_common, n_innovations >= 2, in
+    1..d: the compression is d / (n_common + n_innovations). Source: Sankaranarayanan et al., ECCV
+    2010, whose camera takes noiselets.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_dynamics
+    >>> seen = comparators_dynamics.compress(np.ones((10, 6, 8)), 2, 4)  # 6 numbers for 48 pixels
+    >>> seen.common.shape, seen.innovations.shape
+    ((10, 2), (10, 4))
+    """
+    rows = core.check_frames(frames, "frames")
+    shape = np.shape(frames)
+    if len(shape) != 3:
+        raise ValueError(f"frames must have shape (n_frames, height, width), got {shape}")
+    n, d = rows.shape
+    n_common = core.check_integer(n_common, "n_common", 1, d)
+    n_innovations = core.check_integer(n_innovations, "n_innovations", 2, d)
+    seed = core.check_integer(seed, "seed", 0)
+    rows = rows.astype(np.float64)
+    common = _Camera(1, d, n_common, [seed, 0])
+    innovations = _Camera(n, d, n_innovations, [seed, 1])
+    return Measurements(common.measure(rows), innovations.measure(rows), shape[1:], seed)
+
+
+class _Camera:
+    """m measurements of each of n frames of d pixels, or the same for any number if n = 1."""
+
+    def __init__(self, n, d, m, seed):
+        rng = np.random.default_rng(seed)
+        self.signs = np.empty((n, d))
+        self.rows = np.empty((n, m), np.intp)
+        for i in range(n):  # those of the first frames do not depend on n
+            self.signs[i] = rng.choice([-1.0, 1.0], d)
+            self.rows[i] = rng.choice(d, m, replace=False)
+        self.scale = (d / m)**0.5
+
+    def measure(self, frames):
+        """(n, m) of frames (n, d)."""
+        mixed = scipy.fft.dct(frames * self.signs, norm="ortho", axis=1)
+        rows = np.broadcast_to(self.rows, (len(frames), self.rows.shape[1]))
+        return np.take_along_axis(mixed, rows, axis=1) * self.scale
+
+    def adjoint(self, values):
+        """(n, d) of measurements (n, m)."""
+        mixed = np.zeros((len(values), self.signs.shape[1]))
+        rows = np.broadcast_to(self.rows, values.shape)
+        np.put_along_axis(mixed, rows, values * self.scale, axis=1)
+        return scipy.fft.idct(mixed, norm="ortho", axis=1) * self.signs
+
+
+Recovery = namedtuple("Recovery", "A C states frames residual n_iter")
+
+
+def recover(measurements, n_states, n_coefficients=None, *, n_blocks=1, n_iter=20):
+    """The linear dynamical system behind Measurements, as Recovery: f(t) ~ C x(t).
+
+    The states x(t) are the leading right singular vectors of the block Hankel matrix, n_blocks
+    high, of the common measurements, orthonormal over time: the system's own but for a change of
+    basis. The last n_blocks - 1 follow by A, which is fitted to the others by least squares. Then
+    C, whose columns have the same n_coefficients, and no other, nonzero coefficients of the DCT of
+    a frame, from z(t) = Phi(t) C x(t) by CoSaMP on rows: the 2 n_coefficients rows that agree most
+    with the residual join the support, least squares solve for C on it, the largest rows stay;
+    until the residual falls no more, or n_iter times.
+
+    n_states needs n_common n_blocks >= n_states and n_frames >= n_states + n_blocks.
+    n_coefficients: None for as many as leave two measurements to each number on the enlarged
+    support; ValueError where measurements are fewer than such numbers.
+
+    Recovery: A (s, s), C (d, s), states (n_frames, s), frames (n_frames, height, width), the
+    recovered clip; residual, in [0, 1] and beyond, the relative error at a tenth of the innovation
+    measurements, which the recovery does not see: where compression is hopeless it is near 1 (a
+    warning above 0.7); n_iter. Source: Sankaranarayanan et al., ECCV 2010.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_dynamics
+    >>> clip = np.multiply.outer(0.9 ** np.arange(10), np.ones((6, 8)))  # it fades
+    >>> found = comparators_dynamics.recover(comparators_dynamics.compress(clip, 2, 4), n_states=1)
+    >>> found.A.round(6), bool(found.residual < 1e-9)
+    (array([[0.9]]), True)
+    """
+    found = recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter)
+    if found.residual > HOPELESS:
+        warnings.warn(f"recovery is hopeless at this compression: {found.residual:.0%} of the norm "
+                      "of the measurements held out is unexplained", stacklevel=2)
+    return found
+
+
+def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
+    """recover without its warning, for many clips."""
+    common, innovations = _check_measurements(measurements)
+    n, m = innovations.shape
+    d = measurements.shape[0] * measurements.shape[1]
+    n_blocks = core.check_integer(n_blocks, "n_blocks", 1, n)
+    most = min(common.shape[1] * n_blocks, n - n_blocks)
+    s = core.check_integer(n_states, "n_states", 1, max(most, 0))
+    n_iter = core.check_integer(n_iter, "n_iter", 1)
+    held = max(1, m // HELD_OUT)
+    numbers = n * (m - held) + s * common.shape[1]
+    K = max(1, numbers // (6 * s)) if n_coefficients is None else n_coefficients
+    K = core.check_integer(min(K, d) if n_coefficients is None else K, "n_coefficients", 1, d)
+    if s * min(3 * K, d) > numbers:
+        raise ValueError("measurements must be at least n_states min(3 n_coefficients, d) = "
+                         f"{s * min(3 * K, d)} to tell C, got {numbers}: too strong a compression")
+    A, X = _states(common, s, n_blocks)
+    problem = _SeenSystem(measurements, X, m - held)
+    S, steps = _cosamp(problem, K, n_iter)
+    C = problem.pixels(S).reshape(s, d).T  # (d, s)
+    frames = X @ C.T
+    missed = problem.innovations.measure(frames)[:, m - held:] - innovations[:, m - held:]
+    residual = float(np.linalg.norm(missed) / np.linalg.norm(innovations[:, m - held:]))
+    return Recovery(A, C, X, frames.reshape(n, *measurements.shape), residual, steps)
+
+
+def decibels(frames, recovered):
+    """Signal-to-noise ratio 10 log10(||F||^2 / ||F - R||^2) in dB of recovered frames R; infinity
+    where they are equal.
+
+    >>> from grassmann_sc import comparators_dynamics
+    >>> comparators_dynamics.decibels([10.0], [9.0])
+    20.0
+    """
+    F = core.finite_array(frames, "frames").astype(np.float64)
+    R = core.finite_array(recovered, "recovered").astype(np.float64)
+    if F.shape != R.shape or F.size == 0:
+        raise ValueError(f"frames and recovered must have one shape, got {F.shape} and {R.shape}")
+    signal = np.linalg.norm(F)
+    if signal == 0:
+        raise ValueError("frames must hold a signal, got only zeros")
+    with np.errstate(divide="ignore"):
+        return float(20 * np.log10(signal / np.linalg.norm(F - R)))
+
+
+def _states(common, s, n_blocks):
+    """A (s, s), and orthonormal states (n, s) from common measurements (n, m)."""
+    n, m = common.shape
+    hankel = np.lib.stride_tricks.sliding_window_view(common.ravel(), n_blocks * m)[::m]
+    V, values, _ = np.linalg.svd(hankel, full_matrices=False)  # rows are windows
+    rank = int((values > 10 * max(hankel.shape) * EPS * values[0]).sum())
+    if rank < s:
+        raise ValueError(f"measurements must hold n_states = {s} independent states, got {rank}: "
+                         "the clip changes too little, or n_common n_blocks is too small")
+    X = np.empty((n, s))
+    known = n - n_blocks + 1
+    X[:known] = V[:, :s]
+    B = np.linalg.lstsq(X[:known - 1], X[1:known], rcond=1e3 * EPS)[0]
+    for t in range(known, n):
+        X[t] = X[t - 1] @ B
+    Q, R = np.linalg.qr(X)
+    return scipy.linalg.solve_triangular(R, (R @ B).T, trans="T"), Q  # of states R^-T x
+
+
+class _SeenSystem:
+    """z(t) = Phi(t) C x(t) as a linear map of the DCT coefficients of C, of which only rows of a
+    support (k,) are given: (k, s)."""
+
+    def __init__(self, measurements, X, m):
+        common = measurements.common
+        innovations = measurements.innovations
+        self.shape = measurements.shape
+        d = self.shape[0] * self.shape[1]
+        self.X = X
+        self.m = m
+        self.common = _Camera(1, d, common.shape[1], [measurements.seed, 0])
+        self.innovations = _Camera(len(X), d, innovations.shape[1], [measurements.seed, 1])
+        # of common measurements only C^T Phi^T = X^T Z tells, as X is orthonormal
+        self.target = np.concatenate([np.ravel(X.T @ common), np.ravel(innovations[:, :m])])
+
+    def pixels(self, S):
+        """The columns of C as images (s, height, width) from all coefficients S (d, s)."""
+        images = S.T.reshape(-1, *self.shape)
+        return scipy.fft.idctn(images, axes=(1, 2), norm="ortho")
+
+    def measure(self, S):
+        C = self.pixels(S).reshape(S.shape[1], -1)  # (s, d)
+        seen = self.innovations.measure(self.X @ C)[:, :self.m]
+        return np.concatenate([np.ravel(self.common.measure(C)), np.ravel(seen)])
+
+    def adjoint(self, z):
+        s = self.X.shape[1]
+        m = self.common.rows.shape[1]
+        values = np.zeros(self.innovations.rows.shape)
+        values[:, :self.m] = z[s * m:].reshape(len(values), self.m)
+        C = self.common.adjoint(z[:s * m].reshape(s, m)) + self.X.T @ self.innovations.adjoint(
+            values)
+        images = C.reshape(s, *self.shape)
+        return scipy.fft.dctn(images, axes=(1, 2), norm="ortho").reshape(s, -1).T
+
+    def least_squares(self, support, start, tol):
+        """The S (d, s) of rows in the support that fits best, from a start."""
+        d, s = start.shape
+        S = np.zeros_like(start)
+
+        def forward(x):
+            S[support] = x.reshape(-1, s)
+            return self.measure(S)
+
+        operator = LinearOperator((len(self.target), len(support) * s), matvec=forward,
+                                  rmatvec=lambda z: np.ravel(self.adjoint(z)[support]),
+                                  dtype=np.float64)
+        x = lsmr(operator, self.target, atol=tol, btol=tol, conlim=0, maxiter=20 + 2 * d,
+                 x0=np.ravel(start[support]))[0]
+        S[support] = x.reshape(-1, s)
+        return S
+
+
+def _cosamp(problem, K, n_iter):
+    """Coefficients S (d, s) with K nonzero rows, and the number of steps."""
+    d = problem.shape[0] * problem.shape[1]
+    S = np.zeros((d, problem.X.shape[1]))
+    norm = np.linalg.norm(problem.target)
+    left = problem.target
+    support = np.empty(0, np.intp)
+    steps = 0
+    while steps < n_iter:
+        steps += 1
+        proxy = problem.adjoint(left)
+        enlarged = np.union1d(support, _largest_rows(proxy, 2 * K))
+        trial = problem.least_squares(enlarged, S, ROUGHLY)
+        kept = _largest_rows(trial, K)
+        trial = problem.least_squares(kept, trial, ROUGHLY)
+        before = np.linalg.norm(left)
+        residual = problem.target - problem.measure(trial)
+        after = np.linalg.norm(residual)
+        if after < before:
+            S = trial
+            support = kept
+            left = residual
+        if after > (1 - STALLED) * before or after <= DONE * norm:
+            break
+    return problem.least_squares(support, S, SOLVED), steps
+
+
+def _largest_rows(S, k):
+    energy = np.einsum("ij,ij->i", S, S)
+    return np.sort(np.argpartition(-energy, min(k, len(S)) - 1)[:k])
+
+
+# ------------------------------------------------------------------------------------- checks
+
+
+def check_systems(systems, name):
+    """Systems as a list of at least one pair (A, C) of real, finite arrays, all of one s and d."""
+    if not np.iterable(systems) or not hasattr(systems, "__len__") or isinstance(systems, str):
+        raise TypeError(f"{name} must be a sequence of pairs (A, C), got {type(systems).__name__}")
+    if len(systems) == 0:
+        raise ValueError(f"{name} must hold at least one system, got none")
+    checked = []
+    for i, pair in enumerate(systems):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"{name}[{i}] must be a pair (A, C), got {type(pair).__name__}")
+        A = core.finite_array(pair[0], f"the A of {name}[{i}]")
+        C = core.finite_array(pair[1], f"the C of {name}[{i}]")
+        if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
+            raise ValueError(f"the A of {name}[{i}] must be square (s, s), got shape {A.shape}")
+        if C.ndim != 2 or C.shape[1] != len(A) or len(C) == 0:
+            raise ValueError(f"the C of {name}[{i}] must have shape (d, {len(A)}), got {C.shape}")
+        if checked and C.shape != checked[0][1].shape:
+            raise ValueError(f"{name} must share d and s: {name}[0] has {checked[0][1].shape}, "
+                             f"{name}[{i}] has {C.shape}")
+        checked.append((A, C))
+    return checked
+
+
+def _check_pair_of_systems(systems, systems2, stabilize):
+    """Balanced of both; of the first twice without systems2."""
+    stabilize = core.check_flag(stabilize, "stabilize")
+    first = check_systems(systems, "systems")
+    X = _balanced(first, "systems", stabilize)
+    if systems2 is None:
+        return X, X
+    second = check_systems(systems2, "systems2")
+    if first[0][1].shape != second[0][1].shape:
+        raise ValueError("systems and systems2 must share d and s, got C of "
+                         f"{first[0][1].shape} and {second[0][1].shape}")
+    return X, _balanced(second, "systems2", stabilize)
+
+
+def _check_measurements(measurements):
+    if not isinstance(measurements, Measurements):
+        raise TypeError("measurements must be what compress gives, got "
+                        f"{type(measurements).__name__}")
+    common = core.finite_array(measurements.common, "measurements.common")
+    innovations = core.finite_array(measurements.innovations, "measurements.innovations")
+    if common.ndim != 2 or innovations.ndim != 2 or len(common) != len(innovations):
+        raise ValueError("measurements must have a row a frame, got shapes "
+                         f"{common.shape} and {innovations.shape}")
+    if not innovations.any() or not common.any():
+        raise ValueError("measurements must hold a signal, got only zeros")
+    return common, innovations

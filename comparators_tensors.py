@@ -1,0 +1,478 @@
+"""The paper's rivals on videos that are tensors: PM, points on a product of Grassmann manifolds,
+and TCCA, canonical correlations of tensors.
+
+Clips are an array (n, n_frames, height, width) of videos of one size, to which resize_clips brings
+those of several; axes t, y, x. The unfolding of a clip along an axis has what lies at one place of
+that axis in a row: (I_k, rest). Work is done in float64.
+"""
+
+import math
+from collections import namedtuple
+
+import numpy as np
+
+import grassmann_sc as core
+
+__all__ = ["resize_clips", "mode_bases", "product_distances", "tensor_correlations", "separations"]
+
+AXES = "tyx"
+JOINT = {"yx": 0, "tx": 1, "ty": 2}  # shared axes -> the axis that is left
+SINGLE = {"t": 0, "y": 1, "x": 2}
+MODES = (*JOINT, *SINGLE)
+
+EPS = np.finfo(np.float64).eps
+TILE = 2**20  # numbers of a tile of products
+RIDGE = 1e-8  # share of the mean square that every direction of a fit has at least
+N_ALTERNATIONS = 10  # of the fits of a shared axis; more change the third digit
+LARGEST = 1e140  # entries of clips, whose squares are far within float64
+
+
+def resize_clips(clips, shape):
+    """Clips of any sizes as one array (n, *shape), linear in time and space, antialiased where they
+    shrink.
+
+    clips: a sequence of arrays (n_frames, height, width), shape: three integers >= 1. Needs
+    scikit-image, the extra "image", unless all have that shape already.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_tensors
+    >>> clips = [np.ones((6, 8, 8)), np.ones((9, 4, 6))]
+    >>> comparators_tensors.resize_clips(clips, (3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
+    sides = [core.check_integer(side, "shape", 1) for side in shape]
+    if len(sides) != 3:
+        raise ValueError(f"shape must be (n_frames, height, width), got {shape!r}")
+    clips = check_clips(clips, "clips")
+    found = np.empty((len(clips), *sides))
+    for clip, out in zip(clips, found):
+        out[:] = clip if clip.shape == out.shape else _resized_clip(clip, out.shape)
+    return found
+
+
+def _resized_clip(clip, shape):
+    try:
+        from skimage.transform import resize
+    except ImportError as error:
+        raise ImportError('resize_clips needs scikit-image: pip install "grassmann_sc_kit[image]"'
+                          ) from error
+    return resize(clip.astype(np.float64), shape, order=1, mode="edge", anti_aliasing=True)
+
+
+# ------------------------------------------------------------------------------ product manifolds
+
+
+def mode_bases(clips, p=None):
+    """The three factors of the modified higher-order SVD of clips: [V_t, V_y, V_x].
+
+    With A_(k) = U S V^T the unfolding along axis k, (I_k, rest), V_k (n, rest, p_k) holds the p_k
+    leading right singular vectors, orthonormal: a point on a Grassmann manifold of its own. A
+    factor of the clip, or mixing the places of axis k by an orthogonal matrix, leaves its span
+    alone.
+
+    p: an integer or three; p_k is at most I_k; None for the least rank of an unfolding. Directions
+    that a clip lacks are columns of zeros. Source: Lui, Beveridge and Kirby, CVPR 2010.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_tensors
+    >>> clips = np.random.default_rng(0).random((4, 10, 6, 8))
+    >>> [V.shape for V in comparators_tensors.mode_bases(clips, p=2)]
+    [(4, 48, 2), (4, 80, 2), (4, 60, 2)]
+    """
+    clips = check_tensor(clips, "clips")
+    wanted = check_ranks(p, clips.shape[1:])
+    return [_right_factors(clips, k, wanted[k]) for k in range(3)]
+
+
+def _right_factors(clips, k, p):
+    n = len(clips)
+    side = clips.shape[1 + k]
+    rest = clips[0].size // side
+    V = np.empty((n, rest, min(side, rest) if p is None else min(p, rest)), clips.dtype)
+    least = V.shape[2]
+    step = max(1, TILE // clips[0].size)
+    for i in range(0, n, step):
+        unfolded = np.moveaxis(clips[i:i + step], 1 + k, 1).reshape(-1, side, rest)
+        _, s, Vt = np.linalg.svd(unfolded.astype(np.float64), full_matrices=False)
+        held = s > max(side, rest) * np.finfo(clips.dtype).eps * s[:, :1]
+        least = min(least, int(held.sum(axis=1).min()))
+        kept = (Vt * held[:, :, None]).swapaxes(1, 2)
+        V[i:i + step] = kept[:, :, :V.shape[2]]
+    return V[:, :, :least] if p is None else V
+
+
+def product_distances(X, Y=None, metric="chordal"):
+    """Distances (n, N) on the product manifold of mode_bases X and Y, or of X among themselves.
+
+    metric: "chordal", the norm of the sines of all principal angles of the three factors;
+    "geodesic", that of the angles, some times slower. A direction that one of two clips lacks is at
+    a right angle. Source: Lui, Beveridge and Kirby, CVPR 2010.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_tensors
+    >>> clips = np.zeros((2, 2, 2, 2))
+    >>> clips[[0, 1], [0, 1], [0, 1], [0, 1]] = 1  # a spark each: three right angles
+    >>> comparators_tensors.product_distances(comparators_tensors.mode_bases(clips)).round(4)
+    array([[0.    , 1.7321],
+           [1.7321, 0.    ]])
+    """
+    core.check_choice(metric, "metric", "chordal", "geodesic")
+    X = _check_factors(X, "X")
+    if Y is None:
+        return np.sqrt(sum(_squares(V, None, metric) for V in X))
+    Y = _check_factors(Y, "Y")
+    for k in range(3):
+        if X[k].shape[1:] != Y[k].shape[1:]:
+            raise ValueError("X and Y must be of clips of one size and one p, got factors "
+                             f"{X[k].shape[1:]} and {Y[k].shape[1:]} of axis {AXES[k]}")
+    return np.sqrt(sum(_squares(V, W, metric) for V, W in zip(X, Y)))
+
+
+def _squares(X, Y, metric):
+    """Squared distances of bases (n, d, p) and (N, d, p) with columns of zeros at the end."""
+    ranks = X.any(axis=1).sum(axis=1)
+    if Y is None and (ranks == X.shape[2]).all():
+        return _squares_of_full(X, None, metric)
+    Y = X if Y is None else Y
+    ranks2 = Y.any(axis=1).sum(axis=1)
+    right = 1 if metric == "chordal" else np.square(np.pi / 2)
+    found = np.empty((len(X), len(Y)), np.result_type(X, Y))
+    for r in np.unique(ranks):
+        for q in np.unique(ranks2):
+            i = np.flatnonzero(ranks == r)
+            j = np.flatnonzero(ranks2 == q)
+            least = min(r, q)
+            part = 0.0
+            if least:
+                part = _squares_of_full(X[i][:, :, :r], Y[j][:, :, :q], metric)
+            found[np.ix_(i, j)] = part + right * (X.shape[2] - least)
+    return found
+
+
+def _squares_of_full(X, Y, metric):
+    """sum sin^2 or theta^2 over the min(p, q) principal angles."""
+    if metric == "geodesic":
+        return np.square(core.geodesic_distance(X, Y))
+    off = 0 if Y is None else abs(X.shape[2] - Y.shape[2])
+    return np.maximum(np.square(core.chordal_distance(X, Y)) - off, 0) / 2
+
+
+# ------------------------------------------------------------------ tensor canonical correlations
+
+
+def tensor_correlations(clips, clips2=None, *, p=5, modes=MODES):
+    """Canonical correlations of tensors as features (m, n, N) in [0, 1], of clips and clips2, or of
+    clips among themselves: p for each mode, in the order of modes, descending.
+
+    modes: any of "yx", "tx", "ty", in which two axes are shared: the clips' unfoldings along the
+    axis that is left span subspaces (mode_bases), whose canonical correlations they are; "yx" is
+    that of image sets. And of "t", "y", "x", in which one is shared: of the clips' p leading
+    components in either of the other axes, a weighted sum in each, a = A x_1 u x_2 w, is a function
+    of the shared axis; u, w of one clip and those of the other are fitted in turn, each by
+    least squares, to the largest correlation of a and b. Features are the canonical
+    correlations over u at the w found, of which the first is that maximum; they depend a little on
+    which of two clips is first.
+
+    p: at most the length of each axis; a direction that a clip lacks has correlation 0.
+    Source: Kim and Cipolla, PAMI 2009.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_tensors
+    >>> clips = np.zeros((2, 2, 2, 2))
+    >>> clips[:, 0, 0, 0] = 1
+    >>> clips[1, 0, 1, 1] = 1  # another pixel in one of two
+    >>> comparators_tensors.tensor_correlations(clips, p=1, modes=["yx"]).round(4)
+    array([[[1.    , 0.7071],
+            [0.7071, 1.    ]]])
+    """
+    modes = check_modes(modes)
+    X = check_tensor(clips, "clips")
+    p = core.check_integer(p, "p", 1, min(X.shape[1:]))
+    Y = None if clips2 is None else check_tensor(clips2, "clips2")
+    if Y is not None and X.shape[1:] != Y.shape[1:]:
+        raise ValueError("clips and clips2 must be of one size, got "
+                         f"{X.shape[1:]} and {Y.shape[1:]}")
+    return correlations_of(tensor_parts(X, p, modes),
+                           None if Y is None else tensor_parts(Y, p, modes))
+
+
+# What the correlations of clips need: of joint modes bases (n, rest, p), of single ones Components.
+Components = namedtuple("Components", "cores grams")  # (n, p p, I), (n, p p, p p)
+
+
+def tensor_parts(clips, p, modes):
+    """Parts of checked arguments for correlations_of, one a mode."""
+    return [_right_factors(clips, JOINT[mode], p) if mode in JOINT
+            else _components(clips, SINGLE[mode], p) for mode in modes]
+
+
+def correlations_of(parts, parts2=None):
+    """tensor_correlations of tensor_parts."""
+    symmetric = parts2 is None
+    found = []
+    for one, two in zip(parts, parts if symmetric else parts2):
+        if isinstance(one, Components):
+            found.append(_single_correlations(one, two, symmetric))
+        else:
+            found.append(_joint_correlations(one, two))
+    return np.concatenate(found)
+
+
+def _joint_correlations(X, Y):
+    """Canonical correlations (p, n, N) of bases (n, d, p), (N, d, p)."""
+    n, d, p = X.shape
+    found = np.empty((p, n, len(Y)), np.result_type(X, Y))
+    side = max(1, math.isqrt(TILE) // p)
+    for j in range(0, len(Y), side):
+        columns = Y[j:j + side].swapaxes(1, 2).reshape(-1, d)
+        for i in range(0, n, side):
+            C = np.matmul(X[i:i + side].swapaxes(1, 2).reshape(-1, d), columns.T)
+            blocks = C.reshape(-1, p, len(columns) // p, p).swapaxes(1, 2)
+            found[:, i:i + side, j:j + side] = _singular_values(blocks)
+    return found
+
+
+def _singular_values(blocks):
+    """(p, t, u) of blocks (t, u, p, p), at most 1."""
+    out = np.empty((blocks.shape[2], *blocks.shape[:2]), blocks.dtype)
+
+    def fill(rows):
+        s = np.linalg.svd(blocks[rows], compute_uv=False)
+        out[:, rows] = np.moveaxis(np.minimum(s, 1), 2, 0)
+
+    core.run_blocks(fill, len(blocks), 8)
+    return out
+
+
+def _components(clips, axis, p):
+    """Components of the p leading components of clips in the two axes other than this one."""
+    n = len(clips)
+    A = np.moveaxis(clips, 1 + axis, 1).astype(np.float64)  # (n, I, J, K)
+    A = A / np.abs(A).max(axis=(1, 2, 3), keepdims=True)
+    for k in (2, 3):
+        rows = np.moveaxis(A, k, 1).reshape(n, A.shape[k], -1)
+        U = np.linalg.svd(rows, full_matrices=False)[0][:, :, :p]  # (n, J, p)
+        A = np.moveaxis(np.matmul(U.swapaxes(1, 2), rows).reshape(
+            n, p, *np.delete(A.shape[1:], k - 1)), 1, k)
+    cores = np.ascontiguousarray(np.moveaxis(A, 1, 3)).reshape(n, p * p, -1)  # (n, p p, I)
+    return Components(cores, np.matmul(cores, cores.swapaxes(1, 2)))
+
+
+def _single_correlations(X, Y, symmetric):
+    n, size, length = X.cores.shape
+    N = len(Y.cores)
+    p = math.isqrt(size)
+    found = np.zeros((p, n, N))
+    side = max(1, math.isqrt(TILE) // size)
+    columns = Y.cores.reshape(-1, length)
+    for i in range(0, n, side):
+        rows = X.cores[i:i + side].reshape(-1, length)
+        own = X.grams[i:i + side]
+        for j in range(i if symmetric else 0, N, side):
+            cross = np.matmul(rows, columns[j * size:(j + side) * size].T)
+            whitened = np.empty((len(own), cross.shape[1] // size, p, p))
+            core.run_blocks(lambda b: _alternate(cross, own, Y.grams[j:j + side], b.start, b.stop,
+                                                 whitened), len(own), 4)
+            found[:, i:i + side, j:j + side] = _singular_values(whitened)
+    if symmetric:
+        below = np.tril_indices(n, -1)
+        found[:, below[0], below[1]] = found[:, below[1], below[0]]
+    return found
+
+
+@core.jit
+def _alternate(cross, own, own2, start, stop, out):
+    """out[i, j] (p, p) = L^-1 G M^-T for the Gram matrices L L^T, G, M M^T of A_i x w and B_j x v,
+    whose singular values are the correlations, at the w, v found; for i in start..stop-1.
+
+    cross holds blocks (p p, p p) of inner products of components, own and own2 the clips' own.
+    """
+    p = out.shape[2]
+    left = np.zeros((p, p))  # Gram matrices and their factors
+    right = np.zeros((p, p))
+    G = np.zeros((p, p))
+    factors = np.empty((4, p))  # u and w of A, u and w of B
+    for i in range(start, stop):
+        for j in range(out.shape[1]):
+            block = cross[i * p * p:(i + 1) * p * p, j * p * p:(j + 1) * p * p]
+            factors[:] = 0
+            factors[:, 0] = 1
+            for turn in range(2 * N_ALTERNATIONS + 1):
+                over_u = turn % 2 == 0
+                k = 0 if over_u else 1  # fitted here; the other stays
+                w = factors[1 - k]
+                v = factors[3 - k]
+                _weigh(own[i], w, w, over_u, left)
+                _weigh(own2[j], v, v, over_u, right)
+                _weigh(block, w, v, over_u, G)
+                _factor_with_ridge(left)
+                _factor_with_ridge(right)
+                if turn == 2 * N_ALTERNATIONS:
+                    break
+                _fit(left, G, factors[2 + k], False, factors[k])
+                _fit(right, G, factors[k], True, factors[2 + k])
+            for b in range(p):  # L^-1 G, then M^-1 from the other side
+                for a in range(p):
+                    total = G[a, b]
+                    for c in range(a):
+                        total -= left[a, c] * G[c, b]
+                    G[a, b] = total / left[a, a]
+            for a in range(p):
+                for b in range(p):
+                    total = G[a, b]
+                    for c in range(b):
+                        total -= right[b, c] * out[i, j, a, c]
+                    out[i, j, a, b] = total / right[b, b]
+
+
+@core.jit_part
+def _weigh(block, w, v, over_u, out):
+    """out[a, b] = sum over c, e of block[(a, c), (b, e)] w_c v_e, or of block[(c, a), (e, b)]."""
+    p = len(w)
+    for a in range(p):
+        for b in range(p):
+            total = 0.0
+            for c in range(p):
+                row = a * p + c if over_u else c * p + a
+                inner = 0.0
+                for e in range(p):
+                    inner += block[row, b * p + e if over_u else e * p + b] * v[e]
+                total += w[c] * inner
+            out[a, b] = total
+
+
+@core.jit_part
+def _factor_with_ridge(G):
+    """The lower triangle of G becomes that of the L of L L^T = G + ridge."""
+    p = len(G)
+    trace = 0.0
+    for a in range(p):
+        trace += G[a, a]
+    ridge = RIDGE * trace / p + 1e-280
+    for a in range(p):
+        for b in range(a + 1):
+            total = G[a, b]
+            for c in range(b):
+                total -= G[a, c] * G[b, c]
+            if a == b:
+                G[a, a] = np.sqrt(max(total + ridge, ridge))
+            else:
+                G[a, b] = total / G[b, b]
+
+
+@core.jit_part
+def _fit(L, G, other, transposed, out):
+    """out = (L L^T)^-1 G other, of norm 1 in L L^T; or with G^T."""
+    p = len(out)
+    norm = 0.0
+    for a in range(p):
+        total = 0.0
+        for b in range(p):
+            total += (G[b, a] if transposed else G[a, b]) * other[b]
+        for b in range(a):
+            total -= L[a, b] * out[b]
+        out[a] = total / L[a, a]
+        norm += out[a] * out[a]
+    if norm == 0:  # nothing in common: any will do
+        out[0] = 1
+        norm = 1.0
+    for a in range(p - 1, -1, -1):
+        total = out[a] / np.sqrt(norm)
+        for b in range(a + 1, p):
+            total -= L[b, a] * out[b]
+        out[a] = total / L[a, a]
+
+
+def separations(features, labels):
+    """How well each similarity of features (m, N, N) tells classes apart, (m,).
+
+    The mean over pairs of one class less that over pairs of two, over the root of the sum of the
+    variances; 0 for a feature that is the same for all pairs. labels (N,) of at least two classes.
+    Where no class has two members, each with itself stands for a pair of one class.
+
+    >>> from grassmann_sc import comparators_tensors
+    >>> similarity = [[1.0, 0.9, 0.1], [0.9, 1.0, 0.3], [0.1, 0.3, 1.0]]
+    >>> comparators_tensors.separations([similarity], ["ape", "ape", "bee"]).round(6)
+    array([7.])
+    """
+    features = core.finite_array(features, "features")
+    if features.ndim != 3 or features.shape[1] != features.shape[2] or features.size == 0:
+        raise ValueError(f"features must have shape (m, N, N), got {features.shape}")
+    classes, index = core.check_labels(labels, features.shape[1])
+    if len(classes) < 2:
+        raise ValueError(f"labels must hold at least two classes, got one class: {classes[0]!r}")
+    same = np.equal.outer(index, index)
+    within = same & ~np.eye(len(index), dtype=bool)
+    if not within.any():
+        within = same
+    gap = features[:, within].mean(axis=1) - features[:, ~same].mean(axis=1)
+    spread = features[:, within].var(axis=1) + features[:, ~same].var(axis=1)
+    return gap / np.sqrt(np.maximum(spread, 1e-30))
+
+
+# ------------------------------------------------------------------------------------- checks
+
+
+def check_clips(clips, name, ndim=3):
+    """Clips as a list of at least one real, finite array (n_frames, height, width), or of rows too
+    with ndim=None."""
+    listed = np.iterable(clips) and hasattr(clips, "__len__")
+    if not listed or isinstance(clips, (str, bytes, dict, set)):
+        raise TypeError(f"{name} must be a sequence of clips, got {type(clips).__name__}")
+    if len(clips) == 0:
+        raise ValueError(f"{name} must hold at least one clip, got none")
+    checked = []
+    for i, clip in enumerate(clips):
+        rows = core.check_frames(clip, f"{name}[{i}]")
+        shape = np.shape(clip)
+        if ndim is not None and len(shape) != ndim:
+            raise ValueError(f"{name}[{i}] must have shape (n_frames, height, width), got {shape}")
+        largest = max(abs(float(rows.max())), abs(float(rows.min())))
+        if largest > LARGEST:
+            raise ValueError(f"{name}[{i}] must have entries up to {LARGEST:g}, got {largest:g}")
+        checked.append(rows.reshape(shape))
+    return checked
+
+
+def check_modes(modes):
+    """The modes as a tuple of at least one, each once."""
+    if isinstance(modes, str):
+        modes = (modes,)
+    modes = tuple(modes)
+    if not modes or len(set(modes)) < len(modes) or not set(modes) <= set(MODES):
+        raise ValueError(f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}")
+    return modes
+
+
+def check_ranks(p, sides):
+    """p_k of the three axes, or None for each."""
+    if p is None:
+        return [None, None, None]
+    wanted = [p] * 3 if np.ndim(p) == 0 else list(p)
+    if len(wanted) != 3:
+        raise ValueError(f"p must be an integer or three, got {p!r}")
+    return [min(core.check_integer(one, "p", 1), side) for one, side in zip(wanted, sides)]
+
+
+def check_tensor(clips, name):
+    """Clips of one size as an array (n, n_frames, height, width), none of them zero."""
+    listed = check_clips(clips, name)
+    for i, clip in enumerate(listed):
+        if clip.shape != listed[0].shape:
+            raise ValueError(f"{name} must be of one size, see resize_clips: {name}[0] has "
+                             f"{listed[0].shape}, {name}[{i}] has {clip.shape}")
+        if not clip.any():
+            raise ValueError(f"{name}[{i}] must hold a pixel other than 0, got only zeros")
+    dtype = np.result_type(*[clip.dtype for clip in listed])
+    return np.stack(listed).astype(np.float32 if dtype == np.float32 else np.float64)
+
+
+def _check_factors(X, name):
+    if not isinstance(X, (list, tuple)) or len(X) != 3:
+        raise TypeError(f"{name} must be the three factors that mode_bases gives, got "
+                        f"{type(X).__name__}")
+    X = [core.finite_array(V, f"{name}[{k}]") for k, V in enumerate(X)]
+    if any(V.ndim != 3 or len(V) != len(X[0]) or V.size == 0 for V in X):
+        raise ValueError(f"{name} must be three arrays (n, d, p) of one n, got shapes "
+                         f"{[V.shape for V in X]}")
+    return X

@@ -1,0 +1,401 @@
+"""The paper's rivals on dynamic textures: DFS, dynamic fractal spectra, and DL-Pegasos, a learned
+combination of distances.
+
+A clip is (n_frames, height, width), axes t, y, x. Work is done in float64.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+from scipy.ndimage import uniform_filter1d
+
+import grassmann_sc as core
+
+__all__ = ["box_dimensions", "fractal_measures", "fractal_exponents", "exponent_ranges",
+           "fractal_spectrum", "distance_weights"]
+
+MEASURES = ("intensity", "gradient", "flow", "laplacian", "curvature")
+PARTS = ("volume", "slices along t", "slices along y", "slices along x")
+FLAT = 0.01  # share of the root mean square spatial gradient below which there is no normal flow
+LEVELS = 10
+RADII = (1, 2, 3, 4)
+MOST_LEVELS = 62  # bits of an integer
+LARGEST_BOX = 16
+NONE = -1  # level of a voxel that has no exponent
+CENTRAL = 1, 99  # percentiles of the exponents that levels span
+
+CHECKS = 50  # of the objective of distance_weights
+MOST_TRIPLETS = 2**20
+
+
+# ----------------------------------------------------------------------- dynamic fractal spectrum
+
+
+def fractal_spectrum(clip, ranges, *, radii=RADII):
+    """Dynamic fractal spectrum of a clip: box-counting dimensions (4, 5, n_levels) of level sets of
+    its local exponents.
+
+    For each of five measures (fractal_measures) mu, the exponent alpha of a voxel is the slope of
+    ln mu(B_r) over ln(2 r + 1), with B_r the cube of side 2 r + 1 around it, r in radii. The voxels
+    whose alpha is in one of n_levels intervals make a level set, whose dimension is that of
+    box_dimensions. Part 0 of the spectrum is volumetric, cubes and boxes in 3-D; parts 1 to 3 are
+    multi-slice, squares and boxes within the slices along t, y, x, averaged over the slices.
+
+    ranges (4, 5, 2): the least and greatest alpha that the levels divide evenly, as exponent_ranges
+    gives them; or (4, 5, n_levels + 1) ascending edges; what lies beyond belongs to the first or
+    last level. Two ends stand for 10 levels. An exponent needs a positive measure around the voxel,
+    and the cubes to fit into the clip; an empty level set has dimension 0. A factor of all
+    intensities alters no exponent, and an affine change of positive slope only those of the
+    intensity itself. Source: Xu, Quan, Ling and Ji, ICCV 2011.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_textures
+    >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
+    >>> ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2))
+    >>> spectrum = comparators_textures.fractal_spectrum(ramp, ranges, radii=(1, 2))
+    >>> spectrum[:, 1].max(axis=1).round(6)  # its gradient is 1 all over: one level has all voxels
+    array([3., 2., 2., 2.])
+    """
+    clip = check_texture(clip, "clip", radii)
+    edges = _check_edges(ranges)
+    spectrum = np.zeros((len(PARTS), len(MEASURES), edges.shape[2] - 1))
+    for m, measure in enumerate(_measures(clip)):
+        for part in range(len(PARTS)):
+            alpha = _exponents(measure, part, radii)
+            inner = edges[part, m, 1:-1]
+            levels = np.where(np.isnan(alpha), NONE, np.searchsorted(inner, alpha, side="right"))
+            spectrum[part, m] = _mean_dimensions(levels, part, edges.shape[2] - 1)
+    return spectrum
+
+
+def exponent_ranges(clips, *, radii=RADII):
+    """Ranges (4, 5, 2) of exponents for fractal_spectrum: the least first and greatest 99th
+    percentile over clips; [0, 1] where no clip has an exponent.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_textures
+    >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
+    >>> comparators_textures.exponent_ranges([ramp])[:, 1].round(6)  # its gradient is 1 all over
+    array([[3., 3.],
+           [2., 2.],
+           [2., 2.],
+           [2., 2.]])
+    """
+    low = np.full((len(PARTS), len(MEASURES)), np.inf)
+    high = -low
+    if len(clips) == 0:
+        raise ValueError("clips must hold at least one clip, got none")
+    for i, clip in enumerate(clips):
+        clip = check_texture(clip, f"clips[{i}]", radii)
+        for m, measure in enumerate(_measures(clip)):
+            for part in range(len(PARTS)):
+                alpha = _exponents(measure, part, radii)
+                alpha = alpha[~np.isnan(alpha)]
+                if alpha.size:
+                    first, last = np.percentile(alpha, CENTRAL)
+                    low[part, m] = min(low[part, m], first)
+                    high[part, m] = max(high[part, m], last)
+    nothing = low > high
+    low[nothing] = 0
+    high[nothing] = 1
+    return np.stack([low, np.where(high > low, high, low + 1e-9)], axis=2)
+
+
+def fractal_measures(clip):
+    """The five measures (5, n_frames, height, width) >= 0 of a clip f at each voxel.
+
+    "intensity" f less its least value if that is negative; "gradient" |f_t|, the temporal change of
+    brightness; "flow" |f_t| / ||(f_x, f_y)||, the speed along the normal of an edge, 0 where the
+    frame is flat (below 1 % of the root mean square gradient); "laplacian" |f_xx + f_yy|;
+    "curvature", the largest |eigenvalue| of the Hessian of the frame. By central differences.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_textures
+    >>> t, y, x = np.indices((4, 4, 4))
+    >>> comparators_textures.fractal_measures(2 * t + x).mean(axis=(1, 2, 3))  # an edge of speed 2
+    array([4.5, 2. , 2. , 0. , 0. ])
+    """
+    return np.stack(list(_measures(check_texture(clip, "clip", None))))
+
+
+def fractal_exponents(measure, part=0, *, radii=RADII):
+    """Exponents of a measure (n_frames, height, width) >= 0 at the voxels whose cubes, or squares
+    within slices, fit into the clip; NaN where the measure of the smallest is 0.
+
+    part: 0, cubes in 3-D; 1, 2, 3, squares in slices along t, y, x.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_textures
+    >>> comparators_textures.fractal_exponents(np.ones((9, 9, 9))).round(6)
+    array([[[3.]]])
+    """
+    measure = check_texture(measure, "measure", radii, varies=False)
+    if measure.min() < 0:
+        raise ValueError(f"measure must be >= 0, got {measure.min():g}")
+    part = core.check_integer(part, "part", 0, len(PARTS) - 1)
+    return _exponents(measure, part, radii)
+
+
+def box_dimensions(levels, n_levels, sides=None):
+    """Box-counting dimensions (n_levels,) of the sets of voxels of each level.
+
+    levels: integers (a, b, c) or (a, b), 0..n_levels - 1, other values belong to no set. The slope
+    of ln N_s over -ln s by least squares, with N_s the number of boxes of side s that hold a voxel
+    of the set; 0 for an empty set. sides: two ascending integers >= 1 or more, None for 1, 2, 4,
+    ... up to a quarter of the shortest axis of more than one voxel, at least 2 and at most 16. The
+    dimension of a set that repeats itself at other ratios, as 3 of the Sierpinski carpet, is exact
+    at their powers alone.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_textures
+    >>> diagonal = np.eye(16, dtype=int) - 1  # is level 0, and nothing level 1
+    >>> comparators_textures.box_dimensions(diagonal, 2).round(6)
+    array([1., 0.])
+    """
+    levels = np.asarray(levels)
+    if levels.ndim not in (2, 3) or levels.dtype.kind not in "biu" or levels.size == 0:
+        raise ValueError("levels must be integers (a, b) or (a, b, c), got "
+                         f"{levels.dtype} {levels.shape}")
+    n_levels = core.check_integer(n_levels, "n_levels", 1, MOST_LEVELS)
+    if levels.ndim == 2:
+        levels = levels[None]
+    if sides is None:
+        sides = _usual_sides([length for length in levels.shape if length > 1])
+    return _dimensions(levels, check_ascending(sides, "sides"), False, n_levels)[0]
+
+
+# ------------------------------------------------------------------------- exponents and level sets
+
+
+def _measures(f):
+    """Each of fractal_measures of a checked clip in turn."""
+    yield f - min(f.min(), 0)
+    change = np.abs(np.gradient(f, axis=0))
+    yield change
+    f_y, f_x = np.gradient(f, axis=(1, 2))
+    slope = np.hypot(f_y, f_x)
+    steep = slope > FLAT * np.sqrt(np.square(slope).mean())
+    yield np.divide(change, slope, out=np.zeros_like(f), where=steep)
+    f_yy, f_yx = np.gradient(f_y, axis=(1, 2))
+    f_xx = np.gradient(f_x, axis=2)
+    half = (f_yy + f_xx) / 2
+    yield 2 * np.abs(half)
+    yield np.abs(half) + np.hypot((f_yy - f_xx) / 2, f_yx)
+
+
+def _exponents(measure, part, radii):
+    """Slopes of ln mu(B_r) over ln(2 r + 1) at the voxels whose largest cube is in the clip."""
+    axes = [axis for axis in range(3) if axis != part - 1]
+    border = max(radii)
+    inside = tuple(slice(border, -border) if axis in axes else slice(None) for axis in range(3))
+    logs = np.log(2 * np.array(radii) + 1.0)
+    weights = (logs - logs.mean()) / np.square(logs - logs.mean()).sum()
+    total = measure / max(measure.max(), 1e-300)
+    alpha = 0.0
+    for r, weight, log in zip(radii, weights, logs):
+        mean = total
+        for axis in axes:
+            mean = uniform_filter1d(mean, 2 * r + 1, axis)
+        mean = mean[inside]
+        if r == min(radii):
+            nothing = mean <= 1e-14  # what rounding leaves of zeros
+        alpha = alpha + weight * (np.log(np.maximum(mean, 1e-300)) + len(axes) * log)
+    alpha[nothing] = np.nan
+    return alpha
+
+
+def _mean_dimensions(levels, part, n_levels):
+    """Dimensions (n_levels,) of level sets, in slices their mean; the border is cut off so that
+    boxes of all sides divide the array."""
+    axes = [axis for axis in range(3) if axis != part - 1]
+    sides = _usual_sides([levels.shape[axis] for axis in axes])
+    for axis in axes:
+        length = levels.shape[axis]
+        extra = length % sides[-1] if length > sides[-1] else 0
+        levels = np.take(levels, range(extra // 2, length - extra + extra // 2), axis)
+    if part:
+        levels = np.moveaxis(levels, part - 1, 0)
+    return _dimensions(levels, sides, part > 0, n_levels).mean(axis=0)
+
+
+def _usual_sides(lengths):
+    """1, 2, 4, ... up to a quarter of the shortest, at least 2 and at most LARGEST_BOX."""
+    most = min(max(min(lengths, default=1) // 4, 2), LARGEST_BOX)
+    return 2 ** np.arange(most.bit_length())
+
+
+def _dimensions(levels, sides, sliced, n_levels):
+    """Dimensions (n_slices, n_levels) of levels (a, b, c) in slices along the first axis, or
+    (1, n_levels) in the volume."""
+    bits = np.zeros(levels.shape, np.int64)
+    known = (levels >= 0) & (levels < n_levels)
+    bits[known] = np.int64(1) << levels[known].astype(np.int64)
+    counts = np.stack([_count_bits(_boxes(bits, 1 if sliced else s, s), sliced, n_levels)
+                       for s in sides])
+    logs = np.log(sides)
+    weights = (logs.mean() - logs) / np.square(logs - logs.mean()).sum()
+    return np.tensordot(weights, np.log(np.maximum(counts, 1)), 1) + 0.0
+
+
+@core.jit
+def _boxes(bits, depth, side):
+    """The levels of any voxel of each box of depth x side x side."""
+    n, m, q = bits.shape
+    out = np.zeros((-(-n // depth), -(-m // side), -(-q // side)), np.int64)
+    for i in range(n):
+        for j in range(m):
+            for k in range(q):
+                out[i // depth, j // side, k // side] |= bits[i, j, k]
+    return out
+
+
+@core.jit
+def _count_bits(bits, sliced, n_levels):
+    """How many boxes have each level, (n_slices or 1, n_levels)."""
+    n, m, q = bits.shape
+    counts = np.zeros((n if sliced else 1, n_levels))
+    for i in range(n):
+        row = counts[i if sliced else 0]
+        for j in range(m):
+            for k in range(q):
+                here = bits[i, j, k]
+                level = 0
+                while here:
+                    if here & 1:
+                        row[level] += 1
+                    here >>= 1
+                    level += 1
+    return counts
+
+
+# ---------------------------------------------------------------------- learned sum of distances
+
+
+DistanceWeights = namedtuple("DistanceWeights", "weights objective")
+
+
+def distance_weights(distances, labels, lam=0.01, *, n_iter=2000, batch=1000, rng=None):
+    """Weights w >= 0 (m,) that make sum_k w_k distances[k] small within classes (DL-Pegasos).
+
+    Minimises, over triplets of sets i, j of one class and l of another,
+
+        lam / 2 ||w||^2 + mean over triplets of max(0, 1 - w^T (d_il - d_ij)),    w >= 0,
+
+    by Pegasos: a step -1 / (lam t) along the subgradient of a random batch of triplets, onto w >= 0
+    and into the ball of radius 1 / sqrt(lam), in which the minimum lies. The answer is the best, by
+    the objective over all triplets, of the iterates and of their means weighted by t, looked at
+    every n_iter / 50 steps. distances (m, N, N) should be of one scale.
+
+    Of more than 2^20 triplets as many are drawn. Returns a named tuple: weights, and objective, the
+    lowest value so far at each look, from that of w = 0, which is 1. Sources: Ghanem and Ahuja,
+    ECCV 2010; Shalev-Shwartz, Singer and Srebro, ICML 2007.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import comparators_textures
+    >>> apart = np.abs(np.subtract.outer([0, 1, 5, 6], [0, 1, 5, 6]))
+    >>> labels = ["ape", "ape", "bee", "bee"]
+    >>> comparators_textures.distance_weights([apart, 6 - apart], labels, rng=0).weights > 0
+    array([ True, False])
+    """
+    D = core.finite_array(distances, "distances").astype(np.float64)
+    if D.ndim != 3 or D.shape[1] != D.shape[2] or D.size == 0:
+        raise ValueError(f"distances must have shape (m, N, N), got {D.shape}")
+    _, index = core.check_labels(labels, D.shape[1])
+    lam = core.check_number(lam, "lam", above=0)
+    n_iter = core.check_integer(n_iter, "n_iter", 1)
+    batch = core.check_integer(batch, "batch", 1)
+    rng = core.check_rng(rng)
+    margins = triplet_margins(D, index, rng)
+    w = np.zeros(len(D))
+    mean = w
+    best = w
+    lowest = [1.0]
+    look = max(1, n_iter // CHECKS)
+    for t in range(1, n_iter + 1):
+        some = margins
+        if batch < len(margins):
+            some = margins[rng.integers(len(margins), size=batch)]
+        active = some @ w < 1
+        pull = some[active].sum(axis=0) / len(some)
+        w = np.maximum((1 - 1 / t) * w + pull / (lam * t), 0)
+        w = w * min(1.0, 1 / max(np.sqrt(lam) * np.linalg.norm(w), 1e-300))
+        mean = mean + (w - mean) * 2 / (t + 1)
+        if t % look == 0 or t == n_iter:
+            values = [hinge_objective(one, margins, lam) for one in (w, mean)]
+            if min(values) < lowest[-1]:
+                best = w if values[0] < values[1] else mean
+            lowest.append(min(lowest[-1], *values))
+    return DistanceWeights(best, np.array(lowest))
+
+
+def hinge_objective(w, margins, lam):
+    """lam / 2 ||w||^2 + mean max(0, 1 - w^T margin) of margins (n, m)."""
+    return lam / 2 * w @ w + np.maximum(1 - margins @ w, 0).mean()
+
+
+def triplet_margins(distances, index, rng):
+    """d_il - d_ij (n, m) of all triplets, i and j of one class and l of another, or of
+    MOST_TRIPLETS drawn at random, of distances (m, N, N)."""
+    same = np.equal.outer(index, index)
+    within = same & ~np.eye(len(index), dtype=bool)
+    counts = within.sum(axis=1) * (~same).sum(axis=1)  # triplets of each i
+    if not counts.any():
+        raise ValueError("labels must have two classes, and two members of one of them, to compare "
+                         f"pairs, got {len(np.unique(index))} classes of {len(index)} clips")
+    ends = np.cumsum(counts)
+    chosen = np.arange(ends[-1])
+    if ends[-1] > MOST_TRIPLETS:
+        chosen = np.sort(rng.integers(ends[-1], size=MOST_TRIPLETS))
+    parts = []
+    for i in np.flatnonzero(counts):
+        first, last = np.searchsorted(chosen, [ends[i] - counts[i], ends[i]])
+        other = np.flatnonzero(~same[i])
+        j, k = np.divmod(chosen[first:last] - (ends[i] - counts[i]), len(other))
+        near = np.flatnonzero(within[i])[j]
+        parts.append(distances[:, i, other[k]] - distances[:, i, near])
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).T)
+
+
+# ------------------------------------------------------------------------------------- checks
+
+
+def check_ascending(values, name):
+    """The values as an ascending tuple of at least two integers >= 1."""
+    values = tuple(core.check_integer(value, name, 1) for value in values)
+    if len(values) < 2 or sorted(set(values)) != list(values):
+        raise ValueError(f"{name} must be two integers or more, ascending, got {values}")
+    return values
+
+
+def check_texture(clip, name, radii, varies=True):
+    """A clip (n_frames, height, width), in which the largest cube fits and something varies."""
+    rows = core.check_frames(clip, name)
+    shape = np.shape(clip)
+    if len(shape) != 3:
+        raise ValueError(f"{name} must have shape (n_frames, height, width), got {shape}")
+    least = 3 if radii is None else max(check_ascending(radii, "radii")) * 2 + 1
+    if min(shape) < least:
+        raise ValueError(f"{name} must have at least {least} frames, rows and columns, got {shape}")
+    f = rows.reshape(shape).astype(np.float64)
+    low = float(f.min())
+    high = float(f.max())
+    if varies and low == high:
+        raise ValueError(f"{name} must vary, a constant clip has no texture: got {low:g} "
+                         "everywhere")
+    unit = 2.0 ** -np.frexp(max(abs(low), abs(high)))[1]  # exact, keeps squares in range
+    return f * unit if high > 1e100 or low < -1e100 or max(high, -low) < 1e-100 else f
+
+
+def _check_edges(ranges):
+    edges = core.finite_array(ranges, "ranges")
+    if edges.ndim != 3 or edges.shape[:2] != (len(PARTS), len(MEASURES)) or edges.shape[2] < 2:
+        raise ValueError(f"ranges must have shape ({len(PARTS)}, {len(MEASURES)}, 2) or edges in "
+                         f"place of the 2, got {edges.shape}")
+    if not (np.diff(edges, axis=2) > 0).all():
+        raise ValueError("ranges must ascend")
+    if edges.shape[2] > MOST_LEVELS + 1:
+        raise ValueError(f"ranges must have at most {MOST_LEVELS} levels, got {edges.shape[2] - 1}")
+    if edges.shape[2] == 2:
+        steps = np.linspace(0, 1, LEVELS + 1)
+        edges = edges[:, :, :1] + np.diff(edges, axis=2) * steps
+    return edges

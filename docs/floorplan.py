@@ -1,0 +1,109 @@
+"""The floor plan of the house, from its imports: python -m docs.floorplan
+
+Reads the files at the root and draws who imports whom into docs/pictures/floorplan.png. All but
+files import the core, whose arrows are left out; dashed: an import within a function.
+"""
+
+import ast
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot as plt
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "docs" / "pictures" / "floorplan.png"
+CORE = "grassmann_sc"
+DPI = 80
+COLOURS = 32
+COLORS = {0: "#56B4E9", 1: "#E69F00", 2: "#CC79A7", 3: "#9FD8C4"}
+
+
+def imported_modules(path, modules):
+    """{module: is it imported within functions alone} of a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = {id(node) for node in tree.body}
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == CORE:
+            for alias in node.names:
+                if alias.name in modules:
+                    later = id(node) not in top
+                    found[alias.name] = found.get(alias.name, True) and later
+    return found
+
+
+def levels(imports):
+    """How far each module stands above the core: 0 if it imports nothing else at its top."""
+    height = {}
+
+    def of(module):
+        if module not in height:
+            below = [of(other) for other, later in imports[module].items() if not later]
+            height[module] = 1 + max(below, default=-1)
+        return height[module]
+
+    for module in imports:
+        of(module)
+    return height
+
+
+def places(imports):
+    """(x, level) of each module: in a row, from left to right as what imports them stands."""
+    height = levels(imports)
+    rows = [sorted(m for m in imports if height[m] == level)
+            for level in range(max(height.values()) + 1)]
+    widest = max(map(len, rows))
+    place = {}
+    for level in reversed(range(len(rows))):
+        def wish(module):
+            above = [place[m][0] for m in place if module in imports[m]]
+            return sum(above) / len(above) if above else widest
+
+        for k, module in enumerate(sorted(rows[level], key=wish)):
+            x = (k + 0.5) * widest / len(rows[level]) - 0.9 * (level % 2)  # no row hides another
+            place[module] = (x, level + 0.4 * (k % 2))
+    place[CORE] = (widest / 2, -1)
+    return place
+
+
+def draw(imports):
+    """Axes with a box a module, arrows to what it imports."""
+    place = places(imports)
+    widest = 2 * place[CORE][0]
+    top = max(y for _, y in place.values())
+    ax = plt.figure(figsize=(1.1 * widest, 1.1 * top + 2), dpi=DPI).add_axes((0, 0, 1, 1))
+    boxes = {}
+    for module, (x, y) in place.items():
+        name = module.replace("_", "\n", 1)
+        if module == CORE:
+            name = f"{CORE}: imported by all but files"
+        text = ax.text(x, y, name, ha="center", va="center", fontsize=9, zorder=2, bbox={
+            "boxstyle": "round", "facecolor": COLORS.get(int(y), "white"), "edgecolor": "0.3"})
+        boxes[module] = text
+    ax.set(xlim=(0, widest), ylim=(-1.5, top + 0.5))
+    ax.axis("off")
+    ax.figure.canvas.draw()  # gives the boxes their sizes
+    for module, others in imports.items():
+        for other, later in others.items():
+            ax.annotate("", place[other], place[module], zorder=1, arrowprops={
+                "arrowstyle": "-|>", "color": "0.45", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1,
+                "patchA": boxes[module].get_bbox_patch(), "patchB": boxes[other].get_bbox_patch(),
+                "linestyle": "--" if later else "-"})
+    return ax
+
+
+def main():
+    matplotlib.use("agg")
+    modules = {path.stem: path for path in ROOT.glob("*.py") if path.stem != CORE}
+    ax = draw({name: imported_modules(path, modules) for name, path in sorted(modules.items())})
+    PICTURE.parent.mkdir(exist_ok=True)
+    ax.figure.savefig(PICTURE, dpi=DPI)
+    with Image.open(PICTURE) as picture:  # so many colours take a third of the bytes
+        few = picture.convert("RGB").quantize(COLOURS)
+    few.save(PICTURE, optimize=True)
+    print(PICTURE.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""What the examples can be asked, apart from what they do: --help must not wait for imports.
+
+Needs the standard library alone. The description of a script is its docstring, which is read from
+its file.
+"""
+
+import argparse
+import ast
+import json
+import math
+import re
+from pathlib import Path
+
+LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]  # in units of each query's lam_max
+NEIGHBORS = [3, 5, 10, 20, 40]
+C = [0.1, 1, 10, 100, 1000]
+MOST_P = 24
+USUAL_P = 3  # clips whose frames allow less are left out where most allow it
+FORMATS = ["png", "pdf", "svg"]
+DPI = 120
+EXPERIMENTS = ["casia", "cambridge", "ucsd", "youtube", "ballet", "dyntex"]
+
+
+def parser_of(script, prog=None):
+    """A parser that describes examples/SCRIPT.py by its docstring."""
+    text = Path(__file__).with_name(f"{script}.py").read_text(encoding="utf-8")
+    return argparse.ArgumentParser(prog=prog or f"python -m examples.{script}",
+                                   description=ast.get_docstring(ast.parse(text)),
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def of_nothing(script, arguments):
+    """Of a script that asks for no options: --help, and an error for everything else."""
+    return parser_of(script).parse_args(arguments)
+
+
+def of_pictures(script, arguments):
+    """Of a script that leaves pictures: options.format, options.dpi."""
+    parser = parser_of(script)
+    add_picture_options(parser)
+    return parser.parse_args(arguments)
+
+
+def add_picture_options(parser):
+    """--format and --dpi, which pictures.save_picture takes."""
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0],
+                        help="of the pictures (default: %(default)s)")
+    parser.add_argument("--dpi", type=_dots, default=DPI,
+                        help="dots per inch of png, and of images within pdf and svg (default: "
+                             "%(default)s)")
+
+
+def _dots(text):
+    dots = int(text)
+    if not 10 <= dots <= 2400:
+        raise argparse.ArgumentTypeError(f"must be 10 to 2400, got {dots}")
+    return dots
+
+
+def of_files(script, arguments):
+    """Of a script that codes files beside its own data: options.data, options.p, and pictures."""
+    parser = parser_of(script)
+    parser.add_argument("--data", nargs="*", default=[], metavar="FILE", help="files .npz")
+    parser.add_argument("--p", nargs="*", type=int, default=[], metavar="P",
+                        help="dimension of the subspaces of each file (default: 3)")
+    add_picture_options(parser)
+    return parser.parse_args(arguments)
+
+
+def of_many_machines(arguments):
+    """Of many_machines.py."""
+    parser = parser_of("many_machines")
+    add = parser.add_argument
+    add("--workers", type=int, help="on this machine; one a core unless given")
+    add("--scheduler", metavar="ADDRESS", help="of a cluster that runs")
+    add("--data", type=Path, metavar="FILE.npy", help="subspaces (n, d, p)")
+    add("--resume", action="store_true", help="go on after a kill")
+    return parser.parse_args(arguments)
+
+
+def of_paper_experiments(arguments):
+    """Of paper_experiments.py."""
+    parser = parser_of("paper_experiments")
+    add = parser.add_argument
+    add("name", choices=EXPERIMENTS, nargs="?", help="the experiment")
+    add("--help-data", action="store_true",
+        help="say what to download and how to lay it out, for NAME or for all")
+    add("--data", type=Path, metavar="DIR", help="the data, in that layout")
+    add("--out", type=Path, default=Path("out"), help="where results go (default: %(default)s)")
+    add("--repeats", type=int, help="random splits (default: the paper's)")
+    add("--seed", type=int, default=0,
+        help="for splits, folds and first atoms (default: %(default)s)")
+    add("--strict", action="store_true", help="stop at the first clip that cannot be used")
+    options = parser.parse_args(arguments)
+    if options.help_data:
+        return options
+    if options.name is None:
+        parser.error(f"NAME is needed, one of {', '.join(EXPERIMENTS)}, or --help-data")
+    if options.data is None:
+        parser.error("--data is needed, or --help-data")
+    if options.repeats is not None and options.repeats < 1:
+        parser.error(f"--repeats must be at least 1, got {options.repeats}")
+    return options
+
+
+# ------------------------------------------------------------------------------------- classify.py
+
+
+def of_classify(arguments, prog="python -m examples.classify"):
+    """What is asked of classify.py."""
+    parser = parser_of("classify", prog)
+    add = parser.add_argument
+    add("--data", required=True, type=Path, metavar="DIR",
+        help="the folder, or the .npz file, in the form above")
+    add("--out", type=Path, default=Path("out"), metavar="OUT",
+        help="where results go (default: %(default)s)")
+    add("--no-pictures", action="store_true", help="write the numbers alone")
+    add_picture_options(parser)
+    add("--strict", action="store_true", help="stop at the first clip that cannot be used")
+    _add_frame_options(parser.add_argument_group("frames").add_argument)
+    _add_subspace_options(parser.add_argument_group("subspaces").add_argument)
+    _add_evaluation_options(parser.add_argument_group("evaluation").add_argument)
+    _add_method_options(parser.add_argument_group("methods").add_argument)
+    options = parser.parse_args(arguments)
+    _check_options(parser, options)
+    return options
+
+
+def _add_frame_options(add):
+    add("--size", type=int, nargs=2, metavar=("H", "W"),
+        help="resize the frames (default: as they are; all must have one size)")
+    add("--every", type=int, default=1, metavar="K", help="take every k-th frame")
+    add("--at-most", type=int, metavar="N", help="take the first N of these")
+    add("--evenly", type=int, metavar="N", help="take N frames at even steps over the clip")
+    add("--resample", type=int, metavar="N", help="resample the frames to N, linearly in time")
+    add("--run", type=int, metavar="N", help="cut each clip into sets of N frames")
+    add("--features", default="raw", choices=["raw", "hog", "lbp", "lbp_top", "gei"],
+        help="descriptor of a frame (default: its pixels)")
+    add("--feature-options", type=json.loads, default={}, metavar="JSON",
+        help='its options, as \'{"grid": [2, 2]}\'')
+
+
+def _add_subspace_options(add):
+    add("--p", type=int, nargs="+",
+        help="their dimension, or several to choose from by cross-validation (default: up to the "
+             f"rank of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or "
+             "pad)")
+    add("--center", action="store_true", help="remove the mean frame of each set first")
+    add("--unit-variance", action="store_true",
+        help="and divide each pixel by its standard deviation over the set")
+    add("--stack", type=int, default=1, metavar="M",
+        help="stack each frame with the M - 1 that follow it (block Hankel matrix)")
+    add("--arma", type=int, default=0, metavar="M",
+        help="ARMA model with p states, observability matrix of M blocks")
+    add("--stabilize", action="store_true", help="scale unstable ARMA models back")
+    add("--rank", default="raise", choices=["raise", "warn", "pad"],
+        help="what to do with fewer than p independent frames")
+    add("--single", action="store_true", help="single precision: half the memory")
+
+
+def _add_evaluation_options(add):
+    add("--splits", type=Path, metavar="FILE.csv",
+        help="splits: a line clip,NAME,NAME,... and a line a clip with train, test or nothing")
+    add("--group-by", metavar="REGEX",
+        help="take a clip's group from its file name, and leave one group out at a time")
+    add("--repeats", type=int, default=10,
+        help="random splits, if there are no others (default: %(default)s)")
+    add("--train", type=float, default=0.5, metavar="SHARE",
+        help="of each class in a random split, or a whole number of its sets (default: "
+             "%(default)s)")
+    add("--seconds", type=float,
+        help="that a search for parameters takes at most, in a split (default: no bound)")
+    add("--seed", type=int, default=0,
+        help="for splits, folds and first atoms (default: %(default)s)")
+
+
+def _add_method_options(add):
+    add("--lam", type=float, nargs="+", default=LAM,
+        help="candidates for gSC, in units of lam_max (default: %(default)s)")
+    add("--neighbors", type=int, nargs="+", default=NEIGHBORS,
+        help="candidates for gLC (default: %(default)s)")
+    add("--C", type=float, nargs="+", default=C,
+        help="candidates for the SVM (default: %(default)s)")
+    add("--atoms", type=int, default=0, metavar="N",
+        help="also learn dictionaries of N atoms (default: none)")
+    add("--kernels", action=argparse.BooleanOptionalAction,
+        help="kgSC and kgLC too, which keep all frames in memory (default: where "
+             "that, and some minutes of time, suffice)")
+    add("--rivals", action="store_true",
+        help="also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
+             "hulls, mutual subspace methods; on raw frames PM, TCCA, LDS, CS-LDS, DFS, "
+             "DL-Pegasos")
+    add("--iterations", type=int, default=3,
+        help="of dictionary learning (default: %(default)s)")
+
+
+LOWEST = {"p": 1, "lam": 0, "neighbors": 1, "C": 0, "every": 1, "at_most": 1, "evenly": 1,
+          "resample": 1, "run": 1, "stack": 1, "arma": 0, "atoms": 0, "iterations": 0, "seed": 0,
+          "repeats": 1, "seconds": 0}  # legal values of the options
+
+
+def _check_options(parser, options):
+    for name, low in LOWEST.items():
+        given = getattr(options, name)
+        values = given if isinstance(given, list) else [given]
+        for value in values if given is not None else []:
+            if not low <= value < math.inf:
+                parser.error(f"--{name.replace('_', '-')} must be at least {low}, got {value:g}")
+    if min(options.C) <= 0:
+        parser.error(f"--C must be positive, got {min(options.C):g}")
+    if options.group_by is not None:
+        try:
+            re.compile(options.group_by)
+        except re.error as error:
+            parser.error(f"--group-by must be a regular expression, got {options.group_by!r}: "
+                         f"{error}")
+    if not (0 < options.train < 1 or options.train >= 1 and options.train.is_integer()):
+        parser.error("--train must lie between 0 and 1, or be a whole number, got "
+                     f"{options.train:g}")
+    if options.p is None and (options.arma or options.rank != "raise"):
+        options.p = [USUAL_P]
+    if options.arma and len(options.p) > 1:
+        parser.error(f"--p must be one dimension with --arma, got {options.p}")
+    if options.stack > 1 and options.arma:
+        parser.error("--stack and --arma exclude each other")
+    if options.at_most and options.evenly:
+        parser.error("--at-most and --evenly exclude each other")

@@ -1,0 +1,580 @@
+"""From one machine to many, on Dask: coding, Gram matrices, and dictionary learning by rounds.
+
+The mathematics is that of grassmann_sc.py and streams.py; Dask moves blocks of subspaces and sums
+of statistics between workers, and does again what a lost worker had. A client is passed in, or
+client=None starts a worker a core on this machine for the call (in a script, under
+`if __name__ == "__main__":`, since workers import it). Workers should have one thread each, with
+OMP_NUM_THREADS=1 and NUMBA_NUM_THREADS=1, as those of local_client have.
+
+X (n, d, p) is a Dask array, or another array that is cut into blocks: in memory, a memmap, of zarr
+or HDF5. Each worker opens a memmap or HDF5 file by its path. Needs dask[distributed], blocks.py,
+files.py, learn.py and streams.py; from_paths also frames.py and subspaces.py.
+"""
+
+import contextlib
+import copy
+import functools
+import itertools
+import os
+import warnings
+from collections import deque, namedtuple
+from concurrent.futures import CancelledError
+
+import numpy as np
+import scipy.sparse
+
+import grassmann_sc as core
+from grassmann_sc import blocks, files, streams
+
+__all__ = ["local_client", "from_paths", "code", "gram", "gdl"]
+
+BATCH = 1024  # samples that a worker codes and adds to the statistics at a time
+BLOCKS = 16  # into which at least an array is cut, if each keeps LEAST subspaces
+LEAST = 256
+DRAWN_FROM = 64  # blocks that first atoms are drawn from
+DRAWN = 10  # samples for each first atom
+PATIENCE = 5  # seconds between looks whether the scheduler is there
+
+
+# ------------------------------------------------------------------------------- coding
+
+
+def code(X, D, lam=None, *, n_neighbors=None, lam_scale=None, positive=False, reg=None, tol=1e-8,
+         max_iter=1000, sparse_output=False, client=None, out=None, start=0, progress=False):
+    """Codes of subspaces X (n, d, p) over atoms D (N, d, q): gsc with lam, glc with n_neighbors,
+    and their options, block by block on workers; <D_i^, D_j^> is computed once, by one of them.
+
+    Of a Dask array a Dask array (n, N), to be computed when it is asked for; of another array, or
+    with sparse_output, codes as gsc returns them. With out (see gsc, and start and progress) codes
+    are written here as they come, in order, and the row where it stopped is returned. ValueError
+    names the block and its rows if they are no orthonormal bases of the atoms' R^d. No convergence
+    is a warning where it is met, on a worker.
+
+    >>> import dask.array
+    >>> from grassmann_sc import random_subspaces, scale
+    >>> X = random_subspaces(60, 8, 2, rng=0)
+    >>> scale.code(dask.array.from_array(X, chunks=(20, 8, 2)), X[:3], n_neighbors=1)[:3].compute()
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    D = core.check_dictionary(D, "D")
+    parts = _Parts(X, len(D))
+    dtype = np.result_type(parts.dtype, D.dtype)
+    D = D.astype(dtype, copy=False)
+    core.coding_step((0, len(D)), dtype, lam, n_neighbors, lam_scale=lam_scale, positive=positive,
+                     reg=reg, tol=tol, max_iter=max_iter)  # for its checks
+    if lam is None:
+        solve = core.solve_local
+        options = core.local_options(len(D), dtype, n_neighbors, reg, sparse_output)
+    else:
+        solve = core.solve_lassos
+        options = core.lasso_options((0, len(D)), lam, lam_scale, positive, None, tol, max_iter,
+                                     False, sparse_output)
+    job = functools.partial(_code_block, solve=solve, options=options)
+    if out is None and parts.lazy and not sparse_output:
+        return _joined(parts, parts.each(job, *_atoms_and_gram(D)), len(D), dtype)
+    with _working(client) as client:
+        # held by the cluster, and made again if a worker dies, while blocks come and go
+        shared = client.persist(_atoms_and_gram(D))
+        if out is None:
+            codes = list(_in_order(client, parts.each(job, *shared)))
+            join = functools.partial(scipy.sparse.vstack, format="csr")
+            return (join if sparse_output else np.concatenate)(codes)
+        sink = blocks.Sink(out, (parts.n_rows(), len(D)), dtype, sparse_output)
+        row = sink.begin(start, 1, lambda first, stop: job(parts.rows(first, stop), (0, first), D,
+                                                           core.bases_gram(D)))
+        rest = _Parts(X, len(D), first=row)
+        return sink.write_all(_in_order(client, rest.each(job, *shared)), progress)
+
+
+def _atoms_and_gram(D):
+    """Tasks of the atoms and of their Gram matrix."""
+    atoms = _dask().delayed(D, pure=False)
+    return [atoms, _dask().delayed(core.bases_gram, pure=False)(atoms)]
+
+
+def _code_block(block, where, atoms, K, *, solve, options):
+    X = _bases(block, where, atoms.shape[1]).astype(atoms.dtype, copy=False)
+    norm2 = np.full(len(X), float(X.shape[2]))
+    return solve(K, lambda rows: core.bases_gram(X[rows], atoms), norm2, options)
+
+
+# ------------------------------------------------------------------------------- Gram matrix
+
+
+def gram(X, D=None, *, client=None):
+    """projection_kernel(X, D), (n, N), in blocks on workers; without D half of those of (n, n).
+
+    Of Dask arrays a Dask array; of other arrays an array.
+
+    >>> import dask.array
+    >>> from grassmann_sc import random_subspaces, scale
+    >>> X = random_subspaces(60, 8, 2, rng=0)
+    >>> K = scale.gram(dask.array.from_array(X, chunks=(20, 8, 2)))
+    >>> K.shape, float(K.trace().compute().round(6))
+    ((60, 60), 120.0)
+    """
+    rows = _Parts(X, 2**11)
+    columns = rows if D is None else _Parts(D, 2**11)
+    lazy = rows.lazy or columns.lazy
+    dtype = np.result_type(rows.dtype, columns.dtype)
+    delayed = _dask().delayed
+    product = delayed(functools.partial(_gram_block, dtype=dtype), pure=False)
+    K = [[None] * len(columns) for _ in range(len(rows))]
+    for i, left in enumerate(rows.blocks):
+        for j, right in enumerate(columns.blocks):
+            if D is None and j <= i:
+                K[i][j] = product(*left, None, None) if i == j else K[j][i].T
+            else:
+                K[i][j] = product(*left, *right)
+    if lazy:
+        array = _dask().array
+        lines = [[array.from_delayed(K[i][j], (n, N), dtype) for j, N in enumerate(columns.sizes)]
+                 for i, n in enumerate(rows.sizes)]
+        return array.concatenate([array.concatenate(line, axis=1, allow_unknown_chunksizes=True)
+                                  for line in lines], allow_unknown_chunksizes=True)
+    out = np.empty((rows.n_rows(), columns.n_rows()), dtype)
+    places = [(i, j) for i in range(len(rows)) for j in range(i if D is None else 0, len(columns))]
+    with _working(client) as client:
+        for (i, j), block in zip(places, _in_order(client, (K[i][j] for i, j in places))):
+            top = rows.blocks[i][1][1]
+            left = columns.blocks[j][1][1]
+            out[top:top + block.shape[0], left:left + block.shape[1]] = block
+            if D is None:
+                out[left:left + block.shape[1], top:top + block.shape[0]] = block.T
+    return out
+
+
+def _gram_block(X, where_x, D, where_d, *, dtype):
+    X = _bases(X, where_x).astype(dtype, copy=False)
+    if D is None:
+        return core.bases_gram(X)
+    return core.bases_gram(X, _bases(D, where_d, X.shape[1]).astype(dtype, copy=False))
+
+
+# ------------------------------------------------------------------------------- learning
+
+
+Learned = namedtuple("Learned", "atoms costs lam n_replaced stopped")
+Learned.__doc__ = """atoms (N, d, p) of the least cost, and costs (rounds,), each that of the codes
+over the atoms of its round. lam: the lambda in use; n_replaced: unused atoms replaced in all;
+stopped: "n_iter", "tol", "callback" or "interrupted", None while learning."""
+
+
+def gdl(X, n_atoms, lam=None, *, n_neighbors=None, lam_scale=None, positive=False,
+        init="kmeans++", rank=None, n_iter=20, tol=1e-6, n_chains=None, rng=None, callback=None,
+        progress=False, checkpoint=None, resume=None, client=None):
+    """Learn n_atoms atoms from X (n, d, p) by rounds on workers; returns Learned.
+
+    In a round each block is coded over the same atoms, the statistics of OnlineGDL are summed along
+    n_chains chains of blocks, a tree merges the chains, and the atoms are updated once, here.
+    n_chains: one for each thread that the workers have at the start, unless it is given. The result
+    depends on it and on the blocks, to what rank cuts off, and not on which workers die.
+
+    lam, n_neighbors, lam_scale, positive, n_iter, tol, rng, callback, progress, checkpoint, resume:
+    as in learn.gdl; init too, but a method, and the median of lam_max, see 10 samples an atom from
+    at most 64 random blocks. rank: as in OnlineGDL; below d it makes the update approximate, so
+    that a round may raise the cost: the atoms of the least are returned. n_iter rounds are n_iter +
+    1 passes over X, since the cost of the last atoms is known after another.
+
+    ValueError names the block and its rows if they are no bases; ConnectionError if the scheduler
+    is gone: the checkpoint then is that of the last round.
+
+    >>> from distributed import Client
+    >>> from grassmann_sc import random_subspaces, scale
+    >>> X = random_subspaces(60, 8, 2, rng=0)
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1,
+    ...             dashboard_address=None) as client:
+    ...     learned = scale.gdl(X, 4, lam=0.2, n_iter=2, tol=0, rng=0, client=client)
+    >>> learned.atoms.shape, learned.costs.shape  # that of the first atoms comes first
+    ((4, 8, 2), (3,))
+    """
+    learner = streams.OnlineGDL(n_atoms, lam, n_neighbors=n_neighbors, lam_scale=lam_scale,
+                                positive=positive, init=init, rank=rank, forgetting=0, rng=rng)
+    n_iter = core.check_integer(n_iter, "n_iter", 0)
+    tol = core.check_number(tol, "tol", least=0)
+    n_chains = None if n_chains is None else core.check_integer(n_chains, "n_chains", 1)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function or None, got {callback!r}")
+    parts = _Parts(X, n_atoms)
+    options = [n_atoms, lam, n_neighbors, lam_scale, positive, rank, parts.shape, n_chains,
+               parts.sizes]
+    record = files.Checkpoint(checkpoint, resume, [], options)  # samples stay where they are
+    with _working(client) as client:
+        parts.hold(client)
+        if resume is None:
+            costs = []
+            best = None
+            learner = _with_first_atoms(learner, parts, client)
+        else:
+            arrays = record.read(streams.STATE | {"costs": "f", "best": "f"})
+            costs = core.finite_array(arrays["costs"], "costs").tolist()
+            best = core.check_dictionary(arrays["best"], "best")
+            learner.set_state(arrays, resume)
+        n_chains = n_chains or max(1, sum(client.nthreads().values()))
+        rounds = _Rounds(client, parts, learner, n_chains, record, costs, best)
+        with core.progress_bar(progress, total=n_iter, desc="gdl", unit="round") as bar:
+            return rounds.run(n_iter, tol, callback, bar)
+
+
+class _Rounds:
+    """The learning, from one round to the next."""
+
+    def __init__(self, client, parts, learner, n_chains, record, costs, best):
+        self.client = client
+        self.parts = parts
+        self.learner = learner
+        self.n_chains = n_chains
+        self.record = record
+        self.costs = costs
+        self.best = best  # atoms of the least cost
+
+    def run(self, n_iter, tol, callback, bar):
+        stopped = None
+        costs = self.costs
+        try:
+            while stopped is None:
+                summed = self._summed()
+                costs.append(float(summed.loss))
+                if costs[-1] <= min(costs):
+                    self.best = summed.atoms
+                bar.set_postfix(cost=f"{costs[-1]:.6g}", refresh=False)
+                if len(costs) > n_iter:
+                    stopped = "n_iter"
+                elif len(costs) > 1 and costs[-2] - costs[-1] <= tol * costs[-2]:
+                    stopped = "tol"
+                elif callback is not None and callback(self._learned(None)):
+                    stopped = "callback"
+                else:
+                    self.learner = summed.update().fork()
+                    self.record.write(self.learner.state() | {
+                        "costs": np.array(self.costs), "best": self.best})
+                    bar.update(1)
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+            warnings.warn("interrupted: the best dictionary so far is returned, after "
+                          f"{len(costs)} rounds of {n_iter + 1}", stacklevel=3)
+        return self._learned(stopped)
+
+    def _learned(self, stopped):
+        best = self.learner.atoms if self.best is None else self.best
+        return Learned(best, np.array(self.costs), self.learner.lam, self.learner.n_replaced,
+                       stopped)
+
+    def _summed(self):
+        """The learner that has collected all blocks, by chains and a tree."""
+        collect = _dask().delayed(_collect, pure=False)
+        merge = _dask().delayed(streams.OnlineGDL.merge, pure=False)
+        empty = self.client.persist(_dask().delayed(self.learner.fork(), pure=False))
+        sums = [empty] * min(self.n_chains, len(self.parts))
+        for i, (block, where) in enumerate(self.parts.blocks):
+            chain = i % len(sums)
+            sums[chain] = collect(sums[chain], block, where)
+        while len(sums) > 1:
+            pairs = [merge(a, b) for a, b in zip(sums[::2], sums[1::2])]
+            sums = pairs + sums[len(sums) - len(sums) % 2:]
+        summed, = _in_order(self.client, sums)
+        return summed
+
+
+def _collect(learner, block, where):
+    """A copy of the learner that has collected a block, batch by batch."""
+    X = _bases(block, where, learner.atoms.shape[1])
+    learner = copy.deepcopy(learner)  # a task may be done again
+    for i in range(0, len(X), BATCH):
+        learner.collect(X[i:i + BATCH])
+    return learner
+
+
+def _with_first_atoms(learner, parts, client):
+    """The learner over first atoms, and with the lambda, of samples of random blocks."""
+    order = learner.rng.permutation(len(parts))
+    seeds = learner.rng.integers(2**62, size=len(order)).tolist()
+    wanted = DRAWN * learner.n_atoms
+    draw = _dask().delayed(_drawn_from, pure=False)
+    for quota in (-(-wanted // min(len(order), DRAWN_FROM)), wanted):  # few blocks may have most
+        samples = []
+        for sample in _in_order(client, (draw(*parts.blocks[i], quota, seed)
+                                         for i, seed in zip(order, seeds))):
+            samples.append(sample)
+            found = sum(map(len, samples))
+            if found >= wanted:
+                break
+        if found >= learner.n_atoms:
+            break
+    if not found:
+        raise ValueError("X must hold at least one subspace, got empty blocks")
+    learner.collect(np.concatenate([sample for sample in samples if len(sample)]))
+    if learner.atoms is None:
+        raise ValueError(f"X must hold at least n_atoms = {learner.n_atoms} subspaces, got {found}")
+    return learner.fork()
+
+
+def _drawn_from(block, where, count, seed):
+    """At most so many random subspaces of a block."""
+    X = _bases(block, where)
+    chosen = np.random.default_rng(seed).permutation(len(X))[:count]
+    return X[np.sort(chosen)]
+
+
+# ------------------------------------------------------------------------------- from files
+
+
+def from_paths(paths, p, *, basis=None, center=False, block_size=64):
+    """A Dask array (n, d, p) of the subspaces of n clips, read and reduced by workers as needed.
+
+    basis: a function (path) -> (d, p) of one clip; without it frames.read_frames and
+    subspaces.from_image_set, which center is handed to. The first clip is read at once, for d.
+    block_size: clips in a block. ValueError names the clip that fails.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from grassmann_sc import scale
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "clip.npy")
+    ...     np.save(path, np.random.default_rng(0).random((12, 6, 8)))
+    ...     scale.from_paths([path, path], p=2).compute().shape
+    (2, 48, 2)
+    """
+    paths = [os.fspath(path) for path in paths]
+    if not paths:
+        raise ValueError("paths must hold at least one path, got none")
+    p = core.check_integer(p, "p", 1)
+    block_size = core.check_integer(block_size, "block_size", 1)
+    if basis is None:
+        basis = functools.partial(_basis_of_clip, p=p, center=core.check_flag(center, "center"))
+    elif not callable(basis):
+        raise TypeError(f"basis must be a function of a path or None, got {basis!r}")
+    first = _bases_of_clips([paths[0]], basis, None)
+    shape = first.shape[1:]
+    if shape[1] != p:
+        raise ValueError(f"basis must give bases (d, {p}), got {shape} of {paths[0]}")
+    read = _dask().delayed(_bases_of_clips, pure=False)
+    array = _dask().array
+    some = [paths[i:i + block_size] for i in range(0, len(paths), block_size)]
+    return array.concatenate([array.from_delayed(read(few, basis, shape), (len(few), *shape),
+                                                 first.dtype) for few in some])
+
+
+def _basis_of_clip(path, p, center):
+    from grassmann_sc import frames, subspaces
+
+    return subspaces.from_image_set(frames.read_frames(path), p, center=center)
+
+
+def _bases_of_clips(paths, basis, shape):
+    """Bases (n, d, p) of clips, of that shape (d, p) if it is known."""
+    bases = []
+    for path in paths:
+        try:
+            bases.append(core.real_array(basis(path), "basis(path)"))
+        except Exception as error:  # whatever a reader raises
+            raise ValueError(f"{path} has no subspace: {error}") from error
+        shape = bases[-1].shape if shape is None else shape
+        if bases[-1].shape != shape:
+            raise ValueError(f"{path} has a basis of shape {bases[-1].shape}, and the first clip "
+                             f"one of {shape}")
+    return core.check_bases(np.stack(bases), "basis(path)")
+
+
+# ------------------------------------------------------------------------------- blocks of X
+
+
+class _Parts:
+    """X (n, d, p) as blocks: (what gives one, where it is), to be made into tasks."""
+
+    def __init__(self, X, N, first=0):
+        self.lazy = hasattr(X, "to_delayed")
+        if not (self.lazy or core.is_stored(X)):
+            X = core.real_array(X, "X")
+        self.X = X
+        self.shape = tuple(X.shape)
+        if len(self.shape) != 3:
+            raise ValueError(f"X must have shape (n, d, p), got {self.shape}")
+        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        if self.lazy:
+            self._cut_by_chunks(first)
+        else:
+            self._cut(N, first)
+
+    def _cut_by_chunks(self, first):
+        X = self.X if first == 0 else self.X[first:]
+        X = X.rechunk({1: -1, 2: -1})
+        self.sizes = X.chunks[0]
+        firsts = first + np.cumsum([0, *self.sizes[:-1]])
+        firsts = [None if np.isnan(i) else int(i) for i in firsts]
+        self.blocks = list(zip(X.to_delayed().ravel().tolist(), enumerate(firsts)))
+
+    def _cut(self, N, first):
+        n = self.shape[0]
+        stored = core.StoredBases(self.X, "X") if core.is_stored(self.X) else self.X
+        step = min(blocks.rows_in_block(stored, N), max(LEAST, -(-n // BLOCKS)))
+        starts = range(first, n, step) if n else [0]
+        self.sizes = tuple(min(step, n - i) for i in starts)
+        read = _reader(self.X)
+        self.blocks = [(read(i, i + size), (k, i)) for k, (i, size)
+                       in enumerate(zip(starts, self.sizes))]
+
+    def __len__(self):
+        return len(self.blocks)
+
+    def n_rows(self):
+        return core.check_integer(self.shape[0], "len(X)", 0)
+
+    def hold(self, client):
+        """Send what is in memory here to the cluster, once."""
+        if isinstance(self.X, np.ndarray) and not core.is_stored(self.X):
+            held = [_dask().delayed(block, pure=False) for block, _ in self.blocks]
+            self.blocks = list(zip(client.persist(held), [where for _, where in self.blocks]))
+
+    def rows(self, first, stop):
+        return np.asarray(self.X[first:stop])
+
+    def each(self, function, *arguments):
+        """Tasks of function(block, where, *arguments) for each block."""
+        task = _dask().delayed(function, pure=False)
+        return [task(block, where, *arguments) for block, where in self.blocks]
+
+
+def _joined(parts, tasks, N, dtype):
+    """The Dask array (n, N) whose blocks the tasks give."""
+    array = _dask().array
+    pieces = [array.from_delayed(task, (size, N), dtype) for task, size in zip(tasks, parts.sizes)]
+    return array.concatenate(pieces, allow_unknown_chunksizes=True)
+
+
+def _reader(X):
+    """The function (start, stop) that gives these rows, or what reads them where it is called."""
+    if isinstance(X, np.memmap) and X.mode != "c" and X.filename is not None:
+        return lambda start, stop: _mapped_rows(X[start:stop])
+    if type(X).__module__.partition(".")[0] == "h5py":
+        place = os.path.abspath(X.file.filename), X.name
+        return lambda start, stop: functools.partial(_read_hdf5, *place, start, stop)
+    if core.is_stored(X):
+        return lambda start, stop: functools.partial(_read_slice, X, start, stop)
+    return lambda start, stop: X[start:stop]
+
+
+def _mapped_rows(X):
+    """What opens this part of a file that is mapped here, on any worker."""
+    whole = X
+    while isinstance(whole.base, np.memmap):
+        whole = whole.base
+    offset = whole.offset + X.ctypes.data - whole.ctypes.data
+    return functools.partial(_read_mapped, os.path.abspath(X.filename), X.shape, X.dtype, offset,
+                             X.strides)
+
+
+def _read_mapped(path, shape, dtype, offset, strides):
+    return np.ndarray(shape, dtype, np.memmap(path, np.uint8, "r"), offset, strides)
+
+
+def _read_hdf5(path, name, start, stop):
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return file[name][start:stop]
+
+
+def _read_slice(X, start, stop):
+    return np.asarray(X[start:stop])
+
+
+def _bases(block, where, d=None):
+    """A block of X as bases (n, d, p) of R^d; an error names the block and its rows."""
+    number, first = where
+    block = np.asarray(block() if callable(block) else block)
+    try:
+        X = core.check_bases(block, "X", first=first or 0)
+        if d not in (None, X.shape[1]):
+            raise ValueError(f"X must have the d of the atoms, {d}, got {X.shape[1]}")
+    except (TypeError, ValueError) as error:
+        rows = "" if first is None else f", of rows {first}..{first + len(block) - 1}"
+        raise ValueError(f"{error} (in block {number}{rows})") from None
+    return X
+
+
+# ------------------------------------------------------------------------------- the cluster
+
+
+def local_client(n_workers=None):
+    """A Dask client of workers on this machine, one a core or n_workers, of one thread each.
+
+    Its close(), or the end of a with block, ends them.
+
+    >>> from grassmann_sc import random_subspaces, scale
+    >>> X = random_subspaces(60, 8, 2, rng=0)
+    >>> with scale.local_client(2) as client:  # doctest: +SKIP
+    ...     codes = scale.code(X, X[:4], 0.2, client=client)
+    """
+    dask = _dask()
+    import distributed
+
+    single = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+                            "NUMBA_NUM_THREADS"], 1)
+    with dask.config.set({"distributed.nanny.pre-spawn-environ": single}):
+        return distributed.Client(n_workers=n_workers, threads_per_worker=1,
+                                  dashboard_address=":0")
+
+
+def _dask():
+    try:
+        import dask
+        import dask.array
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ImportError("scale needs Dask: pip install 'grassmann_sc_kit[distributed]'"
+                          ) from error
+    return dask
+
+
+@contextlib.contextmanager
+def _working(client):
+    """The client given, or one of this machine for as long; ConnectionError if its scheduler goes.
+    """
+    _dask()
+    import distributed
+    from distributed.comm import CommClosedError
+
+    with contextlib.ExitStack() as stack:
+        if client is None:
+            client = stack.enter_context(local_client())
+        elif not isinstance(client, distributed.Client):
+            raise TypeError(f"client must be a distributed.Client or None, got {client!r}")
+        try:
+            yield client
+        except Exception as error:  # Dask raises many kinds once its scheduler is gone
+            lost = isinstance(error, (CancelledError, CommClosedError))
+            if client.status == "running" and not lost:
+                raise
+            raise ConnectionError("client must stay connected to its scheduler, which is gone: what"
+                                  f" was written before is whole, go on from it ({error})"
+                                  ) from error
+
+
+def _in_order(client, tasks):
+    """The results of tasks in their order, of which few wait for each other."""
+    tasks = iter(tasks)
+    ahead = 2 * max(1, sum(client.nthreads().values()))
+    running = deque(client.compute(task) for task in itertools.islice(tasks, ahead))
+    try:
+        while running:
+            yield _result(client, running[0])
+            running.popleft()
+            running.extend(client.compute(task) for task in itertools.islice(tasks, 1))
+    finally:
+        for future in running:
+            future.release()
+
+
+def _result(client, future):
+    """The result of a task, unless its scheduler is gone, when it never comes."""
+    import distributed
+
+    while not future.done():
+        if client.status not in ("running", "connecting"):
+            raise CancelledError(f"client is {client.status}")
+        with contextlib.suppress(TimeoutError):
+            distributed.wait(future, timeout=PATIENCE)
+    return future.result()

@@ -1,0 +1,513 @@
+"""Dictionary learning on streams of batches: OnlineGDL, in memory that does not grow.
+
+What a batch tells of the atoms are sums: Y^T Y over its codes, and sum_i y_ir X_i^ for each atom r.
+So learners over the same atoms merge by addition, on one machine or many, and a learner is a file
+of a few arrays. Needs learn.py, and files.py to save and load.
+"""
+
+import copy
+import itertools
+import json
+import warnings
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_sc import learn
+
+__all__ = ["OnlineGDL"]
+
+ALONE = 128  # the largest d of matrices for whose eigenvectors BLAS starts no threads
+MIXED = 16  # pieces of a stored array whose samples are shuffled together
+GENERATORS = {"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"}  # NumPy's
+
+
+class OnlineGDL:
+    """gDL on a stream of batches, in memory that does not grow.
+
+    partial_fit(batch), or fit on an array, stored or not. Each batch is coded, then every atom is
+    updated from statistics of all batches so far: Y^T Y exactly, and sum_i y_ir X_i^ for each atom
+    r as its rank eigenvectors of largest absolute eigenvalue (default 8 p).
+
+    lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from the first
+    batches, until n_atoms samples have come, and lam_scale="max" takes its median over those.
+    forgetting: statistics are multiplied by (1 - 1/t)^forgetting before batch t, so that codes over
+    early atoms fade; 0 keeps all.
+    Attributes: atoms (N, d, p), None before the first update; lam, the lambda in use; cost, per
+    sample, of what was collected for the last update, before it; loss and weight, the sums of
+    costs and weights collected since; n_batches; n_updates; n_replaced.
+    An atom that batches have left unused is replaced by the sample of the last ones coded worst.
+
+    partial_fit is collect, which codes and adds to the statistics, then update, which moves the
+    atoms. fork gives learners over the same atoms to collect elsewhere, merge brings them together.
+    Learners can be pickled (unless coding is a function that cannot); save and load need no pickle.
+
+    >>> from grassmann_sc import learn, random_subspaces
+    >>> X = random_subspaces(60, 8, 2, rng=0)
+    >>> online = learn.OnlineGDL(4, lam=0.2, rng=0)
+    >>> online = online.partial_fit(X[:30]).partial_fit(X[30:])
+    >>> online.atoms.shape, online.n_updates
+    ((4, 8, 2), 2)
+    """
+
+    def __init__(self, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None,
+                 positive=False, init="kmeans++", rank=None, forgetting=2.0, rng=None):
+        self.n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
+        self.rank = None if rank is None else core.check_integer(rank, "rank", 1)
+        self.forgetting = core.check_number(forgetting, "forgetting", least=0)
+        self.coder = learn.Coder((1, self.n_atoms), np.dtype(float), lam, n_neighbors, coding,
+                                 lam_scale, positive)
+        if isinstance(init, str):
+            core.check_choice(init, "init", "kmeans", "kmeans++", "random")
+        else:
+            init = core.check_dictionary(init, "init")
+            init = learn.check_first(init, (self.n_atoms, *init.shape[1:]))
+        self.init = init
+        self.rng = core.check_rng(rng)
+        self.atoms = None
+        self.cost = None
+        self.n_batches = 0
+        self.n_updates = 0
+        self.n_replaced = 0
+        self._place = _Place()
+        self._waiting = []  # batches (samples, weights) before there are atoms
+        self._shared = None  # Y^T Y (N, N)
+        self._factor = None  # (N, rank, d): sum_i y_ir X_i^ is about
+        self._sizes = None  # factor[r]^T diag(sizes[r]) factor[r]
+        self._clear()
+
+    @property
+    def lam(self):
+        return self.coder.lam
+
+    # ------------------------------------------------------------------------ learning
+
+    def fit(self, X, batch_size=256, n_epochs=1, *, progress=False, checkpoint=None,
+            checkpoint_every=100, resume=None):
+        """partial_fit on batches of X (n, d, p), in random order, or on each batch of an iterable.
+
+        A memmap, or a zarr, HDF5 or Dask array, is read in pieces of batch_size rows, one read
+        each: 16 random pieces at a time are shuffled together and cut into batches. So a batch
+        mixes samples of 16 places; a file sorted by class is better shuffled once beforehand if
+        its classes are much longer than a piece.
+        progress: show a bar, with the cost (needs tqdm).
+        checkpoint: path of a file that is replaced, whole, after every checkpoint_every batches and
+        at the end. resume: path of such a file to go on from, to the bits of an uninterrupted run
+        on the same X and options; rng and init are then the file's. Ctrl-C ends with a warning and
+        what was learned so far; the checkpoint stays that of a whole batch.
+        """
+        batch_size = core.check_integer(batch_size, "batch_size", 1)
+        n_epochs = core.check_integer(n_epochs, "n_epochs", 1)
+        every = core.check_integer(checkpoint_every, "checkpoint_every", 1)
+        if not np.iterable(X):
+            raise TypeError(f"X must be an array or an iterable of batches, got {X!r}")
+        array = hasattr(X, "shape")
+        if not array and iter(X) is X and n_epochs > 1:
+            raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
+                             f"got {n_epochs}")
+        X = core.StoredBases(X, "X") if core.is_stored(X) else X
+        record = self._record(X if array else None, batch_size, checkpoint, resume)
+        self._place = _Place()
+        if resume is not None:
+            self.set_state(record.read(STATE), record.resume)
+        total = -(-len(X) // batch_size) * n_epochs if array else None
+        with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as bar:
+            bar.update(self._place.n_done)
+            try:
+                self._pass_over(X, batch_size, n_epochs, bar, record, every)
+            except KeyboardInterrupt:
+                warnings.warn(f"interrupted: learned from {self._place.n_done} batches of "
+                              f"{total or 'the stream'}", stacklevel=2)
+                return self
+        if self.atoms is None:
+            raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
+        return self
+
+    def _pass_over(self, X, batch_size, n_epochs, bar, record, every):
+        """Learn from what is left of the epochs."""
+        place = self._place
+        while place.epoch < n_epochs:
+            if place.seed is None:
+                place.seed = int(self.rng.integers(2**62))
+            if hasattr(X, "shape"):
+                batches = _shuffled(X, batch_size, place.seed, place.batch)
+            else:
+                batches = itertools.islice(X, place.batch, None)
+            for batch in batches:
+                try:
+                    self.partial_fit(batch)
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"{error} (in batch {place.batch} of epoch {place.epoch})"
+                                      ) from None
+                place.batch += 1
+                place.n_done += 1
+                if self.cost is not None:
+                    bar.set_postfix(cost=f"{self.cost:.6g}", refresh=False)
+                bar.update(1)
+                if record is not None and place.n_done % every == 0:
+                    record.write(self.state())
+            place.epoch += 1
+            place.batch = 0
+            place.seed = None
+        if record is not None:
+            record.write(self.state())
+
+    def partial_fit(self, X, sample_weight=None):
+        """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
+        if self.collect(X, sample_weight).weight > 0:
+            self.update()
+        return self
+
+    def collect(self, X, sample_weight=None):
+        """Code a batch X (n, d, p) and add it to the statistics, atoms unchanged; returns self.
+
+        Until n_atoms samples have come to draw the first atoms from, batches are kept.
+        """
+        X = core.check_dictionary(X, "X")
+        weights = learn.check_weights(sample_weight, len(X))
+        self._check_batch(X)
+        if self.atoms is None:
+            self._waiting.append((X[weights > 0], weights[weights > 0]))
+            X, weights = (np.concatenate(part) for part in zip(*self._waiting))
+            if not self._begin(X, weights):
+                return self
+        X = X.astype(self.atoms.dtype, copy=False)
+        p = X.shape[2]
+        K = core.bases_gram(self.atoms)
+        k = core.bases_gram(X, self.atoms)
+        self.coder.scale(k, weights)
+        codes = self.coder.code(K, k, p)
+        losses = learn.sample_losses(K, k, codes, p, self.lam)
+        self._add(learn.as_rows(X), codes, weights)
+        self.loss += weights @ losses
+        self.weight += weights.sum()
+        self._keep_worst(X[weights > 0], losses[weights > 0])
+        self.n_batches += 1
+        return self
+
+    def update(self):
+        """Move the atoms to where the statistics say; returns self."""
+        if not self.weight > 0:
+            raise ValueError("update needs a batch that was collected since the last one")
+        N, rank, d = self._factor.shape
+        rows = np.array(self.atoms.swapaxes(1, 2), order="C")  # (N, p, d)
+        every = np.arange(N * rank + 1)
+        learn.sweep(rows, self._shared, self._factor.reshape(-1, 1, d), every[::rank], every[:-1],
+                    self._sizes.ravel())
+        self.atoms = np.ascontiguousarray(rows.swapaxes(1, 2))
+        self.cost = float(self.loss / self.weight)
+        self._replace_idle()
+        self._clear()
+        self.n_updates += 1
+        fade = (1 - 1 / (self.n_updates + 1)) ** self.forgetting
+        self._shared *= fade
+        self._sizes *= fade
+        return self
+
+    def _clear(self):
+        """Forget what an update needs of the batches before it beside the statistics."""
+        self.loss = 0.0
+        self.weight = 0.0
+        self._worst = None  # (samples, losses) that may take the places of unused atoms
+
+    def _check_batch(self, X):
+        shape = self._waiting[0][0].shape[1:] if self._waiting else X.shape[1:]
+        if self.atoms is not None:
+            shape = self.atoms.shape[1:]
+        if X.shape[1:] != shape:
+            raise ValueError(f"X must have the d and p of the atoms, {shape}, got {X.shape[1:]}")
+
+    def _begin(self, X, weights):
+        """First atoms and empty statistics, once there are samples enough; are there?"""
+        if isinstance(self.init, str):
+            if len(X) < self.n_atoms:
+                return False
+            self.atoms = learn.init_atoms(X, self.n_atoms, self.init, self.rng,
+                                          sample_weight=weights)
+        else:
+            first = learn.check_first(self.init, (self.n_atoms, *X.shape[1:]))
+            self.atoms = np.array(first, X.dtype, order="C")
+        self._waiting = []
+        self._empty()
+        return True
+
+    def _empty(self):
+        """Statistics of nothing."""
+        N, d, p = self.atoms.shape
+        rank = min(d, self.rank or 8 * p)
+        self._shared = np.zeros((N, N))
+        self._factor = np.zeros((N, rank, d), self.atoms.dtype)
+        self._sizes = np.zeros((N, rank))
+
+    def _add(self, rows, codes, weights):
+        """Add samples, rows (n, p, d), with their codes to the statistics."""
+        p, d = rows.shape[1:]
+        used = codes * weights[:, None]
+        shared = self._shared + codes.T @ used
+        users = [np.flatnonzero(column) for column in used.T]
+        atoms = np.flatnonzero([len(index) for index in users])
+        parts = [None] * len(atoms)  # all are made before one takes effect: Ctrl-C may come
+
+        def make(block):
+            for i in range(block.start, block.stop):
+                r = atoms[i]
+                M = np.concatenate([self._factor[r], rows[users[r]].reshape(-1, d)])
+                w = np.concatenate([self._sizes[r], np.repeat(used[users[r], r], p)])
+                parts[i] = _largest_part(M, w, len(self._sizes[r]))
+
+        if d <= ALONE:
+            core.run_blocks(make, len(atoms), 1)
+        else:
+            make(slice(0, len(atoms)))
+        self._shared = shared
+        for r, (factor, sizes) in zip(atoms, parts):
+            self._factor[r] = factor
+            self._sizes[r] = sizes
+
+    def _keep_worst(self, X, losses):
+        """Keep the samples coded worst, as many as there are atoms, beside those kept before."""
+        if self._worst is not None:
+            X = np.concatenate([self._worst[0], X])
+            losses = np.concatenate([self._worst[1], losses])
+        if len(X) > self.n_atoms:
+            worst = np.sort(np.argsort(-losses, kind="stable")[:self.n_atoms])
+            X = X[worst]
+            losses = losses[worst]
+        self._worst = X, losses
+
+    def _replace_idle(self):
+        diagonal = np.diag(self._shared)
+        idle = np.flatnonzero(diagonal <= 1e-6 * diagonal.max())
+        if len(idle):
+            X, losses = self._worst
+            self.atoms[idle] = X[learn.worst_coded(X, losses, len(idle))]
+            self._shared[idle] = 0
+            self._shared[:, idle] = 0
+            self._sizes[idle] = 0
+            self._factor[idle] = 0
+            self.n_replaced += len(idle)
+
+    # ------------------------------------------------------------------------ many learners
+
+    def fork(self):
+        """A learner over the same atoms that has collected nothing, to be merged with this one."""
+        self._check_begun("fork")
+        other = copy.deepcopy(self)
+        other._empty()
+        other._clear()
+        other.n_batches = 0
+        return other
+
+    def merge(self, other):
+        """The learner over the same atoms that has collected what this one and the other have.
+
+        Y^T Y adds up exactly; of sum_i y_ir X_i^ the rank largest eigenpairs are kept, so that
+        merging is associative to rounding where rank = d, and to what is cut off elsewhere. Neither
+        is changed; rng is that of this one, and so are atoms, place and counts of updates.
+        """
+        if not isinstance(other, OnlineGDL):
+            raise TypeError(f"other must be an OnlineGDL, got {other!r}")
+        self._check_begun("merge")
+        other._check_begun("merge")
+        if not np.array_equal(self.atoms, other.atoms) or self._described() != other._described():
+            raise ValueError("other must have the same atoms and options, got others: fork one "
+                             "learner, collect with each, then merge")
+        both = copy.deepcopy(self)
+        both._shared += other._shared
+        M = np.concatenate([self._factor, other._factor], axis=1)
+        w = np.concatenate([self._sizes, other._sizes], axis=1)
+        rank = self._sizes.shape[1]
+
+        def cut(block):
+            for r in range(block.start, block.stop):
+                both._factor[r], both._sizes[r] = _largest_part(M[r], w[r], rank)
+
+        if M.shape[2] <= ALONE:
+            core.run_blocks(cut, len(M), 1)
+        else:
+            cut(slice(0, len(M)))
+        both.loss += other.loss
+        both.weight += other.weight
+        if other._worst is not None:
+            both._keep_worst(*other._worst)
+        both.n_batches += other.n_batches
+        return both
+
+    def _check_begun(self, what):
+        if self.atoms is None:
+            raise ValueError(f"{what} needs a learner that has atoms: collect {self.n_atoms} "
+                             "samples first, or give init")
+
+    def _described(self):
+        return [self.n_atoms, *self.coder.described[1:], self.lam, self.rank, self.forgetting]
+
+    # ------------------------------------------------------------------------ files
+
+    def save(self, path):
+        """Write the whole state to a file without pickle, replaced whole or not at all."""
+        from grassmann_sc import files
+
+        files.write_arrays(path, "learner", self.state())
+
+    @classmethod
+    def load(cls, path, coding=None):
+        """The learner that save wrote; coding: the function that it was given, if it was."""
+        from grassmann_sc import files
+
+        arrays = files.read_arrays(path, "learner", STATE, set(STATE))
+        try:
+            options = json.loads(str(arrays["options"]))
+            if options["init"] is None:
+                options["init"] = arrays["init"]
+            learner = cls(**options, coding=coding)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"path must be a learner that this toolkit wrote; {path} is damaged, "
+                             f"or its coding is to be given: {error}") from None
+        learner.set_state(arrays, path)
+        return learner
+
+    def _record(self, X, batch_size, checkpoint, resume):
+        """The checkpoint to write to or read from, if there is one."""
+        if checkpoint is None and resume is None:
+            return None
+        from grassmann_sc import files
+
+        some = [] if X is None else [X[:batch_size], X[max(0, len(X) - batch_size):]]
+        shape = None if X is None else X.shape
+        options = [self.n_atoms, *self.coder.described, self.rank, self.forgetting, batch_size,
+                   shape]
+        return files.Checkpoint(checkpoint, resume, [np.asarray(part) for part in some], options)
+
+    def state(self):
+        """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
+        function, lam, n_neighbors, lam_scale, positive = self.coder.described
+        named = isinstance(self.init, str)
+        options = {"n_atoms": self.n_atoms, "lam": lam, "n_neighbors": n_neighbors,
+                   "lam_scale": lam_scale, "positive": positive, "rank": self.rank,
+                   "forgetting": self.forgetting, "init": self.init if named else None}
+        counts = {"n_batches": self.n_batches, "n_updates": self.n_updates,
+                  "n_replaced": self.n_replaced, "cost": self.cost, "loss": float(self.loss),
+                  "weight": float(self.weight), "lam": self.coder.lam,
+                  "lam_scale": self.coder.lam_scale, "place": vars(self._place)}
+        texts = {"options": options, "counts": counts, "rng": self.rng.bit_generator.state}
+        nothing = [None, None]
+        waiting = [np.concatenate(part) for part in zip(*self._waiting)] or nothing
+        worst = self._worst or nothing
+        arrays = {"init": None if named else self.init, "atoms": self.atoms,
+                  "shared": self._shared, "factor": self._factor, "sizes": self._sizes,
+                  "waiting": waiting[0], "waiting_weights": waiting[1], "worst": worst[0],
+                  "worst_losses": worst[1]}
+        return ({name: np.array(_json(text)) for name, text in texts.items()}
+                | {name: np.empty(0) if array is None else array for name, array in arrays.items()})
+
+    def set_state(self, arrays, path):
+        """Become what the arrays of a file say; unchanged if they are damaged."""
+        try:
+            counts = json.loads(str(arrays["counts"]))
+            new = {name: core.check_integer(counts[name], name, 0)
+                   for name in ("n_batches", "n_updates", "n_replaced")}
+            new["cost"] = None if counts["cost"] is None else core.check_number(counts["cost"],
+                                                                                "cost")
+            new["loss"] = core.check_number(counts["loss"], "loss")
+            new["weight"] = core.check_number(counts["weight"], "weight", least=0)
+            new["_place"] = _Place(**counts["place"])
+            new["rng"] = _generator(json.loads(str(arrays["rng"])))
+            new |= self._checked_arrays(arrays)
+            lam = counts["lam"]
+            lam = None if lam is None else core.check_number(lam, "lam", least=0)
+            core.check_choice(counts["lam_scale"], "lam_scale", None, self.coder.described[3])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError("a learner must be one that this toolkit wrote; "
+                             f"{path} is damaged: {error}") from None
+        vars(self).update(new)
+        self.coder.lam = lam
+        self.coder.lam_scale = counts["lam_scale"]
+
+    def _checked_arrays(self, arrays):
+        """Atoms, statistics and samples of a file by the names of attributes, of shapes that fit
+        each other."""
+        new = {"atoms": None, "_shared": None, "_factor": None, "_sizes": None, "_worst": None,
+               "_waiting": []}
+        if arrays["waiting"].size:
+            X = core.check_dictionary(arrays["waiting"], "waiting")
+            new["_waiting"] = [(X, learn.check_weights(arrays["waiting_weights"], len(X)))]
+        if not arrays["atoms"].size:
+            return new
+        atoms = core.check_dictionary(arrays["atoms"], "atoms")
+        N, d, p = atoms.shape
+        rank = min(d, self.rank or 8 * p)
+        shapes = {"shared": (N, N), "factor": (N, rank, d), "sizes": (N, rank)}
+        for name, shape in shapes.items():
+            new[f"_{name}"] = core.finite_array(arrays[name], name)
+            if N != self.n_atoms or arrays[name].shape != shape:
+                raise ValueError(f"{name} must have shape {shape}, got {arrays[name].shape}")
+        if arrays["worst"].size:
+            X = core.check_dictionary(arrays["worst"], "worst")
+            losses = core.finite_array(arrays["worst_losses"], "worst_losses")
+            if X.shape != (len(losses), d, p):
+                raise ValueError(f"worst must have shape {(len(losses), d, p)}, got {X.shape}")
+            new["_worst"] = X, losses
+        return new | {"atoms": atoms}
+
+
+STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
+    ["init", "atoms", "shared", "factor", "sizes", "waiting", "waiting_weights", "worst",
+     "worst_losses"], "f")  # the arrays of a file and their kinds of dtype
+
+
+class _Place:
+    """Where a fit is: batches done of an epoch, and the seed of its order; batches done in all."""
+
+    def __init__(self, epoch=0, batch=0, seed=None, n_done=0):
+        self.epoch = core.check_integer(epoch, "epoch", 0)
+        self.batch = core.check_integer(batch, "batch", 0)
+        self.seed = None if seed is None else core.check_integer(seed, "seed", 0)
+        self.n_done = core.check_integer(n_done, "n_done", 0)
+
+
+def _shuffled(X, batch_size, seed, skip):
+    """Batches of X in the random order of the seed, but for the first so many.
+
+    Of a stored array, pieces of batch_size rows in random order, MIXED of them at a time.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(X)
+    if not isinstance(X, core.StoredBases):
+        order = rng.permutation(n)
+        for i in range(skip * batch_size, n, batch_size):
+            yield X[np.sort(order[i:i + batch_size])]
+        return
+    starts = batch_size * rng.permutation(-(-n // batch_size))
+    for i in range(skip - skip % MIXED, len(starts), MIXED):
+        pieces = [X[start:start + batch_size] for start in starts[i:i + MIXED]]
+        samples = np.concatenate(pieces)
+        order = np.random.default_rng([seed, i]).permutation(len(samples))
+        for j in range(max(skip - i, 0) * batch_size, len(samples), batch_size):
+            yield samples[order[j:j + batch_size]]
+
+
+def _largest_part(M, w, rank):
+    """Rows (rank, d) and sizes (rank,) of the eigenpairs of M^T diag(w) M largest in modulus."""
+    m, d = M.shape
+    if m >= d:
+        S = learn.weighted_square(M, w.astype(M.dtype), learn.ONE_THREAD)
+        values, vectors = np.linalg.eigh(S)
+    else:
+        Q, R = np.linalg.qr(M.T)
+        values, vectors = np.linalg.eigh((R * w) @ R.T)
+        vectors = Q @ vectors
+    top = np.argsort(-np.abs(values), kind="stable")[:rank]
+    return vectors[:, top].T, values[top]
+
+
+def _json(options):
+    """The options as JSON, in which numbers keep all their digits."""
+    return json.dumps(options, default=lambda array: array.tolist())
+
+
+def _generator(state):
+    """The Generator that has this state of its bit generator, one of NumPy's."""
+    core.check_choice(state["bit_generator"], "bit_generator", *sorted(GENERATORS))
+    bits = getattr(np.random, state["bit_generator"])()
+    bits.state = state
+    return np.random.Generator(bits)

@@ -1,0 +1,266 @@
+"""Coding of stored arrays and into files: the codes of memory, whatever holds X and takes them;
+what kills, Ctrl-C and full disks leave can be read and gone on from."""
+
+import errno
+import resource
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import grassmann_sc as core
+from grassmann_sc import blocks, files
+from oracles import TIGHT, error
+
+X = core.random_subspaces(700, 9, 2, rng=0)
+D = core.random_subspaces(20, 9, 2, rng=1)
+SPARSE = core.gsc(X, D, 0.3)
+LOCAL = core.glc(X, D, 3)
+STEP = 90  # rows of a block: chunks of 45
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "MOST_NUMBERS", 18 * 100)
+    monkeypatch.setattr(core, "TILE", 20 * 100)
+
+
+def in_memory(folder, X):
+    return X
+
+
+def mapped(folder, X):
+    np.save(folder / "X.npy", X)
+    return np.load(folder / "X.npy", mmap_mode="r")
+
+
+def zarr_array(folder, X):
+    zarr = pytest.importorskip("zarr", reason="zarr arrays are not coded without zarr")
+    array = zarr.open(
+        str(folder / "X.zarr"), mode="w", shape=X.shape, chunks=(45, 9, 2), dtype=X.dtype
+    )
+    array[:] = X
+    return array
+
+
+def hdf5(folder, X):
+    h5py = pytest.importorskip("h5py", reason="HDF5 files are not coded without h5py")
+    with h5py.File(folder / "X.h5", "w") as file:
+        file["X"] = X
+    return h5py.File(folder / "X.h5", "r")["X"]
+
+
+def dask_array(folder, X):
+    array = pytest.importorskip("dask.array", reason="Dask arrays are not coded without Dask")
+    return array.from_array(X, chunks=(45, 9, 2))
+
+
+STORES = [in_memory, mapped, zarr_array, hdf5, dask_array]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_codes_do_not_depend_on_what_holds_the_subspaces(store, dtype, tmp_path):
+    tol = TIGHT if dtype == np.float64 else 1e-3
+    held = store(tmp_path, X.astype(dtype))
+    atoms = D.astype(dtype)
+    codes = core.gsc(held, atoms, 0.3)
+    assert codes.dtype == dtype and error(codes, SPARSE) <= tol
+    assert error(core.glc(held, atoms, 3), LOCAL) <= tol
+    labels = np.arange(20) % 3
+    assert np.array_equal(
+        core.classify(held, atoms, labels, lam=0.3), core.classify(X, D, labels, lam=0.3)
+    )
+    assert core.gsc(held, atoms, 0.3, out=tmp_path / "codes.npy") == 700
+    written = blocks.load_codes(tmp_path / "codes.npy")
+    assert written.dtype == dtype and error(written, SPARSE) <= tol
+    assert core.glc(held, atoms, 3, sparse_output=True, out=tmp_path / "parts") == 700
+    parts = blocks.load_codes(tmp_path / "parts")
+    assert parts.format == "csr" and parts.dtype == dtype
+    assert parts.nnz <= 2100 and error(parts.toarray(), LOCAL) <= tol
+
+
+def test_a_stored_array_is_read_once_in_blocks_of_whole_chunks(tmp_path):
+    class Witness:
+        chunks = (45, 9, 2)
+        shape = X.shape
+        dtype = X.dtype
+        reads = []
+
+        def __getitem__(self, rows):
+            self.reads.append((rows.start, rows.stop))
+            return X[rows]
+
+    core.gsc(Witness(), D, 0.3, out=tmp_path / "codes.npy")
+    assert Witness.reads == [(i, min(i + STEP, 700)) for i in range(0, 700, STEP)]
+
+
+def test_codes_go_to_arrays_and_functions(tmp_path):
+    array = np.empty((700, 20))
+    assert core.gsc(X, D, 0.3, out=array) == 700 and error(array, SPARSE) <= TIGHT
+    got = []
+    assert core.glc(X, D, 3, out=lambda *piece: got.append(piece), sparse_output=True) == 700
+    assert [row for row, _ in got] == list(range(0, 700, 100))
+    assert error(scipy.sparse.vstack([codes for _, codes in got]).toarray(), LOCAL) <= TIGHT
+    array[:] = 0
+    assert core.gsc(X, D, 0.3, out=array, start=650, progress=True) == 700
+    assert not array[:650].any() and error(array[650:], SPARSE[650:]) <= TIGHT
+
+
+def test_of_no_subspaces_there_are_no_codes(tmp_path):
+    assert core.gsc(X[:0], D, 0.3, out=tmp_path / "codes.npy") == 0
+    assert blocks.load_codes(tmp_path / "codes.npy").shape == (0, 20)
+
+
+# ---------------------------------------------------------------------------- stopping
+
+
+class Stops:
+    """X that raises an error when a row is read."""
+
+    chunks = None
+    shape = X.shape
+    dtype = X.dtype
+
+    def __init__(self, row, error):
+        self.row = row
+        self.error = error
+
+    def __getitem__(self, rows):
+        if rows.start <= self.row < rows.stop:
+            raise self.error
+        return X[rows]
+
+
+WAYS = {
+    "file": ("codes.npy", False, lambda codes: np.asarray(codes)),
+    "folder": ("parts", True, lambda codes: codes.toarray()),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
+    name, sparse, dense = WAYS[way]
+    options = dict(out=tmp_path / name, sparse_output=sparse)
+    with pytest.warns(UserWarning, match="codes of 300 of 700 rows are written, start = 300"):
+        assert core.gsc(Stops(350, KeyboardInterrupt()), D, 0.3, **options) == 300
+    assert error(dense(blocks.load_codes(tmp_path / name)), SPARSE[:300]) <= TIGHT
+    assert core.gsc(X, D, 0.3, start="resume", **options) == 700
+    assert error(dense(blocks.load_codes(tmp_path / name)), SPARSE) <= TIGHT
+    assert core.gsc(X, D, 0.3, start="resume", **options) == 700  # nothing is left to do
+    assert core.gsc(X, D, 0.3, start=200, **options) == 700
+    assert error(dense(blocks.load_codes(tmp_path / name)), SPARSE) <= TIGHT
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
+    name, sparse, _ = WAYS[way]
+    options = dict(out=tmp_path / name, sparse_output=sparse)
+    core.gsc(X[:300], D, 0.3, **options)
+    for other, lam in [(D[::-1], 0.3), (D, 0.5)]:
+        with pytest.raises(ValueError, match=r"resume: row 2\d\d of .* differs by"):
+            core.gsc(X, other, lam, start="resume", **options)
+    with pytest.raises(ValueError, match=r"out must .* codes \(n, 19\)"):
+        core.gsc(X, D[1:], 0.3, start="resume", **options)
+    with pytest.raises(ValueError, match=r"start must be a row in 0..300"):
+        core.gsc(X, D, 0.3, start=400, **options)
+    with pytest.raises(ValueError, match="holds 300 rows of 100"):
+        core.gsc(X[:100], D, 0.3, start="resume", **options)
+
+
+def test_what_is_not_whole_is_done_again(tmp_path):
+    """A kill in the middle of a write leaves bytes behind the rows that the header counts; a part
+    that is missing ends what was done."""
+    path = tmp_path / "codes.npy"
+    core.gsc(X[:200], D, 0.3, out=path)
+    with open(path, "ab") as file:
+        file.write(b"half a row")
+    assert error(blocks.load_codes(path), SPARSE[:200]) <= TIGHT
+    core.gsc(X, D, 0.3, out=path, start="resume")
+    assert error(blocks.load_codes(path), SPARSE) <= TIGHT
+
+    core.gsc(X, D, 0.3, out=tmp_path / "parts", sparse_output=True)
+    (tmp_path / "parts" / f"{200:015d}.npz").unlink()
+    assert blocks.load_codes(tmp_path / "parts").shape == (200, 20)
+    core.gsc(X, D, 0.3, out=tmp_path / "parts", sparse_output=True, start="resume")
+    assert error(blocks.load_codes(tmp_path / "parts").toarray(), SPARSE) <= TIGHT
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_full_disk_is_named_and_what_was_written_is_usable(way, tmp_path):
+    name, sparse, dense = WAYS[way]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = 128 + 350 * 20 * 8 if way == "file" else 3000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))  # no file grows beyond it
+    try:
+        with pytest.raises(OSError, match=r"rows before \d+ are written and whole") as caught:
+            core.gsc(X, D, 0.3, out=tmp_path / name, sparse_output=sparse)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.errno == errno.EFBIG
+    if way == "file":
+        assert error(blocks.load_codes(tmp_path / name), SPARSE[:300]) <= TIGHT
+    core.gsc(X, D, 0.3, out=tmp_path / name, sparse_output=sparse, start="resume")
+    assert error(dense(blocks.load_codes(tmp_path / name)), SPARSE) <= TIGHT
+
+
+# ---------------------------------------------------------------------------- bad input
+
+
+def test_an_error_names_the_block_and_the_row(tmp_path):
+    bad = X.copy()
+    bad[456, 3, 1] = np.nan
+    held = mapped(tmp_path, bad)
+    twice = bad.copy()
+    twice[123] *= 2
+    (tmp_path / "twice").mkdir()
+    with pytest.raises(ValueError, match=r"orthonormal .* at index 123.*block of rows 100..199"):
+        core.gsc(mapped(tmp_path / "twice", twice), D, 0.3, out=tmp_path / "codes.npy")
+    assert blocks.load_codes(tmp_path / "codes.npy").shape == (100, 20)
+    with pytest.raises(ValueError, match=r"NaN .* at index 456 \(in the block of rows 400..499\)"):
+        core.gsc(held, D, 0.3, out=tmp_path / "codes.npy", start=100)
+
+
+BAD = {
+    "another d": (dict(D=core.random_subspaces(3, 8, 2)), "X and D must have the same d, got 9"),
+    "a path of lambdas": (dict(lam=[0.1, 0.2]), "lam must be one number with out"),
+    "init": (dict(init=SPARSE), "init and return_info must be left out with out"),
+    "return_info": (dict(return_info=True), "init and return_info must be left out with out"),
+    "start": (dict(start=701), r"start must be in 0..700, got 701"),
+    "resume": (dict(out=print, start="resume"), "start='resume' needs the path"),
+    "shape": (dict(out=np.empty((3, 20))), r"out must have shape \(700, 20\), got \(3, 20\)"),
+    "sparse": (dict(out=np.empty((700, 20)), sparse_output=True), "out must be the path of a fol"),
+    "type": (dict(out=3), "out must be a path, an array or a function"),
+    "no out": (dict(out=None, start=3), "start and progress belong to out"),
+    "a matrix": (dict(X=np.memmap), r"X must have shape \(n, d, p\)"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_arguments_are_named(case, tmp_path):
+    changed, match = BAD[case]
+    arguments = dict(X=X, D=D, lam=0.3, out=tmp_path / "codes.npy") | changed
+    if case == "a matrix":
+        arguments["X"] = mapped(tmp_path, X[:, :, 0])
+    with pytest.raises((TypeError, ValueError), match=match):
+        core.gsc(**arguments)
+    assert not (tmp_path / "codes.npy").exists()
+
+
+def test_another_file_is_not_gone_on_from(tmp_path):
+    path = tmp_path / "codes.npy"
+    np.save(path, SPARSE.T)
+    with pytest.raises(ValueError, match=r"out must be a file of codes \(n, 20\) of float64"):
+        core.gsc(X, D, 0.3, out=path, start="resume")
+    assert np.array_equal(np.load(path), SPARSE.T)
+
+
+def test_a_damaged_part_is_refused(tmp_path):
+    core.gsc(X, D, 0.3, out=tmp_path / "parts", sparse_output=True)
+    path = tmp_path / "parts" / f"{100:015d}.npz"
+    arrays = {"shape": np.array([100, 20]), "values": np.ones(2), "columns": np.array([3, 99])}
+    files.write_arrays(path, "codes", arrays | {"starts": np.r_[0, np.full(100, 2)]})
+    with pytest.raises(ValueError, match="000100.npz is damaged"):
+        blocks.load_codes(tmp_path / "parts")
+    with pytest.raises(ValueError, match="path must be a folder of codes, got none"):
+        blocks.load_codes(tmp_path)

@@ -1,0 +1,272 @@
+"""LDS and CS-LDS: angles of observability subspaces of any two systems, and what a compressive
+camera lets recover."""
+
+import warnings
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import grassmann_sc as core
+from grassmann_sc import comparators_dynamics as dynamics
+from grassmann_sc.strategies import rotation
+from grassmann_sc.subspaces import observability
+from oracles import LOOSE, TIGHT, error, seeds
+from textures import System, simulated_clip, texture_systems
+
+N_BLOCKS = 500  # of the finite observability matrix that stands for the infinite one
+
+
+def random_system(rng, s, d, radius):
+    A = rng.standard_normal((s, s))
+    A *= radius / np.abs(np.linalg.eigvals(A)).max()
+    return A, rng.standard_normal((d, s))
+
+
+def in_another_basis(rng, system):
+    A, C = system
+    T = rotation(rng, len(A)) * rng.uniform(0.3, 3, len(A))
+    return np.linalg.solve(T, A @ T), C @ T
+
+
+def long_bases(systems):
+    return np.stack([np.linalg.qr(observability(A, C, N_BLOCKS))[0] for A, C in systems])
+
+
+@st.composite
+def some_systems(draw, n=3):
+    s = draw(st.integers(1, 5))
+    d = draw(st.integers(s, 8))
+    rng = np.random.default_rng(draw(seeds))
+    radii = [draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 0.95])) for _ in range(n)]
+    return [random_system(rng, s, d, radius) for radius in radii], rng
+
+
+# --------------------------------------------------------------------------- distances of systems
+
+
+@settings(max_examples=25)
+@given(some_systems())
+def test_martin_distance_is_that_of_long_observability_matrices(drawn):
+    systems, _ = drawn
+    bases = long_bases(systems)
+    theta = core.principal_angles(bases[:, None], bases[None])
+    with np.errstate(divide="ignore"):
+        expected = np.sqrt(-2 * np.log(np.cos(theta)).sum(axis=-1))
+    assert error(dynamics.observability_angles(systems), theta) < 1e-7
+    pairs = ~np.eye(3, dtype=bool) & (theta.max(axis=-1) < 1.5)
+    assert error(dynamics.martin_distances(systems)[pairs], expected[pairs]) < LOOSE
+
+
+def test_martin_distance_of_well_apart_systems_to_full_accuracy():
+    rng = np.random.default_rng(0)
+    systems = [random_system(rng, 4, 20, radius) for radius in (0.3, 0.5, 0.8, 0.9, 0.95)]
+    bases = long_bases(systems)
+    theta = core.principal_angles(bases[:, None], bases[None])
+    expected = np.sqrt(-2 * np.log(np.cos(theta)).sum(axis=-1))
+    assert error(dynamics.martin_distances(systems, systems[::-1]), expected[:, ::-1]) < TIGHT * 10
+    assert error(dynamics.observability_angles(systems), theta) < TIGHT
+
+
+@settings(max_examples=25)
+@given(some_systems())
+def test_the_same_system_in_another_basis_is_at_distance_zero(drawn):
+    systems, rng = drawn
+    others = [in_another_basis(rng, system) for system in systems]
+    own = range(len(systems))
+    assert dynamics.martin_distances(systems, others)[own, own].max() < LOOSE
+    assert dynamics.observability_angles(systems, others)[own, own].max() < LOOSE
+    assert not dynamics.martin_distances(systems)[own, own].any()
+
+
+def test_small_distances_are_those_of_the_difference():
+    rng = np.random.default_rng(1)
+    A, C = random_system(rng, 3, 10, 0.9)
+    for step in (1e-3, 1e-6, 1e-9):
+        near = A, C + step * rng.standard_normal(C.shape)
+        one, two = long_bases([(A, C), near])
+        theta = core.principal_angles(one, two)
+        found = dynamics.observability_angles([(A, C)], [near])[0, 0]
+        assert error(found, theta) < 1e-5 * theta.max()
+        d = dynamics.martin_distances([near], [(A, C)])[0, 0]
+        assert d == pytest.approx(np.sqrt(np.square(theta).sum()), rel=1e-5)
+
+
+def test_one_state_and_orthogonal_outputs_have_closed_forms():
+    one = np.array([[0.5]]), np.array([[1.0], [0.0]])
+    two = np.array([[0.2]]), np.array([[3.0], [3.0]])
+    cosine2 = (1 - 0.25) * (1 - 0.04) / (1 - 0.1) ** 2 / 2
+    found = dynamics.martin_distances([one], [two])[0, 0]
+    assert found == pytest.approx(np.sqrt(-np.log(cosine2)), rel=TIGHT)
+    apart = np.array([[0.5]]), np.array([[0.0], [1.0]])
+    assert dynamics.martin_distances([one, apart])[0, 1] == np.inf
+    assert dynamics.observability_angles([one, apart])[0, 1] == pytest.approx(np.pi / 2)
+
+
+def test_distances_are_symmetric_and_keep_float32():
+    rng = np.random.default_rng(2)
+    systems = [random_system(rng, 3, 6, 0.9) for _ in range(4)]
+    D = dynamics.martin_distances(systems)
+    assert np.array_equal(D, D.T)
+    assert error(D, dynamics.martin_distances(systems, list(systems))) < 1e-10
+    single = [(np.float32(A), np.float32(C)) for A, C in systems]
+    found = dynamics.martin_distances(single)
+    assert found.dtype == np.float32
+    assert error(found, D) < 1e-4
+
+
+def test_tiles_do_not_change_the_distances(monkeypatch):
+    rng = np.random.default_rng(3)
+    systems = [random_system(rng, 2, 4, 0.8) for _ in range(7)]
+    D = dynamics.martin_distances(systems)
+    monkeypatch.setattr(dynamics, "TILE", 36)
+    assert error(dynamics.martin_distances(systems), D) < TIGHT
+    assert error(dynamics.martin_distances(systems, systems[2:])[:, 1], D[:, 3]) < 1e-10
+
+
+def test_unstable_systems_are_refused_or_scaled_back():
+    rng = np.random.default_rng(4)
+    good = random_system(rng, 2, 5, 0.9)
+    bad = random_system(rng, 2, 5, 1.2)
+    with pytest.raises(ValueError, match=r"systems\[1\] must be stable, .* got 1.2; stabilize"):
+        dynamics.martin_distances([good, bad])
+    found = dynamics.martin_distances([good, bad], stabilize=True)
+    scaled = bad[0] * (1 - 2.0**-30) / 1.2, bad[1]
+    assert error(found, dynamics.martin_distances([good, scaled])) < 1e-5
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    "systems, kind, message",
+    [
+        ([], ValueError, "systems must hold at least one system, got none"),
+        (3, TypeError, "systems must be a sequence of pairs"),
+        ([np.eye(2)[0]], TypeError, r"systems\[0\] must be a pair \(A, C\), got ndarray"),
+        ([(np.ones((2, 3)), np.eye(2))], ValueError, r"A of systems\[0\] must be square"),
+        ([(np.zeros((2, 2)), np.ones((4, 3)))], ValueError, r"C of systems\[0\] .* \(d, 2\), got"),
+        ([(np.zeros((1, 1)), np.ones((4, 1))), (np.zeros((1, 1)), np.ones((5, 1)))], ValueError,
+         r"share d and s: systems\[0\] has \(4, 1\), systems\[1\] has \(5, 1\)"),
+        ([(np.zeros((2, 2)), np.ones((4, 2)))], ValueError, r"systems\[0\] must be observable"),
+        ([(np.full((1, 1), np.nan), np.ones((4, 1)))], ValueError, "must be finite"),
+    ],
+)  # fmt: skip
+def test_wrong_systems_are_refused(systems, kind, message):
+    with pytest.raises(kind, match=message):
+        dynamics.martin_distances(systems)
+
+
+# --------------------------------------------------------------------- compressive measurements
+
+
+def noiseless(side=20, n_frames=40, seed=0):
+    """A system whose C is sparse in the DCT, and its clip without any noise."""
+    system = texture_systems(side, n_coefficients=20, seed=seed)[3]
+    return system, simulated_clip(system, n_frames, 0, seed, driven=False)
+
+
+@pytest.mark.parametrize("compression, n_blocks, n_common", [(10, 1, 8), (10, 4, 2), (16, 2, 4)])
+def test_noiseless_systems_are_recovered(compression, n_blocks, n_common):
+    system, clip = noiseless()
+    total = round(400 / compression)
+    seen = dynamics.compress(clip, n_common, total - n_common)
+    found = dynamics.recover(seen, 4, 20, n_blocks=n_blocks)
+    states = clip.reshape(len(clip), -1) @ np.linalg.pinv(system.C).T
+    theta = core.principal_angles(np.linalg.qr(states)[0], found.states)
+    assert theta.max() < 1e-6
+    assert dynamics.martin_distances([system[:2]], [(found.A, found.C)])[0, 0] < 1e-6
+    assert found.residual < 1e-6
+    assert dynamics.decibels(clip, found.frames) > 120
+    assert error(found.frames.reshape(len(clip), -1), found.states @ found.C.T) < TIGHT
+    eigenvalues = [np.sort_complex(np.linalg.eigvals(A)) for A in (system.A, found.A)]
+    assert error(*eigenvalues) < 1e-6
+
+
+def test_all_pixels_seen_are_all_pixels_recovered():
+    """Without compression or sparsity the recovery is the rank-s approximation of the clip."""
+    rng = np.random.default_rng(0)
+    clip = rng.standard_normal((12, 3)) @ rng.standard_normal((3, 36))
+    seen = dynamics.compress(clip.reshape(12, 6, 6), 36, 36)
+    found = dynamics.recover(seen, 3, 36)
+    assert error(found.frames.reshape(12, 36), clip) < LOOSE
+
+
+def test_measurements_keep_norms_on_average_and_are_known_by_the_seed():
+    _, clip = noiseless()
+    seen = dynamics.compress(clip, 30, 60, 7)
+    again = dynamics.compress(clip[:11], 30, 60, 7)
+    assert np.array_equal(seen.innovations[:11], again.innovations)
+    assert np.array_equal(seen.common[:11], again.common)
+    assert np.linalg.norm(seen.innovations) == pytest.approx(np.linalg.norm(clip), rel=0.1)
+    other = dynamics.compress(clip, 30, 60, 8)
+    assert not np.allclose(seen.innovations, other.innovations)
+    assert np.array_equal(dynamics.compress(2 * clip, 30, 60, 7).common, 2 * seen.common)
+
+
+def test_a_hopeless_compression_is_told_by_the_residual():
+    rng = np.random.default_rng(0)
+    A, C = random_system(rng, 4, 400, 0.95)
+    clip = simulated_clip(System(A, C, 0.3), 40, 0, 0)  # C of white noise is not sparse
+    with pytest.warns(UserWarning, match=r"recovery is hopeless at this compression: \d+%"):
+        found = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+    assert found.residual > 0.8
+    assert dynamics.decibels(clip, found.frames) < 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, clip = noiseless()
+        dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+
+
+def test_more_measurements_recover_a_noisy_clip_better():
+    clip = simulated_clip(texture_systems(20)[2], 30, 0.1, 0)
+    snr = []
+    for compression in (20, 10, 4):
+        total = 400 // compression
+        found = dynamics.recover(dynamics.compress(clip, 6, total - 6), 4, 16)
+        snr.append(dynamics.decibels(clip, found.frames))
+    assert snr == sorted(snr)
+    rows = clip.reshape(30, -1)
+    U, values, V = np.linalg.svd(rows, full_matrices=False)
+    best = dynamics.decibels(rows, U[:, :4] * values[:4] @ V[:4])  # of any system of 4 states
+    assert 10 < snr[-1] <= best
+
+
+@pytest.mark.parametrize(
+    "arguments, kind, message",
+    [
+        ((4, 50), ValueError, "measurements must be at least .* too strong a compression"),
+        ((9,), ValueError, r"n_states must be in 1\.\.8, got 9"),
+        ((4, 500), ValueError, r"n_coefficients must be in 1\.\.400, got 500"),
+        ((1.5,), TypeError, "n_states must be an integer, got 1.5"),
+    ],
+)
+def test_wrong_recoveries_are_refused(arguments, kind, message):
+    _, clip = noiseless(n_frames=20)
+    seen = dynamics.compress(clip, 8, 4)
+    with pytest.raises(kind, match=message):
+        dynamics.recover(seen, *arguments)
+
+
+def test_clips_without_states_are_refused():
+    constant = np.ones((10, 6, 6))
+    seen = dynamics.compress(constant, 4, 10)
+    with pytest.raises(ValueError, match="n_states = 2 independent states, got 1: .* too little"):
+        dynamics.recover(seen, 2, 2)
+    with pytest.raises(ValueError, match="measurements must hold a signal, got only zeros"):
+        dynamics.recover(dynamics.compress(0 * constant, 4, 10), 1)
+    with pytest.raises(TypeError, match="measurements must be what compress gives, got ndarray"):
+        dynamics.recover(constant, 2)
+    with pytest.raises(ValueError, match=r"n_common must be in 1\.\.36, got 37"):
+        dynamics.compress(constant, 37, 10)
+    with pytest.raises(ValueError, match=r"frames must have shape \(n_frames, height, width\)"):
+        dynamics.compress(constant.reshape(10, 36), 4, 10)
+
+
+def test_decibels():
+    F = np.full((2, 3), 10.0)
+    assert dynamics.decibels(F, F) == np.inf
+    assert dynamics.decibels(F, 0.9 * F) == pytest.approx(20)
+    with pytest.raises(ValueError, match="frames must hold a signal"):
+        dynamics.decibels(0 * F, F)
+    with pytest.raises(ValueError, match="must have one shape"):
+        dynamics.decibels(F, F[0])

@@ -1,0 +1,233 @@
+"""PM and TCCA: known answers and invariances of factors of tensors and of their correlations."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import grassmann_sc as core
+from grassmann_sc import comparators_sets, subspaces
+from grassmann_sc import comparators_tensors as tensors
+from grassmann_sc.strategies import rotation
+from oracles import LOOSE, TIGHT, error, seeds
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((4, 6, 5, 7))
+Y = RNG.standard_normal((3, 6, 5, 7))
+
+
+def distances(one, two=None, p=None, metric="chordal"):
+    factors = tensors.mode_bases(one, p)
+    return tensors.product_distances(
+        factors, None if two is None else tensors.mode_bases(two, p), metric
+    )
+
+
+def mixed(clips, axis, Q):
+    """Each clip with the places of an axis (0, 1, 2) mixed by Q."""
+    return np.moveaxis(np.tensordot(Q, clips, (1, 1 + axis)), 0, 1 + axis)
+
+
+# ------------------------------------------------------------------------------ product manifolds
+
+
+@pytest.mark.parametrize("metric", ["chordal", "geodesic"])
+@pytest.mark.parametrize("p", [None, 3, (2, 5, 1)])
+def test_product_distance_is_that_of_the_angles_of_three_unfoldings(p, metric):
+    found = distances(X, Y, p, metric)
+    ranks = (6, 5, 7) if p is None else np.broadcast_to(p, 3)
+    for i in range(len(X)):
+        for j in range(len(Y)):
+            total = 0.0
+            for k in range(3):
+                bases = [
+                    np.linalg.svd(np.moveaxis(clip, k, 0).reshape(clip.shape[k], -1))[2].T
+                    for clip in (X[i], Y[j])
+                ]
+                theta = core.principal_angles(*[V[:, : ranks[k]] for V in bases])
+                total += np.square(np.sin(theta) if metric == "chordal" else theta).sum()
+            assert found[i, j] == pytest.approx(np.sqrt(total), rel=TIGHT)
+
+
+@settings(max_examples=20)
+@given(seeds, st.sampled_from([None, 1, 3]), st.floats(1e-6, 1e6), st.booleans())
+def test_a_tensor_and_its_multiples_are_at_distance_zero(seed, p, factor, negative):
+    clips = np.random.default_rng(seed).standard_normal((2, 4, 5, 6))
+    factor = -factor if negative else factor
+    for metric in ("chordal", "geodesic"):
+        found = distances(clips, factor * clips, p, metric)
+        assert np.diag(found).max() < LOOSE
+        assert found[0, 1] > 0.1
+    assert np.diag(distances(clips, p=p)).max() == 0
+
+
+@pytest.mark.parametrize("axis", range(3))
+def test_mixing_a_mode_leaves_its_factor_alone(axis):
+    Q = rotation(RNG, X.shape[1 + axis])
+    before = tensors.mode_bases(X, 3)[axis]
+    after = tensors.mode_bases(mixed(X, axis, Q), 3)[axis]
+    assert core.principal_angles(before, after).max() < LOOSE
+    assert tensors.mode_bases(X)[axis].shape[2] == X.shape[1 + axis]
+    T = RNG.standard_normal(Q.shape)  # any invertible matrix, if all directions are kept
+    after = tensors.mode_bases(mixed(X, axis, T))[axis]
+    assert core.principal_angles(tensors.mode_bases(X)[axis], after).max() < LOOSE
+
+
+@pytest.mark.parametrize("p", [None, 2])
+def test_mixing_both_clips_alike_keeps_the_distance(p):
+    one = X
+    two = Y
+    for axis in range(3):
+        Q = rotation(RNG, X.shape[1 + axis])
+        one = mixed(one, axis, Q)
+        two = mixed(two, axis, Q)
+    for metric in ("chordal", "geodesic"):
+        assert error(distances(one, two, p, metric), distances(X, Y, p, metric)) < LOOSE
+
+
+def test_missing_directions_are_right_angles():
+    flat = np.array(X)
+    flat[0] = np.outer(np.ones(6), X[0, 0].ravel()).reshape(X[0].shape)  # all frames alike: rank 1
+    V = tensors.mode_bases(flat, 3)
+    assert [np.linalg.matrix_rank(factor[0]) for factor in V] == [1, 3, 3]
+    assert [factor.shape[2] for factor in tensors.mode_bases(flat)] == [1, 5, 7 - 2]
+    found = distances(flat, flat[:1], 3)
+    assert found[0, 0] == pytest.approx(np.sqrt(2))
+    theta = core.principal_angles(V[0][1], V[0][0][:, :1])
+    two = sum(np.square(np.sin(core.principal_angles(V[k][1], V[k][0]))).sum() for k in (1, 2))
+    assert found[1, 0] == pytest.approx(np.sqrt(2 + np.sin(theta[0]) ** 2 + two))
+
+
+def test_float32_stays():
+    single = np.float32(X)
+    assert {V.dtype for V in tensors.mode_bases(single)} == {np.dtype(np.float32)}
+    assert error(distances(single), distances(X)) < 1e-3
+    assert distances(single).dtype == np.float32
+
+
+def test_tiles_do_not_change_the_factors(monkeypatch):
+    before = distances(X, Y), tensors.tensor_correlations(X, Y, p=3)
+    monkeypatch.setattr(tensors, "TILE", 300)
+    assert error(distances(X, Y), before[0]) < TIGHT
+    assert error(tensors.tensor_correlations(X, Y, p=3), before[1]) < TIGHT
+
+
+# ------------------------------------------------------------------ tensor canonical correlations
+
+
+def test_one_joint_mode_is_canonical_correlations_of_image_sets():
+    bases = [subspaces.from_sets(clips, 3) for clips in (X, Y)]
+    found = tensors.tensor_correlations(X, Y, p=3, modes="yx")
+    for m in range(3):
+        expected = comparators_sets.correlation_kernel(*bases, m + 1)
+        assert error(found[: m + 1].sum(axis=0), expected) < TIGHT
+    theta = core.principal_angles(bases[0][:, None], bases[1][None])
+    assert error(np.moveaxis(found, 0, 2), np.cos(theta)) < TIGHT
+
+
+def largest_correlation(A, B, shared):
+    """The best of many starts of the correlation of A x u x w and B x u' x w', by plain least
+    squares."""
+    A = np.moveaxis(A, shared, 0)
+    B = np.moveaxis(B, shared, 0)
+    best = 0.0
+    for start in range(30):
+        rng = np.random.default_rng(start)
+        w = rng.standard_normal(A.shape[2])
+        v = rng.standard_normal(B.shape[2])
+        for turn in range(60):
+            if turn % 2 == 0:
+                one = A @ w
+                two = B @ v
+            else:
+                one = np.einsum("ijk,j->ik", A, w)
+                two = np.einsum("ijk,j->ik", B, v)
+            P = np.linalg.qr(one)
+            Q = np.linalg.qr(two)
+            U, s, Vt = np.linalg.svd(P[0].T @ Q[0])
+            w = np.linalg.solve(P[1], U[:, 0])
+            v = np.linalg.solve(Q[1], Vt[0])
+        best = max(best, s[0])
+    return best
+
+
+def test_a_single_shared_mode_finds_the_largest_correlation():
+    """Close to the best of many starts, never above, and it is a maximum over u given w."""
+    rng = np.random.default_rng(1)
+    A, B = rng.standard_normal((2, 12, 2, 2))
+    for axis, (mode, order) in enumerate({"t": (0, 1, 2), "y": (1, 0, 2), "x": (1, 2, 0)}.items()):
+        clips = [np.transpose(clip, order)[None] for clip in (A, B)]
+        found = tensors.tensor_correlations(*clips, p=2, modes=mode)[0, 0, 0]
+        best = largest_correlation(A, B, 0)
+        assert found <= best + 1e-6
+        assert found > 0.9 * best, axis
+
+
+def test_correlations_of_a_clip_with_itself_are_one():
+    found = tensors.tensor_correlations(X, 3 * X, p=3)
+    assert found.shape == (18, 4, 4)
+    assert error(found[:, range(4), range(4)], 1) < 1e-6
+    assert found.min() >= 0
+    assert found.max() <= 1
+    assert error(tensors.tensor_correlations(X, p=3)[:9], found[:9]) < TIGHT
+
+
+def test_separation_finds_the_feature_that_tells_classes_apart():
+    labels = np.repeat([0, 1, 2], 4)
+    same = np.equal.outer(labels, labels)
+    noise = np.random.default_rng(0).random((2, 12, 12))
+    features = np.stack([noise[0], same + 0.1 * noise[1], np.ones((12, 12))])
+    score = tensors.separations(features, labels)
+    assert score.argmax() == 1
+    assert score[2] == 0
+    off = ~np.eye(12, dtype=bool)
+    within = features[1][same & off]
+    between = features[1][~same]
+    expected = (within.mean() - between.mean()) / np.sqrt(within.var() + between.var())
+    assert score[1] == pytest.approx(expected)
+    alone = tensors.separations(features, np.arange(12))  # each with itself is a pair of one class
+    off_mean = features[0][off].mean()
+    diagonal = np.diag(features[0])
+    expected = (diagonal.mean() - off_mean) / np.sqrt(diagonal.var() + features[0][off].var())
+    assert alone[0] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="labels must hold at least two classes, got one class"):
+        tensors.separations(features, np.zeros(12))
+
+
+# ------------------------------------------------------------------------------- sizes and input
+
+
+def test_clips_are_resized_linearly():
+    pytest.importorskip("skimage", reason="needs the extra 'image'")
+    ramp = np.arange(8.0)[:, None, None] + np.zeros((8, 5, 6))
+    found = tensors.resize_clips([ramp, ramp[::2], X[0]], (4, 5, 6))
+    assert found.shape == (3, 4, 5, 6)
+    assert np.array_equal(found[1], ramp[::2])
+    assert (np.diff(found[0, :, 0, 0]) > 1.5).all()
+    assert error(tensors.resize_clips([np.full((3, 4, 5), 7.0)], (9, 2, 5)), 7) < TIGHT
+
+
+@pytest.mark.parametrize(
+    "call, kind, message",
+    [
+        (lambda: tensors.mode_bases([]), ValueError, "clips must hold at least one clip, got none"),
+        (lambda: tensors.mode_bases(3), TypeError, "clips must be a sequence of clips, got int"),
+        (lambda: tensors.mode_bases([X[0], X[0, 1:]]), ValueError, "clips must be of one size"),
+        (lambda: tensors.mode_bases([X[0], 0 * X[0]]), ValueError, r"clips\[1\] must hold a pixel"),
+        (lambda: tensors.mode_bases(X[0]), ValueError, r"clips\[0\] must have shape \(n_frames, h"),
+        (lambda: tensors.mode_bases(np.full((1, 2, 2, 2), np.inf)), ValueError, "must be finite"),
+        (lambda: tensors.mode_bases(X * 1e200), ValueError, r"clips\[0\] must have entries up to"),
+        (lambda: tensors.mode_bases(X, 0), ValueError, "p must be >= 1, got 0"),
+        (lambda: tensors.mode_bases(X, (1, 2)), ValueError, "p must be an integer or three, got"),
+        (lambda: distances(X, Y, metric="flat"), ValueError, "metric must be 'chordal' or"),
+        (lambda: distances(X, Y[:, :5]), ValueError, "X and Y must be of clips of one size and"),
+        (lambda: tensors.product_distances(X), TypeError, "X must be the three factors that"),
+        (lambda: tensors.tensor_correlations(X, p=6), ValueError, r"p must be in 1\.\.5, got 6"),
+        (lambda: tensors.tensor_correlations(X, modes="xy"), ValueError, "modes must be some of"),
+        (lambda: tensors.tensor_correlations(X, Y[:, 1:], p=2), ValueError, "clips and clips2"),
+        (lambda: tensors.resize_clips(X, (3, 4)), ValueError, r"shape must be \(n_frames, height"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_refused(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()

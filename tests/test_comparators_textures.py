@@ -1,0 +1,318 @@
+"""DFS and DL-Pegasos: dimensions of known sets, exponents of known measures, invariances, and an
+exact solver beside the stochastic one."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from grassmann_sc import comparators_textures as textures
+from oracles import LOOSE, TIGHT, error
+
+RNG = np.random.default_rng(0)
+
+
+def smooth_noise(side=18, seed=0):
+    noise = np.random.default_rng(seed).standard_normal((side, side, side))
+    return 20 + np.cumsum(noise, axis=1) / 3
+
+
+CLIP = smooth_noise()
+SMALL = (1, 2, 3)
+
+
+# ----------------------------------------------------------------------- box-counting dimensions
+
+
+def carpet(k):
+    """The Sierpinski carpet of side 3^k: 0 within, -1 without."""
+    inside = np.ones((1, 1), bool)
+    for _ in range(k):
+        inside = np.block([[inside] * 3, [inside, ~inside & False, inside], [inside] * 3])
+    return np.where(inside, 0, -1)
+
+
+@pytest.mark.parametrize("side", [16, 32, 64])
+@pytest.mark.parametrize("dimension", [0, 1, 2, 3])
+def test_points_lines_planes_and_cubes_have_their_dimension(side, dimension):
+    levels = np.full((side,) * 3, -1)
+    place = (3,) * (3 - dimension) + (slice(None),) * dimension
+    for axes in [(0, 1, 2), (2, 0, 1), (1, 2, 0)]:
+        levels[:] = -1
+        levels.transpose(axes)[place] = 0
+        assert textures.box_dimensions(levels, 1)[0] == pytest.approx(dimension, abs=TIGHT)
+
+
+def test_the_sierpinski_carpet_has_its_dimension():
+    truth = np.log(8) / np.log(3)
+    assert truth == pytest.approx(1.893, abs=1e-3)
+    found = textures.box_dimensions(carpet(5), 1, [1, 3, 9, 27])[0]
+    assert found == pytest.approx(truth, abs=TIGHT)
+    by_halves = textures.box_dimensions(carpet(7), 1, [4, 8, 16, 32, 64])[0]
+    assert by_halves == pytest.approx(truth, abs=0.05)
+
+
+def test_dimensions_of_levels_are_those_of_each_alone():
+    levels = RNG.integers(-1, 4, (16, 16, 16))
+    together = textures.box_dimensions(levels, 6)
+    for level in range(6):
+        alone = textures.box_dimensions(np.where(levels == level, 0, -1), 1)[0]
+        assert together[level] == pytest.approx(alone, abs=TIGHT)
+    assert together[4:].tolist() == [0, 0]
+
+
+# ------------------------------------------------------------------------------------- exponents
+
+
+def test_a_constant_measure_has_the_exponent_of_the_space():
+    measure = np.full((11, 12, 13), 0.7)
+    assert error(textures.fractal_exponents(measure), 3) < 1e-10
+    for part in (1, 2, 3):
+        assert error(textures.fractal_exponents(measure, part), 2) < 1e-10
+    assert textures.fractal_exponents(measure).shape == (3, 4, 5)
+    assert textures.fractal_exponents(measure, 2).shape == (3, 12, 5)
+
+
+def test_exponents_of_a_point_a_line_and_a_plane():
+    for dimension in (0, 1, 2):
+        measure = np.zeros((9, 9, 9))
+        measure[(4,) * (3 - dimension) + (slice(None),) * dimension] = 5.0
+        assert textures.fractal_exponents(measure)[0, 0, 0] == pytest.approx(dimension, abs=1e-9)
+    measure[:] = 0
+    measure[0, 0, 0] = 1
+    found = textures.fractal_exponents(measure, radii=(1, 4))
+    assert np.isnan(found).all()  # nothing in the smallest cube
+
+
+def test_exponents_are_slopes_of_sums_over_cubes():
+    found = textures.fractal_exponents(CLIP, radii=SMALL)
+    place = (5, 8, 2)
+    i, j, k = (at + 3 for at in place)
+    sums = [CLIP[i - r : i + r + 1, j - r : j + r + 1, k - r : k + r + 1].sum() for r in SMALL]
+    slope = np.polyfit(np.log(2 * np.array(SMALL) + 1), np.log(sums), 1)[0]
+    assert found[place] == pytest.approx(slope, abs=1e-10)
+    square = textures.fractal_exponents(CLIP, 2, radii=SMALL)
+    sums = [CLIP[i - r : i + r + 1, 8, k - r : k + r + 1].sum() for r in SMALL]
+    slope = np.polyfit(np.log(2 * np.array(SMALL) + 1), np.log(sums), 1)[0]
+    assert square[5, 8, 2] == pytest.approx(slope, abs=1e-10)
+
+
+def test_measures_of_a_travelling_wave():
+    """f = sin(k x - w t): the flow is the speed w / k, the rest follow from derivatives."""
+    t, y, x = np.mgrid[:40, :5, :200] * 1.0
+    k = 0.1
+    w = 0.05
+    f = np.sin(k * x - w * t)
+    _, change, flow, laplacian, curvature = textures.fractal_measures(f)
+    inner = np.s_[2:-2, 2:-2, 3:-3]
+    steep = flow[inner] > 0
+    assert steep.mean() > 0.95
+    assert error(flow[inner][steep], w / k) < 5e-3
+    assert error(change[inner], np.abs(w * np.cos(k * x - w * t))[inner]) < 1e-4
+    assert error(laplacian[inner], np.abs(k**2 * f)[inner]) < 1e-4
+    assert error(curvature[inner], laplacian[inner]) < TIGHT
+
+
+def test_curvature_is_the_largest_eigenvalue():
+    found = textures.fractal_measures(CLIP)[4]
+    f_y, f_x = np.gradient(CLIP, axis=(1, 2))
+    f_yy, f_yx = np.gradient(f_y, axis=(1, 2))
+    f_xx = np.gradient(f_x, axis=2)
+    hessian = np.stack([np.stack([f_yy, f_yx], -1), np.stack([f_yx, f_xx], -1)], -1)
+    assert error(found, np.abs(np.linalg.eigvalsh(hessian)).max(axis=-1)) < LOOSE
+
+
+# ---------------------------------------------------------------------------------------- spectra
+
+
+def test_a_factor_of_the_intensity_alters_nothing():
+    ranges = textures.exponent_ranges([CLIP], radii=SMALL)
+    spectrum = textures.fractal_spectrum(CLIP, ranges, radii=SMALL)
+    assert spectrum.shape == (4, 5, 10)
+    for factor in (0.25, 8.0, 2.0**600, 2.0**-600):
+        found = textures.fractal_spectrum(factor * CLIP, ranges, radii=SMALL)
+        assert np.array_equal(found, spectrum)
+
+
+def test_a_brighter_clip_of_more_contrast_has_the_exponents_of_changes():
+    other = 3.7 * CLIP + 11.0
+    pairs = list(zip(textures.fractal_measures(CLIP), textures.fractal_measures(other)))
+    for before, after in pairs[1:]:
+        for part in range(4):
+            here = textures.fractal_exponents(before, part, radii=SMALL)
+            there = textures.fractal_exponents(after, part, radii=SMALL)
+            assert error(here, there) < LOOSE
+    here, there = (textures.fractal_exponents(measure, radii=SMALL) for measure in pairs[0])
+    assert error(here, there) > 1e-3
+
+
+def test_slices_are_taken_along_their_axis():
+    turned = np.transpose(CLIP, (0, 2, 1))
+    ranges = textures.exponent_ranges([CLIP], radii=SMALL)
+    swapped = ranges[[0, 1, 3, 2]]
+    here = textures.fractal_spectrum(CLIP, ranges, radii=SMALL)
+    there = textures.fractal_spectrum(turned, swapped, radii=SMALL)
+    assert error(here[[0, 1, 3, 2]], there) < TIGHT
+
+
+def test_a_still_clip_has_no_spectrum_of_changes():
+    still = np.repeat(CLIP[:1], 12, axis=0)
+    ranges = textures.exponent_ranges([still], radii=SMALL)
+    spectrum = textures.fractal_spectrum(still, ranges, radii=SMALL)
+    assert not spectrum[:, 1:3].any()
+    assert spectrum[:, [0, 3, 4]].any(axis=2).all()
+    assert ranges[0, 1].tolist() == [0, 1]
+
+
+def test_edges_and_ranges_say_the_same():
+    ranges = textures.exponent_ranges([CLIP, smooth_noise(seed=1)], radii=SMALL)
+    assert (ranges[:, :, 0] < ranges[:, :, 1]).all()
+    edges = np.linspace(ranges[:, :, 0], ranges[:, :, 1], 11, axis=2)
+    here = textures.fractal_spectrum(CLIP, ranges, radii=SMALL)
+    assert error(here, textures.fractal_spectrum(CLIP, edges, radii=SMALL)) < TIGHT
+
+
+@pytest.mark.parametrize(
+    "call, kind, message",
+    [
+        (lambda: textures.fractal_measures(0 * CLIP), ValueError, "clip must vary, a constant"),
+        (lambda: textures.exponent_ranges([CLIP, 0 * CLIP + 3]), ValueError, r"clips\[1\] must v"),
+        (lambda: textures.exponent_ranges([]), ValueError, "clips must hold at least one"),
+        (lambda: textures.exponent_ranges([CLIP[:8]]), ValueError, "at least 9 frames, rows and"),
+        (lambda: textures.fractal_spectrum(CLIP[0], 0), ValueError, r"clip must have shape \(n_f"),
+        (lambda: textures.fractal_spectrum(CLIP, np.zeros((4, 5, 2))), ValueError, "must ascend"),
+        (lambda: textures.fractal_spectrum(CLIP, [1, 2]), ValueError, "ranges must have shape"),
+        (lambda: textures.fractal_exponents(-CLIP), ValueError, "measure must be >= 0, got -"),
+        (lambda: textures.fractal_exponents(CLIP, 4), ValueError, r"part must be in 0\.\.3, got 4"),
+        (lambda: textures.fractal_exponents(CLIP, radii=(2, 1)), ValueError, "radii must be two"),
+        (lambda: textures.box_dimensions(CLIP, 2), ValueError, "levels must be integers"),
+        (lambda: textures.box_dimensions(carpet(2), 63), ValueError, r"in 1\.\.62, got 63"),
+        (lambda: textures.box_dimensions(carpet(2), 1, [3]), ValueError, "sides must be two"),
+        (lambda: textures.fractal_measures(CLIP * np.nan), ValueError, "clip must be finite"),
+    ],
+)  # fmt: skip
+def test_wrong_clips_are_refused(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()
+
+
+# ---------------------------------------------------------------------- learned sum of distances
+
+
+def three_distances(n=24, seed=0):
+    """Distances of use, of a little use and of none."""
+    rng = np.random.default_rng(seed)
+    labels = np.arange(n) % 3
+    apart = np.not_equal.outer(labels, labels)
+    D = rng.random((3, n, n)) + np.array([0.9, 0.3, 0.0])[:, None, None] * apart
+    return (D + D.swapaxes(1, 2)) / 2, labels
+
+
+def all_margins(D, labels):
+    n = len(labels)
+    return np.array(
+        [
+            D[:, i, k] - D[:, i, j]
+            for i in range(n)
+            for j in range(n)
+            for k in range(n)
+            if i != j and labels[i] == labels[j] != labels[k]
+        ]
+    )
+
+
+def exact_objective(margins, lam):
+    """The minimum, between bounds 1e-5 apart, by cutting planes: the mean hinge loss is the largest
+    of the linear functions that touch it, each step solves the quadratic programme of those known
+    by SLSQP."""
+    n, m = margins.shape
+
+    def objective(w):
+        return lam / 2 * w @ w + np.maximum(1 - margins @ w, 0).mean()
+
+    planes = []
+    w = np.ones(m)
+    best = np.inf
+    for _ in range(300):
+        active = margins @ w < 1
+        slope = -margins[active].sum(axis=0) / n
+        best = min(best, objective(w))
+        planes.append((slope, np.maximum(1 - margins @ w, 0).mean() - slope @ w))
+        S = np.array([plane[0] for plane in planes])
+        b = np.array([plane[1] for plane in planes])
+        found = scipy.optimize.minimize(
+            lambda z: lam / 2 * z[:-1] @ z[:-1] + z[-1],
+            np.append(w, best),
+            method="SLSQP",
+            jac=lambda z: np.append(lam * z[:-1], 1),
+            bounds=[(0, None)] * (m + 1),
+            options={"ftol": 1e-12, "maxiter": 200},
+            constraints={
+                "type": "ineq",
+                "fun": lambda z: z[-1] - S @ z[:-1] - b,
+                "jac": lambda z: np.hstack([-S, np.ones((len(S), 1))]),
+            },
+        )
+        w = np.maximum(found.x[:-1], 0)
+        if best - found.fun < 1e-7:
+            break
+    assert best - found.fun < 1e-5
+    return best
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1e-2, 0.1, 1.0])
+def test_pegasos_comes_within_a_thousandth_of_the_exact_minimum(lam):
+    D, labels = three_distances()
+    found = textures.distance_weights(D, labels, lam, rng=0)
+    margins = all_margins(D, labels)
+    objective = lam / 2 * found.weights @ found.weights
+    objective += np.maximum(1 - margins @ found.weights, 0).mean()
+    assert objective == pytest.approx(found.objective[-1], rel=TIGHT)
+    exact = exact_objective(margins, lam)
+    assert exact - 1e-5 <= objective <= exact * (1 + 1e-3)
+    assert (found.weights >= 0).all()
+    assert found.weights.argmax() == 0
+
+
+def test_the_objective_is_recorded_and_never_rises():
+    D, labels = three_distances()
+    found = textures.distance_weights(D, labels, n_iter=200, batch=50, rng=1)
+    assert found.objective[0] == 1
+    assert (np.diff(found.objective) <= 0).all()
+    again = textures.distance_weights(D, labels, n_iter=200, batch=50, rng=1)
+    assert np.array_equal(found.weights, again.weights)
+
+
+def test_triplets_are_all_or_as_many_drawn(monkeypatch):
+    D, labels = three_distances(12)
+    rng = np.random.default_rng(0)
+    margins = textures.triplet_margins(D, labels, rng)
+    assert np.array_equal(margins, all_margins(D, labels))
+    monkeypatch.setattr(textures, "MOST_TRIPLETS", 50)
+    drawn = textures.triplet_margins(D, labels, rng)
+    assert drawn.shape == (50, 3)
+    assert {tuple(row) for row in drawn} <= {tuple(row) for row in margins}
+
+
+def test_useless_distances_get_no_weight():
+    labels = np.arange(12) % 2
+    against = 1.0 - np.not_equal.outer(labels, labels)[None]
+    found = textures.distance_weights(against, labels, rng=0)
+    assert found.weights.tolist() == [0]
+    assert found.objective[-1] == 1
+
+
+@pytest.mark.parametrize(
+    "options, kind, message",
+    [
+        ({"lam": 0}, ValueError, "lam must be positive, got 0"),
+        ({"n_iter": 0}, ValueError, "n_iter must be >= 1, got 0"),
+        ({"labels": np.zeros(24)}, ValueError, "labels must have two classes, .* 1 classes of 24"),
+        ({"labels": np.arange(24)}, ValueError, "two members of one of them, .* 24 classes of 24"),
+        ({"distances": np.zeros((24, 24))}, ValueError, r"shape \(m, N, N\), got \(24, 24\)"),
+        ({"distances": np.full((1, 24, 24), np.inf)}, ValueError, "distances must be finite"),
+    ],
+)  # fmt: skip
+def test_wrong_problems_are_refused(options, kind, message):
+    D, labels = three_distances()
+    with pytest.raises(kind, match=message):
+        textures.distance_weights(**{"distances": D, "labels": labels, **options})

@@ -1,0 +1,109 @@
+"""What makes the pages: links are checked, docstrings become markup, the floor plan is that of the
+imports."""
+
+import ast
+import importlib.util
+import re
+
+import pytest
+
+from docs import check_pages, floorplan
+from processes import ROOMS, ROOT
+
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+
+
+def write(folder, name, text):
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def test_whole_pages_pass(tmp_path):
+    write(tmp_path, "a.html", '<a href="b%20c.html#here">b</a><a href="https://no.where/x">x</a>')
+    write(tmp_path, "b c.html", '<p id="here"><a href="#here">self</a><img src="p.png">')
+    (tmp_path / "p.png").write_bytes(b"\x89PNG...")
+    assert check_pages.missing(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "link, why",
+    [
+        ('<a href="none.html">', "none.html is not there"),
+        ('<a href="#nowhere">', "#nowhere names no anchor"),
+        ('<img src="gone.png">', "gone.png is not there"),
+        ('<img src="text.png">', "text.png is no picture"),
+    ],
+)
+def test_broken_links_are_named(tmp_path, link, why):
+    write(tmp_path, "a.html", link)
+    write(tmp_path, "text.png", "no picture")
+    (line,) = check_pages.missing(tmp_path)
+    assert line.endswith(f"a.html: {why}")
+
+
+def test_a_folder_without_pages_is_no_success(tmp_path):
+    assert check_pages.missing(tmp_path) == [f"{tmp_path} holds no page"]
+
+
+def configuration():
+    spec = importlib.util.spec_from_file_location("conf", ROOT / "docs" / "conf.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "text, markup",
+    [
+        ("||X^ - y_j D_j^||_F*", r"\|\|X^ - y\_j D\_j^\|\|\_F\*"),
+        ("a : one\n    more\nb : two", "| a : one\n|     more\n| b : two"),
+        ("words\n\n>>> f(x_1) * 2\n3", "words\n\n>>> f(x_1) * 2\n3"),
+    ],
+)
+def test_docstrings_become_markup_that_shows_them_as_they_are(text, markup):
+    lines = text.split("\n")
+    configuration().plain_text(None, "function", "f", None, None, lines)
+    assert "\n".join(lines).strip() == markup
+
+
+def test_every_module_is_in_the_reference():
+    text = (ROOT / "docs" / "reference.rst").read_text(encoding="utf-8")
+    missing = {room for room in ROOMS if f"automodule:: grassmann_sc.{room}\n" not in text}
+    assert missing <= {"logarithms", "polytopes"}  # without public names
+
+
+def test_the_floor_plan_knows_every_import():
+    modules = {path.stem: path for path in ROOT.glob("*.py") if path.stem in ROOMS}
+    plan = {name: floorplan.imported_modules(path, modules) for name, path in modules.items()}
+    assert plan["learn"] == {"files": True}
+    assert plan["discriminative"] == {"learn": True}
+    assert plan["comparators"].items() >= {"intrinsic": False, "logarithms": False}.items()
+    place = floorplan.places(plan)
+    assert set(place) == {*ROOMS, floorplan.CORE}
+    assert all(
+        place[name][1] > place[other][1] - 0.5
+        for name, others in plan.items()
+        for other, later in others.items()
+        if not later
+    )
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_gallery_scripts_open_with_a_title_and_stand_alone(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    title, line, *_ = ast.get_docstring(tree).splitlines()
+    assert line == "=" * len(title)
+    named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not {name for name in named if name.startswith(("examples", "tests"))}
+
+
+def test_there_are_ten_of_them():
+    assert [path.stem[:2] for path in GALLERY] == [f"{i:02}" for i in range(1, 11)]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_pictures_are_there_and_small(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert pictures
+    for picture in pictures:
+        assert (ROOT / picture).stat().st_size <= 100_000, picture

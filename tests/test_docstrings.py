@@ -1,0 +1,88 @@
+"""The examples in docstrings: each public name has one, and all print what they say."""
+
+import doctest
+import importlib
+import re
+
+import matplotlib.pyplot as plt
+import pytest
+
+from processes import ROOT
+
+REFERENCE = (ROOT / "docs" / "reference.rst").read_text(encoding="utf-8")
+MODULES = {  # that have public names
+    name: importlib.import_module(name)
+    for name in re.findall(r"^\.\. automodule:: (\S+)$", REFERENCE, re.MULTILINE)
+}
+OPTIONAL = {"dask", "distributed", "skimage"}
+FINDER = doctest.DocTestFinder(exclude_empty=True)
+
+
+def examples(thing, name):
+    """The examples of a module's or a function's docstring; of a class's and its methods'."""
+    found = FINDER.find(thing, name, module=False, globs={})
+    inside = [] if thing in MODULES.values() else found[1:]
+    return [test for test in [*found[:1], *inside] if test.examples]
+
+
+PUBLIC = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in MODULES.values()
+    for name in module.__all__
+}
+ALL = {
+    name: examples(thing, name)
+    for name, thing in {
+        **{module.__name__: module for module in MODULES.values()},
+        **PUBLIC,
+    }.items()
+}
+
+
+class Runner(doctest.DocTestRunner):
+    """Runs examples; those that an optional package is not there for are skipped by its name."""
+
+    def report_unexpected_exception(self, out, test, example, exc_info):
+        error = exc_info[1]
+        missing = getattr(error.__cause__ or error, "name", None) or ""
+        if isinstance(error, ImportError) and missing.partition(".")[0] in OPTIONAL:
+            pytest.skip(f"the example of {test.name} needs {missing}")
+        super().report_unexpected_exception(out, test, example, exc_info)
+
+
+@pytest.fixture(autouse=True)
+def figures(monkeypatch):
+    """Examples of plots draw on no screen."""
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_each_public_name_has_an_example(name):
+    assert ALL[name], f"{name} has no >>> example"
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if ALL[name]])
+@pytest.mark.filterwarnings("error")
+def test_examples_print_what_they_say(name):
+    for test in ALL[name]:
+        said = []
+        Runner(verbose=False).run(test, out=said.append)
+        assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_import_as_a_user_would(name):
+    """From the core or through it, so that they run in a clone, beside copied files, installed."""
+    lines = [
+        line.strip()
+        for test in ALL[name]
+        for example in test.examples
+        for line in example.source.splitlines()
+    ]
+    ours = [line for line in lines if line.startswith("from grassmann")]
+    assert ours and all(
+        line.startswith(("from grassmann_sc import ", "from grassmann_sc.")) and "_kit" not in line
+        for line in ours
+    )

@@ -1,0 +1,410 @@
+"""The estimators of the paper's rivals on videos: what they compute, in scikit-learn's machinery,
+and what they refuse."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import SVC
+from sklearn.utils import estimator_checks
+
+from grassmann_sc import (
+    comparators_dynamics,
+    comparators_tensors,
+    comparators_textures,
+    estimators,
+    estimators_videos,
+    subspaces,
+)
+from oracles import LOOSE, TIGHT, error
+from processes import ROOT, run_python
+from rows import OnRows
+from textures import simulated_textures, texture_systems
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* cannot be recovered at compression")
+pytest.importorskip("skimage", reason="DLPegasos needs the extra 'image'")
+
+CLIPS, LABELS = simulated_textures(5, texture_systems(12)[::4], n_frames=14)
+Y = np.array(["ash", "birch", "cedar"])[LABELS]
+TRAIN = np.arange(15) % 5 < 3
+X = [clip for clip, here in zip(CLIPS, TRAIN) if here]
+Q = [clip for clip, here in zip(CLIPS, TRAIN) if not here]
+SEVERAL = Y[TRAIN]
+
+ALL = [
+    estimators.LDS(3),
+    estimators.LDS(3, metric="angles", rule="svm"),
+    estimators.LDS(2, center=True, rule="svm", C=1.0, gamma=0.5),
+    estimators.CSLDS(3, 4, n_coefficients=5, n_common=2, n_blocks=2, rule="svm"),
+    estimators.ProductManifold(),
+    estimators.ProductManifold((3, 4, 2), size=(8, 10, 10), metric="geodesic"),
+]
+ALL += [
+    estimators.TCCA(3),
+    estimators.TCCA(2, modes=("yx", "t"), n_features=None, size=(8, 10, 10)),
+    estimators.DFS(6, radii=(1, 2)),
+    estimators.DFS(4, radii=(1, 2, 3), rule="nearest"),
+    estimators.DLPegasos(3, n_iter=300),
+]
+each_estimator = pytest.mark.parametrize("estimator", ALL, ids=repr)
+METHODS = ["predict", "decision_function", "class_scores", "distances"]
+
+
+def answers(estimator, Z):
+    return [getattr(estimator, method)(Z) for method in METHODS if hasattr(estimator, method)]
+
+
+def equal(left, right):
+    return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+# --------------------------------------------------------------------------- what they compute
+
+
+def test_estimators_hands_on_all_names():
+    namespace = {}
+    exec("from grassmann_sc.estimators import *", namespace)
+    for rival in estimators_videos.__all__:
+        assert namespace[rival] is getattr(estimators_videos, rival)
+
+
+def test_lds_is_the_nearest_system():
+    train = [subspaces.arma(clip, 3, stabilize=True) for clip in X]
+    queries = [subspaces.arma(clip, 3, stabilize=True) for clip in Q]
+    expected = comparators_dynamics.martin_distances(queries, train)
+    fitted = estimators.LDS(3).fit(X, SEVERAL)
+    assert np.array_equal(fitted.distances(Q), expected)
+    assert np.array_equal(fitted.predict(Q), SEVERAL[expected.argmin(axis=1)])
+    angles = comparators_dynamics.observability_angles(queries, train)
+    fitted = estimators.LDS(3, metric="angles").fit(X, SEVERAL)
+    assert error(fitted.distances(Q), np.linalg.norm(angles, axis=2)) < TIGHT
+
+
+@pytest.mark.parametrize("gamma", [None, 0.3])
+def test_the_rule_svm_is_a_machine_on_the_kernel(gamma):
+    fitted = estimators.LDS(3, rule="svm", gamma=gamma, C=2.0).fit(X, SEVERAL)
+    square = np.square(comparators_dynamics.martin_distances(fitted.systems_))
+    scale = (1 if gamma is None else gamma) / np.median(square[square > 0])
+    svm = SVC(kernel="precomputed", C=2.0).fit(np.exp(-scale * square), SEVERAL)
+    K = np.exp(-scale * np.square(fitted.distances(Q)))
+    assert error(fitted.decision_function(Q), svm.decision_function(K)) < LOOSE
+
+
+def test_cslds_recovers_what_it_compares():
+    fitted = estimators.CSLDS(3, 3, seed=5).fit(X, SEVERAL)
+    assert fitted.measured_ == (9, 39)  # of 144 pixels
+    found = comparators_dynamics.recover(comparators_dynamics.compress(X[4], 9, 39, 5), 3)
+    assert error(fitted.systems_[4][1], found.C) < TIGHT
+    assert fitted.residuals_[4] == found.residual
+    seen = comparators_dynamics.compress(Q[0], 9, 39, 5)
+    query = comparators_dynamics.recover(seen, 3)
+    expected = comparators_dynamics.martin_distances(
+        [(query.A, query.C)], fitted.systems_, stabilize=True
+    )
+    assert error(fitted.distances(Q[:1]), expected) < LOOSE
+
+
+def test_product_manifold_is_the_nearest_tensor():
+    factors = [comparators_tensors.mode_bases(clips, 4) for clips in (Q, X)]
+    expected = comparators_tensors.product_distances(*factors)
+    fitted = estimators.ProductManifold(4).fit(X, SEVERAL)
+    assert np.array_equal(fitted.distances(Q), expected)
+    resized = [comparators_tensors.resize_clips(clips, (6, 9, 8)) for clips in (Q, X)]
+    small = estimators.ProductManifold(4, size=(6, 9, 8)).fit(X, SEVERAL)
+    plain = estimators.ProductManifold(4).fit(resized[1], SEVERAL)
+    assert np.array_equal(small.distances(Q), plain.distances(resized[0]))
+
+
+def test_tcca_sums_the_most_discriminative_correlations():
+    fitted = estimators.TCCA(3, n_features=4).fit(X, SEVERAL)
+    features = comparators_tensors.tensor_correlations(X, p=3)
+    score = comparators_tensors.separations(features, SEVERAL)
+    assert set(fitted.features_) == set(np.argsort(-score)[:4])
+    similarity = comparators_tensors.tensor_correlations(Q, X, p=3)[fitted.features_].sum(axis=0)
+    assert np.array_equal(fitted.predict(Q), SEVERAL[similarity.argmax(axis=1)])
+
+
+def test_dfs_compares_scaled_spectra():
+    fitted = estimators.DFS(6, radii=(1, 2), rule="nearest").fit(X, SEVERAL)
+    spectra = [
+        np.stack([comparators_textures.fractal_spectrum(clip, fitted.ranges_, radii=(1, 2)).ravel()
+                  for clip in clips])
+        for clips in (Q, X)
+    ]  # fmt: skip
+    deviation = spectra[1].std(axis=0)
+    deviation[deviation < 1e-9] = 1
+    expected = cdist(spectra[0] / deviation, spectra[1] / deviation)
+    assert error(fitted.distances(Q), expected) < LOOSE
+    assert fitted.spectra_.shape == (9, 120)
+    tall = [np.repeat(clip, 2, axis=1) for clip in Q]  # of another size
+    assert fitted.predict(tall).shape == (6,)
+
+
+def test_dl_pegasos_records_its_objective():
+    fitted = estimators.DLPegasos(3).fit(X, SEVERAL)
+    assert (fitted.weights_ >= 0).all()
+    assert fitted.weights_.any()
+    assert fitted.objective_[0] == 1
+    assert fitted.objective_[-1] < 0.8
+    assert error(fitted.distances(X), fitted.distances(X).T) < LOOSE
+    own = np.diag(fitted.distances(X))
+    assert own.max() < 1e-5  # at a spectral radius of 1 - 2^-30, that of stabilised models
+    alone = fitted.distances(Q) / 3
+    assert np.array_equal(alone.argmin(axis=1), fitted.distances(Q).argmin(axis=1))
+
+
+# -------------------------------------------------------------------- in scikit-learn's machinery
+
+
+@each_estimator
+def test_cross_validation_is_better_than_chance(estimator):
+    scores = cross_val_score(estimator, CLIPS, Y, cv=3, error_score="raise")
+    assert scores.mean() > 0.6
+
+
+def test_parameters_are_searched_alike_in_two_processes():
+    grid = {"n_states": [2, 3]}
+    one = GridSearchCV(estimators.LDS(), grid, cv=3, error_score="raise").fit(CLIPS, Y)
+    two = GridSearchCV(estimators.LDS(), grid, cv=3, n_jobs=2).fit(CLIPS, Y)
+    assert one.best_params_ == two.best_params_
+    assert equal([one.cv_results_["mean_test_score"]], [two.cv_results_["mean_test_score"]])
+
+
+@each_estimator
+def test_one_query_is_answered_as_many_are(estimator):
+    fitted = clone(estimator).fit(X, SEVERAL)
+    alone = np.concatenate([fitted.class_scores(Q[i : i + 1]) for i in range(3)])
+    together = fitted.class_scores(Q)[:3]
+    tol = LOOSE
+    if isinstance(estimator, estimators.CSLDS):  # a spectral radius of 1 - 2^-30 amplifies rounding
+        tol = 1e-5
+    assert error(alone, together) <= tol * np.abs(together).max()
+    assert fitted.decision_function(Q).shape == (6, 3)
+
+
+@each_estimator
+def test_refitting_leaves_no_trace_and_input_is_not_changed(estimator):
+    Z = [clip.copy() for clip in CLIPS]
+    for clip in Z:
+        clip.setflags(write=False)
+    estimator = clone(estimator)
+    once = answers(clone(estimator).fit(Z[:9], Y[:9]), Z[9:])
+    before = {key: repr(value) for key, value in estimator.get_params().items()}
+    estimator.fit([2 * clip[::-1, ::-1] for clip in Z[::2]], Y[::2])
+    assert equal(once, answers(estimator.fit(Z[:9], Y[:9]), Z[9:]))
+    assert before == {key: repr(value) for key, value in estimator.get_params().items()}
+    assert equal(Z, CLIPS)
+
+
+@each_estimator
+def test_float32_and_bytes_are_taken(estimator):
+    there = clone(estimator).fit(X, SEVERAL).predict(Q)
+    single = [[np.float32(clip) for clip in clips] for clips in (X, Q)]
+    fitted = clone(estimator).fit(single[0], SEVERAL)
+    assert np.mean(fitted.predict(single[1]) == there) >= 5 / 6
+    low = min(clip.min() for clip in CLIPS)
+    span = max(clip.max() for clip in CLIPS) - low
+    grey = np.array([np.uint8(255 * (clip - low) / span) for clip in X])  # one array of clips
+    assert set(clone(estimator).fit(grey, SEVERAL).predict(grey)) <= set(SEVERAL)
+
+
+@each_estimator
+def test_two_classes_have_one_decision(estimator):
+    labels = (SEVERAL == "ash").astype(int)
+    fitted = clone(estimator).fit(X, labels)
+    decision = fitted.decision_function(Q)
+    assert decision.shape == (6,)
+    assert np.array_equal(fitted.predict(Q), (decision > 0).astype(int))
+
+
+def test_pickles_load_in_a_fresh_process(tmp_path):
+    fitted = [clone(one).fit(X, SEVERAL) for one in ALL]
+    assert {type(one).__module__ for one in fitted} == {"grassmann_sc.estimators_videos"}
+    (tmp_path / "fitted").write_bytes(pickle.dumps((fitted, Q[:2])))
+    program = """
+import pickle
+with open("fitted", "rb") as file:
+    fitted, queries = pickle.load(file)
+with open("told", "wb") as file:
+    pickle.dump([estimator.predict(queries) for estimator in fitted], file)
+"""
+    run_python(program, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    told = pickle.loads((tmp_path / "told").read_bytes())
+    assert equal([one.predict(Q[:2]) for one in fitted], told)
+
+
+class OnVideosOfRows(OnRows):
+    """A row x stands for the clip of a moving pattern whose amplitudes are x."""
+
+    def check_videos(self, X, fit=False):
+        rows = self.check_subspaces(X, fit)[:, :, 0]  # (n, features + 1)
+        rng = np.random.default_rng(0)
+        still = rng.standard_normal((rows.shape[1], 6, 8, 8))
+        clips = np.tensordot(rows, still, 1) + 0.3 * rng.standard_normal((6, 8, 8))
+        self.frame_shape_ = (8, 8)
+        return list(clips.astype(X.dtype if getattr(X, "dtype", None) == np.float32 else float))
+
+
+class LDSOnRows(OnVideosOfRows, estimators.LDS):
+    pass
+
+
+class PMOnRows(OnVideosOfRows, estimators.ProductManifold):
+    pass
+
+
+class TCCAOnRows(OnVideosOfRows, estimators.TCCA):
+    pass
+
+
+SKIPPED = {"check_array_api_input", "check_classifier_data_not_an_array"}
+CHECKED = [LDSOnRows(2), PMOnRows(3), TCCAOnRows(2, modes="yx")]  # the others take minutes
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", CHECKED, ids=repr)
+def test_scikit_learns_estimator_checks(estimator):
+    results = estimator_checks.check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = [r for r in results if r["status"] == "failed"]
+    assert not failed, failed
+    assert {r["check_name"] for r in results if r["status"] == "skipped"} <= SKIPPED
+    assert len([r for r in results if r["status"] == "passed"]) >= 38
+
+
+# ---------------------------------------------------------------------------------- wrong input
+
+
+@each_estimator
+@pytest.mark.parametrize(
+    "labels, message",
+    [
+        (None, "requires y to be passed, but the target y is None"),
+        (["one"] * 9, "y must hold at least two classes, got one class: .*one"),
+        (SEVERAL[:5], "y must have length 9, one label a subspace, got 5"),
+    ],
+    ids=["none", "one class", "length"],
+)
+def test_wrong_labels_are_refused(estimator, labels, message):
+    with pytest.raises(ValueError, match=message):
+        clone(estimator).fit(X, labels)
+
+
+@each_estimator
+def test_use_before_fit_is_refused(estimator):
+    for method in METHODS:
+        if hasattr(estimator, method):
+            with pytest.raises(NotFittedError):
+                getattr(clone(estimator), method)(Q)
+
+
+@each_estimator
+@pytest.mark.parametrize(
+    "Z, kind, message",
+    [
+        ([], ValueError, "X must hold at least one clip, got none"),
+        (3, TypeError, "X must be a sequence of clips, got int"),
+        ([X[0], np.full((14, 12, 12), np.nan)], ValueError, r"X\[1\] must be finite, got nan"),
+        ([X[0], X[1][0]], ValueError, r"X\[1\] must have shape \(n_frames, height, width\)"),
+    ],
+    ids=["none", "3", "NaN", "2-D"],
+)
+def test_what_are_no_clips_is_refused(estimator, Z, kind, message):
+    with pytest.raises(kind, match=message):
+        clone(estimator).fit(Z, [0, 1])
+
+
+@pytest.mark.parametrize("estimator", [ALL[0], ALL[3], ALL[4], ALL[6], ALL[-1]], ids=repr)
+def test_other_frame_sizes_are_refused(estimator):
+    with pytest.raises(
+        ValueError, match=r"frames of \(12, 12\), as in fit, got \(12, 11\) in X\[1"
+    ):
+        clone(estimator).fit([X[0], X[1][:, :, :11]], [0, 1])
+    fitted = clone(estimator).fit(X, SEVERAL)
+    with pytest.raises(
+        ValueError, match=r"frames of \(12, 12\), as in fit, got \(11, 12\) in X\[0"
+    ):
+        fitted.predict([Q[0][:, :11]])
+
+
+@pytest.mark.parametrize("estimator", [ALL[4], ALL[6]], ids=repr)
+def test_tensors_of_other_lengths_are_refused_or_resized(estimator):
+    with pytest.raises(
+        ValueError, match=r"X must hold clips of 14 frames, or size be given, got 9"
+    ):
+        clone(estimator).fit([X[0], X[1][:9]], [0, 1])
+    sized = clone(estimator).set_params(size=(8, 8, 8)).fit([clip[i:] for i, clip in enumerate(X)],
+                                                            SEVERAL)  # fmt: skip
+    assert sized.predict([Q[0][:9]]).shape == (1,)
+
+
+def test_short_constant_and_unstable_clips_are_named():
+    short = [X[0], X[1][:3]]
+    with pytest.raises(ValueError, match=r"X\[1\] allows no model of n_states = 3: .*n_states"):
+        estimators.LDS(3).fit(short, [0, 1])
+    constant = [X[0], np.ones_like(X[1])]
+    with pytest.raises(ValueError, match=r"X\[1\] allows no model of n_states = 3: .* rank 1"):
+        estimators.LDS(3).fit(constant, [0, 1])
+    with pytest.raises(
+        ValueError, match=r"X\[1\] cannot be recovered: .*independent states, got 1"
+    ):
+        estimators.CSLDS(3, 3).fit(constant, [0, 1])
+    with pytest.raises(ValueError, match=r"X\[1\] cannot be recovered: n_states must be in"):
+        estimators.CSLDS(3, 3).fit(short, [0, 1])
+    with pytest.raises(ValueError, match=r"clips\[1\] must vary, a constant clip has no texture"):
+        estimators.DFS(radii=(1, 2)).fit(constant, [0, 1])
+    with pytest.raises(ValueError, match=r"clips\[1\] must have at least 5 frames, rows and col"):
+        estimators.DFS(radii=(1, 2)).fit(short, [0, 1])
+    growing = [X[0], X[1] * 1.5 ** np.arange(14)[:, None, None]]
+    with pytest.raises(ValueError, match=r"systems\[\d\] must be stable"):
+        estimators.LDS(3, stabilize=False).fit(growing, [0, 1])
+    estimators.LDS(3).fit(growing, [0, 1])
+
+
+def test_hopeless_recoveries_are_counted():
+    noise = np.random.default_rng(0).standard_normal((4, 30, 20, 20))
+    with pytest.warns(UserWarning, match="4 of 4 clips cannot be recovered at compression 8: up"):
+        fitted = estimators.CSLDS(3, 8).fit(noise, [0, 0, 1, 1])
+    assert fitted.residuals_.min() > 0.7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimators.CSLDS(3, 3).fit(X, SEVERAL)
+
+
+@pytest.mark.parametrize(
+    "estimator, kind, message",
+    [
+        (estimators.LDS(0), ValueError, "n_states must be >= 1, got 0"),
+        (estimators.LDS(2, metric="flat"), ValueError, "metric must be 'martin' or 'angles'"),
+        (estimators.LDS(2, rule="vote"), ValueError, "rule must be 'nearest' or 'svm', got 'vote'"),
+        (estimators.LDS(2, rule="svm", C=0), ValueError, "C must be positive, got 0"),
+        (estimators.LDS(2, gamma=-1), ValueError, "gamma must be positive, got -1"),
+        (estimators.CSLDS(3, 1), ValueError, "compression must be > 1, got 1"),
+        (estimators.CSLDS(3, 40), ValueError, "compression must leave .* 144 pixels, got 40"),
+        (estimators.CSLDS(3, 3, n_common=2), ValueError, "n_common must be >= 3, got 2"),
+        (estimators.ProductManifold(0), ValueError, "p must be >= 1, got 0"),
+        (estimators.ProductManifold(metric="flat"), ValueError, "metric must be 'chordal' or"),
+        (estimators.TCCA(13), ValueError, r"p must be in 1\.\.12, got 13"),
+        (estimators.TCCA(3, modes=("xy",)), ValueError, "modes must be some of yx, tx, ty, t, y"),
+        (estimators.TCCA(3, n_features=0), ValueError, "n_features must be >= 1, got 0"),
+        (estimators.DFS(1), ValueError, r"n_levels must be in 2\.\.62, got 1"),
+        (estimators.DFS(radii=(2,)), ValueError, "radii must be two integers or more"),
+        (estimators.DLPegasos(2, lam=0), ValueError, "lam must be positive, got 0"),
+        (estimators.DLPegasos(2, cell=0), ValueError, "cell must be >= 1, got 0"),
+        (estimators.DLPegasos(2, cell=40), ValueError, "options must fit|must be|at least"),
+    ],
+    ids=lambda value: repr(value) if hasattr(value, "fit") else "",
+)  # fmt: skip
+def test_wrong_parameters_are_named(estimator, kind, message):
+    with pytest.raises(kind, match=message):
+        clone(estimator).fit(X, SEVERAL)
+
+
+def test_one_clip_a_class():
+    assert len(estimators.TCCA(3, n_features=2).fit(X[::3], [0, 1, 2]).features_) == 2
+    with pytest.raises(ValueError, match="two members of one of them, to compare pairs"):
+        estimators.DLPegasos(3).fit(X[::3], [0, 1, 2])

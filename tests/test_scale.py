@@ -1,0 +1,229 @@
+"""Coding, Gram matrices and dictionary learning on Dask: the results of one machine, whoever dies
+on the way."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import grassmann_sc as core
+from grassmann_sc import blocks, learn, scale
+from oracles import LOOSE, TIGHT, clusters, error
+from processes import ROOT
+
+dask = pytest.importorskip("dask", reason="nothing is run on many machines without Dask")
+distributed = pytest.importorskip("distributed", reason="nothing is run on many without Dask")
+da = pytest.importorskip("dask.array")
+
+X = clusters(np.random.default_rng(0), 600, 9, 2, 15)
+D = core.random_subspaces(20, 9, 2, rng=1)
+SPARSE = core.gsc(X, D, 0.3)
+LOCAL = core.glc(X, D, 3)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers of one thread each; the warnings about those that are killed are no news."""
+    with dask.config.set({"distributed.scheduler.allowed-failures": 20}):
+        with scale.local_client(2) as client:
+            yield client
+
+
+@pytest.fixture(params=["memory", "map", "view of a map", "zarr", "hdf5", "dask"])
+def held(request, tmp_path):
+    """X held in some way."""
+    if request.param == "memory":
+        return X
+    if request.param == "dask":
+        return da.from_array(X, chunks=(70, 4, 1))
+    if request.param == "zarr":
+        zarr = pytest.importorskip("zarr", reason="zarr arrays need zarr")
+        array = zarr.open(str(tmp_path / "X.zarr"), mode="w", shape=X.shape, dtype=float)
+        array[:] = X
+        return array
+    if request.param == "hdf5":
+        h5py = pytest.importorskip("h5py", reason="HDF5 files need h5py")
+        with h5py.File(tmp_path / "X.h5", "w") as file:
+            file["sets/X"] = X
+        return h5py.File(tmp_path / "X.h5", "r")["sets/X"]
+    if request.param == "map":
+        np.save(tmp_path / "X.npy", X)
+        return np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.save(tmp_path / "X.npy", np.repeat(X, 2, axis=0)[::-1])
+    return np.load(tmp_path / "X.npy", mmap_mode="r")[::-2]
+
+
+def computed(array):
+    return array.compute() if hasattr(array, "compute") else array
+
+
+def test_codes_and_gram_matrix_are_those_of_one_machine(client, held, tmp_path):
+    codes = scale.code(held, D, 0.3, client=client)
+    assert isinstance(codes, da.Array) == isinstance(held, da.Array)
+    assert error(computed(codes), SPARSE) <= TIGHT
+    options = dict(n_neighbors=3, client=client, sparse_output=True)
+    assert error(scale.code(held, D, **options).toarray(), LOCAL) <= TIGHT
+    assert scale.code(held, D, out=tmp_path / "parts", **options) == 600
+    assert error(blocks.load_codes(tmp_path / "parts").toarray(), LOCAL) <= TIGHT
+    K = core.projection_kernel(X, D)
+    assert error(computed(scale.gram(held, D, client=client)), K) <= TIGHT
+
+
+@pytest.mark.parametrize("held", ["memory", "dask"], indirect=True)
+def test_a_gram_matrix_without_atoms_is_symmetric(client, held):
+    K = computed(scale.gram(held, client=client))
+    assert np.array_equal(K, K.T) and error(K, core.projection_kernel(X)) <= TIGHT
+
+
+@pytest.mark.parametrize("held", ["memory", "dask"], indirect=True)
+def test_learning_by_rounds_is_learning(client, held):
+    rounds = scale.gdl(held, 15, 0.2, init=X[:15], n_iter=3, tol=0, client=client)
+    batch = learn.gdl(X, 15, 0.2, init=X[:15], n_iter=3, tol=0)
+    assert np.abs(rounds.costs / batch.costs[::2] - 1).max() <= LOOSE  # full rank: exact
+    assert error(core.chordal_distance(rounds.atoms, batch.atoms).diagonal(), 0) <= 1e-4
+    assert rounds.stopped == "n_iter" and rounds.lam == 0.2
+
+
+def test_learning_at_low_rank_costs_within_a_hundredth(client):
+    options = dict(init=X[:15], n_iter=6, tol=0)
+    rounds = scale.gdl(X, 15, 0.2, rank=5, client=client, **options)
+    assert rounds.costs.min() <= 1.01 * learn.gdl(X, 15, 0.2, **options).costs[-1]
+
+
+def test_first_atoms_are_drawn_and_lambda_is_scaled(client, tmp_path):
+    empty = da.from_array(X[:0], chunks=(0, 9, 2))
+    uneven = da.concatenate([empty, da.from_array(X, chunks=(550, 9, 2)), empty])
+    options = dict(lam_scale="max", rng=3, n_iter=2, tol=0, client=client)
+    learned = scale.gdl(uneven, 40, 0.1, checkpoint=tmp_path / "c.npz", **options)
+    assert learned.atoms.shape == (40, 9, 2) and learned.costs[-1] < learned.costs[0]
+    assert 0.1 < learned.lam < 0.4  # lam_max is in 2..4 for samples about as many centres
+    longer = options | {"n_iter": 4}
+    resumed = scale.gdl(uneven, 40, 0.1, resume=tmp_path / "c.npz", **longer | {"rng": 8})
+    assert np.array_equal(resumed.atoms, scale.gdl(uneven, 40, 0.1, **longer).atoms)
+    assert np.array_equal(resumed.costs[:3], learned.costs)
+
+
+# ---------------------------------------------------------------------------- faults
+
+
+def kill_a_worker(client, after):
+    pid = next(iter(client.run(os.getpid).values()))
+    timer = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+def test_a_killed_worker_changes_no_result(client, tmp_path):
+    np.save(tmp_path / "X.npy", np.tile(X, (20, 1, 1)))
+    many = np.load(tmp_path / "X.npy", mmap_mode="r")
+    options = dict(init=X[:15], n_iter=2, tol=0, n_chains=3, client=client)
+    whole = scale.gdl(many, 15, 0.2, **options)
+    kill_a_worker(client, 0.2).join()
+    killed = scale.gdl(many, 15, 0.2, **options)
+    assert np.array_equal(killed.atoms, whole.atoms)
+    assert np.array_equal(killed.costs, whole.costs)
+    client.wait_for_workers(2, timeout=60)
+    timer = kill_a_worker(client, 0.02)
+    codes = scale.code(many, D, 0.3, client=client)
+    timer.join()
+    assert error(codes.reshape(20, *SPARSE.shape), SPARSE) <= TIGHT
+
+
+SERVER = """
+import distributed
+import time
+cluster = distributed.LocalCluster(1, processes=False, protocol="tcp", dashboard_address=":0")
+print(cluster.scheduler_address, flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_lost_scheduler_is_said_and_the_checkpoint_stays_good(tmp_path):
+    """Scheduler and worker in a process that a callback kills after the first round."""
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    rounds = []
+
+    def kill(learned):
+        rounds.append(len(learned.costs))
+        if len(rounds) == 2:
+            server.kill()
+
+    options = dict(init=X[:15], n_iter=3, tol=0)
+    try:
+        with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+            client = distributed.Client(server.stdout.readline().strip())
+            path = tmp_path / "checkpoint.npz"
+            with pytest.raises(ConnectionError, match="scheduler"):
+                scale.gdl(X, 15, 0.2, checkpoint=path, callback=kill, client=client, **options)
+            client.close(timeout=1)
+    finally:
+        server.kill()
+        server.wait()
+    whole = learn.gdl(X, 15, 0.2, **options)
+    with distributed.Client(n_workers=1, processes=False, dashboard_address=":0") as client:
+        resumed = scale.gdl(X, 15, 0.2, resume=path, client=client, **options)
+    assert len(resumed.costs) == 4
+    assert np.abs(resumed.costs / whole.costs[::2] - 1).max() <= LOOSE
+
+
+# ---------------------------------------------------------------------------- bad input
+
+
+def test_bad_blocks_are_named(client):
+    bad = X.copy()
+    bad[123] = np.nan
+    chunks = da.from_array(bad, chunks=(100, 9, 2))
+    where = r"at index 123 \(in block 1, of rows 100..199\)"
+    with pytest.raises(ValueError, match=where):
+        scale.code(chunks, D, 0.3, client=client).compute()
+    with pytest.raises(ValueError, match=where):
+        scale.gdl(chunks, 5, 0.3, init=X[:5], client=client)
+    other = dask.delayed(np.eye)(8).reshape(1, 8, 8)[:, :, :2]
+    odd = da.concatenate([da.from_array(X, chunks=300), da.from_delayed(other, (1, 9, 2), float)])
+    with pytest.raises(ValueError, match=r"d of the atoms, 9, got 8 \(in block 2, of rows 600\.\."):
+        scale.code(odd, D, 0.3, client=client).compute()
+
+
+def test_bad_arguments_are_named(client):
+    for arguments, match in [
+        (dict(lam=None), "give either lam or n_neighbors"),
+        (dict(client=3), "client must be a distributed.Client or None, got 3"),
+        (dict(X=X[0]), r"X must have shape \(n, d, p\), got \(9, 2\)"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=match):
+            scale.code(**dict(X=X, D=D, lam=0.3, client=client) | arguments)
+    with pytest.raises(ValueError, match="X must hold at least n_atoms = 7 subspaces, got 3"):
+        scale.gdl(X[:3], 7, 0.3, client=client)
+    with pytest.raises(ValueError, match="X must hold at least one subspace"):
+        scale.gdl(X[:0], 7, 0.3, client=client)
+
+
+# ---------------------------------------------------------------------------- files
+
+
+def test_from_files_to_codes(client, tmp_path):
+    rng = np.random.default_rng(0)
+    paths = [tmp_path / f"{i}.npy" for i in range(7)]
+    for path in paths:
+        np.save(path, rng.integers(0, 255, (6, 3, 3), dtype=np.uint8))
+    Y = scale.from_paths(paths, 2, block_size=3)
+    assert Y.shape == (7, 9, 2) and Y.chunks[0] == (3, 3, 1)
+    codes = scale.code(Y, D, 0.3, client=client).compute()
+    assert error(codes, core.gsc(Y.compute(), D, 0.3)) <= TIGHT
+    paths[4].write_bytes(b"no array")
+    with pytest.raises(ValueError, match=r"4\.npy has no subspace"):
+        scale.code(Y, D, 0.3, client=client).compute()
+    np.save(paths[4], rng.random((6, 4, 3)))
+    with pytest.raises(ValueError, match=r"4\.npy has a basis of shape \(12, 2\)"):
+        scale.from_paths(paths, 2).compute()
+    with pytest.raises(ValueError, match="paths must hold at least one path"):
+        scale.from_paths([], 2)
