@@ -11,10 +11,8 @@ Files are as in examples/classify.py, p is the dimension of their subspaces. For
   their reliability.
 """
 
-import argparse
 import time
 import warnings
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -26,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.common import header
+from benchmarks.common import header, parser_of_files
 from benchmarks.discriminative import read
 from grassmann_sc import estimators, plots
 
@@ -44,18 +42,7 @@ FOLDS = 3
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.codes_to_labels",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--data", nargs="+", required=True, metavar="FILE.npz:p")
-    parser.add_argument("--splits", type=int, default=3, help="of each file at most (default: 3)")
-    parser.add_argument("--resample", type=int, help="frames of each set, linearly in time")
-    parser.add_argument("--stack", type=int, default=1, help="blocks of the Hankel matrix")
-    parser.add_argument("--center", action="store_true", help="remove each set's mean")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the pictures")
-    options = parser.parse_args()
+    options = parser_of_files("codes_to_labels", __doc__, splits=3).parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     warnings.filterwarnings("ignore")  # of classes with few sets and of solvers at their limit
     header("From codes to labels")

@@ -8,7 +8,6 @@ of gSC and kgSC at each p, where cross-validation on the training part chooses l
 gamma; and seconds of a search over p as well. A picture: accuracy against p of all files.
 """
 
-import argparse
 import time
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import matplotlib
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import figure, header, interleaved
+from benchmarks.common import figure, header, interleaved, parser_of_files
 from examples import classify
 from grassmann_sc import kernels, tuning
 
@@ -30,18 +29,7 @@ READS = {"gSC": "gram", "kgSC": "kernels"}
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.dimensions",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--data", nargs="+", required=True, metavar="FILE.npz")
-    parser.add_argument("--splits", type=int, default=2, help="of each file at most (default: 2)")
-    parser.add_argument("--resample", help="frames of each set, linearly in time")
-    parser.add_argument("--stack", help="blocks of the Hankel matrix")
-    parser.add_argument("--center", action="store_true", help="remove each set's mean")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
-    options = parser.parse_args()
+    options = parser_of_files("dimensions", __doc__, splits=2, metavar="FILE.npz").parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     header("Dimensions of the subspaces")
     curves = {}
@@ -57,7 +45,7 @@ def read(path, options):
     arguments = ["--data", path, "--out", str(options.out), "--kernels"]
     for name in ("resample", "stack"):
         if getattr(options, name):
-            arguments += [f"--{name}", getattr(options, name)]
+            arguments += [f"--{name}", str(getattr(options, name))]
     chosen = classify.parse(arguments + ["--center"] * options.center)
     collection, pairs, _ = classify.read(chosen)
     return collection, pairs, chosen

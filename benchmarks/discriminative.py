@@ -11,7 +11,6 @@ without any choice follow. The pictures: accuracy against atoms for each file, a
 iteration.
 """
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -22,7 +21,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import StratifiedKFold
 
 import grassmann_sc as gs
-from benchmarks.common import header
+from benchmarks.common import header, parser_of_files
 from examples import clips
 from grassmann_sc import discriminative, learn
 
@@ -46,18 +45,8 @@ FOLDS = 3
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.discriminative",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--data", nargs="+", required=True, metavar="FILE.npz:p")
-    parser.add_argument("--splits", type=int, default=10, help="of each file at most (default: 10)")
+    parser = parser_of_files("discriminative", __doc__, splits=10)
     parser.add_argument("--atoms", type=int, nargs="+", default=ATOMS, help="atoms a class")
-    parser.add_argument("--resample", type=int, help="frames of each set, linearly in time")
-    parser.add_argument("--stack", type=int, default=1, help="blocks of the Hankel matrix")
-    parser.add_argument("--center", action="store_true", help="remove each set's mean")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the pictures")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     warnings.filterwarnings("ignore", "The least populated class")  # two sets a class

@@ -50,6 +50,7 @@ def plain_text(app, what, name, obj, options, lines):
 
 
 def as_markup(paragraph):
+    """A paragraph of plain text as reStructuredText: a list line by line, an example as it is."""
     rows = paragraph.strip("\n").split("\n")
     if rows[0].lstrip().startswith(">>>"):
         return paragraph
@@ -62,4 +63,5 @@ def as_markup(paragraph):
 
 
 def setup(app):
+    """What Sphinx calls."""
     app.connect("autodoc-process-docstring", plain_text)

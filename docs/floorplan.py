@@ -94,6 +94,7 @@ def draw(imports):
 
 
 def main():
+    """Draw the picture and say where it is."""
     matplotlib.use("agg")
     modules = {path.stem: path for path in ROOT.glob("*.py") if path.stem != CORE}
     ax = draw({name: imported_modules(path, modules) for name, path in sorted(modules.items())})

@@ -228,8 +228,9 @@ def vote(name, voters, inputs, label, train, test, options):
     for outcome in voters:
         for (gram, parameters), share in outcome.shares.items():
             shares[outcome.method.predict, gram, parameters] = share
-    grams = {key: K for outcome in voters
-             for key, K in candidates(inputs, outcome.method.reads, train, options).items()}
+    grams = {}
+    for reads in {outcome.method.reads for outcome in voters}:
+        grams |= candidates(inputs, reads, train, options)
     answers = {}
     labels = []
     for predict, gram, parameters in tuning.alike(shares):

@@ -1,7 +1,25 @@
-"""Estimators of subspaces on the 2-D data of scikit-learn's own checks."""
+"""Estimators of subspaces on the 2-D data of scikit-learn's own checks, and these checks."""
 
 import numpy as np
+from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+SKIPPED = {"check_array_api_input", "check_classifier_data_not_an_array"}
+
+
+def check_as_scikit_learn_does(estimator, expected=None):
+    """All of its checks, but for the failures expected, {name: why}."""
+    expected = {} if expected is None else expected
+    results = estimator_checks.check_estimator(
+        estimator, expected_failed_checks=expected, on_fail=None, on_skip=None
+    )
+    by_status = {"passed": set(), "failed": set(), "skipped": set(), "xfail": set()}
+    for result in results:
+        by_status[result["status"]].add(result["check_name"])
+    assert not by_status["failed"], [r for r in results if r["status"] == "failed"]
+    assert by_status["xfail"] == set(expected)
+    assert by_status["skipped"] <= SKIPPED
+    assert len(by_status["passed"]) >= 38
 
 
 class OnRows:
