@@ -2061,6 +2061,7 @@ class _Lines(_NoBar):
 COMPILED_IN = 4e-3  # seconds an instruction, on a machine of 2024 that does other things too
 WORTH_A_WORD = 2  # seconds
 _log = logging.getLogger(__name__)
+_announced = set()
 
 
 class _Notice(numba.core.event.Listener):
@@ -2072,8 +2073,10 @@ class _Notice(numba.core.event.Listener):
         self.kept = kept
 
     def on_start(self, event):
-        if event.data["dispatcher"] is not self.dispatcher:
+        form = self.dispatcher, event.data["args"]
+        if event.data["dispatcher"] is not self.dispatcher or form in _announced:
             return
+        _announced.add(form)  # threads that want it wait for the first
         seconds = _instructions(self.dispatcher) * COMPILED_IN
         if seconds >= WORTH_A_WORD:
             name = self.dispatcher.py_func.__name__.strip("_").replace("_", " ")

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 import grassmann_sc as core
 from examples.pictures import save_picture
 from examples.quickstart import split_digits
-from grassmann_sc import estimators, plots, subspaces
+from grassmann_sc import estimators, learn, plots, subspaces
 
 SEEDS = range(10, 20)  # a split each
 P = 2  # dimension of a set's subspace
@@ -132,6 +132,7 @@ def main(argv=()):
         if i == 1:  # compile, so that the table shows the time of the methods
             core.gsc(D[:2], D[:2], 0.1)
             core.glc(D[:2], D[:2], 1)
+            learn.gdl(D[:4], 2, 0.1, n_iter=1, rng=0)
         found = [*evaluate(methods_on_subspaces(), D, y, X, truth),
                  *evaluate(methods_on_sets(), sets, y, queries, truth)]
         for name, accuracy, seconds, _ in found:
