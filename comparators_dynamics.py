@@ -27,8 +27,8 @@ MOST_DOUBLINGS = 64  # of a power of A; 35 take a radius of STABLE_RADIUS to rou
 
 HELD_OUT = 10  # one of so many innovation measurements is kept to judge a recovery by
 HOPELESS = 0.7  # share of their norm that a recovery must explain better than
-SOLVED = 1e-13  # tolerances of least squares, at the end and on the way
-ROUGHLY = 1e-4
+SOLVED = 1e-10  # tolerances of least squares, at the end and on the way
+ROUGHLY = 1e-2
 STALLED = 1e-3  # a step that lowers the residual by less than this share ends a recovery
 DONE = 1e-12
 
