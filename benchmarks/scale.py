@@ -2,10 +2,11 @@
 workers of Dask, kills, a full disk, and merging.
 
     python -m benchmarks.scale [--sizes 1000 10000 100000 1000000] [--kills 20 10] [--folder DIR]
-                               [--parts growth product merging kills dask dask_kills disk]
+                               [--parts growth product merging kills dask plan dask_kills disk]
 
-DIR takes files of 2.4 kB a subspace and 4 kB for its codes; by default a temporary folder. The
-picture of seconds and memory a subspace is out/scale.png.
+dask fits the model of a round's time that the README gives, plan extrapolates it. DIR takes files
+of 2.4 kB a subspace and 4 kB for its codes; by default a temporary folder. The picture of seconds
+and memory a subspace is out/scale.png.
 """
 
 import argparse
@@ -35,8 +36,11 @@ N_NEIGHBORS = 5
 BATCH = 256
 NOISE = 0.5
 # disk comes last: it may unshare the mounts of this process
-PARTS = ["growth", "product", "merging", "kills", "dask", "dask_kills", "disk"]
+PARTS = ["growth", "product", "merging", "kills", "dask", "plan", "dask_kills", "disk"]
 DRAWN = 4096  # subspaces drawn at a time
+PLAN = {"n": 10**8, "workers": 64, "N": 1000, "d": 400, "p": 4}
+BANDWIDTH = 1e9  # bytes a second between machines, supposed: that of 10 gigabit
+ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
 
 MEASURE = """
 import sys
@@ -327,6 +331,7 @@ def dask_workers(n, folder):
     figure("plain coding, this process's threads: microseconds a subspace", 1e6 * plain / n)
     figure("plain statistics and update: microseconds a subspace", 1e6 * collected / n)
     seconds = {}
+    rounds = []  # (subspaces, workers, seconds)
     for workers in (1, 2):
         with scale.local_client(workers) as client:
             for _ in range(2):  # the first compiles
@@ -335,19 +340,75 @@ def dask_workers(n, folder):
                     X, atoms(), lam(), client=client, out=folder / "codes", sparse_output=True
                 )
                 coding = time.perf_counter() - start
+            for some in (n, n // 4, n // 2, n):  # the first compiles
                 start = time.perf_counter()
-                scale.gdl(X, N, lam(), init=atoms(), n_iter=0, client=client)
+                scale.gdl(X[:some], N, lam(), init=atoms(), n_iter=0, client=client)
                 learning = time.perf_counter() - start
+                rounds.append((some, workers, learning))
+            rounds.pop(-4)
             seconds[workers] = np.array([coding, learning])
             figure(f"{workers} workers, coding: microseconds a subspace", 1e6 * coding / n)
             figure(f"{workers} workers, a round: microseconds a subspace", 1e6 * learning / n)
     speed_up = seconds[1] / seconds[2]
     figure("coding: speed of two workers over one", speed_up[0])
     figure("a round: speed of two workers over one", speed_up[1])
+    fitted_round(rounds)
     state = learn.OnlineGDL(N, lam(), init=atoms()).collect(X[:N]).state()
     moved = sum(array.nbytes for array in state.values()) / 2**20
     figure("MB that a worker receives a round (atoms) at least", atoms().nbytes / 2**20)
     figure("MB of the statistics that a chain of blocks sends", moved)
+
+
+def fitted_round(rounds):
+    """The model n t / W + ceil(log2 W) m + u of the rounds measured, without their update."""
+    n, workers, seconds = map(np.array, zip(*rounds))
+    model = np.stack([n / workers, np.log2(workers), np.ones(len(n))], axis=1)
+    (t, m, u), *_ = np.linalg.lstsq(model / seconds[:, None], np.ones(len(n)))
+    figure("fitted t, coding and statistics on one core: microseconds a subspace", 1e6 * t)
+    figure("fitted m, of a second worker: seconds", m)
+    figure("fitted u, of a round beside that: seconds", u)
+    off = np.abs(model @ [t, m, u] / seconds - 1).max()
+    figure(f"largest deviation of {len(n)} rounds from the model", off)
+
+
+def plan():
+    """What the model says of PLAN, from one core's t, m and u at its N, d and p."""
+    n, workers, N_, d, p = PLAN.values()
+    print(f"-- extrapolated: {n:.0e} subspaces of R^{d} (p = {p}), {N_} atoms, {workers} workers")
+    out = child("from benchmarks import scale; scale.measure_plan()", **ONE_THREAD)
+    t, merging_, u, moved = map(float, out.split())
+    m = merging_ + moved / BANDWIDTH
+    depth = np.ceil(np.log2(workers))
+    figure("t, coding and statistics on one core: microseconds a subspace", 1e6 * t)
+    figure("of a merge on one core: seconds", merging_)
+    figure("u, of an update: seconds", u)
+    figure("MB that a worker sends a round, and receives", moved / 2**20)
+    figure(f"m, a merge and its sending at {BANDWIDTH / 1e9:g} GB/s: seconds", m)
+    figure("a round on all workers: minutes", (n * t / workers + depth * m + u) / 60)
+    figure("of which merging and update: seconds", depth * m + u)
+
+
+def measure_plan():
+    """Prints t, the seconds of a merge and of an update, and the bytes of a learner."""
+    _, _, N_, d, p = PLAN.values()
+    rng = np.random.default_rng(0)
+    A = gs.random_subspaces(N_, d, p, 1)
+    noise = NOISE * rng.standard_normal((DRAWN, d, p)) / d**0.5
+    X = gs.orthonormalize(A[rng.integers(0, N_, DRAWN)] + noise)
+    empty = learn.OnlineGDL(N_, lam(), init=A).collect(X[:N_]).fork()
+    first = empty.fork().collect(X[: DRAWN // 4])  # statistics are full from here on
+    second = empty.fork()
+    seconds = []
+    for call in (
+        lambda: [second.collect(X[i : i + 1024]) for i in range(0, DRAWN, 1024)],
+        lambda: first.merge(second),
+        second.update,
+    ):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    moved = sum(array.nbytes for array in first.state().values())
+    print(seconds[0] / DRAWN, *seconds[1:], moved)
 
 
 def dask_kills(count, folder):
@@ -383,11 +444,12 @@ def dask_kills(count, folder):
 # ---------------------------------------------------------------------------- all
 
 
-def child(code, *arguments):
-    """What a fresh interpreter prints that runs the code with these arguments."""
+def child(code, *arguments, **variables):
+    """What a fresh interpreter prints that runs the code with these arguments and variables."""
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=ROOT,
+        env=os.environ | variables,
         text=True,
         stdout=subprocess.PIPE,
         check=True,
@@ -411,6 +473,7 @@ def main():
         "merging": merging,
         "kills": lambda folder: kills(arguments.kills[0], folder),
         "dask": lambda folder: dask_workers(min(largest, 10**5), folder),
+        "plan": lambda folder: plan(),
         "dask_kills": lambda folder: dask_kills(arguments.kills[1], folder),
         "disk": full_disk,
     }
