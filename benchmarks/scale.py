@@ -428,8 +428,7 @@ def dask_kills(count, folder):
             equal = 0
             rng = np.random.default_rng(0)
             for i in range(count):
-                client.wait_for_workers(2, timeout=120)
-                pid = list(client.run(os.getpid).values())[i % 2]
+                pid = processes_of(client, 2)[i % 2]
                 timer = threading.Timer(rng.uniform(0, 0.5), os.kill, (pid, signal.SIGKILL))
                 timer.start()
                 if i % 2:
@@ -439,6 +438,15 @@ def dask_kills(count, folder):
                     equal += np.array_equal(scale.code(X, first, lam(), client=client), codes)
                 timer.join()
             figure(f"of {count} killed workers: runs of equal results", equal, f">={count}")
+
+
+def processes_of(client, count):
+    """The numbers of the processes of so many workers, once all answer."""
+    while True:
+        found = client.run(os.getpid, on_error="ignore")  # one that has just died may be asked
+        if len(found) == count:
+            return list(found.values())
+        time.sleep(0.1)
 
 
 # ---------------------------------------------------------------------------- all
@@ -479,7 +487,7 @@ def main():
     }
     warnings.filterwarnings("ignore", ".*large graph")
     header("Streams, files of codes, and Dask")
-    for part in arguments.parts:
+    for part in sorted(arguments.parts, key=PARTS.index):
         if part.startswith("dask") and not peer("distributed", "Dask"):
             continue
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:

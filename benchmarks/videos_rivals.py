@@ -36,6 +36,7 @@ GROWTH = [50, 100, 200, 500]
 COMPRESSIONS = [1.5, 2, 3, 5, 8, 10, 15, 20]
 COLOURS = {0.1: "#0072B2", 0.5: "#D55E00"}
 N_FOLDS = 3
+CELL = 8  # pixels a side of a cell of HOG
 N_STATES = 4  # of the simulated systems
 
 
@@ -51,12 +52,13 @@ def candidates(clips):
         "LDS": (estimators.LDS(), dynamics),
         "CS-LDS": (estimators.CSLDS(), dynamics),
         "PM": (estimators.ProductManifold(size=size), {"p": [2, 4, None]}),
-        "TCCA": (estimators.TCCA(size=size), {"p": [3, 5], "n_features": [5, 15]}),
-        "DL-Pegasos": (
-            estimators.DLPegasos(cell=min(8, height, width)),
-            {"n_states": states, "lam": [1e-3, 1e-1]},
-        ),
     }
+    ranks = [p for p in (3, 5) if p <= min(shortest, height, width)]
+    if ranks:
+        found["TCCA"] = (estimators.TCCA(size=size), {"p": ranks, "n_features": [5, 15]})
+    if min(height, width) >= CELL:
+        grid = {"n_states": states, "lam": [1e-3, 1e-1]}
+        found["DL-Pegasos"] = (estimators.DLPegasos(cell=CELL), grid)
     if radii:
         found["DFS"] = (estimators.DFS(), {"radii": radii, "C": [1.0, 100.0]})
     return found
