@@ -72,7 +72,8 @@ def martin_distances(systems, systems2=None, *, stabilize=False):
 def observability_angles(systems, systems2=None, *, stabilize=False):
     """The principal angles (n, N, s) behind martin_distances, ascending, in [0, pi/2] radians.
 
-    To full accuracy where all of a pair are small, else to about 1e-8.
+    To full accuracy where all of a pair are small, else to about 1e-8. Those of n_blocks rows of
+    the observability matrices alone: core.principal_angles of subspaces.observability.
 
     >>> from grassmann_sc import comparators_dynamics
     >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]
