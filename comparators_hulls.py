@@ -90,9 +90,10 @@ def affine_distances(rows, columns, kernel):
     lengths = [np.diff(hulls.starts) if kernel is None else [len(one) for one in hulls.frames]
                for hulls in (rows, columns)]
     for i, j in _tiles_of_sets(*lengths, symmetric):
-        vectors = np.empty((0, 0)), np.empty((0, 0))
+        vectors = core.read_only(np.empty((0, 0)), np.empty((0, 0)))
         if kernel is None:
-            vectors = rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)]
+            vectors = core.read_only(rows.H[_span(rows.starts, i)],
+                                     columns.H[_span(columns.starts, j)])
             products = vectors[0] @ vectors[1].T
         else:
             products = _kernel_products(kernel, rows, columns, i, j)
@@ -117,7 +118,7 @@ def _span(starts, part):
 def _side(hulls, part):
     """starts, own and square of consecutive hulls."""
     starts = hulls.starts[part.start:part.stop + 1]
-    return starts - starts[0], hulls.own[starts[0]:starts[-1]], hulls.square[part]
+    return core.read_only(starts - starts[0], hulls.own[starts[0]:starts[-1]], hulls.square[part])
 
 
 def _hulls_of_vectors(sets, origin, rules):

@@ -81,6 +81,15 @@ def jit_part(function):
     return numba.njit(forceinline=True, **JIT)(function)
 
 
+def read_only(*arrays):
+    """Views that nobody writes to, the same type for jitted functions as arrays mapped from a file:
+    what was compiled for the ones is not compiled again for the others."""
+    views = tuple(array.view() for array in arrays)
+    for view in views:
+        view.flags.writeable = False
+    return views
+
+
 # ------------------------------------------------------------------------------------- geometry
 
 

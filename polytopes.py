@@ -27,6 +27,8 @@ def polytope_distances(K, rows, columns, rules, skip):
     where in it those of t begin. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are
     left at 0. late: was tol missed?
     """
+    rows = core.read_only(*rows)
+    columns = core.read_only(*columns)
     shape = len(rows[2]), len(columns[2])
     distances = np.zeros(shape)
     gap = np.zeros(shape)

@@ -11,6 +11,26 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+LONGEST = [
+    "test_examples_readme.py",
+    "test_examples_paper_experiments.py",
+    "test_imports.py",
+    "test_estimators_sklearn.py",
+    "test_estimators_rivals.py",
+    "test_estimators_videos.py",
+    "test_examples_classify.py",
+]
+
+
+def pytest_configure(config):
+    """pytest-xdist hands out files in our order, not those of the most tests first."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files come first, so that no process waits for one of them at the end."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 from examples import classify, clips
 from grassmann_sc import subspaces
@@ -115,13 +116,28 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
         assert group is None or not np.intersect1d(group[first], group[second]).size
 
 
+@pytest.mark.parametrize("noise", [0.1, 3.0])
+def test_machines_of_every_c_are_those_fitted_one_by_one(noise):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 20)
+    X = np.repeat(3 * np.eye(3, 8), 20, axis=0) + noise * rng.standard_normal((60, 8))
+    K = X @ X.T
+    C = [100.0, 0.01, 1.0]
+    found = classify.svm_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
+    assert list(found) == [(("C", c),) for c in sorted(C)]
+    for c in C:
+        alone = SVC(kernel="precomputed", C=c).fit(K[::2, ::2], y[::2])
+        assert np.array_equal(found[("C", c),], alone.predict(K[1::2, ::2]))
+
+
 def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path, capsys, monkeypatch):
     def fail(*arguments):
         raise ValueError("no such kernel today")
 
     monkeypatch.setattr("examples.classify._kernel_gram", fail)
     with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
-        classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--p", "2"])
+        classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--p", "2", "--dpi",
+                       "40"])
     printed = capsys.readouterr().out
     assert re.search("kgLC, labelled sets as atoms +failed: no such kernel today", printed)
     assert accuracies(printed)["nearest subspace"] == 100
@@ -144,7 +160,8 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
     path = write(tmp_path)
     classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures"])
     assert "subspaces of R^24 of dimension 1, 2, 3, 4, 5, 2 splits" in capsys.readouterr().out
-    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--p", "3", "2", "9"])
+    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--no-kernels", "--p",
+                   "3", "2", "9"])
     assert "subspaces of R^24 of dimension 3, 2, 2 splits" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="--p must hold a dimension up to 5, .* got .7, 8"):
         classify.main(["--data", path, "--out", str(tmp_path), "--p", "7", "8"])

@@ -69,6 +69,9 @@ def tree(tmp_path):
     return tmp_path / "data"
 
 
+FEW = "--p", 2, "--no-kernels"  # where the splits are what is tested
+
+
 def run(tmp_path, *options, data=None, pictures=False):
     if not pictures:
         options += ("--no-pictures",)
@@ -94,7 +97,7 @@ def run(tmp_path, *options, data=None, pictures=False):
 
 
 def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, capsys):
-    results = run(tmp_path, "--atoms", 3, "--iterations", 1, pictures=True)
+    results = run(tmp_path, "--atoms", 3, "--iterations", 1, "--dpi", 40, pictures=True)
     printed = capsys.readouterr()
     names = list(results["methods"])
     assert (
@@ -194,7 +197,7 @@ def test_nothing_left_is_an_error(tmp_path):
 
 
 def test_groups_are_folders_or_parts_of_names(tree, tmp_path):
-    results = run(tmp_path, "--group-by", r"^(p\d)_")
+    results = run(tmp_path, "--group-by", r"^(p\d)_", *FEW)
     assert results["splits"] == 3
     nested = tmp_path / "nested"
     for label in ("run", "walk"):
@@ -204,7 +207,7 @@ def test_groups_are_folders_or_parts_of_names(tree, tmp_path):
     assert {clip.group for clip in clips} == {"person0", "person1"} and clips[
         0
     ].name == "run/person0/clip0"
-    assert run(tmp_path, data=nested)["splits"] == 2
+    assert run(tmp_path, *FEW, data=nested)["splits"] == 2
     with pytest.raises(SystemExit, match="the name has no group, 'x' does not match it"):
         run(tmp_path, "--group-by", "x")
 
@@ -223,7 +226,7 @@ def test_splits_from_a_file(tree, tmp_path):
     pairs = split_by_file(path, names)
     assert [list(part) for part in pairs[0]] == [list(range(1, 12, 2)), list(range(0, 12, 2))]
     assert list(pairs[1][0]) == [0, 3, 6, 9]
-    assert run(tmp_path, "--splits", path)["splits"] == 2
+    assert run(tmp_path, "--splits", path, *FEW)["splits"] == 2
     for text, match in (
         ("", "first line must be clip,NAME"),
         ("clip,a\nrun/p0_0,maybe\n", "line 2 must hold a clip and train, test or nothing"),
