@@ -1,5 +1,5 @@
 # make demo   bundled digits: the quickstart, then every method; tables here, pictures in out/
-# make test   ruff, then the test suite, in two processes of one BLAS thread
+# make test   ruff, mypy, then the test suite, in two processes of one BLAS thread
 # make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
 # make gallery   pages in docs/html: examples with their output and pictures, and the reference;
@@ -24,6 +24,7 @@ demo: $(READY)
 
 test: $(READY)
 	$(VENV_PYTHON) -m ruff check .
+	$(VENV_PYTHON) tests/check_types.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2 --dist loadfile
 
 bench: $(BENCH)

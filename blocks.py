@@ -5,9 +5,13 @@ CSR arrays of consecutive rows, each whole or not there. So what a kill, Ctrl-C 
 leaves can be read, and gone on from. Needs files.py for folders.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -22,7 +26,8 @@ PART = re.compile(r"(\d{15})\.npz")  # the file of a part, by its first row
 HEADER_LENGTH = 128  # bytes
 
 
-def write_codes(code, X, D, options, out, start=0, progress=False):
+def write_codes(code: Callable, X: np.ndarray | core.StoredBases, D: np.ndarray, options: Any,
+                out: Any, start: int | str = 0, progress: bool = False) -> int:
     """Write code(block of X) to out for blocks of X (n, d, p) from row start on; gsc tells what out
     and start may be.
 
@@ -50,7 +55,7 @@ def write_codes(code, X, D, options, out, start=0, progress=False):
     return sink.write_all(pieces, progress)
 
 
-def rows_in_block(X, N):
+def rows_in_block(X: np.ndarray | core.StoredBases, N: int) -> int:
     """Rows of X (n, d, p) that are read and coded over N atoms at a time.
 
     A few chunks of a stored array, or its chunk if that is not much larger than memory asks for.
@@ -80,19 +85,19 @@ class Sink:
     >>> from grassmann_sc import blocks
     >>> out = np.zeros((3, 2))
     >>> sink = blocks.Sink(out, (3, 2), out.dtype, sparse=False)
-    >>> sink.begin(1, 1, None), sink.write_all([np.ones((2, 2))], progress=False)
+    >>> sink.begin(1, 1, lambda first, stop: out), sink.write_all([np.ones((2, 2))], progress=False)
     (1, 3)
     >>> out.sum(axis=1)
     array([0., 2., 2.])
     """
 
-    def __init__(self, out, shape, dtype, sparse):
+    def __init__(self, out: Any, shape: tuple[int, int], dtype: np.dtype, sparse: bool) -> None:
         self.n = shape[0]
         self.out = out
         self.place = _place_of(out, shape, dtype, sparse)
         self.row = 0
 
-    def begin(self, start, step, code):
+    def begin(self, start: int | str, step: int, code: Callable) -> int:
         """Begin at a row, or at the end of what is there with "resume"; returns the row.
 
         There the last block of step rows is coded again, by code(first, stop), to see that it is of
@@ -106,7 +111,7 @@ class Sink:
             _check_same(self.place.last(first, self.row), code(first, self.row), first, self.out)
         return self.row
 
-    def write_all(self, pieces, progress):
+    def write_all(self, pieces: Iterable, progress: bool) -> int:
         """Write the pieces, codes of consecutive rows; returns the row where it stopped."""
         with core.progress_bar(progress, total=self.n, initial=self.row, desc="codes",
                                unit="rows") as bar:
@@ -290,7 +295,7 @@ def _to_disk(file):
 # ------------------------------------------------------------------------------- reading them
 
 
-def load_codes(path):
+def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
     """Codes that were written to this path: an array (n, N) read from the file as it is used, or,
     of a folder, a CSR array.
 
@@ -310,7 +315,7 @@ def load_codes(path):
     return np.load(path, mmap_mode="r")
 
 
-def each_part(path):
+def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
     """(first row, CSR array) of each part in a folder of codes, in order, until one is missing.
 
     >>> import tempfile

@@ -5,11 +5,14 @@ query. Inner products of the logarithms of atoms follow from p x p matrices alon
 log_X(D_j) = D_j A_j - X B_j, <log_X(D_i), log_X(D_j)> = tr(A_i^T D_i^T D_j A_j) - tr(B_i^T B_j).
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections import namedtuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 from grassmann_sc import intrinsic, logarithms
@@ -39,7 +42,7 @@ def __getattr__(name):
 TangentGrams = namedtuple("TangentGrams", "K_dd K_xd norm2")
 
 
-def tangent_grams(X, D, base=None):
+def tangent_grams(X: ArrayLike, D: ArrayLike, base: str | ArrayLike | None = None) -> TangentGrams:
     """Inner products in the tangent space at base of x_i = log(X_i) and d_j = log(D_j).
 
     For X (n, d, p) and D (N, d, p) a named tuple: K_dd[i, j] = <d_i, d_j> (N, N), K_xd[i, j] =
@@ -54,7 +57,8 @@ def tangent_grams(X, D, base=None):
     >>> comparators.tangent_grams(lines[:1], lines).K_xd.round(6)
     array([[0.25, 0.5 ]])
     """
-    grams, n_right = _tangent_grams(*_check_sets(X, D), base)
+    X, D = _check_sets(X, D)
+    grams, n_right = _tangent_grams(X, D, base)
     intrinsic.warn_right_angles(n_right, "tangent_grams")
     return grams
 
@@ -80,8 +84,11 @@ def _tangent_grams(X, D, base):
     return TangentGrams((K_dd + K_dd.T) / 2, K_xd, norm2), n_right
 
 
-def log_euclidean_codes(X, D, lam, base=None, *, lam_scale=None, positive=False, init=None,
-                        tol=1e-8, max_iter=1000, return_info=False, sparse_output=False):
+def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
+                        base: str | ArrayLike | None = None, *, lam_scale: str | None = None,
+                        positive: bool = False, init: core.Codes | None = None, tol: float = 1e-8,
+                        max_iter: int = 1000, return_info: bool = False,
+                        sparse_output: bool = False) -> core.AsAsked:
     """Log-Euclidean sparse coding (lE-SC): codes (n, N) of X (n, d, p) over atoms D (N, d, p).
 
     min ||log(X) - sum_j y_j log(D_j)||^2 + lam ||y||_1 in one tangent space, the paper's
@@ -103,7 +110,8 @@ def log_euclidean_codes(X, D, lam, base=None, *, lam_scale=None, positive=False,
     return core.solve_lassos(K_dd, lambda rows: K_xd[rows], norm2, options)
 
 
-def log_euclidean_classify(codes, X, D, labels, base=None):
+def log_euclidean_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike, labels: core.Labels,
+                           base: str | ArrayLike | None = None) -> np.ndarray:
     """Labels (n,): of the class c with the least ||log(X) - sum_{j in c} y_j log(D_j)||^2.
 
     The residual in the tangent space of log_euclidean_codes, of which codes (n, N) come; labels
@@ -120,7 +128,7 @@ def log_euclidean_classify(codes, X, D, labels, base=None):
     X, D = _check_sets(X, D)
     grams, n_right = _tangent_grams(X, D, base)
     intrinsic.warn_right_angles(n_right, "log_euclidean_classify")
-    return _nearest_class(codes, *grams, labels)
+    return _nearest_class(codes, grams.K_dd, grams.K_xd, grams.norm2, labels)
 
 
 def _nearest_class(codes, K_dd, K_xd, norm2, labels):
@@ -160,7 +168,8 @@ IntrinsicCodes = namedtuple("IntrinsicCodes", "codes gap n_iter")
 ALL_PAIRS = 2**26  # numbers D_i^T D_j that are held at most; for more they are computed as needed
 
 
-def intrinsic_codes(X, D, lam, *, tol=1e-9, max_iter=10000, return_info=False):
+def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9,
+                    max_iter: int = 10000, return_info: bool = False) -> core.AsAsked:
     """Intrinsic sparse coding (iSC): codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0.
 
     min ||sum_j y_j log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
@@ -213,7 +222,8 @@ def intrinsic_codes(X, D, lam, *, tol=1e-9, max_iter=10000, return_info=False):
     return IntrinsicCodes(codes, gap, n_iter) if return_info else codes
 
 
-def intrinsic_classify(codes, X, D, labels):
+def intrinsic_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike,
+                       labels: core.Labels) -> np.ndarray:
     """Labels (n,): of the class c with the least ||X^ - sum_{j in c} y_j D_j^||_F^2.
 
     The extrinsic residual of codes (n, N) of intrinsic_codes. The intrinsic one, ||sum_{j in c} y_j

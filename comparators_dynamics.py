@@ -7,18 +7,23 @@ which no change of the basis of states alters. Systems are a sequence of such pa
 and d. Work is done in float64.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections import namedtuple
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.fft
 import scipy.linalg
+from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 import grassmann_sc as core
 
 __all__ = ["martin_distances", "observability_angles", "compress", "recover", "decibels"]
 
+Systems = Sequence[tuple[ArrayLike, ArrayLike]]  # pairs (A, C)
 STABLE_RADIUS = 1 - 2.0**-30  # to which stabilize scales, as subspaces.arma does
 EPS = np.finfo(np.float64).eps
 TILE = 2**20  # complex numbers of a tile of cross Gramians
@@ -36,7 +41,8 @@ DONE = 1e-12
 # ------------------------------------------------------------------------- distances of systems
 
 
-def martin_distances(systems, systems2=None, *, stabilize=False):
+def martin_distances(systems: Systems, systems2: Systems | None = None, *,
+                     stabilize: bool = False) -> np.ndarray:
     """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces; (n, N).
 
     theta_k (k = 1..s) are the principal angles of the infinite observability matrices O_i, O_j: for
@@ -69,7 +75,8 @@ def martin_distances(systems, systems2=None, *, stabilize=False):
     return _mirrored(np.sqrt(square), X, Y)
 
 
-def observability_angles(systems, systems2=None, *, stabilize=False):
+def observability_angles(systems: Systems, systems2: Systems | None = None, *,
+                         stabilize: bool = False) -> np.ndarray:
     """The principal angles (n, N, s) behind martin_distances, ascending, in [0, pi/2] radians.
 
     To full accuracy where all of a pair are small, else to about 1e-8. Those of n_blocks rows of
@@ -258,7 +265,7 @@ def _mirrored(values, X, Y):
 Measurements = namedtuple("Measurements", "common innovations shape seed")
 
 
-def compress(frames, n_common, n_innovations, seed=0):
+def compress(frames: ArrayLike, n_common: int, n_innovations: int, seed: int = 0) -> Measurements:
     """What a compressive camera sees of a clip (n_frames, height, width): Measurements.
 
     common (n_frames, n_common): products of each frame with the same random vectors; innovations
@@ -317,7 +324,8 @@ class _Camera:
 Recovery = namedtuple("Recovery", "A C states frames residual n_iter")
 
 
-def recover(measurements, n_states, n_coefficients=None, *, n_blocks=1, n_iter=20):
+def recover(measurements: Measurements, n_states: int, n_coefficients: int | None = None, *,
+            n_blocks: int = 1, n_iter: int = 20) -> Recovery:
     """The linear dynamical system behind Measurements, as Recovery: f(t) ~ C x(t).
 
     The states x(t) are the leading right singular vectors of the block Hankel matrix, n_blocks
@@ -377,7 +385,7 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     return Recovery(A, C, X, frames.reshape(n, *measurements.shape), residual, steps)
 
 
-def decibels(frames, recovered):
+def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     """Signal-to-noise ratio 10 log10(||F||^2 / ||F - R||^2) in dB of recovered frames R; infinity
     where they are equal.
 

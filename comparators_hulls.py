@@ -7,6 +7,8 @@ len(B)) on rows, such as kernels.rbf(gamma); it is called from one thread. Sourc
 Triggs, CVPR 2010.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections import namedtuple
@@ -31,7 +33,9 @@ KERNEL_MEETS = polytopes.MEETS  # and from inner products alone
 # ---------------------------------------------------------------------------------- affine hulls
 
 
-def affine_hull_distances(sets, sets2=None, *, dimension=None, share=0.98, kernel=None):
+def affine_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *,
+                          dimension: int | None = None, share: float = 0.98,
+                          kernel: core.Kernel | None = None) -> np.ndarray:
     """Distances (n, N) of the affine hulls of sets and sets2, or of sets among themselves.
 
     The hull of a set is {mu + U v}: the mean of its frames, and the U (d, k) of leading principal
@@ -322,8 +326,9 @@ def _inner_products(hull, k, rest, x):
 HullDistances = namedtuple("HullDistances", "distances gap n_iter")
 
 
-def convex_hull_distances(sets, sets2=None, *, bound=1.0, kernel=None, tol=1e-10, max_iter=10000,
-                          return_info=False):
+def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bound: float = 1.0,
+                          kernel: core.Kernel | None = None, tol: float = 1e-10,
+                          max_iter: int = 10000, return_info: bool = False) -> core.AsAsked:
     """Distances (n, N) of the convex hulls of sets and sets2, or of sets among themselves.
 
         min ||sum_a alpha_a x_a - sum_b beta_b y_b||,    sum alpha = sum beta = 1,

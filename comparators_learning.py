@@ -7,11 +7,14 @@ best value has a closed form: no gradient of log is needed. Intrinsic atoms are 
 space for each sample; they take Riemannian gradient steps.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections import namedtuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 from grassmann_sc import comparators, intrinsic
@@ -27,8 +30,10 @@ ARMIJO = 1e-4  # the share of the fall that a slope promises with which a step i
 LogEuclideanDictionary = namedtuple("LogEuclideanDictionary", "atoms codes costs base")
 
 
-def log_euclidean_dictionary(X, n_atoms, lam, *, base=None, positive=False, init="kmeans++",
-                             n_iter=20, tol=1e-6, rng=None):
+def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
+                             base: str | ArrayLike | None = None, positive: bool = False,
+                             init: str | ArrayLike = "kmeans++", n_iter: int = 20,
+                             tol: float = 1e-6, rng: core.Rng = None) -> LogEuclideanDictionary:
     """Learn n_atoms atoms from X (n, d, p) for log_euclidean_codes: (atoms, codes, costs, base).
 
     min sum_i ||log(X_i) - sum_j y_ij log(D_j)||^2 + lam ||y_i||_1 over codes and atoms D_j (d, p),
@@ -163,7 +168,9 @@ def _tangent_codes(H, tangents, norm2, options, before, losses):
 IntrinsicDictionary = namedtuple("IntrinsicDictionary", "atoms codes costs")
 
 
-def intrinsic_dictionary(X, n_atoms, lam, *, init="kmeans++", n_iter=20, tol=1e-6, rng=None):
+def intrinsic_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
+                         init: str | ArrayLike = "kmeans++", n_iter: int = 20, tol: float = 1e-6,
+                         rng: core.Rng = None) -> IntrinsicDictionary:
     """Learn n_atoms atoms from X (n, d, p) for intrinsic_codes: (atoms, codes, costs).
 
     min sum_i ||sum_j y_ij log_{X_i}(D_j)||^2 + lam ||y_i||_1 subject to sum_j y_ij = 1, over codes

@@ -7,12 +7,15 @@ of queries with the training sets (n, N), times coefficients, are coordinates. H
 remaining rival, are in comparators_hulls.py.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections import namedtuple
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -28,7 +31,8 @@ PRODUCT = 0  # the power that stands for det^2 in cosine_sums
 # ---------------------------------------------------------------------- canonical correlations
 
 
-def correlation_kernel(X, D=None, n_angles=None):
+def correlation_kernel(X: ArrayLike, D: ArrayLike | None = None,
+                       n_angles: int | None = None) -> np.ndarray:
     """K[i, j] = the sum of the n_angles largest canonical correlations of X_i and D_j; (n, N).
 
     X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q), None for all of them;
@@ -47,7 +51,7 @@ def correlation_kernel(X, D=None, n_angles=None):
     return cosine_sums(X, D, check_angles(n_angles, X, D), 1)
 
 
-def binet_cauchy_kernel(X, D=None):
+def binet_cauchy_kernel(X: ArrayLike, D: ArrayLike | None = None) -> np.ndarray:
     """K[i, j] = det(X_i^T D_j)^2, the product of cos^2 of all principal angles; (n, N) in [0, 1].
 
     X (n, d, p), D (N, d, p); without D, within X. Source: Hamm and Lee, ICML 2008.
@@ -185,7 +189,8 @@ def _row_product(B, a, b):
 # -------------------------------------------------------------------- mutual subspace methods
 
 
-def mutual_similarity(X, D=None, n_angles=None):
+def mutual_similarity(X: ArrayLike, D: ArrayLike | None = None,
+                      n_angles: int | None = None) -> np.ndarray:
     """The mean of the n_angles largest cos^2 of the principal angles of X_i and D_j; (n, N).
 
     X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles in 1..min(p, q), None
@@ -205,7 +210,7 @@ def mutual_similarity(X, D=None, n_angles=None):
     return cosine_sums(X, D, n_angles, 2) / X.dtype.type(n_angles)
 
 
-def difference_subspace(D, keep):
+def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     """Basis (d, m) of the generalised difference subspace of D (N, d, q).
 
     The span of the eigenvectors of sum_j D_j D_j^T less the leading ones: of the r with a positive
@@ -246,7 +251,7 @@ def _principal_directions(D):
     return vectors[:, :rank], s[:rank]**2
 
 
-def transformed_bases(X, T):
+def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
     """Orthonormal bases (n, m, min(p, m)) of the images T^T X_i of X (n, d, p) under T (d, m).
 
     What T^T maps to zero, to rounding, leaves columns of zeros: a right angle with everything.
@@ -286,7 +291,9 @@ CorrelationTransform = namedtuple("CorrelationTransform", "transform objective n
 Pairs = namedtuple("Pairs", "within between share")  # scatters of pairs of sets, see _scatters
 
 
-def dcc(X, labels, *, dimension=None, n_between=None, n_iter=10, reg=1e-3, tol=1e-4):
+def dcc(X: ArrayLike, labels: core.Labels, *, dimension: int | None = None,
+        n_between: int | None = None, n_iter: int = 10, reg: float = 1e-3,
+        tol: float = 1e-4) -> CorrelationTransform:
     """Discriminant analysis of canonical correlations: T (d, m) for subspaces X (N, d, p).
 
     T is to make the correlations of T^T X_i and T^T X_j large for two sets of one class and small
@@ -448,7 +455,8 @@ def _orthogonal_factors(W, p, chosen, start, stop, loss):
 Discriminant = namedtuple("Discriminant", "coefficients values negative_share")
 
 
-def gda(K, labels, *, n_components=None, reg=1e-3):
+def gda(K: ArrayLike, labels: core.Labels, *, n_components: int | None = None,
+        reg: float = 1e-3) -> Discriminant:
     """Grassmann discriminant analysis (GDA) of a Gram matrix K (N, N) with labels (N,).
 
     The columns a of coefficients (N, m) maximise
@@ -493,7 +501,9 @@ def gda(K, labels, *, n_components=None, reg=1e-3):
     return _discriminant(K, coefficients, values[kept], clip, negative_share)
 
 
-def ggda(K, labels, *, n_within=None, n_between=None, beta=1.0, n_components=None, reg=1e-3):
+def ggda(K: ArrayLike, labels: core.Labels, *, n_within: int | None = None,
+         n_between: int | None = None, beta: float = 1.0, n_components: int | None = None,
+         reg: float = 1e-3) -> Discriminant:
     """Graph-embedding Grassmann discriminant analysis (GGDA) of K (N, N) with labels (N,).
 
     The columns of coefficients A (N, m) maximise

@@ -6,10 +6,14 @@ those of several; axes t, y, x. The unfolding of a clip along an axis has what l
 that axis in a row: (I_k, rest). Work is done in float64.
 """
 
+from __future__ import annotations
+
 import math
 from collections import namedtuple
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -27,7 +31,7 @@ N_ALTERNATIONS = 10  # of the fits of a shared axis; more change the third digit
 LARGEST = 1e140  # entries of clips, whose squares are far within float64
 
 
-def resize_clips(clips, shape):
+def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
     """Clips of any sizes as one array (n, *shape), linear in time and space, antialiased where they
     shrink.
 
@@ -62,7 +66,7 @@ def _resized_clip(clip, shape):
 # ------------------------------------------------------------------------------ product manifolds
 
 
-def mode_bases(clips, p=None):
+def mode_bases(clips: core.Sets, p: int | Sequence[int] | None = None) -> list[np.ndarray]:
     """The three factors of the modified higher-order SVD of clips: [V_t, V_y, V_x].
 
     With A_(k) = U S V^T the unfolding along axis k, (I_k, rest), V_k (n, rest, p_k) holds the p_k
@@ -101,7 +105,8 @@ def _right_factors(clips, k, p):
     return V[:, :, :least] if p is None else V
 
 
-def product_distances(X, Y=None, metric="chordal"):
+def product_distances(X: Sequence[ArrayLike], Y: Sequence[ArrayLike] | None = None,
+                      metric: str = "chordal") -> np.ndarray:
     """Distances (n, N) on the product manifold of mode_bases X and Y, or of X among themselves.
 
     metric: "chordal", the norm of the sines of all principal angles of the three factors;
@@ -160,7 +165,8 @@ def _squares_of_full(X, Y, metric):
 # ------------------------------------------------------------------ tensor canonical correlations
 
 
-def tensor_correlations(clips, clips2=None, *, p=5, modes=MODES):
+def tensor_correlations(clips: core.Sets, clips2: core.Sets | None = None, *, p: int = 5,
+                        modes: Sequence[str] = MODES) -> np.ndarray:
     """Canonical correlations of tensors as features (m, n, N) in [0, 1], of clips and clips2, or of
     clips among themselves: p for each mode, in the order of modes, descending.
 
@@ -383,7 +389,7 @@ def _fit(L, G, other, transposed, out):
         out[a] = total / L[a, a]
 
 
-def separations(features, labels):
+def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     """How well each similarity of features (m, N, N) tells classes apart, (m,).
 
     The mean over pairs of one class less that over pairs of two, over the root of the sum of the

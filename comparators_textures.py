@@ -4,9 +4,13 @@ combination of distances.
 A clip is (n_frames, height, width), axes t, y, x. Work is done in float64.
 """
 
+from __future__ import annotations
+
 from collections import namedtuple
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.ndimage import uniform_filter1d
 
 import grassmann_sc as core
@@ -31,7 +35,8 @@ MOST_TRIPLETS = 2**20
 # ----------------------------------------------------------------------- dynamic fractal spectrum
 
 
-def fractal_spectrum(clip, ranges, *, radii=RADII):
+def fractal_spectrum(clip: ArrayLike, ranges: ArrayLike, *,
+                     radii: Sequence[int] = RADII) -> np.ndarray:
     """Dynamic fractal spectrum of a clip: box-counting dimensions (4, 5, n_levels) of level sets of
     its local exponents.
 
@@ -68,7 +73,7 @@ def fractal_spectrum(clip, ranges, *, radii=RADII):
     return spectrum
 
 
-def exponent_ranges(clips, *, radii=RADII):
+def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.ndarray:
     """Ranges (4, 5, 2) of exponents for fractal_spectrum: the least first and greatest 99th
     percentile over clips; [0, 1] where no clip has an exponent.
 
@@ -101,7 +106,7 @@ def exponent_ranges(clips, *, radii=RADII):
     return np.stack([low, np.where(high > low, high, low + 1e-9)], axis=2)
 
 
-def fractal_measures(clip):
+def fractal_measures(clip: ArrayLike) -> np.ndarray:
     """The five measures (5, n_frames, height, width) >= 0 of a clip f at each voxel.
 
     "intensity" f less its least value if that is negative; "gradient" |f_t|, the temporal change of
@@ -118,7 +123,8 @@ def fractal_measures(clip):
     return np.stack(list(_measures(check_texture(clip, "clip", None))))
 
 
-def fractal_exponents(measure, part=0, *, radii=RADII):
+def fractal_exponents(measure: ArrayLike, part: int = 0, *,
+                      radii: Sequence[int] = RADII) -> np.ndarray:
     """Exponents of a measure (n_frames, height, width) >= 0 at the voxels whose cubes, or squares
     within slices, fit into the clip; NaN where the measure of the smallest is 0.
 
@@ -136,7 +142,8 @@ def fractal_exponents(measure, part=0, *, radii=RADII):
     return _exponents(measure, part, radii)
 
 
-def box_dimensions(levels, n_levels, sides=None):
+def box_dimensions(levels: ArrayLike, n_levels: int,
+                   sides: Sequence[int] | None = None) -> np.ndarray:
     """Box-counting dimensions (n_levels,) of the sets of voxels of each level.
 
     levels: integers (a, b, c) or (a, b), 0..n_levels - 1, other values belong to no set. The slope
@@ -274,7 +281,9 @@ def _count_bits(bits, sliced, n_levels):
 DistanceWeights = namedtuple("DistanceWeights", "weights objective")
 
 
-def distance_weights(distances, labels, lam=0.01, *, n_iter=2000, batch=1000, rng=None):
+def distance_weights(distances: ArrayLike, labels: core.Labels, lam: float = 0.01, *,
+                     n_iter: int = 2000, batch: int = 1000,
+                     rng: core.Rng = None) -> DistanceWeights:
     """Weights w >= 0 (m,) that make sum_k w_k distances[k] small within classes (DL-Pegasos).
 
     Minimises, over triplets of sets i, j of one class and l of another,

@@ -14,9 +14,13 @@ for the samples near the border. All comes from products X^T D and X (X^T D): no
 any orthonormal coordinates serve, those of kernels.Lift too. Needs learn.py for the first atoms.
 """
 
+from __future__ import annotations
+
 from collections import namedtuple
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp
 
@@ -40,6 +44,10 @@ class Discriminative(namedtuple("Discriminative", "atoms labels costs")):
     cost.
     """
 
+    beta: float
+    ridge: float
+    stopped: str
+
     def __new__(cls, atoms, labels, costs, beta=None, ridge=None, stopped=None):
         self = super().__new__(cls, atoms, labels, costs)
         self.beta = beta
@@ -48,12 +56,15 @@ class Discriminative(namedtuple("Discriminative", "atoms labels costs")):
         return self
 
     @property
-    def n_iter(self):
+    def n_iter(self) -> int:
         return len(self.costs) - 1
 
 
-def discriminative_atoms(X, y, atoms_per_class, *, beta=None, ridge=0.1, init=None, n_iter=100,
-                         tol=1e-5, sample_weight=None, rng=None):
+def discriminative_atoms(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapping, *,
+                         beta: float | None = None, ridge: float = 0.1,
+                         init: str | ArrayLike | None = None, n_iter: int = 100, tol: float = 1e-5,
+                         sample_weight: ArrayLike | None = None,
+                         rng: core.Rng = None) -> Discriminative:
     """Atoms for each class of X (n, d, p) with labels y (n,): Discriminative (atoms, labels,
     costs).
 
@@ -110,7 +121,8 @@ def discriminative_atoms(X, y, atoms_per_class, *, beta=None, ridge=0.1, init=No
     return Discriminative(atoms, classes[of_atom], costs, problem.beta, ridge, stopped)
 
 
-def ridge_residuals(X, D, labels, *, ridge=0.1):
+def ridge_residuals(X: ArrayLike, D: ArrayLike, labels: core.Labels, *,
+                    ridge: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
     """Errors (n, C) of X (n, d, p), the e_c(X) at the head of this file >= 0, and the classes (C,).
 
     D (N, d, q) atoms with labels (N,); ridge >= 1e-4. classes[errors.argmin(axis=1)] is the answer,

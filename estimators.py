@@ -6,9 +6,14 @@ after. Input is sample-first: subspaces (n, d, p), or a sequence of n arrays of 
 step of a pipeline. Needs scikit-learn and the modules imported below.
 """
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
@@ -27,6 +32,9 @@ except ImportError as error:
 
 import grassmann_sc as core
 from grassmann_sc import comparators, discriminative, kernels, learn, subspaces
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # typing's own from Python 3.11 on
 
 __all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary",
            "OnlineGrassmannDictionary", "TangentDictionary", "ProjectionKernel", "KernelLift",
@@ -57,36 +65,41 @@ def __getattr__(name):
 # -------------------------------------------------------------------------- frames to subspaces
 
 
-class SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator,
-                       auto_wrap_output_keys=None):
+class SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the first steps of a pipeline, whose input are sets of frames."""
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(auto_wrap_output_keys=None, **options)
 
     def __sklearn_tags__(self):
         return tags_of_arrays(super().__sklearn_tags__())
 
-    def set_output(self, *, transform=None):
+    def set_output(self, *, transform: str | None = None) -> Self:
         """Nothing to set: no output is a table. For pipelines that set all outputs."""
         return self
 
 
-class SubspaceMaker(SetsTransformer, auto_wrap_output_keys=None):
+class SubspaceMaker(SetsTransformer):
     """Base of those that end in subspaces, which bases_of(X) makes; blocks frames are stacked in a
     basis vector."""
 
-    blocks = 1
+    @property
+    def blocks(self) -> int:
+        """Frames in a basis vector."""
+        return 1
 
-    def fit(self, X, y=None):
+    def fit(self, X: core.Sets, y: object = None) -> Self:
         """Record d, the number of pixels or features of a frame."""
         self.fit_transform(first_of(X))
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: core.Sets, y: object = None) -> np.ndarray:
         """Record d; bases (n, d, p)."""
         X = self.bases_of(X)
         self.n_features_in_ = X.shape[1] // self.blocks
         return X
 
-    def transform(self, X):
+    def transform(self, X: core.Sets) -> np.ndarray:
         """Bases (n, d, p)."""
         check_is_fitted(self)
         X = self.bases_of(X)
@@ -100,7 +113,7 @@ class SubspaceMaker(SetsTransformer, auto_wrap_output_keys=None):
         return self.blocks * self.n_features_in_
 
 
-class ImageSetSubspaces(SubspaceMaker, auto_wrap_output_keys=None):
+class ImageSetSubspaces(SubspaceMaker):
     """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a pipeline.
 
     p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames, see rank.
@@ -115,13 +128,14 @@ class ImageSetSubspaces(SubspaceMaker, auto_wrap_output_keys=None):
     (3, 48, 3)
     """
 
-    def __init__(self, p, center=False, unit_variance=False, rank="raise"):
+    def __init__(self, p: int, center: bool = False, unit_variance: bool = False,
+                 rank: str = "raise") -> None:
         self.p = p
         self.center = center
         self.unit_variance = unit_variance
         self.rank = rank
 
-    def bases_of(self, X):
+    def bases_of(self, X: core.Sets) -> np.ndarray:
         """Bases (n, d, p) as the parameters say."""
         return subspaces.from_sets(X, self.p, center=self.center, unit_variance=self.unit_variance,
                                    rank=self.rank)
@@ -130,7 +144,13 @@ class ImageSetSubspaces(SubspaceMaker, auto_wrap_output_keys=None):
 class KernelChoice:
     """The kernel on frames that the parameters kernel, gamma, gamma_scale, degree and coef0 say."""
 
-    def chosen_kernel(self, X):
+    kernel: Any  # a name, a pair of name and number, or a function
+    gamma: float | None
+    gamma_scale: str | None
+    degree: int
+    coef0: float
+
+    def chosen_kernel(self, X: core.Sets) -> core.Kernel:
         """A callable k(A, B) for the sets of frames X; sets gamma_ of "rbf"."""
         if callable(self.kernel):
             return self.kernel
@@ -151,7 +171,7 @@ class KernelChoice:
         return kernels.rbf(self.gamma_)
 
 
-class KernelLift(KernelChoice, SetsTransformer, auto_wrap_output_keys=None):
+class KernelLift(KernelChoice, SetsTransformer):
     """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r, p):
     kernels.Lift in a pipeline.
 
@@ -176,8 +196,10 @@ class KernelLift(KernelChoice, SetsTransformer, auto_wrap_output_keys=None):
     ['ape', 'bee']
     """
 
-    def __init__(self, kernel="rbf", gamma=None, p=1, n_landmarks=None, *, gamma_scale=None,
-                 degree=2, coef0=1.0, method="kmeans++", rng=None):
+    def __init__(self, kernel: str | tuple | core.Kernel = "rbf", gamma: float | None = None,
+                 p: int = 1, n_landmarks: int | None = None, *, gamma_scale: str | None = None,
+                 degree: int = 2, coef0: float = 1.0, method: str = "kmeans++",
+                 rng: core.Rng = None) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.p = p
@@ -188,7 +210,7 @@ class KernelLift(KernelChoice, SetsTransformer, auto_wrap_output_keys=None):
         self.method = method
         self.rng = rng
 
-    def fit(self, X, y=None):
+    def fit(self, X: core.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
         lift = kernels.Lift(self.chosen_kernel(X), self.p, n_landmarks=self.n_landmarks,
                             method=self.method, rng=own_rng(self.rng))
@@ -196,7 +218,7 @@ class KernelLift(KernelChoice, SetsTransformer, auto_wrap_output_keys=None):
         self.n_features_in_ = self.lift_.landmarks_.shape[1]
         return self
 
-    def transform(self, X):
+    def transform(self, X: core.Sets) -> np.ndarray:
         """Orthonormal bases (n, r, p)."""
         check_is_fitted(self)
         return self.lift_.transform(X)
@@ -215,7 +237,7 @@ class SubspaceEstimator(BaseEstimator):
     def __sklearn_tags__(self):
         return tags_of_arrays(super().__sklearn_tags__())
 
-    def check_subspaces(self, X, fit=False):
+    def check_subspaces(self, X: ArrayLike, fit: bool = False) -> np.ndarray:
         """X as checked bases; fit records their d, every other method demands it."""
         if fit:
             X = core.check_dictionary(X, "X")
@@ -242,11 +264,11 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
     ['cat', 'bee', 'ape']
     """
 
-    def __init__(self, metric="chordal", n_neighbors=1):
+    def __init__(self, metric: str = "chordal", n_neighbors: int = 1) -> None:
         self.metric = metric
         self.n_neighbors = n_neighbors
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Keep the subspaces X (n, d, p) and their labels y (n,)."""
         core.check_choice(self.metric, "metric", "chordal", "geodesic", "projection")
         X = self.check_subspaces(X, fit=True)
@@ -255,7 +277,7 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
         self.subspaces_ = X
         return self
 
-    def distances(self, X):
+    def distances(self, X: ArrayLike) -> np.ndarray:
         """Distances (n, n_train) of the metric from X to the training subspaces."""
         X = self.check_subspaces(X)
         Y = self.subspaces_
@@ -266,7 +288,7 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
         square = (X.shape[2] + Y.shape[2]) / 2 - _gram_rows(X, Y)
         return np.sqrt(np.maximum(square, 0))
 
-    def kneighbors(self, X):
+    def kneighbors(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """(distances, indices), (n, n_neighbors) each, of the nearest training subspaces in order;
         ties to the lower index."""
         distances = self.distances(X)
@@ -276,13 +298,13 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
             nearest = distances.argsort(axis=1, kind="stable")[:, :self.n_neighbors]
         return np.take_along_axis(distances, nearest, axis=1), nearest
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Shares (n, n_classes) of the classes among the nearest subspaces."""
         _, nearest = self.kneighbors(X)
         votes = self.index_[nearest]  # (n, n_neighbors)
         return (votes[:, :, None] == np.arange(len(self.classes_))).mean(axis=1)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Labels (n,)."""
         winners = self.predict_proba(X).argmax(axis=1)
         return self.classes_[winners]
@@ -338,8 +360,9 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     (['ape', 'bee', 'ape', 'bee', 'ape', 'bee'], (6, 2))
     """
 
-    def __init__(self, coding="sparse", lam=0.1, n_neighbors=5, rule="residual", lam_scale=None,
-                 kernel="projection", calibrate=True):
+    def __init__(self, coding: str = "sparse", lam: float = 0.1, n_neighbors: int = 5,
+                 rule: str = "residual", lam_scale: str | None = None, kernel: str = "projection",
+                 calibrate: bool = True) -> None:
         self.coding = coding
         self.lam = lam
         self.n_neighbors = n_neighbors
@@ -356,7 +379,7 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             tags.input_tags.pairwise = True
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with labels y."""
         self._check_coding()
         core.check_choice(self.rule, "rule", "residual", "sum", "max")
@@ -392,21 +415,22 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
                                                self.index_[rest])
         return _temperature(scores, self.index_[some])
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those
         of others."""
-        return self._codes(*self._grams(X), self.lam, self.lam_scale)
+        K_dd, K_xd, norm2 = self._grams(X)
+        return self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
 
-    def decision_function(self, X):
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Scores (n, n_classes) by the rule; of two classes (n,), the second's less the first's."""
         scores = self._scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """softmax(scores / temperature_), (n, n_classes)."""
         return softmax(self._scores(X) / self.temperature_, axis=1)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Labels (n,)."""
         winners = self._scores(X).argmax(axis=1)
         return self.classes_[winners]
@@ -457,7 +481,9 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
     ((4, 10, 2), ['ape', 'ape', 'bee', 'bee'])
     """
 
-    def __init__(self, atoms_per_class=2, beta=None, ridge=0.1, n_iter=100, tol=1e-5, rng=None):
+    def __init__(self, atoms_per_class: int | Mapping = 2, beta: float | None = None,
+                 ridge: float = 0.1, n_iter: int = 100, tol: float = 1e-5,
+                 rng: core.Rng = None) -> None:
         self.atoms_per_class = atoms_per_class
         self.beta = beta
         self.ridge = ridge
@@ -465,7 +491,7 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
         self.tol = tol
         self.rng = rng
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (n, d, p) with labels y (n,)."""
         X = self.check_subspaces(X, fit=True)
         self.classes_, index = classes_of(y, len(X))
@@ -479,18 +505,18 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
         self.beta_ = learned.beta
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Minus the errors of the classes (n, n_classes); of two (n,), the second's less the
         first's."""
         scores = self._scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """softmax(-beta_ errors) (n, n_classes): what the learning fits, on the training set."""
         scores = self._scores(X)
         return softmax(self.beta_ * scores, axis=1)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """Labels (n,)."""
         winners = self._scores(X).argmax(axis=1)
         return self.classes_[winners]
@@ -508,12 +534,12 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
 class _Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
     """Base of what learns atoms, components_, and codes over them."""
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
         self._learn(X)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
         """Learn, and give the codes (n, n_atoms) that learning ended with."""
         return self._learn(X)
 
@@ -545,8 +571,9 @@ class GrassmannDictionary(_CodingMixin, _Dictionary):
     (4, 10, 2)
     """
 
-    def __init__(self, n_atoms, coding="sparse", lam=0.1, n_neighbors=5, lam_scale=None,
-                 init="kmeans++", n_iter=20, tol=1e-6, rng=None):
+    def __init__(self, n_atoms: int, coding: str = "sparse", lam: float = 0.1, n_neighbors: int = 5,
+                 lam_scale: str | None = None, init: str | ArrayLike = "kmeans++", n_iter: int = 20,
+                 tol: float = 1e-6, rng: core.Rng = None) -> None:
         self.n_atoms = n_atoms
         self.coding = coding
         self.lam = lam
@@ -557,11 +584,11 @@ class GrassmannDictionary(_CodingMixin, _Dictionary):
         self.tol = tol
         self.rng = rng
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_atoms) over components_."""
         X = self.check_subspaces(X)
-        grams = _grams_of_queries(X, self.components_, self.gram_)
-        return self._codes(*grams, self.lam_)
+        K_dd, K_xd, norm2 = _grams_of_queries(X, self.components_, self.gram_)
+        return self._codes(K_dd, K_xd, norm2, self.lam_)
 
     def _coding_options(self):
         """How learning codes, as learn takes it."""
@@ -602,8 +629,10 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
     ((4, 8, 2), 2)
     """
 
-    def __init__(self, n_atoms, coding="sparse", lam=0.1, n_neighbors=5, lam_scale=None,
-                 init="kmeans++", batch_size=256, n_epochs=1, rank=None, forgetting=2.0, rng=None):
+    def __init__(self, n_atoms: int, coding: str = "sparse", lam: float = 0.1, n_neighbors: int = 5,
+                 lam_scale: str | None = None, init: str | ArrayLike = "kmeans++",
+                 batch_size: int = 256, n_epochs: int = 1, rank: int | None = None,
+                 forgetting: float = 2.0, rng: core.Rng = None) -> None:
         self.n_atoms = n_atoms
         self.coding = coding
         self.lam = lam
@@ -616,7 +645,7 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
         self.forgetting = forgetting
         self.rng = rng
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn anew from subspaces X (n, d, p), n >= n_atoms unless init holds atoms.
 
         A memmap, or a zarr, HDF5 or Dask array, is read in pieces.
@@ -630,7 +659,7 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
         self.learner_.fit(X, self.batch_size, self.n_epochs)
         return self._take_atoms()
 
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from one more batch X (n, d, p)."""
         first = not hasattr(self, "learner_")
         X = self.check_subspaces(X, fit=first)
@@ -639,11 +668,11 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
         self.learner_.partial_fit(X)
         return self._take_atoms()
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
         """Learn anew; codes (n, n_atoms) over the atoms."""
         return self.fit(X).transform(X)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_atoms) over components_."""
         check_is_fitted(self, "components_")
         return super().transform(X)
@@ -678,8 +707,9 @@ class TangentDictionary(_Dictionary):
     (8, 3)
     """
 
-    def __init__(self, n_atoms, method="log-euclidean", lam=0.1, base="mean", init="kmeans++",
-                 n_iter=20, tol=1e-6, rng=None):
+    def __init__(self, n_atoms: int, method: str = "log-euclidean", lam: float = 0.1,
+                 base: str | ArrayLike | None = "mean", init: str | ArrayLike = "kmeans++",
+                 n_iter: int = 20, tol: float = 1e-6, rng: core.Rng = None) -> None:
         self.n_atoms = n_atoms
         self.method = method
         self.lam = lam
@@ -689,7 +719,7 @@ class TangentDictionary(_Dictionary):
         self.tol = tol
         self.rng = rng
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_atoms) over components_."""
         X = self.check_subspaces(X)
         if self.method == "intrinsic":
@@ -730,16 +760,16 @@ class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subspa
     ['ape', 'bee']
     """
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Keep the subspaces X (N, d, p)."""
         self.subspaces_ = self.check_subspaces(X, fit=True)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
         """The symmetric Gram matrix (N, N), for half the price of transform."""
         return core.bases_gram(self.fit(X).subspaces_)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Rows (n, N), in [0, p]."""
         return _gram_rows(self.check_subspaces(X), self.subspaces_)
 

@@ -5,19 +5,28 @@ KernelLift or KAHM, or subspaces, so that GridSearchCV searches from raw input t
 estimators hands these classes on. HOG and LBP need scikit-image, the extra "image".
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 import grassmann_sc as core
 from grassmann_sc import estimators, frames, subspaces
 
+if TYPE_CHECKING:
+    from typing_extensions import Self  # typing's own from Python 3.11 on
+
 __all__ = ["HOG", "LBP", "LBPTOP", "GaitEnergyImage", "BlockHankel", "VideoSubspaces"]
 
 
-class RowsMaker(estimators.SetsTransformer, auto_wrap_output_keys=None):
+class RowsMaker(estimators.SetsTransformer):
     """Base of those from sets of frames to sets of rows, which rows_of(frames) makes of one."""
 
-    def fit(self, X, y=None):
+    def fit(self, X: core.Sets, y: object = None) -> Self:
         """Record n_features_out_, the length d of a row; nothing is learned."""
         rows = self._rows(estimators.first_of(X))
         if not rows:
@@ -25,7 +34,7 @@ class RowsMaker(estimators.SetsTransformer, auto_wrap_output_keys=None):
         self.n_features_out_ = rows[0].shape[1]
         return self
 
-    def transform(self, X):
+    def transform(self, X: core.Sets) -> list[np.ndarray]:
         """A list of n arrays (n_rows_i, d)."""
         check_is_fitted(self)
         rows = self._rows(X)
@@ -51,7 +60,7 @@ class RowsMaker(estimators.SetsTransformer, auto_wrap_output_keys=None):
         return self.n_features_out_
 
 
-class HOG(RowsMaker, auto_wrap_output_keys=None):
+class HOG(RowsMaker):
     """Histograms of oriented gradients, a row a frame: frames.hog, whose source it names.
 
     orientations, pixels_per_cell, cells_per_block, block_norm, transform_sqrt: as in
@@ -63,20 +72,21 @@ class HOG(RowsMaker, auto_wrap_output_keys=None):
     [(5, 162), (5, 162)]
     """
 
-    def __init__(self, orientations=9, pixels_per_cell=(8, 8), cells_per_block=(3, 3),
-                 block_norm="L2-Hys", transform_sqrt=False):
+    def __init__(self, orientations: int = 9, pixels_per_cell: tuple[int, int] = (8, 8),
+                 cells_per_block: tuple[int, int] = (3, 3), block_norm: str = "L2-Hys",
+                 transform_sqrt: bool = False) -> None:
         self.orientations = orientations
         self.pixels_per_cell = pixels_per_cell
         self.cells_per_block = cells_per_block
         self.block_norm = block_norm
         self.transform_sqrt = transform_sqrt
 
-    def rows_of(self, of_set):
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
         """Descriptors (n_frames, d) of one set of frames."""
         return frames.hog(of_set, **self.get_params())
 
 
-class LBP(RowsMaker, auto_wrap_output_keys=None):
+class LBP(RowsMaker):
     """Histograms of local binary patterns, a row a frame: frames.lbp, whose parameters it has.
 
     >>> import numpy as np
@@ -86,18 +96,19 @@ class LBP(RowsMaker, auto_wrap_output_keys=None):
     [(5, 59), (5, 59)]
     """
 
-    def __init__(self, n_points=8, radius=1, grid=(1, 1), method="nri_uniform"):
+    def __init__(self, n_points: int = 8, radius: float = 1, grid: tuple[int, int] = (1, 1),
+                 method: str = "nri_uniform") -> None:
         self.n_points = n_points
         self.radius = radius
         self.grid = grid
         self.method = method
 
-    def rows_of(self, of_set):
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
         """Descriptors (n_frames, d) of one set of frames."""
         return frames.lbp(of_set, **self.get_params())
 
 
-class LBPTOP(RowsMaker, auto_wrap_output_keys=None):
+class LBPTOP(RowsMaker):
     """LBP from three orthogonal planes, a row a sub-video: frames.lbp_top, whose parameters it has.
 
     Sub-videos of length frames, a new one every step: a video then has rows enough for a subspace.
@@ -109,18 +120,19 @@ class LBPTOP(RowsMaker, auto_wrap_output_keys=None):
     [(3, 177), (3, 177)]
     """
 
-    def __init__(self, length=None, step=None, radii=(1, 1, 1), uniform=True):
+    def __init__(self, length: int | None = None, step: int | None = None,
+                 radii: Sequence[int] = (1, 1, 1), uniform: bool = True) -> None:
         self.length = length
         self.step = step
         self.radii = radii
         self.uniform = uniform
 
-    def rows_of(self, of_set):
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
         """Descriptors (n_sub_videos, d) of one video."""
         return frames.lbp_top(of_set, **self.get_params())
 
 
-class GaitEnergyImage(RowsMaker, auto_wrap_output_keys=None):
+class GaitEnergyImage(RowsMaker):
     """Mean silhouettes of walks, a row a walk: frames.gait_energy_image, whose parameters it has.
 
     A set is a list of walks (n_frames, height, width), of several views say, or one walk.
@@ -131,11 +143,11 @@ class GaitEnergyImage(RowsMaker, auto_wrap_output_keys=None):
     [array([[0.5, 1. ]])]
     """
 
-    def __init__(self, size=None, align=True):
+    def __init__(self, size: tuple[int, int] | None = None, align: bool = True) -> None:
         self.size = size
         self.align = align
 
-    def rows_of(self, of_set):
+    def rows_of(self, of_set: Any) -> np.ndarray:
         """Descriptors (n_walks, height width) of one set of walks."""
         several = isinstance(of_set, (list, tuple)) and of_set and np.ndim(of_set[0]) == 3
         walks = of_set if several else [of_set]
@@ -143,7 +155,7 @@ class GaitEnergyImage(RowsMaker, auto_wrap_output_keys=None):
                                for walk in walks])
 
 
-class BlockHankel(RowsMaker, auto_wrap_output_keys=None):
+class BlockHankel(RowsMaker):
     """Frames stacked with those that follow them: subspaces.block_hankel, a row a stack.
 
     n_blocks: frames in a stack, >= 1; 1 leaves the frames as they are, and the order of frames
@@ -155,15 +167,15 @@ class BlockHankel(RowsMaker, auto_wrap_output_keys=None):
            [2., 3.]])]
     """
 
-    def __init__(self, n_blocks=2):
+    def __init__(self, n_blocks: int = 2) -> None:
         self.n_blocks = n_blocks
 
-    def rows_of(self, of_set):
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
         """Rows (n_frames - n_blocks + 1, n_blocks d) of one video; a view."""
         return subspaces.block_hankel(of_set, self.n_blocks)
 
 
-class VideoSubspaces(estimators.SubspaceMaker, auto_wrap_output_keys=None):
+class VideoSubspaces(estimators.SubspaceMaker):
     """Videos to subspaces (n, n_blocks d, n_states) of ARMA models: subspaces.from_videos, whose
     parameters it has, as the first step of a pipeline.
 
@@ -176,8 +188,8 @@ class VideoSubspaces(estimators.SubspaceMaker, auto_wrap_output_keys=None):
     (4, 96, 3)
     """
 
-    def __init__(self, n_states=5, n_blocks=3, stabilize=False, center=False, unit_variance=False,
-                 rank="raise"):
+    def __init__(self, n_states: int = 5, n_blocks: int = 3, stabilize: bool = False,
+                 center: bool = False, unit_variance: bool = False, rank: str = "raise") -> None:
         self.n_states = n_states
         self.n_blocks = n_blocks
         self.stabilize = stabilize
@@ -186,10 +198,10 @@ class VideoSubspaces(estimators.SubspaceMaker, auto_wrap_output_keys=None):
         self.rank = rank
 
     @property
-    def blocks(self):
+    def blocks(self) -> int:
         """Frames in a basis vector."""
         return core.check_integer(self.n_blocks, "n_blocks", 1)
 
-    def bases_of(self, X):
+    def bases_of(self, X: core.Sets) -> np.ndarray:
         """Bases (n, n_blocks d, n_states) as the parameters say."""
         return subspaces.from_videos(X, **self.get_params())

@@ -6,9 +6,13 @@ minus its distance from, or its similarity to, what of that class is nearest to 
 score wins, the first in a tie. Every parameter is meant to be chosen by cross-validation.
 """
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import (
     BaseEstimator,
@@ -21,6 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 import grassmann_sc as core
 from grassmann_sc import comparators_hulls, comparators_sets, estimators, kernels, subspaces
 
+if TYPE_CHECKING:
+    from typing_extensions import Self  # typing's own from Python 3.11 on
+
 __all__ = ["DCC", "GDA", "GGDA", "KAHM", "MSM"]
 
 TILE = 2**22  # numbers of the coordinates of queries that are held at a time
@@ -30,12 +37,12 @@ CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
 class ByScores(ClassifierMixin):
     """predict and decision_function from class_scores(X), (n, n_classes)."""
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n, n_classes); of two classes (n,), the second's less the first's."""
         scores = self.class_scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Labels (n,)."""
         winners = self.class_scores(X).argmax(axis=1)
         return self.classes_[winners]
@@ -61,7 +68,7 @@ class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByScores,
             tags.input_tags.pairwise = True
         return tags
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (N, d, p), or their Gram matrix (N, N), with labels y."""
         core.check_choice(self.rule, "rule", "neighbor", "mean")
         self._check_kernel()
@@ -82,7 +89,7 @@ class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByScores,
                                 for c in range(n_classes)])
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Coordinates (n, m), features for any classifier."""
         check_is_fitted(self)
         if not self._is_precomputed():
@@ -94,7 +101,7 @@ class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByScores,
                              f"{X.shape}")
         return X @ self.coefficients_
 
-    def class_scores(self, X):
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Minus the squared distance (n, n_classes) from the nearest set, or the mean, of a
         class."""
         coordinates = self.transform(X)
@@ -159,8 +166,9 @@ class GDA(_Discriminant):
     ['ape', 'bee']
     """
 
-    def __init__(self, kernel="projection", *, mix=0.0, n_angles=None, n_components=None, reg=1e-3,
-                 rule="neighbor"):
+    def __init__(self, kernel: str | core.Kernel = "projection", *, mix: float = 0.0,
+                 n_angles: int | None = None, n_components: int | None = None, reg: float = 1e-3,
+                 rule: str = "neighbor") -> None:
         self.kernel = kernel
         self.mix = mix
         self.n_angles = n_angles
@@ -187,8 +195,10 @@ class GGDA(_Discriminant):
     ['ape', 'bee']
     """
 
-    def __init__(self, kernel="correlation", *, mix=0.5, n_angles=1, n_within=None, n_between=None,
-                 beta=1.0, n_components=None, reg=1e-3, rule="neighbor"):
+    def __init__(self, kernel: str | core.Kernel = "correlation", *, mix: float = 0.5,
+                 n_angles: int | None = 1, n_within: int | None = None,
+                 n_between: int | None = None, beta: float = 1.0, n_components: int | None = None,
+                 reg: float = 1e-3, rule: str = "neighbor") -> None:
         self.kernel = kernel
         self.mix = mix
         self.n_angles = n_angles
@@ -224,8 +234,9 @@ class DCC(ByScores, estimators.SubspaceEstimator):
     ['ape', 'bee']
     """
 
-    def __init__(self, dimension=None, *, n_between=None, n_angles=None, n_iter=10, reg=1e-3,
-                 tol=1e-4):
+    def __init__(self, dimension: int | None = None, *, n_between: int | None = None,
+                 n_angles: int | None = None, n_iter: int = 10, reg: float = 1e-3,
+                 tol: float = 1e-4) -> None:
         self.dimension = dimension
         self.n_between = n_between
         self.n_angles = n_angles
@@ -233,7 +244,7 @@ class DCC(ByScores, estimators.SubspaceEstimator):
         self.reg = reg
         self.tol = tol
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (N, d, p) with labels y."""
         X = self.check_subspaces(X, fit=True)
         comparators_sets.check_angles(self.n_angles, X, X)
@@ -247,7 +258,7 @@ class DCC(ByScores, estimators.SubspaceEstimator):
         self.bases_ = self._transformed(X)
         return self
 
-    def class_scores(self, X):
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
         """The sum (n, n_classes) of the correlations with the most similar set of a class."""
         X = self._transformed(self.check_subspaces(X))
         X, bases = core.same_dimension(X, self.bases_, ("X", "the training subspaces"))
@@ -274,7 +285,7 @@ class _OnSets(ByScores, BaseEstimator):
     def __sklearn_tags__(self):
         return estimators.tags_of_arrays(super().__sklearn_tags__())
 
-    def check_sets(self, X, fit=False):
+    def check_sets(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked frames (n_i, d); fit records d, every other method demands it."""
         if not fit:
             check_is_fitted(self)
@@ -310,9 +321,11 @@ class MSM(estimators.KernelChoice, _OnSets):
     ['ape', 'bee']
     """
 
-    def __init__(self, p=3, p_reference=None, *, reference="class", n_angles=None, keep=None,
-                 kernel="linear", gamma=None, gamma_scale=None, degree=2, coef0=1.0,
-                 n_landmarks=None, rng=None):
+    def __init__(self, p: int = 3, p_reference: int | None = None, *, reference: str = "class",
+                 n_angles: int | None = None, keep: float | None = None,
+                 kernel: str | tuple | core.Kernel = "linear", gamma: float | None = None,
+                 gamma_scale: str | None = None, degree: int = 2, coef0: float = 1.0,
+                 n_landmarks: int | None = None, rng: core.Rng = None) -> None:
         self.p = p
         self.p_reference = p_reference
         self.reference = reference
@@ -326,7 +339,7 @@ class MSM(estimators.KernelChoice, _OnSets):
         self.n_landmarks = n_landmarks
         self.rng = rng
 
-    def fit(self, X, y):
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Make the references of sets of frames X with labels y."""
         core.check_choice(self.reference, "reference", "class", "set")
         p = core.check_integer(self.p, "p", 1)
@@ -352,7 +365,7 @@ class MSM(estimators.KernelChoice, _OnSets):
         self.references_ = references
         return self
 
-    def class_scores(self, X):
+    def class_scores(self, X: core.Sets) -> np.ndarray:
         """The similarity (n, n_classes), in [0, 1], to the most similar reference of a class."""
         X = self.check_sets(X)
         step = max(1, TILE // (self._n_coordinates() * self.p))
@@ -406,8 +419,10 @@ class KAHM(estimators.KernelChoice, _OnSets):
     ['ape', 'bee']
     """
 
-    def __init__(self, hull="affine", *, kernel="linear", dimension=None, share=0.98, bound=1.0,
-                 gamma=None, gamma_scale=None, degree=2, coef0=1.0):
+    def __init__(self, hull: str = "affine", *, kernel: str | tuple | core.Kernel = "linear",
+                 dimension: int | None = None, share: float = 0.98, bound: float = 1.0,
+                 gamma: float | None = None, gamma_scale: str | None = None, degree: int = 2,
+                 coef0: float = 1.0) -> None:
         self.hull = hull
         self.kernel = kernel
         self.dimension = dimension
@@ -418,7 +433,7 @@ class KAHM(estimators.KernelChoice, _OnSets):
         self.degree = degree
         self.coef0 = coef0
 
-    def fit(self, X, y):
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Keep the hulls of sets of frames X with labels y."""
         core.check_choice(self.hull, "hull", "affine", "convex")
         comparators_hulls.check_hull_rules(self.dimension, self.share)
@@ -430,11 +445,11 @@ class KAHM(estimators.KernelChoice, _OnSets):
         self.hulls_ = self._hulls(X, None)
         return self
 
-    def distances(self, X):
+    def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) of hulls from those of the training sets."""
         return self._distances_and_meetings(X)[0]
 
-    def class_scores(self, X):
+    def class_scores(self, X: core.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest hull of a class."""
         distances, meet = self._distances_and_meetings(X)
         n_classes = len(self.classes_)

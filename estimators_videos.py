@@ -7,7 +7,11 @@ minus its distance from, or its similarity to, what of that class is nearest to 
 score wins, the first in a tie. Every parameter is meant to be chosen by cross-validation.
 """
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -26,6 +30,9 @@ from grassmann_sc import (
     subspaces,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Self  # typing's own from Python 3.11 on
+
 __all__ = ["CSLDS", "DFS", "DLPegasos", "LDS", "ProductManifold", "TCCA"]
 
 FAR = 1e300  # a score that stands for minus infinity
@@ -42,7 +49,7 @@ class _OnVideos(estimators_rivals.ByScores, BaseEstimator):
     def __sklearn_tags__(self):
         return estimators.tags_of_arrays(super().__sklearn_tags__())
 
-    def check_videos(self, X, fit=False):
+    def check_videos(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked clips; fit records the pixels of a frame, which every other method
         demands where sizes matter."""
         if not fit:
@@ -63,7 +70,7 @@ class _OnVideos(estimators_rivals.ByScores, BaseEstimator):
         self.classes_, self.index_ = estimators.classes_of(y, len(X))
         return X
 
-    def class_scores(self, X):
+    def class_scores(self, X: core.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class."""
         nearness = np.maximum(-self.distances(X), -FAR)
         return estimators_rivals.best_of_class(nearness, self.index_, len(self.classes_))
@@ -86,7 +93,7 @@ class _ByRule(_OnVideos):
         self.gamma_ = (1.0 if self.gamma is None else float(self.gamma)) / typical
         self.svm_ = SVC(kernel="precomputed", C=C).fit(np.exp(-self.gamma_ * square), self.index_)
 
-    def class_scores(self, X):
+    def class_scores(self, X: core.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class; or the decisions of
         the support vector machine."""
         if self.rule == "nearest":
@@ -120,8 +127,9 @@ class LDS(_ByRule):
     ['slow']
     """
 
-    def __init__(self, n_states=5, *, metric="martin", center=False, stabilize=True,
-                 rule="nearest", C=10.0, gamma=None):
+    def __init__(self, n_states: int = 5, *, metric: str = "martin", center: bool = False,
+                 stabilize: bool = True, rule: str = "nearest", C: float = 10.0,
+                 gamma: float | None = None) -> None:
         self.n_states = n_states
         self.metric = metric
         self.center = center
@@ -130,7 +138,7 @@ class LDS(_ByRule):
         self.C = C
         self.gamma = gamma
 
-    def fit(self, X, y):
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Fit a model to each of the clips X with labels y."""
         core.check_choice(self.metric, "metric", "martin", "angles")
         X = self._start(X, y)
@@ -138,7 +146,7 @@ class LDS(_ByRule):
         self._learn_rule(self._between(self.systems_, None))
         return self
 
-    def distances(self, X):
+    def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         X = self.check_videos(X)
         systems = systems_of(X, self.n_states, self.stabilize, self.center)
@@ -186,8 +194,10 @@ class CSLDS(_ByRule):
     ['slow']
     """
 
-    def __init__(self, n_states=5, compression=5.0, *, n_coefficients=None, n_common=None,
-                 n_blocks=1, seed=0, rule="nearest", C=10.0, gamma=None):
+    def __init__(self, n_states: int = 5, compression: float = 5.0, *,
+                 n_coefficients: int | None = None, n_common: int | None = None, n_blocks: int = 1,
+                 seed: int = 0, rule: str = "nearest", C: float = 10.0,
+                 gamma: float | None = None) -> None:
         self.n_states = n_states
         self.compression = compression
         self.n_coefficients = n_coefficients
@@ -198,7 +208,7 @@ class CSLDS(_ByRule):
         self.C = C
         self.gamma = gamma
 
-    def fit(self, X, y):
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Measure the clips X with labels y, and recover a system from each."""
         X = self._start(X, y)
         self.measured_ = self._plan(X[0][0].size)
@@ -206,7 +216,7 @@ class CSLDS(_ByRule):
         self._learn_rule(comparators_dynamics.martin_distances(self.systems_, stabilize=True))
         return self
 
-    def distances(self, X):
+    def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         systems, _ = self._recovered(self.check_videos(X))
         return comparators_dynamics.martin_distances(systems, self.systems_, stabilize=True)
@@ -285,12 +295,13 @@ class ProductManifold(_OnTensors):
     ['ape', 'bee']
     """
 
-    def __init__(self, p=None, *, size=None, metric="chordal"):
+    def __init__(self, p: int | Sequence[int] | None = None, *, size: Sequence[int] | None = None,
+                 metric: str = "chordal") -> None:
         self.p = p
         self.size = size
         self.metric = metric
 
-    def fit(self, X, y):
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Take the factors of the clips X with labels y."""
         core.check_choice(self.metric, "metric", "chordal", "geodesic")
         X = self._tensor(X, fit=True)
@@ -299,7 +310,7 @@ class ProductManifold(_OnTensors):
         self.p_ = [V.shape[2] for V in self.factors_]
         return self
 
-    def distances(self, X):
+    def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         factors = comparators_tensors.mode_bases(self._tensor(X), self.p_)
         return comparators_tensors.product_distances(factors, self.factors_, self.metric)
@@ -322,13 +333,14 @@ class TCCA(_OnTensors):
     ['ape', 'bee']
     """
 
-    def __init__(self, p=5, *, modes=comparators_tensors.MODES, n_features=10, size=None):
+    def __init__(self, p: int = 5, *, modes: Sequence[str] = comparators_tensors.MODES,
+                 n_features: int | None = 10, size: Sequence[int] | None = None) -> None:
         self.p = p
         self.modes = modes
         self.n_features = n_features
         self.size = size
 
-    def fit(self, X, y):
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Choose features on the clips X with labels y."""
         modes = comparators_tensors.check_modes(self.modes)
         if self.n_features is not None:
@@ -345,7 +357,7 @@ class TCCA(_OnTensors):
             self.features_ = np.sort(best)
         return self
 
-    def class_scores(self, X):
+    def class_scores(self, X: core.Sets) -> np.ndarray:
         """The sum (n, n_classes) of the chosen correlations with the most similar clip of a
         class."""
         modes = comparators_tensors.check_modes(self.modes)
@@ -378,14 +390,15 @@ class DFS(_ByRule):
 
     _one_frame_size = False
 
-    def __init__(self, n_levels=10, *, radii=(1, 2, 3, 4), rule="svm", C=10.0, gamma=None):
+    def __init__(self, n_levels: int = 10, *, radii: Sequence[int] = (1, 2, 3, 4),
+                 rule: str = "svm", C: float = 10.0, gamma: float | None = None) -> None:
         self.n_levels = n_levels
         self.radii = radii
         self.rule = rule
         self.C = C
         self.gamma = gamma
 
-    def fit(self, X, y):
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Choose the levels, and learn from the spectra of clips X with labels y."""
         n_levels = core.check_integer(self.n_levels, "n_levels", 2, 62)
         X = self._start(X, y)
@@ -399,7 +412,7 @@ class DFS(_ByRule):
         self._learn_rule(cdist(self.spectra_, self.spectra_))
         return self
 
-    def distances(self, X):
+    def distances(self, X: core.Sets) -> np.ndarray:
         """Euclidean distances (n, n_train) of scaled spectra from those of the training clips."""
         spectra = self._spectra(self.check_videos(X))
         return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
@@ -436,14 +449,15 @@ class DLPegasos(_OnVideos):
     ['slow']
     """
 
-    def __init__(self, n_states=5, *, cell=8, lam=0.01, n_iter=2000, rng=0):
+    def __init__(self, n_states: int = 5, *, cell: int = 8, lam: float = 0.01, n_iter: int = 2000,
+                 rng: core.Rng = 0) -> None:
         self.n_states = n_states
         self.cell = cell
         self.lam = lam
         self.n_iter = n_iter
         self.rng = rng
 
-    def fit(self, X, y):
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Learn the weights on the clips X with labels y."""
         core.check_integer(self.cell, "cell", 1)
         X = self._start(X, y)
@@ -458,7 +472,7 @@ class DLPegasos(_OnVideos):
         self.objective_ = found.objective
         return self
 
-    def distances(self, X):
+    def distances(self, X: core.Sets) -> np.ndarray:
         """The learned distances (n, n_train) from the training clips."""
         described = self._describe(self.check_videos(X))
         distances = _three_distances(described, self.described_)

@@ -4,6 +4,8 @@ A file of arrays is an .npz that stores plain arrays as they are; its comment is
 bytes before it. Reading executes nothing, and takes no more memory than the file is long.
 """
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import io
@@ -14,8 +16,11 @@ import os
 import secrets
 import shutil
 import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["write_whole", "write_arrays", "read_arrays", "Checkpoint", "check_path"]
 
@@ -23,7 +28,7 @@ VERSION = 1  # of the format
 DIGEST_LENGTH = 64  # hexadecimal digits
 
 
-def check_path(path, name="path"):
+def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
     """The path as a string that is not empty.
 
     >>> from pathlib import Path
@@ -39,7 +44,7 @@ def check_path(path, name="path"):
     return path
 
 
-def write_whole(path, write):
+def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     """Call write(file) on a binary file that takes the place of path once it is complete.
 
     Until then, and after any error, path is what it was. A link is followed, permissions are those
@@ -71,7 +76,8 @@ def write_whole(path, write):
         raise
 
 
-def write_arrays(path, kind, arrays):
+def write_arrays(path: str | bytes | os.PathLike, kind: str,
+                 arrays: Mapping[str, ArrayLike]) -> None:
     """Write a mapping from names to plain arrays as a file of this kind.
 
     >>> import os, tempfile
@@ -95,7 +101,8 @@ def write_arrays(path, kind, arrays):
     write_whole(path, write)
 
 
-def read_arrays(path, kind, dtype_kinds, needed, name="path"):
+def read_arrays(path: str | bytes | os.PathLike, kind: str, dtype_kinds: Mapping[str, str],
+                needed: Iterable[str], name: str = "path") -> dict[str, np.ndarray]:
     """The arrays of a file of this kind, by name.
 
     dtype_kinds: for each name that may occur the kinds of dtype that it may have, as "biufUS";
@@ -112,7 +119,8 @@ def read_arrays(path, kind, dtype_kinds, needed, name="path"):
     """
     dtype_kinds = {"format": "U", "version": "i", **dtype_kinds}
     needed = {"format", "version", *needed}
-    with open(check_path(path, name), "rb") as file:
+    path = check_path(path, name)
+    with open(path, "rb") as file:
         try:
             arrays = _read(file, dtype_kinds, needed)
         except Exception as error:  # whatever NumPy or zipfile makes of damaged bytes
@@ -194,22 +202,24 @@ class Checkpoint:
     3
     """
 
-    def __init__(self, checkpoint, resume, arrays, options):
+    def __init__(self, checkpoint: str | bytes | os.PathLike | None,
+                 resume: str | bytes | os.PathLike | None, arrays: Iterable[np.ndarray],
+                 options: object) -> None:
         self.checkpoint = None if checkpoint is None else check_path(checkpoint, "checkpoint")
-        self.resume = None if resume is None else check_path(resume, "resume")
+        self.resume: Any = None if resume is None else check_path(resume, "resume")
         digest = hashlib.sha256(json.dumps(_describe(options)).encode())
         for array in arrays:
             digest.update(f"{array.shape} {array.dtype.str}".encode())
             for part in array:
-                digest.update(np.ascontiguousarray(part))
+                digest.update(np.ascontiguousarray(part).data)
         self.key = digest.hexdigest()
 
-    def write(self, arrays):
+    def write(self, arrays: Mapping[str, ArrayLike]) -> None:
         """Replace the file to write to, if there is one, by these arrays."""
         if self.checkpoint is not None:
             write_arrays(self.checkpoint, "checkpoint", {"key": np.array(self.key), **arrays})
 
-    def read(self, dtype_kinds):
+    def read(self, dtype_kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
         """The arrays of the file to read from, all of those named, with kinds of dtype."""
         kinds = {"key": "U", **dtype_kinds}
         arrays = read_arrays(self.resume, "checkpoint", kinds, set(kinds), "resume")

@@ -6,6 +6,8 @@ subspace: raw pixels, HOG, LBP, LBP-TOP or the gait energy image, as in the expe
 et al. 2015. Videos need the extra "video", HOG and LBP scikit-image, the extra "image".
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
 import itertools
@@ -15,9 +17,12 @@ import os
 import re
 import warnings
 import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -38,8 +43,9 @@ PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 # ---------------------------------------------------------------------------- frames from files
 
 
-def read_frames(path, *, grey=True, size=None, every=1, at_most=None, evenly=None, key=None,
-                frame_axis=0):
+def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, int] | None = None,
+                every: int = 1, at_most: int | None = None, evenly: int | None = None,
+                key: str | None = None, frame_axis: int = 0) -> np.ndarray:
     """Frames of a clip, (n_frames, height, width), or (n_frames, d) of an array of feature vectors.
 
     path : a folder of images, in the natural order of their names (2 before 10); an image file of
@@ -282,7 +288,7 @@ def _resized(channel, size):
 # ---------------------------------------------------------------------------- descriptors
 
 
-def describe(frames, kind="raw", **options):
+def describe(frames: ArrayLike, kind: str | Callable = "raw", **options: Any) -> np.ndarray:
     """Descriptors (n, d) of the frames (n_frames, height, width).
 
     float64, but for raw pixels, which keep their type.
@@ -297,7 +303,8 @@ def describe(frames, kind="raw", **options):
     >>> frames.describe(walk).shape, frames.describe(walk, "gei", align=False).shape
     ((5, 192), (1, 192))
     """
-    kinds = {"raw": raw, "hog": hog, "lbp": lbp, "lbp_top": lbp_top, "gei": gait_energy_image}
+    kinds: dict[str, Callable] = {"raw": raw, "hog": hog, "lbp": lbp, "lbp_top": lbp_top,
+                                  "gei": gait_energy_image}
     if not callable(kind) and not (isinstance(kind, str) and kind in kinds):
         raise ValueError(f"kind must be one of {', '.join(kinds)} or a callable, got {kind!r}")
     descriptor = kind if callable(kind) else kinds[kind]
@@ -308,7 +315,7 @@ def describe(frames, kind="raw", **options):
     return rows
 
 
-def raw(frames):
+def raw(frames: ArrayLike) -> np.ndarray:
     """The pixels of each frame (n_frames, ...) in a row, (n_frames, d).
 
     >>> import numpy as np
@@ -319,7 +326,7 @@ def raw(frames):
     return core.check_frames(frames, "frames")
 
 
-def hog(frames, **options):
+def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     """Histograms of oriented gradients of each frame, (n_frames, d).
 
     scikit-image's with its defaults: 9 orientations, cells of 8 x 8 pixels, blocks of 3 x 3 cells,
@@ -344,7 +351,8 @@ def hog(frames, **options):
     return rows
 
 
-def lbp(frames, *, n_points=8, radius=1, grid=(1, 1), method="nri_uniform"):
+def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[int, int] = (1, 1),
+        method: str = "nri_uniform") -> np.ndarray:
     """Histograms of scikit-image's local binary patterns over a grid of cells of each frame.
 
     (n_frames, rows columns bins); each cell's histogram sums to 1; cells in reading order. Pixels
@@ -396,7 +404,8 @@ def _cell_histograms(patterns, grid, n_bins):
     return np.concatenate(histograms)
 
 
-def lbp_top(frames, *, length=None, step=None, radii=(1, 1, 1), uniform=True):
+def lbp_top(frames: ArrayLike, *, length: int | None = None, step: int | None = None,
+            radii: Sequence[int] = (1, 1, 1), uniform: bool = True) -> np.ndarray:
     """LBP from three orthogonal planes of each sub-video, (n_sub_videos, 3 bins).
 
     Histograms on XY, XT and YT, each of sum 1. A voxel's pattern in a plane has bit k set where the
@@ -472,7 +481,8 @@ def _uniform_bins():
     return np.where(uniform, np.cumsum(uniform) - 1, uniform.sum())
 
 
-def gait_energy_image(silhouettes, *, size=None, align=True):
+def gait_energy_image(silhouettes: ArrayLike, *, size: tuple[int, int] | None = None,
+                      align: bool = True) -> np.ndarray:
     """The mean silhouette of a walk, (1, height width), entries in [0, 1].
 
     Each is the share of frames in which a pixel is body.

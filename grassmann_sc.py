@@ -14,6 +14,8 @@ classification; then checks of arguments, threads, and the import of the other m
 grassmann_sc import learn).
 """
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import dis
@@ -29,11 +31,14 @@ import threading
 import time
 import warnings
 from collections import namedtuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias
 
 import numba
 import numba.core.event
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 
 __version__ = "0.2.0"
 __all__ = [
@@ -41,6 +46,14 @@ __all__ = [
     "geodesic_distance", "proj", "chordal_mean", "projection_kernel", "lam_max", "sparse_codes",
     "locality_codes", "gsc", "glc", "reconstruct", "class_residuals", "classify",
 ]
+
+# What hints name, here and in every module, beside ArrayLike and np.ndarray.
+Codes: TypeAlias = ArrayLike | scipy.sparse.csr_array  # (n, N) as an argument, dense or sparse
+Sets = Sequence[ArrayLike] | np.ndarray  # of frames: arrays (n_i, d), or one array (n, q, d)
+Labels = Sequence[Hashable] | ArrayLike  # one a sample or atom
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # k(A, B) on rows, as in kernels
+Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default_rng takes
+AsAsked = Any  # an array, or the form that options such as return_info and out ask for
 
 
 JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
@@ -93,7 +106,7 @@ def read_only(*arrays):
 # ------------------------------------------------------------------------------------- geometry
 
 
-def orthonormalize(A):
+def orthonormalize(A: ArrayLike) -> np.ndarray:
     """Orthonormal basis of the column space of each matrix of A (..., d, p), p <= d; same shape.
 
     Thin QR with a positive diagonal of R, so that an orthonormal basis is returned as it is, to
@@ -122,7 +135,7 @@ def orthonormalize(A):
     return Q * sign[..., None, :]
 
 
-def random_subspaces(n, d, p, rng=None):
+def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
     """n subspaces of dimension p in R^d, uniform on the Grassmann manifold; (n, d, p) float64.
 
     The orthonormalized columns of Gaussian matrices. rng: as np.random.default_rng takes it.
@@ -138,7 +151,7 @@ def random_subspaces(n, d, p, rng=None):
     return orthonormalize(check_rng(rng).standard_normal((n, d, p)))
 
 
-def principal_angles(X, Y):
+def principal_angles(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
     """Principal angles of X (..., d, p), Y (..., d, q); (..., min(p, q)) in [0, pi/2], ascending.
 
     theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy at 0
@@ -170,7 +183,7 @@ def _angles(X, Y):
     return np.arctan2(sine[..., ::-1], cosine)
 
 
-def chordal_distance(X, Y=None):
+def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     """Pairwise ||X_i^ - Y_j^||_F = sqrt(2) ||sin theta||, X (n, d, p), Y (N, d, q); (n, N).
 
     The second form is for p = q. Equal to sqrt(p + q - 2 <X^, Y^>); near pairs are computed from
@@ -203,7 +216,7 @@ def chordal_distance(X, Y=None):
     return np.sqrt(np.maximum(square, 0))
 
 
-def geodesic_distance(X, Y=None):
+def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     """Pairwise ||theta||_2 over the principal angles, X (n, d, p), Y (N, d, q); (n, N) in radians.
 
     Without Y, within X. (2/pi) d_geo <= d_chordal / sqrt(2) <= d_geo: the paper's inequality with
@@ -230,7 +243,7 @@ def geodesic_distance(X, Y=None):
     return distance if Y is not None else distance + distance.T
 
 
-def proj(S, p):
+def proj(S: ArrayLike, p: int) -> np.ndarray:
     """Closest point to S (..., d, d) on the manifold of rank-p projectors, as a basis (..., d, p).
 
     The eigenvectors of the p algebraically largest eigenvalues of the symmetric S, which may be
@@ -274,7 +287,7 @@ def warn_ties(count, what):
                       stacklevel=3)
 
 
-def chordal_mean(X, weights=None):
+def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     """Chordal mean of X (n, d, p): the Y (d, p) that minimises sum_i w_i ||Y^ - X_i^||_F^2.
 
     Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative weights
@@ -342,7 +355,8 @@ def _leading_by_lanczos(Z, w, p):
 # ---------------------------------------------------------------------------------- Gram matrix
 
 
-def projection_kernel(X, D=None, *, each_p=False):
+def projection_kernel(X: ArrayLike, D: ArrayLike | None = None, *,
+                      each_p: bool = False) -> np.ndarray:
     """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 of X (n, d, p), D (N, d, q); (n, N) >= 0.
 
     At most min(p, q). Without D, the symmetric (n, n) Gram matrix of X. each_p: (min(p, q), n, N)
@@ -364,13 +378,13 @@ def projection_kernel(X, D=None, *, each_p=False):
     return bases_gram(*same_dimension(X, check_bases(D, "D"), "XD"), each_p=each_p)
 
 
-def bases_gram(X, D=None, *, each_p=False):
+def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = False) -> np.ndarray:
     """projection_kernel of checked arrays of one type: BLAS products of tiles, squared and summed.
 
     BLAS uses its own threads. Without D, tiles start at the diagonal and are mirrored.
     """
     symmetric = D is None
-    D = X if symmetric else D
+    D = X if D is None else D
     n, d, p = X.shape
     N, _, q = D.shape
     K = np.empty((min(p, q), n, N) if each_p else (n, N), X.dtype)
@@ -503,7 +517,7 @@ def _mirror(K):
 SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
 
 
-def lam_max(K_xd):
+def lam_max(K_xd: ArrayLike) -> np.ndarray:
     """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N); (...).
 
     >>> from grassmann_sc import lam_max
@@ -516,8 +530,10 @@ def lam_max(K_xd):
     return 2 * np.abs(K_xd).max(axis=-1)
 
 
-def gsc(X, D, lam, *, lam_scale=None, positive=False, init=None, tol=1e-8, max_iter=1000,
-        return_info=False, sparse_output=False, out=None, start=0, progress=False):
+def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = None,
+        positive: bool = False, init: Codes | None = None, tol: float = 1e-8, max_iter: int = 1000,
+        return_info: bool = False, sparse_output: bool = False, out: Any = None,
+        start: int | str = 0, progress: bool = False) -> AsAsked:
     """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
 
     min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes on the projection
@@ -575,8 +591,10 @@ def _norms2(X):
     return np.full(len(X), float(X.shape[2]))
 
 
-def sparse_codes(K_dd, K_xd, lam, *, norm2, lam_scale=None, positive=False, init=None, tol=1e-8,
-                 max_iter=1000, return_info=False, sparse_output=False):
+def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: ArrayLike,
+                 lam_scale: str | None = None, positive: bool = False, init: Codes | None = None,
+                 tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
+                 sparse_output: bool = False) -> AsAsked:
     """Codes y: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
 
     K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or
@@ -1251,7 +1269,9 @@ def _axpy(c, a, b, n):
 # ------------------------------------------------------------------- locality-constrained coding
 
 
-def glc(X, D, n_neighbors, *, reg=None, sparse_output=False, out=None, start=0, progress=False):
+def glc(X: ArrayLike, D: ArrayLike, n_neighbors: int, *, reg: float | None = None,
+        sparse_output: bool = False, out: Any = None, start: int | str = 0,
+        progress: bool = False) -> AsAsked:
     """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
 
     min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest atoms:
@@ -1268,7 +1288,8 @@ def glc(X, D, n_neighbors, *, reg=None, sparse_output=False, out=None, start=0, 
     return _code(X, D, solve_local, options, out, start, progress)
 
 
-def locality_codes(K_dd, K_xd, n_neighbors, *, norm2, reg=None, sparse_output=False):
+def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2: ArrayLike,
+                   reg: float | None = None, sparse_output: bool = False) -> AsAsked:
     """Codes over the n_neighbors nearest atoms B_j: min ||X^ - sum_j y_j B_j^||_F^2, 1^T y = 1.
 
     B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's
@@ -1385,7 +1406,7 @@ def _nearest_atoms(K, k, norm2, nearest, distance):
 # ------------------------------------------------------------------ from codes to points, classes
 
 
-def reconstruct(codes, D):
+def reconstruct(codes: Codes, D: ArrayLike) -> np.ndarray:
     """Points (n, d, p) on the manifold that codes (n, N) over D (N, d, p) stand for.
 
     Proj(sum_j y_j D_j^), the weighted chordal mean of the atoms (the paper's section on the
@@ -1411,7 +1432,8 @@ def reconstruct(codes, D):
     return points
 
 
-def class_residuals(codes, K_dd, K_xd, labels, *, norm2):
+def class_residuals(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
+                    norm2: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Residuals (n, C) of the classes, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0, and classes.
 
     codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
@@ -1426,7 +1448,7 @@ def class_residuals(codes, K_dd, K_xd, labels, *, norm2):
     (array([[0.75, 1.  ]]), ['cat'])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, *K_xd.shape, "codes")
+    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
     classes, index = check_labels(labels, len(K_dd))
     residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes))
     if not np.isfinite(residuals).all():
@@ -1449,8 +1471,10 @@ def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
 Classified = namedtuple("Classified", "labels residuals classes codes")
 
 
-def classify(X, D, labels, *, lam=None, n_neighbors=None, lam_scale=None, positive=False, reg=None,
-             tol=1e-8, max_iter=1000, return_info=False):
+def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = None,
+             n_neighbors: int | None = None, lam_scale: str | None = None, positive: bool = False,
+             reg: float | None = None, tol: float = 1e-8, max_iter: int = 1000,
+             return_info: bool = False) -> AsAsked:
     """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
 
     The class of the smallest residual ||X^ - sum_{j in c} y_j D_j^||_F^2, the first in a tie, for
@@ -1522,7 +1546,7 @@ def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
 SMALLEST = 1e-250  # least scale of inner products, 1 over the largest: between, codes are exact
 
 
-def real_array(A, name):
+def real_array(A: ArrayLike, name: str) -> np.ndarray:
     """A as a native float32 or float64 array; TypeError for anything that is not a real number."""
     A = _plain_array(A, name, "be an array, got nested sequences of different lengths")
     single = A.dtype.newbyteorder("=") == np.float32
@@ -1543,7 +1567,7 @@ def _plain_array(A, name, rule):
     return A
 
 
-def finite_array(A, name):
+def finite_array(A: ArrayLike, name: str) -> np.ndarray:
     """A as a real array without NaN and infinity."""
     A = real_array(A, name)
     if A.size and not (np.isfinite(A.max()) and np.isfinite(A.min())):  # no mask of A's size
@@ -1553,7 +1577,8 @@ def finite_array(A, name):
     return A
 
 
-def check_number(value, name, *, least=None, above=None):
+def check_number(value: Any, name: str, *, least: float | None = None,
+                 above: float | None = None) -> float:
     """The value as a float: one finite real number, >= least, > above."""
     array = finite_array(value, name)
     if array.ndim:
@@ -1567,7 +1592,7 @@ def check_number(value, name, *, least=None, above=None):
     return number
 
 
-def check_integer(value, name, low, high=None):
+def check_integer(value: Any, name: str, low: int, high: int | None = None) -> int:
     """The value as an int in low..high."""
     try:
         number = operator.index(value)
@@ -1579,14 +1604,14 @@ def check_integer(value, name, low, high=None):
     return number
 
 
-def check_flag(value, name):
+def check_flag(value: object, name: str) -> bool:
     """The value as a bool, if it is one, or an integer that stands for one."""
     if not isinstance(value, (bool, np.bool_, int, np.integer)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
-def check_rng(rng):
+def check_rng(rng: Rng) -> np.random.Generator:
     """The Generator that rng stands for."""
     try:
         return np.random.default_rng(rng)
@@ -1595,7 +1620,7 @@ def check_rng(rng):
                           f"got {rng!r}: {error}") from None
 
 
-def check_choice(value, name, *choices):
+def check_choice(value: str | None, name: str, *choices: str | None) -> str | None:
     """The value, which must be None or a string among the choices, if one of them is."""
     if not any(value is choice or isinstance(value, str) and value == choice for choice in choices):
         *most, last = map(repr, choices)
@@ -1603,7 +1628,7 @@ def check_choice(value, name, *choices):
     return value
 
 
-def check_frames(frames, name):
+def check_frames(frames: ArrayLike, name: str) -> np.ndarray:
     """Frames (n_frames, d) or (n_frames, height, width) as real, finite rows (n_frames, d).
 
     In the caller's memory and type where NumPy allows it.
@@ -1621,7 +1646,7 @@ def check_frames(frames, name):
     return frames.reshape(len(frames), -1)
 
 
-def check_bases(X, name, ndim=3, first=0):
+def check_bases(X: ArrayLike, name: str, ndim: int | None = 3, first: int = 0) -> np.ndarray:
     """X as orthonormal bases (..., d, p) with ndim axes, or at least two for ndim=None.
 
     first: the index of X[0] in an error.
@@ -1703,7 +1728,7 @@ class StoredBases:
         return bases
 
 
-def check_dictionary(D, name):
+def check_dictionary(D: ArrayLike, name: str) -> np.ndarray:
     """D as bases (N, d, p), N >= 1."""
     D = check_bases(D, name)
     if len(D) == 0:
@@ -1711,7 +1736,8 @@ def check_dictionary(D, name):
     return D
 
 
-def same_dimension(X, Y, names):
+def same_dimension(X: np.ndarray, Y: np.ndarray,
+                   names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """X and Y as arrays of one type, if they have the same d; names: what to call them."""
     if X.shape[-2] != Y.shape[-2]:
         raise ValueError(f"{names[0]} and {names[1]} must have the same d, got {X.shape[-2]} and "
@@ -1727,12 +1753,13 @@ def _check_pair(X, Y):
     return same_dimension(X, check_bases(Y, "Y"), "XY")
 
 
-def check_queries_and_atoms(X, D):
+def check_queries_and_atoms(X: ArrayLike, D: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """X (n, d, p) and D (N, d, q), N >= 1, as arrays of one type."""
     return same_dimension(check_bases(X, "X"), check_dictionary(D, "D"), "XD")
 
 
-def check_grams(K_dd, K_xd, norm2):
+def check_grams(K_dd: ArrayLike, K_xd: ArrayLike,
+                norm2: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gram matrices (N, N), (n, N) of one type, and norm2 as a float64 array (n,)."""
     K_dd = real_array(K_dd, "K_dd")
     K_xd = real_array(K_xd, "K_xd")
@@ -1830,7 +1857,7 @@ def _row_peaks(K, largest):
         largest[i] = np.inf if bad else peak
 
 
-def check_labels(labels, N):
+def check_labels(labels: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
     """The distinct ones of N labels as an array, and each label's position in it (N,)."""
     if np.ma.is_masked(labels):
         raise ValueError("labels must have no masked entries, got a masked array")
@@ -1863,7 +1890,8 @@ def check_labels(labels, N):
     return classes, np.array([position[label] for label in labels])
 
 
-def check_codes(codes, n, N, name):
+def check_codes(codes: Codes, n: int | None, N: int,
+                name: str) -> np.ndarray | scipy.sparse.csr_array:
     """Codes (n, N): an array, or CSR if sparse; n = None takes any number."""
     if scipy.sparse.issparse(codes):
         codes = scipy.sparse.csr_array(codes)
@@ -2070,7 +2098,7 @@ class _Lines(_NoBar):
 COMPILED_IN = 4e-3  # seconds an instruction, on a machine of 2024 that does other things too
 WORTH_A_WORD = 2  # seconds
 _log = logging.getLogger(__name__)
-_announced = set()
+_announced: set = set()
 
 
 class _Notice(numba.core.event.Listener):

@@ -13,11 +13,14 @@ Y V U^T is Y aligned with X by Procrustes. No vector is divided by an angle, a s
 Codes in tangent spaces (lE-SC, iSC) are made in comparators.py.
 """
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections import namedtuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -27,7 +30,7 @@ __all__ = ["exp_map", "log_map", "log_adjoint", "geodesic", "karcher_mean"]
 # ----------------------------------------------------------------------------- exp, log, geodesics
 
 
-def exp_map(X, H):
+def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
     """exp_X(H): the subspaces reached from X (..., d, p) along tangent vectors H (..., d, p).
 
     (X W cos(Theta) + Q sin(Theta)) W^T with the thin SVD H = Q Theta W^T; bases (..., d, p).
@@ -80,7 +83,7 @@ def _check_tangent(inside, tangent, tol, start):
                          f"at index {start + i}; subtract X X^T H first")
 
 
-def log_map(X, Y):
+def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
     """log_X(Y): the shortest tangent vectors H (..., d, p) at X (..., d, p) with exp_X(H) = Y.
 
     ||H||_F is the geodesic distance, the singular values of H are the principal angles of X and Y
@@ -131,7 +134,7 @@ def _log(X, Y):
     return np.matmul(Y, A) - np.matmul(X, B), cosine[:, -1]
 
 
-def log_adjoint(X, Y, W):
+def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:
     """The gradient at Y of <W, log_X(Y)>, for tangent vectors W at X: (..., d, p), tangent at Y.
 
     The adjoint of the derivative of log_X at Y. With D = Y V = X U cos(Theta) + Q sin(Theta), and
@@ -191,7 +194,7 @@ def _angle_over_sine(angle):
     return 1 / np.maximum(np.sinc(angle / np.pi), 1e-8)
 
 
-def geodesic(X, Y, t):
+def geodesic(X: ArrayLike, Y: ArrayLike, t: ArrayLike) -> np.ndarray:
     """Points at times t of the shortest geodesics from X (..., d, p), t = 0, to Y, t = 1.
 
     exp_X(t log_X(Y)), of constant speed; any real t; bases (..., d, p). The shape of t broadcasts
@@ -275,7 +278,8 @@ def _in_blocks(job, n, d, p):
 KarcherMean = namedtuple("KarcherMean", "mean gradient n_iter")
 
 
-def karcher_mean(X, weights=None, *, tol=1e-12, max_iter=1000, return_info=False):
+def karcher_mean(X: ArrayLike, weights: ArrayLike | None = None, *, tol: float = 1e-12,
+                 max_iter: int = 1000, return_info: bool = False) -> core.AsAsked:
     """Weighted Karcher (Frechet) mean (d, p) of subspaces X (n, d, p).
 
     The Y of least sum_i w_i d_geo(Y, X_i)^2: Y <- exp_Y(G), G = sum_i w_i log_Y(X_i) / sum_i w_i,

@@ -11,13 +11,17 @@ float64 are kept, other real types become float64. A rank counts the eigenvalues
 times the largest, in every function.
 """
 
+from __future__ import annotations
+
 import math
 from collections import namedtuple
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numba
 import numpy as np
 import scipy.linalg
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -42,7 +46,7 @@ _Packed = namedtuple("_Packed", "rows squares")  # frames as factors of a produc
 class _Kernel:
     """A kernel of inner products: its values are written over a product of packed frames."""
 
-    def __call__(self, A, B):
+    def __call__(self, A: ArrayLike, B: ArrayLike) -> np.ndarray:
         A = _check_rows(A, "A")
         B = _check_rows(B, "B")
         if A.shape[1] != B.shape[1]:
@@ -58,11 +62,12 @@ class _Kernel:
                              "got an overflow")
         return values
 
-    def pack(self, frames, origin):
+    def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
         """The frames, which may be overwritten, packed."""
         return _Packed(frames, _squared_norms(frames))
 
-    def fill(self, product, rows, columns, left, right):
+    def fill(self, product: np.ndarray, rows: _Packed, columns: _Packed, left: int,
+             right: int) -> None:
         """Kernel values over product = rows @ columns.T, in place, in the columns left..right-1."""
 
 
@@ -92,7 +97,8 @@ class polynomial(_Kernel):
         core.check_integer(self.degree, "degree", 1)
         core.check_number(self.coef0, "coef0", least=0)
 
-    def fill(self, product, rows, columns, left, right):
+    def fill(self, product: np.ndarray, rows: _Packed, columns: _Packed, left: int,
+             right: int) -> None:
         _power(product, self.coef0, self.degree, left, right)
 
 
@@ -110,7 +116,7 @@ class rbf(_Kernel):
     def __post_init__(self):
         core.check_number(self.gamma, "gamma", above=0)
 
-    def pack(self, frames, origin):
+    def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
         frames -= origin  # changes no distance, but the norms from which near ones are computed
         frames *= math.sqrt(self.gamma)
         squares = _squared_norms(frames)
@@ -119,7 +125,8 @@ class rbf(_Kernel):
                              f"got an overflow with gamma = {self.gamma}")
         return _Packed(frames, squares)
 
-    def fill(self, product, rows, columns, left, right):
+    def fill(self, product: np.ndarray, rows: _Packed, columns: _Packed, left: int,
+             right: int) -> None:
         _gaussian(product, *rows, *columns, left, right)
 
 
@@ -200,7 +207,7 @@ LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first 33 bits of ln 2, and th
 LN2_LOW = 1.9082149292705877e-10
 
 
-def median_gamma(sets):
+def median_gamma(sets: core.Sets) -> float:
     """1 / median squared distance between frames, the usual start for rbf(gamma); a float > 0.
 
     Over pairs of at most 1000 frames, evenly spaced in the order of the sets. ValueError if the
@@ -225,7 +232,7 @@ def median_gamma(sets):
     return 1 / median
 
 
-def gamma_grid(sets, n=5):
+def gamma_grid(sets: core.Sets, n: int = 5) -> np.ndarray:
     """n values of gamma to choose from by cross-validation, ascending; (n,).
 
     The powers of 4 around median_gamma. Similar sets, such as the training parts of several splits,
@@ -320,7 +327,7 @@ def _evaluate(kernel, A, B):
     return values
 
 
-def kernel_bases(sets, kernel, p=None):
+def kernel_bases(sets: core.Sets, kernel: core.Kernel, p: int | None = None) -> list[np.ndarray]:
     """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's subspace; a
     list.
 
@@ -423,7 +430,9 @@ def _stack_coefficients(bases, sets, name):
 # --------------------------------------------------------------------------- kernel Gram matrix
 
 
-def kernel_gram(sets, bases, sets2=None, bases2=None, kernel=None, *, each_p=False):
+def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | None = None,
+                bases2: Sequence[ArrayLike] | None = None, kernel: core.Kernel | None = None, *,
+                each_p: bool = False) -> np.ndarray:
     """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2 of sets X, Y with bases; (n, N).
 
     Without sets2 and bases2, the symmetric (n, n) matrix of sets, at half the cost. Frames are
@@ -586,8 +595,10 @@ def _contract(K, A, starts, out, left, right):
 # --------------------------------------------------------------------------------------- coding
 
 
-def kgsc(sets, atom_sets, lam, *, kernel, p, lam_scale=None, positive=False, init=None, tol=1e-8,
-         max_iter=1000, return_info=False, sparse_output=False):
+def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.Kernel, p: int,
+         lam_scale: str | None = None, positive: bool = False, init: core.Codes | None = None,
+         tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
+         sparse_output: bool = False) -> core.AsAsked:
     """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets; the paper's kgSC.
 
     grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. To code with several
@@ -606,7 +617,8 @@ def kgsc(sets, atom_sets, lam, *, kernel, p, lam_scale=None, positive=False, ini
     return core.solve_lassos(K_dd, lambda rows: K_xd[rows], np.full(len(K_xd), float(p)), options)
 
 
-def kglc(sets, atom_sets, n_neighbors, *, kernel, p, reg=None, sparse_output=False):
+def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.Kernel, p: int,
+         reg: float | None = None, sparse_output: bool = False) -> core.AsAsked:
     """Kernel Grassmann locality-constrained coding: codes (n, N); the paper's kgLC.
 
     grassmann_sc.locality_codes on the kernel Gram matrices, with its options. See kgsc.
@@ -621,8 +633,10 @@ def kglc(sets, atom_sets, n_neighbors, *, kernel, p, reg=None, sparse_output=Fal
     return core.solve_local(K_dd, lambda rows: K_xd[rows], np.full(len(K_xd), float(p)), options)
 
 
-def classify(sets, atom_sets, labels, *, kernel, p, lam=None, n_neighbors=None, lam_scale=None,
-             positive=False, reg=None, tol=1e-8, max_iter=1000, return_info=False):
+def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.Kernel,
+             p: int, lam: float | None = None, n_neighbors: int | None = None,
+             lam_scale: str | None = None, positive: bool = False, reg: float | None = None,
+             tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False) -> core.AsAsked:
     """Labels (n,) of sets of frames from their kgSC (lam) or kgLC (n_neighbors) codes.
 
     atom_sets: labelled sets, labels (N,). Rule and options as in grassmann_sc.classify: the
@@ -688,14 +702,15 @@ class Lift:
            [0., 1.]])
     """
 
-    def __init__(self, kernel, p, *, n_landmarks=None, method="kmeans++", rng=None):
+    def __init__(self, kernel: core.Kernel, p: int, *, n_landmarks: int | None = None,
+                 method: str = "kmeans++", rng: core.Rng = None) -> None:
         self.kernel = kernel
         self.p = p
         self.n_landmarks = n_landmarks
         self.method = method
         self.rng = rng
 
-    def fit(self, sets, y=None):
+    def fit(self, sets: core.Sets, y: object = None) -> Lift:
         """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
 
         factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length of the
@@ -727,7 +742,7 @@ class Lift:
         self.dimension_ = int(rank) + (p if self.all_ else 0)
         return self
 
-    def transform(self, sets, p=None):
+    def transform(self, sets: core.Sets, p: int | None = None) -> np.ndarray:
         """Bases (n, r + p, p), or (n, r, p) from fewer landmarks than frames, of the frames'
         type.
 
@@ -758,7 +773,7 @@ class Lift:
                 out[block] = _nearest_orthonormal(C, block.start)
         return out
 
-    def fit_transform(self, sets, y=None):
+    def fit_transform(self, sets: core.Sets, y: object = None) -> np.ndarray:
         """fit(sets).transform(sets)."""
         return self.fit(sets).transform(sets)
 

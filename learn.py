@@ -7,13 +7,19 @@ bases, so that a set of them is a matrix of rows of length d. Files need files.p
 OnlineGDL, for streams of batches, streams.py.
 """
 
+from __future__ import annotations
+
 import json
 import math
+import os
 import warnings
 from collections import namedtuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -46,6 +52,10 @@ class Learned(namedtuple("Learned", "atoms codes costs")):
     use, None without; stopped: "n_iter", "tol", "callback" or "interrupted", None while learning.
     """
 
+    n_replaced: int
+    stopped: str | None
+    lam: float | None
+
     def __new__(cls, atoms, codes, costs, n_replaced=0, stopped=None, lam=None):
         self = super().__new__(cls, atoms, codes, costs)
         self.n_replaced = n_replaced
@@ -54,13 +64,17 @@ class Learned(namedtuple("Learned", "atoms codes costs")):
         return self
 
     @property
-    def n_iter(self):
+    def n_iter(self) -> int:
         return len(self.costs) // 2
 
 
-def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None, positive=False,
-        init="kmeans++", n_iter=20, tol=1e-6, unused="worst", sample_weight=None, rng=None,
-        callback=None, progress=False, checkpoint=None, resume=None):
+def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: int | None = None,
+        coding: str | Callable | None = None, lam_scale: str | None = None, positive: bool = False,
+        init: str | ArrayLike = "kmeans++", n_iter: int = 20, tol: float = 1e-6,
+        unused: str = "worst", sample_weight: ArrayLike | None = None, rng: core.Rng = None,
+        callback: Callable | None = None, progress: bool = False,
+        checkpoint: str | os.PathLike | None = None,
+        resume: str | os.PathLike | None = None) -> Learned:
     """Learn n_atoms atoms from X (n, d, p), the paper's gDL; returns Learned (atoms, codes, costs).
 
     lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see gsc and glc.
@@ -115,7 +129,7 @@ def gdl(X, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None, 
         X, atoms = core.same_dimension(X, state.atoms, ("X", "resume"))
         if coder.lam_scale is None and state.lam != coder.lam:
             raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {state.lam} "
-                             f"in {record.resume}")
+                             f"in {os.fsdecode(resume)}")
         coder.lam = state.lam
         coder.lam_scale = None
     else:
@@ -328,9 +342,14 @@ def check_first(atoms, shape):
     return atoms
 
 
-def kgdl(sets, n_atoms, lam=None, *, lift, n_neighbors=None, coding=None, lam_scale=None,
-         positive=False, init="kmeans++", n_iter=20, tol=1e-6, unused="worst", sample_weight=None,
-         rng=None, callback=None, progress=False, checkpoint=None, resume=None):
+def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
+         n_neighbors: int | None = None, coding: str | Callable | None = None,
+         lam_scale: str | None = None, positive: bool = False, init: str | ArrayLike = "kmeans++",
+         n_iter: int = 20, tol: float = 1e-6, unused: str = "worst",
+         sample_weight: ArrayLike | None = None, rng: core.Rng = None,
+         callback: Callable | None = None, progress: bool = False,
+         checkpoint: str | os.PathLike | None = None,
+         resume: str | os.PathLike | None = None) -> Learned:
     """gDL in a kernel's feature space (the paper's kgDL): gdl, with its options, on coordinates.
 
     sets: a sequence of sets of frames (n_frames, d). lift: an object such as kernels.Lift(kernel,
@@ -360,16 +379,21 @@ class LabelledAtoms(namedtuple("LabelledAtoms", "atoms labels")):
     """atoms (N, d, p) and their labels (N,); lam: the median of the lambdas that they were learned
     with."""
 
+    lam: float | None
+
     def __new__(cls, atoms, labels, lam=None):
         self = super().__new__(cls, atoms, labels)
         self.lam = lam
         return self
 
 
-def class_dictionaries(X, y, atoms_per_class, lam=None, *, n_neighbors=None, coding=None,
-                       lam_scale=None, positive=False, init="kmeans++", n_iter=20, tol=1e-6,
-                       unused="worst", sample_weight=None, rng=None, callback=None,
-                       progress=False):
+def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapping,
+                       lam: float | None = None, *, n_neighbors: int | None = None,
+                       coding: str | Callable | None = None, lam_scale: str | None = None,
+                       positive: bool = False, init: str | ArrayLike = "kmeans++", n_iter: int = 20,
+                       tol: float = 1e-6, unused: str = "worst",
+                       sample_weight: ArrayLike | None = None, rng: core.Rng = None,
+                       callback: Callable | None = None, progress: bool = False) -> LabelledAtoms:
     """A small dictionary for each class: LabelledAtoms (atoms, labels), classes in order.
 
     For residual classification (classify, class_residuals) with fewer atoms than samples. X (n, d,
@@ -404,7 +428,8 @@ def class_dictionaries(X, y, atoms_per_class, lam=None, *, n_neighbors=None, cod
         atoms.append(learned.atoms)
         labels += [c] * len(learned.atoms)
         lams.append(learned.lam)
-    median = None if lams[0] is None else float(np.median(lams))
+    in_use = [lam for lam in lams if lam is not None]
+    median = float(np.median(in_use)) if in_use else None
     return LabelledAtoms(np.concatenate(atoms), classes[labels], median)
 
 
@@ -420,7 +445,8 @@ def _atoms_of_class(atoms_per_class, label):
 # ----------------------------------------------------------------------- update of the atoms
 
 
-def update_atoms(X, D, codes, *, sample_weight=None):
+def update_atoms(X: ArrayLike, D: ArrayLike, codes: core.Codes, *,
+                 sample_weight: ArrayLike | None = None) -> np.ndarray:
     """Atoms D (N, d, p) updated one after another for fixed codes (n, N) of X (n, d, p); (N, d, p).
 
     D_r <- the p algebraically leading eigenvectors of S_r = sum_i w_i y_ir (X_i^ - sum_{j != r}
@@ -703,7 +729,8 @@ def _put(target, source):
 # ---------------------------------------------------------------------------------- first atoms
 
 
-def init_atoms(X, n_atoms, method="kmeans++", rng=None, *, sample_weight=None):
+def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.Rng = None, *,
+               sample_weight: ArrayLike | None = None) -> np.ndarray:
     """n_atoms subspaces to start from, out of X (n, d, p), n_atoms in 1..n; (n_atoms, d, p).
 
     "random": samples drawn without repetition, as in the paper. "kmeans++": one after another, with
@@ -761,7 +788,8 @@ def _code_nearest(K_dd, K_xd, norm2):
 Dictionary = namedtuple("Dictionary", "atoms lam labels")
 
 
-def save(path, atoms, *, lam=None, labels=None):
+def save(path: str | os.PathLike, atoms: Any, *, lam: float | None = None,
+         labels: core.Labels | None = None) -> None:
     """Write atoms (N, d, p), or what was learned, with its lambda and labels unless they are given.
 
     atoms: an array, or what gdl and its like return, an OnlineGDL, or a fitted GrassmannDictionary
@@ -806,7 +834,7 @@ def _labels_as_array(labels):
     return array
 
 
-def load(path):
+def load(path: str | os.PathLike) -> Dictionary:
     """Dictionary (atoms, lam, labels) that save wrote; lam and labels are None where none were.
 
     Nothing in the file is executed, and no more memory is taken than the file is long. ValueError

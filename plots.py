@@ -6,8 +6,11 @@ figure, and returns the axes. None of them shows or saves anything or changes ma
 The colours suit colour-blind readers.
 """
 
+from __future__ import annotations
+
 import operator
 import re
+from collections.abc import Sequence
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -15,6 +18,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -39,7 +43,8 @@ LEGEND_ROWS = 20
 # --------------------------------------------------------------------------------- the pictures
 
 
-def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
+def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_directions: int | None = None,
+               labels: core.Labels | None = None, ax: plt.Axes | None = None) -> plt.Axes:
     """The leading basis vectors of each atom as images: atoms in a grid, an atom's directions from
     left to right.
 
@@ -79,7 +84,9 @@ def plot_atoms(D, image_shape, *, n_directions=None, labels=None, ax=None):
     return ax
 
 
-def plot_principal_angles(X, Y=None, *, labels=None, ax=None):
+def plot_principal_angles(X: ArrayLike, Y: ArrayLike | None = None, *,
+                          labels: core.Labels | None = None,
+                          ax: plt.Axes | None = None) -> plt.Axes:
     """Principal angles in degrees: between two subspaces as bars, or within a set as a matrix
     grouped by class.
 
@@ -111,7 +118,8 @@ def plot_principal_angles(X, Y=None, *, labels=None, ax=None):
     return _class_matrix(angles, limits, named, "RMS principal angle (degrees)", "min", ax)
 
 
-def plot_angles_pair(X, Y, *, names=("X", "Y"), ax=None):
+def plot_angles_pair(X: ArrayLike, Y: ArrayLike, *, names: Sequence[str] = ("X", "Y"),
+                     ax: plt.Axes | None = None) -> plt.Axes:
     """Principal angles in degrees between two subspaces as bars, ascending, with the names of both.
 
     X (d, p), Y (d, q); min(p, q) angles. names: of both, for the axis.
@@ -132,7 +140,8 @@ def plot_angles_pair(X, Y, *, names=("X", "Y"), ax=None):
     return ax
 
 
-def plot_gram(K, labels=None, *, ax=None):
+def plot_gram(K: ArrayLike, labels: core.Labels | None = None, *,
+              ax: plt.Axes | None = None) -> plt.Axes:
     """A Gram matrix as a picture, sorted by class: inner products of sets of one class should
     outshine the others.
 
@@ -152,7 +161,8 @@ def plot_gram(K, labels=None, *, ax=None):
     return _class_matrix(K[order][:, order], limits, named, "inner product", "both", ax)
 
 
-def plot_confusion(truth, predicted, *, ax=None):
+def plot_confusion(truth: core.Labels, predicted: core.Labels, *,
+                   ax: plt.Axes | None = None) -> plt.Axes:
     """How often sets of each class (rows) were taken for each class (columns): counts, shaded by
     their share of the row.
 
@@ -191,7 +201,8 @@ def plot_confusion(truth, predicted, *, ax=None):
     return ax
 
 
-def plot_map(K, labels=None, *, ax=None):
+def plot_map(K: ArrayLike, labels: core.Labels | None = None, *,
+             ax: plt.Axes | None = None) -> plt.Axes:
     """Sets as points in the plane whose distances come nearest to their chordal distances: their
     principal coordinates.
 
@@ -225,7 +236,8 @@ def plot_map(K, labels=None, *, ax=None):
     return ax
 
 
-def plot_codes(codes, labels, *, atom_labels=None, ax=None):
+def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labels | None = None,
+               ax: plt.Axes | None = None) -> plt.Axes:
     """Codes as a picture, a sample a row, sorted by class.
 
     White is zero; the strongest percent of the codes share a colour. Where samples or atoms
@@ -238,9 +250,9 @@ def plot_codes(codes, labels, *, atom_labels=None, ax=None):
     """
     codes = scipy.sparse.coo_array(_check_data(codes, "codes", "(n, N)"), dtype=float)
     n, N = codes.shape
-    order, *classes = _by_class(labels, n, "labels")
+    order, classes, edges = _by_class(labels, n, "labels")
     of_atoms = np.zeros(N) if atom_labels is None else atom_labels
-    atom_order, *atom_classes = _by_class(of_atoms, N, "atom_labels")
+    atom_order, atom_classes, atom_edges = _by_class(of_atoms, N, "atom_labels")
     ax = _axes(ax, 7, 5)
     limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
     image = ax.imshow(_spots(codes, order, atom_order, ax), cmap="RdBu_r", vmin=-limit, vmax=limit,
@@ -250,13 +262,14 @@ def plot_codes(codes, labels, *, atom_labels=None, ax=None):
     xlabel = "atom" if atom_labels is None else "atoms by class"
     ax.set(xlabel=xlabel, ylabel="samples by class")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _mark_classes(ax, "y", *classes, GREY)
+    _mark_classes(ax, "y", classes, edges, GREY)
     if atom_labels is not None:
-        _mark_classes(ax, "x", *atom_classes, GREY)
+        _mark_classes(ax, "x", atom_classes, atom_edges, GREY)
     return ax
 
 
-def plot_sparsity(K_dd, K_xd, lams, *, norm2, lam_scale=None, ax=None):
+def plot_sparsity(K_dd: ArrayLike, K_xd: ArrayLike, lams: ArrayLike, *, norm2: ArrayLike,
+                  lam_scale: str | None = None, ax: plt.Axes | None = None) -> plt.Axes:
     """What lambda buys: nonzeros of sparse codes, their residual and their duality gap, for each of
     several lambda.
 
@@ -301,7 +314,7 @@ def plot_sparsity(K_dd, K_xd, lams, *, norm2, lam_scale=None, ax=None):
     return ax
 
 
-def plot_convergence(costs, *, ax=None):
+def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axes:
     """The cost of dictionary learning after each half-step.
 
     costs: (n_half_steps,), after coding, after the update of the atoms, after coding, ..., as
@@ -326,7 +339,8 @@ def plot_convergence(costs, *, ax=None):
     return ax
 
 
-def plot_reliability(confidence, right, *, n_bins=10, ax=None):
+def plot_reliability(confidence: ArrayLike, right: ArrayLike, *, n_bins: int = 10,
+                     ax: plt.Axes | None = None) -> plt.Axes:
     """How often answers given with a probability are right: the share of right answers against the
     mean probability of those in each bin of equal width, over the diagonal of perfect calibration.
 

@@ -7,6 +7,8 @@ are differences of vertices. Source: Wolfe, "Finding the nearest point in a poly
 Programming 1976.
 """
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 import numpy as np
@@ -18,7 +20,8 @@ __all__ = ["polytope_distances"]
 MEETS = 1e-7  # distances below this share of the frames' norm are rounding, and 0
 
 
-def polytope_distances(K, rows, columns, rules, skip):
+def polytope_distances(K: np.ndarray, rows: tuple, columns: tuple, rules: tuple,
+                       skip: int) -> tuple[np.ndarray, ...]:
     """(distances, gap, n_iter, late), each (t, s), of t polytopes with s others; see
     comparators_hulls.convex_hull_distances.
 

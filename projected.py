@@ -23,10 +23,13 @@ s_q - s_{q+1} has a least value: with it, and lam > 0, a minimum exists.
 All is computed in the span of the query and of the atoms in use, where matrices are small.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections import namedtuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -45,8 +48,10 @@ FLAT = 1e-10  # curvature, relative to the largest, below which a direction coun
 ProjectedCodes = namedtuple("ProjectedCodes", "codes cost violation gap n_iter")
 
 
-def projected_codes(X, D, lam, *, positive=False, n_neighbors=None, init=None, least_gap=1e-3,
-                    tol=1e-9, max_iter=500, return_info=False):
+def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = False,
+                    n_neighbors: int | None = None, init: core.Codes | None = None,
+                    least_gap: float = 1e-3, tol: float = 1e-9, max_iter: int = 500,
+                    return_info: bool = False) -> core.AsAsked:
     """Projected codes (n, N) of X (n, d, p) over atoms D (N, d, q): 1^T y = 1, lam >= 0.
 
     min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, where Proj gives
@@ -111,7 +116,8 @@ def projected_codes(X, D, lam, *, positive=False, n_neighbors=None, init=None, l
     return found if return_info else codes
 
 
-def projected_losses(codes, X, D, *, return_gradient=False):
+def projected_losses(codes: core.Codes, X: ArrayLike, D: ArrayLike, *,
+                     return_gradient: bool = False) -> core.AsAsked:
     """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X (n, d, p) over D (N, d, q).
 
     For codes of any sum: only their direction matters. return_gradient: (losses, gradient (n, N))

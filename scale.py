@@ -11,6 +11,8 @@ or HDF5. Each worker opens a memmap or HDF5 file by its path. Needs dask[distrib
 files.py, learn.py and streams.py; from_paths also frames.py and subspaces.py.
 """
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import functools
@@ -18,13 +20,20 @@ import itertools
 import os
 import warnings
 from collections import deque, namedtuple
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 from grassmann_sc import blocks, files, streams
+
+if TYPE_CHECKING:
+    import dask.array
+    import distributed
 
 __all__ = ["local_client", "from_paths", "code", "gram", "gdl"]
 
@@ -39,8 +48,11 @@ PATIENCE = 5  # seconds between looks whether the scheduler is there
 # ------------------------------------------------------------------------------- coding
 
 
-def code(X, D, lam=None, *, n_neighbors=None, lam_scale=None, positive=False, reg=None, tol=1e-8,
-         max_iter=1000, sparse_output=False, client=None, out=None, start=0, progress=False):
+def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: int | None = None,
+         lam_scale: str | None = None, positive: bool = False, reg: float | None = None,
+         tol: float = 1e-8, max_iter: int = 1000, sparse_output: bool = False,
+         client: distributed.Client | None = None, out: Any = None, start: int | str = 0,
+         progress: bool = False) -> core.AsAsked:
     """Codes of subspaces X (n, d, p) over atoms D (N, d, q): gsc with lam, glc with n_neighbors,
     and their options, block by block on workers; <D_i^, D_j^> is computed once, by one of them.
 
@@ -103,7 +115,8 @@ def _code_block(block, where, atoms, K, *, solve, options):
 # ------------------------------------------------------------------------------- Gram matrix
 
 
-def gram(X, D=None, *, client=None):
+def gram(X: ArrayLike, D: ArrayLike | None = None, *,
+         client: distributed.Client | None = None) -> core.AsAsked:
     """projection_kernel(X, D), (n, N), in blocks on workers; without D half of those of (n, n).
 
     Of Dask arrays a Dask array; of other arrays an array.
@@ -121,7 +134,7 @@ def gram(X, D=None, *, client=None):
     dtype = np.result_type(rows.dtype, columns.dtype)
     delayed = _dask().delayed
     product = delayed(functools.partial(_gram_block, dtype=dtype), pure=False)
-    K = [[None] * len(columns) for _ in range(len(rows))]
+    K: list = [[None] * len(columns) for _ in range(len(rows))]
     for i, left in enumerate(rows.blocks):
         for j, right in enumerate(columns.blocks):
             if D is None and j <= i:
@@ -162,9 +175,12 @@ over the atoms of its round. lam: the lambda in use; n_replaced: unused atoms re
 stopped: "n_iter", "tol", "callback" or "interrupted", None while learning."""
 
 
-def gdl(X, n_atoms, lam=None, *, n_neighbors=None, lam_scale=None, positive=False,
-        init="kmeans++", rank=None, n_iter=20, tol=1e-6, n_chains=None, rng=None, callback=None,
-        progress=False, checkpoint=None, resume=None, client=None):
+def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: int | None = None,
+        lam_scale: str | None = None, positive: bool = False, init: str | ArrayLike = "kmeans++",
+        rank: int | None = None, n_iter: int = 20, tol: float = 1e-6, n_chains: int | None = None,
+        rng: core.Rng = None, callback: Callable | None = None, progress: bool = False,
+        checkpoint: str | os.PathLike | None = None, resume: str | os.PathLike | None = None,
+        client: distributed.Client | None = None) -> Learned:
     """Learn n_atoms atoms from X (n, d, p) by rounds on workers; returns Learned.
 
     In a round each block is coded over the same atoms, the statistics of OnlineGDL are summed along
@@ -321,7 +337,8 @@ def _drawn_from(block, where, count, seed):
 # ------------------------------------------------------------------------------- from files
 
 
-def from_paths(paths, p, *, basis=None, center=False, block_size=64):
+def from_paths(paths: Iterable[str | os.PathLike], p: int, *, basis: Callable | None = None,
+               center: bool = False, block_size: int = 64) -> dask.array.Array:
     """A Dask array (n, d, p) of the subspaces of n clips, read and reduced by workers as needed.
 
     basis: a function (path) -> (d, p) of one clip; without it frames.read_frames and
@@ -498,7 +515,7 @@ def _bases(block, where, d=None):
 # ------------------------------------------------------------------------------- the cluster
 
 
-def local_client(n_workers=None):
+def local_client(n_workers: int | None = None) -> distributed.Client:
     """A Dask client of workers on this machine, one a core or n_workers, of one thread each.
 
     Its close(), or the end of a with block, ends them.

@@ -15,11 +15,16 @@ axes, columns of the identity. Needs hypothesis; three lines test a function:
 [[[1.0], [0.0]], [[0.0], [1.0]]]
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections import namedtuple
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 try:
     import hypothesis.strategies as st
@@ -41,6 +46,9 @@ SHARES = (0.5, 0.1, 1e-2, 1e-4, 1.0, 1.2)  # lambda in units of the smallest who
 CLASSES = ("ape", "bee", "cat")
 MOST_SOLVED = 4  # atoms whose 3^4 patterns of signs are tried
 
+Size: TypeAlias = int | st.SearchStrategy[int]  # a number, or what draws one
+Share: TypeAlias = float | st.SearchStrategy[float]
+Type: TypeAlias = DTypeLike | st.SearchStrategy
 SEEDS = st.integers(0, 2**32 - 1)  # drawn first: they shrink first, to 0, the axes
 
 
@@ -48,7 +56,7 @@ SEEDS = st.integers(0, 2**32 - 1)  # drawn first: they shrink first, to 0, the a
 
 
 @st.composite
-def sizes(draw, d=st.integers(1, 8), p=None):
+def sizes(draw: st.DrawFn, d: Size = st.integers(1, 8), p: Size | None = None) -> tuple[int, int]:
     """(d, p) with 1 <= p <= d; p = 1 and p = d are as common as all between them.
 
     A p that is given, or drawn, lifts a smaller d that is drawn.
@@ -67,8 +75,9 @@ def sizes(draw, d=st.integers(1, 8), p=None):
 
 
 @st.composite
-def subspaces(draw, n=st.integers(1, 6), d=st.integers(1, 8), p=None, *, kinds=KINDS,
-              dtype=np.float64):
+def subspaces(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.integers(1, 8),
+              p: Size | None = None, *, kinds: Sequence[str] = KINDS,
+              dtype: Type = np.float64) -> np.ndarray:
     """A set of n subspaces of R^d, orthonormal bases (n, d, p).
 
     kinds: what every second one may be to the one before: "random", "repeated" (the same subspace
@@ -88,7 +97,8 @@ def subspaces(draw, n=st.integers(1, 6), d=st.integers(1, 8), p=None, *, kinds=K
 
 
 @st.composite
-def pairs_of_sets(draw, n=st.integers(1, 6), d=st.integers(1, 8), *, dtype=np.float64):
+def pairs_of_sets(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.integers(1, 8), *,
+                  dtype: Type = np.float64) -> tuple[np.ndarray, np.ndarray]:
     """Two sets X (n, d, p), Y (N, d, q) in the same R^d, any p and q; now and then Y[0] is X[0].
 
     >>> from hypothesis import find
@@ -110,7 +120,8 @@ AnglePair = namedtuple("AnglePair", "X Y angles")
 
 
 @st.composite
-def pairs_at_angles(draw, angles=None, *, most=4, dtype=np.float64):
+def pairs_at_angles(draw: st.DrawFn, angles: Sequence[float] | None = None, *, most: int = 4,
+                    dtype: Type = np.float64) -> AnglePair:
     """(X (d, p), Y (d, q), angles (min(p, q),)): a pair of subspaces and its principal angles.
 
     Ascending, in radians, float64; X and Y have them to their rounding, about 1e-15 or, in float32,
@@ -148,7 +159,8 @@ Tangent = namedtuple("Tangent", "X H")
 
 
 @st.composite
-def tangents(draw, d=st.integers(1, 8), p=None, *, largest=1.5, dtype=np.float64):
+def tangents(draw: st.DrawFn, d: Size = st.integers(1, 8), p: Size | None = None, *,
+             largest: float = 1.5, dtype: Type = np.float64) -> Tangent:
     """(X, H): a point X (d, p) and a tangent vector H (d, p) there, X^T H = 0.
 
     The singular values of H, angles to the end of its geodesic, are 0, 1e-12, ... up to largest;
@@ -173,8 +185,9 @@ def tangents(draw, d=st.integers(1, 8), p=None, *, largest=1.5, dtype=np.float64
 # ------------------------------------------------------------------------ dictionaries and codes
 
 
-def dictionaries(n_atoms=st.integers(1, 12), d=st.integers(1, 6), p=None, *, kinds=KINDS,
-                 dtype=np.float64):
+def dictionaries(n_atoms: Size = st.integers(1, 12), d: Size = st.integers(1, 6),
+                 p: Size | None = None, *, kinds: Sequence[str] = KINDS,
+                 dtype: Type = np.float64) -> st.SearchStrategy[np.ndarray]:
     """A dictionary (N, d, p): now and then atoms repeat, or are more than d (d + 1) / 2.
 
     kinds: as in subspaces.
@@ -189,8 +202,9 @@ def dictionaries(n_atoms=st.integers(1, 12), d=st.integers(1, 6), p=None, *, kin
 
 
 @st.composite
-def grams(draw, n_atoms=st.integers(1, 12), d=st.integers(1, 6), p=None, *, kinds=KINDS,
-          dtype=np.float64):
+def grams(draw: st.DrawFn, n_atoms: Size = st.integers(1, 12), d: Size = st.integers(1, 6),
+          p: Size | None = None, *, kinds: Sequence[str] = KINDS,
+          dtype: Type = np.float64) -> np.ndarray:
     """The Gram matrix (N, N) of a dictionary, <D_i^, D_j^> = ||D_i^T D_j||_F^2.
 
     Symmetric, positive semidefinite to rounding, p along the diagonal; singular where atoms repeat
@@ -209,8 +223,10 @@ CodingProblem = namedtuple("CodingProblem", "X D K_dd K_xd norm2 lam codes", def
 
 
 @st.composite
-def coding_problems(draw, n_atoms=st.integers(1, 12), d=st.integers(1, 6), p=None, *, kinds=KINDS,
-                    share=st.sampled_from(SHARES), dtype=np.float64):
+def coding_problems(draw: st.DrawFn, n_atoms: Size = st.integers(1, 12),
+                    d: Size = st.integers(1, 6), p: Size | None = None, *,
+                    kinds: Sequence[str] = KINDS, share: Share = st.sampled_from(SHARES),
+                    dtype: Type = np.float64) -> CodingProblem:
     """(X, D, K_dd, K_xd, norm2, lam, None): queries, any dictionary, their inner products, lambda.
 
     X (n, d, p), D (N, d, p); K_dd (N, N), K_xd (n, N) and norm2 = p are float64. Now and then an
@@ -236,8 +252,9 @@ def coding_problems(draw, n_atoms=st.integers(1, 12), d=st.integers(1, 6), p=Non
 
 
 @st.composite
-def solved_problems(draw, d=st.integers(1, 6), p=None, *, share=st.sampled_from(SHARES),
-                    dtype=np.float64):
+def solved_problems(draw: st.DrawFn, d: Size = st.integers(1, 6), p: Size | None = None, *,
+                    share: Share = st.sampled_from(SHARES),
+                    dtype: Type = np.float64) -> CodingProblem:
     """(X, D, K_dd, K_xd, norm2, lam, codes): a coding problem and its codes (n, N), the only ones.
 
     At most four atoms, none near the span of those before it; so codes are known to about 1e-13, as
@@ -320,8 +337,9 @@ ImageSets = namedtuple("ImageSets", "sets labels")
 
 
 @st.composite
-def image_sets(draw, n=st.integers(1, 6), d=st.integers(1, 8), p=None, *, most_frames=8,
-               dtype=np.float64):
+def image_sets(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.integers(1, 8),
+               p: Size | None = None, *, most_frames: int = 8,
+               dtype: Type = np.float64) -> ImageSets:
     """(sets, labels): a list of n arrays of frames (n_i, d), each of rank p or more, and classes.
 
     p <= n_i <= p + most_frames, labels (n,) are of up to three classes. The frames of a class lie

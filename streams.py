@@ -5,12 +5,18 @@ So learners over the same atoms merge by addition, on one machine or many, and a
 of a few arrays. Needs learn.py, and files.py to save and load.
 """
 
+from __future__ import annotations
+
 import copy
 import itertools
 import json
+import os
 import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 from grassmann_sc import learn
@@ -50,8 +56,10 @@ class OnlineGDL:
     ((4, 8, 2), 2)
     """
 
-    def __init__(self, n_atoms, lam=None, *, n_neighbors=None, coding=None, lam_scale=None,
-                 positive=False, init="kmeans++", rank=None, forgetting=2.0, rng=None):
+    def __init__(self, n_atoms: int, lam: float | None = None, *, n_neighbors: int | None = None,
+                 coding: str | Callable | None = None, lam_scale: str | None = None,
+                 positive: bool = False, init: str | ArrayLike = "kmeans++",
+                 rank: int | None = None, forgetting: float = 2.0, rng: core.Rng = None) -> None:
         self.n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
         self.rank = None if rank is None else core.check_integer(rank, "rank", 1)
         self.forgetting = core.check_number(forgetting, "forgetting", least=0)
@@ -64,26 +72,27 @@ class OnlineGDL:
             init = learn.check_first(init, (self.n_atoms, *init.shape[1:]))
         self.init = init
         self.rng = core.check_rng(rng)
-        self.atoms = None
-        self.cost = None
+        self.atoms: Any = None
+        self.cost: float | None = None
         self.n_batches = 0
         self.n_updates = 0
         self.n_replaced = 0
         self._place = _Place()
-        self._waiting = []  # batches (samples, weights) before there are atoms
-        self._shared = None  # Y^T Y (N, N)
-        self._factor = None  # (N, rank, d): sum_i y_ir X_i^ is about
-        self._sizes = None  # factor[r]^T diag(sizes[r]) factor[r]
+        self._waiting: list = []  # batches (samples, weights) before there are atoms
+        self._shared: Any = None  # Y^T Y (N, N)
+        self._factor: Any = None  # (N, rank, d): sum_i y_ir X_i^ is about
+        self._sizes: Any = None  # factor[r]^T diag(sizes[r]) factor[r]
         self._clear()
 
     @property
-    def lam(self):
+    def lam(self) -> float | None:
         return self.coder.lam
 
     # ------------------------------------------------------------------------ learning
 
-    def fit(self, X, batch_size=256, n_epochs=1, *, progress=False, checkpoint=None,
-            checkpoint_every=100, resume=None):
+    def fit(self, X: ArrayLike | Iterable[ArrayLike], batch_size: int = 256, n_epochs: int = 1, *,
+            progress: bool = False, checkpoint: str | os.PathLike | None = None,
+            checkpoint_every: int = 100, resume: str | os.PathLike | None = None) -> OnlineGDL:
         """partial_fit on batches of X (n, d, p), in random order, or on each batch of an iterable.
 
         A memmap, or a zarr, HDF5 or Dask array, is read in pieces of batch_size rows, one read
@@ -110,7 +119,7 @@ class OnlineGDL:
         self._place = _Place()
         if resume is not None:
             self.set_state(record.read(STATE), record.resume)
-        total = -(-len(X) // batch_size) * n_epochs if array else None
+        total = -(-X.shape[0] // batch_size) * n_epochs if hasattr(X, "shape") else None
         with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as bar:
             bar.update(self._place.n_done)
             try:
@@ -152,13 +161,13 @@ class OnlineGDL:
         if record is not None:
             record.write(self.state())
 
-    def partial_fit(self, X, sample_weight=None):
+    def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
         """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
         if self.collect(X, sample_weight).weight > 0:
             self.update()
         return self
 
-    def collect(self, X, sample_weight=None):
+    def collect(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
         """Code a batch X (n, d, p) and add it to the statistics, atoms unchanged; returns self.
 
         Until n_atoms samples have come to draw the first atoms from, batches are kept.
@@ -185,7 +194,7 @@ class OnlineGDL:
         self.n_batches += 1
         return self
 
-    def update(self):
+    def update(self) -> OnlineGDL:
         """Move the atoms to where the statistics say; returns self."""
         if not self.weight > 0:
             raise ValueError("update needs a batch that was collected since the last one")
@@ -289,7 +298,7 @@ class OnlineGDL:
 
     # ------------------------------------------------------------------------ many learners
 
-    def fork(self):
+    def fork(self) -> OnlineGDL:
         """A learner over the same atoms that has collected nothing, to be merged with this one."""
         self._check_begun("fork")
         other = copy.deepcopy(self)
@@ -298,7 +307,7 @@ class OnlineGDL:
         other.n_batches = 0
         return other
 
-    def merge(self, other):
+    def merge(self, other: OnlineGDL) -> OnlineGDL:
         """The learner over the same atoms that has collected what this one and the other have.
 
         Y^T Y adds up exactly; of sum_i y_ir X_i^ the rank largest eigenpairs are kept, so that
@@ -343,14 +352,14 @@ class OnlineGDL:
 
     # ------------------------------------------------------------------------ files
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Write the whole state to a file without pickle, replaced whole or not at all."""
         from grassmann_sc import files
 
         files.write_arrays(path, "learner", self.state())
 
     @classmethod
-    def load(cls, path, coding=None):
+    def load(cls, path: str | os.PathLike, coding: Callable | None = None) -> OnlineGDL:
         """The learner that save wrote; coding: the function that it was given, if it was."""
         from grassmann_sc import files
 
@@ -378,7 +387,7 @@ class OnlineGDL:
                    shape]
         return files.Checkpoint(checkpoint, resume, [np.asarray(part) for part in some], options)
 
-    def state(self):
+    def state(self) -> dict[str, np.ndarray]:
         """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
         function, lam, n_neighbors, lam_scale, positive = self.coder.described
         named = isinstance(self.init, str)
@@ -400,12 +409,12 @@ class OnlineGDL:
         return ({name: np.array(_json(text)) for name, text in texts.items()}
                 | {name: np.empty(0) if array is None else array for name, array in arrays.items()})
 
-    def set_state(self, arrays, path):
+    def set_state(self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike) -> None:
         """Become what the arrays of a file say; unchanged if they are damaged."""
         try:
             counts = json.loads(str(arrays["counts"]))
-            new = {name: core.check_integer(counts[name], name, 0)
-                   for name in ("n_batches", "n_updates", "n_replaced")}
+            new: dict = {name: core.check_integer(counts[name], name, 0)
+                         for name in ("n_batches", "n_updates", "n_replaced")}
             new["cost"] = None if counts["cost"] is None else core.check_number(counts["cost"],
                                                                                 "cost")
             new["loss"] = core.check_number(counts["loss"], "loss")

@@ -19,13 +19,17 @@ value counts towards the rank when it exceeds 10 eps sqrt(n_frames d) max|F|, ep
 result's dtype. frames.read_frames reads frames from files.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 import warnings
 import zlib
 from collections import namedtuple
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -42,7 +46,8 @@ SMALL_PRODUCT = 2**18  # multiplications up to which BLAS starts no threads
 TINY = 1e-280  # a square as small as this is 0 beside numbers of about 1
 
 
-def from_image_set(frames, p, *, center=False, unit_variance=False, rank="raise"):
+def from_image_set(frames: ArrayLike, p: int, *, center: bool = False, unit_variance: bool = False,
+                   rank: str = "raise") -> np.ndarray:
     """Basis (d, p) of the subspace that best fits the frames, leading direction first.
 
     The p leading left singular vectors of F = [f_1, ..., f_n], whose columns are the vectorised
@@ -67,7 +72,8 @@ def from_image_set(frames, p, *, center=False, unit_variance=False, rank="raise"
     return _basis_of_set(frames, "frames", p, options)
 
 
-def from_sets(sets, p, *, center=False, unit_variance=False, rank="raise"):
+def from_sets(sets: core.Sets | Iterable[ArrayLike], p: int, *, center: bool = False,
+              unit_variance: bool = False, rank: str = "raise") -> np.ndarray:
     """Bases (n, d, p) of n image sets: from_image_set on each, in parallel; the errors name the
     set.
 
@@ -89,8 +95,9 @@ def from_sets(sets, p, *, center=False, unit_variance=False, rank="raise"):
     return _stack(sets, lambda frames, name: _basis_of_set(frames, name, p, options))
 
 
-def from_video(frames, n_states, n_blocks, stabilize=False, *, center=False, unit_variance=False,
-               rank="raise"):
+def from_video(frames: ArrayLike, n_states: int, n_blocks: int, stabilize: bool = False, *,
+               center: bool = False, unit_variance: bool = False,
+               rank: str = "raise") -> np.ndarray:
     """Orthonormal basis (n_blocks d, n_states) of the observability matrix of arma(frames).
 
     C has orthonormal columns, so if [I; A; ...; A^(n_blocks-1)] = Q R with blocks Q_k, then the
@@ -111,8 +118,9 @@ def from_video(frames, n_states, n_blocks, stabilize=False, *, center=False, uni
     return _basis_of_video(core.check_frames(frames, "frames"), "frames", model, options)
 
 
-def from_videos(videos, n_states, n_blocks, stabilize=False, *, center=False, unit_variance=False,
-                rank="raise"):
+def from_videos(videos: core.Sets | Iterable[ArrayLike], n_states: int, n_blocks: int,
+                stabilize: bool = False, *, center: bool = False, unit_variance: bool = False,
+                rank: str = "raise") -> np.ndarray:
     """Bases (n, n_blocks d, n_states) of n videos: from_video on each, as from_sets does.
 
     >>> import numpy as np
@@ -126,7 +134,7 @@ def from_videos(videos, n_states, n_blocks, stabilize=False, *, center=False, un
     return _stack(videos, lambda frames, name: _basis_of_video(frames, name, model, options))
 
 
-def block_hankel(frames, n_blocks):
+def block_hankel(frames: ArrayLike, n_blocks: int) -> np.ndarray:
     """Frames with their successors, (n_frames - n_blocks + 1, n_blocks d).
 
     Row i is f_i, f_(i+1), ..., f_(i+n_blocks-1): the transposed block Hankel matrix of the frames
@@ -147,7 +155,8 @@ def block_hankel(frames, n_blocks):
     return np.lib.stride_tricks.sliding_window_view(frames.reshape(-1), n_blocks * d)[::d]
 
 
-def arma(frames, n_states, *, stabilize=False, center=False, unit_variance=False, rank="raise"):
+def arma(frames: ArrayLike, n_states: int, *, stabilize: bool = False, center: bool = False,
+         unit_variance: bool = False, rank: str = "raise") -> tuple[np.ndarray, np.ndarray]:
     """A (n_states, n_states), C (d, n_states) of f(t) = C z(t) + w(t), z(t+1) = A z(t) + v(t).
 
     The paper's closed form: F = U S V^T, C = U, A = S V^T D1 V (V^T D2 V)^-1 S^-1 for the n_states
@@ -171,7 +180,7 @@ def arma(frames, n_states, *, stabilize=False, center=False, unit_variance=False
     return A.astype(_result_type(frames)), C.astype(_result_type(frames))
 
 
-def observability(A, C, n_blocks):
+def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
     """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)], (n_blocks d, n), of A (n, n),
     C (d, n).
 

@@ -6,11 +6,16 @@ and what cannot win any more is not tried on further folds. Where few sets canno
 apart, those that are alike vote.
 """
 
+from __future__ import annotations
+
 import math
 import time
 from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
@@ -47,16 +52,17 @@ class Search:
     1.0
     """
 
-    def __init__(self, y, folds, predict):
+    def __init__(self, y: core.Labels, folds: Iterable[tuple[ArrayLike, ArrayLike]],
+                 predict: Callable) -> None:
         if not callable(predict):
             raise TypeError(f"predict must be a function of K_dd, K_xd and y, got {predict!r}")
         self.y = _checked_labels(y)
         self.folds = _checked_folds(folds, len(self.y))
         self.predict = predict
         self.parameters = None
-        self.right = {}  # {(name, fold): (n_parameters, n_validate)}
+        self.right: dict = {}  # {(name, fold): (n_parameters, n_validate)}
 
-    def choose(self, grams, *, seconds=None):
+    def choose(self, grams: Mapping[tuple, ArrayLike], *, seconds: float | None = None) -> Choice:
         """The Choice among grams, {(kernel, p): K (n, n)}, p ascending.
 
         Of those that are as accurate as the best, to ALIKE standard errors of the difference, the
@@ -74,7 +80,7 @@ class Search:
         for f in range(len(self.folds)):
             if f > 0 and time.perf_counter() > end:
                 break
-            done = []
+            done: list = []
             for name in names:
                 if f == 0 and done and time.perf_counter() > end:
                     break
@@ -210,7 +216,7 @@ def _beside(value, values):
     return values[max(0, i - 1):i] + values[i + 1:i + 2]
 
 
-def alike(shares, within=1):
+def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
     """Those of the candidates {candidate: (n,)}, as in a Choice, that are as good as the best, best
     first.
 
@@ -235,7 +241,7 @@ def alike(shares, within=1):
     return [candidate for candidate in order if not _is_better(best, known[candidate], within)]
 
 
-def vote(labels):
+def vote(labels: ArrayLike) -> np.ndarray:
     """The label that most rows of labels (n_voters, n) name, (n,); of several, the one that is
     named by the earliest voter.
 
@@ -255,7 +261,7 @@ def vote(labels):
     return labels[votes[index, queries].argmax(axis=0), queries]
 
 
-def dimensions(p_max, most=8):
+def dimensions(p_max: int, most: int = 8) -> list[int]:
     """At most so many p to try out of 1..p_max, ascending, in even ratios.
 
     >>> from grassmann_sc import tuning
@@ -272,7 +278,8 @@ def dimensions(p_max, most=8):
 # ---------------------------------------------------------------------------- from codes to labels
 
 
-def sparse_predictions(lams, rules=("residual", "sum"), tol=1e-4):
+def sparse_predictions(lams: ArrayLike, rules: Sequence[str] = ("residual", "sum"),
+                       tol: float = 1e-4) -> Callable:
     """predict for Search: labels by sparse codes, for each lambda in units of lam_max and each
     rule.
 
@@ -299,7 +306,8 @@ def sparse_predictions(lams, rules=("residual", "sum"), tol=1e-4):
     return predict
 
 
-def local_predictions(n_neighbors, rules=("residual", "sum")):
+def local_predictions(n_neighbors: Iterable[int],
+                      rules: Sequence[str] = ("residual", "sum")) -> Callable:
     """predict for Search: labels by local codes, for each number of neighbours (at most the atoms
     of a fold) and each rule.
 
@@ -325,7 +333,8 @@ def local_predictions(n_neighbors, rules=("residual", "sum")):
     return predict
 
 
-def nearest_predictions(K_dd, K_xd, y):
+def nearest_predictions(K_dd: np.ndarray, K_xd: np.ndarray,
+                        y: np.ndarray) -> dict[tuple, np.ndarray]:
     """predict for Search: the label of the nearest subspace.
 
     >>> import numpy as np
@@ -376,7 +385,7 @@ def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
 # -------------------------------------------------------------------------- differences and chance
 
 
-def corrected_t_test(differences, ratio):
+def corrected_t_test(differences: ArrayLike, ratio: float) -> float:
     """The chance of a mean difference as large, of either sign, if both methods were alike.
 
     differences (k,): of the accuracies on k splits of the same sets, which share sets and are not

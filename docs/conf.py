@@ -23,6 +23,7 @@ smartquotes = False
 html_show_sourcelink = False
 html_copy_source = False
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the text tells shapes and ranges, which say more
 autodoc_default_options = {"members": True, "show-inheritance": False}
 sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples" / "gallery"),

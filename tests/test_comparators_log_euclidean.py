@@ -43,8 +43,8 @@ def test_log_euclidean_codes_are_a_lasso_of_tangent_vectors(problem, base):
 
 def test_options_are_those_of_sparse_codes(problem):
     X, D, _ = problem
-    own = inspect.signature(comparators.log_euclidean_codes).parameters
-    for name, parameter in inspect.signature(gs.sparse_codes).parameters.items():
+    own = inspect.signature(comparators.log_euclidean_codes, eval_str=True).parameters
+    for name, parameter in inspect.signature(gs.sparse_codes, eval_str=True).parameters.items():
         if parameter.kind == parameter.KEYWORD_ONLY and name != "norm2":
             assert own[name] == parameter
     K_dd, K_xd, norm2 = comparators.tangent_grams(X, D)

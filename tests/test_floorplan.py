@@ -70,8 +70,8 @@ IN_FUNCTIONS = {  # and what it may import where it is used
 }
 
 PUBLIC_NAMES = {
-    "blocks": "write_codes load_codes each_part",
-    "scale": "code gdl gram from_paths",
+    "blocks": "write_codes rows_in_block Sink load_codes each_part",
+    "scale": "local_client from_paths code gram gdl",
     "streams": "OnlineGDL",
     CORE: "orthonormalize random_subspaces projection_kernel principal_angles chordal_distance "
           "geodesic_distance proj chordal_mean lam_max sparse_codes locality_codes gsc glc "
@@ -95,16 +95,16 @@ PUBLIC_NAMES = {
     "estimators_rivals": "DCC GDA GGDA KAHM MSM",
     "estimators_videos": "CSLDS DFS DLPegasos LDS ProductManifold TCCA",
     "discriminative": "discriminative_atoms ridge_residuals",
-    "files": "write_whole",
+    "files": "write_whole write_arrays read_arrays Checkpoint check_path",
     "frames": "read_frames describe raw hog lbp lbp_top gait_energy_image",
     "intrinsic": "exp_map log_map log_adjoint geodesic karcher_mean",
     "kernels": "linear polynomial rbf median_gamma gamma_grid kernel_bases kernel_gram kgsc kglc "
                "classify Lift",
     "learn": "init_atoms update_atoms gdl kgdl OnlineGDL class_dictionaries save load",
-    "logarithms": "",
+    "logarithms": "log_factors tangents",
     "plots": "plot_atoms plot_principal_angles plot_codes plot_convergence plot_gram "
              "plot_confusion plot_map plot_reliability plot_sparsity plot_angles_pair",
-    "polytopes": "",
+    "polytopes": "polytope_distances",
     "projected": "projected_codes projected_losses",
     "strategies": "sizes subspaces pairs_of_sets pairs_at_angles tangents dictionaries grams "
                   "coding_problems solved_problems image_sets",
@@ -116,6 +116,7 @@ PUBLIC_NAMES = {
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 EXPLICIT_RANDOMNESS = {"default_rng", "Generator", "BitGenerator", "SeedSequence"}
+CALLED_BY_ALL = {"__init__", "__call__"}
 PUBLIC_ALL_THE_SAME = {"_replace", "_asdict", "_fields", "_make", "_exit"}  # namedtuple, os
 
 each_module = pytest.mark.parametrize("module", MODULES)
@@ -139,7 +140,13 @@ def imports(node, in_function=False):
         for alias in node.names:
             yield f"{source}.{alias.name}", alias.asname or alias.name, in_function
     for child in ast.iter_child_nodes(node):
-        yield from imports(child, in_function or isinstance(node, FUNCTIONS))
+        if not is_for_the_checker(child):
+            yield from imports(child, in_function or isinstance(node, FUNCTIONS))
+
+
+def is_for_the_checker(node):
+    """if TYPE_CHECKING: which no interpreter enters."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def top_level(name):
@@ -305,7 +312,7 @@ def test_no_private_name_means_two_things():
 def test_public_names_are_listed_and_there(module):
     listed = names_in_all(MODULES[module])
     assert listed is not None, f"{module}.py has no __all__"
-    assert len(listed) == len(set(listed)) and set(listed) >= set(PUBLIC_NAMES[module].split())
+    assert sorted(listed) == sorted(PUBLIC_NAMES[module].split())
     handed_on = {name for sister in HANDED_ON.get(module, [])
                  for name in names_in_all(MODULES[sister])}
     assert handed_on <= set(listed)
@@ -327,6 +334,84 @@ def test_public_definitions_have_docstrings(module):
     tree = MODULES[module]
     assert ast.get_docstring(tree), f"{module}.py has no docstring"
     assert not [node.name for node in public_definitions(tree) if not ast.get_docstring(node)]
+
+
+# ---------------------------------------------------------------------------- type hints
+
+
+def house_classes(module, name):
+    """The class of this name and those of the house that it inherits from."""
+    for node in MODULES[module].body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            yield node
+            for base in node.bases:
+                home, _, base_name = ast.unparse(base).rpartition(".")
+                if (home or module) in MODULES:
+                    yield from house_classes(home or module, base_name)
+
+
+def public_functions(module):
+    """(name, node) of what can be called of a module's public names: functions, and methods of
+    classes, inherited ones too."""
+    public = set(PUBLIC_NAMES[module].split())
+    for node in public_definitions(MODULES[module]):
+        if node.name in public and isinstance(node, FUNCTIONS):
+            yield node.name, node
+        elif node.name in public:
+            for owner in house_classes(module, node.name):
+                for method in owner.body:
+                    if isinstance(method, FUNCTIONS) and (
+                        not method.name.startswith("_") or method.name in CALLED_BY_ALL
+                    ):
+                        yield f"{node.name}.{method.name}", method
+
+
+def parameters(function):
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    starred = [one for one in (arguments.vararg, arguments.kwarg) if one]
+    return [one for one in (*named, *starred) if one.arg not in ("self", "cls")]
+
+
+def hints_missing(function):
+    missing = [one.arg for one in parameters(function) if one.annotation is None]
+    return missing if function.returns is not None else [*missing, "return"]
+
+
+def is_hinted(function):
+    return function.returns is not None or any(one.annotation for one in parameters(function))
+
+
+@each_module
+def test_public_signatures_have_type_hints(module):
+    jitted = set(jitted_functions(MODULES[module]))
+    missing = {name: hints_missing(function) for name, function in public_functions(module)
+               if function not in jitted}
+    assert not {name: wrong for name, wrong in missing.items() if wrong}
+
+
+def test_checks_at_the_door_have_type_hints():
+    """What they return is what the checker knows of an argument in the bodies of all modules."""
+    checks = [node for node in MODULES[CORE].body if isinstance(node, FUNCTIONS)
+              and re.fullmatch(r"check_\w+|(real|finite)_array|same_dimension", node.name)]
+    assert len(checks) > 10
+    assert not {node.name: hints_missing(node) for node in checks if hints_missing(node)}
+
+
+@each_module
+def test_jitted_code_and_private_helpers_have_none(module):
+    private = [node for node in MODULES[module].body
+               if isinstance(node, FUNCTIONS) and is_private(node.name)]
+    inner = [*jitted_functions(MODULES[module]), *private]
+    assert not [node.name for node in inner if is_hinted(node)]
+
+
+@pytest.mark.parametrize("code, missing", [
+    ("def f(a: int, *, b: str = '') -> None: ...", []),
+    ("def f(a, *, b=1, **c) -> None: ...", ["a", "b", "c"]),
+    ("def f(self, *a: int): ...", ["return"])])
+def test_missing_hints_are_seen(code, missing):
+    assert hints_missing(ast.parse(code).body[0]) == missing
 
 
 # ---------------------------------------------------------------------------- what no module does

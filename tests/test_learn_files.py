@@ -133,6 +133,17 @@ def test_damaged_files_are_refused(tmp_path, i):
     )  # bytes, whatever shapes are declared; a sound file of this size takes 30 kB
 
 
+@pytest.mark.parametrize("content", [b"no arrays", None])  # damaged, of another kind
+def test_errors_name_a_path_of_bytes_as_text(tmp_path, content):
+    path = tmp_path / "note.npz"
+    files.write_arrays(path, "note", {"x": [1.0]})
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match="note.npz") as error:
+        files.read_arrays(os.fsencode(path), "another", {"x": "f"}, {"x"})
+    assert "b'" not in str(error.value)
+
+
 # ---------------------------- any file
 
 

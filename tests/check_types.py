@@ -1,0 +1,34 @@
+"""mypy on the modules' type hints (make test), under the names by which modules are imported."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = "grassmann_sc"
+
+
+def copy_as_package(folder):
+    """To mypy grassmann_sc.learn is a file of a package, so the flat files are copied into one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for path in ROOT.glob("*.py"):
+        name = "__init__.py" if path.stem == CORE else path.name
+        shutil.copy2(path, folder / name)  # with its time, by which mypy knows what has changed
+
+
+def main():
+    package = ROOT / ".mypy_cache" / CORE  # and mypy keeps beside it what it knows
+    copy_as_package(package)
+    options = ["--package", CORE, "--config-file", ROOT / "pyproject.toml"]
+    command = [sys.executable, "-m", "mypy", *options]
+    done = subprocess.run(command, cwd=package.parent, capture_output=True, text=True)
+    said = re.sub(rf"^{CORE}[/\\]__init__\.py", f"{CORE}.py", done.stdout, flags=re.MULTILINE)
+    print(re.sub(rf"^{CORE}[/\\]", "", said, flags=re.MULTILINE) + done.stderr, end="")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
