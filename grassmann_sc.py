@@ -543,9 +543,9 @@ def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = N
 
     out: where codes are written to as they come, in memory that does not grow: the path of an .npy
     file, or with sparse_output=True of a folder of CSR parts, both for blocks.load_codes; an array
-    (n, N), or what is assigned to like one; a function (row, codes). progress: show a bar (needs
-    tqdm). Returns the row where it stopped, n unless Ctrl-C came before: start there to go on, or
-    with start="resume" where a path ends. Needs blocks.py.
+    (n, N), or what is assigned to like one; a function (row, codes). progress: show a bar, by
+    tqdm, else lines. Returns the row where it stopped, n unless Ctrl-C came before: start there to
+    go on, or with start="resume" where a path ends. Needs blocks.py.
 
     See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms.
 
@@ -2039,17 +2039,15 @@ SECONDS_A_LINE = 10
 
 
 def progress_bar(wanted, **options):
-    """Steps done, if they are wanted: on a terminal tqdm's bar with these options; elsewhere, as in
-    a log, a line every ten seconds at most and one at the end. Else what takes the same calls."""
+    """Steps done, if they are wanted: on a terminal tqdm's bar with these options; without either a
+    line every ten seconds at most and one at the end. Else what takes the same calls."""
     if not check_flag(wanted, "progress"):
         return _NoBar()
-    try:
-        from tqdm import tqdm
-    except ImportError as error:
-        raise ImportError("progress needs tqdm: pip install 'grassmann_sc_kit[progress]'"
-                          ) from error
-    if sys.stderr.isatty():  # delay: no bar while what comes first is compiled
-        return tqdm(**options, delay=1e-3)
+    if sys.stderr.isatty():
+        with contextlib.suppress(ImportError):
+            from tqdm import tqdm
+
+            return tqdm(**options, delay=1e-3)  # no bar while what comes first is compiled
     return _Lines(**options)
 
 

@@ -89,7 +89,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as repetition, 0
     as absence.
     callback: called with what is Learned so far after each iteration; a true result stops.
-    progress: show a bar, with the cost (needs tqdm).
+    progress: show a bar, by tqdm, else lines, with the cost.
     checkpoint: path of a file that is replaced, whole, after each iteration.
     resume: path of a checkpoint of the same problem to go on from, to the bits of an uninterrupted
     run; rng and init are then the file's.

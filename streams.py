@@ -99,7 +99,7 @@ class OnlineGDL:
         each: 16 random pieces at a time are shuffled together and cut into batches. So a batch
         mixes samples of 16 places; a file sorted by class is better shuffled once beforehand if
         its classes are much longer than a piece.
-        progress: show a bar, with the cost (needs tqdm).
+        progress: show a bar, by tqdm, else lines, with the cost.
         checkpoint: path of a file that is replaced, whole, after every checkpoint_every batches and
         at the end. resume: path of such a file to go on from, to the bits of an uninterrupted run
         on the same X and options; rng and init are then the file's. Ctrl-C ends with a warning and

@@ -1,23 +1,26 @@
 """How exact is the core? The worst figure of each oracle over random and degenerate cases, beside
-the bound it must meet.
-
-python benchmarks/accuracy.py
+the bound it must meet: python -m benchmarks.accuracy
 """
 
 import sys
 import time
 import warnings
-from pathlib import Path
+
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser_of("accuracy", __doc__).parse_args()
 
 import mpmath
 import numpy as np
 from sklearn.linear_model import Lasso
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-import grassmann_sc as gs  # noqa: E402
-from grassmann_sc.strategies import KINDS, bases, coding_problem, rotation  # noqa: E402
-from oracles import vectors  # noqa: E402
+import grassmann_sc as gs
+from benchmarks.common import ROOT
+from grassmann_sc.strategies import KINDS, bases, coding_problem, rotation
+
+sys.path.insert(0, str(ROOT / "tests"))
+from oracles import vectors
 
 SEED = 0
 SIZES = [

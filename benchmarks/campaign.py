@@ -9,7 +9,6 @@ follows. The cases are in benchmarks/campaign_*.py: a function (seed, case) for 
 raises what went wrong.
 """
 
-import argparse
 import importlib
 import itertools
 import json
@@ -24,8 +23,7 @@ import time
 import warnings
 from collections import Counter, namedtuple
 
-from benchmarks.campaign_calls import Done, Failed, place_of
-from benchmarks.common import ROOT, header, n_cores
+from benchmarks.options import parser_of
 
 Kind = namedtuple("Kind", "room at_least share")  # share: of SECONDS
 KINDS = {
@@ -43,6 +41,23 @@ KINDS = {
     "jit_off": Kind("numbers", 60, 20),
 }
 SECONDS = sum(kind.share for kind in KINDS.values())
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser = parser_of("campaign", __doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for all kinds")
+    parser.add_argument("--only", choices=KINDS, metavar="KIND",
+                        help=f"{', '.join(KINDS)}: one kind, in its share of the seconds")
+    parser.add_argument("--case", type=int, help="with --only: one case, and its traceback")
+    parser.add_argument("--show", type=int, default=5, help="failures to print of each kind")
+    parser.add_argument("--work", type=float, nargs=3, help="for a child of the campaign alone")
+    options = parser.parse_args()
+    if options.case is not None and options.only is None:
+        parser.error("--case needs --only")
+
+from benchmarks.campaign_calls import Done, Failed, place_of  # noqa: E402
+from benchmarks.common import ROOT, header, n_cores  # noqa: E402
+
 START_LIMIT = 300  # seconds until the first case is done: Numba may have to compile
 LIMIT = 60  # seconds of any other case
 
@@ -66,8 +81,7 @@ class Row:
             self.failures.append(Failure(case, *failure))
 
 
-def main():
-    options = parse()
+def main(options):
     if options.case is not None:
         with tempfile.TemporaryDirectory(prefix="campaign_") as folder:
             os.chdir(folder)
@@ -76,21 +90,6 @@ def main():
         work(options.only, options.seed, *options.work)
     else:
         sys.exit(campaign(options))
-
-
-def parse():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="for all kinds")
-    parser.add_argument("--only", choices=KINDS, metavar="KIND",
-                        help=f"{', '.join(KINDS)}: one kind, in its share of the seconds")
-    parser.add_argument("--case", type=int, help="with --only: one case, and its traceback")
-    parser.add_argument("--show", type=int, default=5, help="failures to print of each kind")
-    parser.add_argument("--work", type=float, nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.case is not None and options.only is None:
-        parser.error("--case needs --only")
-    return options
 
 
 def case_function(kind):
@@ -257,4 +256,4 @@ def attempt(function, seed, case):
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

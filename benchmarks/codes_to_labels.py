@@ -14,6 +14,11 @@ Files are as in examples/classify.py, p is the dimension of their subspaces. For
 import time
 import warnings
 
+from benchmarks.options import parser_of_files
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    options = parser_of_files("codes_to_labels", __doc__, splits=3).parse_args()
+
 import matplotlib
 import numpy as np
 from scipy.special import softmax
@@ -24,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.common import header, parser_of_files
+from benchmarks.common import header
 from benchmarks.discriminative import read
 from grassmann_sc import estimators, plots
 
@@ -41,8 +46,7 @@ RULES = ["residual", "sum"]
 FOLDS = 3
 
 
-def main():
-    options = parser_of_files("codes_to_labels", __doc__, splits=3).parse_args()
+def main(options):
     options.out.mkdir(parents=True, exist_ok=True)
     warnings.filterwarnings("ignore")  # of classes with few sets and of solvers at their limit
     header("From codes to labels")
@@ -129,4 +133,4 @@ def compare_probabilities(X, y, splits, rule, path):
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

@@ -7,6 +7,11 @@ There is no peer here: the comparisons are with the Gram matrices alone, with th
 ourselves at another size.
 """
 
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser_of("coding", __doc__).parse_args()
+
 import numpy as np
 
 import grassmann_sc as gs

@@ -1,7 +1,6 @@
 """What the benchmarks share: the header, interleaved timing, peak memory, peers, data and the
 duality gap."""
 
-import argparse
 import ctypes
 import importlib
 import os
@@ -41,23 +40,6 @@ def header(title):
         + ", ".join(f"{name} {_version(name)}" for name in PACKAGES),
         flush=True,
     )
-
-
-def parser_of_files(name, description, splits, metavar="FILE.npz:p"):
-    """The options of a benchmark on files of sets: data, splits, how frames become rows, out."""
-    parser = argparse.ArgumentParser(
-        prog=f"python -m benchmarks.{name}",
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--data", nargs="+", required=True, metavar=metavar)
-    add("--splits", type=int, default=splits, help="of each file at most (default: %(default)s)")
-    add("--resample", type=int, help="frames of each set, linearly in time")
-    add("--stack", type=int, default=1, help="blocks of the Hankel matrix")
-    add("--center", action="store_true", help="remove each set's mean")
-    add("--out", type=Path, default=Path("out"), help="folder of the pictures")
-    return parser
 
 
 def n_cores():

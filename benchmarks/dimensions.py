@@ -11,11 +11,17 @@ gamma; and seconds of a search over p as well. A picture: accuracy against p of 
 import time
 from pathlib import Path
 
+from benchmarks.options import parser_of_files
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser = parser_of_files("dimensions", __doc__, splits=2, metavar="FILE.npz")
+    options = parser.parse_args()
+
 import matplotlib
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import figure, header, interleaved, parser_of_files
+from benchmarks.common import figure, header, interleaved
 from examples import classify
 from grassmann_sc import kernels, tuning
 
@@ -28,8 +34,7 @@ MARKERS = "o^sDvPX"
 READS = {"gSC": "gram", "kgSC": "kernels"}
 
 
-def main():
-    options = parser_of_files("dimensions", __doc__, splits=2, metavar="FILE.npz").parse_args()
+def main(options):
     options.out.mkdir(parents=True, exist_ok=True)
     header("Dimensions of the subspaces")
     curves = {}
@@ -143,4 +148,4 @@ def draw(path, curves):
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

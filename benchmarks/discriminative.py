@@ -15,20 +15,27 @@ import time
 import warnings
 from pathlib import Path
 
+from benchmarks.options import parser_of_files
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser = parser_of_files("discriminative", __doc__, splits=10)
+    parser.add_argument("--atoms", type=int, nargs="+", default=[1, 2, 4, 8],
+                        help="a class (default: 1 2 4 8)")
+    options = parser.parse_args()
+
 import matplotlib
 import numpy as np
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import StratifiedKFold
 
 import grassmann_sc as gs
-from benchmarks.common import header, parser_of_files
+from benchmarks.common import header
 from examples import clips
 from grassmann_sc import discriminative, learn
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 
-ATOMS = [1, 2, 4, 8]  # a class
 SHARES = [0.02, 0.05, 0.1, 0.2, 0.4]  # lambda over each query's lam_max
 LEARNING = 0.1  # the same, of the samples' median, while gDL learns
 RIDGE = 0.1  # of the ridge classifier
@@ -44,10 +51,7 @@ MARKERS = "o^sD"
 FOLDS = 3
 
 
-def main():
-    parser = parser_of_files("discriminative", __doc__, splits=10)
-    parser.add_argument("--atoms", type=int, nargs="+", default=ATOMS, help="atoms a class")
-    options = parser.parse_args()
+def main(options):
     options.out.mkdir(parents=True, exist_ok=True)
     warnings.filterwarnings("ignore", "The least populated class")  # two sets a class
     header("Discriminative dictionaries")
@@ -220,4 +224,4 @@ def draw_descents(path, name, descents):
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

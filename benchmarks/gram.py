@@ -11,6 +11,11 @@ still wait for work at full load), repeated (calls of one kind, one right after 
 
 import time
 
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser_of("gram", __doc__).parse_args()
+
 import numpy as np
 
 import grassmann_sc as gs

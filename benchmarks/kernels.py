@@ -8,6 +8,11 @@ blocks with the bases, which are computed before, for both. The other yardstick 
 np.exp of as many numbers, into an array of 2000 rows.
 """
 
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser_of("kernels", __doc__).parse_args()
+
 import numpy as np
 
 from benchmarks.common import figure, header, interleaved, peer, run_child

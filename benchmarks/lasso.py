@@ -10,8 +10,15 @@ compared with ours (sparse_output=True); ours dense is timed beside it. celer an
 out: they take no Gram matrix.
 """
 
-import argparse
 import warnings
+
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser = parser_of("lasso", __doc__)
+    parser.add_argument("--data", action="append", default=[], metavar="FILE.npz[:p]",
+                        help="atoms train0, queries test0; p = 3")
+    options = parser.parse_args()
 
 import numpy as np
 
@@ -161,13 +168,9 @@ def paths(problems):
         figure("path over its smallest value alone (1)", path / alone, "<= 1.5")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", action="append", default=[], metavar="FILE.npz[:p]",
-                        help="atoms train0, queries test0; p = 3")
-    arguments = parser.parse_args()
+def main(options):
     header("Lasso in Gram form: sparse_codes against spams.lasso, and scikit-learn's")
-    problems = problems_of(arguments.data)
+    problems = problems_of(options.data)
     against_spams(problems)
     by_name = {problem[0]: problem for problem in problems}
     against_sklearn(by_name)
@@ -175,4 +178,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

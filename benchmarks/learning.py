@@ -10,7 +10,6 @@ beside all training sets. The file is as in examples/classify.py. Then only thes
 printed.
 """
 
-import argparse
 import re
 import signal
 import subprocess
@@ -19,6 +18,16 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser = parser_of("learning", __doc__)
+    parser.add_argument("--data", nargs="*", default=[], metavar="FILE.npz:p")
+    parser.add_argument("--splits", type=int, default=5, help="of each file at most (default: 5)")
+    parser.add_argument("--only", choices=["sweeps", "peers", "large", "stream", "resume"],
+                        help="one part")
+    options = parser.parse_args()
 
 import numpy as np
 
@@ -383,18 +392,7 @@ def worth(arguments, n_splits):
                "samples", count)
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.learning",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--data", nargs="*", default=[], metavar="FILE.npz:p")
-    parser.add_argument("--splits", type=int, default=5, help="of each file at most (default: 5)")
-    parser.add_argument(
-        "--only", choices=["sweeps", "peers", "large", "stream", "resume"], help="one part"
-    )
-    options = parser.parse_args()
+def main(options):
     header("Dictionary learning")
     if options.data:
         return worth(options.data, options.splits)
@@ -404,4 +402,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

@@ -10,6 +10,11 @@ their Riemannian gradients, through the adjoint of log, between the same codings
 import time
 import warnings
 
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser_of("projected", __doc__).parse_args()
+
 import numpy as np
 from scipy.optimize import minimize
 

@@ -10,9 +10,15 @@ pairs that both have. --quick stops growth at 500 sets.
 
 import cProfile
 import pstats
-import sys
 import time
 import warnings
+
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser = parser_of("rivals", __doc__)
+    parser.add_argument("--quick", action="store_true", help="growth to 500 sets alone")
+    options = parser.parse_args()
 
 import numpy as np
 import scipy.linalg
@@ -232,13 +238,13 @@ def profile_of(name, n):
         print(f"  {own:8.3f} s  {function} ({file.rpartition('/')[2]}:{line})")
 
 
-def main():
+def main(options):
     warnings.simplefilter("ignore")
     header("The paper's rivals on sets of images")
     against_loops()
-    numbers = GROWTH[:2] if "--quick" in sys.argv[1:] else GROWTH
+    numbers = GROWTH[:2] if options.quick else GROWTH
     profile_of(growth(numbers), numbers[1])
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

@@ -9,7 +9,6 @@ of 2.4 kB a subspace and 4 kB for its codes; by default a temporary folder. The 
 and memory a subspace is out/scale.png.
 """
 
-import argparse
 import functools
 import os
 import signal
@@ -20,6 +19,20 @@ import threading
 import time
 import warnings
 from pathlib import Path
+
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parts = ["growth", "product", "merging", "kills", "dask", "plan", "dask_kills", "disk"]
+    parser = parser_of("scale", __doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6],
+                        help="subspaces (default: up to a million)")
+    parser.add_argument("--kills", type=int, nargs=2, default=[20, 10],
+                        help="of streams, of Dask workers (default: 20 10)")
+    parser.add_argument("--folder", type=Path, help="where the files go, for their time")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts,
+                        help="one or several (default: all)")
+    options = parser.parse_args()
 
 import numpy as np
 
@@ -35,8 +48,6 @@ SHARE = 0.1  # lambda as a share of the median lam_max
 N_NEIGHBORS = 5
 BATCH = 256
 NOISE = 0.5
-# disk comes last: it may unshare the mounts of this process
-PARTS = ["growth", "product", "merging", "kills", "dask", "plan", "dask_kills", "disk"]
 DRAWN = 4096  # subspaces drawn at a time
 PLAN = {"n": 10**8, "workers": 64, "N": 1000, "d": 400, "p": 4}
 BANDWIDTH = 1e9  # bytes a second between machines, supposed: that of 10 gigabit
@@ -463,34 +474,28 @@ def child(code, *arguments, **variables):
     return done.stdout
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
-    parser.add_argument(
-        "--kills", type=int, nargs=2, default=[20, 10], help="of streams, of Dask workers"
-    )
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    arguments = parser.parse_args()
-    largest = max(arguments.sizes)
+def main(options):
+    largest = max(options.sizes)
     jobs = {
-        "growth": lambda folder: growth(arguments.sizes, folder),
+        "growth": lambda folder: growth(options.sizes, folder),
         "product": lambda folder: over_product(largest, folder),
         "merging": merging,
-        "kills": lambda folder: kills(arguments.kills[0], folder),
+        "kills": lambda folder: kills(options.kills[0], folder),
         "dask": lambda folder: dask_workers(min(largest, 10**5), folder),
         "plan": lambda folder: plan(),
-        "dask_kills": lambda folder: dask_kills(arguments.kills[1], folder),
-        "disk": full_disk,
+        "dask_kills": lambda folder: dask_kills(options.kills[1], folder),
+        "disk": full_disk,  # comes last: it may unshare the mounts of this process
     }
     warnings.filterwarnings("ignore", ".*large graph")
     header("Streams, files of codes, and Dask")
-    for part in sorted(arguments.parts, key=PARTS.index):
+    for part, job in jobs.items():
+        if part not in options.parts:
+            continue
         if part.startswith("dask") and not peer("distributed", "Dask"):
             continue
-        with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-            jobs[part](Path(folder))
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            job(Path(folder))
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

@@ -11,6 +11,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser_of("startup", __doc__).parse_args()
+
 import numpy as np
 
 from benchmarks.common import ROOT, figure, header, interleaved, run_child

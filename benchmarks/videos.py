@@ -5,6 +5,11 @@ The direct way takes LAPACK's SVD of the frames and Gram-Schmidt (QR) of the who
 ...], as the paper words it.
 """
 
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser_of("videos", __doc__).parse_args()
+
 import numpy as np
 
 from benchmarks.common import extra_memory, figure, header, interleaved

@@ -8,11 +8,19 @@ the training part; seconds of fit and prediction as clips grow from 50 to 500; a
 table and a picture in OUT.
 """
 
-import argparse
 import sys
 import time
 import warnings
 from pathlib import Path
+
+from benchmarks.options import parser_of
+
+if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
+    parser = parser_of("videos_rivals", __doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer clips, to see that it runs")
+    parser.add_argument("--data", nargs="*", default=[], type=Path, metavar="FILE.npz")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
+    options = parser.parse_args()
 
 import matplotlib
 import numpy as np
@@ -177,16 +185,7 @@ def noise_against_compression(out):
     print(f"  {save_picture(out / 'compression', ax)}")
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.videos_rivals",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer clips, to see that it runs")
-    parser.add_argument("--data", nargs="*", default=[], type=Path, metavar="FILE.npz")
-    parser.add_argument("--out", type=Path, default=Path("out"))
-    options = parser.parse_args()
+def main(options):
     warnings.simplefilter("ignore")
     header("The paper's rivals on videos")
     spectrum_of_a_volume()
@@ -198,4 +197,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(options)

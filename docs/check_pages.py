@@ -4,6 +4,7 @@ Every href and src of every page that leads to no other site must name a file th
 anchor in it if it names one; every picture must be one. Exits with what is missing.
 """
 
+import argparse
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -49,5 +50,8 @@ def missing(folder):
 
 
 if __name__ == "__main__":
-    broken = missing(sys.argv[1])
+    parser = argparse.ArgumentParser(prog="python -m docs.check_pages", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="of the pages")
+    broken = missing(parser.parse_args().folder)
     sys.exit("\n".join(broken) if broken else None)

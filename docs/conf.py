@@ -1,5 +1,6 @@
 """Sphinx: the gallery of examples/gallery and the reference from the docstrings (make gallery)."""
 
+import logging
 import re
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import grassmann_sc
 
+logging.getLogger("grassmann_sc").setLevel("ERROR")  # pages do not say what was compiled
 ROOT = Path(__file__).resolve().parent.parent
 project = "grassmann_sc"
 author = "the grassmann_sc developers"
@@ -16,8 +18,15 @@ version = release = grassmann_sc.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["html"]
 html_theme = "alabaster"
-html_theme_options = {"fixed_sidebar": True, "page_width": "1100px",
-                      "description": "Coding and dictionary learning of linear subspaces"}
+html_theme_options = {
+    "fixed_sidebar": True,
+    "sidebar_width": "240px",
+    "page_width": "1200px",
+    "body_max_width": "none",
+    "font_size": "16px",
+    "code_font_size": "0.84em",  # so that 100 columns are seen whole
+    "description": "Coding and dictionary learning of linear subspaces",
+}
 html_sidebars = {"**": ["about.html", "navigation.html", "searchbox.html"]}
 smartquotes = False
 html_show_sourcelink = False
@@ -41,7 +50,8 @@ sphinx_gallery_conf = {
 # ------------------------------------------------------------------------- docstrings as plain text
 
 MARKUP = re.compile(r"([\\*`_|])")  # what is mathematics in a docstring and markup for Sphinx
-ITEM = re.compile(r"[\w, ]+ ?: |[-0-9]")  # the description of an argument, an entry of a list
+ITEM = re.compile(r"\w+(, \w+)* : |- ")  # the description of an argument, an entry of a list
+SENTENCE = re.compile(r"\w+(, \w+)*: ")  # the same, where the row before it ends with a full stop
 
 
 def plain_text(app, what, name, obj, options, lines):
@@ -51,16 +61,23 @@ def plain_text(app, what, name, obj, options, lines):
 
 
 def as_markup(paragraph):
-    """A paragraph of plain text as reStructuredText: a list line by line, an example as it is."""
+    """A paragraph of plain text as reStructuredText: each item of a list on a line of its own, what
+    is indented row by row, an example as it is."""
     rows = paragraph.strip("\n").split("\n")
     if rows[0].lstrip().startswith(">>>"):
         return paragraph
-    escaped = [MARKUP.sub(r"\\\1", row) for row in rows]
-    itemized = any(ITEM.match(row) for row in rows)
     indented = any(row.startswith(" ") for row in rows)
-    if not (itemized or indented):
-        return "\n".join(escaped)
-    return "\n".join(f"| {row}".rstrip() if row.strip() else "|" for row in escaped)
+    items = []
+    for row in rows:
+        follows = items and items[-1].endswith(".")
+        if indented or not items or ITEM.match(row) or follows and SENTENCE.match(row):
+            items.append(row)
+        else:
+            items[-1] += " " + row
+    escaped = [MARKUP.sub(r"\\\1", item).rstrip() for item in items]
+    if len(items) == 1:
+        return escaped[0]
+    return "\n".join(f"| {item}".rstrip() for item in escaped)
 
 
 def setup(app):

@@ -4,8 +4,13 @@ Reads the files at the root and draws who imports whom into docs/pictures/floorp
 files import the core, whose arrows are left out; dashed: an import within a function.
 """
 
+import argparse
 import ast
 from pathlib import Path
+
+if __name__ == "__main__":  # --help does not wait for the imports below
+    argparse.ArgumentParser(prog="python -m docs.floorplan", description=__doc__,
+                            formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -16,7 +21,7 @@ PICTURE = ROOT / "docs" / "pictures" / "floorplan.png"
 CORE = "grassmann_sc"
 DPI = 80
 COLOURS = 32
-COLORS = {0: "#56B4E9", 1: "#E69F00", 2: "#CC79A7", 3: "#9FD8C4"}
+COLORS = {0: "#56B4E9", 1: "#E69F00", 2: "#CC79A7", 3: "#9FD8C4", 4: "#F0E442"}
 
 
 def imported_modules(path, modules):

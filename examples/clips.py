@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import time
 from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -157,7 +156,11 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
 
     pool = ThreadPoolExecutor(gs.thread_count())
     try:
-        done = list(progress(pool.map(job, clips), len(clips), "clips"))
+        done = []
+        with gs.progress_bar(True, total=len(clips), desc="reading", unit="clip") as bar:
+            for result in pool.map(job, clips):
+                done.append(result)
+                bar.update(1)
     finally:
         pool.shutdown(cancel_futures=True)
     failed = [result for _, result, _ in done if isinstance(result, str)]
@@ -523,27 +526,6 @@ def write(path, save):
     """save(file) into the file at path, whole or not at all; its folder is made."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     files.write_whole(path, save)
-
-
-def progress(items, total, what):
-    """The items, while their number is shown: by tqdm on a terminal, else by a line every ten
-    seconds."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return _lines(items, total, what)
-    if not sys.stderr.isatty():
-        return _lines(items, total, what)
-    return tqdm(items, total=total, unit=" " + what, file=sys.stderr, mininterval=0.5)
-
-
-def _lines(items, total, what):
-    shown = time.monotonic()
-    for i, item in enumerate(items, start=1):
-        yield item
-        if time.monotonic() - shown > 10 or i == total:
-            shown = time.monotonic()
-            say(f"{i} of {total} {what}")
 
 
 def say(text):

@@ -1,4 +1,4 @@
-"""What the examples are asked: --help waits for no import, mistakes are named."""
+"""What scripts are asked: --help waits for no import, mistakes are named."""
 
 import subprocess
 import sys
@@ -10,15 +10,16 @@ from examples import options, paper_experiments, pictures
 from processes import ROOT, run_python
 
 SCRIPTS = sorted(
-    path.stem
-    for path in (ROOT / "examples").glob("*.py")
+    f"{folder}.{path.stem}"
+    for folder in ("examples", "benchmarks", "docs")
+    for path in (ROOT / folder).glob("*.py")
     if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
 )
 SLOW = {"numpy", "numba", "sklearn", "matplotlib", "scipy"}
 
 
 def test_every_script_is_looked_at():
-    assert {"quickstart", "classify", "paper_experiments", "table_digits"} <= set(SCRIPTS)
+    assert {"examples.classify", "benchmarks.lasso", "docs.floorplan"} <= set(SCRIPTS)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -27,14 +28,15 @@ def test_help_waits_for_no_import(script):
 import runpy, sys
 sys.argv[1:] = ["--help"]
 try:
-    runpy.run_module("examples.{script}", run_name="__main__", alter_sys=True)
+    runpy.run_module("{script}", run_name="__main__", alter_sys=True)
 except SystemExit as end:
     assert not end.code
 assert not {SLOW} & set(sys.modules)
 """
     text = "\n".join(run_python(code))
-    assert text.startswith(f"usage: python -m examples.{script} [-h]")
-    docstring = (ROOT / "examples" / f"{script}.py").read_text(encoding="utf-8").split('"""')[1]
+    assert text.startswith(f"usage: python -m {script} [-h]")
+    path = ROOT / f"{script.replace('.', '/')}.py"
+    docstring = path.read_text(encoding="utf-8").split('"""')[1]
     assert docstring.strip().splitlines()[0] in text
 
 

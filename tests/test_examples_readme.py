@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from examples import clips
-from grassmann_sc import principal_angles, random_subspaces
+from grassmann_sc import principal_angles, projection_kernel
 from processes import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def test_readme_prints_what_it_says(capsys):
 
 def test_readme_finds_the_bug_of_a_stranger():
     names = {}
-    execute(block_with("strategies", "python"), names)
+    execute(block_with("pairs_at_angles", "python"), names)
     with pytest.raises(AssertionError) as failure:
         names["test_my_angles"]()
     said = re.sub(r"\s+", " ", "".join(failure.value.__notes__))
@@ -74,13 +74,17 @@ def test_readme_finds_the_bug_of_a_stranger():
     assert re.sub(r"\s+", " ", promised) in said
     names["my_angles"] = principal_angles
     names["test_my_angles"]()
+    execute(block_with("pairs_of_sets", "python"), names)
+    with pytest.raises(AssertionError):
+        names["test_my_gram"]()
+    names["my_gram"] = projection_kernel
+    names["test_my_gram"]()
 
 
 def test_readme_codes_what_does_not_fit_in_memory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    np.save("subspaces.npy", random_subspaces(40, 9, 2, rng=0))
     execute(block_with("blocks.load_codes", "python"), {})
-    assert capsys.readouterr().out == "40 (40, 8)\n"
+    assert capsys.readouterr().out == block_with("(10000, 8)")
 
 
 def test_readme_writes_a_file_that_classify_reads(tmp_path, monkeypatch):
