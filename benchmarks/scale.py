@@ -201,7 +201,7 @@ def draw_growth(table):
         n, us, megabytes = zip(*rows)
         above.plot(n, us, "o-", label=what)
         below.plot(n, megabytes, "o-", label=what)
-    above.set(xscale="log", ylabel="microseconds a subspace", ylim=(0, None))
+    above.set(xscale="log", yscale="log", ylabel="microseconds a subspace", ylim=(1, 2000))
     below.set(xlabel="subspaces in the file", ylabel="peak anonymous memory, MB", ylim=(0, None))
     above.legend()
     (ROOT / "out").mkdir(exist_ok=True)

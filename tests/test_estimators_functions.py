@@ -21,8 +21,6 @@ Q = X[TEST]
 LABELS = Y[TRAIN]
 K_DD = core.projection_kernel(D)
 K_QD = core.projection_kernel(Q, D)
-SPARSE = core.sparse_codes(K_DD, K_QD, 0.1, norm2=2)
-LOCAL = core.locality_codes(K_DD, K_QD, 6, norm2=2)
 MEDIAN_GAMMA = kernels.median_gamma(SETS[TRAIN])
 
 
@@ -98,18 +96,23 @@ def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
 
 
 @pytest.mark.parametrize(
-    "options, codes, coding",
+    "options, code, on_grams, coding",
     [
-        ({"lam": 0.1}, SPARSE, {"lam": 0.1}),
-        ({"coding": "local", "n_neighbors": 6}, LOCAL, {"n_neighbors": 6}),
+        ({"lam": 0.1}, core.gsc, core.sparse_codes, {"lam": 0.1}),
+        (
+            {"coding": "local", "n_neighbors": 6},
+            core.glc,
+            core.locality_codes,
+            {"n_neighbors": 6},
+        ),
     ],
 )
-def test_coding_classifier_equals_the_functions(options, codes, coding):
+def test_coding_classifier_equals_the_functions(options, code, on_grams, coding):
     estimator = estimators.CodingClassifier(**options).fit(D, LABELS)
-    on_subspaces = core.gsc(Q, D, **coding) if "lam" in coding else core.glc(Q, D, **coding)
+    codes = on_grams(K_DD, K_QD, norm2=2, **coding)
     residuals, classes = core.class_residuals(codes, K_DD, K_QD, LABELS, norm2=2)
     assert np.array_equal(estimator.transform(Q), codes)
-    assert np.array_equal(codes, on_subspaces)
+    assert np.array_equal(codes, code(Q, D, **coding))
     assert np.array_equal(estimator.decision_function(Q), -residuals)
     assert list(estimator.classes_) == list(classes)
     assert np.array_equal(estimator.predict(Q), core.classify(Q, D, LABELS, **coding))

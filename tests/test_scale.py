@@ -1,6 +1,7 @@
 """Coding, Gram matrices and dictionary learning on Dask: the results of one machine, whoever dies
 on the way."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -21,8 +22,17 @@ da = pytest.importorskip("dask.array")
 
 X = clusters(np.random.default_rng(0), 600, 9, 2, 15)
 D = core.random_subspaces(20, 9, 2, rng=1)
-SPARSE = core.gsc(X, D, 0.3)
-LOCAL = core.glc(X, D, 3)
+
+
+@functools.cache
+def sparse_codes():
+    """Codes in memory."""
+    return core.gsc(X, D, 0.3)
+
+
+@functools.cache
+def local_codes():
+    return core.glc(X, D, 3)
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +74,11 @@ def computed(array):
 def test_codes_and_gram_matrix_are_those_of_one_machine(client, held, tmp_path):
     codes = scale.code(held, D, 0.3, client=client)
     assert isinstance(codes, da.Array) == isinstance(held, da.Array)
-    assert error(computed(codes), SPARSE) <= TIGHT
+    assert error(computed(codes), sparse_codes()) <= TIGHT
     options = dict(n_neighbors=3, client=client, sparse_output=True)
-    assert error(scale.code(held, D, **options).toarray(), LOCAL) <= TIGHT
+    assert error(scale.code(held, D, **options).toarray(), local_codes()) <= TIGHT
     assert scale.code(held, D, out=tmp_path / "parts", **options) == 600
-    assert error(blocks.load_codes(tmp_path / "parts").toarray(), LOCAL) <= TIGHT
+    assert error(blocks.load_codes(tmp_path / "parts").toarray(), local_codes()) <= TIGHT
     K = core.projection_kernel(X, D)
     assert error(computed(scale.gram(held, D, client=client)), K) <= TIGHT
 
@@ -130,7 +140,7 @@ def test_a_killed_worker_changes_no_result(client, tmp_path):
     timer = kill_a_worker(client, 0.02)
     codes = scale.code(many, D, 0.3, client=client)
     timer.join()
-    assert error(codes.reshape(20, *SPARSE.shape), SPARSE) <= TIGHT
+    assert error(codes.reshape(20, *sparse_codes().shape), sparse_codes()) <= TIGHT
 
 
 SERVER = """
