@@ -3,7 +3,7 @@ A million subspaces
 ===================
 
 Codes need inner products alone, and these a few at a time: memory does not grow with the number of
-queries, and a dictionary is learned from a stream. All of it takes two minutes on two cores.
+queries, and a dictionary is learned from a stream. All of it takes less than a minute on two cores.
 """
 
 import time
