@@ -1,5 +1,6 @@
 # make demo   bundled digits: the quickstart, then every method; tables here, pictures in out/
-# make test   ruff, mypy, then the test suite, in two processes of one BLAS thread
+# make test   ruff, then the test suite, in two processes of one BLAS thread
+# make types  mypy on the hints of public signatures; what it says depends on NumPy's own hints
 # make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
 # make gallery   pages in docs/html: examples with their output and pictures, and the reference;
@@ -16,7 +17,7 @@ READY := .venv/ready
 BENCH := .venv/bench
 DOCS := .venv/docs
 
-.PHONY: demo test bench gallery campaign
+.PHONY: demo test types bench gallery campaign
 
 demo: $(READY)
 	$(VENV_PYTHON) -m examples.quickstart
@@ -24,8 +25,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(VENV_PYTHON) -m ruff check .
-	$(VENV_PYTHON) tests/check_types.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2 --dist loadfile
+
+types: $(READY)
+	$(VENV_PYTHON) tests/check_types.py
 
 bench: $(BENCH)
 	$(VENV_PYTHON) -m benchmarks.gram

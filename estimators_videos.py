@@ -349,12 +349,12 @@ class TCCA(_OnTensors):
         self.classes_, self.index_ = estimators.classes_of(y, len(X))
         p = core.check_integer(self.p, "p", 1, min(X.shape[1:]))
         self.parts_ = comparators_tensors.tensor_parts(X, p, modes)
-        self.features_ = np.arange(p * len(modes))
+        chosen = np.arange(p * len(modes))
         if self.n_features is not None:
             features = comparators_tensors.correlations_of(self.parts_)
             self.separations_ = comparators_tensors.separations(features, self.index_)
-            best = np.argsort(-self.separations_, kind="stable")[:self.n_features]
-            self.features_ = np.sort(best)
+            chosen = np.argsort(-self.separations_, kind="stable")[:self.n_features]
+        self.features_ = np.sort(chosen)
         return self
 
     def class_scores(self, X: core.Sets) -> np.ndarray:

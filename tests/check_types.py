@@ -1,4 +1,4 @@
-"""mypy on the modules' type hints (make test), under the names by which modules are imported."""
+"""mypy on the modules' type hints (make types), under the names by which modules are imported."""
 
 import re
 import shutil

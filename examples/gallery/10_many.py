@@ -9,6 +9,7 @@ queries, and a dictionary is learned from a stream. All of it takes less than a 
 import time
 import tracemalloc
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from grassmann_sc import gsc, learn, random_subspaces
@@ -30,9 +31,16 @@ def stream(n, rng):
 
 tracemalloc.start()
 start = time.perf_counter()
-online = learn.OnlineGDL(20, 0.1, rng=0).fit(stream(N, np.random.default_rng(0)))
+online = learn.OnlineGDL(20, 0.1, rng=0)
+costs = [online.partial_fit(batch).cost for batch in stream(N, np.random.default_rng(0))]
 each = (time.perf_counter() - start) / N * 1e6
 print(f"learned from {N:,} subspaces, {each:.0f} µs each; cost at the end {online.cost:.3f} each")
+
+plt.semilogx(BATCH * np.arange(1, len(costs) + 1), costs)
+plt.xlabel("subspaces seen")
+plt.ylabel("cost of a batch before its update, a subspace")
+plt.title("20 atoms from a stream, λ = 0.1", fontsize=10)
+plt.show()
 
 # %%
 # Code them all, sparsely stored: a few nonzeros a subspace.
