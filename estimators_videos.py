@@ -72,7 +72,7 @@ class _OnVideos(estimators_rivals.ByScores, BaseEstimator):
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class."""
-        nearness = np.maximum(-self.distances(X), -FAR)
+        nearness = np.maximum(-self.distances(X), -FAR, dtype=np.float64)  # which holds FAR
         return estimators_rivals.best_of_class(nearness, self.index_, len(self.classes_))
 
 
