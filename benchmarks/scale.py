@@ -186,7 +186,7 @@ def growth(sizes, folder):
             )
         path.unlink()
     for what, rows in table.items():
-        each = np.array([us for n, us, _ in rows if n >= 10 * DRAWN // 4])
+        each = np.array([us for n, us, _ in rows if n >= 10**4])
         if len(each) > 1:
             figure(
                 f"{what}: largest over smallest seconds a subspace, from 10,000 on",
