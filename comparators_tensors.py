@@ -44,9 +44,7 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
     >>> comparators_tensors.resize_clips(clips, (3, 4, 4)).shape
     (2, 3, 4, 4)
     """
-    sides = [core.check_integer(side, "shape", 1) for side in shape]
-    if len(sides) != 3:
-        raise ValueError(f"shape must be (n_frames, height, width), got {shape!r}")
+    sides = check_sides(shape, "shape")
     clips = check_clips(clips, "clips")
     found = np.empty((len(clips), *sides))
     for clip, out in zip(clips, found):
@@ -438,6 +436,16 @@ def check_clips(clips, name, ndim=3):
             raise ValueError(f"{name}[{i}] must have entries up to {LARGEST:g}, got {largest:g}")
         checked.append(rows.reshape(shape))
     return checked
+
+
+def check_sides(shape, name):
+    """The three integers >= 1 of the shape of a clip."""
+    if not np.iterable(shape):
+        raise TypeError(f"{name} must be (n_frames, height, width), got {shape!r}")
+    sides = [core.check_integer(side, name, 1) for side in shape]
+    if len(sides) != 3:
+        raise ValueError(f"{name} must be (n_frames, height, width), got {shape!r}")
+    return sides
 
 
 def check_modes(modes):

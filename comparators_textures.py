@@ -370,6 +370,8 @@ def triplet_margins(distances, index, rng):
 
 def check_ascending(values, name):
     """The values as an ascending tuple of at least two integers >= 1."""
+    if not np.iterable(values):
+        raise TypeError(f"{name} must be two integers or more, ascending, got {values!r}")
     values = tuple(core.check_integer(value, name, 1) for value in values)
     if len(values) < 2 or sorted(set(values)) != list(values):
         raise ValueError(f"{name} must be two integers or more, ascending, got {values}")

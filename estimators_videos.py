@@ -270,7 +270,8 @@ class _OnTensors(_OnVideos):
         """X as one array (n, n_frames, height, width)."""
         X = self.check_videos(X, fit)
         if self.size is not None:
-            return comparators_tensors.resize_clips(X, self.size)
+            sides = comparators_tensors.check_sides(self.size, "size")
+            return comparators_tensors.resize_clips(X, sides)
         if fit:
             self.n_frames_ = len(X[0])
         for i, clip in enumerate(X):

@@ -477,10 +477,12 @@ class _Place:
 def _shuffled(X, batch_size, seed, skip):
     """Batches of X in the random order of the seed, but for the first so many.
 
-    Of a stored array, pieces of batch_size rows in random order, MIXED of them at a time.
+    Of a longer stored array, pieces of batch_size rows in random order, MIXED of them at a time.
     """
     rng = np.random.default_rng(seed)
     n = len(X)
+    if n <= MIXED * batch_size:  # all pieces are mixed: read at once, the order is that of an array
+        X = X[:n]
     if not isinstance(X, core.StoredBases):
         order = rng.permutation(n)
         for i in range(skip * batch_size, n, batch_size):

@@ -230,12 +230,17 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
     ['gsc', 'glc']
     """
     within = core.check_number(within, "within", least=0)
-    if not isinstance(shares, dict) or not shares:
+    if not isinstance(shares, Mapping) or not shares:
         raise ValueError(f"shares must be a dict of at least one candidate, got {shares!r}")
-    asked = ~np.isnan(list(shares.values())).any(axis=0)
+    known = {candidate: core.real_array(share, f"shares[{candidate!r}]")
+             for candidate, share in shares.items()}
+    shapes = sorted({share.shape for share in known.values()})
+    if len(shapes) > 1 or len(shapes[0]) != 1:
+        raise ValueError(f"shares must have one shape (n,) for all candidates, got {shapes}")
+    asked = ~np.isnan(list(known.values())).any(axis=0)
     if not asked.any():
         raise ValueError("shares must have a set that all candidates were asked, got none")
-    known = {candidate: np.asarray(share)[asked] for candidate, share in shares.items()}
+    known = {candidate: share[asked] for candidate, share in known.items()}
     order = sorted(known, key=lambda candidate: -known[candidate].mean())
     best = known[order[0]]
     return [candidate for candidate in order if not _is_better(best, known[candidate], within)]
@@ -254,7 +259,7 @@ def vote(labels: ArrayLike) -> np.ndarray:
     if labels.ndim != 2 or len(labels) == 0:
         raise ValueError("labels must have shape (n_voters, n) with n_voters >= 1, got shape "
                          f"{labels.shape}")
-    classes, index = np.unique(labels, return_inverse=True)
+    classes, index = core.check_labels(labels.ravel(), labels.size)
     index = index.reshape(labels.shape)
     queries = np.arange(labels.shape[1])
     votes = np.stack([(index == c).sum(axis=0) for c in range(len(classes))])

@@ -459,6 +459,8 @@ def tuning_calls(d):
     grams = dict(K_dd=d.K_dd, K_xd=d.K_xd)
     return {
         "Search": methods(["choose"], asked),
+        "alike": plain(dict(shares=dict(a=np.array([1.0, 0.5]), b=np.array([0.5, 0.9])), within=1)),
+        "vote": plain(dict(labels=np.array([d.labels, d.labels[::-1]]))),
         "dimensions": plain(dict(p_max=9, most=4)),
         "sparse_predictions": plain(dict(lams=[0.1, 0.2], tol=1e-4)),
         "local_predictions": plain(dict(n_neighbors=[2, 3])),
@@ -521,8 +523,33 @@ def estimators_calls(d):
             dict(labelled, **queries, atoms_per_class=1, n_iter=2, rng=0)),
         "TangentDictionary": methods(["fit transform"],
                                      dict(fit, **queries, n_atoms=2, n_iter=2, rng=0)),
+        "OnlineGrassmannDictionary": methods(
+            ["fit transform", "partial_fit transform"],
+            dict(fit, **queries, n_atoms=3, lam=0.1, rng=0, **{"partial_fit.X": d.samples})),
+        **clips_calls(d),
         **rivals_calls(labelled, queries, dict(sets, **{"fit.y": ["a", "b", "a", "b"],
                                                        "predict.X": d.atom_sets})),
+    }
+
+
+def clips_calls(d):
+    """The estimators on raw frames, and the rivals on videos."""
+    clips = np.stack([d.images[:, ::-1], d.images, d.images[::-1], d.images[:, :, ::-1]])
+    fit = {"fit.X": clips, "transform.X": clips[:2]}
+    labelled = {"fit.X": clips, "fit.y": ["a", "b", "a", "b"], "predict.X": clips[:2]}
+    described = methods(["fit transform"], fit)
+    return {
+        "HOG": methods(["fit transform"], dict(fit, orientations=4, pixels_per_cell=(4, 4),
+                                               cells_per_block=(1, 1))),
+        "LBP": described,
+        "LBPTOP": methods(["fit transform"], dict(fit, length=4)),
+        "GaitEnergyImage": described,
+        "LDS": methods(["fit predict"], dict(labelled, n_states=2)),
+        "CSLDS": methods(["fit predict"], dict(labelled, n_states=2, compression=2.0)),
+        "ProductManifold": methods(["fit predict"], dict(labelled, p=3)),
+        "TCCA": methods(["fit predict"], dict(labelled, p=3, n_features=2)),
+        "DFS": methods(["fit predict"], dict(labelled, n_levels=3, radii=(1, 2))),
+        "DLPegasos": methods(["fit predict"], dict(labelled, n_states=2, cell=4)),
     }
 
 
