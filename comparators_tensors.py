@@ -452,6 +452,8 @@ def check_modes(modes):
     """The modes as a tuple of at least one, each once."""
     if isinstance(modes, str):
         modes = (modes,)
+    if not np.iterable(modes):
+        raise TypeError(f"modes must be a sequence of names, got {modes!r}")
     modes = tuple(modes)
     if not modes or len(set(modes)) < len(modes) or not set(modes) <= set(MODES):
         raise ValueError(f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}")
