@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 from benchmarks.options import parser_of
 
@@ -30,6 +31,7 @@ from sklearn.model_selection import GridSearchCV
 from benchmarks.common import ROOT, figure, header
 from examples.clips import load_npz
 from examples.pictures import save_picture
+from examples.rivals import STATES, video_rivals
 from grassmann_sc import comparators_dynamics, comparators_textures, estimators
 
 sys.path.insert(0, str(ROOT / "tests"))
@@ -44,32 +46,14 @@ GROWTH = [50, 100, 200, 500]
 COMPRESSIONS = [1.5, 2, 3, 5, 8, 10, 15, 20]
 COLOURS = {0.1: "#0072B2", 0.5: "#D55E00"}
 N_FOLDS = 3
-CELL = 8  # pixels a side of a cell of HOG
 N_STATES = 4  # of the simulated systems
 
 
 def candidates(clips):
-    """{name: (estimator, grid)} of the methods that fit clips of this size."""
-    shortest = min(map(len, clips))
-    height, width = clips[0].shape[1:]
-    size = None if len(set(map(len, clips))) == 1 else (shortest, height, width)
-    states = [n for n in (3, 5, 8) if n <= shortest - 2]
-    dynamics = {"n_states": states, "rule": ["nearest", "svm"]}
-    radii = [r for r in ((1, 2), (1, 2, 3, 4)) if 2 * max(r) < min(shortest, height, width)]
-    found = {
-        "LDS": (estimators.LDS(), dynamics),
-        "CS-LDS": (estimators.CSLDS(), dynamics),
-        "PM": (estimators.ProductManifold(size=size), {"p": [2, 4, None]}),
-    }
-    ranks = [p for p in (3, 5) if p <= min(shortest, height, width)]
-    if ranks:
-        found["TCCA"] = (estimators.TCCA(size=size), {"p": ranks, "n_features": [5, 15]})
-    if min(height, width) >= CELL:
-        grid = {"n_states": states, "lam": [1e-3, 1e-1]}
-        found["DL-Pegasos"] = (estimators.DLPegasos(cell=CELL), grid)
-    if radii:
-        found["DFS"] = (estimators.DFS(), {"radii": radii, "C": [1.0, 100.0]})
-    return found
+    """(name, estimator, grid) of the methods that fit clips of this size, as examples.classify has
+    them."""
+    inputs = SimpleNamespace(videos=clips, p=STATES)
+    return video_rivals(inputs, lambda name, reads, estimator, grid: (name, estimator, grid))
 
 
 def accuracies(clips, labels, train, test):
@@ -77,7 +61,7 @@ def accuracies(clips, labels, train, test):
     the clips of a fold allow no model of has no answer right."""
     fit = [clips[i] for i in train]
     queries = [clips[i] for i in test]
-    for name, (estimator, grid) in candidates(clips).items():
+    for name, estimator, grid in candidates(clips):
         start = time.perf_counter()
         try:
             search = GridSearchCV(estimator, grid, cv=N_FOLDS, error_score=0)

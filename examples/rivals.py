@@ -18,7 +18,7 @@ BOUNDS = [0.2, 0.5, 1.0]  # of the coefficients of a convex hull
 KEEP = [0.5, 0.7, 0.9]  # of the directions, for the generalised difference subspace
 MANY_ROWS = 1000  # from which a kernel's feature space is that of landmarks
 LANDMARKS = 300
-STATES = [3, 5, 10]  # of linear dynamical systems
+STATES = [3, 5, 8]  # of linear dynamical systems
 COMPRESSION = 5.0  # of CS-LDS
 RADII = [(1, 2), (1, 2, 3, 4)]  # of the cubes of DFS
 CELL = 8  # pixels a side of a cell of HOG
@@ -84,8 +84,8 @@ def video_rivals(inputs, method):
     if radii:
         yield method("DFS", "videos", estimators.DFS(), {"radii": radii, "C": [1.0, 100.0]})
     if states and min(height, width) >= CELL and importlib.util.find_spec("skimage"):
-        pegasos = estimators.DLPegasos(states[-1], cell=CELL)
-        yield method("DL-PEGASOS", "videos", pegasos, {"lam": [1e-3, 1e-1]})
+        grid = {"n_states": states, "lam": [1e-3, 1e-1]}
+        yield method("DL-PEGASOS", "videos", estimators.DLPegasos(cell=CELL), grid)
 
 
 def videos_of(collection, n_blocks=1):
