@@ -279,24 +279,33 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
 
     def distances(self, X: ArrayLike) -> np.ndarray:
         """Distances (n, n_train) of the metric from X to the training subspaces."""
+        return self._distances(X)[0]
+
+    def _distances(self, X):
+        """Distances (n, n_train), and what is larger the nearer, without cancellation: far
+        subspaces differ in inner products that distances lose to rounding."""
         X = self.check_subspaces(X)
-        Y = self.subspaces_
-        if self.metric == "chordal":
-            return core.chordal_distance(X, Y)
         if self.metric == "geodesic":
-            return core.geodesic_distance(X, Y)
-        square = (X.shape[2] + Y.shape[2]) / 2 - _gram_rows(X, Y)
-        return np.sqrt(np.maximum(square, 0))
+            distances = core.geodesic_distance(X, self.subspaces_)
+            return distances, -distances
+        X, Y = core.same_dimension(X, self.subspaces_, ("X", "the dictionary"))
+        K = core.bases_gram(X, Y)
+        if self.metric == "projection":
+            square = (X.shape[2] + Y.shape[2]) / 2 - K
+            return np.sqrt(np.maximum(square, 0)), K
+        square = core.chordal_squares(X, Y, K)
+        tiny = np.finfo(square.dtype).tiny
+        return np.sqrt(square), np.where(square < core.NEAR, K + 1 / np.maximum(square, tiny), K)
 
     def kneighbors(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """(distances, indices), (n, n_neighbors) each, of the nearest training subspaces in order;
-        ties to the lower index."""
-        distances = self.distances(X)
-        if self.n_neighbors == 1:
-            nearest = distances.argmin(axis=1)[:, None]
-        else:
-            nearest = distances.argsort(axis=1, kind="stable")[:, :self.n_neighbors]
-        return np.take_along_axis(distances, nearest, axis=1), nearest
+        ties, to rounding, to the lower index."""
+        distances, nearness = self._distances(X)
+        nearest = core.nearest_atoms(nearness, self.n_neighbors)
+        distances = np.take_along_axis(distances, nearest, axis=1)
+        order = distances.argsort(axis=1, kind="stable")
+        in_order = np.take_along_axis(nearest, order, axis=1)
+        return np.take_along_axis(distances, order, axis=1), in_order
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Shares (n, n_classes) of the classes among the nearest subspaces."""
@@ -339,9 +348,9 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     coding: "sparse" (gSC, uses lam and lam_scale) or "local" (gLC, uses n_neighbors). lam: >= 0,
     the paper's lambda; with lam_scale="max" in units of each query's lam_max, so that one grid in
     [0, 1] suits any data. n_neighbors: in 1..N atoms.
-    rule: a class's score is, "residual": -||X^ - sum_{j in class} y_j D_j^||_F^2, the paper's;
-    "sum" or "max" of its coefficients y_j, the paper's alternatives. The highest score wins, the
-    first in a tie.
+    rule: a class's score is, "residual": ||X^||^2 - ||X^ - sum_{j in class} y_j D_j^||_F^2, the
+    paper's; "sum" or "max" of its coefficients y_j, the paper's alternatives. The highest score
+    wins; grassmann_sc.class_scores says what ties, absent classes and zero codes have.
     kernel: "projection", X holds subspaces; "precomputed", X holds inner products instead, the
     symmetric (N, N) of the atoms in fit and (n, N) of queries with atoms elsewhere, as
     ProjectionKernel gives them. All must have the norm of the atoms, a constant diagonal.
@@ -382,7 +391,7 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with labels y."""
         self._check_coding()
-        core.check_choice(self.rule, "rule", "residual", "sum", "max")
+        core.check_choice(self.rule, "rule", *core.RULES)
         core.check_choice(self.kernel, "kernel", "projection", "precomputed")
         if self.kernel == "precomputed":
             self.gram_ = _check_atom_gram(X)
@@ -411,8 +420,9 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             rest = np.setdiff1d(np.arange(len(self.gram_)), mine)
             K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
             K_xd = np.ascontiguousarray(self.gram_[np.ix_(mine, rest)])
-            scores[f::FOLDS] = self._scores_of(K_dd, K_xd, np.diag(self.gram_)[mine],
-                                               self.index_[rest])
+            norm2 = self.gram_.diagonal()[mine].astype(np.float64)
+            codes = self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
+            scores[f::FOLDS] = self._scores_of(codes, K_dd, K_xd, self.index_[rest])
         return _temperature(scores, self.index_[some])
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -436,18 +446,14 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         return self.classes_[winners]
 
     def _scores(self, X):
-        return self._scores_of(*self._grams(X), self.index_)
-
-    def _scores_of(self, K_dd, K_xd, norm2, index):
-        """Scores (n, n_classes) by codes over atoms of the classes index (N,)."""
-        norm2 = np.asarray(norm2, np.float64)
+        K_dd, K_xd, norm2 = self._grams(X)
         codes = self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
-        n_classes = len(self.classes_)
-        if self.rule == "residual":
-            return -core.residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes)
-        h = np.sum if self.rule == "sum" else np.max
-        of_class = [h(codes[:, index == c], axis=1) for c in range(n_classes)]
-        return np.stack(of_class, axis=1)
+        core.warn_zero_codes(core.lam_max(K_xd[~codes.any(axis=1)]), len(codes))
+        return self._scores_of(codes, K_dd, K_xd, self.index_)
+
+    def _scores_of(self, codes, K_dd, K_xd, index):
+        """Scores (n, n_classes) of codes over atoms of the classes index (N,)."""
+        return core.scores_by_class(codes, K_dd, K_xd, index, len(self.classes_), self.rule)
 
     def _grams(self, X):
         """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and norm2."""

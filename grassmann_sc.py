@@ -44,7 +44,7 @@ __version__ = "0.2.0"
 __all__ = [
     "orthonormalize", "random_subspaces", "principal_angles", "chordal_distance",
     "geodesic_distance", "proj", "chordal_mean", "projection_kernel", "lam_max", "sparse_codes",
-    "locality_codes", "gsc", "glc", "reconstruct", "class_residuals", "classify",
+    "locality_codes", "gsc", "glc", "reconstruct", "class_scores", "class_residuals", "classify",
 ]
 
 # What hints name, here and in every module, beside ArrayLike and np.ndarray.
@@ -197,10 +197,23 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
            [2., 0.]])
     """
     X, Z = _check_pair(X, Y)
+    square = chordal_squares(X, Z, bases_gram(X, None if Y is None else Z))
+    if Y is None:  # the two computations of a near pair round differently
+        square = np.triu(square, 1)
+        square += square.T
+    return np.sqrt(square)
+
+
+NEAR = 0.1  # squared chordal distance below which it is computed without cancellation
+
+
+def chordal_squares(X, Z, K):
+    """Squared chordal distances (n, N) of checked X (n, d, p), Z (N, d, q) of projection kernel
+    K."""
     p = X.shape[2]
     q = Z.shape[2]
-    square = p + q - 2 * bases_gram(X, None if Y is None else Z)
-    near = square < 0.1 if p == q else np.zeros(square.shape, bool)
+    square = p + q - 2 * K
+    near = square < NEAR if p == q else np.zeros(square.shape, bool)
 
     def refine(rows):
         for i in range(rows.start, rows.stop):
@@ -210,10 +223,7 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
                 square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
 
     run_blocks(refine, len(X), 16)
-    if Y is None:  # the two computations of a near pair round differently
-        square = np.triu(square, 1)
-        square += square.T
-    return np.sqrt(np.maximum(square, 0))
+    return np.maximum(square, 0)
 
 
 def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
@@ -605,8 +615,11 @@ def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: Arr
     query's lambda is lam times its own lam_max, so that one lam in [0, 1] suits any data.
 
     The search stops when the duality gap, and the largest violation of the optimality conditions
-    (in units of the cost), are at most tol * norm2; it warns, with the larger of the two, if
-    max_iter or rounding ends it before. positive: codes >= 0. init: codes (n, N) to start from.
+    (in units of the cost), are at most tol * norm2, and that violation also at most tol times
+    lam_max / 2, so that small inner products count as large ones do; it warns, with the largest of
+    the three, if max_iter or rounding ends it before. Atoms that are repeated share a coefficient
+    equally, which neither the order of the atoms nor other queries then decide. positive: codes >=
+    0. init: codes (n, N) to start from.
     Returns codes (n, N) of the type of the Gram matrices, as a scipy.sparse CSR array (for a path,
     a list of them) with sparse_output=True; with return_info=True a named tuple (codes, gap,
     n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
@@ -674,10 +687,17 @@ def solve_lassos(K_dd, products, norm2, options):
         if not options.positive:
             late = ~(reached <= options.tol * norm2[rows])
             _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
+        if twins:
+            moved = np.flatnonzero(rounds.any(axis=0))  # the others are as init has them
+            for y in Y:
+                _share_with_twins(twin, k, 64 * np.finfo(K_dd.dtype).eps, moved, y)
+        _check_finite_codes(Y, rows.start)
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
         return [codes[i].pieces(rows, y) for i, y in zip(descending, Y)]
 
+    twin = np.arange(N)
+    twins = _find_twins(K, 64 * np.finfo(K_dd.dtype).eps, twin)
     for tile in query_tiles(n, N):
         k_tile = products(tile)
         block = _queries_in_block(len(k_tile), N)
@@ -715,6 +735,47 @@ def _as_asked(codes, gap, n_iter, options):
     elif not options.sparse_output:
         codes = np.stack(codes) if len(codes) > 1 else codes[0][None]
     return SparseCodes(codes, gap, n_iter) if options.return_info else codes
+
+
+@jit
+def _find_twins(K, tol, twin):
+    """twin[j]: the first atom with the inner products of atom j, to rounding; are there any but j?
+
+    Atoms whose distance is lost to rounding alone are none: the rows of K tell them apart.
+    """
+    found = False
+    for i in range(len(K)):
+        for j in range(i + 1, len(K)):
+            both = K[i, i] + K[j, j]
+            if both - 2 * K[i, j] > tol * both or twin[i] != i or twin[j] != j:
+                continue
+            same = True
+            for m in range(len(K)):
+                same = same and abs(K[i, m] - K[j, m]) <= tol * (K[i, i] + K[m, m])
+            if same:
+                twin[j] = i
+                found = True
+    return found
+
+
+@jit
+def _share_with_twins(twin, queries, tol, some, Y):
+    """Of some queries the coefficients of atoms that they do not tell from their twins, shared
+    equally among them."""
+    total = np.empty(len(twin))
+    count = np.empty(len(twin))
+    for i in some:
+        k = queries[i]
+        peak = np.abs(k).max()
+        total[:] = 0
+        count[:] = 0
+        for j in range(len(twin)):
+            if abs(k[j] - k[twin[j]]) <= tol * peak:
+                total[twin[j]] += Y[i, j]
+                count[twin[j]] += 1
+        for j in range(len(twin)):
+            if abs(k[j] - k[twin[j]]) <= tol * peak:
+                Y[i, j] = total[twin[j]] / count[twin[j]]
 
 
 def _try_least_squares(K, k, half, pseudo_inverse, late, Y, gap):
@@ -887,8 +948,10 @@ def _lasso(w, query, rules, m, kept):
     and w.g come from another lambda; m = -1: w.y alone is given. Returns the gap, the number of
     rounds, and m and kept for the next lambda.
     """
+    peak = 0.0  # of k: half of lam_max
     largest = 1e-300
-    for j in range(len(w.diag)):
+    for j in range(len(query.k)):
+        peak = max(peak, query.k[j] if rules.positive else abs(query.k[j]))
         largest = max(largest, w.diag[j])
     # a violation times ||y||_1, at most about norm2 / sqrt(norm2 largest), is in units of the cost
     reach = math.sqrt(query.norm2 / largest)
@@ -903,6 +966,8 @@ def _lasso(w, query, rules, m, kept):
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
         gap = max(gap, excess * reach)
+        if excess > rules.tol * peak:  # so that small inner products count as large ones do
+            gap = max(gap, excess / peak * query.norm2)
         # stalled: rounding forbids more
         if gap <= rules.tol * query.norm2 or n_rounds == rules.max_iter or stalled > 10:
             return gap, n_rounds, m, kept
@@ -938,10 +1003,12 @@ def _start(w, query):
 
 @jit_part
 def _certificate(w, query, positive, m):
-    """Cost, duality gap and largest violation of the optimality conditions, from g_j = <D_j^, r>.
+    """Cost less norm2, duality gap and largest violation of the optimality conditions, from
+    g_j = <D_j^, r>.
 
     The dual point is s r with s = min(1, half / max|g|); with y >= 0 also r - t X^, feasible for a
-    large enough shift t. Overwrites w.size.
+    large enough shift t. The gap is written so that norm2, which may be far larger than what atoms
+    explain of it, has the factor (1 - s)^2 or t^2. Overwrites w.size.
     """
     k, half, norm2 = query
     yk = 0.0
@@ -958,20 +1025,16 @@ def _certificate(w, query, positive, m):
         w.size[j] = abs(max(w.g[j], 0.0)) if positive else abs(w.g[j])  # never -0.0
     peak = w.size[_argmax(w.size)]
     excess = max(excess, peak - half)
-    rx = norm2 - yk  # <r, X^>
-    rr = rx - yg  # ||r||^2
-    scale = half / peak if peak > half else 1.0
-    dual = 2 * scale * rx - scale * scale * rr
+    short = (peak - half) / peak if peak > half else 0.0  # 1 - s
+    gap = (norm2 - yk) * short * short + 2 * half * l1 - yg * (1 + (1 - short) * (1 - short))
     if positive and peak > half:
         shift = 0.0
         for j in range(len(w.y)):
             if w.g[j] > half:
                 shift = max(shift, (w.g[j] - half) / k[j]) if k[j] > 0 else np.inf
         if shift < np.inf:
-            shifted = rr - 2 * shift * rx + shift * shift * norm2  # ||r - shift X^||^2
-            dual = max(dual, 2 * (rx - shift * norm2) - shifted)
-    cost = rr + 2 * half * l1
-    return cost, cost - dual, excess
+            gap = min(gap, 2 * half * l1 - 2 * yg + shift * (2 * yk + shift * norm2))
+    return 2 * half * l1 - yk - yg, gap, excess
 
 
 @jit_part
@@ -1294,9 +1357,9 @@ def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2:
 
     B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's
     locality-constrained coding, regularised so that dependent neighbours are legal; reg defaults to
-    1e-10 (float32: 1e-5). A query equal to an atom, to rounding, gets code 1 on it, shared equally
-    if the atom is repeated. Ties go to the lower index. Arguments and output as in sparse_codes;
-    n_neighbors in 1..N.
+    1e-10 (float32: 1e-5); whatever it is, what rounding leaves of B is regularised. A query equal
+    to an atom, to rounding, gets code 1 on it, shared equally if the atom is repeated. Ties, to
+    rounding, go to the lower index. Arguments and output as in sparse_codes; n_neighbors in 1..N.
 
     >>> import numpy as np
     >>> from grassmann_sc import locality_codes
@@ -1316,9 +1379,7 @@ def local_options(N, dtype, n_neighbors, reg=None, sparse_output=False):
     n_neighbors = check_integer(n_neighbors, "n_neighbors", 1, N)
     default = 1e-5 if dtype == np.float32 else 1e-10
     reg = default if reg is None else check_number(reg, "reg", least=0)
-    if reg > 1e300:
-        raise ValueError(f"reg must be at most 1e300, got {reg}")
-    return LocalOptions(n_neighbors, reg, check_flag(sparse_output, "sparse_output"))
+    return LocalOptions(n_neighbors, min(reg, 1e30), check_flag(sparse_output, "sparse_output"))
 
 
 def solve_local(K_dd, products, norm2, options):
@@ -1327,7 +1388,8 @@ def solve_local(K_dd, products, norm2, options):
     N = len(K_dd)
     m = options.n_neighbors
     K = own_array(K_dd, K_dd.dtype)
-    tiny = 64 * np.finfo(K.dtype).eps
+    tol = 64 * np.finfo(K.dtype).eps
+    longer = lengths_above_least(K)
     indices = np.empty((n, m), np.int64)
     values = np.empty((n, m))
     for tile in query_tiles(n, N):
@@ -1336,10 +1398,12 @@ def solve_local(K_dd, products, norm2, options):
         def solve(block):
             rows = slice(tile.start + block.start, tile.start + block.stop)
             k = np.array(k_tile[block], order="C")
-            _local_codes(K, k, norm2[rows], options.reg, tiny, indices[rows], values[rows])
+            _nearest(k, longer, tol, indices[rows])
+            _local_codes(K, k, norm2[rows], options.reg, tol, indices[rows], values[rows])
 
         run_blocks(solve, len(k_tile), 64)
     values = values.astype(K.dtype, copy=False)
+    _check_finite_codes(values)
     if options.sparse_output:
         starts = np.arange(0, n * m + 1, m)
         return scipy.sparse.csr_array((values.ravel(), indices.ravel(), starts), shape=(n, N))
@@ -1348,34 +1412,91 @@ def solve_local(K_dd, products, norm2, options):
     return codes
 
 
+def lengths_above_least(K_dd):
+    """||D_j^||^2 above that of the shortest atom, (N,): zero where all are equal to rounding.
+
+    Nearest is the atom of the largest 2 <X^, D_j^> less this. The squared distance, norm2 more than
+    that, would lose small inner products to rounding.
+    """
+    square = K_dd.diagonal().astype(np.float64)
+    above = square - square.min()
+    return above if above.max() > 1000 * np.finfo(K_dd.dtype).eps * square.max() else 0 * above
+
+
+def nearest_atoms(K_xd, n_neighbors):
+    """The atoms (n, n_neighbors), all of one length, that are nearest to each query, by index.
+
+    Ties, to rounding, go to the lower.
+    """
+    indices = np.empty((len(K_xd), n_neighbors), np.int64)
+    tol = 64 * np.finfo(K_xd.dtype).eps
+    K_xd = own_array(K_xd, K_xd.dtype)
+    equal = np.zeros(K_xd.shape[1])
+    run_blocks(lambda rows: _nearest(K_xd[rows], equal, tol, indices[rows]), len(K_xd), 64)
+    return indices
+
+
 @jit
-def _local_codes(K, queries, norm2, reg, tiny, indices, values):
-    """Neighbours (n, m) of each query, by index, and their coefficients."""
+def _nearest(queries, longer, tol, indices):
+    """Write nearest_atoms: the m largest of a row, then those that rounding cannot tell from the
+    least of them."""
+    m = indices.shape[1]
+    largest = np.empty(m)
+    for i in range(len(queries)):
+        k = queries[i]
+        count = 0
+        for j in range(len(k)):
+            near = 2 * k[j] - longer[j]
+            if count == m and not near > largest[m - 1]:
+                continue
+            at = min(count, m - 1)
+            while at > 0 and near > largest[at - 1]:
+                largest[at] = largest[at - 1]
+                at -= 1
+            largest[at] = near
+            count = min(count + 1, m)
+        slack = tol * abs(largest[m - 1])
+        n_ties = m  # places that are left to ties
+        for a in range(m):
+            n_ties -= largest[a] > largest[m - 1] + slack
+        at = 0
+        for j in range(len(k)):
+            near = 2 * k[j] - longer[j]
+            tie = abs(near - largest[m - 1]) <= slack
+            if near > largest[m - 1] + slack or tie and n_ties > 0:
+                indices[i, at] = j
+                at += 1
+                n_ties -= tie
+
+
+@jit
+def _local_codes(K, queries, norm2, reg, tol, indices, values):
+    """Coefficients (n, m) of the neighbours (n, m) of each query."""
     m = indices.shape[1]
     B = np.empty((m, m))
-    distance = np.empty(m)
     for i in range(len(queries)):
         k = queries[i]
         nearest = indices[i]
         y = values[i]
-        _nearest_atoms(K, k, norm2[i], nearest, distance)
         trace = 0.0
+        largest = norm2[i]  # of the numbers that an entry of B is the sum of
         equal = 0  # atoms that are the query, to rounding
         for a in range(m):
             for b in range(m):
                 B[a, b] = norm2[i] - k[nearest[a]] - k[nearest[b]] + K[nearest[a], nearest[b]]
             trace += B[a, a]
-            equal += B[a, a] <= tiny * norm2[i]
+            largest = max(largest, K[nearest[a], nearest[a]])
+            equal += B[a, a] <= tol * norm2[i]
         if equal:
             for a in range(m):
-                y[a] = 1 / equal if B[a, a] <= tiny * norm2[i] else 0.0
+                y[a] = 1 / equal if B[a, a] <= tol * norm2[i] else 0.0
             continue
-        ridge = reg * trace
+        ridge = max(reg * trace, m * tol / 16 * largest)  # as much as what rounding does to B
         for r in range(m):  # Cholesky factor, over the lower half of B
             for c in range(r):
                 B[r, c] = (B[r, c] - _dot(B[r], B[c], c)) / B[c, c]
             pivot = B[r, r] + ridge - _dot(B[r], B[r], r)
-            B[r, r] = math.sqrt(max(pivot, ridge + tiny * tiny * trace))
+            B[r, r] = math.sqrt(max(pivot, ridge))
             y[r] = 1.0
         _solve(B, y, m)
         total = y.sum()
@@ -1383,24 +1504,15 @@ def _local_codes(K, queries, norm2, reg, tiny, indices, values):
             y[a] /= total
 
 
-@jit_part
-def _nearest_atoms(K, k, norm2, nearest, distance):
-    """The len(nearest) atoms of least ||X^ - D_j^||^2 by index; ties go to the lower."""
-    m = len(nearest)
-    count = 0
-    for j in range(len(k)):
-        far = norm2 + K[j, j] - 2 * k[j]
-        if count == m and not far < distance[m - 1]:
-            continue
-        at = min(count, m - 1)
-        while at > 0 and far < distance[at - 1]:
-            distance[at] = distance[at - 1]
-            nearest[at] = nearest[at - 1]
-            at -= 1
-        distance[at] = far
-        nearest[at] = j
-        count = min(count + 1, m)
-    nearest.sort()
+def _check_finite_codes(codes, first=0):
+    """The one gate through which codes (..., n, N), of queries from first on, leave."""
+    if math.isfinite(codes.sum()):
+        return
+    bad = np.argwhere(~np.isfinite(codes))
+    if len(bad):
+        raise ValueError(f"codes must be finite, got {codes[tuple(bad[0])]} for query "
+                         f"{first + bad[0, -2]}: K_dd must be positive semidefinite, and lam or reg"
+                         " large enough for it")
 
 
 # ------------------------------------------------------------------ from codes to points, classes
@@ -1432,20 +1544,149 @@ def reconstruct(codes: Codes, D: ArrayLike) -> np.ndarray:
     return points
 
 
+def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
+                 norm2: ArrayLike, rule: str = "residual") -> tuple[np.ndarray, np.ndarray]:
+    """Scores (n, C) of the classes, classes[scores.argmax(axis=1)] are the labels; and classes.
+
+    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
+    sparse_codes. rule: "residual", what atoms of the class explain, 2 k_c^T y_c - y_c^T K_cc y_c =
+    ||X^||^2 - e_c with e_c the paper's class-specific residual error (class_residuals), which
+    loses it to rounding where inner products are small; "sum" or "max" of the coefficients of the
+    class, the paper's alternatives.
+
+    A class without an atom in the code never wins over one that has: it has 0, or what is just
+    below the best. Of classes that tie, to rounding, the one with the nearest atom in the code
+    wins, then the first. If a code is zero, an atom of the class with the coefficient 1 is scored,
+    so that the nearest atom wins.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import class_scores
+    >>> scores, classes = class_scores([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"],
+    ...                                norm2=1.0)
+    >>> scores, classes[scores.argmax(axis=1)].tolist()
+    (array([[0.25, 0.  ]]), ['cat'])
+    """
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
+    check_choice(rule, "rule", *RULES)
+    classes, index = check_labels(labels, len(K_dd))
+    return scores_by_class(codes, K_dd, K_xd, index, len(classes), rule), classes
+
+
+RULES = ("residual", "sum", "max")  # of class_scores
+
+
+def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule="residual"):
+    """class_scores (n, n_classes) without its checks; index (N,): the class of each atom."""
+    atoms = np.argsort(index, kind="stable")
+    starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
+    longer = lengths_above_least(K_dd)
+    tol = 64 * np.finfo(K_dd.dtype).eps
+    K = own_array(K_dd, K_dd.dtype)
+    scores = np.empty((len(K_xd), n_classes))
+    winners = np.empty(len(K_xd), np.int64)
+
+    def score(rows):
+        y = own_array(dense_codes(codes[rows]), K.dtype)
+        k = own_array(K_xd[rows], K.dtype)
+        _scores(K, k, y, atoms, starts, longer, RULES.index(rule), tol, scores[rows], winners[rows])
+
+    run_blocks(score, len(K_xd), 64)
+    every = np.arange(len(K_xd))
+    best = scores[every, winners]
+    if not np.isfinite(best).all():
+        raise ValueError(f"codes must give scores within {scores.dtype}, got an overflow")
+    below = np.minimum(0, np.nextafter(best, -np.inf))[:, None]
+    scores = np.where(scores == -np.inf, below, scores).astype(K.dtype, copy=False)
+    other = every[scores.argmax(axis=1) != winners]  # a tie, to rounding
+    scores[other, winners[other]] = np.nextafter(scores[other].max(axis=1), K.dtype.type(np.inf))
+    return scores
+
+
+@jit
+def _scores(K, queries, codes, atoms, starts, longer, rule, tol, scores, winners):
+    """Write scores (n, C), -inf of classes without an atom in the code, and the winners (n,).
+
+    atoms[starts[c]:starts[c + 1]] are those of class c; rule is an index of RULES.
+    """
+    n_classes = len(starts) - 1
+    mine = np.empty(len(atoms), np.int64)
+    rounding = np.empty(n_classes)
+    nearness = np.empty(n_classes)
+    for i in range(len(codes)):
+        k = queries[i]
+        y = codes[i]
+        zero = not np.any(y)
+        top = 0
+        for c in range(n_classes):
+            count = 0  # atoms of the class in the code
+            nearness[c] = -np.inf  # of the nearest of them
+            for at in range(starts[c], starts[c + 1]):
+                j = atoms[at]
+                if zero or y[j] != 0:
+                    mine[count] = j
+                    count += 1
+                    nearness[c] = max(nearness[c], 2 * k[j] - longer[j])
+            all_in_code = count == starts[c + 1] - starts[c]
+            score, size = _score(K, k, y, mine[:count], all_in_code, 3 if zero else rule)
+            scores[i, c] = score
+            rounding[c] = size
+            if scores[i, c] > scores[i, top]:
+                top = c
+        nearest = -np.inf
+        for c in range(n_classes):
+            behind = scores[i, top] - scores[i, c]
+            if not behind <= tol * (rounding[c] + rounding[top]):
+                nearness[c] = -np.inf  # no tie
+            nearest = max(nearest, nearness[c])
+        winners[i] = top
+        for c in range(n_classes - 1, -1, -1):
+            if nearness[c] >= nearest - tol * abs(nearest):
+                winners[i] = c
+
+
+@jit_part
+def _score(K, k, y, mine, all_in_code, rule):
+    """The score of a class with these atoms in the code, and the size of what it is the sum of.
+
+    Rule 3 is that of zero codes: what an atom with the coefficient 1 explains.
+    """
+    score = -np.inf if rule >= 2 or len(mine) == 0 else 0.0
+    size = 0.0
+    for j in mine:
+        if rule == 0:
+            part = 2.0 * k[j]
+            total = abs(part)
+            for b in mine:
+                part -= K[j, b] * y[b]
+                total += abs(K[j, b] * y[b])
+            score += y[j] * part
+            size += abs(y[j]) * total
+        elif rule == 1:
+            score += y[j]
+            size += abs(y[j])
+        else:
+            score = max(score, y[j] if rule == 2 else 2.0 * k[j] - K[j, j])
+            size = max(size, abs(y[j]) if rule == 2 else 2 * abs(k[j]) + K[j, j])
+    if rule == 2 and len(mine) > 0 and not all_in_code:
+        score = max(score, 0.0)  # that of its other atoms
+    return score, size
+
+
 def class_residuals(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
                     norm2: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Residuals (n, C) of the classes, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0, and classes.
 
     codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
-    sparse_codes. The paper's class-specific residual error; classes[residuals.argmin(axis=1)] is
-    its classifier. classes are sorted where they can be, else in order of first appearance.
+    sparse_codes. The paper's class-specific residual error, to report: where inner products are
+    far below norm2 rounding makes all residuals equal, and a class without an atom in the code has
+    norm2, so that labels are chosen by class_scores. classes are sorted where they can be, else in
+    order of first appearance.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_residuals
-    >>> residuals, classes = class_residuals([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"],
-    ...                                      norm2=1.0)
-    >>> residuals, classes[residuals.argmin(axis=1)].tolist()
-    (array([[0.75, 1.  ]]), ['cat'])
+    >>> class_residuals([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"], norm2=1.0)
+    (array([[0.75, 1.  ]]), array(['cat', 'dog'], dtype='<U3'))
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
@@ -1477,10 +1718,13 @@ def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = 
              return_info: bool = False) -> AsAsked:
     """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
 
-    The class of the smallest residual ||X^ - sum_{j in c} y_j D_j^||_F^2, the first in a tie, for
-    the codes of gsc with lam, lam_scale, positive, tol and max_iter, or of glc with n_neighbors and
-    reg: give lam or n_neighbors. labels (N,): any hashables. return_info: a named tuple (labels,
-    residuals (n, C), classes (C,), codes (n, N)); without it no more than the residuals is kept.
+    The class whose atoms explain most, that of the smallest residual ||X^ - sum_{j in c} y_j
+    D_j^||_F^2 (see class_scores for ties, and for classes without an atom in the code), for the
+    codes of gsc with lam, lam_scale, positive, tol and max_iter, or of glc with n_neighbors and
+    reg: give lam or n_neighbors. labels (N,): any hashables. A query whose code is zero, since lam
+    >= its lam_max, has the label of its nearest atom, with a warning. return_info: a named tuple
+    (labels, residuals (n, C), classes (C,), codes (n, N)); without it no more than the labels is
+    kept.
 
     See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV, probabilities.
 
@@ -1529,16 +1773,28 @@ def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
     best = np.empty(n, np.int64)
     residuals = np.empty((n, len(classes)), K_dd.dtype) if return_info else None
     codes = np.empty((n, N), K_dd.dtype) if return_info else None
+    unexplained = []  # lam_max of queries whose code is zero
     for rows in query_tiles(n, N):
         K_xd = products(rows)
         y = code(K_dd, K_xd, norm2[rows])
-        e = residuals_by_class(y, K_dd, K_xd, norm2[rows], index, len(classes))
-        best[rows] = e.argmin(axis=1)
+        best[rows] = scores_by_class(y, K_dd, K_xd, index, len(classes)).argmax(axis=1)
+        unexplained.append(lam_max(K_xd[~y.any(axis=1)]))
         if return_info:
-            residuals[rows] = e
+            residuals[rows] = residuals_by_class(y, K_dd, K_xd, norm2[rows], index, len(classes))
             codes[rows] = y
+    warn_zero_codes(np.concatenate(unexplained or [[]]), n)
     predicted = classes[best]
     return Classified(predicted, residuals, classes, codes) if return_info else predicted
+
+
+def warn_zero_codes(peaks, n):
+    """Warn of queries among n whose codes are zero, of which peaks holds lam_max."""
+    if len(peaks):
+        warnings.warn(f"{len(peaks)} of {n} codes ({100 * len(peaks) / n:.3g} %) are zero, as lam "
+                      f"is at least the lam_max of their queries, {peaks.min():.3g} to "
+                      f"{peaks.max():.3g}: they get the label of the nearest atom. With "
+                      "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have them",
+                      stacklevel=4)
 
 
 # --------------------------------------------------------------------------- checks at the door

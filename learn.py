@@ -396,7 +396,7 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
                        callback: Callable | None = None, progress: bool = False) -> LabelledAtoms:
     """A small dictionary for each class: LabelledAtoms (atoms, labels), classes in order.
 
-    For residual classification (classify, class_residuals) with fewer atoms than samples. X (n, d,
+    For residual classification (classify, class_scores) with fewer atoms than samples. X (n, d,
     p), y (n,) labels; atoms_per_class: an integer, or a mapping from class to integer; a class of
     fewer samples gets that many atoms. The options are those of gdl, which learns each class on its
     own.

@@ -22,7 +22,6 @@ import grassmann_sc as core
 __all__ = ["Search", "dimensions", "sparse_predictions", "local_predictions",
            "nearest_predictions", "alike", "vote", "corrected_t_test"]
 
-RULES = ("residual", "sum", "max")  # the paper's, and its alternatives
 ALIKE = 0.5  # standard errors of their difference within which candidates are as good
 SURE = 2.5  # from which the worse one is given up
 
@@ -355,35 +354,23 @@ def nearest_predictions(K_dd: np.ndarray, K_xd: np.ndarray,
     if K_dd.shape != 2 * y.shape or K_xd.shape[1:] != y.shape:
         raise ValueError("K_dd, K_xd and y must have shapes (N, N), (n, N) and (N,), got "
                          f"{K_dd.shape}, {K_xd.shape} and {y.shape}")
-    return {(): y[K_xd.argmax(axis=1)]}
+    return {(): y[core.nearest_atoms(K_xd, 1)[:, 0]]}
 
 
 def _checked_rules(rules):
     if not np.iterable(rules) or isinstance(rules, (str, bytes)):
         raise TypeError(f"rules must be a list of rules, got {rules!r}")
-    return [core.check_choice(rule, "rules", *RULES) for rule in rules]
+    return [core.check_choice(rule, "rules", *core.RULES) for rule in rules]
 
 
 def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
-    """{(value, ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule first.
-
-    The scores of CodingClassifier, for all values at once: sums over the atoms of a class are
-    products with an indicator (N, n_classes).
-    """
+    """{(value, ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule first."""
     classes, index = np.unique(y, return_inverse=True)
-    indicator = (index[:, None] == np.arange(len(classes))).astype(K_dd.dtype)
     found = {}
     for rule in rules:
-        if rule == "residual":  # but for norm2, the same for all classes
-            same = K_dd * (index[:, None] == index)
-            scores = (codes * (2 * K_xd - codes @ same)) @ indicator
-        elif rule == "sum":
-            scores = codes @ indicator
-        else:
-            scores = np.stack([codes[..., index == c].max(axis=-1) for c in range(len(classes))],
-                              axis=-1)
-        for value, winners in zip(values, scores.argmax(axis=-1)):
-            found[value, ("rule", rule)] = classes[winners]
+        for value, y in zip(values, codes):
+            scores = core.scores_by_class(y, K_dd, K_xd, index, len(classes), rule)
+            found[value, ("rule", rule)] = classes[scores.argmax(axis=1)]
     return found
 
 

@@ -171,8 +171,8 @@ def score_codes(learned, X, y, Q, truth, rule, share):
     if rule == "residual":
         K_dd = gs.projection_kernel(learned.atoms)
         K_xd = gs.projection_kernel(Q, learned.atoms)
-        residuals, classes = gs.class_residuals(codes, K_dd, K_xd, learned.labels, norm2=Q.shape[2])
-        return 100 * np.mean(classes[residuals.argmin(axis=1)] == truth)
+        scores, classes = gs.class_scores(codes, K_dd, K_xd, learned.labels, norm2=Q.shape[2])
+        return 100 * np.mean(classes[scores.argmax(axis=1)] == truth)
     classes = np.unique(learned.labels)
     sums = np.stack([codes[:, learned.labels == c].sum(axis=1) for c in classes], axis=1)
     return 100 * np.mean(classes[sums.argmax(axis=1)] == truth)

@@ -115,9 +115,9 @@ def by_residual(codes, data):
     """The class of least ||X^ - sum_{j in c} y_j D_j^||^2."""
     K_dd = core.projection_kernel(data.atoms)
     K_xd = core.projection_kernel(data.queries, data.atoms)
-    residuals, classes = core.class_residuals(codes, K_dd, K_xd, data.labels,
-                                              norm2=data.queries.shape[2])
-    return classes[residuals.argmin(axis=1)]
+    scores, classes = core.class_scores(codes, K_dd, K_xd, data.labels,
+                                        norm2=data.queries.shape[2])
+    return classes[scores.argmax(axis=1)]
 
 
 def by_point(codes, data):

@@ -100,8 +100,8 @@ def draw(problem, rng, n_queries=N_QUERIES):
 
 def by_residual(codes, K_dd, K_xd, norm2, labels):
     """The class of the smallest residual, for any codes of any Gram matrices."""
-    residuals, classes = core.class_residuals(codes, K_dd, K_xd, labels, norm2=norm2)
-    return classes[residuals.argmin(axis=1)]
+    scores, classes = core.class_scores(codes, K_dd, K_xd, labels, norm2=norm2)
+    return classes[scores.argmax(axis=1)]
 
 
 def by_reconstruction(codes, atoms, queries, labels):

@@ -79,6 +79,12 @@ def of_gram_form(codes, X, D, labels):
                               norm2=X.shape[2])
 
 
+def winners(codes, X, D, labels):
+    scores, classes = gs.class_scores(codes, gs.projection_kernel(D), gs.projection_kernel(X, D),
+                                      labels, norm2=X.shape[2])
+    return classes[scores.argmax(axis=1)]
+
+
 def drawn(problem, seed, dtype):
     """Queries, atoms and labels of a drawn problem."""
     labels = np.random.default_rng(seed).integers(0, 3, len(problem.D))
@@ -87,7 +93,7 @@ def drawn(problem, seed, dtype):
 
 @laws
 @given(coding_problems(), seeds, dtypes, booleans)
-def test_classify_by_sparse_codes_is_coding_then_residuals(problem, seed, dtype, positive):
+def test_classify_by_sparse_codes_is_coding_then_scores(problem, seed, dtype, positive):
     X, D, labels = drawn(problem, seed, dtype)
     options = dict(lam=problem.lam, positive=positive)
     found = gs.classify(X, D, labels, **options, return_info=True)
@@ -96,13 +102,13 @@ def test_classify_by_sparse_codes_is_coding_then_residuals(problem, seed, dtype,
     assert np.array_equal(found.codes, codes) and found.codes.dtype == dtype
     assert np.array_equal(found.residuals, residuals) and found.residuals.dtype == dtype
     assert np.array_equal(found.classes, classes)
-    assert np.array_equal(found.labels, classes[residuals.argmin(axis=1)])
+    assert np.array_equal(found.labels, winners(codes, X, D, labels))
     assert np.array_equal(found.labels, gs.classify(X, D, labels, **options))
 
 
 @laws
 @given(coding_problems(), seeds, dtypes, st.data())
-def test_classify_by_local_codes_is_coding_then_residuals(problem, seed, dtype, data):
+def test_classify_by_local_codes_is_coding_then_scores(problem, seed, dtype, data):
     X, D, labels = drawn(problem, seed, dtype)
     m = data.draw(st.integers(1, len(D)))
     reg = data.draw(st.sampled_from([None, 1e-3]))
@@ -111,7 +117,7 @@ def test_classify_by_local_codes_is_coding_then_residuals(problem, seed, dtype, 
     residuals, classes = of_gram_form(codes, X, D, labels)
     assert np.array_equal(found.codes, codes) and found.codes.dtype == dtype
     assert np.array_equal(found.residuals, residuals) and found.residuals.dtype == dtype
-    assert np.array_equal(found.labels, classes[residuals.argmin(axis=1)])
+    assert np.array_equal(found.labels, winners(codes, X, D, labels))
     assert np.array_equal(found.labels, gs.classify(X, D, labels, n_neighbors=m, reg=reg))
 
 
@@ -172,3 +178,76 @@ def test_options_of_classify(options, text):
 def test_labels_are_never_altered(labels):
     _, classes = gs.class_residuals(np.eye(2)[:1], np.eye(2), np.eye(2)[:1], labels, norm2=1)
     assert sorted(classes.tolist()) == sorted(labels)
+
+
+# ---------------------------------------------------------------------------- which class wins
+
+
+def far_problem(far, n=40, n_atoms=24, n_classes=4):
+    """Inner products of nearly orthogonal atoms, and of queries with them of about the size far."""
+    rng = np.random.default_rng(0)
+    K_dd = far * np.abs(np.corrcoef(rng.standard_normal((n_atoms, 50))))
+    np.fill_diagonal(K_dd, 1)
+    K_xd = far * rng.random((n, n_atoms))
+    return K_dd, K_xd, np.arange(n_atoms) % n_classes
+
+
+@pytest.mark.parametrize("lam", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("rule", gs.RULES)
+def test_class_scores_lose_nothing_where_inner_products_are_small(lam, rule):
+    """Codes and scores of products with orthonormal atoms are known: y = S(k), k far from norm2."""
+    _, K_xd, labels = far_problem(1.0)
+    y = np.maximum(K_xd - lam / 2 * 2 * K_xd.max(axis=1, keepdims=True), 0)
+    of_class = [y[:, labels == c] for c in range(4)]
+    explained = [(part * (2 * K_xd[:, labels == c] - part)).sum(axis=1)
+                 for c, part in enumerate(of_class)]
+    expected = {"residual": explained, "sum": [part.sum(axis=1) for part in of_class],
+                "max": [part.max(axis=1) for part in of_class]}[rule]
+    for far in (1.0, 1e-12, 1e-40, 1e-100):
+        codes = gs.sparse_codes(np.eye(24), far * K_xd, lam, norm2=400.0, lam_scale="max")
+        assert error(codes / far, y) < LOOSE
+        scores, _ = gs.class_scores(codes, np.eye(24), far * K_xd, labels, norm2=400.0, rule=rule)
+        assert np.array_equal(scores.argmax(axis=1), np.argmax(expected, axis=0))
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 2, 3])
+@pytest.mark.parametrize("rule", gs.RULES)
+def test_no_class_without_an_atom_in_the_code_wins(n_neighbors, rule):
+    for far in (0.1, 1e-20):
+        K_dd, K_xd, labels = far_problem(far)
+        codes = gs.locality_codes(K_dd, K_xd, n_neighbors, norm2=1.0)
+        nearest = np.argsort(-K_xd, axis=1)[:, :n_neighbors]
+        assert np.array_equal(np.sort(nearest, axis=1), np.nonzero(codes)[1].reshape(nearest.shape))
+        scores, _ = gs.class_scores(codes, K_dd, K_xd, labels, norm2=1.0, rule=rule)
+        won = scores.argmax(axis=1)
+        assert (labels[nearest] == won[:, None]).any(axis=1).all()
+        if n_neighbors == 1:
+            assert np.array_equal(won, labels[nearest[:, 0]])
+    codes = np.array([[-0.5, 0, -0.2, 0]])
+    scores, _ = gs.class_scores(codes, np.eye(4), [[0.1, 0.5, 0.1, 0]], [0, 1, 2, 3], norm2=1.0,
+                                rule=rule)
+    assert scores.argmax() == 2
+
+
+def test_class_scores_that_tie_go_to_the_nearest_atom_then_the_first_class():
+    codes = [[0.5, 0.5, 0.0]]
+    for k, winner in (([0.3, 0.3 + 2e-15, 0.9], 0), ([0.3, 0.3 + 1e-12, 0.9], 1)):
+        scores, _ = gs.class_scores(codes, np.eye(3), [k], [0, 1, 2], norm2=1.0, rule="sum")
+        assert scores.argmax() == winner
+
+
+def test_zero_codes_get_the_label_of_the_nearest_atom_and_a_warning():
+    X = gs.random_subspaces(30, 12, 2, rng=0)
+    labels = np.arange(30) % 5
+    text = r"^30 of 30 codes \(100 %\) are zero, as lam is at least the lam_max .* 4 to 4: they"
+    with pytest.warns(UserWarning, match=text) as caught:
+        assert np.array_equal(gs.classify(X, X, labels, lam=100.0), labels)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    far = 1e-30 * np.random.default_rng(0).random((20, 30))
+    scores, _ = gs.class_scores(np.zeros((20, 30)), np.eye(30), far, labels, norm2=1.0)
+    assert np.array_equal(scores.argmax(axis=1), labels[far.argmax(axis=1)])
+
+
+def test_a_code_that_overflows_is_an_error_not_nan():
+    with pytest.raises(ValueError, match="codes must give scores within float64"):
+        gs.class_scores([[1e200, 0]], 1e200 * np.eye(2), [[1e150, 0]], [0, 1], norm2=1e200)

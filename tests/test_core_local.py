@@ -111,3 +111,36 @@ def test_local_codes_ignore_basis_order_and_scale(problem, seed, scale):
 def test_local_codes_of_dependent_neighbours_are_finite_for_any_reg(reg):
     codes = gs.locality_codes(np.ones((3, 3)), np.full((1, 3), 0.5), 3, norm2=1, reg=reg)
     assert abs(codes.sum() - 1) < TIGHT and np.abs(codes).max() <= 1 + TIGHT
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("reg", [0, 1e-16, 1e-12, 1e-10, 1e-8, 1e-6, None])
+@pytest.mark.parametrize("seed", range(5))
+def test_local_codes_of_more_neighbours_than_dimensions_are_finite(seed, reg, dtype):
+    rng = np.random.default_rng(seed)
+    for d, p in ((2, 1), (4, 2)):
+        X = gs.random_subspaces(3, d, p, rng).astype(dtype)
+        D = gs.random_subspaces(60, d, p, rng).astype(dtype)
+        for n_neighbors in (11, 60):
+            codes = gs.glc(X, D, n_neighbors, reg=reg)
+            assert np.isfinite(codes).all()
+            assert np.abs(codes.sum(axis=1) - 1).max() < 1e5 * np.finfo(dtype).eps
+
+
+def test_no_code_that_is_not_finite_leaves_the_core():
+    """Inner products of no subspaces, whose B is indefinite by far."""
+    K_dd = np.array([[1.0, 1e200], [1e200, 1.0]])
+    with pytest.warns(UserWarning, match="K_dd must be positive semidefinite"):
+        with pytest.raises(ValueError, match="codes must be finite, got .* for query 0: K_dd must"):
+            gs.locality_codes(K_dd, [[0.5, 0.5]], 2, norm2=1.0)
+
+
+@laws
+@given(coding_problems(share=0.0, kinds=["repeated"]), st.data())
+def test_neighbours_that_rounding_cannot_tell_apart_are_the_first(problem, data):
+    m = data.draw(st.integers(1, len(problem.D)))
+    noise = 1 + 4e-16 * np.random.default_rng(0).standard_normal(problem.K_xd.shape)
+    codes = local(problem, m, sparse_output=True)
+    noisy = gs.locality_codes(problem.K_dd, problem.K_xd * noise, m, norm2=problem.norm2,
+                              sparse_output=True)
+    assert np.array_equal(codes.indices, noisy.indices)

@@ -110,17 +110,17 @@ def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
 def test_coding_classifier_equals_the_functions(options, code, on_grams, coding):
     estimator = estimators.CodingClassifier(**options).fit(D, LABELS)
     codes = on_grams(K_DD, K_QD, norm2=2, **coding)
-    residuals, classes = core.class_residuals(codes, K_DD, K_QD, LABELS, norm2=2)
+    scores, classes = core.class_scores(codes, K_DD, K_QD, LABELS, norm2=2)
     assert np.array_equal(estimator.transform(Q), codes)
     assert np.array_equal(codes, code(Q, D, **coding))
-    assert np.array_equal(estimator.decision_function(Q), -residuals)
+    assert np.array_equal(estimator.decision_function(Q), scores)
     assert list(estimator.classes_) == list(classes)
     assert np.array_equal(estimator.predict(Q), core.classify(Q, D, LABELS, **coding))
     by_class = [codes[:, LABELS == c] for c in classes]
     for rule, h in [("sum", np.sum), ("max", np.max)]:
         scores = np.transpose([h(part, axis=1) for part in by_class])
         estimator.set_params(rule=rule).fit(D, LABELS)
-        assert np.array_equal(estimator.decision_function(Q), scores)
+        np.testing.assert_allclose(estimator.decision_function(Q), scores, rtol=1e-12, atol=0)
         assert np.array_equal(estimator.predict(Q), classes[scores.argmax(axis=1)])
 
 

@@ -75,7 +75,7 @@ PUBLIC_NAMES = {
     "streams": "OnlineGDL",
     CORE: "orthonormalize random_subspaces projection_kernel principal_angles chordal_distance "
           "geodesic_distance proj chordal_mean lam_max sparse_codes locality_codes gsc glc "
-          "reconstruct class_residuals classify",
+          "reconstruct class_scores class_residuals classify",
     ROOF: "ImageSetSubspaces NearestSubspace CodingClassifier GrassmannDictionary "
           "OnlineGrassmannDictionary TangentDictionary ProjectionKernel KernelLift "
           "DiscriminativeDictionary DCC GDA GGDA KAHM MSM CSLDS DFS DLPegasos LDS "

@@ -465,7 +465,7 @@ def test_a_query_equal_to_an_atom_gets_code_one_on_it():
 @pytest.mark.parametrize(
     "coding", [dict(lam=0.1), dict(n_neighbors=2), dict(lam=0.3, lam_scale="max")]
 )
-def test_labels_are_those_of_the_residuals_in_feature_space(coding):
+def test_labels_are_those_of_the_scores_in_feature_space(coding):
     X = similar_sets(0, 8)
     D = similar_sets(1, 9)
     y = np.array(["ape", "bee", "cat"])[np.arange(9) % 3]
@@ -476,7 +476,8 @@ def test_labels_are_those_of_the_residuals_in_feature_space(coding):
     K_xd = kernel_gram(X, A, D, B, rbf(0.1))
     residuals, classes = gs.class_residuals(found.codes, K_dd, K_xd, y, norm2=2)
     assert error(found.residuals, residuals) <= LOOSE
-    assert np.array_equal(found.labels, classes[residuals.argmin(axis=1)])
+    scores, _ = gs.class_scores(found.codes, K_dd, K_xd, y, norm2=2)
+    assert np.array_equal(found.labels, classes[scores.argmax(axis=1)])
     code = kglc if "n_neighbors" in coding else kgsc
     assert error(found.codes, code(X, D, kernel=rbf(0.1), p=2, **coding)) <= LOOSE
     labels = kernels.classify(X, D, y, kernel=rbf(0.1), p=2, **coding)

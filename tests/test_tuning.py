@@ -111,11 +111,11 @@ def test_predictions_are_those_of_the_functions(family):
         assert found[()].tolist() == y[:30][asked.argmax(axis=1)].tolist()
         return
     if family == "sparse":
-        found = tuning.sparse_predictions([0.3, 0.1], tuning.RULES, tol=1e-8)(known, asked, y[:30])
+        found = tuning.sparse_predictions([0.3, 0.1], core.RULES, tol=1e-8)(known, asked, y[:30])
         name = "lam"
         values = 0.1, 0.3
     else:
-        found = tuning.local_predictions([3, 99], tuning.RULES)(known, asked, y[:30])
+        found = tuning.local_predictions([3, 99], core.RULES)(known, asked, y[:30])
         name = "n_neighbors"
         values = 3, 99
     for value in values:
@@ -123,8 +123,9 @@ def test_predictions_are_those_of_the_functions(family):
             codes = core.sparse_codes(known, asked, value, norm2=norm2, lam_scale="max")
         else:
             codes = core.locality_codes(known, asked, min(value, 30), norm2=norm2)
-        e, classes = core.class_residuals(codes, known, asked, y[:30], norm2=norm2)
-        assert (found[(name, value), ("rule", "residual")] == classes[e.argmin(axis=1)]).all()
+        for rule in core.RULES:
+            scores, classes = core.class_scores(codes, known, asked, y[:30], norm2=norm2, rule=rule)
+            assert (found[(name, value), ("rule", rule)] == classes[scores.argmax(axis=1)]).all()
         for rule, h in (("sum", np.sum), ("max", np.max)):
             scores = [h(codes[:, y[:30] == c], axis=1) for c in "abcd"]
             assert (

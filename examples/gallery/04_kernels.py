@@ -9,7 +9,7 @@ inner products. Choose γ, compute Gram matrices once, code with several λ, cla
 import numpy as np
 from sklearn.datasets import load_digits
 
-from grassmann_sc import class_residuals, kernels, plots, sparse_codes
+from grassmann_sc import class_scores, kernels, plots, sparse_codes
 
 images, target = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(images))
@@ -42,8 +42,8 @@ K_xd = kernels.kernel_gram(queries, B_x, atoms, B_d, kernel=kernel)
 print("λ / λ_max   accuracy in %   nonzeros of a code")
 for lam in [0.3, 0.1, 0.03, 0.01]:
     codes = sparse_codes(K_dd, K_xd, lam, norm2=2, lam_scale="max")
-    residuals, classes = class_residuals(codes, K_dd, K_xd, y[atom], norm2=2)
-    predicted = classes[residuals.argmin(axis=1)]
+    scores, classes = class_scores(codes, K_dd, K_xd, y[atom], norm2=2)
+    predicted = classes[scores.argmax(axis=1)]
     right = 100 * np.mean(predicted == y[~atom])
     print(f"{lam:9g}{right:16.1f}{np.count_nonzero(codes) / len(codes):21.1f}")
 
