@@ -2,11 +2,13 @@
 
 A file of codes is at each moment an .npy file of the rows that are done; a folder of codes holds
 CSR arrays of consecutive rows, each whole or not there. So what a kill, Ctrl-C or a full disk
-leaves can be read, and gone on from. Needs files.py for folders.
+leaves can be read, and gone on from: both keep the fingerprint of atoms, options and all rows that
+are coded. Needs files.py.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import warnings
@@ -23,6 +25,7 @@ __all__ = ["write_codes", "rows_in_block", "Sink", "load_codes", "each_part"]
 
 MOST_NUMBERS = 2**22  # of the bases that are read at a time
 PART = re.compile(r"(\d{15})\.npz")  # the file of a part, by its first row
+UNFINISHED = re.compile(PART.pattern + r"\.\d+\.unfinished")
 HEADER_LENGTH = 128  # bytes
 
 
@@ -48,11 +51,18 @@ def write_codes(code: Callable, X: np.ndarray | core.StoredBases, D: np.ndarray,
         raise ValueError(f"lam must be one number with out, got {options.lam!r}")
     n = len(X)
     step = rows_in_block(X, len(D))
-    sink = Sink(out, (n, len(D)), D.dtype, options.sparse_output)
-    row = sink.begin(start, step, lambda first, stop: code(X[first:stop]))
-    stops = [min(i + step, n) for i in range(row - row % step, n, step)]
-    pieces = (code(X[i:stop]) for i, stop in zip([row, *stops], stops))
-    return sink.write_all(pieces, progress)
+    sink = Sink(out, n, X, D, options)
+    row = sink.begin(start, lambda first, stop: sum(
+        files.digest_rows(X[i:min(i + step, stop)], i) for i in range(first, stop, step)))
+    return sink.write_all(_coded(code, X, row, step, sink.keeps), progress)
+
+
+def _coded(code, X, row, step, digested):
+    """(codes, digest of their rows of X) of block after block from a row on."""
+    stops = [*range(row - row % step + step, len(X), step), len(X)]
+    for first, stop in zip([row, *stops], stops):
+        block = X[first:stop]
+        yield code(block), files.digest_rows(block, first) if digested else 0
 
 
 def rows_in_block(X: np.ndarray | core.StoredBases, N: int) -> int:
@@ -79,56 +89,83 @@ def rows_in_block(X: np.ndarray | core.StoredBases, N: int) -> int:
 
 
 class Sink:
-    """Where codes (n, N) are written to, row after row, and the row where that is.
+    """Where codes (n, N) of n rows of X over atoms D are written to, row after row, and the row
+    where that is.
+
+    options: of gsc or glc, a named tuple. keeps: is a fingerprint kept?
 
     >>> import numpy as np
-    >>> from grassmann_sc import blocks
+    >>> from grassmann_sc import blocks, local_options, random_subspaces
+    >>> X = random_subspaces(3, 8, 2, rng=0)
     >>> out = np.zeros((3, 2))
-    >>> sink = blocks.Sink(out, (3, 2), out.dtype, sparse=False)
-    >>> sink.begin(1, 1, lambda first, stop: out), sink.write_all([np.ones((2, 2))], progress=False)
+    >>> sink = blocks.Sink(out, 3, X, X[:2], local_options(2, X.dtype, n_neighbors=1))
+    >>> sink.begin(1, digest=None), sink.write_all([(np.ones((2, 2)), 0)], progress=False)
     (1, 3)
     >>> out.sum(axis=1)
     array([0., 2., 2.])
     """
 
-    def __init__(self, out: Any, shape: tuple[int, int], dtype: np.dtype, sparse: bool) -> None:
-        self.n = shape[0]
-        self.out = out
-        self.place = _place_of(out, shape, dtype, sparse)
+    def __init__(self, out: Any, n: int, X: Any, D: np.ndarray, options: Any) -> None:
+        self.n = n
+        self.place = _place_of(out, (n, len(D)), D.dtype, options.sparse_output)
+        self.keeps = self.place.keeps
+        _check_apart(out, X=X, D=D)
+        described = options._asdict()
+        for name in ("sparse_output", "init", "return_info"):  # change no code
+            described.pop(name, None)
+        self.fingerprint = files.Fingerprint(described, D)
         self.row = 0
 
-    def begin(self, start: int | str, step: int, code: Callable) -> int:
+    def begin(self, start: int | str, digest: Callable) -> int:
         """Begin at a row, or at the end of what is there with "resume"; returns the row.
 
-        There the last block of step rows is coded again, by code(first, stop), to see that it is of
-        the same problem.
+        digest(first, stop): of these rows of X. Those before the row must be those whose codes a
+        path holds, over the same atoms and with the same options. Of codes without a fingerprint,
+        from an earlier version, a start that is a number goes on unchecked.
         """
         if not (isinstance(start, str) and start == "resume"):
             start = core.check_integer(start, "start", 0, self.n)
-        self.row = self.place.begin(start)
-        if start == "resume" and self.row > 0:
-            first = (self.row - 1) // step * step
-            _check_same(self.place.last(first, self.row), code(first, self.row), first, self.out)
+        self.row, whole, text = self.place.find(start)
+        if self.keeps and self.row > 0:
+            self._check_same(start, whole, text, digest)
+        self.place.begin(self.row, self.fingerprint.text())
         return self.row
 
+    def _check_same(self, start, whole, text, digest):
+        """ValueError unless the whole rows found, with this fingerprint, are of the same problem;
+        adds the digest of those before the row."""
+        rule = "out must hold codes of the same subspaces, atoms and options to resume"
+        path = self.place.path
+        if text:
+            self.fingerprint.check(text, rule, path, samples=False)
+        elif start == "resume":
+            raise ValueError(f"{rule}, with a fingerprint that tells of them: {path} is of an "
+                             f"earlier version of this toolkit, start = {whole} goes on unchecked")
+        self.fingerprint.add(digest(0, self.row))
+        if text:
+            rest = digest(self.row, whole)
+            self.fingerprint.add(rest).check(text, rule, path, samples=True)
+            self.fingerprint.add(-rest)
+
     def write_all(self, pieces: Iterable, progress: bool) -> int:
-        """Write the pieces, codes of consecutive rows; returns the row where it stopped."""
+        """Write the pieces, (codes of consecutive rows, digest of these rows); returns the row
+        where it stopped."""
         with core.progress_bar(progress, total=self.n, initial=self.row, desc="codes",
                                unit="rows") as bar:
             try:
-                for codes in pieces:
-                    self._write(codes)
-                    bar.update(codes.shape[0])
+                for codes, digest in pieces:
+                    if codes.shape[0]:
+                        self._write(codes, digest)
+                        bar.update(codes.shape[0])
             except KeyboardInterrupt:
                 warnings.warn(f"interrupted: the codes of {self.row} of {self.n} rows are written,"
                               f" start = {self.row} goes on", stacklevel=5)
         return self.row
 
-    def _write(self, codes):
-        if codes.shape[0] == 0:
-            return
+    def _write(self, codes, digest):
+        self.fingerprint.add(digest)
         try:
-            self.place.write(self.row, codes)
+            self.place.write(self.row, codes, self.fingerprint.text())
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror or error}: the codes of the rows before "
                           f"{self.row} are written and whole, start = {self.row} goes on",
@@ -136,20 +173,8 @@ class Sink:
         self.row += codes.shape[0]
 
 
-def _check_same(before, after, first, out):
-    """ValueError unless codes found in out are those of the same queries, atoms and options."""
-    before = core.dense_codes(before)
-    after = core.dense_codes(after)
-    apart = np.abs(before - after).max(axis=1)
-    wrong = np.flatnonzero(~(apart <= 1e-4 * np.abs(after).max(initial=1e-300)))
-    if len(wrong):
-        raise ValueError("out must hold codes of the same subspaces, atoms and options to resume: "
-                         f"row {first + wrong[0]} of {os.fsdecode(out)} differs by "
-                         f"{apart[wrong[0]]:.2g}")
-
-
 def _place_of(out, shape, dtype, sparse):
-    """What writes codes of this shape (n, N) to out."""
+    """What writes codes of this shape (n, N) and type to out."""
     if callable(out):
         return _Function(out)
     if isinstance(out, (str, bytes, os.PathLike)):
@@ -162,103 +187,154 @@ def _place_of(out, shape, dtype, sparse):
                          f"got {type(out).__name__}")
     if tuple(out.shape) != shape:
         raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
+    held = getattr(out, "dtype", None)
+    if isinstance(held, np.dtype) and (held.kind in "SUV"
+                                       or not np.can_cast(dtype, held, "same_kind")):
+        raise TypeError(f"out must have a dtype that holds codes of {dtype}, got {held}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("out must be an array that can be written to, got one that is read-only")
     return _Array(out)
+
+
+def _check_apart(out, **inputs):
+    """ValueError if out is the file or the memory of an input."""
+    paths = [out] if isinstance(out, (str, bytes, os.PathLike)) else _paths_of(out)
+    for name, array in inputs.items():
+        array = array.X if isinstance(array, core.StoredBases) else array
+        for path, own in itertools.product(paths, _paths_of(array)):
+            if os.path.exists(path) and os.path.exists(own) and os.path.samefile(path, own):
+                raise ValueError(f"out must be another file than that of {name}, got "
+                                 f"{os.fsdecode(path)}")
+        arrays = isinstance(out, np.ndarray) and isinstance(array, np.ndarray)
+        if arrays and np.shares_memory(out, array):
+            raise ValueError(f"out must share no memory with {name}, got a view of it")
+
+
+def _paths_of(array):
+    """The files that an array is mapped to or read from, as far as it tells: of a memmap or a view
+    of one, of HDF5, or of such as are in the graph of a Dask array."""
+    if type(array).__module__.partition(".")[0] == "h5py":
+        return [array.file.filename]
+    if hasattr(array, "dask"):
+        return [path for task in array.dask.values() for path in _paths_of(task)]
+    while isinstance(array, np.ndarray):
+        if getattr(array, "filename", None) is not None:
+            return [array.filename]
+        array = array.base
+    return []
 
 
 class _Function:
     """A function (row, codes) that takes codes as they come."""
 
-    def __init__(self, out):
-        self.write = out
+    keeps = False
 
-    def begin(self, start):
+    def __init__(self, out):
+        self.out = out
+
+    def find(self, start):
         if start == "resume":
             raise ValueError("start='resume' needs the path of a file or folder as out: give the "
                              "row where it stopped")
-        return start
+        return start, start, ""
+
+    def begin(self, row, text):
+        pass
+
+    def write(self, row, codes, text):
+        self.out(row, codes)
 
 
 class _Array(_Function):
     """An array (n, N), or what is assigned to like one."""
 
-    def __init__(self, out):
-        self.out = out
-
-    def write(self, row, codes):
+    def write(self, row, codes, text):
         self.out[row:row + len(codes)] = codes
 
 
 class _File:
-    """An .npy file (n, N): a header of constant length, which says how many rows are whole."""
+    """An .npy file (n, N): a header of constant length, which says how many rows are whole and, in
+    a comment, their fingerprint."""
+
+    keeps = True
 
     def __init__(self, path, shape, dtype):
         self.path = path
         self.shape = shape
         self.dtype = dtype
 
-    def begin(self, start):
+    def find(self, start):
+        """The row to begin at, the rows that are there and their fingerprint."""
         if start == 0 or start == "resume" and not os.path.exists(self.path):
-            with open(self.path, "wb") as file:
-                file.write(self._header(0))
-            return 0
-        n = self._rows()
+            return 0, 0, ""
+        n, text = self._rows()
         _check_start(start, n, self.shape[0], self.path)
-        return n if start == "resume" else start
+        return n if start == "resume" else start, n, text
 
-    def last(self, first, stop):
-        return np.array(np.load(self.path, mmap_mode="r")[first:stop])
+    def begin(self, row, text):
+        if row == 0:  # whoever has mapped the file that was there keeps it
+            files.write_whole(self.path, lambda file: file.write(self._header(0, text)))
+            return
+        with open(self.path, "r+b") as file:
+            file.write(self._header(row, text))
+            _to_disk(file)
 
-    def write(self, row, codes):
+    def write(self, row, codes, text):
         with open(self.path, "r+b") as file:
             file.truncate(self._offset(row))  # what was not whole
             file.seek(self._offset(row))
             file.write(np.ascontiguousarray(codes))
             _to_disk(file)
             file.seek(0)
-            file.write(self._header(row + len(codes)))
+            file.write(self._header(row + len(codes), text))
             _to_disk(file)
 
     def _offset(self, row):
         return HEADER_LENGTH + row * self.shape[1] * self.dtype.itemsize
 
-    def _header(self, n):
+    def _header(self, n, text):
         fields = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False,
                   "shape": (n, self.shape[1])}
-        text = repr(fields).ljust(HEADER_LENGTH - 11) + "\n"
+        text = f"{fields} #{text}" if text else f"{fields}"
+        text = text.ljust(HEADER_LENGTH - 11) + "\n"
         return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
 
     def _rows(self):
-        """The rows that the file holds, if it is one of codes of this N and type."""
+        """The rows that the file holds, if it is one of codes of this N and type, and their
+        fingerprint, "" if there is none."""
         with open(self.path, "rb") as file:
             header = file.read(HEADER_LENGTH)
-        found = re.search(rb"'shape': \((\d+), ", header)
+        found = re.search(rb"'shape': \((\d+), \d+\)} ?#?([0-9a-f ]*)\n", header)
         n = int(found[1]) if found else 0
-        if header != self._header(n):
+        text = found[2].decode().strip() if found else ""
+        if header != self._header(n, text):
             raise ValueError(f"out must be a file of codes (n, {self.shape[1]}) of {self.dtype} "
                              f"that this toolkit wrote to go on from, got another in {self.path}")
-        return n
+        return n, text
 
 
 class _Folder:
-    """A folder of parts, CSR arrays of consecutive rows."""
+    """A folder of parts, CSR arrays of consecutive rows, each with the fingerprint of the rows up
+    to its end."""
+
+    keeps = True
 
     def __init__(self, path, shape, dtype):
         self.path = path
         self.shape = shape
         self.dtype = dtype
 
-    def begin(self, start):
-        os.makedirs(self.path, exist_ok=True)
-        rows = _rows_of_parts(self.path)
-        if start == 0:
-            for row in reversed(rows):
-                os.unlink(_name(self.path, row))
-            return 0
+    def find(self, start):
+        if start == 0 or not os.path.isdir(self.path):
+            _check_start(start, 0, self.shape[0], self.path)
+            return 0, 0, ""
         n = 0
-        for row, codes in _parts_until_a_gap(self.path, rows):
+        text = ""
+        for row, codes, text_of_part in _parts_until_a_gap(self.path, _rows_of_parts(self.path)):
             if start != "resume" and row >= start:
                 break
             n = row + codes.shape[0]
+            text = text_of_part
             if codes.shape[1] != self.shape[1] or codes.dtype != self.dtype:
                 raise ValueError(f"out must hold codes (n, {self.shape[1]}) of {self.dtype} to go "
                                  f"on from, got (n, {codes.shape[1]}) of {codes.dtype} in "
@@ -266,19 +342,20 @@ class _Folder:
         _check_start(start, n, self.shape[0], self.path)
         if start not in ("resume", n):
             raise ValueError(f"start must be where a part ends, such as {n}, got {start}")
-        for row in rows:
-            if row >= n:
-                os.unlink(_name(self.path, row))
-        return n
+        return n, n, text
 
-    def last(self, first, stop):
-        rows = [row for row in _rows_of_parts(self.path) if row < stop]
-        begin = max(row for row in rows if row <= first)
-        some = [read_part(self.path, row) for row in rows if row >= begin]
-        return scipy.sparse.vstack(some, format="csr")[first - begin:]
+    def begin(self, row, text):
+        os.makedirs(self.path, exist_ok=True)
+        for other in reversed(_rows_of_parts(self.path)):
+            if other >= row:
+                os.unlink(_name(self.path, other))
+        for other in _rows_of_parts(self.path, UNFINISHED):
+            files.remove_unfinished(_name(self.path, other))
+        if row == 0:  # what is there can be read before, and without, the first rows
+            self.write(0, scipy.sparse.csr_array((0, self.shape[1]), dtype=self.dtype), text)
 
-    def write(self, row, codes):
-        write_part(self.path, row, codes)
+    def write(self, row, codes, text):
+        write_part(self.path, row, codes, text)
 
 
 def _check_start(start, n, most, path):
@@ -330,30 +407,32 @@ def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_a
     rows = _rows_of_parts(path)
     if not rows:
         raise ValueError(f"path must be a folder of codes, got none in {path}")
-    return _parts_until_a_gap(path, rows)
+    return ((row, codes) for row, codes, _ in _parts_until_a_gap(path, rows))
 
 
 def _parts_until_a_gap(path, rows):
     expected = 0
     for row in rows:
         if row == expected:
-            codes = read_part(path, row)
+            codes, text = _read_part(path, row)
             expected = row + codes.shape[0]
-            yield row, codes
+            yield row, codes, text
 
 
-def write_part(folder, row, codes):
-    """Write CSR codes from this row on as a part of a folder, whole or not at all."""
+def write_part(folder, row, codes, text=""):
+    """Write CSR codes from this row on as a part of a folder, whole or not at all; text: of the
+    fingerprint, if there is one."""
+    fingerprint = {"fingerprint": np.array(text)} if text else {}
     files.write_arrays(_name(folder, row), "codes", {
         "shape": np.array(codes.shape), "values": codes.data, "columns": codes.indices,
-        "starts": codes.indptr})
+        "starts": codes.indptr, **fingerprint})
 
 
-def read_part(folder, row):
-    """The CSR codes of the part of a folder that begins with this row."""
+def _read_part(folder, row):
+    """The CSR codes of the part of a folder that begins with this row, and their fingerprint."""
     path = _name(folder, row)
     kinds = {"shape": "i", "values": "f", "columns": "i", "starts": "i"}
-    arrays = files.read_arrays(path, "codes", kinds, set(kinds))
+    arrays = files.read_arrays(path, "codes", kinds | {"fingerprint": "U"}, set(kinds))
     try:
         shape = tuple(core.check_integer(n, "shape", 0) for n in arrays["shape"])
         content = arrays["values"], arrays["columns"], arrays["starts"]
@@ -361,14 +440,14 @@ def read_part(folder, row):
         codes.check_format()
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
-    return codes
+    return codes, str(arrays.get("fingerprint", ""))
 
 
 def _name(folder, row):
     return os.path.join(folder, f"{row:015d}.npz")
 
 
-def _rows_of_parts(folder):
+def _rows_of_parts(folder, pattern=PART):
     """The first rows of the parts in a folder, ascending."""
-    matches = [PART.fullmatch(name) for name in os.listdir(folder)]
+    matches = [pattern.fullmatch(name) for name in os.listdir(folder)]
     return sorted(int(match[1]) for match in matches if match)

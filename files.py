@@ -1,19 +1,21 @@
-"""Files that are whole or not there, and arrays in them without pickle.
+"""Files that are whole or not there, arrays in them without pickle, and what a resume goes on from.
 
 A file of arrays is an .npz that stores plain arrays as they are; its comment is the SHA-256 of all
-bytes before it. Reading executes nothing, and takes no more memory than the file is long.
+bytes before it. Reading executes nothing, and takes no more memory than the file is long. What is
+gone on from keeps the Fingerprint of what was computed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import io
+import itertools
 import json
 import math
 import numbers
 import os
-import secrets
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
@@ -22,10 +24,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+try:
+    import fcntl
+except ImportError:  # Windows, where no one removes a file that is open
+    fcntl: Any = None
+
 __all__ = ["write_whole", "write_arrays", "read_arrays", "Checkpoint", "check_path"]
 
 VERSION = 1  # of the format
 DIGEST_LENGTH = 64  # hexadecimal digits
+SLOTS = 8  # unfinished files of one path that are looked at
+SHORT = 12  # hexadecimal digits of each part of a fingerprint
 
 
 def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
@@ -48,7 +57,8 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     """Call write(file) on a binary file that takes the place of path once it is complete.
 
     Until then, and after any error, path is what it was. A link is followed, permissions are those
-    of the file before, or of any new file.
+    of the file before, or of any new file. What a killed run left unfinished beside path is
+    removed; what a run that is alive is writing there is not.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files
@@ -61,19 +71,70 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     path = os.path.realpath(check_path(path))
     if not callable(write):
         raise TypeError(f"write must be a function of a file, got {write!r}")
-    unfinished = f"{path}.{secrets.token_hex(4)}.unfinished"
+    remove_unfinished(path)
+    file, unfinished = _new_file(path)
     try:
-        with open(unfinished, "x+b") as file:
+        with file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        if os.path.isfile(path):
-            shutil.copymode(path, unfinished)
-        os.replace(unfinished, path)
+            if os.path.isfile(path):
+                shutil.copymode(path, unfinished)
+            if fcntl:  # under its lock, so that no one takes it for abandoned
+                os.replace(unfinished, path)
+        if not fcntl:
+            os.replace(unfinished, path)
     except BaseException:
-        if os.path.exists(unfinished):
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
         raise
+
+
+def _new_file(path):
+    """A new file beside path, locked for as long as it is open, and its name."""
+    for slot in itertools.count():
+        name = _unfinished(path, slot)
+        with contextlib.suppress(FileExistsError):
+            file = open(name, "x+b")
+            if _lock(file) is not False and os.fstat(file.fileno()).st_nlink:
+                return file, name  # else it was taken for abandoned before it was locked
+            file.close()
+
+
+def _unfinished(path, slot):
+    return f"{path}.{slot}.unfinished"
+
+
+def _lock(file):
+    """Take the lock of an open file, which the system gives back when its process ends.
+
+    False if another has it, None where there are no locks.
+    """
+    if not fcntl:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def remove_unfinished(path):
+    """Remove the unfinished files of path whose writers are gone: nobody holds their locks."""
+    for slot in range(SLOTS):
+        name = _unfinished(path, slot)
+        with contextlib.suppress(OSError):
+            if not os.path.isfile(name) or os.path.islink(name):
+                continue
+            if not fcntl:
+                os.unlink(name)
+                continue
+            with open(name, "rb") as file:
+                # its writer may have renamed it just now
+                if _lock(file) and os.path.samestat(os.fstat(file.fileno()), os.lstat(name)):
+                    os.unlink(name)
 
 
 def write_arrays(path: str | bytes | os.PathLike, kind: str,
@@ -185,11 +246,71 @@ def _member(archive, info, dtype_kinds, most):
     return np.frombuffer(data, dtype, offset=content.tell()).reshape(shape).copy()
 
 
+# ------------------------------------------------------------------------------- going on
+
+
+class Fingerprint:
+    """What a computation is of: digests of its options, of its atoms, and of the samples so far.
+
+    The digest of samples is a sum over their rows, see digest_rows, so that those of blocks add up
+    in any order, on one machine or many. text() is kept beside what is written.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import files
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> begun = files.Fingerprint({"lam": 0.1}).add(files.digest_rows(X))
+    >>> again = files.Fingerprint({"lam": 0.1}).add(files.digest_rows(X[:2]))
+    >>> again = again.add(files.digest_rows(X[2:], 2))
+    >>> again.text() == begun.text()
+    True
+    """
+
+    def __init__(self, options: object, atoms: np.ndarray | None = None) -> None:
+        described = json.dumps(_describe(options)).encode()
+        self.options = hashlib.blake2b(described).hexdigest()[:SHORT]
+        self.atoms = _shortened(0 if atoms is None else digest_rows(atoms))
+        self.samples = 0
+
+    def add(self, digest: int) -> Fingerprint:
+        """Add the digest of some rows of the samples; returns self."""
+        self.samples += digest
+        return self
+
+    def text(self) -> str:
+        return f"{self.options} {self.atoms} {_shortened(self.samples)}"
+
+    def check(self, text: str, rule: str, path: str, samples: bool) -> None:
+        """ValueError that states the rule and what differs from the text found in path; samples:
+        are all of those that it tells of added?"""
+        names = "the options", "the atoms", "the samples"
+        pairs = zip(names, self.text().split(), text.split())
+        differing = [name for name, ours, theirs in pairs if ours != theirs]
+        if not samples:
+            differing = [name for name in differing if name != "the samples"]
+        if differing:
+            raise ValueError(f"{rule}: {path} differs in {', '.join(differing)}")
+
+
+def digest_rows(rows: np.ndarray, first: int = 0) -> int:
+    """Sum of the BLAKE2b digests of rows (n, ...), each with its place first + i."""
+    total = 0
+    for place, row in enumerate(rows, first):
+        salt = place.to_bytes(16, "little")
+        digest = hashlib.blake2b(np.ascontiguousarray(row).data, digest_size=16, salt=salt)
+        total += int.from_bytes(digest.digest(), "little")
+    return total
+
+
+def _shortened(digest):
+    return f"{digest % 16**SHORT:0{SHORT}x}"
+
+
 class Checkpoint:
     """The file of a computation that can be resumed, and the fingerprint of what is computed.
 
     checkpoint, resume: paths or None, where to write to and to read from. The fingerprint is that
-    of the arrays and the options: equal numbers count alike, functions by their names.
+    of the options and the arrays, the samples, to which others may be added: equal numbers count
+    alike, functions by their names.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -197,8 +318,10 @@ class Checkpoint:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "half.npz")
     ...     files.Checkpoint(path, None, [np.eye(2)], {"lam": 0.1}).write({"step": np.array(3)})
-    ...     resumed = files.Checkpoint(None, path, [np.eye(2)], {"lam": 0.1}).read({"step": "i"})
-    >>> resumed["step"].item()
+    ...     resumed = files.Checkpoint(None, path, [np.eye(2)], {"lam": 0.1})
+    ...     arrays = resumed.read({"step": "i"})
+    ...     resumed.check_samples()
+    >>> arrays["step"].item()
     3
     """
 
@@ -207,26 +330,40 @@ class Checkpoint:
                  options: object) -> None:
         self.checkpoint = None if checkpoint is None else check_path(checkpoint, "checkpoint")
         self.resume: Any = None if resume is None else check_path(resume, "resume")
-        digest = hashlib.sha256(json.dumps(_describe(options)).encode())
-        for array in arrays:
-            digest.update(f"{array.shape} {array.dtype.str}".encode())
-            for part in array:
-                digest.update(np.ascontiguousarray(part).data)
-        self.key = digest.hexdigest()
+        if self.checkpoint is not None:
+            remove_unfinished(os.path.realpath(self.checkpoint))
+        self.fingerprint = Fingerprint(options)
+        self.found: str | None = None  # the fingerprint in the file to resume from
+        for i, array in enumerate(arrays):
+            self.fingerprint.add(digest_rows(array, i << 64))
 
     def write(self, arrays: Mapping[str, ArrayLike]) -> None:
         """Replace the file to write to, if there is one, by these arrays."""
         if self.checkpoint is not None:
-            write_arrays(self.checkpoint, "checkpoint", {"key": np.array(self.key), **arrays})
+            key = np.array(self.fingerprint.text())
+            write_arrays(self.checkpoint, "checkpoint", {"key": key, **arrays})
 
     def read(self, dtype_kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
-        """The arrays of the file to read from, all of those named, with kinds of dtype."""
+        """The arrays of the file to read from, all of those named, with kinds of dtype, if it is of
+        the same options; check_samples is to follow."""
         kinds = {"key": "U", **dtype_kinds}
         arrays = read_arrays(self.resume, "checkpoint", kinds, set(kinds), "resume")
-        if str(arrays.pop("key")) != self.key:
-            raise ValueError("resume must be a checkpoint of the same samples, weights and "
-                             f"options: {self.resume} is of others")
+        self.found = str(arrays.pop("key"))
+        if len(self.found.split()) != 3:
+            raise ValueError("resume must be a checkpoint with a fingerprint of its samples: "
+                             f"{self.resume} is of an earlier version of this toolkit, or damaged; "
+                             "its atoms, in np.load(resume)['atoms'], can be given as init")
+        self._check(samples=False)
         return arrays
+
+    def check_samples(self) -> None:
+        """ValueError unless the samples that were added are those that the file read is of."""
+        if self.found is not None:
+            self._check(samples=True)
+
+    def _check(self, samples):
+        self.fingerprint.check(self.found, "resume must be a checkpoint of the same samples, "
+                               "weights and options", self.resume, samples)
 
 
 def _describe(option):
@@ -245,3 +382,38 @@ def _describe(option):
         return _describe([option.func, option.args, option.keywords])
     named = option if hasattr(option, "__qualname__") else type(option)
     return f"{named.__module__}.{named.__qualname__}"
+
+
+# NumPy's, with the name and the largest value of a place in a buffer, which NumPy does not check
+GENERATORS = {"MT19937": ("pos", 624), "PCG64": None, "PCG64DXSM": None,
+              "Philox": ("buffer_pos", 4), "SFC64": None}
+
+
+def as_json(content: object) -> str:
+    """The content as JSON, in which numbers keep all their digits and arrays are lists."""
+    return json.dumps(content, default=lambda array: array.tolist())
+
+
+def read_generator(text: str) -> np.random.Generator:
+    """The Generator, one of NumPy's, whose state this is as JSON; ValueError if it is none.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import files
+    >>> text = files.as_json(np.random.default_rng(0).bit_generator.state)
+    >>> files.read_generator(text).random() == np.random.default_rng(0).random()
+    True
+    """
+    try:
+        state = json.loads(text)
+        name = state["bit_generator"]
+        bits = getattr(np.random, {known: known for known in GENERATORS}[name])()
+        bits.state = state
+        kept = json.loads(as_json(bits.state))
+        place = GENERATORS[name]
+    except Exception as error:  # whatever JSON or NumPy makes of other states
+        raise ValueError(f"rng must be the state of a generator of NumPy's, got another "
+                         f"({type(error).__name__})") from None
+    held = 0 if place is None else kept.get(place[0], kept["state"].get(place[0]))
+    if kept != state or not 0 <= held <= (place or (0, 0))[1]:
+        raise ValueError("rng must be the state of a generator of NumPy's, got one that none has")
+    return np.random.Generator(bits)

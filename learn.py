@@ -9,7 +9,6 @@ OnlineGDL, for streams of batches, streams.py.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import warnings
@@ -122,7 +121,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
         from grassmann_sc import files
 
         options = [n_atoms, unused, *coder.described]
-        record = files.Checkpoint(checkpoint, resume, [X, weights], options)
+        record = files.Checkpoint(checkpoint, resume, [X, weights[None]], options)
     state = None
     if resume is not None:
         state = _read_state(record, (n_atoms, *X.shape[1:]), len(X), rng)
@@ -866,7 +865,9 @@ def load(path: str | os.PathLike) -> Dictionary:
 
 def _write_state(checkpoint, state, rng):
     """Replace the checkpoint by this state and that of rng."""
-    generator = json.dumps(rng.bit_generator.state, default=lambda array: array.tolist())
+    from grassmann_sc import files
+
+    generator = files.as_json(rng.bit_generator.state)
     checkpoint.write({"rng": np.array(generator), "atoms": state.atoms, "codes": state.codes,
                       "costs": state.costs, "n_replaced": np.array(state.n_replaced),
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
@@ -875,8 +876,11 @@ def _write_state(checkpoint, state, rng):
 def _read_state(checkpoint, shape, n, rng):
     """The state to resume from, of atoms of this shape for n samples; rng takes the state that it
     had."""
+    from grassmann_sc import files
+
     kinds = {"rng": "U", "atoms": "f", "codes": "f", "costs": "f", "n_replaced": "i", "lam": "f"}
     arrays = checkpoint.read(kinds)
+    checkpoint.check_samples()
     try:
         atoms = core.check_dictionary(arrays["atoms"], "atoms")
         codes = core.check_codes(arrays["codes"], n, shape[0], "codes")
@@ -887,12 +891,12 @@ def _read_state(checkpoint, shape, n, rng):
         if not (math.isnan(lam) or 0 <= lam < math.inf):
             raise ValueError(f"lam must be a number >= 0, got {lam}")
         n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
+        bits = files.read_generator(str(arrays["rng"])).bit_generator
     except (TypeError, ValueError) as error:
         raise ValueError("resume must be a checkpoint that this toolkit wrote; "
                          f"{checkpoint.resume} is damaged: {error}") from None
-    try:
-        rng.bit_generator.state = json.loads(str(arrays["rng"]))
-    except Exception as error:  # whatever JSON or NumPy makes of other states
-        raise ValueError("resume must be given the kind of rng that "
-                         f"{checkpoint.resume} holds: {error}") from None
+    if type(rng.bit_generator) is not type(bits):
+        raise ValueError(f"resume must be given the kind of rng that {checkpoint.resume} holds, "
+                         f"{type(bits).__name__}, got {type(rng.bit_generator).__name__}")
+    rng.bit_generator.state = bits.state
     return Learned(atoms, codes, costs, n_replaced, lam=None if math.isnan(lam) else lam)

@@ -93,10 +93,11 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
             codes = list(_in_order(client, parts.each(job, *shared)))
             join = functools.partial(scipy.sparse.vstack, format="csr")
             return (join if sparse_output else np.concatenate)(codes)
-        sink = blocks.Sink(out, (parts.n_rows(), len(D)), dtype, sparse_output)
-        row = sink.begin(start, 1, lambda first, stop: job(parts.rows(first, stop), (0, first), D,
-                                                           core.bases_gram(D)))
+        sink = blocks.Sink(out, parts.n_rows(), X, D, options)
+        row = sink.begin(start, lambda first, stop: sum(_in_order(client, _Parts(
+            X, len(D), first, stop).each(_digest_block, dtype))))
         rest = _Parts(X, len(D), first=row)
+        job = functools.partial(job, digested=sink.keeps)
         return sink.write_all(_in_order(client, rest.each(job, *shared)), progress)
 
 
@@ -106,10 +107,18 @@ def _atoms_and_gram(D):
     return [atoms, _dask().delayed(core.bases_gram, pure=False)(atoms)]
 
 
-def _code_block(block, where, atoms, K, *, solve, options):
+def _code_block(block, where, atoms, K, *, solve, options, digested=None):
+    """Codes of a block, and for a sink the digest of its rows of X, 0 if it keeps none."""
     X = _bases(block, where, atoms.shape[1]).astype(atoms.dtype, copy=False)
     norm2 = np.full(len(X), float(X.shape[2]))
-    return solve(K, lambda rows: core.bases_gram(X[rows], atoms), norm2, options)
+    codes = solve(K, lambda rows: core.bases_gram(X[rows], atoms), norm2, options)
+    if digested is None:
+        return codes
+    return codes, files.digest_rows(X, where[1]) if digested else 0
+
+
+def _digest_block(block, where, dtype):
+    return files.digest_rows(_bases(block, where).astype(dtype, copy=False), where[1])
 
 
 # ------------------------------------------------------------------------------- Gram matrix
@@ -216,7 +225,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     parts = _Parts(X, n_atoms)
     options = [n_atoms, lam, n_neighbors, lam_scale, positive, rank, parts.shape, n_chains,
                parts.sizes]
-    record = files.Checkpoint(checkpoint, resume, [], options)  # samples stay where they are
+    record = files.Checkpoint(checkpoint, resume, [], options)  # workers digest the samples
     with _working(client) as client:
         parts.hold(client)
         if resume is None:
@@ -225,13 +234,27 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
             learner = _with_first_atoms(learner, parts, client)
         else:
             arrays = record.read(streams.STATE | {"costs": "f", "best": "f"})
-            costs = core.finite_array(arrays["costs"], "costs").tolist()
-            best = core.check_dictionary(arrays["best"], "best")
-            learner.set_state(arrays, resume)
+            learner.set_state(arrays, record.resume)
+            costs, best = _checked_rounds(arrays, learner, record.resume)
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
         rounds = _Rounds(client, parts, learner, n_chains, record, costs, best)
         with core.progress_bar(progress, total=n_iter, desc="gdl", unit="round") as bar:
             return rounds.run(n_iter, tol, callback, bar)
+
+
+def _checked_rounds(arrays, learner, path):
+    """The costs and the best atoms of a checkpoint."""
+    try:
+        costs = core.finite_array(arrays["costs"], "costs")
+        best = core.check_dictionary(arrays["best"], "best")
+        if learner.atoms is None or best.shape != learner.atoms.shape:
+            raise ValueError(f"best must have the shape of the atoms, got {best.shape}")
+        if costs.ndim != 1 or len(costs) == 0:
+            raise ValueError(f"costs must have shape (rounds,), got {costs.shape}")
+    except (TypeError, ValueError) as error:
+        raise ValueError("resume must be a checkpoint that this toolkit wrote; "
+                         f"{path} is damaged: {error}") from None
+    return costs.tolist(), best
 
 
 class _Rounds:
@@ -245,6 +268,7 @@ class _Rounds:
         self.record = record
         self.costs = costs
         self.best = best  # atoms of the least cost
+        self.digested = not (record.checkpoint or record.resume)
 
     def run(self, n_iter, tol, callback, bar):
         stopped = None
@@ -279,10 +303,14 @@ class _Rounds:
                        stopped)
 
     def _summed(self):
-        """The learner that has collected all blocks, by chains and a tree."""
-        collect = _dask().delayed(_collect, pure=False)
-        merge = _dask().delayed(streams.OnlineGDL.merge, pure=False)
-        empty = self.client.persist(_dask().delayed(self.learner.fork(), pure=False))
+        """The learner that has collected all blocks, by chains and a tree.
+
+        The first round digests the samples too, which must be those that a resume goes on with.
+        """
+        collect = _dask().delayed(functools.partial(_collect, digested=self.digested), pure=False)
+        merge = _dask().delayed(_merge, pure=False)
+        empty = self.client.persist(_dask().delayed((self.learner.fork(), 0), pure=False,
+                                                   traverse=False))
         sums = [empty] * min(self.n_chains, len(self.parts))
         for i, (block, where) in enumerate(self.parts.blocks):
             chain = i % len(sums)
@@ -290,17 +318,28 @@ class _Rounds:
         while len(sums) > 1:
             pairs = [merge(a, b) for a, b in zip(sums[::2], sums[1::2])]
             sums = pairs + sums[len(sums) - len(sums) % 2:]
-        summed, = _in_order(self.client, sums)
+        (summed, digest), = _in_order(self.client, sums)
+        self.record.fingerprint.add(digest)
+        if not self.digested:
+            self.record.check_samples()
+            self.digested = True
         return summed
 
 
-def _collect(learner, block, where):
-    """A copy of the learner that has collected a block, batch by batch."""
+def _collect(collected, block, where, *, digested):
+    """A copy of the learner that has collected a block, batch by batch, and the digest of all that
+    it has, unless the samples are digested."""
+    learner, digest = collected
     X = _bases(block, where, learner.atoms.shape[1])
     learner = copy.deepcopy(learner)  # a task may be done again
     for i in range(0, len(X), BATCH):
         learner.collect(X[i:i + BATCH])
-    return learner
+    return learner, digest + (0 if digested else files.digest_rows(X, where[0] << 64))
+
+
+def _merge(collected, other):
+    """What two have collected, and its digest."""
+    return collected[0].merge(other[0]), collected[1] + other[1]
 
 
 def _with_first_atoms(learner, parts, client):
@@ -401,7 +440,7 @@ def _bases_of_clips(paths, basis, shape):
 class _Parts:
     """X (n, d, p) as blocks: (what gives one, where it is), to be made into tasks."""
 
-    def __init__(self, X, N, first=0):
+    def __init__(self, X, N, first=0, stop=None):
         self.lazy = hasattr(X, "to_delayed")
         if not (self.lazy or core.is_stored(X)):
             X = core.real_array(X, "X")
@@ -411,20 +450,20 @@ class _Parts:
             raise ValueError(f"X must have shape (n, d, p), got {self.shape}")
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         if self.lazy:
-            self._cut_by_chunks(first)
+            self._cut_by_chunks(first, stop)
         else:
-            self._cut(N, first)
+            self._cut(N, first, stop)
 
-    def _cut_by_chunks(self, first):
-        X = self.X if first == 0 else self.X[first:]
+    def _cut_by_chunks(self, first, stop):
+        X = self.X if first == 0 and stop is None else self.X[first:stop]
         X = X.rechunk({1: -1, 2: -1})
         self.sizes = X.chunks[0]
         firsts = first + np.cumsum([0, *self.sizes[:-1]])
         firsts = [None if np.isnan(i) else int(i) for i in firsts]
         self.blocks = list(zip(X.to_delayed().ravel().tolist(), enumerate(firsts)))
 
-    def _cut(self, N, first):
-        n = self.shape[0]
+    def _cut(self, N, first, stop):
+        n = self.shape[0] if stop is None else stop
         stored = core.StoredBases(self.X, "X") if core.is_stored(self.X) else self.X
         step = min(blocks.rows_in_block(stored, N), max(LEAST, -(-n // BLOCKS)))
         starts = range(first, n, step) if n else [0]
@@ -444,9 +483,6 @@ class _Parts:
         if isinstance(self.X, np.ndarray) and not core.is_stored(self.X):
             held = [_dask().delayed(block, pure=False) for block, _ in self.blocks]
             self.blocks = list(zip(client.persist(held), [where for _, where in self.blocks]))
-
-    def rows(self, first, stop):
-        return np.asarray(self.X[first:stop])
 
     def each(self, function, *arguments):
         """Tasks of function(block, where, *arguments) for each block."""

@@ -25,7 +25,6 @@ __all__ = ["OnlineGDL"]
 
 ALONE = 128  # the largest d of matrices for whose eigenvectors BLAS starts no threads
 MIXED = 16  # pieces of a stored array whose samples are shuffled together
-GENERATORS = {"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"}  # NumPy's
 
 
 class OnlineGDL:
@@ -102,7 +101,8 @@ class OnlineGDL:
         progress: show a bar, by tqdm, else lines, with the cost.
         checkpoint: path of a file that is replaced, whole, after every checkpoint_every batches and
         at the end. resume: path of such a file to go on from, to the bits of an uninterrupted run
-        on the same X and options; rng and init are then the file's. Ctrl-C ends with a warning and
+        on the same X and options; rng and init are then the file's. What was learned from is read
+        again, and compared by its digest; ValueError if it differs. Ctrl-C ends with a warning and
         what was learned so far; the checkpoint stays that of a whole batch.
         """
         batch_size = core.check_integer(batch_size, "batch_size", 1)
@@ -115,10 +115,11 @@ class OnlineGDL:
             raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
                              f"got {n_epochs}")
         X = core.StoredBases(X, "X") if core.is_stored(X) else X
-        record = self._record(X if array else None, batch_size, checkpoint, resume)
+        record = self._record(X.shape if array else None, batch_size, checkpoint, resume)
         self._place = _Place()
         if resume is not None:
             self.set_state(record.read(STATE), record.resume)
+            self._check_seen(X, batch_size, record)
         total = -(-X.shape[0] // batch_size) * n_epochs if hasattr(X, "shape") else None
         with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as bar:
             bar.update(self._place.n_done)
@@ -138,16 +139,16 @@ class OnlineGDL:
         while place.epoch < n_epochs:
             if place.seed is None:
                 place.seed = int(self.rng.integers(2**62))
-            if hasattr(X, "shape"):
-                batches = _shuffled(X, batch_size, place.seed, place.batch)
-            else:
-                batches = itertools.islice(X, place.batch, None)
-            for batch in batches:
+            if place.epoch == 0:
+                place.first_seed = place.seed
+            for batch in _batches(X, batch_size, place.seed, place.batch):
                 try:
                     self.partial_fit(batch)
                 except (TypeError, ValueError) as error:
                     raise type(error)(f"{error} (in batch {place.batch} of epoch {place.epoch})"
                                       ) from None
+                if record is not None and place.epoch == 0:
+                    record.fingerprint.add(_digest(batch, place.batch))
                 place.batch += 1
                 place.n_done += 1
                 if self.cost is not None:
@@ -160,6 +161,16 @@ class OnlineGDL:
             place.seed = None
         if record is not None:
             record.write(self.state())
+
+    def _check_seen(self, X, batch_size, record):
+        """ValueError unless the batches of the first epoch are those that were learned from."""
+        place = self._place
+        seen = place.batch if place.epoch == 0 else None
+        if place.first_seed is not None:
+            batches = _batches(X, batch_size, place.first_seed, 0)
+            for i, batch in enumerate(itertools.islice(batches, seen)):
+                record.fingerprint.add(_digest(batch, i))
+        record.check_samples()
 
     def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
         """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
@@ -369,26 +380,27 @@ class OnlineGDL:
             if options["init"] is None:
                 options["init"] = arrays["init"]
             learner = cls(**options, coding=coding)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"path must be a learner that this toolkit wrote; {path} is damaged, "
-                             f"or its coding is to be given: {error}") from None
+        except Exception as error:  # whatever absurd contents lead to, deep JSON among them
+            raise ValueError("path must be a learner that this toolkit wrote; "
+                             f"{os.fsdecode(path)} is damaged, or its coding is to be given: "
+                             f"{error}") from None
         learner.set_state(arrays, path)
         return learner
 
-    def _record(self, X, batch_size, checkpoint, resume):
+    def _record(self, shape, batch_size, checkpoint, resume):
         """The checkpoint to write to or read from, if there is one."""
         if checkpoint is None and resume is None:
             return None
         from grassmann_sc import files
 
-        some = [] if X is None else [X[:batch_size], X[max(0, len(X) - batch_size):]]
-        shape = None if X is None else X.shape
         options = [self.n_atoms, *self.coder.described, self.rank, self.forgetting, batch_size,
                    shape]
-        return files.Checkpoint(checkpoint, resume, [np.asarray(part) for part in some], options)
+        return files.Checkpoint(checkpoint, resume, [], options)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
+        from grassmann_sc import files
+
         function, lam, n_neighbors, lam_scale, positive = self.coder.described
         named = isinstance(self.init, str)
         options = {"n_atoms": self.n_atoms, "lam": lam, "n_neighbors": n_neighbors,
@@ -406,11 +418,13 @@ class OnlineGDL:
                   "shared": self._shared, "factor": self._factor, "sizes": self._sizes,
                   "waiting": waiting[0], "waiting_weights": waiting[1], "worst": worst[0],
                   "worst_losses": worst[1]}
-        return ({name: np.array(_json(text)) for name, text in texts.items()}
+        return ({name: np.array(files.as_json(text)) for name, text in texts.items()}
                 | {name: np.empty(0) if array is None else array for name, array in arrays.items()})
 
     def set_state(self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike) -> None:
         """Become what the arrays of a file say; unchanged if they are damaged."""
+        from grassmann_sc import files
+
         try:
             counts = json.loads(str(arrays["counts"]))
             new: dict = {name: core.check_integer(counts[name], name, 0)
@@ -420,14 +434,14 @@ class OnlineGDL:
             new["loss"] = core.check_number(counts["loss"], "loss")
             new["weight"] = core.check_number(counts["weight"], "weight", least=0)
             new["_place"] = _Place(**counts["place"])
-            new["rng"] = _generator(json.loads(str(arrays["rng"])))
+            new["rng"] = files.read_generator(str(arrays["rng"]))
             new |= self._checked_arrays(arrays)
             lam = counts["lam"]
             lam = None if lam is None else core.check_number(lam, "lam", least=0)
             core.check_choice(counts["lam_scale"], "lam_scale", None, self.coder.described[3])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # whatever absurd contents lead to, deep JSON among them
             raise ValueError("a learner must be one that this toolkit wrote; "
-                             f"{path} is damaged: {error}") from None
+                             f"{os.fsdecode(path)} is damaged: {error}") from None
         vars(self).update(new)
         self.coder.lam = lam
         self.coder.lam_scale = counts["lam_scale"]
@@ -465,13 +479,31 @@ STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
 
 
 class _Place:
-    """Where a fit is: batches done of an epoch, and the seed of its order; batches done in all."""
+    """Where a fit is: batches done of an epoch, and the seed of its order; batches done in all, and
+    the seed of the first epoch."""
 
-    def __init__(self, epoch=0, batch=0, seed=None, n_done=0):
+    def __init__(self, epoch=0, batch=0, seed=None, n_done=0, first_seed=None):
         self.epoch = core.check_integer(epoch, "epoch", 0)
         self.batch = core.check_integer(batch, "batch", 0)
         self.seed = None if seed is None else core.check_integer(seed, "seed", 0)
         self.n_done = core.check_integer(n_done, "n_done", 0)
+        self.first_seed = (None if first_seed is None
+                           else core.check_integer(first_seed, "first_seed", 0))
+
+
+def _batches(X, batch_size, seed, skip):
+    """The batches of an epoch but for the first so many, which a stream that can be read once only
+    has behind it."""
+    if hasattr(X, "shape"):
+        return _shuffled(X, batch_size, seed, skip)
+    return iter(X) if iter(X) is X else itertools.islice(X, skip, None)
+
+
+def _digest(batch, number):
+    """The digest of a batch of the first epoch, by its number and rows."""
+    from grassmann_sc import files
+
+    return files.digest_rows(core.real_array(batch, "X"), number << 64)
 
 
 def _shuffled(X, batch_size, seed, skip):
@@ -509,16 +541,3 @@ def _largest_part(M, w, rank):
         vectors = Q @ vectors
     top = np.argsort(-np.abs(values), kind="stable")[:rank]
     return vectors[:, top].T, values[top]
-
-
-def _json(options):
-    """The options as JSON, in which numbers keep all their digits."""
-    return json.dumps(options, default=lambda array: array.tolist())
-
-
-def _generator(state):
-    """The Generator that has this state of its bit generator, one of NumPy's."""
-    core.check_choice(state["bit_generator"], "bit_generator", *sorted(GENERATORS))
-    bits = getattr(np.random, state["bit_generator"])()
-    bits.state = state
-    return np.random.Generator(bits)

@@ -4,6 +4,7 @@ what kills, Ctrl-C and full disks leave can be read and gone on from."""
 import errno
 import functools
 import resource
+import types
 
 import numpy as np
 import pytest
@@ -126,6 +127,78 @@ def test_codes_go_to_arrays_and_functions(tmp_path):
 def test_of_no_subspaces_there_are_no_codes(tmp_path):
     assert core.gsc(X[:0], D, 0.3, out=tmp_path / "codes.npy") == 0
     assert blocks.load_codes(tmp_path / "codes.npy").shape == (0, 20)
+    assert core.gsc(X[:0], D, 0.3, out=tmp_path / "parts", sparse_output=True) == 0
+    codes = blocks.load_codes(tmp_path / "parts")
+    assert codes.shape == (0, 20) and codes.format == "csr" and codes.dtype == D.dtype
+    assert core.gsc(X, D, 0.3, out=tmp_path / "parts", sparse_output=True, start="resume") == 700
+    assert error(blocks.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
+
+
+@pytest.mark.parametrize("dtype", [int, bool, np.uint8, "U32", "S8", "M8[s]"])
+def test_an_out_that_cannot_hold_codes_is_refused(dtype):
+    out = np.zeros((700, 20), dtype)
+    with pytest.raises(TypeError, match="out must have a dtype that holds codes of float64, got"):
+        core.gsc(X, D, 0.3, out=out)
+    assert np.array_equal(out, np.zeros((700, 20), dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.longdouble, complex, object])
+def test_an_out_of_another_kind_of_float_is_filled(dtype):
+    out = np.zeros((700, 20), dtype)
+    assert core.gsc(X, D, 0.3, out=out) == 700
+    assert error(out.astype(complex), sparse_codes()) <= 1e-6
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out must be an array that can be written to"):
+        core.gsc(X, D, 0.3, out=out)
+
+
+def opened(folder, X):
+    """What h5py's dataset tells of its file."""
+
+    class Dataset:
+        __module__ = "h5py._hl.dataset"
+        chunks = None
+        shape = X.shape
+        dtype = X.dtype
+        ndim = 3
+        file = types.SimpleNamespace(filename=str(folder / "X.npy"))
+
+        def __getitem__(self, rows):
+            return X[rows]
+
+    np.save(folder / "X.npy", X)
+    return Dataset()
+
+
+def dask_array_of_it(folder, X):
+    array = pytest.importorskip("dask.array", reason="Dask arrays are not coded without Dask")
+    return array.from_array(opened(folder, X), chunks=(45, 9, 2))[:]
+
+
+@pytest.mark.parametrize("store", [mapped, opened, dask_array_of_it])
+@pytest.mark.parametrize("start", [0, "resume"])
+def test_an_input_is_never_written_over(store, start, tmp_path):
+    held = store(tmp_path, X)
+    path = tmp_path / "X.npy"
+    (tmp_path / "link").symlink_to(path)
+    whole = path.read_bytes()
+    for out in (path, tmp_path / "link"):
+        with pytest.raises(ValueError, match="out must be another file than that of X, got"):
+            core.gsc(held, D, 0.3, out=out, start=start)
+    assert path.read_bytes() == whole
+
+
+def test_atoms_and_arrays_in_memory_are_never_written_over(tmp_path):
+    atoms = mapped(tmp_path, D)
+    for view in (atoms, np.asarray(atoms), atoms[::-1]):
+        with pytest.raises(ValueError, match="out must be another file than that of D"):
+            core.glc(X, view, 3, out=tmp_path / "X.npy")
+    assert np.array_equal(np.load(tmp_path / "X.npy"), D)
+    held = X.copy()
+    out = held.ravel()[:700 * 4].reshape(700, 4)
+    with pytest.raises(ValueError, match="out must share no memory with X"):
+        core.gsc(held, D[:4], 0.3, out=out)
+    assert np.array_equal(held, X)
 
 
 # ---------------------------------------------------------------------------- stopping
@@ -170,18 +243,85 @@ def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
-    name, sparse, _ = WAYS[way]
+    name, sparse, dense = WAYS[way]
     options = dict(out=tmp_path / name, sparse_output=sparse)
     core.gsc(X[:300], D, 0.3, **options)
-    for other, lam in [(D[::-1], 0.3), (D, 0.5)]:
-        with pytest.raises(ValueError, match=r"resume: row 2\d\d of .* differs by"):
-            core.gsc(X, other, lam, start="resume", **options)
+    before = dense(blocks.load_codes(tmp_path / name)).copy()
+    first = X.copy()
+    first[0] = X[1]
+    swapped = X.copy()
+    swapped[[17, 150]] = X[[150, 17]]
+    atom = D.copy()
+    atom[-1] = X[0]
+    for start in ("resume", 300, 100):
+        for samples, atoms, lam, more, match in [
+            (first, D, 0.3, {}, "differs in the samples$"),
+            (swapped, D, 0.3, {}, "differs in the samples$"),
+            (X, atom, 0.3, {}, "differs in the atoms$"),
+            (X, D, 0.3001, {}, "differs in the options$"),
+            (X, D, 0.3, dict(positive=True), "differs in the options$"),
+            (X, D[::-1], 0.5, {}, "differs in the options, the atoms$"),
+        ]:
+            with pytest.raises(ValueError, match=f"options to resume: .*{name} {match}"):
+                core.gsc(samples, atoms, lam, start=start, **options, **more)
+        with pytest.raises(ValueError, match="differs in the options$"):
+            core.glc(X, D, 3, start=start, **options)
+    assert np.array_equal(dense(blocks.load_codes(tmp_path / name)), before)
     with pytest.raises(ValueError, match=r"out must .* codes \(n, 19\)"):
         core.gsc(X, D[1:], 0.3, start="resume", **options)
     with pytest.raises(ValueError, match=r"start must be a row in 0..300"):
         core.gsc(X, D, 0.3, start=400, **options)
     with pytest.raises(ValueError, match="holds 300 rows of 100"):
         core.gsc(X[:100], D, 0.3, start="resume", **options)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_resume_gives_what_one_run_gives_on_the_rows_that_it_is_given(way, tmp_path):
+    """Rows that are not coded yet may have changed, their blocks may have other lengths, and the
+    array may be held elsewhere; a kill at any time leaves such rows."""
+    name, sparse, dense = WAYS[way]
+    options = dict(out=tmp_path / name, sparse_output=sparse)
+    core.gsc(X[:300], D, 0.3, **options)
+    changed = X.copy()
+    changed[300:] = X[300:][::-1]
+    mapped(tmp_path, changed)
+    held = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert core.gsc(held[:350], D, 0.3, start="resume", **options) == 350
+    assert core.gsc(held, D, 0.3, start="resume", **options) == 700
+    assert error(dense(blocks.load_codes(tmp_path / name)), core.gsc(changed, D, 0.3)) <= TIGHT
+    with pytest.raises(ValueError, match="differs in the samples"):
+        core.gsc(X, D, 0.3, start="resume", **options)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_codes_of_an_earlier_version_are_gone_on_from_by_a_number(way, tmp_path):
+    name, sparse, dense = WAYS[way]
+    options = dict(out=tmp_path / name, sparse_output=sparse)
+    core.gsc(X[:300], D, 0.3, **options)
+    if sparse:
+        for row, codes in list(blocks.each_part(tmp_path / name)):
+            blocks.write_part(tmp_path / name, row, codes)
+    else:
+        whole = (tmp_path / name).read_bytes()
+        assert whole[:128].count(b"#") == 1
+        start = whole.index(b"#")
+        (tmp_path / name).write_bytes(whole[:start] + b" " * (127 - start) + whole[127:])
+    with pytest.raises(ValueError, match="earlier version .*, start = 300 goes on unchecked"):
+        core.gsc(X, D, 0.3, start="resume", **options)
+    assert core.gsc(X[:500], D, 0.3, start=300, **options) == 500
+    assert core.gsc(X, D, 0.3, start="resume", **options) == 700
+    assert error(dense(blocks.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+
+
+def test_a_file_of_codes_is_an_npy_file_at_each_start(tmp_path):
+    path = tmp_path / "codes.npy"
+    core.gsc(X[:300], D, 0.3, out=path)
+    old = blocks.load_codes(path)
+    for start, n in [(0, 200), ("resume", 300), (100, 700)]:
+        core.gsc(X[:n], D, 0.3, out=path, start=start)
+        assert np.load(path).shape == (n, 20)
+        assert error(np.load(path), sparse_codes()[:n]) <= TIGHT
+    assert error(old, sparse_codes()[:300]) <= TIGHT  # whoever has mapped a file keeps it
 
 
 def test_what_is_not_whole_is_done_again(tmp_path):

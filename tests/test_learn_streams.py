@@ -266,13 +266,19 @@ DAMAGES = {
     "counts": lambda a: np.array("{}"),
     "rng": lambda a: np.array('{"bit_generator": "Generator"}'),
     "options": lambda a: np.array("[1, 2]"),
+    "deep options": lambda a: np.array("[" * 100_000),
+    "deep counts": lambda a: np.array("[" * 100_000),
+    "deep rng": lambda a: np.array("[" * 100_000),
+    "endless counts": lambda a: np.array(str(a["counts"]).replace(": 1,", ": 1e999,")),
+    "rng of a list": lambda a: np.array('{"bit_generator": ["PCG64"]}'),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_file_that_does_not_fit_itself_is_refused(name, tmp_path):
     state = learn.OnlineGDL(4, 0.2, rng=0).collect(SMALL).state()
-    files.write_arrays(tmp_path / "bad.npz", "learner", state | {name: DAMAGES[name](state)})
+    damaged = {name.split()[-1] if "rng of" not in name else "rng": DAMAGES[name](state)}
+    files.write_arrays(tmp_path / "bad.npz", "learner", state | damaged)
     with pytest.raises(ValueError, match="bad.npz is damaged"):
         learn.OnlineGDL.load(tmp_path / "bad.npz")
 
@@ -325,22 +331,77 @@ def test_a_checkpoint_of_other_samples_or_options_is_refused(tmp_path):
     learn.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, checkpoint=path)
     again = learn.OnlineGDL(8, 0.2).fit(MANY, 64, n_epochs=2, resume=path)  # one epoch more
     assert np.array_equal(again.atoms, learn.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, 2).atoms)
-    for learner, X, size in [
-        (learn.OnlineGDL(8, 0.3), MANY, 64),
-        (learn.OnlineGDL(8, 0.2), MANY[1:], 64),
-        (learn.OnlineGDL(8, 0.2), MANY, 32),
+    for learner, X, size, what in [
+        (learn.OnlineGDL(8, 0.3), MANY, 64, "options"),
+        (learn.OnlineGDL(8, 0.2001), MANY, 64, "options"),
+        (learn.OnlineGDL(8, 0.2), MANY[1:], 64, "options"),
+        (learn.OnlineGDL(8, 0.2), MANY, 32, "options"),
+        (learn.OnlineGDL(8, 0.2), MANY[::-1], 64, "samples"),
     ]:
-        with pytest.raises(ValueError, match="resume must be a checkpoint of the same samples"):
+        match = f"resume must be a checkpoint of the same samples.*differs in the {what}$"
+        with pytest.raises(ValueError, match=match):
             learner.fit(X, size, resume=path)
 
 
-def test_ctrl_c_leaves_what_was_learned(recwarn):
-    class Interrupted(streams.OnlineGDL):
-        def update(self):
-            if self.n_updates == 3:
-                raise KeyboardInterrupt
-            return super().update()
+class Interrupted(streams.OnlineGDL):
+    """A learner whose fit ends in its second epoch of 25 batches, or in the first."""
 
-    learner = Interrupted(8, 0.2, rng=0).fit(MANY, 16)
+    def __init__(self, at, **options):
+        super().__init__(8, 0.2, **options)
+        self.at = at
+
+    def update(self):
+        if self.n_updates == self.at:
+            raise KeyboardInterrupt
+        return super().update()
+
+
+HOLDERS = {
+    "array": lambda X: X,
+    "stored": lambda X: Stored(X),
+    "list": lambda X: [X[i:i + 16] for i in range(0, len(X), 16)],
+}
+
+
+@pytest.mark.filterwarnings("ignore:interrupted")
+@pytest.mark.parametrize("at", [9, 33])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_resume_looks_at_every_row_that_was_learned_from(holder, at, tmp_path):
+    """A row that was not is learned from as in one run."""
+    held = HOLDERS[holder]
+    path = tmp_path / "checkpoint.npz"
+    options = dict(batch_size=16, n_epochs=2)
+    Interrupted(at, rng=0).fit(held(MANY), checkpoint=path, checkpoint_every=1, **options)
+    whole = learn.OnlineGDL(8, 0.2, rng=0).fit(held(MANY), **options)
+    resumed = learn.OnlineGDL(8, 0.2).fit(held(MANY), resume=path, **options)
+    assert np.array_equal(resumed.atoms, whole.atoms)
+    refused = 0
+    for i in range(0, len(MANY), 16):
+        X = MANY.copy()
+        X[i + 7] = X[i]
+        try:
+            resumed = learn.OnlineGDL(8, 0.2).fit(held(X), resume=path, **options)
+        except ValueError as error:
+            refused += 1
+            assert "differs in the samples" in str(error)
+        else:
+            whole = learn.OnlineGDL(8, 0.2, rng=0).fit(held(X), **options)
+            assert np.array_equal(resumed.atoms, whole.atoms)
+    assert refused == 25 if at == 33 else 0 < refused < 25
+
+
+def test_a_stream_that_can_be_read_once_is_compared_and_gone_on_with(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    batches = HOLDERS["list"](MANY)
+    learn.OnlineGDL(8, 0.2, rng=0).fit(iter(batches[:10]), checkpoint=path)
+    again = learn.OnlineGDL(8, 0.2).fit(iter(batches[:10]), resume=path)
+    assert again.n_batches == 10
+    for other in (batches[1:11], batches[:9]):
+        with pytest.raises(ValueError, match="differs in the samples"):
+            learn.OnlineGDL(8, 0.2).fit(iter(other), resume=path)
+
+
+def test_ctrl_c_leaves_what_was_learned(recwarn):
+    learner = Interrupted(3, rng=0).fit(MANY, 16)
     assert learner.n_updates == 3
     assert "interrupted: learned from 3 batches of 25" in str(recwarn.pop(UserWarning).message)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import blocks, learn, scale
+from grassmann_sc import blocks, files, learn, scale
 from oracles import LOOSE, TIGHT, clusters, error
 from processes import ROOT
 
@@ -115,6 +115,64 @@ def test_first_atoms_are_drawn_and_lambda_is_scaled(client, tmp_path):
     resumed = scale.gdl(uneven, 40, 0.1, resume=tmp_path / "c.npz", **longer | {"rng": 8})
     assert np.array_equal(resumed.atoms, scale.gdl(uneven, 40, 0.1, **longer).atoms)
     assert np.array_equal(resumed.costs[:3], learned.costs)
+
+
+@pytest.mark.parametrize("held", ["memory", "map", "dask"], indirect=True)
+def test_rounds_go_on_with_the_same_samples_and_options_alone(client, held, tmp_path):
+    path = tmp_path / "rounds.npz"
+    options = dict(rng=0, n_iter=3, tol=0, n_chains=2, client=client)
+    whole = scale.gdl(held, 5, 0.2, **options)
+    scale.gdl(held, 5, 0.2, checkpoint=path, **options | {"n_iter": 1})
+    scale.gdl(held, 5, 0.2, checkpoint=path, resume=path, **options | {"n_iter": 2})
+    resumed = scale.gdl(held, 5, 0.2, resume=path, **options)
+    assert np.array_equal(resumed.atoms, whole.atoms)
+    assert np.array_equal(resumed.costs, whole.costs)
+    with pytest.raises(ValueError, match="rounds.npz differs in the options$"):
+        scale.gdl(held, 5, 0.2001, resume=path, **options)
+    for row in (0, 333, 599):
+        other = X.copy()
+        other[row] = X[row - 1]
+        if isinstance(held, da.Array):
+            other = da.from_array(other, chunks=held.chunks)
+        with pytest.raises(ValueError, match="rounds.npz differs in the samples$"):
+            scale.gdl(other, 5, 0.2, resume=path, **options)
+
+
+@pytest.mark.parametrize("change", [
+    {"costs": np.array(3.0)},
+    {"costs": np.empty(0)},
+    {"best": D[:5, :, :1]},
+    {"rng": np.array("[" * 100_000)},
+    {"counts": np.array("[" * 100_000)},
+])
+def test_absurd_checkpoints_of_rounds_are_damaged(client, change, tmp_path):
+    path = tmp_path / "rounds.npz"
+    scale.gdl(X, 5, 0.2, rng=0, n_iter=1, checkpoint=path, client=client)
+    arrays = {name: array for name, array in np.load(path).items()
+              if name not in ("format", "version")}
+    files.write_arrays(path, "checkpoint", arrays | change)
+    with pytest.raises(ValueError, match="rounds.npz is damaged"):
+        scale.gdl(X, 5, 0.2, resume=path, client=client)
+
+
+def test_codes_go_on_from_those_of_one_machine_and_refuse_others(client, held, tmp_path):
+    """Here and on workers the same fingerprint is kept."""
+    for path, options in [(tmp_path / "codes.npy", {}),
+                          (tmp_path / "parts", {"sparse_output": True})]:
+        assert core.gsc(X[:100], D, 0.3, out=path, **options) == 100
+        more = dict(out=path, start="resume", **options)
+        other = D.copy()
+        other[7] = D[6]
+        for atoms, lam, what in [(other, 0.3, "atoms"), (D, 0.3001, "options")]:
+            with pytest.raises(ValueError, match=f"differs in the {what}$"):
+                scale.code(held, atoms, lam, client=client, **more)
+        assert scale.code(held, D, 0.3, client=client, **more) == 600
+        assert error(core.dense_codes(blocks.load_codes(path)), sparse_codes()) <= TIGHT
+        assert core.gsc(X, D, 0.3, **more) == 600
+        swapped = X.copy()
+        swapped[[1, 500]] = X[[500, 1]]
+        with pytest.raises(ValueError, match="differs in the samples$"):
+            scale.code(swapped, D, 0.3, client=client, **more)
 
 
 # ---------------------------------------------------------------------------- faults
