@@ -553,9 +553,11 @@ def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = N
 
     out: where codes are written to as they come, in memory that does not grow: the path of an .npy
     file, or with sparse_output=True of a folder of CSR parts, both for blocks.load_codes; an array
-    (n, N), or what is assigned to like one; a function (row, codes). progress: show a bar, by
-    tqdm, else lines. Returns the row where it stopped, n unless Ctrl-C came before: start there to
-    go on, or with start="resume" where a path ends. Needs blocks.py.
+    (n, N) of floats, or what is assigned to like one; a function (row, codes). Never the file or
+    the memory of X or D. progress: show a bar, by tqdm, else lines. Returns the row where it
+    stopped, n unless Ctrl-C came before: start there to go on, or with start="resume" where a path
+    ends. A path keeps a fingerprint: the rows of X that are done are read and digested again, and
+    ValueError tells if they, the atoms or the options differ. Needs blocks.py.
 
     See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms.
 
