@@ -3,6 +3,7 @@ what kills, Ctrl-C and full disks leave can be read and gone on from."""
 
 import errno
 import functools
+import os
 import resource
 import types
 
@@ -420,3 +421,19 @@ def test_a_damaged_part_is_refused(tmp_path):
         blocks.load_codes(tmp_path / "parts")
     with pytest.raises(ValueError, match="path must be a folder of codes, got none"):
         blocks.load_codes(tmp_path)
+
+
+def test_rows_are_on_disk_before_the_header_counts_them(tmp_path, monkeypatch):
+    path = tmp_path / "codes.npy"
+    core.gsc(X[:100], D, 0.3, out=path)
+    seen = []
+    flush = os.fsync
+
+    def look(descriptor):
+        flush(descriptor)
+        held = (os.fstat(descriptor).st_size - 128) // (20 * 8)
+        seen.append((held, np.load(path, mmap_mode="r").shape[0]))
+
+    monkeypatch.setattr(os, "fsync", look)
+    core.gsc(X[:300], D, 0.3, out=path, start="resume")
+    assert seen == [(100, 100), (200, 100), (200, 200), (300, 200), (300, 300)]

@@ -162,6 +162,72 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert os.listdir(tmp_path) == ["file"] and path.read_text() == "after"
 
 
+WRITER = """
+import os, signal, sys
+from grassmann_sc import files
+def write(file):
+    file.write(b"half")
+    file.flush()
+    print("half", flush=True)
+    sys.stdin.readline()
+    file.write(b" and half")
+files.write_whole(sys.argv[1], write)
+"""
+
+
+def writer(path):
+    """A process that has written half of a file, and waits for a line."""
+    root = Path(__file__).resolve().parent.parent
+    child = subprocess.Popen(
+        [sys.executable, "-c", WRITER, path],
+        cwd=root,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "half\n"
+    return child
+
+
+def test_unfinished_files_of_killed_runs_are_removed_those_of_living_ones_are_not(tmp_path):
+    path = tmp_path / "file"
+    children = [writer(path) for _ in range(4)]
+    assert len(os.listdir(tmp_path)) == 4 and not path.exists()
+    for child in children[1:3]:
+        child.kill()
+        child.wait()
+    files.write_whole(path, lambda file: file.write(b"whole"))
+    assert path.read_text() == "whole" and len(os.listdir(tmp_path)) == 3
+    children[3].kill()
+    children[3].wait()
+    files.Checkpoint(path, None, [], [])  # a run that begins, whether or not it comes to write
+    assert len(os.listdir(tmp_path)) == 2
+    children[0].communicate("\n")
+    assert children[0].returncode == 0
+    assert os.listdir(tmp_path) == ["file"] and path.read_text() == "half and half"
+
+
+def test_a_killed_part_of_codes_is_removed_by_the_next_run(tmp_path):
+    (tmp_path / "parts").mkdir()
+    children = [writer(tmp_path / "parts" / f"{row:015d}.npz") for row in (7, 20)]
+    children[0].kill()
+    children[0].wait()
+    core.gsc(SMALL, SMALL[:3], 0.3, sparse_output=True, out=tmp_path / "parts")
+    assert sorted(os.listdir(tmp_path / "parts")) == [
+        f"{0:015d}.npz", f"{20:015d}.npz.0.unfinished"]
+    children[1].kill()
+    children[1].wait()
+
+
+def test_a_file_is_on_disk_before_it_takes_its_place(tmp_path, monkeypatch):
+    done = []
+    for name in ("fsync", "replace"):
+        monkeypatch.setattr(os, name, functools.partial(
+            lambda call, name, *given: (done.append(name), call(*given)), getattr(os, name), name))
+    files.write_whole(tmp_path / "file", lambda file: file.write(b"whole"))
+    assert done == ["fsync", "replace"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="no permission bits, no links without rights")
 def test_links_are_followed_and_permissions_are_those_of_other_files(tmp_path):
     target = tmp_path / "target"
@@ -243,6 +309,44 @@ def test_checkpoints_of_other_problems_and_kinds_are_refused(tmp_path):
     with pytest.raises(ValueError, match="must be given the kind of rng"):
         learn.gdl(SMALL, 4, 0.2, resume=path, rng=np.random.Generator(np.random.MT19937(0)))
     assert json.loads(str(np.load(path)["rng"]))["bit_generator"] == "PCG64"
+    arrays = {name: array for name, array in np.load(path).items()
+              if name not in ("format", "version")}
+    files.write_arrays(path, "checkpoint", arrays | {"key": np.array("f" * 64)})
+    with pytest.raises(ValueError, match="earlier version .* can be given as init"):
+        learn.gdl(SMALL, 4, 0.2, resume=path)
+
+
+@pytest.mark.parametrize("what", ["row", "weight", "lambda"])
+def test_one_other_number_is_another_problem(tmp_path, what):
+    path = tmp_path / "checkpoint"
+    learn.gdl(SMALL, 4, 0.2, n_iter=1, checkpoint=path)
+    for i in range(len(SMALL)):
+        X = SMALL.copy()
+        weights = np.ones(len(SMALL))
+        if what == "row":
+            X[i] = SMALL[i - 1]
+        elif what == "weight":
+            weights[i] += 1e-12
+        named = "options" if what == "lambda" else "samples"
+        lam = 0.2 + 1e-12 * (what == "lambda")
+        with pytest.raises(ValueError, match=f"checkpoint differs in the {named}$"):
+            learn.gdl(X, 4, lam, sample_weight=weights, resume=path)
+
+
+def test_the_digests_of_blocks_add_up_and_know_their_places():
+    """On one machine or many, in any order."""
+    X = core.random_subspaces(20, 6, 2, 0)
+    whole = files.digest_rows(X)
+    for cut in (1, 7, 19):
+        assert files.digest_rows(X[cut:], cut) + files.digest_rows(X[:cut]) == whole
+    assert files.digest_rows(np.asfortranarray(X)) == whole
+    assert files.digest_rows(X, 1) != whole != files.digest_rows(X[::-1])
+    assert files.digest_rows(X.astype(np.float32)) != whole
+
+
+def state_of(bits, **changed):
+    """The state of a bit generator as a file holds it, but for what is changed."""
+    return np.array(files.as_json(bits.state | changed))
 
 
 @pytest.mark.parametrize(
@@ -253,6 +357,17 @@ def test_checkpoints_of_other_problems_and_kinds_are_refused(tmp_path):
         ({"atoms": np.ones((4, 6, 2))}, "atoms must have orthonormal columns"),
         ({"codes": np.full((24, 4), np.nan)}, "codes must be finite"),
         ({"n_replaced": np.array(-1)}, "n_replaced must be >= 0, got -1"),
+        ({"rng": np.array("[" * 100_000)}, r"rng must be .* got another \(RecursionError\)"),
+        ({"rng": np.array('{"bit_generator": "Generator"}')}, "rng must be .* got another"),
+        ({"rng": np.array('{"bit_generator": {}}')}, "rng must be .* got another"),
+        ({"rng": state_of(np.random.PCG64(0), state=None)}, "rng must be .* got another"),
+        ({"rng": state_of(np.random.PCG64(0), more=1)}, "rng must be .* that none has"),
+        ({"rng": state_of(np.random.Philox(0), buffer_pos=10**6)}, "rng must be .* that none has"),
+        ({"rng": state_of(np.random.Philox(0), buffer_pos=-3)}, "rng must be .* that none has"),
+        (
+            {"rng": state_of(np.random.MT19937(0), state={"key": [1] * 624, "pos": 625})},
+            "rng must be .* that none has",
+        ),
     ],
 )
 def test_crafted_checkpoints_are_refused(tmp_path, change, message):
