@@ -148,7 +148,7 @@ class OnlineGDL:
                     raise type(error)(f"{error} (in batch {place.batch} of epoch {place.epoch})"
                                       ) from None
                 if record is not None and place.epoch == 0:
-                    record.fingerprint.add(_digest(batch, place.batch))
+                    record.fingerprint.add(_digest_batch(batch, place.batch))
                 place.batch += 1
                 place.n_done += 1
                 if self.cost is not None:
@@ -169,7 +169,7 @@ class OnlineGDL:
         if place.first_seed is not None:
             batches = _batches(X, batch_size, place.first_seed, 0)
             for i, batch in enumerate(itertools.islice(batches, seen)):
-                record.fingerprint.add(_digest(batch, i))
+                record.fingerprint.add(_digest_batch(batch, i))
         record.check_samples()
 
     def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
@@ -499,7 +499,7 @@ def _batches(X, batch_size, seed, skip):
     return iter(X) if iter(X) is X else itertools.islice(X, skip, None)
 
 
-def _digest(batch, number):
+def _digest_batch(batch, number):
     """The digest of a batch of the first epoch, by its number and rows."""
     from grassmann_sc import files
 
