@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 try:
     import fcntl
 except ImportError:  # Windows, where no one removes a file that is open
-    fcntl: Any = None
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["write_whole", "write_arrays", "read_arrays", "Checkpoint", "check_path"]
 

@@ -115,7 +115,7 @@ class OnlineGDL:
             raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
                              f"got {n_epochs}")
         X = core.StoredBases(X, "X") if core.is_stored(X) else X
-        record = self._record(X.shape if array else None, batch_size, checkpoint, resume)
+        record = self._record(getattr(X, "shape", None), batch_size, checkpoint, resume)
         self._place = _Place()
         if resume is not None:
             self.set_state(record.read(STATE), record.resume)

@@ -322,6 +322,7 @@ def test_a_file_of_codes_is_an_npy_file_at_each_start(tmp_path):
         core.gsc(X[:n], D, 0.3, out=path, start=start)
         assert np.load(path).shape == (n, 20)
         assert error(np.load(path), sparse_codes()[:n]) <= TIGHT
+    core.gsc(X, D, 0.5, out=path)
     assert error(old, sparse_codes()[:300]) <= TIGHT  # whoever has mapped a file keeps it
 
 
