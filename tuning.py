@@ -31,15 +31,18 @@ SURE = 2.5  # from which the worse one is given up
 # of its answers that is right, NaN where it was not asked.
 Choice = namedtuple("Choice", "gram parameters score n_tried shares")
 
+# Indices of the sets to learn from and of those to be asked, as check_splits gives them.
+Split = namedtuple("Split", "train test")
+
 
 class Search:
     """Cross-validation over Gram matrices and parameters.
 
-    y (n,): labels; folds: [(fit, validate), ...], indices of labelled sets: of others nothing is
-    used. predict(K_dd, K_xd,
-    y) takes the Gram matrices of a fold's labelled sets and of those to be classified, and gives
-    {parameters: labels}, parameters being a tuple of (name, value): such as sparse_predictions(...)
-    gives. What was computed for one choice serves the next.
+    y (n,): labels; folds: [(fit, validate), ...], indices of labelled sets, none twice in a fold:
+    of others nothing is used. predict(K_dd, K_xd, y) takes the Gram matrices of a fold's labelled
+    sets and of those to be classified, and gives {parameters: labels}, parameters being a tuple of
+    (name, value): such as sparse_predictions(...) gives. What was computed for one choice serves
+    the next.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -56,7 +59,7 @@ class Search:
         if not callable(predict):
             raise TypeError(f"predict must be a function of K_dd, K_xd and y, got {predict!r}")
         self.y = _checked_labels(y)
-        self.folds = _checked_folds(folds, len(self.y))
+        self.folds = check_splits(folds, len(self.y), name="folds", parts=("fit", "validate"))
         self.predict = predict
         self.parameters = None
         self.right: dict = {}  # {(name, fold): (n_parameters, n_validate)}
@@ -91,9 +94,9 @@ class Search:
         return self._best(list(grams), names, last, n_tried)
 
     def _check_grams(self, grams):
-        if not isinstance(grams, dict) or not grams:
-            raise ValueError("grams must be a dict of at least one {(kernel, p): K}, got "
-                             f"{type(grams).__name__}")
+        if not isinstance(grams, Mapping) or not grams:
+            got = "an empty one" if isinstance(grams, Mapping) else type(grams).__name__
+            raise ValueError(f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}")
         shape = len(self.y), len(self.y)
         for name, K in grams.items():
             if np.shape(K) != shape:
@@ -166,18 +169,73 @@ def _checked_labels(y):
     return labels
 
 
-def _checked_folds(folds, n):
-    """The folds as pairs of arrays of indices of n sets."""
+def check_splits(splits: Iterable[tuple[ArrayLike, ArrayLike]], n: int,
+                 groups: ArrayLike | None = None, *, name: str = "splits",
+                 parts: tuple[str, str] = ("train", "test")) -> list[Split]:
+    """The splits [(train, test), ...] of n sets as a list of Split, or an error.
+
+    In each both parts hold indices in 0..n-1, at least one, none twice, none that is in the other
+    part; groups (n,): nor one whose group is. name and parts are what errors call them.
+
+    >>> from grassmann_sc import tuning
+    >>> tuning.check_splits([([0, 3], [1])], 4, ["ann", "bob", "bob", "ann"])
+    [Split(train=array([0, 3]), test=array([1]))]
+    """
     try:
-        folds = [tuple(np.asarray(part, dtype=np.intp) for part in fold) for fold in folds]
-    except (TypeError, ValueError, OverflowError):
-        folds = []
-    sound = all(len(fold) == 2 and all(part.ndim == 1 and part.size and 0 <= part.min()
-                                       and part.max() < n for part in fold) for fold in folds)
-    if not folds or not sound:
-        raise ValueError("folds must hold at least one (fit, validate) of indices below "
-                         f"{n}, none of them empty")
-    return folds
+        pairs = [tuple(split) for split in splits]
+    except TypeError:
+        pairs = []
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
+                         f"{splits!r}")
+    if groups is not None and np.shape(groups) != (n,):
+        raise ValueError(f"groups must have shape ({n},), one a set, got {np.shape(groups)}")
+    checked = []
+    for i, pair in enumerate(pairs):
+        keys = [f"{part}{i}" for part in parts]
+        split = Split(*(_checked_part(part, n, key, name) for part, key in zip(pair, keys)))
+        both = np.intersect1d(*split)
+        if both.size:
+            raise ValueError(f"{keys[0]} and {keys[1]} must not overlap, both hold "
+                             f"{_first('set', both)}")
+        torn = [] if groups is None else shared_groups(split, groups)
+        if len(torn):
+            raise ValueError(f"{keys[0]} and {keys[1]} must keep groups together, both hold sets "
+                             f"of {_first('group', torn)}")
+        checked.append(split)
+    return checked
+
+
+def shared_groups(split, groups):
+    """The groups, of groups (n,), that have sets in both parts of a Split."""
+    groups = np.asarray(groups)
+    return np.intersect1d(groups[split.train], groups[split.test])
+
+
+def _checked_part(part, n, key, name):
+    """A part of a split as an array of indices."""
+    try:
+        index = np.asarray(part)
+    except ValueError:  # of lists of several lengths
+        index = np.empty((), object)
+    if index.shape == (0,):
+        raise ValueError(f"{name} must hold at least one index in each part, got none in {key}")
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers (k,) in each part, got {index.dtype} "
+                         f"{index.shape} in {key}")
+    if index.min() < 0 or index.max() >= n:
+        raise ValueError(f"{key} must hold indices in 0..{n - 1}, got {index.min()} to "
+                         f"{index.max()}")
+    values, counts = np.unique(index, return_counts=True)
+    if len(values) < len(index):
+        raise ValueError(f"{key} must hold no set twice, got {_first('set', values[counts > 1])} "
+                         "more than once")
+    return index.astype(np.intp, copy=False)
+
+
+def _first(kind, values):
+    """The first of some values, and how many more there are."""
+    return f"{kind} {values[0]}" + (f" and {len(values) - 1} more" if len(values) > 1 else "")
 
 
 def _is_better(a, b, within=ALIKE):
