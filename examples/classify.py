@@ -9,10 +9,13 @@ Instead of DIR, an .npz file of stacked sets: frames (total, height, width) or (
 train1, ..., indices of sets; and if need be group (n_sets,).
 
 In each split lambda, the neighbours, C and the kernel, linear or Gaussian, of kgSC and kgLC are
-chosen by cross-validation on the training part alone. Where no group is in both parts of a split,
-none is in both parts of a cross-validation either. In two more rows all the candidates vote that
-cross-validation cannot tell from the best: those of the coding methods, and those of the nearest
-subspaces and support vector machines. Prints one table and writes into OUT:
+chosen by cross-validation on the training part alone. The sets of a clip (--run) are on one side
+of a split, unless --splits names them one by one. Where no group is in both parts of a split, none
+is in both parts of a cross-validation either, nor is a clip.
+
+In two more rows all the candidates vote that cross-validation cannot tell from the best: those of
+the coding methods, and those of the nearest subspaces and support vector machines. Prints one table
+and writes into OUT:
   results.json     options, accuracy and choices of each method in each split, confusion matrices,
                    clips that failed
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
@@ -57,9 +60,12 @@ import grassmann_sc as core
 from examples.clips import (
     Recipe,
     build_all,
+    clip_names,
     find_clips,
     load_npz,
+    printable,
     say,
+    sets_of_clips,
     split_at_random,
     split_by_file,
     split_by_group,
@@ -188,7 +194,8 @@ def folds(y, group, seed, repeats=1):
         else:
             splitter = StratifiedGroupKFold(min(n, len(np.unique(group))), shuffle=True,
                                             random_state=seed + repeat)
-        found += splitter.split(y, y, group)
+        found += [(fit, validate) for fit, validate in splitter.split(y, y, group)
+                  if len(validate) and len(np.unique(y[fit])) > 1]
     return found
 
 
@@ -335,13 +342,16 @@ def run_splits(collection, inputs, pairs, methods_of, options, report):
     each split}; the accuracy of a method that failed is NaN, it predicted None.
     """
     label = collection.label
-    group = None if _groups_are_mixed(collection.group, pairs) else collection.group
+    pairs = tuning.check_splits(pairs, len(label))
     few = collection.X[:2]  # compile, so that the table shows the time of the methods
     core.gsc(few, few, 0.1)
     core.glc(few, few, 1)
     results = {}
     for i, (train, test) in enumerate(pairs):
         fitted = []
+        group, told = kept_together(collection, pairs[i])
+        for why in told:
+            say(f"split {i + 1} of {len(pairs)}: {why}")
         for outcome in evaluate(inputs, label, group, train, test, methods_of, options):
             name = outcome.method.name
             accuracy = np.nan
@@ -363,12 +373,27 @@ def successes(found):
     return [split for split in found if split["failed"] is None]
 
 
-def _groups_are_mixed(group, pairs):
-    """Is a group in both parts of a split, or all of a training part in one group?"""
-    if group is None:
-        return True
-    return any(len(np.unique(group[train])) < 2 or np.isin(group[test], group[train]).any()
-               for train, test in pairs)
+def kept_together(collection, split):
+    """What cross-validation on a training part keeps together, (n,): groups, else the sets of each
+    clip, else None; and why it does not keep what it could."""
+    told = []
+    clips = None
+    if collection.clip is not None and len(np.unique(collection.clip)) < len(collection.clip):
+        clips = np.array(clip_names(collection.names, collection.clip))
+    for kind, of_set in (("group", collection.group), ("clip", clips)):
+        if of_set is None:
+            continue
+        torn = tuning.shared_groups(split, of_set)
+        label = collection.label[split.train].tolist()
+        if len(torn):
+            told.append(f"{kind} {torn[0]} has sets in both parts, {len(torn)} in all have: "
+                        f"cross-validation does not keep a {kind} together")
+        elif len({*zip(label, of_set[split.train].tolist())}) == len({*label}):
+            told.append(f"no class has two {kind}s to train: cross-validation does not keep a "
+                        f"{kind} together")
+        else:
+            return of_set, told
+    return None, told
 
 
 def print_table(results):
@@ -587,14 +612,15 @@ def choose_splits(options, collection):
     """[(train, test), ...] and how they came about."""
     label = collection.label
     if options.splits:
-        pairs = split_by_file(options.splits, collection.names)
-        return pairs, f"splits of {options.splits}"
+        pairs = split_by_file(options.splits, collection.names, collection.clip,
+                              collection.unread)
+        return pairs, f"splits of {printable(options.splits)}"
     if collection.group is not None:
         return split_by_group(label, collection.group), "one group left out at a time"
-    pairs = split_at_random(label, options.train, options.repeats, options.seed)
+    pairs = split_at_random(label, options.train, options.repeats, options.seed, collection.clip)
     share = f"{100 * options.train:g} %"
     if options.train >= 1:
-        share = f"{options.train:g} sets a class"
+        share = f"{options.train:g} clips a class"
     return pairs, f"random splits, {share} to train"
 
 
@@ -615,7 +641,8 @@ def read(options):
     keep_rows = options.rivals or options.kernels is not False
     collection = build_all(clips, recipe, cache, keep_rows, strict, most_rows)
     if pairs and not options.splits:
-        how = f"splits of {options.data.name}"
+        pairs = sets_of_clips(pairs, collection.clip)
+        how = f"splits of {printable(options.data.name)}"
     else:
         pairs, how = choose_splits(options, collection)
     seconds = time.perf_counter() - start

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import unicodedata
 from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -21,8 +22,9 @@ from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
 
 import grassmann_sc as gs
 from examples.options import USUAL_P
-from grassmann_sc import files, frames, subspaces
+from grassmann_sc import files, frames, subspaces, tuning
 
+MOST_NAMED = 5  # clips in an error
 VERSION = 1  # of the cache: raised when the same recipe gives other numbers
 VIDEOS = {".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm",
           ".wmv"}
@@ -32,8 +34,10 @@ CLIPS = frames.ARRAYS | VIDEOS | {".gif", ".tif", ".tiff"}
 Clip = namedtuple("Clip", "name label group sources")
 # (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None; (height, width) or ()
 Built = namedtuple("Built", "bases rows frame")
-# of all clips that could be built; failed: [why, ...]
-Collection = namedtuple("Collection", "X sets names label group frame failed")
+# of all clips that could be built; failed: [why, ...]; clip (n,): the number of each set's clip;
+# unread: the names of those that could not be built
+Collection = namedtuple("Collection", "X sets names label group frame failed clip unread",
+                        defaults=[None, ()])
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,11 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
     fit, other = _of_one_shape(built)
     if strict and other:
         raise ValueError(other[0])
-    return _collect(fit, failed + other, keep_rows and sum(kept) <= most_rows)
+    usable = {clip.name for clip, _ in fit}
+    unread = [clip.name for clip in clips if clip.name not in usable]
+    del built
+    collection = _collect(fit, failed + other, keep_rows and sum(kept) <= most_rows)
+    return collection._replace(unread=unread)
 
 
 def _of_one_shape(built):
@@ -220,7 +228,14 @@ def _collect(built, failed, keep_rows):
     if all(clip.group is not None for clip in clips):
         groups = np.array([str(clip.group) for clip in clips])[each]
     labels = np.array([clip.label for clip in clips])[each]
-    return Collection(X, sets or None, names, labels, groups, first.frame, failed)
+    return Collection(X, sets or None, names, labels, groups, first.frame, failed, each)
+
+
+def clip_names(names, clip):
+    """The name of each set's clip, its own without the #number that it has where its clip has
+    several."""
+    counts = np.bincount(clip)
+    return [name.rpartition("#")[0] if counts[c] > 1 else name for name, c in zip(names, clip)]
 
 
 def _cached(clip, recipe, cache, keep_rows):
@@ -274,18 +289,22 @@ def find_clips(folder, group_by=None):
 
     Other files are passed over; a folder that cannot be opened is a clip that will fail. group_by:
     regular expression whose match in a clip's file name (its first group, if it has one) is the
-    clip's group.
+    clip's group. Names are made printable.
     """
     folder = Path(folder)
     clips = []
     for class_folder in filter(Path.is_dir, visible(folder)):
         for path, group in _clips_of_class(class_folder):
-            name = path.relative_to(folder).as_posix()
-            clips.append(Clip(name, class_folder.name, _group(path, group, group_by), [path]))
+            name = printable(path.relative_to(folder).as_posix(), but="")
+            label = printable(class_folder.name, but="")
+            clips.append(Clip(name, label, _group(path, group, group_by), [path]))
     classes = {clip.label for clip in clips}
     if len(classes) < 2:
         raise ValueError(f"{folder}: must hold two or more class folders of clips (videos, folders "
                          f"of images, arrays); found {len(clips)} clips of {len(classes)} classes")
+    alone = sum(clip.group is None for clip in clips)
+    if 0 < alone < len(clips):
+        say(f"groups are passed over: {alone} of {len(clips)} clips lie in no folder of a group")
     return clips
 
 
@@ -348,6 +367,14 @@ def _group(path, group, group_by):
     if not match:
         raise ValueError(f"{path}: the name has no group, {group_by!r} does not match it")
     return match.group(1) if match.re.groups else match.group()
+
+
+def printable(text, but="\n"):
+    """The text with all but some control characters, and bytes that are no UTF-8, as escapes: the
+    name of a file may hold what a terminal obeys, and what no picture can show."""
+    return "".join(
+        c.encode("unicode_escape").decode()
+        if unicodedata.category(c) in ("Cc", "Cs") and c not in but else c for c in str(text))
 
 
 # ---------------------------------------------------------------------------- a file of sets
@@ -418,61 +445,52 @@ def _check_sets(rows, offset):
 
 def _npz_splits(arrays, label):
     """[(train, test), ...] from the arrays train0, test0, ...: indices, none on both sides."""
-    pairs = []
-    for i in range((len(arrays) + 1) // 2):
-        train, test = (_check_part(arrays, f"{side}{i}", len(label)) for side in ("train", "test"))
-        both = np.intersect1d(train, test)
-        if len(both):
-            others = f" and {len(both) - 1} more" if len(both) > 1 else ""
-            raise ValueError(f"train{i} and test{i} must not overlap, both hold set {both[0]}"
-                             f"{others}")
+    numbers = range((len(arrays) + 1) // 2)
+    missing = {f"{side}{i}" for i in numbers for side in ("train", "test")} - set(arrays)
+    if missing:
+        raise ValueError("the splits must be train0, test0, train1, test1, ...: "
+                         f"{min(missing)} is missing among {', '.join(sorted(arrays))}")
+    pairs = tuning.check_splits([(arrays[f"train{i}"], arrays[f"test{i}"]) for i in numbers],
+                                len(label))
+    for i, (train, _) in enumerate(pairs):
         if len(np.unique(label[train])) < 2:
             raise ValueError(f"train{i} must hold sets of at least two classes, got one: "
                              f"{label[train[0]]}")
-        pairs.append((train, test))
     return pairs
-
-
-def _check_part(arrays, key, n):
-    """arrays[key], if it holds indices of n sets."""
-    if key not in arrays:
-        raise ValueError(f"the splits must be train0, test0, train1, test1, ...: {key} is missing "
-                         f"among {', '.join(sorted(arrays))}")
-    index = arrays[key]
-    if index.ndim != 1 or len(index) == 0 or index.dtype.kind not in "iu":
-        raise ValueError(f"{key} must hold at least one index of a set, got {index.dtype} "
-                         f"{index.shape}")
-    if index.min() < 0 or index.max() >= n:
-        raise ValueError(f"{key} must hold indices in 0..{n - 1}, got {index.min()} to "
-                         f"{index.max()}")
-    return index
 
 
 # ---------------------------------------------------------------------------- splits
 
 
-def split_by_file(path, names):
-    """[(train, test), ...] from a CSV file, clips named as in the folder: class/clip.
+def split_by_file(path, names, clip=None, unread=()):
+    """The splits of a CSV file, by the names of clips, class/clip, as tuning.Split.
 
-    A header clip,NAME,NAME,... and a line a clip with train, test or nothing in each column. Clips
-    that could not be read are passed over.
+    A header clip,NAME,NAME,... and a line a clip with train, test or nothing in each column. Of a
+    clip that was cut into several sets a line may name one, class/clip#set; else they stay
+    together. clip (n,): the number of each set's clip; unread: clips that could not be read, which
+    are passed over.
     """
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            header, *lines = [row for row in csv.reader(file) if row] or [[]]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
-    if len(header) < 2 or header[0] != "clip":
-        raise ValueError(f"{path}: the first line must be clip,NAME,... with a column for each "
-                         f"split, got {','.join(header)!r}")
+    header, rows = _read_rows(path)
+    lines = {}
     parts = {}
-    for line, row in enumerate(lines, start=2):
-        if len(row) != len(header) or not set(row[1:]) <= {"train", "test", ""}:
+    for line, (name, *sides) in rows:
+        name = printable(name, but="")
+        if len(sides) != len(header) - 1 or not set(sides) <= {"train", "test", ""}:
             raise ValueError(f"{path}: line {line} must hold a clip and train, test or nothing in "
-                             f"{len(header) - 1} columns, got {','.join(row)!r}")
-        parts[row[0]] = row[1:]
+                             f"{len(header) - 1} columns, got {','.join([name, *sides])!r}")
+        if name in parts:
+            raise ValueError(f"{path}: must name a clip once, got {name} in lines {lines[name]} "
+                             f"and {line}")
+        lines[name] = line
+        parts[name] = sides
+    clips = names if clip is None else clip_names(names, clip)
+    for name, whole in zip(names, clips):
+        if name != whole and name in parts and whole in parts:
+            raise ValueError(f"{path}: must name a clip or its sets, got {whole} in line "
+                             f"{lines[whole]} and {name} in line {lines[name]}")
+    _check_names(path, lines, {*names, *clips}, set(unread))
     absent = [""] * (len(header) - 1)
-    of_set = [parts.get(name.partition("#")[0], absent) for name in names]
+    of_set = [parts.get(name, parts.get(whole, absent)) for name, whole in zip(names, clips)]
     pairs = []
     for k, split in enumerate(header[1:]):
         train, test = (np.array([i for i, part in enumerate(of_set) if part[k] == side], int)
@@ -481,19 +499,66 @@ def split_by_file(path, names):
             raise ValueError(f"{path}: split {split!r} must have clips to train and to test, got "
                              f"{len(train)} and {len(test)} that could be read")
         pairs.append((train, test))
-    return pairs
+    return tuning.check_splits(pairs, len(names))
+
+
+def _read_rows(path):
+    """The first row of a CSV file of splits, and (line, row) of all others."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:  # Excel's has a mark in front
+            reader = csv.reader(file)
+            (_, header), *rows = [(reader.line_num, row) for row in reader if row] or [(1, [])]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
+    if len(header) < 2 or header[0] != "clip":
+        raise ValueError(f"{path}: the first line must be clip,NAME,... with a column for each "
+                         f"split, got {','.join(header)!r}")
+    return header, rows
+
+
+def _check_names(path, lines, known, unread):
+    """Does each name, {name: line}, mean a clip or a set that is there? Those that could not be
+    read are said."""
+    other = [name for name in lines if name not in known]
+    passed = [name for name in other if unread & {name, name.rpartition("#")[0]}]
+    nowhere = [f"{name} in line {lines[name]}" for name in other if name not in passed]
+    if nowhere:
+        more = f" and {len(nowhere) - MOST_NAMED} more" if len(nowhere) > MOST_NAMED else ""
+        raise ValueError(f"{path}: must name clips that are there, got "
+                         f"{', '.join(nowhere[:MOST_NAMED])}{more}")
+    if passed:
+        say(f"{path}: passed over {len(passed)} clips that could not be read: {', '.join(passed)}")
 
 
 def split_by_group(label, group):
     """Each group once as the test part, the others as the training part."""
     if len(np.unique(group)) < 2:
         raise ValueError(f"leaving one group out needs two groups, got one: {group[0]}")
-    return list(LeaveOneGroupOut().split(label, label, group))
+    pairs = LeaveOneGroupOut().split(label, label, group)
+    return tuning.check_splits(pairs, len(label), group)
 
 
-def split_at_random(label, share, repeats, seed):
-    """So many random splits with this share, or whole number, of each class in the training
-    part."""
+def split_at_random(label, share, repeats, seed, clip=None):
+    """So many random splits with this share, or whole number, of the clips of each class in the
+    training part.
+
+    clip (n,): the number of each set's clip, whose sets stay together; unless given, each set is a
+    clip.
+    """
+    clip = np.arange(len(label)) if clip is None else clip
+    _, first, clip = np.unique(clip, return_index=True, return_inverse=True)
+    pairs = _random_pairs(label[first], share, repeats, seed)
+    return tuning.check_splits(sets_of_clips(pairs, clip), len(label), clip)
+
+
+def sets_of_clips(pairs, clip):
+    """The splits of sets that splits of clips mean; clip (n,): the number of each set's clip."""
+    sets = np.split(np.argsort(clip, kind="stable"), np.cumsum(np.bincount(clip))[:-1])
+    return [tuning.Split(*(np.concatenate([sets[c] for c in part]) for part in pair))
+            for pair in pairs]
+
+
+def _random_pairs(label, share, repeats, seed):
     classes, counts = np.unique(label, return_counts=True)
     if counts.min() < 2:
         raise ValueError("a random split needs two clips of each class, "
@@ -529,4 +594,4 @@ def write(path, save):
 
 
 def say(text):
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)

@@ -133,7 +133,8 @@ def _add_frame_options(add):
     add("--at-most", type=int, metavar="N", help="take the first N of these")
     add("--evenly", type=int, metavar="N", help="take N frames at even steps over the clip")
     add("--resample", type=int, metavar="N", help="resample the frames to N, linearly in time")
-    add("--run", type=int, metavar="N", help="cut each clip into sets of N frames")
+    add("--run", type=int, metavar="N",
+        help="cut each clip into sets of N frames, which stay together in splits")
     add("--features", default="raw", choices=["raw", "hog", "lbp", "lbp_top", "gei"],
         help="descriptor of a frame (default: its pixels)")
     add("--feature-options", type=json.loads, default={}, metavar="JSON",
@@ -160,7 +161,8 @@ def _add_subspace_options(add):
 
 def _add_evaluation_options(add):
     add("--splits", type=Path, metavar="FILE.csv",
-        help="splits: a line clip,NAME,NAME,... and a line a clip with train, test or nothing")
+        help="splits: a line clip,NAME,NAME,... and a line a clip, class/clip, or of one of its "
+             "sets, class/clip#0, with train, test or nothing")
     add("--group-by", metavar="REGEX",
         help="take a clip's group from its file name, and leave one group out at a time")
     add("--repeats", type=int, default=10,

@@ -29,13 +29,15 @@ from examples.clips import (
     Clip,
     Recipe,
     build_all,
+    clip_names,
     find_clips,
+    printable,
     split_at_random,
     split_by_file,
     visible,
 )
 from examples.rivals import rivals, video_rivals, videos_of
-from grassmann_sc import estimators
+from grassmann_sc import estimators, tuning
 
 ATOMS = 200  # of a learned dictionary, or half the training sets if they are fewer; ours
 GAMMA = [1, 0.25, 4]  # of the kernel, in units of the median heuristic; ours
@@ -43,7 +45,7 @@ LANDMARKS = 1000  # of the kernel, for large sets; ours
 SVM_GRID = {"C": [1, 10, 100], "gamma": [0.1, 1, 10]}
 VIDEO_RIVALS = {"TCCA", "PM", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 
-# clips(folder) -> clips of the layout; splits(collection, folder, repeats, seed) -> [(train, test),
+# clips(folder) -> clips of the layout; splits(collection, folder, repeats, seed) -> [tuning.Split,
 # ...]; dictionary: atoms are learned and an SVM decides, else labelled sets and residuals; printed:
 # {method: what the paper's table prints}.
 Preset = namedtuple("Preset", "title data recipe clips splits repeats dictionary printed")
@@ -78,7 +80,7 @@ def casia_splits(collection, folder, repeats, seed):
         chosen = [rng.choice(names, min(10, len(names) // 2), replace=False) for names in persons]
         train = np.isin(collection.group, np.concatenate(chosen))
         pairs.append((np.flatnonzero(train), np.flatnonzero(~train)))
-    return pairs
+    return tuning.check_splits(pairs, len(collection.label), collection.group)
 
 
 def cambridge_clips(folder):
@@ -92,16 +94,18 @@ def cambridge_clips(folder):
 def cambridge_splits(collection, folder, repeats, seed):
     """Trained on Set5, tested on each other illumination: the columns of the paper's table."""
     train = np.flatnonzero(collection.group == "Set5")
-    return [(train, np.flatnonzero(collection.group == f"Set{k}")) for k in range(1, 5)]
+    pairs = [(train, np.flatnonzero(collection.group == f"Set{k}")) for k in range(1, 5)]
+    return tuning.check_splits(pairs, len(collection.label), collection.group)
 
 
 def given_splits(collection, folder, repeats, seed):
-    return split_by_file(folder / "splits.csv", collection.names)
+    return split_by_file(folder / "splits.csv", collection.names, collection.clip,
+                         collection.unread)
 
 
 def random_splits(share):
     def splits(collection, folder, repeats, seed):
-        return split_at_random(collection.label, share, repeats, seed)
+        return split_at_random(collection.label, share, repeats, seed, collection.clip)
 
     return splits
 
@@ -199,7 +203,7 @@ BALLET = Preset(
 Download: the ballet data set (Fathi and Mori), 44 videos of 8 motions. Lay them out as
   ballet/CLASS/CLIP    CLASS: the motion; CLIP: a video, a folder of images or an array file
 Every 6 frames make a set; HOG of each frame; p = 4; ten random splits in halves. Ours: frames of
-64 x 64.""",
+64 x 64; the sets of a clip are on one side of a split.""",
     recipe=Recipe(p=4, features="hog", size=(64, 64), run=6),
     clips=find_clips,
     splits=random_splits(0.5),
@@ -274,7 +278,7 @@ def videos_for(preset, clips, collection, out, strict):
         return None
     recipe = preset.recipe
     if recipe.features != "raw":
-        known = {name.partition("#")[0] for name in collection.names}
+        known = set(clip_names(collection.names, collection.clip))
         kept = [clip for clip in clips if clip.name in known]
         recipe = replace(recipe, features="raw", feature_options={}, p=1)
         collection = build_all(kept, recipe, out / "cache", keep_rows=True, strict=strict)
@@ -310,11 +314,11 @@ def run(name, preset, options):
 
     methods = methods_of(preset, inputs)
     results = classify.run_splits(collection, inputs, pairs, methods, settings, report)
-    classify.save_codes(out, collection, last)
     n, d, p = collection.X.shape
     print(f"{preset.title}: {n} sets, {len(np.unique(collection.label))} classes, {p}-dimensional "
           f"subspaces of R^{d}, {len(pairs)} splits")
     print_table(preset, results)
+    classify.save_codes(out, collection, last)
     classify.say_failed(collection.failed)
     classify.say_failed_methods(results)
 
@@ -343,7 +347,8 @@ def main(arguments=None):
     try:
         run(options.name, preset, options)
     except (OSError, ValueError, TypeError, ImportError) as error:
-        sys.exit(f"examples.paper_experiments: {error}\n\n{preset.title}\n{preset.data}")
+        sys.exit(printable(f"examples.paper_experiments: {error}\n\n{preset.title}\n"
+                           f"{preset.data}"))
     except KeyboardInterrupt:
         sys.exit("examples.paper_experiments: stopped; the next run starts from the subspaces that "
                  "were built")

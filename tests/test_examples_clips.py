@@ -15,6 +15,7 @@ from examples.clips import (
     Recipe,
     build,
     build_all,
+    clip_names,
     find_clips,
     split_at_random,
     split_by_file,
@@ -22,6 +23,7 @@ from examples.clips import (
     write,
 )
 from examples.options import MOST_P
+from grassmann_sc import tuning
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
 pytestmark = [
@@ -220,8 +222,8 @@ def test_splits_from_a_file(tree, tmp_path):
         + "".join(
             f"{name},{'train' if i % 2 else 'test'},{'test' if i % 3 else 'train'}\n"
             for i, name in enumerate(names)
-        )
-        + "run/not_there,train,test\n"
+        ),
+        encoding="utf-8-sig",  # as Excel leaves it
     )
     pairs = split_by_file(path, names)
     assert [list(part) for part in pairs[0]] == [list(range(1, 12, 2)), list(range(0, 12, 2))]
@@ -231,10 +233,158 @@ def test_splits_from_a_file(tree, tmp_path):
         ("", "first line must be clip,NAME"),
         ("clip,a\nrun/p0_0,maybe\n", "line 2 must hold a clip and train, test or nothing"),
         ("clip,a\nrun/p0_0,train\n", "split 'a' must have clips to train and to test, got 1 and 0"),
+        (
+            "clip,a\nrun/p0_0,train\n\nrun/p0_0,test\n",
+            "must name a clip once, got run/p0_0 in lines 2 and 4",
+        ),
+        (
+            "clip,a\nrun/p0_0,train\nrun/nowhere,test\n",
+            "must name clips that are there, got run/nowhere in line 3",
+        ),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=match):
             split_by_file(path, names)
+
+
+def runs(n_clips=8, n_runs=3):
+    """A Collection of clips of two classes, each cut into sets; names have a # of their own."""
+    rng = np.random.default_rng(0)
+    clips = [
+        Clip(f"{'ab'[i % 2]}/c#{i}", "ab"[i % 2], None, [rng.random((4 * n_runs, 5, 6))])
+        for i in range(n_clips)
+    ]
+    return build_all(clips, Recipe(p=2, run=4), keep_rows=True)
+
+
+def test_a_file_of_splits_names_clips_or_their_sets(tmp_path, capsys):
+    collection = runs()
+    path = tmp_path / "splits.csv"
+
+    def pairs_of(*lines, unread=()):
+        path.write_text("\n".join(["clip,s", *lines]))
+        return split_by_file(path, collection.names, collection.clip, unread)
+
+    (train, test), = pairs_of("a/c#0,train", "b/c#1,train", "a/c#2,test")
+    assert train.tolist() == [0, 1, 2, 3, 4, 5] and test.tolist() == [6, 7, 8]
+    (train, test), = pairs_of("a/c#0#2,train", "a/c#0#0,test", "b/c#1,train")
+    assert train.tolist() == [2, 3, 4, 5] and test.tolist() == [0]
+    with pytest.raises(ValueError, match="a clip or its sets, got a/c#0 in line 2 and a/c#0#1 in"):
+        pairs_of("a/c#0,train", "a/c#0#1,test", "b/c#1,train")
+    with pytest.raises(ValueError, match="clips that are there, got a/c#0#3 in line 3, b/x in l"):
+        pairs_of("a/c#0,train", "a/c#0#3,test", "b/x,train")
+    pairs_of("a/c#0,train", "b/c#1,test", "b/x#1,train", "b/y,test", unread=["b/x", "b/y"])
+    assert "passed over 2 clips that could not be read: b/x#1, b/y" in capsys.readouterr().err
+
+
+def test_clips_that_could_not_be_read_are_passed_over_and_said(tree, tmp_path, capsys):
+    names = [clip.name for clip in find_clips(tree)]
+    broken(tree)
+    path = tmp_path / "splits.csv"
+    lines = [f"{name},{'train' if i % 2 else 'test'}" for i, name in enumerate(names)]
+    path.write_text("\n".join(["clip,s", *lines, "run/corrupt.mp4,train", "walk/other,test"]))
+    assert run(tmp_path, "--splits", path, *FEW)["splits_done"] == 1
+    said = "passed over 2 clips that could not be read: run/corrupt.mp4, walk/other"
+    assert said in capsys.readouterr().err
+
+
+def test_the_sets_of_a_clip_are_on_one_side_of_splits_and_folds():
+    collection = runs()
+    options = classify.parse(["--data", "x"])
+    pairs, _ = classify.choose_splits(options, collection)
+    for split in pairs:
+        assert sorted([*split.train, *split.test]) == list(range(24))
+        assert not np.intersect1d(*(collection.clip[part] for part in split)).size
+        of_set, told = classify.kept_together(collection, split)
+        assert not told
+        for fit, validate in classify.folds(
+            collection.label[split.train], of_set[split.train], 0, 2
+        ):
+            clip = collection.clip[split.train]
+            assert not np.intersect1d(clip[fit], clip[validate]).size
+    torn = tuning.Split(np.arange(12), np.arange(11, 24, 2))
+    of_set, told = classify.kept_together(collection, torn)
+    assert of_set is None and "clip b/c#3 has sets in both parts, 1 in all have" in told[0]
+
+
+def test_labels_that_say_nothing_of_the_clips_are_not_found(tmp_path):
+    """Each clip has a look of its own: its sets find each other, if they may."""
+    rng = np.random.default_rng(0)
+    looks = rng.random((24, 3, 30))
+    frames = np.concatenate([rng.random((20, 3)) @ look for look in looks])
+    np.savez(
+        tmp_path / "sets.npz",
+        frames=frames,
+        offset=20 * np.arange(25),
+        label=np.arange(24) % 2,
+        train0=np.arange(14),
+        test0=np.arange(14, 24),
+    )
+    results = run(tmp_path, "--run", 5, *FEW, data=tmp_path / "sets.npz")
+    assert results["n_sets"] == 96
+    assert results["methods"]["nearest subspace"]["mean"] < 80
+    assert np.sum(results["methods"]["nearest subspace"]["confusion"]) == 40
+
+
+def test_groups_that_one_split_tears_are_kept_together_in_the_others(capsys, monkeypatch):
+    collection = runs()._replace(clip=None, group=np.repeat(list("pqrs"), 6))
+    whole = tuning.Split(np.arange(12), np.arange(12, 24))
+    torn = tuning.Split(np.arange(9), np.arange(9, 24))
+    alone = tuning.Split(np.arange(6), np.arange(6, 24))
+    seen = []
+
+    def evaluate(inputs, label, group, *others):
+        seen.append(None if group is None else group.tolist())
+        return []
+
+    monkeypatch.setattr(classify, "evaluate", evaluate)
+    classify.run_splits(collection, None, [whole, torn, alone], None, None, None)
+    assert seen == [collection.group.tolist(), None, None]
+    said = capsys.readouterr().err.splitlines()[-2:]
+    assert [line[:16] for line in said] == ["split 2 of 3: gr", "split 3 of 3: no"]
+
+
+NO_SPLITS = [
+    ([], "splits must hold at least one pair .train, test. of indices"),
+    ([([0, 1], [2], [3])], "splits must hold at least one pair"),
+    ([([0, 1], [])], "at least one index in each part, got none in test0"),
+    ([([0, 1], [2]), ([0, 1], [2, 4])], "test1 must hold indices in 0..3, got 2 to 4"),
+    ([([-1, 1], [2])], "train0 must hold indices in 0..3, got -1 to 1"),
+    ([([0, 1, 0], [2])], "train0 must hold no set twice, got set 0 more than once"),
+    ([([0, 1, 2, 3], [3, 2])], "train0 and test0 must not overlap, both hold set 2 and 1 more"),
+    ([([True, False], [2])], r"integers \(k,\) in each part, got bool \(2,\) in train0"),
+    ([([0.5, 1], [2])], r"integers \(k,\) in each part, got float64 \(2,\) in train0"),
+]
+
+
+@pytest.mark.parametrize("splits, match", NO_SPLITS)
+def test_splits_that_are_none_are_refused_wherever_they_come_from(splits, match):
+    with pytest.raises(ValueError, match=match):
+        tuning.check_splits(splits, 4)
+    with pytest.raises(ValueError, match=match):
+        classify.run_splits(runs(4, 1), None, splits, None, None, None)
+    match = match.replace("splits", "folds").replace("train", "fit").replace("test", "validate")
+    with pytest.raises(ValueError, match=match):
+        tuning.Search(np.arange(4) % 2, splits, tuning.nearest_predictions)
+
+
+def test_a_train_part_that_has_no_two_groups_of_a_class_is_folded_by_clips():
+    collection = runs()._replace(group=np.repeat(["p", "q"], 12))
+    split = tuning.Split(np.arange(12), np.arange(12, 24))
+    of_set, told = classify.kept_together(collection, split)
+    assert of_set.tolist() == clip_names(collection.names, collection.clip)
+    assert told == ["no class has two groups to train: cross-validation does not keep a group "
+                    "together"]
+
+
+def test_splits_keep_groups_together():
+    groups = np.array(["ann", "bob", "bob", "ann"])
+    (train, test), = tuning.check_splits([([3, 0], [2, 1])], 4, groups)
+    assert train.tolist() == [3, 0] and test.tolist() == [2, 1]
+    with pytest.raises(ValueError, match="keep groups together, both hold sets of group bob"):
+        tuning.check_splits([([3, 0, 1], [2])], 4, groups)
+    with pytest.raises(ValueError, match=r"groups must have shape \(4,\), one a set, got \(3,\)"):
+        tuning.check_splits([([3, 0], [2, 1])], 4, groups[:3])
 
 
 def test_random_splits_keep_the_share_of_each_class():

@@ -148,6 +148,17 @@ def test_gait_splits_share_no_person(tmp_path):
         assert set(label[train]) == set(label[test]) == {"male", "female"}
 
 
+@pytest.mark.parametrize("name", ["youtube", "ballet", "dyntex"])
+def test_random_splits_keep_the_sets_of_a_clip_together(name, tmp_path):
+    clip = np.repeat(np.arange(12), np.arange(1, 13))
+    collection = clips.Collection(None, None, None, clip % 2, None, (), [], clip)
+    pairs = PRESETS[name].splits(collection, tmp_path, 3, 0)
+    assert len(pairs) == 3
+    for train, test in pairs:
+        assert sorted([*train, *test]) == list(range(len(clip)))
+        assert not set(clip[train]) & set(clip[test])
+
+
 def test_recipes_follow_the_paper():
     frames = moving(1, 0, 48)
     clip = clips.Clip("c", "a", None, [frames])
