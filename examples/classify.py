@@ -20,7 +20,8 @@ and writes into OUT:
                    clips that failed
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
                    both parts, learned atoms
-  *.png            confusion matrices, Gram matrix, map of the clips, atoms, codes
+  *.png            confusion matrices, Gram matrix, map of the clips, atoms, codes;
+                   pictures.txt names them, so that the next run removes them
   cache/           subspaces by content of the files: a second run starts at once
 """
 
@@ -71,7 +72,7 @@ from examples.clips import (
     split_by_group,
 )
 from examples.options import MOST_P
-from examples.pictures import save_picture
+from examples.pictures import remove_pictures, save_picture
 from examples.rivals import rivals, video_rivals, videos_of
 from grassmann_sc import estimators, files, kernels, plots, tuning
 
@@ -359,10 +360,11 @@ def run_splits(collection, inputs, pairs, methods_of, options, report):
                 accuracy = 100 * np.mean(outcome.predicted == label[test])
                 if name not in (PEERS, OURS):
                     fitted.append((name, outcome.estimator, outcome.queries))
+            failed = outcome.failed and printable(outcome.failed)
             results.setdefault(name, []).append(
                 {"accuracy": accuracy, "seconds": outcome.seconds, "chosen": outcome.chosen,
-                 "predicted": outcome.predicted, "failed": outcome.failed})
-            told = f"failed: {outcome.failed}" if outcome.failed else _told(outcome.chosen)
+                 "predicted": outcome.predicted, "failed": failed})
+            told = f"failed: {failed}" if failed else _told(outcome.chosen)
             say(f"split {i + 1} of {len(pairs)}: {accuracy:5.1f}  {name}  {told}")
             report(results, (train, test, fitted))
     return results
@@ -538,26 +540,30 @@ def _coder(estimator):
 
 def save_pictures(options, collection, inputs, pairs, results, arrays, frame_shape):
     """Confusion matrices over all splits, Gram matrix and map of all clips, codes and atoms of the
-    last split."""
+    last split; one that cannot be drawn is said, and costs no other."""
     matplotlib.use("agg")
     label = collection.label.tolist()
-    data = options.data.stem
+    data = printable(options.data.stem)
 
-    def save(name, title, ax):
-        ax.set_title(title, fontsize=10)
-        save_picture(options.out / name, ax, options)
+    def save(name, title, plot, *arrays, **choices):
+        try:
+            ax = plot(*arrays, **choices)
+            ax.set_title(title, fontsize=10)
+            save_picture(options.out / name, ax, options, listed=True)
+        except Exception as error:
+            say(f"no picture {name}: {error or type(error).__name__}")
 
     for name, found in results.items():
         truth, predicted = _all_answers(collection.label, pairs, found)
         if not len(truth):
             continue
         accuracy = np.mean([split["accuracy"] for split in successes(found)])
-        ax = plots.plot_confusion(truth.tolist(), predicted.tolist())
-        save(f"confusion_{slug(name)}", f"{name}\n{data}: {accuracy:.1f} %", ax)
+        save(f"confusion_{slug(name)}", f"{name}\n{data}: {accuracy:.1f} %",
+             plots.plot_confusion, truth.tolist(), predicted.tolist())
     p = min(PICTURED_P, len(inputs.gram))
     K = inputs.gram[p - 1]
-    save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram(K, label))
-    save("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map(K, label))
+    save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
+    save("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map, K, label)
     how = {slug(name): f"{name}\n{data}, {_told(successes(found)[-1]['chosen'])}".replace(
         "lam ", "λ / λ_max ") for name, found in results.items() if successes(found)}
     _save_pictures_of_codes(save, how, collection.label, arrays)
@@ -574,23 +580,23 @@ def _save_pictures_of_codes(save, how, label, arrays):
     for key in [key for key in arrays if key.startswith("codes_")]:
         learned = key.replace("codes", "atoms", 1) in arrays
         labelled = not learned and arrays[key].shape[1] == len(atoms)
-        ax = plots.plot_codes(arrays[key], samples, atom_labels=atoms if labelled else None)
-        save(key, how[key.removeprefix("codes_")], ax)
+        save(key, how[key.removeprefix("codes_")], plots.plot_codes, arrays[key], samples,
+             atom_labels=atoms if labelled else None)
 
 
 def _save_pictures_of_atoms(save, how, data, collection, arrays, frame_shape):
     """Learned atoms; where there are none, the first labelled set of each class."""
     learned = [key for key in arrays if key.startswith("atoms_")]
     for key in learned:
-        ax = plots.plot_atoms(arrays[key][:PICTURED_ATOMS], frame_shape)
-        save(key, how[key.removeprefix("atoms_")], ax)
+        save(key, how[key.removeprefix("atoms_")], plots.plot_atoms,
+             arrays[key][:PICTURED_ATOMS], frame_shape)
     if not learned:
         train = arrays["train"]
         classes, first = np.unique(collection.label[train], return_index=True)
         sets = train[first[:PICTURED_ATOMS]]
         names = classes[:PICTURED_ATOMS].tolist()
-        ax = plots.plot_atoms(collection.X[sets], frame_shape, labels=names)
-        save("atoms", f"A labelled set of each class, {data}", ax)
+        save("atoms", f"A labelled set of each class, {data}", plots.plot_atoms,
+             collection.X[sets], frame_shape, labels=names)
 
 
 def slug(name):
@@ -655,6 +661,7 @@ def read(options):
 def run(options):
     """Read, build, evaluate, print the table, leave the results behind."""
     collection, pairs, how = read(options)
+    remove_pictures(options.out)  # of another run
     n, d, p = collection.X.shape
     inputs = inputs_of(collection, options.p)
     if options.kernels is None:
@@ -680,16 +687,16 @@ def run(options):
             yield from video_rivals(inputs, Method)
 
     results = run_splits(collection, inputs, pairs, methods_of, options, report)
-    arrays = save_codes(options.out, collection, last)
-    if not options.no_pictures:
-        shape = _picture_shape(collection.frame, d)
-        save_pictures(options, collection, inputs, pairs, results, arrays, shape)
     n_classes = len(np.unique(collection.label))
     dimensions = ", ".join(map(str, inputs.p))
     print(f"{n} sets, {n_classes} classes, subspaces of R^{d} of dimension {dimensions}, "
           f"{len(pairs)} splits: {how}")
     print_table(results)
     print_comparison(results, pairs)
+    arrays = save_codes(options.out, collection, last)
+    if not options.no_pictures:
+        shape = _picture_shape(collection.frame, d)
+        save_pictures(options, collection, inputs, pairs, results, arrays, shape)
     say(f"results, codes and pictures: {options.out}")
     say_failed(collection.failed)
     say_failed_methods(results)
@@ -748,7 +755,7 @@ def main(arguments=None):
     try:
         run(options)
     except (OSError, ValueError, TypeError, ImportError) as error:
-        sys.exit(f"examples.classify: {error}")
+        sys.exit(printable(f"examples.classify: {error}"))
     except KeyboardInterrupt:
         sys.exit("examples.classify: stopped; the next run starts from the subspaces that were "
                  "built")

@@ -2,6 +2,7 @@
 named and stops nothing."""
 
 import json
+import os
 import re
 import shutil
 
@@ -183,6 +184,60 @@ def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
         assert re.search(why, end) and any(re.search(why, failed) for failed in results["failed"])
     with pytest.raises(SystemExit, match="^examples.classify: .*(corrupt|empty|sizes|other|short)"):
         run(tmp_path, "--strict")
+
+
+def test_names_that_a_terminal_obeys_or_no_picture_shows_are_escaped(tmp_path, capsys):
+    for label in (b"caf\xe9", b"sea\x1b[31m"):
+        folder = tmp_path / "data" / os.fsdecode(label)
+        try:
+            folder.mkdir(parents=True)
+        except OSError:
+            pytest.skip("such names are not allowed here")
+        for k in range(4):
+            np.save(folder / f"{k}.npy", frames_of(label.decode("latin-1"), k))
+    (folder / "bad\x1b]0;mine\x07.npy").write_bytes(b"")
+    results = run(tmp_path, *FEW, "--dpi", 40, pictures=True)
+    assert results["classes"] == ["caf\\udce9", "sea\\x1b[31m"]
+    printed = capsys.readouterr()
+    assert "vote of" in printed.out and r"sea\x1b[31m/bad\x1b]0;mine\x07.npy" in printed.err
+    assert "no picture" not in printed.err
+    assert all(c.isprintable() for c in (printed.out + printed.err).replace("\n", ""))
+    assert len(list((tmp_path / "out").glob("*.png"))) == 11
+    names = [clip.name for clip in find_clips(tmp_path / "data")]
+    path = tmp_path / "splits.csv"
+    path.write_text("clip,s\nsea\x1b[31m/0.npy,train\nsea\\x1b[31m/1.npy,test\n")
+    assert [names[part[0]] for part in split_by_file(path, names)[0]] == [
+        r"sea\x1b[31m/0.npy",
+        r"sea\x1b[31m/1.npy",
+    ]
+
+
+def test_a_picture_that_cannot_be_drawn_costs_neither_table_nor_others(
+    tree, tmp_path, capsys, monkeypatch
+):
+    def fail(*arguments):
+        said = capsys.readouterr()
+        assert "most often chosen" in said.out
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("grassmann_sc.plots.plot_map", fail)
+    run(tmp_path, *FEW, "--dpi", 40, pictures=True)
+    assert "no picture map: no ink" in capsys.readouterr().err
+    left = {path.name for path in (tmp_path / "out").glob("*.png")}
+    assert "map.png" not in left and {"gram.png", "atoms.png"} <= left
+
+
+def test_a_second_run_leaves_no_pictures_of_the_first_and_all_that_is_not_its_own(tree, tmp_path):
+    run(tmp_path, *FEW, "--dpi", 40, pictures=True)
+    assert (tmp_path / "out" / "map.png").exists()
+    (tmp_path / "mine.png").write_text("")
+    (tmp_path / "out" / "mine.png").write_text("")
+    with open(tmp_path / "out" / "pictures.txt", "a") as file:
+        file.write("../mine.png\nresults.json\n")
+    run(tmp_path, *FEW)
+    assert [path.name for path in (tmp_path / "out").glob("*.png")] == ["mine.png"]
+    assert (tmp_path / "mine.png").exists()
+    run(tmp_path, *FEW)
 
 
 def test_nothing_left_is_an_error(tmp_path):
