@@ -27,6 +27,7 @@ and writes into OUT:
 
 import importlib.metadata
 import json
+import math
 import re
 import sys
 import tempfile
@@ -295,13 +296,37 @@ def candidates(inputs, reads, train, options):
         return reads(inputs, train)
     found = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
     if reads == "kernels":
-        for gamma in kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS):
-            if gamma not in inputs.kernels:  # splits share them
-                inputs.kernels[gamma] = _kernel_gram(inputs.sets, float(gamma), max(inputs.p))
+        grid = kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS)
+        compute_kernels(inputs, grid, options.seconds)
+        for gamma in grid:
             K = inputs.kernels[gamma]
             dimensions = inputs.p if options.p else tuning.dimensions(len(K))
             found |= {(f"gamma {gamma:.2g}", p): K[p - 1] for p in dimensions if p <= len(K)}
     return found
+
+
+def compute_kernels(inputs, grid, seconds=None):
+    """inputs.kernels of each gamma that is not there yet; splits share them.
+
+    seconds: from the middle of the grid outwards, as many as are ready in this time, by the time
+    that a tenth of the sets take; the others are left out, (0, n, n).
+    """
+    missing = [gamma for gamma in grid if gamma not in inputs.kernels]
+    if seconds is not None and missing:
+        missing.sort(key=lambda gamma: abs(math.log(gamma / grid[len(grid) // 2])))
+        some = inputs.sets[::10]
+        _kernel_gram(some[:2], float(missing[0]), max(inputs.p))  # compile
+        start = time.perf_counter()
+        _kernel_gram(some, float(missing[0]), max(inputs.p))
+        each = (len(inputs.sets) / len(some))**2 * (time.perf_counter() - start)
+        late = missing[math.floor(max(0, start + seconds - time.perf_counter()) / each):]
+        if late:
+            say(f"left out {len(late)} of {len(missing)} Gaussian kernels: the Gram matrices of "
+                f"each take about {each:.2g} s, --seconds is {seconds:g}")
+        inputs.kernels.update((gamma, np.empty((0, *inputs.gram.shape[1:]))) for gamma in late)
+        missing = missing[:len(missing) - len(late)]
+    for gamma in missing:
+        inputs.kernels[gamma] = _kernel_gram(inputs.sets, float(gamma), max(inputs.p))
 
 
 def _kernel_gram(sets, gamma, p_max):

@@ -168,10 +168,11 @@ def _add_evaluation_options(add):
     add("--repeats", type=int, default=10,
         help="random splits, if there are no others (default: %(default)s)")
     add("--train", type=float, default=0.5, metavar="SHARE",
-        help="of each class in a random split, or a whole number of its sets (default: "
+        help="of each class in a random split, or a whole number of its clips (default: "
              "%(default)s)")
     add("--seconds", type=float,
-        help="that a search for parameters takes at most, in a split (default: no bound)")
+        help="after which a search for parameters begins no fold, and leaves out Gaussian kernels "
+             "that take longer, in a split (default: no bound)")
     add("--seed", type=int, default=0,
         help="for splits, folds and first atoms (default: %(default)s)")
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -185,6 +186,29 @@ def test_a_whole_number_of_sets_of_each_class_trains():
         assert np.unique(label[train], return_counts=True)[1].tolist() == [3, 3]
     with pytest.raises(ValueError, match="--train 5 needs 6 clips of each class, a has 5"):
         clips.split_at_random(label, 5, 4, 0)
+
+
+def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(monkeypatch, capsys):
+    """Of a grid the middle is computed first; what is ready later than asked for is not begun."""
+    now = [0.0]
+
+    def kernel_gram(sets, gamma, p_max):
+        now[0] += 0.01 * len(sets)**2
+        return np.ones((p_max, len(sets), len(sets)))
+
+    monkeypatch.setattr("examples.classify._kernel_gram", kernel_gram)
+    monkeypatch.setattr(classify, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    grid = [4.0**k for k in range(7)]
+    for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):
+        now[0] = 0
+        inputs = classify.Inputs([np.eye(3)] * 40, None, np.ones((2, 40, 40)), [1, 2], {}, {})
+        classify.compute_kernels(inputs, grid, seconds)
+        assert sorted(inputs.kernels) == grid
+        assert [gamma for gamma in grid if len(inputs.kernels[gamma])] == ready
+        assert seconds is None or now[0] <= seconds
+        assert ("Gaussian kernels: " in capsys.readouterr().err) == (ready != grid)
+        classify.compute_kernels(inputs, grid, 0)  # what is decided stays
+        assert not capsys.readouterr().err
 
 
 def test_classes_are_in_natural_order():
