@@ -139,7 +139,7 @@ def convex_hulls(inputs, train):
     shortest = min(map(len, inputs.sets))
     for bound in BOUNDS:
         key = "convex", bound
-        if bound * shortest > 1 and key not in inputs.hulls:
+        if (bound == 1 or bound * shortest > 1) and key not in inputs.hulls:
             inputs.hulls[key] = -comparators.convex_hull_distances(inputs.sets, bound=bound)
     return {key: distances for key, distances in inputs.hulls.items() if key[0] == "convex"}
 

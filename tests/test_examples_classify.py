@@ -317,3 +317,17 @@ def test_rivals_on_videos_are_rows_where_sets_are_clips(tmp_path, capsys, few_ke
     printed = accuracies(capsys.readouterr().out)
     assert {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"} <= set(printed)
     assert printed["LDS"] >= 60
+
+
+def test_sets_of_one_frame_have_rivals_too(tmp_path, capsys):
+    """The hulls of one point are that point."""
+    rng = np.random.default_rng(0)
+    label = np.arange(20) % 2
+    bright = np.arange(6) // 3 == label[:, None, None]
+    frames = (120 * rng.random((20, 4, 6)) + 100 * bright).astype(np.uint8)
+    classify.main(["--data", write(tmp_path, frames=frames, label=label, offset=np.arange(21),
+                                   group=None, train0=np.arange(10), test0=np.arange(10, 20),
+                                   train1=None, test1=None),
+                   "--out", str(tmp_path), "--no-pictures", "--rivals", "--no-kernels"])
+    printed = accuracies(capsys.readouterr().out)
+    assert printed["KAHM, convex hulls"] == printed["KAHM, affine hulls"] > 90
