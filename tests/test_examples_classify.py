@@ -331,3 +331,57 @@ def test_sets_of_one_frame_have_rivals_too(tmp_path, capsys):
                    "--out", str(tmp_path), "--no-pictures", "--rivals", "--no-kernels"])
     printed = accuracies(capsys.readouterr().out)
     assert printed["KAHM, convex hulls"] == printed["KAHM, affine hulls"] > 90
+
+
+def predictions(folder, monkeypatch, arrays, *options):
+    """{row: labels predicted for the test part of the split} of all rows that classify prints."""
+    tables = []
+    monkeypatch.setattr(classify, "print_table", lambda results, *others: tables.append(results))
+    np.savez(folder / "sets.npz", **arrays)
+    classify.main(["--data", str(folder / "sets.npz"), "--out", str(folder), "--no-pictures",
+                   "--rivals", *options])
+    (results,) = tables
+    return {row: found[0]["predicted"].tolist() for row, found in results.items()}
+
+
+def image_sets():
+    """Sets of features of three classes that overlap, so that no candidate is right for all."""
+    rng = np.random.default_rng(0)
+    label = np.arange(36) % 3
+    looks = rng.standard_normal((3, 2, 12))
+    frames = [rng.standard_normal((6, 2)) @ looks[c] + 0.8 * rng.standard_normal((6, 12))
+              for c in label]
+    return np.concatenate(frames), label
+
+
+def textures():
+    videos, label = simulated_textures(6, texture_systems(12)[::4], n_frames=10)
+    return np.concatenate(videos), label
+
+
+ON_SETS = {"nearest subspace", "gSC, 4 learned atoms, ridge", "gLC, 4 learned atoms, ridge", "GDA",
+           "GGDA", "GDA in a kernel's space", "DCC", "KAHM, affine hulls", "KAHM, convex hulls",
+           "KAHM, affine hulls in a kernel's space", "MSM", "CMSM", "KMSM", "KCMSM", *METHODS[:8],
+           *METHODS[-2:]}
+ON_VIDEOS = {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
+
+
+@pytest.mark.parametrize("sets, options, rows", [
+    (image_sets, "--kernels --atoms 4 --iterations 1 --p 1 2 --lam 0.1 --C 1 10", ON_SETS),
+    (textures, "--no-kernels --p 3 --lam 0.1 --C 1", ON_VIDEOS)], ids=["sets", "videos"])
+def test_no_label_of_the_test_part_reaches_a_method(tmp_path, monkeypatch, sets, options, rows):
+    """Each row predicts the same when all labels of the test part are others."""
+    pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
+    frames, label = sets()
+    n = len(label)
+    train = np.flatnonzero(np.arange(n) // 3 % 2)
+    test = np.setdiff1d(np.arange(n), train)
+    arrays = {"frames": frames, "offset": len(frames) // n * np.arange(n + 1), "train0": train,
+              "test0": test}
+    first = predictions(tmp_path, monkeypatch, {**arrays, "label": label}, *options.split())
+    permuted = label.copy()
+    permuted[test] = (label[test] + 1) % 3
+    assert sorted(permuted[test]) == sorted(label[test])
+    again = predictions(tmp_path, monkeypatch, {**arrays, "label": permuted}, *options.split())
+    assert rows <= first.keys()
+    assert again == first
