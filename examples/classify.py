@@ -300,8 +300,9 @@ def candidates(inputs, reads, train, options):
         compute_kernels(inputs, grid, options.seconds)
         for gamma in grid:
             K = inputs.kernels[gamma]
-            dimensions = inputs.p if options.p else tuning.dimensions(len(K))
-            found |= {(f"gamma {gamma:.2g}", p): K[p - 1] for p in dimensions if p <= len(K)}
+            if len(K):
+                dimensions = inputs.p if options.p else tuning.dimensions(len(K))
+                found |= {(f"gamma {gamma:.2g}", p): K[p - 1] for p in dimensions if p <= len(K)}
     return found
 
 

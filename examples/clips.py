@@ -152,7 +152,7 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
             kept.extend(rows.nbytes for rows in built.rows or [])
             return clip, built, why
         except Exception as error:  # of a stranger's file: it belongs to the clip
-            reason = str(error) or type(error).__name__
+            reason = printable(str(error) or type(error).__name__)
             why = reason if clip.name in reason else f"{clip.name}: {reason}"
             if strict:
                 raise ValueError(why) from error

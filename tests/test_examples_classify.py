@@ -211,6 +211,14 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(monkeypatc
         assert not capsys.readouterr().err
 
 
+def test_no_seconds_leave_each_method_its_first_candidate(tmp_path, capsys):
+    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--kernels",
+                   "--seconds", "0"])
+    told = capsys.readouterr()
+    assert list(accuracies(told.out)) == [*METHODS[:8], *METHODS[-2:]]
+    assert "left out 3 of 3 Gaussian kernels" in told.err and "gamma" not in told.out
+
+
 def test_classes_are_in_natural_order():
     assert classify.natural_classes(np.array(["c10", "c2", "c1"])) == ["c1", "c2", "c10"]
     assert classify.natural_classes(np.array([10, 9, 2])) == [2, 9, 10]
