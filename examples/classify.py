@@ -376,8 +376,8 @@ def run_splits(collection, inputs, pairs, methods_of, options, report):
     results = {}
     for i, (train, test) in enumerate(pairs):
         fitted = []
-        group, told = kept_together(collection, pairs[i])
-        for why in told:
+        group, reasons = kept_together(collection, pairs[i])
+        for why in reasons:
             say(f"split {i + 1} of {len(pairs)}: {why}")
         for outcome in evaluate(inputs, label, group, train, test, methods_of, options):
             name = outcome.method.name
@@ -577,7 +577,7 @@ def save_pictures(options, collection, inputs, pairs, results, arrays, frame_sha
             ax.set_title(title, fontsize=10)
             save_picture(options.out / name, ax, options, listed=True)
         except Exception as error:
-            say(f"no picture {name}: {error or type(error).__name__}")
+            say(f"no picture {name}: {str(error) or type(error).__name__}")
 
     for name, found in results.items():
         truth, predicted = _all_answers(collection.label, pairs, found)

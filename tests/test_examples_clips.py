@@ -253,7 +253,7 @@ def test_nothing_left_is_an_error(tmp_path):
         run(tmp_path)
 
 
-def test_groups_are_folders_or_parts_of_names(tree, tmp_path):
+def test_groups_are_folders_or_parts_of_names(tree, tmp_path, capsys):
     results = run(tmp_path, "--group-by", r"^(p\d)_", *FEW)
     assert results["splits"] == 3
     nested = tmp_path / "nested"
@@ -265,6 +265,11 @@ def test_groups_are_folders_or_parts_of_names(tree, tmp_path):
         0
     ].name == "run/person0/clip0"
     assert run(tmp_path, *FEW, data=nested)["splits"] == 2
+    capsys.readouterr()
+    images(nested / "run" / "alone", frames_of("run", 7))
+    find_clips(nested)
+    said = "groups are passed over: 1 of 13 clips lie in no folder of a group"
+    assert said in capsys.readouterr().err
     with pytest.raises(SystemExit, match="the name has no group, 'x' does not match it"):
         run(tmp_path, "--group-by", "x")
 
