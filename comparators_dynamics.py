@@ -362,6 +362,10 @@ def recover(measurements: Measurements, n_states: int, n_coefficients: int | Non
 def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     """recover without its warning, for many clips."""
     common, innovations = _check_measurements(measurements)
+    exponent = _exponent(common, innovations)
+    common = np.ldexp(common, -exponent)
+    innovations = np.ldexp(innovations, -exponent)
+    measurements = measurements._replace(common=common, innovations=innovations)
     n, m = innovations.shape
     d = measurements.shape[0] * measurements.shape[1]
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1, n)
@@ -381,8 +385,10 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     C = problem.pixels(S).reshape(s, d).T  # (d, s)
     frames = X @ C.T
     missed = problem.innovations.measure(frames)[:, m - held:] - innovations[:, m - held:]
-    residual = float(np.linalg.norm(missed) / np.linalg.norm(innovations[:, m - held:]))
-    return Recovery(A, C, X, frames.reshape(n, *measurements.shape), residual, steps)
+    signal = max(np.linalg.norm(innovations[:, m - held:]), 1e-300)
+    frames = np.ldexp(frames, exponent).reshape(n, *measurements.shape)
+    return Recovery(A, np.ldexp(C, exponent), X, frames, float(np.linalg.norm(missed) / signal),
+                    steps)
 
 
 def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
@@ -397,11 +403,19 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     R = core.finite_array(recovered, "recovered").astype(np.float64)
     if F.shape != R.shape or F.size == 0:
         raise ValueError(f"frames and recovered must have one shape, got {F.shape} and {R.shape}")
-    signal = np.linalg.norm(F)
-    if signal == 0:
+    if not F.any():
         raise ValueError("frames must hold a signal, got only zeros")
+    exponent = _exponent(F)
+    F = np.ldexp(F, -exponent)
     with np.errstate(divide="ignore"):
-        return float(20 * np.log10(signal / np.linalg.norm(F - R)))
+        return float(20 * np.log10(np.linalg.norm(F) / np.linalg.norm(
+            F - np.ldexp(R, -exponent))))
+
+
+def _exponent(*arrays):
+    """The power of two, exact, that brings the largest number into [1/2, 1), so that squares of
+    the largest neither overflow nor underflow."""
+    return int(np.frexp(max(np.abs(one).max() for one in arrays))[1])
 
 
 def _states(common, s, n_blocks):
@@ -553,8 +567,9 @@ def _check_measurements(measurements):
     if not isinstance(measurements, Measurements):
         raise TypeError("measurements must be what compress gives, got "
                         f"{type(measurements).__name__}")
-    common = core.finite_array(measurements.common, "measurements.common")
-    innovations = core.finite_array(measurements.innovations, "measurements.innovations")
+    common = core.finite_array(measurements.common, "measurements.common").astype(np.float64)
+    innovations = core.finite_array(measurements.innovations, "measurements.innovations").astype(
+        np.float64)
     if common.ndim != 2 or innovations.ndim != 2 or len(common) != len(innovations):
         raise ValueError("measurements must have a row a frame, got shapes "
                          f"{common.shape} and {innovations.shape}")

@@ -217,6 +217,20 @@ def test_a_hopeless_compression_is_told_by_the_residual():
         dynamics.recover(dynamics.compress(clip, 8, 32), 4)
 
 
+@pytest.mark.parametrize("exponent", [-996, -660, 500])
+def test_a_recovery_scales_with_the_clip(exponent):
+    """By powers of two, which are exact."""
+    _, clip = noiseless(n_frames=20)
+    here = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
+    there = dynamics.recover(dynamics.compress(np.ldexp(clip, exponent), 8, 32), 4)
+    assert there.residual == here.residual < 1e-6
+    assert np.array_equal(there.A, here.A)
+    assert np.array_equal(there.C, np.ldexp(here.C, exponent))
+    assert np.array_equal(there.frames, np.ldexp(here.frames, exponent))
+    found = dynamics.decibels(np.ldexp(clip, exponent), there.frames)
+    assert found == pytest.approx(dynamics.decibels(clip, here.frames))
+
+
 def test_more_measurements_recover_a_noisy_clip_better():
     clip = simulated_clip(texture_systems(20)[2], 30, 0.1, 0)
     snr = []
