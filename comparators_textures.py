@@ -306,7 +306,7 @@ def distance_weights(distances: ArrayLike, labels: core.Labels, lam: float = 0.0
     >>> comparators_textures.distance_weights([apart, 6 - apart], labels, rng=0).weights > 0
     array([ True, False])
     """
-    D = core.finite_array(distances, "distances").astype(np.float64)
+    D = core.finite_array(distances, "distances").astype(np.float64, copy=False)
     if D.ndim != 3 or D.shape[1] != D.shape[2] or D.size == 0:
         raise ValueError(f"distances must have shape (m, N, N), got {D.shape}")
     _, index = core.check_labels(labels, D.shape[1])
@@ -352,17 +352,18 @@ def triplet_margins(distances, index, rng):
         raise ValueError("labels must have two classes, and two members of one of them, to compare "
                          f"pairs, got {len(np.unique(index))} classes of {len(index)} clips")
     ends = np.cumsum(counts)
-    chosen = np.arange(ends[-1])
     if ends[-1] > MOST_TRIPLETS:
         chosen = np.sort(rng.integers(ends[-1], size=MOST_TRIPLETS))
-    parts = []
+    else:
+        chosen = np.arange(ends[-1])
+    margins = np.empty((len(chosen), len(distances)))
     for i in np.flatnonzero(counts):
         first, last = np.searchsorted(chosen, [ends[i] - counts[i], ends[i]])
         other = np.flatnonzero(~same[i])
         j, k = np.divmod(chosen[first:last] - (ends[i] - counts[i]), len(other))
         near = np.flatnonzero(within[i])[j]
-        parts.append(distances[:, i, other[k]] - distances[:, i, near])
-    return np.ascontiguousarray(np.concatenate(parts, axis=1).T)
+        margins[first:last] = (distances[:, i, other[k]] - distances[:, i, near]).T
+    return margins
 
 
 # ------------------------------------------------------------------------------------- checks

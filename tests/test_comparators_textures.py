@@ -1,6 +1,8 @@
 """DFS and DL-Pegasos: dimensions of known sets, exponents of known measures, invariances, and an
 exact solver beside the stochastic one."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -291,6 +293,19 @@ def test_triplets_are_all_or_as_many_drawn(monkeypatch):
     drawn = textures.triplet_margins(D, labels, rng)
     assert drawn.shape == (50, 3)
     assert {tuple(row) for row in drawn} <= {tuple(row) for row in margins}
+
+
+def test_memory_of_drawn_triplets_is_theirs_not_that_of_all(monkeypatch):
+    n = 200
+    monkeypatch.setattr(textures, "MOST_TRIPLETS", 2000)
+    distances = np.random.default_rng(0).random((2, n, n))
+    index = np.arange(n) % 2
+    tracemalloc.start()
+    drawn = textures.triplet_margins(distances, index, np.random.default_rng(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert drawn.shape == (2000, 2)
+    assert peak < n**3 / 4  # a byte for each of the triplets
 
 
 def test_useless_distances_get_no_weight():
