@@ -5,6 +5,9 @@ Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array of them
 computed in float64 and returned in the type of the frames. A kernel is any k(A, B) -> (len(A),
 len(B)) on rows, such as kernels.rbf(gamma); it is called from one thread. Source: Cevikalp and
 Triggs, CVPR 2010.
+
+A set is kept from its own mean frame, and a pair of sets adds the difference of the two: no set
+says anything of the distance of two others, however far it lies.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import warnings
 from collections import namedtuple
 
 import numpy as np
+import scipy.linalg
 
 import grassmann_sc as core
 from grassmann_sc import polytopes
@@ -21,12 +25,15 @@ from grassmann_sc import polytopes
 __all__ = ["affine_hull_distances", "convex_hull_distances"]
 
 LARGEST = 1e140  # entries of frames, whose squares are far within float64
+TINY = 1e-100  # sets of entries below are lifted in pairs: squares of smaller ones underflow
+LIFT = 2.0**700  # exact
 
 TILE = 2**21  # numbers of a tile of inner products
+MOST_FRAMES = 4096  # of a set in a kernel's feature space, whose kernel matrix takes 134 MB
 EPS = np.finfo(np.float64).eps
 RANK_TOL = 1e-8  # singular values of centred frames above this share of the largest count
 KERNEL_RANK_TOL = 1e-8  # and eigenvalues of a centred kernel matrix
-MEETS = 1e-12  # distances below this share of the frames' norm are 0, from vectors
+MEETS = 1e-12  # distances below this share of that of the means are 0, from vectors
 KERNEL_MEETS = polytopes.MEETS  # and from inner products alone
 
 
@@ -44,9 +51,9 @@ def affine_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *,
 
         min over v, w of ||mu_i + U_i v - mu_j - U_j w|| = ||(I - U U^T)(mu_i - mu_j)||
 
-    with U an orthonormal basis of [U_i, U_j]. kernel: None for the frames as they are (AHISD). A
-    warning with the number of pairs of hulls that meet, whose distance 0 says nothing: as a rule
-    those whose dimensions sum to d or more.
+    with U an orthonormal basis of [U_i, U_j]. kernel: None for the frames as they are (AHISD), else
+    a set has at most 4096 frames. A warning with the number of pairs of hulls that meet, whose
+    distance 0 says nothing: as a rule those whose dimensions sum to d or more.
 
     >>> from grassmann_sc import comparators_hulls
     >>> sets = [[[0.0, 0.0], [1.0, 0.0]], [[5.0, 2.0], [9.0, 2.0]]]  # frames on two parallels
@@ -57,43 +64,43 @@ def affine_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *,
     rules = check_hull_rules(dimension, share)
     kernel = check_kernel(kernel)
     X, Y = _check_pair_of_sets(sets, sets2)
-    columns = affine_hulls(X if Y is None else Y, rules, kernel)
-    rows = columns if Y is None else affine_hulls(X, rules, kernel, columns.origin)
+    rows = affine_hulls(X, rules, kernel)
+    columns = rows if Y is None else affine_hulls(Y, rules, kernel)
     distances, meet = affine_distances(rows, columns, kernel)
     _warn_meeting(meet, sets2 is None, "affine", "lower dimension or share, or take convex hulls")
     return distances
 
 
-# What the hulls of sets are to others. H holds the directions U and the mean of each, k + 1 vectors
-# from the origin as rows, or for a kernel the coefficients of the frames in them, a list; own =
-# U^T mu and ||mu||^2; square = ||mu||^2.
-Hulls = namedtuple("Hulls", "H starts own square frames origin dtype")
+# What the hulls of sets are to others. H holds the directions U and the mean of each, k + 1 rows,
+# or for a kernel the coefficients of the frames in them, a list; own = U^T mu and ||mu||^2, of a
+# kernel alone; rounding of the frames, as a distance; tiny: are all entries below TINY?
+Hulls = namedtuple("Hulls", "H starts own frames rounding tiny dtype")
 
 
-def affine_hulls(sets, rules, kernel, origin=None):
-    """Hulls of checked sets, for affine_distances; the origin, None for the mean of all frames, is
-    that of the hulls that they are compared with."""
-    dtype = _type_of(sets)
-    if kernel is not None:
-        hulls, frames = _hulls_of_kernel(sets, kernel, rules)
-        H = [H for H, _ in hulls]
-    else:
-        origin = _mean_frame(sets) if origin is None else origin
-        hulls = _hulls_of_vectors(sets, origin, rules)
+def affine_hulls(sets, rules, kernel):
+    """Hulls of checked sets, for affine_distances."""
+    rounding, tiny = _sizes(sets, kernel)
+    if kernel is None:
         frames = None
-        H = np.concatenate([H for H, _ in hulls])
-    own = np.concatenate([products for _, products in hulls])
-    starts = np.concatenate([[0], np.cumsum([len(products) for _, products in hulls])])
-    return Hulls(H, starts, own, own[starts[1:] - 1], frames, origin, dtype)
+        own = np.empty(0)
+        hulls = [_hull_of_vectors(one, i, rules) for i, one in enumerate(sets)]
+        H = np.concatenate(hulls)
+    else:
+        frames = _frames_of_kernel(sets)
+        found = [_hull_of_kernel(one, i, kernel, rules) for i, one in enumerate(frames)]
+        H = hulls = [one for one, _ in found]
+        own = np.concatenate([products for _, products in found])
+    return Hulls(H, _starts(hulls), own, frames, rounding, tiny, _type_of(sets))
 
 
 def affine_distances(rows, columns, kernel):
     """(distances, which pairs meet) of affine_hulls; of hulls with themselves if both are one."""
     symmetric = rows is columns
-    distances = np.zeros((len(rows.square), len(columns.square)))
+    distances = np.zeros((len(rows.tiny), len(columns.tiny)))
     lengths = [np.diff(hulls.starts) if kernel is None else [len(one) for one in hulls.frames]
                for hulls in (rows, columns)]
-    for i, j in _tiles_of_sets(*lengths, symmetric):
+    for i, j in _tiles_of_sets(*lengths, rows.tiny, columns.tiny, symmetric):
+        unit = _unit(rows, columns, i, j)
         vectors = core.read_only(np.empty((0, 0)), np.empty((0, 0)))
         if kernel is None:
             vectors = core.read_only(rows.H[_span(rows.starts, i)],
@@ -101,12 +108,12 @@ def affine_distances(rows, columns, kernel):
             products = vectors[0] @ vectors[1].T
         else:
             products = _kernel_products(kernel, rows, columns, i, j)
-        top = _side(rows, i)
-        left = _side(columns, j)
+        top = _side(rows, i, unit)
+        left = _side(columns, j, unit)
         out = np.empty((i.stop - i.start, j.stop - j.start))
-        core.run_blocks(lambda block: _affine_tile(products, top, left, vectors, block.start,
+        core.run_blocks(lambda block: _affine_tile(products, top, left, vectors, unit, block.start,
                                                    block.stop, out), len(out), 8)
-        distances[i, j] = out
+        distances[i, j] = out / unit
     if symmetric:
         distances = np.maximum(distances, distances.T)
         np.fill_diagonal(distances, 0)
@@ -119,46 +126,39 @@ def _span(starts, part):
     return slice(starts[part.start], starts[part.stop])
 
 
-def _side(hulls, part):
-    """starts, own and square of consecutive hulls."""
+def _side(hulls, part, unit):
+    """starts, own and rounding of consecutive hulls."""
     starts = hulls.starts[part.start:part.stop + 1]
-    return core.read_only(starts - starts[0], hulls.own[starts[0]:starts[-1]], hulls.square[part])
+    return core.read_only(starts - starts[0], hulls.own[_span(hulls.starts, part)],
+                          hulls.rounding[part] * unit)
 
 
-def _hulls_of_vectors(sets, origin, rules):
-    """(H, H mu) of each set, of vectors from the origin."""
-
-    def hull(i):
-        frames = sets[i] - origin
-        mean = frames.mean(axis=0)
-        _, s, Vt = np.linalg.svd(frames - mean, full_matrices=False)
-        rounding = 10 * EPS * math.sqrt(frames.size) * np.abs(sets[i]).max()
-        rank = int((s > max(RANK_TOL * s[0], rounding)).sum())
-        k = _hull_dimension(s[:rank]**2, rules, i, len(frames))
-        H = np.vstack([Vt[:k], mean])
-        return H, H @ mean
-
-    return [hull(i) for i in range(len(sets))]
+def _hull_of_vectors(frames, i, rules):
+    """Directions and mean (k + 1, d) of set i."""
+    centred, mean = _centred(frames)
+    _, s, Vt = np.linalg.svd(centred, full_matrices=False)
+    rounding = 10 * EPS * math.sqrt(frames.size) * np.abs(frames).max()
+    rank = int((s > max(RANK_TOL * s[0], rounding)).sum())
+    k = _hull_dimension((s[:rank] / s[0])**2, rules, i, len(frames))
+    return np.vstack([Vt[:k], mean])
 
 
-def _hulls_of_kernel(sets, kernel, rules):
-    """(H, H mu) of each set in feature space, of coefficients of the frames, and the frames."""
-    frames = [one.astype(np.float64, copy=False) for one in sets]
-
-    def hull(i):
-        K = _kernel_values(kernel, frames[i], frames[i])
-        q = len(K)
-        centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-        values, V = np.linalg.eigh((centred + centred.T) / 2)
-        floor = max(KERNEL_RANK_TOL * values[-1], 1e-14 * np.abs(K).max())
-        rank = int((values > floor).sum())
-        values = values[::-1]
-        k = _hull_dimension(values[:rank], rules, i, q)
-        A = V[:, ::-1][:, :k] / np.sqrt(values[:k])
-        H = np.vstack([(A - A.mean(axis=0)).T, np.full(q, 1 / q)])  # (k + 1, q)
-        return H, H @ K.mean(axis=1)
-
-    return [hull(i) for i in range(len(sets))], frames
+def _hull_of_kernel(frames, i, kernel, rules):
+    """(H, H mu) of set i in feature space, of coefficients of the frames."""
+    K = _kernel_values(kernel, frames, frames)
+    q = len(K)
+    largest = np.abs(K).max()
+    means = K.mean(axis=1)
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
+    floor = max(KERNEL_RANK_TOL * values[-1], 1e-14 * largest)
+    rank = int((values > floor).sum())
+    values = values[::-1]
+    k = _hull_dimension(values[:rank], rules, i, q)
+    A = V[:, ::-1][:, :k] / np.sqrt(values[:k])
+    H = np.vstack([(A - A.mean(axis=0)).T, np.full(q, 1 / q)])  # (k + 1, q)
+    return H, H @ means
 
 
 def _hull_dimension(variances, rules, i, n_frames):
@@ -187,15 +187,15 @@ def _kernel_products(kernel, rows, columns, i, j):
 
 
 @core.jit
-def _affine_tile(products, rows, columns, vectors, start, stop, out):
-    """out[i, j] = the distance of hulls i and j of a tile, for i in start..stop-1.
+def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
+    """out[i, j] = the distance of hulls i and j of a tile, times unit, for i in start..stop-1.
 
     products of all vectors of the hulls, (sum (k_i + 1), sum (m_j + 1)); vectors themselves, or
-    empty arrays. With them near pairs are computed from what is left of mu_i - mu_j, so that
-    nothing cancels.
+    empty arrays. With them mu_i - mu_j is a vector, and near pairs are computed from what is left
+    of it, so that nothing cancels.
     """
-    row_starts, row_own, row_square = rows
-    column_starts, column_own, column_square = columns
+    row_starts, row_own, row_rounding = rows
+    column_starts, column_own, column_rounding = columns
     A, B = vectors
     most = 1
     for i in range(len(row_starts) - 1):
@@ -212,35 +212,38 @@ def _affine_tile(products, rows, columns, vectors, start, stop, out):
     for i in range(start, stop):
         top = row_starts[i]
         k = row_starts[i + 1] - top - 1
+        hull_i = A[top:top + k + 1]
         for j in range(out.shape[1]):
             left = column_starts[j]
             m = column_starts[j + 1] - left - 1
+            hull_j = B[left:left + m + 1]
             C = products[top:top + k + 1, left:left + m + 1]
-            scale = row_square[i] + column_square[j]
-            for a in range(k):  # U_i^T (mu_i - mu_j)
-                x[a] = row_own[top + a] - C[a, m]
-            for b in range(m):
-                y[b] = C[k, b] - column_own[left + b]
-            held, pivot = _project(C, k, m, x, y, z, S, order, tol)
-            square = scale - 2 * C[k, m] - held
             if A.size == 0:
+                scale = row_own[top + k] + column_own[left + m]
+                for a in range(k):  # U_i^T (mu_i - mu_j)
+                    x[a] = row_own[top + a] - C[a, m]
+                for b in range(m):
+                    y[b] = C[k, b] - column_own[left + b]
+                held, _ = _project(C, k, m, x, y, z, S, order, tol)
+                square = scale - 2 * C[k, m] - held
                 out[i, j] = np.sqrt(square) if square > KERNEL_MEETS**2 * scale else 0.0
                 continue
+            for c in range(len(rest)):
+                rest[c] = (hull_i[k, c] - hull_j[m, c]) * unit
+            scale = _inner_products(hull_i, k, rest, x)
+            _inner_products(hull_j, m, rest, y)
+            held, pivot = _project(C, k, m, x, y, z, S, order, tol)
+            square = scale - held
             if square < 1e-4 * scale or pivot < 1e-6:
-                hull_i = A[top:top + k + 1]
-                hull_j = B[left:left + m + 1]
-                for c in range(len(rest)):
-                    rest[c] = hull_i[k, c] - hull_j[m, c]
                 _leave(hull_i, hull_j, k, m, x, y, rest)
                 for _ in range(2):  # what rounding left
                     _inner_products(hull_i, k, rest, x)
                     _inner_products(hull_j, m, rest, y)
                     _project(C, k, m, x, y, z, S, order, tol)
                     _leave(hull_i, hull_j, k, m, x, y, rest)
-                square = 0.0
-                for c in range(len(rest)):
-                    square += rest[c] * rest[c]
-            out[i, j] = np.sqrt(square) if square > MEETS**2 * scale else 0.0
+                square = _inner_products(hull_i, 0, rest, x)
+            least = MEETS * np.sqrt(scale) + row_rounding[i] + column_rounding[j]
+            out[i, j] = np.sqrt(square) if square > least**2 else 0.0
 
 
 @core.jit_part
@@ -313,11 +316,16 @@ def _leave(hull_i, hull_j, k, m, x, y, rest):
 
 @core.jit_part
 def _inner_products(hull, k, rest, x):
+    """x <- those of the directions with rest; returns ||rest||^2."""
     for a in range(k):
         total = 0.0
         for c in range(len(rest)):
             total += hull[a, c] * rest[c]
         x[a] = total
+    square = 0.0
+    for c in range(len(rest)):
+        square += rest[c] * rest[c]
+    return square
 
 
 # ---------------------------------------------------------------------------------- convex hulls
@@ -339,11 +347,13 @@ def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bo
     here of all differences: the affine hull of a few vertices is solved exactly, vertices of
     negative weight leave, the one that lies farthest along the solution enters. With v that vertex
     and x the solution, <x, v> / ||x|| is a lower bound of the distance; the gap to it certifies the
-    result, and the search stops when ||x||^2 - <x, v> is at most tol ||x||^2, or at rounding. A
-    warning if max_iter steps do not reach that.
+    result, with what rounding of the frames, of products and of the answer may add, and the search
+    stops when ||x||^2 - <x, v> is at most tol ||x||^2, or at rounding. A warning if max_iter steps
+    do not reach that.
 
-    kernel: None for the frames as they are. A warning with the number of pairs of hulls that meet,
-    of distance 0. return_info: a named tuple (distances, gap, n_iter), gap in units of distance.
+    kernel: None for the frames as they are; else a set has at most 4096 frames. A warning with the
+    number of pairs of hulls that meet, of distance 0. return_info: a named tuple (distances, gap,
+    n_iter), gap in units of distance.
 
     >>> from grassmann_sc import comparators_hulls
     >>> sets = [[[0.0, 0.0], [1.0, 0.0]], [[4.0, 4.0], [9.0, 4.0]]]  # frames on two parallels
@@ -357,32 +367,35 @@ def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bo
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     kernel = check_kernel(kernel)
     X, Y = _check_pair_of_sets(sets, sets2)
-    columns = convex_hulls(X if Y is None else Y, bound, kernel)
-    rows = columns if Y is None else convex_hulls(X, bound, kernel, columns.origin)
+    rows = convex_hulls(X, bound, kernel)
+    columns = rows if Y is None else convex_hulls(Y, bound, kernel)
     found, meet = convex_distances(rows, columns, (bound, tol, max_iter), kernel)
     _warn_meeting(meet, sets2 is None, "convex", "lower bound, or take another kernel")
     return found if return_info else found.distances
 
 
-# Frames of all sets as rows, from the origin, and the Gram matrices of the sets, flat.
-Polytopes = namedtuple("Polytopes", "frames starts grams gram_starts origin dtype")
+# Frames of all sets as rows, of each from its centre (of a kernel as they are, no centres); the
+# rest as in Hulls.
+Polytopes = namedtuple("Polytopes", "frames starts centres rounding tiny dtype")
 
 
-def convex_hulls(sets, bound, kernel, origin=None):
-    """Polytopes of checked sets, for convex_distances; origin as in affine_hulls."""
-    lengths = np.array([len(one) for one in sets])
-    small = np.flatnonzero(lengths * bound < 1 - 1e-9)
+def convex_hulls(sets, bound, kernel):
+    """Polytopes of checked sets, for convex_distances."""
+    starts = _starts(sets)
+    small = np.flatnonzero(np.diff(starts) * bound < 1 - 1e-9)
     if len(small):
         raise ValueError("bound must be at least 1 / n_frames of each set, got "
-                         f"{bound} for set {small[0]} of {lengths[small[0]]} frame(s)")
-    frames = [one.astype(np.float64, copy=False) for one in sets]
+                         f"{bound} for set {small[0]} of {len(sets[small[0]])} frame(s)")
+    rounding, tiny = _sizes(sets, kernel)
     if kernel is None:
-        origin = _mean_frame(sets) if origin is None else origin
-        frames = [one - origin for one in frames]
-    grams = [one @ one.T if kernel is None else _kernel_values(kernel, one, one) for one in frames]
-    grams = np.concatenate([np.ravel((K + K.T) / 2) for K in grams])
-    return Polytopes(np.concatenate(frames), np.concatenate([[0], np.cumsum(lengths)]), grams,
-                     np.concatenate([[0], np.cumsum(lengths**2)])[:-1], origin, _type_of(sets))
+        frames = np.empty((starts[-1], sets[0].shape[1]))
+        centres = np.empty((len(sets), sets[0].shape[1]))
+        for i, one in enumerate(sets):
+            frames[starts[i]:starts[i + 1]], centres[i] = _centred(one)
+    else:
+        frames = np.concatenate(_frames_of_kernel(sets))
+        centres = np.empty((len(sets), 0))
+    return Polytopes(frames, starts, centres, rounding, tiny, _type_of(sets))
 
 
 def convex_distances(rows, columns, rules, kernel):
@@ -391,28 +404,51 @@ def convex_distances(rows, columns, rules, kernel):
     rules: (bound, tol, max_iter).
     """
     symmetric = rows is columns
-    shape = len(rows.gram_starts), len(columns.gram_starts)
+    shape = len(rows.tiny), len(columns.tiny)
     distances = np.zeros(shape)
     gap = np.zeros(shape)
     n_iter = np.zeros(shape, np.int64)
     late = np.zeros(shape, bool)
-    for i, j in _tiles_of_sets(np.diff(rows.starts), np.diff(columns.starts), symmetric):
-        top = rows.frames[_span(rows.starts, i)]
-        left = columns.frames[_span(columns.starts, j)]
-        K = top @ left.T if kernel is None else _kernel_values(kernel, top, left)
-        sides = [(hulls.starts[part.start:part.stop + 1] - hulls.starts[part.start], hulls.grams,
-                  hulls.gram_starts[part]) for hulls, part in ((rows, i), (columns, j))]
+    lengths = np.diff(rows.starts), np.diff(columns.starts)
+    for i, j in _tiles_of_sets(*lengths, rows.tiny, columns.tiny, symmetric):
+        unit = _unit(rows, columns, i, j)
+        frames = [hulls.frames[_span(hulls.starts, part)] if unit == 1 else
+                  hulls.frames[_span(hulls.starts, part)] * unit
+                  for hulls, part in ((rows, i), (columns, j))]
+        by_grams = kernel is not None or max(map(len, frames)) <= math.isqrt(TILE)
+        K = _inner_products_of(*frames, kernel) if by_grams else np.empty((0, 0))
+        sides = [_polytope_side(hulls, part, one, unit, kernel, by_grams)
+                 for hulls, part, one in ((rows, i, frames[0]), (columns, j, frames[1]))]
         skip = i.start - j.start if symmetric else -shape[0]
         found = polytopes.polytope_distances(K, *sides, rules, skip)
-        distances[i, j], gap[i, j], n_iter[i, j], late[i, j] = found
+        distances[i, j] = found[0] / unit
+        gap[i, j] = found[1] / unit
+        n_iter[i, j] = found[2]
+        late[i, j] = found[3]
     if late.any():
         warnings.warn(f"{np.count_nonzero(late)} convex hull distances did not converge (max_iter "
                       f"= {rules[2]}): worst gap {gap[late].max():.2g}", stacklevel=3)
     if symmetric:
         for values in (distances, gap, n_iter):
             values += values.T
-    dtype = np.result_type(rows.dtype, columns.dtype)
-    return HullDistances(distances.astype(dtype, copy=False), gap, n_iter), distances == 0
+    rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
+    gap += np.abs(rounded - distances)
+    return HullDistances(rounded, gap, n_iter), distances == 0
+
+
+def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
+    """starts, Gram matrices, vectors, centres and rounding of consecutive hulls."""
+    starts = hulls.starts[part.start:part.stop + 1] - hulls.starts[part.start]
+    grams = np.empty(0)
+    if by_grams:
+        sets = np.split(frames, starts[1:-1])
+        grams = np.concatenate([_inner_products_of(one, one, kernel).ravel() for one in sets])
+    vectors = frames if kernel is None else np.empty((len(frames), 0))
+    return starts, grams, vectors, hulls.centres[part] * unit, hulls.rounding[part] * unit
+
+
+def _inner_products_of(A, B, kernel):
+    return A @ B.T if kernel is None else _kernel_values(kernel, A, B)
 
 
 # ------------------------------------------------------------------------------------- checks
@@ -495,9 +531,42 @@ def _warn_meeting(meet, symmetric, hulls, advice):
                       f"tells no class from another; {advice}", stacklevel=3)
 
 
-def _mean_frame(sets):
-    total = sum(frames.sum(axis=0, dtype=np.float64) for frames in sets)
-    return total / sum(len(frames) for frames in sets)
+def _centred(frames):
+    """The frames from their mean, and the mean."""
+    frames = frames.astype(np.float64, copy=False)
+    mean = frames.mean(axis=0)
+    mean += (frames - mean).mean(axis=0)  # what rounding left
+    return frames - mean, mean
+
+
+def _sizes(sets, kernel):
+    """(n,) how far rounding moves the frames of each set, and whether all entries are below TINY;
+    0 and False for a kernel's, of which its values tell."""
+    if kernel is not None:
+        return np.zeros(len(sets)), np.zeros(len(sets), bool)
+    largest = np.array([np.abs(one).max() for one in sets], np.float64)
+    d = sets[0].shape[1]
+    return EPS * math.sqrt(d) * largest, largest < TINY
+
+
+def _unit(rows, columns, i, j):
+    """By how much the frames of a tile are lifted, so that squares of their entries are normal."""
+    return LIFT if rows.tiny[i.start] and columns.tiny[j.start] else 1.0
+
+
+def _starts(sets):
+    return np.concatenate([[0], np.cumsum([len(one) for one in sets])])
+
+
+def _frames_of_kernel(sets):
+    """The sets in float64, none too large for its kernel matrix."""
+    for i, one in enumerate(sets):
+        q = len(one)
+        if q > MOST_FRAMES:
+            raise ValueError(f"sets must have at most {MOST_FRAMES} frames with a kernel, got {q} "
+                             f"in set {i}, whose kernel matrix takes {8e-9 * q**2:.1f} GB: take "
+                             "fewer frames, or kernel=None")
+    return [one.astype(np.float64, copy=False) for one in sets]
 
 
 def _type_of(sets):
@@ -506,21 +575,22 @@ def _type_of(sets):
     return np.float32 if single else np.float64
 
 
-def _tiles_of_sets(row_lengths, column_lengths, symmetric):
+def _tiles_of_sets(row_lengths, column_lengths, rows_tiny, columns_tiny, symmetric):
     """Pairs of slices of sets whose products are at most TILE numbers, or those of one pair; of a
-    symmetric matrix, those that reach above the diagonal."""
-    side = math.isqrt(TILE)
-    return [(i, j) for j in _runs_of_sets(column_lengths, side)
-            for i in _runs_of_sets(row_lengths, side) if not symmetric or i.start < j.stop]
+    symmetric matrix, those that reach above the diagonal. The sets of a slice are all tiny or
+    none."""
+    rows = _runs_of_sets(row_lengths, rows_tiny)
+    return [(i, j) for j in _runs_of_sets(column_lengths, columns_tiny)
+            for i in rows if not symmetric or i.start < j.stop]
 
 
-def _runs_of_sets(lengths, most):
-    """Slices of consecutive sets, each of at most so many rows or one set."""
+def _runs_of_sets(lengths, tiny):
+    """Slices of consecutive sets, each of at most isqrt(TILE) rows or one set."""
     first = 0
     rows = 0
     runs = []
     for i, length in enumerate(lengths):
-        if rows + length > most and i > first:
+        if i > first and (rows + length > math.isqrt(TILE) or tiny[i] != tiny[first]):
             runs.append(slice(first, i))
             first = i
             rows = 0

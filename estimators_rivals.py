@@ -442,7 +442,7 @@ class KAHM(estimators.KernelChoice, _OnSets):
         self.classes_, self.index_ = estimators.classes_of(y, len(X))
         kernel = self.chosen_kernel(X)
         self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel
-        self.hulls_ = self._hulls(X, None)
+        self.hulls_ = self._hulls(X)
         return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
@@ -462,15 +462,15 @@ class KAHM(estimators.KernelChoice, _OnSets):
 
     def _distances_and_meetings(self, X):
         X = self.check_sets(X)
-        hulls = self._hulls(X, self.hulls_.origin)
+        hulls = self._hulls(X)
         if self.hull == "affine":
             return comparators_hulls.affine_distances(hulls, self.hulls_, self.kernel_)
         rules = self.bound, *CERTIFIED
         found, meet = comparators_hulls.convex_distances(hulls, self.hulls_, rules, self.kernel_)
         return found.distances, meet
 
-    def _hulls(self, X, origin):
+    def _hulls(self, X):
         if self.hull == "affine":
             rules = self.dimension, self.share
-            return comparators_hulls.affine_hulls(X, rules, self.kernel_, origin)
-        return comparators_hulls.convex_hulls(X, self.bound, self.kernel_, origin)
+            return comparators_hulls.affine_hulls(X, rules, self.kernel_)
+        return comparators_hulls.convex_hulls(X, self.bound, self.kernel_)

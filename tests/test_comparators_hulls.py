@@ -1,5 +1,6 @@
 """Distances of affine and convex hulls against direct solutions, and their laws."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -16,6 +17,7 @@ affine = comparators_hulls.affine_hull_distances
 convex = comparators_hulls.convex_hull_distances
 pytestmark = pytest.mark.filterwarnings("error")
 LINE = np.array([[0.0, 0, 0], [1, 0, 0]])
+HADAMARD = np.array([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
 
 
 def clouds(rng, n, d, fewest=1, most=8, apart=1.5):
@@ -178,6 +180,36 @@ def test_the_certificate_separates_any_two_sets(seed):
     assert (found.distances - found.gap <= explicit + 1e-7 * scale).all()
 
 
+def faced(rng, size):
+    """Whole numbers: frames whose first entry is >= 0, those where it is 0 about a cube."""
+    cube = np.stack(np.meshgrid(*[[-size, size]] * 3), axis=-1).reshape(8, 3)
+    face = np.hstack([np.zeros((8, 1)), cube + rng.integers(-size // 2, size // 2 + 1, 3)])
+    far = rng.integers(0, 2 ** rng.integers(1, 14), (3, 1))
+    return np.vstack([face, np.hstack([far, rng.integers(-999, 1000, (3, 3))])])
+
+
+@given(seeds, st.integers(0, 30), st.integers(-20, 4), st.integers(1, 10))
+def test_the_certificate_holds_against_exact_arithmetic(seed, shift, apart, size):
+    """Frames that float64 has exactly, turned and far from the origin: two faces are 2^apart from
+    each other."""
+    rng = np.random.default_rng(seed)
+    top = faced(rng, 2**size)
+    bottom = -faced(rng, 2**size) - [2.0**apart, 0, 0, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = convex([top @ HADAMARD + 2.0**shift], [bottom @ HADAMARD + 2.0**shift],
+                       return_info=True)
+    assert abs(found.distances - 2 * 2.0**apart) <= found.gap
+
+
+def test_the_certificate_knows_the_rounding_of_the_answer():
+    single = [np.float32(frames) for frames in SETS]
+    found = convex(single, return_info=True)
+    exact = convex([np.float64(frames) for frames in single])
+    assert (np.abs(found.distances - exact) <= found.gap).all()
+    assert found.gap.max() < 1e-5
+
+
 def test_known_convex_distances():
     triangle = np.array([[0.0, 0], [4, 0], [0, 4]])
     beyond = np.array([[3.0, 3], [9, 9]])
@@ -226,12 +258,43 @@ def test_within_a_set_of_sets_the_matrix_is_symmetric(distances):
     assert error(within[off], between[off]) < LOOSE
 
 
+@pytest.mark.parametrize("far", [1e3, 1e7, 1e100, 1e-200])
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_the_distance_of_two_sets_says_nothing_of_a_third(distances, far):
+    third = far * (SETS[0] + 1)
+    alone = distances(SETS)
+    assert error(distances([*SETS, third])[:-1, :-1], alone) < TIGHT
+    assert error(distances([third, *SETS])[1:, 1:], alone) < TIGHT
+    with_query = distances([third, *OTHERS], [*SETS, third + far])
+    assert error(with_query[1:, :-1], distances(OTHERS, SETS)) < TIGHT
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_a_shift_of_all_frames_costs_what_it_rounds(distances):
+    here = distances(SETS, OTHERS)
+    for shift in (1e4, 1e8):
+        there = distances([one + shift for one in SETS], [one + shift for one in OTHERS])
+        assert error(there, here) < 100 * shift * np.finfo(float).eps
+
+
+@pytest.mark.parametrize("c", [1e-300, 1e-200, 1e-165, 1e-150, 1e-99, 1e138])
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_distances_scale_with_the_frames(distances, c):
+    here = distances(SETS)
+    assert error(distances([c * one for one in SETS]) / c, here) < LOOSE
+    beside = distances([*[c * one for one in SETS], SETS[0]])
+    assert error(beside[:-1, :-1] / c, here) < LOOSE
+    assert error(beside[-1, :-1] / beside.max(), distances([SETS[0]], [c * one for one in SETS])
+                 / beside.max()) < LOOSE
+
+
+@pytest.mark.parametrize("tile", [1, 100])
 @pytest.mark.parametrize("distances", [affine, convex])
 @pytest.mark.parametrize("kernel", [None, kernels.rbf(0.05)])
-def test_tiles_do_not_show(distances, kernel, monkeypatch):
+def test_tiles_do_not_show(distances, kernel, tile, monkeypatch):
     whole = distances(SETS, OTHERS, kernel=kernel)
     within = distances(SETS, kernel=kernel)
-    monkeypatch.setattr(comparators_hulls, "TILE", 100)
+    monkeypatch.setattr(comparators_hulls, "TILE", tile)
     assert error(distances(SETS, OTHERS, kernel=kernel), whole) < LOOSE
     assert error(distances(SETS, kernel=kernel), within) < LOOSE
 
@@ -285,6 +348,45 @@ def test_too_few_steps_are_told():
     exact = convex(SETS, OTHERS)
     assert (found.distances >= exact - LOOSE).all()
     assert (found.distances - found.gap <= exact + LOOSE).all()
+
+
+# ----------------------------------------------------------------------------------- memory
+
+
+def peak_of(call):
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_of_convex_hulls_grows_with_the_frames_not_their_squares(monkeypatch):
+    rng = np.random.default_rng(0)
+    many = rng.standard_normal((2000, 3))
+    sets = [many + [9, 0, 0], *rng.standard_normal((300, 9, 3))]
+    distances = convex(sets[:1], sets[1:])
+    monkeypatch.setattr(comparators_hulls, "TILE", 2**14)
+    assert peak_of(lambda: convex(sets[:1], sets[1:])) < 8 * many.nbytes + 2**19
+    assert error(convex(sets[:1], sets[1:]), distances) < LOOSE
+
+
+def test_the_matrices_of_sets_in_a_kernel_are_made_a_tile_at_a_time(monkeypatch):
+    sets = np.random.default_rng(0).standard_normal((40, 90, 3))
+    monkeypatch.setattr(comparators_hulls, "TILE", 2**12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peak = peak_of(lambda: convex(sets, kernel=kernels.rbf(0.05), max_iter=1))
+    assert peak < 8 * 20 * 90**2  # half of the Gram matrices of all sets
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, monkeypatch):
+    monkeypatch.setattr(comparators_hulls, "MOST_FRAMES", 5)
+    with pytest.raises(ValueError, match=r"sets must have at most 5 frames with a kernel, got 6 in "
+                                         r"set 1, .* takes 0.0 GB: take fewer frames"):
+        distances([np.eye(5), np.eye(6, 5)], kernel=kernels.linear())
+    assert distances([np.eye(5), np.eye(5) + 9], kernel=kernels.linear()).max() > 1
 
 
 # ------------------------------------------------------------------------------- wrong input

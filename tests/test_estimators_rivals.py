@@ -230,6 +230,15 @@ def test_kahm_warns_of_queries_that_meet_several_classes():
         estimators.KAHM().fit(far, [0, 0, 1, 1]).predict(far)
 
 
+@pytest.mark.parametrize("hull", ["affine", "convex"])
+def test_a_far_class_changes_no_label_of_kahm(hull):
+    two = estimators.KAHM(hull).fit(SETS[:40], LABELS)
+    far = [one + 1e9 for one in SETS[:3]]
+    three = estimators.KAHM(hull).fit([*far, *SETS[:40]], [9, 9, 9, *LABELS])
+    assert np.array_equal(three.predict(SETS[40:]), two.predict(SETS[40:]))
+    assert error(three.distances(SETS[40:])[:, 3:], two.distances(SETS[40:])) < TIGHT
+
+
 @pytest.mark.parametrize(
     "estimator",
     [estimator for estimator in ALL if "n_landmarks" not in name(estimator)],
