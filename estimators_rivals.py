@@ -310,7 +310,8 @@ class MSM(estimators.KernelChoice, _OnSets):
     (comparators_sets.difference_subspace); one that projects to zero counts as a right angle.
     kernel: "linear", "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), or any
     k(A, B) on rows, with the coordinates of kernels.Lift; gamma, gamma_scale, n_landmarks, rng: as
-    in KernelLift. A set needs p frames independent in feature space, a reference p_reference.
+    in KernelLift, but more than 4096 frames need n_landmarks. A set needs p frames independent in
+    feature space, a reference p_reference.
 
     references_ and, with keep, difference_ are bases, in coordinates of the kernel's.
 
@@ -388,6 +389,12 @@ class MSM(estimators.KernelChoice, _OnSets):
         kernel = self.chosen_kernel(X)
         if isinstance(kernel, kernels.linear):
             return None
+        n = sum(map(len, X))
+        if self.n_landmarks is None and n > comparators_hulls.MOST_FRAMES:
+            raise ValueError("n_landmarks must be given with a kernel for more than "
+                             f"{comparators_hulls.MOST_FRAMES} frames, got None for {n}, whose "
+                             f"kernel matrix takes {8e-9 * n**2:.1f} GB and its factor "
+                             f"{n**3 / 3:.0e} multiplications")
         lift = kernels.Lift(kernel, p, n_landmarks=self.n_landmarks,
                             rng=estimators.own_rng(self.rng))
         return lift.fit(X)

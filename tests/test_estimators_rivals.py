@@ -239,6 +239,14 @@ def test_a_far_class_changes_no_label_of_kahm(hull):
     assert error(three.distances(SETS[40:])[:, 3:], two.distances(SETS[40:])) < TIGHT
 
 
+def test_msm_in_a_kernel_refuses_more_frames_than_its_matrix_can_have(monkeypatch):
+    monkeypatch.setattr(comparators_hulls, "MOST_FRAMES", 100)
+    message = r"n_landmarks must be given with a kernel for more than 100 frames, got None for \d+"
+    with pytest.raises(ValueError, match=message):
+        estimators.MSM(2, kernel="rbf").fit(SETS[:40], LABELS)
+    estimators.MSM(2, kernel="rbf", n_landmarks=20, rng=0).fit(SETS[:40], LABELS)
+
+
 @pytest.mark.parametrize(
     "estimator",
     [estimator for estimator in ALL if "n_landmarks" not in name(estimator)],
