@@ -210,6 +210,27 @@ def test_the_certificate_knows_the_rounding_of_the_answer():
     assert found.gap.max() < 1e-5
 
 
+def test_the_certificate_knows_the_rounding_of_frames():
+    """Points whose shift rounds them."""
+    points = np.random.default_rng(0).standard_normal((20, 1, 3))
+    here = convex(points)
+    off = ~np.eye(20, dtype=bool)
+    for shift in (1e4, 1e8):
+        there = convex(points + shift, return_info=True)
+        assert (np.abs(there.distances - here) <= there.gap).all()
+        assert there.gap.max() < 1e-15 * shift
+    assert error(there.distances[off], here[off]) > 1e-9
+
+
+@pytest.mark.parametrize("distances", [affine, convex])
+def test_points_that_rounding_alone_tells_apart_meet(distances):
+    point = np.full((1, 3), 1e8)
+    with pytest.warns(UserWarning, match="1 of 2 pairs"):
+        found = distances([point], [np.nextafter(point, 0), point + 1e-6])
+    assert found[0, 0] == 0
+    assert found[0, 1] > 1e-6
+
+
 def test_known_convex_distances():
     triangle = np.array([[0.0, 0], [4, 0], [0, 4]])
     beyond = np.array([[3.0, 3], [9, 9]])
