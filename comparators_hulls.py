@@ -90,7 +90,7 @@ def affine_hulls(sets, rules, kernel):
         found = [_hull_of_kernel(one, i, kernel, rules) for i, one in enumerate(frames)]
         H = hulls = [one for one, _ in found]
         own = np.concatenate([products for _, products in found])
-    return Hulls(H, _starts(hulls), own, frames, rounding, tiny, _type_of(sets))
+    return Hulls(H, _starts_of_sets(hulls), own, frames, rounding, tiny, _type_of(sets))
 
 
 def affine_distances(rows, columns, kernel):
@@ -381,7 +381,7 @@ Polytopes = namedtuple("Polytopes", "frames starts centres rounding tiny dtype")
 
 def convex_hulls(sets, bound, kernel):
     """Polytopes of checked sets, for convex_distances."""
-    starts = _starts(sets)
+    starts = _starts_of_sets(sets)
     small = np.flatnonzero(np.diff(starts) * bound < 1 - 1e-9)
     if len(small):
         raise ValueError("bound must be at least 1 / n_frames of each set, got "
@@ -554,7 +554,7 @@ def _unit(rows, columns, i, j):
     return LIFT if rows.tiny[i.start] and columns.tiny[j.start] else 1.0
 
 
-def _starts(sets):
+def _starts_of_sets(sets):
     return np.concatenate([[0], np.cumsum([len(one) for one in sets])])
 
 
