@@ -250,10 +250,11 @@ def _products_of_pairs(atoms):
 
 
 def _products_with_atoms(x, atoms):
-    """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), one product of all columns."""
+    """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), a product of one shape for each query: BLAS
+    rounds a row of a larger product otherwise."""
     t, p, d = x.shape
     N = atoms.shape[1]
-    return np.matmul(x.reshape(t * p, d), atoms.reshape(p * N, d).T).reshape(t, p, p, N)
+    return np.matmul(x, atoms.reshape(p * N, d).T).reshape(t, p, p, N)
 
 
 def _lassos_of_tile(C, x, atoms, pairs, rules):
