@@ -27,7 +27,7 @@ MODES = (*JOINT, *SINGLE)
 EPS = np.finfo(np.float64).eps
 TILE = 2**20  # numbers of a tile of products
 RIDGE = 1e-8  # share of the mean square that every direction of a fit has at least
-N_ALTERNATIONS = 10  # of the fits of a shared axis; more change the third digit
+N_ALTERNATIONS = 10  # of the fits of a shared axis; tensor_correlations says what is reached
 LARGEST = 1e140  # entries of clips, whose squares are far within float64
 
 
@@ -172,10 +172,12 @@ def tensor_correlations(clips: core.Sets, clips2: core.Sets | None = None, *, p:
     axis that is left span subspaces (mode_bases), whose canonical correlations they are; "yx" is
     that of image sets. And of "t", "y", "x", in which one is shared: of the clips' p leading
     components in either of the other axes, a weighted sum in each, a = A x_1 u x_2 w, is a function
-    of the shared axis; u, w of one clip and those of the other are fitted in turn, each by
-    least squares, to the largest correlation of a and b. Features are the canonical
-    correlations over u at the w found, of which the first is that maximum; they depend a little on
-    which of two clips is first.
+    of the shared axis; from the leading components, u, w of one clip and those of the other are
+    fitted in turn, each by least squares, ten times. Every fit raises the correlation of a and b.
+    Features are the canonical correlations over u at the w found. The first is a lower bound of the
+    largest correlation of any a and b, near one of many local maxima, at times 0.4 below the
+    largest, which a start from each pair of components does not always find either. Features depend
+    a little on which of two clips is first.
 
     p: at most the length of each axis; a direction that a clip lacks has correlation 0.
     Source: Kim and Cipolla, PAMI 2009.
