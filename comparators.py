@@ -77,7 +77,7 @@ def _tangent_grams(X, D, base):
     for i in range(0, n, tile):
         H, count = intrinsic.log_of_checked(base, X[i:i + tile])
         H = H.reshape(len(H), d * p)
-        np.matmul(H, atoms.T, out=K_xd[i:i + tile])
+        K_xd[i:i + tile] = logarithms.products_of_rows(H, atoms)
         norm2[i:i + tile] = np.einsum("ij,ij->i", H, H, dtype=np.float64)
         n_right += count
     K_dd = atoms @ atoms.T
@@ -181,6 +181,12 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     if max_iter rounds do not reach that. A warning for atoms at a right angle to a query, whose
     logarithm is not unique. return_info: a named tuple (codes, gap, n_iter).
 
+    Many codes may have the least cost: where the query lies among the atoms, as is common for
+    N > p (d - p), every y >= 0 with sum_j y_j log_X(D_j) = 0 has it. For lam > 0 the code is then
+    the one at which the active set ends: it starts at the nearest atom, of equals the first, and
+    takes in those of the largest violations. Every query goes through the same operations whatever
+    the others are, so that its code is the same alone, in any batch, in any order.
+
     >>> import numpy as np
     >>> from grassmann_sc import comparators
     >>> t = np.array([0.5, 0.4, 0.7])  # angles of three lines
@@ -250,11 +256,11 @@ def _products_of_pairs(atoms):
 
 
 def _products_with_atoms(x, atoms):
-    """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), a product of one shape for each query: BLAS
-    rounds a row of a larger product otherwise."""
+    """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), the same whatever else is in the tile."""
     t, p, d = x.shape
     N = atoms.shape[1]
-    return np.matmul(x, atoms.reshape(p * N, d).T).reshape(t, p, p, N)
+    C = logarithms.products_of_rows(x.reshape(t * p, d), atoms.reshape(p * N, d))
+    return C.reshape(t, p, p, N)
 
 
 def _lassos_of_tile(C, x, atoms, pairs, rules):

@@ -19,6 +19,32 @@ import grassmann_sc as core
 __all__ = ["log_factors", "tangents"]
 
 
+def products_of_rows(X, Y):
+    """X_i^T Y_j (n, N) of rows X (n, m), Y (N, m): each summed in one order, in threads.
+
+    So a product depends on its two rows alone. What BLAS makes of a row depends, by rounding, on
+    how many there are; where minimisers are not unique, that would choose among them.
+    """
+    out = np.empty((len(X), len(Y)), X.dtype)
+    core.run_blocks(lambda rows: _inner_products(X[rows], Y, out[rows]), len(X), 32)
+    return out
+
+
+@core.jit
+def _inner_products(X, Y, out):
+    m = X.shape[1]
+    n_near = max(1, 2**14 // m)  # rows of Y that stay in cache
+    for first in range(0, len(Y), n_near):
+        for i in range(len(X)):
+            x = X[i]
+            for j in range(first, min(first + n_near, len(Y))):
+                y = Y[j]
+                total = x.dtype.type(0)
+                for k in range(m):
+                    total += x[k] * y[k]
+                out[i, j] = total
+
+
 @core.jit
 def log_factors(C):
     """Factors of log_X(D_j) = D_j A_j - X B_j from C[i, :, :, j] = X_i^T D_j = U cos(Theta) V^T.

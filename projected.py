@@ -61,8 +61,10 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
     The problem is not convex. Newton steps on an active set of atoms, with a line search, never
     raise the cost; they start from the code of gSC with this lambda, scaled to sum 1, from that of
     gLC with n_neighbors (default: 5, or N if less), from the nearest atom, and from init (n, N) if
-    it is given; the best end is the code. So the cost is at most that of each start, but it may be
-    that of a local minimum. With lam = 0 there may be no minimum, only codes that grow for ever.
+    it is given; the best end is the code, of equals the first. So the cost is at most that of each
+    start, but it may be that of a local minimum. Every query goes through the same operations
+    whatever the others are: its code is the same alone and in any batch. With lam = 0 there may be
+    no minimum, only codes that grow for ever.
 
     least_gap: s_q - s_{q+1}, over the largest |s|, never falls below it, in (0, 0.5]; a start of a
     smaller gap, or of a sum <= 0, is left out (with positive, negative entries become 0 first). A
@@ -80,7 +82,7 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
     array([[1., 0., 0.]])
     """
     X, D = core.check_queries_and_atoms(X, D)
-    n = len(X)
+    n, _, p = X.shape
     N = len(D)
     lam = core.check_number(lam, "lam", least=0)
     positive = core.check_flag(positive, "positive")
@@ -99,13 +101,14 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
     cost, violation, gap = np.empty((3, n))
     n_iter = np.empty(n, np.int64)
     atoms = _Atoms(D)
-    K_dd = core.bases_gram(D)
+    K_dd = core.bases_gram(atoms.D)
     for tile in core.query_tiles(n, N):
-        starts = _starts(X[tile], D, K_dd, rules, n_neighbors, None if init is None else init[tile])
+        K_xd = _grams_one_by_one(X[tile], atoms)
+        starts = _starts(K_xd, p, K_dd, rules, n_neighbors, None if init is None else init[tile])
 
         def solve(block):
             for i in range(block.start, block.stop):
-                x = X[tile.start + i].astype(np.float64)
+                x = np.array(X[tile.start + i], np.float64, order="C")
                 end = _best_end(x, atoms, [start[i] for start in starts], rules)
                 at = tile.start + i
                 codes[at], cost[at], violation[at], gap[at], n_iter[at] = end
@@ -174,14 +177,38 @@ def _warn_of_ends(violation, gap, rules):
 _Rules = namedtuple("_Rules", "lam positive least_gap tol max_iter")
 
 
-def _starts(X, D, K_dd, rules, n_neighbors, init):
+def _grams_one_by_one(X, atoms):
+    """||X_i^T D_j||_F^2 (n, N), the same whatever else is in X: BLAS products of one shape each."""
+    N, _, q = atoms.D.shape
+    K = np.empty((len(X), N))
+
+    def fill(block):
+        for i in range(block.start, block.stop):
+            x = np.array(X[i], np.float64, order="C")
+            products = _products_with_rows(atoms.rows, x)
+            K[i] = np.square(products).reshape(N, -1).sum(axis=1)
+
+    core.run_blocks(fill, len(X), 4)
+    return K
+
+
+def _products_with_rows(rows, columns):
+    """rows (m, d) times columns (d, k), in products for which BLAS starts no threads."""
+    d, k = columns.shape
+    products = np.empty((len(rows), k))
+    step = max(1, ONE_THREAD // (d * k))
+    for i in range(0, len(rows), step):
+        np.matmul(rows[i:i + step], columns, out=products[i:i + step])
+    return products
+
+
+def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
     """Codes (n, N) to start from: arrays whose rows sum to 1, or are NaN where there is none."""
-    K_xd = core.bases_gram(X, D)
-    norm2 = np.full(len(X), float(X.shape[2]))
+    norm2 = np.full(len(K_xd), float(p))
     nearest = np.zeros(K_xd.shape)
-    nearest[np.arange(len(X)), K_xd.argmax(axis=1)] = 1
+    nearest[np.arange(len(K_xd)), K_xd.argmax(axis=1)] = 1
     lasso = core.lasso_options(K_xd.shape, rules.lam, positive=rules.positive)
-    local = core.local_options(len(D), D.dtype, n_neighbors)
+    local = core.local_options(len(K_dd), K_dd.dtype, n_neighbors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a start need not be exact
         sparse = core.solve_lassos(K_dd, lambda rows: K_xd[rows], norm2, lasso)
@@ -312,11 +339,7 @@ def _gradient_of_all(frame, point, atoms):
     both = np.hstack([point.A, point.B @ W])  # (r, 2 q)
     if frame.Q is not None:
         both = frame.Q @ both
-    products = np.empty((N * q, 2 * q))
-    step = max(1, ONE_THREAD // (d * 2 * q))
-    for i in range(0, N * q, step):
-        np.matmul(atoms.rows[i:i + step], both, out=products[i:i + step])
-    products = products.reshape(N, q, 2 * q)
+    products = _products_with_rows(atoms.rows, both).reshape(N, q, 2 * q)
     return -4 * (products[:, :, :q] * products[:, :, q:]).sum(axis=(1, 2))
 
 
