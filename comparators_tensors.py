@@ -232,10 +232,16 @@ def _joint_correlations(X, Y):
     for j in range(0, len(Y), side):
         columns = Y[j:j + side].swapaxes(1, 2).reshape(-1, d)
         for i in range(0, n, side):
-            C = np.matmul(X[i:i + side].swapaxes(1, 2).reshape(-1, d), columns.T)
+            C = _products_clip_by_clip(X[i:i + side].swapaxes(1, 2), columns)
             blocks = C.reshape(-1, p, len(columns) // p, p).swapaxes(1, 2)
             found[:, i:i + side, j:j + side] = _singular_values(blocks)
     return found
+
+
+def _products_clip_by_clip(rows, columns):
+    """rows[i] columns^T of rows (t, p, d), columns (m, d), BLAS products of one shape each: one of
+    all rows would be rounded by how many there are, and choose between clips that tie."""
+    return np.matmul(rows, columns.T)
 
 
 def _singular_values(blocks):
@@ -272,10 +278,11 @@ def _single_correlations(X, Y, symmetric):
     side = max(1, math.isqrt(TILE) // size)
     columns = Y.cores.reshape(-1, length)
     for i in range(0, n, side):
-        rows = X.cores[i:i + side].reshape(-1, length)
         own = X.grams[i:i + side]
         for j in range(i if symmetric else 0, N, side):
-            cross = np.matmul(rows, columns[j * size:(j + side) * size].T)
+            cross = _products_clip_by_clip(X.cores[i:i + side],
+                                           columns[j * size:(j + side) * size])
+            cross = cross.reshape(len(own) * size, -1)
             whitened = np.empty((len(own), cross.shape[1] // size, p, p))
             core.run_blocks(lambda b: _alternate(cross, own, Y.grams[j:j + side], b.start, b.stop,
                                                  whitened), len(own), 4)
