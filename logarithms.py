@@ -26,12 +26,12 @@ def products_of_rows(X, Y):
     how many there are; where minimisers are not unique, that would choose among them.
     """
     out = np.empty((len(X), len(Y)), X.dtype)
-    core.run_blocks(lambda rows: _inner_products(X[rows], Y, out[rows]), len(X), 32)
+    core.run_blocks(lambda rows: _fill_products(X[rows], Y, out[rows]), len(X), 32)
     return out
 
 
 @core.jit
-def _inner_products(X, Y, out):
+def _fill_products(X, Y, out):
     m = X.shape[1]
     n_near = max(1, 2**14 // m)  # rows of Y that stay in cache
     for first in range(0, len(Y), n_near):
