@@ -135,8 +135,8 @@ def _nearest_class(codes, K_dd, K_xd, norm2, labels):
     """The class of least residual for each of the codes, of checked Gram matrices."""
     codes = core.check_codes(codes, *K_xd.shape, "codes")
     classes, index = core.check_labels(labels, len(K_dd))
-    residuals = core.residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes))
-    return classes[residuals.argmin(axis=1)]
+    scores = core.scores_by_class(codes, K_dd, K_xd, index, len(classes))
+    return classes[scores.argmax(axis=1)]
 
 
 def _check_sets(X, D):

@@ -35,17 +35,24 @@ CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
 
 
 class ByScores(ClassifierMixin):
-    """predict and decision_function from class_scores(X), (n, n_classes)."""
+    """predict and decision_function from class_scores(X), (n, n_classes); of classes that tie, to
+    rounding, the first wins."""
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n, n_classes); of two classes (n,), the second's less the first's."""
-        scores = self.class_scores(X)
+        scores = self._decided(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels (n,)."""
-        winners = self.class_scores(X).argmax(axis=1)
+        winners = self._decided(X).argmax(axis=1)
         return self.classes_[winners]
+
+    def _decided(self, X):
+        scores = self.class_scores(X)
+        best = scores.max(axis=1, keepdims=True)
+        rounding = np.sqrt(np.finfo(scores.dtype).eps) * (best - scores.min(axis=1, keepdims=True))
+        return core.let_win(scores, (scores >= best - rounding).argmax(axis=1))
 
 
 def best_of_class(similarity, index, n_classes):

@@ -1600,8 +1600,14 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule="residual"):
         raise ValueError(f"codes must give scores within {scores.dtype}, got an overflow")
     below = np.minimum(0, np.nextafter(best, -np.inf))[:, None]
     scores = np.where(scores == -np.inf, below, scores).astype(K.dtype, copy=False)
-    other = every[scores.argmax(axis=1) != winners]  # a tie, to rounding
-    scores[other, winners[other]] = np.nextafter(scores[other].max(axis=1), K.dtype.type(np.inf))
+    return let_win(scores, winners)
+
+
+def let_win(scores, winners):
+    """The scores (n, n_classes), in which rounding chose among ties, with these winners (n,)."""
+    other = np.flatnonzero(scores.argmax(axis=1) != winners)
+    best = scores[other].max(axis=1)
+    scores[other, winners[other]] = np.nextafter(best, scores.dtype.type(np.inf))
     return scores
 
 

@@ -203,7 +203,8 @@ BALLET = Preset(
 Download: the ballet data set (Fathi and Mori), 44 videos of 8 motions. Lay them out as
   ballet/CLASS/CLIP    CLASS: the motion; CLIP: a video, a folder of images or an array file
 Every 6 frames make a set; HOG of each frame; p = 4; ten random splits in halves. Ours: frames of
-64 x 64; the sets of a clip are on one side of a split.""",
+64 x 64; the sets of a clip are on one side of a split. (The paper splits sets, and so clips: its
+figures are of an easier task.)""",
     recipe=Recipe(p=4, features="hog", size=(64, 64), run=6),
     clips=find_clips,
     splits=random_splits(0.5),

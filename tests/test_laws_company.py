@@ -23,7 +23,6 @@ PROBLEMS = {  # d, p and N of atoms, and what every atom of the second half is
     "N > p (d - p)": (10, 3, 150, "another"),
     "p = d": (3, 3, 6, "another"),
 }
-DIFFERENT = [name for name, (*_, half) in PROBLEMS.items() if half == "another"]
 each_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
@@ -74,6 +73,10 @@ def check_labels(f, X):
 
 
 CODINGS = {
+    "gsc": lambda X, D: core.gsc(X, D, 0.05),
+    "gsc, large lambda": lambda X, D: core.gsc(X, D, 0.5, lam_scale="max"),
+    "gsc, positive": lambda X, D: core.gsc(X, D, 0.05, positive=True),
+    "glc": lambda X, D: core.glc(X, D, 4),
     "log_euclidean_codes": lambda X, D: comparators.log_euclidean_codes(X, D, 0.05),
     "log_euclidean_codes, positive":
         lambda X, D: comparators.log_euclidean_codes(X, D, 0.05, positive=True),
@@ -84,44 +87,33 @@ CODINGS = {
     "projected_codes": lambda X, D: projected.projected_codes(X, D, 0.05),
     "projected_codes, positive": lambda X, D: projected.projected_codes(X, D, 0.0, positive=True),
 }
-CODINGS_OF_CORE = {
-    "gsc": lambda X, D: core.gsc(X, D, 0.05),
-    "gsc, large lambda": lambda X, D: core.gsc(X, D, 0.5, lam_scale="max"),
-    "gsc, positive": lambda X, D: core.gsc(X, D, 0.05, positive=True),
-    "glc": lambda X, D: core.glc(X, D, 4),
-}
 CLASSIFIERS = {
+    "classify by gsc": lambda X, D, y: core.classify(X, D, y, lam=0.05),
+    "classify by glc": lambda X, D, y: core.classify(X, D, y, n_neighbors=4),
     "log_euclidean_classify": lambda X, D, y: comparators.log_euclidean_classify(
         comparators.log_euclidean_codes(X, D, 0.05), X, D, y),
     "intrinsic_classify": lambda X, D, y: comparators.intrinsic_classify(
         comparators.intrinsic_codes(X, D, 0.05), X, D, y),
 }
-CLASSIFIERS_OF_CORE = {
-    "classify by gsc": lambda X, D, y: core.classify(X, D, y, lam=0.05),
-    "classify by glc": lambda X, D, y: core.classify(X, D, y, n_neighbors=4),
-}
 
 
-def with_problems(of_all, of_different):
-    """(function, problem) of both tables, the second where atoms are all different."""
-    for table, names in (of_all, PROBLEMS), (of_different, DIFFERENT):
-        for function in table:
-            for name in names:
-                yield pytest.param(table[function], name, id=f"{function}-{name}")
+each_problem = pytest.mark.parametrize("name", PROBLEMS)
 
 
 @each_dtype
-@pytest.mark.parametrize("coding, name", list(with_problems(CODINGS, CODINGS_OF_CORE)))
+@each_problem
+@pytest.mark.parametrize("coding", CODINGS)
 def test_a_code_ignores_the_other_queries(coding, name, dtype):
     X, D, _ = problem(name, dtype)
-    check_numbers(lambda some: coding(some, D), X, dtype)
+    check_numbers(lambda some: CODINGS[coding](some, D), X, dtype)
 
 
 @each_dtype
-@pytest.mark.parametrize("label, name", list(with_problems(CLASSIFIERS, CLASSIFIERS_OF_CORE)))
+@each_problem
+@pytest.mark.parametrize("label", CLASSIFIERS)
 def test_a_label_ignores_the_other_queries(label, name, dtype):
     X, D, y = problem(name, dtype)
-    check_labels(lambda some: label(some, D, y), X)
+    check_labels(lambda some: CLASSIFIERS[label](some, D, y), X)
 
 
 # ------------------------------------------------------------------------------- sets of frames
@@ -193,19 +185,15 @@ OPTIONS = {  # to be tried, where the defaults are too few or are refused by sma
 }
 
 
-TIES_BY_ROUNDING = ["NearestSubspace", "CodingClassifier", "DCC", "GDA", "GGDA", "MSM"]
-
-
 def that_predict():
-    """(class, options, half) of every public estimator that predicts. Those named above choose
-    between equals by rounding; for them all atoms are different."""
+    """(class, options, half) of every public estimator that predicts."""
     for module in MODULES:
         module = importlib.import_module(f"grassmann_sc.{module}")
         for name in module.__all__:
             estimator = getattr(module, name)
             if hasattr(estimator, "predict") and estimator.__module__ == module.__name__:
                 for options in OPTIONS.get(name, [{}]):
-                    for half in HALVES[:1] if name in TIES_BY_ROUNDING else HALVES:
+                    for half in HALVES:
                         yield pytest.param(estimator, options, half, id=f"{name}-{options}-{half}")
 
 
