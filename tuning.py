@@ -2,8 +2,8 @@
 
 All of them from Gram matrices of labelled sets, one for each kernel and each p: kernel_gram and
 projection_kernel give those of every p in one pass. A fold is coded once for all lambda and rules,
-and what cannot win any more is not tried on further folds. Where few sets cannot tell candidates
-apart, those that are alike vote.
+and what cannot win any more is not tried on further folds; what a fold cannot have is left out.
+Where few sets cannot tell candidates apart, they vote.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ __all__ = ["Search", "dimensions", "sparse_predictions", "local_predictions",
 
 ALIKE = 0.5  # standard errors of their difference within which candidates are as good
 SURE = 2.5  # from which the worse one is given up
+TIED = 1e-12  # of the sum of weights, and of an accuracy: less is rounding
 
 # gram: the (kernel, p) of the best Gram matrix; parameters: a tuple of (name, value); score: the
 # share of the labelled sets that is right in cross-validation; n_tried: matrices times folds;
 # shares: {(gram, parameters): (n,)} of the candidates that were not given up, of each set the share
-# of its answers that is right, NaN where it was not asked.
-Choice = namedtuple("Choice", "gram parameters score n_tried shares")
+# of its answers that is right, NaN where it was not asked; left_out: {gram: why}.
+Choice = namedtuple("Choice", "gram parameters score n_tried shares left_out")
 
 # Indices of the sets to learn from and of those to be asked, as check_splits gives them.
 Split = namedtuple("Split", "train test")
@@ -42,7 +43,7 @@ class Search:
     of others nothing is used. predict(K_dd, K_xd, y) takes the Gram matrices of a fold's labelled
     sets and of those to be classified, and gives {parameters: labels}, parameters being a tuple of
     (name, value): such as sparse_predictions(...) gives. What was computed for one choice serves
-    the next.
+    the next. left_out: {name: why} of the matrices that a fold could not have.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -63,6 +64,7 @@ class Search:
         self.predict = predict
         self.parameters = None
         self.right: dict = {}  # {(name, fold): (n_parameters, n_validate)}
+        self.left_out: dict = {}
 
     def choose(self, grams: Mapping[tuple, ArrayLike], *, seconds: float | None = None) -> Choice:
         """The Choice among grams, {(kernel, p): K (n, n)}, p ascending.
@@ -73,25 +75,50 @@ class Search:
         the rule, leave the values that predict gives first only for such a difference. Fold by
         fold; a matrix is given up when its best is behind the leader by SURE standard errors, or
         further than the sets to come can make up. seconds: begin no fold after so many, but one.
+
+        A matrix may be anything of that shape whose blocks K[np.ix_(rows, columns)] predict takes.
+        Where a block or predict raises ValueError, as for a p beyond the rank of a set, the matrix
+        is left out, as if it had not been among grams; ValueError if none is left.
         """
         self._check_grams(grams)
         seconds = np.inf if seconds is None else core.check_number(seconds, "seconds", least=0)
         end = time.perf_counter() + seconds
-        names = list(grams)
+        found = None
+        while found is None:
+            possible = [name for name in grams if name not in self.left_out]
+            if not possible:
+                name = next(iter(grams))
+                raise ValueError(f"grams must hold a matrix that every fold can have, got "
+                                 f"{len(grams)} of the kind of {name!r}: {self.left_out[name]}")
+            found = self._race(possible, grams, end)
+        left_out = {name: self.left_out[name] for name in grams if name in self.left_out}
+        return self._best(possible, *found, left_out)
+
+    def _race(self, names, grams, end):
+        """The names that can still win after the last fold, that fold and the number of matrices
+        tried; or None where one of them has to be left out."""
         n_tried = 0
         for f in range(len(self.folds)):
-            if f > 0 and time.perf_counter() > end:
+            if f > 0 and time.perf_counter() > end and not self._know(names, f):
                 break
             done: list = []
             for name in names:
-                if f == 0 and done and time.perf_counter() > end:
-                    break
-                self._evaluate(name, grams[name], f)
+                late = done and time.perf_counter() > end
+                if f == 0 and late and not self._know([name], f):
+                    continue
+                try:
+                    self._evaluate(name, grams[name], f)
+                except ValueError as error:
+                    self.left_out[name] = str(error)
+                    return None
                 done.append(name)
                 n_tried += 1
             names = self._still_in(done, f)
             last = f
-        return self._best(list(grams), names, last, n_tried)
+        return names, last, n_tried
+
+    def _know(self, names, f):
+        return all((name, f) in self.right for name in names)
 
     def _check_grams(self, grams):
         if not isinstance(grams, Mapping) or not grams:
@@ -138,7 +165,7 @@ class Search:
 
         return [name for name in names if may_win(best[name])]
 
-    def _best(self, tried, names, last, n_tried):
+    def _best(self, tried, names, last, n_tried, left_out):
         """The Choice among the names that are left; what was tried and given up is a neighbour."""
         shares = {(name, what): share for name in names
                   for what, share in zip(self.parameters, self._shares(name, last))}
@@ -156,7 +183,55 @@ class Search:
             best = other
         of_all = np.full((len(shares), len(self.y)), np.nan)
         of_all[:, self._seen(last)] = list(shares.values())
-        return Choice(*best, float(shares[best].mean()), n_tried, dict(zip(shares, of_all)))
+        return Choice(*best, float(shares[best].mean()), n_tried, dict(zip(shares, of_all)),
+                      left_out)
+
+
+class Absent:
+    """Stands for a matrix (n, n) that cannot be had: whoever takes a block of it learns why, and a
+    Search leaves it out."""
+
+    def __init__(self, n: int, why: str) -> None:
+        self.shape = n, n
+        self.why = why
+
+    def __getitem__(self, block):
+        raise ValueError(self.why)
+
+
+class Pool(Search):
+    """One search over the candidates of several searches on the same labels and folds.
+
+    What those computed serves it, and it serves them. The means of its shares are of the same sets
+    for all candidates, so that they can be weighed against each other.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
+    >>> X = random_subspaces(4, 10, 3, rng=0)[np.arange(12) % 4]  # three sets of each of four
+    >>> folds = [(np.arange(8), np.arange(8, 12)), (np.arange(4, 12), np.arange(4))]
+    >>> families = tuning.nearest_predictions, tuning.local_predictions([2], ["sum"])
+    >>> searches = [tuning.Search(np.arange(12) % 4, folds, predict) for predict in families]
+    >>> choice = tuning.Pool(searches).choose({("linear", 3): projection_kernel(X)})
+    >>> [parameters for _, parameters in choice.shares]
+    [(), (('n_neighbors', 2), ('rule', 'sum'))]
+    """
+
+    def __init__(self, searches: Sequence[Search]) -> None:
+        self.searches = list(searches)
+        super().__init__(self.searches[0].y, self.searches[0].folds, self._answers)
+
+    def _answers(self, K_dd, K_xd, y):
+        return {parameters: labels for search in self.searches
+                for parameters, labels in search.predict(K_dd, K_xd, y).items()}
+
+    def _know(self, names, f):
+        return all(search._know(names, f) for search in self.searches)
+
+    def _evaluate(self, name, K, f):
+        for search in self.searches:
+            search._evaluate(name, K, f)
+        self.parameters = [what for search in self.searches for what in search.parameters]
+        self.right[name, f] = np.concatenate([search.right[name, f] for search in self.searches])
 
 
 def _checked_labels(y):
@@ -261,8 +336,8 @@ def _smoothed(mean, candidate):
     found = [mean[(kernel, q), what] for q in _beside(p, along_p)]
     if what:
         (first, value), *rest = what
-        values = [other[0][1] for name, other in mean
-                  if name == candidate[0] and list(other[1:]) == rest]
+        values = [other[0][1] for name, other in mean if name == candidate[0] and other
+                  and other[0][0] == first and list(other[1:]) == rest]
         found += [mean[candidate[0], ((first, near), *rest)] for near in _beside(value, values)]
     return (2 * mean[candidate] + sum(found)) / (2 + len(found))
 
@@ -303,24 +378,33 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
     return [candidate for candidate in order if not _is_better(best, known[candidate], within)]
 
 
-def vote(labels: ArrayLike) -> np.ndarray:
+def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     """The label that most rows of labels (n_voters, n) name, (n,); of several, the one that is
     named by the earliest voter.
+
+    weights (n_voters,), >= 0: of the voters; None for equal ones.
 
     >>> from grassmann_sc import tuning
     >>> voters = [["ape", "bee"], ["cat", "ape"], ["cat", "cow"]]  # three, of two queries
     >>> tuning.vote(voters).tolist()
     ['cat', 'bee']
+    >>> tuning.vote(voters, weights=[3, 1, 1]).tolist()
+    ['ape', 'bee']
     """
     labels = np.asarray(labels)
     if labels.ndim != 2 or len(labels) == 0:
         raise ValueError("labels must have shape (n_voters, n) with n_voters >= 1, got shape "
                          f"{labels.shape}")
+    weights = np.ones(len(labels)) if weights is None else core.finite_array(weights, "weights")
+    if weights.shape != labels.shape[:1] or weights.min() < 0 or weights.max() == 0:
+        raise ValueError(f"weights must be {len(labels)} numbers >= 0, one a voter, not all 0, got "
+                         f"{weights}")
     classes, index = core.check_labels(labels.ravel(), labels.size)
     index = index.reshape(labels.shape)
     queries = np.arange(labels.shape[1])
-    votes = np.stack([(index == c).sum(axis=0) for c in range(len(classes))])
-    return labels[votes[index, queries].argmax(axis=0), queries]
+    votes = np.stack([weights @ (index == c) for c in range(len(classes))])
+    most = votes.max(axis=0) - TIED * weights.sum()  # sums of the same weights differ by rounding
+    return labels[(votes[index, queries] >= most).argmax(axis=0), queries]
 
 
 def dimensions(p_max: int, most: int = 8) -> list[int]:
@@ -435,16 +519,23 @@ def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
 # -------------------------------------------------------------------------- differences and chance
 
 
-def corrected_t_test(differences: ArrayLike, ratio: float) -> float:
-    """The chance of a mean difference as large, of either sign, if both methods were alike.
+def corrected_t_test(differences: ArrayLike, ratio: float, *,
+                     n_test: float | None = None) -> float:
+    """The p-value of a mean difference as large, of either sign, if both methods were alike.
 
     differences (k,): of the accuracies on k splits of the same sets, which share sets and are not
     independent; ratio: test sets over training sets. t = mean / sqrt((1 / k + ratio) variance) with
     k - 1 degrees of freedom: the corrected resampled t-test. Source: Nadeau and Bengio 2003.
 
+    n_test: the sets of a test part; then differences are of shares, in [-1, 1], and the variance is
+    at least |mean| (1 - |mean|) / n_test, the least that a binomial count of so many sets has for
+    answers that differ by the mean. Without it few equal differences have the p-value 0.
+
     >>> from grassmann_sc import tuning
     >>> round(float(tuning.corrected_t_test([0.01, 0.03, 0.02, 0.0], ratio=0.25)), 3)
     0.199
+    >>> round(float(tuning.corrected_t_test([0.05, 0.05], ratio=1.0, n_test=20)), 3)  # one set
+    0.556
     """
     from scipy.stats import t as student  # slow to import
 
@@ -454,7 +545,36 @@ def corrected_t_test(differences: ArrayLike, ratio: float) -> float:
         raise ValueError("differences must have shape (k,) with k >= 2, got shape "
                          f"{differences.shape}")
     k = len(differences)
-    deviation = math.sqrt((1 / k + ratio) * differences.var(ddof=1))
-    if deviation == 0:
-        return 1.0 if differences[0] == 0 else 0.0
-    return float(2 * student.sf(abs(differences.mean()) / deviation, k - 1))
+    mean = abs(differences.mean())
+    if mean <= TIED:
+        return 1.0
+    variance = differences.var(ddof=1)
+    if n_test is not None:
+        n_test = core.check_number(n_test, "n_test", least=1)
+        if np.abs(differences).max() > 1 + TIED:
+            raise ValueError("differences must be of shares, in [-1, 1], where n_test is given, "
+                             f"got {differences}")
+        variance = max(variance, mean * (1 - mean) / n_test)
+    if variance <= 0:
+        return 0.0
+    return float(2 * student.sf(mean / math.sqrt((1 / k + ratio) * variance), k - 1))
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """p-values (m,) of m comparisons, adjusted so that the chance of one below alpha among those of
+    methods that are alike is at most alpha, (m,).
+
+    In ascending order the i-th is max over j <= i of min(1, (m - j + 1) p_j). Source: Holm 1979.
+
+    >>> from grassmann_sc import tuning
+    >>> tuning.holm([0.5, 0.25, 0.125]).tolist()
+    [0.5, 0.5, 0.375]
+    """
+    p_values = core.finite_array(p_values, "p_values")
+    if p_values.ndim != 1 or p_values.size and not 0 <= p_values.min() <= p_values.max() <= 1:
+        raise ValueError(f"p_values must be a list of numbers in [0, 1], got {p_values}")
+    order = p_values.argsort(kind="stable")
+    rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = rising.clip(max=1)
+    return adjusted

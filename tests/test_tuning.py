@@ -197,6 +197,81 @@ def test_most_voters_name_the_label_and_the_first_decides_a_tie():
     assert tuning.vote(labels[:1]).tolist() == list("aabc")
 
 
+def test_votes_are_weighed():
+    labels = [list("ab"), list("bb"), list("ba")]
+    assert tuning.vote(labels, [3, 1, 1]).tolist() == list("ab")
+    assert tuning.vote(labels, [0.5, 0.5, 0.5]).tolist() == tuning.vote(labels).tolist()
+    tied = [["a"], ["b"], ["b"], ["a"]]  # 0.1 + 0.2 + 0.3 is not 0.6
+    assert tuning.vote([*tied, ["b"], ["b"]], [0.6, 0.1, 0.2, 0, 0.3, 0]).tolist() == ["a"]
+    assert tuning.vote(tied, [0, 1, 0, 0]).tolist() == ["b"]
+
+
+@pytest.mark.parametrize("fails", [0, 2, 4])
+def test_what_a_fold_cannot_have_is_left_out_as_if_it_had_not_been_there(fails):
+    """Even the leader, in the last fold, when others were already given up for it."""
+    shares = 0.95, 0.5, 0.45, 0.2
+    table = [{(("lam", 0.1),): right(share, m)} for m, share in enumerate(shares)]
+    names = [("linear", p) for p in (1, 2, 3, 4)]
+    usual = answers(table)
+
+    def predict(K_dd, K_xd, y):
+        queries = np.rint(K_xd[:, 0]).astype(int)
+        if queries[0] < 1000 and queries[0] % 5 == fails:
+            raise ValueError("set 3 has rank 8")
+        return usual(K_dd, K_xd, y)
+
+    found = tuning.Search(LABELS, FOLDS, predict).choose(grams(names))
+    some = {name: K for name, K in grams(names).items() if name != names[0]}
+    without = tuning.Search(LABELS, FOLDS, usual).choose(some)
+    assert found.left_out == {names[0]: "set 3 has rank 8"} and without.left_out == {}
+    assert found[:3] == without[:3] == (names[1], (("lam", 0.1),), without.score)
+    assert found.shares.keys() == without.shares.keys()
+    assert all((found.shares[key] == without.shares[key]).all() for key in found.shares)
+
+
+def test_only_a_value_error_leaves_a_matrix_out_and_not_all_of_them():
+    def predict(K_dd, K_xd, y):
+        raise error
+
+    both = {("linear", 1): np.eye(60), ("linear", 2): tuning.Absent(60, "no such rank")}
+    error = RuntimeError("out of memory")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        tuning.Search(LABELS, FOLDS, predict).choose(both)
+    error = ValueError("one class alone")
+    with pytest.raises(ValueError, match="every fold can have, got 2 .*: one class alone"):
+        tuning.Search(LABELS, FOLDS, predict).choose(both)
+
+
+def test_a_pool_is_one_search_over_all_candidates_and_computes_none_twice():
+    names = [("linear", p) for p in (1, 2, 3)]
+    families = [
+        [{(("lam", lam),): right(share - lam, 7 * m) for lam in (0.1, 0.2)}
+         for m, share in enumerate((0.9, 0.8, 0.3))],
+        [{(("neighbors", k),): right(share, 5 * k + m) for k in (1, 2, 3)}
+         for m, share in enumerate((0.5, 0.95, 0.2))],
+    ]
+    calls = []
+
+    def counted(table):
+        def predict(K_dd, K_xd, y):
+            calls.append(table)
+            return answers(table)(K_dd, K_xd, y)
+        return predict
+
+    searches = [tuning.Search(LABELS, FOLDS, counted(table)) for table in families]
+    for search in searches:
+        search.choose(grams(names))
+    alone = len(calls)
+    pool = tuning.Pool(searches).choose(grams(names))
+    all_of_them = [{**one, **other} for one, other in zip(*families)]
+    one = tuning.Search(LABELS, FOLDS, answers(all_of_them)).choose(grams(names))
+    assert pool[:4] == one[:4]
+    assert all((pool.shares[key] == one.shares[key]).all() for key in one.shares)
+    assert len(calls) <= 2 * one.n_tried + alone - 2 * 3 * 1
+    tuning.Pool(searches).choose(grams(names))
+    assert len(calls) == sum(len(search.right) for search in searches)
+
+
 def test_corrected_t_test_widens_the_plain_one():
     differences = np.array([1.0, 2.0, 0.5, 1.5, 3.0])
     plain = scipy.stats.ttest_1samp(differences, 0)
@@ -205,6 +280,39 @@ def test_corrected_t_test_widens_the_plain_one():
     assert tuning.corrected_t_test(-differences, 0.5) == pytest.approx(2 * scipy.stats.t.sf(t, 4))
     assert tuning.corrected_t_test(np.zeros(3), 0.5) == 1
     assert tuning.corrected_t_test(np.ones(3), 0.5) == 0
+    assert tuning.corrected_t_test([5.6e-17] * 4, 0.5) == 1
+
+
+@pytest.mark.parametrize("k", [2, 5, 10])
+@pytest.mark.parametrize("n_test", [10, 50])
+def test_one_set_in_every_split_is_no_news(k, n_test):
+    """The variance is at least that of a binomial count, of which it is one in so many."""
+    share = 1 / n_test
+    t = share / np.sqrt((1 / k + 1) * share * (1 - share) / n_test)
+    found = tuning.corrected_t_test(np.full(k, share), 1.0, n_test=n_test)
+    assert found == pytest.approx(2 * scipy.stats.t.sf(t, k - 1))
+    assert found > 0.3
+
+
+def test_the_floor_of_the_variance_is_felt_below_it_alone():
+    spread = np.array([0.3, -0.2, 0.1, 0.25, 0.0])
+    free = tuning.corrected_t_test(spread, 0.5)
+    assert tuning.corrected_t_test(spread, 0.5, n_test=50) == free
+    assert tuning.corrected_t_test(spread, 0.5, n_test=1) > free
+    assert tuning.corrected_t_test(np.ones(5), 0.5, n_test=50) == 0  # all against none
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_rejects_what_the_procedure_step_by_step_rejects(p_values):
+    adjusted = tuning.holm(p_values)
+    order = np.argsort(p_values, kind="stable")
+    for alpha in (0.01, 0.05, 0.5, *adjusted * (1 - 1e-9), *adjusted * (1 + 1e-9)):
+        rejected = set()
+        for step, i in enumerate(order):
+            if p_values[i] * (len(order) - step) > alpha:
+                break
+            rejected.add(i)
+        assert rejected == set(np.flatnonzero(adjusted <= alpha)) or alpha >= 1
 
 
 def nothing(K_dd, K_xd, y):
@@ -226,6 +334,14 @@ def nothing(K_dd, K_xd, y):
         ),
         (lambda: tuning.alike({}), "shares must be a dict of at least one candidate"),
         (lambda: tuning.vote([]), r"labels must have shape \(n_voters, n\) with n_voters >= 1"),
+        (lambda: tuning.vote(["a"], [1, 2]), "labels must have shape"),
+        (lambda: tuning.vote([["a"], ["b"]], [1, -1]), r"weights must be 2 numbers >= 0, .* got"),
+        (lambda: tuning.vote([["a"], ["b"]], [0, 0]), "weights must be 2 numbers >= 0, .* all 0"),
+        (lambda: tuning.holm([0.5, 1.5]), r"p_values must be a list of numbers in \[0, 1\], got"),
+        (
+            lambda: tuning.corrected_t_test([1.0, 2], 0.5, n_test=10),
+            r"differences must be of shares, in \[-1, 1\], where n_test is given, got",
+        ),
         (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
         (lambda: tuning.corrected_t_test([1.0], 0.5), r"k >= 2, got shape \(1,\)"),
         (lambda: tuning.corrected_t_test([1.0, 2], 0), "ratio must be positive, got 0"),
