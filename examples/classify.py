@@ -11,11 +11,9 @@ train1, ..., indices of sets; and if need be group (n_sets,).
 In each split lambda, the neighbours, C and the kernel, linear or Gaussian, of kgSC and kgLC are
 chosen by cross-validation on the training part alone. The sets of a clip (--run) are on one side
 of a split, unless --splits names them one by one. Where no group is in both parts of a split, none
-is in both parts of a cross-validation either, nor is a clip.
-
-In two more rows all the candidates vote that cross-validation cannot tell from the best: those of
-the coding methods, and those of the nearest subspaces and support vector machines. Prints one table
-and writes into OUT:
+is in both parts of a cross-validation either, nor is a clip. In two more rows all candidates vote,
+weighted by their accuracy in cross-validation: those of the coding methods, and those of the
+nearest subspaces and support vector machines. Prints one table and writes into OUT:
   results.json     options, accuracy and choices of each method in each split, confusion matrices,
                    clips that failed
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
@@ -26,6 +24,7 @@ and writes into OUT:
 """
 
 import importlib.metadata
+import itertools
 import json
 import math
 import re
@@ -51,7 +50,7 @@ try:
     from sklearn import config_context
     from sklearn.base import clone
     from sklearn.linear_model import RidgeClassifierCV
-    from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
     from sklearn.pipeline import Pipeline, make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
@@ -82,6 +81,10 @@ N_FOLDS = 5
 MOST_REPEATS = 5
 MANY = 600  # so many validated sets make one cross-validation sure enough; of fewer it is repeated
 N_GAMMAS = 7
+SOFT = 0.01  # of accuracy in cross-validation, by which a voter's weight falls to 1 / e
+FEWEST_SPLITS = 5  # that tell methods apart
+LIMITS = {"C": (0, np.inf), "lam": (0, 0.9), "n_neighbors": (1, np.inf), "reg": (0, np.inf),
+          "p": (1, np.inf)}  # of parameters whose grid could go on
 PICTURED_ATOMS = 40
 PICTURED_P = 3  # of the Gram matrix and the map
 MOST_ROWS = 2**30  # bytes of all rows up to which kernels are the default
@@ -89,16 +92,16 @@ MOST_GRAMS = 2**31  # and of Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications of all Gram matrices, some minutes, up to which they are
 
 # reads names what is searched for the best input: "gram", the projection kernel of every p;
-# "kernels", that and those of Gaussian kernels, or what a function gives, by tuning.Search with
-# predict. "subspaces" (n, d, p), "sets" of rows or "videos" go to the estimator, whose grid is
-# searched.
+# "kernels", that and those of Gaussian kernels, or what a function gives, for predict of
+# tuning.Search. "subspaces" (n, d, p), "sets" of rows or "videos" go to the estimator, whose grid
+# is searched, the first of its parameters in order; p of "subspaces" is theirs.
 Method = namedtuple("Method", "name reads estimator grid predict", defaults=[None])
 
 # A method on a split: the fitted estimator and what it was given of the test part, the predicted
-# labels (n_test,), what was chosen, the shares of its tuning.Choice or None, and seconds; failed:
-# why there is none of these, or None.
-Outcome = namedtuple("Outcome", "method estimator queries predicted chosen shares seconds failed",
-                     defaults=[None])
+# labels (n_test,) and what was chosen; left_out: {candidate: why}; ends: {parameter: what to try}
+# of the choices at the end of their grid; failed: why there is none of these, or None; seconds.
+Outcome = namedtuple("Outcome", "method estimator queries predicted chosen left_out ends failed "
+                     "seconds", defaults=[None, None, None, {}, {}, {}, None, 0.0])
 
 # All inputs of the methods. gram (p_max, n, n): the projection kernel of each p; p: those that are
 # searched; kernels: {gamma: (p, n, n) in its feature space}, as they are asked for.
@@ -204,62 +207,68 @@ def folds(y, group, seed, repeats=1):
 def evaluate(inputs, label, group, train, test, methods_of, options):
     """The Outcome of each method on a split; one that fails does not keep the others from it.
 
-    At last those of two votes, of the candidates of the coding methods, and of the others on Gram
-    matrices, that cross-validation cannot tell from the best of them.
+    At last those of two votes, of all candidates of the coding methods, and of the others on Gram
+    matrices. No label of the test part goes any further than here.
     """
+    label = label.copy()
+    label[test] = label[train[0]]
     y = label[train]
     group = None if group is None else group[train]
-    cv = folds(y, group, options.seed)
     n_repeats = min(MOST_REPEATS, -(-MANY // len(train)))
     repeated = [(train[fit], train[validate])
                 for fit, validate in folds(y, group, options.seed, n_repeats)]
-    smallest = min(len(fold) for fold, _ in cv)
+    smallest = min(len(fit) for fit, _ in repeated)
+    split = inputs, label, train, test, options
     searches = {}  # by predict, so that a method in a kernel's space knows what is known without
     done = []
     for method in methods_of(len(train), smallest, options):
-        start = time.perf_counter()
-        try:
-            if method.predict is None:
-                found = _search_grid(method, inputs, _p_of(done, inputs), label, train, test, cv)
-            else:
-                search = searches.setdefault(method.predict,
-                                             tuning.Search(label, repeated, method.predict))
-                found = _search_grams(method, search, inputs, label, train, test, options)
-            outcome = Outcome(method, *found, time.perf_counter() - start)
-        except Exception as error:
-            why = str(error) or type(error).__name__
-            seconds = time.perf_counter() - start
-            outcome = Outcome(method, None, None, None, {}, None, seconds, why)
-        done.append(outcome)
-        yield outcome
+        shared = method.predict or method.name
+        if shared not in searches:
+            predict = method.predict or grid_predictions
+            searches[shared] = tuning.Search(label, repeated, predict)
+        done.append(_attempt(method, search, searches[shared], _p_of(done, inputs), split))
+        yield done[-1]
     for name, who in ((PEERS, r"nearest|SVM"), (OURS, r".*labelled sets as atoms")):
         voters = [outcome for outcome in done if outcome.failed is None
                   and re.match(who, outcome.method.name)]
         if voters:
-            yield vote(name, voters, inputs, label, train, test, options)
+            known = {outcome.method.predict: searches[outcome.method.predict]
+                     for outcome in voters}
+            pool = tuning.Pool(known.values())
+            reads = dict.fromkeys(outcome.method.reads for outcome in voters)
+            outcome = _attempt(Method(name, [*reads], None, {}), vote, pool, split)
+            seconds = sum(voter.seconds for voter in voters)
+            yield outcome._replace(seconds=outcome.seconds + seconds)
 
 
-def vote(name, voters, inputs, label, train, test, options):
-    """The Outcome of the candidates of some methods that cross-validation cannot tell apart."""
+def _attempt(method, run, *arguments):
+    """The Outcome that run(method, *arguments) gives, and its seconds; if it fails, why."""
     start = time.perf_counter()
-    shares = {}
-    for outcome in voters:
-        for (gram, parameters), share in outcome.shares.items():
-            shares[outcome.method.predict, gram, parameters] = share
+    try:
+        outcome = run(method, *arguments)
+    except Exception as error:
+        outcome = Outcome(method, failed=str(error) or type(error).__name__)
+    return outcome._replace(seconds=time.perf_counter() - start)
+
+
+def vote(method, pool, split):
+    """The Outcome of the candidates of one search over all of them, each with the weight
+    exp((mean - best) / SOFT) of its mean share in that search."""
+    inputs, label, train, test, options = split
     grams = {}
-    for reads in {outcome.method.reads for outcome in voters}:
+    for reads in method.reads:
         grams |= candidates(inputs, reads, train, options)
-    answers = {}
+    shares = pool.choose(grams, seconds=options.seconds).shares
     labels = []
-    for predict, gram, parameters in tuning.alike(shares):
-        if (predict, gram) not in answers:
-            K = grams[gram]
-            answers[predict, gram] = predict(K[np.ix_(train, train)], K[np.ix_(test, train)],
-                                             label[train])
-        labels.append(answers[predict, gram][parameters])
-    seconds = time.perf_counter() - start + sum(outcome.seconds for outcome in voters)
-    return Outcome(Method(name, "gram", None, {}), None, None, tuning.vote(labels),
-                   {"voters": len(labels)}, None, seconds)
+    for gram in dict.fromkeys(gram for gram, _ in shares):
+        K = grams[gram]
+        answers = pool.predict(K[np.ix_(train, train)], K[np.ix_(test, train)], label[train])
+        labels += [answers[parameters] for name, parameters in shares if name == gram]
+    mean = np.nanmean(list(shares.values()), axis=1)
+    weights = np.exp((mean - mean.max()) / SOFT)
+    order = np.argsort(-mean, kind="stable")
+    predicted = tuning.vote(np.array(labels)[order], weights[order])
+    return Outcome(method, None, None, predicted, {"voters": len(labels)})
 
 
 def _p_of(done, inputs):
@@ -269,25 +278,96 @@ def _p_of(done, inputs):
                 inputs.p[-1])
 
 
-def _search_grams(method, search, inputs, label, train, test, options):
-    """The fitted estimator of a method, its queries, their predicted labels, what was chosen, and
-    the shares of all candidates."""
-    grams = candidates(inputs, method.reads, train, options)
-    choice = search.choose(grams, seconds=options.seconds)
-    K = grams[choice.gram]
-    kernel, p = choice.gram
-    found = dict(choice.parameters)
-    known = K[np.ix_(train, train)]
-    queries = K[np.ix_(test, train)]
+def search(method, known, p, split):
+    """The Outcome of the best candidate of a method that all parts of a split can have; known: the
+    tuning.Search of its predict; p: of subspaces, if the grid has none."""
+    inputs, label, train, test, options = split
+    if method.predict is None:
+        grams = _points_of_grid(method, inputs, p)
+    else:
+        grams = candidates(inputs, method.reads, train, options)
+    while True:
+        choice = known.choose(grams, seconds=options.seconds)
+        try:
+            K = grams[choice.gram]
+            fitted = _fitted(method, choice, K[np.ix_(train, train)], K[np.ix_(test, train)],
+                             label[train])
+            break
+        except ValueError as error:  # all of the training part, or a query, cannot have it
+            known.left_out[choice.gram] = str(error)
+    limits = LIMITS | {"n_neighbors": (1, len(train))}
+    if options.p is None and len(inputs.gram) < MOST_P:
+        limits["p"] = 1, len(inputs.gram)  # the rank of the smallest set
+    tried = itertools.product(grams, known.parameters)
+    ends = _ends(method, choice, tried, limits, options)
+    chosen = _point(method, choice.gram, choice.parameters)
+    return Outcome(method, *fitted, chosen, _left_out(method, choice), ends)
+
+
+def _left_out(method, choice):
+    """{what the candidates have in common that were left out for one reason: that reason}."""
+    by_reason = {}
+    for name, why in choice.left_out.items():
+        by_reason.setdefault(why, []).append(_point(method, name))
+    found = {}
+    for why, points in by_reason.items():
+        common = {name: value for name, value in points[0].items()
+                  if all(point[name] == value for point in points)}
+        found[_told(common) or f"{len(points)} candidates"] = why
+    return found
+
+
+def _fitted(method, choice, known, queries, y):
+    """The fitted estimator, None if there is none, its queries and their predicted labels."""
+    if method.predict is None:
+        estimator, known = known
+        _, queries = queries
+    elif method.estimator is None:
+        return None, queries, method.predict(known, queries, y)[choice.parameters]
+    else:
+        found = dict(choice.parameters)
+        if "n_neighbors" in found:
+            found["n_neighbors"] = min(found["n_neighbors"], len(known))
+        estimator = clone(method.estimator).set_params(**found)
+    estimator = clone(estimator).fit(known, y)
+    return estimator, queries, estimator.predict(queries)
+
+
+def _point(method, name, parameters=()):
+    """{parameter: value} of a candidate: the (kernel, p) of its matrix and its parameters."""
+    kernel, p = name
+    if method.predict is None:
+        return {key.rpartition("__")[2]: value for key, value in (p, *kernel)}
     if method.estimator is None:
-        chosen = {"kernel": f"{kernel} {p:g}"}
-        predicted = method.predict(known, queries, label[train])[choice.parameters]
-        return None, queries, predicted, chosen, choice.shares
-    if "n_neighbors" in found:
-        found["n_neighbors"] = min(found["n_neighbors"], len(train))
-    estimator = clone(method.estimator).set_params(**found).fit(known, label[train])
-    chosen = {"p": p, **({"kernel": kernel} if method.reads == "kernels" else {}), **found}
-    return estimator, queries, estimator.predict(queries), chosen, choice.shares
+        return {"kernel": f"{kernel} {p:g}"}
+    return {"p": p, **({"kernel": kernel} if method.reads == "kernels" else {}), **dict(parameters)}
+
+
+def _ends(method, choice, tried, limits, options):
+    """{parameter: what to try} of those chosen at an end of their grid, within limits, and better
+    there than beside it; "" where no option widens the grid."""
+    here = _point(method, choice.gram, choice.parameters)
+    points = {candidate: _point(method, *candidate) for candidate in tried}
+    mean = {candidate: np.nanmean(share) for candidate, share in choice.shares.items()}
+    found = {}
+    for name in limits.keys() & here.keys():
+        value = here[name]
+        along = {point[name]: mean.get(candidate, 0) for candidate, point in points.items()
+                 if {**point, name: value} == here and point[name] is not None}
+        values = sorted(along)
+        if len(values) < 2 or value not in (values[0], values[-1]):
+            continue
+        beside = values[1] if value == values[0] else values[-2]
+        beyond = np.clip(value**2 / beside if beside else 0, *limits[name])
+        if name in ("p", "n_neighbors"):
+            beyond = round(beyond)
+        if along[value] > along[beside] and (beyond - value) * (value - beside) > 0:
+            option = name.removeprefix("n_")
+            given = values if name == "p" else getattr(options, option, None)
+            ours = method.predict is not None and given is not None and sorted(given) == values
+            wider = " ".join(f"{v:g}" for v in sorted([*values, beyond]))
+            found[name] = f"--{option} {wider}" if ours else ""
+    return found
 
 
 def candidates(inputs, reads, train, options):
@@ -299,10 +379,11 @@ def candidates(inputs, reads, train, options):
         grid = kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS)
         compute_kernels(inputs, grid, options.seconds)
         for gamma in grid:
-            K = inputs.kernels[gamma]
-            if len(K):
-                dimensions = inputs.p if options.p else tuning.dimensions(len(K))
-                found |= {(f"gamma {gamma:.2g}", p): K[p - 1] for p in dimensions if p <= len(K)}
+            K, why = inputs.kernels[gamma]
+            dimensions = inputs.p if options.p or not len(K) else tuning.dimensions(len(K))
+            for p in dimensions:
+                matrix = K[p - 1] if p <= len(K) else tuning.Absent(len(inputs.sets), why)
+                found[f"gamma {gamma:.2g}", p] = matrix
     return found
 
 
@@ -310,7 +391,7 @@ def compute_kernels(inputs, grid, seconds=None):
     """inputs.kernels of each gamma that is not there yet; splits share them.
 
     seconds: from the middle of the grid outwards, as many as are ready in this time, by the time
-    that a tenth of the sets take; the others are left out, (0, n, n).
+    that a tenth of the sets take; the others are left out.
     """
     missing = [gamma for gamma in grid if gamma not in inputs.kernels]
     if seconds is not None and missing:
@@ -321,17 +402,19 @@ def compute_kernels(inputs, grid, seconds=None):
         _kernel_gram(some, float(missing[0]), max(inputs.p))
         each = (len(inputs.sets) / len(some))**2 * (time.perf_counter() - start)
         late = missing[math.floor(max(0, start + seconds - time.perf_counter()) / each):]
+        why = f"the Gram matrices of each take about {each:.2g} s, --seconds is {seconds:g}"
         if late:
-            say(f"left out {len(late)} of {len(missing)} Gaussian kernels: the Gram matrices of "
-                f"each take about {each:.2g} s, --seconds is {seconds:g}")
-        inputs.kernels.update((gamma, np.empty((0, *inputs.gram.shape[1:]))) for gamma in late)
+            say(f"left out {len(late)} of {len(missing)} Gaussian kernels: {why}")
+        none = np.empty((0, *inputs.gram.shape[1:]))
+        inputs.kernels.update((gamma, (none, why)) for gamma in late)
         missing = missing[:len(missing) - len(late)]
     for gamma in missing:
         inputs.kernels[gamma] = _kernel_gram(inputs.sets, float(gamma), max(inputs.p))
 
 
 def _kernel_gram(sets, gamma, p_max):
-    """(p, n, n) of every p up to the smallest rank of a set in feature space, or (0, n, n).
+    """(p, n, n) of every p up to the smallest rank of a set in feature space, and why there are no
+    more.
 
     In float64: of wide Gaussians and small p, float32 leaves matrices that are indefinite.
     """
@@ -339,26 +422,50 @@ def _kernel_gram(sets, gamma, p_max):
     sets = [rows.astype(np.float64, copy=False) for rows in sets]
     try:
         bases = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
-        return kernels.kernel_gram(sets, bases, kernel=kernel, each_p=True)
+        K = kernels.kernel_gram(sets, bases, kernel=kernel, each_p=True)
+        return K, f"a set has rank {len(K)} in the feature space of {kernel}"
     except ValueError as error:
-        say(f"left out {kernel}: {error}")
-        return np.empty((0, len(sets), len(sets)))
+        return np.empty((0, len(sets), len(sets))), str(error)
 
 
-def _search_grid(method, inputs, p, label, train, test, cv):
-    """The same for a method whose grid is searched, on subspaces of this p or on sets of rows."""
-    if method.reads in ("sets", "videos"):
-        clips = inputs.sets if method.reads == "sets" else inputs.videos
-        arrays = [[clips[i] for i in part] for part in (train, test)]
-    else:
-        arrays = [np.ascontiguousarray(inputs.subspaces[part][:, :, :p]) for part in (train, test)]
-    search = GridSearchCV(method.estimator, method.grid, cv=cv, error_score="raise")
-    search.fit(arrays[0], label[train])
-    chosen = {"p": p} if method.reads == "subspaces" else {}
-    for key, value in search.best_params_.items():
-        chosen[key.rpartition("__")[2]] = value
-    predicted = search.predict(arrays[1])
-    return search.best_estimator_, arrays[1], predicted, chosen, None
+class Fits:
+    """An estimator on sets where tuning.Search has a Gram matrix (n, n): a block of it is the
+    estimator, and the sets of the rows."""
+
+    def __init__(self, estimator, sets):
+        self.estimator = estimator
+        self.sets = sets
+        self.shape = len(sets), len(sets)
+
+    def __getitem__(self, block):
+        rows = block[0].ravel()
+        if isinstance(self.sets, np.ndarray):
+            return self.estimator, self.sets[rows]
+        return self.estimator, [self.sets[i] for i in rows]
+
+
+def grid_predictions(known, queries, y):
+    """predict for tuning.Search: labels by the estimator of two blocks of Fits."""
+    estimator, sets = known
+    return {(): clone(estimator).fit(sets, y).predict(queries[1])}
+
+
+def _points_of_grid(method, inputs, p):
+    """{(other parameters, first parameter): Fits} of the points of a method's grid; p: of
+    subspaces whose grid has none."""
+    sets = {"sets": inputs.sets, "videos": inputs.videos}.get(method.reads)
+    grid = method.grid
+    if method.reads == "subspaces":
+        grid = {"p": [p], **grid}
+        of_dimension = {q: np.ascontiguousarray(inputs.subspaces[:, :, :q]) for q in grid["p"]}
+    found = {}
+    for values in itertools.product(*grid.values()):
+        first, *others = zip(grid, values)
+        point = dict(zip(grid, values))
+        if method.reads == "subspaces":
+            sets = of_dimension[point.pop("p")]
+        found[tuple(others), first] = Fits(clone(method.estimator).set_params(**point), sets)
+    return found
 
 
 def run_splits(collection, inputs, pairs, methods_of, options, report):
@@ -389,7 +496,8 @@ def run_splits(collection, inputs, pairs, methods_of, options, report):
             failed = outcome.failed and printable(outcome.failed)
             results.setdefault(name, []).append(
                 {"accuracy": accuracy, "seconds": outcome.seconds, "chosen": outcome.chosen,
-                 "predicted": outcome.predicted, "failed": failed})
+                 "predicted": outcome.predicted, "failed": failed,
+                 "left_out": outcome.left_out, "ends": outcome.ends})
             told = f"failed: {failed}" if failed else _told(outcome.chosen)
             say(f"split {i + 1} of {len(pairs)}: {accuracy:5.1f}  {name}  {told}")
             report(results, (train, test, fitted))
@@ -435,14 +543,45 @@ def print_table(results):
         accuracy = [split["accuracy"] for split in done]
         seconds = [split["seconds"] for split in done]
         spread = f" ± {np.std(accuracy, ddof=1):4.1f}" if len(done) > 1 else ""
-        names = dict.fromkeys(name for split in done for name in split["chosen"])
-        values = {name: Counter(split["chosen"].get(name) for split in done) for name in names}
-        chosen = _told({name: counts.most_common(1)[0][0] for name, counts in values.items()})
+        chosen = _most_often(done)
         if len(done) < len(found):
             chosen += f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
         line = (f"{method:{width}}{np.mean(accuracy):8.1f}{spread:7}{np.mean(seconds):12.3f}   "
                 f"{chosen}")
         print(line.rstrip())
+        for note in _notes(done):
+            print(f"    {note}")
+
+
+def _most_often(done):
+    """The most frequent value of each parameter, and in how many splits it was chosen."""
+    told = []
+    for name in dict.fromkeys(name for split in done for name in split["chosen"]):
+        counts = Counter(split["chosen"].get(name) for split in done)
+        (value, count), = counts.most_common(1)
+        if value is not None:
+            often = f" in {count} of {len(done)}" if len(done) > 1 else ""
+            told.append(_told({name: value}) + often)
+    return ", ".join(told)
+
+
+def _notes(done):
+    """What a row says of candidates that were left out, and of grids at whose end, in half of the
+    splits or more, the choice was."""
+    left_out = Counter(name for split in done for name in split["left_out"])
+    for name, count in left_out.items():
+        why = next(split["left_out"][name] for split in done if name in split["left_out"])
+        yield f"{name} left out{_of_splits(count, done)}: {why}"
+    for name, count in Counter(name for split in done for name in split["ends"]).items():
+        if 2 * count >= len(done):
+            tries = Counter(split["ends"][name] for split in done if name in split["ends"])
+            (option, _), = tries.most_common(1)
+            hint = f": try {option}" if option else ""
+            yield f"{name} at the end of its grid{_of_splits(count, done)}{hint}"
+
+
+def _of_splits(count, done):
+    return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
 
 
 def _told(chosen):
@@ -455,22 +594,36 @@ def _number(value):
 
 
 def print_comparison(results, pairs):
-    """Which methods differ from the best one by more than chance over the splits."""
+    """Which methods differ from the best one by more than chance over the splits: p-values,
+    adjusted by Holm's correction for the number of rows, and a star below 5 % where there are
+    FEWEST_SPLITS."""
     done = {name: found for name, found in results.items() if len(successes(found)) == len(pairs)}
     if len(pairs) < 2 or len(done) < 2:
         return
-    accuracy = {name: np.array([split["accuracy"] for split in found])
-                for name, found in done.items()}
-    first = max(accuracy, key=lambda name: accuracy[name].mean())
+    share = {name: np.array([split["accuracy"] for split in found]) / 100
+             for name, found in done.items()}
+    first = max(share, key=lambda name: share[name].mean())
+    behind = {name: share[first] - found for name, found in share.items() if name != first}
+    n_test = np.mean([len(test) for _, test in pairs])
     ratio = np.mean([len(test) / len(train) for train, test in pairs])
-    print(f"Behind {first}, in points, and the chance of so much if they were alike (corrected "
-          f"resampled t-test over {len(pairs)} splits; * below 5 %):")
-    for name, found in accuracy.items():
-        if name != first:
-            behind = accuracy[first] - found
-            chance = tuning.corrected_t_test(behind, ratio)
-            print(f"  {name:{max(map(len, accuracy))}}{behind.mean():7.1f}{chance:8.3f}"
-                  f"{' *' * (chance < 0.05)}")
+    p_values = tuning.holm([tuning.corrected_t_test(found, ratio, n_test=n_test)
+                            for found in behind.values()])
+    enough = len(pairs) >= FEWEST_SPLITS
+    stars = "* below 0.05" if enough else f"no stars below {FEWEST_SPLITS} splits"
+    print(f"Behind {first}, in points, and the p-value ({_name_of_test(pairs)}; Holm's correction "
+          f"over {len(behind)} rows; {stars}):")
+    for (name, found), p_value in zip(behind.items(), p_values):
+        star = " *" if enough and p_value < 0.05 else ""
+        print(f"  {name:{max(map(len, share))}}{100 * found.mean():7.1f}{p_value:8.3f}{star}")
+
+
+def _name_of_test(pairs):
+    """Of the test that is right for splits into (train, test)."""
+    tested = np.concatenate([test for _, test in pairs])
+    if len(np.unique(tested)) == len(tested):
+        return (f"paired t-test over {len(pairs)} parts left out in turn, its variance corrected "
+                "for the training sets that they share")
+    return f"corrected resampled t-test over {len(pairs)} splits"
 
 
 # -------------------------------------------------------------------------- what is left behind

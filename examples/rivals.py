@@ -6,6 +6,7 @@ is learned is learned on the training part of a split or fold alone.
 """
 
 import importlib.util
+import itertools
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ from grassmann_sc import comparators, estimators, kernels, tuning
 REG = [1e-4, 1e-3, 1e-2, 1e-1]  # in units of the mean diagonal
 SHARES = [0.8, 0.9, 0.95, 0.98]  # of the variance of a set that its hull keeps
 BOUNDS = [0.2, 0.5, 1.0]  # of the coefficients of a convex hull
+WIDTHS = [0.25, 1.0, 4.0]  # gamma of KMSM and KCMSM, in units of the median rule's
 KEEP = [0.5, 0.7, 0.9]  # of the directions, for the generalised difference subspace
 MANY_ROWS = 1000  # from which a kernel's feature space is that of landmarks
 LANDMARKS = 300
@@ -31,15 +33,17 @@ def rivals(inputs, smallest, method, options):
     sets in the training part of a fold."""
     gda = estimators.GDA("precomputed")
     ggda = estimators.GGDA("precomputed")
-    discriminant = estimator_predictions(gda, {"reg": REG}, {"rule": ["neighbor", "mean"]})
-    embedding = estimator_predictions(ggda, {"reg": REG}, {"beta": [0.1, 1.0]})
+    discriminant = estimator_predictions(gda, {"reg": REG, "rule": ["neighbor", "mean"]})
+    embedding = estimator_predictions(ggda, {"reg": REG, "beta": [0.1, 1.0]})
     yield method("GDA", "gram", gda, {}, discriminant)
     yield method("GGDA", "gram", ggda, {}, embedding)
     if options.kernels:
         yield method("GDA in a kernel's space", "kernels", gda, {}, discriminant)
     most = min(smallest, inputs.subspaces.shape[1])  # of the span of a fold's sets, or fewer
     dimensions = [m for m in (inputs.p[-1] + 1, most // 2) if inputs.p[-1] < m <= most]
-    yield method("DCC", "subspaces", estimators.DCC(), {"dimension": [None, *dimensions]})
+    p = sorted({inputs.p[0], inputs.p[len(inputs.p) // 2], inputs.p[-1]})
+    grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
+    yield method("DCC", "subspaces", estimators.DCC(), grid)
     if inputs.sets is None:
         return
     nearest = tuning.nearest_predictions
@@ -48,7 +52,6 @@ def rivals(inputs, smallest, method, options):
     if options.kernels:
         in_kernels = partial(affine_hulls, gaussian=True)
         yield method("KAHM, affine hulls in a kernel's space", in_kernels, None, {}, nearest)
-    p = sorted({inputs.p[0], inputs.p[len(inputs.p) // 2], inputs.p[-1]})
     grid = {"p": p, "reference": ["class", "set"], "n_angles": [1, None]}
     yield method("MSM", "sets", estimators.MSM(), grid)
     constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
@@ -56,8 +59,9 @@ def rivals(inputs, smallest, method, options):
     if options.kernels:
         few = LANDMARKS if sum(map(len, inputs.sets)) > MANY_ROWS else None
         lifted = estimators.MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, rng=0)
-        yield method("KMSM", "sets", lifted, {"p": p})  # of sets: the row of nearest subspaces
-        yield method("KCMSM", "sets", lifted, {"p": p, "keep": KEEP[1:]})
+        grid = {"p": p, "gamma": WIDTHS}  # of sets: the row of nearest subspaces
+        yield method("KMSM", "sets", lifted, grid)
+        yield method("KCMSM", "sets", lifted, {**grid, "keep": KEEP[1:]})
 
 
 def video_rivals(inputs, method):
@@ -103,17 +107,17 @@ def videos_of(collection, n_blocks=1):
     return clips if min(map(len, clips)) > 2 else None
 
 
-def estimator_predictions(estimator, first, second):
+def estimator_predictions(estimator, grid):
     """predict for tuning.Search: labels by an estimator of Gram matrices on a grid."""
-    (name, values), = first.items()
-    (other, choices), = second.items()
+    first, *others = grid
 
     def predict(K_dd, K_xd, y):
         found = {}
-        for choice in choices:
-            for value in values:
-                fitted = estimator.set_params(**{name: value, other: choice}).fit(K_dd, y)
-                found[(name, value), (other, choice)] = fitted.predict(K_xd)
+        for rest in itertools.product(*(grid[name] for name in others)):
+            for value in grid[first]:
+                point = (first, value), *zip(others, rest)
+                fitted = estimator.set_params(**dict(point)).fit(K_dd, y)
+                found[point] = fitted.predict(K_xd)
         return found
 
     return predict
@@ -137,11 +141,17 @@ def affine_hulls(inputs, train, gaussian=False):
 def convex_hulls(inputs, train):
     """{("convex", bound): -distances} of the bounded convex hulls of all sets."""
     shortest = min(map(len, inputs.sets))
+    found = {}
     for bound in BOUNDS:
         key = "convex", bound
-        if (bound == 1 or bound * shortest > 1) and key not in inputs.hulls:
+        if bound * shortest < 1:
+            found[key] = tuning.Absent(len(inputs.sets), f"a set has {shortest} frame(s), of which "
+                                       f"a bound of {bound:g} needs {1 / bound:g}")
+            continue
+        if key not in inputs.hulls:
             inputs.hulls[key] = -comparators.convex_hull_distances(inputs.sets, bound=bound)
-    return {key: distances for key, distances in inputs.hulls.items() if key[0] == "convex"}
+        found[key] = inputs.hulls[key]
+    return found
 
 
 def _gammas(inputs, train):

@@ -86,6 +86,15 @@ def test_time_that_is_up_ends_the_search_with_what_is_known():
     assert choice.gram == ("linear", 1) and choice.n_tried == 1
 
 
+def test_time_that_is_up_keeps_nothing_from_what_is_known_already():
+    table = [{(): right(share, m)} for m, share in enumerate((0.5, 0.9))]
+    both = grams([("linear", 1), ("linear", 2)])
+    search = tuning.Search(LABELS, FOLDS, answers(table))
+    known = search.choose(both)
+    assert search.choose(both, seconds=0)[:4] == known[:4]
+    assert tuning.Pool([search]).choose(both, seconds=0)[:4] == known[:4]
+
+
 def test_a_second_choice_takes_what_the_first_computed():
     search = tuning.Search(LABELS, FOLDS, answers([{(): right(0.5)}, {(): right(0.9)}]))
     both = grams([("linear", 1), ("linear", 2)])

@@ -1,0 +1,297 @@
+"""What the table of examples.classify says: votes, what was left out, ends of grids, chance."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from examples import classify, clips, rivals
+from grassmann_sc import estimators, subspaces, tuning
+
+OPTIONS = classify.parse(["--data", "x.npz", "--C", "0.1", "1"])
+TRAIN = np.arange(24)
+TEST = np.arange(24, 36)
+
+
+def noisy_sets(noise=1.0, lengths=(5,), dimension=2):
+    """36 sets of frames in R^8 of three classes, each around a subspace of its own."""
+    rng = np.random.default_rng(0)
+    label = np.arange(36) % 3
+    spaces = rng.standard_normal((3, dimension, 8))
+    sizes = np.resize(lengths, 36)
+    sets = []
+    for n, c in zip(sizes, label):
+        exact = rng.standard_normal((n, dimension)) @ spaces[c]
+        sets.append(exact + noise * rng.standard_normal((n, 8)))
+    return sets, label
+
+
+def inputs_of(sets, label):
+    p = min(map(len, sets))
+    X = subspaces.from_sets(sets, min(p, 3))
+    return classify.inputs_of(clips.Collection(X, sets, None, label, None, (), []))
+
+
+def outcomes(inputs, label, *methods, options=OPTIONS):
+    def methods_of(n_train, smallest, options):
+        yield from methods
+
+    found = classify.evaluate(inputs, label, None, TRAIN, TEST, methods_of, options)
+    return {outcome.method.name: outcome for outcome in found}
+
+
+def method(reads, estimator, grid=None, predict=None):
+    return classify.Method("row", reads, estimator, grid or {}, predict)
+
+
+# ----------------------------------------------------------------------- candidates left out
+
+
+def test_a_point_of_a_grid_that_no_fold_can_have_is_left_out():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+    grid = {"keep": [0.7, 0.9]}
+    both = method("sets", estimators.MSM(), {"p": [1, 2, 9], **grid})
+    found = outcomes(inputs, label, both)["row"]
+    alone = method("sets", estimators.MSM(), {"p": [1, 2], **grid})
+    without = outcomes(inputs, label, alone)["row"]
+    assert found.failed is None and list(found.left_out) == ["p 9"]
+    assert found.left_out["p 9"].endswith("got 9")
+    assert without.left_out == {}
+    assert (found.predicted == without.predicted).all() and found.chosen == without.chosen
+
+
+def test_what_the_queries_alone_cannot_have_is_left_out():
+    sets, label = noisy_sets(noise=0.1, lengths=[6] * 24 + [3] * 12, dimension=4)
+    row = method("sets", estimators.MSM(), {"p": [1, 4]})
+    found = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert found.failed is None and found.chosen == {"p": 1} and list(found.left_out) == ["p 4"]
+
+
+def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+    absent = tuning.Absent(36, "beyond the rank of set 7")
+
+    def some(inputs, train):
+        return {("some", 0.5): inputs.gram[0], ("some", 0.9): absent}
+
+    row = method(some, None, predict=tuning.nearest_predictions)
+    found = outcomes(inputs, label, row)["row"]
+    assert found.left_out == {"some 0.9": "beyond the rank of set 7"}
+    assert found.chosen == {"kernel": "some 0.5"}
+    none = row._replace(reads=lambda inputs, train: {("some", 0.9): absent})
+    assert outcomes(inputs, label, none)["row"].failed.endswith("beyond the rank of set 7")
+
+
+def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+    inputs.p.append(7)  # as --p 7 would be, of sets of five frames
+    inputs = inputs._replace(gram=np.repeat(inputs.gram, 3, axis=0))
+    options = classify.parse(["--data", "x.npz", "--p", "1", "3", "7"])
+    row = method("kernels", SVC(kernel="precomputed"), predict=classify.svm_predictions([1.0]))
+    found = outcomes(inputs, label, row, options=options)["row"]
+    assert found.failed is None
+    assert all("p 7, gamma" in name and "rank 5" in why for name, why in found.left_out.items())
+    assert len(found.left_out) == classify.N_GAMMAS
+
+
+def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
+    sets, label = noisy_sets(lengths=[1, 2])
+    inputs = inputs_of(sets, label)
+    row = method(rivals.convex_hulls, None, predict=tuning.nearest_predictions)
+    found = outcomes(inputs, label, row)["row"]
+    assert found.chosen == {"kernel": "convex 1"}
+    assert found.left_out["convex 0.2"] == "a set has 1 frame(s), of which a bound of 0.2 needs 5"
+    assert {"convex 0.2", "convex 0.5"} == found.left_out.keys()
+
+
+@pytest.mark.usefixtures("few_kernels")
+def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    label = np.repeat(["left", "right"], 8)
+    bright = np.where(label == "left", 0, 3)
+    frames = rng.integers(1, 60, (16, 4, 6))
+    for i, column in enumerate(bright):
+        frames[i, :, column:column + 3] += 180
+    even = np.arange(0, 16, 2)
+    np.savez(tmp_path / "one.npz", frames=frames.astype(np.uint8), label=label,
+             offset=np.arange(17), train0=even, test0=even + 1)
+    classify.main(["--data", str(tmp_path / "one.npz"), "--out", str(tmp_path), "--no-pictures",
+                   "--rivals", "--kernels"])
+    out = capsys.readouterr().out
+    assert "KAHM, convex hulls " in out and "KCMSM" in out and "failed" not in out
+
+
+def test_regularised_rivals_are_tuned_over_their_regularisation():
+    sets, label = noisy_sets()
+    options = classify.parse(["--data", "x.npz", "--kernels"])
+    rows = {row.name: row for row in rivals.rivals(inputs_of(sets, label), 19, classify.Method,
+                                                   options)}
+    assert {"p", "reg"} <= rows["DCC"].grid.keys()
+    assert {"p", "gamma"} <= rows["KMSM"].grid.keys() & rows["KCMSM"].grid.keys()
+    K = np.eye(24) + 1
+    for name in ("GDA", "GGDA", "GDA in a kernel's space"):
+        tried = [dict(point)["reg"] for point in rows[name].predict(K, K, np.arange(24) % 3)]
+        assert set(tried) == set(rivals.REG)
+
+
+# ---------------------------------------------------------------------------------- the vote
+
+
+def test_the_vote_weighs_all_candidates_of_one_search():
+    """Against one Search over all of them, its weights and its labels, by hand."""
+    sets, label = noisy_sets(noise=1.5)
+    inputs = inputs_of(sets, label)
+    names = "gSC, labelled sets as atoms", "gLC, labelled sets as atoms"
+    sparse = tuning.sparse_predictions([0.03, 0.1, 0.3])
+    local = tuning.local_predictions([3, 5])
+    gsc = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
+    glc = estimators.CodingClassifier("local", kernel="precomputed")
+    found = outcomes(inputs, label, classify.Method(names[0], "gram", gsc, {}, sparse),
+                     classify.Method(names[1], "gram", glc, {}, local))[classify.OURS]
+
+    def both(K_dd, K_xd, y):
+        return {**sparse(K_dd, K_xd, y), **local(K_dd, K_xd, y)}
+
+    y = label[TRAIN]
+    folds = [(TRAIN[fit], TRAIN[validate]) for fit, validate in classify.folds(y, None, 0, 5)]
+    grams = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
+    shares = tuning.Search(label, folds, both).choose(grams).shares
+    best = max(np.nanmean(share) for share in shares.values())
+    votes = np.zeros((len(TEST), 3))
+    for (gram, parameters), share in shares.items():
+        K = grams[gram]
+        answer = both(K[np.ix_(TRAIN, TRAIN)], K[np.ix_(TEST, TRAIN)], y)[parameters]
+        votes[np.arange(len(TEST)), answer] += np.exp((np.nanmean(share) - best) / 0.01)
+    assert found.chosen == {"voters": len(shares)} and len(shares) > 10
+    assert (found.predicted == votes.argmax(axis=1)).all()
+
+
+NUMBERED = np.repeat(np.arange(36.0)[:, None], 36, axis=1)  # row i of this "Gram matrix" is i
+
+
+def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
+    sets, label = noisy_sets()
+    says = [0, 1, 1, 2, 2, 2, 2, 2]  # of the queries
+    wrong = [[0], [1], [2], *([3, 4, 5 + i] for i in range(5))]  # of the training sets
+
+    def predict(K_dd, K_xd, y):
+        asked = np.rint(K_xd[:, 0]).astype(int)
+        return {(("lam", i),): np.where(asked >= 24, says[i],
+                                        np.where(np.isin(asked, wrong[i]), -1, label[asked]))
+                for i in range(8)}
+
+    row = classify.Method("gSC, labelled sets as atoms", lambda inputs, train: {("a", 1): NUMBERED},
+                          None, {}, predict)
+    found = outcomes(inputs_of(sets, label), label, row)[classify.OURS]
+    assert found.predicted.tolist() == [1] * 12
+
+
+# ------------------------------------------------------------------------------ ends of grids
+
+
+def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+
+    def right_in(shares):
+        def predict(K_dd, K_xd, y):
+            asked = np.rint(K_xd[:, 0]).astype(int)
+            return {(("C", c),): np.where(asked % 20 < 20 * share, label[asked], -1)
+                    for c, share in zip((0.1, 1.0), shares)}
+        return predict
+
+    for shares, ends in (((0.5, 0.9), {"C": "--C 0.1 1 10"}), ((0.9, 0.5), {"C": "--C 0.01 0.1 1"}),
+                         ((0.9, 0.9), {})):
+        row = method(lambda inputs, train: {("a", 1): NUMBERED}, SVC(kernel="precomputed"),
+                     predict=right_in(shares))
+        found = outcomes(inputs, label, row)["row"]
+        assert found.ends == ends
+
+
+def results_of(accuracies, **more):
+    """{row: [a split, ...]} of {row: accuracies in %}."""
+    usual = {"seconds": 0.1, "chosen": {}, "failed": None, "left_out": {}, "ends": {}}
+    return {name: [{**usual, "accuracy": accuracy, **more} for accuracy in found]
+            for name, found in accuracies.items()}
+
+
+def test_the_table_says_how_often_and_what_was_left_out_and_at_an_end(capsys):
+    results = results_of({"KMSM": [90.0] * 10})
+    for i, split in enumerate(results["KMSM"]):
+        split["chosen"] = {"p": 7 if i < 4 else i, "kernel": "linear"}
+        split["ends"] = {"C": "--C 1 10 100", "p": ""} if i < 8 else {"p": ""}
+        split["ends"] = split["ends"] if i else {}
+    for i in (1, 4, 5):
+        results["KMSM"][i]["left_out"] = {"p 9": "set 3 has rank 8"}
+    classify.print_table(results)
+    out = capsys.readouterr().out
+    assert "p 7 in 5 of 10, linear in 10 of 10" in out
+    assert "\n    p 9 left out in 3 of 10 splits: set 3 has rank 8\n" in out
+    assert "\n    C at the end of its grid in 7 of 10 splits: try --C 1 10 100\n" in out
+    assert "\n    p at the end of its grid in 9 of 10 splits\n" in out
+
+
+# ------------------------------------------------------------------------------------- chance
+
+
+def half_splits(n, k, seed=0):
+    rng = np.random.default_rng(seed)
+    return [tuple(np.split(rng.permutation(n), 2)) for _ in range(k)]
+
+
+def comparison(capsys, accuracies, pairs):
+    classify.print_comparison(results_of(accuracies), pairs)
+    return capsys.readouterr().out
+
+
+def test_one_clip_in_each_of_two_splits_is_no_star(capsys):
+    out = comparison(capsys, {"a": [95.0, 95.0], "b": [90.0, 90.0]}, half_splits(40, 2))
+    assert "no stars below 5 splits" in out and " *\n" not in out
+    p_value = tuning.corrected_t_test([0.05] * 2, 1, n_test=20)
+    assert float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
+    far = {"a": [95.0] * 4, "b": [20.0] * 4}
+    assert " *\n" not in comparison(capsys, far, half_splits(400, 4))
+    assert " *\n" in comparison(capsys, {name: [found[0]] * 5 for name, found in far.items()},
+                                half_splits(400, 5))
+
+
+def test_p_values_are_adjusted_for_the_number_of_rows(capsys):
+    rng = np.random.default_rng(0)
+    pairs = half_splits(200, 10)
+    rows = {"best": 90 + rng.standard_normal(10)}
+    for i in range(5):
+        rows[f"row {i}"] = rows["best"] - 1.5 - 0.5 * i + 0.8 * rng.standard_normal(10)
+    out = comparison(capsys, rows, pairs)
+    alone = [tuning.corrected_t_test((rows["best"] - found) / 100, 1.0, n_test=100)
+             for name, found in rows.items() if name != "best"]
+    printed = [float(found) for found in re.findall(r"(\d\.\d{3})(?: \*)?$", out, re.MULTILINE)]
+    assert printed == pytest.approx(tuning.holm(alone), abs=5e-4)
+    assert "p-value (corrected resampled t-test over 10 splits; Holm's correction" in out
+
+
+def test_rows_that_are_alike_seldom_have_a_star(capsys):
+    """25 methods that are right for each of 40 sets by the same chance, the best one chosen
+    afterwards."""
+    rng = np.random.default_rng(0)
+    pairs = half_splits(40, 10)
+    starred = 0
+    for _ in range(100):
+        right = rng.random((25, 40)) < 0.8
+        rows = {f"row {i}": [100 * row[test].mean() for _, test in pairs]
+                for i, row in enumerate(right)}
+        starred += " *\n" in comparison(capsys, rows, pairs)
+    assert starred <= 5
+
+
+def test_parts_left_out_in_turn_are_not_called_resampled(capsys):
+    parts = np.split(np.arange(40), 8)
+    pairs = [(np.setdiff1d(np.arange(40), part), part) for part in parts]
+    out = comparison(capsys, {"a": [80.0] * 8, "b": [60.0] * 8}, pairs)
+    assert "p-value (paired t-test over 8 parts left out in turn, its variance corrected" in out
+    assert "resampled" not in out
+    p_value = tuning.corrected_t_test([0.2] * 8, 5 / 35, n_test=5)
+    assert float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4) and 0.01 < p_value < 0.9
