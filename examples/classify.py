@@ -217,6 +217,7 @@ def evaluate(inputs, label, group, train, test, methods_of, options):
     n_repeats = min(MOST_REPEATS, -(-MANY // len(train)))
     repeated = [(train[fit], train[validate])
                 for fit, validate in folds(y, group, options.seed, n_repeats)]
+    once = repeated[:len(repeated) // n_repeats]  # for estimators on sets: seconds a fit
     smallest = min(len(fit) for fit, _ in repeated)
     split = inputs, label, train, test, options
     searches = {}  # by predict, so that a method in a kernel's space knows what is known without
@@ -224,8 +225,8 @@ def evaluate(inputs, label, group, train, test, methods_of, options):
     for method in methods_of(len(train), smallest, options):
         shared = method.predict or method.name
         if shared not in searches:
-            predict = method.predict or grid_predictions
-            searches[shared] = tuning.Search(label, repeated, predict)
+            how = (repeated, method.predict) if method.predict else (once, grid_predictions)
+            searches[shared] = tuning.Search(label, *how)
         done.append(_attempt(method, search, searches[shared], _p_of(done, inputs), split))
         yield done[-1]
     for name, who in ((PEERS, r"nearest|SVM"), (OURS, r".*labelled sets as atoms")):
