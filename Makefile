@@ -24,7 +24,7 @@ demo: $(READY)
 	$(VENV_PYTHON) -m examples.table_digits
 
 test: $(READY)
-	$(VENV_PYTHON) -m ruff check .
+	$(VENV_PYTHON) -m ruff check $$($(VENV_PYTHON) -c "from docs.house import own_files as f; print(*f())")
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2 --dist loadfile
 
 types: $(READY)

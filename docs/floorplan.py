@@ -1,12 +1,11 @@
 """The floor plan of the house, from its imports: python -m docs.floorplan
 
-Reads the files at the root and draws who imports whom into docs/pictures/floorplan.png. All but
+Reads the modules at the root and draws who imports whom into docs/pictures/floorplan.png. All but
 files import the core, whose arrows are left out; dashed: an import within a function.
 """
 
 import argparse
 import ast
-from pathlib import Path
 
 if __name__ == "__main__":  # --help does not wait for the imports below
     argparse.ArgumentParser(prog="python -m docs.floorplan", description=__doc__,
@@ -16,15 +15,15 @@ import matplotlib
 import matplotlib.pyplot as plt
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parent.parent
+from docs.house import CORE, ROOT, modules
+
 PICTURE = ROOT / "docs" / "pictures" / "floorplan.png"
-CORE = "grassmann_sc"
 DPI = 80
 COLOURS = 32
 COLORS = {0: "#56B4E9", 1: "#E69F00", 2: "#CC79A7", 3: "#9FD8C4", 4: "#F0E442"}
 
 
-def imported_modules(path, modules):
+def imported_modules(path, rooms):
     """{module: is it imported within functions alone} of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     top = {id(node) for node in tree.body}
@@ -32,10 +31,16 @@ def imported_modules(path, modules):
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == CORE:
             for alias in node.names:
-                if alias.name in modules:
+                if alias.name in rooms:
                     later = id(node) not in top
                     found[alias.name] = found.get(alias.name, True) and later
     return found
+
+
+def plan():
+    """{module: what it imports} of all modules but the core."""
+    rooms = {name: path for name, path in modules().items() if name != CORE}
+    return {name: imported_modules(path, rooms) for name, path in rooms.items()}
 
 
 def levels(imports):
@@ -101,8 +106,7 @@ def draw(imports):
 def main():
     """Draw the picture and say where it is."""
     matplotlib.use("agg")
-    modules = {path.stem: path for path in ROOT.glob("*.py") if path.stem != CORE}
-    ax = draw({name: imported_modules(path, modules) for name, path in sorted(modules.items())})
+    ax = draw(plan())
     PICTURE.parent.mkdir(exist_ok=True)
     ax.figure.savefig(PICTURE, dpi=DPI)
     with Image.open(PICTURE) as picture:  # so many colours take a third of the bytes

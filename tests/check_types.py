@@ -6,15 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-CORE = "grassmann_sc"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from docs.house import CORE, ROOT, modules
 
 
 def copy_as_package(folder):
     """To mypy grassmann_sc.learn is a file of a package, so the flat files are copied into one."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for path in ROOT.glob("*.py"):
+    for path in modules().values():
         name = "__init__.py" if path.stem == CORE else path.name
         shutil.copy2(path, folder / name)  # with its time, by which mypy knows what has changed
 

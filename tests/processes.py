@@ -9,11 +9,11 @@ import venv
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-CORE = "grassmann_sc"
+from docs.house import CORE, ROOT, modules
+
 KIT = "grassmann_sc_kit"
 COMMAND = ["__init__", "classify", "clips", "command", "options", "pictures", "rivals"]
-ROOMS = sorted(path.stem for path in ROOT.glob("*.py") if path.stem != CORE)
+ROOMS = [name for name in modules() if name != CORE]
 
 
 def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):
@@ -28,7 +28,7 @@ def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):
 def copy_source(target):
     """Copy what a package is built from, beside folders with files that do not belong to it."""
     metadata = ["setup.cfg", "pyproject.toml", "README.md", "LICENSE"]
-    for path in [*ROOT.glob("*.py"), *(ROOT / name for name in metadata)]:
+    for path in [*modules().values(), *(ROOT / name for name in metadata)]:
         shutil.copy(path, target)
     shutil.copytree(ROOT / "examples", target / "examples",
                     ignore=shutil.ignore_patterns("__pycache__"))

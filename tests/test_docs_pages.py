@@ -72,8 +72,7 @@ def test_every_module_is_in_the_reference():
 
 
 def test_the_floor_plan_knows_every_import():
-    modules = {path.stem: path for path in ROOT.glob("*.py") if path.stem in ROOMS}
-    plan = {name: floorplan.imported_modules(path, modules) for name, path in modules.items()}
+    plan = floorplan.plan()
     assert plan["learn"] == {"files": True}
     assert plan["discriminative"] == {"learn": True}
     assert plan["comparators"].items() >= {"intrinsic": False, "logarithms": False}.items()

@@ -7,21 +7,20 @@ import re
 import sys
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-CORE = "grassmann_sc"
+from docs import house
+from docs.house import CORE, ROOT, own_files
+
 KIT = "grassmann_sc_kit"
 ROOF = "estimators"
 # modules with names in __all__ that live in sisters
 HANDED_ON = {ROOF: ["estimators_frames", "estimators_rivals", "estimators_videos"],
              "learn": ["streams"]}
 
-TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-         for folder in (".", "benchmarks", "examples", "tests")
-         for path in sorted((ROOT / folder).glob("*.py"))}
+TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in own_files()
+         if name.rpartition("/")[0] in ("", "benchmarks", "examples", "tests")}
 FILES = {name: ast.parse(text, name) for name, text in TEXTS.items()}
 MODULES = {name.removesuffix(".py"): tree for name, tree in FILES.items() if "/" not in name}
 
@@ -185,6 +184,28 @@ def names_in_all(tree):
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return ast.literal_eval(node.value)
     return None
+
+
+# ---------------------------------------------------------------------------- its own files
+
+
+def test_the_house_is_what_git_tracks_or_setup_cfg_packages(tmp_path, monkeypatch):
+    """A file that is not there, and one that lies about, as the README's test_angles.py, are none
+    of it."""
+    own = [f"{CORE}.py", "learn.py", "tests/test_learn.py"]
+    for name in [*own, "test_angles.py", "learn.pyc"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "setup.cfg").write_text(f"[options]\npy_modules =\n {CORE}\n {KIT}.learn\n")
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    for tracked in ([], [*own, "gone.py", "setup.cfg"]):
+        monkeypatch.setattr(house, "tracked", lambda tracked=tracked: tracked)
+        assert house.own_files.__wrapped__(".py") == own
+
+
+def test_a_folder_within_the_repository_of_another_has_no_git(tmp_path, monkeypatch):
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    assert house.tracked() == []
 
 
 # ---------------------------------------------------------------------------- who imports whom
@@ -502,9 +523,9 @@ def test_no_ternary_within_another(file):
 # ---------------------------------------------------------------------------- extras and ranks
 
 
-@pytest.mark.parametrize("path", sorted([*ROOT.glob("*.py"), *ROOT.glob("*.md")]),
-                         ids=lambda path: path.name)
-def test_extras_that_are_named_exist(path):
+@pytest.mark.parametrize("name", [*MODULES, *own_files(".md")])
+def test_extras_that_are_named_exist(name):
+    path = ROOT / (name if name.endswith(".md") else f"{name}.py")
     named = re.findall(rf"{KIT}\[([\w, ]+)\]", path.read_text(encoding="utf-8"))
     extras = {extra.strip() for names in named for extra in names.split(",")}
     assert extras <= set(setup_cfg()["options.extras_require"])

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from docs.house import modules
 from processes import CORE, ROOMS, ROOT, build_wheel, copy_source, install, run_python
 
 QUICK = {"NUMBA_DISABLE_JIT": "1"}  # nothing is compiled: what is tested here are imports
@@ -16,7 +17,7 @@ def clone(tmp_path_factory):
 
 def copied(tmp_path_factory):
     folder = tmp_path_factory.mktemp("copied")
-    for path in ROOT.glob("*.py"):
+    for path in modules().values():
         shutil.copy(path, folder)
     return dict(cwd=folder)
 
