@@ -61,6 +61,7 @@ def fractal_spectrum(clip: ArrayLike, ranges: ArrayLike, *,
     >>> spectrum[:, 1].max(axis=1).round(6)  # its gradient is 1 all over: one level has all voxels
     array([3., 2., 2., 2.])
     """
+    radii = check_ascending(radii, "radii")
     clip = check_texture(clip, "clip", radii)
     edges = _check_edges(ranges)
     spectrum = np.zeros((len(PARTS), len(MEASURES), edges.shape[2] - 1))
@@ -86,6 +87,7 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
            [2., 2.],
            [2., 2.]])
     """
+    radii = check_ascending(radii, "radii")
     low = np.full((len(PARTS), len(MEASURES)), np.inf)
     high = -low
     if len(clips) == 0:
@@ -135,6 +137,7 @@ def fractal_exponents(measure: ArrayLike, part: int = 0, *,
     >>> comparators_textures.fractal_exponents(np.ones((9, 9, 9))).round(6)
     array([[[3.]]])
     """
+    radii = check_ascending(radii, "radii")
     measure = check_texture(measure, "measure", radii, varies=False)
     if measure.min() < 0:
         raise ValueError(f"measure must be >= 0, got {measure.min():g}")
@@ -371,7 +374,7 @@ def triplet_margins(distances, index, rng):
 
 def check_ascending(values, name):
     """The values as an ascending tuple of at least two integers >= 1."""
-    if not np.iterable(values):
+    if not np.iterable(values) or isinstance(values, (str, bytes)):
         raise TypeError(f"{name} must be two integers or more, ascending, got {values!r}")
     values = tuple(core.check_integer(value, name, 1) for value in values)
     if len(values) < 2 or sorted(set(values)) != list(values):
@@ -385,7 +388,7 @@ def check_texture(clip, name, radii, varies=True):
     shape = np.shape(clip)
     if len(shape) != 3:
         raise ValueError(f"{name} must have shape (n_frames, height, width), got {shape}")
-    least = 3 if radii is None else max(check_ascending(radii, "radii")) * 2 + 1
+    least = 3 if radii is None else max(radii) * 2 + 1
     if min(shape) < least:
         raise ValueError(f"{name} must have at least {least} frames, rows and columns, got {shape}")
     f = rows.reshape(shape).astype(np.float64)
