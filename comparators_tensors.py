@@ -449,7 +449,7 @@ def check_clips(clips, name, ndim=3):
 
 def check_sides(shape, name):
     """The three integers >= 1 of the shape of a clip."""
-    if not np.iterable(shape):
+    if not np.iterable(shape) or isinstance(shape, (str, bytes)):
         raise TypeError(f"{name} must be (n_frames, height, width), got {shape!r}")
     sides = [core.check_integer(side, name, 1) for side in shape]
     if len(sides) != 3:
@@ -464,6 +464,8 @@ def check_modes(modes):
     if not np.iterable(modes):
         raise TypeError(f"modes must be a sequence of names, got {modes!r}")
     modes = tuple(modes)
+    if not all(isinstance(mode, str) for mode in modes):
+        raise TypeError(f"modes must be names, some of {', '.join(MODES)}, got {modes!r}")
     if not modes or len(set(modes)) < len(modes) or not set(modes) <= set(MODES):
         raise ValueError(f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}")
     return modes
@@ -473,7 +475,7 @@ def check_ranks(p, sides):
     """p_k of the three axes, or None for each."""
     if p is None:
         return [None, None, None]
-    wanted = [p] * 3 if np.ndim(p) == 0 else list(p)
+    wanted = list(p) if np.iterable(p) else [p] * 3
     if len(wanted) != 3:
         raise ValueError(f"p must be an integer or three, got {p!r}")
     return [min(core.check_integer(one, "p", 1), side) for one, side in zip(wanted, sides)]

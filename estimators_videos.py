@@ -90,7 +90,8 @@ class _ByRule(_OnVideos):
         square = np.square(np.minimum(distances, np.sqrt(FAR)))
         apart = square[np.isfinite(distances) & (square > 0)]
         typical = float(np.median(apart)) if apart.size else 1.0
-        self.gamma_ = (1.0 if self.gamma is None else float(self.gamma)) / typical
+        gamma = (1.0 if self.gamma is None else float(self.gamma)) / typical
+        self.gamma_ = min(gamma, np.finfo(float).max)  # which times a distance of 0 is 0
         self.svm_ = SVC(kernel="precomputed", C=C).fit(np.exp(-self.gamma_ * square), self.index_)
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
@@ -363,7 +364,8 @@ class TCCA(_OnTensors):
         class."""
         modes = comparators_tensors.check_modes(self.modes)
         X = self._tensor(X)
-        parts = comparators_tensors.tensor_parts(X, self.p, modes)
+        p = core.check_integer(self.p, "p", 1, min(X.shape[1:]))
+        parts = comparators_tensors.tensor_parts(X, p, modes)
         features = comparators_tensors.correlations_of(parts, self.parts_)
         similarity = features[self.features_].sum(axis=0)
         return estimators_rivals.best_of_class(similarity, self.index_, len(self.classes_))
