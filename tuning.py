@@ -391,9 +391,14 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     >>> tuning.vote(voters, weights=[3, 1, 1]).tolist()
     ['ape', 'bee']
     """
-    labels = np.asarray(labels)
-    if labels.ndim != 2 or len(labels) == 0:
-        raise ValueError("labels must have shape (n_voters, n) with n_voters >= 1, got shape "
+    if np.ma.is_masked(labels):
+        raise ValueError("labels must have no masked entries, got a masked array")
+    try:
+        labels = np.asarray(labels)
+    except ValueError:
+        raise ValueError("labels must have one length for all voters, got several") from None
+    if labels.ndim != 2 or labels.size == 0:
+        raise ValueError("labels must have shape (n_voters, n), both >= 1, got shape "
                          f"{labels.shape}")
     weights = np.ones(len(labels)) if weights is None else core.finite_array(weights, "weights")
     if weights.shape != labels.shape[:1] or weights.min() < 0 or weights.max() == 0:
