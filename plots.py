@@ -38,6 +38,7 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
+LARGEST_LAM = 1e100  # beyond it, and below its inverse, ticks of a logarithmic axis overflow
 
 
 # --------------------------------------------------------------------------------- the pictures
@@ -286,7 +287,12 @@ def plot_sparsity(K_dd: ArrayLike, K_xd: ArrayLike, lams: ArrayLike, *, norm2: A
     lams = np.unique(core.finite_array(lams, "lams"))
     if lams.size == 0 or lams.min() <= 0:
         raise ValueError(f"lams must hold numbers > 0, got {lams.min() if lams.size else 'none'}")
+    if lams.min() < 1 / LARGEST_LAM or lams.max() > LARGEST_LAM:
+        raise ValueError(f"lams must be between {1 / LARGEST_LAM:g} and {LARGEST_LAM:g}, as an "
+                         f"axis of decades needs, got {lams.min():g} to {lams.max():g}")
     K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, norm2)
+    if len(K_xd) == 0:
+        raise ValueError("K_xd must hold at least one query, got none")
     path = core.sparse_codes(K_dd, K_xd, lams[::-1], norm2=norm2, lam_scale=lam_scale,
                              return_info=True)
     codes = path.codes[::-1].astype(float)  # (L, n, N)

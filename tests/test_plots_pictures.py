@@ -419,6 +419,13 @@ def test_sparsity_needs_lambda_above_0(lams):
         plots.plot_sparsity(K_DD, K_XD, lams, norm2=3)
 
 
+def test_sparsity_needs_queries_and_decades_that_an_axis_can_hold():
+    with pytest.raises(ValueError, match=r"lams must be between 1e-100 and 1e\+100"):
+        plots.plot_sparsity(K_DD, K_XD, [0.1, 4e307], norm2=3)
+    with pytest.raises(ValueError, match="K_xd must hold at least one query, got none"):
+        plots.plot_sparsity(K_DD, K_XD[:0], [0.1], norm2=3)
+
+
 def test_a_pair_is_named_with_both_dimensions():
     ax = plots.plot_angles_pair(X[0], X[1][:, :2], names=("the query", 7))
     assert ax.get_xlabel() == "index\nthe query (dimension 3) and 7 (2)"
