@@ -584,7 +584,8 @@ def _code(X, D, solve, options, out, start, progress):
     """Codes of checked X over D, returned or written to out."""
     K = bases_gram(D)
     if out is None:
-        if np.ndim(start) or start != 0 or check_flag(progress, "progress"):
+        first = isinstance(start, (int, np.integer)) and start == 0
+        if not first or check_flag(progress, "progress"):
             raise ValueError("start and progress belong to out, leave them out without it")
         return solve(K, _products(X, D), _norms2(X), options)
     from grassmann_sc import blocks

@@ -390,6 +390,7 @@ BAD = {
     "sparse": (dict(out=np.empty((700, 20)), sparse_output=True), "out must be the path of a fol"),
     "type": (dict(out=3), "out must be a path, an array or a function"),
     "no out": (dict(out=None, start=3), "start and progress belong to out"),
+    "ragged": (dict(out=None, start=[[1], [1, 2]]), "start and progress belong to out"),
     "a matrix": (dict(X=np.memmap), r"X must have shape \(n, d, p\)"),
 }
 
