@@ -45,7 +45,7 @@ class RowsMaker(estimators.SetsTransformer):
         return rows
 
     def _rows(self, X):
-        if not np.iterable(X):
+        if not np.iterable(X) or isinstance(X, (str, bytes)):
             raise TypeError(f"X must be a sequence of sets of frames, got {X!r}")
         rows = []
         for i, of_set in enumerate(X):

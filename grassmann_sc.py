@@ -584,9 +584,7 @@ def _code(X, D, solve, options, out, start, progress):
     """Codes of checked X over D, returned or written to out."""
     K = bases_gram(D)
     if out is None:
-        first = isinstance(start, (int, np.integer)) and start == 0
-        if not first or check_flag(progress, "progress"):
-            raise ValueError("start and progress belong to out, leave them out without it")
+        check_no_start(start, progress)
         return solve(K, _products(X, D), _norms2(X), options)
     from grassmann_sc import blocks
 
@@ -1874,6 +1872,13 @@ def check_flag(value: object, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_, int, np.integer)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def check_no_start(start: Any, progress: Any) -> None:
+    """Where codes are returned, not written to out."""
+    first = isinstance(start, (int, np.integer)) and start == 0
+    if not first or check_flag(progress, "progress"):
+        raise ValueError("start and progress belong to out, leave them out without it")
 
 
 def check_rng(rng: Rng) -> np.random.Generator:

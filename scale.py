@@ -71,6 +71,8 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
            [0., 0., 1.]])
     """
     D = core.check_dictionary(D, "D")
+    if out is None:
+        core.check_no_start(start, progress)
     parts = _Parts(X, len(D))
     dtype = np.result_type(parts.dtype, D.dtype)
     D = D.astype(dtype, copy=False)
@@ -394,6 +396,8 @@ def from_paths(paths: Iterable[str | os.PathLike], p: int, *, basis: Callable | 
     ...     scale.from_paths([path, path], p=2).compute().shape
     (2, 48, 2)
     """
+    if not np.iterable(paths) or isinstance(paths, (str, bytes)):
+        raise TypeError(f"paths must be a list of paths, got {paths!r}")
     paths = [os.fspath(path) for path in paths]
     if not paths:
         raise ValueError("paths must hold at least one path, got none")

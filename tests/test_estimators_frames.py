@@ -138,6 +138,7 @@ def test_one_grid_spans_kinds_of_kernels():
     "call, error, message",
     [
         (lambda: estimators.HOG().fit(3), TypeError, "X must be a sequence of sets of frames"),
+        (lambda: estimators.HOG().fit(""), TypeError, "X must be a sequence of sets of frames"),
         (lambda: estimators.LBP().fit([]), ValueError, "at least one set of frames, got none"),
         (
             lambda: estimators.BlockHankel(13).fit(VIDEOS),

@@ -265,6 +265,7 @@ def test_bad_arguments_are_named(client):
     for arguments, match in [
         (dict(lam=None), "give either lam or n_neighbors"),
         (dict(client=3), "client must be a distributed.Client or None, got 3"),
+        (dict(start=3), "start and progress belong to out"),
         (dict(X=X[0]), r"X must have shape \(n, d, p\), got \(9, 2\)"),
     ]:
         with pytest.raises((TypeError, ValueError), match=match):
@@ -295,3 +296,5 @@ def test_from_files_to_codes(client, tmp_path):
         scale.from_paths(paths, 2).compute()
     with pytest.raises(ValueError, match="paths must hold at least one path"):
         scale.from_paths([], 2)
+    with pytest.raises(TypeError, match="paths must be a list of paths, got 'clip.npy'"):
+        scale.from_paths("clip.npy", 2)
