@@ -90,8 +90,8 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
     radii = check_ascending(radii, "radii")
     low = np.full((len(PARTS), len(MEASURES)), np.inf)
     high = -low
-    if len(clips) == 0:
-        raise ValueError("clips must hold at least one clip, got none")
+    if not np.iterable(clips) or len(clips) == 0:
+        raise ValueError(f"clips must be a sequence of at least one clip, got {clips!r}")
     for i, clip in enumerate(clips):
         clip = check_texture(clip, f"clips[{i}]", radii)
         for m, measure in enumerate(_measures(clip)):

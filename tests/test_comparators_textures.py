@@ -187,6 +187,7 @@ def test_edges_and_ranges_say_the_same():
         (lambda: textures.fractal_exponents(CLIP, 4), ValueError, r"part must be in 0\.\.3, got 4"),
         (lambda: textures.fractal_exponents(CLIP, radii=(2, 1)), ValueError, "radii must be two"),
         (lambda: textures.exponent_ranges([CLIP], radii=None), TypeError, "radii must be two"),
+        (lambda: textures.exponent_ranges(0.5), ValueError, "clips must be a sequence of at least"),
         (lambda: textures.exponent_ranges([CLIP], radii=b"ab"), TypeError, "radii must be two"),
         (lambda: textures.fractal_spectrum(CLIP, [1], radii={"a"}), TypeError, "radii must be"),
         (lambda: textures.box_dimensions(CLIP, 2), ValueError, "levels must be integers"),
