@@ -29,6 +29,7 @@ Kind = namedtuple("Kind", "room at_least share")  # share: of SECONDS
 KINDS = {
     "inputs": Kind("inputs", 1800, 130),
     "coding": Kind("numbers", 816, 50),
+    "oracles": Kind("oracles", 420, 60),
     "layouts": Kind("numbers", 400, 30),
     "damaged": Kind("files", 667, 60),
     "kills": Kind("processes", 40, 50),
@@ -36,9 +37,7 @@ KINDS = {
     "forks": Kind("processes", 655, 60),
     "folders": Kind("folders", 20, 50),
     "disks": Kind("folders", 20, 40),
-    "precision": Kind("numbers", 100, 20),
     "threads": Kind("numbers", 100, 20),
-    "jit_off": Kind("numbers", 60, 20),
 }
 SECONDS = sum(kind.share for kind in KINDS.values())
 
@@ -58,7 +57,7 @@ if __name__ == "__main__":  # --help and mistakes do not wait for the imports be
 from benchmarks.campaign_calls import Done, Failed, place_of  # noqa: E402
 from benchmarks.common import ROOT, header, n_cores  # noqa: E402
 
-START_LIMIT = 300  # seconds until the first case is done: Numba may have to compile
+START_LIMIT = 300  # seconds until a child's first case is done: Numba may have to compile
 LIMIT = 60  # seconds of any other case
 
 Failure = namedtuple("Failure", "case cause message")
@@ -153,7 +152,7 @@ def run_child(row, seed, plan, folder):
                                  env=environment, bufsize=0, start_new_session=True)
         try:
             while True:
-                limit = START_LIMIT if case == 0 else LIMIT
+                limit = START_LIMIT if case == plan[0] else LIMIT
                 line = next_line(child.stdout, limit)
                 if not line:
                     row.add(case, autopsy(child, errors, line is None))

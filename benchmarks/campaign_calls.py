@@ -1,5 +1,5 @@
-"""What the kinds of the campaign share: a valid small call of every public name, and what came back
-as plain arrays.
+"""What the kinds of the campaign share: valid small calls of every public name, made from its
+signature, and what came back as plain arrays.
 
 A call works in the folder that it finds itself in: paths are relative.
 """
@@ -8,20 +8,19 @@ import copy
 import functools
 import importlib
 import inspect
+import itertools
+import re
 import traceback
+import warnings
 import zlib
 from collections import namedtuple
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse
 
 from benchmarks.common import ROOT
 
-MODULES = ["grassmann_sc", "kernels", "learn", "discriminative", "files", "subspaces", "frames",
-           "intrinsic", "comparators", "comparators_sets", "comparators_hulls",
-           "comparators_learning", "projected", "tuning", "plots", "estimators"]
 REQUIRED = inspect.Parameter.empty
 
 
@@ -70,9 +69,11 @@ def leaves(value):
         return [np.asarray(value)]
     if isinstance(value, dict):
         return [leaf for key in sorted(value, key=str) for leaf in leaves(value[key])]
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list)) or inspect.isgenerator(value):
         return [leaf for part in value for leaf in leaves(part)]
-    if type(value).__module__.startswith(tuple(MODULES)):
+    if type(value).__module__.startswith("dask"):
+        return leaves(value.compute())
+    if type(value).__module__.startswith("grassmann_sc"):
         return leaves(vars(value))
     return []
 
@@ -99,46 +100,131 @@ def difference_of_arrays(a, b):
     return float(worst) if worst < np.inf else np.inf  # NaN too
 
 
+def unfit(result):
+    """The first NaN or infinity in a result, or None."""
+    for leaf in leaves(result):
+        if leaf.dtype.kind in "fc" and not np.isfinite(leaf).all():
+            return leaf[~np.isfinite(leaf)][0]
+    return None
+
+
 # ---------------------------------------------------------------------------- calls by name
 
-# parameters: {argument: its default}. An argument of a method is "method.argument".
-Call = namedtuple("Call", "name function arguments parameters")
+# parameters: {argument: its default}. An argument of a method is "method.argument". tested: those
+# that this call gives first, to be replaced by bad values.
+Call = namedtuple("Call", "name function arguments parameters tested")
+MOST_TRIALS = 300
+FORMAL = ("get_", "set_", "check_")  # methods that scikit-learn asks for, or that classes share
 
 
 @functools.cache
 def all_calls():
-    """Every Call, in a fixed order; Failed if a public name has none."""
-    d = data()
-    calls = []
-    for module in MODULES:
-        imported = importlib.import_module(
-            module if module == "grassmann_sc" else f"grassmann_sc.{module}")
-        table = globals()[f"{module}_calls"](d)
+    """Valid Calls of every public name of every module in the reference, in a fixed order.
+
+    Arguments that must be given are tried from values_of until a call holds; each other argument
+    that has values is then given in turn. Failed if nothing holds.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seen = set()
+        return [call for one in callables() for call in calls_of(*one, seen)]
+
+
+def callables():
+    """(name, function, parameters) of all that can be called of the public names."""
+    reference = (ROOT / "docs" / "reference.rst").read_text(encoding="utf-8")
+    for module in re.findall(r"^\.\. automodule:: (\S+)$", reference, re.MULTILINE):
+        imported = importlib.import_module(module)
         for name in imported.__all__:
-            if name not in table:
-                raise Failed(f"{module}.{name} has no valid call in benchmarks/campaign_calls.py")
-            for steps, arguments in table[name]:
-                calls.append(call_of(module, getattr(imported, name), steps, arguments))
+            thing = getattr(imported, name)
+            if thing.__module__ != module or name in NO_CALL:
+                continue
+            name = f"{module.rpartition('.')[2]}.{name}"
+            if module.endswith(".strategies"):
+                yield name, functools.partial(one_of, thing), parameters_of(thing)
+            elif "client" in parameters_of(thing):
+                yield name, functools.partial(on_threads, thing), parameters_of(thing)
+            elif inspect.isclass(thing):
+                for steps in sequences_of(thing):
+                    yield (f"{name}.{steps[-1]}", functools.partial(run_object, thing, steps),
+                           parameters_of(thing, *steps))
+            else:
+                yield name, drawn(thing) if "plots." in name else thing, parameters_of(thing)
+
+
+def sequences_of(cls):
+    """The public methods of a class, each after fit where there is one."""
+    own = [name for name in dir(cls) if callable(getattr(cls, name))
+           and (name == "__call__" or not name.startswith(("_", *FORMAL)))
+           and getattr(cls, name).__module__.startswith("grassmann_sc")
+           and name not in NO_CALL]
+    own.sort(key=lambda name: name not in ("predict", "transform"))
+    alone = {"fit", "partial_fit", "fit_transform", "__call__"}
+    return [[name] if name in alone or "fit" not in own else ["fit", name] for name in own]
+
+
+def parameters_of(thing, *steps):
+    """{argument: default} of a function; of a class, and of its methods as "method.argument"."""
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    found = {}
+    for step in (None, *steps):
+        function = thing if step is None else getattr(thing, step)
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind not in variable and name != "self":
+                found[f"{step}.{name}" if step else name] = parameter.default
+    return found
+
+
+def calls_of(name, function, parameters, seen):
+    """A call, and one for each other value of an argument that no call of the class has tested."""
+    values = {argument: values_of(name, argument) for argument in parameters}
+    given = {argument: default for argument, default in parameters.items()
+             if type(default) in (int, float)}
+    given |= {argument: values[argument][0] for argument in parameters
+              if argument.rpartition(".")[2] in ALWAYS}
+    needed = [argument for argument, default in parameters.items() if default is REQUIRED]
+    others = [argument for argument in parameters if argument not in given | dict.fromkeys(needed)]
+    start = first_valid(name, function, parameters, given, needed, values)
+    for extra in others if start is None else ():
+        start = start or first_valid(name, function, parameters, given, [*needed, extra], values)
+    if start is None:
+        raise Failed(f"{name} has no valid call of the values in benchmarks/campaign_calls.py")
+    owner = name.rpartition(".")[0] if name.count(".") == 2 else name
+    new = [argument for argument in parameters if (owner, argument) not in seen]
+    seen |= {(owner, argument) for argument in new}
+    calls = [start._replace(tested=new)]
+    least = {argument: start.arguments[argument] for argument in (*given, *needed)}
+    for argument in (*needed, *others):
+        for value in values[argument] if argument in new else ():
+            for arguments in (start.arguments, least):
+                call = start._replace(arguments=arguments | {argument: value}, tested=[argument])
+                if value is not start.arguments.get(argument) and holds(call):
+                    calls.append(call)
+                    break
     return calls
 
 
-def call_of(module, thing, steps, arguments):
-    if steps is None:
-        function = drawn(thing) if module == "plots" else thing
-        return Call(f"{module}.{thing.__name__}", function, arguments, parameters_of(thing))
-    parameters = parameters_of(thing)
-    for step in steps:
-        own = parameters_of(getattr(thing, step))
-        parameters |= {f"{step}.{name}": value for name, value in own.items() if name != "self"}
-    function = functools.partial(run_object, thing, steps)
-    return Call(f"{module}.{thing.__name__}.{steps[-1]}", function, arguments, parameters)
+def first_valid(name, function, parameters, given, needed, values):
+    choices = itertools.product(*(values[argument] for argument in needed))
+    for chosen in itertools.islice(choices, MOST_TRIALS):
+        call = Call(name, function, given | dict(zip(needed, chosen)), parameters, [])
+        if holds(call):
+            return call
+    return None
 
 
-def parameters_of(function):
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {name: parameter.default
-            for name, parameter in inspect.signature(function).parameters.items()
-            if parameter.kind not in variable}
+def holds(call):
+    """Does the call give a finite result?"""
+    try:
+        return unfit(run(call)) is None
+    except Exception:
+        return False
+
+
+def run(call, **changes):
+    """The result of a call with some arguments changed, on copies of the others."""
+    own = {name: value for name, value in call.arguments.items() if name not in changes}
+    return call.function(**copy.deepcopy(own), **changes)
 
 
 def run_object(cls, steps, **arguments):
@@ -149,6 +235,33 @@ def run_object(cls, steps, **arguments):
                if name.partition(".")[0] == step}
         result = getattr(thing, step)(**own)
     return vars(thing) if result is thing else result
+
+
+def on_threads(function, **arguments):
+    """A call on workers that are threads of this process, unless it says otherwise."""
+    return function(**{"client": client_of_threads()} | arguments)
+
+
+@functools.cache
+def client_of_threads():
+    import distributed
+
+    return distributed.Client(n_workers=1, processes=False, dashboard_address=None)
+
+
+def one_of(strategy, **arguments):
+    """What a strategy draws first."""
+    import hypothesis
+
+    found = []
+
+    @hypothesis.settings(max_examples=1, database=None, deadline=None, derandomize=True)
+    @hypothesis.given(strategy(**arguments))
+    def draw(value):
+        found.append(value)
+
+    draw()
+    return found[0]
 
 
 def drawn(plot):
@@ -166,188 +279,109 @@ def drawn(plot):
     return draw
 
 
-def run(call, **changes):
-    """The result of a call with some arguments changed, on copies of the others."""
-    own = {name: value for name, value in call.arguments.items() if name not in changes}
-    return call.function(**copy.deepcopy(own), **changes)
+# ---------------------------------------------------------------------------- valid values
+
+ALWAYS = {"rng", "n_iter", "max_iter"}  # given even where they need not be
+NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
+    "local_client", "Sink", "Checkpoint", "write_codes", "merge", "update", "collect", "fill",
+    "pack", "rows_of", "bases_of", "rows_in_block", "chosen_kernel",
+}
+
+
+def values_of(name, argument):
+    """What may be given for an argument: the values of function.argument, class.argument,
+    module.argument or the argument alone; none if nothing is known."""
+    argument = argument.rpartition(".")[2]
+    module, thing = name.split(".")[:2]
+    table = all_values()
+    last = name.rpartition(".")[2]
+    for key in (f"{last}.{argument}", f"{thing}.{argument}", f"{module}.{argument}", argument):
+        if key in table:
+            return table[key]
+    return []
 
 
 @functools.cache
-def sound_calls():
-    """The calls that give finite results, as all must but those on numbers at the end of the range,
-    which may be refused."""
-    return [call for call in all_calls() if is_sound(call)]
-
-
-def is_sound(call):
-    try:
-        return unfit(run(call)) is None
-    except Exception:
-        return False
-
-
-def is_extreme(call):
-    """Are there numbers at the end of the range of float64 among the arguments?"""
-    peaks = [np.abs(leaf).max(initial=0) for leaf in leaves(call.arguments) if leaf.dtype == float]
-    return any(0 < peak < 1e-300 or peak > 1e300 for peak in peaks)
-
-
-def unfit(result):
-    """The first NaN or infinity in a result, or None."""
-    for leaf in leaves(result):
-        if leaf.dtype.kind in "fc" and not np.isfinite(leaf).all():
-            return leaf[~np.isfinite(leaf)][0]
-    return None
-
-
-def plain(*variants):
-    """A function's valid calls."""
-    return [(None, arguments) for arguments in variants]
-
-
-def methods(steps, *variants):
-    """An object's valid calls: of each of some sequences of methods with its arguments.
-
-    Of a variant's arguments each sequence takes those that belong to its methods.
-    """
-    return [(names.split(), {name: value for name, value in arguments.items()
-                             if "." not in name or name.partition(".")[0] in names.split()})
-            for arguments in variants for names in steps]
-
-
-@functools.cache
-def data():
-    """Small valid arguments; files in the folder that is the present one."""
+def all_values():
+    """{argument: its small valid values}; files in the folder that is the present one."""
     import grassmann_sc as core
-    from grassmann_sc import files, kernels, learn
+    from grassmann_sc import comparators_dynamics, comparators_tensors, files, kernels, learn
 
     rng = np.random.default_rng(0)
-    d = SimpleNamespace()
-    d.X = core.random_subspaces(4, 6, 2, 1)
-    d.D = core.random_subspaces(5, 6, 2, 2)
-    d.samples = core.random_subspaces(12, 6, 2, 3)
-    d.labels = ["a", "b", "a", "b", "c"]
-    d.y = ["a", "b", "c"] * 4
-    d.K_dd = core.projection_kernel(d.D)
-    d.K_xd = core.projection_kernel(d.X, d.D)
-    d.K_ss = core.projection_kernel(d.samples)
-    d.codes = core.gsc(d.X, d.D, 0.2)
-    d.sample_codes = core.gsc(d.samples, d.D, 0.2)
-    d.S = d.K_dd + np.eye(5)
-    d.sets = [rng.standard_normal((5, 4)) for _ in range(4)]
-    d.atom_sets = [rng.standard_normal((4, 4)) for _ in range(5)]
-    d.kernel = kernels.rbf(0.1)
-    d.bases = [feature_basis(frames, 0.1, 2) for frames in d.sets]
-    d.atom_bases = [feature_basis(frames, 0.1, 2) for frames in d.atom_sets]
-    d.lift = kernels.Lift(d.kernel, 2)
-    d.H = d.D[:4] - d.X @ (d.X.swapaxes(1, 2) @ d.D[:4])
-    d.frames = rng.standard_normal((6, 7))
-    d.images = rng.integers(0, 256, (6, 12, 12)).astype(float)
-    d.C = rng.standard_normal((7, 2))
-    np.save("clip.npy", d.images)
-    learn.save("dictionary.npz", d.D, lam=0.1, labels=d.labels)
+    X = core.random_subspaces(6, 6, 2, 1)
+    D = core.random_subspaces(5, 6, 2, 2)
+    Y = core.random_subspaces(6, 6, 2, 3)
+    labels = ["a", "b", "a", "b", "c"]
+    y = ["a", "b", "c"] * 2
+    K = core.projection_kernel(X)
+    sets = [rng.standard_normal((5, 4)) for _ in range(6)]
+    atom_sets = [rng.standard_normal((4, 4)) for _ in range(5)]
+    kernel = kernels.rbf(0.1)
+    tangent = Y - X @ (X.swapaxes(1, 2) @ Y)
+    frames = rng.standard_normal((6, 7))
+    images = rng.integers(0, 256, (6, 12, 12)).astype(float)
+    clips = np.stack([images, images[::-1], images[:, ::-1], images[:, :, ::-1],
+                      images.swapaxes(1, 2), images[:, ::-1, ::-1]])
+    C = rng.standard_normal((7, 2))
+    A = np.array([[0.5, 0.2], [-0.1, 0.3]])
+    factors = comparators_tensors.mode_bases(clips[:3], 2)
+    folds = [(np.arange(3), np.arange(3, 6)), (np.arange(3, 6), np.arange(3))]
+    ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2)).copy()
+    np.save("clip.npy", images)
+    np.save("codes.npy", core.gsc(X, D, 0.2))
+    core.gsc(X, D, 0.2, sparse_output=True, out="parts")
+    learn.save("dictionary.npz", D, lam=0.1, labels=labels)
     files.write_arrays("arrays.npz", "thing", {"a": np.arange(3.0)})
-    learn.gdl(d.samples, 3, 0.1, n_iter=1, rng=0, checkpoint="checkpoint.npz")
-    return d
-
-
-def feature_basis(frames, gamma, p):
-    """Coefficients (n, p) of an orthonormal basis of the frames in the feature space of rbf."""
-    square = ((frames[:, None] - frames) ** 2).sum(axis=2)
-    values, vectors = np.linalg.eigh(np.exp(-gamma * square))
-    return vectors[:, -p:] / np.sqrt(values[-p:])
-
-
-# ---------------------------------------------------------------------------- the tables
-
-
-def grassmann_sc_calls(d):
-    grams = dict(K_dd=d.K_dd, K_xd=d.K_xd, norm2=2.0)
-    many = dict(grams, norm2=np.full(4, 2.0))
-    tiny = dict(K_dd=d.K_dd * 1e-320, K_xd=d.K_xd * 1e-320, norm2=2e-320)
-    huge = dict(K_dd=d.K_dd * 4e307, K_xd=d.K_xd * 4e307, norm2=8e307)
-    coded = dict(X=d.X, D=d.D)
+    learn.gdl(X, 3, 0.1, n_iter=1, rng=0, checkpoint="checkpoint.npz")
+    learn.OnlineGDL(3, 0.1, rng=0).fit(X).save("online.npz")
     return {
-        "orthonormalize": plain(dict(A=d.X), dict(A=d.C)),
-        "random_subspaces": plain(dict(n=3, d=5, p=2, rng=0)),
-        "principal_angles": plain(dict(X=d.X, Y=d.D[:4]), dict(X=d.X[0], Y=d.D)),
-        "chordal_distance": plain(dict(X=d.X, Y=d.D), dict(X=d.X)),
-        "geodesic_distance": plain(dict(X=d.X, Y=d.D), dict(X=d.X)),
-        "proj": plain(dict(S=d.S, p=2)),
-        "chordal_mean": plain(dict(X=d.X, weights=np.arange(1.0, 5))),
-        "projection_kernel": plain(dict(X=d.X, D=d.D), dict(X=d.X)),
-        "lam_max": plain(dict(K_xd=d.K_xd)),
-        "sparse_codes": plain(dict(grams, lam=0.1, tol=1e-8, max_iter=1000),
-                              dict(many, lam=np.array([0.3, 0.1])),
-                              dict(grams, lam=0.1, init=d.codes), dict(tiny, lam=0.1e-320),
-                              dict(huge, lam=0.1e307), dict(tiny, lam=0.1, lam_scale="max"),
-                              dict(huge, lam=0.1, lam_scale="max")),
-        "locality_codes": plain(dict(grams, n_neighbors=2), dict(many, n_neighbors=2, reg=1e-6),
-                                dict(tiny, n_neighbors=2), dict(huge, n_neighbors=2)),
-        "gsc": plain(dict(coded, lam=0.1, tol=1e-8, max_iter=1000),
-                     dict(coded, lam=np.array([0.3, 0.1]), init=d.codes)),
-        "glc": plain(dict(coded, n_neighbors=2, reg=1e-6)),
-        "reconstruct": plain(dict(codes=d.codes, D=d.D)),
-        "class_residuals": plain(dict(grams, codes=d.codes, labels=d.labels)),
-        "classify": plain(dict(coded, labels=d.labels, lam=0.1, tol=1e-8, max_iter=1000),
-                          dict(coded, labels=d.labels, n_neighbors=2, reg=1e-6)),
-    }
-
-
-def kernels_calls(d):
-    rows = {"__call__.A": d.frames, "__call__.B": d.frames[:4]}
-    coded = dict(sets=d.sets, atom_sets=d.atom_sets, kernel=d.kernel, p=2)
-    lift = {"kernel": d.kernel, "p": 2, "n_landmarks": None, "method": "random", "rng": 0,
-            "fit.sets": d.sets, "transform.sets": d.atom_sets, "fit_transform.sets": d.sets}
-    both = dict(sets=d.sets, bases=d.bases, sets2=d.atom_sets, bases2=d.atom_bases)
-    return {
-        "linear": methods(["__call__"], rows),
-        "polynomial": methods(["__call__"], dict(rows, degree=2, coef0=1.0)),
-        "rbf": methods(["__call__"], dict(rows, gamma=0.1)),
-        "median_gamma": plain(dict(sets=d.sets)),
-        "gamma_grid": plain(dict(sets=d.sets, n=3)),
-        "kernel_bases": plain(dict(sets=d.sets, kernel=d.kernel, p=2)),
-        "kernel_gram": plain(dict(both, kernel=d.kernel), dict(both, kernel=d.kernel, each_p=True),
-                             dict(sets=d.sets, bases=d.bases, kernel=d.kernel)),
-        "kgsc": plain(dict(coded, lam=0.1)),
-        "kglc": plain(dict(coded, n_neighbors=2)),
-        "classify": plain(dict(coded, labels=d.labels, lam=0.1),
-                          dict(coded, labels=d.labels, n_neighbors=2)),
-        "Lift": methods(["fit transform", "fit_transform"], lift, dict(lift, n_landmarks=12)),
-    }
-
-
-def learn_calls(d):
-    learning = dict(lam=0.1, n_iter=2, tol=1e-6, rng=0)
-    local = dict(n_neighbors=2, n_iter=2, rng=0)
-    online = {"n_atoms": 3, "lam": 0.1, "rng": 0, "partial_fit.X": d.samples, "fit.X": d.samples}
-    classes = dict(X=d.samples, y=d.y)
-    return {
-        "gdl": plain(dict(learning, X=d.samples, n_atoms=3, checkpoint="written.npz"),
-                     dict(local, X=d.samples, n_atoms=3),
-                     dict(learning, X=d.samples, n_atoms=5, init=d.D),
-                     dict(learning, X=d.samples, n_atoms=3, resume="checkpoint.npz")),
-        "kgdl": plain(dict(learning, sets=d.sets, n_atoms=2, lift=d.lift)),
-        "class_dictionaries": plain(dict(learning, **classes, atoms_per_class=2),
-                                    dict(local, **classes, atoms_per_class=dict(a=2, b=2, c=3))),
-        "OnlineGDL": methods(["partial_fit", "fit"], online),
-        "init_atoms": plain(dict(X=d.samples, n_atoms=3, method="kmeans", rng=0)),
-        "update_atoms": plain(dict(X=d.samples, D=d.D, codes=d.sample_codes)),
-        "save": plain(dict(path="saved.npz", atoms=d.D, lam=0.1, labels=d.labels)),
-        "load": plain(dict(path="dictionary.npz")),
-    }
-
-
-def files_calls(d):
-    return {
-        "write_whole": plain(dict(path="whole", write=nothing)),
-        "write_arrays": plain(dict(path="some.npz", kind="thing", arrays=dict(a=d.X))),
-        "read_arrays": plain(dict(path="arrays.npz", kind="thing", dtype_kinds=dict(a="f"),
-                                  needed=["a"])),
-        "Checkpoint": methods(["write"], {"checkpoint": "states.npz", "resume": None,
-                                          "arrays": [d.X], "options": [1, None],
-                                          "write.arrays": dict(a=d.X)}),
-        "check_path": plain(dict(path="somewhere", name="path")),
+        "A": [X, frames, A], "B": [frames[:4]], "C": [C], "D": [D], "H": [tangent], "N": [5],
+        "K": [K], "K_dd": [core.projection_kernel(D)], "K_xd": [core.projection_kernel(X, D)],
+        "S": [core.projection_kernel(D) + np.eye(5)], "T": [np.eye(6)[:, :3]], "W": [tangent],
+        "X": [X, sets, list(clips), factors, X[0]], "Y": [Y, factors, Y[0]],
+        "arrays": [{"a": X}], "at_most": [2], "atom_labels": [labels], "atom_sets": [atom_sets],
+        "atoms": [D], "atoms_per_class": [1, dict(a=1, b=1, c=2)], "base": ["mean", X[0]],
+        "bases": [kernels.kernel_bases(sets, kernel, 2)], "beta": [3.0], "cell": [4],
+        "bases2": [kernels.kernel_bases(atom_sets, kernel, 2)], "batch_size": [4],
+        "cells_per_block": [(1, 1)], "checkpoint": ["written.npz"], "clip": [images],
+        "clips": [list(clips)], "clips2": [list(clips[:2])], "codes": [core.gsc(X, D, 0.2)],
+        "coding": ["local"], "confidence": [np.array([0.2, 0.9])],
+        "costs": [np.array([3.0, 2, 1])], "d": [5], "differences": [np.array([1.0, 2, 0])],
+        "dimension": [1, 4], "distances": [np.stack([core.chordal_distance(X)] * 2)],
+        "dtype_kinds": [dict(a="f")], "each_p": [True], "evenly": [3], "every": [2],
+        "features": [np.stack([K, K**2])], "folds": [folds], "frames": [frames, images],
+        "frames.frames": [images], "hog.frames": [np.tile(images, (1, 2, 2))], "gamma": [0.1],
+        "grams": [{("linear", 1): K}], "hull": ["convex"],
+        "image_shape": [(3, 2)], "init": [D, core.gsc(X, D, 0.2)], "keep": [0.5],
+        "kernel": [kernel, "precomputed", "polynomial"], "kernels.kernel": [kernel],
+        "kind": ["thing"], "describe.kind": ["raw"], "labels": [labels, y], "lam": [0.1],
+        "sparse_codes.lam": [0.1, np.array([0.3, 0.1])], "gsc.lam": [0.1, np.array([0.3, 0.1])],
+        "lam_scale": ["max"], "lams": [np.array([0.1, 0.5])], "length": [4],
+        "levels": [rng.integers(0, 3, (8, 8, 8))], "lift": [kernels.Lift(kernel, 2)],
+        "max_iter": [100], "measure": [images],
+        "measurements": [comparators_dynamics.compress(images, 8, 40)],
+        "method": ["kmeans", "random"], "metric": ["geodesic"], "n": [3], "n_angles": [1],
+        "n_atoms": [3], "n_between": [2], "n_bins": [5], "n_blocks": [2], "n_coefficients": [3],
+        "n_common": [4], "n_components": [2], "n_directions": [2], "n_innovations": [6],
+        "n_iter": [2], "n_landmarks": [12], "n_levels": [3], "n_neighbors": [2],
+        "local_predictions.n_neighbors": [[2, 3]], "n_points": [4], "n_states": [2],
+        "n_within": [1], "needed": [["a"]], "norm2": [2.0, np.full(6, 2.0)],
+        "orientations": [4], "out": ["written.npy"], "p": [2], "p_max": [9],
+        "path": ["clip.npy", "dictionary.npz", "codes.npy", "parts", "arrays.npz", "online.npz"],
+        "save.path": ["saved.npz"], "write_arrays.path": ["saved.npz"],
+        "write_whole.path": ["saved.npz"], "paths": [["clip.npy", "clip.npy"]],
+        "pixels_per_cell": [(4, 4)], "positive": [True], "predict": [constant_prediction],
+        "predicted": [labels[::-1]], "radii": [(1, 2), (1, 1, 1)], "ranges": [ranges],
+        "ratio": [0.5], "recovered": [images + 1], "reference": ["common"], "reg": [1e-6],
+        "resume": ["checkpoint.npz"], "return_info": [True], "right": [np.array([0.0, 1])],
+        "rng": [0], "rule": ["sum", "svm"], "sample_weight": [np.arange(1.0, 7)], "sets": [sets],
+        "sets2": [atom_sets], "shape": [(3, 6, 6)], "share": [0.9],
+        "shares": [dict(a=np.array([1.0, 0.5]), b=np.array([0.5, 0.9]))],
+        "silhouettes": [images > 200], "size": [(8, 8), (4, 6, 6)], "sparse_output": [True],
+        "step": [1], "systems": [[(A, C), (A.T, C)]], "systems2": [[(A / 2, C)]], "t": [0.3],
+        "truth": [labels], "videos": [sets], "vote.labels": [np.array([labels, labels[::-1]])],
+        "weights": [np.arange(1.0, 7)], "write": [nothing], "y": [y],
+        "nearest_predictions.y": [labels],
     }
 
 
@@ -355,210 +389,6 @@ def nothing(file):
     file.write(b"nothing")
 
 
-def subspaces_calls(d):
-    video = dict(n_states=2, n_blocks=2)
-    return {
-        "from_image_set": plain(dict(frames=d.frames, p=2), dict(frames=d.images, p=2)),
-        "from_sets": plain(dict(sets=d.sets, p=2), dict(sets=np.stack(d.sets), p=2)),
-        "from_video": plain(dict(video, frames=d.frames)),
-        "from_videos": plain(dict(video, videos=d.sets)),
-        "block_hankel": plain(dict(frames=d.frames, n_blocks=2)),
-        "arma": plain(dict(frames=d.frames, n_states=2)),
-        "observability": plain(dict(A=d.C[:2], C=d.C, n_blocks=2)),
-    }
-
-
-def frames_calls(d):
-    return {
-        "read_frames": plain(dict(path="clip.npy"), dict(path="clip.npy", size=(6, 5))),
-        "describe": plain(dict(frames=d.images, kind="raw")),
-        "raw": plain(dict(frames=d.images)),
-        "hog": plain(dict(frames=d.images, orientations=4, pixels_per_cell=(4, 4),
-                          cells_per_block=(1, 1))),
-        "lbp": plain(dict(frames=d.images, n_points=4, radius=1, grid=(1, 2), method="uniform")),
-        "lbp_top": plain(dict(frames=d.images, length=4, step=1, radii=(1, 1, 1))),
-        "gait_energy_image": plain(dict(silhouettes=d.images > 200, size=(8, 8)),
-                                   dict(silhouettes=d.images > 200, align=False)),
-    }
-
-
-def intrinsic_calls(d):
-    return {
-        "exp_map": plain(dict(X=d.X, H=d.H)),
-        "log_map": plain(dict(X=d.X, Y=d.D[:4]), dict(X=d.X[0], Y=d.D)),
-        "log_adjoint": plain(dict(X=d.X, Y=d.D[:4], W=d.H)),
-        "geodesic": plain(dict(X=d.X, Y=d.D[:4], t=0.3)),
-        "karcher_mean": plain(dict(X=d.X, weights=np.arange(1.0, 5), tol=1e-12, max_iter=100)),
-    }
-
-
-def comparators_calls(d):
-    coded = dict(X=d.X, D=d.D)
-    return {
-        "tangent_grams": plain(dict(coded, base=d.X[0]), dict(coded, base="mean")),
-        "log_euclidean_codes": plain(dict(coded, lam=0.1, base=d.X[0])),
-        "log_euclidean_classify": plain(dict(coded, codes=d.codes, labels=d.labels)),
-        "intrinsic_codes": plain(dict(coded, lam=0.1, tol=1e-9, max_iter=100)),
-        "intrinsic_classify": plain(dict(coded, codes=d.codes, labels=d.labels)),
-    }
-
-
-def discriminative_calls(d):
-    classes = dict(X=d.samples, y=d.y, atoms_per_class=2, n_iter=2, tol=1e-5, rng=0)
-    return {
-        "discriminative_atoms": plain(classes, dict(classes, beta=3.0)),
-        "ridge_residuals": plain(dict(X=d.X, D=d.D, labels=d.labels, ridge=0.1)),
-    }
-
-
-def comparators_sets_calls(d):
-    pair = dict(X=d.X, D=d.D)
-    classes = dict(labels=d.y)
-    return {
-        "correlation_kernel": plain(dict(pair, n_angles=1)),
-        "binet_cauchy_kernel": plain(pair),
-        "mutual_similarity": plain(dict(pair, n_angles=2)),
-        "difference_subspace": plain(dict(D=d.D, keep=0.5)),
-        "transformed_bases": plain(dict(X=d.X, T=np.eye(6)[:, :3])),
-        "dcc": plain(dict(classes, X=d.samples, dimension=4, n_between=2, n_iter=2)),
-        "gda": plain(dict(classes, K=d.K_ss, n_components=2, reg=1e-3)),
-        "ggda": plain(dict(classes, K=d.K_ss, n_within=2, n_between=2, beta=1.0, reg=1e-3)),
-    }
-
-
-def comparators_hulls_calls(d):
-    sets = dict(sets=d.sets, sets2=d.atom_sets)
-    return {
-        "affine_hull_distances": plain(dict(sets, dimension=2), dict(sets, share=0.9),
-                                       dict(sets, share=0.9, kernel=d.kernel)),
-        "convex_hull_distances": plain(dict(sets, bound=0.8, tol=1e-10, max_iter=1000)),
-    }
-
-
-def comparators_learning_calls(d):
-    learning = dict(X=d.samples, n_atoms=2, lam=0.1, n_iter=2, tol=1e-6, rng=0)
-    return {
-        "log_euclidean_dictionary": plain(dict(learning, base=d.X[0])),
-        "intrinsic_dictionary": plain(learning),
-    }
-
-
-def projected_calls(d):
-    coded = dict(X=d.X, D=d.D)
-    return {
-        "projected_codes": plain(dict(coded, lam=0.3, n_neighbors=2, least_gap=1e-3, tol=1e-9,
-                                      max_iter=100)),
-        "projected_losses": plain(dict(coded, codes=d.codes)),
-    }
-
-
-def tuning_calls(d):
-    folds = [(np.arange(6), np.arange(6, 12)), (np.arange(6, 12), np.arange(6))]
-    asked = {"y": d.y, "folds": folds, "predict": constant_prediction,
-             "choose.grams": {("linear", 1): d.K_ss}}
-    grams = dict(K_dd=d.K_dd, K_xd=d.K_xd)
-    return {
-        "Search": methods(["choose"], asked),
-        "alike": plain(dict(shares=dict(a=np.array([1.0, 0.5]), b=np.array([0.5, 0.9])), within=1)),
-        "vote": plain(dict(labels=np.array([d.labels, d.labels[::-1]]))),
-        "dimensions": plain(dict(p_max=9, most=4)),
-        "sparse_predictions": plain(dict(lams=[0.1, 0.2], tol=1e-4)),
-        "local_predictions": plain(dict(n_neighbors=[2, 3])),
-        "nearest_predictions": plain(dict(grams, y=d.labels)),
-        "corrected_t_test": plain(dict(differences=np.array([1.0, 2, 0]), ratio=0.5)),
-    }
-
-
 def constant_prediction(K_dd, K_xd, y):
     """predict for tuning.Search."""
     return {(): np.full(len(K_xd), y[0])}
-
-
-def plots_calls(d):
-    return {
-        "plot_reliability": plain(dict(confidence=np.array([0.2, 0.9]), right=np.array([0.0, 1]),
-                                       n_bins=5)),
-        "plot_atoms": plain(dict(D=d.D, image_shape=(3, 2), n_directions=2, labels=d.labels)),
-        "plot_principal_angles": plain(dict(X=d.X[0], Y=d.X[1]), dict(X=d.D, labels=d.labels)),
-        "plot_angles_pair": plain(dict(X=d.X[0], Y=d.X[1], names=["a", "b"])),
-        "plot_sparsity": plain(dict(K_dd=d.K_dd, K_xd=d.K_xd, lams=np.array([0.1, 0.5]), norm2=2.0,
-                                    lam_scale="max")),
-        "plot_gram": plain(dict(K=d.K_dd, labels=d.labels)),
-        "plot_confusion": plain(dict(truth=d.labels, predicted=d.labels[::-1])),
-        "plot_map": plain(dict(K=d.K_dd, labels=d.labels)),
-        "plot_codes": plain(dict(codes=d.sample_codes, labels=d.y, atom_labels=d.labels)),
-        "plot_convergence": plain(dict(costs=np.array([3.0, 2, 1]))),
-    }
-
-
-def estimators_calls(d):
-    fit = {"fit.X": d.samples}
-    labelled = {"fit.X": d.samples, "fit.y": d.y}
-    queries = {f"{step}.X": d.X for step in ("transform", "predict", "predict_proba", "distances",
-                                             "kneighbors", "decision_function")}
-    sets = {"fit.X": d.sets, "fit_transform.X": d.sets, "transform.X": d.atom_sets}
-    grams = {"kernel": "precomputed", "fit.X": d.K_ss, "fit.y": d.y, "predict.X": d.K_ss[:3]}
-    learning = {"n_atoms": 3, "n_iter": 2, "tol": 1e-6, "rng": 0, "fit_transform.X": d.samples}
-    return {
-        "ImageSetSubspaces": methods(["fit transform", "fit_transform"], dict(sets, p=2)),
-        "BlockHankel": methods(["fit transform"], dict(sets, n_blocks=2)),
-        "VideoSubspaces": methods(["fit transform"], dict(sets, n_states=2, n_blocks=2)),
-        "NearestSubspace": methods(["fit predict", "fit predict_proba", "fit distances",
-                                    "fit kneighbors"], dict(labelled, **queries, n_neighbors=2)),
-        "CodingClassifier": [*methods(["fit predict", "fit predict_proba", "fit transform",
-                                       "fit decision_function"],
-                                      dict(labelled, **queries, lam=0.1)),
-                             *methods(["fit predict"], dict(grams, lam=0.1),
-                                      dict(labelled, **queries, coding="local", n_neighbors=2))],
-        "GrassmannDictionary": methods(["fit transform", "fit_transform"],
-                                       dict(learning, **fit, **queries, lam=0.1),
-                                       dict(learning, **fit, **queries, coding="local",
-                                            n_neighbors=2)),
-        "ProjectionKernel": methods(["fit transform", "fit_transform"],
-                                    dict(fit, **queries, **{"fit_transform.X": d.samples})),
-        "KernelLift": methods(["fit transform"], dict(sets, gamma=0.1, p=2),
-                              dict(sets, kernel="polynomial", degree=2, coef0=1.0, p=2)),
-        "DiscriminativeDictionary": methods(
-            ["fit predict", "fit predict_proba", "fit decision_function"],
-            dict(labelled, **queries, atoms_per_class=1, n_iter=2, rng=0)),
-        "TangentDictionary": methods(["fit transform"],
-                                     dict(fit, **queries, n_atoms=2, n_iter=2, rng=0)),
-        "OnlineGrassmannDictionary": methods(
-            ["fit transform", "partial_fit transform"],
-            dict(fit, **queries, n_atoms=3, lam=0.1, rng=0, **{"partial_fit.X": d.samples})),
-        **clips_calls(d),
-        **rivals_calls(labelled, queries, dict(sets, **{"fit.y": ["a", "b", "a", "b"],
-                                                       "predict.X": d.atom_sets})),
-    }
-
-
-def clips_calls(d):
-    """The estimators on raw frames, and the rivals on videos."""
-    clips = np.stack([d.images[:, ::-1], d.images, d.images[::-1], d.images[:, :, ::-1]])
-    fit = {"fit.X": clips, "transform.X": clips[:2]}
-    labelled = {"fit.X": clips, "fit.y": ["a", "b", "a", "b"], "predict.X": clips[:2]}
-    described = methods(["fit transform"], fit)
-    return {
-        "HOG": methods(["fit transform"], dict(fit, orientations=4, pixels_per_cell=(4, 4),
-                                               cells_per_block=(1, 1))),
-        "LBP": described,
-        "LBPTOP": methods(["fit transform"], dict(fit, length=4)),
-        "GaitEnergyImage": described,
-        "LDS": methods(["fit predict"], dict(labelled, n_states=2)),
-        "CSLDS": methods(["fit predict"], dict(labelled, n_states=2, compression=2.0)),
-        "ProductManifold": methods(["fit predict"], dict(labelled, p=3)),
-        "TCCA": methods(["fit predict"], dict(labelled, p=3, n_features=2)),
-        "DFS": methods(["fit predict"], dict(labelled, n_levels=3, radii=(1, 2))),
-        "DLPegasos": methods(["fit predict"], dict(labelled, n_states=2, cell=4)),
-    }
-
-
-def rivals_calls(labelled, queries, sets):
-    steps = ["fit predict", "fit decision_function"]
-    return {
-        "GDA": methods([*steps, "fit transform"], dict(labelled, **queries, n_components=2)),
-        "GGDA": methods([*steps, "fit transform"], dict(labelled, **queries, n_within=2)),
-        "DCC": methods(steps, dict(labelled, **queries, dimension=4, n_iter=2)),
-        "MSM": methods(["fit predict"], dict(sets, p=2), dict(sets, p=2, keep=0.9)),
-        "KAHM": methods(["fit predict"], dict(sets, dimension=1), dict(sets, hull="convex")),
-    }

@@ -1,10 +1,7 @@
 """Numbers of the campaign: codes against their optimality conditions in long double, layouts of
-arrays, float32 beside float64, one thread beside two, JIT off."""
+arrays, one thread beside two."""
 
 import functools
-import os
-import subprocess
-import sys
 import tempfile
 import warnings
 from types import SimpleNamespace
@@ -17,13 +14,10 @@ from benchmarks.campaign_calls import (
     Done,
     Failed,
     all_calls,
-    leaves,
     rng_of,
     run,
-    sound_calls,
     worst_difference,
 )
-from benchmarks.common import ROOT
 from grassmann_sc import comparators, frames, intrinsic, kernels, learn, subspaces
 from grassmann_sc.strategies import KINDS, bases, rotation
 
@@ -238,7 +232,7 @@ SAME = 1e-9  # largest difference: another layout may be summed in another order
 @functools.cache
 def all_layouts():
     """(call, name of the layout) for every call with arrays."""
-    calls = [call for call in sound_calls() if any(map(arrays_in, call.arguments.values()))]
+    calls = [call for call in all_calls() if any(map(arrays_in, call.arguments.values()))]
     whole_too = [call for call in calls if DATA & {name.rpartition(".")[2]
                                                    for name in call.arguments}]
     return ([(call, layout) for layout in LAYOUTS for call in calls]
@@ -290,110 +284,7 @@ def changed_arrays(value, change):
     return value
 
 
-# ---------------------------------------------------------------------------- float32 and float64
-
-# The same float32 data in both precisions. Inner products differ by GRAM_ERROR in units of their
-# largest possible value, p; codes of float32 cost at most COST_ERROR p (1 + ||y||_1)^2 more in
-# float64; weights over neighbours solve their system to the same. A call may also refuse float32.
-GRAM_ERROR = 1e-4
-COST_ERROR = 1e-5
-
-
-def precision(seed, case):
-    rng = rng_of("precision", seed, case)
-    if case % 2:
-        precision_of_kernels(rng, case)
-    else:
-        precision_of_subspaces(rng)
-
-
-def precision_of_subspaces(rng):
-    """gsc, glc and the projection kernel of random subspaces."""
-    d = int(rng.integers(4, 60))
-    p = int(rng.integers(1, 4))
-    X = core.random_subspaces(6, d, p, rng).astype(np.float32)
-    D = bases(rng, 20, d, p, rng.choice(KINDS)).astype(np.float32)
-    about = f"d {d}, p {p}"
-    K = core.projection_kernel(D)
-    k = core.projection_kernel(X, D)
-    check_grams("projection_kernel", k, core.projection_kernel(X.astype(float), D.astype(float)), p,
-                about)
-    lam = float(rng.choice([0.01, 0.1, 0.5])) * p
-    codes = core.gsc(X, D, lam), core.gsc(X.astype(float), D.astype(float), lam)
-    check_costs("gsc", codes, K, k, p, lam, about)
-    m = int(rng.integers(1, 8))
-    codes = core.glc(X, D, m), core.glc(X.astype(float), D.astype(float), m)
-    check_costs("glc", codes, K, k, p, 0, about)
-
-
-def precision_of_kernels(rng, case):
-    """kernel_gram, kgsc and kglc of sets that float32 does not take lightly."""
-    name = list(HOSTILE_SETS)[case // 2 % len(HOSTILE_SETS)]
-    sets = [frames.astype(np.float32) for frames in HOSTILE_SETS[name](rng)]
-    double = [frames.astype(float) for frames in sets]
-    median = kernels.median_gamma(double)
-    kernel = [kernels.rbf(1.0), kernels.rbf(median / 4), kernels.rbf(16 * median),
-              kernels.polynomial(2), kernels.polynomial(6), kernels.linear()][rng.integers(6)]
-    p = int(rng.integers(1, 4))
-    about = f"{name}, {kernel}, p {p}"
-    try:
-        K, k, codes, local = kernel_results(sets, kernel, p)
-    except ValueError:
-        return  # refused
-    K64, k64, codes64, local64 = kernel_results(double, kernel, p)
-    check_grams("kernel_gram", K, K64, p, about)
-    check_grams("kernel_gram", k, k64, p, about)
-    check_costs("kgsc", (codes, codes64), K64, k64, p, 0.1, about)
-    check_costs("kglc", (local, local64), K64, k64, p, 0, about)
-
-
-def kernel_results(sets, kernel, p):
-    """Gram matrices of the last 15 sets, and of the others with them; kgsc and kglc codes."""
-    bases = kernels.kernel_bases(sets, kernel, p)
-    K = kernels.kernel_gram(sets, bases, kernel=kernel)
-    codes = kernels.kgsc(sets[:5], sets[5:], 0.1, kernel=kernel, p=p)
-    return K[5:, 5:], K[:5, 5:], codes, kernels.kglc(sets[:5], sets[5:], 3, kernel=kernel, p=p)
-
-
-def near_frames(rng):
-    """Frames that differ by a thousandth of their norm, in 20 places of norm 10."""
-    centres = rng.standard_normal((20, 50))
-    centres *= 10 / np.linalg.norm(centres, axis=1, keepdims=True)
-    return [centre + 1e-3 * rng.standard_normal((6, 50)) for centre in centres]
-
-
-HOSTILE_SETS = {
-    "near frames": near_frames,
-    "mean 100": lambda rng: [100 + rng.standard_normal((6, 30)) for _ in range(20)],
-    "bytes": lambda rng: [rng.integers(0, 256, (6, 64)) for _ in range(20)],
-    "small": lambda rng: [1e-6 * rng.standard_normal((6, 30)) for _ in range(20)],
-    "large": lambda rng: [1e6 * rng.standard_normal((6, 30)) for _ in range(20)],
-    "smooth": lambda rng: [np.cumsum(rng.standard_normal((6, 80)), axis=1) for _ in range(20)],
-}
-
-
-def check_grams(what, single, double, p, about):
-    error = np.abs(single - double).max() / p
-    if not error <= GRAM_ERROR:
-        raise Failed(f"{what} off: by {error:.2g} of p in float32: {about}", f"{what} off")
-
-
-def check_costs(what, codes, K, k, p, lam, about):
-    """What the codes of float32 cost beyond those of float64, in float64."""
-    single, double = (y.astype(float) for y in codes)
-    K = K.astype(float)
-
-    def cost(y):
-        return p + ((y @ K - 2 * k) * y).sum(axis=1) + lam * np.abs(y).sum(axis=1)
-
-    size = 1 + np.maximum(np.abs(single).sum(axis=1), np.abs(double).sum(axis=1))
-    excess = ((cost(single) - cost(double)) / (p * size**2)).max()
-    if not excess <= COST_ERROR:
-        raise Failed(f"{what} off: costs {excess:.2g} p (1 + ||y||_1)^2 more in float32: {about}",
-                     f"{what} costs more")
-
-
-# ------------------------------------------------------------------------- threads, and without JIT
+# ---------------------------------------------------------------------------- threads
 
 
 def threads(seed, case):
@@ -450,45 +341,3 @@ MIDDLING = {
     "log_euclidean_codes": lambda m: comparators.log_euclidean_codes(m.X, m.D, 0.1),
     "lbp_top": lambda m: frames.lbp_top(m.X[:, :, :1] * np.ones(5)),
 }
-
-
-def jit_off(seed, case):
-    """Each valid call in a process without JIT: the same result, to 1e-9."""
-    if case >= len(sound_calls()):
-        raise Done
-    call = sound_calls()[case]
-    number = next(i for i, other in enumerate(all_calls()) if other is call)
-    file = without_jit().get(number)
-    if file is None:
-        raise Failed(f"{call.name}: no result without JIT: {without_jit()['said']}")
-    with np.load(file) as arrays:
-        result = [arrays[name] for name in arrays.files]
-    if "error" in file:
-        raise Failed(f"{call.name} without JIT: {result[0]}")
-    difference = worst_difference(result, leaves(run(call)))
-    if not difference <= 1e-9:
-        raise Failed(f"{call.name}: differs by {difference:.2g} without JIT")
-
-
-@functools.cache
-def without_jit():
-    """{case: file of its result or error} from a process that runs all calls."""
-    done = subprocess.run([sys.executable, "-c", "from benchmarks.campaign_numbers import "
-                           "write_results; write_results()"], capture_output=True, text=True,
-                          env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)})
-    found = {"said": done.stderr[-500:]}
-    for name in os.listdir():
-        if name.startswith("case_"):
-            found[int(name.split("_")[1])] = name
-    return found
-
-
-def write_results():
-    """What each call gives, as a file."""
-    warnings.simplefilter("ignore")
-    for case, call in enumerate(all_calls()):
-        try:
-            result = leaves(run(call))
-            np.savez(f"case_{case}_result.npz", *result)
-        except Exception as error:
-            np.savez(f"case_{case}_error.npz", f"{type(error).__name__}: {str(error)[-300:]}")

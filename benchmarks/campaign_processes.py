@@ -15,9 +15,11 @@ import numpy as np
 
 import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, rng_of, worst_difference
-from grassmann_sc import intrinsic, kernels, learn, subspaces
+from benchmarks.campaign_numbers import MIDDLING, middling
+from grassmann_sc import learn
 
 CHILD_LIMIT = 20  # seconds that a forked child may take
+SOON = 0.04  # seconds of a call that is interrupted
 RAISES = 3  # exit status of a forked child
 DIFFERS = 4
 
@@ -95,29 +97,17 @@ def run_and_exit(job):
 
 @functools.cache
 def interruptible():
-    """{name: (call, its seconds, its result)}."""
-    rng = np.random.default_rng(0)
-    X = core.random_subspaces(80, 12, 2, 0)
-    D = core.random_subspaces(30, 12, 2, 1)
-    sets = [rng.standard_normal((5, 12)) for _ in range(40)]
-    kernel = kernels.rbf(0.02)
-    calls = {
-        "gsc": lambda: core.gsc(X, D, 0.1),
-        "gsc, sparse path": lambda: core.gsc(X, D, [0.5, 0.1, 0], sparse_output=True),
-        "glc": lambda: core.glc(X, D, 5),
-        "gdl": lambda: learn.gdl(X[:40], 6, 0.2, n_iter=2, rng=0),
-        "kgsc": lambda: kernels.kgsc(sets[:20], sets[20:], 0.1, kernel=kernel, p=2),
-        "chordal_distance": lambda: core.chordal_distance(X, D),
-        "projection_kernel": lambda: core.projection_kernel(X, D),
-        "from_sets": lambda: subspaces.from_sets(sets, 2),
-        "karcher_mean": lambda: intrinsic.karcher_mean(X[:20], max_iter=5),
-    }
+    """{name: (call, its seconds, its result)} of calls that are soon done."""
+    m = middling(np.random.default_rng(0))
     found = {}
-    for name, call in calls.items():
+    for name, function in MIDDLING.items():
+        call = functools.partial(function, m)
         call()  # compiles
         start = time.perf_counter()
         result = call()
-        found[name] = call, time.perf_counter() - start, result
+        seconds = time.perf_counter() - start
+        if seconds < SOON:
+            found[name] = call, seconds, result
     return found
 
 
@@ -186,15 +176,8 @@ def check_pool(what):
 @functools.cache
 def busy_threads():
     """Threads that compute for ever."""
-    X = core.random_subspaces(60, 20, 3, 0)
-    D = core.random_subspaces(30, 20, 3, 1)
-    rng = np.random.default_rng(0)
-    sets = [rng.standard_normal((6, 20)) for _ in range(30)]
-    jobs = [
-        lambda: core.gsc(X, D, 0.1),
-        lambda: kernels.kgsc(sets[:10], sets[10:], 0.1, kernel=kernels.rbf(0.02), p=2),
-        lambda: learn.gdl(X[:30], 5, 0.2, n_iter=2, rng=0),
-    ]
+    m = middling(np.random.default_rng(1))
+    jobs = [functools.partial(MIDDLING[name], m) for name in ("gsc", "kgsc", "gdl")]
 
     def work(job):
         with warnings.catch_warnings():
@@ -210,17 +193,9 @@ def busy_threads():
 @functools.cache
 def small_problem():
     """Calls for the child, and what they give."""
-    X = core.random_subspaces(40, 8, 2, 2)
-    D = core.random_subspaces(20, 8, 2, 3)
-    sets = [np.random.default_rng(i).standard_normal((4, 6)) for i in range(30)]
-    calls = [
-        lambda: core.gsc(X, D, 0.1),
-        lambda: core.glc(X, D, 3),
-        lambda: core.chordal_distance(X),
-        lambda: subspaces.from_sets(sets, 2),
-        lambda: kernels.kglc(sets[:10], sets[10:], 3, kernel=kernels.rbf(0.1), p=1),
-        lambda: learn.gdl(X, 4, 0.2, n_iter=2, rng=0),
-    ]
+    m = middling(np.random.default_rng(2))
+    calls = [functools.partial(MIDDLING[name], m)
+             for name in ("gsc", "glc", "chordal_distance", "from_sets", "kglc", "gdl")]
     return [(call, call()) for call in calls]
 
 

@@ -1,0 +1,388 @@
+"""What each method of the campaign computes, against dense NumPy, SciPy and plain loops.
+
+Each oracle draws a problem and gives pairs (result, what it must be); a case holds if all pairs are
+alike to TOL of the largest number, or to the tolerance that stands third.
+"""
+
+import functools
+import itertools
+import tempfile
+import warnings
+from collections import Counter
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+
+import grassmann_sc as core
+from benchmarks.campaign_calls import Failed, client_of_threads, rng_of
+from grassmann_sc import (
+    blocks,
+    comparators,
+    comparators_dynamics,
+    comparators_hulls,
+    comparators_sets,
+    comparators_tensors,
+    comparators_textures,
+    discriminative,
+    intrinsic,
+    kernels,
+    projected,
+    scale,
+    subspaces,
+    tuning,
+)
+from grassmann_sc.strategies import bases, explicit_gram
+
+TOL = 1e-7  # squared distances and cosines near 1 lose half the digits
+
+
+def oracles(seed, case):
+    """One problem of one oracle, in turn."""
+    oracle = ORACLES[case % len(ORACLES)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k, (result, expected, *tol) in enumerate(oracle(rng_of("oracles", seed, case))):
+            result = np.asarray(result)
+            expected = np.asarray(expected)
+            if result.shape != expected.shape:
+                raise Failed(f"{oracle.__name__}, {k}: shape {result.shape}, not {expected.shape}")
+            if expected.dtype.kind not in "biuf":
+                same = np.array_equal(result, expected)
+                error = 0.0 if same else np.inf
+            else:
+                error = np.abs(result - expected).max(initial=0)
+                error /= max(np.abs(expected).max(initial=0), 1e-300)
+            if not error <= (tol[0] if tol else TOL):
+                raise Failed(f"{oracle.__name__}, {k}: off by {error:.2g}", oracle.__name__)
+
+
+def each_pair(function, X, Y):
+    return np.array([[function(a, b) for b in Y] for a in X])
+
+
+def hat(X):
+    return X @ np.swapaxes(X, -1, -2)
+
+
+def cosines(a, b):
+    return np.linalg.svd(a.T @ b, compute_uv=False)
+
+
+def two_sets(rng, most=6):
+    """Two dictionaries of one d, and the p of each."""
+    d = int(rng.integers(3, 10))
+    p, q = rng.integers(1, d // 2 + 2, 2)
+    return bases(rng, int(rng.integers(1, 5)), d, p), bases(rng, int(rng.integers(2, most)), d, q)
+
+
+def classes_of(rng, n):
+    """n labels of two classes and more, two of each at least."""
+    return np.arange(n) % int(rng.integers(2, n // 2 + 1))
+
+
+# ---------------------------------------------------------------------------- hulls
+
+
+def frames_of(rng, d, n=3):
+    return [rng.standard_normal((int(rng.integers(2, 5)), d)) + 3 * rng.standard_normal(d)
+            for _ in range(n)]
+
+
+def affine_hulls(rng):
+    """Least squares over both hulls."""
+    d = int(rng.integers(4, 12))
+    sets, sets2 = frames_of(rng, d), frames_of(rng, d, 2)
+    k = int(rng.integers(0, 2))
+
+    def distance(A, B):
+        U, W = (np.linalg.svd(F - F.mean(0))[2][:k].T for F in (A, B))
+        gap = A.mean(0) - B.mean(0)
+        M = np.hstack([U, -W])
+        return np.linalg.norm(gap + M @ np.linalg.lstsq(M, -gap, rcond=None)[0])
+
+    yield (comparators_hulls.affine_hull_distances(sets, sets2, dimension=k),
+           each_pair(distance, sets, sets2))
+
+
+def convex_hulls(rng):
+    """The best of all pairs of faces whose nearest points lie within; SLSQP for reduced hulls."""
+    d = int(rng.integers(2, 9))
+    sets, sets2 = frames_of(rng, d), frames_of(rng, d, 2)
+    found = comparators_hulls.convex_hull_distances
+    yield found(sets, sets2), each_pair(nearest_of_faces, sets, sets2), 1e-6
+    bound = float(rng.uniform(0.6, 1))
+    yield (found(sets, sets2, bound=bound),
+           each_pair(functools.partial(nearest_by_slsqp, bound), sets, sets2), 1e-4)
+
+
+def nearest_of_faces(A, B):
+    best = np.inf
+    for rows in faces(len(A)):
+        for columns in faces(len(B)):
+            M = np.vstack([A[rows], -B[columns]]).T
+            sums = np.repeat([[1.0, 0], [0, 1]], [len(rows), len(columns)], axis=0).T
+            null = scipy.linalg.null_space(sums)
+            w = np.linalg.lstsq(sums, np.ones(2), rcond=None)[0]
+            w = w - null @ np.linalg.lstsq(M @ null, M @ w, rcond=None)[0] if null.size else w
+            if w.min() >= -1e-12:
+                best = min(best, np.linalg.norm(M @ w))
+    return best
+
+
+def faces(n):
+    return [list(face) for k in range(1, n + 1) for face in itertools.combinations(range(n), k)]
+
+
+def nearest_by_slsqp(bound, A, B):
+    M = np.vstack([A, -B])
+    Q = M @ M.T
+    ends = [slice(0, len(A)), slice(len(A), None)]
+    sums = [{"type": "eq", "fun": lambda w, end=end: w[end].sum() - 1} for end in ends]
+    start = np.repeat([1 / len(A), 1 / len(B)], [len(A), len(B)])
+    done = scipy.optimize.minimize(lambda w: w @ Q @ w, start, jac=lambda w: 2 * Q @ w,
+                                   bounds=[(0, bound)] * len(M), constraints=sums, method="SLSQP",
+                                   options={"ftol": 1e-14, "maxiter": 1000})
+    return np.sqrt(max(done.fun, 0))
+
+
+# ---------------------------------------------------------------------------- dynamics, tensors
+
+
+def dynamics(rng):
+    """Angles of observability matrices so long that A^n is gone."""
+    s = int(rng.integers(1, 4))
+    systems = []
+    for _ in range(4):
+        A = rng.standard_normal((s, s))
+        A *= rng.uniform(0.1, 0.9) / np.abs(np.linalg.eigvals(A)).max()
+        systems.append((A, rng.standard_normal((int(s + 3), s))))
+    spans = [np.linalg.qr(subspaces.observability(A, C, 500))[0] for A, C in systems]
+    long = np.vstack([C @ np.linalg.matrix_power(A, k) for A, C in systems[:1] for k in range(5)])
+    yield subspaces.observability(*systems[0], 5), long
+    angles = each_pair(core.principal_angles, spans[:2], spans[2:])
+    yield comparators_dynamics.observability_angles(systems[:2], systems[2:]), angles
+    martin = np.sqrt(-2 * np.log(np.cos(angles)).sum(axis=2))
+    yield comparators_dynamics.martin_distances(systems[:2], systems[2:]), martin, 1e-6
+
+
+def tensors(rng):
+    """Factors by dense SVDs of the unfoldings."""
+    shape = rng.integers(3, 7, 3)
+    clips = rng.standard_normal((4, *shape))
+    p = int(rng.integers(1, 4))
+    factors = comparators_tensors.mode_bases(clips, p)
+    dense = [np.stack([np.linalg.svd(np.moveaxis(clip, k, 0).reshape(shape[k], -1),
+                                     full_matrices=False)[2][:p].T for clip in clips])
+             for k in range(3)]
+    for V, W in zip(factors, dense):
+        yield hat(V), hat(W)
+    square = sum(p - each_pair(lambda a, b: (cosines(a, b)**2).sum(), W, W) for W in dense)
+    np.fill_diagonal(square, 0)
+    yield comparators_tensors.product_distances(factors), np.sqrt(square)
+    features = comparators_tensors.tensor_correlations(clips, p=p, modes=["ty", "yx"])
+    found = [each_pair(cosines, dense[k], dense[k]) for k in (2, 0)]
+    yield features, np.concatenate([A.transpose(2, 0, 1) for A in found])
+
+
+# ---------------------------------------------------------------------------- textures
+
+
+def textures(rng):
+    """Cubes and boxes, one by one; the objective over all triplets, one by one."""
+    clip = rng.uniform(0.5, 2, rng.integers(7, 10, 3))
+    radii = (1, 2, 3)
+    exponents = comparators_textures.fractal_exponents(clip, radii=radii)
+    slopes = np.empty(exponents.shape)
+    for t, y, x in np.ndindex(slopes.shape):
+        sums = [clip[t + 3 - r:t + 4 + r, y + 3 - r:y + 4 + r, x + 3 - r:x + 4 + r].sum()
+                for r in radii]
+        slopes[t, y, x] = np.polyfit(np.log(2 * np.array(radii) + 1), np.log(sums), 1)[0]
+    yield exponents, slopes
+    levels = rng.integers(0, 3, rng.integers(8, 12, 3))
+    sides = (1, 2, 3)
+    counts = [[len({tuple(voxel // s) for voxel in np.argwhere(levels == level)}) for s in sides]
+              for level in range(3)]
+    yield (comparators_textures.box_dimensions(levels, 3, sides),
+           [-np.polyfit(np.log(sides), np.log(count), 1)[0] for count in counts])
+    y = classes_of(rng, 6)
+    D = rng.uniform(size=(2, 6, 6))
+    learned = comparators_textures.distance_weights(D, y, 0.1, n_iter=200, rng=0)
+    hinges = [max(0, 1 - learned.weights @ (D[:, i, k] - D[:, i, j]))
+              for i, j, k in itertools.product(range(6), repeat=3)
+              if i != j and y[i] == y[j] and y[i] != y[k]]
+    yield learned.objective[-1], 0.05 * learned.weights @ learned.weights + np.mean(hinges)
+
+
+# ---------------------------------------------------------------------------- sets of subspaces
+
+
+def similarities(rng):
+    X, D = two_sets(rng)
+    m = int(rng.integers(1, min(X.shape[2], D.shape[2]) + 1))
+    yield (comparators_sets.correlation_kernel(X, D, m),
+           each_pair(lambda a, b: cosines(a, b)[:m].sum(), X, D))
+    yield (comparators_sets.mutual_similarity(X, D, m),
+           each_pair(lambda a, b: (cosines(a, b)[:m]**2).mean(), X, D))
+    yield comparators_sets.correlation_kernel(D), each_pair(lambda a, b: cosines(a, b).sum(), D, D)
+    yield (comparators_sets.binet_cauchy_kernel(D),
+           each_pair(lambda a, b: np.linalg.det(a.T @ b)**2, D, D))
+    T = rng.standard_normal((X.shape[1], int(rng.integers(X.shape[2], X.shape[1] + 1))))
+    yield (hat(comparators_sets.transformed_bases(X, T)),
+           hat(np.linalg.qr(T.T @ X)[0]), 1e-6)
+
+
+def discriminants(rng):
+    """GDA and GGDA by dense generalised eigenvalues; the objective of DCC, pair by pair."""
+    n = int(rng.integers(6, 12))
+    X = bases(rng, n, 8, int(rng.integers(1, 4)))
+    y = classes_of(rng, n)
+    K = explicit_gram(X, X)
+    same = y[:, None] == y
+    reg = float(10.0 ** rng.integers(-4, 0))
+    ridge = reg * np.trace(K @ K) / n * np.eye(n)
+    V = same / same.sum(axis=1)
+    learned = comparators_sets.gda(K, y, reg=reg)
+    values = scipy.linalg.eigh(K @ (V - 1 / n) @ K, K @ (np.eye(n) - V) @ K + ridge)[0]
+    yield learned.values, values[::-1][:len(learned.values)]
+    W = same & ~np.eye(n, dtype=bool)
+    L = np.diag((~same).sum(axis=1)) - ~same
+    learned = comparators_sets.ggda(K, y, reg=reg, beta=0.5)
+    values = scipy.linalg.eigh(K @ (L + 0.5 * W) @ K, K @ np.diag(W.sum(axis=1)) @ K + ridge)[0]
+    yield learned.values, values[::-1][:len(learned.values)]
+    learned = comparators_sets.dcc(X, y, n_iter=3)
+    T = np.eye(8) if learned.transform is None else learned.transform
+    images = comparators_sets.transformed_bases(X, T)
+    apart = X.shape[2] - each_pair(lambda a, b: cosines(a, b).sum(), images, images)
+    b, w = apart[~same].mean(), apart[W].mean()
+    yield learned.objective[-1], b / (b + w), 1e-6
+
+
+def ridge(rng):
+    """Least squares over vectorised projectors, with the ridge as rows of its own."""
+    X, D = two_sets(rng)
+    labels = np.arange(len(D)) % 2
+    r = float(10.0 ** rng.uniform(-3, 1))
+    errors = []
+    for c in (0, 1):
+        M = hat(D[labels == c]).reshape(np.sum(labels == c), -1).T
+        stacked = np.vstack([M, np.sqrt(r) * np.eye(M.shape[1])])
+        targets = np.hstack([hat(X).reshape(len(X), -1), np.zeros((len(X), M.shape[1]))]).T
+        codes = np.linalg.lstsq(stacked, targets, rcond=None)[0]
+        errors.append(((targets - stacked @ codes)**2).sum(axis=0))
+    yield discriminative.ridge_residuals(X, D, labels, ridge=r)[0], np.transpose(errors)
+
+
+# ---------------------------------------------------------------------------- geometry, kernels
+
+
+def tangents(rng):
+    d = int(rng.integers(2, 9))
+    p = int(rng.integers(1, d // 2 + 1))
+    X = bases(rng, 1, d, p)[0]
+    Y = bases(rng, 4, d, p)
+    H = intrinsic.log_map(X, Y)
+    yield np.linalg.norm(H, axis=(1, 2)), [np.linalg.norm(core.principal_angles(X, y)) for y in Y]
+    yield hat(intrinsic.exp_map(np.stack([X] * 4), H)), hat(Y)
+    grams = comparators.tangent_grams(Y, Y, base=X)
+    yield grams.K_xd, np.einsum("iab,jab->ij", H, H)
+    codes = rng.standard_normal((4, 4))
+    S = np.einsum("ij,jab->iab", codes, hat(Y))
+    points = hat(np.linalg.eigh(S)[1][:, :, -p:])
+    yield projected.projected_losses(codes, Y, Y), ((hat(Y) - points)**2).sum(axis=(1, 2))
+
+
+def feature_spaces(rng):
+    """(x^T y)^2 is linear in the products x_a x_b."""
+    sets = frames_of(rng, 4, 5)
+    features = [(F[:, :, None] * F[:, None]).reshape(len(F), -1) for F in sets]
+    kernel = kernels.polynomial(2, 0.0)
+    X = np.stack([np.linalg.svd(F, full_matrices=False)[2][:2].T for F in features])
+    found = kernels.kernel_bases(sets, kernel, 2)
+    yield kernels.kernel_gram(sets, found, kernel=kernel), explicit_gram(X, X)
+    yield hat(subspaces.from_sets(features, 2)), hat(X)
+    K = explicit_gram(X, X)
+    yield (kernels.kgsc(sets[:2], sets[2:], 0.1, kernel=kernel, p=2),
+           core.sparse_codes(K[2:, 2:], K[:2, 2:], 0.1, norm2=2.0), 1e-5)
+
+
+def far_ends(rng):
+    """Codes do not depend on a factor of all inner products, at the ends of float64 neither."""
+    X, D = two_sets(rng)
+    K, k, norm2 = explicit_gram(D, D), explicit_gram(X, D), float(X.shape[2])
+    unit = float(rng.choice([1e-240, 1e-100, 1e100, 1e240]))
+    for lam in (0.1, 0.5):
+        yield (core.sparse_codes(unit * K, unit * k, lam, norm2=unit * norm2, lam_scale="max"),
+               core.sparse_codes(K, k, lam, norm2=norm2, lam_scale="max"), 1e-3)
+
+
+def single_precision(rng):
+    """Frames that float32 does not take lightly: Gram matrices, and what its codes cost more."""
+    near = np.repeat(rng.standard_normal((20, 1, 40)), 5, axis=1)
+    noise = rng.standard_normal((20, 5, 40))
+    sets = [near + 1e-3 * noise, 100 + noise, 1e-6 * noise, 1e6 * noise, np.cumsum(noise, axis=2),
+            rng.integers(0, 256, noise.shape)][rng.integers(6)].astype(np.float32)
+    wide = sets.astype(float)
+    gamma = kernels.median_gamma(wide) * 4.0 ** rng.integers(-1, 3)
+    kernel = [kernels.rbf(gamma), kernels.polynomial(2), kernels.linear()][rng.integers(3)]
+    p = int(rng.integers(1, 4))
+    try:
+        K, K64 = (kernels.kernel_gram(F, kernels.kernel_bases(F, kernel, p), kernel=kernel)
+                  for F in (sets, wide))
+    except ValueError:
+        return  # refused
+    yield K, K64, 1e-4
+    K = K.astype(float)
+    for code, lam in ((kernels.kgsc, 0.1), (kernels.kglc, 3)):
+        y, z = (code(F[:5], F[5:], lam, kernel=kernel, p=p).astype(float) for F in (sets, wide))
+        cost, least = (((c @ K[5:, 5:] - 2 * K[:5, 5:]) * c).sum(axis=1)
+                       + (lam * np.abs(c).sum(axis=1) if lam < 1 else 0) for c in (y, z))
+        size = p * (1 + np.maximum(np.abs(y), np.abs(z)).sum(axis=1))**2
+        yield 1 + np.maximum((cost - least) / size, 0), np.ones(5), 1e-5
+
+
+# ---------------------------------------------------------------------------- tuning, scale
+
+
+def searches(rng):
+    """Cross-validation in a plain loop, and votes counted."""
+    n = int(rng.integers(9, 20))
+    y = np.array(["ape", "bee", "cat"])[np.arange(n) % 3]
+    parts = np.array_split(rng.permutation(n), 3)
+    folds = [(np.setdiff1d(np.arange(n), part), part) for part in parts]
+    X = bases(rng, n, 6, 3)
+    grams = {("linear", p): explicit_gram(X[..., :p], X[..., :p]) for p in (1, 2, 3)}
+    choice = tuning.Search(y, folds, tuning.nearest_predictions).choose(grams)
+    right = np.empty(n)
+    for fit, asked in folds:
+        nearest = fit[grams[choice.gram][np.ix_(asked, fit)].argmax(axis=1)]
+        right[asked] = y[nearest] == y[asked]
+    yield choice.score, right.mean()
+    yield choice.shares[choice.gram, choice.parameters], right
+    votes = rng.choice(["a", "b", "c"], (4, 9))
+    winners = []
+    for column in votes.T:
+        counts = Counter(column)
+        winners.append(next(v for v in column if counts[v] == max(counts.values())))
+    yield tuning.vote(votes), winners
+
+
+def workers(rng):
+    """Blocks on workers, and codes that come back from disk, are those of one call."""
+    X = bases(rng, int(rng.integers(70, 150)), 6, 2)
+    D = bases(rng, 5, 6, 2)
+    lam = float(rng.uniform(0.01, 1))
+    codes = core.gsc(X, D, lam)
+    yield scale.code(X, D, lam, client=client_of_threads()), codes
+    yield scale.gram(X, D, client=client_of_threads()), explicit_gram(X, D)
+    learned = scale.gdl(X, 3, lam, n_iter=1, n_chains=1, rng=0, client=client_of_threads())
+    off = hat(X) - np.einsum("ij,jab->iab", (y := core.gsc(X, learned.atoms, lam)),
+                             hat(learned.atoms))
+    yield min(learned.costs), (off**2).sum() + lam * np.abs(y).sum()
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        core.gsc(X, D, lam, sparse_output=True, out=f"{folder}/codes")
+        yield blocks.load_codes(f"{folder}/codes").toarray(), codes
+
+
+ORACLES = [affine_hulls, convex_hulls, dynamics, tensors, textures, similarities, discriminants,
+           ridge, tangents, feature_spaces, far_ends, single_precision, searches, workers]
