@@ -475,7 +475,8 @@ def check_ranks(p, sides):
     """p_k of the three axes, or None for each."""
     if p is None:
         return [None, None, None]
-    wanted = list(p) if np.iterable(p) else [p] * 3
+    several = np.iterable(p) and not isinstance(p, (str, bytes))
+    wanted = list(p) if several else [p] * 3
     if len(wanted) != 3:
         raise ValueError(f"p must be an integer or three, got {p!r}")
     return [min(core.check_integer(one, "p", 1), side) for one, side in zip(wanted, sides)]
