@@ -27,10 +27,10 @@ from benchmarks.options import parser_of
 
 Kind = namedtuple("Kind", "room at_least share")  # share: of SECONDS
 KINDS = {
-    "inputs": Kind("inputs", 1800, 130),
-    "coding": Kind("numbers", 816, 50),
-    "oracles": Kind("oracles", 420, 60),
-    "layouts": Kind("numbers", 400, 30),
+    "inputs": Kind("inputs", 1800, 150),
+    "coding": Kind("numbers", 816, 40),
+    "oracles": Kind("oracles", 420, 40),
+    "layouts": Kind("numbers", 400, 50),
     "damaged": Kind("files", 667, 60),
     "kills": Kind("processes", 40, 50),
     "interrupts": Kind("processes", 2159, 70),

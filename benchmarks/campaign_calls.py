@@ -284,7 +284,7 @@ def drawn(plot):
 ALWAYS = {"rng", "n_iter", "max_iter"}  # given even where they need not be
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
     "local_client", "Sink", "Checkpoint", "write_codes", "merge", "update", "collect", "fill",
-    "pack", "rows_of", "bases_of", "rows_in_block", "chosen_kernel",
+    "pack", "rows_of", "bases_of", "class_scores", "rows_in_block", "chosen_kernel",
 }
 
 

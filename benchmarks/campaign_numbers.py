@@ -213,9 +213,9 @@ def read_only(A):
 
 def mapped(A):
     """A read from a file as it is used."""
-    with tempfile.TemporaryDirectory(dir=".") as folder:  # the map outlives the name
-        np.save(f"{folder}/mapped.npy", A)
-        return np.load(f"{folder}/mapped.npy", mmap_mode="r")
+    path = tempfile.mkstemp(suffix=".npy", dir=".")[1]  # workers open it by its name
+    np.save(path, A)
+    return np.load(path, mmap_mode="r")
 
 
 def whole(A):
@@ -280,7 +280,8 @@ def changed_arrays(value, change):
     if isinstance(value, np.ndarray):
         return change(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(changed_arrays(part, change) for part in value)
+        parts = [changed_arrays(part, change) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
 
 

@@ -92,7 +92,8 @@ def frames_of(rng, d, n=3):
 def affine_hulls(rng):
     """Least squares over both hulls."""
     d = int(rng.integers(4, 12))
-    sets, sets2 = frames_of(rng, d), frames_of(rng, d, 2)
+    sets = frames_of(rng, d)
+    sets2 = frames_of(rng, d, 2)
     k = int(rng.integers(0, 2))
 
     def distance(A, B):
@@ -108,7 +109,8 @@ def affine_hulls(rng):
 def convex_hulls(rng):
     """The best of all pairs of faces whose nearest points lie within; SLSQP for reduced hulls."""
     d = int(rng.integers(2, 9))
-    sets, sets2 = frames_of(rng, d), frames_of(rng, d, 2)
+    sets = frames_of(rng, d)
+    sets2 = frames_of(rng, d, 2)
     found = comparators_hulls.convex_hull_distances
     yield found(sets, sets2), each_pair(nearest_of_faces, sets, sets2), 1e-6
     bound = float(rng.uniform(0.6, 1))
@@ -254,8 +256,8 @@ def discriminants(rng):
     T = np.eye(8) if learned.transform is None else learned.transform
     images = comparators_sets.transformed_bases(X, T)
     apart = X.shape[2] - each_pair(lambda a, b: cosines(a, b).sum(), images, images)
-    b, w = apart[~same].mean(), apart[W].mean()
-    yield learned.objective[-1], b / (b + w), 1e-6
+    between = apart[~same].mean()
+    yield learned.objective[-1], between / (between + apart[W].mean()), 1e-6
 
 
 def ridge(rng):
@@ -309,7 +311,9 @@ def feature_spaces(rng):
 def far_ends(rng):
     """Codes do not depend on a factor of all inner products, at the ends of float64 neither."""
     X, D = two_sets(rng)
-    K, k, norm2 = explicit_gram(D, D), explicit_gram(X, D), float(X.shape[2])
+    K = explicit_gram(D, D)
+    k = explicit_gram(X, D)
+    norm2 = float(X.shape[2])
     unit = float(rng.choice([1e-240, 1e-100, 1e100, 1e240]))
     for lam in (0.1, 0.5):
         yield (core.sparse_codes(unit * K, unit * k, lam, norm2=unit * norm2, lam_scale="max"),
