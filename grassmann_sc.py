@@ -691,14 +691,15 @@ def solve_lassos(K_dd, products, norm2, options):
         if twins:
             moved = np.flatnonzero(rounds.any(axis=0))  # the others are as init has them
             for y in Y:
-                _share_with_twins(twin, k, 64 * np.finfo(K_dd.dtype).eps, moved, y)
+                _share_with_twins(twin, k, tol, moved, y)
         _check_finite_codes(Y, rows.start)
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
         return [codes[i].pieces(rows, y) for i, y in zip(descending, Y)]
 
-    twin = np.arange(N)
-    twins = _find_twins(K, 64 * np.finfo(K_dd.dtype).eps, twin)
+    tol = 64 * np.finfo(K_dd.dtype).eps
+    twin = _twins(K, tol)
+    twins = (twin != np.arange(N)).any()
     for tile in query_tiles(n, N):
         k_tile = products(tile)
         block = _queries_in_block(len(k_tile), N)
@@ -738,13 +739,18 @@ def _as_asked(codes, gap, n_iter, options):
     return SparseCodes(codes, gap, n_iter) if options.return_info else codes
 
 
-@jit
-def _find_twins(K, tol, twin):
-    """twin[j]: the first atom with the inner products of atom j, to rounding; are there any but j?
+def _twins(K, tol):
+    """The first atom with the inner products of each, to rounding, (N,).
 
     Atoms whose distance is lost to rounding alone are none: the rows of K tell them apart.
     """
-    found = False
+    twin = np.arange(len(K))
+    _find_twins(K, tol, twin)
+    return twin
+
+
+@jit
+def _find_twins(K, tol, twin):
     for i in range(len(K)):
         for j in range(i + 1, len(K)):
             both = K[i, i] + K[j, j]
@@ -755,8 +761,6 @@ def _find_twins(K, tol, twin):
                 same = same and abs(K[i, m] - K[j, m]) <= tol * (K[i, i] + K[m, m])
             if same:
                 twin[j] = i
-                found = True
-    return found
 
 
 @jit
@@ -1359,8 +1363,8 @@ def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2:
     B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's
     locality-constrained coding, regularised so that dependent neighbours are legal; reg defaults to
     1e-10 (float32: 1e-5); whatever it is, what rounding leaves of B is regularised. A query equal
-    to an atom, to rounding, gets code 1 on it, shared equally if the atom is repeated. Ties, to
-    rounding, go to the lower index. Arguments and output as in sparse_codes; n_neighbors in 1..N.
+    to an atom, to rounding, gets code 1 on it; atoms that are repeated share a coefficient equally.
+    Ties, to rounding, go to the lower index. Arguments and output as in sparse_codes; n_neighbors in 1..N.
 
     >>> import numpy as np
     >>> from grassmann_sc import locality_codes
@@ -1391,6 +1395,7 @@ def solve_local(K_dd, products, norm2, options):
     K = own_array(K_dd, K_dd.dtype)
     tol = 64 * np.finfo(K.dtype).eps
     longer = lengths_above_least(K)
+    twin = _twins(K, tol)
     indices = np.empty((n, m), np.int64)
     values = np.empty((n, m))
     for tile in query_tiles(n, N):
@@ -1400,7 +1405,8 @@ def solve_local(K_dd, products, norm2, options):
             rows = slice(tile.start + block.start, tile.start + block.stop)
             k = np.array(k_tile[block], order="C")
             _nearest(k, longer, tol, indices[rows])
-            _local_codes(K, k, norm2[rows], options.reg, tol, indices[rows], values[rows])
+            _local_codes(K, k, norm2[rows], twin, options.reg, tol, indices[rows],
+                         values[rows])
 
         run_blocks(solve, len(k_tile), 64)
     values = values.astype(K.dtype, copy=False)
@@ -1471,10 +1477,11 @@ def _nearest(queries, longer, tol, indices):
 
 
 @jit
-def _local_codes(K, queries, norm2, reg, tol, indices, values):
-    """Coefficients (n, m) of the neighbours (n, m) of each query."""
+def _local_codes(K, queries, norm2, twin, reg, tol, indices, values):
+    """Coefficients (n, m) of the neighbours (n, m) of each query, equal ones of twins."""
     m = indices.shape[1]
     B = np.empty((m, m))
+    z = np.empty(m)
     for i in range(len(queries)):
         k = queries[i]
         nearest = indices[i]
@@ -1498,11 +1505,17 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values):
                 B[r, c] = (B[r, c] - _dot(B[r], B[c], c)) / B[c, c]
             pivot = B[r, r] + ridge - _dot(B[r], B[r], r)
             B[r, r] = math.sqrt(max(pivot, ridge))
-            y[r] = 1.0
-        _solve(B, y, m)
-        total = y.sum()
+            z[r] = 1.0
+        _solve(B, z, m)
+        total = z.sum()
         for a in range(m):
-            y[a] /= total
+            part = 0.0
+            count = 0
+            for b in range(m):
+                if twin[nearest[b]] == twin[nearest[a]]:
+                    part += z[b]
+                    count += 1
+            y[a] = part / count / total
 
 
 def _check_finite_codes(codes, first=0):
