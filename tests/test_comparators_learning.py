@@ -181,6 +181,41 @@ def test_samples_on_a_geodesic_are_coded_by_two_intrinsic_atoms():
     assert found.costs[-1] - 0.5 * 20 < 1e-6
 
 
+def test_codes_that_are_worse_than_those_before_are_not_taken(monkeypatch):
+    X = bases(np.random.default_rng(6), 12, 6, 2)
+    code = comparators.intrinsic_codes
+    answers = []
+
+    def worse_each_time(samples, atoms, lam):
+        answers.append(code(samples, atoms, lam) if not answers else np.full((12, 3), 1 / 3))
+        return answers[-1].copy()
+
+    monkeypatch.setattr(comparators, "intrinsic_codes", worse_each_time)
+    found = comparators.intrinsic_dictionary(X, 3, 0.1, n_iter=3, tol=0, rng=0)
+    assert len(answers) == 4
+    assert (np.diff(found.costs) <= TIGHT * found.costs[0]).all()
+    assert abs(found.costs[-1] - intrinsic_cost(X, found, 0.1)) <= LOOSE * found.costs[0]
+
+
+@pytest.mark.parametrize("learn, lam, aside", [
+    ("log_euclidean_dictionary", 0.01, (0, 0, 0.3)),
+    ("intrinsic_dictionary", 1.0, (-0.3, -0.3, 0)),
+])
+def test_an_atom_that_no_sample_uses_becomes_the_sample_coded_worst(learn, lam, aside):
+    """Samples near an atom along the first axis of a tangent space, one far along the second, and
+    another atom, orthogonal to all in the tangent space or behind the first for all, aside."""
+    base = np.eye(6, 2)
+    axes = np.zeros((3, 6, 2))
+    axes[0, 2, 0] = axes[1, 3, 1] = axes[2, 4, 0] = 1
+    near = np.linspace(0.2, 0.4, 9)[:, None, None] * axes[0]
+    X = intrinsic.exp_map(base, np.concatenate([near, 0.9 * axes[1:2]]))
+    atoms = intrinsic.exp_map(base, np.stack([0.1 * axes[0], np.tensordot(aside, axes, 1)]))
+    before = getattr(comparators, learn)(X, 2, lam, init=atoms, n_iter=0)
+    assert before.codes[0, 0] and not before.codes[:, 1].any()
+    after = getattr(comparators, learn)(X, 2, lam, init=atoms, n_iter=1)
+    assert gs.geodesic_distance(after.atoms[1:], X[-1:]) < LOOSE
+
+
 @pytest.mark.parametrize("learn", ["log_euclidean_dictionary", "intrinsic_dictionary"])
 @pytest.mark.parametrize(
     "options, message",

@@ -57,6 +57,15 @@ def test_options_are_those_of_sparse_codes(problem):
     assert comparators.log_euclidean_codes(X[:0], D, 0.1).shape == (0, 12)
 
 
+def test_squared_norms_of_float32_tangents_are_summed_in_float64(problem):
+    X, D, base = (part.astype(np.float32) for part in problem)
+    grams = comparators.tangent_grams(X, D, base)
+    H = intrinsic.log_map(base, X)
+    assert grams.K_xd.dtype == H.dtype == np.float32
+    square = np.square(H.astype(np.float64)).sum(axis=(1, 2))
+    assert error(grams.norm2 / square, 1) <= TIGHT
+
+
 def test_float32_stays_float32(problem):
     X, D, _ = problem
     codes = comparators.log_euclidean_codes(np.float32(X), np.float32(D), 0.1)

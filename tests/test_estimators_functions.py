@@ -312,6 +312,22 @@ def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(rule,
     assert np.array_equal(ours.predict_proba(Q).argmax(axis=1), ours.predict(Q))
 
 
+def test_the_atoms_that_a_temperature_is_chosen_on_are_of_all_classes(monkeypatch):
+    """The last of three classes is noise, which no score tells: it counts as much as if all atoms
+    were looked at."""
+    X, y = noisy_classes(0, 240)
+    y = np.sort(y)
+    X = X[np.argsort(np.arange(240) % 3, kind="stable")]
+    X[y == 2] = core.random_subspaces(80, 8, 2, rng=0)
+    model = estimators.CodingClassifier(lam=0.05, lam_scale="max")
+    some = model.fit(X, y).temperature_
+    monkeypatch.setattr(estimators, "CALIBRATED", 240)
+    every = model.fit(X, y).temperature_
+    monkeypatch.setattr(estimators, "CALIBRATED", 100)
+    first = model.fit(X[y < 2], y[y < 2]).temperature_
+    assert first < 0.7 * every and abs(some / every - 1) < 0.2
+
+
 def test_temperature_does_not_depend_on_the_scale_or_on_what_cannot_be_left_out():
     X, y = noisy_classes(0, 30)
     K = core.projection_kernel(X)

@@ -149,6 +149,18 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path, capsys, mon
     assert (tmp_path / "confusion_nearest_subspace.png").exists()
 
 
+def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_part(monkeypatch):
+    """What the t-test is told is the number of test sets over that of training sets."""
+    asked = []
+    monkeypatch.setattr(classify.tuning, "corrected_t_test",
+                        lambda differences, ratio, **options: asked.append(ratio) or 1.0)
+    pairs = [(np.arange(30), np.arange(30, 40))] * 6
+    results = {name: [{"accuracy": a, "failed": None} for a in accuracy]
+               for name, accuracy in (("one", range(6)), ("two", range(1, 7)))}
+    classify.print_comparison(results, pairs)
+    assert asked == [pytest.approx(1 / 3)]
+
+
 def test_results_are_there_after_every_method(tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(classify, "say", lambda text: told.append(
