@@ -40,6 +40,7 @@ def __getattr__(name):
 
 
 TangentGrams = namedtuple("TangentGrams", "K_dd K_xd norm2")
+TILE = 2**22  # numbers of tangent vectors of queries that are held at a time
 
 
 def tangent_grams(X: ArrayLike, D: ArrayLike, base: str | ArrayLike | None = None) -> TangentGrams:
@@ -73,7 +74,7 @@ def _tangent_grams(X, D, base):
     atoms = atoms.reshape(N, d * p)
     K_xd = np.empty((n, N), X.dtype)
     norm2 = np.empty(n)
-    tile = max(1, 2**22 // (d * p))
+    tile = max(1, TILE // (d * p))
     for i in range(0, n, tile):
         H, count = intrinsic.log_of_checked(base, X[i:i + tile])
         H = H.reshape(len(H), d * p)

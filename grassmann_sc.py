@@ -218,7 +218,7 @@ def chordal_squares(X, Z, K):
     def refine(rows):
         for i in range(rows.start, rows.stop):
             j = np.flatnonzero(near[i])
-            for tile in np.array_split(j, 1 + len(j) * X.shape[1] * q // 2**20):
+            for tile in np.array_split(j, 1 + len(j) * X.shape[1] * q // SCRATCH):
                 R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))  # (tile, d, q)
                 square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
 
@@ -241,7 +241,7 @@ def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     """
     X, Z = _check_pair(X, Y)
     distance = np.zeros((len(X), len(Z)), X.dtype)
-    step = max(1, 2**20 // (Z.shape[1] * Z.shape[2]))
+    step = max(1, SCRATCH // (Z.shape[1] * Z.shape[2]))
 
     def fill(rows):
         for i in range(rows.start, rows.stop):
@@ -2093,7 +2093,7 @@ def _check_cauchy_schwarz(K_dd, K_xd, norm2):
     """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %."""
     largest = np.empty(len(K_xd))
     run_blocks(lambda rows: _row_peaks(K_xd[rows], largest[rows]), len(K_xd),
-               max(1, 2**20 // len(K_dd)))
+               max(1, SCRATCH // len(K_dd)))
     if not (largest < np.inf).all():
         finite_array(K_xd, "K_xd")
     norm = np.sqrt(K_dd.diagonal().astype(np.float64))
@@ -2198,6 +2198,7 @@ def dense_codes(codes):
 # loops and many small matrices, runs in blocks on a pool of threads. No global setting is touched.
 
 TILE = 2**21  # numbers of K_xd that are held at a time
+SCRATCH = 2**20  # numbers that a thread works on at a time
 MOST_HELPERS = 64
 
 

@@ -26,6 +26,9 @@ import grassmann_sc as core
 
 __all__ = ["exp_map", "log_map", "log_adjoint", "geodesic", "karcher_mean"]
 
+TILE = 2**20  # numbers of tangent vectors that are held at a time
+CACHE = 2**16  # and that a thread makes at a time
+
 
 # ----------------------------------------------------------------------------- exp, log, geodesics
 
@@ -264,7 +267,7 @@ def _broadcast_indices(X, Y, names):
 def _in_blocks(job, n, d, p):
     """job(slice) over blocks of n matrices (d, p): on the pool, but large products have BLAS'
     threads."""
-    block = max(1, 2**16 // (d * p))
+    block = max(1, CACHE // (d * p))
     if d * p * p <= 2**18:
         core.run_blocks(job, n, block)
         return
@@ -340,7 +343,7 @@ def _gradient(Y, X, weights):
     """sum_i w_i log_Y(X_i), and the largest ||log_Y(X_i)||; a tile of points at a time."""
     G = np.zeros_like(Y)
     reach = 0.0
-    tile = max(1, 2**20 // Y.size)
+    tile = max(1, TILE // Y.size)
     for i in range(0, len(X), tile):
         H, _ = log_of_checked(Y, X[i:i + tile])
         G += np.tensordot(weights[i:i + tile], H, 1)
