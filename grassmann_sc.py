@@ -1364,7 +1364,8 @@ def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2:
     locality-constrained coding, regularised so that dependent neighbours are legal; reg defaults to
     1e-10 (float32: 1e-5); whatever it is, what rounding leaves of B is regularised. A query equal
     to an atom, to rounding, gets code 1 on it; atoms that are repeated share a coefficient equally.
-    Ties, to rounding, go to the lower index. Arguments and output as in sparse_codes; n_neighbors in 1..N.
+    Ties, to rounding, go to the lower index. Arguments and output as in sparse_codes; n_neighbors
+    in 1..N.
 
     >>> import numpy as np
     >>> from grassmann_sc import locality_codes
