@@ -147,6 +147,16 @@ def test_a_brighter_clip_of_more_contrast_has_the_exponents_of_changes():
     assert error(here, there) > 1e-3
 
 
+@pytest.mark.parametrize("axis", range(3))
+def test_a_mirrored_clip_has_the_same_spectrum(axis):
+    """18 voxels are left by the cubes, of which boxes of 4 take those in the middle."""
+    clip = np.random.default_rng(0).random((22, 22, 22))
+    ranges = textures.exponent_ranges([clip], radii=(1, 2))
+    spectrum = textures.fractal_spectrum(clip, ranges, radii=(1, 2))
+    mirrored = textures.fractal_spectrum(np.flip(clip, axis), ranges, radii=(1, 2))
+    assert error(mirrored, spectrum) < LOOSE
+
+
 def test_slices_are_taken_along_their_axis():
     turned = np.transpose(CLIP, (0, 2, 1))
     ranges = textures.exponent_ranges([CLIP], radii=SMALL)
@@ -277,6 +287,19 @@ def test_pegasos_comes_within_a_thousandth_of_the_exact_minimum(lam):
     assert exact - 1e-5 <= objective <= exact * (1 + 1e-3)
     assert (found.weights >= 0).all()
     assert found.weights.argmax() == 0
+
+
+def test_the_first_step_of_pegasos_ends_on_the_ball():
+    D = np.abs(np.subtract.outer([0, 1, 5, 6], [0, 1, 5, 6]))
+    found = textures.distance_weights([D], [0, 0, 1, 1], 1e-4, n_iter=1)
+    assert found.weights == pytest.approx([100]) and found.objective[-1] == pytest.approx(0.5)
+
+
+def test_the_means_of_pegasos_are_weighted_by_the_step():
+    """Of margins 1.5 the steps are 1 and 1/2, and (1 + 2 / 2) / 3 is the exact minimum."""
+    D = 1.5 * np.not_equal.outer([0, 0, 1, 1], [0, 0, 1, 1])
+    found = textures.distance_weights([D], [0, 0, 1, 1], 1.0, n_iter=2)
+    assert found.weights == pytest.approx([2 / 3])
 
 
 def test_the_objective_is_recorded_and_never_rises():

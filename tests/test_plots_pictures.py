@@ -376,6 +376,8 @@ def test_reliability_shows_the_share_of_right_answers_of_each_bin():
     ax = plots.plot_reliability(confidence, right)
     points = ax.collections[-1].get_offsets()
     np.testing.assert_allclose(points, [[0.55, 0.5], [0.95, 0.95]])
+    bars = np.ptp(ax.containers[0].lines[2][0].get_segments(), axis=1)[:, 1] / 2
+    np.testing.assert_allclose(bars, [2 * np.sqrt(0.25 / 10), 2 * np.sqrt(0.95 * 0.05 / 20)])
     plt.close("all")
     with pytest.raises(ValueError, match=r"right must have shape \(30,\)"):
         plots.plot_reliability(confidence, right[1:])
