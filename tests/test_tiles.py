@@ -62,7 +62,7 @@ def several_norms():
     norm2 = np.linspace(2, 3, len(X))
     K_dd = core.projection_kernel(D)
     K_xd = core.projection_kernel(X, D)
-    codes = core.locality_codes(K_dd, K_xd, 5, norm2=norm2)
+    codes = core.locality_codes(K_dd, K_xd, 5, norm2=norm2, reg=0.1)
     return [codes, *core.sparse_codes(K_dd, K_xd, 0.1, norm2=norm2, return_info=True)[:2],
             core.class_residuals(codes, K_dd, K_xd, CLASSES, norm2=norm2)[0]]
 
