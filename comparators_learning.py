@@ -153,7 +153,8 @@ def _losses_in_tangents(K, k, codes, norm2, lam):
 def _tangent_codes(H, tangents, norm2, options, before, losses):
     """(codes (n, N), their losses (n,)); where those before are no worse, they stay."""
     K, k = _tangent_products(H, tangents)
-    codes = core.solve_lassos(K, lambda rows: k[rows], norm2, options._replace(init=before))
+    options = options._replace(init=before, share=False)
+    codes = core.solve_lassos(K, lambda rows: k[rows], norm2, options)
     after = _losses_in_tangents(K, k, codes, norm2, float(options.lam))
     if before is not None:
         worse = after > losses

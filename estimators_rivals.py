@@ -50,9 +50,13 @@ class ByScores(ClassifierMixin):
 
     def _decided(self, X):
         scores = self.class_scores(X)
-        best = scores.max(axis=1, keepdims=True)
-        rounding = np.sqrt(np.finfo(scores.dtype).eps) * (best - scores.min(axis=1, keepdims=True))
-        return core.let_win(scores, (scores >= best - rounding).argmax(axis=1))
+        best = scores.max(axis=1)
+        ties = best - np.sqrt(np.finfo(scores.dtype).eps) * self._size_of(scores)
+        return core.let_win(scores, (scores >= ties[:, None]).argmax(axis=1))
+
+    def _size_of(self, scores):
+        """What the rounding of the best of the scores is relative to, (n,)."""
+        return np.abs(scores.max(axis=1))
 
 
 def best_of_class(similarity, index, n_classes):
@@ -66,6 +70,9 @@ def best_of_class(similarity, index, n_classes):
 class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByScores,
                     estimators.SubspaceEstimator):
     """Base of GDA and GGDA: the Gram matrix, coordinates, and the nearest of them."""
+
+    def _size_of(self, scores):
+        return np.ptp(scores, axis=1)  # minus distances, which may all but vanish
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -639,8 +639,9 @@ def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: Arr
     return solve_lassos(K_dd, lambda rows: K_xd[rows], norm2, options)
 
 
+# share: do atoms that are repeated share a coefficient? In learning one of them is to become idle.
 LassoOptions = namedtuple("LassoOptions", "lam lam_scale positive init tol max_iter return_info "
-                                          "sparse_output")
+                                          "sparse_output share", defaults=[True])
 
 
 def lasso_options(shape, lam, lam_scale=None, positive=False, init=None, tol=1e-8, max_iter=1000,
@@ -698,7 +699,7 @@ def solve_lassos(K_dd, products, norm2, options):
         return [codes[i].pieces(rows, y) for i, y in zip(descending, Y)]
 
     tol = 64 * np.finfo(K_dd.dtype).eps
-    twin = _twins(K, tol)
+    twin = _twins(K, tol) if options.share else np.arange(N)
     twins = (twin != np.arange(N)).any()
     for tile in query_tiles(n, N):
         k_tile = products(tile)

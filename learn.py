@@ -308,7 +308,8 @@ class Coder:
             options = core.local_options(len(K), K.dtype, self.n_neighbors)
             return core.solve_local(K, lambda rows: k[rows], norm2, options)
         options = core.lasso_options(k.shape, self.lam, positive=self.positive)
-        return core.solve_lassos(K, lambda rows: k[rows], norm2, options._replace(init=before))
+        options = options._replace(init=before, share=False)
+        return core.solve_lassos(K, lambda rows: k[rows], norm2, options)
 
 
 def _weighted_median(values, weights):

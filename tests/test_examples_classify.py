@@ -206,7 +206,7 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(monkeypatc
 
     def kernel_gram(sets, gamma, p_max):
         now[0] += 0.01 * len(sets)**2
-        return np.ones((p_max, len(sets), len(sets)))
+        return np.ones((p_max, len(sets), len(sets))), "its rank"
 
     monkeypatch.setattr("examples.classify._kernel_gram", kernel_gram)
     monkeypatch.setattr(classify, "time", SimpleNamespace(perf_counter=lambda: now[0]))
@@ -216,7 +216,7 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(monkeypatc
         inputs = classify.Inputs([np.eye(3)] * 40, None, np.ones((2, 40, 40)), [1, 2], {}, {})
         classify.compute_kernels(inputs, grid, seconds)
         assert sorted(inputs.kernels) == grid
-        assert [gamma for gamma in grid if len(inputs.kernels[gamma])] == ready
+        assert [gamma for gamma in grid if len(inputs.kernels[gamma][0])] == ready
         assert seconds is None or now[0] <= seconds
         assert ("Gaussian kernels: " in capsys.readouterr().err) == (ready != grid)
         classify.compute_kernels(inputs, grid, 0)  # what is decided stays
