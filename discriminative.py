@@ -125,7 +125,7 @@ def ridge_residuals(X: ArrayLike, D: ArrayLike, labels: core.Labels, *,
                     ridge: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
     """Errors (n, C) of X (n, d, p), the e_c(X) at the head of this file >= 0, and the classes (C,).
 
-    D (N, d, q) atoms with labels (N,); ridge >= 1e-4. classes[errors.argmin(axis=1)] is the answer,
+    D (N, d, q) atoms with labels (N,); ridge >= 1e-4. The class of the least error is the answer,
     softmax(-beta errors) are its probabilities, with the beta that the atoms were learned with.
 
     >>> from grassmann_sc import discriminative, random_subspaces
@@ -137,13 +137,20 @@ def ridge_residuals(X: ArrayLike, D: ArrayLike, labels: core.Labels, *,
     X, D = core.check_queries_and_atoms(X, D)
     classes, index = core.check_labels(labels, len(D))
     ridge = core.check_number(ridge, "ridge", least=LEAST_RIDGE)
-    members = _members(index, len(classes))
+    return np.maximum(X.shape[2] - ridge_explained(X, D, index, len(classes), ridge), 0), classes
+
+
+def ridge_explained(X, D, index, n_classes, ridge):
+    """p - e_c(X) (n, n_classes) of checked X (n, d, p), D (N, d, q) of the classes index (N,).
+
+    What chooses a class: errors lose to rounding what little atoms explain of far subspaces.
+    """
+    members = _members(index, n_classes)
     factors = _ridge_factors(core.bases_gram(D), members, ridge)
-    errors = np.empty((len(X), len(classes)), X.dtype)
+    explained = np.empty((len(X), n_classes), X.dtype)
     for rows in core.query_tiles(len(X), len(D)):
-        K_xd = core.bases_gram(X[rows], D)
-        errors[rows] = _codes_and_errors(K_xd, X.shape[2], members, factors)[1]
-    return errors, classes
+        explained[rows] = _codes_and_explained(core.bases_gram(X[rows], D), members, factors)[1]
+    return explained
 
 
 # ------------------------------------------------------------------------------------- descent
@@ -222,8 +229,8 @@ class _Problem:
             rows = self.X[tile].swapaxes(1, 2).reshape(-1, d)  # (t p, d)
             products = (rows @ columns).reshape(-1, p, N, q)  # X_i^T D_j
             K_xd = np.einsum("tanb,tanb->tn", products, products)
-            codes, errors = _codes_and_errors(K_xd, p, self.members, factors)
-            losses, g = self._losses(errors, tile)
+            codes, explained = _codes_and_explained(K_xd, self.members, factors)
+            losses, g = self._losses(p - explained, tile)
             cost += self.weights[tile] @ losses
             pull = self.weights[tile, None] * g[:, self.of_atom] * codes  # (t, N)
             products *= pull[:, None, :, None]
@@ -271,7 +278,7 @@ def _typical_beta(problem, atoms):
     total = 0.0
     for tile in core.query_tiles(len(problem.X), len(atoms)) if len(members) > 1 else []:
         K_xd = core.bases_gram(problem.X[tile], atoms)
-        errors = _codes_and_errors(K_xd, problem.X.shape[2], members, factors)[1]
+        errors = problem.X.shape[2] - _codes_and_explained(K_xd, members, factors)[1]
         every = np.arange(len(errors))
         own = errors[every, problem.index[tile]]
         errors[every, problem.index[tile]] = np.inf
@@ -294,15 +301,16 @@ def _ridge_factors(K_dd, members, ridge):
             for mine in members]
 
 
-def _codes_and_errors(K_xd, p, members, factors):
-    """Codes (t, N) over each class alone and errors (t, C), in float64, from products (t, N)."""
+def _codes_and_explained(K_xd, members, factors):
+    """Codes (t, N) over each class alone and what they explain (t, C), in float64, from products
+    (t, N)."""
     k = K_xd.astype(np.float64)
     codes = np.empty_like(k)
-    errors = np.empty((len(k), len(members)))
+    explained = np.empty((len(k), len(members)))
     for c, mine in enumerate(members):
         codes[:, mine] = cho_solve(factors[c], k[:, mine].T).T
-        errors[:, c] = np.maximum(p - (k[:, mine] * codes[:, mine]).sum(axis=1), 0)
-    return codes, errors
+        explained[:, c] = (k[:, mine] * codes[:, mine]).sum(axis=1)
+    return codes, explained
 
 
 # ---------------------------------------------------------------------------------- first atoms
@@ -314,7 +322,7 @@ def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
 
     def code(K_dd, K_xd, norm2):
         every = [np.arange(len(K_dd))]
-        return _codes_and_errors(K_xd, norm2, every, _ridge_factors(K_dd, every, ridge))[0]
+        return _codes_and_explained(K_xd, every, _ridge_factors(K_dd, every, ridge))[0]
 
     first = learn.class_dictionaries(X, labels, atoms_per_class, coding=code, rng=rng,
                                      sample_weight=weights)

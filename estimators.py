@@ -512,8 +512,8 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Minus the errors of the classes (n, n_classes); of two (n,), the second's less the
-        first's."""
+        """What the classes explain, p less their errors (n, n_classes); of two (n,), the second's
+        less the first's."""
         scores = self._scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
@@ -529,9 +529,9 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
 
     def _scores(self, X):
         X = self.check_subspaces(X)
-        errors, _ = discriminative.ridge_residuals(X, self.components_, self.labels_,
-                                                   ridge=self.ridge)
-        return -errors
+        X, D = core.same_dimension(X, self.components_, ("X", "the dictionary"))
+        _, index = core.check_labels(self.labels_, len(D))
+        return discriminative.ridge_explained(X, D, index, len(self.classes_), self.ridge)
 
 
 # -------------------------------------------------------------------------- dictionary and kernel

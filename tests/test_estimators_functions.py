@@ -343,3 +343,25 @@ def test_temperature_does_not_depend_on_the_scale_or_on_what_cannot_be_left_out(
             np.repeat(X[:2], 4, axis=0), np.repeat([0, 1], 4)
         )
         assert np.isfinite(sure.predict_proba(X[:2])).all() and sure.temperature_ > 0
+
+
+FAR = [
+    estimators.NearestSubspace(),
+    estimators.NearestSubspace("projection"),
+    estimators.CodingClassifier(lam=0.1, lam_scale="max"),
+    estimators.CodingClassifier(lam=0.1, lam_scale="max", rule="sum"),
+    estimators.CodingClassifier("local", n_neighbors=1),
+    estimators.CodingClassifier("local", n_neighbors=1, rule="max"),
+    estimators.DiscriminativeDictionary(1, n_iter=0),
+]
+
+
+@pytest.mark.parametrize("estimator", FAR, ids=repr)
+def test_far_queries_get_the_class_of_the_larger_inner_product(estimator):
+    """Lines all but orthogonal to those of two classes: distances and residuals round alike."""
+    axes = np.eye(4)[:, :, None]
+    estimator.fit(axes[[0, 0, 1, 1]], ["ape", "ape", "bee", "bee"])
+    for small in (1e-3, 1e-7, 1e-12, 1e-30):
+        queries = np.array([[small, 2 * small, 1, 0], [2 * small, small, 1, 0]])[:, :, None]
+        queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+        assert estimator.predict(queries).tolist() == ["bee", "ape"]
