@@ -533,14 +533,14 @@ def corrected_t_test(differences: ArrayLike, ratio: float, *,
     k - 1 degrees of freedom: the corrected resampled t-test. Source: Nadeau and Bengio 2003.
 
     n_test: the sets of a test part; then differences are of shares, in [-1, 1], and the variance is
-    at least |mean| (1 - |mean|) / n_test, the least that a binomial count of so many sets has for
-    answers that differ by the mean. Without it few equal differences have the p-value 0.
+    at least |mean| / n_test, the least that it has for methods that are alike and differ on |mean|
+    of so many sets. Without it few equal differences have the p-value 0.
 
     >>> from grassmann_sc import tuning
     >>> round(float(tuning.corrected_t_test([0.01, 0.03, 0.02, 0.0], ratio=0.25)), 3)
     0.199
     >>> round(float(tuning.corrected_t_test([0.05, 0.05], ratio=1.0, n_test=20)), 3)  # one set
-    0.556
+    0.564
     """
     from scipy.stats import t as student  # slow to import
 
@@ -559,7 +559,7 @@ def corrected_t_test(differences: ArrayLike, ratio: float, *,
         if np.abs(differences).max() > 1 + TIED:
             raise ValueError("differences must be of shares, in [-1, 1], where n_test is given, "
                              f"got {differences}")
-        variance = max(variance, mean * (1 - mean) / n_test)
+        variance = max(variance, mean / n_test)
     if variance <= 0:
         return 0.0
     return float(2 * student.sf(mean / math.sqrt((1 / k + ratio) * variance), k - 1))
