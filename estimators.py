@@ -285,17 +285,18 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
         """Distances (n, n_train), and what is larger the nearer, without cancellation: far
         subspaces differ in inner products that distances lose to rounding."""
         X = self.check_subspaces(X)
+        same = 64 * np.finfo(X.dtype).eps  # less than this apart are subspaces only by rounding
         if self.metric == "geodesic":
             distances = core.geodesic_distance(X, self.subspaces_)
-            return distances, -distances
+            return distances, -np.maximum(distances, same)
         X, Y = core.same_dimension(X, self.subspaces_, ("X", "the dictionary"))
         K = core.bases_gram(X, Y)
         if self.metric == "projection":
             square = (X.shape[2] + Y.shape[2]) / 2 - K
             return np.sqrt(np.maximum(square, 0)), K
         square = core.chordal_squares(X, Y, K)
-        tiny = np.finfo(square.dtype).tiny
-        return np.sqrt(square), np.where(square < core.NEAR, K + 1 / np.maximum(square, tiny), K)
+        near = K + 1 / np.maximum(square, same**2)
+        return np.sqrt(square), np.where(square < core.NEAR, near, K)
 
     def kneighbors(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """(distances, indices), (n, n_neighbors) each, of the nearest training subspaces in order;

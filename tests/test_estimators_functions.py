@@ -95,6 +95,17 @@ def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
             assert np.array_equal(a, b)
 
 
+@pytest.mark.parametrize("metric", ["chordal", "geodesic", "projection"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_of_one_subspace_in_several_bases_the_first_is_nearest(metric, dtype):
+    rng = np.random.default_rng(0)
+    turns = np.linalg.qr(rng.standard_normal((3, 1, 2, 2)))[0]
+    first, second, queries = (D[:20] @ turns).astype(dtype)
+    atoms = np.concatenate([first, second])
+    nearest = estimators.NearestSubspace(metric).fit(atoms, np.arange(40))
+    assert np.array_equal(nearest.predict(queries), np.arange(20))
+
+
 @pytest.mark.parametrize(
     "options, code, on_grams, coding",
     [
