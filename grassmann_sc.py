@@ -1471,8 +1471,9 @@ def _nearest(queries, longer, tol, indices):
         at = 0
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
-            tie = abs(near - largest[m - 1]) <= slack
-            if near > largest[m - 1] + slack or tie and n_ties > 0:
+            nearer = near > largest[m - 1] + slack  # as above, to the bit: m places are filled
+            tie = not nearer and near >= largest[m - 1] - slack
+            if nearer or tie and n_ties > 0:
                 indices[i, at] = j
                 at += 1
                 n_ties -= tie

@@ -144,3 +144,14 @@ def test_neighbours_that_rounding_cannot_tell_apart_are_the_first(problem, data)
     noisy = gs.locality_codes(problem.K_dd, problem.K_xd * noise, m, norm2=problem.norm2,
                               sparse_output=True)
     assert np.array_equal(codes.indices, noisy.indices)
+
+
+@laws
+@given(seeds, st.integers(1, 4), st.sampled_from([np.float32, np.float64]))
+def test_neighbours_are_as_many_as_asked_for_where_a_tie_ends(seed, m, dtype):
+    """Inner products as far apart as rounding may bring them, to the bit."""
+    least = np.random.default_rng(seed).random((500, 1))
+    steps = 1 + np.finfo(dtype).eps * np.array([0, 63, 64, 65])
+    near = gs.nearest_atoms((least * steps).astype(dtype), m)
+    assert (np.diff(near, axis=1) > 0).all()
+    assert near.min() >= 0 and near.max() < 4
