@@ -9,6 +9,7 @@ and d. Work is done in float64.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import namedtuple
 from collections.abc import Sequence
@@ -405,11 +406,16 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
         raise ValueError(f"frames and recovered must have one shape, got {F.shape} and {R.shape}")
     if not F.any():
         raise ValueError("frames must hold a signal, got only zeros")
-    exponent = _exponent(F)
-    F = np.ldexp(F, -exponent)
-    with np.errstate(divide="ignore"):
-        return float(20 * np.log10(np.linalg.norm(F) / np.linalg.norm(
-            F - np.ldexp(R, -exponent))))
+    exponent = _exponent(F, R)
+    error = np.ldexp(F, -exponent) - np.ldexp(R, -exponent)
+    if not error.any():
+        return math.inf
+    return 20 * (_log10_norm(F) - _log10_norm(error) - exponent * math.log10(2))
+
+
+def _log10_norm(A):
+    exponent = _exponent(A)
+    return float(np.log10(np.linalg.norm(np.ldexp(A, -exponent)))) + exponent * math.log10(2)
 
 
 def _exponent(*arrays):
