@@ -162,6 +162,8 @@ def box_dimensions(levels: ArrayLike, n_levels: int,
     >>> comparators_textures.box_dimensions(diagonal, 2).round(6)
     array([1., 0.])
     """
+    if np.ma.is_masked(levels):
+        raise ValueError("levels must have no masked entries, give -1 to what is of no level")
     levels = np.asarray(levels)
     if levels.ndim not in (2, 3) or levels.dtype.kind not in "biu" or levels.size == 0:
         raise ValueError("levels must be integers (a, b) or (a, b, c), got "

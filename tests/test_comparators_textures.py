@@ -201,6 +201,8 @@ def test_edges_and_ranges_say_the_same():
         (lambda: textures.exponent_ranges([CLIP], radii=b"ab"), TypeError, "radii must be two"),
         (lambda: textures.fractal_spectrum(CLIP, [1], radii={"a"}), TypeError, "radii must be"),
         (lambda: textures.box_dimensions(CLIP, 2), ValueError, "levels must be integers"),
+        (lambda: textures.box_dimensions(np.ma.masked_equal(carpet(2), 0), 1), ValueError,
+         "levels must have no masked entries"),
         (lambda: textures.box_dimensions(carpet(2), 63), ValueError, r"in 1\.\.62, got 63"),
         (lambda: textures.box_dimensions(carpet(2), 1, [3]), ValueError, "sides must be two"),
         (lambda: textures.fractal_measures(CLIP * np.nan), ValueError, "clip must be finite"),
