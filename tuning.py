@@ -271,12 +271,12 @@ def check_splits(splits: Iterable[tuple[ArrayLike, ArrayLike]], n: int,
         split = Split(*(_checked_part(part, n, key, name) for part, key in zip(pair, keys)))
         both = np.intersect1d(*split)
         if both.size:
-            raise ValueError(f"{keys[0]} and {keys[1]} must not overlap, both hold "
+            raise ValueError(f"{name}: {keys[0]} and {keys[1]} must not overlap, both hold "
                              f"{_first('set', both)}")
         torn = [] if groups is None else shared_groups(split, groups)
         if len(torn):
-            raise ValueError(f"{keys[0]} and {keys[1]} must keep groups together, both hold sets "
-                             f"of {_first('group', torn)}")
+            raise ValueError(f"{name}: {keys[0]} and {keys[1]} must keep groups together, both "
+                             f"hold sets of {_first('group', torn)}")
         checked.append(split)
     return checked
 
@@ -299,12 +299,12 @@ def _checked_part(part, n, key, name):
         raise ValueError(f"{name} must hold integers (k,) in each part, got {index.dtype} "
                          f"{index.shape} in {key}")
     if index.min() < 0 or index.max() >= n:
-        raise ValueError(f"{key} must hold indices in 0..{n - 1}, got {index.min()} to "
+        raise ValueError(f"{name}: {key} must hold indices in 0..{n - 1}, got {index.min()} to "
                          f"{index.max()}")
     values, counts = np.unique(index, return_counts=True)
     if len(values) < len(index):
-        raise ValueError(f"{key} must hold no set twice, got {_first('set', values[counts > 1])} "
-                         "more than once")
+        raise ValueError(f"{name}: {key} must hold no set twice, got "
+                         f"{_first('set', values[counts > 1])} more than once")
     return index.astype(np.intp, copy=False)
 
 
