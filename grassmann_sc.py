@@ -1979,6 +1979,12 @@ def _orthonormality(rows, error):
         error[i] = worst if total < np.inf else np.nan
 
 
+def check_shape_of_bases(shape: tuple[int, ...], name: str) -> None:
+    """ValueError unless arrays of this shape can hold n bases."""
+    if len(shape) != 3 or not 1 <= shape[2] <= shape[1]:
+        raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}")
+
+
 def is_stored(X):
     """Is X an array on disk or elsewhere, of which slices are read: a memmap, or of zarr, HDF5 or
     Dask?"""
@@ -1993,8 +1999,7 @@ class StoredBases:
         self.name = name
         self.shape = tuple(check_integer(n, f"each of the shape of {name}", 0) for n in X.shape)
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-        if len(self.shape) != 3 or not 1 <= self.shape[2] <= self.shape[1]:
-            raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {self.shape}")
+        check_shape_of_bases(self.shape, name)
 
     def __len__(self):
         return self.shape[0]

@@ -140,7 +140,7 @@ def gram(X: ArrayLike, D: ArrayLike | None = None, *,
     ((60, 60), 120.0)
     """
     rows = _Parts(X, 2**11)
-    columns = rows if D is None else _Parts(D, 2**11)
+    columns = rows if D is None else _Parts(D, 2**11, name="D")
     lazy = rows.lazy or columns.lazy
     dtype = np.result_type(rows.dtype, columns.dtype)
     delayed = _dask().delayed
@@ -174,7 +174,8 @@ def _gram_block(X, where_x, D, where_d, *, dtype):
     X = _bases(X, where_x).astype(dtype, copy=False)
     if D is None:
         return core.bases_gram(X)
-    return core.bases_gram(X, _bases(D, where_d, X.shape[1]).astype(dtype, copy=False))
+    D = _bases(D, where_d, name="D").astype(dtype, copy=False)
+    return core.bases_gram(*core.same_dimension(X, D, "XD"))
 
 
 # ------------------------------------------------------------------------------- learning
@@ -398,7 +399,7 @@ def from_paths(paths: Iterable[str | os.PathLike], p: int, *, basis: Callable | 
     """
     if not np.iterable(paths) or isinstance(paths, (str, bytes)):
         raise TypeError(f"paths must be a list of paths, got {paths!r}")
-    paths = [os.fspath(path) for path in paths]
+    paths = [files.check_path(path, f"paths[{i}]") for i, path in enumerate(paths)]
     if not paths:
         raise ValueError("paths must hold at least one path, got none")
     p = core.check_integer(p, "p", 1)
@@ -445,14 +446,13 @@ def _bases_of_clips(paths, basis, shape):
 class _Parts:
     """X (n, d, p) as blocks: (what gives one, where it is), to be made into tasks."""
 
-    def __init__(self, X, N, first=0, stop=None):
+    def __init__(self, X, N, first=0, stop=None, name="X"):
         self.lazy = hasattr(X, "to_delayed")
         if not (self.lazy or core.is_stored(X)):
-            X = core.real_array(X, "X")
+            X = core.real_array(X, name)
         self.X = X
         self.shape = tuple(X.shape)
-        if len(self.shape) != 3:
-            raise ValueError(f"X must have shape (n, d, p), got {self.shape}")
+        core.check_shape_of_bases(self.shape, name)
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         if self.lazy:
             self._cut_by_chunks(first, stop)
@@ -539,12 +539,12 @@ def _read_slice(X, start, stop):
     return np.asarray(X[start:stop])
 
 
-def _bases(block, where, d=None):
+def _bases(block, where, d=None, name="X"):
     """A block of X as bases (n, d, p) of R^d; an error names the block and its rows."""
     number, first = where
     block = np.asarray(block() if callable(block) else block)
     try:
-        X = core.check_bases(block, "X", first=first or 0)
+        X = core.check_bases(block, name, first=first or 0)
         if d not in (None, X.shape[1]):
             raise ValueError(f"X must have the d of the atoms, {d}, got {X.shape[1]}")
     except (TypeError, ValueError) as error:

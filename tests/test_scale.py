@@ -275,10 +275,17 @@ def test_bad_arguments_are_named(client):
         (dict(lam=None), "give either lam or n_neighbors"),
         (dict(client=3), "client must be a distributed.Client or None, got 3"),
         (dict(start=3), "start and progress belong to out"),
-        (dict(X=X[0]), r"X must have shape \(n, d, p\), got \(9, 2\)"),
+        (dict(X=X[0]), r"X must have shape \(n, d, p\) with 1 <= p <= d, got \(9, 2\)"),
     ]:
         with pytest.raises((TypeError, ValueError), match=match):
             scale.code(**dict(X=X, D=D, lam=0.3, client=client) | arguments)
+    for wrong, match in [
+        (D[..., :0], r"D must have shape \(n, d, p\) with 1 <= p <= d, got \(\d+, 9, 0\)"),
+        (2 * D, "D must have orthonormal columns"),
+        (D[:, :1, :1] / D[:, :1, :1], "X and D must have the same d, got 9 and 1"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            scale.gram(X, wrong, client=client)
     with pytest.raises(ValueError, match="X must hold at least n_atoms = 7 subspaces, got 3"):
         scale.gdl(X[:3], 7, 0.3, client=client)
     with pytest.raises(ValueError, match="X must hold at least one subspace"):
@@ -307,3 +314,5 @@ def test_from_files_to_codes(client, tmp_path):
         scale.from_paths([], 2)
     with pytest.raises(TypeError, match="paths must be a list of paths, got 'clip.npy'"):
         scale.from_paths("clip.npy", 2)
+    with pytest.raises(TypeError, match=r"paths\[1\] must be a path, got 3"):
+        scale.from_paths([paths[0], 3], 2)
