@@ -1884,8 +1884,8 @@ def check_integer(value: Any, name: str, low: int, high: int | None = None) -> i
 
 
 def check_flag(value: object, name: str) -> bool:
-    """The value as a bool, if it is one, or an integer that stands for one."""
-    if not isinstance(value, (bool, np.bool_, int, np.integer)):
+    """The value as a bool, if it is one, or 0 or 1 that stand for one."""
+    if not isinstance(value, (bool, np.bool_, int, np.integer)) or value not in (0, 1):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 

@@ -271,6 +271,7 @@ def test_queries_of_lam_max(K_xd, error, text):
     (dict(lam=None), TypeError, "^lam must hold real numbers, got dtype object"),
     (dict(lam_scale="mean"), ValueError, "^lam_scale must be None or 'max', got 'mean'"),
     (dict(lam_scale=np.ones(2)), ValueError, "^lam_scale must be None or 'max', got array"),
+    (dict(positive=2), TypeError, "^positive must be True or False, got 2"),
     (dict(tol=0), ValueError, "^tol must be positive, got 0"),
     (dict(tol=-1e-8), ValueError, "^tol must be positive, got -1e-08"),
     (dict(tol=np.nan), ValueError, "^tol must be finite, got nan$"),
