@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import grassmann_sc as gs
 from grassmann_sc.strategies import bases, coding_problems, rotation
-from oracles import LOOSE, booleans, dtypes, error, seeds, vectors
+from oracles import LOOSE, TIGHT, booleans, dtypes, error, seeds, vectors
 
 laws = settings(deadline=None, max_examples=40)
 
@@ -234,6 +234,29 @@ def test_class_scores_that_tie_go_to_the_nearest_atom_then_the_first_class():
     for k, winner in (([0.3, 0.3 + 2e-15, 0.9], 0), ([0.3, 0.3 + 1e-12, 0.9], 1)):
         scores, _ = gs.class_scores(codes, np.eye(3), [k], [0, 1, 2], norm2=1.0, rule="sum")
         assert scores.argmax() == winner
+    codes = [[0.1, 0.2, 0.3]]  # 0.1 + 0.2 is more than 0.3
+    scores, _ = gs.class_scores(codes, np.eye(3), [[0.3, 0.3, 0.4]], [0, 0, 1], norm2=1.0,
+                                rule="sum")
+    assert scores.argmax() == 1
+
+
+def test_the_nearest_atom_is_the_one_of_least_distance_whatever_the_lengths():
+    """A long atom has the larger inner product with a query, and is farther from it."""
+    K_dd = np.diag([1.0, 2.0])
+    for codes in ([[0.5, 0.5]], [[0.0, 0.0]]):
+        scores, _ = gs.class_scores(codes, K_dd, [[0.3, 0.4]], [0, 1], norm2=1.0, rule="sum")
+        assert scores.argmax() == 0
+    assert gs.locality_codes(K_dd, [[0.3, 0.4]], 1, norm2=1.0).tolist() == [[1, 0]]
+
+
+def test_the_largest_coefficient_of_a_class_may_be_zero():
+    rng = np.random.default_rng(0)
+    codes = -rng.random((40, 9))
+    codes[rng.random((40, 9)) < 0.4] = 0
+    codes[:, :3] -= 1e-3  # each class has an atom in the code
+    labels = np.arange(9) % 3
+    scores, _ = gs.class_scores(codes, np.eye(9), np.zeros((40, 9)), labels, norm2=1.0, rule="max")
+    assert np.array_equal(scores, [[y[labels == c].max() for c in range(3)] for y in codes])
 
 
 def test_zero_codes_get_the_label_of_the_nearest_atom_and_a_warning():
@@ -246,6 +269,31 @@ def test_zero_codes_get_the_label_of_the_nearest_atom_and_a_warning():
     far = 1e-30 * np.random.default_rng(0).random((20, 30))
     scores, _ = gs.class_scores(np.zeros((20, 30)), np.eye(30), far, labels, norm2=1.0)
     assert np.array_equal(scores.argmax(axis=1), labels[far.argmax(axis=1)])
+
+
+def test_classes_of_zero_codes_are_scored_by_what_an_atom_alone_explains():
+    K_dd = np.diag(np.linspace(1, 2, 6))
+    k = 0.9 * np.random.default_rng(0).random((20, 6))
+    labels = np.arange(6) % 3
+    for rule in gs.RULES:
+        scores, _ = gs.class_scores(np.zeros((20, 6)), K_dd, k, labels, norm2=1.0, rule=rule)
+        alone = 2 * k - K_dd.diagonal()
+        expected = np.stack([alone[:, labels == c].max(axis=1) for c in range(3)], axis=1)
+        assert error(scores, expected) <= TIGHT
+
+
+def test_a_warning_tells_how_many_codes_are_zero_and_what_lambda_is_none_of_theirs(monkeypatch):
+    """Of all tiles together."""
+    X = gs.random_subspaces(200, 12, 2, rng=0)
+    D = gs.random_subspaces(9, 12, 2, rng=1)
+    peaks = gs.lam_max(gs.projection_kernel(X, D))
+    lam = np.median(peaks)
+    some = peaks[peaks <= lam]
+    monkeypatch.setattr(gs, "TILE", 1)
+    text = (rf"^{len(some)} of 200 codes \({len(some) / 2:.3g} %\) are zero, as lam is at least the "
+            f"lam_max of their queries, {some.min():.3g} to {some.max():.3g}: they get")
+    with pytest.warns(UserWarning, match=text):
+        gs.classify(X, D, np.arange(9), lam=lam)
 
 
 def test_a_code_that_overflows_is_an_error_not_nan():

@@ -107,6 +107,16 @@ def test_local_codes_ignore_basis_order_and_scale(problem, seed, scale):
     assert error(scaled, codes) < LOOSE
 
 
+@pytest.mark.parametrize("reg", [0, 1e-12, None])
+def test_repeated_neighbours_have_one_coefficient(reg):
+    """However much rounding makes of a nearly singular B."""
+    D = gs.random_subspaces(5, 6, 2, rng=0)[np.arange(15) % 5]
+    codes = gs.glc(gs.random_subspaces(30, 6, 2, rng=1), D, 12, reg=reg)
+    copies = codes.reshape(30, 3, 5).swapaxes(1, 2)
+    assert (np.count_nonzero(copies, axis=2) == 3).any()
+    assert all(len(set(some[some != 0])) <= 1 for some in copies.reshape(-1, 3))
+
+
 @pytest.mark.parametrize("reg", [0, 1e-300, 1e300])
 def test_local_codes_of_dependent_neighbours_are_finite_for_any_reg(reg):
     codes = gs.locality_codes(np.ones((3, 3)), np.full((1, 3), 0.5), 3, norm2=1, reg=reg)

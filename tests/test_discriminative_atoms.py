@@ -200,9 +200,11 @@ def test_only_coordinates_matter():
 def test_tiles_do_not_matter(monkeypatch):
     X = clusters(np.random.default_rng(3), 300, 6, 2, 9)
     y = np.arange(300) % 3
-    whole = discriminative.discriminative_atoms(X, y, 3, n_iter=6, rng=0)
+    options = dict(n_iter=6, rng=0, sample_weight=1 + np.arange(300) // 30)
+    whole = discriminative.discriminative_atoms(X, y, 3, **options)
     monkeypatch.setattr(core, "TILE", 1)
-    parts = discriminative.discriminative_atoms(X, y, 3, n_iter=6, rng=0)
+    parts = discriminative.discriminative_atoms(X, y, 3, **options)
+    assert abs(parts.beta / whole.beta - 1) <= LOOSE
     assert error(hat(whole.atoms), hat(parts.atoms)) <= LOOSE
     assert error(whole.costs, parts.costs) <= LOOSE * whole.costs[0]
 

@@ -375,6 +375,19 @@ def test_class_dictionaries_classify_with_fewer_atoms():
     ] + 3 * ["b"] + 20 * ["c"]
 
 
+def test_atoms_of_a_class_are_those_of_gdl_on_its_weighted_samples():
+    y = np.arange(24) % 2
+    weights = np.random.default_rng(0).integers(0, 4, 24)
+    found = learn.class_dictionaries(
+        SMALL, y, 3, 0.2, sample_weight=weights, rng=np.random.default_rng(5)
+    )
+    rng = np.random.default_rng(5)
+    for c in range(2):
+        mine = (y == c) & (weights > 0)
+        one = learn.gdl(SMALL[mine], 3, 0.2, sample_weight=weights[mine], rng=rng)
+        assert np.array_equal(found.atoms[found.labels == c], one.atoms)
+
+
 # ---------------------------- errors
 
 

@@ -126,7 +126,7 @@ def sizes_by_module():
     return [(module, name) for module in modules for name in NAMES if name in vars(module)]
 
 
-@pytest.fixture(params=[1, 7, 64])
+@pytest.fixture(params=[1, 7, 64, 512])
 def tiles_of(request, monkeypatch):
     """The function that makes all tiles of that size, as good as they can be."""
 

@@ -61,6 +61,16 @@ def test_of_equals_the_one_among_good_neighbours_is_chosen():
     assert choose(names, table).gram == ("linear", 4)
 
 
+def test_of_equals_their_own_accuracy_counts_as_much_as_both_neighbours():
+    """Of 60 sets, (2 * 36 + 26) / 3 is more than (2 * 34 + 29) / 3, but 36 + 26 less than 34 + 29."""
+    names = [("linear", 1), ("linear", 2), ("rbf", 1), ("rbf", 2)]
+    table = [{(): right(count / 60, 20 + m)} for m, count in enumerate((36, 26, 34, 29))]
+    choice = choose(names, table)
+    assert [60 * share.mean() for share in choice.shares.values()] == pytest.approx([36, 26, 34, 29])
+    assert tuning.alike(choice.shares, 0.5) == [(names[0], ()), (names[2], ())]
+    assert choice.gram == ("linear", 1)
+
+
 def test_another_rule_is_chosen_if_it_is_better_by_more_than_luck():
     for gain, rule in ((0.0, "residual"), (0.2, "sum")):
         table = [
