@@ -206,19 +206,22 @@ def test_atoms_and_arrays_in_memory_are_never_written_over(tmp_path):
 
 
 class Stops:
-    """X that raises an error when a row is read."""
+    """X that raises an error when a row is read, but for the first so many times."""
 
     chunks = None
     shape = X.shape
     dtype = X.dtype
 
-    def __init__(self, row, error):
+    def __init__(self, row, error, n_free=0):
         self.row = row
         self.error = error
+        self.n_free = n_free
 
     def __getitem__(self, rows):
         if rows.start <= self.row < rows.stop:
-            raise self.error
+            self.n_free -= 1
+            if self.n_free < 0:
+                raise self.error
         return X[rows]
 
 
@@ -239,7 +242,12 @@ def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
     assert error(dense(blocks.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
     assert core.gsc(X, D, 0.3, start="resume", **options) == 700  # nothing is left to do
     assert core.gsc(X, D, 0.3, start=200, **options) == 700
+    assert core.gsc(X, D, 0.3, start="resume", **options) == 700
     assert error(dense(blocks.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+    with pytest.warns(UserWarning, match="codes of 200 of 700 rows are written, start = 200"):
+        digested = Stops(250, KeyboardInterrupt(), n_free=0 if sparse else 1)
+        assert core.gsc(digested, D, 0.3, start=200, **options) == 200
+    assert blocks.load_codes(tmp_path / name).shape == (200, 20)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -290,8 +290,8 @@ def test_a_warning_tells_how_many_codes_are_zero_and_what_lambda_is_none_of_thei
     lam = np.median(peaks)
     some = peaks[peaks <= lam]
     monkeypatch.setattr(gs, "TILE", 1)
-    text = (rf"^{len(some)} of 200 codes \({len(some) / 2:.3g} %\) are zero, as lam is at least the "
-            f"lam_max of their queries, {some.min():.3g} to {some.max():.3g}: they get")
+    text = (rf"^{len(some)} of 200 codes \({len(some) / 2:.3g} %\) are zero, as lam is at least "
+            f"the lam_max of their queries, {some.min():.3g} to {some.max():.3g}: they get")
     with pytest.warns(UserWarning, match=text):
         gs.classify(X, D, np.arange(9), lam=lam)
 

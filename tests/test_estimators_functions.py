@@ -106,6 +106,22 @@ def test_of_one_subspace_in_several_bases_the_first_is_nearest(metric, dtype):
     assert np.array_equal(nearest.predict(queries), np.arange(20))
 
 
+@pytest.mark.parametrize("metric, angles", [
+    ("chordal", [2e-9, 1e-9, 3e-9]), ("geodesic", [2e-9, 1e-9, 3e-9]),
+    ("chordal", np.pi / 2 - np.array([1e-9, 2e-9, 0])),
+    ("projection", np.pi / 2 - np.array([1e-9, 2e-9, 0])),
+])
+def test_the_nearest_is_found_where_distances_or_inner_products_are_equal_to_rounding(
+        metric, angles):
+    """Lines at tiny angles to the query, whose squared cosines are 1, or at right angles but for
+    as much, whose distances are the square root of 2."""
+    lines = np.stack([np.cos(angles), np.sin(angles)], axis=1)[:, :, None]
+    if angles[0] > 1:
+        lines[:, 0, 0] = np.pi / 2 - np.array(angles)
+    found = estimators.NearestSubspace(metric).fit(lines, ["b", "a", "c"])
+    assert found.predict(np.eye(2)[None, :, :1]).tolist() == ["a"]
+
+
 @pytest.mark.parametrize(
     "options, code, on_grams, coding",
     [

@@ -207,6 +207,17 @@ def test_unfinished_files_of_killed_runs_are_removed_those_of_living_ones_are_no
     assert os.listdir(tmp_path) == ["file"] and path.read_text() == "half and half"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no links without rights")
+def test_what_is_no_unfinished_file_stays_under_its_name(tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "file.0.unfinished").symlink_to(tmp_path / "precious")
+    (tmp_path / "file.1.unfinished").mkdir()
+    files.write_whole(tmp_path / "file", lambda file: file.write(b"whole"))
+    assert sorted(os.listdir(tmp_path)) == [
+        "file", "file.0.unfinished", "file.1.unfinished", "precious"]
+    assert (tmp_path / "file").read_text() == "whole"
+
+
 def test_a_killed_part_of_codes_is_removed_by_the_next_run(tmp_path):
     (tmp_path / "parts").mkdir()
     children = [writer(tmp_path / "parts" / f"{row:015d}.npz") for row in (7, 20)]

@@ -62,11 +62,12 @@ def test_of_equals_the_one_among_good_neighbours_is_chosen():
 
 
 def test_of_equals_their_own_accuracy_counts_as_much_as_both_neighbours():
-    """Of 60 sets, (2 * 36 + 26) / 3 is more than (2 * 34 + 29) / 3, but 36 + 26 less than 34 + 29."""
+    """(2 * 36 + 26) / 3 is more than (2 * 34 + 29) / 3, but 36 + 26 less than 34 + 29."""
     names = [("linear", 1), ("linear", 2), ("rbf", 1), ("rbf", 2)]
-    table = [{(): right(count / 60, 20 + m)} for m, count in enumerate((36, 26, 34, 29))]
+    counts = [36, 26, 34, 29]
+    table = [{(): right(count / 60, 20 + m)} for m, count in enumerate(counts)]
     choice = choose(names, table)
-    assert [60 * share.mean() for share in choice.shares.values()] == pytest.approx([36, 26, 34, 29])
+    assert [60 * share.mean() for share in choice.shares.values()] == pytest.approx(counts)
     assert tuning.alike(choice.shares, 0.5) == [(names[0], ()), (names[2], ())]
     assert choice.gram == ("linear", 1)
 
@@ -94,6 +95,10 @@ def test_time_that_is_up_ends_the_search_with_what_is_known():
     table = [{(): right(share, m)} for m, share in enumerate((0.5, 0.9))]
     choice = choose([("linear", 1), ("linear", 2)], table, seconds=0)
     assert choice.gram == ("linear", 1) and choice.n_tried == 1
+    searches = [tuning.Search(LABELS, FOLDS, answers(table)) for _ in range(2)]
+    searches[0].choose(grams([("linear", 1), ("linear", 2)]))  # the other knows nothing yet
+    pool = tuning.Pool(searches)
+    assert pool.choose(grams([("linear", 1), ("linear", 2)]), seconds=0)[:4] == choice[:4]
 
 
 def test_time_that_is_up_keeps_nothing_from_what_is_known_already():
