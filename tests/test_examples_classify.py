@@ -161,33 +161,6 @@ def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_p
     assert asked == [pytest.approx(1 / 3)]
 
 
-def test_all_candidates_vote_and_those_behind_count_less():
-    """Two that are 0.5 % behind, exp(-1/2) each, outvote the best; ten that are far behind
-    nobody."""
-    grams = {("linear", 1): np.zeros((4, 4)), ("linear", 2): np.ones((4, 4))}
-    good = {(("lam", lam),): share for lam, share in zip((0.1, 0.2, 0.3), (0.895, 0.9, 0.895))}
-    poor = {(("lam", lam),): 0.5 for lam in range(10)}
-    shares = {(("linear", 1), what): np.full(4, share) for what, share in good.items()}
-    shares |= {(("linear", 2), what): np.array([0.5, np.nan, 0.5, 0.5]) for what in poor}
-
-    class Candidates:
-        def choose(self, grams, seconds):
-            return SimpleNamespace(shares=shares)
-
-        def predict(self, K_dd, K_xd, y):
-            assert K_dd.shape == K_xd.shape == (2, 2) and y.tolist() == ["ape", "bee"]
-            if K_dd[0, 0] == 1:
-                return {what: np.array(["cow", "cow"]) for what in poor}
-            return {what: np.array(["ape" if share == 0.9 else "bee", "ape"])
-                    for what, share in good.items()}
-
-    method = classify.Method("vote", [lambda inputs, train: grams], None, {})
-    split = (None, np.array(["ape", "bee", "cat", "cat"]), np.arange(2), np.arange(2, 4),
-             SimpleNamespace(seconds=None))
-    outcome = classify.vote(method, Candidates(), split)
-    assert outcome.predicted.tolist() == ["bee", "ape"] and outcome.chosen == {"voters": 13}
-
-
 def test_results_are_there_after_every_method(tmp_path, monkeypatch):
     told = []
     monkeypatch.setattr(classify, "say", lambda text: told.append(
