@@ -299,8 +299,10 @@ def search(method, known, p, split):
     limits = LIMITS | {"n_neighbors": (1, len(train))}
     if options.p is None and len(inputs.gram) < MOST_P:
         limits["p"] = 1, len(inputs.gram)  # the rank of the smallest set
-    tried = itertools.product(grams, known.parameters)
-    ends = _ends(method, choice, tried, limits, options)
+    shares = {(name, what): 0 if (name, 0) in known.right else np.inf  # given up, or never tried
+              for name in grams for what in known.parameters}
+    shares |= {candidate: np.nanmean(share) for candidate, share in choice.shares.items()}
+    ends = _ends(method, choice, shares, limits, options)
     chosen = _point(method, choice.gram, choice.parameters)
     return Outcome(method, *fitted, chosen, _left_out(method, choice), ends)
 
@@ -344,16 +346,15 @@ def _point(method, name, parameters=()):
     return {"p": p, **({"kernel": kernel} if method.reads == "kernels" else {}), **dict(parameters)}
 
 
-def _ends(method, choice, tried, limits, options):
+def _ends(method, choice, shares, limits, options):
     """{parameter: what to try} of those chosen at an end of their grid, within limits, and better
-    there than beside it; "" where no option widens the grid."""
+    there than beside it; "" where no option widens the grid. shares: {candidate: mean share}."""
     here = _point(method, choice.gram, choice.parameters)
-    points = {candidate: _point(method, *candidate) for candidate in tried}
-    mean = {candidate: np.nanmean(share) for candidate, share in choice.shares.items()}
+    points = {candidate: _point(method, *candidate) for candidate in shares}
     found = {}
     for name in limits.keys() & here.keys():
         value = here[name]
-        along = {point[name]: mean.get(candidate, 0) for candidate, point in points.items()
+        along = {point[name]: shares[candidate] for candidate, point in points.items()
                  if {**point, name: value} == here and point[name] is not None}
         values = sorted(along)
         if len(values) < 2 or value not in (values[0], values[-1]):

@@ -212,6 +212,14 @@ def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
         assert found.ends == ends
 
 
+def test_beside_what_there_was_no_time_for_no_grid_ends():
+    sets, label = noisy_sets()
+    row = method("sets", estimators.MSM(), {"p": [2, 3]})
+    hurried = classify.parse(["--data", "x.npz", "--seconds", "0"])
+    found = outcomes(inputs_of(sets, label), label, row, options=hurried)["row"]
+    assert found.chosen == {"p": 2} and found.ends == {}
+
+
 def results_of(accuracies, **more):
     """{row: [a split, ...]} of {row: accuracies in %}."""
     usual = {"seconds": 0.1, "chosen": {}, "failed": None, "left_out": {}, "ends": {}}
