@@ -752,16 +752,20 @@ def _twins(K, tol):
 
 @jit
 def _find_twins(K, tol, twin):
-    for i in range(len(K)):
-        for j in range(i + 1, len(K)):
+    N = len(K)
+    first = 0  # an atom that told a pair apart, and so may others of the same cluster
+    for i in range(N):
+        for j in range(i + 1, N):
             both = K[i, i] + K[j, j]
             if both - 2 * K[i, j] > tol * both or twin[i] != i or twin[j] != j:
                 continue
-            same = True
-            for m in range(len(K)):
-                same = same and abs(K[i, m] - K[j, m]) <= tol * (K[i, i] + K[m, m])
-            if same:
-                twin[j] = i
+            twin[j] = i
+            for after in range(N):
+                m = (first + after) % N
+                if abs(K[i, m] - K[j, m]) > tol * (K[i, i] + K[m, m]):
+                    twin[j] = j
+                    first = m
+                    break
 
 
 @jit
