@@ -405,15 +405,17 @@ def read_generator(text: str) -> np.random.Generator:
     """
     try:
         state = json.loads(text)
-        name = state["bit_generator"]
-        bits = getattr(np.random, {known: known for known in GENERATORS}[name])()
+        place = GENERATORS[state["bit_generator"]]
+        bits = getattr(np.random, state["bit_generator"])()
         bits.state = state
         kept = json.loads(as_json(bits.state))
-        place = GENERATORS[name]
     except Exception as error:  # whatever JSON or NumPy makes of other states
         raise ValueError(f"rng must be the state of a generator of NumPy's, got another "
                          f"({type(error).__name__})") from None
-    held = 0 if place is None else kept.get(place[0], kept["state"].get(place[0]))
-    if kept != state or not 0 <= held <= (place or (0, 0))[1]:
+    sound = kept == state
+    if place:
+        name, most = place
+        sound = sound and 0 <= (kept | kept["state"])[name] <= most
+    if not sound:
         raise ValueError("rng must be the state of a generator of NumPy's, got one that none has")
     return np.random.Generator(bits)

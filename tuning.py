@@ -282,9 +282,10 @@ def check_splits(splits: Iterable[tuple[ArrayLike, ArrayLike]], n: int,
 
 
 def shared_groups(split, groups):
-    """The groups, of groups (n,), that have sets in both parts of a Split."""
-    groups = np.asarray(groups)
-    return np.intersect1d(groups[split.train], groups[split.test])
+    """The groups, of groups (n,), any hashables, that have sets in both parts of a Split."""
+    groups = np.asarray(groups).tolist()
+    tested = {groups[i] for i in split.test}
+    return [*dict.fromkeys(groups[i] for i in split.train if groups[i] in tested)]
 
 
 def _checked_part(part, n, key, name):

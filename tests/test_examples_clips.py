@@ -447,6 +447,14 @@ def test_splits_keep_groups_together():
         tuning.check_splits([([3, 0], [2, 1])], 4, groups[:3])
 
 
+def test_groups_are_any_hashables():
+    groups = [None, 1, "ann", None]
+    split, = tuning.check_splits([([0, 3], [1])], 4, groups)
+    assert split.train.tolist() == [0, 3]
+    with pytest.raises(ValueError, match="keep groups together, both hold sets of group None"):
+        tuning.check_splits([([0, 1], [3])], 4, groups)
+
+
 def test_random_splits_keep_the_share_of_each_class():
     label = np.repeat(["a", "b", "c"], [10, 20, 6])
     pairs = split_at_random(label, 0.5, 4, 0)
