@@ -418,6 +418,8 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     within = same & ~np.eye(len(index), dtype=bool)
     if not within.any():
         within = same
+    exponents = np.frexp(np.abs(features).max(axis=(1, 2)))[1]
+    features = np.ldexp(features, -exponents[:, None, None])  # squares of 1e300 are no numbers
     gap = features[:, within].mean(axis=1) - features[:, ~same].mean(axis=1)
     spread = features[:, within].var(axis=1) + features[:, ~same].var(axis=1)
     return gap / np.sqrt(np.maximum(spread, 1e-30))

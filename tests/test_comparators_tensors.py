@@ -194,6 +194,8 @@ def test_separation_finds_the_feature_that_tells_classes_apart():
     score = tensors.separations(features, labels)
     assert score.argmax() == 1
     assert score[2] == 0
+    for exponent in (-900, 1000):
+        assert np.array_equal(tensors.separations(np.ldexp(features, exponent), labels), score)
     off = ~np.eye(12, dtype=bool)
     within = features[1][same & off]
     between = features[1][~same]
