@@ -105,6 +105,8 @@ def campaign(options):
     left = {options.only: KINDS[options.only]} if options.only else dict(KINDS)
     end = time.time() + sum(kind.share for kind in left.values()) * options.seconds / SECONDS
     rows = []
+    shared = tempfile.TemporaryDirectory(prefix="campaign_")
+    os.environ["CALLS"] = os.path.join(shared.name, "calls.pickle")
     while left:
         shares = sum(kind.share for kind in left.values())
         name = next(iter(left))

@@ -9,6 +9,8 @@ import functools
 import importlib
 import inspect
 import itertools
+import os
+import pickle
 import re
 import traceback
 import warnings
@@ -112,7 +114,7 @@ def unfit(result):
 
 # parameters: {argument: its default}. An argument of a method is "method.argument". tested: those
 # that this call gives first, to be replaced by bad values.
-Call = namedtuple("Call", "name function arguments parameters tested")
+Call = namedtuple("Call", "name function parameters arguments tested")
 MOST_TRIALS = 300
 FORMAL = ("get_", "set_", "check_")  # methods that scikit-learn asks for, or that classes share
 
@@ -122,12 +124,20 @@ def all_calls():
     """Valid Calls of every public name of every module in the reference, in a fixed order.
 
     Arguments that must be given are tried from values_of until a call holds; each other argument
-    that has values is then given in turn. Failed if nothing holds.
+    that has values is then given in turn. Failed if nothing holds. Found once a campaign: kept in
+    the file that CALLS names.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        seen = set()
-        return [call for one in callables() for call in calls_of(*one, seen)]
+    kept = Path(os.environ.get("CALLS", "calls.pickle"))
+    known = {one[0]: one for one in callables()}
+    if not kept.exists():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seen = set()
+            calls = [call for one in known.values() for call in calls_of(*one, seen)]
+        kept.write_bytes(pickle.dumps([(call.name, call.arguments, call.tested) for call in calls]))
+    all_values()  # its files
+    return [Call(*known[name], arguments, tested) for name, arguments, tested
+            in pickle.loads(kept.read_bytes())]
 
 
 def callables():
@@ -207,7 +217,7 @@ def calls_of(name, function, parameters, seen):
 def first_valid(name, function, parameters, given, needed, values):
     choices = itertools.product(*(values[argument] for argument in needed))
     for chosen in itertools.islice(choices, MOST_TRIALS):
-        call = Call(name, function, given | dict(zip(needed, chosen)), parameters, [])
+        call = Call(name, function, parameters, given | dict(zip(needed, chosen)), [])
         if holds(call):
             return call
     return None
@@ -295,10 +305,8 @@ def values_of(name, argument):
     module, thing = name.split(".")[:2]
     table = all_values()
     last = name.rpartition(".")[2]
-    for key in (f"{last}.{argument}", f"{thing}.{argument}", f"{module}.{argument}", argument):
-        if key in table:
-            return table[key]
-    return []
+    keys = (f"{last}.{argument}", f"{thing}.{argument}", f"{module}.{argument}", argument)
+    return next((table[key] for key in keys if key in table), [])
 
 
 @functools.cache

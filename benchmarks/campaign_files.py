@@ -11,6 +11,7 @@ import json
 import os
 import struct
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import scipy.io
@@ -52,9 +53,9 @@ def whole_files():
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (6, 12, 10)).astype(np.uint8)
     learn.save("whole", samples()[:5], lam=0.1, labels=["a", "b", "a", "b", "c"])
-    found = {"dictionary.npz": (contents(), learn.load, True)}
+    found = {"dictionary.npz": (Path("whole").read_bytes(), learn.load, True)}
     learn.gdl(samples(), 3, 0.1, n_iter=1, rng=0, checkpoint="whole")
-    found["checkpoint.npz"] = contents(), resume, True
+    found["checkpoint.npz"] = Path("whole").read_bytes(), resume, True
     writers = {
         "clip.npy": lambda file: np.save(file, images),
         "clip.npz": lambda file: np.savez(file, frames=images),
@@ -79,11 +80,6 @@ def whole_files():
 def stacked_sets(images):
     return {"frames": images, "offset": np.arange(7), "label": np.array(list("aabbab")),
             "train0": np.arange(4), "test0": np.array([4, 5])}
-
-
-def contents():
-    with open("whole", "rb") as file:
-        return file.read()
 
 
 # -------------------------------------------------------------------------------- damage
@@ -147,8 +143,7 @@ def damaged(seed, case):
         about = damage.__name__.replace("_", " ")
         strict = strict and data != whole
     path = os.path.abspath(name)
-    with open(path, "wb") as file:
-        file.write(data)
+    Path(path).write_bytes(data)
     check_reading(reader, path, f"{name}, {about}", strict)
 
 

@@ -38,7 +38,7 @@ PATHS = {"path", "paths", "checkpoint", "resume", "out"}
 CLEAR_ELSEWHERE = ("sklearn/utils/validation.py",)  # whose errors name the argument
 MAY_BE_NAN = {"choose.seconds"}  # what was not asked in time has no share
 ENDLESS = {"n_epochs"}  # what is asked for with 10**30 of them may be done
-CALLABLES = {"kernel", "kind", "coding", "callback", "write", "predict"}
+CALLABLES = {"kernel", "kind", "coding", "callback", "write", "predict", "out", "basis"}
 OF_CODE = {  # arguments of files.py that are constants of the code that calls it
     "files.write_arrays": {"kind", "arrays"},
     "files.read_arrays": {"kind", "dtype_kinds", "needed"},
@@ -188,6 +188,8 @@ def inputs_of(call):
     for argument in call.tested if "strategies." not in call.name else ():  # hypothesis' own
         default = call.parameters.get(argument, REQUIRED)
         values, refused = bad_values(call.arguments.get(argument, default))
+        if argument.rpartition(".")[2] == "paths":
+            refused = refused - REFUSED_LABELS
         if argument not in call.arguments or may_be_unused(call, argument, default):
             refused = set()
         for name, make in values.items():
@@ -204,7 +206,8 @@ def may_be_unused(call, argument, default):
     if "estimators" not in call.name:
         return False
     kept = inspect.getsource(call.function.args[0].fit) if argument == "fit.X" else "self.x_ ="
-    return default is None or type(default) in (int, float) or not re.search(r"\w_\b.* =", kept)
+    return (default is None or type(default) in (int, float) or "first_of(" in kept
+            or not re.search(r"\w_\b.* =", kept))
 
 
 @functools.cache
@@ -229,13 +232,6 @@ def inputs(seed, case):
         judge_error(tried, changes.get(argument), error)
     else:
         judge_result(tried, changes.get(argument), result)
-
-
-def valid_of(tried):
-    """The valid value, if it is a list or an array."""
-    valid = tried.call.arguments.get(tried.argument)
-    return valid if isinstance(valid, np.ndarray) or (
-        isinstance(valid, list) and isinstance(valid[0], str)) else []
 
 
 def described(tried):
@@ -274,11 +270,13 @@ def judge_error(tried, value, error):
     origin = traceback.extract_tb(error.__traceback__)[-1].filename
     if not (is_ours(origin) or origin.endswith(CLEAR_ELSEWHERE)):
         raise Failed(told, f"{type(error).__name__} from elsewhere, {place}")
-    accepted = [name, *HELD.get(name, "").split()]
+    accepted = [name]
     default = tried.call.parameters.get(tried.argument)
-    labels = default is None or any(isinstance(one, str) for one in np.ravel(valid_of(tried))[:1])
-    if labels or tried.name not in NOT_NUMBERS:  # told by what it does not fit
+    valid = tried.call.arguments.get(tried.argument)
+    texts = isinstance(valid, list) and isinstance(valid[0], str) or name == "labels"
+    if default is None or texts or tried.name not in NOT_NUMBERS:  # told by what it does not fit
         accepted += [other.rpartition(".")[2] for other in tried.call.parameters]
+    accepted += [held for word in accepted for held in HELD.get(word, "").split()]
     if not any(re.search(rf"\b{word}\b", str(error)) for word in accepted):
         raise Failed(told, f"does not name {name}, {place}")
 

@@ -10,14 +10,7 @@ import numba
 import numpy as np
 
 import grassmann_sc as core
-from benchmarks.campaign_calls import (
-    Done,
-    Failed,
-    all_calls,
-    rng_of,
-    run,
-    worst_difference,
-)
+from benchmarks.campaign_calls import Done, Failed, all_calls, rng_of, run, worst_difference
 from grassmann_sc import comparators, frames, intrinsic, kernels, learn, subspaces
 from grassmann_sc.strategies import KINDS, bases, rotation
 
