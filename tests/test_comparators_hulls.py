@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -189,6 +189,8 @@ def faced(rng, size):
 
 
 @given(seeds, st.integers(0, 30), st.integers(-20, 4), st.integers(1, 10))
+@example(793, 6, -4, 6)  # where the rounding of products is the larger part
+@example(1951, 27, -11, 10)
 def test_the_certificate_holds_against_exact_arithmetic(seed, shift, apart, size):
     """Frames that float64 has exactly, turned and far from the origin: two faces are 2^apart from
     each other."""
@@ -220,6 +222,15 @@ def test_the_certificate_knows_the_rounding_of_frames():
         assert (np.abs(there.distances - here) <= there.gap).all()
         assert there.gap.max() < 1e-15 * shift
     assert error(there.distances[off], here[off]) > 1e-9
+
+
+def test_the_certificate_is_the_same_whichever_set_comes_first():
+    """One entry of many is large, so that the rounding of the far frames is most of the gap."""
+    near = np.random.default_rng(0).standard_normal((2, 10_000))
+    far = near + 1e8 * (np.arange(10_000) == 7)
+    gap = convex([near], [far], return_info=True).gap
+    assert error(gap, convex([far], [near], return_info=True).gap) < 0.1 * gap
+    assert gap > 1e8 * 100 * np.finfo(float).eps
 
 
 @pytest.mark.parametrize("distances", [affine, convex])
@@ -296,6 +307,14 @@ def test_a_shift_of_all_frames_costs_what_it_rounds(distances):
     for shift in (1e4, 1e8):
         there = distances([one + shift for one in SETS], [one + shift for one in OTHERS])
         assert error(there, here) < 100 * shift * np.finfo(float).eps
+
+
+def test_means_of_many_frames_far_away_are_exact():
+    """Two parallel planes; the running sum of so many numbers has lost seven digits."""
+    frames = np.random.default_rng(0).standard_normal((20_000, 3))
+    frames[:, 2] = 1e8 / 3
+    found = affine([frames], [frames + [0, 0, 1]])
+    assert error(found, 1) < 100 * 1e8 * np.finfo(float).eps
 
 
 @pytest.mark.parametrize("c", [1e-300, 1e-200, 1e-165, 1e-150, 1e-99, 1e138])

@@ -266,6 +266,14 @@ def test_only_a_value_error_leaves_a_matrix_out_and_not_all_of_them():
         tuning.Search(LABELS, FOLDS, predict).choose(both)
 
 
+def test_a_choice_tells_what_was_left_out_of_its_own_matrices():
+    search = tuning.Search(LABELS, FOLDS, answers([{(): right(0.5)}]))
+    names = [("linear", 1), ("linear", 2)]
+    both = {**grams(names[:1]), names[1]: tuning.Absent(60, "no such rank")}
+    assert search.choose(both).left_out == {names[1]: "no such rank"}
+    assert search.choose(grams(names[:1])).left_out == {}
+
+
 def test_a_pool_is_one_search_over_all_candidates_and_computes_none_twice():
     names = [("linear", p) for p in (1, 2, 3)]
     families = [
@@ -356,6 +364,10 @@ def nothing(K_dd, K_xd, y):
         (
             lambda: tuning.Search(LABELS, FOLDS, nothing).choose({("a", 1): np.eye(3)}),
             r"grams\[\('a', 1\)\] must have shape \(60, 60\), got \(3, 3\)",
+        ),
+        (
+            lambda: tuning.check_splits([([0], [1])], 2, ["a", "b", "b"]),
+            r"groups must have shape \(2,\), one a set, got \(3,\)",
         ),
         (lambda: tuning.alike({}), "shares must be a dict of at least one candidate"),
         (lambda: tuning.vote(["a"], [1, 2]), "labels must have shape"),
