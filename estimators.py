@@ -439,7 +439,9 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """softmax(scores / temperature_), (n, n_classes)."""
-        return softmax(self._scores(X) / self.temperature_, axis=1)
+        scores = self._scores(X)
+        probabilities = softmax(scores / self.temperature_, axis=1)
+        return core.let_win(probabilities, scores.argmax(axis=1))  # of equal ones the predicted
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Labels (n,)."""

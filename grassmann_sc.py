@@ -1489,6 +1489,7 @@ def _local_codes(K, queries, norm2, twin, reg, tol, indices, values):
     m = indices.shape[1]
     B = np.empty((m, m))
     z = np.empty(m)
+    work = np.empty((3, m))
     for i in range(len(queries)):
         k = queries[i]
         nearest = indices[i]
@@ -1507,13 +1508,11 @@ def _local_codes(K, queries, norm2, twin, reg, tol, indices, values):
                 y[a] = 1 / equal if B[a, a] <= tol * norm2[i] else 0.0
             continue
         ridge = max(reg * trace, m * tol / 16 * largest)  # as much as what rounding does to B
-        for r in range(m):  # Cholesky factor, over the lower half of B
-            for c in range(r):
-                B[r, c] = (B[r, c] - _dot(B[r], B[c], c)) / B[c, c]
-            pivot = B[r, r] + ridge - _dot(B[r], B[r], r)
-            B[r, r] = math.sqrt(max(pivot, ridge))
-            z[r] = 1.0
-        _solve(B, z, m)
+        if _ridge_factor(B, ridge) > 1e-6 * largest:
+            z[:] = 1
+            _solve(B, z, m)
+        else:
+            _solve_dependent(K, k, nearest, ridge, B, z, work)
         total = z.sum()
         for a in range(m):
             part = 0.0
@@ -1523,6 +1522,53 @@ def _local_codes(K, queries, norm2, twin, reg, tol, indices, values):
                     part += z[b]
                     count += 1
             y[a] = part / count / total
+
+
+@jit_part
+def _ridge_factor(B, ridge):
+    """The Cholesky factor of B + ridge I takes the place of the lower half of B; its least square
+    pivot."""
+    least = np.inf
+    for r in range(len(B)):
+        for c in range(r):
+            B[r, c] = (B[r, c] - _dot(B[r], B[c], c)) / B[c, c]
+        pivot = max(B[r, r] + ridge - _dot(B[r], B[r], r), ridge)
+        B[r, r] = math.sqrt(pivot)
+        least = min(least, pivot)
+    return least
+
+
+@jit_part
+def _solve_dependent(K, k, nearest, ridge, B, z, work):
+    """z with (B + ridge I) z = a multiple of 1, 1^T z = 1, of neighbours that depend on each other.
+
+    B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) z = k + mu 1. What
+    is outside the range of K in the products k is rounding, which 1 / ridge multiplies in u = (K +
+    ridge I)^-1 k: u is replaced by P (2 u - P u) with P = K (K + ridge I)^-1, which differs from it
+    by (ridge / s)^2 at an eigenvalue s of K. Overwrites B and work (3, m).
+    """
+    m = len(nearest)
+    u, v, image = work
+    for a in range(m):
+        for b in range(m):
+            B[a, b] = K[nearest[a], nearest[b]]
+        z[a] = 1.0
+        u[a] = k[nearest[a]]
+    _ridge_factor(B, ridge)
+    _solve(B, z, m)
+    _solve(B, u, m)
+    _copy(u, v, m)
+    for n in range(2):
+        _solve(B, v, m)
+        for a in range(m):
+            image[a] = 0.0
+            for b in range(m):
+                image[a] += K[nearest[a], nearest[b]] * v[b]
+        for a in range(m):
+            v[a] = 2 * u[a] - image[a] if n == 0 else image[a]
+    mu = (1 - v.sum()) / z.sum()
+    for a in range(m):
+        z[a] = v[a] + mu * z[a]
 
 
 def _check_finite_codes(codes, first=0):

@@ -218,6 +218,8 @@ class Pool(Search):
 
     def __init__(self, searches: Sequence[Search]) -> None:
         self.searches = list(searches)
+        if not self.searches:
+            raise ValueError("searches must hold at least one Search, got none")
         super().__init__(self.searches[0].y, self.searches[0].folds, self._answers)
 
     def _answers(self, K_dd, K_xd, y):

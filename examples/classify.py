@@ -254,22 +254,31 @@ def _attempt(method, run, *arguments):
 
 def vote(method, pool, split):
     """The Outcome of the candidates of one search over all of them, each with the weight
-    exp((mean - best) / SOFT) of its mean share in that search."""
+    exp((mean - best) / SOFT) of its mean share in that search; the best are asked first, and no
+    further ones after options.seconds."""
     inputs, label, train, test, options = split
     grams = {}
     for reads in method.reads:
         grams |= candidates(inputs, reads, train, options)
     shares = pool.choose(grams, seconds=options.seconds).shares
-    labels = []
-    for gram in dict.fromkeys(gram for gram, _ in shares):
+    end = time.perf_counter() + (math.inf if options.seconds is None else options.seconds)
+    mean = {candidate: np.nanmean(share) for candidate, share in shares.items()}
+    labels = {}
+    for gram in dict.fromkeys(gram for gram, _ in sorted(mean, key=mean.get, reverse=True)):
+        if labels and time.perf_counter() > end:
+            break
         K = grams[gram]
-        answers = pool.predict(K[np.ix_(train, train)], K[np.ix_(test, train)], label[train])
-        labels += [answers[parameters] for name, parameters in shares if name == gram]
-    mean = np.nanmean(list(shares.values()), axis=1)
-    weights = np.exp((mean - mean.max()) / SOFT)
-    order = np.argsort(-mean, kind="stable")
-    predicted = tuning.vote(np.array(labels)[order], weights[order])
-    return Outcome(method, None, None, predicted, {"voters": len(labels)})
+        try:
+            answers = pool.predict(K[np.ix_(train, train)], K[np.ix_(test, train)], label[train])
+        except ValueError as error:  # all of the training part, or a query, cannot have it
+            pool.left_out[gram] = str(error)
+            continue
+        labels |= {(gram, parameters): found for parameters, found in answers.items()
+                   if (gram, parameters) in mean}
+    voters = sorted(labels, key=mean.get, reverse=True)
+    weights = np.exp([(mean[voter] - mean[voters[0]]) / SOFT for voter in voters])
+    predicted = tuning.vote([labels[voter] for voter in voters], weights)
+    return Outcome(method, None, None, predicted, {"voters": len(voters)})
 
 
 def _p_of(done, inputs):
@@ -559,6 +568,11 @@ def _most_often(done):
     """The most frequent value of each parameter, and in how many splits it was chosen."""
     told = []
     for name in dict.fromkeys(name for split in done for name in split["chosen"]):
+        if name == "voters":
+            numbers = sorted({split["chosen"][name] for split in done})
+            told.append(" to ".join(f"{number}" for number in numbers[::max(1, len(numbers) - 1)])
+                        + " voters")
+            continue
         counts = Counter(split["chosen"].get(name) for split in done)
         (value, count), = counts.most_common(1)
         if value is not None:

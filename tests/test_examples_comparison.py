@@ -190,6 +190,24 @@ def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
     assert found.predicted.tolist() == [1] * 12
 
 
+def test_no_matrix_is_asked_for_a_vote_when_the_seconds_are_over():
+    sets, label = noisy_sets()
+    asked = []
+
+    def predict(K_dd, K_xd, y):
+        asked.append(K_xd.shape[0])
+        return {(): y[K_xd.argmax(axis=1)]}
+
+    inputs = inputs_of(sets, label)
+    row = classify.Method("nearest subspace", "gram", None, {}, predict)
+    every = outcomes(inputs, label, row)[classify.PEERS]
+    assert every.chosen == {"voters": asked.count(len(TEST)) - 1} and every.chosen["voters"] > 1
+    asked.clear()
+    hurried = classify.parse(["--data", "x.npz", "--seconds", "0"])
+    found = outcomes(inputs, label, row, options=hurried)[classify.PEERS]
+    assert found.chosen == {"voters": 1} and asked.count(len(TEST)) == 2  # the row's and the vote's
+
+
 # ------------------------------------------------------------------------------ ends of grids
 
 

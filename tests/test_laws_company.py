@@ -222,3 +222,12 @@ def problem_for(estimator, half, dtype):
 def test_an_estimators_label_ignores_the_other_queries(estimator, options, half, dtype):
     X, D, y = problem_for(estimator, half, dtype)
     check_labels(estimator(**options).fit(D, y).predict, X)
+
+
+def test_local_codes_of_more_neighbours_than_dimensions_ignore_the_other_queries():
+    """Neighbours depend on each other, and a ridge of 1e-10 would multiply rounding by its
+    inverse."""
+    for seed in range(40):
+        X = random_subspaces(6, 3, 1, rng=seed)
+        D = random_subspaces(12, 3, 1, rng=seed + 1000)
+        check_numbers(lambda some: core.glc(some, D, 12), X, np.float64)
