@@ -59,6 +59,18 @@ def test_statistics_of_a_stream_are_exact_where_the_rank_allows():
     assert error(hat(stream.atoms), hat(learn.update_atoms(SMALL[4:], middle, codes))) <= LOOSE
 
 
+@pytest.mark.parametrize("forgetting", [0.5, 1, 3])
+def test_statistics_fade_by_a_power_of_the_share_of_a_batch(forgetting):
+    kept, faded = (
+        learn.OnlineGDL(3, 0.2, init=SMALL[:3], forgetting=power).partial_fit(SMALL)
+        for power in (0, forgetting)
+    )
+    for name in ("shared", "sizes"):
+        assert error(faded.state()[name], 0.5**forgetting * kept.state()[name]) <= TIGHT
+    collected = faded.collect(SMALL).state()["shared"].copy()
+    assert error(faded.update().state()["shared"], (2 / 3) ** forgetting * collected) <= TIGHT
+
+
 def test_a_cost_counts_what_was_collected_before_the_update():
     D = SMALL[:3]
     stream = learn.OnlineGDL(3, 0.2, init=D).collect(SMALL[3:9]).collect(SMALL[9:])
