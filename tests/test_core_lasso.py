@@ -130,6 +130,10 @@ def test_code_of_an_atom_is_itself_shrunk(p, seed, share):
     assert error(gs.gsc(D, D, 2 * p * share), (1 - share) * np.eye(3)) < TIGHT
 
 
+def test_lam_max_is_of_negative_inner_products_too():
+    assert gs.lam_max([[-0.5, 0.2], [0.1, 0.3]]).tolist() == [1.0, 0.6]
+
+
 @laws
 @given(st.floats(0.01, 0.9), st.integers(1, 4))
 def test_repeated_atoms_share_the_code_of_one(share, copies):

@@ -455,6 +455,13 @@ def test_groups_are_any_hashables():
         tuning.check_splits([([0, 1], [3])], 4, groups)
 
 
+@pytest.mark.parametrize("share", [0.5, 3])
+def test_random_splits_are_those_of_their_seed(share):
+    first, again, other = (split_at_random(np.arange(40) % 2, share, 1, seed)[0].train.tolist()
+                           for seed in (0, 0, 1))
+    assert first == again != other
+
+
 def test_random_splits_keep_the_share_of_each_class():
     label = np.repeat(["a", "b", "c"], [10, 20, 6])
     pairs = split_at_random(label, 0.5, 4, 0)
