@@ -90,7 +90,7 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
     radii = check_ascending(radii, "radii")
     low = np.full((len(PARTS), len(MEASURES)), np.inf)
     high = -low
-    if not np.iterable(clips) or len(clips) == 0:
+    if not hasattr(clips, "__len__") or len(clips) == 0:
         raise ValueError(f"clips must be a sequence of at least one clip, got {clips!r}")
     for i, clip in enumerate(clips):
         clip = check_texture(clip, f"clips[{i}]", radii)
@@ -162,9 +162,7 @@ def box_dimensions(levels: ArrayLike, n_levels: int,
     >>> comparators_textures.box_dimensions(diagonal, 2).round(6)
     array([1., 0.])
     """
-    if np.ma.is_masked(levels):
-        raise ValueError("levels must have no masked entries, give -1 to what is of no level")
-    levels = np.asarray(levels)
+    levels = core.plain_array(levels, "levels", "be integers, got a ragged sequence")
     if levels.ndim not in (2, 3) or levels.dtype.kind not in "biu" or levels.size == 0:
         raise ValueError("levels must be integers (a, b) or (a, b, c), got "
                          f"{levels.dtype} {levels.shape}")

@@ -1877,12 +1877,12 @@ SMALLEST = 1e-250  # least scale of inner products, 1 over the largest: between,
 
 def real_array(A: ArrayLike, name: str) -> np.ndarray:
     """A as a native float32 or float64 array; TypeError for anything that is not a real number."""
-    A = _plain_array(A, name, "be an array, got nested sequences of different lengths")
+    A = plain_array(A, name, "be an array, got nested sequences of different lengths")
     single = A.dtype.newbyteorder("=") == np.float32
     return A.astype(np.float32 if single else np.float64, copy=False)
 
 
-def _plain_array(A, name, rule):
+def plain_array(A: ArrayLike, name: str, rule: str) -> np.ndarray:
     """A as an array of real numbers, none of them masked; rule: what ragged sequences break."""
     if np.ma.is_masked(A):
         raise ValueError(f"{name} must have no masked entries, got {np.ma.count_masked(A)} of "
@@ -1924,7 +1924,7 @@ def check_number(value: Any, name: str, *, least: float | None = None,
 def check_integer(value: Any, name: str, low: int, high: int | None = None) -> int:
     """The value as an int in low..high."""
     try:
-        number = operator.index(value)
+        number = int(operator.index(value))  # True too
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}") from None
     if number < low or number > (2**62 if high is None else high):
@@ -1969,7 +1969,7 @@ def check_frames(frames: ArrayLike, name: str) -> np.ndarray:
 
     In the caller's memory and type where NumPy allows it.
     """
-    frames = _plain_array(frames, name, "hold frames of one shape, got a ragged sequence")
+    frames = plain_array(frames, name, "hold frames of one shape, got a ragged sequence")
     if frames.ndim not in (2, 3):
         raise ValueError(f"{name} must have shape (n_frames, d) or (n_frames, height, width), got "
                          f"{frames.shape}")
