@@ -20,9 +20,10 @@ LONG = np.longdouble
 # ----------------------------------------------------------------- coding: optimality conditions
 
 # A code may miss its optimality conditions by the tolerance of the solver and by the rounding of
-# the Gram matrices, ROUNDING eps max(p, q) for each of the 1 + ||y||_1 terms that make a product.
+# the Gram matrices, ROUNDING eps max(p, q) for each of the 1 + ||y||_1 terms that make a product:
+# within as much atoms count as repeated, and share a coefficient.
 TOL = 1e-8
-ROUNDING = 32
+ROUNDING = 64
 
 
 def coding(seed, case):

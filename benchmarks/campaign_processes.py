@@ -12,7 +12,6 @@ import time
 import warnings
 
 import numpy as np
-import threadpoolctl
 
 import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, rng_of, worst_difference
@@ -179,11 +178,12 @@ def check_pool(what):
 
 @functools.cache
 def busy_threads():
-    """Threads that compute for ever; BLAS on one, since OpenBLAS 0.3.31 does not return from a
-    product on several if there is a fork amid it, neither here nor in the child."""
-    threadpoolctl.threadpool_limits(1)
+    """Threads that compute for ever, without BLAS: OpenBLAS forks with locks taken."""
     m = middling(np.random.default_rng(1))
-    jobs = [functools.partial(MIDDLING[name], m) for name in ("gsc", "kgsc", "gdl")]
+    K = core.projection_kernel(m.D)
+    k = core.projection_kernel(m.X, m.D)
+    jobs = [lambda: core.sparse_codes(K, k, 0.1 * m.p, norm2=m.p),
+            lambda: core.locality_codes(K, k, 5, norm2=m.p)]
 
     def work(job):
         with warnings.catch_warnings():
