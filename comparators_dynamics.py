@@ -397,7 +397,7 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     where they are equal.
 
     >>> from grassmann_sc import comparators_dynamics
-    >>> comparators_dynamics.decibels([10.0], [9.0])
+    >>> round(comparators_dynamics.decibels([10.0], [9.0]), 6)
     20.0
     """
     F = core.finite_array(frames, "frames").astype(np.float64)
