@@ -90,7 +90,7 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
     radii = check_ascending(radii, "radii")
     low = np.full((len(PARTS), len(MEASURES)), np.inf)
     high = -low
-    if not hasattr(clips, "__len__") or len(clips) == 0:
+    if not hasattr(clips, "__len__") or getattr(clips, "ndim", 1) == 0 or len(clips) == 0:
         raise ValueError(f"clips must be a sequence of at least one clip, got {clips!r}")
     for i, clip in enumerate(clips):
         clip = check_texture(clip, f"clips[{i}]", radii)
@@ -397,7 +397,8 @@ def check_texture(clip, name, radii, varies=True):
     if varies and low == high:
         raise ValueError(f"{name} must vary, a constant clip has no texture: got {low:g} "
                          "everywhere")
-    unit = 2.0 ** -np.frexp(max(abs(low), abs(high)))[1]  # exact, keeps squares in range
+    exponent = max(int(np.frexp(max(abs(low), abs(high)))[1]), -1000)  # 2^1063 is none
+    unit = 2.0**-exponent  # exact, keeps squares in range
     return f * unit if high > 1e100 or low < -1e100 or max(high, -low) < 1e-100 else f
 
 

@@ -302,7 +302,8 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
         """(distances, indices), (n, n_neighbors) each, of the nearest training subspaces in order;
         ties, to rounding, to the lower index."""
         distances, nearness = self._distances(X)
-        nearest = core.nearest_atoms(nearness, self.n_neighbors)
+        count = core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.subspaces_))
+        nearest = core.nearest_atoms(nearness, count)
         distances = np.take_along_axis(distances, nearest, axis=1)
         order = distances.argsort(axis=1, kind="stable")
         in_order = np.take_along_axis(nearest, order, axis=1)

@@ -698,7 +698,7 @@ def solve_lassos(K_dd, products, norm2, options):
         n_iter[descending, rows] = rounds
         return [codes[i].pieces(rows, y) for i, y in zip(descending, Y)]
 
-    tol = 64 * np.finfo(K_dd.dtype).eps
+    tol = TWINS * np.finfo(K_dd.dtype).eps
     twin = _twins(K, tol) if options.share else np.arange(N)
     twins = (twin != np.arange(N)).any()
     for tile in query_tiles(n, N):
@@ -738,6 +738,9 @@ def _as_asked(codes, gap, n_iter, options):
     elif not options.sparse_output:
         codes = np.stack(codes) if len(codes) > 1 else codes[0][None]
     return SparseCodes(codes, gap, n_iter) if options.return_info else codes
+
+
+TWINS = 16  # eps of the size of inner products within which those of two atoms are equal
 
 
 def _twins(K, tol):
@@ -1401,7 +1404,8 @@ def solve_local(K_dd, products, norm2, options):
     K = own_array(K_dd, K_dd.dtype)
     tol = 64 * np.finfo(K.dtype).eps
     longer = lengths_above_least(K)
-    twin = _twins(K, tol)
+    twin = _twins(K, TWINS * np.finfo(K.dtype).eps)
+    twins = (twin != np.arange(N)).any()
     indices = np.empty((n, m), np.int64)
     values = np.empty((n, m))
     for tile in query_tiles(n, N):
@@ -1411,8 +1415,17 @@ def solve_local(K_dd, products, norm2, options):
             rows = slice(tile.start + block.start, tile.start + block.stop)
             k = np.array(k_tile[block], order="C")
             _nearest(k, longer, tol, indices[rows])
-            _local_codes(K, k, norm2[rows], twin, options.reg, tol, indices[rows],
-                         values[rows])
+            dependent = np.ones(len(k), bool)
+            _local_codes(K, k, norm2[rows], options.reg, tol, indices[rows], values[rows],
+                         dependent)
+            if dependent.any():
+                these = rows.start + np.flatnonzero(dependent)
+                values[these] = _dependent_codes(K, k[dependent], norm2[these], options.reg, tol,
+                                                 indices[these])
+            if twins:
+                first = twin[indices[rows]]  # (t, m)
+                same = first[:, :, None] == first[:, None, :]
+                values[rows] = (same * values[rows, None]).sum(axis=2) / same.sum(axis=2)
 
         run_blocks(solve, len(k_tile), 64)
     values = values.astype(K.dtype, copy=False)
@@ -1484,12 +1497,12 @@ def _nearest(queries, longer, tol, indices):
 
 
 @jit
-def _local_codes(K, queries, norm2, twin, reg, tol, indices, values):
-    """Coefficients (n, m) of the neighbours (n, m) of each query, equal ones of twins."""
+def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
+    """Coefficients (n, m) of the neighbours (n, m) of each query; whether these depend on each
+    other, (n,)."""
     m = indices.shape[1]
     B = np.empty((m, m))
     z = np.empty(m)
-    work = np.empty((3, m))
     for i in range(len(queries)):
         k = queries[i]
         nearest = indices[i]
@@ -1506,22 +1519,16 @@ def _local_codes(K, queries, norm2, twin, reg, tol, indices, values):
         if equal:
             for a in range(m):
                 y[a] = 1 / equal if B[a, a] <= tol * norm2[i] else 0.0
+            dependent[i] = False
             continue
         ridge = max(reg * trace, m * tol / 16 * largest)  # as much as what rounding does to B
         if _ridge_factor(B, ridge) > 1e-6 * largest:
-            z[:] = 1
-            _solve(B, z, m)
-        else:
-            _solve_dependent(K, k, nearest, ridge, B, z, work)
+            dependent[i] = False
+        z[:] = 1
+        _solve(B, z, m)
         total = z.sum()
         for a in range(m):
-            part = 0.0
-            count = 0
-            for b in range(m):
-                if twin[nearest[b]] == twin[nearest[a]]:
-                    part += z[b]
-                    count += 1
-            y[a] = part / count / total
+            y[a] = z[a] / total
 
 
 @jit_part
@@ -1538,37 +1545,27 @@ def _ridge_factor(B, ridge):
     return least
 
 
-@jit_part
-def _solve_dependent(K, k, nearest, ridge, B, z, work):
-    """z with (B + ridge I) z = a multiple of 1, 1^T z = 1, of neighbours that depend on each other.
+def _dependent_codes(K, k, norm2, reg, tol, indices):
+    """Coefficients (n, m) of neighbours (n, m) that depend on each other, for products k (n, N).
 
-    B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) z = k + mu 1. What
-    is outside the range of K in the products k is rounding, which 1 / ridge multiplies in u = (K +
-    ridge I)^-1 k: u is replaced by P (2 u - P u) with P = K (K + ridge I)^-1, which differs from it
-    by (ridge / s)^2 at an eigenvalue s of K. Overwrites B and work (3, m).
+    B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k + mu 1. What
+    k and 1 have, to rounding, in the null space of K is rounding, which 1 / ridge would multiply.
     """
-    m = len(nearest)
-    u, v, image = work
-    for a in range(m):
-        for b in range(m):
-            B[a, b] = K[nearest[a], nearest[b]]
-        z[a] = 1.0
-        u[a] = k[nearest[a]]
-    _ridge_factor(B, ridge)
-    _solve(B, z, m)
-    _solve(B, u, m)
-    _copy(u, v, m)
-    for n in range(2):
-        _solve(B, v, m)
-        for a in range(m):
-            image[a] = 0.0
-            for b in range(m):
-                image[a] += K[nearest[a], nearest[b]] * v[b]
-        for a in range(m):
-            v[a] = 2 * u[a] - image[a] if n == 0 else image[a]
-    mu = (1 - v.sum()) / z.sum()
-    for a in range(m):
-        z[a] = v[a] + mu * z[a]
+    K = K[indices[:, :, None], indices[:, None, :]].astype(np.float64)  # (n, m, m)
+    k = np.take_along_axis(k, indices, axis=1).astype(np.float64)
+    m = indices.shape[1]
+    trace = m * norm2 - 2 * k.sum(axis=1) + np.trace(K, axis1=1, axis2=2)
+    largest = np.maximum(norm2, K.diagonal(axis1=1, axis2=2).max(axis=1))
+    ridge = np.maximum(reg * trace, m * tol / 16 * largest)[:, None]
+    values, vectors = np.linalg.eigh(K)
+    null = values <= tol * values[:, -1:]
+    parts = np.stack([k, np.ones_like(k)], axis=1) @ vectors  # (n, 2, m)
+    sizes = np.linalg.norm(parts, axis=2, keepdims=True)
+    parts[null[:, None] & (np.abs(parts) <= tol * sizes)] = 0
+    parts /= (np.maximum(values, 0) + ridge)[:, None]
+    u, v = np.moveaxis(parts @ vectors.swapaxes(1, 2), 1, 0)
+    y = u + (1 - u.sum(axis=1, keepdims=True)) / v.sum(axis=1, keepdims=True) * v
+    return y / y.sum(axis=1, keepdims=True)
 
 
 def _check_finite_codes(codes, first=0):

@@ -432,7 +432,7 @@ def _bases_of_clips(paths, basis, shape):
         try:
             bases.append(core.real_array(basis(path), "basis(path)"))
         except Exception as error:  # whatever a reader raises
-            raise ValueError(f"{path} has no subspace: {error}") from error
+            raise ValueError(f"paths: {path} has no subspace: {error}") from error
         shape = bases[-1].shape if shape is None else shape
         if bases[-1].shape != shape:
             raise ValueError(f"{path} has a basis of shape {bases[-1].shape}, and the first clip "

@@ -23,7 +23,7 @@ LONG = np.longdouble
 # the Gram matrices, ROUNDING eps max(p, q) for each of the 1 + ||y||_1 terms that make a product:
 # within as much atoms count as repeated, and share a coefficient.
 TOL = 1e-8
-ROUNDING = 64
+ROUNDING = 32
 
 
 def coding(seed, case):

@@ -362,3 +362,8 @@ def test_wrong_problems_are_refused(options, kind, message):
     D, labels = three_distances()
     with pytest.raises(kind, match=message):
         textures.distance_weights(**{"distances": D, "labels": labels, **options})
+
+
+def test_measures_of_a_clip_at_the_end_of_float64_are_finite():
+    clip = np.random.default_rng(0).random((9, 9, 9)) * 1e-320
+    assert np.isfinite(textures.fractal_measures(clip)).all()
