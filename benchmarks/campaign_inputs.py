@@ -229,6 +229,8 @@ def inputs(seed, case):
     try:
         with watchdog():
             result = run(call, **changes)
+            if hasattr(result, "compute"):  # of a Dask array errors come when it is asked for
+                result = result.compute()
     except Hang:
         what = described(tried)
         raise Failed(f"{what} does not return within {WATCHDOG} s", f"{what} hangs") from None
