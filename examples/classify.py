@@ -13,7 +13,8 @@ chosen by cross-validation on the training part alone. The sets of a clip (--run
 of a split, unless --splits names them one by one. Where no group is in both parts of a split, none
 is in both parts of a cross-validation either, nor is a clip. In two more rows all candidates vote,
 weighted by their accuracy in cross-validation: those of the coding methods, and those of the
-nearest subspaces and support vector machines. Prints one table and writes into OUT:
+nearest subspaces and support vector machines (with --seconds, what each row chose). Prints one
+table and writes into OUT:
   results.json     options, accuracy and choices of each method in each split, confusion matrices,
                    clips that failed
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
@@ -99,9 +100,10 @@ Method = namedtuple("Method", "name reads estimator grid predict", defaults=[Non
 
 # A method on a split: the fitted estimator and what it was given of the test part, the predicted
 # labels (n_test,) and what was chosen; left_out: {candidate: why}; ends: {parameter: what to try}
-# of the choices at the end of their grid; failed: why there is none of these, or None; seconds.
-Outcome = namedtuple("Outcome", "method estimator queries predicted chosen left_out ends failed "
-                     "seconds", defaults=[None, None, None, {}, {}, {}, None, 0.0])
+# of the choices at the end of their grid; score: the share that is right in cross-validation;
+# failed: why there is none of these, or None; seconds.
+Outcome = namedtuple("Outcome", "method estimator queries predicted chosen left_out ends score "
+                     "failed seconds", defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0])
 
 # All inputs of the methods. gram (p_max, n, n): the projection kernel of each p; p: those that are
 # searched; kernels: {gamma: (p, n, n) in its feature space}, as they are asked for.
@@ -237,7 +239,11 @@ def evaluate(inputs, label, group, train, test, methods_of, options):
                      for outcome in voters}
             pool = tuning.Pool(known.values())
             reads = dict.fromkeys(outcome.method.reads for outcome in voters)
-            outcome = _attempt(Method(name, [*reads], None, {}), vote, pool, split)
+            voting = Method(name, [*reads], None, {})
+            if options.seconds is None:
+                outcome = _attempt(voting, vote, pool, split)
+            else:
+                outcome = _attempt(voting, vote_of_rows, voters)
             seconds = sum(voter.seconds for voter in voters)
             yield outcome._replace(seconds=outcome.seconds + seconds)
 
@@ -254,19 +260,15 @@ def _attempt(method, run, *arguments):
 
 def vote(method, pool, split):
     """The Outcome of the candidates of one search over all of them, each with the weight
-    exp((mean - best) / SOFT) of its mean share in that search; the best are asked first, and no
-    further ones after options.seconds."""
+    exp((mean - best) / SOFT) of its mean share in that search."""
     inputs, label, train, test, options = split
     grams = {}
     for reads in method.reads:
         grams |= candidates(inputs, reads, train, options)
-    shares = pool.choose(grams, seconds=options.seconds).shares
-    end = time.perf_counter() + (math.inf if options.seconds is None else options.seconds)
+    shares = pool.choose(grams).shares
     mean = {candidate: np.nanmean(share) for candidate, share in shares.items()}
     labels = {}
     for gram in dict.fromkeys(gram for gram, _ in sorted(mean, key=mean.get, reverse=True)):
-        if labels and time.perf_counter() > end:
-            break
         K = grams[gram]
         try:
             answers = pool.predict(K[np.ix_(train, train)], K[np.ix_(test, train)], label[train])
@@ -275,9 +277,19 @@ def vote(method, pool, split):
             continue
         labels |= {(gram, parameters): found for parameters, found in answers.items()
                    if (gram, parameters) in mean}
-    voters = sorted(labels, key=mean.get, reverse=True)
-    weights = np.exp([(mean[voter] - mean[voters[0]]) / SOFT for voter in voters])
-    predicted = tuning.vote([labels[voter] for voter in voters], weights)
+    return _voted(method, [(mean[candidate], labels[candidate]) for candidate in labels])
+
+
+def vote_of_rows(method, rows):
+    """The same of what rows chose and answered, where --seconds leave no time to ask others."""
+    return _voted(method, [(row.score, row.predicted) for row in rows])
+
+
+def _voted(method, voters):
+    """The Outcome of voters (mean share, labels)."""
+    voters = sorted(voters, key=lambda voter: -voter[0])
+    weights = np.exp([(mean - voters[0][0]) / SOFT for mean, _ in voters])
+    predicted = tuning.vote([labels for _, labels in voters], weights)
     return Outcome(method, None, None, predicted, {"voters": len(voters)})
 
 
@@ -313,7 +325,7 @@ def search(method, known, p, split):
     shares |= {candidate: np.nanmean(share) for candidate, share in choice.shares.items()}
     ends = _ends(method, choice, shares, limits, options)
     chosen = _point(method, choice.gram, choice.parameters)
-    return Outcome(method, *fitted, chosen, _left_out(method, choice), ends)
+    return Outcome(method, *fitted, chosen, _left_out(method, choice), ends, choice.score)
 
 
 def _left_out(method, choice):

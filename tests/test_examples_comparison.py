@@ -190,7 +190,7 @@ def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
     assert found.predicted.tolist() == [1] * 12
 
 
-def test_no_matrix_is_asked_for_a_vote_when_the_seconds_are_over():
+def test_with_seconds_the_answers_of_the_rows_vote_and_no_matrix_is_asked_again():
     sets, label = noisy_sets()
     asked = []
 
@@ -205,7 +205,10 @@ def test_no_matrix_is_asked_for_a_vote_when_the_seconds_are_over():
     asked.clear()
     hurried = classify.parse(["--data", "x.npz", "--seconds", "0"])
     found = outcomes(inputs, label, row, options=hurried)[classify.PEERS]
-    assert found.chosen == {"voters": 1} and asked.count(len(TEST)) == 2  # the row's and the vote's
+    assert found.chosen == {"voters": 1} and asked.count(len(TEST)) == 1
+    rows = [classify.Outcome(row, predicted=np.array(labels), score=score)
+            for labels, score in ((["a", "a"], 0.9), (["b", "a"], 0.91), (["b", "c"], 0.5))]
+    assert classify.vote_of_rows(row, rows).predicted.tolist() == ["b", "a"]
 
 
 # ------------------------------------------------------------------------------ ends of grids
