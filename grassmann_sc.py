@@ -689,7 +689,7 @@ def solve_lassos(K_dd, products, norm2, options):
         if not options.positive:
             late = ~(reached <= options.tol * norm2[rows])
             _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
-        if twins:
+        if twin is not None:
             moved = np.flatnonzero(rounds.any(axis=0))  # the others are as init has them
             for y in Y:
                 _share_with_twins(twin, k, tol, moved, y)
@@ -699,8 +699,7 @@ def solve_lassos(K_dd, products, norm2, options):
         return [codes[i].pieces(rows, y) for i, y in zip(descending, Y)]
 
     tol = TWINS * np.finfo(K_dd.dtype).eps
-    twin = _twins(K, tol) if options.share else np.arange(N)
-    twins = (twin != np.arange(N)).any()
+    twin = _twins(K, tol) if options.share else None
     for tile in query_tiles(n, N):
         k_tile = products(tile)
         block = _queries_in_block(len(k_tile), N)
@@ -744,13 +743,13 @@ TWINS = 16  # eps of the size of inner products within which those of two atoms 
 
 
 def _twins(K, tol):
-    """The first atom with the inner products of each, to rounding, (N,).
+    """The first atom with the inner products of each, to rounding, (N,); None if all differ.
 
     Atoms whose distance is lost to rounding alone are none: the rows of K tell them apart.
     """
     twin = np.arange(len(K))
     _find_twins(K, tol, twin)
-    return twin
+    return twin if (twin != np.arange(len(K))).any() else None
 
 
 @jit
@@ -1405,7 +1404,6 @@ def solve_local(K_dd, products, norm2, options):
     tol = 64 * np.finfo(K.dtype).eps
     longer = lengths_above_least(K)
     twin = _twins(K, TWINS * np.finfo(K.dtype).eps)
-    twins = (twin != np.arange(N)).any()
     indices = np.empty((n, m), np.int64)
     values = np.empty((n, m))
     for tile in query_tiles(n, N):
@@ -1422,7 +1420,7 @@ def solve_local(K_dd, products, norm2, options):
                 these = rows.start + np.flatnonzero(dependent)
                 values[these] = _dependent_codes(K, k[dependent], norm2[these], options.reg, tol,
                                                  indices[these])
-            if twins:
+            if twin is not None:
                 first = twin[indices[rows]]  # (t, m)
                 same = first[:, :, None] == first[:, None, :]
                 values[rows] = (same * values[rows, None]).sum(axis=2) / same.sum(axis=2)
@@ -1522,8 +1520,9 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
             dependent[i] = False
             continue
         ridge = max(reg * trace, m * tol / 16 * largest)  # as much as what rounding does to B
-        if _ridge_factor(B, ridge) > 1e-6 * largest:
-            dependent[i] = False
+        if _ridge_factor(B, ridge) <= 1e-6 * largest:
+            continue
+        dependent[i] = False
         z[:] = 1
         _solve(B, z, m)
         total = z.sum()

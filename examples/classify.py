@@ -277,6 +277,8 @@ def vote(method, pool, split):
             continue
         labels |= {(gram, parameters): found for parameters, found in answers.items()
                    if (gram, parameters) in mean}
+    if not labels:
+        raise ValueError(next(iter(pool.left_out.values())))
     return _voted(method, [(mean[candidate], labels[candidate]) for candidate in labels])
 
 
