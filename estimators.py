@@ -285,7 +285,7 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
         """Distances (n, n_train), and what is larger the nearer, without cancellation: far
         subspaces differ in inner products that distances lose to rounding."""
         X = self.check_subspaces(X)
-        same = 64 * np.finfo(X.dtype).eps  # less than this apart are subspaces only by rounding
+        same = core.rounding(X.dtype)  # less than this apart are subspaces only by rounding
         if self.metric == "geodesic":
             distances = core.geodesic_distance(X, self.subspaces_)
             return distances, -np.maximum(distances, same)

@@ -1401,7 +1401,7 @@ def solve_local(K_dd, products, norm2, options):
     N = len(K_dd)
     m = options.n_neighbors
     K = own_array(K_dd, K_dd.dtype)
-    tol = 64 * np.finfo(K.dtype).eps
+    tol = rounding(K.dtype)
     longer = lengths_above_least(K)
     twin = _twins(K, TWINS * np.finfo(K.dtype).eps)
     indices = np.empty((n, m), np.int64)
@@ -1436,6 +1436,11 @@ def solve_local(K_dd, products, norm2, options):
     return codes
 
 
+def rounding(dtype):
+    """The share of numbers of the type below which their difference is a tie."""
+    return 64 * np.finfo(dtype).eps
+
+
 def lengths_above_least(K_dd):
     """||D_j^||^2 above that of the shortest atom, (N,): zero where all are equal to rounding.
 
@@ -1453,7 +1458,7 @@ def nearest_atoms(K_xd, n_neighbors):
     Ties, to rounding, go to the lower.
     """
     indices = np.empty((len(K_xd), n_neighbors), np.int64)
-    tol = 64 * np.finfo(K_xd.dtype).eps
+    tol = rounding(K_xd.dtype)
     K_xd = own_array(K_xd, K_xd.dtype)
     equal = np.zeros(K_xd.shape[1])
     run_blocks(lambda rows: _nearest(K_xd[rows], equal, tol, indices[rows]), len(K_xd), 64)
@@ -1644,7 +1649,7 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule="residual"):
     atoms = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
     longer = lengths_above_least(K_dd)
-    tol = 64 * np.finfo(K_dd.dtype).eps
+    tol = rounding(K_dd.dtype)
     K = own_array(K_dd, K_dd.dtype)
     scores = np.empty((len(K_xd), n_classes))
     winners = np.empty(len(K_xd), np.int64)
