@@ -9,7 +9,7 @@ step of a pipeline. Needs scikit-learn and the modules imported below.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,35 +31,18 @@ except ImportError as error:
                       "pip install 'grassmann_sc_kit[sklearn]'") from error
 
 import grassmann_sc as core
-from grassmann_sc import comparators, discriminative, kernels, learn, subspaces
+from grassmann_sc import discriminative, frames, kernels, learn, subspaces
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing's own from Python 3.11 on
 
 __all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary",
-           "OnlineGrassmannDictionary", "TangentDictionary", "ProjectionKernel", "KernelLift",
-           "DiscriminativeDictionary",  # and those of sisters, see __getattr__
-           "HOG", "LBP", "LBPTOP", "GaitEnergyImage", "BlockHankel", "VideoSubspaces",  # noqa: F822
-           "DCC", "GDA", "GGDA", "KAHM", "MSM",  # noqa: F822
-           "CSLDS", "DFS", "DLPegasos", "LDS", "ProductManifold", "TCCA"]  # noqa: F822
+           "OnlineGrassmannDictionary", "ProjectionKernel", "KernelLift",
+           "DiscriminativeDictionary", "HOG", "LBP", "LBPTOP", "GaitEnergyImage", "BlockHankel",
+           "VideoSubspaces"]
 
 CALIBRATED = 100  # atoms at most that are coded to choose a temperature
 FOLDS = 5
-_SISTERS = {
-    "estimators_frames": {"HOG", "LBP", "LBPTOP", "GaitEnergyImage", "BlockHankel",
-                          "VideoSubspaces"},
-    "estimators_rivals": {"DCC", "GDA", "GGDA", "KAHM", "MSM"},
-    "estimators_videos": {"CSLDS", "DFS", "DLPegasos", "LDS", "ProductManifold", "TCCA"},
-}
-
-
-def __getattr__(name):
-    """First steps on raw frames live in estimators_frames.py, the paper's rivals in
-    estimators_rivals.py and estimators_videos.py."""
-    for sister, names in _SISTERS.items():
-        if name in names:
-            return getattr(getattr(core, sister), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # -------------------------------------------------------------------------- frames to subspaces
@@ -541,7 +524,7 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
 # -------------------------------------------------------------------------- dictionary and kernel
 
 
-class _Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
+class DictionaryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
     """Base of what learns atoms, components_, and codes over them."""
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -558,7 +541,7 @@ class _Dictionary(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEst
         return len(self.components_)
 
 
-class GrassmannDictionary(_CodingMixin, _Dictionary):
+class GrassmannDictionary(_CodingMixin, DictionaryLearner):
     """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it: the codes are
     features for any estimator.
 
@@ -700,60 +683,6 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
         return self
 
 
-class TangentDictionary(_Dictionary):
-    """Learns a dictionary for coding in tangent spaces and codes over it: the paper's rivals of
-    GrassmannDictionary, as features for any estimator.
-
-    method: "log-euclidean" (comparators.log_euclidean_dictionary, uses base: None, "mean" or a
-    basis) or "intrinsic" (comparators.intrinsic_dictionary). n_atoms, lam, init, n_iter, tol, rng:
-    as there; a Generator is copied, so that each fit draws the same.
-
-    components_ (n_atoms, d, p), costs_ and n_iter_ tell of the learning, base_ is the base in use.
-
-    >>> from grassmann_sc import random_subspaces
-    >>> from grassmann_sc.estimators import TangentDictionary
-    >>> X = random_subspaces(8, 10, 2, rng=0)
-    >>> TangentDictionary(3, base=None, n_iter=2, rng=0).fit_transform(X).shape
-    (8, 3)
-    """
-
-    def __init__(self, n_atoms: int, method: str = "log-euclidean", lam: float = 0.1,
-                 base: str | ArrayLike | None = "mean", init: str | ArrayLike = "kmeans++",
-                 n_iter: int = 20, tol: float = 1e-6, rng: core.Rng = None) -> None:
-        self.n_atoms = n_atoms
-        self.method = method
-        self.lam = lam
-        self.base = base
-        self.init = init
-        self.n_iter = n_iter
-        self.tol = tol
-        self.rng = rng
-
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, n_atoms) over components_."""
-        X = self.check_subspaces(X)
-        if self.method == "intrinsic":
-            return comparators.intrinsic_codes(X, self.components_, self.lam)
-        return comparators.log_euclidean_codes(X, self.components_, self.lam, self.base_)
-
-    def _learn(self, X):
-        core.check_choice(self.method, "method", "log-euclidean", "intrinsic")
-        X = self.check_subspaces(X, fit=True)
-        options = {"init": self.init, "n_iter": self.n_iter, "tol": self.tol,
-                   "rng": own_rng(self.rng)}
-        self.base_ = None
-        if self.method == "intrinsic":
-            learned = comparators.intrinsic_dictionary(X, self.n_atoms, self.lam, **options)
-        else:
-            learned = comparators.log_euclidean_dictionary(X, self.n_atoms, self.lam,
-                                                           base=self.base, **options)
-            self.base_ = learned.base
-        self.components_ = learned.atoms
-        self.costs_ = learned.costs
-        self.n_iter_ = len(learned.costs) // 2
-        return learned.codes
-
-
 class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
     """Gram rows ||X_i^T D_j||_F^2 against the training subspaces D (core's projection_kernel).
 
@@ -786,6 +715,193 @@ class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subspa
     @property
     def _n_features_out(self):
         return len(self.subspaces_)
+
+
+# ------------------------------------------------------------------------ first steps on raw frames
+
+
+class RowsMaker(SetsTransformer):
+    """Base of those from sets of frames to sets of rows, which rows_of(frames) makes of one."""
+
+    def fit(self, X: core.Sets, y: object = None) -> Self:
+        """Record n_features_out_, the length d of a row; nothing is learned."""
+        rows = self._rows(first_of(X))
+        if not rows:
+            raise ValueError("X must hold at least one set of frames, got none")
+        self.n_features_out_ = rows[0].shape[1]
+        return self
+
+    def transform(self, X: core.Sets) -> list[np.ndarray]:
+        """A list of n arrays (n_rows_i, d)."""
+        check_is_fitted(self)
+        rows = self._rows(X)
+        for i, some in enumerate(rows):
+            if some.shape[1] != self.n_features_out_:
+                raise ValueError(f"X must give rows of d = {self.n_features_out_}, as in fit: "
+                                 f"X[{i}] gives {some.shape[1]}")
+        return rows
+
+    def _rows(self, X):
+        if not np.iterable(X) or isinstance(X, (str, bytes)):
+            raise TypeError(f"X must be a sequence of sets of frames, got {X!r}")
+        rows = []
+        for i, of_set in enumerate(X):
+            try:
+                rows.append(self.rows_of(of_set))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"X[{i}]: {error}") from None
+        return rows
+
+    @property
+    def _n_features_out(self):
+        return self.n_features_out_
+
+
+class HOG(RowsMaker):
+    """Histograms of oriented gradients, a row a frame: frames.hog, whose source it names.
+
+    orientations, pixels_per_cell, cells_per_block, block_norm, transform_sqrt: as in
+    skimage.feature.hog. Frames are (height, width).
+
+    >>> import numpy as np
+    >>> from grassmann_sc.estimators import HOG
+    >>> [rows.shape for rows in HOG().fit_transform(np.zeros((2, 5, 24, 32)))]  # two sets
+    [(5, 162), (5, 162)]
+    """
+
+    def __init__(self, orientations: int = 9, pixels_per_cell: tuple[int, int] = (8, 8),
+                 cells_per_block: tuple[int, int] = (3, 3), block_norm: str = "L2-Hys",
+                 transform_sqrt: bool = False) -> None:
+        self.orientations = orientations
+        self.pixels_per_cell = pixels_per_cell
+        self.cells_per_block = cells_per_block
+        self.block_norm = block_norm
+        self.transform_sqrt = transform_sqrt
+
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
+        """Descriptors (n_frames, d) of one set of frames."""
+        return frames.hog(of_set, **self.get_params())
+
+
+class LBP(RowsMaker):
+    """Histograms of local binary patterns, a row a frame: frames.lbp, whose parameters it has.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.estimators import LBP
+    >>> sets = np.zeros((2, 5, 24, 32), np.uint8)  # two of five frames
+    >>> [rows.shape for rows in LBP().fit_transform(sets)]
+    [(5, 59), (5, 59)]
+    """
+
+    def __init__(self, n_points: int = 8, radius: float = 1, grid: tuple[int, int] = (1, 1),
+                 method: str = "nri_uniform") -> None:
+        self.n_points = n_points
+        self.radius = radius
+        self.grid = grid
+        self.method = method
+
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
+        """Descriptors (n_frames, d) of one set of frames."""
+        return frames.lbp(of_set, **self.get_params())
+
+
+class LBPTOP(RowsMaker):
+    """LBP from three orthogonal planes, a row a sub-video: frames.lbp_top, whose parameters it has.
+
+    Sub-videos of length frames, a new one every step: a video then has rows enough for a subspace.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.estimators import LBPTOP
+    >>> videos = np.zeros((2, 12, 8, 8))
+    >>> [rows.shape for rows in LBPTOP(length=10, step=1).fit_transform(videos)]
+    [(3, 177), (3, 177)]
+    """
+
+    def __init__(self, length: int | None = None, step: int | None = None,
+                 radii: Sequence[int] = (1, 1, 1), uniform: bool = True) -> None:
+        self.length = length
+        self.step = step
+        self.radii = radii
+        self.uniform = uniform
+
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
+        """Descriptors (n_sub_videos, d) of one video."""
+        return frames.lbp_top(of_set, **self.get_params())
+
+
+class GaitEnergyImage(RowsMaker):
+    """Mean silhouettes of walks, a row a walk: frames.gait_energy_image, whose parameters it has.
+
+    A set is a list of walks (n_frames, height, width), of several views say, or one walk.
+
+    >>> from grassmann_sc.estimators import GaitEnergyImage
+    >>> walk = [[[0, 1]], [[1, 1]]]  # two frames of two pixels
+    >>> GaitEnergyImage(align=False).fit_transform([walk])
+    [array([[0.5, 1. ]])]
+    """
+
+    def __init__(self, size: tuple[int, int] | None = None, align: bool = True) -> None:
+        self.size = size
+        self.align = align
+
+    def rows_of(self, of_set: Any) -> np.ndarray:
+        """Descriptors (n_walks, height width) of one set of walks."""
+        several = isinstance(of_set, (list, tuple)) and of_set and np.ndim(of_set[0]) == 3
+        walks = of_set if several else [of_set]
+        return np.concatenate([frames.gait_energy_image(walk, **self.get_params())
+                               for walk in walks])
+
+
+class BlockHankel(RowsMaker):
+    """Frames stacked with those that follow them: subspaces.block_hankel, a row a stack.
+
+    n_blocks: frames in a stack, >= 1; 1 leaves the frames as they are, and the order of frames
+    plays no part in their subspace. X: sets of frames, or of descriptors, in order of time.
+
+    >>> from grassmann_sc.estimators import BlockHankel
+    >>> BlockHankel(n_blocks=2).fit_transform([[[1.0], [2.0], [3.0]]])  # a video of three frames
+    [array([[1., 2.],
+           [2., 3.]])]
+    """
+
+    def __init__(self, n_blocks: int = 2) -> None:
+        self.n_blocks = n_blocks
+
+    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
+        """Rows (n_frames - n_blocks + 1, n_blocks d) of one video; a view."""
+        return subspaces.block_hankel(of_set, self.n_blocks)
+
+
+class VideoSubspaces(SubspaceMaker):
+    """Videos to subspaces (n, n_blocks d, n_states) of ARMA models: subspaces.from_videos, whose
+    parameters it has, as the first step of a pipeline.
+
+    X: n videos, frames in order of time, as in ImageSetSubspaces. fit learns d alone.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.estimators import VideoSubspaces
+    >>> videos = np.random.default_rng(0).random((4, 20, 6, 8))  # four of 20 frames
+    >>> VideoSubspaces(n_states=3, n_blocks=2).fit_transform(videos).shape
+    (4, 96, 3)
+    """
+
+    def __init__(self, n_states: int = 5, n_blocks: int = 3, stabilize: bool = False,
+                 center: bool = False, unit_variance: bool = False, rank: str = "raise") -> None:
+        self.n_states = n_states
+        self.n_blocks = n_blocks
+        self.stabilize = stabilize
+        self.center = center
+        self.unit_variance = unit_variance
+        self.rank = rank
+
+    @property
+    def blocks(self) -> int:
+        """Frames in a basis vector."""
+        return core.check_integer(self.n_blocks, "n_blocks", 1)
+
+    def bases_of(self, X: core.Sets) -> np.ndarray:
+        """Bases (n, n_blocks d, n_states) as the parameters say."""
+        return subspaces.from_videos(X, **self.get_params())
 
 
 # ------------------------------------------------------------------------- what estimators share

@@ -2485,22 +2485,31 @@ def _instructions(dispatcher, within=()):
 _here = os.path.dirname(os.path.abspath(__file__))
 _kit = os.path.join(_here, "grassmann_sc_kit")  # beside the installed core
 __path__ = [_kit if os.path.isdir(_kit) else _here]
-_MODULES = {"blocks", "comparators", "comparators_dynamics", "comparators_hulls",
-            "comparators_learning", "comparators_sets", "comparators_tensors",
-            "comparators_textures", "discriminative", "estimators", "estimators_frames",
-            "estimators_rivals", "estimators_videos", "files", "frames", "intrinsic", "kernels",
-            "learn", "logarithms", "plots", "polytopes", "projected", "scale", "strategies",
-            "streams", "subspaces", "tuning"}
 
 
 def __getattr__(name):
-    """from grassmann_sc import learn: learn.py beside this file, or that of the installed kit."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
+    """grassmann_sc.learn: learn.py beside this file, or that of the installed kit."""
+    if name in modules():
         return importlib.import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
-        raise ImportError(f"{name} needs {name}.py in {__path__[0]}: copy it there, or install "
-                          "grassmann_sc_kit") from None
+    if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # of an import statement
+        raise ImportError(f"cannot import name {name!r} from {__name__!r}: if it is a module of "
+                          f"the toolkit, copy {name}.py to {__path__[0]}, or install "
+                          "grassmann_sc_kit")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*__all__, *modules()])
+
+
+@functools.cache
+def modules():
+    """Names of the other modules beside this file, or in the installed kit: what imports it as
+    core, and the folder of baselines."""
+    found = ["baselines"] if os.path.isdir(os.path.join(__path__[0], "baselines")) else []
+    for name in os.listdir(__path__[0]):
+        if name.endswith(".py"):
+            with open(os.path.join(__path__[0], name), "rb") as file:
+                if b"\nimport grassmann_sc as core" in file.read() or name == "files.py":
+                    found.append(name.removesuffix(".py"))
+    return found

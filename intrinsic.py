@@ -10,7 +10,7 @@ which is smooth in cos(Theta) up to 1 and at right angles,
     A = V phi U^T,  B = X^T Y A = U cos(Theta) phi U^T.
 
 Y V U^T is Y aligned with X by Procrustes. No vector is divided by an angle, a sine or a cosine.
-Codes in tangent spaces (lE-SC, iSC) are made in comparators.py.
+Codes in tangent spaces (lE-SC, iSC) are made in baselines/tangent.py.
 """
 
 from __future__ import annotations
@@ -370,17 +370,3 @@ def _in_a_ball(X, centre):
 
 def _norms(H):
     return np.linalg.norm(H, axis=(1, 2))
-
-
-# -------------------------------------------------------------------------------- earlier address
-
-
-_IN_COMPARATORS = {"tangent_grams", "log_euclidean_codes", "log_euclidean_classify",
-                   "intrinsic_codes", "intrinsic_classify"}
-
-
-def __getattr__(name):
-    """The codings in tangent spaces, which live in comparators.py, are found here too."""
-    if name not in _IN_COMPARATORS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(core.comparators, name)

@@ -627,10 +627,3 @@ def _check_model(n_states, n_blocks, stabilize):
     n_states = core.check_integer(n_states, "n_states", 1)
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
     return _Model(n_states, n_blocks, core.check_flag(stabilize, "stabilize"))
-
-
-def __getattr__(name):
-    """read_frames lives in frames.py."""
-    if name != "read_frames":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return core.frames.read_frames

@@ -313,7 +313,8 @@ def values_of(name, argument):
 def all_values():
     """{argument: its small valid values}; files in the folder that is the present one."""
     import grassmann_sc as core
-    from grassmann_sc import comparators_dynamics, comparators_tensors, files, kernels, learn
+    from grassmann_sc import files, kernels, learn
+    from grassmann_sc.baselines import dynamics, tensors
 
     rng = np.random.default_rng(0)
     X = core.random_subspaces(6, 6, 2, 1)
@@ -332,7 +333,7 @@ def all_values():
                       images.swapaxes(1, 2), images[:, ::-1, ::-1]])
     C = rng.standard_normal((7, 2))
     A = np.array([[0.5, 0.2], [-0.1, 0.3]])
-    factors = comparators_tensors.mode_bases(clips[:3], 2)
+    factors = tensors.mode_bases(clips[:3], 2)
     folds = [(np.arange(3), np.arange(3, 6)), (np.arange(3, 6), np.arange(3))]
     ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2)).copy()
     np.save("clip.npy", images)
@@ -367,7 +368,7 @@ def all_values():
         "lam_scale": ["max"], "lams": [np.array([0.1, 0.5])], "length": [4],
         "levels": [rng.integers(0, 3, (8, 8, 8))], "lift": [kernels.Lift(kernel, 2)],
         "max_iter": [100], "measure": [images],
-        "measurements": [comparators_dynamics.compress(images, 8, 40)],
+        "measurements": [dynamics.compress(images, 8, 40)],
         "method": ["kmeans", "random"], "metric": ["geodesic"], "n": [3], "n_angles": [1],
         "n_atoms": [3], "n_between": [2], "n_bins": [5], "n_blocks": [2], "n_coefficients": [3],
         "n_common": [4], "n_components": [2], "n_directions": [2], "n_innovations": [6],

@@ -38,7 +38,7 @@ PATHS = {"path", "paths", "checkpoint", "resume", "out"}
 CLEAR_ELSEWHERE = ("sklearn/utils/validation.py",)  # whose errors name the argument
 MAY_BE_NAN = {  # what was not asked in time has no share; zeros have no exponent
     ("tuning.Search.choose", "choose.seconds"),
-    ("comparators_textures.fractal_exponents", "measure"),
+    ("textures.fractal_exponents", "measure"),
 }
 ENDLESS = {"n_epochs"}  # what is asked for with 10**30 of them may be done
 CALLABLES = {"kernel", "kind", "coding", "callback", "write", "predict", "out", "basis"}

@@ -11,7 +11,8 @@ import numpy as np
 
 import grassmann_sc as core
 from benchmarks.campaign_calls import Done, Failed, all_calls, rng_of, run, worst_difference
-from grassmann_sc import comparators, frames, intrinsic, kernels, learn, subspaces
+from grassmann_sc import frames, intrinsic, kernels, learn, subspaces
+from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import KINDS, bases, rotation
 
 LONG = np.longdouble
@@ -332,7 +333,7 @@ MIDDLING = {
     "Lift": lambda m: kernels.Lift(kernels.rbf(0.01), 1, rng=m.seed).fit_transform(m.sets),
     "karcher_mean": lambda m: intrinsic.karcher_mean(m.D, max_iter=20),
     "log_map": lambda m: intrinsic.log_map(m.D[0], m.X.astype(float)),
-    "intrinsic_codes": lambda m: comparators.intrinsic_codes(m.X[:20], m.D, 0.1),
-    "log_euclidean_codes": lambda m: comparators.log_euclidean_codes(m.X, m.D, 0.1),
+    "intrinsic_codes": lambda m: tangent.intrinsic_codes(m.X[:20], m.D, 0.1),
+    "log_euclidean_codes": lambda m: tangent.log_euclidean_codes(m.X, m.D, 0.1),
     "lbp_top": lambda m: frames.lbp_top(m.X[:, :, :1] * np.ones(5)),
 }

@@ -18,12 +18,6 @@ import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, client_of_threads, rng_of
 from grassmann_sc import (
     blocks,
-    comparators,
-    comparators_dynamics,
-    comparators_hulls,
-    comparators_sets,
-    comparators_tensors,
-    comparators_textures,
     discriminative,
     intrinsic,
     kernels,
@@ -32,6 +26,7 @@ from grassmann_sc import (
     subspaces,
     tuning,
 )
+from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors, textures
 from grassmann_sc.strategies import bases, explicit_gram
 
 TOL = 1e-7  # squared distances and cosines near 1 lose half the digits
@@ -102,7 +97,7 @@ def affine_hulls(rng):
         M = np.hstack([U, -W])
         return np.linalg.norm(gap + M @ np.linalg.lstsq(M, -gap, rcond=None)[0])
 
-    yield (comparators_hulls.affine_hull_distances(sets, sets2, dimension=k),
+    yield (hulls.affine_hull_distances(sets, sets2, dimension=k),
            each_pair(distance, sets, sets2))
 
 
@@ -111,7 +106,7 @@ def convex_hulls(rng):
     d = int(rng.integers(2, 9))
     sets = frames_of(rng, d)
     sets2 = frames_of(rng, d, 2)
-    found = comparators_hulls.convex_hull_distances
+    found = hulls.convex_hull_distances
     yield found(sets, sets2), each_pair(nearest_of_faces, sets, sets2), 1e-6
     bound = float(rng.uniform(0.6, 1))
     yield (found(sets, sets2, bound=bound),
@@ -151,7 +146,7 @@ def nearest_by_slsqp(bound, A, B):
 # ---------------------------------------------------------------------------- dynamics, tensors
 
 
-def dynamics(rng):
+def of_dynamics(rng):
     """Angles of observability matrices so long that A^n is gone."""
     s = int(rng.integers(1, 4))
     systems = []
@@ -163,17 +158,17 @@ def dynamics(rng):
     long = np.vstack([C @ np.linalg.matrix_power(A, k) for A, C in systems[:1] for k in range(5)])
     yield subspaces.observability(*systems[0], 5), long
     angles = each_pair(core.principal_angles, spans[:2], spans[2:])
-    yield comparators_dynamics.observability_angles(systems[:2], systems[2:]), angles
+    yield dynamics.observability_angles(systems[:2], systems[2:]), angles
     martin = np.sqrt(-2 * np.log(np.cos(angles)).sum(axis=2))
-    yield comparators_dynamics.martin_distances(systems[:2], systems[2:]), martin, 1e-6
+    yield dynamics.martin_distances(systems[:2], systems[2:]), martin, 1e-6
 
 
-def tensors(rng):
+def of_tensors(rng):
     """Factors by dense SVDs of the unfoldings."""
     shape = rng.integers(3, 7, 3)
     clips = rng.standard_normal((4, *shape))
     p = int(rng.integers(1, 4))
-    factors = comparators_tensors.mode_bases(clips, p)
+    factors = tensors.mode_bases(clips, p)
     dense = [np.stack([np.linalg.svd(np.moveaxis(clip, k, 0).reshape(shape[k], -1),
                                      full_matrices=False)[2][:p].T for clip in clips])
              for k in range(3)]
@@ -181,8 +176,8 @@ def tensors(rng):
         yield hat(V), hat(W)
     square = sum(p - each_pair(lambda a, b: (cosines(a, b)**2).sum(), W, W) for W in dense)
     np.fill_diagonal(square, 0)
-    yield comparators_tensors.product_distances(factors), np.sqrt(square)
-    features = comparators_tensors.tensor_correlations(clips, p=p, modes=["ty", "yx"])
+    yield tensors.product_distances(factors), np.sqrt(square)
+    features = tensors.tensor_correlations(clips, p=p, modes=["ty", "yx"])
     found = [each_pair(cosines, dense[k], dense[k]) for k in (2, 0)]
     yield features, np.concatenate([A.transpose(2, 0, 1) for A in found])
 
@@ -190,11 +185,11 @@ def tensors(rng):
 # ---------------------------------------------------------------------------- textures
 
 
-def textures(rng):
+def of_textures(rng):
     """Cubes and boxes, one by one; the objective over all triplets, one by one."""
     clip = rng.uniform(0.5, 2, rng.integers(7, 10, 3))
     radii = (1, 2, 3)
-    exponents = comparators_textures.fractal_exponents(clip, radii=radii)
+    exponents = textures.fractal_exponents(clip, radii=radii)
     slopes = np.empty(exponents.shape)
     for t, y, x in np.ndindex(slopes.shape):
         sums = [clip[t + 3 - r:t + 4 + r, y + 3 - r:y + 4 + r, x + 3 - r:x + 4 + r].sum()
@@ -205,11 +200,11 @@ def textures(rng):
     sides = (1, 2, 3)
     counts = [[len({tuple(voxel // s) for voxel in np.argwhere(levels == level)}) for s in sides]
               for level in range(3)]
-    yield (comparators_textures.box_dimensions(levels, 3, sides),
+    yield (textures.box_dimensions(levels, 3, sides),
            [-np.polyfit(np.log(sides), np.log(count), 1)[0] for count in counts])
     y = classes_of(rng, 6)
     D = rng.uniform(size=(2, 6, 6))
-    learned = comparators_textures.distance_weights(D, y, 0.1, n_iter=200, rng=0)
+    learned = textures.distance_weights(D, y, 0.1, n_iter=200, rng=0)
     hinges = [max(0, 1 - learned.weights @ (D[:, i, k] - D[:, i, j]))
               for i, j, k in itertools.product(range(6), repeat=3)
               if i != j and y[i] == y[j] and y[i] != y[k]]
@@ -222,15 +217,15 @@ def textures(rng):
 def similarities(rng):
     X, D = two_sets(rng)
     m = int(rng.integers(1, min(X.shape[2], D.shape[2]) + 1))
-    yield (comparators_sets.correlation_kernel(X, D, m),
+    yield (sets.correlation_kernel(X, D, m),
            each_pair(lambda a, b: cosines(a, b)[:m].sum(), X, D))
-    yield (comparators_sets.mutual_similarity(X, D, m),
+    yield (sets.mutual_similarity(X, D, m),
            each_pair(lambda a, b: (cosines(a, b)[:m]**2).mean(), X, D))
-    yield comparators_sets.correlation_kernel(D), each_pair(lambda a, b: cosines(a, b).sum(), D, D)
-    yield (comparators_sets.binet_cauchy_kernel(D),
+    yield sets.correlation_kernel(D), each_pair(lambda a, b: cosines(a, b).sum(), D, D)
+    yield (sets.binet_cauchy_kernel(D),
            each_pair(lambda a, b: np.linalg.det(a.T @ b)**2, D, D))
     T = rng.standard_normal((X.shape[1], int(rng.integers(X.shape[2], X.shape[1] + 1))))
-    yield (hat(comparators_sets.transformed_bases(X, T)),
+    yield (hat(sets.transformed_bases(X, T)),
            hat(np.linalg.qr(T.T @ X)[0]), 1e-6)
 
 
@@ -244,17 +239,17 @@ def discriminants(rng):
     reg = float(10.0 ** rng.integers(-4, 0))
     ridge = reg * np.trace(K @ K) / n * np.eye(n)
     V = same / same.sum(axis=1)
-    learned = comparators_sets.gda(K, y, reg=reg)
+    learned = sets.gda(K, y, reg=reg)
     values = scipy.linalg.eigh(K @ (V - 1 / n) @ K, K @ (np.eye(n) - V) @ K + ridge)[0]
     yield learned.values, values[::-1][:len(learned.values)]
     W = same & ~np.eye(n, dtype=bool)
     L = np.diag((~same).sum(axis=1)) - ~same
-    learned = comparators_sets.ggda(K, y, reg=reg, beta=0.5)
+    learned = sets.ggda(K, y, reg=reg, beta=0.5)
     values = scipy.linalg.eigh(K @ (L + 0.5 * W) @ K, K @ np.diag(W.sum(axis=1)) @ K + ridge)[0]
     yield learned.values, values[::-1][:len(learned.values)]
-    learned = comparators_sets.dcc(X, y, n_iter=3)
+    learned = sets.dcc(X, y, n_iter=3)
     T = np.eye(8) if learned.transform is None else learned.transform
-    images = comparators_sets.transformed_bases(X, T)
+    images = sets.transformed_bases(X, T)
     apart = X.shape[2] - each_pair(lambda a, b: cosines(a, b).sum(), images, images)
     between = apart[~same].mean()
     yield learned.objective[-1], between / (between + apart[W].mean()), 1e-6
@@ -286,7 +281,7 @@ def tangents(rng):
     H = intrinsic.log_map(X, Y)
     yield np.linalg.norm(H, axis=(1, 2)), [np.linalg.norm(core.principal_angles(X, y)) for y in Y]
     yield hat(intrinsic.exp_map(np.stack([X] * 4), H)), hat(Y)
-    grams = comparators.tangent_grams(Y, Y, base=X)
+    grams = tangent.tangent_grams(Y, Y, base=X)
     yield grams.K_xd, np.einsum("iab,jab->ij", H, H)
     codes = rng.standard_normal((4, 4))
     S = np.einsum("ij,jab->iab", codes, hat(Y))
@@ -388,5 +383,6 @@ def workers(rng):
         yield blocks.load_codes(f"{folder}/codes").toarray(), codes
 
 
-ORACLES = [affine_hulls, convex_hulls, dynamics, tensors, textures, similarities, discriminants,
-           ridge, tangents, feature_spaces, far_ends, single_precision, searches, workers]
+ORACLES = [affine_hulls, convex_hulls, of_dynamics, of_tensors, of_textures, similarities,
+           discriminants, ridge, tangents, feature_spaces, far_ends, single_precision, searches,
+           workers]

@@ -29,11 +29,12 @@ def imported_modules(path, rooms):
     top = {id(node) for node in tree.body}
     found = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == CORE:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == CORE:
             for alias in node.names:
-                if alias.name in rooms:
+                name = f"{node.module}.{alias.name}".removeprefix(f"{CORE}.")
+                if name in rooms:
                     later = id(node) not in top
-                    found[alias.name] = found.get(alias.name, True) and later
+                    found[name] = found.get(name, True) and later
     return found
 
 
@@ -85,7 +86,7 @@ def draw(imports):
     ax = plt.figure(figsize=(1.1 * widest, 1.1 * top + 2), dpi=DPI).add_axes((0, 0, 1, 1))
     boxes = {}
     for module, (x, y) in place.items():
-        name = module.replace("_", "\n", 1)
+        name = module.replace(".", "/\n")
         if module == CORE:
             name = f"{CORE}: imported by all but files"
         text = ax.text(x, y, name, ha="center", va="center", fontsize=9, zorder=2, bbox={

@@ -1,20 +1,21 @@
 """The house's own files, which its checks look at. What else lies beside them is not looked at."""
 
-import configparser
 import functools
 import subprocess
 from pathlib import Path
 
+import setup
+
 ROOT = Path(__file__).resolve().parent.parent
-CORE = "grassmann_sc"
+CORE = setup.CORE
 
 
 @functools.cache
 def own_files(suffix=".py"):
     """Names, below ROOT, of the house's files with this suffix.
 
-    They are what git tracks; in a copy without git, what setup.cfg packages at the root, and all
-    that lies in the folders.
+    They are what git tracks; in a copy without git, the modules, files at the root that are no
+    Python, and all that lies in the folders.
     """
     names = tracked() or packaged()
     return sorted(name for name in names if name.endswith(suffix) and (ROOT / name).is_file())
@@ -31,16 +32,16 @@ def tracked():
 
 
 def packaged():
-    """The modules of setup.cfg, other files at the root, and all of the folders."""
-    config = configparser.ConfigParser(interpolation=None)
-    config.read(ROOT / "setup.cfg", encoding="utf-8")
-    listed = {name.rpartition(".")[2] for name in config["options"]["py_modules"].split()}
-    found = [path for path in ROOT.glob("*") if path.suffix != ".py" or path.stem in listed]
-    for folder in ("benchmarks", "docs", "examples", "tests"):
+    """The modules, other files at the root, and all of the folders."""
+    found = [*setup.modules(ROOT).values(), ROOT / "setup.py"]
+    found += [path for path in ROOT.glob("*") if path.suffix != ".py"]
+    for folder in ("baselines", "benchmarks", "docs", "examples", "tests"):
         found += (ROOT / folder).rglob("*")
-    return [path.relative_to(ROOT).as_posix() for path in found]
+    return {path.relative_to(ROOT).as_posix() for path in found}
 
 
 def modules():
-    """{module: its file} of the modules at the root, the core among them."""
-    return {name.removesuffix(".py"): ROOT / name for name in own_files() if "/" not in name}
+    """{module: its file} of the modules of the house, the core among them."""
+    own = own_files()
+    return {name: path for name, path in setup.modules(ROOT).items()
+            if path.relative_to(ROOT).as_posix() in own}

@@ -59,6 +59,7 @@ except ImportError as error:
     sys.exit(f'the examples need scikit-learn ({error}): pip install "grassmann_sc_kit[sklearn]"')
 
 import grassmann_sc as core
+from examples.baselines import baselines, video_baselines, videos_of
 from examples.clips import (
     Recipe,
     build_all,
@@ -74,7 +75,6 @@ from examples.clips import (
 )
 from examples.options import MOST_P
 from examples.pictures import remove_pictures, save_picture
-from examples.rivals import rivals, video_rivals, videos_of
 from grassmann_sc import estimators, files, kernels, plots, tuning
 
 RIDGE = [0.1, 1, 10, 100, 1000]  # penalties of the ridge classifier on codes of unit variance
@@ -107,7 +107,7 @@ Outcome = namedtuple("Outcome", "method estimator queries predicted chosen left_
 
 # All inputs of the methods. gram (p_max, n, n): the projection kernel of each p; p: those that are
 # searched; kernels: {gamma: (p, n, n) in its feature space}, as they are asked for.
-# hulls: the same for the distances of examples.rivals. videos: clips (n_frames, height, width).
+# hulls: the same for the distances of examples.baselines. videos: clips (n_frames, height, width).
 Inputs = namedtuple("Inputs", "sets subspaces gram p kernels hulls videos", defaults=[None])
 
 
@@ -853,7 +853,7 @@ def read(options):
     check_folder(options.out)
     strict = options.strict or cache is None
     most_rows = np.inf if options.kernels else MOST_ROWS
-    keep_rows = options.rivals or options.kernels is not False
+    keep_rows = options.baselines or options.kernels is not False
     collection = build_all(clips, recipe, cache, keep_rows, strict, most_rows)
     if pairs and not options.splits:
         pairs = sets_of_clips(pairs, collection.clip)
@@ -878,7 +878,7 @@ def run(options):
         options.kernels = why is None
         if why:
             say(f"left out the rows in a kernel's space: {why}; --kernels asks for them")
-    if options.rivals:
+    if options.baselines:
         normalised = options.stack > 1 and (options.center or options.unit_variance)
         blocks = options.arma or options.stack
         inputs = inputs._replace(videos=None if normalised else videos_of(collection, blocks))
@@ -891,9 +891,9 @@ def run(options):
 
     def methods_of(n_train, smallest, options):
         yield from methods(n_train, smallest, options)
-        if options.rivals:
-            yield from rivals(inputs, smallest, Method, options)
-            yield from video_rivals(inputs, Method)
+        if options.baselines:
+            yield from baselines(inputs, smallest, Method, options)
+            yield from video_baselines(inputs, Method)
 
     results = run_splits(collection, inputs, pairs, methods_of, options, report)
     n_classes = len(np.unique(collection.label))

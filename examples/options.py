@@ -189,7 +189,7 @@ def _add_method_options(add):
     add("--kernels", action=argparse.BooleanOptionalAction,
         help="kgSC and kgLC too, which keep all frames in memory (default: where "
              "that, and some minutes of time, suffice)")
-    add("--rivals", action="store_true",
+    add("--baselines", action="store_true",
         help="also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
              "hulls, mutual subspace methods; on raw frames PM, TCCA, LDS, CS-LDS, DFS, "
              "DL-Pegasos")

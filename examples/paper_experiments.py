@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
 from examples import classify
+from examples.baselines import baselines, video_baselines, videos_of
 from examples.clips import (
     Clip,
     Recipe,
@@ -36,14 +37,13 @@ from examples.clips import (
     split_by_file,
     visible,
 )
-from examples.rivals import rivals, video_rivals, videos_of
 from grassmann_sc import estimators, tuning
 
 ATOMS = 200  # of a learned dictionary, or half the training sets if they are fewer; ours
 GAMMA = [1, 0.25, 4]  # of the kernel, in units of the median heuristic; ours
 LANDMARKS = 1000  # of the kernel, for large sets; ours
 SVM_GRID = {"C": [1, 10, 100], "gamma": [0.1, 1, 10]}
-VIDEO_RIVALS = {"TCCA", "PM", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
+VIDEO_BASELINES = {"TCCA", "PM", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 
 # clips(folder) -> clips of the layout; splits(collection, folder, repeats, seed) -> [tuning.Split,
 # ...]; dictionary: atoms are learned and an SVM decides, else labelled sets and residuals; printed:
@@ -239,7 +239,7 @@ PRESETS = {"casia": CASIA, "cambridge": CAMBRIDGE, "ucsd": UCSD, "youtube": YOUT
 
 
 def methods_of(preset, inputs):
-    """Those of classify.py and rivals.py that the experiment compares.
+    """Those of classify.py and baselines.py that the experiment compares.
 
     Over learned atoms also in a Gaussian kernel's feature space (kgDL), and with the paper's
     Gaussian SVM, its C and gamma by cross-validation on the codes.
@@ -261,8 +261,8 @@ def methods_of(preset, inputs):
                 lifted = Pipeline([("lift", lift), *learning, ("svm", svm)])
                 yield method._replace(name="k" + method.name, reads="sets", estimator=lifted,
                                       grid={**method.grid, "lift__gamma": GAMMA})
-        found = [*rivals(inputs, smallest, classify.Method, options),
-                 *video_rivals(inputs, classify.Method)]
+        found = [*baselines(inputs, smallest, classify.Method, options),
+                 *video_baselines(inputs, classify.Method)]
         yield from (method for method in found
                     if method.name.partition(",")[0] in preset.printed)
 
@@ -273,9 +273,9 @@ def methods_of(preset, inputs):
 
 
 def videos_for(preset, clips, collection, out, strict):
-    """The clips of a Collection for the rivals on videos, None if the paper shows none of these;
+    """The clips of a Collection for the baselines on videos, None if the paper shows none of these;
     where the sets are of descriptors, the frames are read again."""
-    if not VIDEO_RIVALS & set(preset.printed):
+    if not VIDEO_BASELINES & set(preset.printed):
         return None
     recipe = preset.recipe
     if recipe.features != "raw":
@@ -284,8 +284,8 @@ def videos_for(preset, clips, collection, out, strict):
         recipe = replace(recipe, features="raw", feature_options={}, p=1)
         collection = build_all(kept, recipe, out / "cache", keep_rows=True, strict=strict)
         if len(collection.sets) != len(kept):
-            raise ValueError("all clips must have frames of one size for the rivals on videos, got "
-                             + "; ".join(collection.failed[:3]))
+            raise ValueError("all clips must have frames of one size for the baselines on videos, "
+                             "got " + "; ".join(collection.failed[:3]))
     return videos_of(collection, recipe.arma or recipe.stack)
 
 

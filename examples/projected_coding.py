@@ -4,8 +4,8 @@ The paper codes in the embedding space, takes Proj of the combination for its po
 error to be "very close" to that of coding with Proj inside the norm. This script asks that of four
 classes on G(p, d), near each other or far apart, with many or few atoms, and of files:
 --data FILE.npz ... with --p, the dimension of the subspaces of each (see the README for their
-form; split 0 is used). The code of gSC, scaled to sum 1, is the rival: how much more does it cost
-than projected_codes; how often does the projected code end at a tie of eigenvalues; how many atoms
+form; split 0 is used). The code of gSC is scaled to sum 1: how much more does it cost than
+projected_codes; how often does the projected code end at a tie of eigenvalues; how many atoms
 do the two share; which classes do they give? Prints a table, leaves a picture in out/.
 """
 
@@ -140,13 +140,13 @@ def compare(data):
     middle = time.perf_counter()
     best = projected.projected_codes(data.queries, data.atoms, LAM, return_info=True)
     seconds = np.diff([start, middle, time.perf_counter()]) / len(codes)
-    rival = scaled(codes)
-    cost = projected.projected_losses(rival, data.queries, data.atoms)
-    cost += LAM * np.abs(rival).sum(axis=1)
+    baseline = scaled(codes)
+    cost = projected.projected_losses(baseline, data.queries, data.atoms)
+    cost += LAM * np.abs(baseline).sum(axis=1)
     used = codes != 0
     used_best = best.codes != 0
     agreement = (used & used_best).sum(axis=1) / (used | used_best).sum(axis=1)
-    gap = np.array([gap_of(y, data.atoms) for y in rival])
+    gap = np.array([gap_of(y, data.atoms) for y in baseline])
     return Answer(gap, cost, best.cost, best.gap <= 2e-3, agreement), codes, best.codes, seconds
 
 

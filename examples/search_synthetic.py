@@ -25,7 +25,8 @@ import numpy as np
 
 import grassmann_sc as core
 from examples.table_synthetic import N_CLASSES, PAPER, P, Problem, by_residual, draw
-from grassmann_sc import comparators, intrinsic
+from grassmann_sc import intrinsic
+from grassmann_sc.baselines import tangent
 
 SEEDS = range(5)  # draws of a problem
 N_QUERIES = 60  # a class
@@ -78,10 +79,10 @@ def accuracies(atoms, queries, labels, truth):
         "mean of the atoms": intrinsic.karcher_mean(atoms),
         "mean of all data": intrinsic.karcher_mean(np.concatenate([atoms, queries])),
     }
-    isc = functools.cache(lambda lam: comparators.intrinsic_codes(queries, atoms, lam))
+    isc = functools.cache(lambda lam: tangent.intrinsic_codes(queries, atoms, lam))
 
     def log_euclidean(base, lam):
-        grams = comparators.tangent_grams(queries, atoms, bases[base])
+        grams = tangent.tangent_grams(queries, atoms, bases[base])
         codes = core.sparse_codes(grams.K_dd, grams.K_xd, lam, norm2=grams.norm2)
         return by_residual(codes, *grams, labels)
 

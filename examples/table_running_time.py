@@ -25,7 +25,7 @@ import numpy as np
 
 import grassmann_sc as core
 from examples.pictures import save_picture
-from grassmann_sc import logarithms
+from grassmann_sc.baselines import tangent
 
 N_QUERIES = 1000
 N_ATOMS = 1000
@@ -62,7 +62,7 @@ def tangent_projections(X, D, vectors=True):
         C = np.matmul(x.reshape(-1, d), atoms.reshape(-1, d).T).reshape(-1, p, p, N)
 
         def project(block):
-            factors, square, _ = logarithms.log_factors(C[block])
+            factors, square, _ = tangent.log_factors(C[block])
             if vectors:
                 make_vectors(x[block], atoms, factors)
             return square.sum()
@@ -78,7 +78,7 @@ def make_vectors(x, atoms, factors):
     H = np.empty((p, min(tile, N), d))
     for j in range(0, N, tile):
         for query, of_query in zip(x, factors):
-            logarithms.tangents(query, atoms, of_query, j, H)
+            tangent.tangents(query, atoms, of_query, j, H)
 
 
 TASKS = {

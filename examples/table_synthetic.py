@@ -23,7 +23,8 @@ if __name__ == "__main__":  # --help and mistakes do not wait for the imports be
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_sc import comparators, intrinsic
+from grassmann_sc import intrinsic
+from grassmann_sc.baselines import tangent
 
 D = 6  # the subspaces lie on G(P, D)
 P = 2
@@ -123,10 +124,10 @@ def recognise(problem, seed):
     K_xd = core.projection_kernel(queries, atoms)
     predicted = {}
     for method, base in [("lE-SC", None), ("lE-SC-adaptive", "mean")]:
-        grams = comparators.tangent_grams(queries, atoms, base)
+        grams = tangent.tangent_grams(queries, atoms, base)
         codes = core.sparse_codes(grams.K_dd, grams.K_xd, LAM[method], norm2=grams.norm2)
         predicted[method] = by_residual(codes, *grams, labels)
-    codes = comparators.intrinsic_codes(queries, atoms, LAM["iSC"])
+    codes = tangent.intrinsic_codes(queries, atoms, LAM["iSC"])
     predicted["iSC"] = by_residual(codes, K_dd, K_xd, P, labels)
     gsc = core.classify(queries, atoms, labels, lam=LAM["gSC"], return_info=True)
     predicted["gSC"] = gsc.labels

@@ -27,7 +27,8 @@ import numpy as np
 import grassmann_sc as core
 from examples import projected_coding
 from examples.pictures import save_picture
-from grassmann_sc import comparators, learn
+from grassmann_sc import learn
+from grassmann_sc.baselines import tangent
 
 LAM = 0.1
 N_ATOMS = 16
@@ -44,11 +45,11 @@ def learned(method, X, atoms):
         found = learn.gdl(X, N_ATOMS, LAM, **options)
         return found, lambda queries: core.gsc(queries, found.atoms, LAM)
     if method == "log-Euclidean":
-        found = comparators.log_euclidean_dictionary(X, N_ATOMS, LAM, base="mean", **options)
-        return found, lambda queries: comparators.log_euclidean_codes(queries, found.atoms, LAM,
+        found = tangent.log_euclidean_dictionary(X, N_ATOMS, LAM, base="mean", **options)
+        return found, lambda queries: tangent.log_euclidean_codes(queries, found.atoms, LAM,
                                                                       found.base)
-    found = comparators.intrinsic_dictionary(X, N_ATOMS, LAM, **options)
-    return found, lambda queries: comparators.intrinsic_codes(queries, found.atoms, LAM)
+    found = tangent.intrinsic_dictionary(X, N_ATOMS, LAM, **options)
+    return found, lambda queries: tangent.intrinsic_codes(queries, found.atoms, LAM)
 
 
 def nearest_by_angle(codes, labels, queries):

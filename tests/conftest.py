@@ -16,8 +16,8 @@ LONGEST = [
     "test_examples_paper_experiments.py",
     "test_imports.py",
     "test_estimators_sklearn.py",
-    "test_estimators_rivals.py",
-    "test_estimators_videos.py",
+    "test_baselines_estimators_sets.py",
+    "test_baselines_estimators_videos.py",
     "test_examples_classify.py",
 ]
 
@@ -51,9 +51,9 @@ def few_kernels(monkeypatch):
     """Small grids of examples.classify, where the path from files to answers is what is tested."""
     monkeypatch.setattr("examples.classify.N_GAMMAS", 3)
     monkeypatch.setattr("examples.classify.MOST_REPEATS", 1)
-    monkeypatch.setattr("examples.rivals.SHARES", [0.9])
-    monkeypatch.setattr("examples.rivals.BOUNDS", [1.0])
-    monkeypatch.setattr("examples.rivals.STATES", [3])
-    monkeypatch.setattr("examples.rivals.RADII", [(1, 2)])
-    monkeypatch.setattr("examples.rivals.USUAL_RANKS", [2])
-    monkeypatch.setattr("examples.rivals.CORRELATIONS", [2])
+    monkeypatch.setattr("examples.baselines.SHARES", [0.9])
+    monkeypatch.setattr("examples.baselines.BOUNDS", [1.0])
+    monkeypatch.setattr("examples.baselines.STATES", [3])
+    monkeypatch.setattr("examples.baselines.RADII", [(1, 2)])
+    monkeypatch.setattr("examples.baselines.USUAL_RANKS", [2])
+    monkeypatch.setattr("examples.baselines.CORRELATIONS", [2])

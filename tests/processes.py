@@ -12,7 +12,6 @@ from pathlib import Path
 from docs.house import CORE, ROOT, modules
 
 KIT = "grassmann_sc_kit"
-COMMAND = ["__init__", "classify", "clips", "command", "options", "pictures", "rivals"]
 ROOMS = [name for name in modules() if name != CORE]
 
 
@@ -25,11 +24,19 @@ def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):
     return done.stdout.splitlines()
 
 
+def copy_modules(target, *names):
+    """Copy all modules, or some, as they stand to each other."""
+    for path in [modules()[name] for name in names or modules()]:
+        to = target / path.relative_to(ROOT)
+        to.parent.mkdir(exist_ok=True)
+        shutil.copy(path, to)
+
+
 def copy_source(target):
     """Copy what a package is built from, beside folders with files that do not belong to it."""
-    metadata = ["setup.cfg", "pyproject.toml", "README.md", "LICENSE"]
-    for path in [*modules().values(), *(ROOT / name for name in metadata)]:
-        shutil.copy(path, target)
+    copy_modules(target)
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, target)
     shutil.copytree(ROOT / "examples", target / "examples",
                     ignore=shutil.ignore_patterns("__pycache__"))
     for folder in ("benchmarks", "build", "examples", "out", "tests"):

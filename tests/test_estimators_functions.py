@@ -9,7 +9,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as core
-from grassmann_sc import comparators, estimators, kernels, learn, subspaces
+from grassmann_sc import estimators, kernels, learn, subspaces
+from grassmann_sc.baselines import tangent
+from grassmann_sc.baselines.estimators import TangentDictionary
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 
 SETS, Y = noisy_image_sets()
@@ -292,14 +294,14 @@ def test_float32_stays_float32():
 @pytest.mark.parametrize("method", ["log-euclidean", "intrinsic"])
 @pytest.mark.filterwarnings("ignore:.*right angles", "ignore:karcher_mean")
 def test_tangent_dictionary_is_its_function(method):
-    estimator = estimators.TangentDictionary(4, method, lam=0.2, n_iter=3, rng=3)
+    estimator = TangentDictionary(4, method, lam=0.2, n_iter=3, rng=3)
     codes = estimator.fit_transform(D)
     if method == "intrinsic":
-        learned = comparators.intrinsic_dictionary(D, 4, 0.2, n_iter=3, rng=3)
-        coded = comparators.intrinsic_codes(Q, learned.atoms, 0.2)
+        learned = tangent.intrinsic_dictionary(D, 4, 0.2, n_iter=3, rng=3)
+        coded = tangent.intrinsic_codes(Q, learned.atoms, 0.2)
     else:
-        learned = comparators.log_euclidean_dictionary(D, 4, 0.2, base="mean", n_iter=3, rng=3)
-        coded = comparators.log_euclidean_codes(Q, learned.atoms, 0.2, learned.base)
+        learned = tangent.log_euclidean_dictionary(D, 4, 0.2, base="mean", n_iter=3, rng=3)
+        coded = tangent.log_euclidean_codes(Q, learned.atoms, 0.2, learned.base)
     assert np.array_equal(estimator.components_, learned.atoms)
     assert np.array_equal(estimator.costs_, learned.costs)
     assert np.array_equal(codes, learned.codes)

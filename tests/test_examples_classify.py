@@ -316,30 +316,30 @@ def test_options_are_checked(arguments, capsys):
     assert re.search(r"must be at least [01], got (0|nan|-1)", capsys.readouterr().err)
 
 
-def test_rivals_are_rows_of_the_same_table(tmp_path, capsys):
+def test_baselines_are_rows_of_the_same_table(tmp_path, capsys):
     classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "1",
-                   "2", "--rivals", "--no-kernels"])
+                   "2", "--baselines", "--no-kernels"])
     printed = accuracies(capsys.readouterr().out)
     hulls = {"KAHM, affine hulls", "KAHM, convex hulls"}
     assert {"GDA", "GGDA", "DCC", "MSM", "CMSM"} | hulls <= set(printed)
     assert min(printed.values()) >= 90
 
 
-def test_rivals_on_videos_are_rows_where_sets_are_clips(tmp_path, capsys, few_kernels):
+def test_baselines_on_videos_are_rows_where_sets_are_clips(tmp_path, capsys, few_kernels):
     pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
     videos, label = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
     split = np.arange(18) % 6 < 4
     np.savez(tmp_path / "clips.npz", frames=np.concatenate(videos), label=label,
              offset=12 * np.arange(19), train0=np.flatnonzero(split), test0=np.flatnonzero(~split))
     classify.main(["--data", str(tmp_path / "clips.npz"), "--out", str(tmp_path), "--no-pictures",
-                   "--p", "3", "--stack", "2", "--rivals", "--no-kernels", "--lam", "0.1",
+                   "--p", "3", "--stack", "2", "--baselines", "--no-kernels", "--lam", "0.1",
                    "--neighbors", "3", "--C", "1"])
     printed = accuracies(capsys.readouterr().out)
     assert {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"} <= set(printed)
     assert printed["LDS"] >= 60
 
 
-def test_sets_of_one_frame_have_rivals_too(tmp_path, capsys):
+def test_sets_of_one_frame_have_baselines_too(tmp_path, capsys):
     """The hulls of one point are that point."""
     rng = np.random.default_rng(0)
     label = np.arange(20) % 2
@@ -348,7 +348,7 @@ def test_sets_of_one_frame_have_rivals_too(tmp_path, capsys):
     classify.main(["--data", write(tmp_path, frames=frames, label=label, offset=np.arange(21),
                                    group=None, train0=np.arange(10), test0=np.arange(10, 20),
                                    train1=None, test1=None),
-                   "--out", str(tmp_path), "--no-pictures", "--rivals", "--no-kernels"])
+                   "--out", str(tmp_path), "--no-pictures", "--baselines", "--no-kernels"])
     printed = accuracies(capsys.readouterr().out)
     assert printed["KAHM, convex hulls"] == printed["KAHM, affine hulls"] > 90
 
@@ -359,7 +359,7 @@ def predictions(folder, monkeypatch, arrays, *options):
     monkeypatch.setattr(classify, "print_table", lambda results, *others: tables.append(results))
     np.savez(folder / "sets.npz", **arrays)
     classify.main(["--data", str(folder / "sets.npz"), "--out", str(folder), "--no-pictures",
-                   "--rivals", *options])
+                   "--baselines", *options])
     (results,) = tables
     return {row: found[0]["predicted"].tolist() for row, found in results.items()}
 

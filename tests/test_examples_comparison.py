@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from examples import classify, clips, rivals
+from examples import baselines, classify, clips
 from grassmann_sc import estimators, subspaces, tuning
+from grassmann_sc.baselines.estimators import MSM
 
 OPTIONS = classify.parse(["--data", "x.npz", "--C", "0.1", "1"])
 TRAIN = np.arange(24)
@@ -52,9 +53,9 @@ def test_a_point_of_a_grid_that_no_fold_can_have_is_left_out():
     sets, label = noisy_sets()
     inputs = inputs_of(sets, label)
     grid = {"keep": [0.7, 0.9]}
-    both = method("sets", estimators.MSM(), {"p": [1, 2, 9], **grid})
+    both = method("sets", MSM(), {"p": [1, 2, 9], **grid})
     found = outcomes(inputs, label, both)["row"]
-    alone = method("sets", estimators.MSM(), {"p": [1, 2], **grid})
+    alone = method("sets", MSM(), {"p": [1, 2], **grid})
     without = outcomes(inputs, label, alone)["row"]
     assert found.failed is None and list(found.left_out) == ["p 9"]
     assert found.left_out["p 9"].endswith("got 9")
@@ -64,7 +65,7 @@ def test_a_point_of_a_grid_that_no_fold_can_have_is_left_out():
 
 def test_what_the_queries_alone_cannot_have_is_left_out():
     sets, label = noisy_sets(noise=0.1, lengths=[6] * 24 + [3] * 12, dimension=4)
-    row = method("sets", estimators.MSM(), {"p": [1, 4]})
+    row = method("sets", MSM(), {"p": [1, 4]})
     found = outcomes(inputs_of(sets, label), label, row)["row"]
     assert found.failed is None and found.chosen == {"p": 1} and list(found.left_out) == ["p 4"]
 
@@ -101,7 +102,7 @@ def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
 def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
     sets, label = noisy_sets(lengths=[1, 2])
     inputs = inputs_of(sets, label)
-    row = method(rivals.convex_hulls, None, predict=tuning.nearest_predictions)
+    row = method(baselines.convex_hulls, None, predict=tuning.nearest_predictions)
     found = outcomes(inputs, label, row)["row"]
     assert found.chosen == {"kernel": "convex 1"}
     assert found.left_out["convex 0.2"] == "a set has 1 frame(s), of which a bound of 0.2 needs 5"
@@ -120,22 +121,22 @@ def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
     np.savez(tmp_path / "one.npz", frames=frames.astype(np.uint8), label=label,
              offset=np.arange(17), train0=even, test0=even + 1)
     classify.main(["--data", str(tmp_path / "one.npz"), "--out", str(tmp_path), "--no-pictures",
-                   "--rivals", "--kernels"])
+                   "--baselines", "--kernels"])
     out = capsys.readouterr().out
     assert "KAHM, convex hulls " in out and "KCMSM" in out and "failed" not in out
 
 
-def test_regularised_rivals_are_tuned_over_their_regularisation():
+def test_regularised_baselines_are_tuned_over_their_regularisation():
     sets, label = noisy_sets()
     options = classify.parse(["--data", "x.npz", "--kernels"])
-    rows = {row.name: row for row in rivals.rivals(inputs_of(sets, label), 19, classify.Method,
-                                                   options)}
+    rows = {row.name: row for row in baselines.baselines(inputs_of(sets, label), 19,
+                                                         classify.Method, options)}
     assert {"p", "reg"} <= rows["DCC"].grid.keys()
     assert {"p", "gamma"} <= rows["KMSM"].grid.keys() & rows["KCMSM"].grid.keys()
     K = np.eye(24) + 1
     for name in ("GDA", "GGDA", "GDA in a kernel's space"):
         tried = [dict(point)["reg"] for point in rows[name].predict(K, K, np.arange(24) % 3)]
-        assert set(tried) == set(rivals.REG)
+        assert set(tried) == set(baselines.REG)
 
 
 # ---------------------------------------------------------------------------------- the vote
@@ -235,7 +236,7 @@ def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
 
 def test_beside_what_there_was_no_time_for_no_grid_ends():
     sets, label = noisy_sets()
-    row = method("sets", estimators.MSM(), {"p": [2, 3]})
+    row = method("sets", MSM(), {"p": [2, 3]})
     hurried = classify.parse(["--data", "x.npz", "--seconds", "0"])
     found = outcomes(inputs_of(sets, label), label, row, options=hurried)["row"]
     assert found.chosen == {"p": 2} and found.ends == {}

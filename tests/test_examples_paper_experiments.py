@@ -11,7 +11,8 @@ from PIL import Image
 
 from examples import clips, paper_experiments
 from examples.paper_experiments import PRESETS
-from grassmann_sc import comparators_dynamics, subspaces
+from grassmann_sc import subspaces
+from grassmann_sc.baselines import dynamics
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
 
@@ -97,12 +98,12 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(paper_experiments, "GAMMA", [1])
     monkeypatch.setattr("examples.options.LAM", [0.1, 0.01])
     monkeypatch.setattr("examples.options.NEIGHBORS", [3])
-    monkeypatch.setattr("examples.rivals.STATES", [3])
-    monkeypatch.setattr("examples.rivals.RADII", [(1, 2)])
-    monkeypatch.setattr("examples.rivals.CORRELATIONS", [3])
-    monkeypatch.setattr("examples.rivals.USUAL_RANKS", [2])
-    recovery_of = comparators_dynamics.recovery_of
-    monkeypatch.setattr(comparators_dynamics, "recovery_of", partial(recovery_of, n_iter=1))
+    monkeypatch.setattr("examples.baselines.STATES", [3])
+    monkeypatch.setattr("examples.baselines.RADII", [(1, 2)])
+    monkeypatch.setattr("examples.baselines.CORRELATIONS", [3])
+    monkeypatch.setattr("examples.baselines.USUAL_RANKS", [2])
+    recovery_of = dynamics.recovery_of
+    monkeypatch.setattr(dynamics, "recovery_of", partial(recovery_of, n_iter=1))
     MAKE[name](tmp_path)
     out = tmp_path / "out"
     paper_experiments.main([name, "--data", str(tmp_path), "--out", str(out), "--repeats", "2",

@@ -1,12 +1,18 @@
 """One import world: `from grassmann_sc import learn` in a clone, beside copied files, and installed
 with and without -e; estimators that travel between processes in each."""
 
-import shutil
-
 import pytest
 
-from docs.house import modules
-from processes import CORE, ROOMS, ROOT, build_wheel, copy_source, install, run_python
+from processes import (
+    CORE,
+    ROOMS,
+    ROOT,
+    build_wheel,
+    copy_modules,
+    copy_source,
+    install,
+    run_python,
+)
 
 QUICK = {"NUMBA_DISABLE_JIT": "1"}  # nothing is compiled: what is tested here are imports
 
@@ -17,8 +23,7 @@ def clone(tmp_path_factory):
 
 def copied(tmp_path_factory):
     folder = tmp_path_factory.mktemp("copied")
-    for path in modules().values():
-        shutil.copy(path, folder)
+    copy_modules(folder)
     return dict(cwd=folder)
 
 
@@ -44,19 +49,21 @@ def world(request, tmp_path_factory):
 
 IMPORT_ALL = """
 import sys
-from grassmann_sc import ROOMS
 import grassmann_sc
-for room in "ROOMS".split(", "):
-    module = getattr(grassmann_sc, room)
-    assert module is sys.modules["grassmann_sc." + room]
+for room in sys.argv[1:]:
+    folder, _, name = ("grassmann_sc." + room).rpartition(".")
+    exec("from " + folder + " import " + name)
+    module = sys.modules["grassmann_sc." + room]
+    assert eval("grassmann_sc." + room) is eval(name) is module
     print(module.__name__, *module.__all__)
-flat = set("ROOMS".split(", ")) | {"grassmann_sc_kit"}
+flat = set(sys.argv[1:]) | {"baselines", "grassmann_sc_kit"}
 assert not flat & set(sys.modules), flat & set(sys.modules)  # each module is there once
+assert set(grassmann_sc.__all__) < set(dir(grassmann_sc)) > {"learn", "baselines"}
 """
 
 
 def test_every_room_is_found_once(world):
-    lines = run_python(IMPORT_ALL.replace("ROOMS", ", ".join(ROOMS)), **world, **QUICK)
+    lines = run_python(IMPORT_ALL, *ROOMS, **world, **QUICK)
     assert [line.split()[0] for line in lines] == [f"{CORE}.{room}" for room in ROOMS]
     assert all(len(line.split()) > 1 for line in lines)
 
@@ -87,42 +94,52 @@ print(learn.__file__)
 
 
 def test_copied_files_learn_and_save(tmp_path):
-    for name in (CORE, "learn", "files"):
-        shutil.copy(ROOT / f"{name}.py", tmp_path)
+    copy_modules(tmp_path, CORE, "learn", "files")
     assert run_python(LEARN, cwd=tmp_path, **QUICK) == [str(tmp_path / "learn.py")]
 
 
-ASK_FOR_ROOMS = """
-import sys
-for room in sys.argv[1:]:
-    try:
-        exec(f"from grassmann_sc import {room}")
-    except ImportError as error:
-        print(error)
+@pytest.fixture
+def core_alone(tmp_path):
+    """The folder of a core without other modules, beside a script of its user."""
+    copy_modules(tmp_path, CORE)
+    (tmp_path / "train.py").write_text("from grassmann_sc import gsc\nprint('trained')\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["learn", "baselines", "lern"])
+def test_the_core_alone_says_what_to_copy(name, core_alone):
+    code = f"""
+try:
+    from grassmann_sc import {name}
+except ImportError as error:
+    print(error)
 from grassmann_sc import gsc
 """
+    said, = run_python(code, cwd=core_alone, **QUICK)
+    assert said == (f"cannot import name '{name}' from 'grassmann_sc': if it is a module of the "
+                    f"toolkit, copy {name}.py to {core_alone}, or install grassmann_sc_kit")
 
 
-@pytest.fixture(scope="module")
-def core_alone(tmp_path_factory):
-    """The folder of a core without rooms, and {room: what is said when it is asked for}."""
-    folder = tmp_path_factory.mktemp("core")
-    shutil.copy(ROOT / f"{CORE}.py", folder)
-    messages = run_python(ASK_FOR_ROOMS, *ROOMS, cwd=folder, **QUICK)
-    return folder, dict(zip(ROOMS, messages, strict=True))
+def test_the_core_alone_has_its_own_names(core_alone):
+    """What its user writes beside it is no module of the toolkit, and asking does not run it."""
+    code = """
+import grassmann_sc
+assert dir(grassmann_sc) == sorted(grassmann_sc.__all__), dir(grassmann_sc)
+assert not hasattr(grassmann_sc, "train") and not hasattr(grassmann_sc, "learn")
+"""
+    assert run_python(code, cwd=core_alone, **QUICK) == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_the_core_alone_says_what_to_copy(room, core_alone):
-    folder, messages = core_alone
-    assert messages[room] == (f"{room} needs {room}.py in {folder}: copy it there, or install "
-                              "grassmann_sc_kit")
+def test_a_baseline_is_copied_with_its_folder(tmp_path):
+    copy_modules(tmp_path, CORE, "baselines.hulls")
+    code = "from grassmann_sc.baselines import hulls; print(hulls.__name__)"
+    assert run_python(code, cwd=tmp_path, **QUICK) == ["grassmann_sc.baselines.hulls"]
 
 
 def test_what_a_room_misses_is_named_by_itself(tmp_path):
     """Not the room, which is there, but the module that it imports."""
-    shutil.copy(ROOT / f"{CORE}.py", tmp_path)
-    (tmp_path / "learn.py").write_text("import no_such_module")
+    copy_modules(tmp_path, CORE)
+    (tmp_path / "learn.py").write_text("\nimport grassmann_sc as core\nimport no_such_module")
     code = """
 try:
     from grassmann_sc import learn

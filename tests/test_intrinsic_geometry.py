@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as gs
-from grassmann_sc import comparators, intrinsic
+from grassmann_sc import intrinsic
+from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import bases, rotation, sizes
 from oracles import TIGHT, error, seeds
 
@@ -119,10 +120,10 @@ def test_pairs_at_which_other_libraries_fail(angles, d, norm):
 @pytest.mark.parametrize("call", [
     intrinsic.log_map,
     lambda X, Y: intrinsic.geodesic(X, Y, 0.5),
-    lambda X, Y: comparators.intrinsic_codes(X[None], Y[None], 1.0),
-    lambda X, Y: comparators.tangent_grams(X[None], Y[None]),
-    lambda X, Y: comparators.log_euclidean_codes(X[None], Y[None], 0.1),
-    lambda X, Y: comparators.log_euclidean_classify([[1.0]], X[None], Y[None], ["a"]),
+    lambda X, Y: tangent.intrinsic_codes(X[None], Y[None], 1.0),
+    lambda X, Y: tangent.tangent_grams(X[None], Y[None]),
+    lambda X, Y: tangent.log_euclidean_codes(X[None], Y[None], 0.1),
+    lambda X, Y: tangent.log_euclidean_classify([[1.0]], X[None], Y[None], ["a"]),
 ])
 def test_right_angles_warn_and_only_they(call, angle, p, count, recwarn):
     X = np.eye(8, p)
@@ -213,13 +214,6 @@ def test_geodesics_broadcast():
 def test_errors_name_argument_rule_and_value(call, message):
     with pytest.raises(ValueError, match=message):
         call(bases(np.random.default_rng(0), 4, 5, 2))
-
-
-def test_codings_are_found_by_their_earlier_address():
-    for name in comparators.__all__:
-        assert getattr(intrinsic, name) is getattr(comparators, name)
-    with pytest.raises(AttributeError, match="has no attribute 'sparse_codes'"):
-        _ = intrinsic.sparse_codes
 
 
 # ---------------------------------------------------------------------------- Karcher mean

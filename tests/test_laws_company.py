@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import comparators, kernels, projected, random_subspaces
+from grassmann_sc import kernels, projected, random_subspaces
+from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, error
 
@@ -77,23 +78,23 @@ CODINGS = {
     "gsc, large lambda": lambda X, D: core.gsc(X, D, 0.5, lam_scale="max"),
     "gsc, positive": lambda X, D: core.gsc(X, D, 0.05, positive=True),
     "glc": lambda X, D: core.glc(X, D, 4),
-    "log_euclidean_codes": lambda X, D: comparators.log_euclidean_codes(X, D, 0.05),
+    "log_euclidean_codes": lambda X, D: tangent.log_euclidean_codes(X, D, 0.05),
     "log_euclidean_codes, positive":
-        lambda X, D: comparators.log_euclidean_codes(X, D, 0.05, positive=True),
+        lambda X, D: tangent.log_euclidean_codes(X, D, 0.05, positive=True),
     "log_euclidean_codes at the mean":
-        lambda X, D: comparators.log_euclidean_codes(X, D, 0.05, "mean"),
-    "intrinsic_codes": lambda X, D: comparators.intrinsic_codes(X, D, 0.05),
-    "intrinsic_codes, no lambda": lambda X, D: comparators.intrinsic_codes(X, D, 0.0),
+        lambda X, D: tangent.log_euclidean_codes(X, D, 0.05, "mean"),
+    "intrinsic_codes": lambda X, D: tangent.intrinsic_codes(X, D, 0.05),
+    "intrinsic_codes, no lambda": lambda X, D: tangent.intrinsic_codes(X, D, 0.0),
     "projected_codes": lambda X, D: projected.projected_codes(X, D, 0.05),
     "projected_codes, positive": lambda X, D: projected.projected_codes(X, D, 0.0, positive=True),
 }
 CLASSIFIERS = {
     "classify by gsc": lambda X, D, y: core.classify(X, D, y, lam=0.05),
     "classify by glc": lambda X, D, y: core.classify(X, D, y, n_neighbors=4),
-    "log_euclidean_classify": lambda X, D, y: comparators.log_euclidean_classify(
-        comparators.log_euclidean_codes(X, D, 0.05), X, D, y),
-    "intrinsic_classify": lambda X, D, y: comparators.intrinsic_classify(
-        comparators.intrinsic_codes(X, D, 0.05), X, D, y),
+    "log_euclidean_classify": lambda X, D, y: tangent.log_euclidean_classify(
+        tangent.log_euclidean_codes(X, D, 0.05), X, D, y),
+    "intrinsic_classify": lambda X, D, y: tangent.intrinsic_classify(
+        tangent.intrinsic_codes(X, D, 0.05), X, D, y),
 }
 
 
@@ -164,7 +165,7 @@ def test_a_label_of_a_set_ignores_the_other_sets(how, kernel, half, dtype):
 # ------------------------------------------------------------------------------------- estimators
 
 
-MODULES = ["estimators", "estimators_rivals", "estimators_videos"]
+MODULES = ["estimators", "baselines.estimators"]
 OPTIONS = {  # to be tried, where the defaults are too few or are refused by small data
     "NearestSubspace": [{}, {"metric": "geodesic"}, {"metric": "projection"}, {"n_neighbors": 3}],
     "CodingClassifier": [{"coding": coding, "rule": rule} for coding in ("sparse", "local")

@@ -56,11 +56,11 @@ def test_no_competitor_beats_an_updated_atom_given_the_others(problem):
     codes = rng.standard_normal((len(X), n_atoms))
     D = learn.update_atoms(X, D, codes)
     best = explicit_cost(X, D, codes)
-    rival = D.copy()
+    baseline = D.copy()
     near = np.linalg.qr(D[-1] + 0.01 * rng.standard_normal((25, *X.shape[1:])))[0]
     for candidate in [*bases(rng, 25, *X.shape[1:]), *near, *X]:
-        rival[-1] = candidate
-        assert explicit_cost(X, rival, codes) >= best - TIGHT * max(1, best)
+        baseline[-1] = candidate
+        assert explicit_cost(X, baseline, codes) >= best - TIGHT * max(1, best)
 
 
 def test_each_atom_is_updated_in_turn_with_the_new_ones_before_it():

@@ -7,20 +7,9 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import (
-    comparators,
-    comparators_dynamics,
-    comparators_hulls,
-    comparators_sets,
-    comparators_tensors,
-    discriminative,
-    estimators,
-    intrinsic,
-    kernels,
-    learn,
-    projected,
-    subspaces,
-)
+from grassmann_sc import discriminative, intrinsic, kernels, learn, projected, subspaces
+from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors
+from grassmann_sc.baselines.estimators import MSM
 from oracles import LOOSE, clusters, hat, noisy_image_sets
 from processes import ROOMS
 
@@ -94,23 +83,23 @@ CASES = {
     "projected_codes": lambda: [projected.projected_codes(X[:4], D[:5], 0.05)],
     "distances": lambda: [core.chordal_distance(X), core.chordal_distance(X, X[:50]),
                           core.geodesic_distance(X), core.geodesic_distance(X, D)],
-    "tangents": lambda: [*comparators.tangent_grams(X, D), intrinsic.log_map(X[:20, None], D),
+    "tangents": lambda: [*tangent.tangent_grams(X, D), intrinsic.log_map(X[:20, None], D),
                          intrinsic.karcher_mean(NEAR, np.arange(40))],
-    "intrinsic_codes": lambda: [comparators.intrinsic_codes(X, D[:6], 0.3)],
-    "correlation_kernel": lambda: [comparators_sets.correlation_kernel(X, None, 1),
-                                   comparators_sets.correlation_kernel(X, D, 1)],
-    "dcc": lambda: [comparators_sets.dcc(X[:60], Y[:60], n_iter=2).objective],
-    "hulls": lambda: [comparators_hulls.affine_hull_distances(APART),
-                      comparators_hulls.affine_hull_distances(APART, APART[2:5]),
-                      comparators_hulls.convex_hull_distances(APART),
-                      comparators_hulls.convex_hull_distances(APART, APART[2:5])],
-    "MSM": lambda: [estimators.MSM(2).fit(SETS[:6], LABELS[:6]).class_scores(SETS)],
-    "systems": lambda: [comparators_dynamics.martin_distances(SYSTEMS),
-                        comparators_dynamics.observability_angles(SYSTEMS, SYSTEMS[2:])],
-    "tensors": lambda: [comparators_tensors.tensor_correlations(CLIPS, p=2),
-                        comparators_tensors.tensor_correlations(CLIPS, CLIPS[2:], p=2),
-                        comparators_tensors.product_distances(
-                            comparators_tensors.mode_bases(CLIPS, 2))],
+    "intrinsic_codes": lambda: [tangent.intrinsic_codes(X, D[:6], 0.3)],
+    "correlation_kernel": lambda: [sets.correlation_kernel(X, None, 1),
+                                   sets.correlation_kernel(X, D, 1)],
+    "dcc": lambda: [sets.dcc(X[:60], Y[:60], n_iter=2).objective],
+    "hulls": lambda: [hulls.affine_hull_distances(APART),
+                      hulls.affine_hull_distances(APART, APART[2:5]),
+                      hulls.convex_hull_distances(APART),
+                      hulls.convex_hull_distances(APART, APART[2:5])],
+    "MSM": lambda: [MSM(2).fit(SETS[:6], LABELS[:6]).class_scores(SETS)],
+    "systems": lambda: [dynamics.martin_distances(SYSTEMS),
+                        dynamics.observability_angles(SYSTEMS, SYSTEMS[2:])],
+    "tensors": lambda: [tensors.tensor_correlations(CLIPS, p=2),
+                        tensors.tensor_correlations(CLIPS, CLIPS[2:], p=2),
+                        tensors.product_distances(
+                            tensors.mode_bases(CLIPS, 2))],
     "subspaces": lambda: [hat(subspaces.from_sets(WIDE, 3)), hat(subspaces.from_videos(WIDE, 3, 2)),
                           hat(subspaces.from_sets(WIDE.swapaxes(1, 2), 3))],
 }

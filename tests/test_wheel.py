@@ -3,7 +3,8 @@
 import ast
 import zipfile
 
-from processes import COMMAND, CORE, KIT, ROOMS, ROOT, run_python
+import setup
+from processes import CORE, KIT, ROOMS, ROOT, run_python
 
 
 def version_in_the_core():
@@ -17,8 +18,11 @@ def test_wheel_holds_the_core_and_the_kit_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     dist_info = f"{KIT}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
-    command = {f"{KIT}/examples/{name}.py" for name in COMMAND}
-    assert modules == {f"{CORE}.py", *(f"{KIT}/{room}.py" for room in ROOMS)} | command
+    command = {"classify", "clips", "command", "options", "pictures", "baselines"}
+    assert set(setup.command()) == command
+    kit = {room.replace(".", "/") for room in ROOMS} | {f"examples/{name}" for name in command}
+    kit.add("examples/__init__")
+    assert modules == {f"{CORE}.py", *(f"{KIT}/{name}.py" for name in kit)}
 
 
 RUN_COMMAND = """
@@ -66,7 +70,8 @@ np.savez("sets.npz", frames=frames, offset=np.arange(0, 37, 3), label=np.arange(
 def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):
     python, _ = installed
     code = "import sys, importlib.util as util; print(*filter(util.find_spec, sys.argv[1:]))"
-    found = run_python(code, CORE, KIT, *ROOMS, cwd=tmp_path, python=python)
+    found = run_python(code, CORE, KIT, *(room.partition(".")[0] for room in ROOMS), cwd=tmp_path,
+                       python=python)
     assert found == [f"{CORE} {KIT}"]
 
 
@@ -105,4 +110,5 @@ for name in sys.argv[1:]:
 """
     files = run_python(code, CORE, *(f"{CORE}.{room}" for room in ROOMS), cwd=tmp_path,
                        python=python)
-    assert files == [str(site / f"{CORE}.py"), *(str(site / KIT / f"{r}.py") for r in ROOMS)]
+    kit = [str(site / KIT / f"{room.replace('.', '/')}.py") for room in ROOMS]
+    assert files == [str(site / f"{CORE}.py"), *kit]

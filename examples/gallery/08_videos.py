@@ -11,12 +11,7 @@ import numpy as np
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from grassmann_sc.estimators import (
-    BlockHankel,
-    ImageSetSubspaces,
-    NearestSubspace,
-    VideoSubspaces,
-)
+from grassmann_sc.estimators import BlockHankel, ImageSetSubspaces, NearestSubspace, VideoSubspaces
 
 # %%
 # Waves that run across the picture, slowly or fast, forwards or backwards: each video of a class

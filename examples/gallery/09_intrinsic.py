@@ -2,7 +2,7 @@
 Intrinsic against extrinsic
 ===========================
 
-The paper codes in the embedding (gSC). Its rivals code in tangent spaces: one for all
+The paper codes in the embedding (gSC). Its baselines code in tangent spaces: one for all
 (log-Euclidean, lE-SC) or that of each query (intrinsic, iSC), by logarithms of the atoms.
 """
 
@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from grassmann_sc import classify, orthonormalize, random_subspaces
-from grassmann_sc.comparators import (
+from grassmann_sc.baselines.tangent import (
     intrinsic_classify,
     intrinsic_codes,
     log_euclidean_classify,

@@ -1,5 +1,5 @@
-"""The estimators of the paper's rivals on videos: what they compute, in scikit-learn's machinery,
-and what they refuse."""
+"""The estimators of the baselines on videos: what they compute, in scikit-learn's machinery, and
+what they refuse."""
 
 import pickle
 import warnings
@@ -12,14 +12,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
 
-from grassmann_sc import (
-    comparators_dynamics,
-    comparators_tensors,
-    comparators_textures,
-    estimators,
-    estimators_videos,
-    subspaces,
-)
+from grassmann_sc import subspaces
+from grassmann_sc.baselines import dynamics, tensors, textures
+from grassmann_sc.baselines.estimators import CSLDS, DFS, LDS, TCCA, DLPegasos, ProductManifold
 from oracles import LOOSE, TIGHT, error
 from processes import ROOT, run_python
 from rows import OnRows, check_as_scikit_learn_does
@@ -36,19 +31,19 @@ Q = [clip for clip, here in zip(CLIPS, TRAIN) if not here]
 SEVERAL = Y[TRAIN]
 
 ALL = [
-    estimators.LDS(3),
-    estimators.LDS(3, metric="angles", rule="svm"),
-    estimators.LDS(2, center=True, rule="svm", C=1.0, gamma=0.5),
-    estimators.CSLDS(3, 4, n_coefficients=5, n_common=2, n_blocks=2, rule="svm"),
-    estimators.ProductManifold(),
-    estimators.ProductManifold((3, 4, 2), size=(8, 10, 10), metric="geodesic"),
+    LDS(3),
+    LDS(3, metric="angles", rule="svm"),
+    LDS(2, center=True, rule="svm", C=1.0, gamma=0.5),
+    CSLDS(3, 4, n_coefficients=5, n_common=2, n_blocks=2, rule="svm"),
+    ProductManifold(),
+    ProductManifold((3, 4, 2), size=(8, 10, 10), metric="geodesic"),
 ]
 ALL += [
-    estimators.TCCA(3),
-    estimators.TCCA(2, modes=("yx", "t"), n_features=None, size=(8, 10, 10)),
-    estimators.DFS(6, radii=(1, 2)),
-    estimators.DFS(4, radii=(1, 2, 3), rule="nearest"),
-    estimators.DLPegasos(3, n_iter=300),
+    TCCA(3),
+    TCCA(2, modes=("yx", "t"), n_features=None, size=(8, 10, 10)),
+    DFS(6, radii=(1, 2)),
+    DFS(4, radii=(1, 2, 3), rule="nearest"),
+    DLPegasos(3, n_iter=300),
 ]
 each_estimator = pytest.mark.parametrize("estimator", ALL, ids=repr)
 METHODS = ["predict", "decision_function", "class_scores", "distances"]
@@ -65,29 +60,22 @@ def equal(left, right):
 # --------------------------------------------------------------------------- what they compute
 
 
-def test_estimators_hands_on_all_names():
-    namespace = {}
-    exec("from grassmann_sc.estimators import *", namespace)
-    for rival in estimators_videos.__all__:
-        assert namespace[rival] is getattr(estimators_videos, rival)
-
-
 def test_lds_is_the_nearest_system():
     train = [subspaces.arma(clip, 3, stabilize=True) for clip in X]
     queries = [subspaces.arma(clip, 3, stabilize=True) for clip in Q]
-    expected = comparators_dynamics.martin_distances(queries, train)
-    fitted = estimators.LDS(3).fit(X, SEVERAL)
+    expected = dynamics.martin_distances(queries, train)
+    fitted = LDS(3).fit(X, SEVERAL)
     assert np.array_equal(fitted.distances(Q), expected)
     assert np.array_equal(fitted.predict(Q), SEVERAL[expected.argmin(axis=1)])
-    angles = comparators_dynamics.observability_angles(queries, train)
-    fitted = estimators.LDS(3, metric="angles").fit(X, SEVERAL)
+    angles = dynamics.observability_angles(queries, train)
+    fitted = LDS(3, metric="angles").fit(X, SEVERAL)
     assert error(fitted.distances(Q), np.linalg.norm(angles, axis=2)) < TIGHT
 
 
 @pytest.mark.parametrize("gamma", [None, 0.3])
 def test_the_rule_svm_is_a_machine_on_the_kernel(gamma):
-    fitted = estimators.LDS(3, rule="svm", gamma=gamma, C=2.0).fit(X, SEVERAL)
-    square = np.square(comparators_dynamics.martin_distances(fitted.systems_))
+    fitted = LDS(3, rule="svm", gamma=gamma, C=2.0).fit(X, SEVERAL)
+    square = np.square(dynamics.martin_distances(fitted.systems_))
     scale = (1 if gamma is None else gamma) / np.median(square[square > 0])
     svm = SVC(kernel="precomputed", C=2.0).fit(np.exp(-scale * square), SEVERAL)
     K = np.exp(-scale * np.square(fitted.distances(Q)))
@@ -95,43 +83,43 @@ def test_the_rule_svm_is_a_machine_on_the_kernel(gamma):
 
 
 def test_cslds_recovers_what_it_compares():
-    fitted = estimators.CSLDS(3, 3, seed=5).fit(X, SEVERAL)
+    fitted = CSLDS(3, 3, seed=5).fit(X, SEVERAL)
     assert fitted.measured_ == (9, 39)  # of 144 pixels
-    found = comparators_dynamics.recover(comparators_dynamics.compress(X[4], 9, 39, 5), 3)
+    found = dynamics.recover(dynamics.compress(X[4], 9, 39, 5), 3)
     assert error(fitted.systems_[4][1], found.C) < TIGHT
     assert fitted.residuals_[4] == found.residual
-    seen = comparators_dynamics.compress(Q[0], 9, 39, 5)
-    query = comparators_dynamics.recover(seen, 3)
-    expected = comparators_dynamics.martin_distances(
+    seen = dynamics.compress(Q[0], 9, 39, 5)
+    query = dynamics.recover(seen, 3)
+    expected = dynamics.martin_distances(
         [(query.A, query.C)], fitted.systems_, stabilize=True
     )
     assert error(fitted.distances(Q[:1]), expected) < LOOSE
 
 
 def test_product_manifold_is_the_nearest_tensor():
-    factors = [comparators_tensors.mode_bases(clips, 4) for clips in (Q, X)]
-    expected = comparators_tensors.product_distances(*factors)
-    fitted = estimators.ProductManifold(4).fit(X, SEVERAL)
+    factors = [tensors.mode_bases(clips, 4) for clips in (Q, X)]
+    expected = tensors.product_distances(*factors)
+    fitted = ProductManifold(4).fit(X, SEVERAL)
     assert np.array_equal(fitted.distances(Q), expected)
-    resized = [comparators_tensors.resize_clips(clips, (6, 9, 8)) for clips in (Q, X)]
-    small = estimators.ProductManifold(4, size=(6, 9, 8)).fit(X, SEVERAL)
-    plain = estimators.ProductManifold(4).fit(resized[1], SEVERAL)
+    resized = [tensors.resize_clips(clips, (6, 9, 8)) for clips in (Q, X)]
+    small = ProductManifold(4, size=(6, 9, 8)).fit(X, SEVERAL)
+    plain = ProductManifold(4).fit(resized[1], SEVERAL)
     assert np.array_equal(small.distances(Q), plain.distances(resized[0]))
 
 
 def test_tcca_sums_the_most_discriminative_correlations():
-    fitted = estimators.TCCA(3, n_features=4).fit(X, SEVERAL)
-    features = comparators_tensors.tensor_correlations(X, p=3)
-    score = comparators_tensors.separations(features, SEVERAL)
+    fitted = TCCA(3, n_features=4).fit(X, SEVERAL)
+    features = tensors.tensor_correlations(X, p=3)
+    score = tensors.separations(features, SEVERAL)
     assert set(fitted.features_) == set(np.argsort(-score)[:4])
-    similarity = comparators_tensors.tensor_correlations(Q, X, p=3)[fitted.features_].sum(axis=0)
+    similarity = tensors.tensor_correlations(Q, X, p=3)[fitted.features_].sum(axis=0)
     assert np.array_equal(fitted.predict(Q), SEVERAL[similarity.argmax(axis=1)])
 
 
 def test_dfs_compares_scaled_spectra():
-    fitted = estimators.DFS(6, radii=(1, 2), rule="nearest").fit(X, SEVERAL)
+    fitted = DFS(6, radii=(1, 2), rule="nearest").fit(X, SEVERAL)
     spectra = [
-        np.stack([comparators_textures.fractal_spectrum(clip, fitted.ranges_, radii=(1, 2)).ravel()
+        np.stack([textures.fractal_spectrum(clip, fitted.ranges_, radii=(1, 2)).ravel()
                   for clip in clips])
         for clips in (Q, X)
     ]  # fmt: skip
@@ -145,7 +133,7 @@ def test_dfs_compares_scaled_spectra():
 
 
 def test_dl_pegasos_records_its_objective():
-    fitted = estimators.DLPegasos(3).fit(X, SEVERAL)
+    fitted = DLPegasos(3).fit(X, SEVERAL)
     assert (fitted.weights_ >= 0).all()
     assert fitted.weights_.any()
     assert fitted.objective_[0] == 1
@@ -168,8 +156,8 @@ def test_cross_validation_is_better_than_chance(estimator):
 
 def test_parameters_are_searched_alike_in_two_processes():
     grid = {"n_states": [2, 3]}
-    one = GridSearchCV(estimators.LDS(), grid, cv=3, error_score="raise").fit(CLIPS, Y)
-    two = GridSearchCV(estimators.LDS(), grid, cv=3, n_jobs=2).fit(CLIPS, Y)
+    one = GridSearchCV(LDS(), grid, cv=3, error_score="raise").fit(CLIPS, Y)
+    two = GridSearchCV(LDS(), grid, cv=3, n_jobs=2).fit(CLIPS, Y)
     assert one.best_params_ == two.best_params_
     assert equal([one.cv_results_["mean_test_score"]], [two.cv_results_["mean_test_score"]])
 
@@ -180,7 +168,7 @@ def test_one_query_is_answered_as_many_are(estimator):
     alone = np.concatenate([fitted.class_scores(Q[i : i + 1]) for i in range(3)])
     together = fitted.class_scores(Q)[:3]
     tol = LOOSE
-    if isinstance(estimator, estimators.CSLDS):  # a spectral radius of 1 - 2^-30 amplifies rounding
+    if isinstance(estimator, CSLDS):  # a spectral radius of 1 - 2^-30 amplifies rounding
         tol = 1e-5
     assert error(alone, together) <= tol * np.abs(together).max()
     assert fitted.decision_function(Q).shape == (6, 3)
@@ -223,7 +211,7 @@ def test_two_classes_have_one_decision(estimator):
 
 def test_pickles_load_in_a_fresh_process(tmp_path):
     fitted = [clone(one).fit(X, SEVERAL) for one in ALL]
-    assert {type(one).__module__ for one in fitted} == {"grassmann_sc.estimators_videos"}
+    assert {type(one).__module__ for one in fitted} == {"grassmann_sc.baselines.estimators"}
     (tmp_path / "fitted").write_bytes(pickle.dumps((fitted, Q[:2])))
     program = """
 import pickle
@@ -249,15 +237,15 @@ class OnVideosOfRows(OnRows):
         return list(clips.astype(X.dtype if getattr(X, "dtype", None) == np.float32 else float))
 
 
-class LDSOnRows(OnVideosOfRows, estimators.LDS):
+class LDSOnRows(OnVideosOfRows, LDS):
     pass
 
 
-class PMOnRows(OnVideosOfRows, estimators.ProductManifold):
+class PMOnRows(OnVideosOfRows, ProductManifold):
     pass
 
 
-class TCCAOnRows(OnVideosOfRows, estimators.TCCA):
+class TCCAOnRows(OnVideosOfRows, TCCA):
     pass
 
 
@@ -340,57 +328,57 @@ def test_tensors_of_other_lengths_are_refused_or_resized(estimator):
 def test_short_constant_and_unstable_clips_are_named():
     short = [X[0], X[1][:3]]
     with pytest.raises(ValueError, match=r"X\[1\] allows no model of n_states = 3: .*n_states"):
-        estimators.LDS(3).fit(short, [0, 1])
+        LDS(3).fit(short, [0, 1])
     constant = [X[0], np.ones_like(X[1])]
     with pytest.raises(ValueError, match=r"X\[1\] allows no model of n_states = 3: .* rank 1"):
-        estimators.LDS(3).fit(constant, [0, 1])
+        LDS(3).fit(constant, [0, 1])
     with pytest.raises(
         ValueError, match=r"X\[1\] cannot be recovered: .*independent states, got 1"
     ):
-        estimators.CSLDS(3, 3).fit(constant, [0, 1])
+        CSLDS(3, 3).fit(constant, [0, 1])
     with pytest.raises(ValueError, match=r"X\[1\] cannot be recovered: n_states must be in"):
-        estimators.CSLDS(3, 3).fit(short, [0, 1])
+        CSLDS(3, 3).fit(short, [0, 1])
     with pytest.raises(ValueError, match=r"clips\[1\] must vary, a constant clip has no texture"):
-        estimators.DFS(radii=(1, 2)).fit(constant, [0, 1])
+        DFS(radii=(1, 2)).fit(constant, [0, 1])
     with pytest.raises(ValueError, match=r"clips\[1\] must have at least 5 frames, rows and col"):
-        estimators.DFS(radii=(1, 2)).fit(short, [0, 1])
+        DFS(radii=(1, 2)).fit(short, [0, 1])
     growing = [X[0], X[1] * 1.5 ** np.arange(14)[:, None, None]]
     with pytest.raises(ValueError, match=r"systems\[\d\] must be stable"):
-        estimators.LDS(3, stabilize=False).fit(growing, [0, 1])
-    estimators.LDS(3).fit(growing, [0, 1])
+        LDS(3, stabilize=False).fit(growing, [0, 1])
+    LDS(3).fit(growing, [0, 1])
 
 
 def test_hopeless_recoveries_are_counted():
     noise = np.random.default_rng(0).standard_normal((4, 30, 20, 20))
     with pytest.warns(UserWarning, match="4 of 4 clips cannot be recovered at compression 8: up"):
-        fitted = estimators.CSLDS(3, 8).fit(noise, [0, 0, 1, 1])
+        fitted = CSLDS(3, 8).fit(noise, [0, 0, 1, 1])
     assert fitted.residuals_.min() > 0.7
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        estimators.CSLDS(3, 3).fit(X, SEVERAL)
+        CSLDS(3, 3).fit(X, SEVERAL)
 
 
 @pytest.mark.parametrize(
     "estimator, kind, message",
     [
-        (estimators.LDS(0), ValueError, "n_states must be >= 1, got 0"),
-        (estimators.LDS(2, metric="flat"), ValueError, "metric must be 'martin' or 'angles'"),
-        (estimators.LDS(2, rule="vote"), ValueError, "rule must be 'nearest' or 'svm', got 'vote'"),
-        (estimators.LDS(2, rule="svm", C=0), ValueError, "C must be positive, got 0"),
-        (estimators.LDS(2, gamma=-1), ValueError, "gamma must be positive, got -1"),
-        (estimators.CSLDS(3, 1), ValueError, "compression must be > 1, got 1"),
-        (estimators.CSLDS(3, 40), ValueError, "compression must leave .* 144 pixels, got 40"),
-        (estimators.CSLDS(3, 3, n_common=2), ValueError, "n_common must be >= 3, got 2"),
-        (estimators.ProductManifold(0), ValueError, "p must be >= 1, got 0"),
-        (estimators.ProductManifold(metric="flat"), ValueError, "metric must be 'chordal' or"),
-        (estimators.TCCA(13), ValueError, r"p must be in 1\.\.12, got 13"),
-        (estimators.TCCA(3, modes=("xy",)), ValueError, "modes must be some of yx, tx, ty, t, y"),
-        (estimators.TCCA(3, n_features=0), ValueError, "n_features must be >= 1, got 0"),
-        (estimators.DFS(1), ValueError, r"n_levels must be in 2\.\.62, got 1"),
-        (estimators.DFS(radii=(2,)), ValueError, "radii must be two integers or more"),
-        (estimators.DLPegasos(2, lam=0), ValueError, "lam must be positive, got 0"),
-        (estimators.DLPegasos(2, cell=0), ValueError, "cell must be >= 1, got 0"),
-        (estimators.DLPegasos(2, cell=40), ValueError, "options must fit|must be|at least"),
+        (LDS(0), ValueError, "n_states must be >= 1, got 0"),
+        (LDS(2, metric="flat"), ValueError, "metric must be 'martin' or 'angles'"),
+        (LDS(2, rule="vote"), ValueError, "rule must be 'nearest' or 'svm', got 'vote'"),
+        (LDS(2, rule="svm", C=0), ValueError, "C must be positive, got 0"),
+        (LDS(2, gamma=-1), ValueError, "gamma must be positive, got -1"),
+        (CSLDS(3, 1), ValueError, "compression must be > 1, got 1"),
+        (CSLDS(3, 40), ValueError, "compression must leave .* 144 pixels, got 40"),
+        (CSLDS(3, 3, n_common=2), ValueError, "n_common must be >= 3, got 2"),
+        (ProductManifold(0), ValueError, "p must be >= 1, got 0"),
+        (ProductManifold(metric="flat"), ValueError, "metric must be 'chordal' or"),
+        (TCCA(13), ValueError, r"p must be in 1\.\.12, got 13"),
+        (TCCA(3, modes=("xy",)), ValueError, "modes must be some of yx, tx, ty, t, y"),
+        (TCCA(3, n_features=0), ValueError, "n_features must be >= 1, got 0"),
+        (DFS(1), ValueError, r"n_levels must be in 2\.\.62, got 1"),
+        (DFS(radii=(2,)), ValueError, "radii must be two integers or more"),
+        (DLPegasos(2, lam=0), ValueError, "lam must be positive, got 0"),
+        (DLPegasos(2, cell=0), ValueError, "cell must be >= 1, got 0"),
+        (DLPegasos(2, cell=40), ValueError, "options must fit|must be|at least"),
     ],
     ids=lambda value: repr(value) if hasattr(value, "fit") else "",
 )  # fmt: skip
@@ -400,6 +388,6 @@ def test_wrong_parameters_are_named(estimator, kind, message):
 
 
 def test_one_clip_a_class():
-    assert len(estimators.TCCA(3, n_features=2).fit(X[::3], [0, 1, 2]).features_) == 2
+    assert len(TCCA(3, n_features=2).fit(X[::3], [0, 1, 2]).features_) == 2
     with pytest.raises(ValueError, match="two members of one of them, to compare pairs"):
-        estimators.DLPegasos(3).fit(X[::3], [0, 1, 2])
+        DLPegasos(3).fit(X[::3], [0, 1, 2])

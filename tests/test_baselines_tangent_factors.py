@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import grassmann_sc as gs
-from grassmann_sc import intrinsic, logarithms
+from grassmann_sc import intrinsic
+from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import bases, rotation
 from oracles import TIGHT, error
 
@@ -32,7 +33,7 @@ def factors_by_svd(C):
 def test_factors_are_those_of_a_singular_value_decomposition(d, p):
     rng = np.random.default_rng(0)
     _, _, C = as_rows(bases(rng, 3, d, p), bases(rng, 7, d, p))
-    factors, square, least = logarithms.log_factors(C)
+    factors, square, least = tangent.log_factors(C)
     A, B, theta = factors_by_svd(C)
     assert error(factors[:, 0], A.transpose(0, 2, 3, 1)) < TIGHT
     assert error(factors[:, 1], B.transpose(0, 2, 3, 1)) < TIGHT
@@ -48,9 +49,9 @@ def test_factors_are_exact_near_and_at_right_angles(angles):
     D = (X * np.cos(angles) + Q[:, 3:6] * np.sin(angles)) @ rotation(rng, 3)
     x, atoms, C = as_rows(X[None], D[None])
     C[np.abs(C) < 1e-16] = 0  # vanishing columns too
-    factors, square, least = logarithms.log_factors(C)
+    factors, square, least = tangent.log_factors(C)
     H = np.empty((3, 1, 8))
-    logarithms.tangents(x[0], atoms, factors[0], 0, H)
+    tangent.tangents(x[0], atoms, factors[0], 0, H)
     H = H[:, 0].T
     assert abs(np.linalg.norm(H) - np.linalg.norm(angles)) < TIGHT
     assert abs(square[0, 0] - np.linalg.norm(angles)**2) < TIGHT
@@ -63,7 +64,7 @@ def test_columns_that_vanish_are_completed():
     """X^T D = 0, and with rank 1: U is any orthogonal matrix that fits."""
     C = np.zeros((1, 4, 4, 2))
     C[0, 1, 2, 1] = 1.0
-    factors, square, least = logarithms.log_factors(C)
+    factors, square, least = tangent.log_factors(C)
     for j, rank in enumerate((0, 1)):
         phi = np.linalg.svd(factors[0, 0, :, :, j], compute_uv=False)
         assert error(phi, [RIGHT] * (4 - rank) + [1] * rank) < TIGHT
@@ -77,11 +78,11 @@ def test_tangents_are_those_of_log_map_a_tile_at_a_time(d):
     X = gs.random_subspaces(2, d, 3, rng=0)
     D = gs.random_subspaces(10, d, 3, rng=1)
     x, atoms, C = as_rows(X, D)
-    factors, _, _ = logarithms.log_factors(C)
+    factors, _, _ = tangent.log_factors(C)
     out = np.full((3, 4, d), np.nan)
     for i in range(2):
         expected = intrinsic.log_map(X[i], D).transpose(2, 0, 1)
         for first in (0, 4, 8):
-            logarithms.tangents(x[i], atoms, factors[i], first, out)
+            tangent.tangents(x[i], atoms, factors[i], first, out)
             some = expected[:, first:first + 4]
             assert error(out[:, :some.shape[1]], some) < TIGHT

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import comparators_dynamics as dynamics
+from grassmann_sc.baselines import dynamics
 from grassmann_sc.strategies import rotation
 from grassmann_sc.subspaces import observability
 from oracles import LOOSE, TIGHT, error, seeds

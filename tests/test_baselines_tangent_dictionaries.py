@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as gs
-from grassmann_sc import comparators, intrinsic
+from grassmann_sc import intrinsic
+from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import bases, rotation
 from oracles import LOOSE, TIGHT, clusters, error, samples_and_atoms, seeds
 
 quiet = pytest.mark.filterwarnings("ignore:.*right angles", "ignore:karcher_mean")
 
 
-def tangent(rng, X):
+def tangent_at(rng, X):
     H = rng.standard_normal(X.shape)
     return H - X @ (np.swapaxes(X, -1, -2) @ H)
 
@@ -31,11 +32,11 @@ def points_and_tangents(draw):
     p = draw(st.integers(1, d - 1))
     rng = np.random.default_rng(draw(seeds))
     X = bases(rng, 1, d, p)[0]
-    left, s, right = np.linalg.svd(tangent(rng, X), full_matrices=False)
+    left, s, right = np.linalg.svd(tangent_at(rng, X), full_matrices=False)
     s = np.where(s > 1e-9 * s.max(), rng.uniform(0, 1.3, p), 0)
     s[: draw(st.integers(0, p))] = 0
     Y = intrinsic.exp_map(X, (left * s) @ right) @ rotation(rng, p)
-    return X, Y, tangent(rng, X), tangent(rng, Y)
+    return X, Y, tangent_at(rng, X), tangent_at(rng, Y)
 
 
 @given(points_and_tangents())
@@ -56,7 +57,7 @@ def test_the_adjoint_of_log_gives_its_derivative(drawn):
 def test_the_adjoint_of_log_at_the_point_itself_is_the_identity():
     rng = np.random.default_rng(0)
     X = bases(rng, 4, 6, 2)
-    W = tangent(rng, X)
+    W = tangent_at(rng, X)
     assert error(intrinsic.log_adjoint(X, X, W), W) < TIGHT
     R = rotation(rng, 2)
     assert error(intrinsic.log_adjoint(X, X @ R, W), W @ R) < TIGHT
@@ -67,7 +68,7 @@ def test_the_adjoint_of_log_at_the_point_itself_is_the_identity():
 def test_the_adjoint_of_log_is_finite_at_right_angles():
     X = np.eye(5)[:, :2]
     Y = np.eye(5)[:, 2:4]
-    assert np.isfinite(intrinsic.log_adjoint(X, Y, tangent(np.random.default_rng(0), X))).all()
+    assert np.isfinite(intrinsic.log_adjoint(X, Y, tangent_at(np.random.default_rng(0), X))).all()
 
 
 # ------------------------------------------------------------------------- log-Euclidean atoms
@@ -86,12 +87,12 @@ def log_euclidean_cost(X, found, lam, atoms=None):
 @given(samples_and_atoms(), st.sampled_from([0.0, 0.1, 3.0]), st.sampled_from([None, "mean"]))
 def test_the_log_euclidean_cost_never_rises_and_is_that_of_the_atoms(drawn, lam, base):
     X, n_atoms, seed = drawn
-    found = comparators.log_euclidean_dictionary(X, n_atoms, lam, base=base, n_iter=6, rng=seed)
+    found = tangent.log_euclidean_dictionary(X, n_atoms, lam, base=base, n_iter=6, rng=seed)
     scale = 1 + found.costs[0]
     assert (np.diff(found.costs) <= TIGHT * scale).all()
     assert len(found.costs) % 2 == 1
     assert abs(found.costs[-1] - log_euclidean_cost(X, found, lam)) <= LOOSE * scale
-    again = comparators.log_euclidean_codes(X, found.atoms, lam, found.base)
+    again = tangent.log_euclidean_codes(X, found.atoms, lam, found.base)
     cost = log_euclidean_cost(X, found._replace(codes=again), lam)
     assert cost <= found.costs[-1] + 1e-6 * scale
 
@@ -102,7 +103,7 @@ def test_each_log_euclidean_atom_is_the_best_within_the_bound(lam):
     rng = np.random.default_rng(1)
     X = clusters(rng, 30, 6, 2, 4)
     base = bases(rng, 1, 6, 2)[0]
-    found = comparators.log_euclidean_dictionary(X, 3, lam, base=base, n_iter=300, tol=0, rng=0)
+    found = tangent.log_euclidean_dictionary(X, 3, lam, base=base, n_iter=300, tol=0, rng=0)
     D = intrinsic.log_map(base, found.atoms)
     longest = np.linalg.norm(D, ord=2, axis=(1, 2)).max()
     assert longest < math.pi / 2
@@ -110,7 +111,7 @@ def test_each_log_euclidean_atom_is_the_best_within_the_bound(lam):
     least = log_euclidean_cost(X, found, lam)
     for step in 10.0 ** -np.arange(5):
         for r in range(3):
-            trial = D[r] + step * tangent(rng, base)
+            trial = D[r] + step * tangent_at(rng, base)
             left, s, right = np.linalg.svd(trial, full_matrices=False)
             other = found.atoms.copy()
             other[r] = intrinsic.exp_map(base, (left * np.minimum(s, 1.5707963)) @ right)
@@ -120,10 +121,10 @@ def test_each_log_euclidean_atom_is_the_best_within_the_bound(lam):
 def test_one_log_euclidean_atom_is_a_weighted_mean_after_one_update():
     rng = np.random.default_rng(5)
     base = bases(rng, 1, 6, 2)[0]
-    H = 0.2 * np.stack([tangent(rng, base) for _ in range(9)]) + 0.3 * tangent(rng, base)
+    H = 0.2 * np.stack([tangent_at(rng, base) for _ in range(9)]) + 0.3 * tangent_at(rng, base)
     X = intrinsic.exp_map(base, H)
-    found = comparators.log_euclidean_dictionary(X, 1, 0.1, base=base, init=X[:1], n_iter=1)
-    y = comparators.log_euclidean_codes(X, X[:1], 0.1, base)[:, 0]
+    found = tangent.log_euclidean_dictionary(X, 1, 0.1, base=base, init=X[:1], n_iter=1)
+    y = tangent.log_euclidean_codes(X, X[:1], 0.1, base)[:, 0]
     mean = np.einsum("n,ndp->dp", y, H) / (y @ y)
     assert np.linalg.norm(mean, 2) < math.pi / 2
     assert gs.geodesic_distance(found.atoms, intrinsic.exp_map(base, mean)[None]) < LOOSE
@@ -132,11 +133,11 @@ def test_one_log_euclidean_atom_is_a_weighted_mean_after_one_update():
 def test_samples_that_are_few_become_the_log_euclidean_atoms():
     rng = np.random.default_rng(2)
     X = clusters(rng, 1, 5, 2, 1)
-    found = comparators.log_euclidean_dictionary(X, 1, 0.0, base="mean", rng=0)
+    found = tangent.log_euclidean_dictionary(X, 1, 0.0, base="mean", rng=0)
     assert found.costs[-1] < TIGHT
-    float32 = comparators.log_euclidean_dictionary(np.float32(X), 1, 0.1, rng=0)
+    float32 = tangent.log_euclidean_dictionary(np.float32(X), 1, 0.1, rng=0)
     assert float32.atoms.dtype == float32.codes.dtype == np.float32
-    positive = comparators.log_euclidean_dictionary(bases(rng, 9, 5, 2), 4, 0.1, positive=True)
+    positive = tangent.log_euclidean_dictionary(bases(rng, 9, 5, 2), 4, 0.1, positive=True)
     assert (positive.codes >= 0).all()
 
 
@@ -154,7 +155,7 @@ def intrinsic_cost(X, found, lam):
 @given(samples_and_atoms(), st.sampled_from([0.0, 0.1, 1.0]))
 def test_the_intrinsic_cost_never_rises_and_is_that_of_the_atoms(drawn, lam):
     X, n_atoms, seed = drawn
-    found = comparators.intrinsic_dictionary(X, n_atoms, lam, n_iter=4, rng=seed)
+    found = tangent.intrinsic_dictionary(X, n_atoms, lam, n_iter=4, rng=seed)
     scale = 1 + found.costs[0]
     assert (np.diff(found.costs) <= TIGHT * scale).all()
     assert np.isfinite(found.atoms).all()
@@ -166,32 +167,32 @@ def test_the_intrinsic_cost_never_rises_and_is_that_of_the_atoms(drawn, lam):
 
 def test_one_intrinsic_atom_is_the_karcher_mean():
     X = clusters(np.random.default_rng(3), 12, 6, 2, 1)
-    found = comparators.intrinsic_dictionary(X, 1, 0.1, n_iter=100, tol=0, rng=0)
+    found = tangent.intrinsic_dictionary(X, 1, 0.1, n_iter=100, tol=0, rng=0)
     assert gs.geodesic_distance(found.atoms, intrinsic.karcher_mean(X)[None])[0, 0] < LOOSE
 
 
 def test_samples_on_a_geodesic_are_coded_by_two_intrinsic_atoms():
     rng = np.random.default_rng(4)
     base = bases(rng, 1, 5, 2)[0]
-    H = tangent(rng, base)
+    H = tangent_at(rng, base)
     H *= 0.3 / np.linalg.norm(H)
     X = intrinsic.exp_map(base, rng.uniform(-1, 1, (20, 1, 1)) * H)
-    found = comparators.intrinsic_dictionary(X, 2, 0.5, n_iter=60, tol=0, rng=0)
+    found = tangent.intrinsic_dictionary(X, 2, 0.5, n_iter=60, tol=0, rng=0)
     assert found.costs[0] > 0.5 * 20 + 0.1
     assert found.costs[-1] - 0.5 * 20 < 1e-6
 
 
 def test_codes_that_are_worse_than_those_before_are_not_taken(monkeypatch):
     X = bases(np.random.default_rng(6), 12, 6, 2)
-    code = comparators.intrinsic_codes
+    code = tangent.intrinsic_codes
     answers = []
 
     def worse_each_time(samples, atoms, lam):
         answers.append(code(samples, atoms, lam) if not answers else np.full((12, 3), 1 / 3))
         return answers[-1].copy()
 
-    monkeypatch.setattr(comparators, "intrinsic_codes", worse_each_time)
-    found = comparators.intrinsic_dictionary(X, 3, 0.1, n_iter=3, tol=0, rng=0)
+    monkeypatch.setattr(tangent, "intrinsic_codes", worse_each_time)
+    found = tangent.intrinsic_dictionary(X, 3, 0.1, n_iter=3, tol=0, rng=0)
     assert len(answers) == 4
     assert (np.diff(found.costs) <= TIGHT * found.costs[0]).all()
     assert abs(found.costs[-1] - intrinsic_cost(X, found, 0.1)) <= LOOSE * found.costs[0]
@@ -210,9 +211,9 @@ def test_an_atom_that_no_sample_uses_becomes_the_sample_coded_worst(learn, lam, 
     near = np.linspace(0.2, 0.4, 9)[:, None, None] * axes[0]
     X = intrinsic.exp_map(base, np.concatenate([near, 0.9 * axes[1:2]]))
     atoms = intrinsic.exp_map(base, np.stack([0.1 * axes[0], np.tensordot(aside, axes, 1)]))
-    before = getattr(comparators, learn)(X, 2, lam, init=atoms, n_iter=0)
+    before = getattr(tangent, learn)(X, 2, lam, init=atoms, n_iter=0)
     assert before.codes[0, 0] and not before.codes[:, 1].any()
-    after = getattr(comparators, learn)(X, 2, lam, init=atoms, n_iter=1)
+    after = getattr(tangent, learn)(X, 2, lam, init=atoms, n_iter=1)
     assert gs.geodesic_distance(after.atoms[1:], X[-1:]) < LOOSE
 
 
@@ -230,4 +231,4 @@ def test_an_atom_that_no_sample_uses_becomes_the_sample_coded_worst(learn, lam, 
 def test_errors_name_argument_rule_and_value(learn, options, message):
     X = bases(np.random.default_rng(0), 4, 5, 2)
     with pytest.raises(ValueError, match=message):
-        getattr(comparators, learn)(X, **{"n_atoms": 2, "lam": 0.1, **options})
+        getattr(tangent, learn)(X, **{"n_atoms": 2, "lam": 0.1, **options})

@@ -1,4 +1,4 @@
-"""The rivals on videos: python -m benchmarks.videos_rivals [--quick] [--data FILE.npz ...]
+"""The baselines on videos: python -m benchmarks.baselines_videos [--quick] [--data FILE.npz ...]
 [--out DIR]
 
 Simulated dynamic textures of a dozen known systems, all methods in one table; the same on files in
@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from benchmarks.options import parser_of
 
 if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser = parser_of("videos_rivals", __doc__)
+    parser = parser_of("baselines_videos", __doc__)
     parser.add_argument("--quick", action="store_true", help="fewer clips, to see that it runs")
     parser.add_argument("--data", nargs="*", default=[], type=Path, metavar="FILE.npz")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
@@ -29,10 +29,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from benchmarks.common import ROOT, figure, header
+from examples.baselines import STATES, video_baselines
 from examples.clips import load_npz
 from examples.pictures import save_picture
-from examples.rivals import STATES, video_rivals
-from grassmann_sc import comparators_dynamics, comparators_textures, estimators
+from grassmann_sc.baselines import dynamics, textures
+from grassmann_sc.baselines.estimators import CSLDS, DFS, LDS, TCCA, DLPegasos, ProductManifold
 
 sys.path.insert(0, str(ROOT / "tests"))
 from textures import simulated_clip, simulated_textures, texture_systems
@@ -53,7 +54,7 @@ def candidates(clips):
     """(name, estimator, grid) of the methods that fit clips of this size, as examples.classify has
     them."""
     inputs = SimpleNamespace(videos=clips, p=STATES)
-    return video_rivals(inputs, lambda name, reads, estimator, grid: (name, estimator, grid))
+    return video_baselines(inputs, lambda name, reads, estimator, grid: (name, estimator, grid))
 
 
 def accuracies(clips, labels, train, test):
@@ -98,12 +99,12 @@ def growth(numbers):
     print("Seconds of fit on n clips and prediction of as many")
     systems = texture_systems()
     simple = {
-        "LDS": estimators.LDS(N_STATES),
-        "CS-LDS": estimators.CSLDS(N_STATES),
-        "PM": estimators.ProductManifold(4),
-        "TCCA": estimators.TCCA(4),
-        "DFS": estimators.DFS(),
-        "DL-Pegasos": estimators.DLPegasos(N_STATES),
+        "LDS": LDS(N_STATES),
+        "CS-LDS": CSLDS(N_STATES),
+        "PM": ProductManifold(4),
+        "TCCA": TCCA(4),
+        "DFS": DFS(),
+        "DL-Pegasos": DLPegasos(N_STATES),
     }
     clips, labels = simulated_textures(-(-max(numbers) // len(systems)), systems)
     order = np.random.default_rng(0).permutation(len(clips))
@@ -123,12 +124,12 @@ def growth(numbers):
 def spectrum_of_a_volume():
     """On the calling thread alone: nothing in a spectrum starts another."""
     clip = np.cumsum(np.random.default_rng(0).standard_normal((50, 50, 50)), axis=0)
-    ranges = comparators_textures.exponent_ranges([clip])
-    comparators_textures.fractal_spectrum(clip, ranges)
+    ranges = textures.exponent_ranges([clip])
+    textures.fractal_spectrum(clip, ranges)
     seconds = []
     for _ in range(5):
         start = time.perf_counter()
-        comparators_textures.fractal_spectrum(clip, ranges)
+        textures.fractal_spectrum(clip, ranges)
         seconds.append(time.perf_counter() - start)
     figure("a fractal spectrum of 50 x 50 x 50 voxels (s)", np.median(seconds), "<= 1")
 
@@ -144,12 +145,12 @@ def noise_against_compression(out):
         for compression in COMPRESSIONS:
             total = round(d / compression)
             common = max(2 * N_STATES, total // 5)
-            seen = comparators_dynamics.compress(clip, common, total - common)
-            found = comparators_dynamics.recover(seen, N_STATES, 16)
-            snr.append(comparators_dynamics.decibels(clip, found.frames))
+            seen = dynamics.compress(clip, common, total - common)
+            found = dynamics.recover(seen, N_STATES, 16)
+            snr.append(dynamics.decibels(clip, found.frames))
         rows = clip.reshape(len(clip), -1)
         U, s, V = np.linalg.svd(rows, full_matrices=False)
-        best = comparators_dynamics.decibels(rows, U[:, :N_STATES] * s[:N_STATES] @ V[:N_STATES])
+        best = dynamics.decibels(rows, U[:, :N_STATES] * s[:N_STATES] @ V[:N_STATES])
         told = ", ".join(f"{value:.1f}" for value in snr)
         print(f"  noise {noise:4g}: {told}; all pixels seen {best:.1f}", flush=True)
         if noise > 0:  # without, it is about 250 dB throughout
@@ -171,7 +172,7 @@ def noise_against_compression(out):
 
 def main(options):
     warnings.simplefilter("ignore")
-    header("The paper's rivals on videos")
+    header("The paper's baselines on videos")
     spectrum_of_a_volume()
     noise_against_compression(options.out)
     simulated(options.quick)

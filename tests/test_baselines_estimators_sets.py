@@ -1,4 +1,4 @@
-"""The estimators of the paper's rivals: what they compute, in scikit-learn's machinery, and what
+"""The estimators of the baselines on sets: what they compute, in scikit-learn's machinery, and what
 they refuse."""
 
 import pickle
@@ -13,14 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 
 import grassmann_sc as core
-from grassmann_sc import (
-    comparators_hulls,
-    comparators_sets,
-    estimators,
-    estimators_rivals,
-    kernels,
-    subspaces,
-)
+from grassmann_sc import estimators, kernels, subspaces
+from grassmann_sc.baselines import hulls, sets
+from grassmann_sc.baselines.estimators import DCC, GDA, GGDA, KAHM, MSM
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
@@ -33,29 +28,29 @@ LABELS = Y[:40]
 Q = X[40:]
 
 ON_SUBSPACES = [
-    estimators.DCC(),
-    estimators.DCC(5, n_between=6, n_angles=1, reg=0.1),
-    estimators.GDA(),
-    estimators.GDA("correlation", n_angles=1, rule="mean"),
-    estimators.GDA("binet-cauchy", mix=0.5, n_components=1),
-    estimators.GDA(core.projection_kernel, reg=0.1),
+    DCC(),
+    DCC(5, n_between=6, n_angles=1, reg=0.1),
+    GDA(),
+    GDA("correlation", n_angles=1, rule="mean"),
+    GDA("binet-cauchy", mix=0.5, n_components=1),
+    GDA(core.projection_kernel, reg=0.1),
 ]
 ON_SUBSPACES += [
-    estimators.GGDA(),
-    estimators.GGDA("projection", mix=0, n_within=3, n_between=5, n_components=4, rule="mean"),
+    GGDA(),
+    GGDA("projection", mix=0, n_within=3, n_between=5, n_components=4, rule="mean"),
 ]
 ON_SETS = [
-    estimators.MSM(2),
-    estimators.MSM(2, 3, reference="set", n_angles=1),
-    estimators.MSM(2, 4, keep=0.8),
-    estimators.MSM(2, 4, kernel="rbf"),
-    estimators.MSM(1, 3, kernel="polynomial", keep=0.9, n_landmarks=40, rng=0),
+    MSM(2),
+    MSM(2, 3, reference="set", n_angles=1),
+    MSM(2, 4, keep=0.8),
+    MSM(2, 4, kernel="rbf"),
+    MSM(1, 3, kernel="polynomial", keep=0.9, n_landmarks=40, rng=0),
 ]
 ON_SETS += [
-    estimators.KAHM(share=0.6),
-    estimators.KAHM(kernel="rbf", dimension=1),
-    estimators.KAHM("convex", bound=0.5),
-    estimators.KAHM("convex", kernel="rbf", gamma_scale="median", gamma=0.5),
+    KAHM(share=0.6),
+    KAHM(kernel="rbf", dimension=1),
+    KAHM("convex", bound=0.5),
+    KAHM("convex", kernel="rbf", gamma_scale="median", gamma=0.5),
 ]
 ALL = [*ON_SUBSPACES, *ON_SETS]
 
@@ -81,42 +76,30 @@ def equal(left, right):
 each_estimator = pytest.mark.parametrize("estimator", ALL, ids=name)
 
 
-# --------------------------------------------------------------------------------- one import
-
-
-def test_estimators_hands_on_all_names():
-    namespace = {}
-    exec("from grassmann_sc.estimators import *", namespace)
-    for rival in estimators_rivals.__all__:
-        assert namespace[rival] is getattr(estimators_rivals, rival)
-    with pytest.raises(AttributeError, match="'grassmann_sc.estimators' has no attribute 'GDAA'"):
-        _ = estimators.GDAA
-
-
 # --------------------------------------------------------------------------- what they compute
 
 
 @pytest.mark.parametrize("rule", ["neighbor", "mean"])
 def test_gda_takes_the_nearest_coordinates(rule):
     K = core.projection_kernel(D)
-    coefficients = comparators_sets.gda(K, LABELS).coefficients
+    coefficients = sets.gda(K, LABELS).coefficients
     train = K @ coefficients
     queries = core.projection_kernel(Q, D) @ coefficients
     if rule == "mean":
         train = np.stack([train[LABELS == c].mean(axis=0) for c in np.unique(LABELS)])
     names = LABELS if rule == "neighbor" else np.unique(LABELS)
     nearest = np.square(queries[:, None] - train).sum(axis=2).argmin(axis=1)
-    fitted = estimators.GDA(rule=rule).fit(D, LABELS)
+    fitted = GDA(rule=rule).fit(D, LABELS)
     assert np.array_equal(fitted.predict(Q), names[nearest])
     assert error(fitted.transform(Q), queries) < LOOSE
 
 
 def test_gda_on_a_gram_matrix_equals_gda_on_subspaces():
     kernel = core.projection_kernel
-    on_gram = estimators.GDA("precomputed")
+    on_gram = GDA("precomputed")
     search = GridSearchCV(on_gram, {"reg": [1e-4, 1e-1]}, cv=3, error_score="raise")
     search.fit(kernel(D), LABELS)
-    same = GridSearchCV(estimators.GDA(), {"reg": [1e-4, 1e-1]}, cv=3).fit(D, LABELS)
+    same = GridSearchCV(GDA(), {"reg": [1e-4, 1e-1]}, cv=3).fit(D, LABELS)
     assert np.array_equal(
         search.cv_results_["mean_test_score"], same.cv_results_["mean_test_score"]
     )
@@ -125,15 +108,15 @@ def test_gda_on_a_gram_matrix_equals_gda_on_subspaces():
 
 
 def test_mixtures_are_sums_of_kernels():
-    half = estimators.GDA("correlation", mix=0.25).fit(D, LABELS)
-    K = 0.25 * core.projection_kernel(D) + 0.75 * comparators_sets.correlation_kernel(D)
-    assert error(half.coefficients_, comparators_sets.gda(K, LABELS).coefficients) < LOOSE
+    half = GDA("correlation", mix=0.25).fit(D, LABELS)
+    K = 0.25 * core.projection_kernel(D) + 0.75 * sets.correlation_kernel(D)
+    assert error(half.coefficients_, sets.gda(K, LABELS).coefficients) < LOOSE
 
 
 def test_ggda_is_the_function_on_a_mixture():
-    K = 0.5 * core.projection_kernel(D) + 0.5 * comparators_sets.correlation_kernel(D, n_angles=1)
-    found = comparators_sets.ggda(K, LABELS, n_within=4, n_between=9, beta=0.3)
-    fitted = estimators.GGDA(n_within=4, n_between=9, beta=0.3).fit(D, LABELS)
+    K = 0.5 * core.projection_kernel(D) + 0.5 * sets.correlation_kernel(D, n_angles=1)
+    found = sets.ggda(K, LABELS, n_within=4, n_between=9, beta=0.3)
+    fitted = GGDA(n_within=4, n_between=9, beta=0.3).fit(D, LABELS)
     assert error(fitted.values_ / found.values, 1) < LOOSE
     assert fitted.negative_share_ == pytest.approx(found.negative_share)
     coordinates = K @ found.coefficients
@@ -143,17 +126,17 @@ def test_ggda_is_the_function_on_a_mixture():
 
 
 def test_dcc_without_iterations_is_the_nearest_set_by_canonical_correlations():
-    nearest = comparators_sets.correlation_kernel(Q, D).argmax(axis=1)
-    fitted = estimators.DCC(n_iter=0).fit(D, LABELS)
+    nearest = sets.correlation_kernel(Q, D).argmax(axis=1)
+    fitted = DCC(n_iter=0).fit(D, LABELS)
     assert fitted.transform_ is None
     assert np.array_equal(fitted.predict(Q), LABELS[nearest])
 
 
 def test_dcc_compares_transformed_bases():
-    T = comparators_sets.dcc(D, LABELS, dimension=5).transform
-    bases = [comparators_sets.transformed_bases(sets, T) for sets in (Q, D)]
-    similarity = comparators_sets.correlation_kernel(*bases, 1)
-    fitted = estimators.DCC(5, n_angles=1).fit(D, LABELS)
+    T = sets.dcc(D, LABELS, dimension=5).transform
+    bases = [sets.transformed_bases(some, T) for some in (Q, D)]
+    similarity = sets.correlation_kernel(*bases, 1)
+    fitted = DCC(5, n_angles=1).fit(D, LABELS)
     assert np.array_equal(fitted.predict(Q), LABELS[similarity.argmax(axis=1)])
     assert error(fitted.class_scores(Q).max(axis=1), similarity.max(axis=1)) < LOOSE
 
@@ -164,14 +147,14 @@ def test_msm_is_the_mean_squared_cosine_with_the_class_subspace():
     ]
     references = subspaces.from_sets(references, 4)
     c = np.linalg.svd(np.einsum("ndp,mdq->nmpq", Q, references), compute_uv=False)
-    fitted = estimators.MSM(2, 4, n_angles=1).fit(SETS[:40], LABELS)
+    fitted = MSM(2, 4, n_angles=1).fit(SETS[:40], LABELS)
     assert error(fitted.class_scores(SETS[40:]), c[:, :, 0] ** 2) < TIGHT
-    fitted = estimators.MSM(2, 4).fit(SETS[:40], LABELS)
+    fitted = MSM(2, 4).fit(SETS[:40], LABELS)
     assert error(fitted.class_scores(SETS[40:]), np.square(c).mean(axis=2)) < TIGHT
 
 
 def test_msm_of_sets_is_the_nearest_subspace():
-    fitted = estimators.MSM(2, reference="set").fit(SETS[:40], LABELS)
+    fitted = MSM(2, reference="set").fit(SETS[:40], LABELS)
     nearest = estimators.NearestSubspace().fit(D, LABELS)
     assert np.array_equal(fitted.predict(SETS[40:]), nearest.predict(Q))
 
@@ -181,21 +164,21 @@ def test_kernel_msm_of_the_linear_kernel_is_msm(options):
     """12 frames span what all do."""
     line = kernels.polynomial(1, 0.0)
     keep = {"keep": options["keep"]} if "keep" in options else {}
-    plain = estimators.MSM(2, 4, **keep).fit(SETS[:40], LABELS)
-    lifted = estimators.MSM(2, 4, kernel=line, rng=0, **options).fit(SETS[:40], LABELS)
+    plain = MSM(2, 4, **keep).fit(SETS[:40], LABELS)
+    lifted = MSM(2, 4, kernel=line, rng=0, **options).fit(SETS[:40], LABELS)
     assert error(plain.class_scores(SETS[40:]), lifted.class_scores(SETS[40:])) < LOOSE
 
 
 def test_constrained_msm_is_msm_of_projected_bases():
-    fitted = estimators.MSM(2, 4, keep=0.6).fit(SETS[:40], LABELS)
-    plain = estimators.MSM(2, 4).fit(SETS[:40], LABELS)
-    G = comparators_sets.difference_subspace(plain.references_, 0.6)
-    similarity = comparators_sets.mutual_similarity(
-        comparators_sets.transformed_bases(Q, G),
-        comparators_sets.transformed_bases(plain.references_, G),
+    fitted = MSM(2, 4, keep=0.6).fit(SETS[:40], LABELS)
+    plain = MSM(2, 4).fit(SETS[:40], LABELS)
+    G = sets.difference_subspace(plain.references_, 0.6)
+    similarity = sets.mutual_similarity(
+        sets.transformed_bases(Q, G),
+        sets.transformed_bases(plain.references_, G),
     )
     assert error(fitted.class_scores(SETS[40:]), similarity) < TIGHT
-    everything = estimators.MSM(2, 4, keep=1.0).fit(SETS[:40], LABELS)
+    everything = MSM(2, 4, keep=1.0).fit(SETS[:40], LABELS)
     assert error(everything.class_scores(SETS[40:]), plain.class_scores(SETS[40:])) < TIGHT
 
 
@@ -203,10 +186,10 @@ def test_constrained_msm_is_msm_of_projected_bases():
 def test_kahm_takes_the_nearest_hull(estimator):
     fitted = clone(estimator).fit(SETS[:40], LABELS)
     if estimator.hull == "affine":
-        function = comparators_hulls.affine_hull_distances
+        function = hulls.affine_hull_distances
         options = {"dimension": estimator.dimension, "share": estimator.share}
     else:
-        function = comparators_hulls.convex_hull_distances
+        function = hulls.convex_hull_distances
         options = {"bound": estimator.bound}
     if estimator.kernel == "rbf":
         gamma = kernels.median_gamma(SETS[:40]) * (estimator.gamma or 1)
@@ -219,7 +202,7 @@ def test_kahm_takes_the_nearest_hull(estimator):
 def test_kahm_warns_of_queries_that_meet_several_classes():
     rng = np.random.default_rng(0)
     crowded = [rng.standard_normal((9, 3)) for _ in range(6)]
-    fitted = estimators.KAHM(share=1.0).fit(crowded[:4], [0, 0, 1, 1])
+    fitted = KAHM(share=1.0).fit(crowded[:4], [0, 0, 1, 1])
     message = "2 of 2 queries have affine hulls that meet hulls of several classes"
     with pytest.warns(UserWarning, match=message) as told:
         fitted.predict(crowded[4:])
@@ -227,24 +210,24 @@ def test_kahm_warns_of_queries_that_meet_several_classes():
     with warnings.catch_warnings():  # a set's own hull is that of its class
         warnings.simplefilter("error")
         far = [rng.standard_normal((3, 40)) for _ in range(4)]
-        estimators.KAHM().fit(far, [0, 0, 1, 1]).predict(far)
+        KAHM().fit(far, [0, 0, 1, 1]).predict(far)
 
 
 @pytest.mark.parametrize("hull", ["affine", "convex"])
 def test_a_far_class_changes_no_label_of_kahm(hull):
-    two = estimators.KAHM(hull).fit(SETS[:40], LABELS)
+    two = KAHM(hull).fit(SETS[:40], LABELS)
     far = [one + 1e9 for one in SETS[:3]]
-    three = estimators.KAHM(hull).fit([*far, *SETS[:40]], [9, 9, 9, *LABELS])
+    three = KAHM(hull).fit([*far, *SETS[:40]], [9, 9, 9, *LABELS])
     assert np.array_equal(three.predict(SETS[40:]), two.predict(SETS[40:]))
     assert error(three.distances(SETS[40:])[:, 3:], two.distances(SETS[40:])) < TIGHT
 
 
 def test_msm_in_a_kernel_refuses_more_frames_than_its_matrix_can_have(monkeypatch):
-    monkeypatch.setattr(comparators_hulls, "MOST_FRAMES", 100)
+    monkeypatch.setattr(hulls, "MOST_FRAMES", 100)
     message = r"n_landmarks must be given with a kernel for more than 100 frames, got None for \d+"
     with pytest.raises(ValueError, match=message):
-        estimators.MSM(2, kernel="rbf").fit(SETS[:40], LABELS)
-    estimators.MSM(2, kernel="rbf", n_landmarks=20, rng=0).fit(SETS[:40], LABELS)
+        MSM(2, kernel="rbf").fit(SETS[:40], LABELS)
+    MSM(2, kernel="rbf", n_landmarks=20, rng=0).fit(SETS[:40], LABELS)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +282,7 @@ def test_refitting_leaves_no_trace(estimator):
 
 def test_pickles_load_in_a_fresh_process(tmp_path):
     fitted = [(clone(one).fit(data_of(one), Y), data_of(one)[:9]) for one in ALL]
-    assert {type(one).__module__ for one, _ in fitted} == {"grassmann_sc.estimators_rivals"}
+    assert {type(one).__module__ for one, _ in fitted} == {"grassmann_sc.baselines.estimators"}
     (tmp_path / "fitted").write_bytes(pickle.dumps(fitted))
     program = """
 import pickle
@@ -356,23 +339,23 @@ def test_columns_have_names(estimator):
     assert pipeline.predict(SETS[:5]).shape == (5,)
 
 
-class GDAOnRows(OnRows, estimators.GDA):
+class GDAOnRows(OnRows, GDA):
     pass
 
 
-class GGDAOnRows(OnRows, estimators.GGDA):
+class GGDAOnRows(OnRows, GGDA):
     pass
 
 
-class DCCOnRows(OnRows, estimators.DCC):
+class DCCOnRows(OnRows, DCC):
     pass
 
 
-class MSMOnRows(OnRows, estimators.MSM):
+class MSMOnRows(OnRows, MSM):
     pass
 
 
-class KAHMOnRows(OnRows, estimators.KAHM):
+class KAHMOnRows(OnRows, KAHM):
     pass
 
 
@@ -472,7 +455,7 @@ def test_what_are_no_sets_is_refused(estimator, Z, kind, message):
 )
 def test_wrong_parameters_of_gda_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        estimators.GDA(**options).fit(D, LABELS)
+        GDA(**options).fit(D, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -486,7 +469,7 @@ def test_wrong_parameters_of_gda_are_named(options, message):
 )
 def test_wrong_parameters_of_ggda_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        estimators.GGDA(**options).fit(D, LABELS)
+        GGDA(**options).fit(D, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -502,11 +485,11 @@ def test_wrong_parameters_of_ggda_are_named(options, message):
 )
 def test_wrong_parameters_of_dcc_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        estimators.DCC(**options).fit(D, LABELS)
+        DCC(**options).fit(D, LABELS)
 
 
 def test_wrong_gram_matrices_are_refused():
-    precomputed = estimators.GDA("precomputed")
+    precomputed = GDA("precomputed")
     with pytest.raises(ValueError, match=r"X must be a square matrix .* got shape \(40, 12, 2\)"):
         precomputed.fit(D, LABELS)
     precomputed.fit(core.projection_kernel(D), LABELS)
@@ -534,7 +517,7 @@ def test_wrong_gram_matrices_are_refused():
 )
 def test_wrong_parameters_of_msm_are_named(options, kind, message):
     with pytest.raises(kind, match=message):
-        estimators.MSM(**{"p": 2, **options}).fit(SETS[:40], LABELS)
+        MSM(**{"p": 2, **options}).fit(SETS[:40], LABELS)
 
 
 @pytest.mark.parametrize(
@@ -559,10 +542,10 @@ def test_wrong_parameters_of_msm_are_named(options, kind, message):
 )
 def test_wrong_parameters_of_kahm_are_named(options, kind, message):
     with pytest.raises(kind, match=message):
-        estimators.KAHM(**options).fit(SETS[:40], LABELS)
+        KAHM(**options).fit(SETS[:40], LABELS)
 
 
 def test_queries_of_too_few_frames_are_refused():
-    fitted = estimators.MSM(2).fit(SETS, Y)
+    fitted = MSM(2).fit(SETS, Y)
     with pytest.raises(ValueError, match=r"sets\[1\] must .*2"):
         fitted.predict([SETS[0], SETS[1][:1]])

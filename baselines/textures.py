@@ -1,4 +1,4 @@
-"""The paper's rivals on dynamic textures: DFS, dynamic fractal spectra, and DL-Pegasos, a learned
+"""Dynamic textures: DFS, dynamic fractal spectra, and DL-Pegasos, a learned
 combination of distances.
 
 A clip is (n_frames, height, width), axes t, y, x. Work is done in float64.
@@ -54,10 +54,10 @@ def fractal_spectrum(clip: ArrayLike, ranges: ArrayLike, *,
     intensity itself. Source: Xu, Quan, Ling and Ji, ICCV 2011.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_textures
+    >>> from grassmann_sc.baselines import textures
     >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
     >>> ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2))
-    >>> spectrum = comparators_textures.fractal_spectrum(ramp, ranges, radii=(1, 2))
+    >>> spectrum = textures.fractal_spectrum(ramp, ranges, radii=(1, 2))
     >>> spectrum[:, 1].max(axis=1).round(6)  # its gradient is 1 all over: one level has all voxels
     array([3., 2., 2., 2.])
     """
@@ -79,9 +79,9 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
     percentile over clips; [0, 1] where no clip has an exponent.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_textures
+    >>> from grassmann_sc.baselines import textures
     >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
-    >>> comparators_textures.exponent_ranges([ramp])[:, 1].round(6)  # its gradient is 1 all over
+    >>> textures.exponent_ranges([ramp])[:, 1].round(6)  # its gradient is 1 all over
     array([[3., 3.],
            [2., 2.],
            [2., 2.],
@@ -117,9 +117,9 @@ def fractal_measures(clip: ArrayLike) -> np.ndarray:
     "curvature", the largest |eigenvalue| of the Hessian of the frame. By central differences.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_textures
+    >>> from grassmann_sc.baselines import textures
     >>> t, y, x = np.indices((4, 4, 4))
-    >>> comparators_textures.fractal_measures(2 * t + x).mean(axis=(1, 2, 3))  # an edge of speed 2
+    >>> textures.fractal_measures(2 * t + x).mean(axis=(1, 2, 3))  # an edge of speed 2
     array([4.5, 2. , 2. , 0. , 0. ])
     """
     return np.stack(list(_measures(check_texture(clip, "clip", None))))
@@ -133,8 +133,8 @@ def fractal_exponents(measure: ArrayLike, part: int = 0, *,
     part: 0, cubes in 3-D; 1, 2, 3, squares in slices along t, y, x.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_textures
-    >>> comparators_textures.fractal_exponents(np.ones((9, 9, 9))).round(6)
+    >>> from grassmann_sc.baselines import textures
+    >>> textures.fractal_exponents(np.ones((9, 9, 9))).round(6)
     array([[[3.]]])
     """
     radii = check_ascending(radii, "radii")
@@ -157,9 +157,9 @@ def box_dimensions(levels: ArrayLike, n_levels: int,
     at their powers alone.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_textures
+    >>> from grassmann_sc.baselines import textures
     >>> diagonal = np.eye(16, dtype=int) - 1  # is level 0, and nothing level 1
-    >>> comparators_textures.box_dimensions(diagonal, 2).round(6)
+    >>> textures.box_dimensions(diagonal, 2).round(6)
     array([1., 0.])
     """
     levels = core.plain_array(levels, "levels", "be integers, got a ragged sequence")
@@ -303,10 +303,10 @@ def distance_weights(distances: ArrayLike, labels: core.Labels, lam: float = 0.0
     ECCV 2010; Shalev-Shwartz, Singer and Srebro, ICML 2007.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_textures
+    >>> from grassmann_sc.baselines import textures
     >>> apart = np.abs(np.subtract.outer([0, 1, 5, 6], [0, 1, 5, 6]))
     >>> labels = ["ape", "ape", "bee", "bee"]
-    >>> comparators_textures.distance_weights([apart, 6 - apart], labels, rng=0).weights > 0
+    >>> textures.distance_weights([apart, 6 - apart], labels, rng=0).weights > 0
     array([ True, False])
     """
     D = core.finite_array(distances, "distances").astype(np.float64, copy=False)

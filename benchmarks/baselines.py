@@ -1,7 +1,7 @@
-"""The paper's rivals on sets of images: each against the straightforward loop over pairs, against
+"""The baselines on sets of images: each against the straightforward loop over pairs, against
 projection_kernel, and as the number of sets grows.
 
-    python -m benchmarks.rivals [--quick]
+    python -m benchmarks.baselines [--quick]
 
 The loops are what one writes from the equations: NumPy's svd or lstsq, SciPy's SLSQP or eigh, a
 pair at a time. They run on some of the pairs and are scaled up to all. Answers are compared on the
@@ -16,7 +16,7 @@ import warnings
 from benchmarks.options import parser_of
 
 if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser = parser_of("rivals", __doc__)
+    parser = parser_of("baselines", __doc__)
     parser.add_argument("--quick", action="store_true", help="growth to 500 sets alone")
     options = parser.parse_args()
 
@@ -26,7 +26,9 @@ import scipy.optimize
 
 import grassmann_sc as gs
 from benchmarks.common import figure, header, interleaved, run_child
-from grassmann_sc import comparators_hulls, comparators_sets, kernels
+from grassmann_sc import kernels
+from grassmann_sc.baselines import hulls
+from grassmann_sc.baselines.sets import correlation_kernel, dcc, gda, ggda, mutual_similarity
 from grassmann_sc.subspaces import from_sets
 
 N_SETS = 1000
@@ -43,7 +45,7 @@ CHILD = """
 import time
 import warnings
 from benchmarks.common import extra_memory
-from benchmarks.rivals import calls_of, problem
+from benchmarks.baselines import calls_of, problem
 warnings.simplefilter("ignore")
 calls_of(*problem(20))["{name}"]()
 call = calls_of(*problem({n}))["{name}"]
@@ -74,15 +76,15 @@ def calls_of(sets, X, labels):
     """Each method on n sets, by name; what it gives is an array."""
     gram = gs.projection_kernel(X)
     return {
-        "correlation_kernel": lambda: comparators_sets.correlation_kernel(X),
-        "mutual_similarity": lambda: comparators_sets.mutual_similarity(X, X, 2),
-        "gda": lambda: comparators_sets.gda(gram, labels).coefficients,
-        "ggda": lambda: comparators_sets.ggda(gram, labels).coefficients,
-        "dcc, a step": lambda: comparators_sets.dcc(X, labels, n_iter=1).transform,
-        "affine_hull_distances": lambda: comparators_hulls.affine_hull_distances(sets),
-        "affine, Gaussian": lambda: comparators_hulls.affine_hull_distances(
+        "correlation_kernel": lambda: correlation_kernel(X),
+        "mutual_similarity": lambda: mutual_similarity(X, X, 2),
+        "gda": lambda: gda(gram, labels).coefficients,
+        "ggda": lambda: ggda(gram, labels).coefficients,
+        "dcc, a step": lambda: dcc(X, labels, n_iter=1).transform,
+        "affine_hull_distances": lambda: hulls.affine_hull_distances(sets),
+        "affine, Gaussian": lambda: hulls.affine_hull_distances(
             sets, kernel=kernels.rbf(GAMMA)),
-        "convex_hull_distances": lambda: comparators_hulls.convex_hull_distances(sets),
+        "convex_hull_distances": lambda: hulls.convex_hull_distances(sets),
     }
 
 
@@ -240,7 +242,7 @@ def profile_of(name, n):
 
 def main(options):
     warnings.simplefilter("ignore")
-    header("The paper's rivals on sets of images")
+    header("The paper's baselines on sets of images")
     against_loops()
     numbers = GROWTH[:2] if options.quick else GROWTH
     profile_of(growth(numbers), numbers[1])

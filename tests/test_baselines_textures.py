@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from grassmann_sc import comparators_textures as textures
+from grassmann_sc.baselines import textures
 from oracles import LOOSE, TIGHT, error
 
 RNG = np.random.default_rng(0)

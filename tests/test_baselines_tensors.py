@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import comparators_sets, subspaces
-from grassmann_sc import comparators_tensors as tensors
+from grassmann_sc import subspaces
+from grassmann_sc.baselines import sets, tensors
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, TIGHT, error, seeds
 
@@ -121,7 +121,7 @@ def test_one_joint_mode_is_canonical_correlations_of_image_sets():
     bases = [subspaces.from_sets(clips, 3) for clips in (X, Y)]
     found = tensors.tensor_correlations(X, Y, p=3, modes="yx")
     for m in range(3):
-        expected = comparators_sets.correlation_kernel(*bases, m + 1)
+        expected = sets.correlation_kernel(*bases, m + 1)
         assert error(found[: m + 1].sum(axis=0), expected) < TIGHT
     theta = core.principal_angles(bases[0][:, None], bases[1][None])
     assert error(np.moveaxis(found, 0, 2), np.cos(theta)) < TIGHT

@@ -1,4 +1,4 @@
-"""The paper's rivals on videos that are tensors: PM, points on a product of Grassmann manifolds,
+"""Videos as tensors: PM, points on a product of Grassmann manifolds,
 and TCCA, canonical correlations of tensors.
 
 Clips are an array (n, n_frames, height, width) of videos of one size, to which resize_clips brings
@@ -39,9 +39,9 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
     scikit-image, the extra "image", unless all have that shape already.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_tensors
+    >>> from grassmann_sc.baselines import tensors
     >>> clips = [np.ones((6, 8, 8)), np.ones((9, 4, 6))]
-    >>> comparators_tensors.resize_clips(clips, (3, 4, 4)).shape
+    >>> tensors.resize_clips(clips, (3, 4, 4)).shape
     (2, 3, 4, 4)
     """
     sides = check_sides(shape, "shape")
@@ -76,9 +76,9 @@ def mode_bases(clips: core.Sets, p: int | Sequence[int] | None = None) -> list[n
     that a clip lacks are columns of zeros. Source: Lui, Beveridge and Kirby, CVPR 2010.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_tensors
+    >>> from grassmann_sc.baselines import tensors
     >>> clips = np.random.default_rng(0).random((4, 10, 6, 8))
-    >>> [V.shape for V in comparators_tensors.mode_bases(clips, p=2)]
+    >>> [V.shape for V in tensors.mode_bases(clips, p=2)]
     [(4, 48, 2), (4, 80, 2), (4, 60, 2)]
     """
     clips = check_tensor(clips, "clips")
@@ -112,10 +112,10 @@ def product_distances(X: Sequence[ArrayLike], Y: Sequence[ArrayLike] | None = No
     a right angle. Source: Lui, Beveridge and Kirby, CVPR 2010.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_tensors
+    >>> from grassmann_sc.baselines import tensors
     >>> clips = np.zeros((2, 2, 2, 2))
     >>> clips[[0, 1], [0, 1], [0, 1], [0, 1]] = 1  # a spark each: three right angles
-    >>> comparators_tensors.product_distances(comparators_tensors.mode_bases(clips)).round(4)
+    >>> tensors.product_distances(tensors.mode_bases(clips)).round(4)
     array([[0.    , 1.7321],
            [1.7321, 0.    ]])
     """
@@ -183,11 +183,11 @@ def tensor_correlations(clips: core.Sets, clips2: core.Sets | None = None, *, p:
     Source: Kim and Cipolla, PAMI 2009.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_tensors
+    >>> from grassmann_sc.baselines import tensors
     >>> clips = np.zeros((2, 2, 2, 2))
     >>> clips[:, 0, 0, 0] = 1
     >>> clips[1, 0, 1, 1] = 1  # another pixel in one of two
-    >>> comparators_tensors.tensor_correlations(clips, p=1, modes=["yx"]).round(4)
+    >>> tensors.tensor_correlations(clips, p=1, modes=["yx"]).round(4)
     array([[[1.    , 0.7071],
             [0.7071, 1.    ]]])
     """
@@ -403,9 +403,9 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     variances; 0 for a feature that is the same for all pairs. labels (N,) of at least two classes.
     Where no class has two members, each with itself stands for a pair of one class.
 
-    >>> from grassmann_sc import comparators_tensors
+    >>> from grassmann_sc.baselines import tensors
     >>> similarity = [[1.0, 0.9, 0.1], [0.9, 1.0, 0.3], [0.1, 0.3, 1.0]]
-    >>> comparators_tensors.separations([similarity], ["ape", "ape", "bee"]).round(6)
+    >>> tensors.separations([similarity], ["ape", "ape", "bee"]).round(6)
     array([7.])
     """
     features = core.finite_array(features, "features")

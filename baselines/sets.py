@@ -1,10 +1,10 @@
-"""The paper's rivals on sets of images that are subspaces: mutual subspace methods, DCC, GDA, GGDA.
+"""Sets of images as subspaces, compared and transformed: mutual subspace methods, DCC, GDA, GGDA.
 
 X (n, d, p) and D (N, d, q) are sets of subspaces. The canonical correlations of X_i and D_j are the
 cosines of their principal angles, the singular values of X_i^T D_j. GDA and GGDA take any Gram
 matrix, so that a kernel's (kernels.kernel_gram) and mixtures of kernels serve too: inner products
 of queries with the training sets (n, N), times coefficients, are coordinates. Hulls of frames, the
-remaining rival, are in comparators_hulls.py.
+remaining baseline, are in baselines/hulls.py.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def correlation_kernel(X: ArrayLike, D: ArrayLike | None = None,
     gda. Source: Harandi et al., CVPR 2011.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_sets
+    >>> from grassmann_sc.baselines import sets
     >>> axes = np.eye(4)
     >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
-    >>> comparators_sets.correlation_kernel(planes)
+    >>> sets.correlation_kernel(planes)
     array([[2., 1.],
            [1., 2.]])
     """
@@ -57,10 +57,10 @@ def binet_cauchy_kernel(X: ArrayLike, D: ArrayLike | None = None) -> np.ndarray:
     X (n, d, p), D (N, d, p); without D, within X. Source: Hamm and Lee, ICML 2008.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_sets
+    >>> from grassmann_sc.baselines import sets
     >>> axes = np.eye(4)
     >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
-    >>> comparators_sets.binet_cauchy_kernel(planes)
+    >>> sets.binet_cauchy_kernel(planes)
     array([[1., 0.],
            [0., 1.]])
     """
@@ -198,10 +198,10 @@ def mutual_similarity(X: ArrayLike, D: ArrayLike | None = None,
     Source: Maeda and Watanabe 1985.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_sets
+    >>> from grassmann_sc.baselines import sets
     >>> axes = np.eye(4)
     >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
-    >>> comparators_sets.mutual_similarity(planes)
+    >>> sets.mutual_similarity(planes)
     array([[1. , 0.5],
            [0.5, 1. ]])
     """
@@ -220,10 +220,10 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     is formed when d > N q. Source: Fukui and Yamaguchi 2003.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_sets
+    >>> from grassmann_sc.baselines import sets
     >>> axes = np.eye(4)
     >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # they share an axis
-    >>> G = comparators_sets.difference_subspace(planes, keep=0.67)
+    >>> G = sets.difference_subspace(planes, keep=0.67)
     >>> (G @ G.T).round(6).diagonal()  # the shared axis is left out
     array([0., 1., 1., 0.])
     """
@@ -257,9 +257,10 @@ def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
     What T^T maps to zero, to rounding, leaves columns of zeros: a right angle with everything.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_sets, random_subspaces
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines import sets
     >>> X = random_subspaces(5, 8, 2, rng=0)
-    >>> comparators_sets.transformed_bases(X, np.eye(8)[:, :4]).shape
+    >>> sets.transformed_bases(X, np.eye(8)[:, :4]).shape
     (5, 4, 2)
     """
     X = core.check_bases(X, "X")
@@ -314,9 +315,10 @@ def dcc(X: ArrayLike, labels: core.Labels, *, dimension: int | None = None,
     objective (n_iter + 1,), ascending, and n_iter. Queries are compared by transformed_bases and
     correlation_kernel. Source: Kim, Kittler and Cipolla, PAMI 2007.
 
-    >>> from grassmann_sc import comparators_sets, random_subspaces
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines import sets
     >>> X = random_subspaces(8, 10, 2, rng=0)
-    >>> learned = comparators_sets.dcc(X, [0, 1] * 4)
+    >>> learned = sets.dcc(X, [0, 1] * 4)
     >>> learned.transform.shape, bool(learned.objective[-1] > learned.objective[0])
     ((10, 10), True)
     """
@@ -472,9 +474,10 @@ def gda(K: ArrayLike, labels: core.Labels, *, n_components: int | None = None,
     0; their share of the sum of all |eigenvalues| is negative_share. Source: Hamm and Lee, ICML
     2008, who take the projection kernel.
 
-    >>> from grassmann_sc import comparators_sets, projection_kernel, random_subspaces
+    >>> from grassmann_sc import projection_kernel, random_subspaces
+    >>> from grassmann_sc.baselines import sets
     >>> K = projection_kernel(random_subspaces(9, 10, 2, rng=0))
-    >>> learned = comparators_sets.gda(K, ["ape", "bee", "cat"] * 3)
+    >>> learned = sets.gda(K, ["ape", "bee", "cat"] * 3)
     >>> (K @ learned.coefficients).shape, learned.negative_share
     ((9, 2), 0.0)
     """
@@ -518,9 +521,10 @@ def ggda(K: ArrayLike, labels: core.Labels, *, n_within: int | None = None,
     (m,) whose sum is the maximum; an indefinite K, such as mixtures with correlation_kernel, is
     clipped as there. Source: Harandi, Sanderson, Shirazi and Lovell, CVPR 2011.
 
-    >>> from grassmann_sc import comparators_sets, projection_kernel, random_subspaces
+    >>> from grassmann_sc import projection_kernel, random_subspaces
+    >>> from grassmann_sc.baselines import sets
     >>> K = projection_kernel(random_subspaces(9, 10, 2, rng=0))
-    >>> learned = comparators_sets.ggda(K, ["ape", "bee", "cat"] * 3, n_within=1, n_between=2)
+    >>> learned = sets.ggda(K, ["ape", "bee", "cat"] * 3, n_within=1, n_between=2)
     >>> (K @ learned.coefficients).shape
     (9, 2)
     """

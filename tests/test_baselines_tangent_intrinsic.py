@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from scipy.optimize import minimize
 
 import grassmann_sc as gs
-from grassmann_sc import comparators, intrinsic
+from grassmann_sc import intrinsic
+from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import KINDS, bases, rotation, sizes
 from oracles import LOOSE, TIGHT, error, seeds
 
@@ -59,7 +60,7 @@ def violation(H, y, lam):
 @given(intrinsic_problems())
 def test_intrinsic_codes_satisfy_the_optimality_conditions(problem):
     X, D, lam = problem
-    codes, gap, _ = comparators.intrinsic_codes(X, D, lam, return_info=True)
+    codes, gap, _ = tangent.intrinsic_codes(X, D, lam, return_info=True)
     for x, y, bound in zip(X, codes, gap):
         cosines = np.linalg.svd(np.swapaxes(D, 1, 2) @ x, compute_uv=False)
         if cosines.min() > 1e-6:  # else log is not unique, nearly
@@ -94,7 +95,7 @@ def test_intrinsic_codes_cost_no_more_than_those_of_a_general_solver():
         x = bases(rng, 1, d, p)[0]
         D = bases(rng, N, d, p)
         H = logs(x, D)
-        y = comparators.intrinsic_codes(x[None], D, lam)[0]
+        y = tangent.intrinsic_codes(x[None], D, lam)[0]
         mine = ((y @ H)**2).sum() + lam * np.abs(y).sum()
         assert abs(mine - by_a_general_solver(H, lam)) < LOOSE * (1 + mine)
 
@@ -105,7 +106,7 @@ def test_large_supports_and_negative_codes_are_exact():
     D = cluster(rng, 120, 40, 2, 0.5)
     X = intrinsic.geodesic(base, D[:8], 0.6)
     for lam in (1e-5, 1e-3):
-        codes = comparators.intrinsic_codes(X, D, lam)
+        codes = tangent.intrinsic_codes(X, D, lam)
         assert max(violation(logs(x, D), y, lam) for x, y in zip(X, codes)) < LOOSE
     assert (codes != 0).sum(axis=1).max() > 50
     assert (codes < 0).any()
@@ -113,7 +114,7 @@ def test_large_supports_and_negative_codes_are_exact():
 
 def test_a_query_equal_to_an_atom_is_that_atom():
     D = bases(np.random.default_rng(0), 9, 7, 3)
-    assert error(comparators.intrinsic_codes(D, D, 0.1), np.eye(9)) < TIGHT
+    assert error(tangent.intrinsic_codes(D, D, 0.1), np.eye(9)) < TIGHT
 
 
 @pytest.mark.parametrize("N", [6, 40])
@@ -121,7 +122,7 @@ def test_without_lambda_the_code_is_the_affine_least_squares_of_least_norm(N):
     rng = np.random.default_rng(0)
     X = bases(rng, 3, 6, 2)
     D = bases(rng, N, 6, 2)
-    codes, gap, _ = comparators.intrinsic_codes(X, D, 0, return_info=True)
+    codes, gap, _ = tangent.intrinsic_codes(X, D, 0, return_info=True)
     for x, y in zip(X, codes):
         H = logs(x, D)
         # y = (1 - sum z, z): minimise ||H_0 - first^T z||, then the norm of y
@@ -145,10 +146,10 @@ def test_codes_ignore_how_the_inner_products_are_computed(monkeypatch):
     X = bases(rng, 5, 12, 3)
     D = bases(rng, 30, 12, 3)
     for lam in (0, 0.05):
-        codes = comparators.intrinsic_codes(X, D, lam)
+        codes = tangent.intrinsic_codes(X, D, lam)
         with monkeypatch.context() as changed:
-            changed.setattr(comparators, "ALL_PAIRS", 0)
-            assert error(comparators.intrinsic_codes(X, D, lam), codes) < LOOSE
+            changed.setattr(tangent, "ALL_PAIRS", 0)
+            assert error(tangent.intrinsic_codes(X, D, lam), codes) < LOOSE
 
 
 def test_codes_ignore_tiles_and_threads(monkeypatch):
@@ -158,10 +159,10 @@ def test_codes_ignore_tiles_and_threads(monkeypatch):
     many = []
     for threads in (1, 2):
         monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
-        many.append(comparators.intrinsic_codes(X, D, 0.05))
+        many.append(tangent.intrinsic_codes(X, D, 0.05))
     assert np.array_equal(*many)
     monkeypatch.setattr(gs, "TILE", 3 * 30 * 3 * 7)  # seven queries
-    assert error(comparators.intrinsic_codes(X, D, 0.05), many[0]) < TIGHT
+    assert error(tangent.intrinsic_codes(X, D, 0.05), many[0]) < TIGHT
 
 
 def test_tight_clusters_are_coded_as_their_tangent_vectors_are():
@@ -170,7 +171,7 @@ def test_tight_clusters_are_coded_as_their_tangent_vectors_are():
     X = cluster(rng, 25, 8, 2, 1e-5)
     D = X[5:]
     X = X[:5]
-    for x, y in zip(X, comparators.intrinsic_codes(X, D, 1e-13)):
+    for x, y in zip(X, tangent.intrinsic_codes(X, D, 1e-13)):
         assert violation(logs(x, D) * 1e5, y, 1e-3) < LOOSE
 
 
@@ -178,10 +179,10 @@ def test_float32_codes_stay_float32():
     rng = np.random.default_rng(0)
     X = bases(rng, 4, 6, 2)
     D = bases(rng, 9, 6, 2)
-    codes = comparators.intrinsic_codes(np.float32(X), np.float32(D), 0.1)
+    codes = tangent.intrinsic_codes(np.float32(X), np.float32(D), 0.1)
     assert codes.dtype == np.float32
-    assert error(codes, comparators.intrinsic_codes(X, D, 0.1)) < 1e-4
-    assert comparators.intrinsic_codes(X[:0], D, 0.1).shape == (0, 9)
+    assert error(codes, tangent.intrinsic_codes(X, D, 0.1)) < 1e-4
+    assert tangent.intrinsic_codes(X[:0], D, 0.1).shape == (0, 9)
 
 
 # ---------------------------------------------------------------------------- classes, warnings
@@ -193,8 +194,8 @@ def test_classes_are_found_by_the_extrinsic_residual_of_intrinsic_codes():
     D = np.concatenate([A[:5] for A in sets])
     X = np.concatenate([A[5:] for A in sets])
     labels = np.repeat(["a", "b", "c"], 5)
-    codes = comparators.intrinsic_codes(X, D, 0.05)
-    predicted = comparators.intrinsic_classify(codes, X, D, labels)
+    codes = tangent.intrinsic_codes(X, D, 0.05)
+    predicted = tangent.intrinsic_classify(codes, X, D, labels)
     assert np.array_equal(predicted, np.repeat(["a", "b", "c"], 7))
     residuals, classes = gs.class_residuals(codes, gs.projection_kernel(D),
                                             gs.projection_kernel(X, D), labels, norm2=2)
@@ -207,15 +208,15 @@ def test_codes_that_do_not_converge_warn():
     X = cluster(rng, 6, 20, 2, 0.5)
     message = r"of 6 intrinsic codes did not converge \(max_iter = 1\): worst duality gap"
     with pytest.warns(UserWarning, match=message):
-        comparators.intrinsic_codes(X, D, 1e-4, max_iter=1)
+        tangent.intrinsic_codes(X, D, 1e-4, max_iter=1)
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda X: comparators.intrinsic_codes(X, X, -1),
+    (lambda X: tangent.intrinsic_codes(X, X, -1),
      "lam must be >= 0 and tol > 0, got lam = -1"),
-    (lambda X: comparators.intrinsic_codes(X, X[:, :, :1], 1),
+    (lambda X: tangent.intrinsic_codes(X, X[:, :, :1], 1),
      "D must have the p of X, got 1 and 2"),
-    (lambda X: comparators.intrinsic_classify(np.ones((4, 3)), X, X, [0] * 4),
+    (lambda X: tangent.intrinsic_classify(np.ones((4, 3)), X, X, [0] * 4),
      r"codes must have shape \(4, 4\), got \(4, 3\)"),
 ])
 def test_errors_name_argument_rule_and_value(call, message):

@@ -1,8 +1,14 @@
-"""The methods that the paper compares with: log-Euclidean and intrinsic sparse coding.
+"""Log-Euclidean and intrinsic sparse coding, and the dictionaries that are learned for them.
 
 Both code in tangent spaces, see intrinsic.py: lE-SC in one for all queries, iSC in that of each
 query. Inner products of the logarithms of atoms follow from p x p matrices alone: with
 log_X(D_j) = D_j A_j - X B_j, <log_X(D_i), log_X(D_j)> = tr(A_i^T D_i^T D_j A_j) - tr(B_i^T B_j).
+
+Both dictionaries alternate coding and one update of each atom; the cost never rises. At a fixed
+base, log is one to one onto the tangent vectors whose singular values are below pi/2. So an atom of
+the log-Euclidean dictionary is a free tangent vector with that bound, and its best value has a
+closed form: no gradient of log is needed. Intrinsic atoms are seen from a tangent space for each
+sample; they take Riemannian gradient steps.
 """
 
 from __future__ import annotations
@@ -15,25 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import intrinsic, logarithms
+from grassmann_sc import intrinsic
 
 __all__ = ["tangent_grams", "log_euclidean_codes", "log_euclidean_classify", "intrinsic_codes",
-           "intrinsic_classify"]
-_SISTERS = {  # names that are found here too, by the module where they live
-    "comparators_hulls": ["affine_hull_distances", "convex_hull_distances"],
-    "comparators_learning": ["log_euclidean_dictionary", "intrinsic_dictionary"],
-    "comparators_sets": ["correlation_kernel", "binet_cauchy_kernel", "mutual_similarity",
-                         "difference_subspace", "transformed_bases", "dcc", "gda",
-                         "ggda"],
-}
-
-
-def __getattr__(name):
-    """from grassmann_sc.comparators import gda works too."""
-    for module, names in _SISTERS.items():
-        if name in names:
-            return getattr(getattr(core, module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+           "intrinsic_classify", "log_euclidean_dictionary", "intrinsic_dictionary"]
 
 
 # ---------------------------------------------------------------------------- log-Euclidean coding
@@ -52,10 +43,10 @@ def tangent_grams(X: ArrayLike, D: ArrayLike, base: str | ArrayLike | None = Non
     the Karcher mean of the atoms. A warning for subspaces at a right angle to base.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators
+    >>> from grassmann_sc.baselines import tangent
     >>> t = np.array([0.5, 1.0])  # angles of two lines to the first axis, the base
     >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
-    >>> comparators.tangent_grams(lines[:1], lines).K_xd.round(6)
+    >>> tangent.tangent_grams(lines[:1], lines).K_xd.round(6)
     array([[0.25, 0.5 ]])
     """
     X, D = _check_sets(X, D)
@@ -78,7 +69,7 @@ def _tangent_grams(X, D, base):
     for i in range(0, n, tile):
         H, count = intrinsic.log_of_checked(base, X[i:i + tile])
         H = H.reshape(len(H), d * p)
-        K_xd[i:i + tile] = logarithms.products_of_rows(H, atoms)
+        K_xd[i:i + tile] = products_of_rows(H, atoms)
         norm2[i:i + tile] = np.einsum("ij,ij->i", H, H, dtype=np.float64)
         n_right += count
     K_dd = atoms @ atoms.T
@@ -97,10 +88,10 @@ def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
     lasso, its certificate and its options are those of grassmann_sc.sparse_codes.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators
+    >>> from grassmann_sc.baselines import tangent
     >>> t = np.array([0.5, 1.0])  # angles of two lines to the first axis, the base
     >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
-    >>> comparators.log_euclidean_codes(lines[:1], lines[1:], lam=0.2).round(6)  # 0.5 - lam / 2
+    >>> tangent.log_euclidean_codes(lines[:1], lines[1:], lam=0.2).round(6)  # 0.5 - lam / 2
     array([[0.4]])
     """
     X, D = _check_sets(X, D)
@@ -119,11 +110,11 @@ def log_euclidean_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike, labels
     (N,) are those of the atoms.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators
+    >>> from grassmann_sc.baselines import tangent
     >>> t = np.array([0.5, 1.0, -1.0])  # angles of three lines to the first axis, the base
     >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
-    >>> codes = comparators.log_euclidean_codes(lines[:1], lines[1:], lam=0.2, positive=True)
-    >>> comparators.log_euclidean_classify(codes, lines[:1], lines[1:], ["up", "down"]).tolist()
+    >>> codes = tangent.log_euclidean_codes(lines[:1], lines[1:], lam=0.2, positive=True)
+    >>> tangent.log_euclidean_classify(codes, lines[:1], lines[1:], ["up", "down"]).tolist()
     ['up']
     """
     X, D = _check_sets(X, D)
@@ -189,10 +180,10 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     the others are, so that its code is the same alone, in any batch, in any order.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators
+    >>> from grassmann_sc.baselines import tangent
     >>> t = np.array([0.5, 0.4, 0.7])  # angles of three lines
     >>> lines = np.stack([np.cos(t), np.sin(t)], axis=1)[..., None]
-    >>> comparators.intrinsic_codes(lines[:1], lines[1:], lam=0.0).round(3)
+    >>> tangent.intrinsic_codes(lines[:1], lines[1:], lam=0.0).round(3)
     array([[0.667, 0.333]])
     """
     return_info = core.check_flag(return_info, "return_info")
@@ -236,10 +227,11 @@ def intrinsic_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike,
     The extrinsic residual of codes (n, N) of intrinsic_codes. The intrinsic one, ||sum_{j in c} y_j
     log_X(D_j)||, is zero for every class that the code does not use, and says nothing.
 
-    >>> from grassmann_sc import comparators, random_subspaces
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines import tangent
     >>> D = random_subspaces(3, 10, 2, rng=0)
-    >>> codes = comparators.intrinsic_codes(D[::-1], D, lam=0.1)
-    >>> comparators.intrinsic_classify(codes, D[::-1], D, ["ape", "bee", "cat"]).tolist()
+    >>> codes = tangent.intrinsic_codes(D[::-1], D, lam=0.1)
+    >>> tangent.intrinsic_classify(codes, D[::-1], D, ["ape", "bee", "cat"]).tolist()
     ['cat', 'bee', 'ape']
     """
     X, D = _check_sets(X, D)
@@ -260,7 +252,7 @@ def _products_with_atoms(x, atoms):
     """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), the same whatever else is in the tile."""
     t, p, d = x.shape
     N = atoms.shape[1]
-    C = logarithms.products_of_rows(x.reshape(t * p, d), atoms.reshape(p * N, d))
+    C = products_of_rows(x.reshape(t * p, d), atoms.reshape(p * N, d))
     return C.reshape(t, p, p, N)
 
 
@@ -268,7 +260,7 @@ def _lassos_of_tile(C, x, atoms, pairs, rules):
     """Codes (t, N), gap, n_iter, late (t,), and the least cosines (t, N) of queries and atoms."""
 
     def solve(block):
-        factors, square, least_cosine = logarithms.log_factors(C[block])
+        factors, square, least_cosine = log_factors(C[block])
         return *_affine_lassos(factors, square, x[block], atoms, pairs, *rules), least_cosine
 
     block = max(1, min(64, 2**15 // C[0].size))  # their factors stay in cache
@@ -278,7 +270,7 @@ def _lassos_of_tile(C, x, atoms, pairs, rules):
 def _least_squares_of_tile(C, x, atoms, pairs):
     """The same for lambda = 0: the y of least norm among the minimisers."""
     t, _, _, N = C.shape
-    factors, _, least_cosine = logarithms.log_factors(C)
+    factors, _, least_cosine = log_factors(C)
     codes = np.empty((t, N))
     gap = np.empty(t)
     for i in range(t):
@@ -710,3 +702,439 @@ def _add_multiple(c, a, b, n):
     """b[:n] += c a[:n]."""
     for i in range(n):
         b[i] += c * a[i]
+
+
+# ------------------------------------------------------------------- dictionaries in tangent spaces
+
+ARMIJO = 1e-4  # the share of the fall that a slope promises with which a step is content
+
+
+LogEuclideanDictionary = namedtuple("LogEuclideanDictionary", "atoms codes costs base")
+
+
+def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
+                             base: str | ArrayLike | None = None, positive: bool = False,
+                             init: str | ArrayLike = "kmeans++", n_iter: int = 20,
+                             tol: float = 1e-6, rng: core.Rng = None) -> LogEuclideanDictionary:
+    """Learn n_atoms atoms from X (n, d, p) for log_euclidean_codes: (atoms, codes, costs, base).
+
+    min sum_i ||log(X_i) - sum_j y_ij log(D_j)||^2 + lam ||y_i||_1 over codes and atoms D_j (d, p),
+    in one tangent space. For fixed codes and other atoms the cost is, to a constant,
+    (sum_i y_ir^2) ||log(D_r) - T_r||^2 with
+
+        T_r = sum_i y_ir (log(X_i) - sum_{j != r} y_ij log(D_j)) / sum_i y_ir^2:
+
+    the best atom is T_r, or, where its singular values exceed pi/2 (less rounding), the nearest
+    that has them clipped. Without that bound, the l1 norm would make the logarithms of atoms grow
+    for ever. An atom that no sample uses is replaced by the sample that is coded worst.
+
+    base: as in tangent_grams, "mean": the Karcher mean of X; the base in use is returned, for
+    log_euclidean_codes(X, atoms, lam, base). positive: codes >= 0. init: a method of
+    learn.init_atoms, or atoms (n_atoms, d, p). Ends after n_iter iterations, or one that lowers the
+    cost by at most tol times it. costs: of the first codes, then two an iteration, after the atoms
+    and after the codes. A warning for samples at a right angle to base.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines import tangent
+    >>> X = random_subspaces(8, 6, 2, rng=0)
+    >>> atoms, codes, costs, base = tangent.log_euclidean_dictionary(X, 3, 0.1, rng=0)
+    >>> atoms.shape, bool(costs[-1] < costs[0])
+    ((3, 6, 2), True)
+    """
+    X, atoms, lam, rng = _check_problem(X, n_atoms, lam, init, rng)
+    n_iter = core.check_integer(n_iter, "n_iter", 0)
+    tol = core.check_number(tol, "tol", least=0)
+    n, d, p = X.shape
+    options = core.lasso_options((n, len(atoms)), lam, positive=positive)
+    base = tangent_base(base, X)
+    H, n_right = intrinsic.log_of_checked(base, X)
+    intrinsic.warn_right_angles(n_right, "log_euclidean_dictionary")
+    tangents, _ = intrinsic.log_of_checked(base, atoms)
+    H = _without_rounding(H).reshape(n, d * p)
+    bound = math.pi / 2 - math.sqrt(np.finfo(X.dtype).eps)
+    tangents = _clipped(_without_rounding(tangents), bound)
+    norm2 = np.einsum("ij,ij->i", H, H)
+    codes, losses = _tangent_codes(H, tangents, norm2, options, None, None)
+    costs = [losses.sum()]
+    while len(costs) // 2 < n_iter and not _has_ended(costs, tol):
+        tangents = _update_tangents(H, tangents, codes, bound)
+        tangents -= np.matmul(base, np.matmul(base.T, tangents))  # rounding
+        K, k = _tangent_products(H, tangents)
+        losses = _losses_in_tangents(K, k, codes, norm2, lam)
+        costs.append(losses.sum())
+        idle = np.flatnonzero(~codes.any(axis=0))
+        worst = np.argsort(-losses, kind="stable")[np.arange(len(idle)) % n]
+        tangents[idle] = _clipped(H[worst].reshape(-1, d, p), bound)
+        codes, losses = _tangent_codes(H, tangents, norm2, options, codes, losses)
+        costs.append(losses.sum())
+    atoms = intrinsic.exp_map(base.astype(np.float64), tangents).astype(X.dtype)
+    return LogEuclideanDictionary(atoms, codes.astype(X.dtype), np.array(costs), base)
+
+
+def _check_problem(X, n_atoms, lam, init, rng):
+    """Samples, first atoms of their type, lambda and rng."""
+    X = core.check_dictionary(X, "X")
+    n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
+    lam = core.check_number(lam, "lam", least=0)
+    if lam > 1 / core.SMALLEST:
+        raise ValueError(f"lam must be at most {1 / core.SMALLEST:g}, got {lam:g}")
+    rng = core.check_rng(rng)
+    if isinstance(init, str):
+        core.check_choice(init, "init", "kmeans", "kmeans++", "random")
+        return X, core.learn.init_atoms(X, n_atoms, init, rng), lam, rng
+    atoms = core.check_dictionary(init, "init")
+    if atoms.shape != (n_atoms, *X.shape[1:]):
+        raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
+    return X, atoms.astype(X.dtype), lam, rng
+
+
+def _has_ended(costs, tol):
+    return len(costs) > 2 and costs[-3] - costs[-1] <= tol * costs[-3]
+
+
+def _without_rounding(H):
+    """H (n, d, p) in float64, zero where it is so to rounding: codes could make much of it."""
+    length = np.linalg.norm(H, axis=(1, 2), keepdims=True)
+    return np.where(length > 64 * H.shape[2] * np.finfo(H.dtype).eps, H, 0).astype(np.float64)
+
+
+def _clipped(H, bound):
+    """The nearest matrices to H (N, d, p) whose singular values are at most the bound."""
+    left, s, right = np.linalg.svd(H, full_matrices=False)
+    long = s.max(axis=1, initial=0) > bound
+    H = H.copy()
+    H[long] = np.matmul(left[long] * np.minimum(s[long], bound)[:, None, :], right[long])
+    return H
+
+
+def _update_tangents(H, tangents, codes, bound):
+    """Each tangent vector (N, d, p) in turn at its best for fixed codes; see above."""
+    N, d, p = tangents.shape
+    y = codes.astype(np.float64)
+    flat = tangents.reshape(N, d * p).copy()
+    G = y.T @ y
+    B = y.T @ H
+    for r in range(N):
+        if G[r, r] > 0:
+            best = flat[r] + (B[r] - G[r] @ flat) / G[r, r]
+            flat[r] = _clipped(best.reshape(1, d, p), bound).ravel()
+    return flat.reshape(N, d, p)
+
+
+def _tangent_products(H, tangents):
+    """Inner products of the atoms (N, N), and of samples with atoms (n, N)."""
+    flat = tangents.reshape(len(tangents), -1)
+    K = flat @ flat.T
+    return (K + K.T) / 2, H @ flat.T
+
+
+def _losses_in_tangents(K, k, codes, norm2, lam):
+    """||x_i - sum_j y_ij d_j||^2 + lam ||y_i||_1 (n,)."""
+    return norm2 + ((codes @ K - 2 * k) * codes).sum(axis=1) + lam * np.abs(codes).sum(axis=1)
+
+
+def _tangent_codes(H, tangents, norm2, options, before, losses):
+    """(codes (n, N), their losses (n,)); where those before are no worse, they stay."""
+    K, k = _tangent_products(H, tangents)
+    options = options._replace(init=before, share=False)
+    codes = core.solve_lassos(K, lambda rows: k[rows], norm2, options)
+    after = _losses_in_tangents(K, k, codes, norm2, float(options.lam))
+    if before is not None:
+        worse = after > losses
+        codes[worse] = before[worse]
+        after[worse] = losses[worse]
+    return codes, after
+
+
+# --------------------------------------------------------------------------- intrinsic dictionary
+
+
+IntrinsicDictionary = namedtuple("IntrinsicDictionary", "atoms codes costs")
+
+
+def intrinsic_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
+                         init: str | ArrayLike = "kmeans++", n_iter: int = 20, tol: float = 1e-6,
+                         rng: core.Rng = None) -> IntrinsicDictionary:
+    """Learn n_atoms atoms from X (n, d, p) for intrinsic_codes: (atoms, codes, costs).
+
+    min sum_i ||sum_j y_ij log_{X_i}(D_j)||^2 + lam ||y_i||_1 subject to sum_j y_ij = 1, over codes
+    and atoms, after Xie, Ho and Vemuri (ICML 2013). Each atom in turn takes a step along the
+    geodesic against its Riemannian gradient, 2 sum_i y_ir log_adjoint(X_i, D_r, V_i) with
+    V_i = sum_j y_ij log_{X_i}(D_j), first of the length 1 / (2 sum_i y_ir^2) that is exact in flat
+    space, then halved until the cost falls enough; an atom for which it does not stays. So the cost
+    never rises. Atoms tend to move outwards, since samples between them are coded exactly, until
+    one is at a right angle to a sample: log jumps there, and the atom may stop short of a minimum.
+    An atom that no sample uses is replaced by the sample that is coded worst. init, n_iter, tol,
+    costs: as in log_euclidean_dictionary.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines import tangent
+    >>> X = random_subspaces(8, 20, 2, rng=0)
+    >>> atoms, codes, costs = tangent.intrinsic_dictionary(X, 3, 0.1, n_iter=2, rng=0)
+    >>> atoms.shape, bool(costs[-1] < costs[0])
+    ((3, 20, 2), True)
+    """
+    X, atoms, lam, rng = _check_problem(X, n_atoms, lam, init, rng)
+    n_iter = core.check_integer(n_iter, "n_iter", 0)
+    tol = core.check_number(tol, "tol", least=0)
+    samples = X.astype(np.float64)
+    atoms = atoms.astype(np.float64)
+    codes = _codes_of(samples, atoms, lam)
+    V = _combinations(samples, atoms, codes)
+    losses = _intrinsic_losses(V, codes, lam)
+    costs = [losses.sum()]
+    while len(costs) // 2 < n_iter and not _has_ended(costs, tol):
+        atoms = np.stack([_gradient_step(samples, atom, codes[:, r], V)
+                          for r, atom in enumerate(atoms)])
+        losses = _intrinsic_losses(V, codes, lam)
+        costs.append(losses.sum())
+        idle = np.flatnonzero(~codes.any(axis=0))
+        worst = np.argsort(-losses, kind="stable")[np.arange(len(idle)) % len(X)]
+        atoms[idle] = samples[worst]
+        new = _codes_of(samples, atoms, lam)
+        new_V = _combinations(samples, atoms, new)
+        after = _intrinsic_losses(new_V, new, lam)
+        better = after <= losses
+        codes[better] = new[better]
+        V[better] = new_V[better]
+        costs.append(np.where(better, after, losses).sum())
+    return IntrinsicDictionary(atoms.astype(X.dtype), codes.astype(X.dtype), np.array(costs))
+
+
+def _codes_of(samples, atoms, lam):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a worse code is not taken
+        return intrinsic_codes(samples, atoms, lam)
+
+
+def _combinations(samples, atoms, codes):
+    """V_i = sum_j y_ij log_{X_i}(D_j), (n, d, p)."""
+    V = np.zeros_like(samples)
+    for r, atom in enumerate(atoms):
+        rows = np.flatnonzero(codes[:, r])
+        H, _ = intrinsic.log_of_checked(samples[rows], atom)
+        V[rows] += codes[rows, r, None, None] * H
+    return V
+
+
+def _intrinsic_losses(V, codes, lam):
+    return (V * V).sum(axis=(1, 2)) + lam * np.abs(codes).sum(axis=1)
+
+
+def _gradient_step(samples, atom, y, V):
+    """The atom (d, p) after a step; V (n, d, p) follows. y (n,): its coefficients."""
+    rows = np.flatnonzero(y)
+    if len(rows) == 0:
+        return atom
+    X = samples[rows]
+    y = y[rows, None, None]
+    H, _ = intrinsic.log_of_checked(X, atom)
+    rest = V[rows] - y * H
+    before = (V[rows]**2).sum()
+    G = 2 * (y * intrinsic.adjoint_of_checked(X, atom, V[rows])).sum(axis=0)
+    G -= atom @ (atom.T @ G)  # rounding
+    slope = (G * G).sum()
+    t = 1 / (2 * (y * y).sum())
+    for _ in range(30):
+        if t * slope <= 1e-15 * before:
+            break
+        trial = core.orthonormalize(intrinsic.exp_map(atom, -t * G))
+        H, _ = intrinsic.log_of_checked(X, trial)
+        combined = rest + y * H
+        if (combined**2).sum() <= before - ARMIJO * t * slope:
+            V[rows] = combined
+            return trial
+        t /= 2
+    return atom
+
+
+# ------------------------------------------------------------- logarithms of all atoms, compiled
+
+# intrinsic.py says the same in NumPy for any pairs. For p = 3 the one-sided Jacobi rotations below
+# need a quarter of the time of NumPy's batched singular value decomposition; with it, iSC for
+# d = 100 would take more than twice as long (examples/table_running_time.py). For p = 10 both are
+# equal.
+#
+# Queries are rows x (n, p, d): x[i, a] is column a of X_i. Atoms are rows (p, N, d): atoms[a, j]
+# is column a of D_j. Then C[i, a, b, j] = (X_i^T D_j)[a, b] is one matrix product for all of them.
+
+
+def products_of_rows(X, Y):
+    """X_i^T Y_j (n, N) of rows X (n, m), Y (N, m): each summed in one order, in threads.
+
+    So a product depends on its two rows alone. What BLAS makes of a row depends, by rounding, on
+    how many there are; where minimisers are not unique, that would choose among them.
+    """
+    out = np.empty((len(X), len(Y)), X.dtype)
+    core.run_blocks(lambda rows: _fill_products(X[rows], Y, out[rows]), len(X), 32)
+    return out
+
+
+@core.jit
+def _fill_products(X, Y, out):
+    m = X.shape[1]
+    n_near = max(1, 2**14 // m)  # rows of Y that stay in cache
+    for first in range(0, len(Y), n_near):
+        for i in range(len(X)):
+            x = X[i]
+            for j in range(first, min(first + n_near, len(Y))):
+                y = Y[j]
+                total = x.dtype.type(0)
+                for k in range(m):
+                    total += x[k] * y[k]
+                out[i, j] = total
+
+
+@core.jit
+def log_factors(C):
+    """Factors of log_X(D_j) = D_j A_j - X B_j from C[i, :, :, j] = X_i^T D_j = U cos(Theta) V^T.
+
+    A = V phi U^T and B = U cos(Theta) phi U^T with phi = Theta / sin(Theta). Returns factors
+    (n, 2, p, p, N), which hold A and B, ||Theta||^2 (n, N) and the smallest cosines (n, N).
+    """
+    n, p, _, N = C.shape
+    factors = np.empty((n, 2, p, p, N))
+    square = np.empty((n, N))
+    least = np.empty((n, N))
+    U = np.empty((p, p))  # columns of U and V, as rows
+    V = np.empty((p, p))
+    cosine = np.empty(p)
+    phi = np.empty(p)
+    for i in range(n):
+        for j in range(N):
+            for a in range(p):
+                for b in range(p):
+                    U[b, a] = C[i, a, b, j]
+                    V[b, a] = 1.0 if a == b else 0.0
+            _rotate_columns(U, V)
+            square[i, j], least[i, j] = _angles_of_columns(U, cosine, phi)
+            for a in range(p):
+                for b in range(p):
+                    A = 0.0
+                    B = 0.0
+                    for k in range(p):
+                        A += V[k, a] * phi[k] * U[k, b]
+                        B += U[k, a] * phi[k] * cosine[k] * U[k, b]
+                    factors[i, 0, a, b, j] = A
+                    factors[i, 1, a, b, j] = B
+    return factors, square, least
+
+
+@core.jit_part
+def _rotate_columns(T, V):
+    """Rotations from the right make the columns of a matrix orthogonal, T and V hold columns as
+    rows.
+
+    One-sided Jacobi: orthogonal relative to their own lengths, however short they are.
+    """
+    p = len(T)
+    for _ in range(60):
+        done = True
+        for k in range(p - 1):
+            for r in range(k + 1, p):
+                kk = 0.0
+                rr = 0.0
+                kr = 0.0
+                for a in range(p):
+                    kk += T[k, a] * T[k, a]
+                    rr += T[r, a] * T[r, a]
+                    kr += T[k, a] * T[r, a]
+                if kr * kr <= 1e-34 * kk * rr:
+                    continue
+                done = done and kr * kr < 1e-30 * kk * rr
+                zeta = (rr - kk) / (2 * kr)
+                tangent = math.copysign(1.0, zeta) / (abs(zeta) + math.sqrt(1 + zeta * zeta))
+                cosine = 1 / math.sqrt(1 + tangent * tangent)
+                sine = tangent * cosine
+                for a in range(p):
+                    turned = cosine * T[k, a] - sine * T[r, a]
+                    T[r, a] = sine * T[k, a] + cosine * T[r, a]
+                    T[k, a] = turned
+                    turned = cosine * V[k, a] - sine * V[r, a]
+                    V[r, a] = sine * V[k, a] + cosine * V[r, a]
+                    V[k, a] = turned
+        if done:
+            return
+
+
+@core.jit_part
+def _angles_of_columns(T, cosine, phi):
+    """The columns of T = U cos(Theta), held as rows, become U; sets cosine and phi.
+
+    Returns ||Theta||^2 and the smallest cosine. A column that vanishes is a right angle: any
+    direction that is left will do.
+    """
+    p = len(T)
+    square = 0.0
+    least = 1.0
+    for k in range(p):
+        length = 0.0
+        for a in range(p):
+            length += T[k, a] * T[k, a]
+        length = math.sqrt(length)
+        cosine[k] = length
+        if length < 1e-140:
+            cosine[k] = 0.0
+            _complete(T, k)
+        else:
+            for a in range(p):
+                T[k, a] /= length
+        sine = math.sqrt(max((1 - cosine[k]) * (1 + cosine[k]), 0.0))
+        theta = math.atan2(sine, cosine[k])
+        phi[k] = theta / sine if sine > 0 else 1.0
+        square += theta * theta
+        least = min(least, cosine[k])
+    return square, least
+
+
+@core.jit_part
+def _complete(T, k):
+    """Row k of T becomes a unit vector orthogonal to the other rows, which are orthogonal or
+    vanish."""
+    p = len(T)
+    best = 0.0
+    trial = np.empty(p)
+    for e in range(p):  # from each axis
+        for a in range(p):
+            trial[a] = 1.0 if a == e else 0.0
+        for _ in range(2):
+            for j in range(p):
+                jj = 0.0
+                jt = 0.0
+                for a in range(p):
+                    jj += T[j, a] * T[j, a]
+                    jt += T[j, a] * trial[a]
+                if j != k and jj > 1e-280:
+                    for a in range(p):
+                        trial[a] -= jt / jj * T[j, a]
+        size = 0.0
+        for a in range(p):
+            size += trial[a] * trial[a]
+        if size > best:
+            best = size
+            for a in range(p):
+                T[k, a] = trial[a]
+    for a in range(p):
+        T[k, a] /= math.sqrt(best)
+
+
+@core.jit
+def tangents(x, atoms, factors, first, out):
+    """out[b, j] = column b of log_X(D_{first + j}), for the atoms that fit into out (p, m, d).
+
+    x (p, d) is one query, factors (2, p, p, N) are its own. All tangent vectors of a query would be
+    p d N numbers: callers take a few atoms at a time, so that they stay in cache.
+    """
+    p, m, d = out.shape
+    for j in range(min(m, atoms.shape[1] - first)):
+        for start in range(0, d, 1024):  # a stretch stays in the nearest cache
+            stop = min(start + 1024, d)
+            for b in range(p):
+                h = out[b, j, start:stop]
+                for a in range(p):
+                    A = factors[0, a, b, first + j]
+                    B = factors[1, a, b, first + j]
+                    y = atoms[a, first + j, start:stop]
+                    z = x[a, start:stop]
+                    for k in range(stop - start):
+                        h[k] = (h[k] if a else 0.0) + A * y[k] - B * z[k]

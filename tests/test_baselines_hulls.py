@@ -9,12 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from grassmann_sc import comparators_hulls, kernels
+from grassmann_sc import kernels
+from grassmann_sc.baselines import hulls
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, TIGHT, error, seeds
 
-affine = comparators_hulls.affine_hull_distances
-convex = comparators_hulls.convex_hull_distances
+affine = hulls.affine_hull_distances
+convex = hulls.convex_hull_distances
 pytestmark = pytest.mark.filterwarnings("error")
 LINE = np.array([[0.0, 0, 0], [1, 0, 0]])
 HADAMARD = np.array([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
@@ -334,7 +335,7 @@ def test_distances_scale_with_the_frames(distances, c):
 def test_tiles_do_not_show(distances, kernel, tile, monkeypatch):
     whole = distances(SETS, OTHERS, kernel=kernel)
     within = distances(SETS, kernel=kernel)
-    monkeypatch.setattr(comparators_hulls, "TILE", tile)
+    monkeypatch.setattr(hulls, "TILE", tile)
     assert error(distances(SETS, OTHERS, kernel=kernel), whole) < LOOSE
     assert error(distances(SETS, kernel=kernel), within) < LOOSE
 
@@ -406,14 +407,14 @@ def test_memory_of_convex_hulls_grows_with_the_frames_not_their_squares(monkeypa
     many = rng.standard_normal((2000, 3))
     sets = [many + [9, 0, 0], *rng.standard_normal((300, 9, 3))]
     distances = convex(sets[:1], sets[1:])
-    monkeypatch.setattr(comparators_hulls, "TILE", 2**14)
+    monkeypatch.setattr(hulls, "TILE", 2**14)
     assert peak_of(lambda: convex(sets[:1], sets[1:])) < 8 * many.nbytes + 2**19
     assert error(convex(sets[:1], sets[1:]), distances) < LOOSE
 
 
 def test_the_matrices_of_sets_in_a_kernel_are_made_a_tile_at_a_time(monkeypatch):
     sets = np.random.default_rng(0).standard_normal((40, 90, 3))
-    monkeypatch.setattr(comparators_hulls, "TILE", 2**12)
+    monkeypatch.setattr(hulls, "TILE", 2**12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         peak = peak_of(lambda: convex(sets, kernel=kernels.rbf(0.05), max_iter=1))
@@ -422,7 +423,7 @@ def test_the_matrices_of_sets_in_a_kernel_are_made_a_tile_at_a_time(monkeypatch)
 
 @pytest.mark.parametrize("distances", [affine, convex])
 def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, monkeypatch):
-    monkeypatch.setattr(comparators_hulls, "MOST_FRAMES", 5)
+    monkeypatch.setattr(hulls, "MOST_FRAMES", 5)
     with pytest.raises(ValueError, match=r"sets must have at most 5 frames with a kernel, got 6 in "
                                          r"set 1, .* takes 0.0 GB: take fewer frames"):
         distances([np.eye(5), np.eye(6, 5)], kernel=kernels.linear())

@@ -1,4 +1,4 @@
-"""The paper's rivals on videos that are linear dynamical systems: LDS, compared by the angles of
+"""Videos as linear dynamical systems: LDS, compared by the angles of
 their observability subspaces, and CS-LDS, recovered from few random measurements of each frame.
 
 A system x(t+1) = A x(t), f(t) = C x(t) is a pair (A, C) of A (s, s) and C (d, s), as subspaces.arma
@@ -57,9 +57,9 @@ def martin_distances(systems: Systems, systems2: Systems | None = None, *,
     without it such a system, whose Gramian is infinite, is a ValueError, as is one that is not
     observable. Sources: Martin 2000; De Cock and De Moor 2002; Saisan et al., CVPR 2001.
 
-    >>> from grassmann_sc import comparators_dynamics
+    >>> from grassmann_sc.baselines import dynamics
     >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]  # of one state: cos^2 theta = 1 - 0.6^2
-    >>> comparators_dynamics.martin_distances(systems).round(4)  # sqrt(-ln 0.64)
+    >>> dynamics.martin_distances(systems).round(4)  # sqrt(-ln 0.64)
     array([[0.   , 0.668],
            [0.668, 0.   ]])
     """
@@ -83,9 +83,9 @@ def observability_angles(systems: Systems, systems2: Systems | None = None, *,
     To full accuracy where all of a pair are small, else to about 1e-8. Those of n_blocks rows of
     the observability matrices alone: core.principal_angles of subspaces.observability.
 
-    >>> from grassmann_sc import comparators_dynamics
+    >>> from grassmann_sc.baselines import dynamics
     >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]
-    >>> comparators_dynamics.observability_angles(systems)[0, 1].round(4)  # arccos 0.8
+    >>> dynamics.observability_angles(systems)[0, 1].round(4)  # arccos 0.8
     array([0.6435])
     """
     X, Y = _check_pair_of_systems(systems, systems2, stabilize)
@@ -277,8 +277,8 @@ def compress(frames: ArrayLike, n_common: int, n_innovations: int, seed: int = 0
     2010, whose camera takes noiselets.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_dynamics
-    >>> seen = comparators_dynamics.compress(np.ones((10, 6, 8)), 2, 4)  # 6 numbers for 48 pixels
+    >>> from grassmann_sc.baselines import dynamics
+    >>> seen = dynamics.compress(np.ones((10, 6, 8)), 2, 4)  # 6 numbers for 48 pixels
     >>> seen.common.shape, seen.innovations.shape
     ((10, 2), (10, 4))
     """
@@ -347,9 +347,9 @@ def recover(measurements: Measurements, n_states: int, n_coefficients: int | Non
     warning above 0.7); n_iter. Source: Sankaranarayanan et al., ECCV 2010.
 
     >>> import numpy as np
-    >>> from grassmann_sc import comparators_dynamics
+    >>> from grassmann_sc.baselines import dynamics
     >>> clip = np.multiply.outer(0.9 ** np.arange(10), np.ones((6, 8)))  # it fades
-    >>> found = comparators_dynamics.recover(comparators_dynamics.compress(clip, 2, 4), n_states=1)
+    >>> found = dynamics.recover(dynamics.compress(clip, 2, 4), n_states=1)
     >>> found.A.round(6), bool(found.residual < 1e-9)
     (array([[0.9]]), True)
     """
@@ -396,8 +396,8 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     """Signal-to-noise ratio 10 log10(||F||^2 / ||F - R||^2) in dB of recovered frames R; infinity
     where they are equal.
 
-    >>> from grassmann_sc import comparators_dynamics
-    >>> round(comparators_dynamics.decibels([10.0], [9.0]), 6)
+    >>> from grassmann_sc.baselines import dynamics
+    >>> round(dynamics.decibels([10.0], [9.0]), 6)
     20.0
     """
     F = core.finite_array(frames, "frames").astype(np.float64)

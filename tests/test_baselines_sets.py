@@ -9,7 +9,17 @@ import scipy.linalg
 from hypothesis import given
 
 import grassmann_sc as gs
-from grassmann_sc import comparators, comparators_hulls, comparators_sets
+import grassmann_sc.baselines.sets as module
+from grassmann_sc.baselines.sets import (
+    binet_cauchy_kernel,
+    correlation_kernel,
+    dcc,
+    difference_subspace,
+    gda,
+    ggda,
+    mutual_similarity,
+    transformed_bases,
+)
 from grassmann_sc.strategies import bases, pairs_of_sets, rotation
 from oracles import LOOSE, TIGHT, dtypes, error, hat, rounding, vectors
 
@@ -45,14 +55,6 @@ def turned(X, seed=3):
     return np.stack([basis @ rotation(rng, X.shape[2]) for basis in X])
 
 
-def test_comparators_hands_on_all_names():
-    for module in (comparators_sets, comparators_hulls):
-        for name in module.__all__:
-            assert getattr(comparators, name) is getattr(module, name)
-    with pytest.raises(AttributeError, match="'grassmann_sc.comparators' has no attribute 'gdaa'"):
-        _ = comparators.gdaa
-
-
 # ------------------------------------------------------------------------ kernels of correlations
 
 
@@ -62,25 +64,25 @@ def test_correlation_kernels_are_sums_and_products_of_singular_values(pair):
     c = np.minimum(cosines(X.astype(float), D.astype(float)), 1)
     tol = rounding(X.dtype)
     for t in range(1, c.shape[2] + 1):
-        assert error(comparators_sets.correlation_kernel(X, D, t), c[:, :, :t].sum(axis=2)) < tol
-        similarity = comparators_sets.mutual_similarity(X, D, t)
+        assert error(correlation_kernel(X, D, t), c[:, :, :t].sum(axis=2)) < tol
+        similarity = mutual_similarity(X, D, t)
         assert error(similarity, np.square(c[:, :, :t]).mean(axis=2)) < tol
         assert similarity.dtype == X.dtype
     if X.shape[2] == D.shape[2]:
-        assert error(comparators_sets.binet_cauchy_kernel(X, D), np.square(c).prod(axis=2)) < tol
+        assert error(binet_cauchy_kernel(X, D), np.square(c).prod(axis=2)) < tol
 
 
 def test_mean_of_all_squared_cosines_is_the_projection_kernel():
-    assert error(comparators_sets.mutual_similarity(Q, X), K_Q / 2) < TIGHT
-    assert error(comparators_sets.correlation_kernel(X).diagonal(), 2) < TIGHT
+    assert error(mutual_similarity(Q, X), K_Q / 2) < TIGHT
+    assert error(correlation_kernel(X).diagonal(), 2) < TIGHT
 
 
 @pytest.mark.parametrize("n", [0, 1, 70])
 def test_tiles_do_not_show(n, monkeypatch):
     many = gs.random_subspaces(n, 7, 3, rng=0)
-    whole = comparators_sets.correlation_kernel(many, X, 2)
-    monkeypatch.setattr(comparators_sets, "TILE", 2000)
-    assert np.array_equal(comparators_sets.correlation_kernel(many, X, 2), whole)
+    whole = correlation_kernel(many, X, 2)
+    monkeypatch.setattr(module, "TILE", 2000)
+    assert np.array_equal(correlation_kernel(many, X, 2), whole)
     assert whole.shape == (n, 24)
 
 
@@ -91,7 +93,7 @@ def test_tiles_do_not_show(n, monkeypatch):
 @pytest.mark.parametrize("keep", [0.01, 0.5, 1.0])
 def test_difference_subspace_has_the_least_eigenvectors_of_the_sum_of_projectors(d, keep):
     D = gs.random_subspaces(4, d, 3, rng=0)
-    G = comparators_sets.difference_subspace(D, keep)
+    G = difference_subspace(D, keep)
     total = hat(D).sum(axis=0)
     values, vectors = np.linalg.eigh(total)
     positive = vectors[:, values > 1e-9]
@@ -104,21 +106,21 @@ def test_difference_subspace_drops_what_all_share():
     """The common line has the eigenvalue N, every other direction 1."""
     axes = np.eye(5)
     D = np.stack([axes[:, [0, 1]], axes[:, [0, 2]], axes[:, [0, 3]]])
-    G = comparators_sets.difference_subspace(D, 0.75)
+    G = difference_subspace(D, 0.75)
     assert error(hat(G), np.diag([0, 1, 1, 1, 0])) < TIGHT
 
 
 def test_difference_subspace_of_ties_is_told():
     D = np.eye(6).reshape(6, 3, 2).transpose(1, 0, 2)  # orthogonal: all eigenvalues are 1
     with pytest.warns(UserWarning, match="not unique: eigenvalues 3 and 4 tie"):
-        comparators_sets.difference_subspace(D, 0.5)
+        difference_subspace(D, 0.5)
 
 
 @given(pairs_of_sets(dtype=dtypes))
 def test_transformed_bases_span_the_images(pair):
     X, D = pair
     T = np.random.default_rng(0).standard_normal((X.shape[1], 4)).astype(X.dtype)
-    Y = comparators_sets.transformed_bases(X, T)
+    Y = transformed_bases(X, T)
     images = np.swapaxes(X, 1, 2).astype(float) @ T
     tol = rounding(X.dtype) * 100
     for basis, image in zip(Y.astype(float), images):
@@ -131,10 +133,10 @@ def test_transformed_bases_span_the_images(pair):
 def test_what_a_transform_loses_is_a_right_angle():
     T = np.eye(5)[:, 2:]
     lost = np.eye(5)[:, [1, 2]][None]
-    Y = comparators_sets.transformed_bases(lost, T)
+    Y = transformed_bases(lost, T)
     assert error(hat(Y)[0], np.diag([1, 0, 0])) < TIGHT
     assert np.array_equal(
-        comparators_sets.transformed_bases(np.eye(5)[None, :, :2], T), np.zeros((1, 3, 2))
+        transformed_bases(np.eye(5)[None, :, :2], T), np.zeros((1, 3, 2))
     )
 
 
@@ -183,7 +185,7 @@ def test_dcc_equals_its_equations_a_pair_at_a_time(d, m, n_between):
         counts = np.zeros((9, 9), bool)
         np.put_along_axis(counts, chosen, True, axis=1)
         counts |= counts.T
-    found = comparators_sets.dcc(
+    found = dcc(
         sets, labels, dimension=m, n_between=n_between, n_iter=2, reg=0.01, tol=0
     )
     assert found.n_iter == 2 or m < d and found.n_iter == 1
@@ -196,7 +198,7 @@ def test_dcc_equals_its_equations_a_pair_at_a_time(d, m, n_between):
 @pytest.mark.parametrize("noise", [0.3, 1.0])
 def test_the_objective_of_dcc_never_falls(dimension, noise):
     sets, labels = labelled_subspaces(30, 8, 2, seed=4, noise=noise)
-    found = comparators_sets.dcc(sets, labels, dimension=dimension, n_iter=30, tol=0)
+    found = dcc(sets, labels, dimension=dimension, n_iter=30, tol=0)
     assert len(found.objective) == found.n_iter + 1
     assert (np.diff(found.objective) > 0).all()
     assert found.objective.min() >= 0 and found.objective.max() <= 1
@@ -211,9 +213,9 @@ def test_dcc_separates_what_noise_axes_hide():
     labels = np.arange(40) % 2
     signal = np.linalg.qr(rng.standard_normal((2, 3, 1)))[0][labels]
     sets = np.linalg.qr(np.concatenate([signal, rng.standard_normal((40, 6, 1))], axis=1))[0]
-    T = comparators_sets.dcc(sets, labels, dimension=3).transform
-    before = comparators_sets.correlation_kernel(sets)
-    after = comparators_sets.correlation_kernel(comparators_sets.transformed_bases(sets, T))
+    T = dcc(sets, labels, dimension=3).transform
+    before = correlation_kernel(sets)
+    after = correlation_kernel(transformed_bases(sets, T))
     same = np.equal.outer(labels, labels) & ~np.eye(40, dtype=bool)
     apart = ~np.equal.outer(labels, labels)
     assert after[same].mean() > before[same].mean() + 0.3
@@ -222,8 +224,8 @@ def test_dcc_separates_what_noise_axes_hide():
 
 def test_dcc_ignores_the_basis_and_the_order():
     order = np.random.default_rng(0).permutation(24)
-    found = comparators_sets.dcc(X, LABELS, dimension=4)
-    again = comparators_sets.dcc(turned(X)[order], LABELS[order], dimension=4)
+    found = dcc(X, LABELS, dimension=4)
+    again = dcc(turned(X)[order], LABELS[order], dimension=4)
     assert (
         error(hat(found.transform), hat(again.transform))
         < LOOSE * np.abs(hat(found.transform)).max()
@@ -241,15 +243,15 @@ def test_dcc_ignores_the_basis_and_the_order():
     ids=["one set a class", "repeated", "right angles", "lines at right angles"],
 )
 def test_dcc_of_degenerate_sets(sets, labels):
-    found = comparators_sets.dcc(sets, labels)
+    found = dcc(sets, labels)
     assert np.isfinite(found.objective).all()
     assert found.transform is None or np.isfinite(found.transform).all()
 
 
 def test_dcc_of_float32_stays_float32():
-    found = comparators_sets.dcc(np.float32(X), LABELS, n_iter=1)
+    found = dcc(np.float32(X), LABELS, n_iter=1)
     assert found.transform.dtype == np.float32
-    assert error(found.objective, comparators_sets.dcc(X, LABELS, n_iter=1).objective) < 1e-5
+    assert error(found.objective, dcc(X, LABELS, n_iter=1).objective) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -257,7 +259,7 @@ def test_dcc_of_float32_stays_float32():
 )
 def test_dcc_of_sets_that_do_not_differ_is_refused(sets):
     with pytest.raises(ValueError, match="X must hold subspaces that differ between classes"):
-        comparators_sets.dcc(sets, [0, 0, 1, 1])
+        dcc(sets, [0, 0, 1, 1])
 
 
 # ---------------------------------------------------------------------------------------- GDA
@@ -291,7 +293,7 @@ def explicit_gda(X, Q, labels, reg):
 
 @pytest.mark.parametrize("reg", [1e-4, 1e-2, 1.0])
 def test_gda_is_linear_discriminant_analysis_of_embedded_points(reg):
-    found = comparators_sets.gda(K, LABELS, reg=reg)
+    found = gda(K, LABELS, reg=reg)
     train, queries, values = explicit_gda(X, Q, LABELS, reg)
     assert error(found.values / values, 1) < LOOSE
     here = squared_distances(K_Q @ found.coefficients, K @ found.coefficients)
@@ -303,7 +305,7 @@ def test_gda_is_linear_discriminant_analysis_of_embedded_points(reg):
 
 def test_gda_has_conjugate_coordinates_of_unit_denominator():
     reg = 0.01
-    found = comparators_sets.gda(K, LABELS, reg=reg)
+    found = gda(K, LABELS, reg=reg)
     member = (LABELS[:, None] == np.arange(N_CLASSES)) / np.sqrt(8)
     V = member @ member.T
     s = reg * np.trace(K @ K) / 24
@@ -316,27 +318,27 @@ def test_gda_has_conjugate_coordinates_of_unit_denominator():
 def test_gda_ignores_the_basis_the_order_and_the_scale():
     order = np.random.default_rng(0).permutation(24)
     other = gs.projection_kernel(turned(X))[np.ix_(order, order)]
-    found = comparators_sets.gda(K, LABELS)
-    again = comparators_sets.gda(7 * other, LABELS[order])
+    found = gda(K, LABELS)
+    again = gda(7 * other, LABELS[order])
     here = squared_distances(K @ found.coefficients, K @ found.coefficients)
     there = 2 * [7 * other @ again.coefficients]
     assert error(here[np.ix_(order, order)], squared_distances(*there)) < LOOSE * here.max()
 
 
 def test_gda_of_fewer_components_has_the_leading_ones():
-    two = comparators_sets.gda(K, LABELS)
-    one = comparators_sets.gda(K, LABELS, n_components=1)
+    two = gda(K, LABELS)
+    one = gda(K, LABELS, n_components=1)
     assert error(one.coefficients, two.coefficients[:, :1]) < TIGHT
     assert two.values[0] >= two.values[1] == np.min(two.values)
 
 
 def test_an_indefinite_kernel_is_clipped_and_its_share_told():
-    indefinite = comparators_sets.correlation_kernel(X, n_angles=1)
+    indefinite = correlation_kernel(X, n_angles=1)
     values, U = np.linalg.eigh(indefinite)
     assert values[0] < -1e-3
     positive = (U * np.maximum(values, 0)) @ U.T
-    found = comparators_sets.gda(indefinite, LABELS)
-    clipped = comparators_sets.gda(positive, LABELS)
+    found = gda(indefinite, LABELS)
+    clipped = gda(positive, LABELS)
     assert error(found.negative_share, -values[values < 0].sum() / np.abs(values).sum()) < TIGHT
     assert error(found.values / clipped.values, 1) < LOOSE
     here = indefinite @ found.coefficients
@@ -346,16 +348,16 @@ def test_an_indefinite_kernel_is_clipped_and_its_share_told():
 
 @pytest.mark.filterwarnings("error")
 def test_gda_of_float32_stays_float32():
-    found = comparators_sets.gda(K.astype(np.float32), LABELS)
+    found = gda(K.astype(np.float32), LABELS)
     assert found.coefficients.dtype == np.float32
     assert found.negative_share == 0
-    assert error(found.values / comparators_sets.gda(K, LABELS).values, 1) < 1e-3
+    assert error(found.values / gda(K, LABELS).values, 1) < 1e-3
 
 
 def test_gda_of_one_set_a_class_and_of_repeated_sets():
-    for sets, labels in [(X[:3], [0, 1, 2]), (X[[0, 0, 1, 1, 2, 2]], [0, 0, 1, 1, 2, 2])]:
-        gram = gs.projection_kernel(sets)
-        found = comparators_sets.gda(gram, labels)
+    for some, labels in [(X[:3], [0, 1, 2]), (X[[0, 0, 1, 1, 2, 2]], [0, 0, 1, 1, 2, 2])]:
+        gram = gs.projection_kernel(some)
+        found = gda(gram, labels)
         coordinates = gram @ found.coefficients
         apart = squared_distances(coordinates, coordinates)
         same = np.equal.outer(labels, labels)
@@ -369,7 +371,7 @@ def test_gda_of_one_set_a_class_and_of_repeated_sets():
 )
 def test_classes_whose_means_coincide_are_refused(gram):
     with pytest.raises(ValueError, match="labels must be of classes whose means differ"):
-        comparators_sets.gda(gram, [0, 0, 0, 1, 1, 1])
+        gda(gram, [0, 0, 0, 1, 1, 1])
 
 
 # --------------------------------------------------------------------------------------- GGDA
@@ -404,7 +406,7 @@ def test_ggda_maximises_its_trace_ratio_on_embedded_points(n_within, n_between, 
     up = Z.T @ (np.diag(W_b.sum(axis=1)) - W_b + beta * W_w) @ Z
     down = Z.T @ np.diag(W_w.sum(axis=1)) @ Z + ridge * np.linalg.inv(Z.T @ Z)
     values, W = scipy.linalg.eigh(up, down)
-    found = comparators_sets.ggda(
+    found = ggda(
         K, LABELS, n_within=n_within, n_between=n_between, beta=beta, n_components=3, reg=1e-2
     )
     assert error(found.values / values[::-1][:3], 1) < LOOSE
@@ -414,7 +416,7 @@ def test_ggda_maximises_its_trace_ratio_on_embedded_points(n_within, n_between, 
 
 
 def test_no_other_coordinates_have_a_larger_trace_ratio():
-    found = comparators_sets.ggda(K, LABELS, reg=1e-2)
+    found = ggda(K, LABELS, reg=1e-2)
     same = np.equal.outer(LABELS, LABELS)
     up = K @ (np.diag((~same).sum(axis=1)) - ~same + same - np.eye(24)) @ K
     down = 7 * K @ K + 1e-2 * np.trace(K @ K) / 24 * np.eye(24)
@@ -433,19 +435,19 @@ def test_no_other_coordinates_have_a_larger_trace_ratio():
 def test_ggda_ignores_the_basis_the_order_and_the_scale():
     order = np.random.default_rng(0).permutation(24)
     other = gs.projection_kernel(turned(X))[np.ix_(order, order)]
-    found = comparators_sets.ggda(K, LABELS, n_within=3, n_between=4)
-    again = comparators_sets.ggda(7 * other, LABELS[order], n_within=3, n_between=4)
+    found = ggda(K, LABELS, n_within=3, n_between=4)
+    again = ggda(7 * other, LABELS[order], n_within=3, n_between=4)
     here = squared_distances(K @ found.coefficients, K @ found.coefficients)
     there = 7 * other @ again.coefficients
     assert error(here[np.ix_(order, order)], squared_distances(there, there)) < LOOSE * here.max()
 
 
 def test_ggda_clips_an_indefinite_mixture():
-    mixture = 0.1 * K + 0.9 * comparators_sets.correlation_kernel(X, n_angles=1)
+    mixture = 0.1 * K + 0.9 * correlation_kernel(X, n_angles=1)
     values, U = np.linalg.eigh(mixture)
     positive = (U * np.maximum(values, 0)) @ U.T
-    found = comparators_sets.ggda(mixture, LABELS)
-    clipped = comparators_sets.ggda(positive, LABELS)
+    found = ggda(mixture, LABELS)
+    clipped = ggda(positive, LABELS)
     assert found.negative_share > 1e-4 > clipped.negative_share
     here = mixture @ found.coefficients
     there = positive @ clipped.coefficients
@@ -454,10 +456,10 @@ def test_ggda_clips_an_indefinite_mixture():
 
 def test_coordinates_do_not_see_negative_eigenvectors():
     """Even if more are asked for than the positive part has."""
-    mixture = comparators_sets.correlation_kernel(X, n_angles=1)
+    mixture = correlation_kernel(X, n_angles=1)
     values, U = np.linalg.eigh(mixture)
     positive = (U * np.maximum(values, 0)) @ U.T
-    A = comparators_sets.ggda(mixture, LABELS, n_components=24).coefficients
+    A = ggda(mixture, LABELS, n_components=24).coefficients
     assert error(mixture @ A, positive @ A) < LOOSE * np.abs(mixture @ A).max()
 
 
@@ -472,7 +474,7 @@ def test_coordinates_do_not_see_negative_eigenvectors():
     ids=["one set a class", "repeated", "one set in a class", "p = d"],
 )
 def test_ggda_of_degenerate_sets(sets, labels):
-    found = comparators_sets.ggda(gs.projection_kernel(sets), labels)
+    found = ggda(gs.projection_kernel(sets), labels)
     assert np.isfinite(found.coefficients).all()
     assert (found.values > -LOOSE).all()
 
@@ -484,116 +486,116 @@ def test_ggda_of_degenerate_sets(sets, labels):
     "call, error_type, message",
     [
         (
-            lambda: comparators_sets.correlation_kernel(X, Q, 3),
+            lambda: correlation_kernel(X, Q, 3),
             ValueError,
             r"n_angles must be in 1\.\.2, got 3",
         ),
         (
-            lambda: comparators_sets.mutual_similarity(X, Q, 0),
+            lambda: mutual_similarity(X, Q, 0),
             ValueError,
             r"n_angles must be in 1\.\.2, got 0",
         ),
         (
-            lambda: comparators_sets.mutual_similarity(X, Q[:0]),
+            lambda: mutual_similarity(X, Q[:0]),
             ValueError,
             "D must hold at least one subspace",
         ),
         (
-            lambda: comparators_sets.correlation_kernel(X, Q[:, :6]),
+            lambda: correlation_kernel(X, Q[:, :6]),
             ValueError,
             "D must have orthonormal columns",
         ),
         (
-            lambda: comparators_sets.binet_cauchy_kernel(X, Q[:, :, :1]),
+            lambda: binet_cauchy_kernel(X, Q[:, :, :1]),
             ValueError,
             "X and D must have the same p, got 2 and 1",
         ),
         (
-            lambda: comparators_sets.difference_subspace(X, 0),
+            lambda: difference_subspace(X, 0),
             ValueError,
             "keep must be positive, got",
         ),
         (
-            lambda: comparators_sets.difference_subspace(X, 1.5),
+            lambda: difference_subspace(X, 1.5),
             ValueError,
             r"keep must be in \(0, 1\], the share of directions kept, got 1.5",
         ),
         (
-            lambda: comparators_sets.transformed_bases(X, np.eye(6)),
+            lambda: transformed_bases(X, np.eye(6)),
             ValueError,
             r"T must have shape \(7, m\) with m >= 1, got \(6, 6\)",
         ),
         (
-            lambda: comparators_sets.dcc(X, [0] * 24),
+            lambda: dcc(X, [0] * 24),
             ValueError,
             "labels must hold at least two classes, got one class: .*0",
         ),
         (
-            lambda: comparators_sets.dcc(X, LABELS, dimension=2),
+            lambda: dcc(X, LABELS, dimension=2),
             ValueError,
             r"dimension must be in 3\.\.7, got 2",
         ),
         (
-            lambda: comparators_sets.dcc(X, LABELS, n_between=17),
+            lambda: dcc(X, LABELS, n_between=17),
             ValueError,
             r"n_between must be in 1\.\.16, got 17",
         ),
-        (lambda: comparators_sets.dcc(X, LABELS, reg=0), ValueError, "reg must be in 1e-14.."),
+        (lambda: dcc(X, LABELS, reg=0), ValueError, "reg must be in 1e-14.."),
         (
-            lambda: comparators_sets.dcc(X, LABELS, n_iter=-1),
+            lambda: dcc(X, LABELS, n_iter=-1),
             ValueError,
             "n_iter must be >= 0, got -1",
         ),
         (
-            lambda: comparators_sets.ggda(K, [0] * 24),
+            lambda: ggda(K, [0] * 24),
             ValueError,
             "labels must hold at least two classes, got one class: .*0",
         ),
         (
-            lambda: comparators_sets.ggda(K, LABELS, n_within=8),
+            lambda: ggda(K, LABELS, n_within=8),
             ValueError,
             r"n_within must be in 1\.\.7, got 8",
         ),
         (
-            lambda: comparators_sets.ggda(K, LABELS, n_between=17),
+            lambda: ggda(K, LABELS, n_between=17),
             ValueError,
             r"n_between must be in 1\.\.16, got 17",
         ),
         (
-            lambda: comparators_sets.ggda(K, LABELS, beta=-1),
+            lambda: ggda(K, LABELS, beta=-1),
             ValueError,
             "beta must be >= 0, got -1",
         ),
         (
-            lambda: comparators_sets.ggda(K, LABELS, n_components=25),
+            lambda: ggda(K, LABELS, n_components=25),
             ValueError,
             r"n_components must be in 1\.\.24, got 25",
         ),
         (
-            lambda: comparators_sets.gda(K, [0] * 24),
+            lambda: gda(K, [0] * 24),
             ValueError,
             "labels must hold at least two classes, got one class: .*0",
         ),
-        (lambda: comparators_sets.gda(K, LABELS[:9]), ValueError, "labels must have length 24"),
+        (lambda: gda(K, LABELS[:9]), ValueError, "labels must have length 24"),
         (
-            lambda: comparators_sets.gda(K_Q, LABELS),
+            lambda: gda(K_Q, LABELS),
             ValueError,
             r"K must be a square matrix .* got shape \(9, 24\)",
         ),
         (
-            lambda: comparators_sets.gda(K + np.tri(24), LABELS),
+            lambda: gda(K + np.tri(24), LABELS),
             ValueError,
             "K must be symmetric, got entries that differ by 1 across",
         ),
         (
-            lambda: comparators_sets.gda(0 * K, LABELS),
+            lambda: gda(0 * K, LABELS),
             ValueError,
             "K must have a largest entry between",
         ),
-        (lambda: comparators_sets.gda(np.nan * K, LABELS), ValueError, "K must be finite, got nan"),
-        (lambda: comparators_sets.gda(K, LABELS, reg=0), ValueError, "reg must be in 1e-14.."),
+        (lambda: gda(np.nan * K, LABELS), ValueError, "K must be finite, got nan"),
+        (lambda: gda(K, LABELS, reg=0), ValueError, "reg must be in 1e-14.."),
         (
-            lambda: comparators_sets.gda(K, LABELS, n_components=3),
+            lambda: gda(K, LABELS, n_components=3),
             ValueError,
             r"n_components must be in 1\.\.2, got 3",
         ),
@@ -607,5 +609,5 @@ def test_errors_name_argument_rule_and_value(call, error_type, message):
 def test_nothing_warns_where_nothing_is_wrong():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        comparators_sets.gda(K, LABELS)
-        comparators_sets.difference_subspace(X, 0.5)
+        gda(K, LABELS)
+        difference_subspace(X, 0.5)

@@ -1,5 +1,5 @@
-"""The paper's rivals as rows of examples.classify --rivals, tuned as its own are: those on image
-sets, and those on videos where the input is clips of frames in order.
+"""The baselines as rows of examples.classify --baselines, tuned as its own are: those on sets, and
+those on videos where the input is clips of frames in order.
 
 Gram matrices and distances of all sets are computed once for all splits, folds and candidates; what
 is learned is learned on the training part of a split or fold alone.
@@ -11,7 +11,20 @@ from functools import partial
 
 import numpy as np
 
-from grassmann_sc import comparators, estimators, kernels, tuning
+from grassmann_sc import kernels, tuning
+from grassmann_sc.baselines import hulls
+from grassmann_sc.baselines.estimators import (
+    CSLDS,
+    DCC,
+    DFS,
+    GDA,
+    GGDA,
+    LDS,
+    MSM,
+    TCCA,
+    DLPegasos,
+    ProductManifold,
+)
 
 REG = [1e-4, 1e-3, 1e-2, 1e-1]  # in units of the mean diagonal
 SHARES = [0.8, 0.9, 0.95, 0.98]  # of the variance of a set that its hull keeps
@@ -28,11 +41,11 @@ USUAL_RANKS = [2, 4, None]  # of the factors of PM
 CORRELATIONS = [3, 5]  # of each mode of TCCA
 
 
-def rivals(inputs, smallest, method, options):
-    """Each rival by method(name, reads, estimator, grid, predict), classify's Method; smallest: the
-    sets in the training part of a fold."""
-    gda = estimators.GDA("precomputed")
-    ggda = estimators.GGDA("precomputed")
+def baselines(inputs, smallest, method, options):
+    """Each baseline by method(name, reads, estimator, grid, predict), classify's Method; smallest:
+    the sets in the training part of a fold."""
+    gda = GDA("precomputed")
+    ggda = GGDA("precomputed")
     discriminant = estimator_predictions(gda, {"reg": REG, "rule": ["neighbor", "mean"]})
     embedding = estimator_predictions(ggda, {"reg": REG, "beta": [0.1, 1.0]})
     yield method("GDA", "gram", gda, {}, discriminant)
@@ -43,7 +56,7 @@ def rivals(inputs, smallest, method, options):
     dimensions = [m for m in (inputs.p[-1] + 1, most // 2) if inputs.p[-1] < m <= most]
     p = sorted({inputs.p[0], inputs.p[len(inputs.p) // 2], inputs.p[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
-    yield method("DCC", "subspaces", estimators.DCC(), grid)
+    yield method("DCC", "subspaces", DCC(), grid)
     if inputs.sets is None:
         return
     nearest = tuning.nearest_predictions
@@ -53,19 +66,19 @@ def rivals(inputs, smallest, method, options):
         in_kernels = partial(affine_hulls, gaussian=True)
         yield method("KAHM, affine hulls in a kernel's space", in_kernels, None, {}, nearest)
     grid = {"p": p, "reference": ["class", "set"], "n_angles": [1, None]}
-    yield method("MSM", "sets", estimators.MSM(), grid)
+    yield method("MSM", "sets", MSM(), grid)
     constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
-    yield method("CMSM", "sets", estimators.MSM(), constrained)
+    yield method("CMSM", "sets", MSM(), constrained)
     if options.kernels:
         few = LANDMARKS if sum(map(len, inputs.sets)) > MANY_ROWS else None
-        lifted = estimators.MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, rng=0)
+        lifted = MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, rng=0)
         grid = {"p": p, "gamma": WIDTHS}  # of sets: the row of nearest subspaces
         yield method("KMSM", "sets", lifted, grid)
         yield method("KCMSM", "sets", lifted, {**grid, "keep": KEEP[1:]})
 
 
-def video_rivals(inputs, method):
-    """Those on videos, if inputs.videos holds any, as rivals gives the others."""
+def video_baselines(inputs, method):
+    """Those on videos, if inputs.videos holds any, as baselines gives the others."""
     videos = inputs.videos
     if videos is None:
         return
@@ -75,21 +88,21 @@ def video_rivals(inputs, method):
     size = None
     if any(len(clip) != shortest for clip in videos):
         size = shortest, height, width
-    yield method("PM", "videos", estimators.ProductManifold(size=size), {"p": USUAL_RANKS})
+    yield method("PM", "videos", ProductManifold(size=size), {"p": USUAL_RANKS})
     ranks = [p for p in CORRELATIONS if p <= min(shortest, height, width)]
     if ranks:
         grid = {"p": ranks, "n_features": [5, 15]}
-        yield method("TCCA", "videos", estimators.TCCA(size=size), grid)
+        yield method("TCCA", "videos", TCCA(size=size), grid)
     if states:
         dynamics = {"n_states": states, "rule": ["nearest", "svm"]}
-        yield method("LDS", "videos", estimators.LDS(), dynamics)
-        yield method("CS-LDS", "videos", estimators.CSLDS(compression=COMPRESSION), dynamics)
+        yield method("LDS", "videos", LDS(), dynamics)
+        yield method("CS-LDS", "videos", CSLDS(compression=COMPRESSION), dynamics)
     radii = [r for r in RADII if 2 * max(r) < min(shortest, height, width)]
     if radii:
-        yield method("DFS", "videos", estimators.DFS(), {"radii": radii, "C": [1.0, 100.0]})
+        yield method("DFS", "videos", DFS(), {"radii": radii, "C": [1.0, 100.0]})
     if states and min(height, width) >= CELL and importlib.util.find_spec("skimage"):
         grid = {"n_states": states, "lam": [1e-3, 1e-1]}
-        yield method("DL-PEGASOS", "videos", estimators.DLPegasos(cell=CELL), grid)
+        yield method("DL-PEGASOS", "videos", DLPegasos(cell=CELL), grid)
 
 
 def videos_of(collection, n_blocks=1):
@@ -132,8 +145,8 @@ def affine_hulls(inputs, train, gaussian=False):
         for share in SHARES:
             key = "affine", gamma, share
             if key not in inputs.hulls:
-                inputs.hulls[key] = -comparators.affine_hull_distances(inputs.sets, share=share,
-                                                                       kernel=kernel)
+                inputs.hulls[key] = -hulls.affine_hull_distances(inputs.sets, share=share,
+                                                                 kernel=kernel)
             found[name, share] = inputs.hulls[key]
     return found
 
@@ -149,7 +162,7 @@ def convex_hulls(inputs, train):
                                        f"a bound of {bound:g} needs {1 / bound:g}")
             continue
         if key not in inputs.hulls:
-            inputs.hulls[key] = -comparators.convex_hull_distances(inputs.sets, bound=bound)
+            inputs.hulls[key] = -hulls.convex_hull_distances(inputs.sets, bound=bound)
         found[key] = inputs.hulls[key]
     return found
 

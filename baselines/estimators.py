@@ -1,0 +1,1027 @@
+"""scikit-learn estimators of the methods that the paper compares with.
+
+A query's score for a class is minus its distance from, or its similarity to, what of that class is
+nearest to it; the highest score wins, the first in a tie. Every parameter is meant to be chosen by
+cross-validation. Of videos, X is a sequence of clips, frames in order of time, (n_frames, height,
+width), or one array of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.svm import SVC
+from sklearn.utils.validation import check_is_fitted
+
+import grassmann_sc as core
+from grassmann_sc import estimators, frames, kernels, subspaces
+from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors, textures
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # typing's own from Python 3.11 on
+
+__all__ = ["DCC", "GDA", "GGDA", "KAHM", "MSM", "TangentDictionary", "CSLDS", "DFS", "DLPegasos",
+           "LDS", "ProductManifold", "TCCA"]
+
+TILE = 2**22  # numbers of the coordinates of queries that are held at a time
+CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
+FAR = 1e300  # a score that stands for minus infinity
+COMMON = 5  # one of so many measurements of CSLDS is common to all frames, unless n_common is given
+ORIENTATIONS = 9  # of a HOG
+BLOCK = 1  # cell: its histograms are normalised one by one
+
+
+class ByScores(ClassifierMixin):
+    """predict and decision_function from class_scores(X), (n, n_classes); of classes that tie, to
+    rounding, the first wins."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores (n, n_classes); of two classes (n,), the second's less the first's."""
+        scores = self._decided(X)
+        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels (n,)."""
+        winners = self._decided(X).argmax(axis=1)
+        return self.classes_[winners]
+
+    def _decided(self, X):
+        scores = self.class_scores(X)
+        best = scores.max(axis=1)
+        ties = best - np.sqrt(np.finfo(scores.dtype).eps) * self._size_of(scores)
+        return core.let_win(scores, (scores >= ties[:, None]).argmax(axis=1))
+
+    def _size_of(self, scores):
+        """What the rounding of the best of the scores is relative to, (n,)."""
+        return np.abs(scores.max(axis=1))
+
+
+def best_of_class(similarity, index, n_classes):
+    """(n, n_classes): the largest similarity to the members of each class, (n, N) to all."""
+    return np.stack([similarity[:, index == c].max(axis=1) for c in range(n_classes)], axis=1)
+
+
+# ------------------------------------------------------------------------------- discriminants
+
+
+class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByScores,
+                    estimators.SubspaceEstimator):
+    """Base of GDA and GGDA: the Gram matrix, coordinates, and the nearest of them."""
+
+    def _size_of(self, scores):
+        return np.ptp(scores, axis=1)  # minus distances, which may all but vanish
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        if self._is_precomputed():
+            tags.input_tags.two_d_array = True
+            tags.input_tags.three_d_array = False
+            tags.input_tags.pairwise = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
+        """Learn from subspaces X (N, d, p), or their Gram matrix (N, N), with labels y."""
+        core.check_choice(self.rule, "rule", "neighbor", "mean")
+        self._check_kernel()
+        if self._is_precomputed():
+            K = sets.check_gram(X, "X")
+            self.n_features_in_ = len(K)
+        else:
+            self.subspaces_ = self.check_subspaces(X, fit=True)
+            K = self._gram(self.subspaces_)
+        self.classes_, self.index_ = estimators.classes_of(y, len(K))
+        found = self._learn(K)
+        self.coefficients_ = found.coefficients
+        self.values_ = found.values
+        self.negative_share_ = found.negative_share
+        self.coordinates_ = K @ self.coefficients_
+        n_classes = len(self.classes_)
+        self.means_ = np.stack([self.coordinates_[self.index_ == c].mean(axis=0)
+                                for c in range(n_classes)])
+        return self
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Coordinates (n, m), features for any classifier."""
+        check_is_fitted(self)
+        if not self._is_precomputed():
+            return self._gram(self.check_subspaces(X), self.subspaces_) @ self.coefficients_
+        N = len(self.coefficients_)
+        X = core.finite_array(X, "X")
+        if X.ndim != 2 or X.shape[1] != N:
+            raise ValueError(f"X must have shape (n, {N}), one column a training set, got "
+                             f"{X.shape}")
+        return X @ self.coefficients_
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """Minus the squared distance (n, n_classes) from the nearest set, or the mean, of a
+        class."""
+        coordinates = self.transform(X)
+        if self.rule == "mean":
+            return -cdist(coordinates, self.means_, "sqeuclidean")
+        nearness = -cdist(coordinates, self.coordinates_, "sqeuclidean")
+        return best_of_class(nearness, self.index_, len(self.classes_))
+
+    def _is_precomputed(self):
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _check_kernel(self):
+        if not callable(self.kernel):
+            core.check_choice(self.kernel, "kernel", "projection", "correlation", "binet-cauchy",
+                              "precomputed")
+        if core.check_number(self.mix, "mix", least=0) > 1:
+            raise ValueError(f"mix must be in [0, 1], got {self.mix!r}")
+
+    def _gram(self, X, D=None):
+        """mix projection + (1 - mix) kernel, of checked subspaces (n, d, p) and (N, d, q)."""
+        if D is not None:
+            X, D = core.same_dimension(X, D, ("X", "the training subspaces"))
+        if self.mix == 1 or not callable(self.kernel) and self.kernel == "projection":
+            return core.bases_gram(X, D)
+        K = self._kernel_alone(X, X if D is None else D)
+        return K if self.mix == 0 else self.mix * core.bases_gram(X, D) + (1 - self.mix) * K
+
+    def _kernel_alone(self, X, D):
+        if callable(self.kernel):
+            K = core.finite_array(self.kernel(X, D), "kernel(X, D)")
+            if K.shape != (len(X), len(D)):
+                raise ValueError(f"kernel(X, D) must have shape {(len(X), len(D))}, one value a "
+                                 f"pair, got {K.shape}")
+            return K.astype(X.dtype, copy=False)
+        if self.kernel == "binet-cauchy":
+            return sets.binet_cauchy_kernel(X, D)
+        n_angles = sets.check_angles(self.n_angles, X, D)
+        return sets.cosine_sums(X, D, n_angles, 1)
+
+    @property
+    def _n_features_out(self):
+        return self.coefficients_.shape[1]
+
+
+class GDA(_Discriminant):
+    """Grassmann discriminant analysis: the nearest training set, or class mean, in at most
+    n_classes - 1 coordinates (sets.gda).
+
+    kernel: "projection", "correlation" (the sum of the n_angles largest canonical correlations,
+    None for all), "binet-cauchy", any k(X, D) -> (n, N) on subspaces, or "precomputed": then X
+    holds inner products, (N, N) of the training sets in fit and (n, N) elsewhere. mix, in [0, 1]:
+    the share of the projection kernel in mix * projection + (1 - mix) * kernel. n_components, reg:
+    as in gda. rule: "neighbor" or "mean".
+
+    coordinates_ (N, m) of the training sets, means_ (n_classes, m), values_ and negative_share_
+    tell of the fit.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines.estimators import GDA
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> GDA().fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
+    """
+
+    def __init__(self, kernel: str | core.Kernel = "projection", *, mix: float = 0.0,
+                 n_angles: int | None = None, n_components: int | None = None, reg: float = 1e-3,
+                 rule: str = "neighbor") -> None:
+        self.kernel = kernel
+        self.mix = mix
+        self.n_angles = n_angles
+        self.n_components = n_components
+        self.reg = reg
+        self.rule = rule
+
+    def _learn(self, K):
+        return sets.gda(K, self.index_, n_components=self.n_components, reg=self.reg)
+
+
+class GGDA(_Discriminant):
+    """Graph-embedding Grassmann discriminant analysis: the nearest training set, or class mean, in
+    the coordinates of sets.ggda.
+
+    kernel, mix, n_angles, rule, and what tells of the fit: as in GDA; by default half the
+    projection kernel and half the largest canonical correlation. n_within, n_between, beta,
+    n_components, reg: as in ggda.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines.estimators import GGDA
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> GGDA().fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
+    """
+
+    def __init__(self, kernel: str | core.Kernel = "correlation", *, mix: float = 0.5,
+                 n_angles: int | None = 1, n_within: int | None = None,
+                 n_between: int | None = None, beta: float = 1.0, n_components: int | None = None,
+                 reg: float = 1e-3, rule: str = "neighbor") -> None:
+        self.kernel = kernel
+        self.mix = mix
+        self.n_angles = n_angles
+        self.n_within = n_within
+        self.n_between = n_between
+        self.beta = beta
+        self.n_components = n_components
+        self.reg = reg
+        self.rule = rule
+
+    def _learn(self, K):
+        return sets.ggda(K, self.index_, n_within=self.n_within,
+                                     n_between=self.n_between, beta=self.beta,
+                                     n_components=self.n_components, reg=self.reg)
+
+
+# ----------------------------------------------------- discriminant canonical correlations
+
+
+class DCC(ByScores, estimators.SubspaceEstimator):
+    """The class of the training set of the largest sum of canonical correlations, after the
+    transform that discriminant analysis of canonical correlations learns (sets.dcc).
+
+    dimension, n_between, n_iter, reg, tol: as in dcc; n_iter=0 learns nothing. n_angles: the
+    number of largest correlations that are summed, in 1..p, None for all.
+
+    transform_ (d, m), or None for the identity, objective_ and n_iter_ tell of the fit.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines.estimators import DCC
+    >>> X = random_subspaces(6, 10, 2, rng=0)
+    >>> DCC().fit(X, ["ape", "bee"] * 3).predict(X[:2]).tolist()
+    ['ape', 'bee']
+    """
+
+    def __init__(self, dimension: int | None = None, *, n_between: int | None = None,
+                 n_angles: int | None = None, n_iter: int = 10, reg: float = 1e-3,
+                 tol: float = 1e-4) -> None:
+        self.dimension = dimension
+        self.n_between = n_between
+        self.n_angles = n_angles
+        self.n_iter = n_iter
+        self.reg = reg
+        self.tol = tol
+
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
+        """Learn from subspaces X (N, d, p) with labels y."""
+        X = self.check_subspaces(X, fit=True)
+        sets.check_angles(self.n_angles, X, X)
+        self.classes_, self.index_ = estimators.classes_of(y, len(X))
+        found = sets.dcc(X, self.index_, dimension=self.dimension,
+                                     n_between=self.n_between, n_iter=self.n_iter, reg=self.reg,
+                                     tol=self.tol)
+        self.transform_ = found.transform
+        self.objective_ = found.objective
+        self.n_iter_ = found.n_iter
+        self.bases_ = self._transformed(X)
+        return self
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """The sum (n, n_classes) of the correlations with the most similar set of a class."""
+        X = self._transformed(self.check_subspaces(X))
+        X, bases = core.same_dimension(X, self.bases_, ("X", "the training subspaces"))
+        n_angles = min(X.shape[2], bases.shape[2])
+        if self.n_angles is not None:
+            n_angles = min(n_angles, self.n_angles)
+        similarity = sets.cosine_sums(X, bases, n_angles, 1)
+        return best_of_class(similarity, self.index_, len(self.classes_))
+
+    def _transformed(self, X):
+        if self.transform_ is None:
+            return X
+        T = self.transform_.astype(X.dtype, copy=False)
+        return sets.image_bases(X, T)[0]
+
+
+# ------------------------------------------------------------------------------ sets of frames
+
+
+class _OnSets(ByScores, BaseEstimator):
+    """Base of the classifiers of sets of frames, a sequence of n arrays (n_frames_i, d) or
+    (n_frames_i, height, width), or one array of them."""
+
+    def __sklearn_tags__(self):
+        return estimators.tags_of_arrays(super().__sklearn_tags__())
+
+    def check_sets(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
+        """X as a list of checked frames (n_i, d); fit records d, every other method demands it."""
+        if not fit:
+            check_is_fitted(self)
+        X = hulls.check_sets(X, "X")
+        d = X[0].shape[1]
+        if fit:
+            self.n_features_in_ = d
+        elif d != self.n_features_in_:
+            raise ValueError(f"X must hold frames of d = {self.n_features_in_}, as in fit, got {d}")
+        return X
+
+
+class MSM(estimators.KernelChoice, _OnSets):
+    """Mutual subspace method: the class whose reference subspace has the largest mean of the
+    n_angles largest cos^2 with the subspace of a query's frames; with keep the constrained one
+    (CMSM), with a kernel KMSM, with both KCMSM.
+
+    p: dimension of the subspace of a query; p_reference: of a reference, None for p. reference:
+    "class", one for all frames of a class together; "set", one for each training set. n_angles: in
+    1..min(p, p_reference), None for all. keep: None, or the share of directions, in (0, 1], of the
+    generalised difference subspace of the references that both sides are projected onto
+    (sets.difference_subspace); one that projects to zero counts as a right angle.
+    kernel: "linear", "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), or any
+    k(A, B) on rows, with the coordinates of kernels.Lift; gamma, gamma_scale, n_landmarks, rng: as
+    in KernelLift, but more than 4096 frames need n_landmarks. A set needs p frames independent in
+    feature space, a reference p_reference.
+
+    references_ and, with keep, difference_ are bases, in coordinates of the kernel's.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines.estimators import MSM
+    >>> sets = np.random.default_rng(0).standard_normal((6, 8, 10))  # six sets of eight frames
+    >>> MSM(p=3, reference="set").fit(sets, ["ape", "bee"] * 3).predict(sets[:2]).tolist()
+    ['ape', 'bee']
+    """
+
+    def __init__(self, p: int = 3, p_reference: int | None = None, *, reference: str = "class",
+                 n_angles: int | None = None, keep: float | None = None,
+                 kernel: str | tuple | core.Kernel = "linear", gamma: float | None = None,
+                 gamma_scale: str | None = None, degree: int = 2, coef0: float = 1.0,
+                 n_landmarks: int | None = None, rng: core.Rng = None) -> None:
+        self.p = p
+        self.p_reference = p_reference
+        self.reference = reference
+        self.n_angles = n_angles
+        self.keep = keep
+        self.kernel = kernel
+        self.gamma = gamma
+        self.gamma_scale = gamma_scale
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_landmarks = n_landmarks
+        self.rng = rng
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Make the references of sets of frames X with labels y."""
+        core.check_choice(self.reference, "reference", "class", "set")
+        p = core.check_integer(self.p, "p", 1)
+        q = p
+        if self.p_reference is not None:
+            q = core.check_integer(self.p_reference, "p_reference", 1)
+        if self.n_angles is not None:
+            core.check_integer(self.n_angles, "n_angles", 1, min(p, q))
+        X = self.check_sets(X, fit=True)
+        self.classes_, index = estimators.classes_of(y, len(X))
+        n_classes = len(self.classes_)
+        self.reference_index_ = index
+        if self.reference == "class":
+            X = [np.concatenate([X[i] for i in np.flatnonzero(index == c)])
+                 for c in range(n_classes)]
+            self.reference_index_ = np.arange(n_classes)
+        self.lift_ = self._lift_for(X, q)
+        references = self._bases(X, q)
+        self.difference_ = None
+        if self.keep is not None:
+            self.difference_ = sets.difference_subspace(references, self.keep)
+            references = sets.image_bases(references, self.difference_)[0]
+        self.references_ = references
+        return self
+
+    def class_scores(self, X: core.Sets) -> np.ndarray:
+        """The similarity (n, n_classes), in [0, 1], to the most similar reference of a class."""
+        X = self.check_sets(X)
+        step = max(1, TILE // (self._n_coordinates() * self.p))
+        parts = [self._similarity(X[i:i + step]) for i in range(0, len(X), step)]
+        return best_of_class(np.concatenate(parts), self.reference_index_, len(self.classes_))
+
+    def _similarity(self, X):
+        bases = self._bases(X, self.p)
+        if self.difference_ is not None:
+            T = self.difference_.astype(bases.dtype, copy=False)
+            bases = sets.image_bases(bases, T)[0]
+        bases, references = core.same_dimension(bases, self.references_, ("X", "references"))
+        most = min(bases.shape[2], references.shape[2])
+        n_angles = most if self.n_angles is None else min(self.n_angles, most)
+        sums = sets.cosine_sums(bases, references, n_angles, 2)
+        return sums / bases.dtype.type(n_angles)
+
+    def _lift_for(self, X, p):
+        """The coordinates of a kernel's feature space, None for the linear kernel."""
+        kernel = self.chosen_kernel(X)
+        if isinstance(kernel, kernels.linear):
+            return None
+        n = sum(map(len, X))
+        if self.n_landmarks is None and n > hulls.MOST_FRAMES:
+            raise ValueError("n_landmarks must be given with a kernel for more than "
+                             f"{hulls.MOST_FRAMES} frames, got None for {n}, whose "
+                             f"kernel matrix takes {8e-9 * n**2:.1f} GB and its factor "
+                             f"{n**3 / 3:.0e} multiplications")
+        lift = kernels.Lift(kernel, p, n_landmarks=self.n_landmarks,
+                            rng=estimators.own_rng(self.rng))
+        return lift.fit(X)
+
+    def _bases(self, X, p):
+        """Subspaces (n, d, p) of sets, in the coordinates of the kernel's (n, r, p): what lies
+        outside the span of the references has inner product 0 with all of them."""
+        if self.lift_ is None:
+            return subspaces.from_sets(X, p)
+        return self.lift_.transform(X, p)[:, :self._n_coordinates()]
+
+    def _n_coordinates(self):
+        return self.n_features_in_ if self.lift_ is None else len(self.lift_.landmarks_)
+
+
+class KAHM(estimators.KernelChoice, _OnSets):
+    """Kernelised affine hull method: the class of the training set whose hull of frames is nearest
+    to that of a query (AHISD and CHISD for the linear kernel).
+
+    hull: "affine" (uses dimension and share, hulls.affine_hull_distances) or "convex"
+    (bound, convex_hull_distances). kernel: "linear", "rbf" (uses gamma and
+    gamma_scale, as KernelLift does), "polynomial" (degree and coef0), or any k(A, B) on rows. A
+    warning for queries whose hull meets hulls of several classes: their labels say nothing.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines.estimators import KAHM
+    >>> sets = np.random.default_rng(0).standard_normal((6, 4, 20))  # six sets of four frames
+    >>> KAHM().fit(sets, ["ape", "bee"] * 3).predict(sets[:2]).tolist()
+    ['ape', 'bee']
+    """
+
+    def __init__(self, hull: str = "affine", *, kernel: str | tuple | core.Kernel = "linear",
+                 dimension: int | None = None, share: float = 0.98, bound: float = 1.0,
+                 gamma: float | None = None, gamma_scale: str | None = None, degree: int = 2,
+                 coef0: float = 1.0) -> None:
+        self.hull = hull
+        self.kernel = kernel
+        self.dimension = dimension
+        self.share = share
+        self.bound = bound
+        self.gamma = gamma
+        self.gamma_scale = gamma_scale
+        self.degree = degree
+        self.coef0 = coef0
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Keep the hulls of sets of frames X with labels y."""
+        core.check_choice(self.hull, "hull", "affine", "convex")
+        hulls.check_hull_rules(self.dimension, self.share)
+        hulls.check_bound(self.bound)
+        X = self.check_sets(X, fit=True)
+        self.classes_, self.index_ = estimators.classes_of(y, len(X))
+        kernel = self.chosen_kernel(X)
+        self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel
+        self.hulls_ = self._hulls(X)
+        return self
+
+    def distances(self, X: core.Sets) -> np.ndarray:
+        """Distances (n, n_train) of hulls from those of the training sets."""
+        return self._distances_and_meetings(X)[0]
+
+    def class_scores(self, X: core.Sets) -> np.ndarray:
+        """Minus the distance (n, n_classes) from the nearest hull of a class."""
+        distances, meet = self._distances_and_meetings(X)
+        n_classes = len(self.classes_)
+        met = best_of_class(meet, self.index_, n_classes).sum(axis=1) > 1
+        if met.any():
+            warnings.warn(f"{met.sum()} of {len(met)} queries have {self.hull} hulls that meet "
+                          "hulls of several classes: their labels say nothing, lower dimension, "
+                          "share or bound, or take another hull", stacklevel=3)
+        return best_of_class(-distances, self.index_, n_classes)
+
+    def _distances_and_meetings(self, X):
+        X = self.check_sets(X)
+        queries = self._hulls(X)
+        if self.hull == "affine":
+            return hulls.affine_distances(queries, self.hulls_, self.kernel_)
+        rules = self.bound, *CERTIFIED
+        found, meet = hulls.convex_distances(queries, self.hulls_, rules, self.kernel_)
+        return found.distances, meet
+
+    def _hulls(self, X):
+        if self.hull == "affine":
+            rules = self.dimension, self.share
+            return hulls.affine_hulls(X, rules, self.kernel_)
+        return hulls.convex_hulls(X, self.bound, self.kernel_)
+
+
+# ------------------------------------------------------------------- dictionaries in tangent spaces
+
+
+class TangentDictionary(estimators.DictionaryLearner):
+    """Learns a dictionary for coding in tangent spaces and codes over it: the paper's baselines for
+    GrassmannDictionary, as features for any estimator.
+
+    method: "log-euclidean" (tangent.log_euclidean_dictionary, uses base: None, "mean" or a
+    basis) or "intrinsic" (tangent.intrinsic_dictionary). n_atoms, lam, init, n_iter, tol, rng:
+    as there; a Generator is copied, so that each fit draws the same.
+
+    components_ (n_atoms, d, p), costs_ and n_iter_ tell of the learning, base_ is the base in use.
+
+    >>> from grassmann_sc import random_subspaces
+    >>> from grassmann_sc.baselines.estimators import TangentDictionary
+    >>> X = random_subspaces(8, 10, 2, rng=0)
+    >>> TangentDictionary(3, base=None, n_iter=2, rng=0).fit_transform(X).shape
+    (8, 3)
+    """
+
+    def __init__(self, n_atoms: int, method: str = "log-euclidean", lam: float = 0.1,
+                 base: str | ArrayLike | None = "mean", init: str | ArrayLike = "kmeans++",
+                 n_iter: int = 20, tol: float = 1e-6, rng: core.Rng = None) -> None:
+        self.n_atoms = n_atoms
+        self.method = method
+        self.lam = lam
+        self.base = base
+        self.init = init
+        self.n_iter = n_iter
+        self.tol = tol
+        self.rng = rng
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Codes (n, n_atoms) over components_."""
+        X = self.check_subspaces(X)
+        if self.method == "intrinsic":
+            return tangent.intrinsic_codes(X, self.components_, self.lam)
+        return tangent.log_euclidean_codes(X, self.components_, self.lam, self.base_)
+
+    def _learn(self, X):
+        core.check_choice(self.method, "method", "log-euclidean", "intrinsic")
+        X = self.check_subspaces(X, fit=True)
+        options = {"init": self.init, "n_iter": self.n_iter, "tol": self.tol,
+                   "rng": estimators.own_rng(self.rng)}
+        self.base_ = None
+        if self.method == "intrinsic":
+            learned = tangent.intrinsic_dictionary(X, self.n_atoms, self.lam, **options)
+        else:
+            learned = tangent.log_euclidean_dictionary(X, self.n_atoms, self.lam,
+                                                           base=self.base, **options)
+            self.base_ = learned.base
+        self.components_ = learned.atoms
+        self.costs_ = learned.costs
+        self.n_iter_ = len(learned.costs) // 2
+        return learned.codes
+
+
+# ------------------------------------------------------------------------------------------- videos
+
+
+class _OnVideos(ByScores, BaseEstimator):
+    """Base of the classifiers of clips: the check at the door, and the nearest training clip."""
+
+    _one_frame_size = True  # do all clips have to agree on height and width?
+
+    def __sklearn_tags__(self):
+        return estimators.tags_of_arrays(super().__sklearn_tags__())
+
+    def check_videos(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
+        """X as a list of checked clips; fit records the pixels of a frame, which every other method
+        demands where sizes matter."""
+        if not fit:
+            check_is_fitted(self)
+        X = tensors.check_clips(X, "X")
+        if fit:
+            self.n_features_in_ = X[0][0].size
+            self.frame_shape_ = X[0].shape[1:]
+        for i, clip in enumerate(X):
+            if self._one_frame_size and clip.shape[1:] != self.frame_shape_:
+                raise ValueError(f"X must hold frames of {self.frame_shape_}, as in fit, got "
+                                 f"{clip.shape[1:]} in X[{i}]")
+        return X
+
+    def _start(self, X, y):
+        """Checked clips of the training set; records the classes."""
+        X = self.check_videos(X, fit=True)
+        self.classes_, self.index_ = estimators.classes_of(y, len(X))
+        return X
+
+    def class_scores(self, X: core.Sets) -> np.ndarray:
+        """Minus the distance (n, n_classes) from the nearest clip of a class."""
+        nearness = np.maximum(-self.distances(X), -FAR, dtype=np.float64)  # which holds FAR
+        return best_of_class(nearness, self.index_, len(self.classes_))
+
+
+class _ByRule(_OnVideos):
+    """Base of those whose distances also make a kernel exp(-gamma d^2), for rule="svm"."""
+
+    def _learn_rule(self, distances):
+        """From the distances (N, N) of the training clips."""
+        core.check_choice(self.rule, "rule", "nearest", "svm")
+        C = core.check_number(self.C, "C", above=0)
+        if self.gamma is not None:
+            core.check_number(self.gamma, "gamma", above=0)
+        if self.rule == "nearest":
+            return
+        square = np.square(np.minimum(distances, np.sqrt(FAR)))
+        apart = square[np.isfinite(distances) & (square > 0)]
+        typical = float(np.median(apart)) if apart.size else 1.0
+        gamma = (1.0 if self.gamma is None else float(self.gamma)) / typical
+        self.gamma_ = min(gamma, np.finfo(float).max)  # which times a distance of 0 is 0
+        self.svm_ = SVC(kernel="precomputed", C=C).fit(np.exp(-self.gamma_ * square), self.index_)
+
+    def class_scores(self, X: core.Sets) -> np.ndarray:
+        """Minus the distance (n, n_classes) from the nearest clip of a class; or the decisions of
+        the support vector machine."""
+        if self.rule == "nearest":
+            return super().class_scores(X)
+        square = np.square(np.minimum(self.distances(X), np.sqrt(FAR)))
+        decision = self.svm_.decision_function(np.exp(-self.gamma_ * square))
+        return decision if decision.ndim == 2 else np.stack([-decision, decision], axis=1) / 2
+
+
+# --------------------------------------------------------------------------------- linear systems
+
+
+class LDS(_ByRule):
+    """Linear dynamical systems: the class of the training clip at the least distance of ARMA models
+    (subspaces.arma), or a support vector machine on exp(-gamma d^2).
+
+    n_states: of a model; a clip needs n_states + 1 frames and n_states independent ones. metric:
+    "martin" (dynamics.martin_distances) or "angles", the norm of the principal angles
+    of the observability subspaces. center: take the mean frame off each clip. stabilize: as in
+    subspaces.arma; without it a clip whose model is not stable is a ValueError. rule: "nearest" or
+    "svm", which uses C and gamma, in units of 1 over the median d^2 of the training clips, None for
+    1. The kernel of Martin's distance need not be positive definite.
+
+    systems_, pairs (A, C), tell of the fit.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines.estimators import LDS
+    >>> rates = [0.9, 0.5, 0.8]  # at which clips fade
+    >>> clips = [np.multiply.outer(rate ** np.arange(10), np.ones((8, 8))) for rate in rates]
+    >>> LDS(n_states=1).fit(clips[:2], ["slow", "fast"]).predict(clips[2:]).tolist()
+    ['slow']
+    """
+
+    def __init__(self, n_states: int = 5, *, metric: str = "martin", center: bool = False,
+                 stabilize: bool = True, rule: str = "nearest", C: float = 10.0,
+                 gamma: float | None = None) -> None:
+        self.n_states = n_states
+        self.metric = metric
+        self.center = center
+        self.stabilize = stabilize
+        self.rule = rule
+        self.C = C
+        self.gamma = gamma
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Fit a model to each of the clips X with labels y."""
+        core.check_choice(self.metric, "metric", "martin", "angles")
+        X = self._start(X, y)
+        self.systems_ = systems_of(X, self.n_states, self.stabilize, self.center)
+        self._learn_rule(self._between(self.systems_, None))
+        return self
+
+    def distances(self, X: core.Sets) -> np.ndarray:
+        """Distances (n, n_train) from the training clips."""
+        X = self.check_videos(X)
+        systems = systems_of(X, self.n_states, self.stabilize, self.center)
+        return self._between(systems, self.systems_)
+
+    def _between(self, systems, systems2):
+        if self.metric == "martin":
+            return dynamics.martin_distances(systems, systems2)
+        angles = dynamics.observability_angles(systems, systems2)
+        return np.linalg.norm(angles, axis=2)
+
+
+def systems_of(X, n_states, stabilize=True, center=False):
+    """subspaces.arma of each of the checked clips, in float64, as a float32 A that is scaled back
+    to just below 1 may be of radius 1; the errors name the clip."""
+    n_states = core.check_integer(n_states, "n_states", 1)
+    systems = []
+    for i, clip in enumerate(X):
+        try:
+            systems.append(subspaces.arma(np.asarray(clip, np.float64), n_states,
+                                          stabilize=stabilize, center=center))
+        except ValueError as error:
+            raise ValueError(f"X[{i}] allows no model of n_states = {n_states}: {error}") from None
+    return systems
+
+
+class CSLDS(_ByRule):
+    """LDS from compressive measurements: a camera takes compression times fewer numbers than pixels
+    of each frame, of which the systems are recovered (dynamics.compress, recover);
+    then the nearest by Martin's distance, or a support vector machine.
+
+    n_states, n_coefficients, n_blocks: as in recover. compression: > 1, pixels over measurements.
+    n_common: how many of these are common to all frames, None for a fifth, at least as many as tell
+    n_states. seed: of the camera, the same for all clips. rule, C, gamma: as in LDS. A warning that
+    counts the clips whose recovery is hopeless.
+
+    systems_, residuals_ (n_train,), and measured_, the numbers (common, innovations), tell of the
+    fit.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines.estimators import CSLDS
+    >>> rates = [0.9, 0.5, 0.8]  # at which clips fade
+    >>> clips = [np.multiply.outer(rate ** np.arange(10), np.ones((8, 8))) for rate in rates]
+    >>> CSLDS(n_states=1).fit(clips[:2], ["slow", "fast"]).predict(clips[2:]).tolist()
+    ['slow']
+    """
+
+    def __init__(self, n_states: int = 5, compression: float = 5.0, *,
+                 n_coefficients: int | None = None, n_common: int | None = None, n_blocks: int = 1,
+                 seed: int = 0, rule: str = "nearest", C: float = 10.0,
+                 gamma: float | None = None) -> None:
+        self.n_states = n_states
+        self.compression = compression
+        self.n_coefficients = n_coefficients
+        self.n_common = n_common
+        self.n_blocks = n_blocks
+        self.seed = seed
+        self.rule = rule
+        self.C = C
+        self.gamma = gamma
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Measure the clips X with labels y, and recover a system from each."""
+        X = self._start(X, y)
+        self.measured_ = self._plan(X[0][0].size)
+        self.systems_, self.residuals_ = self._recovered(X)
+        self._learn_rule(dynamics.martin_distances(self.systems_, stabilize=True))
+        return self
+
+    def distances(self, X: core.Sets) -> np.ndarray:
+        """Distances (n, n_train) from the training clips."""
+        systems, _ = self._recovered(self.check_videos(X))
+        return dynamics.martin_distances(systems, self.systems_, stabilize=True)
+
+    def _plan(self, d):
+        """The numbers of common and innovation measurements of a frame of d pixels."""
+        compression = core.check_number(self.compression, "compression", above=1)
+        n_states = core.check_integer(self.n_states, "n_states", 1)
+        n_blocks = core.check_integer(self.n_blocks, "n_blocks", 1)
+        total = round(d / compression)
+        least = -(-n_states // n_blocks)
+        n_common = max(least, total // COMMON) if self.n_common is None else self.n_common
+        n_common = core.check_integer(n_common, "n_common", least)
+        if total - n_common < 2:
+            raise ValueError("compression must leave n_common + 2 measurements of a frame of "
+                             f"{d} pixels, got {compression:g}, which leaves {total} for n_common "
+                             f"= {n_common}")
+        return n_common, total - n_common
+
+    def _recovered(self, X):
+        """(systems, residuals) of checked clips; one by one, as threads would wait for each other
+        between steps as small as these."""
+        found = []
+        for i, clip in enumerate(X):
+            seen = dynamics.compress(clip, *self.measured_, self.seed)
+            try:
+                found.append(dynamics.recovery_of(
+                    seen, self.n_states, self.n_coefficients, self.n_blocks))
+            except ValueError as error:
+                raise ValueError(f"X[{i}] cannot be recovered: {error}") from None
+        residuals = np.array([one.residual for one in found])
+        hopeless = np.count_nonzero(residuals > dynamics.HOPELESS)
+        if hopeless:
+            warnings.warn(f"{hopeless} of {len(X)} clips cannot be recovered at compression "
+                          f"{self.compression:g}: up to {residuals.max():.0%} of the norm of the "
+                          "measurements held out is unexplained", stacklevel=3)
+        return [(one.A, one.C) for one in found], residuals
+
+
+# ---------------------------------------------------------------------------------------- tensors
+
+
+class _OnTensors(_OnVideos):
+    """Base of those on clips of one size, to which clips are resized if it is given."""
+
+    @property
+    def _one_frame_size(self):
+        return self.size is None
+
+    def _tensor(self, X, fit=False):
+        """X as one array (n, n_frames, height, width)."""
+        X = self.check_videos(X, fit)
+        if self.size is not None:
+            sides = tensors.check_sides(self.size, "size")
+            return tensors.resize_clips(X, sides)
+        if fit:
+            self.n_frames_ = len(X[0])
+        for i, clip in enumerate(X):
+            if len(clip) != self.n_frames_:
+                raise ValueError(f"X must hold clips of {self.n_frames_} frames, or size be given, "
+                                 f"got {len(clip)} in X[{i}]")
+        return tensors.check_tensor(X, "X")
+
+
+class ProductManifold(_OnTensors):
+    """Product manifold (PM): the class of the nearest training clip on a product of three Grassmann
+    manifolds (tensors.mode_bases, product_distances).
+
+    p: columns of the factors, an integer or three, None for the least rank of the training clips.
+    size: (n_frames, height, width) to resize all clips to, None for clips that agree. metric:
+    "chordal" or "geodesic".
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines.estimators import ProductManifold
+    >>> clips = np.random.default_rng(0).random((2, 10, 6, 8))
+    >>> ProductManifold().fit(clips, ["ape", "bee"]).predict(3 * clips).tolist()  # brighter
+    ['ape', 'bee']
+    """
+
+    def __init__(self, p: int | Sequence[int] | None = None, *, size: Sequence[int] | None = None,
+                 metric: str = "chordal") -> None:
+        self.p = p
+        self.size = size
+        self.metric = metric
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Take the factors of the clips X with labels y."""
+        core.check_choice(self.metric, "metric", "chordal", "geodesic")
+        X = self._tensor(X, fit=True)
+        self.classes_, self.index_ = estimators.classes_of(y, len(X))
+        self.factors_ = tensors.mode_bases(X, self.p)
+        self.p_ = [V.shape[2] for V in self.factors_]
+        return self
+
+    def distances(self, X: core.Sets) -> np.ndarray:
+        """Distances (n, n_train) from the training clips."""
+        factors = tensors.mode_bases(self._tensor(X), self.p_)
+        return tensors.product_distances(factors, self.factors_, self.metric)
+
+
+class TCCA(_OnTensors):
+    """Tensor canonical correlation analysis: the class of the training clip of the largest sum of
+    canonical correlations (tensors.tensor_correlations), of those that tell the
+    training clips' classes apart best (separations).
+
+    p, modes: as in tensor_correlations. n_features: how many correlations are summed, None for all.
+    size: as in ProductManifold.
+
+    separations_ (m,) and features_, the places of the chosen among all, tell of the fit.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines.estimators import TCCA
+    >>> clips = np.random.default_rng(0).random((2, 10, 6, 8))
+    >>> TCCA(p=2).fit(clips, ["ape", "bee"]).predict(3 * clips).tolist()  # brighter
+    ['ape', 'bee']
+    """
+
+    def __init__(self, p: int = 5, *, modes: Sequence[str] = tensors.MODES,
+                 n_features: int | None = 10, size: Sequence[int] | None = None) -> None:
+        self.p = p
+        self.modes = modes
+        self.n_features = n_features
+        self.size = size
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Choose features on the clips X with labels y."""
+        modes = tensors.check_modes(self.modes)
+        if self.n_features is not None:
+            core.check_integer(self.n_features, "n_features", 1)
+        X = self._tensor(X, fit=True)
+        self.classes_, self.index_ = estimators.classes_of(y, len(X))
+        p = core.check_integer(self.p, "p", 1, min(X.shape[1:]))
+        self.parts_ = tensors.tensor_parts(X, p, modes)
+        chosen = np.arange(p * len(modes))
+        if self.n_features is not None:
+            features = tensors.correlations_of(self.parts_)
+            self.separations_ = tensors.separations(features, self.index_)
+            chosen = np.argsort(-self.separations_, kind="stable")[:self.n_features]
+        self.features_ = np.sort(chosen)
+        return self
+
+    def class_scores(self, X: core.Sets) -> np.ndarray:
+        """The sum (n, n_classes) of the chosen correlations with the most similar clip of a
+        class."""
+        modes = tensors.check_modes(self.modes)
+        X = self._tensor(X)
+        p = core.check_integer(self.p, "p", 1, min(X.shape[1:]))
+        parts = tensors.tensor_parts(X, p, modes)
+        features = tensors.correlations_of(parts, self.parts_)
+        similarity = features[self.features_].sum(axis=0)
+        return best_of_class(similarity, self.index_, len(self.classes_))
+
+
+# --------------------------------------------------------------------------------------- textures
+
+
+class DFS(_ByRule):
+    """Dynamic fractal spectrum: a support vector machine on spectra
+    (textures.fractal_spectrum), each number divided by its deviation, or the nearest.
+
+    n_levels: of each measure, 2..62, between the exponents that the training clips span. radii: of
+    the cubes that exponents are fitted over; a clip needs 2 max(radii) + 1 frames, rows and
+    columns. rule, C, gamma: as in LDS. Clips may be of several sizes.
+
+    ranges_ (4, 5, n_levels + 1) and spectra_ (n_train, 20 n_levels) tell of the fit.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines.estimators import DFS
+    >>> clips = np.random.default_rng(0).random((2, 12, 16, 16))
+    >>> DFS(rule="nearest").fit(clips, ["ape", "bee"]).predict(3 * clips).tolist()  # brighter
+    ['ape', 'bee']
+    """
+
+    _one_frame_size = False
+
+    def __init__(self, n_levels: int = 10, *, radii: Sequence[int] = (1, 2, 3, 4),
+                 rule: str = "svm", C: float = 10.0, gamma: float | None = None) -> None:
+        self.n_levels = n_levels
+        self.radii = radii
+        self.rule = rule
+        self.C = C
+        self.gamma = gamma
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Choose the levels, and learn from the spectra of clips X with labels y."""
+        n_levels = core.check_integer(self.n_levels, "n_levels", 2, 62)
+        X = self._start(X, y)
+        ranges = textures.exponent_ranges(X, radii=self.radii)
+        self.ranges_ = np.linspace(ranges[:, :, 0], ranges[:, :, 1], n_levels + 1, axis=2)
+        spectra = self._spectra(X)
+        self.mean_ = spectra.mean(axis=0)
+        deviation = spectra.std(axis=0)
+        self.scale_ = np.where(deviation > 1e-9, deviation, 1)
+        self.spectra_ = (spectra - self.mean_) / self.scale_
+        self._learn_rule(cdist(self.spectra_, self.spectra_))
+        return self
+
+    def distances(self, X: core.Sets) -> np.ndarray:
+        """Euclidean distances (n, n_train) of scaled spectra from those of the training clips."""
+        spectra = self._spectra(self.check_videos(X))
+        return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
+
+    def _spectra(self, X):
+        def spectrum(block):
+            i = block.start
+            textures.check_texture(X[i], f"X[{i}]", self.radii)
+            return textures.fractal_spectrum(X[i], self.ranges_, radii=self.radii)
+
+        return np.stack(core.run_blocks(spectrum, len(X), 1)).reshape(len(X), -1)
+
+
+class DLPegasos(_OnVideos):
+    """Distance learning by Pegasos: the nearest training clip by a sum of three distances with
+    learned weights >= 0 (textures.distance_weights).
+
+    The distances: chi^2 of mean LBP histograms (frames.lbp), Euclidean of mean HOGs (frames.hog, of
+    cells of cell x cell pixels), which need the extra "image"; and the norm of the angles of LDS
+    models of n_states, bounded where Martin's is not. Each is divided by its mean over the training
+    clips. lam, n_iter, rng: as in distance_weights; a Generator is copied, so that each fit draws
+    the same.
+
+    weights_ (3,), in the order LBP, HOG, LDS, and objective_, that of each look at the solver, tell
+    of the fit.
+
+    >>> import numpy as np
+    >>> from grassmann_sc.baselines.estimators import DLPegasos
+    >>> rates = [0.9, 0.85, 0.5, 0.4, 0.8]  # at which clips fade
+    >>> frame = np.arange(64.0).reshape(8, 8)
+    >>> clips = [np.multiply.outer(rate ** np.arange(10), frame) for rate in rates]
+    >>> model = DLPegasos(n_states=1).fit(clips[:4], ["slow", "slow", "fast", "fast"])
+    >>> model.predict(clips[4:]).tolist()
+    ['slow']
+    """
+
+    def __init__(self, n_states: int = 5, *, cell: int = 8, lam: float = 0.01, n_iter: int = 2000,
+                 rng: core.Rng = 0) -> None:
+        self.n_states = n_states
+        self.cell = cell
+        self.lam = lam
+        self.n_iter = n_iter
+        self.rng = rng
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Learn the weights on the clips X with labels y."""
+        core.check_integer(self.cell, "cell", 1)
+        X = self._start(X, y)
+        self.described_ = self._describe(X)
+        distances = _three_distances(self.described_, None)
+        means = distances.mean(axis=(1, 2))
+        self.scale_ = np.where(means > 0, means, 1)
+        found = textures.distance_weights(
+            distances / self.scale_[:, None, None], self.index_, self.lam, n_iter=self.n_iter,
+            rng=estimators.own_rng(self.rng))
+        self.weights_ = found.weights
+        self.objective_ = found.objective
+        return self
+
+    def distances(self, X: core.Sets) -> np.ndarray:
+        """The learned distances (n, n_train) from the training clips."""
+        described = self._describe(self.check_videos(X))
+        distances = _three_distances(described, self.described_)
+        return np.tensordot(self.weights_ / self.scale_, distances, 1)
+
+    def _describe(self, X):
+        """(mean LBP histograms (n, 59), mean HOGs (n, k), systems) of checked clips."""
+        cell = {"pixels_per_cell": (self.cell, self.cell), "cells_per_block": (BLOCK, BLOCK),
+                "orientations": ORIENTATIONS}
+        patterns = np.stack([frames.lbp(clip).mean(axis=0) for clip in X])
+        gradients = np.stack([frames.hog(clip, **cell).mean(axis=0) for clip in X])
+        return patterns, gradients, systems_of(X, self.n_states)
+
+
+def _three_distances(described, described2):
+    """(3, n, N) between what _describe gives, of the first with itself without the second."""
+    patterns, gradients, systems = described
+    patterns2, gradients2, systems2 = described if described2 is None else described2
+    chi = np.empty((len(patterns), len(patterns2)))
+    for row, one in zip(chi, patterns):
+        total = np.maximum(one + patterns2, 1e-300)
+        row[:] = (np.square(one - patterns2) / total).sum(axis=1)
+    angles = dynamics.observability_angles(
+        systems, None if described2 is None else systems2)
+    return np.stack([chi, cdist(gradients, gradients2), np.linalg.norm(angles, axis=2)])
