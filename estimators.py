@@ -31,7 +31,7 @@ except ImportError as error:
                       "pip install 'grassmann_sc_kit[sklearn]'") from error
 
 import grassmann_sc as core
-from grassmann_sc import discriminative, frames, kernels, learn, subspaces
+from grassmann_sc import discriminative, files, frames, kernels, learn, subspaces
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing's own from Python 3.11 on
@@ -643,8 +643,8 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
 
         A memmap, or a zarr, HDF5 or Dask array, is read in pieces.
         """
-        if core.is_stored(X):
-            X = core.StoredBases(X, "X")
+        if files.is_stored(X):
+            X = files.StoredBases(X, "X")
             self.n_features_in_ = X.shape[1]
         else:
             X = self.check_subspaces(X, fit=True)

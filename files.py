@@ -1,8 +1,11 @@
-"""Files that are whole or not there, arrays in them without pickle, and what a resume goes on from.
+"""What is kept on disk, whole or not at all and without pickle: dictionaries, codes, checkpoints.
 
 A file of arrays is an .npz that stores plain arrays as they are; its comment is the SHA-256 of all
-bytes before it. Reading executes nothing, and takes no more memory than the file is long. What is
-gone on from keeps the Fingerprint of what was computed.
+bytes before it. Reading executes nothing, and takes no more memory than the file is long. Codes
+that do not fit in memory are written block by block: an .npy file holds at each moment the rows
+that are done, a folder holds CSR arrays of consecutive rows, each whole or not there. So what a
+kill, Ctrl-C or a full disk leaves can be read, and gone on from: codes and checkpoints keep the
+Fingerprint of what was computed.
 """
 
 from __future__ import annotations
@@ -16,25 +19,36 @@ import json
 import math
 import numbers
 import os
+import re
 import shutil
+import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
+
+import grassmann_sc as core
 
 try:
     import fcntl
 except ImportError:  # Windows, where no one removes a file that is open
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["write_whole", "write_arrays", "read_arrays", "Checkpoint", "check_path"]
+__all__ = ["save", "load", "write_codes", "load_codes", "each_part", "write_whole", "write_arrays",
+           "read_arrays", "Checkpoint", "check_path"]
 
 VERSION = 1  # of the format
 DIGEST_LENGTH = 64  # hexadecimal digits
 SLOTS = 8  # unfinished files of one path that are looked at
 SHORT = 12  # hexadecimal digits of each part of a fingerprint
+MOST_NUMBERS = 2**22  # of the bases that are read at a time
+HEADER_LENGTH = 128  # bytes of an .npy file of codes
+PART = re.compile(r"(\d{15})\.npz")  # the file of a part of codes, by its first row
+UNFINISHED = re.compile(PART.pattern + r"\.\d+\.unfinished")
 
 
 def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
@@ -76,8 +90,7 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     try:
         with file:
             write(file)
-            file.flush()
-            os.fsync(file.fileno())
+            _to_disk(file)
             if os.path.isfile(path):
                 shutil.copymode(path, unfinished)
             if fcntl:  # under its lock, so that no one takes it for abandoned
@@ -88,6 +101,11 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
         raise
+
+
+def _to_disk(file):
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _new_file(path):
@@ -181,19 +199,26 @@ def read_arrays(path: str | bytes | os.PathLike, kind: str, dtype_kinds: Mapping
     dtype_kinds = {"format": "U", "version": "i", **dtype_kinds}
     needed = {"format", "version", *needed}
     path = check_path(path, name)
-    with open(path, "rb") as file:
-        try:
-            arrays = _read(file, dtype_kinds, needed)
-        except Exception as error:  # whatever NumPy or zipfile makes of damaged bytes
-            reason = str(error) or type(error).__name__
-            raise ValueError(f"{name} must be a {kind} that this toolkit wrote; {path} is damaged "
-                             f"or another file: {reason}") from None
+    with open(path, "rb") as file, refuse_damaged(path, kind, name):
+        arrays = _read(file, dtype_kinds, needed)
     form = arrays.pop("format")
     version = arrays.pop("version")
     if version.shape or str(form) != kind or int(version) != VERSION:
         raise ValueError(f"{name} must be a {kind} of format version {VERSION}, got a {form} of "
                          f"version {version} in {path}")
     return arrays
+
+
+@contextlib.contextmanager
+def refuse_damaged(path, kind, name="path"):
+    """Whatever Python, NumPy, zipfile or a check make of the content of a file as a ValueError: it
+    must be of this kind."""
+    try:
+        yield
+    except Exception as error:  # deep JSON, absurd shapes, ...
+        raise ValueError(f"{name} must be a {kind} that this toolkit wrote; {os.fsdecode(path)} is "
+                         f"damaged or another file: {str(error) or type(error).__name__}"
+                         ) from None
 
 
 def _read(file, dtype_kinds, needed):
@@ -246,7 +271,529 @@ def _member(archive, info, dtype_kinds, most):
     return np.frombuffer(data, dtype, offset=content.tell()).reshape(shape).copy()
 
 
-# ------------------------------------------------------------------------------- going on
+# ---------------------------------------------------------------------------- dictionaries
+
+
+Dictionary = namedtuple("Dictionary", "atoms lam labels")
+
+
+def save(path: str | os.PathLike, atoms: Any, *, lam: float | None = None,
+         labels: core.Labels | None = None) -> None:
+    """Write atoms (N, d, p), or what was learned, with its lambda and labels unless they are given.
+
+    atoms: an array, or what gdl and its like return, an OnlineGDL, or a fitted GrassmannDictionary
+    or DiscriminativeDictionary. The lambda is the one in use, whatever lam_scale it came from. The
+    file is an .npz of plain arrays under exactly this path, replaced whole or not at all;
+    labels (N,) must be numbers, strings or bools.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import files, random_subspaces
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files.save(os.path.join(folder, "atoms.npz"), random_subspaces(4, 8, 2), lam=0.2)
+    ...     files.load(os.path.join(folder, "atoms.npz")).lam
+    0.2
+    """
+    ending = "_" if hasattr(atoms, "components_") else ""  # of what scikit-learn's estimators learn
+    labels = getattr(atoms, "labels" + ending, None) if labels is None else labels
+    lam = getattr(atoms, "lam" + ending, None) if lam is None else lam
+    bases = getattr(atoms, "components_" if ending else "atoms", atoms)
+    atoms = core.check_dictionary(bases, "atoms")
+    arrays = {"atoms": atoms}
+    if lam is not None:
+        arrays["lam"] = np.array(core.check_number(lam, "lam", least=0))
+    if labels is not None:
+        core.check_labels(labels, len(atoms))
+        arrays["labels"] = _labels_as_array(labels)
+    write_arrays(path, "dictionary", arrays)
+
+
+def _labels_as_array(labels):
+    """Labels as an array that a file can hold, if that leaves them what they are."""
+    array = np.asarray(labels)
+    if array.dtype.kind not in "biufUS":
+        raise TypeError("labels must be numbers, strings or bools in a file, got dtype "
+                        f"{array.dtype}")
+    given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    changed = [old for old, new in zip(given, array.tolist()) if old != new]
+    if changed:
+        raise TypeError("labels must be of one type in a file, as an array holds them, got "
+                        f"{changed[0]!r} that would become another")
+    return array
+
+
+def load(path: str | os.PathLike) -> Dictionary:
+    """Dictionary (atoms, lam, labels) that save wrote; lam and labels are None where none were.
+
+    Nothing in the file is executed, and no more memory is taken than the file is long. ValueError
+    if it is damaged, truncated or of another kind.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import files, random_subspaces
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files.save(os.path.join(folder, "atoms.npz"), random_subspaces(4, 8, 2))
+    ...     files.load(os.path.join(folder, "atoms.npz")).atoms.shape
+    (4, 8, 2)
+    """
+    kinds = {"atoms": "f", "lam": "f", "labels": "biufUS"}
+    arrays = read_arrays(path, "dictionary", kinds, {"atoms"})
+    lam = arrays.get("lam")
+    labels = arrays.get("labels")
+    with refuse_damaged(path, "dictionary"):
+        atoms = core.check_dictionary(arrays["atoms"], "atoms")
+        if lam is not None and (lam.shape != () or not 0 <= lam < np.inf):
+            raise ValueError(f"lam must be one number >= 0, got {lam!r}")
+        if labels is not None and labels.shape != (len(atoms),):
+            raise ValueError(f"labels must have shape ({len(atoms)},), got {labels.shape}")
+    return Dictionary(atoms, None if lam is None else float(lam), labels)
+
+
+# ------------------------------------------------------------------------------------ codes
+
+
+def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, *,
+                n_neighbors: int | None = None, lam_scale: str | None = None,
+                positive: bool = False, reg: float | None = None, tol: float = 1e-8,
+                max_iter: int = 1000, sparse_output: bool = False, start: int | str = 0,
+                progress: bool = False) -> int:
+    """Write the codes of X (n, d, p) over atoms D (N, d, q) to out as they come, in memory that
+    does not grow with n: those of gsc with lam, of glc with n_neighbors, and their options.
+
+    X: an array, a memmap, or an array of zarr, HDF5 or Dask, read and checked slice by slice. Codes
+    of subspaces in a kernel's feature space are those of their coordinates, by kernels.Lift.
+    out: the path of an .npy file, or with sparse_output=True of a folder of CSR parts, both for
+    load_codes; an array (n, N) of floats, or what is assigned to like one; a function (row, codes).
+    Never the file or the memory of X or D.
+    start: the row to go on from, or "resume" for where a path ends. A path keeps a fingerprint: the
+    rows of X that are done are read and digested again, and ValueError tells if they, the atoms or
+    the options differ. progress: show a bar.
+    Returns the row where it stopped, n unless Ctrl-C came before.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import files, random_subspaces
+    >>> X = random_subspaces(5, 8, 2, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "codes.npy")
+    ...     files.write_codes(path, X[:3], X, lam=0.1)
+    ...     files.write_codes(path, X, X, lam=0.1, start="resume")
+    ...     files.load_codes(path).shape
+    3
+    5
+    (5, 5)
+    """
+    bases: Any = StoredBases(X, "X")
+    bases, atoms = core.same_dimension(bases, core.check_dictionary(D, "D"), "XD")
+    step = core.coding_step((len(bases), len(atoms)), atoms.dtype, lam, n_neighbors,
+                            lam_scale=lam_scale, positive=positive, reg=reg, tol=tol,
+                            max_iter=max_iter, sparse_output=sparse_output)
+    sink = Sink(out, len(bases), atoms, step.options, X=X, D=D)
+    K = core.bases_gram(atoms)
+    height = rows_in_block(bases.X, len(atoms))
+
+    def digest(first, stop):
+        return sum(digest_rows(bases[i:min(i + height, stop)], i)
+                   for i in range(first, stop, height))
+
+    def pieces(row):
+        stops = [*range(row - row % height + height, len(bases), height), len(bases)]
+        for first, stop in zip([row, *stops], stops):
+            block = bases[first:stop]
+            codes = core.code_bases(block, atoms, K, *step)
+            yield codes, digest_rows(block, first) if sink.keeps else 0
+
+    return sink.fill(start, progress, digest, pieces)
+
+
+def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
+    """Codes that were written to this path: an array (n, N) read from the file as it is used, or,
+    of a folder, a CSR array.
+
+    n counts the rows that were done. Nothing in a file is executed.
+
+    >>> import tempfile
+    >>> from grassmann_sc import files, random_subspaces
+    >>> X = random_subspaces(5, 8, 2, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     n = files.write_codes(folder, X, X[:3], n_neighbors=1, sparse_output=True)
+    ...     files.load_codes(folder).nnz
+    5
+    """
+    path = check_path(path)
+    if os.path.isdir(path):
+        return scipy.sparse.vstack([codes for _, codes in each_part(path)], format="csr")
+    return np.load(path, mmap_mode="r")
+
+
+def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
+    """(first row, CSR array) of each part in a folder of codes, in order, until one is missing.
+
+    >>> import tempfile
+    >>> from grassmann_sc import files, random_subspaces
+    >>> X = random_subspaces(5, 8, 2, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     n = files.write_codes(folder, X, X[:3], 0.1, sparse_output=True)
+    ...     [(row, codes.shape) for row, codes in files.each_part(folder)]
+    [(0, (5, 3))]
+    """
+    path = check_path(path)
+    rows = _rows_of_parts(path)
+    if not rows:
+        raise ValueError(f"path must be a folder of codes, got none in {path}")
+    return ((row, codes) for row, codes, _ in _parts_until_a_gap(path, rows))
+
+
+# ------------------------------------------------------------------------------- stored arrays
+
+
+def is_stored(X):
+    """Is X an array on disk or elsewhere, of which slices are read: a memmap, or of zarr, HDF5 or
+    Dask?"""
+    return isinstance(X, np.memmap) or hasattr(X, "chunks") and hasattr(X, "shape")
+
+
+class StoredBases:
+    """Orthonormal bases (n, d, p) of an array, stored or not, read and checked slice by slice."""
+
+    def __init__(self, X, name):
+        self.X = X if is_stored(X) else core.real_array(X, name)
+        self.name = name
+        self.shape = tuple(core.check_integer(n, f"each of the shape of {name}", 0)
+                           for n in self.X.shape)
+        self.dtype = np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
+        check_shape_of_bases(self.shape, name)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, rows):
+        start, stop, _ = rows.indices(len(self))
+        try:
+            bases = core.check_bases(self.X[start:stop], self.name, first=start)
+        except ValueError as error:
+            raise ValueError(f"{error} (in the block of rows {start}..{stop - 1})") from None
+        return bases.astype(self.dtype, copy=False)
+
+    def astype(self, dtype, copy):
+        """The same bases, read as this type."""
+        bases = StoredBases(self.X, self.name)
+        bases.dtype = dtype
+        return bases
+
+
+def check_shape_of_bases(shape, name):
+    """ValueError unless arrays of this shape can hold n bases."""
+    if len(shape) != 3 or not 1 <= shape[2] <= shape[1]:
+        raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}")
+
+
+def rows_in_block(X, N):
+    """Rows of an array X (n, d, p), stored or not, that are read and coded over N atoms at a time:
+    a few of its chunks, or a chunk that is not much larger than memory asks for."""
+    step = max(64, min(core.TILE // N, MOST_NUMBERS // (X.shape[1] * X.shape[2])))
+    chunks = getattr(X, "chunks", None)
+    if not chunks:
+        return step
+    chunk = int(np.max(chunks[0], initial=1))
+    if chunk <= step:
+        return step - step % chunk
+    return chunk if chunk <= 4 * step else step
+
+
+# ------------------------------------------------------------------------------ where codes go
+
+
+class Sink:
+    """Where codes (n, N) over N atoms are written to, row after row, by gsc or glc here or on many
+    machines.
+
+    options: of the coding, a named tuple; inputs: what out must not be, by name. keeps: is a
+    fingerprint kept?
+    """
+
+    def __init__(self, out, n, atoms, options, **inputs):
+        self.n = n
+        self.place = _place_of(out, (n, len(atoms)), atoms.dtype, options.sparse_output)
+        self.keeps = isinstance(self.place, _Path)
+        _check_apart(out, inputs)
+        described = options._asdict()
+        for name in ("sparse_output", "init", "return_info"):  # change no code
+            described.pop(name, None)
+        self.fingerprint = Fingerprint(described, atoms)
+        self.row = 0
+
+    def fill(self, start, progress, digest, pieces):
+        """Write pieces(row), each the codes of consecutive rows and the digest of these rows of X,
+        from the row of start on; returns the row where it stopped.
+
+        digest(first, stop): of these rows of X. Those before the row must be those whose codes a
+        path holds, over the same atoms and with the same options. Of codes without a fingerprint,
+        from an earlier version, a start that is a number goes on unchecked.
+        """
+        progress = core.check_flag(progress, "progress")
+        self._begin(start, digest)
+        with core.progress_bar(progress, total=self.n, initial=self.row, desc="codes",
+                               unit="rows") as bar:
+            try:
+                for codes, added in pieces(self.row):
+                    if codes.shape[0]:
+                        self._write(codes, added)
+                        bar.update(codes.shape[0])
+            except KeyboardInterrupt:
+                warnings.warn(f"interrupted: the codes of {self.row} of {self.n} rows are written,"
+                              f" start = {self.row} goes on", stacklevel=3)
+        return self.row
+
+    def _begin(self, start, digest):
+        if not (isinstance(start, str) and start == "resume"):
+            start = core.check_integer(start, "start", 0, self.n)
+        if not self.keeps:
+            self.row = self.place.find(start)
+            return
+        self.row, whole, text = self.place.find(start)
+        if self.row > 0:
+            self._check_same(start, whole, text, digest)
+        self.place.begin(self.row, self.fingerprint.text())
+
+    def _check_same(self, start, whole, text, digest):
+        """ValueError unless the whole rows found, with this fingerprint, are of the same problem;
+        adds the digest of those before the row."""
+        rule = "out must hold codes of the same subspaces, atoms and options to resume"
+        path = self.place.path
+        if text:
+            self.fingerprint.check(text, rule, path, samples=False)
+        elif start == "resume":
+            raise ValueError(f"{rule}, with a fingerprint that tells of them: {path} is of an "
+                             f"earlier version of this toolkit, start = {whole} goes on unchecked")
+        self.fingerprint.add(digest(0, self.row))
+        if text:
+            rest = digest(self.row, whole)
+            self.fingerprint.add(rest).check(text, rule, path, samples=True)
+            self.fingerprint.add(-rest)
+
+    def _write(self, codes, digest):
+        self.fingerprint.add(digest)
+        try:
+            self.place.write(self.row, codes, self.fingerprint.text())
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror or error}: the codes of the rows before "
+                          f"{self.row} are written and whole, start = {self.row} goes on",
+                          error.filename) from error
+        self.row += codes.shape[0]
+
+
+def _place_of(out, shape, dtype, sparse):
+    """What writes codes of this shape (n, N) and type to out."""
+    if callable(out):
+        return _Function(out)
+    if isinstance(out, (str, bytes, os.PathLike)):
+        return (_Folder if sparse else _File)(check_path(out, "out"), shape, dtype)
+    if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
+        raise TypeError("out must be a path, an array or a function (row, codes), got "
+                        f"{type(out).__name__}")
+    if sparse:
+        raise ValueError("out must be the path of a folder or a function with sparse_output=True, "
+                         f"got {type(out).__name__}")
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
+    held = getattr(out, "dtype", None)
+    if isinstance(held, np.dtype) and (held.kind in "SUV"
+                                       or not np.can_cast(dtype, held, "same_kind")):
+        raise TypeError(f"out must have a dtype that holds codes of {dtype}, got {held}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("out must be an array that can be written to, got one that is read-only")
+    return _Array(out)
+
+
+def _check_apart(out, inputs):
+    """ValueError if out is the file or the memory of an input."""
+    paths = [out] if isinstance(out, (str, bytes, os.PathLike)) else _paths_of(out)
+    for name, array in inputs.items():
+        for path, own in itertools.product(paths, _paths_of(array)):
+            if os.path.exists(path) and os.path.exists(own) and os.path.samefile(path, own):
+                raise ValueError(f"out must be another file than that of {name}, got "
+                                 f"{os.fsdecode(path)}")
+        arrays = isinstance(out, np.ndarray) and isinstance(array, np.ndarray)
+        if arrays and np.shares_memory(out, array):
+            raise ValueError(f"out must share no memory with {name}, got a view of it")
+
+
+def _paths_of(array):
+    """The files that an array is mapped to or read from, as far as it tells: of a memmap or a view
+    of one, of HDF5, or of such as are in the graph of a Dask array."""
+    if type(array).__module__.partition(".")[0] == "h5py":
+        return [array.file.filename]
+    if hasattr(array, "dask"):
+        return [path for task in array.dask.values() for path in _paths_of(task)]
+    while isinstance(array, np.ndarray):
+        if getattr(array, "filename", None) is not None:
+            return [array.filename]
+        array = array.base
+    return []
+
+
+class _Function:
+    """A function (row, codes) that takes codes as they come."""
+
+    def __init__(self, out):
+        self.out = out
+
+    def find(self, start):
+        if start == "resume":
+            raise ValueError("start='resume' needs the path of a file or folder as out: give the "
+                             "row where it stopped")
+        return start
+
+    def write(self, row, codes, text):
+        self.out(row, codes)
+
+
+class _Array(_Function):
+    """An array (n, N), or what is assigned to like one."""
+
+    def write(self, row, codes, text):
+        self.out[row:row + len(codes)] = codes
+
+
+class _Path:
+    """A path that codes are written to and gone on from."""
+
+    def __init__(self, path, shape, dtype):
+        self.path = path
+        self.shape = shape
+        self.dtype = dtype
+
+    def find(self, start):
+        """The row to begin at, the rows that are whole and their fingerprint, "" if there is
+        none."""
+        whole = 0
+        text = ""
+        if start != 0 and os.path.exists(self.path):
+            whole, text = self.rows(start)
+        if start != "resume" and start > whole or whole > self.shape[0]:
+            raise ValueError(f"start must be a row in 0..{whole} where {self.path} holds {whole} "
+                             f"rows of {self.shape[0]}, got {start!r}")
+        return whole if start == "resume" else start, whole, text
+
+
+class _File(_Path):
+    """An .npy file (n, N): a header of constant length, which says how many rows are whole and, in
+    a comment, their fingerprint."""
+
+    def rows(self, start):
+        with open(self.path, "rb") as file:
+            header = file.read(HEADER_LENGTH)
+        found = re.search(rb"'shape': \((\d+), \d+\)} ?#?([0-9a-f ]*)\n", header)
+        n = int(found[1]) if found else 0
+        text = found[2].decode().strip() if found else ""
+        if header != self._header(n, text):
+            raise ValueError(f"out must be a file of codes (n, {self.shape[1]}) of {self.dtype} "
+                             f"that this toolkit wrote to go on from, got another in {self.path}")
+        return n, text
+
+    def begin(self, row, text):
+        if row == 0:  # whoever has mapped the file that was there keeps it
+            write_whole(self.path, lambda file: file.write(self._header(0, text)))
+            return
+        with open(self.path, "r+b") as file:
+            file.write(self._header(row, text))
+            _to_disk(file)
+
+    def write(self, row, codes, text):
+        with open(self.path, "r+b") as file:
+            file.truncate(self._offset(row))  # what was not whole
+            file.seek(self._offset(row))
+            file.write(np.ascontiguousarray(codes))
+            _to_disk(file)
+            file.seek(0)
+            file.write(self._header(row + len(codes), text))
+            _to_disk(file)
+
+    def _offset(self, row):
+        return HEADER_LENGTH + row * self.shape[1] * self.dtype.itemsize
+
+    def _header(self, n, text):
+        fields = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False,
+                  "shape": (n, self.shape[1])}
+        text = f"{fields} #{text}" if text else f"{fields}"
+        text = text.ljust(HEADER_LENGTH - 11) + "\n"
+        return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+class _Folder(_Path):
+    """A folder of parts, CSR arrays of consecutive rows, each with the fingerprint of the rows up
+    to its end."""
+
+    def rows(self, start):
+        n = 0
+        text = ""
+        for row, codes, text_of_part in _parts_until_a_gap(self.path, _rows_of_parts(self.path)):
+            if start != "resume" and row >= start:
+                break
+            n = row + codes.shape[0]
+            text = text_of_part
+            if codes.shape[1] != self.shape[1] or codes.dtype != self.dtype:
+                raise ValueError(f"out must hold codes (n, {self.shape[1]}) of {self.dtype} to go "
+                                 f"on from, got (n, {codes.shape[1]}) of {codes.dtype} in "
+                                 f"{self.path}")
+        if start != "resume" and start < n:
+            raise ValueError(f"start must be where a part ends, such as {n}, got {start}")
+        return n, text
+
+    def begin(self, row, text):
+        os.makedirs(self.path, exist_ok=True)
+        for other in reversed(_rows_of_parts(self.path)):
+            if other >= row:
+                os.unlink(_name(self.path, other))
+        for other in _rows_of_parts(self.path, UNFINISHED):
+            remove_unfinished(_name(self.path, other))
+        if row == 0:  # what is there can be read before, and without, the first rows
+            self.write(0, scipy.sparse.csr_array((0, self.shape[1]), dtype=self.dtype), text)
+
+    def write(self, row, codes, text):
+        write_part(self.path, row, codes, text)
+
+
+def write_part(folder, row, codes, text=""):
+    """Write CSR codes from this row on as a part of a folder, whole or not at all; text: of the
+    fingerprint, if there is one."""
+    fingerprint = {"fingerprint": np.array(text)} if text else {}
+    write_arrays(_name(folder, row), "codes", {
+        "shape": np.array(codes.shape), "values": codes.data, "columns": codes.indices,
+        "starts": codes.indptr, **fingerprint})
+
+
+def _read_part(folder, row):
+    """The CSR codes of the part of a folder that begins with this row, and their fingerprint."""
+    path = _name(folder, row)
+    kinds = {"shape": "i", "values": "f", "columns": "i", "starts": "i"}
+    arrays = read_arrays(path, "codes", kinds | {"fingerprint": "U"}, set(kinds))
+    with refuse_damaged(path, "codes"):
+        shape = tuple(core.check_integer(n, "shape", 0) for n in arrays["shape"])
+        content = arrays["values"], arrays["columns"], arrays["starts"]
+        codes = scipy.sparse.csr_array(content, shape=shape)
+        codes.check_format()
+    return codes, str(arrays.get("fingerprint", ""))
+
+
+def _parts_until_a_gap(path, rows):
+    expected = 0
+    for row in rows:
+        if row == expected:
+            codes, text = _read_part(path, row)
+            expected = row + codes.shape[0]
+            yield row, codes, text
+
+
+def _name(folder, row):
+    return os.path.join(folder, f"{row:015d}.npz")
+
+
+def _rows_of_parts(folder, pattern=PART):
+    """The first rows of the parts in a folder, ascending."""
+    matches = [pattern.fullmatch(name) for name in os.listdir(folder)]
+    return sorted(int(match[1]) for match in matches if match)
+
+
+# --------------------------------------------------------------------------------- going on
 
 
 class Fingerprint:
@@ -389,12 +936,18 @@ GENERATORS = {"MT19937": ("pos", 624), "PCG64": None, "PCG64DXSM": None,
               "Philox": ("buffer_pos", 4), "SFC64": None}
 
 
-def as_json(content: object) -> str:
-    """The content as JSON, in which numbers keep all their digits and arrays are lists."""
-    return json.dumps(content, default=lambda array: array.tolist())
+def as_json(content: object) -> np.ndarray:
+    """The content as JSON in an array of a file, in which numbers keep all their digits and arrays
+    are lists."""
+    return np.array(json.dumps(content, default=lambda array: array.tolist()))
 
 
-def read_generator(text: str) -> np.random.Generator:
+def read_json(text: np.ndarray) -> Any:
+    """The content of such an array."""
+    return json.loads(str(text))
+
+
+def read_generator(text: np.ndarray) -> np.random.Generator:
     """The Generator, one of NumPy's, whose state this is as JSON; ValueError if it is none.
 
     >>> import numpy as np
@@ -404,11 +957,11 @@ def read_generator(text: str) -> np.random.Generator:
     True
     """
     try:
-        state = json.loads(text)
+        state = read_json(text)
         place = GENERATORS[state["bit_generator"]]
         bits = getattr(np.random, state["bit_generator"])()
         bits.state = state
-        kept = json.loads(as_json(bits.state))
+        kept = read_json(as_json(bits.state))
     except Exception as error:  # whatever JSON or NumPy makes of other states
         raise ValueError(f"rng must be the state of a generator of NumPy's, got another "
                          f"({type(error).__name__})") from None

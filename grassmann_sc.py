@@ -53,7 +53,6 @@ Sets = Sequence[ArrayLike] | np.ndarray  # of frames: arrays (n_i, d), or one ar
 Labels = Sequence[Hashable] | ArrayLike  # one a sample or atom
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # k(A, B) on rows, as in kernels
 Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default_rng takes
-AsAsked = Any  # an array, or the form that options such as return_info and out ask for
 
 
 JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
@@ -525,6 +524,7 @@ def _mirror(K):
 
 
 SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
+Coded: TypeAlias = np.ndarray | scipy.sparse.csr_array | list | SparseCodes  # as options ask for it
 
 
 def lam_max(K_xd: ArrayLike) -> np.ndarray:
@@ -542,54 +542,30 @@ def lam_max(K_xd: ArrayLike) -> np.ndarray:
 
 def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = None,
         positive: bool = False, init: Codes | None = None, tol: float = 1e-8, max_iter: int = 1000,
-        return_info: bool = False, sparse_output: bool = False, out: Any = None,
-        start: int | str = 0, progress: bool = False) -> AsAsked:
+        return_info: bool = False, sparse_output: bool = False) -> Coded:
     """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
 
     min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes on the projection
     kernel, with its options. Queries pass in tiles, so that with sparse_output=True memory beyond
-    input and output does not grow with n. A memmap, or a zarr, HDF5 or Dask array, is read in
-    tiles too.
+    input and output does not grow with n.
 
-    out: where codes are written to as they come, in memory that does not grow: the path of an .npy
-    file, or with sparse_output=True of a folder of CSR parts, both for blocks.load_codes; an array
-    (n, N) of floats, or what is assigned to like one; a function (row, codes). Never the file or
-    the memory of X or D. progress: show a bar, by tqdm, else lines. Returns the row where it
-    stopped, n unless Ctrl-C came before: start there to go on, or with start="resume" where a path
-    ends. A path keeps a fingerprint: the rows of X that are done are read and digested again, and
-    ValueError tells if they, the atoms or the options differ. Needs blocks.py.
-
-    See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms.
+    See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms,
+    files.write_codes for what does not fit in memory.
 
     >>> from grassmann_sc import gsc, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
     >>> gsc(D[:1], D, lam=1.0).round(6)  # a query that is an atom: 1 - lam / (2 p)
     array([[0.75, 0.  , 0.  ]])
     """
-    X, D = _queries_and_atoms(X, D)
+    X, D = check_queries_and_atoms(X, D)
     options = lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
                             return_info, sparse_output)
-    return _code(X, D, solve_lassos, options, out, start, progress)
+    return code_bases(X, D, bases_gram(D), solve_lassos, options)
 
 
-def _queries_and_atoms(X, D):
-    """X (n, d, p), read slice by slice if it is stored, and D (N, d, q), of one type."""
-    if not is_stored(X):
-        return check_queries_and_atoms(X, D)
-    X, D = same_dimension(StoredBases(X, "X"), check_dictionary(D, "D"), "XD")
-    return X, D
-
-
-def _code(X, D, solve, options, out, start, progress):
-    """Codes of checked X over D, returned or written to out."""
-    K = bases_gram(D)
-    if out is None:
-        check_no_start(start, progress)
-        return solve(K, _products(X, D), _norms2(X), options)
-    from grassmann_sc import blocks
-
-    return blocks.write_codes(lambda X: solve(K, _products(X, D), _norms2(X), options), X, D,
-                              options, out, start, progress)
+def code_bases(X, D, K_dd, solve, options):
+    """gsc or glc without their checks, by solve_lassos or solve_local, for <D_i^, D_j^> = K_dd."""
+    return solve(K_dd, _products(X, D), _norms2(X), options)
 
 
 def _products(X, D):
@@ -605,7 +581,7 @@ def _norms2(X):
 def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: ArrayLike,
                  lam_scale: str | None = None, positive: bool = False, init: Codes | None = None,
                  tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
-                 sparse_output: bool = False) -> AsAsked:
+                 sparse_output: bool = False) -> Coded:
     """Codes y: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
 
     K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or
@@ -1345,26 +1321,25 @@ def _axpy(c, a, b, n):
 
 
 def glc(X: ArrayLike, D: ArrayLike, n_neighbors: int, *, reg: float | None = None,
-        sparse_output: bool = False, out: Any = None, start: int | str = 0,
-        progress: bool = False) -> AsAsked:
+        sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
     """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
 
     min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest atoms:
-    locality_codes on the projection kernel, with its options; queries pass in tiles, and codes go
-    to out, as in gsc.
+    locality_codes on the projection kernel, with its options; queries pass in tiles, as in gsc.
 
     >>> from grassmann_sc import glc, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
     >>> glc(D[:1], D, n_neighbors=2)
     array([[1., 0., 0.]])
     """
-    X, D = _queries_and_atoms(X, D)
+    X, D = check_queries_and_atoms(X, D)
     options = local_options(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return _code(X, D, solve_local, options, out, start, progress)
+    return code_bases(X, D, bases_gram(D), solve_local, options)
 
 
 def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2: ArrayLike,
-                   reg: float | None = None, sparse_output: bool = False) -> AsAsked:
+                   reg: float | None = None,
+                   sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
     """Codes over the n_neighbors nearest atoms B_j: min ||X^ - sum_j y_j B_j^||_F^2, 1^T y = 1.
 
     B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's
@@ -1789,7 +1764,7 @@ Classified = namedtuple("Classified", "labels residuals classes codes")
 def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = None,
              n_neighbors: int | None = None, lam_scale: str | None = None, positive: bool = False,
              reg: float | None = None, tol: float = 1e-8, max_iter: int = 1000,
-             return_info: bool = False) -> AsAsked:
+             return_info: bool = False) -> np.ndarray | Classified:
     """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
 
     The class whose atoms explain most, that of the smallest residual ||X^ - sum_{j in c} y_j
@@ -1807,15 +1782,22 @@ def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = 
     >>> classify(D[::-1], D, ["ape", "bee", "cat"], lam=0.1).tolist()
     ['cat', 'bee', 'ape']
     """
-    X, D = _queries_and_atoms(X, D)
+    X, D = check_queries_and_atoms(X, D)
     code = coding_step((len(X), len(D)), X.dtype, lam, n_neighbors, lam_scale=lam_scale,
                        positive=positive, reg=reg, tol=tol, max_iter=max_iter)
     return classify_by_codes(bases_gram(D), _products(X, D), _norms2(X), labels, code, return_info)
 
 
+class CodingStep(namedtuple("CodingStep", "solve options")):
+    """A solver with its options, a function (K_dd, K_xd, norm2) -> codes."""
+
+    def __call__(self, K_dd, K_xd, norm2):
+        return self.solve(K_dd, lambda rows: K_xd[rows], norm2, self.options)
+
+
 def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=False, reg=None,
-                tol=1e-8, max_iter=1000):
-    """The function (K_dd, K_xd, norm2) -> codes: sparse with lam, local with n_neighbors."""
+                tol=1e-8, max_iter=1000, sparse_output=False):
+    """The CodingStep for codes of this shape (n, N): sparse with lam, local with n_neighbors."""
     if (lam is None) == (n_neighbors is None):
         raise ValueError(f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = "
                          f"{n_neighbors!r}")
@@ -1823,16 +1805,15 @@ def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=Fals
         if check_flag(positive, "positive") or lam_scale is not None:
             raise ValueError("positive and lam_scale belong to sparse coding, leave them out with "
                              "n_neighbors")
-        options = local_options(shape[1], dtype, n_neighbors, reg)
-        solver = solve_local
-    else:
-        if reg is not None:
-            raise ValueError(f"reg belongs to n_neighbors, leave it out with lam, got {reg!r}")
-        if finite_array(lam, "lam").ndim:
-            raise ValueError(f"lam must be one number >= 0, got {lam!r}")
-        options = lasso_options(shape, lam, lam_scale, positive, None, tol, max_iter)
-        solver = solve_lassos
-    return lambda K_dd, K_xd, norm2: solver(K_dd, lambda rows: K_xd[rows], norm2, options)
+        options = local_options(shape[1], dtype, n_neighbors, reg, sparse_output)
+        return CodingStep(solve_local, options)
+    if reg is not None:
+        raise ValueError(f"reg belongs to n_neighbors, leave it out with lam, got {reg!r}")
+    if finite_array(lam, "lam").ndim:
+        raise ValueError(f"lam must be one number >= 0, got {lam!r}")
+    options = lasso_options(shape, lam, lam_scale, positive, None, tol, max_iter,
+                            sparse_output=sparse_output)
+    return CodingStep(solve_lassos, options)
 
 
 def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
@@ -1941,13 +1922,6 @@ def check_flag(value: object, name: str) -> bool:
     return bool(value)
 
 
-def check_no_start(start: Any, progress: Any) -> None:
-    """Where codes are returned, not written to out."""
-    first = isinstance(start, (int, np.integer)) and start == 0
-    if not first or check_flag(progress, "progress"):
-        raise ValueError("start and progress belong to out, leave them out without it")
-
-
 def check_rng(rng: Rng) -> np.random.Generator:
     """The Generator that rng stands for."""
     try:
@@ -2028,46 +2002,6 @@ def _orthonormality(rows, error):
                 worst = max(worst, off)
                 total += off
         error[i] = worst if total < np.inf else np.nan
-
-
-def check_shape_of_bases(shape: tuple[int, ...], name: str) -> None:
-    """ValueError unless arrays of this shape can hold n bases."""
-    if len(shape) != 3 or not 1 <= shape[2] <= shape[1]:
-        raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}")
-
-
-def is_stored(X):
-    """Is X an array on disk or elsewhere, of which slices are read: a memmap, or of zarr, HDF5 or
-    Dask?"""
-    return isinstance(X, np.memmap) or hasattr(X, "chunks") and hasattr(X, "shape")
-
-
-class StoredBases:
-    """Orthonormal bases (n, d, p) of a stored array, read and checked slice by slice."""
-
-    def __init__(self, X, name):
-        self.X = X
-        self.name = name
-        self.shape = tuple(check_integer(n, f"each of the shape of {name}", 0) for n in X.shape)
-        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-        check_shape_of_bases(self.shape, name)
-
-    def __len__(self):
-        return self.shape[0]
-
-    def __getitem__(self, rows):
-        start, stop, _ = rows.indices(len(self))
-        try:
-            bases = check_bases(self.X[start:stop], self.name, first=start)
-        except ValueError as error:
-            raise ValueError(f"{error} (in the block of rows {start}..{stop - 1})") from None
-        return bases.astype(self.dtype, copy=False)
-
-    def astype(self, dtype, copy):
-        """The same bases, read as this type."""
-        bases = StoredBases(self.X, self.name)
-        bases.dtype = dtype
-        return bases
 
 
 def check_dictionary(D: ArrayLike, name: str) -> np.ndarray:
@@ -2510,6 +2444,6 @@ def modules():
     for name in os.listdir(__path__[0]):
         if name.endswith(".py"):
             with open(os.path.join(__path__[0], name), "rb") as file:
-                if b"\nimport grassmann_sc as core" in file.read() or name == "files.py":
+                if b"\nimport grassmann_sc as core" in file.read():
                     found.append(name.removesuffix(".py"))
     return found

@@ -282,7 +282,7 @@ KarcherMean = namedtuple("KarcherMean", "mean gradient n_iter")
 
 
 def karcher_mean(X: ArrayLike, weights: ArrayLike | None = None, *, tol: float = 1e-12,
-                 max_iter: int = 1000, return_info: bool = False) -> core.AsAsked:
+                 max_iter: int = 1000, return_info: bool = False) -> np.ndarray | KarcherMean:
     """Weighted Karcher (Frechet) mean (d, p) of subspaces X (n, d, p).
 
     The Y of least sum_i w_i d_geo(Y, X_i)^2: Y <- exp_Y(G), G = sum_i w_i log_Y(X_i) / sum_i w_i,

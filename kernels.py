@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
@@ -598,7 +599,7 @@ def _contract(K, A, starts, out, left, right):
 def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.Kernel, p: int,
          lam_scale: str | None = None, positive: bool = False, init: core.Codes | None = None,
          tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
-         sparse_output: bool = False) -> core.AsAsked:
+         sparse_output: bool = False) -> core.Coded:
     """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets; the paper's kgSC.
 
     grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. To code with several
@@ -618,7 +619,8 @@ def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.
 
 
 def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.Kernel, p: int,
-         reg: float | None = None, sparse_output: bool = False) -> core.AsAsked:
+         reg: float | None = None,
+         sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
     """Kernel Grassmann locality-constrained coding: codes (n, N); the paper's kgLC.
 
     grassmann_sc.locality_codes on the kernel Gram matrices, with its options. See kgsc.
@@ -636,7 +638,8 @@ def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: cor
 def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.Kernel,
              p: int, lam: float | None = None, n_neighbors: int | None = None,
              lam_scale: str | None = None, positive: bool = False, reg: float | None = None,
-             tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False) -> core.AsAsked:
+             tol: float = 1e-8, max_iter: int = 1000,
+             return_info: bool = False) -> np.ndarray | core.Classified:
     """Labels (n,) of sets of frames from their kgSC (lam) or kgLC (n_neighbors) codes.
 
     atom_sets: labelled sets, labels (N,). Rule and options as in grassmann_sc.classify: the

@@ -3,8 +3,8 @@
 Alternates coding and a closed-form update of one atom after another (Gauss-Seidel), after the
 section on dictionary learning in Harandi et al. 2015. The cost sum_i w_i (||X_i^ - sum_j y_ij
 D_j^||_F^2 + lam ||y_i||_1) never rises. Inside, subspaces are rows (n, p, d), the transposes of the
-bases, so that a set of them is a matrix of rows of length d. Files need files.py beside this one,
-OnlineGDL, for streams of batches, streams.py.
+bases, so that a set of them is a matrix of rows of length d. Checkpoints need files.py beside this
+one, OnlineGDL, for streams of batches, streams.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 import grassmann_sc as core
 
 __all__ = ["gdl", "kgdl", "class_dictionaries", "OnlineGDL",  # noqa: F822 (see __getattr__)
-           "init_atoms", "update_atoms", "save", "load"]
+           "init_atoms", "update_atoms"]
 
 jit = core.jit
 SHORT = 2**14  # numbers of a basis that is gathered from a copy of all
@@ -785,92 +785,13 @@ def _code_nearest(K_dd, K_xd, norm2):
 # ---------------------------------------------------------------------------------------- files
 
 
-Dictionary = namedtuple("Dictionary", "atoms lam labels")
-
-
-def save(path: str | os.PathLike, atoms: Any, *, lam: float | None = None,
-         labels: core.Labels | None = None) -> None:
-    """Write atoms (N, d, p), or what was learned, with its lambda and labels unless they are given.
-
-    atoms: an array, or what gdl and its like return, an OnlineGDL, or a fitted GrassmannDictionary
-    or DiscriminativeDictionary. The lambda is the one in use, whatever lam_scale it came from. The
-    file is an .npz of plain arrays under exactly this path, replaced whole or not at all;
-    labels (N,) must be numbers, strings or bools.
-
-    >>> import os, tempfile
-    >>> from grassmann_sc import learn, random_subspaces
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     learn.save(os.path.join(folder, "atoms.npz"), random_subspaces(4, 8, 2), lam=0.2)
-    ...     learn.load(os.path.join(folder, "atoms.npz")).lam
-    0.2
-    """
-    from grassmann_sc import files
-
-    ending = "_" if hasattr(atoms, "components_") else ""  # of what scikit-learn's estimators learn
-    labels = getattr(atoms, "labels" + ending, None) if labels is None else labels
-    lam = getattr(atoms, "lam" + ending, None) if lam is None else lam
-    bases = getattr(atoms, "components_" if ending else "atoms", atoms)
-    atoms = core.check_dictionary(bases, "atoms")
-    arrays = {"atoms": atoms}
-    if lam is not None:
-        arrays["lam"] = np.array(core.check_number(lam, "lam", least=0))
-    if labels is not None:
-        core.check_labels(labels, len(atoms))
-        arrays["labels"] = _labels_as_array(labels)
-    files.write_arrays(path, "dictionary", arrays)
-
-
-def _labels_as_array(labels):
-    """Labels as an array that a file can hold, if that leaves them what they are."""
-    array = np.asarray(labels)
-    if array.dtype.kind not in "biufUS":
-        raise TypeError("labels must be numbers, strings or bools in a file, got dtype "
-                        f"{array.dtype}")
-    given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    changed = [old for old, new in zip(given, array.tolist()) if old != new]
-    if changed:
-        raise TypeError("labels must be of one type in a file, as an array holds them, got "
-                        f"{changed[0]!r} that would become another")
-    return array
-
-
-def load(path: str | os.PathLike) -> Dictionary:
-    """Dictionary (atoms, lam, labels) that save wrote; lam and labels are None where none were.
-
-    Nothing in the file is executed, and no more memory is taken than the file is long. ValueError
-    if it is damaged, truncated or of another kind.
-
-    >>> import os, tempfile
-    >>> from grassmann_sc import learn, random_subspaces
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     learn.save(os.path.join(folder, "atoms.npz"), random_subspaces(4, 8, 2))
-    ...     learn.load(os.path.join(folder, "atoms.npz")).atoms.shape
-    (4, 8, 2)
-    """
-    from grassmann_sc import files
-
-    kinds = {"atoms": "f", "lam": "f", "labels": "biufUS"}
-    arrays = files.read_arrays(path, "dictionary", kinds, {"atoms"})
-    lam = arrays.get("lam")
-    labels = arrays.get("labels")
-    try:
-        atoms = core.check_dictionary(arrays["atoms"], "atoms")
-        if lam is not None and (lam.shape != () or not 0 <= lam < np.inf):
-            raise ValueError(f"lam must be one number >= 0, got {lam!r}")
-        if labels is not None and labels.shape != (len(atoms),):
-            raise ValueError(f"labels must have shape ({len(atoms)},), got {labels.shape}")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    return Dictionary(atoms, None if lam is None else float(lam), labels)
-
-
 def _write_state(checkpoint, state, rng):
     """Replace the checkpoint by this state and that of rng."""
     from grassmann_sc import files
 
-    generator = files.as_json(rng.bit_generator.state)
-    checkpoint.write({"rng": np.array(generator), "atoms": state.atoms, "codes": state.codes,
-                      "costs": state.costs, "n_replaced": np.array(state.n_replaced),
+    checkpoint.write({"rng": files.as_json(rng.bit_generator.state), "atoms": state.atoms,
+                      "codes": state.codes, "costs": state.costs,
+                      "n_replaced": np.array(state.n_replaced),
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
 
 
@@ -882,7 +803,7 @@ def _read_state(checkpoint, shape, n, rng):
     kinds = {"rng": "U", "atoms": "f", "codes": "f", "costs": "f", "n_replaced": "i", "lam": "f"}
     arrays = checkpoint.read(kinds)
     checkpoint.check_samples()
-    try:
+    with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
         atoms = core.check_dictionary(arrays["atoms"], "atoms")
         codes = core.check_codes(arrays["codes"], n, shape[0], "codes")
         costs = core.finite_array(arrays["costs"], "costs")
@@ -892,10 +813,7 @@ def _read_state(checkpoint, shape, n, rng):
         if not (math.isnan(lam) or 0 <= lam < math.inf):
             raise ValueError(f"lam must be a number >= 0, got {lam}")
         n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
-        bits = files.read_generator(str(arrays["rng"])).bit_generator
-    except (TypeError, ValueError) as error:
-        raise ValueError("resume must be a checkpoint that this toolkit wrote; "
-                         f"{checkpoint.resume} is damaged: {error}") from None
+        bits = files.read_generator(arrays["rng"]).bit_generator
     if type(rng.bit_generator) is not type(bits):
         raise ValueError(f"resume must be given the kind of rng that {checkpoint.resume} holds, "
                          f"{type(bits).__name__}, got {type(rng.bit_generator).__name__}")

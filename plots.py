@@ -293,13 +293,13 @@ def plot_sparsity(K_dd: ArrayLike, K_xd: ArrayLike, lams: ArrayLike, *, norm2: A
     K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, norm2)
     if len(K_xd) == 0:
         raise ValueError("K_xd must hold at least one query, got none")
-    path = core.sparse_codes(K_dd, K_xd, lams[::-1], norm2=norm2, lam_scale=lam_scale,
-                             return_info=True)
-    codes = path.codes[::-1].astype(float)  # (L, n, N)
+    codes, gap, _ = core.sparse_codes(K_dd, K_xd, lams[::-1], norm2=norm2, lam_scale=lam_scale,
+                                      return_info=True)
+    codes = codes[::-1].astype(float)  # (L, n, N)
     counts = np.count_nonzero(codes, axis=2)  # (L, n)
     residual = norm2 + np.einsum("lnj,lnj->ln", codes @ K_dd - 2 * K_xd, codes)
     share = np.median(np.maximum(residual, 0) / norm2, axis=1)
-    gap = (path.gap[::-1] / norm2).max(axis=1)
+    gap = (gap[::-1] / norm2).max(axis=1)
     ax = _axes(ax, 6.6, 4)
     low, middle, high = np.percentile(counts, [25, 50, 75], axis=1)
     ax.fill_between(lams, low, high, color=BLUE, alpha=0.2, linewidth=0)

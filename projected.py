@@ -51,7 +51,7 @@ ProjectedCodes = namedtuple("ProjectedCodes", "codes cost violation gap n_iter")
 def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = False,
                     n_neighbors: int | None = None, init: core.Codes | None = None,
                     least_gap: float = 1e-3, tol: float = 1e-9, max_iter: int = 500,
-                    return_info: bool = False) -> core.AsAsked:
+                    return_info: bool = False) -> np.ndarray | ProjectedCodes:
     """Projected codes (n, N) of X (n, d, p) over atoms D (N, d, q): 1^T y = 1, lam >= 0.
 
     min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, where Proj gives
@@ -120,7 +120,7 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
 
 
 def projected_losses(codes: core.Codes, X: ArrayLike, D: ArrayLike, *,
-                     return_gradient: bool = False) -> core.AsAsked:
+                     return_gradient: bool = False) -> np.ndarray | tuple:
     """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X (n, d, p) over D (N, d, q).
 
     For codes of any sum: only their direction matters. return_gradient: (losses, gradient (n, N))

@@ -7,8 +7,8 @@ client=None starts a worker a core on this machine for the call (in a script, un
 OMP_NUM_THREADS=1 and NUMBA_NUM_THREADS=1, as those of local_client have.
 
 X (n, d, p) is a Dask array, or another array that is cut into blocks: in memory, a memmap, of zarr
-or HDF5. Each worker opens a memmap or HDF5 file by its path. Needs dask[distributed], blocks.py,
-files.py, learn.py and streams.py; from_paths also frames.py and subspaces.py.
+or HDF5. Each worker opens a memmap or HDF5 file by its path. Needs dask[distributed], files.py,
+learn.py and streams.py; from_paths also frames.py and subspaces.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import blocks, files, streams
+from grassmann_sc import files, streams
 
 if TYPE_CHECKING:
     import dask.array
@@ -52,15 +52,15 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
          lam_scale: str | None = None, positive: bool = False, reg: float | None = None,
          tol: float = 1e-8, max_iter: int = 1000, sparse_output: bool = False,
          client: distributed.Client | None = None, out: Any = None, start: int | str = 0,
-         progress: bool = False) -> core.AsAsked:
+         progress: bool = False) -> np.ndarray | scipy.sparse.csr_array | dask.array.Array | int:
     """Codes of subspaces X (n, d, p) over atoms D (N, d, q): gsc with lam, glc with n_neighbors,
     and their options, block by block on workers; <D_i^, D_j^> is computed once, by one of them.
 
     Of a Dask array a Dask array (n, N), to be computed when it is asked for; of another array, or
-    with sparse_output, codes as gsc returns them. With out (see gsc, and start and progress) codes
-    are written here as they come, in order, and the row where it stopped is returned. ValueError
-    names the block and its rows if they are no orthonormal bases of the atoms' R^d. No convergence
-    is a warning where it is met, on a worker.
+    with sparse_output, codes as gsc returns them. With out (see files.write_codes, and start and
+    progress) codes are written here as they come, in order, and the row where it stopped is
+    returned. ValueError names the block and its rows if they are no orthonormal bases of the atoms'
+    R^d. No convergence is a warning where it is met, on a worker.
 
     >>> import dask.array
     >>> from grassmann_sc import random_subspaces, scale
@@ -70,37 +70,42 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
            [0., 1., 0.],
            [0., 0., 1.]])
     """
-    D = core.check_dictionary(D, "D")
+    atoms = core.check_dictionary(D, "D")
     if out is None:
-        core.check_no_start(start, progress)
-    parts = _Parts(X, len(D))
-    dtype = np.result_type(parts.dtype, D.dtype)
-    D = D.astype(dtype, copy=False)
-    core.coding_step((0, len(D)), dtype, lam, n_neighbors, lam_scale=lam_scale, positive=positive,
-                     reg=reg, tol=tol, max_iter=max_iter)  # for its checks
-    if lam is None:
-        solve = core.solve_local
-        options = core.local_options(len(D), dtype, n_neighbors, reg, sparse_output)
-    else:
-        solve = core.solve_lassos
-        options = core.lasso_options((0, len(D)), lam, lam_scale, positive, None, tol, max_iter,
-                                     False, sparse_output)
-    job = functools.partial(_code_block, solve=solve, options=options)
+        _check_no_start(start, progress)
+    parts = _Parts(X, len(atoms))
+    atoms = atoms.astype(np.result_type(parts.dtype, atoms.dtype), copy=False)
+    step = core.coding_step((0, len(atoms)), atoms.dtype, lam, n_neighbors, lam_scale=lam_scale,
+                            positive=positive, reg=reg, tol=tol, max_iter=max_iter,
+                            sparse_output=sparse_output)
+    job = functools.partial(_code_block, step=step)
     if out is None and parts.lazy and not sparse_output:
-        return _joined(parts, parts.each(job, *_atoms_and_gram(D)), len(D), dtype)
+        return _joined(parts, parts.each(job, *_atoms_and_gram(atoms)), len(atoms), atoms.dtype)
     with _working(client) as client:
         # held by the cluster, and made again if a worker dies, while blocks come and go
-        shared = client.persist(_atoms_and_gram(D))
+        shared = client.persist(_atoms_and_gram(atoms))
         if out is None:
             codes = list(_in_order(client, parts.each(job, *shared)))
             join = functools.partial(scipy.sparse.vstack, format="csr")
             return (join if sparse_output else np.concatenate)(codes)
-        sink = blocks.Sink(out, parts.n_rows(), X, D, options)
-        row = sink.begin(start, lambda first, stop: sum(_in_order(client, _Parts(
-            X, len(D), first, stop).each(_digest_block, dtype))))
-        rest = _Parts(X, len(D), first=row)
+        sink = files.Sink(out, parts.n_rows(), atoms, step.options, X=X, D=D)
         job = functools.partial(job, digested=sink.keeps)
-        return sink.write_all(_in_order(client, rest.each(job, *shared)), progress)
+
+        def digest(first, stop):
+            rows = _Parts(X, len(atoms), first, stop)
+            return sum(_in_order(client, rows.each(_digest_block, atoms.dtype)))
+
+        def pieces(row):
+            return _in_order(client, _Parts(X, len(atoms), row).each(job, *shared))
+
+        return sink.fill(start, progress, digest, pieces)
+
+
+def _check_no_start(start, progress):
+    """Where codes are returned, not written to out."""
+    first = isinstance(start, (int, np.integer)) and start == 0
+    if not first or core.check_flag(progress, "progress"):
+        raise ValueError("start and progress belong to out, leave them out without it")
 
 
 def _atoms_and_gram(D):
@@ -109,11 +114,10 @@ def _atoms_and_gram(D):
     return [atoms, _dask().delayed(core.bases_gram, pure=False)(atoms)]
 
 
-def _code_block(block, where, atoms, K, *, solve, options, digested=None):
+def _code_block(block, where, atoms, K, *, step, digested=None):
     """Codes of a block, and for a sink the digest of its rows of X, 0 if it keeps none."""
     X = _bases(block, where, atoms.shape[1]).astype(atoms.dtype, copy=False)
-    norm2 = np.full(len(X), float(X.shape[2]))
-    codes = solve(K, lambda rows: core.bases_gram(X[rows], atoms), norm2, options)
+    codes = core.code_bases(X, atoms, K, *step)
     if digested is None:
         return codes
     return codes, files.digest_rows(X, where[1]) if digested else 0
@@ -127,7 +131,7 @@ def _digest_block(block, where, dtype):
 
 
 def gram(X: ArrayLike, D: ArrayLike | None = None, *,
-         client: distributed.Client | None = None) -> core.AsAsked:
+         client: distributed.Client | None = None) -> np.ndarray | dask.array.Array:
     """projection_kernel(X, D), (n, N), in blocks on workers; without D half of those of (n, n).
 
     Of Dask arrays a Dask array; of other arrays an array.
@@ -248,16 +252,13 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
 
 def _checked_rounds(arrays, learner, path):
     """The costs and the best atoms of a checkpoint."""
-    try:
+    with files.refuse_damaged(path, "checkpoint", "resume"):
         costs = core.finite_array(arrays["costs"], "costs")
         best = core.check_dictionary(arrays["best"], "best")
         if learner.atoms is None or best.shape != learner.atoms.shape:
             raise ValueError(f"best must have the shape of the atoms, got {best.shape}")
         if costs.ndim != 1 or len(costs) == 0:
             raise ValueError(f"costs must have shape (rounds,), got {costs.shape}")
-    except (TypeError, ValueError) as error:
-        raise ValueError("resume must be a checkpoint that this toolkit wrote; "
-                         f"{path} is damaged: {error}") from None
     return costs.tolist(), best
 
 
@@ -448,11 +449,11 @@ class _Parts:
 
     def __init__(self, X, N, first=0, stop=None, name="X"):
         self.lazy = hasattr(X, "to_delayed")
-        if not (self.lazy or core.is_stored(X)):
+        if not (self.lazy or files.is_stored(X)):
             X = core.real_array(X, name)
         self.X = X
         self.shape = tuple(X.shape)
-        core.check_shape_of_bases(self.shape, name)
+        files.check_shape_of_bases(self.shape, name)
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         if self.lazy:
             self._cut_by_chunks(first, stop)
@@ -469,8 +470,7 @@ class _Parts:
 
     def _cut(self, N, first, stop):
         n = self.shape[0] if stop is None else stop
-        stored = core.StoredBases(self.X, "X") if core.is_stored(self.X) else self.X
-        step = min(blocks.rows_in_block(stored, N), max(LEAST, -(-n // BLOCKS)))
+        step = min(files.rows_in_block(self.X, N), max(LEAST, -(-n // BLOCKS)))
         starts = range(first, n, step) if n else [0]
         self.sizes = tuple(min(step, n - i) for i in starts)
         read = _reader(self.X)
@@ -485,7 +485,7 @@ class _Parts:
 
     def hold(self, client):
         """Send what is in memory here to the cluster, once."""
-        if isinstance(self.X, np.ndarray) and not core.is_stored(self.X):
+        if isinstance(self.X, np.ndarray) and not files.is_stored(self.X):
             held = [_dask().delayed(block, pure=False) for block, _ in self.blocks]
             self.blocks = list(zip(client.persist(held), [where for _, where in self.blocks]))
 
@@ -509,7 +509,7 @@ def _reader(X):
     if type(X).__module__.partition(".")[0] == "h5py":
         place = os.path.abspath(X.file.filename), X.name
         return lambda start, stop: functools.partial(_read_hdf5, *place, start, stop)
-    if core.is_stored(X):
+    if files.is_stored(X):
         return lambda start, stop: functools.partial(_read_slice, X, start, stop)
     return lambda start, stop: X[start:stop]
 

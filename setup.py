@@ -17,7 +17,7 @@ def modules(here=HERE):
     """{module: its file}: the core, and what imports it as core, here and in baselines/."""
     found = {CORE: here / f"{CORE}.py"}
     for path in [*sorted(here.glob("*.py")), *sorted(here.glob("baselines/*.py"))]:
-        if b"\nimport grassmann_sc as core" in path.read_bytes() or path.stem == "files":
+        if b"\nimport grassmann_sc as core" in path.read_bytes():
             found[".".join(path.relative_to(here).with_suffix("").parts)] = path
     return found
 

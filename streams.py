@@ -2,14 +2,13 @@
 
 What a batch tells of the atoms are sums: Y^T Y over its codes, and sum_i y_ir X_i^ for each atom r.
 So learners over the same atoms merge by addition, on one machine or many, and a learner is a file
-of a few arrays. Needs learn.py, and files.py to save and load.
+of a few arrays. Needs learn.py and files.py.
 """
 
 from __future__ import annotations
 
 import copy
 import itertools
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import learn
+from grassmann_sc import files, learn
 
 __all__ = ["OnlineGDL"]
 
@@ -114,7 +113,7 @@ class OnlineGDL:
         if not array and iter(X) is X and n_epochs > 1:
             raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
                              f"got {n_epochs}")
-        X = core.StoredBases(X, "X") if core.is_stored(X) else X
+        X = files.StoredBases(X, "X") if files.is_stored(X) else X
         record = self._record(getattr(X, "shape", None), batch_size, checkpoint, resume)
         self._place = _Place()
         if resume is not None:
@@ -365,25 +364,19 @@ class OnlineGDL:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the whole state to a file without pickle, replaced whole or not at all."""
-        from grassmann_sc import files
-
         files.write_arrays(path, "learner", self.state())
 
     @classmethod
     def load(cls, path: str | os.PathLike, coding: Callable | None = None) -> OnlineGDL:
         """The learner that save wrote; coding: the function that it was given, if it was."""
-        from grassmann_sc import files
-
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
-        try:
-            options = json.loads(str(arrays["options"]))
+        with files.refuse_damaged(path, "learner"):
+            options = files.read_json(arrays["options"])
+            if coding is None and options["lam"] is None and options["n_neighbors"] is None:
+                raise ValueError("its coding is to be given")
             if options["init"] is None:
                 options["init"] = arrays["init"]
             learner = cls(**options, coding=coding)
-        except Exception as error:  # whatever absurd contents lead to, deep JSON among them
-            raise ValueError("path must be a learner that this toolkit wrote; "
-                             f"{os.fsdecode(path)} is damaged, or its coding is to be given: "
-                             f"{error}") from None
         learner.set_state(arrays, path)
         return learner
 
@@ -391,16 +384,12 @@ class OnlineGDL:
         """The checkpoint to write to or read from, if there is one."""
         if checkpoint is None and resume is None:
             return None
-        from grassmann_sc import files
-
         options = [self.n_atoms, *self.coder.described, self.rank, self.forgetting, batch_size,
                    shape]
         return files.Checkpoint(checkpoint, resume, [], options)
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
-        from grassmann_sc import files
-
         function, lam, n_neighbors, lam_scale, positive = self.coder.described
         named = isinstance(self.init, str)
         options = {"n_atoms": self.n_atoms, "lam": lam, "n_neighbors": n_neighbors,
@@ -418,15 +407,13 @@ class OnlineGDL:
                   "shared": self._shared, "factor": self._factor, "sizes": self._sizes,
                   "waiting": waiting[0], "waiting_weights": waiting[1], "worst": worst[0],
                   "worst_losses": worst[1]}
-        return ({name: np.array(files.as_json(text)) for name, text in texts.items()}
+        return ({name: files.as_json(text) for name, text in texts.items()}
                 | {name: np.empty(0) if array is None else array for name, array in arrays.items()})
 
     def set_state(self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike) -> None:
         """Become what the arrays of a file say; unchanged if they are damaged."""
-        from grassmann_sc import files
-
-        try:
-            counts = json.loads(str(arrays["counts"]))
+        with files.refuse_damaged(path, "learner"):
+            counts = files.read_json(arrays["counts"])
             new: dict = {name: core.check_integer(counts[name], name, 0)
                          for name in ("n_batches", "n_updates", "n_replaced")}
             new["cost"] = None if counts["cost"] is None else core.check_number(counts["cost"],
@@ -434,14 +421,11 @@ class OnlineGDL:
             new["loss"] = core.check_number(counts["loss"], "loss")
             new["weight"] = core.check_number(counts["weight"], "weight", least=0)
             new["_place"] = _Place(**counts["place"])
-            new["rng"] = files.read_generator(str(arrays["rng"]))
+            new["rng"] = files.read_generator(arrays["rng"])
             new |= self._checked_arrays(arrays)
             lam = counts["lam"]
             lam = None if lam is None else core.check_number(lam, "lam", least=0)
             core.check_choice(counts["lam_scale"], "lam_scale", None, self.coder.described[3])
-        except Exception as error:  # whatever absurd contents lead to, deep JSON among them
-            raise ValueError("a learner must be one that this toolkit wrote; "
-                             f"{os.fsdecode(path)} is damaged: {error}") from None
         vars(self).update(new)
         self.coder.lam = lam
         self.coder.lam_scale = counts["lam_scale"]
@@ -501,8 +485,6 @@ def _batches(X, batch_size, seed, skip):
 
 def _digest_batch(batch, number):
     """The digest of a batch of the first epoch, by its number and rows."""
-    from grassmann_sc import files
-
     return files.digest_rows(core.real_array(batch, "X"), number << 64)
 
 
@@ -515,7 +497,7 @@ def _shuffled(X, batch_size, seed, skip):
     n = len(X)
     if n <= MIXED * batch_size:  # all pieces are mixed: read at once, the order is that of an array
         X = X[:n]
-    if not isinstance(X, core.StoredBases):
+    if not isinstance(X, files.StoredBases):
         order = rng.permutation(n)
         for i in range(skip * batch_size, n, batch_size):
             yield X[np.sort(order[i:i + batch_size])]

@@ -336,7 +336,8 @@ HullDistances = namedtuple("HullDistances", "distances gap n_iter")
 
 def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bound: float = 1.0,
                           kernel: core.Kernel | None = None, tol: float = 1e-10,
-                          max_iter: int = 10000, return_info: bool = False) -> core.AsAsked:
+                          max_iter: int = 10000,
+                          return_info: bool = False) -> np.ndarray | HullDistances:
     """Distances (n, N) of the convex hulls of sets and sets2, or of sets among themselves.
 
         min ||sum_a alpha_a x_a - sum_b beta_b y_b||,    sum alpha = sum beta = 1,

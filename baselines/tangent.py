@@ -80,7 +80,7 @@ def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
                         base: str | ArrayLike | None = None, *, lam_scale: str | None = None,
                         positive: bool = False, init: core.Codes | None = None, tol: float = 1e-8,
                         max_iter: int = 1000, return_info: bool = False,
-                        sparse_output: bool = False) -> core.AsAsked:
+                        sparse_output: bool = False) -> core.Coded:
     """Log-Euclidean sparse coding (lE-SC): codes (n, N) of X (n, d, p) over atoms D (N, d, p).
 
     min ||log(X) - sum_j y_j log(D_j)||^2 + lam ||y||_1 in one tangent space, the paper's
@@ -161,7 +161,8 @@ ALL_PAIRS = 2**26  # numbers D_i^T D_j that are held at most; for more they are 
 
 
 def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9,
-                    max_iter: int = 10000, return_info: bool = False) -> core.AsAsked:
+                    max_iter: int = 10000,
+                    return_info: bool = False) -> np.ndarray | IntrinsicCodes:
     """Intrinsic sparse coding (iSC): codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0.
 
     min ||sum_j y_j log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of

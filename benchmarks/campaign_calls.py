@@ -293,8 +293,8 @@ def drawn(plot):
 
 ALWAYS = {"rng", "n_iter", "max_iter"}  # given even where they need not be
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
-    "local_client", "Sink", "Checkpoint", "write_codes", "merge", "update", "collect", "fill",
-    "pack", "rows_of", "bases_of", "class_scores", "rows_in_block", "chosen_kernel",
+    "local_client", "Checkpoint", "merge", "update", "collect", "fill",
+    "pack", "rows_of", "bases_of", "class_scores", "chosen_kernel",
 }
 
 
@@ -338,8 +338,8 @@ def all_values():
     ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2)).copy()
     np.save("clip.npy", images)
     np.save("codes.npy", core.gsc(X, D, 0.2))
-    core.gsc(X, D, 0.2, sparse_output=True, out="parts")
-    learn.save("dictionary.npz", D, lam=0.1, labels=labels)
+    files.write_codes("parts", X, D, 0.2, sparse_output=True)
+    files.save("dictionary.npz", D, lam=0.1, labels=labels)
     files.write_arrays("arrays.npz", "thing", {"a": np.arange(3.0)})
     learn.gdl(X, 3, 0.1, n_iter=1, rng=0, checkpoint="checkpoint.npz")
     learn.OnlineGDL(3, 0.1, rng=0).fit(X).save("online.npz")

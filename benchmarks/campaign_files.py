@@ -19,7 +19,7 @@ import scipy.io
 import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, place_of, rng_of
 from benchmarks.campaign_inputs import Hang, limit_memory, watchdog
-from grassmann_sc import frames, learn
+from grassmann_sc import files, frames, learn
 
 # ---------------------------------------------------------------------------- files as they are
 
@@ -52,8 +52,8 @@ def whole_files():
 
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (6, 12, 10)).astype(np.uint8)
-    learn.save("whole", samples()[:5], lam=0.1, labels=["a", "b", "a", "b", "c"])
-    found = {"dictionary.npz": (Path("whole").read_bytes(), learn.load, True)}
+    files.save("whole", samples()[:5], lam=0.1, labels=["a", "b", "a", "b", "c"])
+    found = {"dictionary.npz": (Path("whole").read_bytes(), files.load, True)}
     learn.gdl(samples(), 3, 0.1, n_iter=1, rng=0, checkpoint="whole")
     found["checkpoint.npz"] = Path("whole").read_bytes(), resume, True
     writers = {
@@ -243,17 +243,17 @@ def crafted_archives():
         found += [(name, f"{member} = {about}", {**members, member: npy(value)}, reader)
                   for member, about, value in wrong()]
         found.append((name, "an unknown member", {**members, "more": npy(np.ones(2))}, reader))
-    files = [(name, about, sealed(parts.items()), reader, True)
-             for name, about, parts, reader in found]
+    crafted = [(name, about, sealed(parts.items()), reader, True)
+               for name, about, parts, reader in found]
     members = list(members_of(whole_files()["dictionary.npz"][0]).items())
-    files.append(("dictionary.npz", "compressed", sealed(members, zipfile.ZIP_DEFLATED), learn.load,
-                  True))
-    files.append(("dictionary.npz", "a member twice", sealed([*members, members[0]]), learn.load,
-                  True))
-    return files + [("dictionary.npz", "a checkpoint", whole_files()["checkpoint.npz"][0],
-                     learn.load, True),
-                    ("checkpoint.npz", "a dictionary", whole_files()["dictionary.npz"][0],
-                     resume, True)]
+    packed = sealed(members, zipfile.ZIP_DEFLATED)
+    twice = sealed([*members, members[0]])
+    checkpoint = whole_files()["checkpoint.npz"][0]
+    dictionary = whole_files()["dictionary.npz"][0]
+    return [*crafted, ("dictionary.npz", "compressed", packed, files.load, True),
+            ("dictionary.npz", "a member twice", twice, files.load, True),
+            ("dictionary.npz", "a checkpoint", checkpoint, files.load, True),
+            ("checkpoint.npz", "a dictionary", dictionary, resume, True)]
 
 
 def wrong_dictionaries():

@@ -21,7 +21,7 @@ import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, place_of, rng_of, worst_difference
 from benchmarks.common import ROOT
 from examples import clips
-from grassmann_sc import learn
+from grassmann_sc import files, learn
 
 QUICK = ["--p", "2", "--repeats", "1", "--lam", "0.1", "--neighbors", "1", "--C", "1"]
 
@@ -326,13 +326,13 @@ def fill_dictionary(rng, disk, what):
     old = core.random_subspaces(2, 5, 2, 1)
     new = core.random_subspaces(20, int(rng.integers(10, 200)), 3, 2)
     path = disk.folder / "dictionary.npz"
-    had_old = not is_full(lambda: learn.save(path, old))
-    failed = is_full(lambda: learn.save(path, new))
+    had_old = not is_full(lambda: files.save(path, old))
+    failed = is_full(lambda: files.save(path, new))
     if failed and not had_old:
         if path.exists():
             raise Failed(f"{what}: half a file is left")
         return
-    if worst_difference(learn.load(path).atoms, old if failed else new) != 0:
+    if worst_difference(files.load(path).atoms, old if failed else new) != 0:
         raise Failed(f"{what}: the file holds other atoms")
 
 

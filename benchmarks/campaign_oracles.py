@@ -17,8 +17,8 @@ import scipy.optimize
 import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, client_of_threads, rng_of
 from grassmann_sc import (
-    blocks,
     discriminative,
+    files,
     intrinsic,
     kernels,
     projected,
@@ -379,8 +379,8 @@ def workers(rng):
                              hat(learned.atoms))
     yield min(learned.costs), (off**2).sum() + lam * np.abs(y).sum()
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        core.gsc(X, D, lam, sparse_output=True, out=f"{folder}/codes")
-        yield blocks.load_codes(f"{folder}/codes").toarray(), codes
+        files.write_codes(f"{folder}/codes", X, D, lam, sparse_output=True)
+        yield files.load_codes(f"{folder}/codes").toarray(), codes
 
 
 ORACLES = [affine_hulls, convex_hulls, of_dynamics, of_tensors, of_textures, similarities,

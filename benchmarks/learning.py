@@ -33,7 +33,7 @@ import numpy as np
 
 import grassmann_sc as gs
 from benchmarks.common import ROOT, figure, header, interleaved, peer, run_child
-from grassmann_sc import learn
+from grassmann_sc import files, learn
 from grassmann_sc.subspaces import from_sets
 
 N_SAMPLES = 2000
@@ -70,7 +70,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / X.nbytes, seco
 """
 STREAMED = """
 import numpy as np
-from grassmann_sc import learn
+from grassmann_sc import files, learn
 from benchmarks.common import status
 from benchmarks.learning import source, draw
 rng, stream = np.random.default_rng(1), learn.OnlineGDL({N}, {lam}, rng=0)
@@ -78,7 +78,7 @@ for i in range({batches}):
     stream.partial_fit(draw(source(), {batch}, rng))
     if i + 1 in ({batches} // 10, {batches}):
         print(status("VmRSS") / 2**20)
-learn.save({path!r}, stream.atoms)
+files.save({path!r}, stream.atoms)
 """
 KILLED = """
 import sys
@@ -255,7 +255,7 @@ def stream():
                 N=STREAM_ATOMS, lam=STREAM_LAM, batches=STREAM // BATCH, batch=BATCH, path=path
             )
         )
-        online = learn.load(path).atoms
+        online = files.load(path).atoms
     early, late = map(float, text.split())
     rng = np.random.default_rng(2)
     held_out = draw(source(), 2000, rng)

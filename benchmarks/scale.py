@@ -39,7 +39,7 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks.campaign_folders import SmallDisk
 from benchmarks.common import ROOT, figure, header, interleaved, peer
-from grassmann_sc import blocks, learn
+from grassmann_sc import files, learn
 
 D = 100
 P = 3
@@ -111,11 +111,11 @@ def write_subspaces(path, n):
 
 
 def code_sparse(X, out):
-    gs.gsc(X, atoms(), lam(), out=out, sparse_output=True)
+    files.write_codes(out, X, atoms(), lam(), sparse_output=True)
 
 
 def code_local(X, out):
-    gs.glc(X, atoms(), N_NEIGHBORS, out=out, sparse_output=True)
+    files.write_codes(out, X, atoms(), n_neighbors=N_NEIGHBORS, sparse_output=True)
 
 
 def learn_stream(X, out):
@@ -217,7 +217,7 @@ def over_product(n, folder):
     print(f"-- coding {n:,} subspaces from a file into a file, beside the product with the atoms")
     X = write_subspaces(folder / "X.npy", n)
     A = atoms()
-    rows = min(n, blocks.rows_in_block(gs.StoredBases(X, "X"), N))
+    rows = min(n, files.rows_in_block(X, N))
     left = np.ascontiguousarray(X[:rows].swapaxes(1, 2)).reshape(-1, D)
     right = np.ascontiguousarray(A.swapaxes(1, 2)).reshape(-1, D)
     product = np.empty((len(left), len(right)))
@@ -233,7 +233,7 @@ def over_product(n, folder):
         "checks": lambda: gs.check_bases(block, "X"),
         "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
         "lassos": lambda: gs.solve_lassos(K, lambda some: k[some], norm2, options),
-        "writing": lambda: blocks.write_part(folder, 0, codes),
+        "writing": lambda: files.write_part(folder, 0, codes),
     }
     for call in steps.values():
         call()
@@ -290,12 +290,12 @@ def full_disk(folder):
         with SmallDisk(200_000 if sparse else 40_000_000) as disk:
             path = disk.folder / "codes"
             try:
-                gs.gsc(X, atoms(), lam(), out=path, sparse_output=sparse)
+                files.write_codes(path, X, atoms(), lam(), sparse_output=sparse)
                 print("  the codes fitted")
             except OSError as error:
                 print(f"  {'tmpfs' if disk.mounted else 'RLIMIT_FSIZE'}: {error}")
             found = list(path.glob("*.npz")) if sparse else [path]
-            codes = gs.dense_codes(blocks.load_codes(path)) if found else np.empty((0, N))
+            codes = gs.dense_codes(files.load_codes(path)) if found else np.empty((0, N))
             figure(f"{'folder' if sparse else 'file'}: rows that are left and right", len(codes))
             assert np.abs(codes - expected[: len(codes)]).max(initial=0) < 1e-9
 

@@ -1,7 +1,7 @@
 """The floor plan of the house, from its imports: python -m docs.floorplan
 
-Reads the modules at the root and draws who imports whom into docs/pictures/floorplan.png. All but
-files import the core, whose arrows are left out; dashed: an import within a function.
+Reads the modules at the root and draws who imports whom into docs/pictures/floorplan.png. All
+import the core, whose arrows are left out; dashed: an import within a function.
 """
 
 import argparse
@@ -88,7 +88,7 @@ def draw(imports):
     for module, (x, y) in place.items():
         name = module.replace(".", "/\n")
         if module == CORE:
-            name = f"{CORE}: imported by all but files"
+            name = f"{CORE}: imported by all"
         text = ax.text(x, y, name, ha="center", va="center", fontsize=9, zorder=2, bbox={
             "boxstyle": "round", "facecolor": COLORS.get(int(y), "white"), "edgecolor": "0.3"})
         boxes[module] = text

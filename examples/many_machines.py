@@ -4,7 +4,7 @@
 
 FILE.npy holds subspaces (n, d, p), where all workers find it under the same path; without it a file
 of 20,000 is written. Leaves out/many_machines/atoms.npz, rounds.npz (a checkpoint: run again with
---resume after a kill) and codes/, which blocks.load_codes reads. Needs dask[distributed].
+--resume after a kill) and codes/, which files.load_codes reads. Needs dask[distributed].
 """
 
 import sys
@@ -21,7 +21,7 @@ if __name__ == "__main__":  # --help and mistakes do not wait for the imports be
 import numpy as np
 
 import grassmann_sc as gs
-from grassmann_sc import blocks, learn, scale
+from grassmann_sc import files, scale
 
 OUT = Path("out") / "many_machines"
 N_SUBSPACES = 20_000
@@ -43,11 +43,11 @@ def main():
         print(f"{len(learned.costs)} rounds over {len(X):,} subspaces: "
               f"{time.perf_counter() - start:.1f} s, cost a subspace",
               *(f"{cost:.4f}" for cost in learned.costs / len(X)))
-        learn.save(OUT / "atoms.npz", learned)
+        files.save(OUT / "atoms.npz", learned)
         start = time.perf_counter()
         n = scale.code(X, learned.atoms, learned.lam, client=client, out=OUT / "codes",
                        sparse_output=True, start="resume" if chosen.resume else 0)
-    codes = blocks.load_codes(OUT / "codes")
+    codes = files.load_codes(OUT / "codes")
     print(f"codes of {n:,} subspaces: {time.perf_counter() - start:.1f} s, "
           f"{codes.nnz / n:.1f} atoms each")
     here = gs.gsc(X[:1000], learned.atoms, learned.lam)

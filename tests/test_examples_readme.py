@@ -83,7 +83,7 @@ def test_readme_finds_the_bug_of_a_stranger():
 
 def test_readme_codes_what_does_not_fit_in_memory(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    execute(block_with("blocks.load_codes", "python"), {})
+    execute(block_with("files.load_codes", "python"), {})
     assert capsys.readouterr().out == block_with("(10000, 8)")
 
 

@@ -28,17 +28,15 @@ ROOT_ROOMS = {name for name in MODULES if "." not in name}
 ROWS = {
     "plots": {"matplotlib"},
     "strategies": {"hypothesis"},
-    "streams": {"learn"},
-    "blocks": {"files"},
+    "streams": {"files", "learn"},
     "scale": ROOT_ROOMS,  # the roof
     "estimators": {"sklearn"} | ROOT_ROOMS,
     "baselines.tangent": {"intrinsic"},
     "baselines.estimators": {"sklearn"} | set(MODULES),
 }
 IN_FUNCTIONS = {
-    CORE: {"blocks", "tqdm"},
+    CORE: {"tqdm"},
     "learn": EXTRAS | {"files"},
-    "streams": EXTRAS | {"files"},
     "discriminative": EXTRAS | {"learn"},
 }
 

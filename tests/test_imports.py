@@ -85,10 +85,10 @@ def test_importing_the_core_imports_no_room():
 
 
 LEARN = """
-from grassmann_sc import learn, random_subspaces
+from grassmann_sc import files, learn, random_subspaces
 learned = learn.gdl(random_subspaces(8, 5, 2, rng=0), 3, 0.1, n_iter=2, rng=0)
-learn.save("atoms.npz", learned)
-assert (learn.load("atoms.npz").atoms == learned.atoms).all()
+files.save("atoms.npz", learned)
+assert (files.load("atoms.npz").atoms == learned.atoms).all()
 print(learn.__file__)
 """
 
@@ -96,6 +96,18 @@ print(learn.__file__)
 def test_copied_files_learn_and_save(tmp_path):
     copy_modules(tmp_path, CORE, "learn", "files")
     assert run_python(LEARN, cwd=tmp_path, **QUICK) == [str(tmp_path / "learn.py")]
+
+
+CODE = """
+from grassmann_sc import files, random_subspaces
+D = random_subspaces(3, 5, 2, rng=0)
+print(files.write_codes("codes.npy", D, D, n_neighbors=1), files.load_codes("codes.npy").trace())
+"""
+
+
+def test_copied_files_write_codes(tmp_path):
+    copy_modules(tmp_path, CORE, "files")
+    assert run_python(CODE, cwd=tmp_path, **QUICK) == ["3 3.0"]
 
 
 @pytest.fixture

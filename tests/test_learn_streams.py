@@ -262,7 +262,7 @@ def test_a_function_that_codes_is_given_again(tmp_path):
     path = tmp_path / "learner.npz"
     learner = learn.OnlineGDL(4, coding=nearest, rng=0).partial_fit(SMALL)
     learner.save(path)
-    with pytest.raises(ValueError, match="or its coding is to be given"):
+    with pytest.raises(ValueError, match="its coding is to be given"):
         learn.OnlineGDL.load(path)
     other = learn.OnlineGDL.load(path, coding=nearest)
     assert np.array_equal(other.partial_fit(SMALL).atoms, learner.partial_fit(SMALL).atoms)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import blocks, files, learn, scale
+from grassmann_sc import files, learn, scale
 from oracles import LOOSE, TIGHT, clusters, error, explicit_cost
 from processes import ROOT
 
@@ -78,7 +78,7 @@ def test_codes_and_gram_matrix_are_those_of_one_machine(client, held, tmp_path):
     options = dict(n_neighbors=3, client=client, sparse_output=True)
     assert error(scale.code(held, D, **options).toarray(), local_codes()) <= TIGHT
     assert scale.code(held, D, out=tmp_path / "parts", **options) == 600
-    assert error(blocks.load_codes(tmp_path / "parts").toarray(), local_codes()) <= TIGHT
+    assert error(files.load_codes(tmp_path / "parts").toarray(), local_codes()) <= TIGHT
     K = core.projection_kernel(X, D)
     assert error(computed(scale.gram(held, D, client=client)), K) <= TIGHT
 
@@ -168,7 +168,7 @@ def test_codes_go_on_from_those_of_one_machine_and_refuse_others(client, held, t
     """Here and on workers the same fingerprint is kept."""
     for path, options in [(tmp_path / "codes.npy", {}),
                           (tmp_path / "parts", {"sparse_output": True})]:
-        assert core.gsc(X[:100], D, 0.3, out=path, **options) == 100
+        assert files.write_codes(path, X[:100], D, 0.3, **options) == 100
         more = dict(out=path, start="resume", **options)
         other = D.copy()
         other[7] = D[6]
@@ -176,8 +176,8 @@ def test_codes_go_on_from_those_of_one_machine_and_refuse_others(client, held, t
             with pytest.raises(ValueError, match=f"differs in the {what}$"):
                 scale.code(held, atoms, lam, client=client, **more)
         assert scale.code(held, D, 0.3, client=client, **more) == 600
-        assert error(core.dense_codes(blocks.load_codes(path)), sparse_codes()) <= TIGHT
-        assert core.gsc(X, D, 0.3, **more) == 600
+        assert error(core.dense_codes(files.load_codes(path)), sparse_codes()) <= TIGHT
+        assert files.write_codes(X=X, D=D, lam=0.3, **more) == 600
         swapped = X.copy()
         swapped[[1, 500]] = X[[500, 1]]
         with pytest.raises(ValueError, match="differs in the samples$"):
@@ -244,7 +244,7 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_stays_good(tmp_path):
             client.close(timeout=1)
     finally:
         server.kill()
-        server.wait()
+        server.communicate()
     whole = learn.gdl(X, 15, 0.2, **options)
     with distributed.Client(n_workers=1, processes=False, dashboard_address=":0") as client:
         resumed = scale.gdl(X, 15, 0.2, resume=path, client=client, **options)
@@ -275,6 +275,7 @@ def test_bad_arguments_are_named(client):
         (dict(lam=None), "give either lam or n_neighbors"),
         (dict(client=3), "client must be a distributed.Client or None, got 3"),
         (dict(start=3), "start and progress belong to out"),
+        (dict(start=[[1], [1, 2]]), "start and progress belong to out"),
         (dict(X=X[0]), r"X must have shape \(n, d, p\) with 1 <= p <= d, got \(9, 2\)"),
     ]:
         with pytest.raises((TypeError, ValueError), match=match):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import discriminative, intrinsic, kernels, learn, projected, subspaces
+from grassmann_sc import discriminative, files, intrinsic, kernels, learn, projected, subspaces
 from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors
 from grassmann_sc.baselines.estimators import MSM
 from oracles import LOOSE, clusters, hat, noisy_image_sets
@@ -41,9 +41,9 @@ def lifted(**options):
     return [core.projection_kernel(lift.transform(SETS))]
 
 
-def written(code, **options):
+def written(**options):
     out = np.zeros((len(X), len(D)))
-    code(X, D, out=out, **options)
+    files.write_codes(out, X, D, **options)
     return [out]
 
 
@@ -71,7 +71,7 @@ CASES = {
                     core.gsc(X, D, [0.1, 0.5], sparse_output=True)[1].toarray()],
     "glc": lambda: [core.glc(X, D, 5)],
     "queries of several norms": several_norms,
-    "codes to an array": lambda: written(core.gsc, lam=0.1) + written(core.glc, n_neighbors=5),
+    "codes to an array": lambda: written(lam=0.1) + written(n_neighbors=5),
     "classify": lambda: [core.classify(X, D, CLASSES, lam=0.1, return_info=True).residuals,
                          core.classify(X, D, CLASSES, n_neighbors=3)],
     "Gaussian Gram matrices": lambda: kernel_grams(kernels.rbf(0.1)),

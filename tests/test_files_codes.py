@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse
 
 import grassmann_sc as core
-from grassmann_sc import blocks, files
+from grassmann_sc import files, kernels
 from oracles import TIGHT, error
 
 X = core.random_subspaces(700, 9, 2, rng=0)
@@ -39,7 +39,7 @@ def codes_of_one_block():
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "MOST_NUMBERS", 18 * 100)
+    monkeypatch.setattr(files, "MOST_NUMBERS", 18 * 100)
     monkeypatch.setattr(core, "TILE", 20 * 100)
 
 
@@ -89,11 +89,13 @@ def test_codes_do_not_depend_on_what_holds_the_subspaces(store, dtype, tmp_path)
     assert np.array_equal(
         core.classify(held, atoms, labels, lam=0.3), core.classify(X, D, labels, lam=0.3)
     )
-    assert core.gsc(held, atoms, 0.3, out=tmp_path / "codes.npy") == 700
-    written = blocks.load_codes(tmp_path / "codes.npy")
+    assert files.write_codes(tmp_path / "codes.npy", held, atoms, 0.3) == 700
+    written = files.load_codes(tmp_path / "codes.npy")
     assert written.dtype == dtype and error(written, sparse_codes()) <= tol
-    assert core.glc(held, atoms, 3, sparse_output=True, out=tmp_path / "parts") == 700
-    parts = blocks.load_codes(tmp_path / "parts")
+    assert files.write_codes(
+        tmp_path / "parts", held, atoms, n_neighbors=3, sparse_output=True
+    ) == 700
+    parts = files.load_codes(tmp_path / "parts")
     assert parts.format == "csr" and parts.dtype == dtype
     assert parts.nnz <= 2100 and error(parts.toarray(), local_codes()) <= tol
 
@@ -109,48 +111,66 @@ def test_a_stored_array_is_read_once_in_blocks_of_whole_chunks(tmp_path):
             self.reads.append((rows.start, rows.stop))
             return X[rows]
 
-    core.gsc(Witness(), D, 0.3, out=tmp_path / "codes.npy")
+    files.write_codes(tmp_path / "codes.npy", Witness(), D, 0.3)
     assert Witness.reads == [(i, min(i + STEP, 700)) for i in range(0, 700, STEP)]
 
 
 def test_codes_go_to_arrays_and_functions(tmp_path):
     array = np.empty((700, 20))
-    assert core.gsc(X, D, 0.3, out=array) == 700 and error(array, sparse_codes()) <= TIGHT
+    assert files.write_codes(array, X, D, 0.3) == 700 and error(array, sparse_codes()) <= TIGHT
     got = []
-    assert core.glc(X, D, 3, out=lambda *piece: got.append(piece), sparse_output=True) == 700
+
+    def take(row, codes):
+        got.append((row, codes))
+
+    assert files.write_codes(take, X, D, n_neighbors=3, sparse_output=True) == 700
     assert [row for row, _ in got] == list(range(0, 700, 100))
     assert error(scipy.sparse.vstack([codes for _, codes in got]).toarray(), local_codes()) <= TIGHT
     array[:] = 0
-    assert core.gsc(X, D, 0.3, out=array, start=650, progress=True) == 700
+    assert files.write_codes(array, X, D, 0.3, start=650, progress=True) == 700
     assert not array[:650].any() and error(array[650:], sparse_codes()[650:]) <= TIGHT
 
 
+def test_codes_in_a_feature_space_are_those_of_coordinates():
+    rng = np.random.default_rng(0)
+    sets = rng.standard_normal((70, 5, 4))
+    atom_sets = rng.standard_normal((6, 5, 4))
+    kernel = kernels.rbf(0.1)
+    lift = kernels.Lift(kernel, 2).fit(atom_sets)
+    out = np.empty((70, 6))
+    files.write_codes(out, lift.transform(sets), lift.transform(atom_sets), 0.1)
+    assert error(out, kernels.kgsc(sets, atom_sets, 0.1, kernel=kernel, p=2)) <= TIGHT
+    files.write_codes(out, lift.transform(sets), lift.transform(atom_sets), n_neighbors=2)
+    assert error(out, kernels.kglc(sets, atom_sets, 2, kernel=kernel, p=2)) <= TIGHT
+
+
 def test_of_no_subspaces_there_are_no_codes(tmp_path):
-    assert core.gsc(X[:0], D, 0.3, out=tmp_path / "codes.npy") == 0
-    assert blocks.load_codes(tmp_path / "codes.npy").shape == (0, 20)
-    assert core.gsc(X[:0], D, 0.3, out=tmp_path / "parts", sparse_output=True) == 0
-    codes = blocks.load_codes(tmp_path / "parts")
+    assert files.write_codes(tmp_path / "codes.npy", X[:0], D, 0.3) == 0
+    assert files.load_codes(tmp_path / "codes.npy").shape == (0, 20)
+    assert files.write_codes(tmp_path / "parts", X[:0], D, 0.3, sparse_output=True) == 0
+    codes = files.load_codes(tmp_path / "parts")
     assert codes.shape == (0, 20) and codes.format == "csr" and codes.dtype == D.dtype
-    assert core.gsc(X, D, 0.3, out=tmp_path / "parts", sparse_output=True, start="resume") == 700
-    assert error(blocks.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
+    options = dict(sparse_output=True, start="resume")
+    assert files.write_codes(tmp_path / "parts", X, D, 0.3, **options) == 700
+    assert error(files.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
 
 
 @pytest.mark.parametrize("dtype", [int, bool, np.uint8, "U32", "S8", "M8[s]"])
 def test_an_out_that_cannot_hold_codes_is_refused(dtype):
     out = np.zeros((700, 20), dtype)
     with pytest.raises(TypeError, match="out must have a dtype that holds codes of float64, got"):
-        core.gsc(X, D, 0.3, out=out)
+        files.write_codes(out, X, D, 0.3)
     assert np.array_equal(out, np.zeros((700, 20), dtype))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.longdouble, complex, object])
 def test_an_out_of_another_kind_of_float_is_filled(dtype):
     out = np.zeros((700, 20), dtype)
-    assert core.gsc(X, D, 0.3, out=out) == 700
+    assert files.write_codes(out, X, D, 0.3) == 700
     assert error(out.astype(complex), sparse_codes()) <= 1e-6
     out.flags.writeable = False
     with pytest.raises(ValueError, match="out must be an array that can be written to"):
-        core.gsc(X, D, 0.3, out=out)
+        files.write_codes(out, X, D, 0.3)
 
 
 def opened(folder, X):
@@ -185,7 +205,7 @@ def test_an_input_is_never_written_over(store, start, tmp_path):
     whole = path.read_bytes()
     for out in (path, tmp_path / "link"):
         with pytest.raises(ValueError, match="out must be another file than that of X, got"):
-            core.gsc(held, D, 0.3, out=out, start=start)
+            files.write_codes(out, held, D, 0.3, start=start)
     assert path.read_bytes() == whole
 
 
@@ -193,12 +213,12 @@ def test_atoms_and_arrays_in_memory_are_never_written_over(tmp_path):
     atoms = mapped(tmp_path, D)
     for view in (atoms, np.asarray(atoms), atoms[::-1]):
         with pytest.raises(ValueError, match="out must be another file than that of D"):
-            core.glc(X, view, 3, out=tmp_path / "X.npy")
+            files.write_codes(tmp_path / "X.npy", X, view, n_neighbors=3)
     assert np.array_equal(np.load(tmp_path / "X.npy"), D)
     held = X.copy()
     out = held.ravel()[:700 * 4].reshape(700, 4)
     with pytest.raises(ValueError, match="out must share no memory with X"):
-        core.gsc(held, D[:4], 0.3, out=out)
+        files.write_codes(out, held, D[:4], 0.3)
     assert np.array_equal(held, X)
 
 
@@ -234,28 +254,28 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
     name, sparse, dense = WAYS[way]
-    options = dict(out=tmp_path / name, sparse_output=sparse)
+    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
     with pytest.warns(UserWarning, match="codes of 300 of 700 rows are written, start = 300"):
-        assert core.gsc(Stops(350, KeyboardInterrupt()), D, 0.3, **options) == 300
-    assert error(dense(blocks.load_codes(tmp_path / name)), sparse_codes()[:300]) <= TIGHT
-    assert core.gsc(X, D, 0.3, start="resume", **options) == 700
-    assert error(dense(blocks.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
-    assert core.gsc(X, D, 0.3, start="resume", **options) == 700  # nothing is left to do
-    assert core.gsc(X, D, 0.3, start=200, **options) == 700
-    assert core.gsc(X, D, 0.3, start="resume", **options) == 700
-    assert error(dense(blocks.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+        assert write(Stops(350, KeyboardInterrupt()), D, 0.3) == 300
+    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()[:300]) <= TIGHT
+    assert write(X, D, 0.3, start="resume") == 700
+    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+    assert write(X, D, 0.3, start="resume") == 700  # nothing is left to do
+    assert write(X, D, 0.3, start=200) == 700
+    assert write(X, D, 0.3, start="resume") == 700
+    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
     with pytest.warns(UserWarning, match="codes of 200 of 700 rows are written, start = 200"):
         digested = Stops(250, KeyboardInterrupt(), n_free=0 if sparse else 1)
-        assert core.gsc(digested, D, 0.3, start=200, **options) == 200
-    assert blocks.load_codes(tmp_path / name).shape == (200, 20)
+        assert write(digested, D, 0.3, start=200) == 200
+    assert files.load_codes(tmp_path / name).shape == (200, 20)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
     name, sparse, dense = WAYS[way]
-    options = dict(out=tmp_path / name, sparse_output=sparse)
-    core.gsc(X[:300], D, 0.3, **options)
-    before = dense(blocks.load_codes(tmp_path / name)).copy()
+    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write(X[:300], D, 0.3)
+    before = dense(files.load_codes(tmp_path / name)).copy()
     first = X.copy()
     first[0] = X[1]
     swapped = X.copy()
@@ -272,16 +292,16 @@ def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
             (X, D[::-1], 0.5, {}, "differs in the options, the atoms$"),
         ]:
             with pytest.raises(ValueError, match=f"options to resume: .*{name} {match}"):
-                core.gsc(samples, atoms, lam, start=start, **options, **more)
+                write(samples, atoms, lam, start=start, **more)
         with pytest.raises(ValueError, match="differs in the options$"):
-            core.glc(X, D, 3, start=start, **options)
-    assert np.array_equal(dense(blocks.load_codes(tmp_path / name)), before)
+            write(X, D, n_neighbors=3, start=start)
+    assert np.array_equal(dense(files.load_codes(tmp_path / name)), before)
     with pytest.raises(ValueError, match=r"out must .* codes \(n, 19\)"):
-        core.gsc(X, D[1:], 0.3, start="resume", **options)
+        write(X, D[1:], 0.3, start="resume")
     with pytest.raises(ValueError, match=r"start must be a row in 0..300"):
-        core.gsc(X, D, 0.3, start=400, **options)
+        write(X, D, 0.3, start=400)
     with pytest.raises(ValueError, match="holds 300 rows of 100"):
-        core.gsc(X[:100], D, 0.3, start="resume", **options)
+        write(X[:100], D, 0.3, start="resume")
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -289,48 +309,48 @@ def test_a_resume_gives_what_one_run_gives_on_the_rows_that_it_is_given(way, tmp
     """Rows that are not coded yet may have changed, their blocks may have other lengths, and the
     array may be held elsewhere; a kill at any time leaves such rows."""
     name, sparse, dense = WAYS[way]
-    options = dict(out=tmp_path / name, sparse_output=sparse)
-    core.gsc(X[:300], D, 0.3, **options)
+    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write(X[:300], D, 0.3)
     changed = X.copy()
     changed[300:] = X[300:][::-1]
     mapped(tmp_path, changed)
     held = np.load(tmp_path / "X.npy", mmap_mode="r")
-    assert core.gsc(held[:350], D, 0.3, start="resume", **options) == 350
-    assert core.gsc(held, D, 0.3, start="resume", **options) == 700
-    assert error(dense(blocks.load_codes(tmp_path / name)), core.gsc(changed, D, 0.3)) <= TIGHT
+    assert write(held[:350], D, 0.3, start="resume") == 350
+    assert write(held, D, 0.3, start="resume") == 700
+    assert error(dense(files.load_codes(tmp_path / name)), core.gsc(changed, D, 0.3)) <= TIGHT
     with pytest.raises(ValueError, match="differs in the samples"):
-        core.gsc(X, D, 0.3, start="resume", **options)
+        write(X, D, 0.3, start="resume")
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_codes_of_an_earlier_version_are_gone_on_from_by_a_number(way, tmp_path):
     name, sparse, dense = WAYS[way]
-    options = dict(out=tmp_path / name, sparse_output=sparse)
-    core.gsc(X[:300], D, 0.3, **options)
+    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write(X[:300], D, 0.3)
     if sparse:
-        for row, codes in list(blocks.each_part(tmp_path / name)):
-            blocks.write_part(tmp_path / name, row, codes)
+        for row, codes in list(files.each_part(tmp_path / name)):
+            files.write_part(tmp_path / name, row, codes)
     else:
         whole = (tmp_path / name).read_bytes()
         assert whole[:128].count(b"#") == 1
         start = whole.index(b"#")
         (tmp_path / name).write_bytes(whole[:start] + b" " * (127 - start) + whole[127:])
     with pytest.raises(ValueError, match="earlier version .*, start = 300 goes on unchecked"):
-        core.gsc(X, D, 0.3, start="resume", **options)
-    assert core.gsc(X[:500], D, 0.3, start=300, **options) == 500
-    assert core.gsc(X, D, 0.3, start="resume", **options) == 700
-    assert error(dense(blocks.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+        write(X, D, 0.3, start="resume")
+    assert write(X[:500], D, 0.3, start=300) == 500
+    assert write(X, D, 0.3, start="resume") == 700
+    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
 
 
 def test_a_file_of_codes_is_an_npy_file_at_each_start(tmp_path):
     path = tmp_path / "codes.npy"
-    core.gsc(X[:300], D, 0.3, out=path)
-    old = blocks.load_codes(path)
+    files.write_codes(path, X[:300], D, 0.3)
+    old = files.load_codes(path)
     for start, n in [(0, 200), ("resume", 300), (100, 700)]:
-        core.gsc(X[:n], D, 0.3, out=path, start=start)
+        files.write_codes(path, X[:n], D, 0.3, start=start)
         assert np.load(path).shape == (n, 20)
         assert error(np.load(path), sparse_codes()[:n]) <= TIGHT
-    core.gsc(X, D, 0.5, out=path)
+    files.write_codes(path, X, D, 0.5)
     assert error(old, sparse_codes()[:300]) <= TIGHT  # whoever has mapped a file keeps it
 
 
@@ -338,18 +358,18 @@ def test_what_is_not_whole_is_done_again(tmp_path):
     """A kill in the middle of a write leaves bytes behind the rows that the header counts; a part
     that is missing ends what was done."""
     path = tmp_path / "codes.npy"
-    core.gsc(X[:200], D, 0.3, out=path)
+    files.write_codes(path, X[:200], D, 0.3)
     with open(path, "ab") as file:
         file.write(b"half a row")
-    assert error(blocks.load_codes(path), sparse_codes()[:200]) <= TIGHT
-    core.gsc(X, D, 0.3, out=path, start="resume")
-    assert error(blocks.load_codes(path), sparse_codes()) <= TIGHT
+    assert error(files.load_codes(path), sparse_codes()[:200]) <= TIGHT
+    files.write_codes(path, X, D, 0.3, start="resume")
+    assert error(files.load_codes(path), sparse_codes()) <= TIGHT
 
-    core.gsc(X, D, 0.3, out=tmp_path / "parts", sparse_output=True)
+    files.write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True)
     (tmp_path / "parts" / f"{200:015d}.npz").unlink()
-    assert blocks.load_codes(tmp_path / "parts").shape == (200, 20)
-    core.gsc(X, D, 0.3, out=tmp_path / "parts", sparse_output=True, start="resume")
-    assert error(blocks.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
+    assert files.load_codes(tmp_path / "parts").shape == (200, 20)
+    files.write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True, start="resume")
+    assert error(files.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -360,14 +380,14 @@ def test_a_full_disk_is_named_and_what_was_written_is_usable(way, tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))  # no file grows beyond it
     try:
         with pytest.raises(OSError, match=r"rows before \d+ are written and whole") as caught:
-            core.gsc(X, D, 0.3, out=tmp_path / name, sparse_output=sparse)
+            files.write_codes(tmp_path / name, X, D, 0.3, sparse_output=sparse)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.errno == errno.EFBIG
     if way == "file":
-        assert error(blocks.load_codes(tmp_path / name), sparse_codes()[:300]) <= TIGHT
-    core.gsc(X, D, 0.3, out=tmp_path / name, sparse_output=sparse, start="resume")
-    assert error(dense(blocks.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+        assert error(files.load_codes(tmp_path / name), sparse_codes()[:300]) <= TIGHT
+    files.write_codes(tmp_path / name, X, D, 0.3, sparse_output=sparse, start="resume")
+    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
 
 
 # ---------------------------------------------------------------------------- bad input
@@ -381,24 +401,22 @@ def test_an_error_names_the_block_and_the_row(tmp_path):
     twice[123] *= 2
     (tmp_path / "twice").mkdir()
     with pytest.raises(ValueError, match=r"orthonormal .* at index 123.*block of rows 100..199"):
-        core.gsc(mapped(tmp_path / "twice", twice), D, 0.3, out=tmp_path / "codes.npy")
-    assert blocks.load_codes(tmp_path / "codes.npy").shape == (100, 20)
+        files.write_codes(tmp_path / "codes.npy", mapped(tmp_path / "twice", twice), D, 0.3)
+    assert files.load_codes(tmp_path / "codes.npy").shape == (100, 20)
     with pytest.raises(ValueError, match=r"NaN .* at index 456 \(in the block of rows 400..499\)"):
-        core.gsc(held, D, 0.3, out=tmp_path / "codes.npy", start=100)
+        files.write_codes(tmp_path / "codes.npy", held, D, 0.3, start=100)
 
 
 BAD = {
     "another d": (dict(D=core.random_subspaces(3, 8, 2)), "X and D must have the same d, got 9"),
-    "a path of lambdas": (dict(lam=[0.1, 0.2]), "lam must be one number with out"),
-    "init": (dict(init=np.zeros((700, 20))), "init and return_info must be left out with out"),
-    "return_info": (dict(return_info=True), "init and return_info must be left out with out"),
+    "a path of lambdas": (dict(lam=[0.1, 0.2]), "lam must be one number >= 0, got"),
+    "both": (dict(n_neighbors=3), "give either lam or n_neighbors"),
+    "progress": (dict(progress=3), "progress must be True or False, got 3"),
     "start": (dict(start=701), r"start must be in 0..700, got 701"),
     "resume": (dict(out=print, start="resume"), "start='resume' needs the path"),
     "shape": (dict(out=np.empty((3, 20))), r"out must have shape \(700, 20\), got \(3, 20\)"),
     "sparse": (dict(out=np.empty((700, 20)), sparse_output=True), "out must be the path of a fol"),
     "type": (dict(out=3), "out must be a path, an array or a function"),
-    "no out": (dict(out=None, start=3), "start and progress belong to out"),
-    "ragged": (dict(out=None, start=[[1], [1, 2]]), "start and progress belong to out"),
     "a matrix": (dict(X=np.memmap), r"X must have shape \(n, d, p\)"),
 }
 
@@ -410,7 +428,7 @@ def test_bad_arguments_are_named(case, tmp_path):
     if case == "a matrix":
         arguments["X"] = mapped(tmp_path, X[:, :, 0])
     with pytest.raises((TypeError, ValueError), match=match):
-        core.gsc(**arguments)
+        files.write_codes(**arguments)
     assert not (tmp_path / "codes.npy").exists()
 
 
@@ -418,24 +436,24 @@ def test_another_file_is_not_gone_on_from(tmp_path):
     path = tmp_path / "codes.npy"
     np.save(path, sparse_codes().T)
     with pytest.raises(ValueError, match=r"out must be a file of codes \(n, 20\) of float64"):
-        core.gsc(X, D, 0.3, out=path, start="resume")
+        files.write_codes(path, X, D, 0.3, start="resume")
     assert np.array_equal(np.load(path), sparse_codes().T)
 
 
 def test_a_damaged_part_is_refused(tmp_path):
-    core.gsc(X, D, 0.3, out=tmp_path / "parts", sparse_output=True)
+    files.write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True)
     path = tmp_path / "parts" / f"{100:015d}.npz"
     arrays = {"shape": np.array([100, 20]), "values": np.ones(2), "columns": np.array([3, 99])}
     files.write_arrays(path, "codes", arrays | {"starts": np.r_[0, np.full(100, 2)]})
     with pytest.raises(ValueError, match="000100.npz is damaged"):
-        blocks.load_codes(tmp_path / "parts")
+        files.load_codes(tmp_path / "parts")
     with pytest.raises(ValueError, match="path must be a folder of codes, got none"):
-        blocks.load_codes(tmp_path)
+        files.load_codes(tmp_path)
 
 
 def test_rows_are_on_disk_before_the_header_counts_them(tmp_path, monkeypatch):
     path = tmp_path / "codes.npy"
-    core.gsc(X[:100], D, 0.3, out=path)
+    files.write_codes(path, X[:100], D, 0.3)
     seen = []
     flush = os.fsync
 
@@ -445,5 +463,5 @@ def test_rows_are_on_disk_before_the_header_counts_them(tmp_path, monkeypatch):
         seen.append((held, np.load(path, mmap_mode="r").shape[0]))
 
     monkeypatch.setattr(os, "fsync", look)
-    core.gsc(X[:300], D, 0.3, out=path, start="resume")
+    files.write_codes(path, X[:300], D, 0.3, start="resume")
     assert seen == [(100, 100), (200, 100), (200, 200), (300, 200), (300, 300)]
