@@ -435,10 +435,9 @@ def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_a
     [(0, (5, 3))]
     """
     path = check_path(path)
-    rows = _rows_of_parts(path)
-    if not rows:
+    if not _rows_of_parts(path):
         raise ValueError(f"path must be a folder of codes, got none in {path}")
-    return ((row, codes) for row, codes, _ in _parts_until_a_gap(path, rows))
+    return ((row, codes) for row, codes, _ in _parts_until_a_gap(path))
 
 
 # ------------------------------------------------------------------------------- stored arrays
@@ -725,7 +724,7 @@ class _Folder(_Path):
     def rows(self, start):
         n = 0
         text = ""
-        for row, codes, text_of_part in _parts_until_a_gap(self.path, _rows_of_parts(self.path)):
+        for row, codes, text_of_part in _parts_until_a_gap(self.path):
             if start != "resume" and row >= start:
                 break
             n = row + codes.shape[0]
@@ -774,9 +773,10 @@ def _read_part(folder, row):
     return codes, str(arrays.get("fingerprint", ""))
 
 
-def _parts_until_a_gap(path, rows):
+def _parts_until_a_gap(path):
+    """(first row, codes, fingerprint) of each part of a folder until one is missing."""
     expected = 0
-    for row in rows:
+    for row in _rows_of_parts(path):
         if row == expected:
             codes, text = _read_part(path, row)
             expected = row + codes.shape[0]

@@ -97,7 +97,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     and a coding step may raise it since its codes are not chosen to minimise it. Ctrl-C returns the
     best so far, with a warning.
 
-    See also kgdl, OnlineGDL for a stream, class_dictionaries for labels.
+    See also kgdl, OnlineGDL for a stream, class_dictionaries for labels, files.save to keep it.
 
     >>> import numpy as np
     >>> from grassmann_sc import learn, random_subspaces

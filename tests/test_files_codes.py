@@ -255,8 +255,12 @@ WAYS = {
 def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
     name, sparse, dense = WAYS[way]
     write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
-    with pytest.warns(UserWarning, match="codes of 300 of 700 rows are written, start = 300"):
-        assert write(Stops(350, KeyboardInterrupt()), D, 0.3) == 300
+    match = "codes of 300 of 700 rows are written, start = 300"
+    with pytest.warns(UserWarning, match=match) as caught:
+        assert files.write_codes(
+            tmp_path / name, Stops(350, KeyboardInterrupt()), D, 0.3, sparse_output=sparse
+        ) == 300
+    assert caught[0].filename == __file__
     assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()[:300]) <= TIGHT
     assert write(X, D, 0.3, start="resume") == 700
     assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
