@@ -25,6 +25,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp
 
 import grassmann_sc as core
+from grassmann_sc import learn
 
 __all__ = ["discriminative_atoms", "ridge_residuals"]
 
@@ -105,7 +106,7 @@ def discriminative_atoms(X: ArrayLike, y: core.Labels, atoms_per_class: int | Ma
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     tol = core.check_number(tol, "tol", least=0)
     rng = core.check_rng(rng)
-    weights = _weights_of_samples(sample_weight, len(X))
+    weights = learn.check_weights(sample_weight, len(X))
     used = weights > 0
     labels = classes[index[used]]
     classes, index = core.check_labels(labels, len(labels))
@@ -318,14 +319,13 @@ def _codes_and_explained(K_xd, members, factors):
 
 def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
     """(atoms, labels) that gDL learns for each class with ridge codes, the start of the descent."""
-    from grassmann_sc import learn
 
     def code(K_dd, K_xd, norm2):
         every = [np.arange(len(K_dd))]
         return _codes_and_explained(K_xd, every, _ridge_factors(K_dd, every, ridge))[0]
 
     first = learn.class_dictionaries(X, labels, atoms_per_class, coding=code, rng=rng,
-                                     sample_weight=weights)
+                                          sample_weight=weights)
     return first.atoms, first.labels
 
 
@@ -350,15 +350,3 @@ def _check_first_atoms(init, classes):
                          f"{named.tolist()}")
     position = {label: c for c, label in enumerate(classes)}
     return atoms, np.array([position[label] for label in named])[index]
-
-
-def _weights_of_samples(sample_weight, n):
-    if sample_weight is None:
-        return np.ones(n)
-    weights = core.finite_array(sample_weight, "sample_weight")
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one a sample, got {weights.shape}")
-    if weights.min() < 0 or not weights.any():
-        raise ValueError("sample_weight must be >= 0 and not all zero, got a least weight of "
-                         f"{weights.min()}")
-    return weights.astype(np.float64)

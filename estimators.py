@@ -31,7 +31,7 @@ except ImportError as error:
                       "pip install 'grassmann_sc_kit[sklearn]'") from error
 
 import grassmann_sc as core
-from grassmann_sc import discriminative, files, frames, kernels, learn, subspaces
+from grassmann_sc import discriminative, files, frames, kernels, learn, streams, subspaces
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing's own from Python 3.11 on
@@ -604,12 +604,12 @@ class GrassmannDictionary(_CodingMixin, DictionaryLearner):
 
 
 class OnlineGrassmannDictionary(GrassmannDictionary):
-    """GrassmannDictionary learned from batches (learn.OnlineGDL), in memory that does not grow:
+    """GrassmannDictionary learned from batches (streams.OnlineGDL), in memory that does not grow:
     partial_fit on each batch of a stream, or fit on an array in random batches.
 
     n_atoms, coding, lam, n_neighbors, lam_scale: as in GrassmannDictionary, with the lam_max of the
-    first n_atoms samples at least. init, rank, forgetting, rng: as in learn.OnlineGDL; a Generator
-    is copied, so that each fit draws the same. batch_size, n_epochs: of fit alone.
+    first n_atoms samples at least. init, rank, forgetting, rng: as in streams.OnlineGDL; a
+    Generator is copied, so that each fit draws the same. batch_size, n_epochs: of fit alone.
 
     learner_ is the OnlineGDL, to save, to merge or to resume; components_ (n_atoms, d, p) and lam_
     are there once n_atoms samples have come, n_iter_ counts updates.
@@ -671,7 +671,7 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
         return super().transform(X)
 
     def _new_learner(self):
-        return learn.OnlineGDL(self.n_atoms, **self._coding_options(), init=self.init,
+        return streams.OnlineGDL(self.n_atoms, **self._coding_options(), init=self.init,
                                rank=self.rank, forgetting=self.forgetting, rng=own_rng(self.rng))
 
     def _take_atoms(self):

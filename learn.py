@@ -2,9 +2,9 @@
 
 Alternates coding and a closed-form update of one atom after another (Gauss-Seidel), after the
 section on dictionary learning in Harandi et al. 2015. The cost sum_i w_i (||X_i^ - sum_j y_ij
-D_j^||_F^2 + lam ||y_i||_1) never rises. Inside, subspaces are rows (n, p, d), the transposes of the
-bases, so that a set of them is a matrix of rows of length d. Checkpoints need files.py beside this
-one, OnlineGDL, for streams of batches, streams.py.
+D_j^||_F^2 + lam ||y_i||_1) never rises. Inside, the memory of subspaces is rows (n, p, d), the
+transposes of the bases, so that a set of them is a matrix of rows of length d; atoms (N, d, p) are
+views of theirs. Checkpoints need files.py beside this one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
-__all__ = ["gdl", "kgdl", "class_dictionaries", "OnlineGDL",  # noqa: F822 (see __getattr__)
-           "init_atoms", "update_atoms"]
+__all__ = ["gdl", "kgdl", "class_dictionaries", "init_atoms", "update_atoms"]
 
 jit = core.jit
 SHORT = 2**14  # numbers of a basis that is gathered from a copy of all
@@ -31,13 +30,6 @@ CACHED = 2**15  # numbers that stay in the L2 cache while they are multiplied tw
 ONE_THREAD = 2**18  # multiplications of a product for which BLAS starts no threads
 ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
-
-
-def __getattr__(name):
-    """OnlineGDL lives in streams.py."""
-    if name != "OnlineGDL":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return core.streams.OnlineGDL
 
 
 # -------------------------------------------------------------------------------------- learning
@@ -97,7 +89,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     and a coding step may raise it since its codes are not chosen to minimise it. Ctrl-C returns the
     best so far, with a warning.
 
-    See also kgdl, OnlineGDL for a stream, class_dictionaries for labels, files.save to keep it.
+    See also kgdl, streams.OnlineGDL for a stream, class_dictionaries for labels, files.save.
 
     >>> import numpy as np
     >>> from grassmann_sc import learn, random_subspaces
@@ -173,7 +165,8 @@ def _iterate(learner, state, n_iter, tol, callback, bar, record):
         state = best
         warnings.warn("interrupted: the best dictionary so far is returned, after "
                       f"{state.n_iter} of {n_iter} iterations", stacklevel=3)
-    return Learned(*state, state.n_replaced, stopped, state.lam)
+    atoms = np.ascontiguousarray(state.atoms)
+    return Learned(atoms, state.codes, state.costs, state.n_replaced, stopped, state.lam)
 
 
 class _Learner:
@@ -188,7 +181,7 @@ class _Learner:
         self.rng = rng
 
     def start(self, atoms):
-        atoms = np.array(atoms, order="C")
+        atoms = copied_rows(atoms).swapaxes(1, 2)
         K, k = self._grams(atoms)
         self.coder.scale(k, self.weights)
         codes = self.coder.code(K, k, self.X.shape[2])
@@ -201,12 +194,14 @@ class _Learner:
         The Gram matrices, made once for the new atoms, serve the cost of both.
         """
         codes = state.codes
-        atoms = _update(self.samples, state.atoms, codes, self.weights)
+        rows = copied_rows(state.atoms)
+        _update(self.samples, rows, codes, self.weights)
+        atoms = rows.swapaxes(1, 2)
         K, k = self._grams(atoms)
         losses = self._losses(K, k, codes)
-        idle = self._idle_atoms(codes)
+        idle, worst = self._replacements(codes, losses)
         if len(idle):
-            atoms[idle] = self.X[self._replacements(len(idle), losses)]
+            atoms[idle] = self.X[worst]
             K, k = self._grams(atoms)
         new = self.coder.code(K, k, self.X.shape[2], codes)
         after = self._losses(K, k, new)
@@ -224,15 +219,16 @@ class _Learner:
     def _losses(self, K, k, codes):
         return sample_losses(K, k, codes, self.X.shape[2], self.coder.lam)
 
-    def _idle_atoms(self, codes):
+    def _replacements(self, codes, losses):
+        """The atoms that no sample uses and the samples that take their places."""
         if self.unused == "keep":
-            return np.empty(0, int)
-        return np.flatnonzero(~codes[self.weights > 0].any(axis=0))
-
-    def _replacements(self, count, losses):
+            return [], []
+        losses = np.where(self.weights > 0, losses, -np.inf)
+        idle, worst = idle_and_worst(codes[self.weights > 0].any(axis=0), self.X, losses)
         if self.unused == "random":
-            return self.rng.choice(len(self.X), count, p=self.weights / self.weights.sum())
-        return worst_coded(self.X, np.where(self.weights > 0, losses, -np.inf), count)
+            odds = self.weights / self.weights.sum()
+            worst = self.rng.choice(len(self.X), len(idle), p=odds) if len(idle) else worst
+        return idle, worst
 
 
 def sample_losses(K, k, codes, p, lam):
@@ -246,17 +242,19 @@ def sample_losses(K, k, codes, p, lam):
     return losses
 
 
-def worst_coded(X, losses, count):
-    """Indices of count samples of the largest losses, no two equal as long as others are left."""
+def idle_and_worst(use, X, losses):
+    """The atoms of next to no use (N,) >= 0, and as many samples of X (n, d, p), of the largest
+    losses (n,), no two equal as long as others are left: two arrays of indices."""
+    idle = np.flatnonzero(use <= 1e-6 * use.max())
     chosen = []
     left = losses.copy()
     equal = X.shape[2] * (1 - 1e3 * np.finfo(X.dtype).eps)
-    for _ in range(count):
+    for _ in idle:
         if not (left > -np.inf).any():
             left = losses.copy()
         chosen.append(int(left.argmax()))
         left[core.bases_gram(X, X[chosen[-1:]])[:, 0] > equal] = -np.inf
-    return chosen
+    return idle, chosen
 
 
 class Coder:
@@ -343,13 +341,7 @@ def check_first(atoms, shape):
 
 
 def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
-         n_neighbors: int | None = None, coding: str | Callable | None = None,
-         lam_scale: str | None = None, positive: bool = False, init: str | ArrayLike = "kmeans++",
-         n_iter: int = 20, tol: float = 1e-6, unused: str = "worst",
-         sample_weight: ArrayLike | None = None, rng: core.Rng = None,
-         callback: Callable | None = None, progress: bool = False,
-         checkpoint: str | os.PathLike | None = None,
-         resume: str | os.PathLike | None = None) -> Learned:
+         **options: Any) -> Learned:
     """gDL in a kernel's feature space (the paper's kgDL): gdl, with its options, on coordinates.
 
     sets: a sequence of sets of frames (n_frames, d). lift: an object such as kernels.Lift(kernel,
@@ -368,11 +360,7 @@ def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
     if not callable(getattr(lift, "fit", None)) or not callable(getattr(lift, "transform", None)):
         raise TypeError("lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
                         f" p), got {lift!r}")
-    coordinates = lift.fit(sets).transform(sets)
-    return gdl(coordinates, n_atoms, lam, n_neighbors=n_neighbors, coding=coding,
-               lam_scale=lam_scale, positive=positive, init=init, n_iter=n_iter, tol=tol,
-               unused=unused, sample_weight=sample_weight, rng=rng, callback=callback,
-               progress=progress, checkpoint=checkpoint, resume=resume)
+    return gdl(lift.fit(sets).transform(sets), n_atoms, lam, **options)
 
 
 class LabelledAtoms(namedtuple("LabelledAtoms", "atoms labels")):
@@ -388,18 +376,14 @@ class LabelledAtoms(namedtuple("LabelledAtoms", "atoms labels")):
 
 
 def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapping,
-                       lam: float | None = None, *, n_neighbors: int | None = None,
-                       coding: str | Callable | None = None, lam_scale: str | None = None,
-                       positive: bool = False, init: str | ArrayLike = "kmeans++", n_iter: int = 20,
-                       tol: float = 1e-6, unused: str = "worst",
-                       sample_weight: ArrayLike | None = None, rng: core.Rng = None,
-                       callback: Callable | None = None, progress: bool = False) -> LabelledAtoms:
+                       lam: float | None = None, *, sample_weight: ArrayLike | None = None,
+                       rng: core.Rng = None, **options: Any) -> LabelledAtoms:
     """A small dictionary for each class: LabelledAtoms (atoms, labels), classes in order.
 
     For residual classification (classify, class_scores) with fewer atoms than samples. X (n, d,
     p), y (n,) labels; atoms_per_class: an integer, or a mapping from class to integer; a class of
     fewer samples gets that many atoms. The options are those of gdl, which learns each class on its
-    own.
+    own, but checkpoint and resume.
 
     See also discriminative.discriminative_atoms, whose atoms of a class know of the others.
 
@@ -409,6 +393,9 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
     >>> atoms.shape, labels.tolist()
     ((4, 8, 2), ['ape', 'ape', 'bee', 'bee'])
     """
+    kept = sorted({"checkpoint", "resume"} & options.keys())
+    if kept:
+        raise TypeError(f"class_dictionaries has no option {kept[0]}, which is of one run of gdl")
     X = core.check_dictionary(X, "X")
     rng = core.check_rng(rng)
     classes, index = core.check_labels(y, len(X))
@@ -421,10 +408,8 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
         mine = np.flatnonzero((index == c) & (weights > 0))
         if len(mine) == 0:
             continue
-        learned = gdl(X[mine], min(count, len(mine)), lam, n_neighbors=n_neighbors, coding=coding,
-                      lam_scale=lam_scale, positive=positive, init=init, n_iter=n_iter, tol=tol,
-                      unused=unused, sample_weight=weights[mine], rng=rng, callback=callback,
-                      progress=progress)
+        learned = gdl(X[mine], min(count, len(mine)), lam, sample_weight=weights[mine], rng=rng,
+                      **options)
         atoms.append(learned.atoms)
         labels += [c] * len(learned.atoms)
         lams.append(learned.lam)
@@ -465,7 +450,9 @@ def update_atoms(X: ArrayLike, D: ArrayLike, codes: core.Codes, *,
     if X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
-    return _update(as_rows(X), D, codes, check_weights(sample_weight, len(X)))
+    rows = copied_rows(D)
+    _update(as_rows(X), rows, codes, check_weights(sample_weight, len(X)))
+    return np.ascontiguousarray(rows.swapaxes(1, 2))
 
 
 def as_rows(X):
@@ -474,16 +461,19 @@ def as_rows(X):
     return np.ascontiguousarray(rows) if rows[0].size <= SHORT else rows
 
 
-def _update(samples, D, codes, weights):
-    """update_atoms without its checks, for samples as rows (n, p, d)."""
+def copied_rows(D):
+    """A copy of atoms (N, d, p) as contiguous rows (N, p, d)."""
+    return np.array(D.swapaxes(1, 2), order="C")
+
+
+def _update(samples, rows, codes, weights):
+    """update_atoms in place, of atoms as rows (N, p, d) and samples as rows (n, p, d)."""
     codes = scipy.sparse.csc_array(codes)
     used = codes.multiply(weights[:, None]).tocsc()
-    rows = np.array(D.swapaxes(1, 2), order="C")
     shared = (codes.T @ used).toarray()
     if not np.isfinite(shared).all():
         raise ValueError("codes must have squares within their type, got an overflow in Y^T Y")
     sweep(rows, shared, samples, used.indptr, used.indices, used.data)
-    return np.ascontiguousarray(rows.swapaxes(1, 2))
 
 
 def sweep(rows, shared, samples, starts, users, weights):

@@ -46,9 +46,9 @@ class OnlineGDL:
     atoms. fork gives learners over the same atoms to collect elsewhere, merge brings them together.
     Learners can be pickled (unless coding is a function that cannot); save and load need no pickle.
 
-    >>> from grassmann_sc import learn, random_subspaces
+    >>> from grassmann_sc import random_subspaces, streams
     >>> X = random_subspaces(60, 8, 2, rng=0)
-    >>> online = learn.OnlineGDL(4, lam=0.2, rng=0)
+    >>> online = streams.OnlineGDL(4, lam=0.2, rng=0)
     >>> online = online.partial_fit(X[:30]).partial_fit(X[30:])
     >>> online.atoms.shape, online.n_updates
     ((4, 8, 2), 2)
@@ -209,11 +209,11 @@ class OnlineGDL:
         if not self.weight > 0:
             raise ValueError("update needs a batch that was collected since the last one")
         N, rank, d = self._factor.shape
-        rows = np.array(self.atoms.swapaxes(1, 2), order="C")  # (N, p, d)
+        rows = learn.copied_rows(self.atoms)  # (N, p, d)
         every = np.arange(N * rank + 1)
         learn.sweep(rows, self._shared, self._factor.reshape(-1, 1, d), every[::rank], every[:-1],
                     self._sizes.ravel())
-        self.atoms = np.ascontiguousarray(rows.swapaxes(1, 2))
+        self.atoms = rows.swapaxes(1, 2)
         self.cost = float(self.loss / self.weight)
         self._replace_idle()
         self._clear()
@@ -295,16 +295,14 @@ class OnlineGDL:
         self._worst = X, losses
 
     def _replace_idle(self):
-        diagonal = np.diag(self._shared)
-        idle = np.flatnonzero(diagonal <= 1e-6 * diagonal.max())
-        if len(idle):
-            X, losses = self._worst
-            self.atoms[idle] = X[learn.worst_coded(X, losses, len(idle))]
-            self._shared[idle] = 0
-            self._shared[:, idle] = 0
-            self._sizes[idle] = 0
-            self._factor[idle] = 0
-            self.n_replaced += len(idle)
+        X, losses = self._worst
+        idle, worst = learn.idle_and_worst(np.diag(self._shared), X, losses)
+        self.atoms[idle] = X[worst]
+        self._shared[idle] = 0
+        self._shared[:, idle] = 0
+        self._sizes[idle] = 0
+        self._factor[idle] = 0
+        self.n_replaced += len(idle)
 
     # ------------------------------------------------------------------------ many learners
 

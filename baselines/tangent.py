@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import intrinsic
+from grassmann_sc import intrinsic, learn
 
 __all__ = ["tangent_grams", "log_euclidean_codes", "log_euclidean_classify", "intrinsic_codes",
            "intrinsic_classify", "log_euclidean_dictionary", "intrinsic_dictionary"]
@@ -763,8 +763,7 @@ def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
         K, k = _tangent_products(H, tangents)
         losses = _losses_in_tangents(K, k, codes, norm2, lam)
         costs.append(losses.sum())
-        idle = np.flatnonzero(~codes.any(axis=0))
-        worst = np.argsort(-losses, kind="stable")[np.arange(len(idle)) % n]
+        idle, worst = learn.idle_and_worst(codes.any(axis=0), X, losses)
         tangents[idle] = _clipped(H[worst].reshape(-1, d, p), bound)
         codes, losses = _tangent_codes(H, tangents, norm2, options, codes, losses)
         costs.append(losses.sum())
@@ -782,7 +781,7 @@ def _check_problem(X, n_atoms, lam, init, rng):
     rng = core.check_rng(rng)
     if isinstance(init, str):
         core.check_choice(init, "init", "kmeans", "kmeans++", "random")
-        return X, core.learn.init_atoms(X, n_atoms, init, rng), lam, rng
+        return X, learn.init_atoms(X, n_atoms, init, rng), lam, rng
     atoms = core.check_dictionary(init, "init")
     if atoms.shape != (n_atoms, *X.shape[1:]):
         raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
@@ -889,8 +888,7 @@ def intrinsic_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
                           for r, atom in enumerate(atoms)])
         losses = _intrinsic_losses(V, codes, lam)
         costs.append(losses.sum())
-        idle = np.flatnonzero(~codes.any(axis=0))
-        worst = np.argsort(-losses, kind="stable")[np.arange(len(idle)) % len(X)]
+        idle, worst = learn.idle_and_worst(codes.any(axis=0), X, losses)
         atoms[idle] = samples[worst]
         new = _codes_of(samples, atoms, lam)
         new_V = _combinations(samples, atoms, new)

@@ -313,7 +313,7 @@ def values_of(name, argument):
 def all_values():
     """{argument: its small valid values}; files in the folder that is the present one."""
     import grassmann_sc as core
-    from grassmann_sc import files, kernels, learn
+    from grassmann_sc import files, kernels, learn, streams
     from grassmann_sc.baselines import dynamics, tensors
 
     rng = np.random.default_rng(0)
@@ -342,7 +342,7 @@ def all_values():
     files.save("dictionary.npz", D, lam=0.1, labels=labels)
     files.write_arrays("arrays.npz", "thing", {"a": np.arange(3.0)})
     learn.gdl(X, 3, 0.1, n_iter=1, rng=0, checkpoint="checkpoint.npz")
-    learn.OnlineGDL(3, 0.1, rng=0).fit(X).save("online.npz")
+    streams.OnlineGDL(3, 0.1, rng=0).fit(X).save("online.npz")
     return {
         "A": [X, frames, A], "B": [frames[:4]], "C": [C], "D": [D], "H": [tangent], "N": [5],
         "K": [K], "K_dd": [core.projection_kernel(D)], "K_xd": [core.projection_kernel(X, D)],

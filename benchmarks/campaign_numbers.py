@@ -11,7 +11,7 @@ import numpy as np
 
 import grassmann_sc as core
 from benchmarks.campaign_calls import Done, Failed, all_calls, rng_of, run, worst_difference
-from grassmann_sc import frames, intrinsic, kernels, learn, subspaces
+from grassmann_sc import frames, intrinsic, kernels, learn, streams, subspaces
 from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import KINDS, bases, rotation
 
@@ -325,7 +325,7 @@ MIDDLING = {
     "classify": lambda m: core.classify(m.X, m.D, m.labels, lam=0.1, return_info=True),
     "gdl": lambda m: learn.gdl(m.X, 12, 0.2, n_iter=3, rng=m.seed),
     "gdl, local": lambda m: learn.gdl(m.X, 12, n_neighbors=3, n_iter=3, rng=m.seed),
-    "OnlineGDL": lambda m: learn.OnlineGDL(8, 0.2, rng=m.seed).fit(m.X, 32).atoms,
+    "OnlineGDL": lambda m: streams.OnlineGDL(8, 0.2, rng=m.seed).fit(m.X, 32).atoms,
     "from_sets": lambda m: subspaces.from_sets(m.sets, m.p),
     "from_videos": lambda m: subspaces.from_videos(m.sets, m.p, 2, rank="pad"),
     "kgsc": lambda m: kernels.kgsc(m.sets[:40], m.sets[40:], 0.1, kernel=kernels.rbf(0.01), p=1),

@@ -70,10 +70,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / X.nbytes, seco
 """
 STREAMED = """
 import numpy as np
-from grassmann_sc import files, learn
+from grassmann_sc import files, learn, streams
 from benchmarks.common import status
 from benchmarks.learning import source, draw
-rng, stream = np.random.default_rng(1), learn.OnlineGDL({N}, {lam}, rng=0)
+rng, stream = np.random.default_rng(1), streams.OnlineGDL({N}, {lam}, rng=0)
 for i in range({batches}):
     stream.partial_fit(draw(source(), {batch}, rng))
     if i + 1 in ({batches} // 10, {batches}):

@@ -39,7 +39,7 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks.campaign_folders import SmallDisk
 from benchmarks.common import ROOT, figure, header, interleaved, peer
-from grassmann_sc import files, learn
+from grassmann_sc import files, learn, streams
 
 D = 100
 P = 3
@@ -119,7 +119,7 @@ def code_local(X, out):
 
 
 def learn_stream(X, out):
-    learn.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(X, BATCH)
+    streams.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(X, BATCH)
 
 
 JOBS = {"gsc": code_sparse, "glc": code_local, "OnlineGDL": learn_stream}
@@ -127,7 +127,7 @@ JOBS = {"gsc": code_sparse, "glc": code_local, "OnlineGDL": learn_stream}
 
 def stream(X, checkpoint, resume):
     """A run that is killed and resumed."""
-    learner = learn.OnlineGDL(40, lam(), init="random", rng=0)
+    learner = streams.OnlineGDL(40, lam(), init="random", rng=0)
     learner.fit(X, 64, 2, checkpoint=checkpoint, checkpoint_every=2, resume=resume)
     np.save(f"{checkpoint}.npy", learner.atoms)
 
@@ -304,7 +304,7 @@ def merging(folder):
     """Learner(A u B) beside merge(learner(A), learner(B)) over the same atoms."""
     print("-- merging")
     X = np.array(write_subspaces(folder / "X.npy", 4000))
-    start = learn.OnlineGDL(N, lam(), init=X[:N]).collect(X[:N]).fork()
+    start = streams.OnlineGDL(N, lam(), init=X[:N]).collect(X[:N]).fork()
     both = start.fork().collect(X)
     A = start.fork().collect(X[:2000])
     B = start.fork().collect(X[2000:])
@@ -340,7 +340,7 @@ def dask_workers(n, folder):
     code_sparse(X, folder / "codes")
     plain = time.perf_counter() - start
     start = time.perf_counter()
-    learn.OnlineGDL(N, lam(), init=atoms()).collect(X[:]).update()
+    streams.OnlineGDL(N, lam(), init=atoms()).collect(X[:]).update()
     collected = time.perf_counter() - start
     figure("plain coding, this process's threads: microseconds a subspace", 1e6 * plain / n)
     figure("plain statistics and update: microseconds a subspace", 1e6 * collected / n)
@@ -367,7 +367,7 @@ def dask_workers(n, folder):
     figure("coding: speed of two workers over one", speed_up[0])
     figure("a round: speed of two workers over one", speed_up[1])
     fitted_round(rounds)
-    state = learn.OnlineGDL(N, lam(), init=atoms()).collect(X[:N]).state()
+    state = streams.OnlineGDL(N, lam(), init=atoms()).collect(X[:N]).state()
     moved = sum(array.nbytes for array in state.values()) / 2**20
     figure("MB that a worker receives a round (atoms) at least", atoms().nbytes / 2**20)
     figure("MB of the statistics that a chain of blocks sends", moved)
@@ -409,7 +409,7 @@ def measure_plan():
     A = gs.random_subspaces(N_, d, p, 1)
     noise = NOISE * rng.standard_normal((DRAWN, d, p)) / d**0.5
     X = gs.orthonormalize(A[rng.integers(0, N_, DRAWN)] + noise)
-    empty = learn.OnlineGDL(N_, lam(), init=A).collect(X[:N_]).fork()
+    empty = streams.OnlineGDL(N_, lam(), init=A).collect(X[:N_]).fork()
     first = empty.fork().collect(X[: DRAWN // 4])  # statistics are full from here on
     second = empty.fork()
     seconds = []

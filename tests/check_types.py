@@ -13,10 +13,10 @@ from docs.house import CORE, ROOT, modules
 def copy_as_package(folder):
     """To mypy grassmann_sc.learn is a file of a package, so the flat files are copied into one."""
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for path in modules().values():
-        name = "__init__.py" if path.stem == CORE else path.name
-        shutil.copy2(path, folder / name)  # with its time, by which mypy knows what has changed
+    for name, path in modules().items():
+        to = folder / ("__init__.py" if name == CORE else path.relative_to(ROOT))
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, to)  # with its time, by which mypy knows what has changed
 
 
 def main():

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as core
-from grassmann_sc import estimators, kernels, learn, subspaces
+from grassmann_sc import estimators, kernels, learn, streams, subspaces
 from grassmann_sc.baselines import tangent
 from grassmann_sc.baselines.estimators import TangentDictionary
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
@@ -208,7 +208,7 @@ def test_dictionary_takes_lam_by_lam_max_of_the_training_set():
 def test_online_dictionary_equals_online_gdl(options, tmp_path):
     coding = "local" if "n_neighbors" in options else "sparse"
     estimator = estimators.OnlineGrassmannDictionary(5, coding, rng=3, rank=4, **options)
-    learner = learn.OnlineGDL(5, rng=3, rank=4, **options)
+    learner = streams.OnlineGDL(5, rng=3, rank=4, **options)
     with pytest.raises(NotFittedError):
         estimator.partial_fit(D[:4]).transform(Q)
     learner.partial_fit(D[:4])
@@ -227,7 +227,7 @@ def test_online_dictionary_equals_online_gdl(options, tmp_path):
     mapped = np.load(tmp_path / "D.npy", mmap_mode="r")
     for X in (D, mapped):
         estimator.set_params(batch_size=8, n_epochs=2).fit(X)
-        learner = learn.OnlineGDL(5, rng=3, rank=4, **options).fit(X, 8, 2)
+        learner = streams.OnlineGDL(5, rng=3, rank=4, **options).fit(X, 8, 2)
         assert np.array_equal(estimator.components_, learner.atoms)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import estimators, files, learn
+from grassmann_sc import estimators, files, learn, streams
 from oracles import clusters
 
 SOME = core.random_subspaces(30, 70, 2, rng=3)
@@ -41,7 +41,7 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
 
     files.save(path, learn.gdl(SMALL, 2, 0.1, n_iter=1))
     assert files.load(path).lam == 0.1
-    files.save(path, learn.OnlineGDL(2, 0.3, rng=0).partial_fit(SMALL))
+    files.save(path, streams.OnlineGDL(2, 0.3, rng=0).partial_fit(SMALL))
     assert files.load(path).lam == 0.3
     with pytest.raises(
         TypeError, match="labels must be numbers, strings or bools in a file, got dtype object"
@@ -51,7 +51,7 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
 
 def test_the_lambda_in_use_is_saved_with_what_was_learned(tmp_path):
     options = {"lam_scale": "max", "n_iter": 1, "rng": 0}
-    online = learn.OnlineGDL(3, 0.2, lam_scale="max", rng=0).fit(SMALL)
+    online = streams.OnlineGDL(3, 0.2, lam_scale="max", rng=0).fit(SMALL)
     fitted = estimators.GrassmannDictionary(3, lam=0.2, **options).fit(SMALL)
     learned = learn.gdl(SMALL, 3, 0.2, **options)
     some = [(learned, learned.lam), (online, online.lam), (fitted, fitted.lam_)]

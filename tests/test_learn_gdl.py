@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as core
-from grassmann_sc import learn
+from grassmann_sc import learn, streams
 from grassmann_sc.strategies import bases
 from oracles import LOOSE, TIGHT, clusters, error, explicit_cost, hat, samples_and_atoms, seeds
 
@@ -309,7 +309,7 @@ def test_one_relative_lambda_suits_every_scale_of_samples():
     lifted = learn.kgdl(sets, 3, 0.2, lift=SquareLift(), lam_scale="max", rng=0)
     twin = learn.gdl(SquareLift().transform(sets), 3, lifted.lam, rng=0)
     assert np.array_equal(lifted.atoms, twin.atoms)
-    stream = learn.OnlineGDL(4, 0.3, lam_scale="max", init=SMALL[:4])
+    stream = streams.OnlineGDL(4, 0.3, lam_scale="max", init=SMALL[:4])
     stream.partial_fit(SMALL).partial_fit(SMALL[:9])
     k = core.projection_kernel(SMALL, SMALL[:4])
     assert stream.lam == pytest.approx(0.3 * np.median(core.lam_max(k)), rel=1e-14)
@@ -528,6 +528,8 @@ def test_functions_objects_and_mappings_are_checked():
         learn.kgdl(SMALL, 4, 0.2, lift=None)
     with pytest.raises(ValueError, match="atoms_per_class must have an entry .* none for 1"):
         learn.class_dictionaries(SMALL, np.arange(24) % 2, {0: 2}, 0.2)
+    with pytest.raises(TypeError, match="class_dictionaries has no option resume"):
+        learn.class_dictionaries(SMALL, np.arange(24) % 2, 2, 0.2, resume="checkpoint.npz")
     with pytest.raises(ValueError, match="left to the function"):
         learn.gdl(SMALL, 4, 0.2, coding=core.locality_codes, lam_scale="max")
     with pytest.raises(ValueError, match="lam_scale must be None or 'max', got 'min'"):

@@ -36,7 +36,7 @@ def test_a_stream_learns_as_well_as_a_batch_and_remembers_in_bounded_space():
         )
 
     held_out = draw(200)
-    stream = learn.OnlineGDL(6, 0.2, rng=0)
+    stream = streams.OnlineGDL(6, 0.2, rng=0)
     sizes = []
     for _ in range(20):
         stream.partial_fit(draw(64))
@@ -51,7 +51,7 @@ def test_statistics_of_a_stream_are_exact_where_the_rank_allows():
     D = SMALL[:3]
     first = SMALL[4:12]
     second = SMALL[12:]
-    stream = learn.OnlineGDL(3, 0.2, init=D, forgetting=0, rank=6).partial_fit(first)
+    stream = streams.OnlineGDL(3, 0.2, init=D, forgetting=0, rank=6).partial_fit(first)
     middle = stream.atoms
     stream.partial_fit(second)
     codes = np.concatenate([core.gsc(first, D, 0.2), core.gsc(second, middle, 0.2)])
@@ -62,7 +62,7 @@ def test_statistics_of_a_stream_are_exact_where_the_rank_allows():
 @pytest.mark.parametrize("forgetting", [0.5, 1, 3])
 def test_statistics_fade_by_a_power_of_the_share_of_a_batch(forgetting):
     kept, faded = (
-        learn.OnlineGDL(3, 0.2, init=SMALL[:3], forgetting=power).partial_fit(SMALL)
+        streams.OnlineGDL(3, 0.2, init=SMALL[:3], forgetting=power).partial_fit(SMALL)
         for power in (0, forgetting)
     )
     for name in ("shared", "sizes"):
@@ -73,7 +73,7 @@ def test_statistics_fade_by_a_power_of_the_share_of_a_batch(forgetting):
 
 def test_a_cost_counts_what_was_collected_before_the_update():
     D = SMALL[:3]
-    stream = learn.OnlineGDL(3, 0.2, init=D).collect(SMALL[3:9]).collect(SMALL[9:])
+    stream = streams.OnlineGDL(3, 0.2, init=D).collect(SMALL[3:9]).collect(SMALL[9:])
     assert abs(stream.loss - cost(SMALL[3:], D)) <= LOOSE and stream.weight == 21
     assert np.array_equal(stream.atoms, D) and stream.cost is None
     stream.update()
@@ -95,7 +95,7 @@ def state_error(a, b):
 def test_merging_is_collecting_all_and_associative_at_full_rank(drawn):
     X, n_atoms, seed = drawn
     rng = np.random.default_rng(seed)
-    start = learn.OnlineGDL(n_atoms, 0.1, init=X[:n_atoms], rank=X.shape[1])
+    start = streams.OnlineGDL(n_atoms, 0.1, init=X[:n_atoms], rank=X.shape[1])
     start = start.collect(X).fork()
     cuts = np.sort(rng.integers(0, len(X) + 1, 2))
     parts = np.split(X, cuts)
@@ -120,7 +120,7 @@ def statistics(learner):
 
 
 def test_merged_learners_are_as_good_as_one_of_all_at_low_rank():
-    start = learn.OnlineGDL(8, 0.2, init=MANY[:8], rank=4).collect(MANY).fork()
+    start = streams.OnlineGDL(8, 0.2, init=MANY[:8], rank=4).collect(MANY).fork()
     half = len(MANY) // 2
     merged = start.merge(start.fork().collect(MANY[:half])).merge(start.fork().collect(MANY[half:]))
     whole = start.fork().collect(MANY).update()
@@ -132,21 +132,21 @@ def test_an_unused_atom_takes_the_worst_sample_of_any_part():
     D = np.eye(6)[None, :, :2].repeat(2, axis=0)  # equal atoms: one of them is not used
     near = clusters(np.random.default_rng(0), 5, 6, 2, 1) * 0 + D[:1]
     far = np.eye(6)[None, :, 4:]
-    start = learn.OnlineGDL(2, 0.1, init=D).collect(near).fork()
+    start = streams.OnlineGDL(2, 0.1, init=D).collect(near).fork()
     merged = start.fork().collect(near).merge(start.fork().collect(far)).update()
     assert merged.n_replaced == 1
     assert min(core.chordal_distance(far, merged.atoms)[0]) <= LOOSE
 
 
 def test_learners_of_other_atoms_do_not_merge():
-    a = learn.OnlineGDL(4, 0.2, rng=0).collect(SMALL)
-    for other in (a.fork().partial_fit(SMALL), learn.OnlineGDL(4, 0.3, rng=0).collect(SMALL)):
+    a = streams.OnlineGDL(4, 0.2, rng=0).collect(SMALL)
+    for other in (a.fork().partial_fit(SMALL), streams.OnlineGDL(4, 0.3, rng=0).collect(SMALL)):
         with pytest.raises(ValueError, match="other must have the same atoms and options"):
             a.merge(other)
     with pytest.raises(TypeError, match="other must be an OnlineGDL, got 3"):
         a.merge(3)
     with pytest.raises(ValueError, match="fork needs a learner that has atoms: collect 4 samples"):
-        learn.OnlineGDL(4, 0.2).fork()
+        streams.OnlineGDL(4, 0.2).fork()
 
 
 # ---------------------------------------------------------------------------- from arrays
@@ -155,17 +155,17 @@ def test_learners_of_other_atoms_do_not_merge():
 def test_fit_takes_memory_maps_and_iterables(tmp_path):
     np.save(tmp_path / "X.npy", SMALL)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    fitted = learn.OnlineGDL(4, 0.2, rng=0).fit(mapped, batch_size=5, n_epochs=2)
+    fitted = streams.OnlineGDL(4, 0.2, rng=0).fit(mapped, batch_size=5, n_epochs=2)
     assert fitted.n_batches == 10 and fitted.atoms.shape == (4, 6, 2)
     assert (
-        learn.OnlineGDL(4, 0.2, rng=0).fit([SMALL[:2], SMALL[2:]], n_epochs=2).n_batches == 3
+        streams.OnlineGDL(4, 0.2, rng=0).fit([SMALL[:2], SMALL[2:]], n_epochs=2).n_batches == 3
     )  # two samples wait for the rest
     with pytest.raises(ValueError, match="n_epochs must be 1, got 2"):
-        learn.OnlineGDL(4, 0.2).fit(iter([SMALL]), n_epochs=2)
+        streams.OnlineGDL(4, 0.2).fit(iter([SMALL]), n_epochs=2)
     with pytest.raises(ValueError, match=r"d and p of the atoms, \(6, 2\), got \(70, 2\)"):
         fitted.partial_fit(SOME)
     with pytest.raises(ValueError, match=r"\(70, 2\) \(in batch 1 of epoch 0\)"):
-        learn.OnlineGDL(4, 0.2).fit([SMALL, SOME])
+        streams.OnlineGDL(4, 0.2).fit([SMALL, SOME])
 
 
 class Stored:
@@ -209,8 +209,8 @@ def test_a_stored_array_is_read_in_pieces_each_sample_once_an_epoch():
 
 def test_pieces_learn_as_well_as_single_rows_from_a_sorted_file():
     X = MANY[np.argsort(np.arange(len(MANY)) % 12, kind="stable")]  # cluster after cluster
-    rows = learn.OnlineGDL(8, 0.2, rng=0).fit(X, batch_size=16, n_epochs=3)
-    pieces = learn.OnlineGDL(8, 0.2, rng=0).fit(Stored(X), batch_size=16, n_epochs=3)
+    rows = streams.OnlineGDL(8, 0.2, rng=0).fit(X, batch_size=16, n_epochs=3)
+    pieces = streams.OnlineGDL(8, 0.2, rng=0).fit(Stored(X), batch_size=16, n_epochs=3)
     assert cost(X, pieces.atoms) <= 1.05 * cost(X, rows.atoms)
 
 
@@ -218,20 +218,20 @@ def test_an_error_names_the_block_and_the_row_of_a_stored_array():
     X = MANY.copy()
     X[123, 0, 0] = np.nan
     with pytest.raises(ValueError, match=r"at index 123 \(in the block of rows 112..127\)"):
-        learn.OnlineGDL(8, 0.2, rng=0).fit(Stored(X), batch_size=16)
+        streams.OnlineGDL(8, 0.2, rng=0).fit(Stored(X), batch_size=16)
 
 
 # ---------------------------------------------------------------------------- files
 
 
 WAYS = {
-    "waiting": lambda: learn.OnlineGDL(8, 0.2, rng=3).partial_fit(SMALL[:5]),
-    "new": lambda: learn.OnlineGDL(4, n_neighbors=2, init=SMALL[:4], rng=3),
-    "begun": lambda: learn.OnlineGDL(
+    "waiting": lambda: streams.OnlineGDL(8, 0.2, rng=3).partial_fit(SMALL[:5]),
+    "new": lambda: streams.OnlineGDL(4, n_neighbors=2, init=SMALL[:4], rng=3),
+    "begun": lambda: streams.OnlineGDL(
         4, 0.2, lam_scale="max", positive=True, rng=np.random.Generator(np.random.MT19937(3))
     ).partial_fit(SMALL),
-    "collecting": lambda: learn.OnlineGDL(4, 0.2, rank=3, rng=3).collect(SMALL),
-    "single": lambda: learn.OnlineGDL(4, 0.2, rng=3).partial_fit(SMALL.astype(np.float32)),
+    "collecting": lambda: streams.OnlineGDL(4, 0.2, rank=3, rng=3).collect(SMALL),
+    "single": lambda: streams.OnlineGDL(4, 0.2, rng=3).partial_fit(SMALL.astype(np.float32)),
 }
 
 
@@ -241,7 +241,7 @@ def test_a_copy_goes_on_to_the_same_bits(way, copy, tmp_path):
     learner = WAYS[way]()
     if copy == "file":
         learner.save(tmp_path / "learner.npz")
-        other = learn.OnlineGDL.load(tmp_path / "learner.npz")
+        other = streams.OnlineGDL.load(tmp_path / "learner.npz")
     else:
         other = pickle.loads(pickle.dumps(learner))
     for one in (learner, other):
@@ -260,11 +260,11 @@ def nearest(K_dd, K_xd, norm2):
 
 def test_a_function_that_codes_is_given_again(tmp_path):
     path = tmp_path / "learner.npz"
-    learner = learn.OnlineGDL(4, coding=nearest, rng=0).partial_fit(SMALL)
+    learner = streams.OnlineGDL(4, coding=nearest, rng=0).partial_fit(SMALL)
     learner.save(path)
     with pytest.raises(ValueError, match="its coding is to be given"):
-        learn.OnlineGDL.load(path)
-    other = learn.OnlineGDL.load(path, coding=nearest)
+        streams.OnlineGDL.load(path)
+    other = streams.OnlineGDL.load(path, coding=nearest)
     assert np.array_equal(other.partial_fit(SMALL).atoms, learner.partial_fit(SMALL).atoms)
 
 
@@ -288,15 +288,15 @@ DAMAGES = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_file_that_does_not_fit_itself_is_refused(name, tmp_path):
-    state = learn.OnlineGDL(4, 0.2, rng=0).collect(SMALL).state()
+    state = streams.OnlineGDL(4, 0.2, rng=0).collect(SMALL).state()
     damaged = {name.split()[-1] if "rng of" not in name else "rng": DAMAGES[name](state)}
     files.write_arrays(tmp_path / "bad.npz", "learner", state | damaged)
     with pytest.raises(ValueError, match="bad.npz is damaged"):
-        learn.OnlineGDL.load(tmp_path / "bad.npz")
+        streams.OnlineGDL.load(tmp_path / "bad.npz")
 
 
 def test_a_file_holds_no_code(tmp_path):
-    state = learn.OnlineGDL(4, 0.2, rng=0).collect(SMALL).state()
+    state = streams.OnlineGDL(4, 0.2, rng=0).collect(SMALL).state()
     assert {array.dtype.kind for array in state.values()} <= {"f", "U"}
     assert json.loads(str(state["options"]))["n_atoms"] == 4
 
@@ -310,7 +310,7 @@ import signal
 import numpy as np
 from grassmann_sc import learn, streams
 mapped = np.load("X.npy", mmap_mode="r")
-learner = learn.OnlineGDL(8, 0.2, lam_scale="max", rng=0)
+learner = streams.OnlineGDL(8, 0.2, lam_scale="max", rng=0)
 class Killed(streams.OnlineGDL):
     def update(self):
         if self.n_updates == 30:
@@ -331,24 +331,24 @@ def test_a_killed_stream_resumes_to_the_same_bits(tmp_path):
     )
     assert killed.returncode == -signal.SIGKILL  # in the second epoch of 25 batches
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    resumed = learn.OnlineGDL(8, 0.2, lam_scale="max", rng=7)
+    resumed = streams.OnlineGDL(8, 0.2, lam_scale="max", rng=7)
     resumed.fit(mapped, 16, 3, resume=tmp_path / "checkpoint.npz")
-    whole = learn.OnlineGDL(8, 0.2, lam_scale="max", rng=0).fit(mapped, 16, 3)
+    whole = streams.OnlineGDL(8, 0.2, lam_scale="max", rng=0).fit(mapped, 16, 3)
     assert resumed.n_batches == 75
     assert np.array_equal(resumed.atoms, whole.atoms)
 
 
 def test_a_checkpoint_of_other_samples_or_options_is_refused(tmp_path):
     path = tmp_path / "checkpoint.npz"
-    learn.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, checkpoint=path)
-    again = learn.OnlineGDL(8, 0.2).fit(MANY, 64, n_epochs=2, resume=path)  # one epoch more
-    assert np.array_equal(again.atoms, learn.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, 2).atoms)
+    streams.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, checkpoint=path)
+    again = streams.OnlineGDL(8, 0.2).fit(MANY, 64, n_epochs=2, resume=path)  # one epoch more
+    assert np.array_equal(again.atoms, streams.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, 2).atoms)
     for learner, X, size, what in [
-        (learn.OnlineGDL(8, 0.3), MANY, 64, "options"),
-        (learn.OnlineGDL(8, 0.2001), MANY, 64, "options"),
-        (learn.OnlineGDL(8, 0.2), MANY[1:], 64, "options"),
-        (learn.OnlineGDL(8, 0.2), MANY, 32, "options"),
-        (learn.OnlineGDL(8, 0.2), MANY[::-1], 64, "samples"),
+        (streams.OnlineGDL(8, 0.3), MANY, 64, "options"),
+        (streams.OnlineGDL(8, 0.2001), MANY, 64, "options"),
+        (streams.OnlineGDL(8, 0.2), MANY[1:], 64, "options"),
+        (streams.OnlineGDL(8, 0.2), MANY, 32, "options"),
+        (streams.OnlineGDL(8, 0.2), MANY[::-1], 64, "samples"),
     ]:
         match = f"resume must be a checkpoint of the same samples.*differs in the {what}$"
         with pytest.raises(ValueError, match=match):
@@ -384,20 +384,20 @@ def test_a_resume_looks_at_every_row_that_was_learned_from(holder, at, tmp_path)
     path = tmp_path / "checkpoint.npz"
     options = dict(batch_size=16, n_epochs=2)
     Interrupted(at, rng=0).fit(held(MANY), checkpoint=path, checkpoint_every=1, **options)
-    whole = learn.OnlineGDL(8, 0.2, rng=0).fit(held(MANY), **options)
-    resumed = learn.OnlineGDL(8, 0.2).fit(held(MANY), resume=path, **options)
+    whole = streams.OnlineGDL(8, 0.2, rng=0).fit(held(MANY), **options)
+    resumed = streams.OnlineGDL(8, 0.2).fit(held(MANY), resume=path, **options)
     assert np.array_equal(resumed.atoms, whole.atoms)
     refused = 0
     for i in range(0, len(MANY), 16):
         X = MANY.copy()
         X[i + 7] = X[i]
         try:
-            resumed = learn.OnlineGDL(8, 0.2).fit(held(X), resume=path, **options)
+            resumed = streams.OnlineGDL(8, 0.2).fit(held(X), resume=path, **options)
         except ValueError as error:
             refused += 1
             assert "differs in the samples" in str(error)
         else:
-            whole = learn.OnlineGDL(8, 0.2, rng=0).fit(held(X), **options)
+            whole = streams.OnlineGDL(8, 0.2, rng=0).fit(held(X), **options)
             assert np.array_equal(resumed.atoms, whole.atoms)
     assert refused == 25 if at == 33 else 0 < refused < 25
 
@@ -405,12 +405,12 @@ def test_a_resume_looks_at_every_row_that_was_learned_from(holder, at, tmp_path)
 def test_a_stream_that_can_be_read_once_is_compared_and_gone_on_with(tmp_path):
     path = tmp_path / "checkpoint.npz"
     batches = HOLDERS["list"](MANY)
-    learn.OnlineGDL(8, 0.2, rng=0).fit(iter(batches[:10]), checkpoint=path)
-    again = learn.OnlineGDL(8, 0.2).fit(iter(batches[:10]), resume=path)
+    streams.OnlineGDL(8, 0.2, rng=0).fit(iter(batches[:10]), checkpoint=path)
+    again = streams.OnlineGDL(8, 0.2).fit(iter(batches[:10]), resume=path)
     assert again.n_batches == 10
     for other in (batches[1:11], batches[:9]):
         with pytest.raises(ValueError, match="differs in the samples"):
-            learn.OnlineGDL(8, 0.2).fit(iter(other), resume=path)
+            streams.OnlineGDL(8, 0.2).fit(iter(other), resume=path)
 
 
 def test_ctrl_c_leaves_what_was_learned(recwarn):

@@ -12,7 +12,7 @@ import tracemalloc
 import matplotlib.pyplot as plt
 import numpy as np
 
-from grassmann_sc import gsc, learn, random_subspaces
+from grassmann_sc import gsc, random_subspaces, streams
 
 N = 1_000_000
 BATCH = 1_000
@@ -31,7 +31,7 @@ def stream(n, rng):
 
 tracemalloc.start()
 start = time.perf_counter()
-online = learn.OnlineGDL(20, 0.1, rng=0)
+online = streams.OnlineGDL(20, 0.1, rng=0)
 costs = [online.partial_fit(batch).cost for batch in stream(N, np.random.default_rng(0))]
 each = (time.perf_counter() - start) / N * 1e6
 print(f"learned from {N:,} subspaces, {each:.0f} µs each; cost at the end {online.cost:.3f} each")
