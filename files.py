@@ -21,7 +21,6 @@ import numbers
 import os
 import re
 import shutil
-import warnings
 import zipfile
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -537,8 +536,8 @@ class Sink:
                         self._write(codes, added)
                         bar.update(codes.shape[0])
             except KeyboardInterrupt:
-                warnings.warn(f"interrupted: the codes of {self.row} of {self.n} rows are written,"
-                              f" start = {self.row} goes on", stacklevel=3)
+                core.warn(f"interrupted: the codes of {self.row} of {self.n} rows are written,"
+                          f" start = {self.row} goes on")
         return self.row
 
     def _begin(self, start, digest):

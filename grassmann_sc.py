@@ -292,8 +292,7 @@ def eigenvalues_tie(values, p, scale, d):
 def warn_ties(count, what):
     """Warn, from the line that called the public function, that count results are not unique."""
     if count:
-        warnings.warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie",
-                      stacklevel=3)
+        warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie")
 
 
 def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
@@ -683,9 +682,9 @@ def solve_lassos(K_dd, products, norm2, options):
         for i, pieces in zip(descending, zip(*done)):
             codes[i].join(pieces)
     if min(negative) < -1e-3:
-        warnings.warn("K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
-                      f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
-                      "from the best", stacklevel=3)
+        warn("K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
+             f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
+             "from the best")
     _warn_gap(gap, options.tol * norm2, options.max_iter)
     return _as_asked([part.result() for part in codes], gap, n_iter, options)
 
@@ -793,9 +792,9 @@ def _warn_gap(gap, limit, max_iter):
     late = ~(gap <= limit)
     if late.any():
         worst = np.unravel_index(np.argmax(np.where(late, gap - limit, -1)), gap.shape)
-        warnings.warn(f"{int(late.sum())} of {late.size} codes did not converge (max_iter = "
-                      f"{max_iter}): worst duality gap {gap[worst]:.2g}, tolerance "
-                      f"{limit[worst[-1]]:.2g}", stacklevel=4)
+        warn(f"{int(late.sum())} of {late.size} codes did not converge (max_iter = "
+             f"{max_iter}): worst duality gap {gap[worst]:.2g}, tolerance "
+             f"{limit[worst[-1]]:.2g}")
 
 
 class _DenseStore:
@@ -1845,14 +1844,27 @@ def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
 def warn_zero_codes(peaks, n):
     """Warn of queries among n whose codes are zero, of which peaks holds lam_max."""
     if len(peaks):
-        warnings.warn(f"{len(peaks)} of {n} codes ({100 * len(peaks) / n:.3g} %) are zero, as lam "
-                      f"is at least the lam_max of their queries, {peaks.min():.3g} to "
-                      f"{peaks.max():.3g}: they get the label of the nearest atom. With "
-                      "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have them",
-                      stacklevel=4)
+        warn(f"{len(peaks)} of {n} codes ({100 * len(peaks) / n:.3g} %) are zero, as lam "
+             f"is at least the lam_max of their queries, {peaks.min():.3g} to "
+             f"{peaks.max():.3g}: they get the label of the nearest atom. With "
+             "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have them")
 
 
 # --------------------------------------------------------------------------- checks at the door
+
+PASSED_THROUGH = "grassmann_sc", "sklearn", "joblib"  # on the way from a user's line to a warning
+
+
+def warn(message: str) -> None:
+    """Warn from the user's line: the first outside the house, and outside what calls it for
+    users."""
+    frame = sys._getframe()
+    level = 1
+    while frame and frame.f_globals["__name__"].partition(".")[0] in PASSED_THROUGH:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, stacklevel=level)
+
 
 SMALLEST = 1e-250  # least scale of inner products, 1 over the largest: between, codes are exact
 
@@ -2077,9 +2089,8 @@ def _check_gram_of_atoms(K_dd):
         raise ValueError(f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
                          f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel")
     if excess > 10 * rounding * scale:
-        warnings.warn("K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
-                      f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best",
-                      stacklevel=4)
+        warn("K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
+             f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best")
 
 
 def _check_cauchy_schwarz(K_dd, K_xd, norm2):

@@ -16,7 +16,6 @@ Codes in tangent spaces (lE-SC, iSC) are made in baselines/tangent.py.
 from __future__ import annotations
 
 import math
-import warnings
 from collections import namedtuple
 
 import numpy as np
@@ -246,8 +245,8 @@ def right_angle_cosine(dtype, p):
 def warn_right_angles(count, what):
     """Warn, from the line that called the public function, that count logarithms are not unique."""
     if count:
-        warnings.warn(f"{what}: log is not unique for {count} pair(s) of subspaces at right "
-                      "angles, one of its values is taken", stacklevel=3)
+        core.warn(f"{what}: log is not unique for {count} pair(s) of subspaces at right "
+                  "angles, one of its values is taken")
 
 
 def _broadcast_indices(X, Y, names):
@@ -316,12 +315,11 @@ def karcher_mean(X: ArrayLike, weights: ArrayLike | None = None, *, tol: float =
     mean, gradient, reach, n_iter = _step_to_mean(X[used].astype(np.float64), share / share.sum(),
                                              limit, max_iter)
     if gradient > limit:
-        warnings.warn(f"karcher_mean did not converge in {max_iter} steps: gradient norm "
-                      f"{gradient:.2g}, tolerance {limit:.2g}", stacklevel=2)
+        core.warn(f"karcher_mean did not converge in {max_iter} steps: gradient norm "
+                  f"{gradient:.2g}, tolerance {limit:.2g}")
     if reach >= math.pi / 4 and not _in_a_ball(X[used].astype(np.float64), mean):
-        warnings.warn("karcher_mean: no ball of radius pi/4 around the points was found (the "
-                      f"farthest is {reach:.3g} from the mean): the mean may not be unique",
-                      stacklevel=2)
+        core.warn("karcher_mean: no ball of radius pi/4 around the points was found (the "
+                  f"farthest is {reach:.3g} from the mean): the mean may not be unique")
     mean = mean.astype(X.dtype)
     return KarcherMean(mean, gradient, n_iter) if return_info else mean
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -163,8 +162,8 @@ def _iterate(learner, state, n_iter, tol, callback, bar, record):
     except KeyboardInterrupt:
         stopped = "interrupted"
         state = best
-        warnings.warn("interrupted: the best dictionary so far is returned, after "
-                      f"{state.n_iter} of {n_iter} iterations", stacklevel=3)
+        core.warn("interrupted: the best dictionary so far is returned, after "
+                  f"{state.n_iter} of {n_iter} iterations")
     atoms = np.ascontiguousarray(state.atoms)
     return Learned(atoms, state.codes, state.costs, state.n_replaced, stopped, state.lam)
 

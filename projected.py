@@ -161,14 +161,14 @@ def projected_losses(codes: core.Codes, X: ArrayLike, D: ArrayLike, *,
 def _warn_of_ends(violation, gap, rules):
     closed = gap <= NEAR * rules.least_gap
     if closed.any():
-        warnings.warn(f"the gap of eigenvalues q and q + 1 closed in {int(closed.sum())} of "
-                      f"{len(gap)} projected codes, to {NEAR * rules.least_gap:.2g} or less: their "
-                      "points turn with the smallest changes of the code", stacklevel=3)
+        core.warn(f"the gap of eigenvalues q and q + 1 closed in {int(closed.sum())} of "
+                  f"{len(gap)} projected codes, to {NEAR * rules.least_gap:.2g} or less: their "
+                  "points turn with the smallest changes of the code")
     late = ~closed & ~(violation <= rules.tol)
     if late.any():
-        warnings.warn(f"{int(late.sum())} of {len(late)} projected codes did not converge (max_iter"
-                      f" = {rules.max_iter}): worst violation of the conditions of first order "
-                      f"{violation[late].max():.2g}, tolerance {rules.tol:.2g}", stacklevel=3)
+        core.warn(f"{int(late.sum())} of {len(late)} projected codes did not converge (max_iter"
+                  f" = {rules.max_iter}): worst violation of the conditions of first order "
+                  f"{violation[late].max():.2g}, tolerance {rules.tol:.2g}")
 
 
 # -------------------------------------------------------------------------------------- starts

@@ -18,7 +18,6 @@ import copy
 import functools
 import itertools
 import os
-import warnings
 from collections import deque, namedtuple
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
@@ -298,8 +297,8 @@ class _Rounds:
                     bar.update(1)
         except KeyboardInterrupt:
             stopped = "interrupted"
-            warnings.warn("interrupted: the best dictionary so far is returned, after "
-                          f"{len(costs)} rounds of {n_iter + 1}", stacklevel=3)
+            core.warn("interrupted: the best dictionary so far is returned, after "
+                      f"{len(costs)} rounds of {n_iter + 1}")
         return self._learned(stopped)
 
     def _learned(self, stopped):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -125,8 +124,8 @@ class OnlineGDL:
             try:
                 self._pass_over(X, batch_size, n_epochs, bar, record, every)
             except KeyboardInterrupt:
-                warnings.warn(f"interrupted: learned from {self._place.n_done} batches of "
-                              f"{total or 'the stream'}", stacklevel=2)
+                core.warn(f"interrupted: learned from {self._place.n_done} batches of "
+                          f"{total or 'the stream'}")
                 return self
         if self.atoms is None:
             raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")

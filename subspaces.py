@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 import zlib
 from collections import namedtuple
 from collections.abc import Iterable
@@ -606,7 +605,7 @@ def _lack(policy, message):
     if policy == "raise":
         raise ValueError(message)
     if policy == "warn":
-        warnings.warn(message + "; the rest was padded", stacklevel=2)
+        core.warn(message + "; the rest was padded")
 
 
 # --------------------------------------------------------------------------- checks at the door

@@ -10,7 +10,6 @@ and d. Work is done in float64.
 from __future__ import annotations
 
 import math
-import warnings
 from collections import namedtuple
 from collections.abc import Sequence
 
@@ -355,8 +354,8 @@ def recover(measurements: Measurements, n_states: int, n_coefficients: int | Non
     """
     found = recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter)
     if found.residual > HOPELESS:
-        warnings.warn(f"recovery is hopeless at this compression: {found.residual:.0%} of the norm "
-                      "of the measurements held out is unexplained", stacklevel=2)
+        core.warn(f"recovery is hopeless at this compression: {found.residual:.0%} of the norm "
+                  "of the measurements held out is unexplained")
     return found
 
 

@@ -8,7 +8,6 @@ width), or one array of them.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -484,9 +483,9 @@ class KAHM(estimators.KernelChoice, _OnSets):
         n_classes = len(self.classes_)
         met = best_of_class(meet, self.index_, n_classes).sum(axis=1) > 1
         if met.any():
-            warnings.warn(f"{met.sum()} of {len(met)} queries have {self.hull} hulls that meet "
-                          "hulls of several classes: their labels say nothing, lower dimension, "
-                          "share or bound, or take another hull", stacklevel=3)
+            core.warn(f"{met.sum()} of {len(met)} queries have {self.hull} hulls that meet "
+                      "hulls of several classes: their labels say nothing, lower dimension, "
+                      "share or bound, or take another hull")
         return best_of_class(-distances, self.index_, n_classes)
 
     def _distances_and_meetings(self, X):
@@ -775,9 +774,9 @@ class CSLDS(_ByRule):
         residuals = np.array([one.residual for one in found])
         hopeless = np.count_nonzero(residuals > dynamics.HOPELESS)
         if hopeless:
-            warnings.warn(f"{hopeless} of {len(X)} clips cannot be recovered at compression "
-                          f"{self.compression:g}: up to {residuals.max():.0%} of the norm of the "
-                          "measurements held out is unexplained", stacklevel=3)
+            core.warn(f"{hopeless} of {len(X)} clips cannot be recovered at compression "
+                      f"{self.compression:g}: up to {residuals.max():.0%} of the norm of the "
+                      "measurements held out is unexplained")
         return [(one.A, one.C) for one in found], residuals
 
 

@@ -13,7 +13,6 @@ says anything of the distance of two others, however far it lies.
 from __future__ import annotations
 
 import math
-import warnings
 from collections import namedtuple
 
 import numpy as np
@@ -427,8 +426,8 @@ def convex_distances(rows, columns, rules, kernel):
         n_iter[i, j] = found[2]
         late[i, j] = found[3]
     if late.any():
-        warnings.warn(f"{np.count_nonzero(late)} convex hull distances did not converge (max_iter "
-                      f"= {rules[2]}): worst gap {gap[late].max():.2g}", stacklevel=3)
+        core.warn(f"{np.count_nonzero(late)} convex hull distances did not converge (max_iter "
+                  f"= {rules[2]}): worst gap {gap[late].max():.2g}")
     if symmetric:
         for values in (distances, gap, n_iter):
             values += values.T
@@ -528,8 +527,8 @@ def _warn_meeting(meet, symmetric, hulls, advice):
         count = (count - len(meet)) // 2
         total = (total - len(meet)) // 2
     if count:
-        warnings.warn(f"{count} of {total} pairs of {hulls} hulls meet: their distance is 0, which "
-                      f"tells no class from another; {advice}", stacklevel=3)
+        core.warn(f"{count} of {total} pairs of {hulls} hulls meet: their distance is 0, which "
+                  f"tells no class from another; {advice}")
 
 
 def _centred(frames):

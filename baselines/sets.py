@@ -10,7 +10,6 @@ remaining baseline, are in baselines/hulls.py.
 from __future__ import annotations
 
 import math
-import warnings
 from collections import namedtuple
 
 import numpy as np
@@ -235,8 +234,8 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     m = max(1, round(keep * len(values)))
     dropped = len(values) - m
     if dropped and core.eigenvalues_tie(values[::-1], dropped, values[0], len(D) * D.shape[2]):
-        warnings.warn(f"difference_subspace not unique: eigenvalues {dropped} and {dropped + 1} "
-                      "tie, of which one is kept", stacklevel=2)
+        core.warn(f"difference_subspace not unique: eigenvalues {dropped} and {dropped + 1} "
+                  "tie, of which one is kept")
     return vectors[:, dropped:]
 
 

@@ -216,8 +216,8 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
         n_right += np.count_nonzero(least_cosine <= intrinsic.right_angle_cosine(X.dtype, p))
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
     if late.any():
-        warnings.warn(f"{np.count_nonzero(late)} of {n} intrinsic codes did not converge (max_iter "
-                      f"= {max_iter}): worst duality gap {gap[late].max():.2g}", stacklevel=2)
+        core.warn(f"{np.count_nonzero(late)} of {n} intrinsic codes did not converge (max_iter "
+                  f"= {max_iter}): worst duality gap {gap[late].max():.2g}")
     return IntrinsicCodes(codes, gap, n_iter) if return_info else codes
 
 

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as gs
+from grassmann_sc import estimators, intrinsic, subspaces
+from grassmann_sc.baselines import hulls, tangent
 
 X = gs.random_subspaces(3, 4, 2, rng=0)
 D = gs.random_subspaces(5, 4, 2, rng=1)
@@ -351,3 +354,35 @@ def test_labels(call, labels, error, text):
 def test_codes_and_queries_must_be_as_many():
     with pytest.raises(ValueError, match=r"^codes must have shape \(3, 5\), got \(2, 5\)"):
         gs.class_residuals(CODES[:2], K_DD, K_XD, LABELS, norm2=2)
+
+
+# ---------------------------------------------------------------------------- warnings
+
+
+AXES = np.eye(3)[..., None]  # (3, 3, 1): lines at right angles
+INDEFINITE = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+TWO = [np.eye(4)[:2], np.eye(4)[1:3], np.eye(4)[2:] + 1, np.eye(4)[:3]]
+WARNS = {
+    "proj": lambda: gs.proj(np.eye(3), 1),
+    "chordal_mean": lambda: gs.chordal_mean(AXES),
+    "reconstruct": lambda: gs.reconstruct([[0, 0, 0]], AXES),
+    "gsc": lambda: gs.gsc(X, D, 0.01, tol=1e-30),
+    "sparse_codes": lambda: gs.sparse_codes(INDEFINITE, [[0.9, 0.9, -0.9]], 1e-6, norm2=1.0),
+    "classify": lambda: gs.classify(X, D, LABELS, lam=100.0),
+    "log_map": lambda: intrinsic.log_map(AXES[0], AXES[1]),
+    "karcher_mean": lambda: intrinsic.karcher_mean(AXES, max_iter=0),
+    "tangent_grams": lambda: tangent.tangent_grams(AXES, AXES),
+    "intrinsic_codes": lambda: tangent.intrinsic_codes(X, D, 0.01, max_iter=1, tol=1e-30),
+    "affine_hull_distances": lambda: hulls.affine_hull_distances([TWO[0], TWO[3]]),
+    "from_sets": lambda: subspaces.from_sets([np.ones((3, 4))], 2, rank="warn"),
+    "CodingClassifier": lambda: estimators.CodingClassifier(lam=100.0).fit(D, LABELS).predict(X),
+    "of a pipeline": lambda: make_pipeline(
+        estimators.ImageSetSubspaces(2, rank="warn")).fit_transform([np.ones((3, 4))]),
+}
+
+
+@pytest.mark.parametrize("name", WARNS)
+def test_warnings_blame_the_line_of_the_user(name):
+    with pytest.warns(UserWarning) as caught:
+        WARNS[name]()
+    assert {warning.filename for warning in caught} == {__file__}
