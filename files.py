@@ -583,7 +583,11 @@ def _place_of(out, shape, dtype, sparse):
     if callable(out):
         return _Function(out)
     if isinstance(out, (str, bytes, os.PathLike)):
-        return (_Folder if sparse else _File)(check_path(out, "out"), shape, dtype)
+        path = check_path(out, "out")
+        if os.path.exists(path) and os.path.isdir(path) != sparse:
+            raise ValueError("out must be the path of a folder with sparse_output=True, else of a "
+                             f"file, got {path}")
+        return (_Folder if sparse else _File)(path, shape, dtype)
     if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
         raise TypeError("out must be a path, an array or a function (row, codes), got "
                         f"{type(out).__name__}")

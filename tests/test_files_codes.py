@@ -436,6 +436,15 @@ def test_bad_arguments_are_named(case, tmp_path):
     assert not (tmp_path / "codes.npy").exists()
 
 
+@pytest.mark.parametrize("start", [0, "resume", 3])
+def test_a_file_is_no_folder_of_codes_and_a_folder_no_file(start, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for out, sparse in [(tmp_path / "file", True), (tmp_path, False)]:
+        with pytest.raises(ValueError, match="out must be the path of a folder with sparse_output"):
+            files.write_codes(out, X, D, 0.3, sparse_output=sparse, start=start)
+    assert (tmp_path / "file").read_text() == "mine" and os.listdir(tmp_path) == ["file"]
+
+
 def test_another_file_is_not_gone_on_from(tmp_path):
     path = tmp_path / "codes.npy"
     np.save(path, sparse_codes().T)
