@@ -529,12 +529,12 @@ class Sink:
         progress = core.check_flag(progress, "progress")
         self._begin(start, digest)
         with core.progress_bar(progress, total=self.n, initial=self.row, desc="codes",
-                               unit="rows") as bar:
+                               unit="rows") as move:
             try:
                 for codes, added in pieces(self.row):
                     if codes.shape[0]:
                         self._write(codes, added)
-                        bar.update(codes.shape[0])
+                        move(codes.shape[0])
             except KeyboardInterrupt:
                 core.warn(f"interrupted: the codes of {self.row} of {self.n} rows are written,"
                           f" start = {self.row} goes on")

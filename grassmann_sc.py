@@ -16,9 +16,8 @@ grassmann_sc import learn).
 
 from __future__ import annotations
 
-import atexit
+import _thread
 import contextlib
-import dis
 import functools
 import importlib
 import logging
@@ -27,8 +26,6 @@ import operator
 import os
 import queue
 import sys
-import threading
-import time
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
@@ -58,27 +55,31 @@ Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default
 JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
 
 
-def jit(function):
+_long: set = set()  # the functions of which jit says so before they are compiled
+
+
+def jit(function=None, *, long=False):
     """Compile without the GIL, cached on disk; where nothing can be written, in memory.
 
-    The logger grassmann_sc says so before a compilation that takes seconds.
+    long: it takes more than two seconds, which the logger grassmann_sc says before.
     """
-    kept = True
+    if function is None:
+        return functools.partial(jit, long=long)
     try:
         dispatcher = numba.njit(cache=True, **JIT)(function)
     except RuntimeError:  # no folder for the cache
-        kept = False
         dispatcher = jit_part(function)
     if dispatcher is function:  # NUMBA_DISABLE_JIT=1
         return function
+    if long:
+        _long.add(dispatcher)
     compile_and_cache = dispatcher.compile
 
     def compile_at_least(signature):
-        with numba.core.event.install_listener("numba:compile", _Notice(dispatcher, kept)):
-            try:
-                return compile_and_cache(signature)
-            except OSError:  # compiled, but the disk is full
-                return compile_and_cache(signature)  # what is compiled is not made or cached again
+        try:
+            return compile_and_cache(signature)
+        except OSError:  # compiled, but the disk is full
+            return compile_and_cache(signature)  # what is compiled is not made or cached again
 
     dispatcher.compile = compile_at_least
     return dispatcher
@@ -91,15 +92,6 @@ def jit_part(function):
     tuple.
     """
     return numba.njit(forceinline=True, **JIT)(function)
-
-
-def read_only(*arrays):
-    """Views that nobody writes to, the same type for jitted functions as arrays mapped from a file:
-    what was compiled for the ones is not compiled again for the others."""
-    views = tuple(array.view() for array in arrays)
-    for view in views:
-        view.flags.writeable = False
-    return views
 
 
 # ------------------------------------------------------------------------------------- geometry
@@ -396,7 +388,10 @@ def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = Fal
     n, d, p = X.shape
     N, _, q = D.shape
     K = np.empty((min(p, q), n, N) if each_p else (n, N), X.dtype)
-    height, width, depth = _tile_plan(n, N, d, p, q)
+    # such products run at the full speed of BLAS, and the buffers of a call stay below 64 MB
+    height = _even_share(n, 1024 // p)
+    width = _even_share(N, 2048 // q)
+    depth = _even_share(d, 1024)
     if symmetric:
         height = -(-height // 2)  # less work below the diagonal
     rows = np.empty(height * p * depth, X.dtype)
@@ -404,17 +399,19 @@ def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = Fal
     buffers = np.empty((2 if depth < d else 1, height * p * width * q), X.dtype)
     for j in range(0, N, width):
         right = min(j + width, N)
-        if depth == d:
-            packed = _pack(D[j:right], columns)
         for i in range(0, right if symmetric else n, height):
             lower = min(i + height, n)
             left = max(i, j) if symmetric else j
             shape = len(buffers), (lower - i) * p, (right - left) * q
             total, *part = buffers[:, :shape[1] * shape[2]].reshape(shape)
-            if depth == d:
-                np.matmul(_pack(X[i:lower], rows), packed[(left - j) * q:].T, out=total)
-            else:
-                _product_in_steps(X[i:lower], D[left:right], depth, rows, columns, total, part[0])
+            for k in range(0, d, depth):
+                piece = slice(k, k + depth)
+                if i == 0 or depth < d:
+                    packed = _pack(D[j:right, piece], columns)
+                out = part[0] if k else total
+                np.matmul(_pack(X[i:lower, piece], rows), packed[(left - j) * q:].T, out=out)
+                if k:
+                    total += part[0]
             sum_squares(total, p, q, i, left, K)
     if symmetric:
         for gram in K if each_p else [K]:
@@ -422,26 +419,9 @@ def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = Fal
     return K
 
 
-def _tile_plan(n, N, d, p, q):
-    """Subspaces of X and of D in a tile of the product, and how much of d is taken at a time.
-
-    Products of this size run at the full speed of BLAS, and the buffers of a call stay below 64 MB
-    (unless one basis alone has thousands of columns).
-    """
-    if d <= 256:  # fast products: a tile that stays in cache, 12 MB, is squared faster
-        tile = 768, 2048, 256  # rows, columns, depth
-    elif d <= 1024:
-        tile = 1024, 3072, 1024
-    else:  # a square makes packing least
-        tile = 1536, 1536, 1024
-    rows, columns, depth = tile
-    return (_even_share(n, max(1, rows // p)), _even_share(N, max(1, columns // q)),
-            _even_share(d, depth))
-
-
 def _even_share(total, most):
     """The size of equal parts of total, at most so large; at least 1."""
-    parts = -(-total // most)
+    parts = -(-total // max(1, most))
     return -(-total // parts) if parts else 1
 
 
@@ -451,16 +431,6 @@ def _pack(X, buffer):
     rows = buffer[:X.size].reshape(t, p, d)
     np.copyto(rows, X.swapaxes(1, 2))
     return rows.reshape(t * p, d)
-
-
-def _product_in_steps(X, D, depth, rows, columns, total, part):
-    """total = the product of the rows of X and D, depth of d at a time; part is scratch."""
-    for k in range(0, X.shape[1], depth):
-        piece = slice(k, k + depth)
-        out = total if k == 0 else part
-        np.matmul(_pack(X[:, piece], rows), _pack(D[:, piece], columns).T, out=out)
-        if k > 0:
-            total += part
 
 
 def sum_squares(product, p, q, top, left, K):
@@ -564,17 +534,22 @@ def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = N
 
 def code_bases(X, D, K_dd, solve, options):
     """gsc or glc without their checks, by solve_lassos or solve_local, for <D_i^, D_j^> = K_dd."""
-    return solve(K_dd, _products(X, D), _norms2(X), options)
+    return solve(K_dd, Products(X, D), X.shape[2], options)
 
 
-def _products(X, D):
-    """The function that gives <X_i^, D_j^> for a slice of queries."""
-    return lambda rows: bases_gram(X[rows], D)
+class Products:
+    """<X_i^, D_j^> (n, N) of checked X and D, whose rows are computed when they are asked for."""
 
+    def __init__(self, X, D):
+        self.X = X
+        self.D = D
+        self.dtype = X.dtype
 
-def _norms2(X):
-    """||X_i^||_F^2 = p of each query."""
-    return np.full(len(X), float(X.shape[2]))
+    def __len__(self):
+        return len(self.X)
+
+    def __getitem__(self, rows):
+        return bases_gram(self.X[rows], self.D)
 
 
 def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: ArrayLike,
@@ -611,7 +586,7 @@ def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: Arr
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     options = lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
                             return_info, sparse_output)
-    return solve_lassos(K_dd, lambda rows: K_xd[rows], norm2, options)
+    return solve_lassos(K_dd, K_xd, norm2, options)
 
 
 # share: do atoms that are repeated share a coefficient? In learning one of them is to become idle.
@@ -634,23 +609,25 @@ def lasso_options(shape, lam, lam_scale=None, positive=False, init=None, tol=1e-
                         check_flag(sparse_output, "sparse_output"))
 
 
-def solve_lassos(K_dd, products, norm2, options):
-    """sparse_codes without its checks; products(rows) gives K_xd[rows] for a slice."""
-    n = len(norm2)
+def solve_lassos(K_dd, K_xd, norm2, options):
+    """sparse_codes without its checks: K_xd is an array or Products, norm2 a number or (n,)."""
+    n = len(K_xd)
     N = len(K_dd)
+    dtype = K_xd.dtype
     path = np.atleast_1d(options.lam)
     K = own_array(K_dd, np.float64)
-    store = _SparseStore if options.sparse_output else _DenseStore
-    codes = [store(n, N, K_dd.dtype) for _ in path]
+    norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
+    codes = None if options.sparse_output else np.empty((len(path), n, N), dtype)
+    blocks = [[scipy.sparse.csr_array((0, N), dtype=dtype)] * len(path)]  # of sparse codes
     gap = np.empty((len(path), n))
     n_iter = np.empty((len(path), n), np.int64)
     rules = options.positive, options.tol, options.max_iter
-    pseudo_inverse = functools.cache(lambda: _pseudo_inverse(K, np.finfo(K_dd.dtype).eps))
+    pseudo_inverse = functools.cache(lambda: _pseudo_inverse(K, np.finfo(dtype).eps))
     descending = np.argsort(-path, kind="stable")  # each solution starts the next
     negative = [0.0]
 
     def solve(tile, k_tile, block):
-        """Solve a block of the queries of a tile; what the stores of the codes keep of it."""
+        """Solve a block of the queries of a tile; its codes if they are to be sparse."""
         rows = slice(tile.start + block.start, tile.start + block.stop)
         k = np.array(k_tile[block], np.float64, order="C")
         half = np.outer(path[descending] / 2, _units(k_tile[block], options.lam_scale))
@@ -667,26 +644,31 @@ def solve_lassos(K_dd, products, norm2, options):
         if twin is not None:
             moved = np.flatnonzero(rounds.any(axis=0))  # the others are as init has them
             for y in Y:
-                _share_with_twins(twin, k, tol, moved, y)
+                y[moved] = _share_with_twins(twin, k[moved], tol, y[moved])
         _check_finite_codes(Y, rows.start)
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
-        return [codes[i].pieces(rows, y) for i, y in zip(descending, Y)]
+        if options.sparse_output:
+            return [scipy.sparse.csr_array(Y[i], dtype=dtype) for i in descending.argsort()]
+        codes[descending, rows] = Y
 
-    tol = TWINS * np.finfo(K_dd.dtype).eps
+    tol = TWINS * np.finfo(dtype).eps
     twin = _twins(K, tol) if options.share else None
     for tile in query_tiles(n, N):
-        k_tile = products(tile)
+        k_tile = K_xd[tile]
         block = _queries_in_block(len(k_tile), N)
-        done = run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), block)
-        for i, pieces in zip(descending, zip(*done)):
-            codes[i].join(pieces)
+        blocks += run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), block)
     if min(negative) < -1e-3:
         warn("K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
              f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
              "from the best")
     _warn_gap(gap, options.tol * norm2, options.max_iter)
-    return _as_asked([part.result() for part in codes], gap, n_iter, options)
+    if options.sparse_output:
+        codes = [scipy.sparse.vstack(pieces, format="csr") for pieces in zip(*blocks)]
+    found = SparseCodes(codes, gap, n_iter)
+    if options.lam.ndim == 0:
+        found = SparseCodes(*(of_path[0] for of_path in found))
+    return found if options.return_info else found.codes
 
 
 def _units(k, lam_scale):
@@ -701,17 +683,6 @@ def _queries_in_block(n, N):
     """Queries that a thread takes at a time: few small problems are all left to one thread."""
     share = max(-(-n // 8), 2**12 // N)
     return max(1, min(512, 2**15 // N, share))
-
-
-def _as_asked(codes, gap, n_iter, options):
-    """The codes of a path, or of its only lambda, in the form that the options ask for."""
-    if options.lam.ndim == 0:
-        codes = codes[0]
-        gap = gap[0]
-        n_iter = n_iter[0]
-    elif not options.sparse_output:
-        codes = np.stack(codes) if len(codes) > 1 else codes[0][None]
-    return SparseCodes(codes, gap, n_iter) if options.return_info else codes
 
 
 TWINS = 16  # eps of the size of inner products within which those of two atoms are equal
@@ -745,24 +716,15 @@ def _find_twins(K, tol, twin):
                     break
 
 
-@jit
-def _share_with_twins(twin, queries, tol, some, Y):
-    """Of some queries the coefficients of atoms that they do not tell from their twins, shared
-    equally among them."""
-    total = np.empty(len(twin))
-    count = np.empty(len(twin))
-    for i in some:
-        k = queries[i]
-        peak = np.abs(k).max()
-        total[:] = 0
-        count[:] = 0
-        for j in range(len(twin)):
-            if abs(k[j] - k[twin[j]]) <= tol * peak:
-                total[twin[j]] += Y[i, j]
-                count[twin[j]] += 1
-        for j in range(len(twin)):
-            if abs(k[j] - k[twin[j]]) <= tol * peak:
-                Y[i, j] = total[twin[j]] / count[twin[j]]
+def _share_with_twins(twin, k, tol, y):
+    """The codes y (t, N) of products k (t, N), in which atoms that a query does not tell from their
+    twins share their coefficients equally."""
+    N = len(twin)
+    of_twin = scipy.sparse.csr_array((np.ones(N), (np.arange(N), twin)), shape=(N, N))
+    same = np.abs(k - k[:, twin]) <= tol * np.abs(k).max(axis=1, keepdims=True)
+    total = np.where(same, y, 0) @ of_twin  # (t, N), of each atom that is the first of its twins
+    count = same @ of_twin
+    return np.where(same, (total / np.maximum(count, 1))[:, twin], y)
 
 
 def _try_least_squares(K, k, half, pseudo_inverse, late, Y, gap):
@@ -795,72 +757,6 @@ def _warn_gap(gap, limit, max_iter):
         warn(f"{int(late.sum())} of {late.size} codes did not converge (max_iter = "
              f"{max_iter}): worst duality gap {gap[worst]:.2g}, tolerance "
              f"{limit[worst[-1]]:.2g}")
-
-
-class _DenseStore:
-    """An array of codes (n, N), to which blocks of rows are written as they come."""
-
-    def __init__(self, n, N, dtype):
-        self.codes = np.empty((n, N), dtype)
-
-    def pieces(self, rows, Y):
-        self.codes[rows] = Y
-
-    def join(self, pieces):
-        pass
-
-    def result(self):
-        return self.codes
-
-
-class _SparseStore:
-    """A CSR array of codes (n, N), which grows in place: no two copies stand side by side."""
-
-    def __init__(self, n, N, dtype):
-        self.shape = n, N
-        self.values = np.empty(0, dtype)
-        self.columns = np.empty(0, np.int32)
-        self.starts = np.zeros(n + 1, np.int64)
-        self.n_rows = 0
-
-    def pieces(self, rows, Y):
-        """Values and columns of the nonzero entries of Y row by row, how many each row has."""
-        values = np.empty(Y.size)
-        columns = np.empty(Y.size, np.int32)
-        counts = np.empty(len(Y), np.int64)
-        n = _nonzeros(Y, values, columns, counts)
-        return values[:n].copy(), columns[:n].copy(), counts
-
-    def join(self, pieces):
-        """Append the rows of the pieces, (values, columns, numbers in each row)."""
-        values, columns, counts = (np.concatenate(part) for part in zip(*pieces))
-        used = len(self.values)
-        self.values.resize(used + len(values), refcheck=False)
-        self.columns.resize(used + len(values), refcheck=False)
-        self.values[used:] = values
-        self.columns[used:] = columns
-        end = self.n_rows + len(counts)
-        self.starts[self.n_rows + 1:end + 1] = used + np.cumsum(counts)
-        self.n_rows = end
-
-    def result(self):
-        return scipy.sparse.csr_array((self.values, self.columns, self.starts), shape=self.shape)
-
-
-@jit
-def _nonzeros(Y, values, columns, counts):
-    """Write the nonzero entries of Y (n, N) row by row, and how many each row has; returns their
-    sum."""
-    at = 0
-    for i in range(len(Y)):
-        before = at
-        for j in range(Y.shape[1]):
-            if Y[i, j] != 0:
-                values[at] = Y[i, j]
-                columns[at] = j
-                at += 1
-        counts[i] = at - before
-    return at
 
 
 # ------------------------------------------------------------------------- the solver of a lasso
@@ -1355,7 +1251,7 @@ def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2:
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     options = local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
-    return solve_local(K_dd, lambda rows: K_xd[rows], norm2, options)
+    return solve_local(K_dd, K_xd, norm2, options)
 
 
 LocalOptions = namedtuple("LocalOptions", "n_neighbors reg sparse_output")
@@ -1369,19 +1265,20 @@ def local_options(N, dtype, n_neighbors, reg=None, sparse_output=False):
     return LocalOptions(n_neighbors, min(reg, 1e30), check_flag(sparse_output, "sparse_output"))
 
 
-def solve_local(K_dd, products, norm2, options):
-    """locality_codes without its checks; products(rows) gives K_xd[rows] for a slice."""
-    n = len(norm2)
+def solve_local(K_dd, K_xd, norm2, options):
+    """locality_codes without its checks, as solve_lassos."""
+    n = len(K_xd)
     N = len(K_dd)
     m = options.n_neighbors
-    K = own_array(K_dd, K_dd.dtype)
+    K = own_array(K_dd, K_xd.dtype)
+    norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
     tol = rounding(K.dtype)
     longer = lengths_above_least(K)
     twin = _twins(K, TWINS * np.finfo(K.dtype).eps)
     indices = np.empty((n, m), np.int64)
     values = np.empty((n, m))
     for tile in query_tiles(n, N):
-        k_tile = products(tile)
+        k_tile = K_xd[tile]
 
         def solve(block):
             rows = slice(tile.start + block.start, tile.start + block.stop)
@@ -1626,21 +1523,28 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule="residual"):
     tol = rounding(K_dd.dtype)
     K = own_array(K_dd, K_dd.dtype)
     scores = np.empty((len(K_xd), n_classes))
-    winners = np.empty(len(K_xd), np.int64)
+    winners = np.empty((len(K_xd), 1), np.int64)
 
     def score(rows):
         y = own_array(dense_codes(codes[rows]), K.dtype)
         k = own_array(K_xd[rows], K.dtype)
-        _scores(K, k, y, atoms, starts, longer, RULES.index(rule), tol, scores[rows], winners[rows])
+        size = np.empty((len(y), n_classes))  # of what a score is the sum of
+        near = np.empty((len(y), n_classes))  # of the nearest atom of the class in the code
+        _scores(K, k, y, atoms, starts, longer, RULES.index(rule), scores[rows], size, near)
+        top = scores[rows].argmax(axis=1)[:, None]
+        best = np.take_along_axis(scores[rows], top, axis=1)
+        if not np.isfinite(best).all():
+            raise ValueError(f"codes must give scores within {scores.dtype}, got an overflow")
+        behind = best - scores[rows]
+        tie = behind <= tol * (size + np.take_along_axis(size, top, axis=1))
+        near[~tie] = -np.inf
+        nearest = near.max(axis=1, keepdims=True)
+        winners[rows] = (near >= nearest - tol * np.abs(nearest)).argmax(axis=1)[:, None]
 
     run_blocks(score, len(K_xd), 64)
-    every = np.arange(len(K_xd))
-    best = scores[every, winners]
-    if not np.isfinite(best).all():
-        raise ValueError(f"codes must give scores within {scores.dtype}, got an overflow")
-    below = np.minimum(0, np.nextafter(best, -np.inf))[:, None]
+    below = np.minimum(0, np.nextafter(np.take_along_axis(scores, winners, axis=1), -np.inf))
     scores = np.where(scores == -np.inf, below, scores).astype(K.dtype, copy=False)
-    return let_win(scores, winners)
+    return let_win(scores, winners[:, 0])
 
 
 def let_win(scores, winners):
@@ -1652,45 +1556,29 @@ def let_win(scores, winners):
 
 
 @jit
-def _scores(K, queries, codes, atoms, starts, longer, rule, tol, scores, winners):
-    """Write scores (n, C), -inf of classes without an atom in the code, and the winners (n,).
+def _scores(K, queries, codes, atoms, starts, longer, rule, scores, size, near):
+    """Write (n, C) scores, -inf of classes without an atom in the code, sizes of their sums, and
+    how near the nearest of those atoms is.
 
     atoms[starts[c]:starts[c + 1]] are those of class c; rule is an index of RULES.
     """
-    n_classes = len(starts) - 1
     mine = np.empty(len(atoms), np.int64)
-    rounding = np.empty(n_classes)
-    nearness = np.empty(n_classes)
     for i in range(len(codes)):
         k = queries[i]
         y = codes[i]
         zero = not np.any(y)
-        top = 0
-        for c in range(n_classes):
+        for c in range(len(starts) - 1):
             count = 0  # atoms of the class in the code
-            nearness[c] = -np.inf  # of the nearest of them
+            near[i, c] = -np.inf
             for at in range(starts[c], starts[c + 1]):
                 j = atoms[at]
                 if zero or y[j] != 0:
                     mine[count] = j
                     count += 1
-                    nearness[c] = max(nearness[c], 2 * k[j] - longer[j])
+                    near[i, c] = max(near[i, c], 2 * k[j] - longer[j])
             all_in_code = count == starts[c + 1] - starts[c]
-            score, size = _score(K, k, y, mine[:count], all_in_code, 3 if zero else rule)
-            scores[i, c] = score
-            rounding[c] = size
-            if scores[i, c] > scores[i, top]:
-                top = c
-        nearest = -np.inf
-        for c in range(n_classes):
-            behind = scores[i, top] - scores[i, c]
-            if not behind <= tol * (rounding[c] + rounding[top]):
-                nearness[c] = -np.inf  # no tie
-            nearest = max(nearest, nearness[c])
-        winners[i] = top
-        for c in range(n_classes - 1, -1, -1):
-            if nearness[c] >= nearest - tol * abs(nearest):
-                winners[i] = c
+            scores[i, c], size[i, c] = _score(K, k, y, mine[:count], all_in_code,
+                                              3 if zero else rule)
 
 
 @jit_part
@@ -1784,14 +1672,14 @@ def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = 
     X, D = check_queries_and_atoms(X, D)
     code = coding_step((len(X), len(D)), X.dtype, lam, n_neighbors, lam_scale=lam_scale,
                        positive=positive, reg=reg, tol=tol, max_iter=max_iter)
-    return classify_by_codes(bases_gram(D), _products(X, D), _norms2(X), labels, code, return_info)
+    return classify_by_codes(bases_gram(D), Products(X, D), X.shape[2], labels, code, return_info)
 
 
 class CodingStep(namedtuple("CodingStep", "solve options")):
     """A solver with its options, a function (K_dd, K_xd, norm2) -> codes."""
 
     def __call__(self, K_dd, K_xd, norm2):
-        return self.solve(K_dd, lambda rows: K_xd[rows], norm2, self.options)
+        return self.solve(K_dd, K_xd, norm2, self.options)
 
 
 def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=False, reg=None,
@@ -1816,12 +1704,12 @@ def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=Fals
 
 
 def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
-    """classify without its checks but that of labels.
-
-    products(rows) gives K_xd[rows] for a slice, code is a coding_step.
-    """
-    n = len(norm2)
+    """classify without its checks but that of labels, by a CodingStep: products is K_xd (n, N), an
+    array or Products, norm2 a number or (n,)."""
+    n = len(products)
     N = len(K_dd)
+    K = own_array(K_dd, np.float64) if code.solve is solve_lassos else K_dd  # once, for all tiles
+    norm2 = np.broadcast_to(norm2, n)
     return_info = check_flag(return_info, "return_info")
     classes, index = check_labels(labels, N)
     best = np.empty(n, np.int64)
@@ -1829,8 +1717,8 @@ def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
     codes = np.empty((n, N), K_dd.dtype) if return_info else None
     unexplained = []  # lam_max of queries whose code is zero
     for rows in query_tiles(n, N):
-        K_xd = products(rows)
-        y = code(K_dd, K_xd, norm2[rows])
+        K_xd = products[rows]
+        y = code(K, K_xd, norm2[rows])
         best[rows] = scores_by_class(y, K_dd, K_xd, index, len(classes)).argmax(axis=1)
         unexplained.append(lam_max(K_xd[~y.any(axis=1)]))
         if return_info:
@@ -2072,22 +1960,32 @@ def check_grams(K_dd: ArrayLike, K_xd: ArrayLike,
 def _check_gram_of_atoms(K_dd):
     """Finite, symmetric to rounding, of numbers whose squares are numbers, |K_ij|^2 <= K_ii
     K_jj."""
-    diagonal = K_dd.diagonal().astype(np.float64)
-    norm = np.sqrt(np.maximum(diagonal, 0))
-    stripes = run_blocks(lambda rows: _gram_extremes(K_dd, norm, rows.start, rows.stop),
-                         len(K_dd), 256)
-    scale, asymmetry, excess = np.max(stripes, axis=0)
+    scale = float(max(K_dd.max(), -K_dd.min()))
     if not scale < np.inf:
         finite_array(K_dd, "K_dd")
+    if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
+        raise ValueError(f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
+                         f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel")
+    diagonal = K_dd.diagonal().astype(np.float64)
+    norm = np.sqrt(np.maximum(diagonal, 0))
     rounding = 1e-4 if K_dd.dtype == np.float32 else 1e-8
+    unequal = scale - norm.min() ** 2 > 10 * rounding * scale  # else there is no excess
+
+    def extremes(rows):
+        """The largest |K_ij - K_ji| and |K_ij| - norm_i norm_j in rows i, j >= i."""
+        right = K_dd[rows, rows.start:]
+        apart = right - K_dd[rows.start:, rows].T
+        excess = 0.0
+        if unequal:
+            excess = (np.abs(right) - np.outer(norm[rows], norm[rows.start:])).max()
+        return max(apart.max(), -apart.min()), excess
+
+    asymmetry, excess = np.max(run_blocks(extremes, len(K_dd), 64), axis=0)
     if asymmetry > rounding * scale:
         raise ValueError("K_dd must be symmetric, got entries that differ by "
                          f"{asymmetry:.2g} across the diagonal")
     if diagonal.min() < 0:
         raise ValueError(f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}")
-    if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
-        raise ValueError(f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
-                         f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel")
     if excess > 10 * rounding * scale:
         warn("K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
              f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best")
@@ -2095,9 +1993,7 @@ def _check_gram_of_atoms(K_dd):
 
 def _check_cauchy_schwarz(K_dd, K_xd, norm2):
     """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %."""
-    largest = np.empty(len(K_xd))
-    run_blocks(lambda rows: _row_peaks(K_xd[rows], largest[rows]), len(K_xd),
-               max(1, SCRATCH // len(K_dd)))
+    largest = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))  # |K_xd| would be as large as K_xd
     if not (largest < np.inf).all():
         finite_array(K_xd, "K_xd")
     norm = np.sqrt(K_dd.diagonal().astype(np.float64))
@@ -2108,40 +2004,6 @@ def _check_cauchy_schwarz(K_dd, K_xd, norm2):
         i = int(suspect[excess.argmax()])
         raise ValueError("norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) "
                          f"fails at query {i} with norm2 = {norm2[i]:.4g}")
-
-
-@jit
-def _gram_extremes(K, norm, start, stop):
-    """Largest |K_ij| (inf if one is not finite), |K_ij - K_ji| and |K_ij| - norm_i norm_j.
-
-    In rows start..stop-1, j >= i.
-    """
-    peak = 0.0
-    apart = 0.0
-    excess = 0.0
-    bad = False
-    for i0 in range(start, stop, 32):
-        for j0 in range(i0, len(K), 32):
-            for i in range(i0, min(i0 + 32, stop)):
-                for j in range(j0, min(j0 + 32, len(K))):
-                    peak = max(peak, abs(K[i, j]), abs(K[j, i]))
-                    apart = max(apart, abs(K[i, j] - K[j, i]))
-                    excess = max(excess, abs(K[i, j]) - norm[i] * norm[j])
-                    bad |= not (abs(K[i, j]) < np.inf and abs(K[j, i]) < np.inf)
-    return np.inf if bad else peak, apart, excess
-
-
-@jit
-def _row_peaks(K, largest):
-    """largest[i] = max_j |K_ij|, inf if one is not finite."""
-    for i in range(len(K)):
-        peak = 0.0
-        bad = False
-        for j in range(K.shape[1]):
-            size = abs(K[i, j])
-            peak = max(peak, size)
-            bad |= not size < np.inf
-        largest[i] = np.inf if bad else peak
 
 
 def check_labels(labels: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
@@ -2163,10 +2025,8 @@ def check_labels(labels: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
         names = list(dict.fromkeys(labels))
     except TypeError as error:
         raise TypeError(f"labels must be hashable, got {error}") from None
-    try:
+    with contextlib.suppress(TypeError):  # labels that cannot be sorted
         names = sorted(names)
-    except TypeError:  # labels that cannot be sorted
-        pass
     types = {type(name) for name in names}
     plain = len(types) == 1 and issubclass(types.pop(), (bool, int, float, str, np.generic))
     classes = np.array(names) if plain else np.empty(0)
@@ -2219,46 +2079,45 @@ def own_array(A, dtype):
 
 
 def run_blocks(job, n, block):
-    """[job(slice), ...] over consecutive blocks of range(n), in threads; the caller is one of them.
+    """[job(slice), ...] over consecutive blocks of range(n), in threads that are made for the call
+    and end with it; the caller is one of them.
 
-    The blocks do not depend on the number of threads. After an error or Ctrl-C no block begins, and
-    those that others are at end in the background.
+    The blocks do not depend on the number of threads. After an error or Ctrl-C no block begins.
     """
     blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
     results = [None] * len(blocks)
     todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
-    done = queue.SimpleQueue()  # None for each block that has ended, or its error
+    begun = []  # helpers that the system has let begin: the others would find nothing to do
+    ended = queue.SimpleQueue()  # None for each of them that has, or its error
 
     def work():
-        for i, block in todo:
-            try:
-                results[i] = job(block)
-            except SystemError as error:
-                if isinstance(_first_cause(error), KeyboardInterrupt):
-                    raise KeyboardInterrupt from error  # while Numba handed an array over
-                raise
-            done.put(None)
+        for i, rows in todo:
+            results[i] = job(rows)
 
     def help_out():
+        begun.append(None)
         try:
             work()
+            ended.put(None)
         except BaseException as error:
-            done.put(error)
-            leave_the_rest()
-
-    def leave_the_rest():
-        for _ in todo:
-            pass
+            list(todo)  # nobody takes another
+            ended.put(error)
 
     try:
-        _helpers(os.getpid()).call(help_out, min(thread_count(), len(blocks)) - 1)
+        with contextlib.suppress(RuntimeError):  # the system starts no more
+            for _ in range(min(thread_count(), len(blocks)) - 1):
+                if operator.length_hint(todo) > 1:
+                    _thread.start_new_thread(help_out, ())  # threading's waits until it begins
         work()
-        for _ in blocks:
-            error = done.get()
-            if error is not None:
-                raise error
+    except SystemError as error:
+        if isinstance(_first_cause(error), KeyboardInterrupt):
+            raise KeyboardInterrupt from error  # while Numba handed an array over
+        raise
     finally:
-        leave_the_rest()
+        list(todo)
+        errors = [ended.get() for _ in begun]
+    for error in filter(None, errors):
+        raise error
     return results
 
 
@@ -2277,152 +2136,48 @@ def thread_count():
     return numba.get_num_threads()
 
 
-@functools.cache
-def _helpers(process):
-    """The helpers of a process; a forked one needs its own."""
-    return _Helpers(process)
+# ------------------------------------------------------------ words to the user: progress, patience
 
 
-class _Helpers:
-    """Threads that wait for functions to call, started as they are needed.
-
-    A Ctrl-C at the wrong moment leaves a lock of concurrent.futures taken for ever, since that is
-    Python; a SimpleQueue it finds before or after a put or get.
-    """
-
-    def __init__(self, process):
-        self.process = process
-        self.calls = queue.SimpleQueue()
-        self.ended = queue.SimpleQueue()
-        self.n_threads = 0
-        atexit.register(self.end)
-
-    def call(self, function, times):
-        """Have so many threads call the function, or fewer where the system starts no more."""
-        while self.n_threads < min(times, MOST_HELPERS):
-            try:
-                threading.Thread(target=self.serve, name="grassmann_sc", daemon=True).start()
-            except RuntimeError:
-                break
-            self.n_threads += 1
-        for _ in range(min(times, self.n_threads)):
-            self.calls.put(function)
-
-    def serve(self):
-        for function in iter(self.calls.get, None):
-            function()
-            del function  # and what it holds
-        self.ended.put(None)
-
-    def end(self):
-        """Let the threads end before the interpreter does."""
-        if os.getpid() == self.process:
-            for _ in range(self.n_threads):
-                self.calls.put(None)
-            for _ in range(self.n_threads):
-                self.ended.get()
-
-
-SECONDS_A_LINE = 10
-
-
+@contextlib.contextmanager
 def progress_bar(wanted, **options):
-    """Steps done, if they are wanted: on a terminal tqdm's bar with these options; without either a
-    line every ten seconds at most and one at the end. Else what takes the same calls."""
+    """The function (steps, cost=None) that moves a bar of tqdm with these options, if it is wanted,
+    else does nothing."""
     if not check_flag(wanted, "progress"):
-        return _NoBar()
-    if sys.stderr.isatty():
-        with contextlib.suppress(ImportError):
-            from tqdm import tqdm
+        yield lambda steps, cost=None: None
+        return
+    try:
+        from tqdm import tqdm
+    except ImportError as error:
+        raise ImportError("progress needs tqdm: pip install 'grassmann_sc_kit[progress]'"
+                          ) from error
+    every = 0.1 if sys.stderr.isatty() else 10  # seconds between the lines of a log
+    with tqdm(**options, mininterval=every) as bar:
 
-            return tqdm(**options, delay=1e-3)  # no bar while what comes first is compiled
-    return _Lines(**options)
+        def move(steps, cost=None):
+            if cost is not None:
+                bar.set_postfix_str(f"cost={cost:.6g}", refresh=False)
+            bar.update(steps)
 
-
-class _NoBar(contextlib.nullcontext):
-    def __enter__(self):
-        return self
-
-    def update(self, n):
-        pass
-
-    def set_postfix(self, refresh=True, **values):
-        pass
+        yield move
 
 
-class _Lines(_NoBar):
-    def __init__(self, total=None, desc="", unit="step", initial=0, **ignored):
-        super().__init__()
-        self.total = "" if total is None else f" of {total}"
-        self.what = f"{desc}: {unit}"
-        self.done = initial
-        self.told = initial
-        self.values = ""
-        self.when = time.monotonic()
-
-    def update(self, n):
-        self.done += n
-        if time.monotonic() - self.when > SECONDS_A_LINE:
-            self._tell()
-
-    def set_postfix(self, refresh=True, **values):
-        self.values = "".join(f", {name}={value}" for name, value in values.items())
-
-    def _tell(self):
-        print(f"{self.what} {self.done}{self.total}{self.values}", file=sys.stderr, flush=True)
-        self.told = self.done
-        self.when = time.monotonic()
-
-    def __exit__(self, *error):
-        if self.done > self.told:
-            self._tell()
-
-
-# ------------------------------------------------------------------------- words about compilation
-
-
-COMPILED_IN = 4e-3  # seconds an instruction, on a machine of 2024 that does other things too
-WORTH_A_WORD = 2  # seconds
-_log = logging.getLogger(__name__)
-_announced: set = set()
-
-
-class _Notice(numba.core.event.Listener):
-    """Says, once the cache on disk turns out to have nothing, what is compiled and how long that
-    may take."""
-
-    def __init__(self, dispatcher, kept):
-        self.dispatcher = dispatcher
-        self.kept = kept
+class _Patience(numba.core.event.Listener):
+    """Says what is compiled, where that is long and the cache on disk turned out to have
+    nothing."""
 
     def on_start(self, event):
-        form = self.dispatcher, event.data["args"]
-        if event.data["dispatcher"] is not self.dispatcher or form in _announced:
-            return
-        _announced.add(form)  # threads that want it wait for the first
-        seconds = _instructions(self.dispatcher) * COMPILED_IN
-        if seconds >= WORTH_A_WORD:
-            name = self.dispatcher.py_func.__name__.strip("_").replace("_", " ")
-            again = "this once" if self.kept else "in every run: no folder can keep it"
-            _log.warning("grassmann_sc: compiling %s, about %.0f s, %s", name, seconds, again)
+        dispatcher = event.data["dispatcher"]
+        if dispatcher in _long:
+            name = dispatcher.py_func.__name__.strip("_").replace("_", " ")
+            logging.getLogger(__name__).warning("grassmann_sc: compiling %s, which takes some "
+                                                "seconds, before its first use", name)
 
     def on_end(self, event):
         pass
 
 
-def _instructions(dispatcher, within=()):
-    """How many a jitted function has, its parts counted at each of their calls, as they are
-    inlined."""
-    function = dispatcher.py_func
-    within = (*within, dispatcher)
-    total = 0
-    for instruction in dis.get_instructions(function):
-        total += 1
-        if instruction.opname == "LOAD_GLOBAL":
-            part = function.__globals__.get(instruction.argval)
-            if hasattr(part, "py_func") and part not in within:
-                total += _instructions(part, within)
-    return total
+numba.core.event.register("numba:compile", _Patience())
 
 
 # ------------------------------------------------------------------ the other modules of the house

@@ -615,7 +615,7 @@ def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.
     K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
     options = core.lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
                                  return_info, sparse_output)
-    return core.solve_lassos(K_dd, lambda rows: K_xd[rows], np.full(len(K_xd), float(p)), options)
+    return core.solve_lassos(K_dd, K_xd, p, options)
 
 
 def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.Kernel, p: int,
@@ -632,7 +632,7 @@ def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: cor
     """
     K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
     options = core.local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
-    return core.solve_local(K_dd, lambda rows: K_xd[rows], np.full(len(K_xd), float(p)), options)
+    return core.solve_local(K_dd, K_xd, p, options)
 
 
 def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.Kernel,
@@ -655,8 +655,7 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
     K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
     code = core.coding_step(K_xd.shape, K_dd.dtype, lam, n_neighbors, lam_scale=lam_scale,
                             positive=positive, reg=reg, tol=tol, max_iter=max_iter)
-    norm2 = np.full(len(K_xd), float(p))
-    return core.classify_by_codes(K_dd, lambda rows: K_xd[rows], norm2, labels, code, return_info)
+    return core.classify_by_codes(K_dd, K_xd, p, labels, code, return_info)
 
 
 def _coding_grams(sets, atom_sets, kernel, p):

@@ -79,7 +79,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as repetition, 0
     as absence.
     callback: called with what is Learned so far after each iteration; a true result stops.
-    progress: show a bar, by tqdm, else lines, with the cost.
+    progress: show a bar with the cost, by tqdm.
     checkpoint: path of a file that is replaced, whole, after each iteration.
     resume: path of a checkpoint of the same problem to go on from, to the bits of an uninterrupted
     run; rng and init are then the file's.
@@ -130,11 +130,11 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
         X, atoms = core.same_dimension(X, check_first(atoms, (n_atoms, *X.shape[1:])),
                                        ("X", "init"))
     learner = _Learner(X, weights, coder, unused, rng)
-    with core.progress_bar(progress, total=n_iter, desc="gdl", unit="iteration") as bar:
-        return _iterate(learner, state or learner.start(atoms), n_iter, tol, callback, bar, record)
+    with core.progress_bar(progress, total=n_iter, desc="gdl", unit="iteration") as move:
+        return _iterate(learner, state or learner.start(atoms), n_iter, tol, callback, move, record)
 
 
-def _iterate(learner, state, n_iter, tol, callback, bar, record):
+def _iterate(learner, state, n_iter, tol, callback, move, record):
     """Iterations until a reason to stop; a state is never changed, so that each is whole."""
     best = state
     stopped = None
@@ -154,8 +154,7 @@ def _iterate(learner, state, n_iter, tol, callback, bar, record):
                     best = state
                 if record is not None:
                     _write_state(record, state, learner.rng)
-                bar.set_postfix(cost=f"{state.costs[-1]:.6g}")
-                bar.update(state.n_iter - shown)
+                move(state.n_iter - shown, state.costs[-1])
                 shown = state.n_iter
                 if callback is not None and callback(state):
                     stopped = "callback"
@@ -296,17 +295,16 @@ class Coder:
 
     def code(self, K, k, p, before=None):
         """Codes (n, N); sparse ones descend from the codes before, so that the cost cannot rise."""
-        norm2 = np.full(len(k), float(p))
         if self.function is not None:
             codes = self.function(K, k, norm2=p)
             codes = core.check_codes(codes, *k.shape, "coding(K_dd, K_xd, norm2=p)")
             return core.dense_codes(codes).astype(k.dtype)
         if self.lam is None:
             options = core.local_options(len(K), K.dtype, self.n_neighbors)
-            return core.solve_local(K, lambda rows: k[rows], norm2, options)
+            return core.solve_local(K, k, p, options)
         options = core.lasso_options(k.shape, self.lam, positive=self.positive)
         options = options._replace(init=before, share=False)
-        return core.solve_lassos(K, lambda rows: k[rows], norm2, options)
+        return core.solve_lassos(K, k, p, options)
 
 
 def _weighted_median(values, weights):

@@ -204,15 +204,14 @@ def _products_with_rows(rows, columns):
 
 def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
     """Codes (n, N) to start from: arrays whose rows sum to 1, or are NaN where there is none."""
-    norm2 = np.full(len(K_xd), float(p))
     nearest = np.zeros(K_xd.shape)
     nearest[np.arange(len(K_xd)), K_xd.argmax(axis=1)] = 1
     lasso = core.lasso_options(K_xd.shape, rules.lam, positive=rules.positive)
     local = core.local_options(len(K_dd), K_dd.dtype, n_neighbors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a start need not be exact
-        sparse = core.solve_lassos(K_dd, lambda rows: K_xd[rows], norm2, lasso)
-        near = core.solve_local(K_dd, lambda rows: K_xd[rows], norm2, local)
+        sparse = core.solve_lassos(K_dd, K_xd, p, lasso)
+        near = core.solve_local(K_dd, K_xd, p, local)
     given = [] if init is None else [init]
     return [nearest, *(_with_sum_one(start, rules.positive) for start in [sparse, near, *given])]
 

@@ -245,8 +245,8 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
             costs, best = _checked_rounds(arrays, learner, record.resume)
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
         rounds = _Rounds(client, parts, learner, n_chains, record, costs, best)
-        with core.progress_bar(progress, total=n_iter, desc="gdl", unit="round") as bar:
-            return rounds.run(n_iter, tol, callback, bar)
+        with core.progress_bar(progress, total=n_iter, desc="gdl", unit="round") as move:
+            return rounds.run(n_iter, tol, callback, move)
 
 
 def _checked_rounds(arrays, learner, path):
@@ -274,7 +274,7 @@ class _Rounds:
         self.best = best  # atoms of the least cost
         self.digested = not (record.checkpoint or record.resume)
 
-    def run(self, n_iter, tol, callback, bar):
+    def run(self, n_iter, tol, callback, move):
         stopped = None
         costs = self.costs
         try:
@@ -283,7 +283,7 @@ class _Rounds:
                 costs.append(float(summed.loss))
                 if costs[-1] <= min(costs):
                     self.best = summed.atoms
-                bar.set_postfix(cost=f"{costs[-1]:.6g}", refresh=False)
+                move(0, costs[-1])
                 if len(costs) > n_iter:
                     stopped = "n_iter"
                 elif len(costs) > 1 and costs[-2] - costs[-1] <= tol * costs[-2]:
@@ -294,7 +294,7 @@ class _Rounds:
                     self.learner = summed.update().fork()
                     self.record.write(self.learner.state() | {
                         "costs": np.array(self.costs), "best": self.best})
-                    bar.update(1)
+                    move(1)
         except KeyboardInterrupt:
             stopped = "interrupted"
             core.warn("interrupted: the best dictionary so far is returned, after "

@@ -96,7 +96,7 @@ class OnlineGDL:
         each: 16 random pieces at a time are shuffled together and cut into batches. So a batch
         mixes samples of 16 places; a file sorted by class is better shuffled once beforehand if
         its classes are much longer than a piece.
-        progress: show a bar, by tqdm, else lines, with the cost.
+        progress: show a bar with the cost, by tqdm.
         checkpoint: path of a file that is replaced, whole, after every checkpoint_every batches and
         at the end. resume: path of such a file to go on from, to the bits of an uninterrupted run
         on the same X and options; rng and init are then the file's. What was learned from is read
@@ -119,10 +119,10 @@ class OnlineGDL:
             self.set_state(record.read(STATE), record.resume)
             self._check_seen(X, batch_size, record)
         total = -(-X.shape[0] // batch_size) * n_epochs if hasattr(X, "shape") else None
-        with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as bar:
-            bar.update(self._place.n_done)
+        with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as move:
+            move(self._place.n_done)
             try:
-                self._pass_over(X, batch_size, n_epochs, bar, record, every)
+                self._pass_over(X, batch_size, n_epochs, move, record, every)
             except KeyboardInterrupt:
                 core.warn(f"interrupted: learned from {self._place.n_done} batches of "
                           f"{total or 'the stream'}")
@@ -131,7 +131,7 @@ class OnlineGDL:
             raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
         return self
 
-    def _pass_over(self, X, batch_size, n_epochs, bar, record, every):
+    def _pass_over(self, X, batch_size, n_epochs, move, record, every):
         """Learn from what is left of the epochs."""
         place = self._place
         while place.epoch < n_epochs:
@@ -149,9 +149,7 @@ class OnlineGDL:
                     record.fingerprint.add(_digest_batch(batch, place.batch))
                 place.batch += 1
                 place.n_done += 1
-                if self.cost is not None:
-                    bar.set_postfix(cost=f"{self.cost:.6g}", refresh=False)
-                bar.update(1)
+                move(1, self.cost)
                 if record is not None and place.n_done % every == 0:
                     record.write(self.state())
             place.epoch += 1

@@ -452,8 +452,7 @@ def sparse_predictions(lams: ArrayLike, rules: Sequence[str] = ("residual", "sum
     rules = _checked_rules(rules)
 
     def predict(K_dd, K_xd, y):
-        norm2 = np.full(len(K_xd), K_dd[0, 0])
-        path = core.sparse_codes(K_dd, K_xd, lams, norm2=norm2, lam_scale="max", tol=tol)
+        path = core.sparse_codes(K_dd, K_xd, lams, norm2=K_dd[0, 0], lam_scale="max", tol=tol)
         values = [("lam", lam) for lam in lams]
         return _labels_by_rule(values, path, K_dd, K_xd, y, rules)
 
@@ -478,8 +477,7 @@ def local_predictions(n_neighbors: Iterable[int],
     numbers = sorted(core.check_integer(number, "n_neighbors", 1) for number in n_neighbors)
 
     def predict(K_dd, K_xd, y):
-        norm2 = np.full(len(K_xd), K_dd[0, 0])
-        codes = np.stack([core.locality_codes(K_dd, K_xd, min(number, len(K_dd)), norm2=norm2)
+        codes = np.stack([core.locality_codes(K_dd, K_xd, min(number, len(K_dd)), norm2=K_dd[0, 0])
                           for number in numbers])
         values = [("n_neighbors", number) for number in numbers]
         return _labels_by_rule(values, codes, K_dd, K_xd, y, rules)

@@ -100,10 +100,9 @@ def affine_distances(rows, columns, kernel):
                for hulls in (rows, columns)]
     for i, j in _tiles_of_sets(*lengths, rows.tiny, columns.tiny, symmetric):
         unit = _unit(rows, columns, i, j)
-        vectors = core.read_only(np.empty((0, 0)), np.empty((0, 0)))
+        vectors = read_only(np.empty((0, 0)), np.empty((0, 0)))
         if kernel is None:
-            vectors = core.read_only(rows.H[_span(rows.starts, i)],
-                                     columns.H[_span(columns.starts, j)])
+            vectors = read_only(rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)])
             products = vectors[0] @ vectors[1].T
         else:
             products = _kernel_products(kernel, rows, columns, i, j)
@@ -128,8 +127,8 @@ def _span(starts, part):
 def _side(hulls, part, unit):
     """starts, own and rounding of consecutive hulls."""
     starts = hulls.starts[part.start:part.stop + 1]
-    return core.read_only(starts - starts[0], hulls.own[_span(hulls.starts, part)],
-                          hulls.rounding[part] * unit)
+    return read_only(starts - starts[0], hulls.own[_span(hulls.starts, part)],
+                     hulls.rounding[part] * unit)
 
 
 def _hull_of_vectors(frames, i, rules):
@@ -619,8 +618,8 @@ def polytope_distances(K: np.ndarray, rows: tuple, columns: tuple, rules: tuple,
     frames. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left at 0. late: was
     tol missed?
     """
-    rows = core.read_only(*rows)
-    columns = core.read_only(*columns)
+    rows = read_only(*rows)
+    columns = read_only(*columns)
     shape = len(rows[3]), len(columns[3])
     distances = np.zeros(shape)
     gap = np.zeros(shape)
@@ -629,6 +628,15 @@ def polytope_distances(K: np.ndarray, rows: tuple, columns: tuple, rules: tuple,
     core.run_blocks(lambda block: _fill_rows(K, rows, columns, rules, skip, block.start, block.stop,
                                              distances, gap, n_iter, late), shape[0], 1)
     return distances, gap, n_iter, late
+
+
+def read_only(*arrays):
+    """Views that nobody writes to, the same type for jitted functions as arrays mapped from a file:
+    what was compiled for the ones is not compiled again for the others."""
+    views = tuple(array.view() for array in arrays)
+    for view in views:
+        view.flags.writeable = False
+    return views
 
 
 # Two polytopes: inner products of their frames, or none; frames A and B; the offset of the centres;

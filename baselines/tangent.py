@@ -99,7 +99,7 @@ def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
                                  return_info, sparse_output)
     (K_dd, K_xd, norm2), n_right = _tangent_grams(X, D, base)
     intrinsic.warn_right_angles(n_right, "log_euclidean_codes")
-    return core.solve_lassos(K_dd, lambda rows: K_xd[rows], norm2, options)
+    return core.solve_lassos(K_dd, K_xd, norm2, options)
 
 
 def log_euclidean_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike, labels: core.Labels,
@@ -837,7 +837,7 @@ def _tangent_codes(H, tangents, norm2, options, before, losses):
     """(codes (n, N), their losses (n,)); where those before are no worse, they stay."""
     K, k = _tangent_products(H, tangents)
     options = options._replace(init=before, share=False)
-    codes = core.solve_lassos(K, lambda rows: k[rows], norm2, options)
+    codes = core.solve_lassos(K, k, norm2, options)
     after = _losses_in_tangents(K, k, codes, norm2, float(options.lam))
     if before is not None:
         worse = after > losses

@@ -7,6 +7,7 @@ the clips' groups (persons, scenes). A clip is a folder of images, a video, or a
 
 import csv
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -161,10 +162,11 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
     pool = ThreadPoolExecutor(gs.thread_count())
     try:
         done = []
-        with gs.progress_bar(True, total=len(clips), desc="reading", unit="clip") as bar:
+        shown = importlib.util.find_spec("tqdm") is not None
+        with gs.progress_bar(shown, total=len(clips), desc="reading", unit="clip") as move:
             for result in pool.map(job, clips):
                 done.append(result)
-                bar.update(1)
+                move(1)
     finally:
         pool.shutdown(cancel_futures=True)
     failed = [result for _, result, _ in done if isinstance(result, str)]

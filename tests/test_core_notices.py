@@ -1,58 +1,54 @@
-"""What is said about compilation: once, before it, and through logging."""
+"""What is said about compilation: once, before a long one, and through logging."""
 
 import pytest
 
 from processes import run_python
 
-CODE = """
+MODULE = """
 import logging, sys
 sys.stderr = sys.stdout
 import grassmann_sc as gs
-gs.COMPILED_IN = 0.1  # so that short functions are worth a word
-{setting}
-gs.bases_gram(gs.random_subspaces(3, 4, 2, 0))
+
+@gs.jit(long=True)
+def long_to_compile(x):
+    return x + 1
+
+@gs.jit
+def short(x):
+    return x - 1
 """
-EVERY_RUN = "in every run: no folder can keep it"
+CALLS = """
+for x in (1, 2, 1.0):
+    assert short(long_to_compile(x)) == x
+"""
+LINE = "grassmann_sc: compiling long to compile, which takes some seconds, before its first use"
 
 
-def told(cache, setting=""):
-    """The lines on stderr."""
-    return run_python(CODE.format(setting=setting), NUMBA_CACHE_DIR=str(cache))
+def told(folder, setting="", cache=None):
+    """The lines on stderr of calls with an integer and with a float."""
+    (folder / "jitted.py").write_text(MODULE, encoding="utf-8")
+    (core,) = run_python("import grassmann_sc; print(grassmann_sc.__path__[0])")
+    code = f"import sys; sys.path.append({core!r}); from jitted import *; {setting}\n{CALLS}"
+    return run_python(code, cwd=folder, NUMBA_CACHE_DIR=str(cache or folder))
 
 
-def test_what_is_not_on_disk_is_announced_once(tmp_path):
-    first = told(tmp_path)
-    assert [line.partition(", about ")[0] for line in first] == [
-        "grassmann_sc: compiling sum squares",
-        "grassmann_sc: compiling mirror",
-    ]
-    assert all(line.endswith(" s, this once") for line in first)
+def test_what_is_long_and_not_on_disk_is_announced_once_for_each_type(tmp_path):
+    assert told(tmp_path) == [LINE] * 2
     assert told(tmp_path) == []
 
 
-def test_what_nothing_can_keep_is_announced_in_every_run(tmp_path):
-    outside = {
-        "HOME": "/dev/null/no",
-        "XDG_CACHE_HOME": "/dev/null/no",
-        "LOCALAPPDATA": "/dev/null",
-    }
-    code = CODE.format(setting="").replace("import grassmann_sc", "import copied")
-    (root,) = run_python("import grassmann_sc; print(grassmann_sc.__file__)")
-    with open(root, encoding="utf-8") as file:
-        (tmp_path / "copied.py").write_text(file.read(), encoding="utf-8")
+def test_what_nothing_can_keep_is_announced_in_every_run(tmp_path, monkeypatch):
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, "/dev/null/no")
+    monkeypatch.setenv("LOCALAPPDATA", "/dev/null")
     (tmp_path / "__pycache__").touch()  # a file where the folder would be
     for _ in range(2):
-        lines = run_python(code, cwd=tmp_path, NUMBA_CACHE_DIR="/dev/null/no", **outside)
-        assert [line.rpartition(" s, ")[2] for line in lines] == [EVERY_RUN] * 2
+        assert told(tmp_path, cache="/dev/null/no") == [LINE] * 2
 
 
 @pytest.mark.parametrize(
     "setting",
-    [
-        "logging.getLogger('grassmann_sc').setLevel('ERROR')",
-        "logging.disable()",
-        "gs.COMPILED_IN = 1e-9",
-    ],
+    ["logging.getLogger('grassmann_sc').setLevel('ERROR')", "logging.disable()"],
 )
 def test_notices_can_be_silenced(tmp_path, setting):
     assert told(tmp_path, setting) == []

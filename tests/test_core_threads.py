@@ -1,9 +1,11 @@
 """Threads of the core: results do not depend on them, the caller's settings are left alone, and
 errors, Ctrl-C, nesting and forks leave nothing behind."""
 
+import _thread
 import contextlib
 import errno
 import os
+import queue
 import threading
 import time
 from types import SimpleNamespace
@@ -170,12 +172,13 @@ def test_two_threads_work_at_the_same_time(two_threads):
     gs.run_blocks(lambda block: both.wait(), 2, 1)
 
 
-def raise_in(thread, error, begun):
+def raise_in(thread, error, begun, ended):
     """A job that raises the error in its fourth block or later, in the caller or in a helper."""
 
     def job(block):
         begun.append(block)
         time.sleep(0.005)
+        ended.append(block)
         if block.start >= 3 and (threading.current_thread() is caller) == (thread == "caller"):
             raise error
 
@@ -185,13 +188,15 @@ def raise_in(thread, error, begun):
 
 @pytest.mark.parametrize("thread", ["caller", "helper"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("of block 3")], ids=repr)
-def test_an_error_stops_what_has_not_started_and_leaves_the_pool_usable(thread, error, two_threads):
+def test_an_error_stops_what_has_not_started_and_waits_for_the_rest(thread, error, two_threads):
     begun = []
+    ended = []
+    job = raise_in(thread, error, begun, ended)
     with pytest.raises(type(error)) as caught:
-        gs.run_blocks(raise_in(thread, error, begun), 1000, 1)
+        gs.run_blocks(job, 1000, 1)
     assert caught.value is error
     n_begun = len(begun)
-    assert n_begun < 100
+    assert len(ended) == n_begun < 100
     time.sleep(0.1)
     assert len(begun) == n_begun
     both = threading.Barrier(2, timeout=60)
@@ -201,7 +206,6 @@ def test_an_error_stops_what_has_not_started_and_leaves_the_pool_usable(thread, 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_nested_blocks_come_to_an_end(threads, monkeypatch):
-    """More blocks at a time than the pool has threads, if none would end before another began."""
     monkeypatch.setattr(gs, "thread_count", lambda: threads)
 
     def sum_of_squares(depth, i):
@@ -216,12 +220,60 @@ def test_nested_blocks_come_to_an_end(threads, monkeypatch):
     assert done == [6 * 6 * 55]
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 20])
+def test_threads_end_with_the_call_and_one_block_starts_none(n, monkeypatch):
+    start = _thread.start_new_thread
+    started = []
+    ended = queue.SimpleQueue()
+
+    def counted(function, arguments):
+        def whole():
+            function(*arguments)
+            ended.put(None)
+
+        started.append(function)
+        return start(whole, ())
+
+    monkeypatch.setattr(gs, "thread_count", lambda: 5)
+    monkeypatch.setattr(_thread, "start_new_thread", counted)
+    gs.run_blocks(lambda block: time.sleep(0.05), n, 1)
+    assert len(started) <= max(0, min(5, n) - 1) and (started or n < 2)
+    for _ in started:
+        ended.get(timeout=10)
+
+
+@pytest.mark.parametrize("cause", [KeyboardInterrupt(), ValueError("of numba")], ids=repr)
+def test_a_system_error_is_the_control_c_that_caused_it(cause, monkeypatch):
+    """Numba hands an array over by Python, where a Ctrl-C of the caller becomes a SystemError."""
+    monkeypatch.setattr(gs, "thread_count", lambda: 1)
+
+    def job(block):
+        raise SystemError("returned a result with an exception set") from cause
+
+    with pytest.raises(KeyboardInterrupt if isinstance(cause, KeyboardInterrupt) else SystemError):
+        gs.run_blocks(job, 3, 1)
+
+
+def test_control_c_is_raised_whatever_a_helper_raised_before(two_threads):
+    caller = threading.current_thread()
+    both = threading.Barrier(2, timeout=60)
+
+    def job(block):
+        both.wait()
+        if threading.current_thread() is caller:
+            time.sleep(0.1)
+            raise KeyboardInterrupt
+        raise ValueError
+
+    with pytest.raises(KeyboardInterrupt):
+        gs.run_blocks(job, 2, 1)
+
+
 def test_where_no_thread_starts_the_caller_does_all(monkeypatch, two_threads):
-    def start(thread):
+    def start(function, arguments):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threading.Thread, "start", start)
-    monkeypatch.setattr(os, "getpid", lambda: -1)  # whose helpers have not started
+    monkeypatch.setattr(_thread, "start_new_thread", start)
     assert gs.run_blocks(lambda block: block.start, 5, 1) == [0, 1, 2, 3, 4]
 
 
