@@ -786,7 +786,7 @@ _Work = namedtuple("_Work", [
 ])
 
 
-@jit
+@jit(long=True)
 def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
     """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending; Y[0] starts.
 

@@ -530,7 +530,7 @@ def _gather(source, index, out):
         core.run_blocks(copy, len(index), 4)
 
 
-@jit
+@jit(long=True)
 def _climb(Z, w, V, seed, limit):
     """The p algebraically leading eigenvectors, as rows, of S = Z^T diag(w) Z, Z (m, d).
 
@@ -592,7 +592,7 @@ def _noise(p, d, seed):
     return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, d)
 
 
-@jit
+@jit(long=True)
 def _grow(Q, image, H, old, k, best, limit):
     """A step of _climb on the orthonormal rows Q[:k], with image = Q S new from row old on.
 
@@ -629,7 +629,7 @@ def _grow(Q, image, H, old, k, best, limit):
     return k, k + added, np.sum(theta[:p])
 
 
-@jit
+@jit(long=True)
 def _keep_unsure(residuals, theta, p, scale, eps):
     """Move up the residuals of Ritz pairs that are not yet sure; returns their number."""
     tol = max(1e-10, 10 * eps)
@@ -647,7 +647,7 @@ def _keep_unsure(residuals, theta, p, scale, eps):
     return count
 
 
-@jit
+@jit(long=True)
 def _join(Q, k, W, least, limit):
     """Put orthonormal rows that span W (b, d) less Q[:k] into Q from row k on; returns their
     number.

@@ -184,7 +184,7 @@ def _kernel_products(kernel, rows, columns, i, j):
     return np.concatenate([part @ H.T for H, part in parts], axis=1)
 
 
-@core.jit
+@core.jit(long=True)
 def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
     """out[i, j] = the distance of hulls i and j of a tile, times unit, for i in start..stop-1.
 
@@ -655,7 +655,7 @@ _Corral = namedtuple("_Corral", [
 ])
 
 
-@core.jit
+@core.jit(long=True)
 def _fill_rows(K, rows, columns, rules, skip, start, stop, distances, gap, n_iter, late):
     """polytope_distances of the rows start..stop-1."""
     row_starts, row_grams, A, row_centres, row_rounding = rows

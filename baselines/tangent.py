@@ -317,7 +317,7 @@ _ActiveSet = namedtuple("_ActiveSet", [
 ])
 
 
-@core.jit
+@core.jit(long=True)
 def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
     """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap, n_iter, late.
 
@@ -984,7 +984,7 @@ def _fill_products(X, Y, out):
                 out[i, j] = total
 
 
-@core.jit
+@core.jit(long=True)
 def log_factors(C):
     """Factors of log_X(D_j) = D_j A_j - X B_j from C[i, :, :, j] = X_i^T D_j = U cos(Theta) V^T.
 

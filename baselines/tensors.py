@@ -293,7 +293,7 @@ def _single_correlations(X, Y, symmetric):
     return found
 
 
-@core.jit
+@core.jit(long=True)
 def _alternate(cross, own, own2, start, stop, out):
     """out[i, j] (p, p) = L^-1 G M^-T for the Gram matrices L L^T, G, M M^T of A_i x w and B_j x v,
     whose singular values are the correlations, at the w, v found; for i in start..stop-1.
