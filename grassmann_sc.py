@@ -258,14 +258,8 @@ def proj(S: ArrayLike, p: int) -> np.ndarray:
            [1., 0.],
            [0., 1.]])
     """
-    S = finite_array(S, "S")
-    if S.ndim < 2 or S.shape[-1] != S.shape[-2] or S.shape[-1] == 0:
-        raise ValueError(f"S must be square, (..., d, d), got shape {S.shape}")
+    S = check_symmetric(S, "S", ndim=None)
     p = check_integer(p, "p", 1, S.shape[-1])
-    asymmetry = np.abs(S - S.swapaxes(-1, -2)).max(initial=0)
-    if asymmetry > (1e-4 if S.dtype == np.float32 else 1e-8) * np.abs(S).max(initial=0):
-        raise ValueError(f"S must be symmetric, got entries that differ by {asymmetry:.2g} across "
-                         "the diagonal")
     values, vectors = np.linalg.eigh(S / 2 + S.swapaxes(-1, -2) / 2)  # ascending
     tied = eigenvalues_tie(values, p, np.abs(values).max(axis=-1), S.shape[-1])
     warn_ties(int(tied.sum()), "closest point")
@@ -1937,11 +1931,9 @@ def check_queries_and_atoms(X: ArrayLike, D: ArrayLike) -> tuple[np.ndarray, np.
 def check_grams(K_dd: ArrayLike, K_xd: ArrayLike,
                 norm2: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gram matrices (N, N), (n, N) of one type, and norm2 as a float64 array (n,)."""
-    K_dd = real_array(K_dd, "K_dd")
+    K_dd = check_symmetric(K_dd, "K_dd")
     K_xd = real_array(K_xd, "K_xd")
     norm2 = finite_array(norm2, "norm2")
-    if K_dd.ndim != 2 or K_dd.shape[0] != K_dd.shape[1] or len(K_dd) == 0:
-        raise ValueError(f"K_dd must be a square matrix (N, N) with N >= 1, got shape {K_dd.shape}")
     if K_xd.ndim != 2 or K_xd.shape[1] != len(K_dd):
         raise ValueError(f"K_xd must have shape (n, {len(K_dd)}), one column an atom, got "
                          f"{K_xd.shape}")
@@ -1957,36 +1949,51 @@ def check_grams(K_dd: ArrayLike, K_xd: ArrayLike,
     return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False), norm2
 
 
-def _check_gram_of_atoms(K_dd):
-    """Finite, symmetric to rounding, of numbers whose squares are numbers, |K_ij|^2 <= K_ii
-    K_jj."""
-    scale = float(max(K_dd.max(), -K_dd.min()))
+def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray:
+    """K as a finite matrix (N, N), N >= 1, symmetric to rounding; with ndim=None as several,
+    (..., N, N)."""
+    K = real_array(K, name)
+    if K.ndim < 2 or ndim not in (None, K.ndim) or K.shape[-1] != K.shape[-2] or not K.shape[-1]:
+        rule = "a square matrix (N, N)" if ndim else "square, (..., N, N),"
+        raise ValueError(f"{name} must be {rule} with N >= 1, got shape {K.shape}")
+    scale = _largest(K)
     if not scale < np.inf:
-        finite_array(K_dd, "K_dd")
+        finite_array(K, name)
+
+    def differences(rows):  # of the entries i, j >= i in these rows i
+        return _largest(K[..., rows, rows.start:] - K[..., rows.start:, rows].swapaxes(-1, -2))
+
+    asymmetry = max(run_blocks(differences, K.shape[-1], 64))
+    if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
+        raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "
+                         "across the diagonal")
+    return K
+
+
+def _largest(A):
+    """max |a|, without an array of A's size."""
+    return max(A.max(initial=0), -A.min(initial=0))
+
+
+def _check_gram_of_atoms(K_dd):
+    """Numbers whose squares are numbers, and |K_ij|^2 <= K_ii K_jj, of a symmetric matrix."""
+    scale = float(_largest(K_dd))
     if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
         raise ValueError(f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
                          f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel")
     diagonal = K_dd.diagonal().astype(np.float64)
-    norm = np.sqrt(np.maximum(diagonal, 0))
-    rounding = 1e-4 if K_dd.dtype == np.float32 else 1e-8
-    unequal = scale - norm.min() ** 2 > 10 * rounding * scale  # else there is no excess
-
-    def extremes(rows):
-        """The largest |K_ij - K_ji| and |K_ij| - norm_i norm_j in rows i, j >= i."""
-        right = K_dd[rows, rows.start:]
-        apart = right - K_dd[rows.start:, rows].T
-        excess = 0.0
-        if unequal:
-            excess = (np.abs(right) - np.outer(norm[rows], norm[rows.start:])).max()
-        return max(apart.max(), -apart.min()), excess
-
-    asymmetry, excess = np.max(run_blocks(extremes, len(K_dd), 64), axis=0)
-    if asymmetry > rounding * scale:
-        raise ValueError("K_dd must be symmetric, got entries that differ by "
-                         f"{asymmetry:.2g} across the diagonal")
     if diagonal.min() < 0:
         raise ValueError(f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}")
-    if excess > 10 * rounding * scale:
+    tol = 10 * (1e-4 if K_dd.dtype == np.float32 else 1e-8) * scale
+    if scale - diagonal.min() <= tol:
+        return  # no entry is larger than any of the diagonal
+    norm = np.sqrt(diagonal)
+
+    def excesses(rows):
+        return (np.abs(K_dd[rows, rows.start:]) - np.outer(norm[rows], norm[rows.start:])).max()
+
+    excess = max(run_blocks(excesses, len(K_dd), 64))
+    if excess > tol:
         warn("K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
              f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best")
 

@@ -172,7 +172,7 @@ def test_sizes_of_random_subspaces(arguments, error, text):
 
 
 @pytest.mark.parametrize("S, p, error, text", [
-    (np.ones(3), 1, ValueError, r"^S must be square, \(\.\.\., d, d\), got shape \(3,\)"),
+    (np.ones(3), 1, ValueError, r"^S must be square, \(\.\.\., N, N\), .*got shape \(3,\)"),
     (np.ones((3, 2)), 1, ValueError, r"^S must be square, .*got shape \(3, 2\)"),
     (np.empty((0, 0)), 1, ValueError, r"^S must be square, .*got shape \(0, 0\)"),
     (np.triu(np.ones((3, 3))), 1, ValueError,
