@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +19,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 try:
-    from sklearn.base import (
-        BaseEstimator,
-        ClassifierMixin,
-        ClassNamePrefixFeaturesOutMixin,
-        TransformerMixin,
-    )
+    from sklearn import base
     from sklearn.utils import column_or_1d
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
@@ -45,58 +41,145 @@ CALIBRATED = 100  # atoms at most that are coded to choose a temperature
 FOLDS = 5
 
 
+# ------------------------------------------------------------------------------- what all share
+
+
+class Estimator(base.BaseEstimator):
+    """Base of all. The fields of a class are its parameters; X has three axes, or two where kernel
+    is "precomputed"."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.is_precomputed()
+        tags.input_tags.two_d_array = self.is_precomputed()
+        tags.input_tags.three_d_array = not self.is_precomputed()
+        return tags
+
+    def is_precomputed(self) -> bool:
+        """Does X hold inner products?"""
+        kernel = getattr(self, "kernel", None)
+        return isinstance(kernel, str) and kernel == "precomputed"
+
+    def options(self, *names: str) -> dict[str, Any]:
+        """The parameters of these names, for a function that has them too."""
+        return {name: getattr(self, name) for name in names}
+
+    def check_d(self, d: int, fit: bool) -> None:
+        """fit records d, every other method demands it."""
+        if fit:
+            self.n_features_in_ = d
+        elif d != self.n_features_in_:
+            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got {d}")
+
+
+class OnSubspaces(Estimator):
+    """Base of those on subspaces X (n, d, p), or on a Gram matrix: (N, N) of the training set in
+    fit, (n, N) of queries with it elsewhere."""
+
+    def check_input(self, X: ArrayLike, fit: bool = False) -> np.ndarray:
+        """X as checked bases or inner products; fit records d or N, all else demands it."""
+        if not fit:
+            check_is_fitted(self)
+        if not self.is_precomputed():
+            X = core.check_dictionary(X, "X") if fit else core.check_bases(X, "X")
+            self.check_d(X.shape[1], fit)
+            return X
+        if fit:
+            X = core.check_symmetric(X, "X")
+            self.n_features_in_ = len(X)
+            return X
+        X = core.finite_array(X, "X")
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X must have shape (n, {self.n_features_in_}), one column a training "
+                             f"set, got {X.shape}")
+        return X
+
+
+class ByScores(base.ClassifierMixin):
+    """predict and decision_function from class_scores(X), (n, n_classes): the highest score wins,
+    the first in a tie."""
+
+    def check_labelled(self, X: Any, y: core.Labels) -> Any:
+        """The training set X, checked; records its classes, and the class of each of X."""
+        X = self.check_input(X, fit=True)
+        self.classes_, self.index_ = classes_of(y, len(X))
+        return X
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """class_scores (n, n_classes); of two classes (n,), the second's less the first's."""
+        scores = self.class_scores(X)
+        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels (n,)."""
+        winners = self.class_scores(X).argmax(axis=1)
+        return self.classes_[winners]
+
+
+class Transformer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin):
+    """Names for the n_features_out_ columns of what transform gives."""
+
+    @property
+    def _n_features_out(self):
+        return self.n_features_out_
+
+
 # -------------------------------------------------------------------------- frames to subspaces
 
 
-class SetsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of the first steps of a pipeline, whose input are sets of frames."""
+class SetsTransformer(Transformer, Estimator):
+    """Base of the first steps of a pipeline, which make rows (n_rows, d), or a basis (d, p), of
+    each set of frames."""
+
+    axis = 1  # the axis of length d
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
-
-    def __sklearn_tags__(self):
-        return tags_of_arrays(super().__sklearn_tags__())
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Nothing to set: no output is a table. For pipelines that set all outputs."""
         return self
 
-
-class SubspaceMaker(SetsTransformer):
-    """Base of those that end in subspaces, which bases_of(X) makes; blocks frames are stacked in a
-    basis vector."""
-
-    @property
-    def blocks(self) -> int:
-        """Frames in a basis vector."""
-        return 1
-
     def fit(self, X: core.Sets, y: object = None) -> Self:
-        """Record d, the number of pixels or features of a frame."""
+        """Record n_features_out_, the length d of a vector; nothing is learned."""
         self.fit_transform(first_of(X))
         return self
 
-    def fit_transform(self, X: core.Sets, y: object = None) -> np.ndarray:
-        """Record d; bases (n, d, p)."""
-        X = self.bases_of(X)
-        self.n_features_in_ = X.shape[1] // self.blocks
-        return X
+    def fit_transform(self, X: core.Sets, y: object = None) -> Any:
+        """What transform gives, after fit."""
+        made = self.made_of(X)
+        self.n_features_out_ = made[0].shape[self.axis]
+        return self._check_lengths(made)
 
-    def transform(self, X: core.Sets) -> np.ndarray:
-        """Bases (n, d, p)."""
+    def transform(self, X: core.Sets) -> Any:
+        """A list of n arrays (n_rows_i, d), or bases (n, d, p)."""
         check_is_fitted(self)
-        X = self.bases_of(X)
-        d = X.shape[1] // self.blocks
-        if d != self.n_features_in_:
-            raise ValueError(f"X must hold frames of d = {self.n_features_in_}, as in fit, got {d}")
-        return X
+        return self._check_lengths(self.made_of(X))
 
-    @property
-    def _n_features_out(self):
-        return self.blocks * self.n_features_in_
+    def _check_lengths(self, made):
+        for i, one in enumerate(made):
+            if one.shape[self.axis] != self.n_features_out_:
+                raise ValueError(f"X must give vectors of d = {self.n_features_out_}, as in fit: "
+                                 f"X[{i}] gives {one.shape[self.axis]}")
+        return made
+
+    def made_of(self, X: core.Sets) -> Any:
+        """A list of rows_of each set; the errors name the set."""
+        if not np.iterable(X) or isinstance(X, (str, bytes)):
+            raise TypeError(f"X must be a sequence of sets of frames, got {X!r}")
+        rows = []
+        for i, of_set in enumerate(X):
+            try:
+                rows.append(self.rows_of(of_set))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"X[{i}]: {error}") from None
+        if not rows:
+            raise ValueError("X must hold at least one set of frames, got none")
+        return rows
 
 
-class ImageSetSubspaces(SubspaceMaker):
+@dataclass(eq=False, repr=False)
+class ImageSetSubspaces(SetsTransformer):
     """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a pipeline.
 
     p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames, see rank.
@@ -111,27 +194,33 @@ class ImageSetSubspaces(SubspaceMaker):
     (3, 48, 3)
     """
 
-    def __init__(self, p: int, center: bool = False, unit_variance: bool = False,
-                 rank: str = "raise") -> None:
-        self.p = p
-        self.center = center
-        self.unit_variance = unit_variance
-        self.rank = rank
+    p: int
+    center: bool = False
+    unit_variance: bool = False
+    rank: str = "raise"
 
-    def bases_of(self, X: core.Sets) -> np.ndarray:
+    axis = 0
+
+    @property
+    def n_features_in_(self) -> int:
+        """d, the number of pixels or features of a frame."""
+        return self.n_features_out_
+
+    def made_of(self, X: core.Sets) -> np.ndarray:
         """Bases (n, d, p) as the parameters say."""
-        return subspaces.from_sets(X, self.p, center=self.center, unit_variance=self.unit_variance,
-                                   rank=self.rank)
+        return subspaces.from_sets(X, **self.get_params())
 
 
+@dataclass(eq=False, repr=False)
 class KernelChoice:
     """The kernel on frames that the parameters kernel, gamma, gamma_scale, degree and coef0 say."""
 
-    kernel: Any  # a name, a pair of name and number, or a function
-    gamma: float | None
-    gamma_scale: str | None
-    degree: int
-    coef0: float
+    _: KW_ONLY
+    kernel: str | tuple | core.Kernel = "linear"  # a name, a pair of name and number, or a function
+    gamma: float | None = None
+    gamma_scale: str | None = None
+    degree: int = 2
+    coef0: float = 1.0
 
     def chosen_kernel(self, X: core.Sets) -> core.Kernel:
         """A callable k(A, B) for the sets of frames X; sets gamma_ of "rbf"."""
@@ -154,6 +243,7 @@ class KernelChoice:
         return kernels.rbf(self.gamma_)
 
 
+@dataclass(eq=False, repr=False)
 class KernelLift(KernelChoice, SetsTransformer):
     """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r, p):
     kernels.Lift in a pipeline.
@@ -179,61 +269,38 @@ class KernelLift(KernelChoice, SetsTransformer):
     ['ape', 'bee']
     """
 
-    def __init__(self, kernel: str | tuple | core.Kernel = "rbf", gamma: float | None = None,
-                 p: int = 1, n_landmarks: int | None = None, *, gamma_scale: str | None = None,
-                 degree: int = 2, coef0: float = 1.0, method: str = "kmeans++",
-                 rng: core.Rng = None) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.p = p
-        self.n_landmarks = n_landmarks
-        self.gamma_scale = gamma_scale
-        self.degree = degree
-        self.coef0 = coef0
-        self.method = method
-        self.rng = rng
+    kernel: str | tuple | core.Kernel = "rbf"
+    gamma: float | None = None
+    p: int = 1
+    n_landmarks: int | None = None
+    _: KW_ONLY
+    method: str = "kmeans++"
+    rng: core.Rng = None
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
-        lift = kernels.Lift(self.chosen_kernel(X), self.p, n_landmarks=self.n_landmarks,
-                            method=self.method, rng=own_rng(self.rng))
+        lift = kernels.Lift(self.chosen_kernel(X), **self.options("p", "n_landmarks", "method"),
+                            rng=own_rng(self.rng))
         self.lift_ = lift.fit(X)
         self.n_features_in_ = self.lift_.landmarks_.shape[1]
+        self.n_features_out_ = self.lift_.dimension_
         return self
+
+    def fit_transform(self, X: core.Sets, y: object = None) -> np.ndarray:
+        """fit(X).transform(X)."""
+        return self.fit(X).transform(X)
 
     def transform(self, X: core.Sets) -> np.ndarray:
         """Orthonormal bases (n, r, p)."""
         check_is_fitted(self)
         return self.lift_.transform(X)
 
-    @property
-    def _n_features_out(self):
-        return self.lift_.dimension_
-
 
 # ---------------------------------------------------------------------------------- classifiers
 
 
-class SubspaceEstimator(BaseEstimator):
-    """Base of the estimators on subspaces X (n, d, p): its tags, and the check of X at the door."""
-
-    def __sklearn_tags__(self):
-        return tags_of_arrays(super().__sklearn_tags__())
-
-    def check_subspaces(self, X: ArrayLike, fit: bool = False) -> np.ndarray:
-        """X as checked bases; fit records their d, every other method demands it."""
-        if fit:
-            X = core.check_dictionary(X, "X")
-            self.n_features_in_ = X.shape[1]
-            return X
-        check_is_fitted(self)
-        X = core.check_bases(X, "X")
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got {X.shape[1]}")
-        return X
-
-
-class NearestSubspace(ClassifierMixin, SubspaceEstimator):
+@dataclass(eq=False, repr=False)
+class NearestSubspace(ByScores, OnSubspaces):
     """The class that most of the n_neighbors nearest training subspaces have, the first in a tie.
 
     metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal angles;
@@ -247,17 +314,14 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
     ['cat', 'bee', 'ape']
     """
 
-    def __init__(self, metric: str = "chordal", n_neighbors: int = 1) -> None:
-        self.metric = metric
-        self.n_neighbors = n_neighbors
+    metric: str = "chordal"
+    n_neighbors: int = 1
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Keep the subspaces X (n, d, p) and their labels y (n,)."""
         core.check_choice(self.metric, "metric", "chordal", "geodesic", "projection")
-        X = self.check_subspaces(X, fit=True)
-        core.check_integer(self.n_neighbors, "n_neighbors", 1, len(X))
-        self.classes_, self.index_ = classes_of(y, len(X))
-        self.subspaces_ = X
+        self.subspaces_ = self.check_labelled(X, y)
+        core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.subspaces_))
         return self
 
     def distances(self, X: ArrayLike) -> np.ndarray:
@@ -267,7 +331,7 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
     def _distances(self, X):
         """Distances (n, n_train), and what is larger the nearer, without cancellation: far
         subspaces differ in inner products that distances lose to rounding."""
-        X = self.check_subspaces(X)
+        X = self.check_input(X)
         same = core.rounding(X.dtype)  # less than this apart are subspaces only by rounding
         if self.metric == "geodesic":
             distances = core.geodesic_distance(X, self.subspaces_)
@@ -292,40 +356,40 @@ class NearestSubspace(ClassifierMixin, SubspaceEstimator):
         in_order = np.take_along_axis(nearest, order, axis=1)
         return np.take_along_axis(distances, order, axis=1), in_order
 
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Shares (n, n_classes) of the classes among the nearest subspaces."""
         _, nearest = self.kneighbors(X)
         votes = self.index_[nearest]  # (n, n_neighbors)
         return (votes[:, :, None] == np.arange(len(self.classes_))).mean(axis=1)
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Labels (n,)."""
-        winners = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[winners]
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """class_scores: they are probabilities."""
+        return self.class_scores(X)
 
 
-class _CodingMixin:
+class Coding:
     """Codes as the parameters coding, lam, lam_scale and n_neighbors say."""
 
-    def _check_coding(self):
+    def how(self) -> dict[str, Any]:
+        """The parameters in use, checked, as functions take them."""
         core.check_choice(self.coding, "coding", "sparse", "local")
         core.check_choice(self.lam_scale, "lam_scale", None, "max")
         if self.coding == "local":
-            return
-        core.check_number(self.lam, "lam", least=0)
+            return {"lam": None, "n_neighbors": self.n_neighbors}
+        lam = core.check_number(self.lam, "lam", least=0)
+        return {"lam": lam, "n_neighbors": None, "lam_scale": self.lam_scale}
 
-    def _codes(self, K_dd, K_xd, norm2, lam, lam_scale=None):
+    def codes(self, K_dd: np.ndarray, K_xd: np.ndarray, norm2: np.ndarray,
+              how: dict[str, Any]) -> np.ndarray:
         """Codes (n, N) from Gram matrices that are checked already."""
-        if self.coding == "sparse":
-            code = core.coding_step(K_xd.shape, K_xd.dtype, lam, None, lam_scale=lam_scale)
-        else:
-            n_neighbors = min(self.n_neighbors, len(K_dd))
-            code = core.coding_step(K_xd.shape, K_xd.dtype, None, n_neighbors)
+        if how["n_neighbors"] is not None:
+            how = {**how, "n_neighbors": min(self.n_neighbors, len(K_dd))}
+        code = core.coding_step(K_xd.shape, K_xd.dtype, **how)
         return code(K_dd, K_xd, norm2)
 
 
-class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
-                       ClassifierMixin, SubspaceEstimator):
+@dataclass(eq=False, repr=False)
+class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     """Codes a query over labelled subspaces and takes the class that explains it best.
 
     fit takes the dictionary: all training sets, or atoms learned for each class, with their labels.
@@ -354,44 +418,34 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
     (['ape', 'bee', 'ape', 'bee', 'ape', 'bee'], (6, 2))
     """
 
-    def __init__(self, coding: str = "sparse", lam: float = 0.1, n_neighbors: int = 5,
-                 rule: str = "residual", lam_scale: str | None = None, kernel: str = "projection",
-                 calibrate: bool = True) -> None:
-        self.coding = coding
-        self.lam = lam
-        self.n_neighbors = n_neighbors
-        self.rule = rule
-        self.lam_scale = lam_scale
-        self.kernel = kernel
-        self.calibrate = calibrate
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        if self.kernel == "precomputed":
-            tags.input_tags.two_d_array = True
-            tags.input_tags.three_d_array = False
-            tags.input_tags.pairwise = True
-        return tags
+    coding: str = "sparse"
+    lam: float = 0.1
+    n_neighbors: int = 5
+    rule: str = "residual"
+    lam_scale: str | None = None
+    kernel: str = "projection"
+    calibrate: bool = True
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with labels y."""
-        self._check_coding()
+        how = self.how()
         core.check_choice(self.rule, "rule", *core.RULES)
         core.check_choice(self.kernel, "kernel", "projection", "precomputed")
-        if self.kernel == "precomputed":
-            self.gram_ = _check_atom_gram(X)
-            self.n_features_in_ = len(self.gram_)
+        X = self.check_labelled(X, y)
+        if self.is_precomputed():
+            self.gram_ = X
+            _check_one_norm(X)
         else:
-            self.atoms_ = self.check_subspaces(X, fit=True)
-            self.gram_ = core.bases_gram(self.atoms_)
+            self.atoms_ = X
+            self.gram_ = core.bases_gram(X)
         if self.coding == "local":
-            core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.gram_))
-        self.classes_, self.index_ = classes_of(y, len(self.gram_))
+            core.check_integer(self.n_neighbors, "n_neighbors", 1, len(X))
+        self.n_features_out_ = len(X)
         calibrate = core.check_flag(self.calibrate, "calibrate")
-        self.temperature_ = self._fitted_temperature() if calibrate else 1.0
+        self.temperature_ = self._fitted_temperature(how) if calibrate else 1.0
         return self
 
-    def _fitted_temperature(self):
+    def _fitted_temperature(self, how):
         """The T of least log-loss of softmax(scores / T) on atoms of classes that have several."""
         several = np.bincount(self.index_)[self.index_] > 1
         candidates = np.flatnonzero(several)
@@ -406,37 +460,27 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
             K_xd = np.ascontiguousarray(self.gram_[np.ix_(mine, rest)])
             norm2 = self.gram_.diagonal()[mine].astype(np.float64)
-            codes = self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
+            codes = self.codes(K_dd, K_xd, norm2, how)
             scores[f::FOLDS] = self._scores_of(codes, K_dd, K_xd, self.index_[rest])
         return _temperature(scores, self.index_[some])
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those
         of others."""
+        return self.codes(*self._grams(X), self.how())
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """Scores (n, n_classes) by the rule."""
         K_dd, K_xd, norm2 = self._grams(X)
-        return self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
-
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Scores (n, n_classes) by the rule; of two classes (n,), the second's less the first's."""
-        scores = self._scores(X)
-        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
-
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """softmax(scores / temperature_), (n, n_classes)."""
-        scores = self._scores(X)
-        probabilities = softmax(scores / self.temperature_, axis=1)
-        return core.let_win(probabilities, scores.argmax(axis=1))  # of equal ones the predicted
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Labels (n,)."""
-        winners = self._scores(X).argmax(axis=1)
-        return self.classes_[winners]
-
-    def _scores(self, X):
-        K_dd, K_xd, norm2 = self._grams(X)
-        codes = self._codes(K_dd, K_xd, norm2, self.lam, self.lam_scale)
+        codes = self.codes(K_dd, K_xd, norm2, self.how())
         core.warn_zero_codes(core.lam_max(K_xd[~codes.any(axis=1)]), len(codes))
         return self._scores_of(codes, K_dd, K_xd, self.index_)
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """softmax(class_scores / temperature_), (n, n_classes)."""
+        scores = self.class_scores(X)
+        probabilities = softmax(scores / self.temperature_, axis=1)
+        return core.let_win(probabilities, scores.argmax(axis=1))  # of equal ones the predicted
 
     def _scores_of(self, codes, K_dd, K_xd, index):
         """Scores (n, n_classes) of codes over atoms of the classes index (N,)."""
@@ -444,21 +488,14 @@ class CodingClassifier(_CodingMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     def _grams(self, X):
         """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and norm2."""
-        check_is_fitted(self)
-        if self.kernel == "projection":
-            return _grams_of_queries(self.check_subspaces(X), self.atoms_, self.gram_)
-        X = core.finite_array(X, "X")
-        if X.ndim != 2 or X.shape[1] != len(self.gram_):
-            raise ValueError(f"X must have shape (n, {len(self.gram_)}), one column an atom, got "
-                             f"{X.shape}")
-        return core.check_grams(self.gram_, X, self.gram_[0, 0])
-
-    @property
-    def _n_features_out(self):
-        return len(self.gram_)
+        X = self.check_input(X)
+        if self.is_precomputed():
+            return core.check_grams(self.gram_, X, self.gram_[0, 0])
+        return _grams_of_queries(X, self.atoms_, self.gram_)
 
 
-class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
+@dataclass(eq=False, repr=False)
+class DiscriminativeDictionary(ByScores, OnSubspaces):
     """A few atoms for each class, learned to explain it and no other; the class whose atoms explain
     a query best (discriminative.discriminative_atoms).
 
@@ -474,23 +511,18 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
     ((4, 10, 2), ['ape', 'ape', 'bee', 'bee'])
     """
 
-    def __init__(self, atoms_per_class: int | Mapping = 2, beta: float | None = None,
-                 ridge: float = 0.1, n_iter: int = 100, tol: float = 1e-5,
-                 rng: core.Rng = None) -> None:
-        self.atoms_per_class = atoms_per_class
-        self.beta = beta
-        self.ridge = ridge
-        self.n_iter = n_iter
-        self.tol = tol
-        self.rng = rng
+    atoms_per_class: int | Mapping = 2
+    beta: float | None = None
+    ridge: float = 0.1
+    n_iter: int = 100
+    tol: float = 1e-5
+    rng: core.Rng = None
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (n, d, p) with labels y (n,)."""
-        X = self.check_subspaces(X, fit=True)
-        self.classes_, index = classes_of(y, len(X))
-        learned = discriminative.discriminative_atoms(
-            X, self.classes_[index], self.atoms_per_class, beta=self.beta, ridge=self.ridge,
-            n_iter=self.n_iter, tol=self.tol, rng=own_rng(self.rng))
+        X = self.check_labelled(X, y)
+        parameters = {**self.get_params(), "rng": own_rng(self.rng)}
+        learned = discriminative.discriminative_atoms(X, self.classes_[self.index_], **parameters)
         self.components_ = learned.atoms
         self.labels_ = learned.labels
         self.costs_ = learned.costs
@@ -498,50 +530,50 @@ class DiscriminativeDictionary(ClassifierMixin, SubspaceEstimator):
         self.beta_ = learned.beta
         return self
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """What the classes explain, p less their errors (n, n_classes); of two (n,), the second's
-        less the first's."""
-        scores = self._scores(X)
-        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
-
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """softmax(-beta_ errors) (n, n_classes): what the learning fits, on the training set."""
-        scores = self._scores(X)
-        return softmax(self.beta_ * scores, axis=1)
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Labels (n,)."""
-        winners = self._scores(X).argmax(axis=1)
-        return self.classes_[winners]
-
-    def _scores(self, X):
-        X = self.check_subspaces(X)
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """What the classes explain, p less their errors (n, n_classes)."""
+        X = self.check_input(X)
         X, D = core.same_dimension(X, self.components_, ("X", "the dictionary"))
         _, index = core.check_labels(self.labels_, len(D))
         return discriminative.ridge_explained(X, D, index, len(self.classes_), self.ridge)
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """softmax(-beta_ errors) (n, n_classes): what the learning fits, on the training set."""
+        scores = self.class_scores(X)
+        return softmax(self.beta_ * scores, axis=1)
 
 
 # -------------------------------------------------------------------------- dictionary and kernel
 
 
-class DictionaryLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
-    """Base of what learns atoms, components_, and codes over them."""
+@dataclass(eq=False, repr=False)
+class DictionaryLearner(Coding, Transformer, OnSubspaces):
+    """Base of those that learn atoms, components_, and code over them as Coding does."""
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
-        self._learn(X)
-        return self
+    n_atoms: int
+    coding: str = "sparse"
+    lam: float = 0.1
+    n_neighbors: int = 5
+    lam_scale: str | None = None
+    init: str | ArrayLike = "kmeans++"
 
-    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
-        """Learn, and give the codes (n, n_atoms) that learning ended with."""
-        return self._learn(X)
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Codes (n, n_atoms) over components_."""
+        check_is_fitted(self, "components_")
+        X = self.check_input(X)
+        how = {**self.how(), "lam": self.lam_, "lam_scale": None}
+        return self.codes(*_grams_of_queries(X, self.components_, self.gram_), how)
 
-    @property
-    def _n_features_out(self):
-        return len(self.components_)
+    def _keep(self, atoms, lam, n_iter):
+        self.components_ = atoms
+        self.gram_ = core.bases_gram(atoms)
+        self.lam_ = lam
+        self.n_iter_ = n_iter
+        self.n_features_out_ = len(atoms)
 
 
-class GrassmannDictionary(_CodingMixin, DictionaryLearner):
+@dataclass(eq=False, repr=False)
+class GrassmannDictionary(DictionaryLearner):
     """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it: the codes are
     features for any estimator.
 
@@ -564,46 +596,28 @@ class GrassmannDictionary(_CodingMixin, DictionaryLearner):
     (4, 10, 2)
     """
 
-    def __init__(self, n_atoms: int, coding: str = "sparse", lam: float = 0.1, n_neighbors: int = 5,
-                 lam_scale: str | None = None, init: str | ArrayLike = "kmeans++", n_iter: int = 20,
-                 tol: float = 1e-6, rng: core.Rng = None) -> None:
-        self.n_atoms = n_atoms
-        self.coding = coding
-        self.lam = lam
-        self.n_neighbors = n_neighbors
-        self.lam_scale = lam_scale
-        self.init = init
-        self.n_iter = n_iter
-        self.tol = tol
-        self.rng = rng
+    n_iter: int = 20
+    tol: float = 1e-6
+    rng: core.Rng = None
 
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, n_atoms) over components_."""
-        X = self.check_subspaces(X)
-        K_dd, K_xd, norm2 = _grams_of_queries(X, self.components_, self.gram_)
-        return self._codes(K_dd, K_xd, norm2, self.lam_)
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
+        self.fit_transform(X)
+        return self
 
-    def _coding_options(self):
-        """How learning codes, as learn takes it."""
-        self._check_coding()
-        if self.coding == "sparse":
-            return {"lam": self.lam, "lam_scale": self.lam_scale}
-        return {"n_neighbors": self.n_neighbors}
-
-    def _learn(self, X):
-        coding = self._coding_options()
-        X = self.check_subspaces(X, fit=True)
-        learned = learn.gdl(X, self.n_atoms, **coding, init=self.init, n_iter=self.n_iter,
-                            tol=self.tol, rng=own_rng(self.rng))
-        self.components_ = learned.atoms
+    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
+        """Learn, and give the codes (n, n_atoms) that learning ended with."""
+        how = self.how()
+        X = self.check_input(X, fit=True)
+        learned = learn.gdl(X, **self.options("n_atoms", "init", "n_iter", "tol"), **how,
+                            rng=own_rng(self.rng))
         self.costs_ = learned.costs
-        self.n_iter_ = learned.n_iter
-        self.lam_ = learned.lam
-        self.gram_ = core.bases_gram(self.components_)
+        self._keep(learned.atoms, learned.lam, learned.n_iter)
         return learned.codes
 
 
-class OnlineGrassmannDictionary(GrassmannDictionary):
+@dataclass(eq=False, repr=False)
+class OnlineGrassmannDictionary(DictionaryLearner):
     """GrassmannDictionary learned from batches (streams.OnlineGDL), in memory that does not grow:
     partial_fit on each batch of a stream, or fit on an array in random batches.
 
@@ -622,21 +636,11 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
     ((4, 8, 2), 2)
     """
 
-    def __init__(self, n_atoms: int, coding: str = "sparse", lam: float = 0.1, n_neighbors: int = 5,
-                 lam_scale: str | None = None, init: str | ArrayLike = "kmeans++",
-                 batch_size: int = 256, n_epochs: int = 1, rank: int | None = None,
-                 forgetting: float = 2.0, rng: core.Rng = None) -> None:
-        self.n_atoms = n_atoms
-        self.coding = coding
-        self.lam = lam
-        self.n_neighbors = n_neighbors
-        self.lam_scale = lam_scale
-        self.init = init
-        self.batch_size = batch_size
-        self.n_epochs = n_epochs
-        self.rank = rank
-        self.forgetting = forgetting
-        self.rng = rng
+    batch_size: int = 256
+    n_epochs: int = 1
+    rank: int | None = None
+    forgetting: float = 2.0
+    rng: core.Rng = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn anew from subspaces X (n, d, p), n >= n_atoms unless init holds atoms.
@@ -647,43 +651,31 @@ class OnlineGrassmannDictionary(GrassmannDictionary):
             X = files.StoredBases(X, "X")
             self.n_features_in_ = X.shape[1]
         else:
-            X = self.check_subspaces(X, fit=True)
-        self.learner_ = self._new_learner()
-        self.learner_.fit(X, self.batch_size, self.n_epochs)
+            X = self.check_input(X, fit=True)
+        self.learner_ = self._new_learner().fit(X, **self.options("batch_size", "n_epochs"))
         return self._take_atoms()
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from one more batch X (n, d, p)."""
         first = not hasattr(self, "learner_")
-        X = self.check_subspaces(X, fit=first)
+        X = self.check_input(X, fit=first)
         if first:
             self.learner_ = self._new_learner()
         self.learner_.partial_fit(X)
         return self._take_atoms()
 
-    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
-        """Learn anew; codes (n, n_atoms) over the atoms."""
-        return self.fit(X).transform(X)
-
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, n_atoms) over components_."""
-        check_is_fitted(self, "components_")
-        return super().transform(X)
-
     def _new_learner(self):
-        return streams.OnlineGDL(self.n_atoms, **self._coding_options(), init=self.init,
-                               rank=self.rank, forgetting=self.forgetting, rng=own_rng(self.rng))
+        options = self.options("n_atoms", "init", "rank", "forgetting")
+        return streams.OnlineGDL(**options, **self.how(), rng=own_rng(self.rng))
 
     def _take_atoms(self):
-        if self.learner_.atoms is not None:
-            self.components_ = self.learner_.atoms
-            self.gram_ = core.bases_gram(self.components_)
-            self.lam_ = self.learner_.lam
-            self.n_iter_ = self.learner_.n_updates
+        learner = self.learner_
+        if learner.atoms is not None:
+            self._keep(learner.atoms, learner.lam, learner.n_updates)
         return self
 
 
-class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SubspaceEstimator):
+class ProjectionKernel(Transformer, OnSubspaces):
     """Gram rows ||X_i^T D_j||_F^2 against the training subspaces D (core's projection_kernel).
 
     For SVC(kernel="precomputed"), CodingClassifier(kernel="precomputed") and every other kernel
@@ -701,7 +693,8 @@ class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subspa
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Keep the subspaces X (N, d, p)."""
-        self.subspaces_ = self.check_subspaces(X, fit=True)
+        self.subspaces_ = self.check_input(X, fit=True)
+        self.n_features_out_ = len(self.subspaces_)
         return self
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
@@ -710,54 +703,14 @@ class ProjectionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Subspa
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Rows (n, N), in [0, p]."""
-        return _gram_rows(self.check_subspaces(X), self.subspaces_)
-
-    @property
-    def _n_features_out(self):
-        return len(self.subspaces_)
+        return _gram_rows(self.check_input(X), self.subspaces_)
 
 
 # ------------------------------------------------------------------------ first steps on raw frames
 
 
-class RowsMaker(SetsTransformer):
-    """Base of those from sets of frames to sets of rows, which rows_of(frames) makes of one."""
-
-    def fit(self, X: core.Sets, y: object = None) -> Self:
-        """Record n_features_out_, the length d of a row; nothing is learned."""
-        rows = self._rows(first_of(X))
-        if not rows:
-            raise ValueError("X must hold at least one set of frames, got none")
-        self.n_features_out_ = rows[0].shape[1]
-        return self
-
-    def transform(self, X: core.Sets) -> list[np.ndarray]:
-        """A list of n arrays (n_rows_i, d)."""
-        check_is_fitted(self)
-        rows = self._rows(X)
-        for i, some in enumerate(rows):
-            if some.shape[1] != self.n_features_out_:
-                raise ValueError(f"X must give rows of d = {self.n_features_out_}, as in fit: "
-                                 f"X[{i}] gives {some.shape[1]}")
-        return rows
-
-    def _rows(self, X):
-        if not np.iterable(X) or isinstance(X, (str, bytes)):
-            raise TypeError(f"X must be a sequence of sets of frames, got {X!r}")
-        rows = []
-        for i, of_set in enumerate(X):
-            try:
-                rows.append(self.rows_of(of_set))
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"X[{i}]: {error}") from None
-        return rows
-
-    @property
-    def _n_features_out(self):
-        return self.n_features_out_
-
-
-class HOG(RowsMaker):
+@dataclass(eq=False, repr=False)
+class HOG(SetsTransformer):
     """Histograms of oriented gradients, a row a frame: frames.hog, whose source it names.
 
     orientations, pixels_per_cell, cells_per_block, block_norm, transform_sqrt: as in
@@ -769,21 +722,19 @@ class HOG(RowsMaker):
     [(5, 162), (5, 162)]
     """
 
-    def __init__(self, orientations: int = 9, pixels_per_cell: tuple[int, int] = (8, 8),
-                 cells_per_block: tuple[int, int] = (3, 3), block_norm: str = "L2-Hys",
-                 transform_sqrt: bool = False) -> None:
-        self.orientations = orientations
-        self.pixels_per_cell = pixels_per_cell
-        self.cells_per_block = cells_per_block
-        self.block_norm = block_norm
-        self.transform_sqrt = transform_sqrt
+    orientations: int = 9
+    pixels_per_cell: tuple[int, int] = (8, 8)
+    cells_per_block: tuple[int, int] = (3, 3)
+    block_norm: str = "L2-Hys"
+    transform_sqrt: bool = False
 
     def rows_of(self, of_set: ArrayLike) -> np.ndarray:
         """Descriptors (n_frames, d) of one set of frames."""
         return frames.hog(of_set, **self.get_params())
 
 
-class LBP(RowsMaker):
+@dataclass(eq=False, repr=False)
+class LBP(SetsTransformer):
     """Histograms of local binary patterns, a row a frame: frames.lbp, whose parameters it has.
 
     >>> import numpy as np
@@ -793,19 +744,18 @@ class LBP(RowsMaker):
     [(5, 59), (5, 59)]
     """
 
-    def __init__(self, n_points: int = 8, radius: float = 1, grid: tuple[int, int] = (1, 1),
-                 method: str = "nri_uniform") -> None:
-        self.n_points = n_points
-        self.radius = radius
-        self.grid = grid
-        self.method = method
+    n_points: int = 8
+    radius: float = 1
+    grid: tuple[int, int] = (1, 1)
+    method: str = "nri_uniform"
 
     def rows_of(self, of_set: ArrayLike) -> np.ndarray:
         """Descriptors (n_frames, d) of one set of frames."""
         return frames.lbp(of_set, **self.get_params())
 
 
-class LBPTOP(RowsMaker):
+@dataclass(eq=False, repr=False)
+class LBPTOP(SetsTransformer):
     """LBP from three orthogonal planes, a row a sub-video: frames.lbp_top, whose parameters it has.
 
     Sub-videos of length frames, a new one every step: a video then has rows enough for a subspace.
@@ -817,19 +767,18 @@ class LBPTOP(RowsMaker):
     [(3, 177), (3, 177)]
     """
 
-    def __init__(self, length: int | None = None, step: int | None = None,
-                 radii: Sequence[int] = (1, 1, 1), uniform: bool = True) -> None:
-        self.length = length
-        self.step = step
-        self.radii = radii
-        self.uniform = uniform
+    length: int | None = None
+    step: int | None = None
+    radii: Sequence[int] = (1, 1, 1)
+    uniform: bool = True
 
     def rows_of(self, of_set: ArrayLike) -> np.ndarray:
         """Descriptors (n_sub_videos, d) of one video."""
         return frames.lbp_top(of_set, **self.get_params())
 
 
-class GaitEnergyImage(RowsMaker):
+@dataclass(eq=False, repr=False)
+class GaitEnergyImage(SetsTransformer):
     """Mean silhouettes of walks, a row a walk: frames.gait_energy_image, whose parameters it has.
 
     A set is a list of walks (n_frames, height, width), of several views say, or one walk.
@@ -840,9 +789,8 @@ class GaitEnergyImage(RowsMaker):
     [array([[0.5, 1. ]])]
     """
 
-    def __init__(self, size: tuple[int, int] | None = None, align: bool = True) -> None:
-        self.size = size
-        self.align = align
+    size: tuple[int, int] | None = None
+    align: bool = True
 
     def rows_of(self, of_set: Any) -> np.ndarray:
         """Descriptors (n_walks, height width) of one set of walks."""
@@ -852,7 +800,8 @@ class GaitEnergyImage(RowsMaker):
                                for walk in walks])
 
 
-class BlockHankel(RowsMaker):
+@dataclass(eq=False, repr=False)
+class BlockHankel(SetsTransformer):
     """Frames stacked with those that follow them: subspaces.block_hankel, a row a stack.
 
     n_blocks: frames in a stack, >= 1; 1 leaves the frames as they are, and the order of frames
@@ -864,15 +813,15 @@ class BlockHankel(RowsMaker):
            [2., 3.]])]
     """
 
-    def __init__(self, n_blocks: int = 2) -> None:
-        self.n_blocks = n_blocks
+    n_blocks: int = 2
 
     def rows_of(self, of_set: ArrayLike) -> np.ndarray:
         """Rows (n_frames - n_blocks + 1, n_blocks d) of one video; a view."""
         return subspaces.block_hankel(of_set, self.n_blocks)
 
 
-class VideoSubspaces(SubspaceMaker):
+@dataclass(eq=False, repr=False)
+class VideoSubspaces(SetsTransformer):
     """Videos to subspaces (n, n_blocks d, n_states) of ARMA models: subspaces.from_videos, whose
     parameters it has, as the first step of a pipeline.
 
@@ -885,21 +834,21 @@ class VideoSubspaces(SubspaceMaker):
     (4, 96, 3)
     """
 
-    def __init__(self, n_states: int = 5, n_blocks: int = 3, stabilize: bool = False,
-                 center: bool = False, unit_variance: bool = False, rank: str = "raise") -> None:
-        self.n_states = n_states
-        self.n_blocks = n_blocks
-        self.stabilize = stabilize
-        self.center = center
-        self.unit_variance = unit_variance
-        self.rank = rank
+    n_states: int = 5
+    n_blocks: int = 3
+    stabilize: bool = False
+    center: bool = False
+    unit_variance: bool = False
+    rank: str = "raise"
+
+    axis = 0
 
     @property
-    def blocks(self) -> int:
-        """Frames in a basis vector."""
-        return core.check_integer(self.n_blocks, "n_blocks", 1)
+    def n_features_in_(self) -> int:
+        """d, the number of pixels or features of a frame."""
+        return self.n_features_out_ // self.n_blocks
 
-    def bases_of(self, X: core.Sets) -> np.ndarray:
+    def made_of(self, X: core.Sets) -> np.ndarray:
         """Bases (n, n_blocks d, n_states) as the parameters say."""
         return subspaces.from_videos(X, **self.get_params())
 
@@ -913,13 +862,6 @@ def first_of(X):
         return X[:1]
     except (TypeError, IndexError, KeyError):
         raise TypeError(f"X must be a sequence of sets of frames, got {X!r}") from None
-
-
-def tags_of_arrays(tags):
-    """scikit-learn's tags of an estimator whose input has three axes."""
-    tags.input_tags.two_d_array = False
-    tags.input_tags.three_d_array = True
-    return tags
 
 
 def _gram_rows(X, D):
@@ -960,22 +902,13 @@ def own_rng(rng):
     return copy.deepcopy(rng) if isinstance(rng, np.random.Generator) else rng
 
 
-def _check_atom_gram(K):
-    """K as the Gram matrix of a dictionary whose members have one norm."""
-    K = core.finite_array(K, "X")
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0:
-        raise ValueError("X must be a square matrix (N, N) of inner products, for "
-                         f"kernel='precomputed', got shape {K.shape}")
+def _check_one_norm(K):
+    """Are all atoms whose Gram matrix is K of one norm?"""
     low = K.diagonal().min()
     high = K.diagonal().max()
     if not (low > 0 and high - low <= 1e-3 * high):
         raise ValueError("X must have a constant positive diagonal, the squared norm p, got "
                          f"{low:.4g} to {high:.4g}")
-    asymmetry = np.abs(K - K.T).max()
-    if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * high:
-        raise ValueError("X must be symmetric, for kernel='precomputed', got entries that differ "
-                         f"by {asymmetry:.2g} across the diagonal")
-    return K
 
 
 def classes_of(y, n):

@@ -9,17 +9,12 @@ width), or one array of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,133 +36,44 @@ ORIENTATIONS = 9  # of a HOG
 BLOCK = 1  # cell: its histograms are normalised one by one
 
 
-class ByScores(ClassifierMixin):
-    """predict and decision_function from class_scores(X), (n, n_classes); of classes that tie, to
-    rounding, the first wins."""
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores (n, n_classes); of two classes (n,), the second's less the first's."""
-        scores = self._decided(X)
-        return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels (n,)."""
-        winners = self._decided(X).argmax(axis=1)
-        return self.classes_[winners]
-
-    def _decided(self, X):
-        scores = self.class_scores(X)
-        best = scores.max(axis=1)
-        ties = best - np.sqrt(np.finfo(scores.dtype).eps) * self._size_of(scores)
-        return core.let_win(scores, (scores >= ties[:, None]).argmax(axis=1))
-
-    def _size_of(self, scores):
-        """What the rounding of the best of the scores is relative to, (n,)."""
-        return np.abs(scores.max(axis=1))
+def best_of_class(similarity, index):
+    """(n, n_classes): the largest similarity to the members of each class, (n, N) to all, whose
+    classes are index (N,)."""
+    best = [similarity[:, index == c].max(axis=1) for c in range(index.max() + 1)]
+    return np.stack(best, axis=1)
 
 
-def best_of_class(similarity, index, n_classes):
-    """(n, n_classes): the largest similarity to the members of each class, (n, N) to all."""
-    return np.stack([similarity[:, index == c].max(axis=1) for c in range(n_classes)], axis=1)
+def cosine_sums(X, references, n_angles, power):
+    """The sums (n, N) of the n_angles largest cosines between subspaces, of all there are if fewer
+    or for None, to this power; and how many they are."""
+    X, references = core.same_dimension(X, references, ("X", "the training subspaces"))
+    most = min(X.shape[2], references.shape[2])
+    n_angles = most if n_angles is None else min(n_angles, most)
+    return sets.cosine_sums(X, references, n_angles, power), n_angles
+
+
+def image_of(bases, T):
+    """Bases (n, m, p) of the images T^T B of bases (n, d, p), which they are themselves if T is
+    None."""
+    if T is None:
+        return bases
+    return sets.image_bases(bases, T.astype(bases.dtype, copy=False))[0]
+
+
+def first_of_ties(scores, size=None):
+    """The scores (n, n_classes), of which the first wins if several are best, to rounding relative
+    to size (n,), that of the best score unless given."""
+    best = scores.max(axis=1)
+    size = np.abs(best) if size is None else size
+    ties = best - np.sqrt(np.finfo(scores.dtype).eps) * size
+    return core.let_win(scores, (scores >= ties[:, None]).argmax(axis=1))
 
 
 # ------------------------------------------------------------------------------- discriminants
 
 
-class _Discriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ByScores,
-                    estimators.SubspaceEstimator):
-    """Base of GDA and GGDA: the Gram matrix, coordinates, and the nearest of them."""
-
-    def _size_of(self, scores):
-        return np.ptp(scores, axis=1)  # minus distances, which may all but vanish
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        if self._is_precomputed():
-            tags.input_tags.two_d_array = True
-            tags.input_tags.three_d_array = False
-            tags.input_tags.pairwise = True
-        return tags
-
-    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
-        """Learn from subspaces X (N, d, p), or their Gram matrix (N, N), with labels y."""
-        core.check_choice(self.rule, "rule", "neighbor", "mean")
-        self._check_kernel()
-        if self._is_precomputed():
-            K = sets.check_gram(X, "X")
-            self.n_features_in_ = len(K)
-        else:
-            self.subspaces_ = self.check_subspaces(X, fit=True)
-            K = self._gram(self.subspaces_)
-        self.classes_, self.index_ = estimators.classes_of(y, len(K))
-        found = self._learn(K)
-        self.coefficients_ = found.coefficients
-        self.values_ = found.values
-        self.negative_share_ = found.negative_share
-        self.coordinates_ = K @ self.coefficients_
-        n_classes = len(self.classes_)
-        self.means_ = np.stack([self.coordinates_[self.index_ == c].mean(axis=0)
-                                for c in range(n_classes)])
-        return self
-
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """Coordinates (n, m), features for any classifier."""
-        check_is_fitted(self)
-        if not self._is_precomputed():
-            return self._gram(self.check_subspaces(X), self.subspaces_) @ self.coefficients_
-        N = len(self.coefficients_)
-        X = core.finite_array(X, "X")
-        if X.ndim != 2 or X.shape[1] != N:
-            raise ValueError(f"X must have shape (n, {N}), one column a training set, got "
-                             f"{X.shape}")
-        return X @ self.coefficients_
-
-    def class_scores(self, X: ArrayLike) -> np.ndarray:
-        """Minus the squared distance (n, n_classes) from the nearest set, or the mean, of a
-        class."""
-        coordinates = self.transform(X)
-        if self.rule == "mean":
-            return -cdist(coordinates, self.means_, "sqeuclidean")
-        nearness = -cdist(coordinates, self.coordinates_, "sqeuclidean")
-        return best_of_class(nearness, self.index_, len(self.classes_))
-
-    def _is_precomputed(self):
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _check_kernel(self):
-        if not callable(self.kernel):
-            core.check_choice(self.kernel, "kernel", "projection", "correlation", "binet-cauchy",
-                              "precomputed")
-        if core.check_number(self.mix, "mix", least=0) > 1:
-            raise ValueError(f"mix must be in [0, 1], got {self.mix!r}")
-
-    def _gram(self, X, D=None):
-        """mix projection + (1 - mix) kernel, of checked subspaces (n, d, p) and (N, d, q)."""
-        if D is not None:
-            X, D = core.same_dimension(X, D, ("X", "the training subspaces"))
-        if self.mix == 1 or not callable(self.kernel) and self.kernel == "projection":
-            return core.bases_gram(X, D)
-        K = self._kernel_alone(X, X if D is None else D)
-        return K if self.mix == 0 else self.mix * core.bases_gram(X, D) + (1 - self.mix) * K
-
-    def _kernel_alone(self, X, D):
-        if callable(self.kernel):
-            K = core.finite_array(self.kernel(X, D), "kernel(X, D)")
-            if K.shape != (len(X), len(D)):
-                raise ValueError(f"kernel(X, D) must have shape {(len(X), len(D))}, one value a "
-                                 f"pair, got {K.shape}")
-            return K.astype(X.dtype, copy=False)
-        if self.kernel == "binet-cauchy":
-            return sets.binet_cauchy_kernel(X, D)
-        n_angles = sets.check_angles(self.n_angles, X, D)
-        return sets.cosine_sums(X, D, n_angles, 1)
-
-    @property
-    def _n_features_out(self):
-        return self.coefficients_.shape[1]
-
-
-class GDA(_Discriminant):
+@dataclass(eq=False, repr=False)
+class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     """Grassmann discriminant analysis: the nearest training set, or class mean, in at most
     n_classes - 1 coordinates (sets.gda).
 
@@ -187,21 +93,78 @@ class GDA(_Discriminant):
     ['ape', 'bee']
     """
 
-    def __init__(self, kernel: str | core.Kernel = "projection", *, mix: float = 0.0,
-                 n_angles: int | None = None, n_components: int | None = None, reg: float = 1e-3,
-                 rule: str = "neighbor") -> None:
-        self.kernel = kernel
-        self.mix = mix
-        self.n_angles = n_angles
-        self.n_components = n_components
-        self.reg = reg
-        self.rule = rule
+    kernel: str | core.Kernel = "projection"
+    _: KW_ONLY
+    mix: float = 0.0
+    n_angles: int | None = None
+    n_components: int | None = None
+    reg: float = 1e-3
+    rule: str = "neighbor"
+
+    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
+        """Learn from subspaces X (N, d, p), or their Gram matrix (N, N), with labels y."""
+        core.check_choice(self.rule, "rule", "neighbor", "mean")
+        if not callable(self.kernel):
+            core.check_choice(self.kernel, "kernel", "projection", "correlation", "binet-cauchy",
+                              "precomputed")
+        if core.check_number(self.mix, "mix", least=0) > 1:
+            raise ValueError(f"mix must be in [0, 1], got {self.mix!r}")
+        K = self.check_labelled(X, y)
+        if not self.is_precomputed():
+            self.subspaces_ = K
+            K = self._gram(K)
+        found = self._learn(K)
+        self.coefficients_ = found.coefficients
+        self.values_ = found.values
+        self.negative_share_ = found.negative_share
+        self.coordinates_ = K @ self.coefficients_
+        self.means_ = np.stack([self.coordinates_[self.index_ == c].mean(axis=0)
+                                for c in range(len(self.classes_))])
+        self.n_features_out_ = self.coordinates_.shape[1]
+        return self
 
     def _learn(self, K):
-        return sets.gda(K, self.index_, n_components=self.n_components, reg=self.reg)
+        return sets.gda(K, self.index_, **self.options("n_components", "reg"))
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Coordinates (n, m), features for any classifier."""
+        X = self.check_input(X)
+        K = X if self.is_precomputed() else self._gram(X, self.subspaces_)
+        return K @ self.coefficients_
+
+    def class_scores(self, X: ArrayLike) -> np.ndarray:
+        """Minus the squared distance (n, n_classes) from the nearest set, or the mean, of a
+        class."""
+        coordinates = self.transform(X)
+        near = self.means_ if self.rule == "mean" else self.coordinates_
+        scores = -cdist(coordinates, near, "sqeuclidean")
+        if self.rule == "neighbor":
+            scores = best_of_class(scores, self.index_)
+        return first_of_ties(scores, np.ptp(scores, axis=1))  # the best may all but vanish
+
+    def _gram(self, X, D=None):
+        """mix projection + (1 - mix) kernel, of checked subspaces (n, d, p) and (N, d, q)."""
+        if D is not None:
+            X, D = core.same_dimension(X, D, ("X", "the training subspaces"))
+        if self.mix == 1 or not callable(self.kernel) and self.kernel == "projection":
+            return core.bases_gram(X, D)
+        K = self._kernel_alone(X, X if D is None else D)
+        return K if self.mix == 0 else self.mix * core.bases_gram(X, D) + (1 - self.mix) * K
+
+    def _kernel_alone(self, X, D):
+        if callable(self.kernel):
+            K = core.finite_array(self.kernel(X, D), "kernel(X, D)")
+            if K.shape != (len(X), len(D)):
+                raise ValueError(f"kernel(X, D) must have shape {(len(X), len(D))}, one value a "
+                                 f"pair, got {K.shape}")
+            return K.astype(X.dtype, copy=False)
+        if self.kernel == "binet-cauchy":
+            return sets.binet_cauchy_kernel(X, D)
+        return sets.cosine_sums(X, D, sets.check_angles(self.n_angles, X, D), 1)
 
 
-class GGDA(_Discriminant):
+@dataclass(eq=False, repr=False)
+class GGDA(GDA):
     """Graph-embedding Grassmann discriminant analysis: the nearest training set, or class mean, in
     the coordinates of sets.ggda.
 
@@ -216,30 +179,24 @@ class GGDA(_Discriminant):
     ['ape', 'bee']
     """
 
-    def __init__(self, kernel: str | core.Kernel = "correlation", *, mix: float = 0.5,
-                 n_angles: int | None = 1, n_within: int | None = None,
-                 n_between: int | None = None, beta: float = 1.0, n_components: int | None = None,
-                 reg: float = 1e-3, rule: str = "neighbor") -> None:
-        self.kernel = kernel
-        self.mix = mix
-        self.n_angles = n_angles
-        self.n_within = n_within
-        self.n_between = n_between
-        self.beta = beta
-        self.n_components = n_components
-        self.reg = reg
-        self.rule = rule
+    kernel: str | core.Kernel = "correlation"
+    _: KW_ONLY
+    mix: float = 0.5
+    n_angles: int | None = 1
+    n_within: int | None = None
+    n_between: int | None = None
+    beta: float = 1.0
 
     def _learn(self, K):
-        return sets.ggda(K, self.index_, n_within=self.n_within,
-                                     n_between=self.n_between, beta=self.beta,
-                                     n_components=self.n_components, reg=self.reg)
+        return sets.ggda(K, self.index_, **self.options(
+            "n_within", "n_between", "beta", "n_components", "reg"))
 
 
 # ----------------------------------------------------- discriminant canonical correlations
 
 
-class DCC(ByScores, estimators.SubspaceEstimator):
+@dataclass(eq=False, repr=False)
+class DCC(estimators.ByScores, estimators.OnSubspaces):
     """The class of the training set of the largest sum of canonical correlations, after the
     transform that discriminant analysis of canonical correlations learns (sets.dcc).
 
@@ -255,71 +212,51 @@ class DCC(ByScores, estimators.SubspaceEstimator):
     ['ape', 'bee']
     """
 
-    def __init__(self, dimension: int | None = None, *, n_between: int | None = None,
-                 n_angles: int | None = None, n_iter: int = 10, reg: float = 1e-3,
-                 tol: float = 1e-4) -> None:
-        self.dimension = dimension
-        self.n_between = n_between
-        self.n_angles = n_angles
-        self.n_iter = n_iter
-        self.reg = reg
-        self.tol = tol
+    dimension: int | None = None
+    _: KW_ONLY
+    n_between: int | None = None
+    n_angles: int | None = None
+    n_iter: int = 10
+    reg: float = 1e-3
+    tol: float = 1e-4
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (N, d, p) with labels y."""
-        X = self.check_subspaces(X, fit=True)
+        X = self.check_labelled(X, y)
         sets.check_angles(self.n_angles, X, X)
-        self.classes_, self.index_ = estimators.classes_of(y, len(X))
-        found = sets.dcc(X, self.index_, dimension=self.dimension,
-                                     n_between=self.n_between, n_iter=self.n_iter, reg=self.reg,
-                                     tol=self.tol)
+        found = sets.dcc(X, self.index_, **self.options(
+            "dimension", "n_between", "n_iter", "reg", "tol"))
         self.transform_ = found.transform
         self.objective_ = found.objective
         self.n_iter_ = found.n_iter
-        self.bases_ = self._transformed(X)
+        self.bases_ = image_of(X, self.transform_)
         return self
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """The sum (n, n_classes) of the correlations with the most similar set of a class."""
-        X = self._transformed(self.check_subspaces(X))
-        X, bases = core.same_dimension(X, self.bases_, ("X", "the training subspaces"))
-        n_angles = min(X.shape[2], bases.shape[2])
-        if self.n_angles is not None:
-            n_angles = min(n_angles, self.n_angles)
-        similarity = sets.cosine_sums(X, bases, n_angles, 1)
-        return best_of_class(similarity, self.index_, len(self.classes_))
-
-    def _transformed(self, X):
-        if self.transform_ is None:
-            return X
-        T = self.transform_.astype(X.dtype, copy=False)
-        return sets.image_bases(X, T)[0]
+        X = image_of(self.check_input(X), self.transform_)
+        sums, _ = cosine_sums(X, self.bases_, self.n_angles, 1)
+        return first_of_ties(best_of_class(sums, self.index_))
 
 
 # ------------------------------------------------------------------------------ sets of frames
 
 
-class _OnSets(ByScores, BaseEstimator):
+class OnSets(estimators.KernelChoice, estimators.ByScores, estimators.Estimator):
     """Base of the classifiers of sets of frames, a sequence of n arrays (n_frames_i, d) or
     (n_frames_i, height, width), or one array of them."""
 
-    def __sklearn_tags__(self):
-        return estimators.tags_of_arrays(super().__sklearn_tags__())
-
-    def check_sets(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
+    def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked frames (n_i, d); fit records d, every other method demands it."""
         if not fit:
             check_is_fitted(self)
         X = hulls.check_sets(X, "X")
-        d = X[0].shape[1]
-        if fit:
-            self.n_features_in_ = d
-        elif d != self.n_features_in_:
-            raise ValueError(f"X must hold frames of d = {self.n_features_in_}, as in fit, got {d}")
+        self.check_d(X[0].shape[1], fit)
         return X
 
 
-class MSM(estimators.KernelChoice, _OnSets):
+@dataclass(eq=False, repr=False)
+class MSM(OnSets):
     """Mutual subspace method: the class whose reference subspace has the largest mean of the
     n_angles largest cos^2 with the subspace of a query's frames; with keep the constrained one
     (CMSM), with a kernel KMSM, with both KCMSM.
@@ -343,23 +280,14 @@ class MSM(estimators.KernelChoice, _OnSets):
     ['ape', 'bee']
     """
 
-    def __init__(self, p: int = 3, p_reference: int | None = None, *, reference: str = "class",
-                 n_angles: int | None = None, keep: float | None = None,
-                 kernel: str | tuple | core.Kernel = "linear", gamma: float | None = None,
-                 gamma_scale: str | None = None, degree: int = 2, coef0: float = 1.0,
-                 n_landmarks: int | None = None, rng: core.Rng = None) -> None:
-        self.p = p
-        self.p_reference = p_reference
-        self.reference = reference
-        self.n_angles = n_angles
-        self.keep = keep
-        self.kernel = kernel
-        self.gamma = gamma
-        self.gamma_scale = gamma_scale
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_landmarks = n_landmarks
-        self.rng = rng
+    p: int = 3
+    p_reference: int | None = None
+    _: KW_ONLY
+    reference: str = "class"
+    n_angles: int | None = None
+    keep: float | None = None
+    n_landmarks: int | None = None
+    rng: core.Rng = None
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Make the references of sets of frames X with labels y."""
@@ -370,40 +298,30 @@ class MSM(estimators.KernelChoice, _OnSets):
             q = core.check_integer(self.p_reference, "p_reference", 1)
         if self.n_angles is not None:
             core.check_integer(self.n_angles, "n_angles", 1, min(p, q))
-        X = self.check_sets(X, fit=True)
-        self.classes_, index = estimators.classes_of(y, len(X))
-        n_classes = len(self.classes_)
-        self.reference_index_ = index
+        X = self.check_labelled(X, y)
         if self.reference == "class":
-            X = [np.concatenate([X[i] for i in np.flatnonzero(index == c)])
-                 for c in range(n_classes)]
-            self.reference_index_ = np.arange(n_classes)
+            every = np.arange(len(self.classes_))
+            X = [np.concatenate([X[i] for i in np.flatnonzero(self.index_ == c)]) for c in every]
+            self.index_ = every  # the class of each reference
         self.lift_ = self._lift_for(X, q)
         references = self._bases(X, q)
         self.difference_ = None
         if self.keep is not None:
             self.difference_ = sets.difference_subspace(references, self.keep)
-            references = sets.image_bases(references, self.difference_)[0]
-        self.references_ = references
+        self.references_ = image_of(references, self.difference_)
         return self
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """The similarity (n, n_classes), in [0, 1], to the most similar reference of a class."""
-        X = self.check_sets(X)
+        X = self.check_input(X)
         step = max(1, TILE // (self._n_coordinates() * self.p))
         parts = [self._similarity(X[i:i + step]) for i in range(0, len(X), step)]
-        return best_of_class(np.concatenate(parts), self.reference_index_, len(self.classes_))
+        return first_of_ties(best_of_class(np.concatenate(parts), self.index_))
 
     def _similarity(self, X):
-        bases = self._bases(X, self.p)
-        if self.difference_ is not None:
-            T = self.difference_.astype(bases.dtype, copy=False)
-            bases = sets.image_bases(bases, T)[0]
-        bases, references = core.same_dimension(bases, self.references_, ("X", "references"))
-        most = min(bases.shape[2], references.shape[2])
-        n_angles = most if self.n_angles is None else min(self.n_angles, most)
-        sums = sets.cosine_sums(bases, references, n_angles, 2)
-        return sums / bases.dtype.type(n_angles)
+        bases = image_of(self._bases(X, self.p), self.difference_)
+        sums, n_angles = cosine_sums(bases, self.references_, self.n_angles, 2)
+        return sums / n_angles
 
     def _lift_for(self, X, p):
         """The coordinates of a kernel's feature space, None for the linear kernel."""
@@ -431,7 +349,8 @@ class MSM(estimators.KernelChoice, _OnSets):
         return self.n_features_in_ if self.lift_ is None else len(self.lift_.landmarks_)
 
 
-class KAHM(estimators.KernelChoice, _OnSets):
+@dataclass(eq=False, repr=False)
+class KAHM(OnSets):
     """Kernelised affine hull method: the class of the training set whose hull of frames is nearest
     to that of a query (AHISD and CHISD for the linear kernel).
 
@@ -447,27 +366,18 @@ class KAHM(estimators.KernelChoice, _OnSets):
     ['ape', 'bee']
     """
 
-    def __init__(self, hull: str = "affine", *, kernel: str | tuple | core.Kernel = "linear",
-                 dimension: int | None = None, share: float = 0.98, bound: float = 1.0,
-                 gamma: float | None = None, gamma_scale: str | None = None, degree: int = 2,
-                 coef0: float = 1.0) -> None:
-        self.hull = hull
-        self.kernel = kernel
-        self.dimension = dimension
-        self.share = share
-        self.bound = bound
-        self.gamma = gamma
-        self.gamma_scale = gamma_scale
-        self.degree = degree
-        self.coef0 = coef0
+    hull: str = "affine"
+    _: KW_ONLY
+    dimension: int | None = None
+    share: float = 0.98
+    bound: float = 1.0
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Keep the hulls of sets of frames X with labels y."""
         core.check_choice(self.hull, "hull", "affine", "convex")
         hulls.check_hull_rules(self.dimension, self.share)
         hulls.check_bound(self.bound)
-        X = self.check_sets(X, fit=True)
-        self.classes_, self.index_ = estimators.classes_of(y, len(X))
+        X = self.check_labelled(X, y)
         kernel = self.chosen_kernel(X)
         self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel
         self.hulls_ = self._hulls(X)
@@ -480,34 +390,33 @@ class KAHM(estimators.KernelChoice, _OnSets):
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest hull of a class."""
         distances, meet = self._distances_and_meetings(X)
-        n_classes = len(self.classes_)
-        met = best_of_class(meet, self.index_, n_classes).sum(axis=1) > 1
+        met = best_of_class(meet, self.index_).sum(axis=1) > 1
         if met.any():
             core.warn(f"{met.sum()} of {len(met)} queries have {self.hull} hulls that meet "
                       "hulls of several classes: their labels say nothing, lower dimension, "
                       "share or bound, or take another hull")
-        return best_of_class(-distances, self.index_, n_classes)
+        return first_of_ties(best_of_class(-distances, self.index_))
 
     def _distances_and_meetings(self, X):
-        X = self.check_sets(X)
+        X = self.check_input(X)
         queries = self._hulls(X)
         if self.hull == "affine":
             return hulls.affine_distances(queries, self.hulls_, self.kernel_)
-        rules = self.bound, *CERTIFIED
+        rules = (self.bound, *CERTIFIED)
         found, meet = hulls.convex_distances(queries, self.hulls_, rules, self.kernel_)
         return found.distances, meet
 
     def _hulls(self, X):
         if self.hull == "affine":
-            rules = self.dimension, self.share
-            return hulls.affine_hulls(X, rules, self.kernel_)
+            return hulls.affine_hulls(X, (self.dimension, self.share), self.kernel_)
         return hulls.convex_hulls(X, self.bound, self.kernel_)
 
 
 # ------------------------------------------------------------------- dictionaries in tangent spaces
 
 
-class TangentDictionary(estimators.DictionaryLearner):
+@dataclass(eq=False, repr=False)
+class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
     """Learns a dictionary for coding in tangent spaces and codes over it: the paper's baselines for
     GrassmannDictionary, as features for any estimator.
 
@@ -524,83 +433,84 @@ class TangentDictionary(estimators.DictionaryLearner):
     (8, 3)
     """
 
-    def __init__(self, n_atoms: int, method: str = "log-euclidean", lam: float = 0.1,
-                 base: str | ArrayLike | None = "mean", init: str | ArrayLike = "kmeans++",
-                 n_iter: int = 20, tol: float = 1e-6, rng: core.Rng = None) -> None:
-        self.n_atoms = n_atoms
-        self.method = method
-        self.lam = lam
-        self.base = base
-        self.init = init
-        self.n_iter = n_iter
-        self.tol = tol
-        self.rng = rng
+    n_atoms: int
+    method: str = "log-euclidean"
+    lam: float = 0.1
+    base: str | ArrayLike | None = "mean"
+    init: str | ArrayLike = "kmeans++"
+    n_iter: int = 20
+    tol: float = 1e-6
+    rng: core.Rng = None
 
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, n_atoms) over components_."""
-        X = self.check_subspaces(X)
-        if self.method == "intrinsic":
-            return tangent.intrinsic_codes(X, self.components_, self.lam)
-        return tangent.log_euclidean_codes(X, self.components_, self.lam, self.base_)
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
+        self.fit_transform(X)
+        return self
 
-    def _learn(self, X):
+    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
+        """Learn, and give the codes (n, n_atoms) that learning ended with."""
         core.check_choice(self.method, "method", "log-euclidean", "intrinsic")
-        X = self.check_subspaces(X, fit=True)
-        options = {"init": self.init, "n_iter": self.n_iter, "tol": self.tol,
-                   "rng": estimators.own_rng(self.rng)}
-        self.base_ = None
+        X = self.check_input(X, fit=True)
+        options = self.options("n_atoms", "lam", "init", "n_iter", "tol")
+        options["rng"] = estimators.own_rng(self.rng)
         if self.method == "intrinsic":
-            learned = tangent.intrinsic_dictionary(X, self.n_atoms, self.lam, **options)
+            learned = tangent.intrinsic_dictionary(X, **options)
         else:
-            learned = tangent.log_euclidean_dictionary(X, self.n_atoms, self.lam,
-                                                           base=self.base, **options)
-            self.base_ = learned.base
+            learned = tangent.log_euclidean_dictionary(X, base=self.base, **options)
+        self.base_ = getattr(learned, "base", None)
         self.components_ = learned.atoms
         self.costs_ = learned.costs
         self.n_iter_ = len(learned.costs) // 2
+        self.n_features_out_ = len(learned.atoms)
         return learned.codes
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Codes (n, n_atoms) over components_."""
+        X = self.check_input(X)
+        if self.method == "intrinsic":
+            return tangent.intrinsic_codes(X, self.components_, self.lam)
+        return tangent.log_euclidean_codes(X, self.components_, self.lam, self.base_)
 
 
 # ------------------------------------------------------------------------------------------- videos
 
 
-class _OnVideos(ByScores, BaseEstimator):
+class OnVideos(estimators.ByScores, estimators.Estimator):
     """Base of the classifiers of clips: the check at the door, and the nearest training clip."""
 
-    _one_frame_size = True  # do all clips have to agree on height and width?
+    alike = slice(1, 3)  # the sides of clips that have to agree: height and width
 
-    def __sklearn_tags__(self):
-        return estimators.tags_of_arrays(super().__sklearn_tags__())
-
-    def check_videos(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
-        """X as a list of checked clips; fit records the pixels of a frame, which every other method
-        demands where sizes matter."""
+    def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
+        """X as a list of checked clips; fit records the sides of the first, which those of all
+        others have to agree with where sizes matter."""
         if not fit:
             check_is_fitted(self)
         X = tensors.check_clips(X, "X")
         if fit:
+            self.clip_shape_ = X[0].shape
             self.n_features_in_ = X[0][0].size
-            self.frame_shape_ = X[0].shape[1:]
+        sides = self.clip_shape_[self.alike]
         for i, clip in enumerate(X):
-            if self._one_frame_size and clip.shape[1:] != self.frame_shape_:
-                raise ValueError(f"X must hold frames of {self.frame_shape_}, as in fit, got "
-                                 f"{clip.shape[1:]} in X[{i}]")
-        return X
-
-    def _start(self, X, y):
-        """Checked clips of the training set; records the classes."""
-        X = self.check_videos(X, fit=True)
-        self.classes_, self.index_ = estimators.classes_of(y, len(X))
+            if clip.shape[self.alike] != sides:
+                what = "frames" if len(sides) == 2 else "clips, if size is None,"
+                raise ValueError(f"X must have {what} of {sides}, as in fit, got "
+                                 f"{clip.shape[self.alike]} in X[{i}]")
         return X
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class."""
         nearness = np.maximum(-self.distances(X), -FAR, dtype=np.float64)  # which holds FAR
-        return best_of_class(nearness, self.index_, len(self.classes_))
+        return first_of_ties(best_of_class(nearness, self.index_))
 
 
-class _ByRule(_OnVideos):
+@dataclass(eq=False, repr=False)
+class ByRule(OnVideos):
     """Base of those whose distances also make a kernel exp(-gamma d^2), for rule="svm"."""
+
+    _: KW_ONLY
+    rule: str = "nearest"
+    C: float = 10.0
+    gamma: float | None = None
 
     def _learn_rule(self, distances):
         """From the distances (N, N) of the training clips."""
@@ -624,13 +534,16 @@ class _ByRule(_OnVideos):
             return super().class_scores(X)
         square = np.square(np.minimum(self.distances(X), np.sqrt(FAR)))
         decision = self.svm_.decision_function(np.exp(-self.gamma_ * square))
-        return decision if decision.ndim == 2 else np.stack([-decision, decision], axis=1) / 2
+        if decision.ndim == 1:
+            decision = np.stack([-decision, decision], axis=1) / 2
+        return first_of_ties(decision)
 
 
 # --------------------------------------------------------------------------------- linear systems
 
 
-class LDS(_ByRule):
+@dataclass(eq=False, repr=False)
+class LDS(ByRule):
     """Linear dynamical systems: the class of the training clip at the least distance of ARMA models
     (subspaces.arma), or a support vector machine on exp(-gamma d^2).
 
@@ -651,29 +564,24 @@ class LDS(_ByRule):
     ['slow']
     """
 
-    def __init__(self, n_states: int = 5, *, metric: str = "martin", center: bool = False,
-                 stabilize: bool = True, rule: str = "nearest", C: float = 10.0,
-                 gamma: float | None = None) -> None:
-        self.n_states = n_states
-        self.metric = metric
-        self.center = center
-        self.stabilize = stabilize
-        self.rule = rule
-        self.C = C
-        self.gamma = gamma
+    n_states: int = 5
+    _: KW_ONLY
+    metric: str = "martin"
+    center: bool = False
+    stabilize: bool = True
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Fit a model to each of the clips X with labels y."""
         core.check_choice(self.metric, "metric", "martin", "angles")
-        X = self._start(X, y)
-        self.systems_ = systems_of(X, self.n_states, self.stabilize, self.center)
+        X = self.check_labelled(X, y)
+        self.systems_ = systems_of(X, **self.options("n_states", "stabilize", "center"))
         self._learn_rule(self._between(self.systems_, None))
         return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
-        X = self.check_videos(X)
-        systems = systems_of(X, self.n_states, self.stabilize, self.center)
+        X = self.check_input(X)
+        systems = systems_of(X, **self.options("n_states", "stabilize", "center"))
         return self._between(systems, self.systems_)
 
     def _between(self, systems, systems2):
@@ -697,7 +605,8 @@ def systems_of(X, n_states, stabilize=True, center=False):
     return systems
 
 
-class CSLDS(_ByRule):
+@dataclass(eq=False, repr=False)
+class CSLDS(ByRule):
     """LDS from compressive measurements: a camera takes compression times fewer numbers than pixels
     of each frame, of which the systems are recovered (dynamics.compress, recover);
     then the nearest by Martin's distance, or a support vector machine.
@@ -718,23 +627,17 @@ class CSLDS(_ByRule):
     ['slow']
     """
 
-    def __init__(self, n_states: int = 5, compression: float = 5.0, *,
-                 n_coefficients: int | None = None, n_common: int | None = None, n_blocks: int = 1,
-                 seed: int = 0, rule: str = "nearest", C: float = 10.0,
-                 gamma: float | None = None) -> None:
-        self.n_states = n_states
-        self.compression = compression
-        self.n_coefficients = n_coefficients
-        self.n_common = n_common
-        self.n_blocks = n_blocks
-        self.seed = seed
-        self.rule = rule
-        self.C = C
-        self.gamma = gamma
+    n_states: int = 5
+    compression: float = 5.0
+    _: KW_ONLY
+    n_coefficients: int | None = None
+    n_common: int | None = None
+    n_blocks: int = 1
+    seed: int = 0
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Measure the clips X with labels y, and recover a system from each."""
-        X = self._start(X, y)
+        X = self.check_labelled(X, y)
         self.measured_ = self._plan(X[0][0].size)
         self.systems_, self.residuals_ = self._recovered(X)
         self._learn_rule(dynamics.martin_distances(self.systems_, stabilize=True))
@@ -742,7 +645,7 @@ class CSLDS(_ByRule):
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
-        systems, _ = self._recovered(self.check_videos(X))
+        systems, _ = self._recovered(self.check_input(X))
         return dynamics.martin_distances(systems, self.systems_, stabilize=True)
 
     def _plan(self, d):
@@ -767,8 +670,8 @@ class CSLDS(_ByRule):
         for i, clip in enumerate(X):
             seen = dynamics.compress(clip, *self.measured_, self.seed)
             try:
-                found.append(dynamics.recovery_of(
-                    seen, self.n_states, self.n_coefficients, self.n_blocks))
+                found.append(dynamics.recovery_of(seen, **self.options(
+                    "n_states", "n_coefficients", "n_blocks")))
             except ValueError as error:
                 raise ValueError(f"X[{i}] cannot be recovered: {error}") from None
         residuals = np.array([one.residual for one in found])
@@ -783,29 +686,16 @@ class CSLDS(_ByRule):
 # ---------------------------------------------------------------------------------------- tensors
 
 
-class _OnTensors(_OnVideos):
-    """Base of those on clips of one size, to which clips are resized if it is given."""
-
-    @property
-    def _one_frame_size(self):
-        return self.size is None
-
-    def _tensor(self, X, fit=False):
-        """X as one array (n, n_frames, height, width)."""
-        X = self.check_videos(X, fit)
-        if self.size is not None:
-            sides = tensors.check_sides(self.size, "size")
-            return tensors.resize_clips(X, sides)
-        if fit:
-            self.n_frames_ = len(X[0])
-        for i, clip in enumerate(X):
-            if len(clip) != self.n_frames_:
-                raise ValueError(f"X must hold clips of {self.n_frames_} frames, or size be given, "
-                                 f"got {len(clip)} in X[{i}]")
-        return tensors.check_tensor(X, "X")
+def as_tensor(clips, size):
+    """Checked clips as one array (n, n_frames, height, width), resized to size unless it is
+    None."""
+    if size is None:
+        return tensors.check_tensor(clips, "X")
+    return tensors.resize_clips(clips, tensors.check_sides(size, "size"))
 
 
-class ProductManifold(_OnTensors):
+@dataclass(eq=False, repr=False)
+class ProductManifold(OnVideos):
     """Product manifold (PM): the class of the nearest training clip on a product of three Grassmann
     manifolds (tensors.mode_bases, product_distances).
 
@@ -820,28 +710,33 @@ class ProductManifold(_OnTensors):
     ['ape', 'bee']
     """
 
-    def __init__(self, p: int | Sequence[int] | None = None, *, size: Sequence[int] | None = None,
-                 metric: str = "chordal") -> None:
-        self.p = p
-        self.size = size
-        self.metric = metric
+    p: int | Sequence[int] | None = None
+    _: KW_ONLY
+    size: Sequence[int] | None = None
+    metric: str = "chordal"
+
+    @property
+    def alike(self) -> slice:
+        """The sides of clips that have to agree: all, but for those that are resized."""
+        return slice(3 if self.size is None else 0)
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Take the factors of the clips X with labels y."""
         core.check_choice(self.metric, "metric", "chordal", "geodesic")
-        X = self._tensor(X, fit=True)
-        self.classes_, self.index_ = estimators.classes_of(y, len(X))
+        X = as_tensor(self.check_labelled(X, y), self.size)
         self.factors_ = tensors.mode_bases(X, self.p)
         self.p_ = [V.shape[2] for V in self.factors_]
         return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
-        factors = tensors.mode_bases(self._tensor(X), self.p_)
+        X = as_tensor(self.check_input(X), self.size)
+        factors = tensors.mode_bases(X, self.p_)
         return tensors.product_distances(factors, self.factors_, self.metric)
 
 
-class TCCA(_OnTensors):
+@dataclass(eq=False, repr=False)
+class TCCA(OnVideos):
     """Tensor canonical correlation analysis: the class of the training clip of the largest sum of
     canonical correlations (tensors.tensor_correlations), of those that tell the
     training clips' classes apart best (separations).
@@ -858,23 +753,20 @@ class TCCA(_OnTensors):
     ['ape', 'bee']
     """
 
-    def __init__(self, p: int = 5, *, modes: Sequence[str] = tensors.MODES,
-                 n_features: int | None = 10, size: Sequence[int] | None = None) -> None:
-        self.p = p
-        self.modes = modes
-        self.n_features = n_features
-        self.size = size
+    p: int = 5
+    _: KW_ONLY
+    modes: Sequence[str] = tensors.MODES
+    n_features: int | None = 10
+    size: Sequence[int] | None = None
+
+    alike = ProductManifold.alike
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Choose features on the clips X with labels y."""
-        modes = tensors.check_modes(self.modes)
         if self.n_features is not None:
             core.check_integer(self.n_features, "n_features", 1)
-        X = self._tensor(X, fit=True)
-        self.classes_, self.index_ = estimators.classes_of(y, len(X))
-        p = core.check_integer(self.p, "p", 1, min(X.shape[1:]))
-        self.parts_ = tensors.tensor_parts(X, p, modes)
-        chosen = np.arange(p * len(modes))
+        self.parts_ = self._parts(self.check_labelled(X, y))
+        chosen = np.arange(self.p * len(self.parts_))
         if self.n_features is not None:
             features = tensors.correlations_of(self.parts_)
             self.separations_ = tensors.separations(features, self.index_)
@@ -885,19 +777,21 @@ class TCCA(_OnTensors):
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """The sum (n, n_classes) of the chosen correlations with the most similar clip of a
         class."""
-        modes = tensors.check_modes(self.modes)
-        X = self._tensor(X)
-        p = core.check_integer(self.p, "p", 1, min(X.shape[1:]))
-        parts = tensors.tensor_parts(X, p, modes)
-        features = tensors.correlations_of(parts, self.parts_)
+        features = tensors.correlations_of(self._parts(self.check_input(X)), self.parts_)
         similarity = features[self.features_].sum(axis=0)
-        return best_of_class(similarity, self.index_, len(self.classes_))
+        return first_of_ties(best_of_class(similarity, self.index_))
+
+    def _parts(self, X):
+        X = as_tensor(X, self.size)
+        p = core.check_integer(self.p, "p", 1, min(X.shape[1:]))
+        return tensors.tensor_parts(X, p, tensors.check_modes(self.modes))
 
 
 # --------------------------------------------------------------------------------------- textures
 
 
-class DFS(_ByRule):
+@dataclass(eq=False, repr=False)
+class DFS(ByRule):
     """Dynamic fractal spectrum: a support vector machine on spectra
     (textures.fractal_spectrum), each number divided by its deviation, or the nearest.
 
@@ -914,20 +808,17 @@ class DFS(_ByRule):
     ['ape', 'bee']
     """
 
-    _one_frame_size = False
+    n_levels: int = 10
+    _: KW_ONLY
+    radii: Sequence[int] = (1, 2, 3, 4)
+    rule: str = "svm"
 
-    def __init__(self, n_levels: int = 10, *, radii: Sequence[int] = (1, 2, 3, 4),
-                 rule: str = "svm", C: float = 10.0, gamma: float | None = None) -> None:
-        self.n_levels = n_levels
-        self.radii = radii
-        self.rule = rule
-        self.C = C
-        self.gamma = gamma
+    alike = slice(0)
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Choose the levels, and learn from the spectra of clips X with labels y."""
         n_levels = core.check_integer(self.n_levels, "n_levels", 2, 62)
-        X = self._start(X, y)
+        X = self.check_labelled(X, y)
         ranges = textures.exponent_ranges(X, radii=self.radii)
         self.ranges_ = np.linspace(ranges[:, :, 0], ranges[:, :, 1], n_levels + 1, axis=2)
         spectra = self._spectra(X)
@@ -940,7 +831,7 @@ class DFS(_ByRule):
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Euclidean distances (n, n_train) of scaled spectra from those of the training clips."""
-        spectra = self._spectra(self.check_videos(X))
+        spectra = self._spectra(self.check_input(X))
         return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
 
     def _spectra(self, X):
@@ -952,7 +843,8 @@ class DFS(_ByRule):
         return np.stack(core.run_blocks(spectrum, len(X), 1)).reshape(len(X), -1)
 
 
-class DLPegasos(_OnVideos):
+@dataclass(eq=False, repr=False)
+class DLPegasos(OnVideos):
     """Distance learning by Pegasos: the nearest training clip by a sum of three distances with
     learned weights >= 0 (textures.distance_weights).
 
@@ -975,24 +867,23 @@ class DLPegasos(_OnVideos):
     ['slow']
     """
 
-    def __init__(self, n_states: int = 5, *, cell: int = 8, lam: float = 0.01, n_iter: int = 2000,
-                 rng: core.Rng = 0) -> None:
-        self.n_states = n_states
-        self.cell = cell
-        self.lam = lam
-        self.n_iter = n_iter
-        self.rng = rng
+    n_states: int = 5
+    _: KW_ONLY
+    cell: int = 8
+    lam: float = 0.01
+    n_iter: int = 2000
+    rng: core.Rng = 0
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Learn the weights on the clips X with labels y."""
         core.check_integer(self.cell, "cell", 1)
-        X = self._start(X, y)
+        X = self.check_labelled(X, y)
         self.described_ = self._describe(X)
         distances = _three_distances(self.described_, None)
         means = distances.mean(axis=(1, 2))
         self.scale_ = np.where(means > 0, means, 1)
         found = textures.distance_weights(
-            distances / self.scale_[:, None, None], self.index_, self.lam, n_iter=self.n_iter,
+            distances / self.scale_[:, None, None], self.index_, **self.options("lam", "n_iter"),
             rng=estimators.own_rng(self.rng))
         self.weights_ = found.weights
         self.objective_ = found.objective
@@ -1000,7 +891,7 @@ class DLPegasos(_OnVideos):
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """The learned distances (n, n_train) from the training clips."""
-        described = self._describe(self.check_videos(X))
+        described = self._describe(self.check_input(X))
         distances = _three_distances(described, self.described_)
         return np.tensordot(self.weights_ / self.scale_, distances, 1)
 

@@ -24,7 +24,7 @@ def check_as_scikit_learn_does(estimator, expected=None):
 
 class OnRows:
     """Lets scikit-learn's checks, whose data are 2-D, run: a row x stands for the line spanned by
-    (x, 1), or for a set of that one frame."""
+    (x, 1)."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -32,12 +32,16 @@ class OnRows:
         tags.input_tags.three_d_array = False
         return tags
 
-    def check_subspaces(self, X, fit=False):
+    def check_input(self, X, fit=False):
         if not fit:
             check_is_fitted(self)
         X = validate_data(self, X, reset=fit, dtype=[np.float64, np.float32])
         lines = np.hstack([X, np.ones((len(X), 1), X.dtype)])
         return (lines / np.linalg.norm(lines, axis=1, keepdims=True))[:, :, None]
 
-    def check_sets(self, X, fit=False):
-        return [line.T for line in self.check_subspaces(X, fit)]
+
+class OnSetsOfRows(OnRows):
+    """The same for estimators on sets of frames: a row is a set of one frame."""
+
+    def check_input(self, X, fit=False):
+        return [line.T for line in super().check_input(X, fit)]

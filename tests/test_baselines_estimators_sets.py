@@ -19,7 +19,7 @@ from grassmann_sc.baselines.estimators import DCC, GDA, GGDA, KAHM, MSM
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
-from rows import OnRows, check_as_scikit_learn_does
+from rows import OnRows, OnSetsOfRows, check_as_scikit_learn_does
 
 SETS, Y = noisy_image_sets()
 X = subspaces.from_sets(SETS, 2)
@@ -351,11 +351,11 @@ class DCCOnRows(OnRows, DCC):
     pass
 
 
-class MSMOnRows(OnRows, MSM):
+class MSMOnRows(OnSetsOfRows, MSM):
     pass
 
 
-class KAHMOnRows(OnRows, KAHM):
+class KAHMOnRows(OnSetsOfRows, KAHM):
     pass
 
 

@@ -228,12 +228,11 @@ with open("told", "wb") as file:
 class OnVideosOfRows(OnRows):
     """A row x stands for the clip of a moving pattern whose amplitudes are x."""
 
-    def check_videos(self, X, fit=False):
-        rows = self.check_subspaces(X, fit)[:, :, 0]  # (n, features + 1)
+    def check_input(self, X, fit=False):
+        rows = super().check_input(X, fit)[:, :, 0]  # (n, features + 1)
         rng = np.random.default_rng(0)
         still = rng.standard_normal((rows.shape[1], 6, 8, 8))
         clips = np.tensordot(rows, still, 1) + 0.3 * rng.standard_normal((6, 8, 8))
-        self.frame_shape_ = (8, 8)
         return list(clips.astype(X.dtype if getattr(X, "dtype", None) == np.float32 else float))
 
 
@@ -304,12 +303,12 @@ def test_what_are_no_clips_is_refused(estimator, Z, kind, message):
 @pytest.mark.parametrize("estimator", [ALL[0], ALL[3], ALL[4], ALL[6], ALL[-1]], ids=repr)
 def test_other_frame_sizes_are_refused(estimator):
     with pytest.raises(
-        ValueError, match=r"frames of \(12, 12\), as in fit, got \(12, 11\) in X\[1"
+        ValueError, match=r"of \((14, )?12, 12\), as in fit, got \((14, )?12, 11\) in X\[1"
     ):
         clone(estimator).fit([X[0], X[1][:, :, :11]], [0, 1])
     fitted = clone(estimator).fit(X, SEVERAL)
     with pytest.raises(
-        ValueError, match=r"frames of \(12, 12\), as in fit, got \(11, 12\) in X\[0"
+        ValueError, match=r"of \((14, )?12, 12\), as in fit, got \((14, )?11, 12\) in X\[0"
     ):
         fitted.predict([Q[0][:, :11]])
 
@@ -317,7 +316,7 @@ def test_other_frame_sizes_are_refused(estimator):
 @pytest.mark.parametrize("estimator", [ALL[4], ALL[6]], ids=repr)
 def test_tensors_of_other_lengths_are_refused_or_resized(estimator):
     with pytest.raises(
-        ValueError, match=r"X must hold clips of 14 frames, or size be given, got 9"
+        ValueError, match=r"clips, if size is None, of \(14, 12, 12\), as in fit, got \(9, 12, 12\)"
     ):
         clone(estimator).fit([X[0], X[1][:9]], [0, 1])
     sized = clone(estimator).set_params(size=(8, 8, 8)).fit([clip[i:] for i, clip in enumerate(X)],

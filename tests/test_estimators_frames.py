@@ -148,12 +148,12 @@ def test_one_grid_spans_kinds_of_kernels():
         (
             lambda: estimators.BlockHankel(2).fit(VIDEOS).transform([VIDEOS[0][:, :4]]),
             ValueError,
-            r"rows of d = 512, as in fit: X\[0\] gives 128",
+            r"vectors of d = 512, as in fit: X\[0\] gives 128",
         ),
         (
             lambda: estimators.VideoSubspaces(2, 3).fit(VIDEOS).transform([VIDEOS[0][:, :4]]),
             ValueError,
-            "frames of d = 256, as in fit, got 64",
+            r"vectors of d = 768, as in fit: X\[0\] gives 192",
         ),
         (
             lambda: estimators.KernelLift(("linear", 2)).fit([np.eye(3)]),

@@ -422,7 +422,7 @@ def test_sets_of_several_d_are_refused():
 
 
 @pytest.mark.parametrize("sets, message", [
-    ([np.eye(9)], "X must hold frames of d = 12, as in fit, got 9"), ([], NO_SETS)])
+    ([np.eye(9)], r"X must give vectors of d = 12, as in fit: X\[0\] gives 9"), ([], NO_SETS)])
 def test_sets_unlike_those_of_fit_are_refused(sets, message):
     with pytest.raises(ValueError, match=message):
         estimators.ImageSetSubspaces(2).fit(SETS).transform(sets)
@@ -454,7 +454,9 @@ def test_wrong_parameters_of_the_coding_classifier_are_named(options, error, mes
 
 @pytest.mark.parametrize("K, message", [
     (K_QD, r"X must be a square matrix .* got shape \(20, 40\)"),
-    (K_DD * np.arange(1, 41), "constant positive diagonal, .* got 2 to 80"),
+    (K_DD * np.arange(1, 41), "X must be symmetric, got entries that differ by"),
+    (K_DD * np.outer(np.arange(1, 41), np.arange(1, 41)),
+     "constant positive diagonal, .* got 2 to 3200"),
 ])
 def test_wrong_gram_matrices_are_refused(K, message):
     with pytest.raises(ValueError, match=message):

@@ -10,6 +10,7 @@ import pytest
 import grassmann_sc as core
 from grassmann_sc import kernels, projected, random_subspaces
 from grassmann_sc.baselines import tangent
+from grassmann_sc.baselines.estimators import OnSets, OnVideos
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, error
 
@@ -210,9 +211,9 @@ def problem_of_clips(half, dtype, n=4, N=9):
 
 def problem_for(estimator, half, dtype):
     """Queries, training set and labels of the kind that an estimator takes."""
-    if hasattr(estimator, "check_videos"):
+    if issubclass(estimator, OnVideos):
         return problem_of_clips(half, dtype)
-    if hasattr(estimator, "check_sets"):
+    if issubclass(estimator, OnSets):
         return problem_of_sets(half, dtype)
     name = next(name for name, (*_, other) in PROBLEMS.items() if other == half)
     return problem(name, dtype)
