@@ -27,8 +27,10 @@ import os
 import queue
 import sys
 import warnings
+import zlib
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numba
@@ -53,6 +55,7 @@ Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default
 
 
 JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
+DIGEST = f"{zlib.crc32(Path(__file__).read_bytes()):08x}"  # of this file, as it is imported
 
 
 _long: set = set()  # the functions of which jit says so before they are compiled
@@ -61,10 +64,14 @@ _long: set = set()  # the functions of which jit says so before they are compile
 def jit(function=None, *, long=False):
     """Compile without the GIL, cached on disk; where nothing can be written, in memory.
 
-    long: it takes more than two seconds, which the logger grassmann_sc says before.
+    Functions of other modules may call those under jit_part here. Numba's cache sees changes of a
+    function's own file; those of this one it sees by the name of the function. long: it takes more
+    than two seconds, which the logger grassmann_sc says before.
     """
     if function is None:
         return functools.partial(jit, long=long)
+    if function.__module__ != __name__:
+        function.__qualname__ += f"-{DIGEST}"
     try:
         dispatcher = numba.njit(cache=True, **JIT)(function)
     except RuntimeError:  # no folder for the cache
