@@ -777,10 +777,11 @@ _Rules = namedtuple("_Rules", "positive tol max_iter")
 _Work = namedtuple("_Work", [
     "K", "diag",  # the Gram matrix of the atoms and its diagonal
     "y", "g",  # the code, and k - K y
-    "support", "inside",  # indices of the nonzero y_j in the order of the factor; is j among them?
+    "support",  # indices of the nonzero y_j in the order of the factor
+    "inside",  # is j among them? False but where new ones are collected
     "L",  # (N, N): Cholesky factor of K[support, support], row by row
     "size", "scaled",  # what is looked for the largest of; K_jj y_j in descent
-    "sign", "slope", "step",  # along the support: half sign(y_j), g_j - that, what y moves by
+    "sign", "slope", "step",  # along the support: sign(y_j), g_j - half that, what y moves by
     "cut", "image",  # a step that stops at zero, and L^T cut: see _drop_all
     "lost", "cosine", "sine",  # rows to delete from the factor, and the rotations for it
     "negative",  # (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K
@@ -797,7 +798,7 @@ def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
     w = _new_work(K)
     rules = _Rules(*rules)
     for i in range(len(queries)):
-        _copy(Y[0, i], w.y, len(w.y))
+        copy(Y[0, i], w.y, len(w.y))
         m = -1  # nothing is known of this query
         kept = 0
         for o in range(len(half)):
@@ -807,9 +808,7 @@ def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
             else:
                 gap[o, i] = np.inf
                 n_iter[o, i] = 0
-            _copy(w.y, Y[o, i], len(w.y))
-        for a in range(max(m, 0)):
-            w.inside[w.support[a]] = False
+            copy(w.y, Y[o, i], len(w.y))
     return w.negative[0]
 
 
@@ -877,8 +876,6 @@ def _start(w, query):
         change += 2 * query.half * abs(w.y[j]) - w.y[j] * (w.g[j] + query.k[j])
     if change <= 0:  # not so for NaN
         return m
-    for i in range(m):
-        w.inside[w.support[i]] = False
     for j in range(len(w.y)):
         w.y[j] = 0
         w.g[j] = query.k[j]
@@ -985,45 +982,17 @@ def _collect_support(w, m, kept):
         j = w.support[i]
         if w.y[j] != 0:
             w.support[count] = j
+            w.inside[j] = True
             count += 1
         else:
-            w.inside[j] = False
             w.lost[i - count] = i
-    kept = _delete_rows(w, m - count, kept)
+    kept = delete_rows(w, m - count, kept)
     for j in range(len(w.y)):
         if w.y[j] != 0 and not w.inside[j]:
             w.support[count] = j
-            w.inside[j] = True
             count += 1
+        w.inside[j] = False
     return count, kept
-
-
-@jit_part
-def _delete_rows(w, n_lost, kept):
-    """Take the rows w.lost[:n_lost], ascending, out of the factor w.L; how many rows are then good.
-
-    kept rows were. Few rows are rotated away, 6 multiplications for each entry behind them; for
-    many it is cheaper to forget them and all behind them.
-    """
-    if n_lost * 48 > kept:
-        return min(kept, w.lost[0])
-    for i in range(n_lost - 1, -1, -1):
-        first = w.lost[i]
-        if first >= kept:
-            continue
-        for r in range(first + 1, kept):  # row r moves up, rotations make it triangular again
-            row = w.L[r]
-            above = w.L[r - 1]
-            _copy(row, above, first)
-            x = row[first]
-            for c in range(first, r - 1):
-                above[c] = w.cosine[c] * x + w.sine[c] * row[c + 1]
-                x = w.cosine[c] * row[c + 1] - w.sine[c] * x
-            above[r - 1] = math.sqrt(x * x + row[r] * row[r])
-            w.cosine[r - 1] = x / above[r - 1]
-            w.sine[r - 1] = row[r] / above[r - 1]
-        kept -= 1
-    return kept
 
 
 @jit_part
@@ -1039,48 +1008,38 @@ def _solve_on_support(w, half, m, kept):
     """
     for i in range(m):
         j = w.support[i]
-        w.sign[i] = math.copysign(half, w.y[j])
-        w.slope[i] = w.g[j] - w.sign[i]  # minus half the gradient of the cost
+        w.sign[i] = math.copysign(1.0, w.y[j])
+        w.slope[i] = w.g[j] - half * w.sign[i]  # minus half the gradient of the cost
     while m > 0:
-        r = _factor(w, kept, m)
+        r = kept
+        while r < m and factor_row(w, r, w.K[w.support[r]]):
+            r += 1
         if r == m:
-            _copy(w.slope, w.step, m)
-            _solve(w.L, w.step, m)
-            t = _first_zero(w, m)
+            copy(w.slope, w.step, m)
+            solve(w.L, w.step, m)
+            t = first_zero(w, m)
             if t > 1:
                 for i in range(m):
                     w.y[w.support[i]] += w.step[i]
                 return m, m
             if _drop_all(w, m):
+                t = 1.0
                 for i in range(m):
-                    w.slope[i] -= _dot(w.L[i], w.image, i + 1)
+                    w.slope[i] -= dot(w.L[i], w.image, i + 1)
             else:
                 for i in range(m):
-                    w.step[i] *= t
-                    w.slope[i] -= t * w.slope[i]
+                    w.slope[i] *= 1 - t
         else:
-            _null_direction(w, r)
-            t = _first_zero(w, r + 1)
-            for i in range(r + 1):
-                w.step[i] *= t
+            null_direction(w, r, w.K[w.support[r]])
+            _note_negative(w, r)
+            t = first_zero(w, r + 1)
             for i in range(r + 1, m):
                 w.step[i] = 0
         before = m
-        m, kept = _advance(w, m, r)
+        m, kept = advance(w, t, m, r)
         if m == before:  # none was dropped: overflow, nothing to be gained
             return m, kept
     return 0, 0
-
-
-@jit_part
-def _first_zero(w, m):
-    """Smallest t at which y + t step has a zero on the support[:m]; inf if there is none."""
-    t = np.inf
-    for i in range(m):
-        now = w.y[w.support[i]]
-        if now * w.step[i] < 0:
-            t = min(t, -now / w.step[i])
-    return t
 
 
 @jit_part
@@ -1096,16 +1055,84 @@ def _drop_all(w, m):
         now = w.y[w.support[i]]
         w.cut[i] = -now if now * (now + w.step[i]) <= 0 else w.step[i]
         change -= 2 * w.cut[i] * w.slope[i]
-        _axpy(w.cut[i], w.L[i], w.image, i + 1)
-    change += _dot(w.image, w.image, m)
+        axpy(w.cut[i], w.L[i], w.image, i + 1)
+    change += dot(w.image, w.image, m)
     if change < 0:
-        _copy(w.cut, w.step, m)
+        copy(w.cut, w.step, m)
     return change < 0
 
 
 @jit_part
-def _advance(w, m, kept):
-    """y += step on the support[:m]; atoms that arrive at zero, or past it by rounding, leave.
+def _note_negative(w, r):
+    """Of the null direction w.step[:r + 1]: is step^T K step negative?"""
+    diagonal = w.K[w.support[r], w.support[r]]
+    square = diagonal - dot(w.L[r], w.L[r], r)  # step^T K step
+    relative = square / (diagonal * dot(w.step, w.step, r + 1))
+    if relative < w.negative[0]:
+        w.negative[0] = relative
+
+
+@jit_part
+def _residual_products(w, k, m):
+    """w.g = k - K y for y supported on support[:m]."""
+    copy(k, w.g, len(k))
+    for i in range(m):
+        j = w.support[i]
+        axpy(-w.y[j], w.K[j], w.g, len(w.g))
+
+
+# What active sets share, here and in other modules: w has fields as those of _Work, to minimise a
+# quadratic form of K + lift 1 1^T.
+
+
+@jit_part
+def factor_row(w, r, row, lift=0.0, tol=1e-13):
+    """Row r of the Cholesky factor w.L on the support, row being K[support[r]]; False if its atom
+    depends on those before it, its pivot being at most tol times its diagonal entry."""
+    diagonal = row[w.support[r]] + lift
+    new = w.L[r]
+    for c in range(r):
+        new[c] = (row[w.support[c]] + lift - dot(new, w.L[c], c)) / w.L[c, c]
+    pivot = diagonal - dot(new, new, r)
+    depends = pivot <= tol * diagonal
+    if not depends:
+        new[r] = math.sqrt(pivot)
+    return not depends
+
+
+@jit_part
+def null_direction(w, r, row, lift=0.0):
+    """w.step[:r + 1] that changes nothing but the l1 norm, row r of the factor being dependent.
+
+    The cost does not rise along it, and a coefficient shrinks.
+    """
+    for i in range(r):
+        w.step[i] = -(row[w.support[i]] + lift)
+    solve(w.L, w.step, r)
+    w.step[r] = 1.0
+    shrinks = False
+    turn = -1.0 if dot(w.slope, w.step, r + 1) < 0 else 1.0
+    for i in range(r + 1):
+        w.step[i] *= turn
+        shrinks = shrinks or w.sign[i] * w.step[i] < 0
+    if not shrinks:
+        for i in range(r + 1):
+            w.step[i] = -w.step[i]
+
+
+@jit_part
+def first_zero(w, m):
+    """Smallest t at which y + t step has a zero on the support[:m]; inf if there is none."""
+    t = np.inf
+    for i in range(m):
+        if w.sign[i] * w.step[i] < 0:
+            t = min(t, -w.y[w.support[i]] / w.step[i])
+    return t
+
+
+@jit_part
+def advance(w, t, m, kept):
+    """y += t step on the support[:m]; atoms that arrive at zero, or past it by rounding, leave.
 
     Moves sign, slope and the support up. Returns the size of the support and the number of good
     rows of the factor, of which kept were good.
@@ -1113,10 +1140,10 @@ def _advance(w, m, kept):
     count = 0
     for i in range(m):
         j = w.support[i]
-        now = w.y[j] + w.step[i]
-        if abs(now) <= 1e-15 * abs(w.step[i]) or now * w.y[j] < 0:
+        move = t * w.step[i]
+        now = w.y[j] + move
+        if w.sign[i] * w.step[i] < 0 and w.sign[i] * now <= 1e-15 * abs(move):
             w.y[j] = 0
-            w.inside[j] = False
             w.lost[i - count] = i
         else:
             w.y[j] = now
@@ -1124,74 +1151,49 @@ def _advance(w, m, kept):
             w.sign[count] = w.sign[i]
             w.slope[count] = w.slope[i]
             count += 1
-    return count, _delete_rows(w, m - count, kept)
+    return count, delete_rows(w, m - count, kept)
 
 
 @jit_part
-def _null_direction(w, r):
-    """w.step[:r + 1] with sum_i step_i D_i^ = 0 over the support[:r + 1].
+def delete_rows(w, n_lost, kept):
+    """Take the rows w.lost[:n_lost], ascending, out of the factor w.L; how many rows are then good.
 
-    The cost does not rise along it, and a coefficient shrinks.
+    kept rows were. Few rows are rotated away; for more it is cheaper to forget them and all behind
+    them.
     """
-    row = w.K[w.support[r]]
-    diagonal = row[w.support[r]]
-    for i in range(r):
-        w.step[i] = -row[w.support[i]]
-    _solve(w.L, w.step, r)
-    w.step[r] = 1.0
-    square = diagonal - _dot(w.L[r], w.L[r], r)  # step^T K step
-    relative = square / (diagonal * _dot(w.step, w.step, r + 1))
-    if relative < w.negative[0]:
-        w.negative[0] = relative
-    shrinks = False
-    sign = -1.0 if _dot(w.slope, w.step, r + 1) < 0 else 1.0
-    for i in range(r + 1):
-        w.step[i] *= sign
-        shrinks = shrinks or w.y[w.support[i]] * w.step[i] < 0
-    if not shrinks:
-        for i in range(r + 1):
-            w.step[i] = -w.step[i]
+    if n_lost * 6 > kept:
+        return min(kept, w.lost[0])
+    for i in range(n_lost - 1, -1, -1):
+        first = w.lost[i]
+        if first >= kept:
+            continue
+        for r in range(first + 1, kept):  # row r moves up, rotations make it triangular again
+            row = w.L[r]
+            above = w.L[r - 1]
+            copy(row, above, first)
+            x = row[first]
+            for c in range(first, r - 1):
+                above[c] = w.cosine[c] * x + w.sine[c] * row[c + 1]
+                x = w.cosine[c] * row[c + 1] - w.sine[c] * x
+            above[r - 1] = math.sqrt(x * x + row[r] * row[r])
+            w.cosine[r - 1] = x / above[r - 1]
+            w.sine[r - 1] = row[r] / above[r - 1]
+        kept -= 1
+    return kept
 
 
 @jit_part
-def _factor(w, first, m):
-    """Rows first..m-1 of the Cholesky factor w.L of K on the support.
-
-    Returns m, or the first row whose atom depends on those before it.
-    """
-    for r in range(first, m):
-        row = w.K[w.support[r]]
-        diagonal = row[w.support[r]]
-        for c in range(r):
-            w.L[r, c] = (row[w.support[c]] - _dot(w.L[r], w.L[c], c)) / w.L[c, c]
-        pivot = diagonal - _dot(w.L[r], w.L[r], r)
-        if pivot <= 1e-13 * diagonal:
-            return r
-        w.L[r, r] = math.sqrt(pivot)
-    return m
-
-
-@jit_part
-def _residual_products(w, k, m):
-    """w.g = k - K y for y supported on support[:m]."""
-    _copy(k, w.g, len(k))
-    for i in range(m):
-        j = w.support[i]
-        _axpy(-w.y[j], w.K[j], w.g, len(w.g))
-
-
-@jit_part
-def _solve(L, b, m):
+def solve(L, b, m):
     """b[:m] <- (L L^T)^-1 b[:m]."""
     for r in range(m):
-        b[r] = (b[r] - _dot(L[r], b, r)) / L[r, r]
+        b[r] = (b[r] - dot(L[r], b, r)) / L[r, r]
     for r in range(m - 1, -1, -1):
         b[r] /= L[r, r]
-        _axpy(-b[r], L[r], b, r)
+        axpy(-b[r], L[r], b, r)
 
 
 @jit_part
-def _dot(a, b, n):
+def dot(a, b, n):
     """a[:n]^T b[:n]."""
     total = 0.0
     for i in range(n):
@@ -1200,14 +1202,14 @@ def _dot(a, b, n):
 
 
 @jit_part
-def _copy(a, b, n):
+def copy(a, b, n):
     """b[:n] = a[:n]: a loop compiles in a tenth of the time of a slice."""
     for i in range(n):
         b[i] = a[i]
 
 
 @jit_part
-def _axpy(c, a, b, n):
+def axpy(c, a, b, n):
     """b[:n] += c a[:n]."""
     for i in range(n):
         b[i] += c * a[i]
@@ -1401,7 +1403,7 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
             continue
         dependent[i] = False
         z[:] = 1
-        _solve(B, z, m)
+        solve(B, z, m)
         total = z.sum()
         for a in range(m):
             y[a] = z[a] / total
@@ -1414,8 +1416,8 @@ def _ridge_factor(B, ridge):
     least = np.inf
     for r in range(len(B)):
         for c in range(r):
-            B[r, c] = (B[r, c] - _dot(B[r], B[c], c)) / B[c, c]
-        pivot = max(B[r, r] + ridge - _dot(B[r], B[r], r), ridge)
+            B[r, c] = (B[r, c] - dot(B[r], B[c], c)) / B[c, c]
+        pivot = max(B[r, r] + ridge - dot(B[r], B[r], r), ridge)
         B[r, r] = math.sqrt(pivot)
         least = min(least, pivot)
     return least
@@ -1899,7 +1901,7 @@ def _orthonormality(rows, error):
         total = 0.0
         for a in range(p):
             for b in range(a + 1):
-                off = abs(_dot(rows[i, a], rows[i, b], d) - (1.0 if a == b else 0.0))
+                off = abs(dot(rows[i, a], rows[i, b], d) - (1.0 if a == b else 0.0))
                 worst = max(worst, off)
                 total += off
         error[i] = worst if total < np.inf else np.nan

@@ -455,7 +455,7 @@ def _reflect(A, L):
             v = A[j, j:]
             L[j, j], half[j] = _reflector(v)
             for i in range(j + 1, stop):
-                _subtract(_product(v, A[i, j:]) / half[j], v, A[i, j:])
+                _mirror_row(v, half[j], A[i, j:])
                 L[i, j] = A[i, j]
                 A[i, j] = 0.0
         if stop < k:
@@ -465,7 +465,7 @@ def _reflect(A, L):
 @core.jit_part
 def _reflector(v):
     """v becomes the vector of the reflection that takes it to (x, 0, ..., 0); x and ||v||^2 / 2."""
-    square = _product(v, v)
+    square = core.dot(v, v, len(v))
     if square <= TINY:
         return v[0], np.inf
     x = -math.copysign(math.sqrt(square), v[0])
@@ -475,18 +475,25 @@ def _reflector(v):
 
 
 @core.jit_part
+def _mirror_row(v, half, a):
+    """a <- (I - v v^T / half) a."""
+    core.axpy(-core.dot(v, a, len(a)) / half, v, a, len(a))
+
+
+@core.jit_part
 def _reflect_rows(A, j, half, L):
     """Apply reflections j..j+3 to the rows below them."""
     u = A[j, j:]
     v = A[j + 1, j:]
     w = A[j + 2, j:]
     z = A[j + 3, j:]
-    vu = _product(v, u)
-    wu = _product(w, u)
-    wv = _product(w, v)
-    zu = _product(z, u)
-    zv = _product(z, v)
-    zw = _product(z, w)
+    n = len(u)
+    vu = core.dot(v, u, n)
+    wu = core.dot(w, u, n)
+    wv = core.dot(w, v, n)
+    zu = core.dot(z, u, n)
+    zv = core.dot(z, v, n)
+    zw = core.dot(z, w, n)
     for i in range(j + 4, len(A)):
         a = A[i, j:]
         au = 0.0
@@ -545,14 +552,14 @@ def _bidiagonal(A, beside, V, half):
             break
         sums = np.zeros(k - 1 - j)  # v^T A / half
         for i in range(j, k):
-            _subtract(-V[j, i] / half[j], A[i, j + 1:], sums)
+            core.axpy(V[j, i] / half[j], A[i, j + 1:], sums, len(sums))
         u = A[j, j + 1:]
-        _subtract(V[j, j], sums, u)
+        core.axpy(-V[j, j], sums, u, len(u))
         beside[2 * j + 1], half_u = _reflector(u)
         for i in range(j + 1, k):
             a = A[i, j + 1:]
-            _subtract(V[j, i], sums, a)
-            _subtract(_product(u, a) / half_u, u, a)
+            core.axpy(-V[j, i], sums, a, len(a))
+            _mirror_row(u, half_u, a)
 
 
 @core.jit
@@ -561,7 +568,7 @@ def _reflect_back(V, half, rows):
     for j in range(len(V) - 1, -1, -1):
         v = V[j, j:]
         for i in range(len(rows)):
-            _subtract(_product(v, rows[i, j:]) / half[j], v, rows[i, j:])
+            _mirror_row(v, half[j], rows[i, j:])
 
 
 def _orthonormal(basis):
@@ -578,26 +585,10 @@ def _project_out(rows):
         row = rows[i]
         for _ in range(2):
             for j in range(i):
-                _subtract(_product(rows[j], row), rows[j], row)
-            norm = math.sqrt(_product(row, row))
+                _mirror_row(rows[j], 1.0, row)
+            norm = math.sqrt(core.dot(row, row, len(row)))
             for e in range(len(row)):
                 row[e] /= norm
-
-
-@core.jit_part
-def _product(a, b):
-    """a^T b."""
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
-@core.jit_part
-def _subtract(c, a, b):
-    """b -= c a."""
-    for i in range(len(a)):
-        b[i] -= c * a[i]
 
 
 def _lack(policy, message):

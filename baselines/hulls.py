@@ -33,6 +33,7 @@ RANK_TOL = 1e-8  # singular values of centred frames above this share of the lar
 KERNEL_RANK_TOL = 1e-8  # and eigenvalues of a centred kernel matrix
 MEETS = 1e-12  # distances below this share of that of the means are 0, from vectors
 KERNEL_MEETS = 1e-7  # and from inner products alone
+DEPENDENT = 1e-15  # share of a vertex' square that depends on others
 ROUNDING = 2e-15  # of inner products, as a share of the largest square of frames
 
 
@@ -305,25 +306,17 @@ def _project(C, k, m, x, y, z, S, order, tol):
 def _leave(hull_i, hull_j, k, m, x, y, rest):
     """rest -= U_i x + U_j y, the directions being rows."""
     for a in range(k):
-        for c in range(len(rest)):
-            rest[c] -= x[a] * hull_i[a, c]
+        core.axpy(-x[a], hull_i[a], rest, len(rest))
     for b in range(m):
-        for c in range(len(rest)):
-            rest[c] -= y[b] * hull_j[b, c]
+        core.axpy(-y[b], hull_j[b], rest, len(rest))
 
 
 @core.jit_part
 def _inner_products(hull, k, rest, x):
     """x <- those of the directions with rest; returns ||rest||^2."""
     for a in range(k):
-        total = 0.0
-        for c in range(len(rest)):
-            total += hull[a, c] * rest[c]
-        x[a] = total
-    square = 0.0
-    for c in range(len(rest)):
-        square += rest[c] * rest[c]
-    return square
+        x[a] = core.dot(hull[a], rest, len(rest))
+    return core.dot(rest, rest, len(rest))
 
 
 # ---------------------------------------------------------------------------------- convex hulls
@@ -651,6 +644,7 @@ _Corral = namedtuple("_Corral", [
     "shares",  # (h,)
     "columns",  # (m, n + 1) inner products of each vertex with the frames and the offset
     "Q", "L",  # (m, m) Gram matrix of the vertices, Cholesky factor of Q + lift 1 1^T
+    "support",  # (m,) 0, 1, 2, ...: in their order
     "weight", "step",  # (m,) of the vertices in the solution, and of the affine minimiser
 ])
 
@@ -703,8 +697,8 @@ def _new_corral(n, m, bound):
     if left > 1e-9:
         shares[n_full] = left
     return _Corral(np.empty(n + 1), np.empty(n + 1), np.empty((m, 2, len(shares)), np.int64),
-                   shares, np.empty((m, n + 1)), np.empty((m, m)), np.empty((m, m)), np.empty(m),
-                   np.empty(m))
+                   shares, np.empty((m, n + 1)), np.empty((m, m)), np.empty((m, m)), np.arange(m),
+                   np.empty(m), np.empty(m))
 
 
 @core.jit_part
@@ -719,7 +713,7 @@ def _nearest_point(w, pair, tol, max_iter):
     _enter_vertex(w, 0, pair)
     w.weight[0] = 1.0
     m = 1
-    _factor_vertices(w, 0, m, scale)
+    core.factor_row(w, 0, w.Q[0], scale, DEPENDENT)
     least = max(KERNEL_MEETS**2 * scale, pair.rounding**2)
     best = np.inf
     stalled = 0
@@ -736,7 +730,7 @@ def _nearest_point(w, pair, tol, max_iter):
             n_steps += 1
             _enter_vertex(w, m, pair)
             w.weight[m] = 0.0
-            if _factor_vertices(w, m, m + 1, scale):
+            if core.factor_row(w, m, w.Q[m], scale, DEPENDENT):
                 m = _affine_minimum(w, m + 1, scale)
                 continue
         rounding = ROUNDING * scale
@@ -831,44 +825,20 @@ def _vertex_product(w, k, values, n):
 
 
 @core.jit_part
-def _factor_vertices(w, first, m, lift):
-    """Rows first..m-1 of the Cholesky factor of Q + lift 1 1^T; False if a vertex depends on those
-    before."""
-    for r in range(first, m):
-        for c in range(r + 1):
-            total = w.Q[r, c] + lift
-            for k in range(c):
-                total -= w.L[r, k] * w.L[c, k]
-            if c < r:
-                w.L[r, c] = total / w.L[c, c]
-            elif total <= 1e-15 * (w.Q[r, r] + lift):
-                return False
-            else:
-                w.L[r, r] = np.sqrt(total)
-    return True
-
-
-@core.jit_part
 def _affine_minimum(w, m, lift):
     """Move the weights to the point of least norm of the vertices' affine hull, dropping vertices
     whose weight would become negative on the way; returns how many are left."""
     while True:
         for r in range(m):  # (Q + lift 1 1^T) u = 1, the minimiser is u / sum u
-            total = 1.0
-            for k in range(r):
-                total -= w.L[r, k] * w.step[k]
-            w.step[r] = total / w.L[r, r]
-        sum_u = 0.0
-        for r in range(m - 1, -1, -1):
-            total = w.step[r]
-            for k in range(r + 1, m):
-                total -= w.L[k, r] * w.step[k]
-            w.step[r] = total / w.L[r, r]
-            sum_u += w.step[r]
+            w.step[r] = 1.0
+        core.solve(w.L, w.step, m)
+        total = 0.0
+        for r in range(m):
+            total += w.step[r]
         share = 1.0
         hit = -1
         for r in range(m):
-            w.step[r] /= sum_u
+            w.step[r] /= total
             if w.step[r] <= 0 and w.weight[r] / (w.weight[r] - w.step[r] + 1e-300) < share:
                 share = w.weight[r] / (w.weight[r] - w.step[r] + 1e-300)
                 hit = r
@@ -898,7 +868,8 @@ def _drop_vertices(w, m, lift):
                 if c != r:
                     w.Q[k - 1, c - (1 if c > r else 0)] = w.Q[k, c]
         m -= 1
-    _factor_vertices(w, first, m, lift)
+    for r in range(first, m):
+        core.factor_row(w, r, w.Q[r], lift, DEPENDENT)
     return m
 
 
@@ -908,8 +879,7 @@ def _solution(w, m, n):
     for a in range(n + 1):
         w.g[a] = 0.0
     for k in range(m):
-        for a in range(n + 1):
-            w.g[a] += w.weight[k] * w.columns[k, a]
+        core.axpy(w.weight[k], w.columns[k], w.g, n + 1)
     square = 0.0
     for k in range(m):
         square += w.weight[k] * _vertex_product(w, k, w.g, n)

@@ -114,7 +114,7 @@ def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
                         B[b, a] = C[i * p + a, j * q + b]
             _make_rows_orthogonal(B, no_turns)
             for a in range(small):
-                cosine[a] = min(1.0, np.sqrt(_row_product(B, a, a)))
+                cosine[a] = min(1.0, np.sqrt(core.dot(B[a], B[a], B.shape[1])))
             out[i, j] = _leading_sum(cosine, n_angles, power)
 
 
@@ -132,10 +132,8 @@ def _leading_sum(cosine, n_angles, power):
         cosine[largest] = cosine[a]
         if power == PRODUCT:
             total *= c * c
-        elif power == 1:
-            total += c
         else:
-            total += c * c
+            total += c if power == 1 else c * c
     return total
 
 
@@ -146,20 +144,19 @@ def _make_rows_orthogonal(B, turns):
     turns, unless empty, turns with them: from I it becomes the R of R C = B, C being B before.
     Rows below rounding count as zero, as the numbers of a product of orthonormal bases do.
     """
+    q = B.shape[1]
     for _ in range(40):
         done = True
         for a in range(len(B) - 1):
             for b in range(a + 1, len(B)):
-                aa = _row_product(B, a, a)
-                bb = _row_product(B, b, b)
-                ab = _row_product(B, a, b)
+                aa = core.dot(B[a], B[a], q)
+                bb = core.dot(B[b], B[b], q)
+                ab = core.dot(B[a], B[b], q)
                 if ab * ab <= 1e-30 * aa * bb or min(aa, bb) < 1e-34:
                     continue
                 done = False
                 slope = (bb - aa) / (2 * ab)
-                t = 1 / (abs(slope) + np.sqrt(1 + slope * slope))
-                if slope < 0:
-                    t = -t
+                t = math.copysign(1.0, slope) / (abs(slope) + np.sqrt(1 + slope * slope))
                 c = 1 / np.sqrt(1 + t * t)
                 _turn(B, a, b, c, c * t)
                 if turns.size:
@@ -175,14 +172,6 @@ def _turn(B, a, b, c, s):
         x = B[a, k]
         B[a, k] = c * x - s * B[b, k]
         B[b, k] = s * x + c * B[b, k]
-
-
-@core.jit_part
-def _row_product(B, a, b):
-    total = 0.0
-    for k in range(B.shape[1]):
-        total += B[a, k] * B[b, k]
-    return total
 
 
 # -------------------------------------------------------------------- mutual subspace methods
@@ -442,7 +431,7 @@ def _orthogonal_factors(W, p, chosen, start, stop, loss):
             _make_rows_orthogonal(B, turns)
             block[:] = 0
             for a in range(p):
-                cosine = np.sqrt(_row_product(B, a, a))
+                cosine = np.sqrt(core.dot(B[a], B[a], p))
                 loss[i] += 1 - min(1.0, cosine)
                 if cosine > 1e-12:
                     for b in range(p):

@@ -305,15 +305,16 @@ _Logarithms = namedtuple("_Logarithms", [
     "by_vectors",  # whether inner products are to be taken from the tangent vectors themselves
 ])
 
-# What a thread works with, all changed as codes are solved. Length N, but for columns and L.
+# What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have just entered
+# the support. Length N, but for columns and L. The core's active-set algebra knows these names.
 _ActiveSet = namedtuple("_ActiveSet", [
     "y", "g",  # the code, and G y
-    "active", "sign",  # the atoms in use, in the order of the factor, and the signs of their y_j
+    "support",  # in the order of the factor
     "place", "columns",  # row columns[place[j]] is G[j], for atoms that have been in use; else -1
-    "L",  # Cholesky factor of G + lift 1 1^T on the active atoms, row by row
+    "L",  # Cholesky factor of G + lift 1 1^T on the support, row by row
     "violation",  # of the optimality conditions off the support: see _affine_certificate
-    "slope", "step", "ones",  # along the active atoms: see _solve_on_active
-    "cosine", "sine",  # rotations that delete a row of the factor
+    "sign", "slope", "step", "ones",  # along the support: see _solve_on_active
+    "lost", "cosine", "sine",  # rows to delete from the factor, and the rotations for it
 ])
 
 
@@ -341,11 +342,10 @@ def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
             w.y[j] = 0.0
             w.place[j] = -1
         w.y[nearest] = 1.0
-        w.active[0] = nearest
+        w.support[0] = nearest
         w.sign[0] = 1.0
         w, gap[i], n_iter[i], late[i] = _affine_lasso(w, logs, half, lift, limit, max_iter)
-        for j in range(N):
-            codes[i, j] = w.y[j]
+        core.copy(w.y, codes[i], N)
     return codes, gap, n_iter, late
 
 
@@ -353,9 +353,9 @@ def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
 def _new_active_set(N):
     capacity = min(N, 16)
     v = np.empty((9, N))
-    return _ActiveSet(v[0], v[1], np.empty(N, np.int64), v[2], np.empty(N, np.int64),
-                      np.empty((capacity, N)), np.empty((capacity, capacity)), v[3], v[4], v[5],
-                      v[6], v[7], v[8])
+    return _ActiveSet(v[0], v[1], np.empty(N, np.int64), np.empty(N, np.int64),
+                      np.empty((capacity, N)), np.empty((capacity, capacity)), v[2], v[3], v[4],
+                      v[5], v[6], np.empty(N, np.int64), v[7], v[8])
 
 
 @core.jit_part
@@ -363,17 +363,16 @@ def _with_more_room(w):
     """w with room for twice as many atoms that have been in use."""
     capacity = 2 * len(w.L)
     N = len(w.y)
-    return _ActiveSet(w.y, w.g, w.active, w.sign, w.place, _grown(w.columns, capacity, N),
-                      _grown(w.L, capacity, capacity), w.violation, w.slope, w.step, w.ones,
-                      w.cosine, w.sine)
+    return _ActiveSet(w.y, w.g, w.support, w.place, _grown(w.columns, capacity, N),
+                      _grown(w.L, capacity, capacity), w.violation, w.sign, w.slope, w.step,
+                      w.ones, w.lost, w.cosine, w.sine)
 
 
 @core.jit_part
 def _grown(A, n_rows, n_columns):
     B = np.empty((n_rows, n_columns))
-    for i in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            B[i, j] = A[i, j]
+    for i in range(len(A)):
+        core.copy(A[i], B[i], A.shape[1])
     return B
 
 
@@ -392,7 +391,7 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
     best = np.inf
     while True:
         for i in range(m - n_new, m):
-            j = w.active[i]
+            j = w.support[i]
             if w.place[j] < 0:
                 if n_columns == len(w.columns):
                     w = _with_more_room(w)
@@ -418,8 +417,8 @@ def _products_with_code(w, m):
     for j in range(len(w.g)):
         w.g[j] = 0.0
     for i in range(m):
-        j = w.active[i]
-        _add_multiple(w.y[j], w.columns[w.place[j]], w.g, len(w.g))
+        j = w.support[i]
+        core.axpy(w.y[j], w.columns[w.place[j]], w.g, len(w.g))
 
 
 @core.jit_part
@@ -433,7 +432,7 @@ def _affine_certificate(w, half, m):
     square = 0.0
     l1 = 0.0
     for i in range(m):
-        j = w.active[i]
+        j = w.support[i]
         square += w.y[j] * w.g[j]
         l1 += abs(w.y[j])
     square = max(square, 0.0)
@@ -446,7 +445,7 @@ def _affine_certificate(w, half, m):
         w.violation[j] = max(nu - w.g[j] - half, 0.0) + min(nu - w.g[j] + half, 0.0)
     excess = 0.0
     for i in range(m):
-        j = w.active[i]
+        j = w.support[i]
         w.violation[j] = 0.0
         excess = max(excess, abs(w.g[j] - nu + half * w.sign[i]))
     for j in range(len(w.g)):
@@ -476,7 +475,7 @@ def _enter(w, m, most):
             enough = 0.25 * size
         if size == 0 or size < enough:
             return n_new
-        w.active[m + n_new] = worst
+        w.support[m + n_new] = worst
         w.sign[m + n_new] = math.copysign(1.0, w.violation[worst])
         w.violation[worst] = 0.0
     return most
@@ -484,7 +483,7 @@ def _enter(w, m, most):
 
 @core.jit_part
 def _solve_on_active(w, half, lift, m):
-    """Minimise over w.y on the active[:m] with their signs and sum 1; returns their number.
+    """Minimise over w.y on the support[:m] with their signs and sum 1; returns their number.
 
     Atoms leave as their coefficients reach zero. slope is minus half the gradient, to a constant,
     which changes nothing on sum_j y_j = 1; it is chosen so that lambda drops out for codes >= 0.
@@ -493,24 +492,26 @@ def _solve_on_active(w, half, lift, m):
     """
     kept = 0
     for i in range(m):
-        w.slope[i] = half * (1 - w.sign[i]) - w.g[w.active[i]]
+        w.slope[i] = half * (1 - w.sign[i]) - w.g[w.support[i]]
     while True:
-        r = _factor_of_lifted(w, lift, kept, m)
+        r = kept
+        while r < m and core.factor_row(w, r, w.columns[w.place[w.support[r]]], lift):
+            r += 1
         if r == m:
             _step_with_sum_one(w, m)
         else:
-            _idle_direction(w, lift, r)
+            core.null_direction(w, r, w.columns[w.place[w.support[r]]], lift)
             for i in range(r + 1, m):
                 w.step[i] = 0.0
-        t = _first_exit(w, m)
+        t = core.first_zero(w, m)
         if r == m and t >= 1:
             for i in range(m):
-                w.y[w.active[i]] += w.step[i]
+                w.y[w.support[i]] += w.step[i]
             return m
         if r == m:
             for i in range(m):
                 w.slope[i] *= 1 - t
-        m, kept = _move(w, t, m, r)
+        m, kept = core.advance(w, t, m, r)
 
 
 @core.jit_part
@@ -520,9 +521,9 @@ def _step_with_sum_one(w, m):
     for i in range(m):
         w.step[i] = w.slope[i]
         w.ones[i] = 1.0
-        missing -= w.y[w.active[i]]
-    _solve_factored(w.L, w.step, m)
-    _solve_factored(w.L, w.ones, m)
+        missing -= w.y[w.support[i]]
+    core.solve(w.L, w.step, m)
+    core.solve(w.L, w.ones, m)
     total = 0.0
     weight = 0.0
     for i in range(m):
@@ -530,102 +531,6 @@ def _step_with_sum_one(w, m):
         weight += w.ones[i]
     for i in range(m):
         w.step[i] += (missing - total) / weight * w.ones[i]
-
-
-@core.jit_part
-def _first_exit(w, m):
-    """Smallest t at which a coefficient of y + t step leaves its sign; inf if there is none."""
-    t = np.inf
-    for i in range(m):
-        if w.sign[i] * w.step[i] < 0:
-            t = min(t, -w.y[w.active[i]] / w.step[i])
-    return t
-
-
-@core.jit_part
-def _move(w, t, m, kept):
-    """y += t step on the active[:m]; atoms that arrive at zero, or past it by rounding, leave.
-
-    Moves active, sign and slope up. Returns the number of active atoms and of good rows of the
-    factor, of which kept were good.
-    """
-    count = 0
-    for i in range(m):
-        j = w.active[i]
-        arrives = w.sign[i] * w.step[i] < 0 and -w.y[j] / w.step[i] <= t
-        if arrives or w.sign[i] * (w.y[j] + t * w.step[i]) < 0:
-            w.y[j] = 0.0
-            if count < kept:
-                _delete_row(w, count, kept)
-                kept -= 1
-        else:
-            w.y[j] += t * w.step[i]
-            w.active[count] = j
-            w.sign[count] = w.sign[i]
-            w.slope[count] = w.slope[i]
-            count += 1
-    return count, kept
-
-
-@core.jit_part
-def _delete_row(w, i, m):
-    """Take row i out of the factor w.L of m rows.
-
-    The rows below move up; rotations of columns c, c + 1 >= i, found row by row, make them
-    triangular again. Overwrites w.cosine and w.sine.
-    """
-    for r in range(i + 1, m):
-        row = w.L[r]
-        above = w.L[r - 1]
-        for c in range(i):
-            above[c] = row[c]
-        carried = row[i]
-        for c in range(i, r - 1):
-            above[c] = w.cosine[c] * carried + w.sine[c] * row[c + 1]
-            carried = w.cosine[c] * row[c + 1] - w.sine[c] * carried
-        above[r - 1] = math.sqrt(carried * carried + row[r] * row[r])
-        w.cosine[r - 1] = carried / above[r - 1]
-        w.sine[r - 1] = row[r] / above[r - 1]
-
-
-@core.jit_part
-def _idle_direction(w, lift, r):
-    """w.step[:r + 1] along which the combination of logarithms and the sum stay the same.
-
-    The l1 norm does not rise along it, and a coefficient shrinks.
-    """
-    column = w.columns[w.place[w.active[r]]]
-    for i in range(r):
-        w.step[i] = -(column[w.active[i]] + lift)
-    _solve_factored(w.L, w.step, r)
-    w.step[r] = 1.0
-    shrinks = False
-    sign = -1.0 if _inner(w.slope, w.step, r + 1) < 0 else 1.0
-    for i in range(r + 1):
-        w.step[i] *= sign
-        shrinks = shrinks or w.sign[i] * w.step[i] < 0
-    if not shrinks:
-        for i in range(r + 1):
-            w.step[i] = -w.step[i]
-
-
-@core.jit_part
-def _factor_of_lifted(w, lift, first, m):
-    """Rows first..m-1 of the Cholesky factor w.L of G + lift 1 1^T on the active atoms.
-
-    Returns m, or the first row whose atom depends on those before it.
-    """
-    for r in range(first, m):
-        column = w.columns[w.place[w.active[r]]]
-        diagonal = column[w.active[r]] + lift
-        for c in range(r):
-            entry = column[w.active[c]] + lift
-            w.L[r, c] = (entry - _inner(w.L[r], w.L[c], c)) / w.L[c, c]
-        pivot = diagonal - _inner(w.L[r], w.L[r], r)
-        if pivot <= 1e-13 * diagonal:
-            return r
-        w.L[r, r] = math.sqrt(pivot)
-    return m
 
 
 @core.jit
@@ -655,7 +560,7 @@ def _log_column(logs, j, column):
             for i in range(N):
                 part[i] = 0.0
             for c in range(p):  # (D_i^T D_j A_j)[a, b]
-                _add_multiple(A[c, b, j], pairs[c, j, a], part, N)
+                core.axpy(A[c, b, j], pairs[c, j, a], part, N)
             for i in range(N):
                 column[i] += A[a, b, i] * part[i] - B[a, b, i] * B[a, b, j]
 
@@ -670,39 +575,13 @@ def _log_column_by_vectors(logs, j, column):
         for k in range(d):
             h[k] = 0.0
         for a in range(p):
-            _add_multiple(A[a, b, j], atoms[a, j], h, d)
-            _add_multiple(-B[a, b, j], x[a], h, d)
+            core.axpy(A[a, b, j], atoms[a, j], h, d)
+            core.axpy(-B[a, b, j], x[a], h, d)
         for a in range(p):  # short vectors too are tangent relative to their own length
-            _add_multiple(-_inner(x[a], h, d), x[a], h, d)
+            core.axpy(-core.dot(x[a], h, d), x[a], h, d)
         for a in range(p):
             for i in range(N):
-                column[i] += A[a, b, i] * _inner(atoms[a, i], h, d)
-
-
-@core.jit_part
-def _solve_factored(L, b, m):
-    """b[:m] <- (L L^T)^-1 b[:m]."""
-    for r in range(m):
-        b[r] = (b[r] - _inner(L[r], b, r)) / L[r, r]
-    for r in range(m - 1, -1, -1):
-        b[r] /= L[r, r]
-        _add_multiple(-b[r], L[r], b, r)
-
-
-@core.jit_part
-def _inner(a, b, n):
-    """a[:n]^T b[:n]."""
-    total = 0.0
-    for i in range(n):
-        total += a[i] * b[i]
-    return total
-
-
-@core.jit_part
-def _add_multiple(c, a, b, n):
-    """b[:n] += c a[:n]."""
-    for i in range(n):
-        b[i] += c * a[i]
+                column[i] += A[a, b, i] * core.dot(atoms[a, i], h, d)
 
 
 # ------------------------------------------------------------------- dictionaries in tangent spaces
@@ -1031,13 +910,9 @@ def _rotate_columns(T, V):
         done = True
         for k in range(p - 1):
             for r in range(k + 1, p):
-                kk = 0.0
-                rr = 0.0
-                kr = 0.0
-                for a in range(p):
-                    kk += T[k, a] * T[k, a]
-                    rr += T[r, a] * T[r, a]
-                    kr += T[k, a] * T[r, a]
+                kk = core.dot(T[k], T[k], p)
+                rr = core.dot(T[r], T[r], p)
+                kr = core.dot(T[k], T[r], p)
                 if kr * kr <= 1e-34 * kk * rr:
                     continue
                 done = done and kr * kr < 1e-30 * kk * rr
@@ -1045,13 +920,11 @@ def _rotate_columns(T, V):
                 tangent = math.copysign(1.0, zeta) / (abs(zeta) + math.sqrt(1 + zeta * zeta))
                 cosine = 1 / math.sqrt(1 + tangent * tangent)
                 sine = tangent * cosine
-                for a in range(p):
-                    turned = cosine * T[k, a] - sine * T[r, a]
-                    T[r, a] = sine * T[k, a] + cosine * T[r, a]
-                    T[k, a] = turned
-                    turned = cosine * V[k, a] - sine * V[r, a]
-                    V[r, a] = sine * V[k, a] + cosine * V[r, a]
-                    V[k, a] = turned
+                for A in (T, V):
+                    for a in range(p):
+                        turned = cosine * A[k, a] - sine * A[r, a]
+                        A[r, a] = sine * A[k, a] + cosine * A[r, a]
+                        A[k, a] = turned
         if done:
             return
 
@@ -1067,10 +940,7 @@ def _angles_of_columns(T, cosine, phi):
     square = 0.0
     least = 1.0
     for k in range(p):
-        length = 0.0
-        for a in range(p):
-            length += T[k, a] * T[k, a]
-        length = math.sqrt(length)
+        length = math.sqrt(core.dot(T[k], T[k], p))
         cosine[k] = length
         if length < 1e-140:
             cosine[k] = 0.0
@@ -1098,21 +968,13 @@ def _complete(T, k):
             trial[a] = 1.0 if a == e else 0.0
         for _ in range(2):
             for j in range(p):
-                jj = 0.0
-                jt = 0.0
-                for a in range(p):
-                    jj += T[j, a] * T[j, a]
-                    jt += T[j, a] * trial[a]
-                if j != k and jj > 1e-280:
-                    for a in range(p):
-                        trial[a] -= jt / jj * T[j, a]
-        size = 0.0
-        for a in range(p):
-            size += trial[a] * trial[a]
+                square = core.dot(T[j], T[j], p)
+                if j != k and square > 1e-280:
+                    core.axpy(-core.dot(T[j], trial, p) / square, T[j], trial, p)
+        size = core.dot(trial, trial, p)
         if size > best:
             best = size
-            for a in range(p):
-                T[k, a] = trial[a]
+            core.copy(trial, T[k], p)
     for a in range(p):
         T[k, a] /= math.sqrt(best)
 

@@ -367,15 +367,36 @@ def jitted_functions(tree):
                 yield function
 
 
+def foreign_to_jitted(function, foreign):
+    """Which of the foreign names it uses, but for parts that the core compiles into others."""
+    parts = {f"core.{node.name}" for node in jitted_functions(MODULES[CORE])
+             if ast.unparse(node.decorator_list[0]) == "jit_part"}
+    nodes = [node for statement in function.body for node in ast.walk(statement)]
+    called = {id(node.value) for node in nodes
+              if isinstance(node, ast.Attribute) and ast.unparse(node) in parts}
+    return {node.id for node in nodes
+            if isinstance(node, ast.Name) and node.id in foreign and id(node) not in called}
+
+
 @each_module
-def test_jitted_code_stays_within_its_file(module):
-    """Numba's cache on disk does not see changes in another file."""
+def test_jitted_code_calls_its_own_file_and_compiled_parts_of_the_core(module):
+    """Numba's cache on disk sees changes of a function's own file, by core.jit those of the core,
+    and no others."""
     foreign = {bound for name, bound, _ in imports(MODULES[module])
                if top_level(name) == CORE}
     for function in jitted_functions(MODULES[module]):
-        used = {node.id for statement in function.body for node in ast.walk(statement)
-                if isinstance(node, ast.Name)}
-        assert not used & foreign, f"{function.name} in {module}.py uses {used & foreign}"
+        used = foreign_to_jitted(function, foreign)
+        assert not used, f"{function.name} in {module}.py uses {used}"
+
+
+@pytest.mark.parametrize("code, used", [
+    ("core.dot(a, b, len(a))", set()),
+    ("core.bases_gram(a)", {"core"}),
+    ("core.dot(core.TILE, a)", {"core"}),
+    ("kernels.fast_exp(a)", {"kernels"})])
+def test_what_is_foreign_to_jitted_code_is_seen(code, used):
+    function, = ast.parse(f"@core.jit\ndef f(a, b): {code}").body
+    assert foreign_to_jitted(function, {"core", "kernels"}) == used
 
 
 @each_module
