@@ -29,6 +29,10 @@ CACHED = 2**15  # numbers that stay in the L2 cache while they are multiplied tw
 ONE_THREAD = 2**18  # multiplications of a product for which BLAS starts no threads
 ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
+SURE = 1e-10  # relative error of the eigenvalues of an updated atom
+NEAR = 1e-2  # the same on a stream, where more of the atom's samples follow
+CANDIDATES = 64  # samples that are drawn at a time to become first atoms, or more
+PRODUCTS = 2**21  # of candidates with all samples that are held at a time
 
 
 # -------------------------------------------------------------------------------------- learning
@@ -129,7 +133,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
             atoms = init_atoms(X, n_atoms, init, rng, sample_weight=weights)
         X, atoms = core.same_dimension(X, check_first(atoms, (n_atoms, *X.shape[1:])),
                                        ("X", "init"))
-    learner = _Learner(X, weights, coder, unused, rng)
+    learner = _Learner(as_rows(X), weights, coder, unused, rng)
     with core.progress_bar(progress, total=n_iter, desc="gdl", unit="iteration") as move:
         return _iterate(learner, state or learner.start(atoms), n_iter, tol, callback, move, record)
 
@@ -170,9 +174,9 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
 class _Learner:
     """What stays the same from one iteration to the next: samples, coding, policy."""
 
-    def __init__(self, X, weights, coder, unused, rng):
-        self.X = X
-        self.samples = as_rows(X)
+    def __init__(self, samples, weights, coder, unused, rng):
+        self.X = samples.swapaxes(1, 2)
+        self.samples = samples
         self.weights = weights
         self.coder = coder
         self.unused = unused
@@ -206,7 +210,7 @@ class _Learner:
         if self.coder.descends:  # codes are solved to a tolerance: keep what was better within it
             worse = after > losses
             new[worse] = codes[worse]
-            after[worse] = self._losses(K, k[worse], codes[worse])
+            after[worse] = losses[worse]
         costs = np.append(state.costs, [self.weights @ losses, self.weights @ after])
         return Learned(atoms, new, costs, state.n_replaced + len(idle), lam=state.lam)
 
@@ -232,12 +236,31 @@ class _Learner:
 def sample_losses(K, k, codes, p, lam):
     """Cost of each sample, in float64: ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1."""
     losses = np.empty(len(k))
-    for rows in core.query_tiles(*k.shape):
-        y = codes[rows].astype(np.float64)
-        losses[rows] = p + ((y @ K - 2 * k[rows]) * y).sum(axis=1)
-        if lam is not None:
-            losses[rows] += lam * np.abs(y).sum(axis=1)
+    lam = 0.0 if lam is None else lam
+
+    def write(rows):
+        _write_losses(K, k[rows], codes[rows], float(p), lam, losses[rows])
+
+    core.run_blocks(write, len(k), 512)
     return losses
+
+
+@jit
+def _write_losses(K, k, codes, p, lam, losses):
+    support = np.empty(len(K), np.int64)
+    for i in range(len(codes)):
+        m = 0
+        for j in range(len(K)):
+            if codes[i, j] != 0:
+                support[m] = j
+                m += 1
+        losses[i] = p
+        for a in range(m):
+            j = support[a]
+            product = -2.0 * k[i, j]
+            for b in range(m):
+                product += np.float64(K[j, support[b]]) * codes[i, support[b]]
+            losses[i] += product * codes[i, j] + lam * abs(codes[i, j])
 
 
 def idle_and_worst(use, X, losses):
@@ -470,34 +493,39 @@ def _update(samples, rows, codes, weights):
     shared = (codes.T @ used).toarray()
     if not np.isfinite(shared).all():
         raise ValueError("codes must have squares within their type, got an overflow in Y^T Y")
-    sweep(rows, shared, samples, used.indptr, used.indices, used.data)
+    q, d = samples.shape[1:]
+
+    def terms(r):
+        mine = slice(used.indptr[r], used.indptr[r + 1])
+        Z = np.empty((q * len(used.indices[mine]), d), rows.dtype)
+        _gather(samples, used.indices[mine], Z)
+        return NOTHING, Z, np.repeat(used.data[mine], q)
+
+    sweep(rows, shared, terms, q * np.diff(used.indptr), SURE)
 
 
-def sweep(rows, shared, samples, starts, users, weights):
+NOTHING = np.empty((0, 0))
+
+
+def sweep(rows, shared, terms, counts, tol):
     """Update the atoms, rows (N, p, d), in place, as if one after another.
 
-    shared (N, N): sum_i w_i y_ir y_ij. S_r takes weights[k] times the projector of
-    samples[users[k]], rows (q, d), for k in starts[r]..starts[r + 1] - 1, and -shared[r, j] times
-    that of each other atom j. Atoms that share no sample do not depend on each other: small updates
-    of such are done at the same time, a large one has the threads of BLAS.
+    S_r = A + Z^T diag(w) Z - sum_{j != r} shared[r, j] D_j^, shared (N, N): sum_i w_i y_ir y_ij,
+    terms(r): A, (d, d) or NOTHING, Z (counts[r], d) and w; without counts[r] the atom stays. Atoms
+    that share no sample do not depend on each other: small updates of such are done at the same
+    time, a large one has the threads of BLAS. tol: relative error of the eigenvalues.
     """
     N, p, d = rows.shape
-    q = samples.shape[1]
-    numbers = (np.diff(starts) * q + np.count_nonzero(shared, axis=1) * p) * d
+    numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
 
     def update(r):
-        mine = slice(starts[r], starts[r + 1])
-        others = np.flatnonzero(shared[r])
-        others = others[others != r]
-        Z = np.empty((len(users[mine]) * q + len(others) * p, d), rows.dtype)
-        n = len(users[mine]) * q
-        _gather(samples, users[mine], Z[:n])
-        _gather(rows, others, Z[n:])
-        w = np.concatenate([np.repeat(weights[mine], q), np.repeat(-shared[r, others], p)])
+        A, Z, w = terms(r)
+        B, b = _others(rows, shared[r], r)
         limit = ALL_THREADS if numbers[r] > LARGE else ONE_THREAD
-        rows[r] = _climb(Z, w.astype(Z.dtype), rows[r], r, limit)
+        rows[r] = _climb(A.astype(Z.dtype, copy=False), Z, w.astype(Z.dtype, copy=False), B, b,
+                         rows[r], r, limit, tol)
 
-    for atoms in _independent_atoms(shared):
+    for atoms in _independent_atoms(shared, counts > 0):
         if numbers[atoms].max() > LARGE:
             for r in atoms:
                 update(r)
@@ -506,12 +534,28 @@ def sweep(rows, shared, samples, starts, users, weights):
             core.run_blocks(lambda few: [update(r) for r in atoms[few]], len(atoms), block)
 
 
-def _independent_atoms(shared):
-    """Lists of atoms that share no sample; each atom comes after all before it that it shares
-    with."""
+@jit
+def _others(rows, shared, r):
+    """The rows (l p, d) of the atoms other than r with which it shares, and -shared of each row."""
+    N, p, d = rows.shape
+    count = p * (np.count_nonzero(shared) - (shared[r] != 0))
+    B = np.empty((count, d), rows.dtype)
+    b = np.empty(count, rows.dtype)
+    at = 0
+    for j in range(N):
+        if j != r and shared[j] != 0:
+            _put(B[at:], rows[j])
+            b[at:at + p] = -shared[j]
+            at += p
+    return B, b
+
+
+def _independent_atoms(shared, moving):
+    """Lists of the moving atoms (N,) that share no sample; each atom comes after all before it
+    that it shares with."""
     coupled = (shared != 0) | (shared.T != 0)
     level = np.zeros(len(shared), int)
-    for r in np.flatnonzero(np.diag(shared) > 0):
+    for r in np.flatnonzero(moving & (np.diag(shared) > 0)):
         level[r] = 1 + level[:r][coupled[r, :r]].max(initial=0)
     return [np.flatnonzero(level == i) for i in range(1, level.max(initial=0) + 1)]
 
@@ -531,40 +575,64 @@ def _gather(source, index, out):
 
 
 @jit(long=True)
-def _climb(Z, w, V, seed, limit):
-    """The p algebraically leading eigenvectors, as rows, of S = Z^T diag(w) Z, Z (m, d).
+def _climb(A, Z, w, B, b, V, seed, limit, tol):
+    """The p algebraically leading eigenvectors, as rows, of S = A + Z^T diag(w) Z + B^T diag(b) B.
 
-    Or V (p, d), orthonormal rows, if they are as good. Products have at most limit multiplications.
-    For d up to 16 p S is formed; above, by Rayleigh-Ritz steps on a space that grows from V and p
-    directions of noise, which let it leave eigenvectors that do not lead and the range of S, whose
-    eigenvalues may all be negative.
+    A (d, d) or (0, 0), Z (m, d), B (l, d). Or V (p, d), orthonormal rows, if they are as good.
+    Products have at most limit multiplications. For d up to 16 p S is formed; above, by
+    Rayleigh-Ritz steps on a space that grows from V until the eigenvalues are sure to tol of them.
+    If tol is SURE, or once it is invariant, it grows from p directions of noise too, which let it
+    leave eigenvectors that do not lead and the range of S, whose eigenvalues may all be negative.
     """
     p, d = V.shape
     if d <= 16 * p:
-        return _leading_rows(weighted_square(Z, w, limit), V)
-    step = max(1, min(CACHED, limit // (2 * p)) // d)
+        S = weighted_square(Z, w, limit) + weighted_square(B, b, limit)
+        return _leading_rows(S + A if A.size > 0 else S, V)
     Q = np.empty((18 * p, d), Z.dtype)
     image = np.empty((18 * p, d), Z.dtype)  # Q S
     H = np.empty((18 * p, 18 * p), Z.dtype)  # Q S Q^T
     best = np.empty_like(V)
     _put(Q, V)
-    k = p + _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
+    k = p
+    noisy = tol <= SURE
+    if noisy:
+        k += _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
     old = k - k  # with a plain 0 Numba compiles _grow twice
     start = -np.inf
     total = -np.inf
     for _ in range(100):
         image[old:k] = 0
-        for i in range(0, len(Z), step):
-            few = Z[i:i + step]
-            image[old:k] += ((Q[old:k] @ few.T) * w[i:i + step]) @ few
+        if A.size > 0:
+            image[old:k] = _multiply(Q[old:k], A, limit)
+        _add_image(Z, w, Q[old:k], image[old:k], limit)
+        _add_image(B, b, Q[old:k], image[old:k], limit)
         if old == 0:
             start = np.sum(V * image[:p])
-        old, k, total = _grow(Q, image, H, old, k, best, limit)
+        old, k, total = _grow(Q, image, H, old, k, best, limit, noisy, tol)
         if old == k and total > -np.inf:
-            break
+            if noisy or not _is_invariant(Q[:k], image[:k]):
+                break
+            noisy = True
+            k += _join(Q, k, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
     if total > start:  # made as orthonormal as rounding lets it be
         return best - ((best @ best.T) @ best - best) / 2
     return V.copy()
+
+
+@jit
+def _add_image(Z, w, Q, image, limit):
+    """image += Q Z^T diag(w) Z."""
+    step = max(1, min(CACHED, limit // max(1, len(Q))) // Z.shape[1])
+    for i in range(0, len(Z), step):
+        few = Z[i:i + step]
+        image += ((Q @ few.T) * w[i:i + step]) @ few
+
+
+@jit
+def _is_invariant(Q, image):
+    """Is the span of the orthonormal rows Q (k, d), to rounding, that of their image?"""
+    rest = image - (image @ Q.T) @ Q
+    return np.sum(rest**2) <= 100 * np.finfo(Q.dtype).eps * np.sum(image**2)
 
 
 @jit
@@ -576,6 +644,37 @@ def weighted_square(Z, w, limit):
     for i in range(0, len(Z), step):
         S += (Z[i:i + step].T * w[i:i + step]) @ Z[i:i + step]
     return S
+
+
+@jit
+def largest_part(M, w, known, rank, seed, limit):
+    """Rows (rank, d) and sizes (rank,) of about the eigenpairs largest in modulus of
+    S = M^T diag(w) M, M (m, d), m > rank.
+
+    Rayleigh-Ritz on S times the first known rows, eigenvectors of before, and a few combinations
+    of all.
+    """
+    m, d = M.shape
+    count = min(m, rank + rank // 4 + 1)
+    start = np.empty((count, d), M.dtype)
+    known = min(known, rank)
+    _put(start, M[:known])
+    _put(start[known:], _multiply(_noise(count - known, m, seed).astype(M.dtype), M, limit))
+    image = np.zeros_like(start)
+    _add_image(M, w, start, image, limit)
+    Q = np.zeros_like(start)
+    count = _join(Q, 0, image, 0.0, limit)
+    products = np.empty((count, m), M.dtype)
+    _multiply_transposed(Q[:count], M, products, limit)
+    H = np.empty((count, count), M.dtype)
+    _multiply_transposed(products * w, products, H, limit)
+    values, vectors = np.linalg.eigh(H)
+    order = np.argsort(-np.abs(values))[:rank]
+    rows = np.zeros((rank, d), M.dtype)
+    sizes = np.zeros(rank, M.dtype)
+    _put(rows, _multiply(np.ascontiguousarray(vectors.T[order]), Q[:count], limit))
+    sizes[:len(order)] = values[order]
+    return rows, sizes
 
 
 @jit
@@ -593,19 +692,19 @@ def _noise(p, d, seed):
 
 
 @jit(long=True)
-def _grow(Q, image, H, old, k, best, limit):
+def _grow(Q, image, H, old, k, best, limit, noisy, tol):
     """A step of _climb on the orthonormal rows Q[:k], with image = Q S new from row old on.
 
     Updates H = Q S Q^T, sets best to the p leading Ritz vectors and adds the residuals of the 2 p
-    leading ones to Q, but for those that are sure: the first p to 1e-10 (float32: 1e-6) of their
-    values, or to rounding, the next p once they cannot rise above the first. Returns (old, k) of
+    leading ones to Q, but for those that are sure: the first p to tol of their values, or to
+    rounding, the next p once they cannot rise above the first. Returns (old, k) of
     the next step, which are equal when nothing was added, and the sum of the p values.
     """
     p = len(best)
     eps = np.finfo(Q.dtype).eps
     _multiply_transposed(image[old:k], Q[:k], H[old:k], limit)
     _put(H[:, old:k], H[old:k, :old].T)
-    if old < k <= 4 * p:
+    if noisy and old < k <= 4 * p:
         # two steps without Ritz vectors: noise has to turn to where S is large before it tells
         scale = np.max(np.abs(H[:k, :k]))
         return k, k + _join(Q, k, image[old:k], 100 * eps * scale, limit), -np.inf
@@ -616,7 +715,7 @@ def _grow(Q, image, H, old, k, best, limit):
     residuals = _multiply(turn[:2 * p], image[:k], limit) - theta[:2 * p].reshape(-1, 1) * lead
     _put(best, lead[:p])
     scale = np.max(np.abs(theta))
-    unsure = _keep_unsure(residuals, theta, p, scale, eps)
+    unsure = _keep_unsure(residuals, theta, p, scale, max(tol, 10 * eps))
     if k > 16 * p:  # start again from the best
         few = turn[:6 * p]
         _put(Q, _multiply(few, Q[:k], limit))
@@ -630,9 +729,9 @@ def _grow(Q, image, H, old, k, best, limit):
 
 
 @jit(long=True)
-def _keep_unsure(residuals, theta, p, scale, eps):
+def _keep_unsure(residuals, theta, p, scale, tol):
     """Move up the residuals of Ritz pairs that are not yet sure; returns their number."""
-    tol = max(1e-10, 10 * eps)
+    eps = np.finfo(residuals.dtype).eps
     gap = theta[p - 1] - theta[min(p, len(theta) - 1)]
     norm = np.sqrt(np.sum(residuals[:p] ** 2))
     count = 0
@@ -660,7 +759,8 @@ def _join(Q, k, W, least, limit):
         inside = np.empty((len(W), k), W.dtype)
         _multiply_transposed(W, Q[:k], inside, limit)
         W = W - _multiply(inside, Q[:k], limit)
-        M = W @ W.T
+        M = np.empty((len(W), len(W)), W.dtype)
+        _multiply_transposed(W, W, M, limit)
         T = np.zeros_like(M)  # Gram-Schmidt on the products M: orthonormal rows T W
         end = 0
         for i in range(len(M)):
@@ -678,7 +778,7 @@ def _join(Q, k, W, least, limit):
                 end += 1
             else:
                 t[:] = 0
-        W = T[:end] @ W
+        W = _multiply(T[:end], W, limit)
         least = 0.0
     _put(Q[k:], W)
     return end
@@ -737,29 +837,59 @@ def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.R
     core.check_choice(method, "method", "kmeans", "kmeans++", "random")
     if method == "kmeans":
         return gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng, sample_weight=weights).atoms
-    return X[_draw(X, n_atoms, method == "kmeans++", weights.copy(), rng)]
+    if method == "random":
+        return X[_draw(weights, n_atoms, rng)]
+    return X[_draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)]
 
 
-def _draw(X, n_atoms, spread, left, rng):
-    """Indices of samples drawn by their weights left (n,), which are used up."""
+def _draw(weights, n_atoms, rng):
+    """Indices of samples drawn by their weights (n,), which are used up."""
+    left = weights.copy()
+    free = np.ones(len(left))
+    chosen = []
+    for _ in range(n_atoms):
+        chosen.append(_places(left if left.any() else free, 1, rng)[0])
+        free[chosen[-1]] = 0
+        left[chosen[-1]] = max(left[chosen[-1]] - 1, 0)
+    return chosen
+
+
+def _draw_apart(X, n_atoms, weights, rng):
+    """Indices of samples drawn by their weights (n,) times the squares of their distances from
+    those drawn before.
+
+    Many candidates are drawn at a time, by the odds o of all samples before; each is taken, in
+    turn, with the probability o' / o of its odds o' <= o after those taken, as if it was drawn by
+    those. What has no odds, as repeated samples, is drawn only when nothing else is left.
+    """
     p = X.shape[2]
     chosen = []
-    square = np.full(len(X), 2.0 * p)  # squared distance from those drawn
+    square = np.full(len(X), 2.0 * p)
+    left = weights.copy()
     free = np.ones(len(X))
-    for _ in range(n_atoms):
-        odds = left * (square > 1e-12) * (square if spread else 1)
+    while len(chosen) < n_atoms:
+        most = max(1, PRODUCTS // len(X))
+        odds = left * (square > 1e-12) * square
         if not odds.any():
             odds = left if left.any() else free
-        bounds = np.cumsum(odds)  # sample i owns its part, so that a weight draws as repetitions do
-        i = int(np.searchsorted(bounds, rng.random() * bounds[-1], side="right"))
-        chosen.append(i)
-        free[i] = 0
-        if spread:  # repeated samples are drawn only when nothing else is left
-            left[i] = 0
-            square = np.minimum(square, 2 * p - 2 * core.bases_gram(X, X[i:i + 1])[:, 0])
-        else:
-            left[i] = max(left[i] - 1, 0)
+            most = 1
+        count = min(n_atoms - len(chosen), max(CANDIDATES, len(chosen)), most)
+        candidates = _places(odds, count, rng)
+        K = core.bases_gram(X, X[candidates])
+        for i, k, share in zip(candidates, K.T, rng.random(count)):
+            now = left[i] * (square[i] > 1e-12) * square[i]
+            if share * odds[i] < now or most == 1:
+                chosen.append(i)
+                left[i] = 0
+                free[i] = 0
+                square = np.minimum(square, 2 * p - 2 * k)
     return chosen
+
+
+def _places(odds, count, rng):
+    """Indices drawn by their odds (n,): each owns its part, so that odds draw as repetitions do."""
+    bounds = np.cumsum(odds)
+    return np.searchsorted(bounds, rng.random(count) * bounds[-1], side="right")
 
 
 def _code_nearest(K_dd, K_xd, norm2):

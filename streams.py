@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
@@ -21,16 +22,23 @@ from grassmann_sc import files, learn
 
 __all__ = ["OnlineGDL"]
 
-ALONE = 128  # the largest d of matrices for whose eigenvectors BLAS starts no threads
+ALONE = 128  # the largest d of products for which BLAS needs no threads
+FRESH = 0.3  # the share of the statistics that is new when atoms move
+HELD = 4  # times rank rows of a sum are held, before it is cut back to rank
+EXACT = 2**25  # numbers of the sums of all atoms up to which they are kept as matrices
+PILE = 2**22  # numbers of samples, or of their codes, that wait to be added to the sums
 MIXED = 16  # pieces of a stored array whose samples are shuffled together
 
 
 class OnlineGDL:
     """gDL on a stream of batches, in memory that does not grow.
 
-    partial_fit(batch), or fit on an array, stored or not. Each batch is coded, then every atom is
-    updated from statistics of all batches so far: Y^T Y exactly, and sum_i y_ir X_i^ for each atom
-    r as its rank eigenvectors of largest absolute eigenvalue (default 8 p).
+    partial_fit(batch), or fit on an array, stored or not. Each batch is coded and adds to
+    statistics: Y^T Y, and S_r = sum_i y_ir X_i^ for each atom r. Atoms are updated from them once a
+    tenth of what they hold is new. S_r is kept exactly, a d x d matrix, where rank = d, the default
+    if those of all atoms are at most 2^25 numbers; else as about its rank eigenvectors of largest
+    absolute eigenvalue (default 8 p). Beside the statistics, N (N + d min(d, rank)) numbers, at
+    most 2^22 numbers of samples and of their codes, and a batch, are held, however many come.
 
     lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from the first
     batches, until n_atoms samples have come, and lam_scale="max" takes its median over those.
@@ -77,8 +85,12 @@ class OnlineGDL:
         self._place = _Place()
         self._waiting: list = []  # batches (samples, weights) before there are atoms
         self._shared: Any = None  # Y^T Y (N, N)
-        self._factor: Any = None  # (N, rank, d): sum_i y_ir X_i^ is about
-        self._sizes: Any = None  # factor[r]^T diag(sizes[r]) factor[r]
+        self._sums: Any = None  # (N, rank, d) and sizes (N, rank): sum_i y_ir X_i^ is about
+        self._sizes: Any = None  # sums[r]^T diag(sizes[r]) sums[r], at rank d sizes[r, 0] sums[r],
+        self._pile: list = []  # and what waits: rows (n, p, d) of samples, weighted codes (n, N)
+        self._new = 0.0  # what Y^T Y has since atoms moved, its trace
+        self._worst: Any = None  # (samples, losses) since then that may take the places of atoms
+        self._gram: Any = None  # <D_i^, D_j^> (N, N), as long as atoms stay
         self._clear()
 
     @property
@@ -129,6 +141,8 @@ class OnlineGDL:
                 return self
         if self.atoms is None:
             raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
+        if self._worst is not None:
+            self._move()
         return self
 
     def _pass_over(self, X, batch_size, n_epochs, move, record, every):
@@ -189,12 +203,13 @@ class OnlineGDL:
                 return self
         X = X.astype(self.atoms.dtype, copy=False)
         p = X.shape[2]
-        K = core.bases_gram(self.atoms)
+        if self._gram is None:
+            self._gram = core.bases_gram(self.atoms)
         k = core.bases_gram(X, self.atoms)
         self.coder.scale(k, weights)
-        codes = self.coder.code(K, k, p)
-        losses = learn.sample_losses(K, k, codes, p, self.lam)
-        self._add(learn.as_rows(X), codes, weights)
+        codes = self.coder.code(self._gram, k, p)
+        losses = learn.sample_losses(self._gram, k, codes, p, self.lam)
+        self._add(X, codes, weights)
         self.loss += weights @ losses
         self.weight += weights.sum()
         self._keep_worst(X[weights > 0], losses[weights > 0])
@@ -202,29 +217,45 @@ class OnlineGDL:
         return self
 
     def update(self) -> OnlineGDL:
-        """Move the atoms to where the statistics say; returns self."""
+        """Move the atoms to where the statistics say, if a tenth of them is new; returns self."""
         if not self.weight > 0:
             raise ValueError("update needs a batch that was collected since the last one")
-        N, rank, d = self._factor.shape
-        rows = learn.copied_rows(self.atoms)  # (N, p, d)
-        every = np.arange(N * rank + 1)
-        learn.sweep(rows, self._shared, self._factor.reshape(-1, 1, d), every[::rank], every[:-1],
-                    self._sizes.ravel())
-        self.atoms = rows.swapaxes(1, 2)
         self.cost = float(self.loss / self.weight)
-        self._replace_idle()
+        if self._new >= FRESH * np.trace(self._shared):
+            self._move()
         self._clear()
         self.n_updates += 1
         fade = (1 - 1 / (self.n_updates + 1)) ** self.forgetting
         self._shared *= fade
         self._sizes *= fade
+        self._new *= fade
+        for _, used in self._pile:
+            used.data *= fade
         return self
 
+    def _move(self):
+        """Update the atoms from all statistics, and replace those that are not used."""
+        self._add_pile()
+        rows = learn.copied_rows(self.atoms)  # (N, p, d)
+        N, held, d = self._sums.shape
+        none = np.empty((0, d), rows.dtype)
+
+        def terms(r):
+            if held == d:
+                return self._sizes[r] * self._sums[r], none, np.empty(0)
+            return learn.NOTHING, *_used_rows(self._sums[r], self._sizes[r])
+
+        learn.sweep(rows, self._shared, terms, np.full(N, held), learn.NEAR)
+        self.atoms = rows.swapaxes(1, 2)
+        self._gram = None
+        self._replace_idle()
+        self._new = 0.0
+        self._worst = None
+
     def _clear(self):
-        """Forget what an update needs of the batches before it beside the statistics."""
+        """Begin the costs anew."""
         self.loss = 0.0
         self.weight = 0.0
-        self._worst = None  # (samples, losses) that may take the places of unused atoms
 
     def _check_batch(self, X):
         shape = self._waiting[0][0].shape[1:] if self._waiting else X.shape[1:]
@@ -250,35 +281,61 @@ class OnlineGDL:
     def _empty(self):
         """Statistics of nothing."""
         N, d, p = self.atoms.shape
-        rank = min(d, self.rank or 8 * p)
-        self._shared = np.zeros((N, N))
-        self._factor = np.zeros((N, rank, d), self.atoms.dtype)
-        self._sizes = np.zeros((N, rank))
+        shapes = _shapes(self.atoms.shape, self.rank)
+        self._shared = np.zeros(shapes["shared"])
+        self._sums = np.zeros(shapes["sums"], self.atoms.dtype)
+        self._sizes = np.zeros(shapes["sizes"])
+        self._pile = []
+        self._new = 0.0
+        self._worst = None
 
-    def _add(self, rows, codes, weights):
-        """Add samples, rows (n, p, d), with their codes to the statistics."""
-        p, d = rows.shape[1:]
-        used = codes * weights[:, None]
-        shared = self._shared + codes.T @ used
-        users = [np.flatnonzero(column) for column in used.T]
-        atoms = np.flatnonzero([len(index) for index in users])
-        parts = [None] * len(atoms)  # all are made before one takes effect: Ctrl-C may come
+    def _add(self, X, codes, weights):
+        """Add samples X (n, d, p) with their codes to the statistics."""
+        codes = scipy.sparse.csr_array(codes, dtype=np.float64)
+        used = codes.copy()
+        used.data *= np.repeat(weights, np.diff(codes.indptr))
+        used.eliminate_zeros()
+        shared = (codes.T @ used).toarray()
+        self._shared = self._shared + shared
+        self._new += np.trace(shared)
+        self._pile.append((learn.copied_rows(X), used))
+        if sum(len(rows) for rows, _ in self._pile) * max(X[0].size, len(self.atoms)) > PILE:
+            self._add_pile()
 
-        def make(block):
-            for i in range(block.start, block.stop):
-                r = atoms[i]
-                M = np.concatenate([self._factor[r], rows[users[r]].reshape(-1, d)])
-                w = np.concatenate([self._sizes[r], np.repeat(used[users[r], r], p)])
-                parts[i] = _largest_part(M, w, len(self._sizes[r]))
+    def _add_pile(self):
+        """Add what waits to the sums."""
+        if not self._pile:
+            return
+        samples = np.concatenate([rows for rows, _ in self._pile])
+        used = scipy.sparse.vstack([used for _, used in self._pile]).tocsc()
+        self._pile = []  # whatever comes, Ctrl-C too: nothing is added twice
+        p, d = samples.shape[1:]
+
+        def part(r):
+            mine = slice(used.indptr[r], used.indptr[r + 1])
+            return samples[used.indices[mine]].reshape(-1, d), np.repeat(used.data[mine], p)
+
+        self._add_parts(part)
+
+    def _add_parts(self, part):
+        """Add Z^T diag(w) Z to the sums of atom r, (Z, w) = part(r)."""
+        N, held, d = self._sums.shape
+        limit = learn.ONE_THREAD if d <= ALONE else learn.ALL_THREADS
+
+        def add(block):
+            for r in range(block.start, block.stop):
+                Z, w = part(r)
+                if held == d:
+                    self._sums[r] *= self._sizes[r]
+                    self._sums[r] += learn.weighted_square(Z, w.astype(Z.dtype), limit)
+                    self._sizes[r] = 1
+                elif len(w):
+                    _append(self._sums[r], self._sizes[r], Z, w, r, limit)
 
         if d <= ALONE:
-            core.run_blocks(make, len(atoms), 1)
+            core.run_blocks(add, N, 8)
         else:
-            make(slice(0, len(atoms)))
-        self._shared = shared
-        for r, (factor, sizes) in zip(atoms, parts):
-            self._factor[r] = factor
-            self._sizes[r] = sizes
+            add(slice(0, N))
 
     def _keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms, beside those kept before."""
@@ -297,8 +354,8 @@ class OnlineGDL:
         self.atoms[idle] = X[worst]
         self._shared[idle] = 0
         self._shared[:, idle] = 0
+        self._sums[idle] = 0
         self._sizes[idle] = 0
-        self._factor[idle] = 0
         self.n_replaced += len(idle)
 
     # ------------------------------------------------------------------------ many learners
@@ -306,17 +363,17 @@ class OnlineGDL:
     def fork(self) -> OnlineGDL:
         """A learner over the same atoms that has collected nothing, to be merged with this one."""
         self._check_begun("fork")
-        other = copy.deepcopy(self)
+        other = copy.copy(self)
         other._empty()
         other._clear()
         other.n_batches = 0
-        return other
+        return copy.deepcopy(other)
 
     def merge(self, other: OnlineGDL) -> OnlineGDL:
         """The learner over the same atoms that has collected what this one and the other have.
 
-        Y^T Y adds up exactly; of sum_i y_ir X_i^ the rank largest eigenpairs are kept, so that
-        merging is associative to rounding where rank = d, and to what is cut off elsewhere. Neither
+        Y^T Y adds up exactly; so does sum_i y_ir X_i^ where rank = d, and merging is associative to
+        rounding; else about the rank largest eigenpairs of the sum are kept. Neither
         is changed; rng is that of this one, and so are atoms, place and counts of updates.
         """
         if not isinstance(other, OnlineGDL):
@@ -328,18 +385,14 @@ class OnlineGDL:
                              "learner, collect with each, then merge")
         both = copy.deepcopy(self)
         both._shared += other._shared
-        M = np.concatenate([self._factor, other._factor], axis=1)
-        w = np.concatenate([self._sizes, other._sizes], axis=1)
-        rank = self._sizes.shape[1]
-
-        def cut(block):
-            for r in range(block.start, block.stop):
-                both._factor[r], both._sizes[r] = _largest_part(M[r], w[r], rank)
-
-        if M.shape[2] <= ALONE:
-            core.run_blocks(cut, len(M), 1)
+        if self._sums.shape[1] == self._sums.shape[2]:
+            both._sums = (self._sizes[:, :, None] * self._sums
+                          + other._sizes[:, :, None] * other._sums).astype(self._sums.dtype)
+            both._sizes[:] = 1
         else:
-            cut(slice(0, len(M)))
+            both._add_parts(lambda r: _used_rows(other._sums[r], other._sizes[r]))
+        both._pile += copy.deepcopy(other._pile)
+        both._new += other._new
         both.loss += other.loss
         both.weight += other.weight
         if other._worst is not None:
@@ -392,16 +445,20 @@ class OnlineGDL:
                    "forgetting": self.forgetting, "init": self.init if named else None}
         counts = {"n_batches": self.n_batches, "n_updates": self.n_updates,
                   "n_replaced": self.n_replaced, "cost": self.cost, "loss": float(self.loss),
-                  "weight": float(self.weight), "lam": self.coder.lam,
+                  "weight": float(self.weight), "new": float(self._new), "lam": self.coder.lam,
                   "lam_scale": self.coder.lam_scale, "place": vars(self._place)}
         texts = {"options": options, "counts": counts, "rng": self.rng.bit_generator.state}
         nothing = [None, None]
         waiting = [np.concatenate(part) for part in zip(*self._waiting)] or nothing
         worst = self._worst or nothing
+        piled = nothing
+        if self._pile:
+            piled = [np.concatenate([rows for rows, _ in self._pile]),
+                     scipy.sparse.vstack([used for _, used in self._pile]).toarray()]
         arrays = {"init": None if named else self.init, "atoms": self.atoms,
-                  "shared": self._shared, "factor": self._factor, "sizes": self._sizes,
-                  "waiting": waiting[0], "waiting_weights": waiting[1], "worst": worst[0],
-                  "worst_losses": worst[1]}
+                  "shared": self._shared, "sums": self._sums, "sizes": self._sizes,
+                  "piled": piled[0], "piled_codes": piled[1], "waiting": waiting[0],
+                  "waiting_weights": waiting[1], "worst": worst[0], "worst_losses": worst[1]}
         return ({name: files.as_json(text) for name, text in texts.items()}
                 | {name: np.empty(0) if array is None else array for name, array in arrays.items()})
 
@@ -415,6 +472,7 @@ class OnlineGDL:
                                                                                 "cost")
             new["loss"] = core.check_number(counts["loss"], "loss")
             new["weight"] = core.check_number(counts["weight"], "weight", least=0)
+            new["_new"] = core.check_number(counts["new"], "new", least=0)
             new["_place"] = _Place(**counts["place"])
             new["rng"] = files.read_generator(arrays["rng"])
             new |= self._checked_arrays(arrays)
@@ -428,8 +486,8 @@ class OnlineGDL:
     def _checked_arrays(self, arrays):
         """Atoms, statistics and samples of a file by the names of attributes, of shapes that fit
         each other."""
-        new = {"atoms": None, "_shared": None, "_factor": None, "_sizes": None, "_worst": None,
-               "_waiting": []}
+        new = {"atoms": None, "_shared": None, "_sums": None, "_sizes": None, "_worst": None,
+               "_waiting": [], "_pile": [], "_gram": None}
         if arrays["waiting"].size:
             X = core.check_dictionary(arrays["waiting"], "waiting")
             new["_waiting"] = [(X, learn.check_weights(arrays["waiting_weights"], len(X)))]
@@ -437,12 +495,16 @@ class OnlineGDL:
             return new
         atoms = core.check_dictionary(arrays["atoms"], "atoms")
         N, d, p = atoms.shape
-        rank = min(d, self.rank or 8 * p)
-        shapes = {"shared": (N, N), "factor": (N, rank, d), "sizes": (N, rank)}
-        for name, shape in shapes.items():
+        for name, shape in _shapes(atoms.shape, self.rank).items():
             new[f"_{name}"] = core.finite_array(arrays[name], name)
             if N != self.n_atoms or arrays[name].shape != shape:
                 raise ValueError(f"{name} must have shape {shape}, got {arrays[name].shape}")
+        if arrays["piled"].size:
+            rows = arrays["piled"]
+            codes = core.check_codes(arrays["piled_codes"], len(rows), N, "piled_codes")
+            if core.check_dictionary(rows.swapaxes(1, 2), "piled").shape[1:] != (d, p):
+                raise ValueError(f"piled must have shape (n, {p}, {d}), got {rows.shape}")
+            new["_pile"] = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
             X = core.check_dictionary(arrays["worst"], "worst")
             losses = core.finite_array(arrays["worst_losses"], "worst_losses")
@@ -453,8 +515,8 @@ class OnlineGDL:
 
 
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
-    ["init", "atoms", "shared", "factor", "sizes", "waiting", "waiting_weights", "worst",
-     "worst_losses"], "f")  # the arrays of a file and their kinds of dtype
+    ["init", "atoms", "shared", "sums", "sizes", "piled", "piled_codes", "waiting",
+     "waiting_weights", "worst", "worst_losses"], "f")  # a file's arrays, their kinds of dtype
 
 
 class _Place:
@@ -506,15 +568,29 @@ def _shuffled(X, batch_size, seed, skip):
             yield samples[order[j:j + batch_size]]
 
 
-def _largest_part(M, w, rank):
-    """Rows (rank, d) and sizes (rank,) of the eigenpairs of M^T diag(w) M largest in modulus."""
-    m, d = M.shape
-    if m >= d:
-        S = learn.weighted_square(M, w.astype(M.dtype), learn.ONE_THREAD)
-        values, vectors = np.linalg.eigh(S)
-    else:
-        Q, R = np.linalg.qr(M.T)
-        values, vectors = np.linalg.eigh((R * w) @ R.T)
-        vectors = Q @ vectors
-    top = np.argsort(-np.abs(values), kind="stable")[:rank]
-    return vectors[:, top].T, values[top]
+def _shapes(shape, rank):
+    """The shapes of statistics over atoms of this shape (N, d, p); see OnlineGDL."""
+    N, d, p = shape
+    rank = rank or (d if N * d**2 <= EXACT else 8 * p)
+    held = min(d, HELD * rank)
+    return {"shared": (N, N), "sums": (N, held, d), "sizes": (N, 1 if held == d else held)}
+
+
+def _used_rows(factor, sizes):
+    count = np.flatnonzero(sizes).max(initial=-1) + 1
+    return factor[:count], sizes[:count]
+
+
+def _append(factor, sizes, Z, w, seed, limit):
+    """Put Z and w behind the used rows of factor and sizes. Without room for them about the
+    eigenpairs largest in modulus of factor^T diag(sizes) factor + Z^T diag(w) Z replace all."""
+    known, v = _used_rows(factor, sizes)
+    count = len(v) + len(w)
+    if count > len(sizes):
+        M = np.concatenate([known, Z])
+        v = np.concatenate([v, w]).astype(M.dtype)
+        count = len(sizes) // HELD
+        Z, w = learn.largest_part(M, v, len(known), count, seed, limit)
+        sizes[:] = 0
+    factor[count - len(w):count] = Z
+    sizes[count - len(w):count] = w

@@ -1,12 +1,14 @@
 """Laws of gDL: the cost, unused atoms, first atoms, reasons to stop, codings, weights, classes."""
 
 import functools
+import itertools
 import pickle
 import sys
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 
 import grassmann_sc as core
@@ -318,6 +320,30 @@ def test_one_relative_lambda_suits_every_scale_of_samples():
     assert 0 < classes.lam <= 0.3 * 2 * 2
     assert learn.gdl(SMALL, 4, 0.2, n_iter=1).lam == 0.2
     assert learn.gdl(SMALL, 4, n_neighbors=2, n_iter=1).lam is None
+
+
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 2, 0.5, 1, 1])])
+def test_first_atoms_are_drawn_by_squared_distances_from_those_before(weights):
+    """The odds of each sequence of three samples are products of those of its steps, though many
+    candidates are drawn at a time."""
+    X = core.random_subspaces(5, 4, 1, rng=3)
+    square = core.chordal_distance(X) ** 2
+    w = np.ones(5) if weights is None else weights
+    expected = np.zeros((5, 5, 5))
+    for i, j in itertools.permutations(range(5), 2):
+        second = w * square[i]
+        third = w * np.minimum(square[i], square[j])
+        expected[i, j] = w[i] / w.sum() * second[j] / second.sum() * third / third.sum()
+    rng = np.random.default_rng(0)
+    n_draws = 4000
+    found = np.zeros((5, 5, 5))
+    for _ in range(n_draws):
+        atoms = learn.init_atoms(X, 3, rng=rng, sample_weight=weights)
+        found[tuple(core.projection_kernel(atoms, X).argmax(axis=1))] += 1
+    possible = expected > 1e-12
+    assert not found[~possible].any()
+    error_of = (found - n_draws * expected)[possible] ** 2 / (n_draws * expected[possible])
+    assert error_of.sum() < scipy.stats.chi2.ppf(1 - 1e-6, possible.sum() - 1)
 
 
 # ---------------------------- weights
