@@ -3,8 +3,8 @@
 # make types  mypy on the hints of public signatures; what it says depends on NumPy's own hints
 # make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
-# make gallery   pages in docs/html: examples with their output and pictures, and the reference;
-#             the README's pictures in docs/pictures
+# make pages  docs/html: the guide, examples with their output and pictures, the reference; looks for
+#             dead links, and leaves the pictures of README and guide in docs/pictures
 # make campaign   hostile inputs, files, folders, disks, kills, interrupts and forks, in ten minutes;
 #             SEED=1 draws others
 #
@@ -17,7 +17,7 @@ READY := .venv/ready
 BENCH := .venv/bench
 DOCS := .venv/docs
 
-.PHONY: demo test types bench gallery campaign
+.PHONY: demo test types bench pages campaign
 
 demo: $(READY)
 	$(VENV_PYTHON) -m examples.quickstart
@@ -43,12 +43,10 @@ bench: $(BENCH)
 	$(VENV_PYTHON) -m benchmarks.startup
 	$(VENV_PYTHON) -m benchmarks.accuracy
 
-gallery: $(DOCS)
+pages: $(DOCS)
 	$(VENV_PYTHON) -m docs.floorplan
 	$(VENV_PYTHON) -m sphinx -W --keep-going -q -b html docs docs/html
 	$(VENV_PYTHON) -m docs.check_pages docs/html
-	cp docs/gallery/images/sphx_glr_03_digits_002.png docs/pictures/codes.png
-	cp docs/gallery/images/sphx_glr_06_dictionary_002.png docs/pictures/atoms.png
 
 campaign: $(READY)
 	$(VENV_PYTHON) -m benchmarks.campaign $(SEED:%=--seed %)

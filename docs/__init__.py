@@ -1,1 +1,1 @@
-"""What makes the pages of make gallery."""
+"""What makes the pages of make pages."""

@@ -1,41 +1,44 @@
-"""Sphinx: the gallery of examples/gallery and the reference from the docstrings (make gallery)."""
+"""Sphinx: the pages, the gallery of examples/gallery, and the reference from the docstrings (make
+pages)."""
 
+import inspect
 import logging
+import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import matplotlib
+
 import grassmann_sc
+from docs import house, snippets
 
 logging.getLogger("grassmann_sc").setLevel("ERROR")  # pages do not say what was compiled
-ROOT = Path(__file__).resolve().parent.parent
+matplotlib.use("agg")
+HERE = Path(__file__).resolve().parent
 project = "grassmann_sc"
 author = "the grassmann_sc developers"
 copyright = author
 version = release = grassmann_sc.__version__
 extensions = ["sphinx.ext.autodoc", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["html"]
-html_theme = "alabaster"
-html_theme_options = {
-    "fixed_sidebar": True,
-    "sidebar_width": "240px",
-    "page_width": "1200px",
-    "body_max_width": "none",
-    "font_size": "16px",
-    "code_font_size": "0.84em",  # so that 100 columns are seen whole
-    "description": "Coding and dictionary learning of linear subspaces",
-}
-html_sidebars = {"**": ["about.html", "navigation.html", "searchbox.html"]}
+html_theme = "furo"  # light and dark, wide and narrow
+html_title = f"grassmann_sc {version}"
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
 smartquotes = False
 html_show_sourcelink = False
 html_copy_source = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the text tells shapes and ranges, which say more
+python_maximum_signature_line_length = 80  # beyond it, each parameter on a line of its own
+toc_object_entries_show_parents = "hide"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 sphinx_gallery_conf = {
-    "examples_dirs": str(ROOT / "examples" / "gallery"),
+    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "gallery",
     "filename_pattern": r".*\.py",  # every script is run
     "within_subsection_order": "FileNameSortKey",
@@ -47,39 +50,101 @@ sphinx_gallery_conf = {
     "capture_repr": (),  # what is shown is what is printed or drawn
 }
 
+# ---------------------------------------------------------------- pictures, and a page a module
+
+
+def draw_pictures(app):
+    """What the guide's snippets draw, where its pages show it."""
+    here = os.getcwd()
+    for page in sorted(HERE.glob("guide/*.rst")):
+        with tempfile.TemporaryDirectory() as folder:  # of the files that snippets write
+            os.chdir(folder)
+            try:
+                snippets.run(page, lambda figure, path: figure.savefig(path, dpi=100))
+            finally:
+                os.chdir(here)
+
+
+def write_reference(app):
+    """A page for each module, and what lists them."""
+    folder = HERE / "reference"
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.rst"):
+        old.unlink()
+    names = {}
+    for module in house.modules():
+        name = module if module == house.CORE else f"{house.CORE}.{module}"
+        names[name] = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n"
+    for name, text in names.items():
+        (folder / f"{name}.rst").write_text(text, encoding="utf-8")
+    (folder / "index.rst").write_text(REFERENCE + "".join(f"   {name}\n" for name in names),
+                                      encoding="utf-8")
+
+
+REFERENCE = """Reference
+=========
+
+From the docstrings, as they stand in the files. Every module is imported through the core:
+``from grassmann_sc import learn``.
+
+.. toctree::
+   :maxdepth: 1
+
+"""
+
 # ------------------------------------------------------------------------- docstrings as plain text
 
 MARKUP = re.compile(r"([\\*`_|])")  # what is mathematics in a docstring and markup for Sphinx
-ITEM = re.compile(r"\w+(, \w+)* : |- ")  # the description of an argument, an entry of a list
-SENTENCE = re.compile(r"\w+(, \w+)*: ")  # the same, where the row before it ends with a full stop
+ESCAPED = r"\\\1"
+ITEM = re.compile(r"- ")  # an entry of a list
+NAMED = re.compile(r"(?:^|(?<=\. )|(?<=\.\n)|(?<=\n))(\w+(?:, \w+)*) ?: ", re.MULTILINE)
 
 
 def plain_text(app, what, name, obj, options, lines):
-    """Docstrings are plain text: what flows is a paragraph, lists keep their lines."""
+    """Docstrings are plain text: what flows is a paragraph, parameters are a list of fields."""
+    parameters = names_of_parameters(obj)
     paragraphs = "\n".join(lines).split("\n\n")
-    lines[:] = "\n\n".join(map(as_markup, paragraphs)).split("\n") + [""]
+    lines[:] = "\n\n".join(as_markup(text, parameters) for text in paragraphs).split("\n") + [""]
 
 
-def as_markup(paragraph):
-    """A paragraph of plain text as reStructuredText: each item of a list on a line of its own, what
-    is indented row by row, an example as it is."""
-    rows = paragraph.strip("\n").split("\n")
-    if rows[0].lstrip().startswith(">>>"):
+def names_of_parameters(obj):
+    """Of a function or a class; of anything else none."""
+    try:
+        return set(inspect.signature(obj).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def as_markup(paragraph, parameters=()):
+    """A paragraph of plain text as reStructuredText: an example as it is, parameters as a list of
+    definitions, what is indented row by row, each entry of a list on a line of its own."""
+    text = paragraph.strip("\n")
+    if text.lstrip().startswith(">>>"):
         return paragraph
-    indented = any(row.startswith(" ") for row in rows)
-    items = []
-    for row in rows:
-        follows = items and items[-1].endswith(".")
-        if indented or not items or ITEM.match(row) or follows and SENTENCE.match(row):
-            items.append(row)
-        else:
-            items[-1] += " " + row
-    escaped = [MARKUP.sub(r"\\\1", item).rstrip() for item in items]
-    if len(items) == 1:
-        return escaped[0]
-    return "\n".join(f"| {item}".rstrip() for item in escaped)
+    named = [found for found in NAMED.finditer(text)
+             if set(found[1].split(", ")) <= set(parameters)]
+    starts = [found.start() for found in named] + [len(text)]
+    listed = [f"``{found[1].replace(', ', '``, ``')}``\n   {flowing(text[found.end():end])}"
+              for found, end in zip(named, starts[1:])]
+    before = text[:starts[0]].strip("\n")
+    return "\n\n".join([as_rows(before)] * bool(before) + ["\n".join(listed)] * bool(listed))
+
+
+def flowing(text):
+    """Rows as one, escaped."""
+    return MARKUP.sub(ESCAPED, " ".join(text.split()))
+
+
+def as_rows(text):
+    """A paragraph, or rows where some are indented or entries of a list."""
+    rows = text.split("\n")
+    if any(row.startswith(" ") or ITEM.match(row) for row in rows):
+        return "\n".join("| " + MARKUP.sub(ESCAPED, row).rstrip() for row in rows)
+    return flowing(text)
 
 
 def setup(app):
     """What Sphinx calls."""
+    app.connect("builder-inited", draw_pictures)
+    app.connect("builder-inited", write_reference)
     app.connect("autodoc-process-docstring", plain_text)

@@ -8,7 +8,9 @@ import re
 import pytest
 
 from docs import check_pages, floorplan
-from processes import ROOMS, ROOT
+from grassmann_sc import estimators
+from grassmann_sc.baselines import estimators as of_baselines
+from processes import CORE, ROOMS, ROOT
 
 GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 
@@ -55,7 +57,9 @@ def configuration():
     "text, markup",
     [
         ("||X^ - y_j D_j^||_F*", r"\|\|X^ - y\_j D\_j^\|\|\_F\*"),
-        ("a : one\n    more\nb : two", "| a : one\n|     more\n| b : two"),
+        ("words that\nflow", "words that flow"),
+        ("a\n    b_1", "| a\n|     b\\_1"),
+        ("- one\n- two", "| - one\n| - two"),
         ("words\n\n>>> f(x_1) * 2\n3", "words\n\n>>> f(x_1) * 2\n3"),
     ],
 )
@@ -65,9 +69,43 @@ def test_docstrings_become_markup_that_shows_them_as_they_are(text, markup):
     assert "\n".join(lines).strip() == markup
 
 
-def test_every_module_is_in_the_reference():
-    text = (ROOT / "docs" / "reference.rst").read_text(encoding="utf-8")
-    assert not {room for room in ROOMS if f"automodule:: grassmann_sc.{room}\n" not in text}
+@pytest.mark.parametrize("text", ["As it is.\na : one\n    more\nb, c : x_2. lam: a: b.",
+                                  "As it is. a: one more\nb, c: x_2. lam: a: b."])
+def test_parameters_become_a_list(text):
+    markup = configuration().as_markup(text, {"a", "b", "c", "lam"})
+    assert markup == "As it is.\n\n``a``\n   one more\n``b``, ``c``\n   x\\_2.\n``lam``\n   a: b."
+    assert configuration().as_markup("As it is. d: one", {"a"}) == "As it is. d: one"
+
+
+def test_every_module_has_a_page_in_the_reference(tmp_path, monkeypatch):
+    conf = configuration()
+    monkeypatch.setattr(conf, "HERE", tmp_path)
+    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference" / "gone.rst").touch()
+    conf.write_reference(None)
+    pages = {path.stem for path in (tmp_path / "reference").iterdir()} - {"index"}
+    assert pages == {CORE, *(f"{CORE}.{room}" for room in ROOMS)}
+    index = (tmp_path / "reference" / "index.rst").read_text(encoding="utf-8")
+    assert index.split("\n\n")[-1].split() == [CORE, *(f"{CORE}.{room}" for room in ROOMS)]
+
+
+def test_every_module_is_once_in_the_table_of_the_readme():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\S+)\.py` \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted(name.replace(".", "/") for name in [CORE, *ROOMS])
+
+
+def test_the_page_on_scikit_learn_names_every_estimator_once():
+    text = (ROOT / "docs" / "guide" / "scikit_learn.rst").read_text(encoding="utf-8")
+    table = text[text.index("What each estimator takes"):text.index("A set of frames is")]
+    named = re.findall(r"``([A-Z]\w+)``", table)
+    assert sorted(named) == sorted([*estimators.__all__, *of_baselines.__all__])
+
+
+def test_the_readme_is_short():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 170
+    assert max(map(len, lines)) <= 150
 
 
 def test_the_floor_plan_knows_every_import():

@@ -1,0 +1,62 @@
+"""The pages' snippets, run as they are printed: programs, what each prints, the pictures they draw.
+
+A page is Markdown or reStructuredText. Its Python blocks are one program, in order; the block of
+text after one is what it prints, the picture after one is what it draws.
+"""
+
+import contextlib
+import io
+import re
+import textwrap
+from collections import namedtuple
+
+PIECE = re.compile(
+    r"^(?P<fence> *```)(?P<marked>\w*)\n(?P<body>.*?)^ *```$"
+    r"|^!\[[^\]]*\]\((?P<shown>\S+)\)$"
+    r"|^\.\. code-block:: (?P<language>\w+)\n\n(?P<block>(?: {3}[^\n]*\n|\n)+)"
+    r"|^\.\. (?:image|figure):: (?P<picture>\S+)$",
+    re.DOTALL | re.MULTILINE,
+)
+
+# kind: the language of a block, "" or "text" for what is printed; or "picture", text is its path
+Piece = namedtuple("Piece", "kind text")
+
+
+def pieces(path):
+    """The blocks and pictures of a page, in order."""
+    return [_piece(found) for found in PIECE.finditer(path.read_text(encoding="utf-8"))]
+
+
+def _piece(found):
+    picture = found["shown"] or found["picture"]
+    if picture:
+        return Piece("picture", picture)
+    if found["fence"]:
+        return Piece(found["marked"], found["body"])
+    return Piece(found["language"], textwrap.dedent(found["block"]).rstrip() + "\n")
+
+
+def run(path, draw=None):
+    """[(what a program printed, what the page says)] of those after which the page says something.
+
+    draw(figure, path of the picture) keeps what is drawn before a picture. What stands under
+    `if __name__ == "__main__":` is not run.
+    """
+    import matplotlib.pyplot as plt
+
+    names = {"__name__": "page"}
+    pairs = []
+    printed = ""
+    for kind, text in pieces(path):
+        if kind == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(text, f"<{path.name}>", "exec"), names)
+            printed = out.getvalue()
+        elif kind in ("", "text") and printed:
+            pairs.append((printed, text))
+            printed = ""
+        elif kind == "picture" and plt.get_fignums():
+            if draw is not None:
+                draw(plt.gcf(), (path.parent / text).resolve())
+            plt.close("all")
+    return pairs
