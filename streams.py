@@ -34,11 +34,13 @@ class OnlineGDL:
     """gDL on a stream of batches, in memory that does not grow.
 
     partial_fit(batch), or fit on an array, stored or not. Each batch is coded and adds to
-    statistics: Y^T Y, and S_r = sum_i y_ir X_i^ for each atom r. Atoms are updated from them once a
-    tenth of what they hold is new. S_r is kept exactly, a d x d matrix, where rank = d, the default
-    if those of all atoms are at most 2^25 numbers; else as about its rank eigenvectors of largest
-    absolute eigenvalue (default 8 p). Beside the statistics, N (N + d min(d, rank)) numbers, at
-    most 2^22 numbers of samples and of their codes, and a batch, are held, however many come.
+    statistics: Y^T Y, and A_r = sum_i y_ir X_i^ for each atom r. Atoms are updated from them once
+    three tenths of Y^T Y, by its trace, are new, and at the end of fit. A_r is an exact matrix
+    where 4 rank >= d, or by default if those of all atoms are at most 2^25 numbers (256 MB). Else
+    at most 4 rank rows stand for it, cut back, when they are full, to about the rank eigenvectors
+    of largest absolute eigenvalue (default 8 p). Held are N (N + d min(d, 4 rank)) numbers, at most
+    2^22 of samples that wait to be added, and as many of their codes, and a batch: no more,
+    however many come.
 
     lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from the first
     batches, until n_atoms samples have come, and lam_scale="max" takes its median over those.
@@ -85,8 +87,8 @@ class OnlineGDL:
         self._place = _Place()
         self._waiting: list = []  # batches (samples, weights) before there are atoms
         self._shared: Any = None  # Y^T Y (N, N)
-        self._sums: Any = None  # (N, rank, d) and sizes (N, rank): sum_i y_ir X_i^ is about
-        self._sizes: Any = None  # sums[r]^T diag(sizes[r]) sums[r], at rank d sizes[r, 0] sums[r],
+        self._sums: Any = None  # (N, m, d) and sizes (N, m): sum_i y_ir X_i^ is about
+        self._sizes: Any = None  # sums[r]^T diag(sizes[r]) sums[r], at m = d sizes[r, 0] sums[r],
         self._pile: list = []  # and what waits: rows (n, p, d) of samples, weighted codes (n, N)
         self._new = 0.0  # what Y^T Y has since atoms moved, its trace
         self._worst: Any = None  # (samples, losses) since then that may take the places of atoms
@@ -217,7 +219,7 @@ class OnlineGDL:
         return self
 
     def update(self) -> OnlineGDL:
-        """Move the atoms to where the statistics say, if a tenth of them is new; returns self."""
+        """Move the atoms to where the statistics say, if three tenths are new; returns self."""
         if not self.weight > 0:
             raise ValueError("update needs a batch that was collected since the last one")
         self.cost = float(self.loss / self.weight)
@@ -372,8 +374,8 @@ class OnlineGDL:
     def merge(self, other: OnlineGDL) -> OnlineGDL:
         """The learner over the same atoms that has collected what this one and the other have.
 
-        Y^T Y adds up exactly; so does sum_i y_ir X_i^ where rank = d, and merging is associative to
-        rounding; else about the rank largest eigenpairs of the sum are kept. Neither
+        Y^T Y adds up exactly; so does sum_i y_ir X_i^ where it is a matrix, and merging is
+        associative to rounding; else to what is cut off. Neither
         is changed; rng is that of this one, and so are atoms, place and counts of updates.
         """
         if not isinstance(other, OnlineGDL):

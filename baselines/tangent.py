@@ -305,8 +305,9 @@ _Logarithms = namedtuple("_Logarithms", [
     "by_vectors",  # whether inner products are to be taken from the tangent vectors themselves
 ])
 
-# What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have just entered
-# the support. Length N, but for columns and L. The core's active-set algebra knows these names.
+# What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have just
+# entered the support. Length N, but for columns and L. The core's active-set algebra knows these
+# names.
 _ActiveSet = namedtuple("_ActiveSet", [
     "y", "g",  # the code, and G y
     "support",  # in the order of the factor
