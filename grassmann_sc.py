@@ -619,7 +619,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     K = own_array(K_dd, np.float64)
     norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
     codes = None if options.sparse_output else np.empty((len(path), n, N), dtype)
-    blocks = [[scipy.sparse.csr_array((0, N), dtype=dtype)] * len(path)]  # of sparse codes
+    blocks = [[_nonzeros(np.empty((0, N), dtype))] * len(path)]  # of sparse codes
     gap = np.empty((len(path), n))
     n_iter = np.empty((len(path), n), np.int64)
     rules = options.positive, options.tol, options.max_iter
@@ -650,7 +650,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
         if options.sparse_output:
-            return [scipy.sparse.csr_array(Y[i], dtype=dtype) for i in descending.argsort()]
+            return [_nonzeros(Y[i].astype(dtype)) for i in descending.argsort()]
         codes[descending, rows] = Y
 
     tol = TWINS * np.finfo(dtype).eps
@@ -665,11 +665,23 @@ def solve_lassos(K_dd, K_xd, norm2, options):
              "from the best")
     _warn_gap(gap, options.tol * norm2, options.max_iter)
     if options.sparse_output:
-        codes = [scipy.sparse.vstack(pieces, format="csr") for pieces in zip(*blocks)]
+        codes = [_as_csr(pieces, (n, N)) for pieces in zip(*blocks)]
     found = SparseCodes(codes, gap, n_iter)
     if options.lam.ndim == 0:
         found = SparseCodes(*(of_path[0] for of_path in found))
     return found if options.return_info else found.codes
+
+
+def _nonzeros(Y):
+    """The entries of Y (t, N) that are not zero, their columns, and how many each row has."""
+    at = np.flatnonzero(Y != 0)
+    return Y.ravel()[at], (at % Y.shape[1]).astype(np.int32), np.count_nonzero(Y, axis=1)
+
+
+def _as_csr(pieces, shape):
+    """The CSR array of consecutive rows of _nonzeros: vstack would take a tenth of gsc's time."""
+    values, columns, counts = (np.concatenate(part) for part in zip(*pieces))
+    return scipy.sparse.csr_array((values, columns, np.append(0, counts.cumsum())), shape=shape)
 
 
 def _units(k, lam_scale):
