@@ -14,7 +14,6 @@ import itertools
 import math
 import operator
 import os
-import re
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -121,7 +120,7 @@ def _frames_of_folder(path, choose, prepare):
              if file.suffix.lower() in IMAGES and not file.name.startswith(".")]
     if not files:
         raise ValueError(f"{path}: holds no image ({', '.join(sorted(IMAGES))})")
-    chosen = choose(sorted(files, key=_natural_order))
+    chosen = choose(sorted(files, key=lambda file: core.natural_order(file.name)))
     frames = []
     for i, file in enumerate(chosen):
         frame = prepare(next(_image_frames(file, i)))
@@ -131,12 +130,6 @@ def _frames_of_folder(path, choose, prepare):
                              f"{chosen[0].name} {frames[0].shape}; size=(height, width) resizes "
                              "them")
     return frames
-
-
-def _natural_order(file):
-    """A key that sorts 2 before 10."""
-    parts = re.split(r"(\d+)", file.name)
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
 def _image_frames(file, first=0):
@@ -337,7 +330,7 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     >>> frames.hog(np.zeros((5, 24, 32))).shape  # two blocks of 9 cells of 9 orientations
     (5, 162)
     """
-    frames = _check_images(frames)
+    frames = core.check_clip(frames, "frames")
     feature = _skimage("feature", "hog")
     try:
         rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
@@ -368,7 +361,7 @@ def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[
     >>> histograms.shape, histograms.sum(axis=1).tolist()  # 59 bins a cell
     ((5, 236), [4.0, 4.0, 4.0, 4.0, 4.0])
     """
-    frames = _check_images(frames)
+    frames = core.check_clip(frames, "frames")
     feature = _skimage("feature", "local_binary_pattern")
     if not isinstance(method, str) or method not in ("nri_uniform", "uniform", "default", "ror"):
         raise ValueError("method must be one of nri_uniform, uniform, default, ror, got "
@@ -425,7 +418,7 @@ def lbp_top(frames: ArrayLike, *, length: int | None = None, step: int | None = 
     >>> frames.lbp_top(np.zeros((12, 8, 8)), length=10, step=1).shape  # three sub-videos
     (3, 177)
     """
-    frames = _check_images(frames)
+    frames = core.check_clip(frames, "frames")
     radii = _integers(radii, 3, "radii", "three integers, in x, y and t")
     rx, ry, rt = (core.check_integer(r, "radii", 1) for r in radii)
     length = len(frames) if length is None else core.check_integer(length, "length", 1)
@@ -498,7 +491,7 @@ def gait_energy_image(silhouettes: ArrayLike, *, size: tuple[int, int] | None = 
     >>> frames.gait_energy_image([[[0, 1]], [[1, 1]]], align=False)  # two frames of two pixels
     array([[0.5, 1. ]])
     """
-    silhouettes = _check_images(silhouettes) > 0
+    silhouettes = core.check_clip(silhouettes, "silhouettes") > 0
     if not core.check_flag(align, "align"):
         if size is not None:
             raise ValueError(f"size needs align=True, got {size}")
@@ -530,16 +523,6 @@ def _aligned(body, height, width):
 
 
 # ---------------------------------------------------------------------------- checks at the door
-
-
-def _check_images(frames):
-    """The frames (n_frames, height, width), real and finite."""
-    rows = core.check_frames(frames, "frames")
-    shape = np.shape(frames)
-    if len(shape) != 3:
-        raise ValueError("frames must have shape (n_frames, height, width) to be described, "
-                         f"got {shape}")
-    return rows.reshape(shape)
 
 
 def _check_size(size):

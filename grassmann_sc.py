@@ -25,6 +25,7 @@ import math
 import operator
 import os
 import queue
+import re
 import sys
 import warnings
 import zlib
@@ -1770,6 +1771,7 @@ def warn(message: str) -> None:
 
 
 SMALLEST = 1e-250  # least scale of inner products, 1 over the largest: between, codes are exact
+LARGEST_PIXEL = 1e140  # of frames whose squares are summed
 
 
 def real_array(A: ArrayLike, name: str) -> np.ndarray:
@@ -1854,10 +1856,10 @@ def check_choice(value: str | None, name: str, *choices: str | None) -> str | No
     return value
 
 
-def check_frames(frames: ArrayLike, name: str) -> np.ndarray:
+def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
     """Frames (n_frames, d) or (n_frames, height, width) as real, finite rows (n_frames, d).
 
-    In the caller's memory and type where NumPy allows it.
+    In the caller's memory and type where NumPy allows it. at_most: what entries are bounded by.
     """
     frames = plain_array(frames, name, "hold frames of one shape, got a ragged sequence")
     if frames.ndim not in (2, 3):
@@ -1866,10 +1868,65 @@ def check_frames(frames: ArrayLike, name: str) -> np.ndarray:
     if frames.size == 0:
         raise ValueError(f"{name} must hold at least one frame of at least one pixel, got shape "
                          f"{frames.shape}")
-    if not (math.isfinite(frames.max()) and math.isfinite(frames.min())):  # no mask of their size
+    peak = largest(frames)
+    if not peak < np.inf:
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(frames))[0])
         raise ValueError(f"{name} must be finite, got {frames[where]} in frame {where[0]}")
+    if peak > at_most:
+        raise ValueError(f"{name} must have entries up to {at_most:g}, got {peak:g}")
     return frames.reshape(len(frames), -1)
+
+
+def check_clip(clip: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
+    """Frames (n_frames, height, width), real and finite."""
+    rows = check_frames(clip, name, at_most)
+    if np.ndim(clip) != 3:
+        raise ValueError(f"{name} must have shape (n_frames, height, width), got {np.shape(clip)}")
+    return rows.reshape(np.shape(clip))
+
+
+def check_sequence(values: Any, name: str, of: str) -> None:
+    """TypeError unless the values are a sequence; of: what of."""
+    listed = np.iterable(values) and hasattr(values, "__len__")
+    if not listed or isinstance(values, (str, bytes, dict, set)):
+        raise TypeError(f"{name} must be a sequence of {of}, got {type(values).__name__}")
+
+
+def check_sets(sets: Sets, name: str, least: int = 0, at_most: float = np.inf) -> list[np.ndarray]:
+    """Sets of frames as rows (n_i, d) of one d, at least so many, of entries up to at_most."""
+    check_sequence(sets, name, "arrays of frames")
+    checked = list(each_set(sets, name, at_most))
+    if len(checked) < least:
+        raise ValueError(f"{name} must hold at least one set of frames, got none")
+    return checked
+
+
+def each_set(sets, name, at_most=np.inf):
+    """The same of any iterable, one after another."""
+    d = None
+    for i, frames in enumerate(sets):
+        rows = check_frames(frames, f"{name}[{i}]", at_most)
+        d = d or rows.shape[1]
+        if rows.shape[1] != d:
+            raise ValueError(f"{name} must share one d: {name}[0] has d = {d}, {name}[{i}] has d = "
+                             f"{rows.shape[1]}")
+        yield rows
+
+
+def float_type(*arrays):
+    """float32 if all arrays are of it, else float64."""
+    return np.float32 if all(A.dtype.type is np.float32 for A in arrays) else np.float64
+
+
+def largest(A):
+    """max |a|, without an array of A's size; NaN if there is one."""
+    return max(float(A.max(initial=0)), -float(A.min(initial=0)))
+
+
+def exponent(*arrays):
+    """The power of two, exact, that brings the largest number into [1/2, 1), where squares are
+    numbers."""
+    return math.frexp(max(map(largest, arrays)))[1]
 
 
 def check_bases(X: ArrayLike, name: str, ndim: int | None = 3, first: int = 0) -> np.ndarray:
@@ -1977,12 +2034,12 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
     if K.ndim < 2 or ndim not in (None, K.ndim) or K.shape[-1] != K.shape[-2] or not K.shape[-1]:
         rule = "a square matrix (N, N)" if ndim else "square, (..., N, N),"
         raise ValueError(f"{name} must be {rule} with N >= 1, got shape {K.shape}")
-    scale = _largest(K)
+    scale = largest(K)
     if not scale < np.inf:
         finite_array(K, name)
 
     def differences(rows):  # of the entries i, j >= i in these rows i
-        return _largest(K[..., rows, rows.start:] - K[..., rows.start:, rows].swapaxes(-1, -2))
+        return largest(K[..., rows, rows.start:] - K[..., rows.start:, rows].swapaxes(-1, -2))
 
     asymmetry = max(run_blocks(differences, K.shape[-1], 64))
     if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
@@ -1991,14 +2048,9 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
     return K
 
 
-def _largest(A):
-    """max |a|, without an array of A's size."""
-    return max(A.max(initial=0), -A.min(initial=0))
-
-
 def _check_gram_of_atoms(K_dd):
     """Numbers whose squares are numbers, and |K_ij|^2 <= K_ii K_jj, of a symmetric matrix."""
-    scale = float(_largest(K_dd))
+    scale = float(largest(K_dd))
     if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
         raise ValueError(f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
                          f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel")
@@ -2063,6 +2115,15 @@ def check_labels(labels: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
         classes[:] = names
     position = {name: i for i, name in enumerate(names)}
     return classes, np.array([position[label] for label in labels])
+
+
+def natural_order(name):
+    """A key that sorts names with numbers in them as readers do, 2 before 10; what is no string as
+    it is."""
+    if not isinstance(name, str):
+        return name
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+            for part in re.split(r"(\d+)", name)]
 
 
 def check_codes(codes: Codes, n: int | None, N: int,

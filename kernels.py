@@ -255,19 +255,10 @@ class _Sets:
     1."""
 
     def __init__(self, sets, name):
-        listed = np.iterable(sets) and hasattr(sets, "__len__")
-        if not listed or isinstance(sets, (str, bytes, dict, set)):
-            raise TypeError(f"{name} must be a sequence of arrays of frames, got "
-                            f"{type(sets).__name__}")
         self.name = name
-        self.frames = [core.check_frames(frames, f"{name}[{i}]") for i, frames in enumerate(sets)]
+        self.frames = core.check_sets(sets, name)
         self.d = self.frames[0].shape[1] if self.frames else None
-        for i, frames in enumerate(self.frames):
-            if frames.shape[1] != self.d:
-                raise ValueError(f"{name} must share one d: {name}[0] has d = {self.d}, "
-                                 f"{name}[{i}] has d = {frames.shape[1]}")
-        single = self.frames and all(frames.dtype == np.float32 for frames in self.frames)
-        self.dtype = np.dtype(np.float32 if single else np.float64)
+        self.dtype = np.dtype(core.float_type(*self.frames) if self.frames else np.float64)
         lengths = [len(frames) for frames in self.frames]
         self.starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         self.total = int(self.starts[-1])
@@ -415,10 +406,10 @@ def _coefficients_of_set(kernel, sets, i, p):
 
 def _stack_coefficients(bases, sets, name):
     """All rows of the bases (total, p), in the order of the frames; checked."""
-    listed = np.iterable(bases) and hasattr(bases, "__len__")
-    if not listed or len(bases) != len(sets):
-        got = len(bases) if listed else repr(bases)
-        raise ValueError(f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got {got}")
+    core.check_sequence(bases, name, "bases")
+    if len(bases) != len(sets):
+        raise ValueError(f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got "
+                         f"{len(bases)}")
     bases = [core.finite_array(A, f"{name}[{i}]") for i, A in enumerate(bases)]
     for i, A in enumerate(bases):
         shape = len(sets.frames[i]), bases[0].shape[-1] if bases[0].ndim else 1

@@ -9,7 +9,6 @@ The colours suit colour-blind readers.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Sequence
 
 import matplotlib
@@ -499,14 +498,6 @@ def _legend_columns(n):
     return columns
 
 
-def _natural(label):
-    """A key that sorts names with numbers in them as readers do: 1, 2, 10; numbers as they are."""
-    if not isinstance(label, str):
-        return label
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-            for part in re.split(r"(\d+)", label)]
-
-
 def _by_class(labels, n, name):
     """The order that sorts n items by class, the classes, and where each begins and the last ends
     (n_classes + 1,)."""
@@ -516,7 +507,7 @@ def _by_class(labels, n, name):
     except TypeError as error:
         raise TypeError(f"{name} must be hashable, got {error}") from None
     try:
-        classes.sort(key=_natural)
+        classes.sort(key=core.natural_order)
     except TypeError:  # classes of several types stay in order of appearance
         pass
     number = {label: i for i, label in enumerate(classes)}

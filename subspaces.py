@@ -176,7 +176,7 @@ def arma(frames: ArrayLike, n_states: int, *, stabilize: bool = False, center: b
     options = _check_options(center, unit_variance, rank)
     frames = core.check_frames(frames, "frames")
     A, C = _arma(frames, "frames", model, options)
-    return A.astype(_result_type(frames)), C.astype(_result_type(frames))
+    return A.astype(core.float_type(frames)), C.astype(core.float_type(frames))
 
 
 def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
@@ -211,20 +211,20 @@ _Model = namedtuple("_Model", "n_states n_blocks stabilize")
 def _basis_of_set(frames, name, p, options):
     """from_image_set of checked frames; name: what to call them."""
     basis, _, _ = _leading_directions(frames, name, p, "p", options)
-    return basis.astype(_result_type(frames))
+    return basis.astype(core.float_type(frames))
 
 
 def _basis_of_video(frames, name, model, options):
     """from_video of checked frames."""
     if model.n_blocks == 1:
         C, _, _ = _leading_directions(frames, name, model.n_states, "n_states", options)
-        return C.astype(_result_type(frames))
+        return C.astype(core.float_type(frames))
     A, C = _arma(frames, name, model, options)
     stack = _powers(A, model.n_blocks).reshape(-1, model.n_states)
     Q, R = np.linalg.qr(stack)
     Q *= np.where(R.diagonal() < 0, -1.0, 1.0)
     Q = Q.reshape(-1, *A.shape)  # (n_blocks, n_states, n_states)
-    basis = np.empty((len(Q), *C.shape), _result_type(frames))
+    basis = np.empty((len(Q), *C.shape), core.float_type(frames))
     for block, Q_k in zip(basis, Q):
         _tall_product(C, Q_k, block)
     return basis.reshape(-1, model.n_states)
@@ -271,10 +271,14 @@ def _powers(A, n_blocks):
 
 def _stack(sets, basis_of):
     """basis_of(frames, name) of each set, stacked, a set a thread; few are held at a time."""
-    checked = _checked_sets(sets)
+    if not np.iterable(sets):
+        raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
+    checked = core.each_set(sets, "sets")
     bases = []
     while some := list(itertools.islice(checked, 2 * core.thread_count())):
-        bases += core.run_blocks(lambda i: basis_of(*some[i.start]), len(some), 1)
+        n = len(bases)
+        bases += core.run_blocks(lambda i: basis_of(some[i.start], f"sets[{n + i.start}]"),
+                                 len(some), 1)
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
     return np.stack(bases)
@@ -283,20 +287,6 @@ def _stack(sets, basis_of):
 def _in_turn(job, n, block):
     """core.run_blocks without threads."""
     return [job(slice(i, min(i + block, n))) for i in range(0, n, block)]
-
-
-def _checked_sets(sets):
-    """The sets as rows (n_frames, d) of one d, each with its name."""
-    if not np.iterable(sets):
-        raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
-    d = None
-    for i, frames in enumerate(sets):
-        frames = core.check_frames(frames, f"sets[{i}]")
-        d = frames.shape[1] if d is None else d
-        if frames.shape[1] != d:
-            raise ValueError(f"sets must share one d: sets[0] has d = {d}, sets[{i}] has d = "
-                             f"{frames.shape[1]}")
-        yield frames, f"sets[{i}]"
 
 
 # ------------------------------------------------------------------------ leading singular triplets
@@ -350,13 +340,12 @@ class _Pixels:
     """F^T (n, d) in float64, scaled by a power of 2 and normalised, a block of pixels at a time."""
 
     def __init__(self, frames, options):
-        peak = max(float(frames.max()), -float(frames.min()))
         self.frames = frames
         self.options = options
-        self.eps = np.finfo(_result_type(frames)).eps
+        self.eps = np.finfo(core.float_type(frames)).eps
         # exact, keeps the squares of 1e200 and 1e-200 in range
-        self.unit = 2.0 ** -max(math.frexp(peak)[1], -1000)
-        self.peak = peak * self.unit
+        self.unit = 2.0 ** -max(core.exponent(frames), -1000)
+        self.peak = core.largest(frames) * self.unit
 
     def each_block(self, job):
         """[job(slice), ...] of all pixels."""
@@ -366,16 +355,28 @@ class _Pixels:
     def block(self, some):
         """A slice of pixels (n, m), and the largest factor by which one was normalised."""
         block = np.multiply(self.frames[:, some], self.unit, dtype=np.float64, order="C")
-        gain = 1.0
-        if self.options.center or self.options.unit_variance:
-            block -= block.mean(axis=0)
-        if self.options.unit_variance:
-            deviation = np.sqrt(np.mean(block**2, axis=0))
-            varies = deviation > CONSTANT * self.eps * self.peak
-            factor = np.divide(1, deviation, out=np.zeros_like(deviation), where=varies)
-            block *= factor
-            gain = max(gain, factor.max())  # rounding errors grow by it
+        gain = normalise(block, self.options.center, self.options.unit_variance,
+                         CONSTANT * self.eps * self.peak)
         return block, gain
+
+
+def normalise(rows, center, unit_variance, least=None):
+    """Write over rows (n, m) of floats what the options center and unit_variance make of them.
+
+    A pixel whose standard deviation is at most least, None for what rounding of rows does to one
+    that does not vary, becomes 0. Returns the largest factor, at least 1, by which rounding errors
+    grow.
+    """
+    if least is None:
+        least = CONSTANT * np.finfo(rows.dtype).eps * core.largest(rows)
+    if center or unit_variance:
+        rows -= rows.mean(axis=0)
+    if not unit_variance:
+        return 1.0
+    deviation = np.sqrt(np.mean(rows**2, axis=0))
+    factor = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > least)
+    rows *= factor
+    return max(1.0, factor.max())
 
 
 def _joined_triangle(pixels):
@@ -600,10 +601,6 @@ def _lack(policy, message):
 
 
 # --------------------------------------------------------------------------- checks at the door
-
-
-def _result_type(frames):
-    return np.float32 if frames.dtype.type is np.float32 else np.float64
 
 
 def _check_options(center, unit_variance, rank, run=core.run_blocks, *, fewer=False):

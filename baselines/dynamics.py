@@ -121,7 +121,7 @@ def _balanced(systems, name, stabilize):
                                  f"{radius:.8g}; stabilize=True scales A back")
             own *= STABLE_RADIUS / radius
         A[i], W[i] = scipy.linalg.schur(own, "complex")
-    dtype = np.float32 if C.dtype == np.float32 else np.float64
+    dtype = core.float_type(C)
     C = C.astype(np.float64, copy=False)
     own = np.matmul(C.swapaxes(1, 2), C)  # (n, s, s)
     for _ in range(2):  # the second time takes away what rounding left
@@ -281,18 +281,15 @@ def compress(frames: ArrayLike, n_common: int, n_innovations: int, seed: int = 0
     >>> seen.common.shape, seen.innovations.shape
     ((10, 2), (10, 4))
     """
-    rows = core.check_frames(frames, "frames")
-    shape = np.shape(frames)
-    if len(shape) != 3:
-        raise ValueError(f"frames must have shape (n_frames, height, width), got {shape}")
+    clip = core.check_clip(frames, "frames")
+    rows = clip.reshape(len(clip), -1).astype(np.float64)
     n, d = rows.shape
     n_common = core.check_integer(n_common, "n_common", 1, d)
     n_innovations = core.check_integer(n_innovations, "n_innovations", 2, d)
     seed = core.check_integer(seed, "seed", 0)
-    rows = rows.astype(np.float64)
     common = _Camera(1, d, n_common, [seed, 0])
     innovations = _Camera(n, d, n_innovations, [seed, 1])
-    return Measurements(common.measure(rows), innovations.measure(rows), shape[1:], seed)
+    return Measurements(common.measure(rows), innovations.measure(rows), clip.shape[1:], seed)
 
 
 class _Camera:
@@ -362,7 +359,7 @@ def recover(measurements: Measurements, n_states: int, n_coefficients: int | Non
 def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     """recover without its warning, for many clips."""
     common, innovations = _check_measurements(measurements)
-    exponent = _exponent(common, innovations)
+    exponent = core.exponent(common, innovations)
     common = np.ldexp(common, -exponent)
     innovations = np.ldexp(innovations, -exponent)
     measurements = measurements._replace(common=common, innovations=innovations)
@@ -405,7 +402,7 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
         raise ValueError(f"frames and recovered must have one shape, got {F.shape} and {R.shape}")
     if not F.any():
         raise ValueError("frames must hold a signal, got only zeros")
-    exponent = _exponent(F, R)
+    exponent = core.exponent(F, R)
     error = np.ldexp(F, -exponent) - np.ldexp(R, -exponent)
     if not error.any():
         return math.inf
@@ -413,14 +410,8 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
 
 
 def _log10_norm(A):
-    exponent = _exponent(A)
+    exponent = core.exponent(A)
     return float(np.log10(np.linalg.norm(np.ldexp(A, -exponent)))) + exponent * math.log10(2)
-
-
-def _exponent(*arrays):
-    """The power of two, exact, that brings the largest number into [1/2, 1), so that squares of
-    the largest neither overflow nor underflow."""
-    return int(np.frexp(max(np.abs(one).max() for one in arrays))[1])
 
 
 def _states(common, s, n_blocks):
@@ -533,8 +524,7 @@ def _largest_rows(S, k):
 
 def check_systems(systems, name):
     """Systems as a list of at least one pair (A, C) of real, finite arrays, all of one s and d."""
-    if not np.iterable(systems) or not hasattr(systems, "__len__") or isinstance(systems, str):
-        raise TypeError(f"{name} must be a sequence of pairs (A, C), got {type(systems).__name__}")
+    core.check_sequence(systems, name, "pairs (A, C)")
     if len(systems) == 0:
         raise ValueError(f"{name} must hold at least one system, got none")
     checked = []

@@ -22,7 +22,6 @@ import grassmann_sc as core
 
 __all__ = ["affine_hull_distances", "convex_hull_distances"]
 
-LARGEST = 1e140  # entries of frames, whose squares are far within float64
 TINY = 1e-100  # sets of entries below are lifted in pairs: squares of smaller ones underflow
 LIFT = 2.0**700  # exact
 
@@ -90,7 +89,7 @@ def affine_hulls(sets, rules, kernel):
         found = [_hull_of_kernel(one, i, kernel, rules) for i, one in enumerate(frames)]
         H = hulls = [one for one, _ in found]
         own = np.concatenate([products for _, products in found])
-    return Hulls(H, _starts_of_sets(hulls), own, frames, rounding, tiny, _type_of(sets))
+    return Hulls(H, _starts_of_sets(hulls), own, frames, rounding, tiny, core.float_type(*sets))
 
 
 def affine_distances(rows, columns, kernel):
@@ -136,7 +135,7 @@ def _hull_of_vectors(frames, i, rules):
     """Directions and mean (k + 1, d) of set i."""
     centred, mean = _centred(frames)
     _, s, Vt = np.linalg.svd(centred, full_matrices=False)
-    rounding = 10 * EPS * math.sqrt(frames.size) * np.abs(frames).max()
+    rounding = 10 * EPS * math.sqrt(frames.size) * core.largest(frames)
     rank = int((s > max(RANK_TOL * s[0], rounding)).sum())
     k = _hull_dimension((s[:rank] / s[0])**2, rules, i, len(frames))
     return np.vstack([Vt[:k], mean])
@@ -146,7 +145,7 @@ def _hull_of_kernel(frames, i, kernel, rules):
     """(H, H mu) of set i in feature space, of coefficients of the frames."""
     K = _kernel_values(kernel, frames, frames)
     q = len(K)
-    largest = np.abs(K).max()
+    largest = core.largest(K)
     means = K.mean(axis=1)
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
@@ -387,7 +386,7 @@ def convex_hulls(sets, bound, kernel):
     else:
         frames = np.concatenate(_frames_of_kernel(sets))
         centres = np.empty((len(sets), 0))
-    return Polytopes(frames, starts, centres, rounding, tiny, _type_of(sets))
+    return Polytopes(frames, starts, centres, rounding, tiny, core.float_type(*sets))
 
 
 def convex_distances(rows, columns, rules, kernel):
@@ -448,20 +447,7 @@ def _inner_products_of(A, B, kernel):
 
 def check_sets(sets, name):
     """Sets of frames as a list of at least one real, finite array (n_i, d), all of one d."""
-    listed = np.iterable(sets) and hasattr(sets, "__len__")
-    if not listed or isinstance(sets, (str, bytes, dict, set)):
-        raise TypeError(f"{name} must be a sequence of arrays of frames, got {type(sets).__name__}")
-    frames = [core.check_frames(one, f"{name}[{i}]") for i, one in enumerate(sets)]
-    if not frames:
-        raise ValueError(f"{name} must hold at least one set of frames, got none")
-    for i, one in enumerate(frames):
-        if one.shape[1] != frames[0].shape[1]:
-            raise ValueError(f"{name} must share one d: {name}[0] has d = {frames[0].shape[1]}, "
-                             f"{name}[{i}] has d = {one.shape[1]}")
-        largest = max(abs(float(one.max())), abs(float(one.min())))
-        if largest > LARGEST:
-            raise ValueError(f"{name}[{i}] must have entries up to {LARGEST:g}, got {largest:g}")
-    return frames
+    return core.check_sets(sets, name, 1, core.LARGEST_PIXEL)
 
 
 def _check_pair_of_sets(sets, sets2):
@@ -536,7 +522,7 @@ def _sizes(sets, kernel):
     0 and False for a kernel's, of which its values tell."""
     if kernel is not None:
         return np.zeros(len(sets)), np.zeros(len(sets), bool)
-    largest = np.array([np.abs(one).max() for one in sets], np.float64)
+    largest = np.array([core.largest(one) for one in sets])
     d = sets[0].shape[1]
     return EPS * math.sqrt(d) * largest, largest < TINY
 
@@ -559,12 +545,6 @@ def _frames_of_kernel(sets):
                              f"in set {i}, whose kernel matrix takes {8e-9 * q**2:.1f} GB: take "
                              "fewer frames, or kernel=None")
     return [one.astype(np.float64, copy=False) for one in sets]
-
-
-def _type_of(sets):
-    """float32 if all frames are, else float64."""
-    single = all(frames.dtype == np.float32 for frames in sets)
-    return np.float32 if single else np.float64
 
 
 def _tiles_of_sets(row_lengths, column_lengths, rows_tiny, columns_tiny, symmetric):

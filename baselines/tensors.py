@@ -28,7 +28,6 @@ EPS = np.finfo(np.float64).eps
 TILE = 2**20  # numbers of a tile of products
 RIDGE = 1e-8  # share of the mean square that every direction of a fit has at least
 N_ALTERNATIONS = 10  # of the fits of a shared axis; tensor_correlations says what is reached
-LARGEST = 1e140  # entries of clips, whose squares are far within float64
 
 
 def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
@@ -418,8 +417,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     within = same & ~np.eye(len(index), dtype=bool)
     if not within.any():
         within = same
-    exponents = np.frexp(np.abs(features).max(axis=(1, 2)))[1]
-    features = np.ldexp(features, -exponents[:, None, None])  # squares of 1e300 are no numbers
+    features = np.stack([np.ldexp(one, -core.exponent(one)) for one in features])
     gap = features[:, within].mean(axis=1) - features[:, ~same].mean(axis=1)
     spread = features[:, within].var(axis=1) + features[:, ~same].var(axis=1)
     return gap / np.sqrt(np.maximum(spread, 1e-30))
@@ -428,25 +426,13 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
 # ------------------------------------------------------------------------------------- checks
 
 
-def check_clips(clips, name, ndim=3):
-    """Clips as a list of at least one real, finite array (n_frames, height, width), or of rows too
-    with ndim=None."""
-    listed = np.iterable(clips) and hasattr(clips, "__len__")
-    if not listed or isinstance(clips, (str, bytes, dict, set)):
-        raise TypeError(f"{name} must be a sequence of clips, got {type(clips).__name__}")
+def check_clips(clips, name):
+    """Clips as a list of at least one real, finite array (n_frames, height, width)."""
+    core.check_sequence(clips, name, "clips")
     if len(clips) == 0:
         raise ValueError(f"{name} must hold at least one clip, got none")
-    checked = []
-    for i, clip in enumerate(clips):
-        rows = core.check_frames(clip, f"{name}[{i}]")
-        shape = np.shape(clip)
-        if ndim is not None and len(shape) != ndim:
-            raise ValueError(f"{name}[{i}] must have shape (n_frames, height, width), got {shape}")
-        largest = max(abs(float(rows.max())), abs(float(rows.min())))
-        if largest > LARGEST:
-            raise ValueError(f"{name}[{i}] must have entries up to {LARGEST:g}, got {largest:g}")
-        checked.append(rows.reshape(shape))
-    return checked
+    return [core.check_clip(clip, f"{name}[{i}]", core.LARGEST_PIXEL)
+            for i, clip in enumerate(clips)]
 
 
 def check_sides(shape, name):
@@ -493,8 +479,7 @@ def check_tensor(clips, name):
                              f"{listed[0].shape}, {name}[{i}] has {clip.shape}")
         if not clip.any():
             raise ValueError(f"{name}[{i}] must hold a pixel other than 0, got only zeros")
-    dtype = np.result_type(*[clip.dtype for clip in listed])
-    return np.stack(listed).astype(np.float32 if dtype == np.float32 else np.float64)
+    return np.stack(listed).astype(core.float_type(*listed))
 
 
 def _check_factors(X, name):

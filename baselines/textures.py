@@ -90,8 +90,9 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
     radii = check_ascending(radii, "radii")
     low = np.full((len(PARTS), len(MEASURES)), np.inf)
     high = -low
-    if not hasattr(clips, "__len__") or getattr(clips, "ndim", 1) == 0 or len(clips) == 0:
-        raise ValueError(f"clips must be a sequence of at least one clip, got {clips!r}")
+    core.check_sequence(clips, "clips", "clips")
+    if len(clips) == 0:
+        raise ValueError("clips must hold at least one clip, got none")
     for i, clip in enumerate(clips):
         clip = check_texture(clip, f"clips[{i}]", radii)
         for m, measure in enumerate(_measures(clip)):
@@ -384,22 +385,16 @@ def check_ascending(values, name):
 
 def check_texture(clip, name, radii, varies=True):
     """A clip (n_frames, height, width), in which the largest cube fits and something varies."""
-    rows = core.check_frames(clip, name)
-    shape = np.shape(clip)
-    if len(shape) != 3:
-        raise ValueError(f"{name} must have shape (n_frames, height, width), got {shape}")
+    f = core.check_clip(clip, name).astype(np.float64)
     least = 3 if radii is None else max(radii) * 2 + 1
-    if min(shape) < least:
-        raise ValueError(f"{name} must have at least {least} frames, rows and columns, got {shape}")
-    f = rows.reshape(shape).astype(np.float64)
-    low = float(f.min())
-    high = float(f.max())
-    if varies and low == high:
-        raise ValueError(f"{name} must vary, a constant clip has no texture: got {low:g} "
+    if min(f.shape) < least:
+        raise ValueError(f"{name} must have at least {least} frames, rows and columns, got "
+                         f"{f.shape}")
+    if varies and f.min() == f.max():
+        raise ValueError(f"{name} must vary, a constant clip has no texture: got {f.min():g} "
                          "everywhere")
-    exponent = max(int(np.frexp(max(abs(low), abs(high)))[1]), -1000)  # 2^1063 is none
-    unit = 2.0**-exponent  # exact, keeps squares in range
-    return f * unit if high > 1e100 or low < -1e100 or max(high, -low) < 1e-100 else f
+    in_range = 1e-100 <= core.largest(f) <= 1e100
+    return f if in_range else np.ldexp(f, -core.exponent(f))
 
 
 def _check_edges(ranges):

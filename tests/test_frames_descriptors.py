@@ -254,8 +254,7 @@ def test_raw_pixels_and_other_descriptors():
         (
             lambda: describe(FRAMES[0], "hog"),
             ValueError,
-            r"frames must have shape \(n_frames, height, "
-            r"width\) .* got \(24, 32\)",
+            r"frames must have shape \(n_frames, height, width\), got \(24, 32\)",
         ),
         (
             lambda: describe(FRAMES * 1j, "lbp"),

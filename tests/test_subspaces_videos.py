@@ -16,6 +16,7 @@ from grassmann_sc.subspaces import (
     from_sets,
     from_video,
     from_videos,
+    normalise,
     observability,
 )
 from oracles import LOOSE, TIGHT, seeds
@@ -202,6 +203,9 @@ def test_unit_variance_is_the_normalisation_of_the_traffic_experiment():
     frames[:, 7] = 0.1  # constant: its deviation is rounding alone
     normal = (frames - frames.mean(axis=0)) / frames.std(axis=0)
     normal[:, 7] = 0
+    rows = frames.copy()
+    assert normalise(rows, False, True) == pytest.approx(1 / np.delete(frames.std(axis=0), 7).min())
+    np.testing.assert_allclose(rows, normal, atol=TIGHT)
     assert sine(from_image_set(normal, 4), from_image_set(frames, 4, unit_variance=True)) <= LOOSE
     assert sine(from_video(normal, 4, 3), from_video(frames, 4, 3, unit_variance=True)) <= LOOSE
     brighter = frames * rng.uniform(0.5, 2, 30) + rng.random(
