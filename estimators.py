@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,7 @@ __all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "Grassman
 
 CALIBRATED = 100  # atoms at most that are coded to choose a temperature
 FOLDS = 5
+RandomState: TypeAlias = core.Rng | np.random.RandomState
 
 
 # ------------------------------------------------------------------------------- what all share
@@ -147,14 +148,14 @@ class SetsTransformer(Transformer, Estimator):
 
     def fit_transform(self, X: core.Sets, y: object = None) -> Any:
         """What transform gives, after fit."""
-        made = self.made_of(X)
+        made = self._made_of(X)
         self.n_features_out_ = made[0].shape[self.axis]
         return self._check_lengths(made)
 
     def transform(self, X: core.Sets) -> Any:
         """A list of n arrays (n_rows_i, d), or bases (n, d, p)."""
         check_is_fitted(self)
-        return self._check_lengths(self.made_of(X))
+        return self._check_lengths(self._made_of(X))
 
     def _check_lengths(self, made):
         for i, one in enumerate(made):
@@ -163,7 +164,7 @@ class SetsTransformer(Transformer, Estimator):
                                  f"X[{i}] gives {one.shape[self.axis]}")
         return made
 
-    def made_of(self, X: core.Sets) -> Any:
+    def _made_of(self, X):
         """A list of rows_of each set; the errors name the set."""
         if not np.iterable(X) or isinstance(X, (str, bytes)):
             raise TypeError(f"X must be a sequence of sets of frames, got {X!r}")
@@ -206,7 +207,7 @@ class ImageSetSubspaces(SetsTransformer):
         """d, the number of pixels or features of a frame."""
         return self.n_features_out_
 
-    def made_of(self, X: core.Sets) -> np.ndarray:
+    def _made_of(self, X):
         """Bases (n, d, p) as the parameters say."""
         return subspaces.from_sets(X, **self.get_params())
 
@@ -253,8 +254,8 @@ class KernelLift(KernelChoice, SetsTransformer):
     spans kinds of kernels: ["linear", ("polynomial", 2), ("rbf", 0.5), ("rbf", 2)]. gamma: > 0, or
     None for kernels.median_gamma of the training sets; with gamma_scale="median" in units of that,
     so that one grid suits any data. p: dimension of the subspaces; each set needs p frames
-    independent in feature space. n_landmarks, method, rng: as in kernels.Lift; a Generator is
-    copied, so that each fit draws the same.
+    independent in feature space. n_landmarks, method: as in kernels.Lift. random_state: a seed, a
+    Generator or a RandomState, which are copied, so that each fit draws the same.
 
     With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and gamma_ tell
     of the fit.
@@ -275,12 +276,12 @@ class KernelLift(KernelChoice, SetsTransformer):
     n_landmarks: int | None = None
     _: KW_ONLY
     method: str = "kmeans++"
-    rng: core.Rng = None
+    random_state: RandomState = None
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
         lift = kernels.Lift(self.chosen_kernel(X), **self.options("p", "n_landmarks", "method"),
-                            rng=own_rng(self.rng))
+                            rng=rng_of(self.random_state))
         self.lift_ = lift.fit(X)
         self.n_features_in_ = self.lift_.landmarks_.shape[1]
         self.n_features_out_ = self.lift_.dimension_
@@ -370,7 +371,7 @@ class NearestSubspace(ByScores, OnSubspaces):
 class Coding:
     """Codes as the parameters coding, lam, lam_scale and n_neighbors say."""
 
-    def how(self) -> dict[str, Any]:
+    def _how(self):
         """The parameters in use, checked, as functions take them."""
         core.check_choice(self.coding, "coding", "sparse", "local")
         core.check_choice(self.lam_scale, "lam_scale", None, "max")
@@ -379,8 +380,7 @@ class Coding:
         lam = core.check_number(self.lam, "lam", least=0)
         return {"lam": lam, "n_neighbors": None, "lam_scale": self.lam_scale}
 
-    def codes(self, K_dd: np.ndarray, K_xd: np.ndarray, norm2: np.ndarray,
-              how: dict[str, Any]) -> np.ndarray:
+    def _codes(self, K_dd, K_xd, norm2, how):
         """Codes (n, N) from Gram matrices that are checked already."""
         if how["n_neighbors"] is not None:
             how = {**how, "n_neighbors": min(self.n_neighbors, len(K_dd))}
@@ -428,7 +428,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with labels y."""
-        how = self.how()
+        how = self._how()
         core.check_choice(self.rule, "rule", *core.RULES)
         core.check_choice(self.kernel, "kernel", "projection", "precomputed")
         X = self.check_labelled(X, y)
@@ -460,19 +460,19 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
             K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
             K_xd = np.ascontiguousarray(self.gram_[np.ix_(mine, rest)])
             norm2 = self.gram_.diagonal()[mine].astype(np.float64)
-            codes = self.codes(K_dd, K_xd, norm2, how)
+            codes = self._codes(K_dd, K_xd, norm2, how)
             scores[f::FOLDS] = self._scores_of(codes, K_dd, K_xd, self.index_[rest])
         return _temperature(scores, self.index_[some])
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those
         of others."""
-        return self.codes(*self._grams(X), self.how())
+        return self._codes(*self._grams(X), self._how())
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Scores (n, n_classes) by the rule."""
         K_dd, K_xd, norm2 = self._grams(X)
-        codes = self.codes(K_dd, K_xd, norm2, self.how())
+        codes = self._codes(K_dd, K_xd, norm2, self._how())
         core.warn_zero_codes(core.lam_max(K_xd[~codes.any(axis=1)]), len(codes))
         return self._scores_of(codes, K_dd, K_xd, self.index_)
 
@@ -499,35 +499,40 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
     """A few atoms for each class, learned to explain it and no other; the class whose atoms explain
     a query best (discriminative.discriminative_atoms).
 
-    atoms_per_class, beta, ridge, n_iter, tol, rng: as there; a Generator is copied, so that each
-    fit draws the same. components_ (N, d, p), labels_ (N,), costs_, n_iter_ (iterations done) and
-    beta_ (in use) tell of the learning.
+    atoms_per_class, tol: as there. sharpness, reg, max_iter: there beta, ridge, n_iter.
+    random_state: as in KernelLift. components_ (N, d, p), labels_ (N,), costs_, n_iter_ (iterations
+    done) and sharpness_ (in use) tell of the learning.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import DiscriminativeDictionary
     >>> X = random_subspaces(8, 10, 2, rng=0)
-    >>> model = DiscriminativeDictionary(2, n_iter=5, rng=0).fit(X, ["ape", "bee"] * 4)
+    >>> model = DiscriminativeDictionary(2, random_state=0).fit(X, ["ape", "bee"] * 4)
     >>> model.components_.shape, model.labels_.tolist()
     ((4, 10, 2), ['ape', 'ape', 'bee', 'bee'])
     """
 
     atoms_per_class: int | Mapping = 2
-    beta: float | None = None
-    ridge: float = 0.1
-    n_iter: int = 100
+    sharpness: float | None = None
+    reg: float = 0.1
+    max_iter: int = 100
     tol: float = 1e-5
-    rng: core.Rng = None
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (n, d, p) with labels y (n,)."""
+        reg = core.check_number(self.reg, "reg", least=discriminative.LEAST_RIDGE)
+        if self.sharpness is not None:
+            core.check_number(self.sharpness, "sharpness", above=0)
         X = self.check_labelled(X, y)
-        parameters = {**self.get_params(), "rng": own_rng(self.rng)}
-        learned = discriminative.discriminative_atoms(X, self.classes_[self.index_], **parameters)
+        learned = discriminative.discriminative_atoms(
+            X, self.classes_[self.index_], **self.options("atoms_per_class", "tol"),
+            beta=self.sharpness, ridge=reg, rng=rng_of(self.random_state),
+            n_iter=core.check_integer(self.max_iter, "max_iter", 0))
         self.components_ = learned.atoms
         self.labels_ = learned.labels
         self.costs_ = learned.costs
         self.n_iter_ = learned.n_iter
-        self.beta_ = learned.beta
+        self.sharpness_ = learned.beta
         return self
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
@@ -535,12 +540,13 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         X = self.check_input(X)
         X, D = core.same_dimension(X, self.components_, ("X", "the dictionary"))
         _, index = core.check_labels(self.labels_, len(D))
-        return discriminative.ridge_explained(X, D, index, len(self.classes_), self.ridge)
+        return discriminative.ridge_explained(X, D, index, len(self.classes_), self.reg)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """softmax(-beta_ errors) (n, n_classes): what the learning fits, on the training set."""
+        """softmax(-sharpness_ errors) (n, n_classes): what the learning fits, on the training
+        set."""
         scores = self.class_scores(X)
-        return softmax(self.beta_ * scores, axis=1)
+        return softmax(self.sharpness_ * scores, axis=1)
 
 
 # -------------------------------------------------------------------------- dictionary and kernel
@@ -561,8 +567,8 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
         """Codes (n, n_atoms) over components_."""
         check_is_fitted(self, "components_")
         X = self.check_input(X)
-        how = {**self.how(), "lam": self.lam_, "lam_scale": None}
-        return self.codes(*_grams_of_queries(X, self.components_, self.gram_), how)
+        how = {**self._how(), "lam": self.lam_, "lam_scale": None}
+        return self._codes(*_grams_of_queries(X, self.components_, self.gram_), how)
 
     def _keep(self, atoms, lam, n_iter):
         self.components_ = atoms
@@ -578,8 +584,8 @@ class GrassmannDictionary(DictionaryLearner):
     features for any estimator.
 
     coding, lam, n_neighbors: as in CodingClassifier. lam_scale: None, or "max": one lambda for all,
-    lam times the median lam_max of the training set over the first atoms. init, n_iter, tol, rng:
-    as in learn.gdl; a Generator is copied, so that each fit draws the same.
+    lam times the median lam_max of the training set over the first atoms. init, tol, and max_iter,
+    there n_iter: as in learn.gdl. random_state: as in KernelLift.
 
     components_ (n_atoms, d, p), costs_ and n_iter_ (iterations done) tell of the learning, lam_ is
     the lambda in use.
@@ -591,14 +597,14 @@ class GrassmannDictionary(DictionaryLearner):
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import GrassmannDictionary
     >>> X = random_subspaces(8, 10, 2, rng=0)
-    >>> pipeline = make_pipeline(GrassmannDictionary(4, n_iter=3, rng=0), RidgeClassifier())
+    >>> pipeline = make_pipeline(GrassmannDictionary(4, random_state=0), RidgeClassifier())
     >>> pipeline.fit(X, ["ape", "bee"] * 4)[0].components_.shape
     (4, 10, 2)
     """
 
-    n_iter: int = 20
+    max_iter: int = 20
     tol: float = 1e-6
-    rng: core.Rng = None
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
@@ -607,10 +613,11 @@ class GrassmannDictionary(DictionaryLearner):
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
         """Learn, and give the codes (n, n_atoms) that learning ended with."""
-        how = self.how()
+        how = self._how()
         X = self.check_input(X, fit=True)
-        learned = learn.gdl(X, **self.options("n_atoms", "init", "n_iter", "tol"), **how,
-                            rng=own_rng(self.rng))
+        learned = learn.gdl(X, **self.options("n_atoms", "init", "tol"), **how,
+                            n_iter=core.check_integer(self.max_iter, "max_iter", 0),
+                            rng=rng_of(self.random_state))
         self.costs_ = learned.costs
         self._keep(learned.atoms, learned.lam, learned.n_iter)
         return learned.codes
@@ -622,8 +629,8 @@ class OnlineGrassmannDictionary(DictionaryLearner):
     partial_fit on each batch of a stream, or fit on an array in random batches.
 
     n_atoms, coding, lam, n_neighbors, lam_scale: as in GrassmannDictionary, with the lam_max of the
-    first n_atoms samples at least. init, rank, forgetting, rng: as in streams.OnlineGDL; a
-    Generator is copied, so that each fit draws the same. batch_size, n_epochs: of fit alone.
+    first n_atoms samples at least. init, rank, forgetting: as in streams.OnlineGDL. random_state:
+    as in KernelLift. batch_size, n_epochs: of fit alone.
 
     learner_ is the OnlineGDL, to save, to merge or to resume; components_ (n_atoms, d, p) and lam_
     are there once n_atoms samples have come, n_iter_ counts updates.
@@ -631,7 +638,8 @@ class OnlineGrassmannDictionary(DictionaryLearner):
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import OnlineGrassmannDictionary
     >>> X = random_subspaces(60, 8, 2, rng=0)
-    >>> model = OnlineGrassmannDictionary(4, rng=0).partial_fit(X[:30]).partial_fit(X[30:])
+    >>> model = OnlineGrassmannDictionary(4, random_state=0).partial_fit(X[:30])
+    >>> model = model.partial_fit(X[30:])
     >>> model.components_.shape, model.n_iter_
     ((4, 8, 2), 2)
     """
@@ -640,7 +648,7 @@ class OnlineGrassmannDictionary(DictionaryLearner):
     n_epochs: int = 1
     rank: int | None = None
     forgetting: float = 2.0
-    rng: core.Rng = None
+    random_state: RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn anew from subspaces X (n, d, p), n >= n_atoms unless init holds atoms.
@@ -666,7 +674,7 @@ class OnlineGrassmannDictionary(DictionaryLearner):
 
     def _new_learner(self):
         options = self.options("n_atoms", "init", "rank", "forgetting")
-        return streams.OnlineGDL(**options, **self.how(), rng=own_rng(self.rng))
+        return streams.OnlineGDL(**options, **self._how(), rng=rng_of(self.random_state))
 
     def _take_atoms(self):
         learner = self.learner_
@@ -848,7 +856,7 @@ class VideoSubspaces(SetsTransformer):
         """d, the number of pixels or features of a frame."""
         return self.n_features_out_ // self.n_blocks
 
-    def made_of(self, X: core.Sets) -> np.ndarray:
+    def _made_of(self, X):
         """Bases (n, n_blocks d, n_states) as the parameters say."""
         return subspaces.from_videos(X, **self.get_params())
 
@@ -897,9 +905,13 @@ def _temperature(scores, own):
     return float(spread * np.exp(-best.x))
 
 
-def own_rng(rng):
-    """A copy of a Generator, so that each fit draws the same; any other seed as it is."""
-    return copy.deepcopy(rng) if isinstance(rng, np.random.Generator) else rng
+def rng_of(random_state):
+    """The Generator that functions take as rng; what is given is copied, so that each fit draws
+    the same."""
+    state = copy.deepcopy(random_state)
+    if isinstance(state, np.random.RandomState):
+        state = state.randint(2**31, size=4)
+    return core.check_rng(state, "random_state")
 
 
 def _check_one_norm(K):

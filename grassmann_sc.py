@@ -1839,13 +1839,13 @@ def check_flag(value: object, name: str) -> bool:
     return bool(value)
 
 
-def check_rng(rng: Rng) -> np.random.Generator:
+def check_rng(rng: Rng, name: str = "rng") -> np.random.Generator:
     """The Generator that rng stands for."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise type(error)("rng must be None, an integer >= 0, a sequence of them or a Generator, "
-                          f"got {rng!r}: {error}") from None
+        raise type(error)(f"{name} must be None, an integer >= 0, a sequence of them or a "
+                          f"Generator, got {rng!r}: {error}") from None
 
 
 def check_choice(value: str | None, name: str, *choices: str | None) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -200,8 +201,8 @@ class DCC(estimators.ByScores, estimators.OnSubspaces):
     """The class of the training set of the largest sum of canonical correlations, after the
     transform that discriminant analysis of canonical correlations learns (sets.dcc).
 
-    dimension, n_between, n_iter, reg, tol: as in dcc; n_iter=0 learns nothing. n_angles: the
-    number of largest correlations that are summed, in 1..p, None for all.
+    dimension, n_between, reg, tol, and max_iter, there n_iter: as in dcc; 0 learns nothing.
+    n_angles: the number of largest correlations that are summed, in 1..p, None for all.
 
     transform_ (d, m), or None for the identity, objective_ and n_iter_ tell of the fit.
 
@@ -216,7 +217,7 @@ class DCC(estimators.ByScores, estimators.OnSubspaces):
     _: KW_ONLY
     n_between: int | None = None
     n_angles: int | None = None
-    n_iter: int = 10
+    max_iter: int = 10
     reg: float = 1e-3
     tol: float = 1e-4
 
@@ -225,7 +226,8 @@ class DCC(estimators.ByScores, estimators.OnSubspaces):
         X = self.check_labelled(X, y)
         sets.check_angles(self.n_angles, X, X)
         found = sets.dcc(X, self.index_, **self.options(
-            "dimension", "n_between", "n_iter", "reg", "tol"))
+            "dimension", "n_between", "reg", "tol"),
+            n_iter=core.check_integer(self.max_iter, "max_iter", 0))
         self.transform_ = found.transform
         self.objective_ = found.objective
         self.n_iter_ = found.n_iter
@@ -267,9 +269,9 @@ class MSM(OnSets):
     generalised difference subspace of the references that both sides are projected onto
     (sets.difference_subspace); one that projects to zero counts as a right angle.
     kernel: "linear", "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), or any
-    k(A, B) on rows, with the coordinates of kernels.Lift; gamma, gamma_scale, n_landmarks, rng: as
-    in KernelLift, but more than 4096 frames need n_landmarks. A set needs p frames independent in
-    feature space, a reference p_reference.
+    k(A, B) on rows, with the coordinates of kernels.Lift; gamma, gamma_scale, n_landmarks,
+    random_state: as in KernelLift, but more than 4096 frames need n_landmarks. A set needs p frames
+    independent in feature space, a reference p_reference.
 
     references_ and, with keep, difference_ are bases, in coordinates of the kernel's.
 
@@ -287,7 +289,7 @@ class MSM(OnSets):
     n_angles: int | None = None
     keep: float | None = None
     n_landmarks: int | None = None
-    rng: core.Rng = None
+    random_state: estimators.RandomState = None
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Make the references of sets of frames X with labels y."""
@@ -335,7 +337,7 @@ class MSM(OnSets):
                              f"kernel matrix takes {8e-9 * n**2:.1f} GB and its factor "
                              f"{n**3 / 3:.0e} multiplications")
         lift = kernels.Lift(kernel, p, n_landmarks=self.n_landmarks,
-                            rng=estimators.own_rng(self.rng))
+                            rng=estimators.rng_of(self.random_state))
         return lift.fit(X)
 
     def _bases(self, X, p):
@@ -421,15 +423,15 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
     GrassmannDictionary, as features for any estimator.
 
     method: "log-euclidean" (tangent.log_euclidean_dictionary, uses base: None, "mean" or a
-    basis) or "intrinsic" (tangent.intrinsic_dictionary). n_atoms, lam, init, n_iter, tol, rng:
-    as there; a Generator is copied, so that each fit draws the same.
+    basis) or "intrinsic" (tangent.intrinsic_dictionary). n_atoms, lam, init, tol, and
+    max_iter, there n_iter: as there. random_state: as in KernelLift.
 
     components_ (n_atoms, d, p), costs_ and n_iter_ tell of the learning, base_ is the base in use.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import TangentDictionary
     >>> X = random_subspaces(8, 10, 2, rng=0)
-    >>> TangentDictionary(3, base=None, n_iter=2, rng=0).fit_transform(X).shape
+    >>> TangentDictionary(3, base=None, max_iter=2, random_state=0).fit_transform(X).shape
     (8, 3)
     """
 
@@ -438,9 +440,9 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
     lam: float = 0.1
     base: str | ArrayLike | None = "mean"
     init: str | ArrayLike = "kmeans++"
-    n_iter: int = 20
+    max_iter: int = 20
     tol: float = 1e-6
-    rng: core.Rng = None
+    random_state: estimators.RandomState = None
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
@@ -451,12 +453,12 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
         """Learn, and give the codes (n, n_atoms) that learning ended with."""
         core.check_choice(self.method, "method", "log-euclidean", "intrinsic")
         X = self.check_input(X, fit=True)
-        options = self.options("n_atoms", "lam", "init", "n_iter", "tol")
-        options["rng"] = estimators.own_rng(self.rng)
-        if self.method == "intrinsic":
-            learned = tangent.intrinsic_dictionary(X, **options)
-        else:
-            learned = tangent.log_euclidean_dictionary(X, base=self.base, **options)
+        learn = tangent.intrinsic_dictionary
+        if self.method == "log-euclidean":
+            learn = partial(tangent.log_euclidean_dictionary, base=self.base)
+        learned = learn(X, **self.options("n_atoms", "lam", "init", "tol"),
+                        n_iter=core.check_integer(self.max_iter, "max_iter", 0),
+                        rng=estimators.rng_of(self.random_state))
         self.base_ = getattr(learned, "base", None)
         self.components_ = learned.atoms
         self.costs_ = learned.costs
@@ -613,11 +615,11 @@ class CSLDS(ByRule):
 
     n_states, n_coefficients, n_blocks: as in recover. compression: > 1, pixels over measurements.
     n_common: how many of these are common to all frames, None for a fifth, at least as many as tell
-    n_states. seed: of the camera, the same for all clips. rule, C, gamma: as in LDS. A warning that
-    counts the clips whose recovery is hopeless.
+    n_states. random_state: of the camera, the same for all clips; as in KernelLift. rule, C, gamma:
+    as in LDS. A warning that counts the clips whose recovery is hopeless.
 
-    systems_, residuals_ (n_train,), and measured_, the numbers (common, innovations), tell of the
-    fit.
+    systems_, residuals_ (n_train,), measured_, the numbers (common, innovations), and seed_, which
+    compress takes, tell of the fit.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import CSLDS
@@ -633,12 +635,15 @@ class CSLDS(ByRule):
     n_coefficients: int | None = None
     n_common: int | None = None
     n_blocks: int = 1
-    seed: int = 0
+    random_state: estimators.RandomState = 0
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Measure the clips X with labels y, and recover a system from each."""
         X = self.check_labelled(X, y)
         self.measured_ = self._plan(X[0][0].size)
+        drawn = estimators.rng_of(self.random_state).integers(2**31)
+        given = isinstance(self.random_state, (int, np.integer))
+        self.seed_ = self.random_state if given else int(drawn)
         self.systems_, self.residuals_ = self._recovered(X)
         self._learn_rule(dynamics.martin_distances(self.systems_, stabilize=True))
         return self
@@ -668,7 +673,7 @@ class CSLDS(ByRule):
         between steps as small as these."""
         found = []
         for i, clip in enumerate(X):
-            seen = dynamics.compress(clip, *self.measured_, self.seed)
+            seen = dynamics.compress(clip, *self.measured_, self.seed_)
             try:
                 found.append(dynamics.recovery_of(seen, **self.options(
                     "n_states", "n_coefficients", "n_blocks")))
@@ -851,8 +856,7 @@ class DLPegasos(OnVideos):
     The distances: chi^2 of mean LBP histograms (frames.lbp), Euclidean of mean HOGs (frames.hog, of
     cells of cell x cell pixels), which need the extra "image"; and the norm of the angles of LDS
     models of n_states, bounded where Martin's is not. Each is divided by its mean over the training
-    clips. lam, n_iter, rng: as in distance_weights; a Generator is copied, so that each fit draws
-    the same.
+    clips. lam, n_iter: as in distance_weights. random_state: as in KernelLift.
 
     weights_ (3,), in the order LBP, HOG, LDS, and objective_, that of each look at the solver, tell
     of the fit.
@@ -872,7 +876,7 @@ class DLPegasos(OnVideos):
     cell: int = 8
     lam: float = 0.01
     n_iter: int = 2000
-    rng: core.Rng = 0
+    random_state: estimators.RandomState = 0
 
     def fit(self, X: core.Sets, y: core.Labels) -> Self:
         """Learn the weights on the clips X with labels y."""
@@ -884,7 +888,7 @@ class DLPegasos(OnVideos):
         self.scale_ = np.where(means > 0, means, 1)
         found = textures.distance_weights(
             distances / self.scale_[:, None, None], self.index_, **self.options("lam", "n_iter"),
-            rng=estimators.own_rng(self.rng))
+            rng=estimators.rng_of(self.random_state))
         self.weights_ = found.weights
         self.objective_ = found.objective
         return self

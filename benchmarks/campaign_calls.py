@@ -291,10 +291,10 @@ def drawn(plot):
 
 # ---------------------------------------------------------------------------- valid values
 
-ALWAYS = {"rng", "n_iter", "max_iter"}  # given even where they need not be
+ALWAYS = {"rng", "random_state", "n_iter", "max_iter"}  # given even where they need not be
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
     "local_client", "Checkpoint", "merge", "update", "collect", "fill",
-    "pack", "rows_of", "bases_of", "class_scores", "chosen_kernel",
+    "pack", "rows_of", "class_scores", "chosen_kernel", "options", "is_precomputed",
 }
 
 
@@ -367,7 +367,7 @@ def all_values():
         "sparse_codes.lam": [0.1, np.array([0.3, 0.1])], "gsc.lam": [0.1, np.array([0.3, 0.1])],
         "lam_scale": ["max"], "lams": [np.array([0.1, 0.5])], "length": [4],
         "levels": [rng.integers(0, 3, (8, 8, 8))], "lift": [kernels.Lift(kernel, 2)],
-        "max_iter": [100], "measure": [images],
+        "max_iter": [100], "estimators.max_iter": [2], "measure": [images],
         "measurements": [dynamics.compress(images, 8, 40)],
         "method": ["kmeans", "random"], "metric": ["geodesic"], "n": [3], "n_angles": [1],
         "n_atoms": [3], "n_between": [2], "n_bins": [5], "n_blocks": [2], "n_coefficients": [3],
@@ -380,11 +380,12 @@ def all_values():
         "save.path": ["saved.npz"], "write_arrays.path": ["saved.npz"],
         "write_whole.path": ["saved.npz"], "paths": [["clip.npy", "clip.npy"]],
         "pixels_per_cell": [(4, 4)], "positive": [True], "predict": [constant_prediction],
-        "predicted": [labels[::-1]], "radii": [(1, 2), (1, 1, 1)], "ranges": [ranges],
+        "predicted": [labels[::-1]], "radii": [(1, 2), (1, 1, 1)], "random_state": [0],
+        "ranges": [ranges],
         "ratio": [0.5], "recovered": [images + 1], "reference": ["common"], "reg": [1e-6],
         "resume": ["checkpoint.npz"], "return_info": [True], "right": [np.array([0.0, 1])],
         "rng": [0], "rule": ["sum", "svm"], "sample_weight": [np.arange(1.0, 7)], "sets": [sets],
-        "sets2": [atom_sets], "shape": [(3, 6, 6)], "share": [0.9],
+        "sets2": [atom_sets], "shape": [(3, 6, 6)], "share": [0.9], "sharpness": [3.0],
         "shares": [dict(a=np.array([1.0, 0.5]), b=np.array([0.5, 0.9]))],
         "silhouettes": [images > 200], "size": [(8, 8), (4, 6, 6)], "sparse_output": [True],
         "step": [1], "systems": [[(A, C), (A.T, C)]], "systems2": [[(A / 2, C)]], "t": [0.3],

@@ -85,7 +85,7 @@ def compare_classifiers(X, y, splits, n):
         if len(train) < n_atoms:
             continue
         coder = estimators.GrassmannDictionary(
-            n_atoms, lam=LAM, lam_scale="max", n_iter=ITERATIONS, rng=seed
+            n_atoms, lam=LAM, lam_scale="max", max_iter=ITERATIONS, random_state=seed
         ).fit(X[train])
         known = coder.transform(X[train])
         queries = coder.transform(X[test])

@@ -71,7 +71,7 @@ def baselines(inputs, smallest, method, options):
     yield method("CMSM", "sets", MSM(), constrained)
     if options.kernels:
         few = LANDMARKS if sum(map(len, inputs.sets)) > MANY_ROWS else None
-        lifted = MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, rng=0)
+        lifted = MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, random_state=0)
         grid = {"p": p, "gamma": WIDTHS}  # of sets: the row of nearest subspaces
         yield method("KMSM", "sets", lifted, grid)
         yield method("KCMSM", "sets", lifted, {**grid, "keep": KEEP[1:]})

@@ -153,7 +153,8 @@ def methods(n_train, smallest, options):
         yield Method("kgLC, labelled sets as atoms", "kernels", glc, {}, local)
     n_atoms = min(options.atoms, smallest)
     if n_atoms:
-        learning = {"n_atoms": n_atoms, "n_iter": options.iterations, "rng": options.seed}
+        learning = {"n_atoms": n_atoms, "max_iter": options.iterations,
+                    "random_state": options.seed}
         sparse = estimators.GrassmannDictionary(lam_scale="max", **learning)
         local = estimators.GrassmannDictionary(coding="local", **learning)
         some = sorted({min(n_atoms, number) for number in options.neighbors})[:3]

@@ -247,7 +247,7 @@ def methods_of(preset, inputs):
     n_rows = sum(map(len, inputs.sets))
     n_landmarks = LANDMARKS if n_rows > 4 * LANDMARKS else None
     lift = estimators.KernelLift(p=preset.recipe.p, gamma_scale="median", n_landmarks=n_landmarks,
-                                 rng=0)
+                                 random_state=0)
     svm = GridSearchCV(SVC(), SVM_GRID, cv=3)
 
     def methods(n_train, smallest, options):

@@ -48,8 +48,9 @@ OUT = Path("out")
 
 def methods_on_subspaces():
     """{name: (estimator, candidates for its parameters)}."""
-    sparse = estimators.GrassmannDictionary(N_ATOMS, lam_scale="max", n_iter=N_ITER, rng=0)
-    local = estimators.GrassmannDictionary(N_ATOMS, "local", n_iter=N_ITER, rng=0)
+    learning = {"max_iter": N_ITER, "random_state": 0}
+    sparse = estimators.GrassmannDictionary(N_ATOMS, lam_scale="max", **learning)
+    local = estimators.GrassmannDictionary(N_ATOMS, "local", **learning)
     return {
         "nearest subspace": (estimators.NearestSubspace(), {}),
         "gSC, labelled sets as atoms, residuals": (

@@ -44,7 +44,7 @@ ON_SETS = [
     MSM(2, 3, reference="set", n_angles=1),
     MSM(2, 4, keep=0.8),
     MSM(2, 4, kernel="rbf"),
-    MSM(1, 3, kernel="polynomial", keep=0.9, n_landmarks=40, rng=0),
+    MSM(1, 3, kernel="polynomial", keep=0.9, n_landmarks=40, random_state=0),
 ]
 ON_SETS += [
     KAHM(share=0.6),
@@ -127,7 +127,7 @@ def test_ggda_is_the_function_on_a_mixture():
 
 def test_dcc_without_iterations_is_the_nearest_set_by_canonical_correlations():
     nearest = sets.correlation_kernel(Q, D).argmax(axis=1)
-    fitted = DCC(n_iter=0).fit(D, LABELS)
+    fitted = DCC(max_iter=0).fit(D, LABELS)
     assert fitted.transform_ is None
     assert np.array_equal(fitted.predict(Q), LABELS[nearest])
 
@@ -165,7 +165,7 @@ def test_kernel_msm_of_the_linear_kernel_is_msm(options):
     line = kernels.polynomial(1, 0.0)
     keep = {"keep": options["keep"]} if "keep" in options else {}
     plain = MSM(2, 4, **keep).fit(SETS[:40], LABELS)
-    lifted = MSM(2, 4, kernel=line, rng=0, **options).fit(SETS[:40], LABELS)
+    lifted = MSM(2, 4, kernel=line, random_state=0, **options).fit(SETS[:40], LABELS)
     assert error(plain.class_scores(SETS[40:]), lifted.class_scores(SETS[40:])) < LOOSE
 
 
@@ -227,7 +227,7 @@ def test_msm_in_a_kernel_refuses_more_frames_than_its_matrix_can_have(monkeypatc
     message = r"n_landmarks must be given with a kernel for more than 100 frames, got None for \d+"
     with pytest.raises(ValueError, match=message):
         MSM(2, kernel="rbf").fit(SETS[:40], LABELS)
-    MSM(2, kernel="rbf", n_landmarks=20, rng=0).fit(SETS[:40], LABELS)
+    MSM(2, kernel="rbf", n_landmarks=20, random_state=0).fit(SETS[:40], LABELS)
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ def test_wrong_parameters_of_ggda_are_named(options, message):
         ({"dimension": 2}, r"dimension must be in 3\.\.12, got 2"),
         ({"n_between": 40}, r"n_between must be in 1\.\.\d+, got 40"),
         ({"n_angles": 3}, r"n_angles must be in 1\.\.2, got 3"),
-        ({"n_iter": -1}, "n_iter must be >= 0, got -1"),
+        ({"max_iter": -1}, "max_iter must be >= 0, got -1"),
         ({"reg": 0}, "reg must be in 1e-14.."),
         ({"tol": -1}, "tol must be >= 0, got -1"),
     ],

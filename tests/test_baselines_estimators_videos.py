@@ -83,7 +83,7 @@ def test_the_rule_svm_is_a_machine_on_the_kernel(gamma):
 
 
 def test_cslds_recovers_what_it_compares():
-    fitted = CSLDS(3, 3, seed=5).fit(X, SEVERAL)
+    fitted = CSLDS(3, 3, random_state=5).fit(X, SEVERAL)
     assert fitted.measured_ == (9, 39)  # of 144 pixels
     found = dynamics.recover(dynamics.compress(X[4], 9, 39, 5), 3)
     assert error(fitted.systems_[4][1], found.C) < TIGHT
@@ -94,6 +94,16 @@ def test_cslds_recovers_what_it_compares():
         [(query.A, query.C)], fitted.systems_, stabilize=True
     )
     assert error(fitted.distances(Q[:1]), expected) < LOOSE
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng, np.random.RandomState])
+def test_the_camera_of_cslds_is_that_of_fit(generator):
+    fitted = CSLDS(3, 3, random_state=generator(2)).fit(X, SEVERAL)
+    seen = dynamics.compress(Q[0], *fitted.measured_, fitted.seed_)
+    query = dynamics.recover(seen, 3)
+    expected = dynamics.martin_distances([(query.A, query.C)], fitted.systems_, stabilize=True)
+    assert error(fitted.distances(Q[:1]), expected) < LOOSE
+    assert fitted.seed_ == CSLDS(3, 3, random_state=generator(2)).fit(X, SEVERAL).seed_ != 0
 
 
 def test_product_manifold_is_the_nearest_tensor():

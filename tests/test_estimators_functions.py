@@ -183,7 +183,7 @@ def test_decision_of_two_classes_is_positive_for_the_second():
     ids=["sparse", "local", "random", "given"],
 )
 def test_dictionary_equals_gdl(options, coding):
-    estimator = estimators.GrassmannDictionary(5, n_iter=4, rng=3, **options)
+    estimator = estimators.GrassmannDictionary(5, max_iter=4, random_state=3, **options)
     codes = estimator.fit_transform(D)
     atoms, learned, costs = learn.gdl(D, 5, **coding, n_iter=4, rng=3)
     assert np.array_equal(estimator.components_, atoms)
@@ -197,7 +197,8 @@ def test_dictionary_equals_gdl(options, coding):
 
 
 def test_dictionary_takes_lam_by_lam_max_of_the_training_set():
-    estimator = estimators.GrassmannDictionary(5, lam=0.1, lam_scale="max", n_iter=2, rng=3).fit(D)
+    estimator = estimators.GrassmannDictionary(
+        5, lam=0.1, lam_scale="max", max_iter=2, random_state=3).fit(D)
     first = learn.init_atoms(D, 5, rng=3)
     lam = 0.1 * np.median(core.lam_max(core.projection_kernel(D, first)))
     assert estimator.lam_ == lam
@@ -207,7 +208,7 @@ def test_dictionary_takes_lam_by_lam_max_of_the_training_set():
 @pytest.mark.parametrize("options", [{"lam": 0.1, "lam_scale": "max"}, {"n_neighbors": 3}])
 def test_online_dictionary_equals_online_gdl(options, tmp_path):
     coding = "local" if "n_neighbors" in options else "sparse"
-    estimator = estimators.OnlineGrassmannDictionary(5, coding, rng=3, rank=4, **options)
+    estimator = estimators.OnlineGrassmannDictionary(5, coding, random_state=3, rank=4, **options)
     learner = streams.OnlineGDL(5, rng=3, rank=4, **options)
     with pytest.raises(NotFittedError):
         estimator.partial_fit(D[:4]).transform(Q)
@@ -233,7 +234,7 @@ def test_online_dictionary_equals_online_gdl(options, tmp_path):
 
 def test_kernel_lift_and_dictionary_are_kgdl():
     lift = estimators.KernelLift(gamma=0.02, p=2)
-    dictionary = estimators.GrassmannDictionary(5, n_iter=3, rng=0)
+    dictionary = estimators.GrassmannDictionary(5, max_iter=3, random_state=0)
     fitted = make_pipeline(lift, dictionary).fit(SETS[TRAIN])
     learned = learn.kgdl(
         SETS[TRAIN], 5, 0.1, lift=kernels.Lift(kernels.rbf(0.02), 2), n_iter=3, rng=0
@@ -282,7 +283,7 @@ def test_coding_then_residuals_check_their_gram_matrices_once(
 
 def test_float32_stays_float32():
     single = D.astype(np.float32)
-    dictionary = estimators.GrassmannDictionary(4, n_iter=1, rng=0)
+    dictionary = estimators.GrassmannDictionary(4, max_iter=1, random_state=0)
     for estimator in (dictionary, estimators.ProjectionKernel(), estimators.CodingClassifier()):
         fitted = estimator.fit(single, LABELS)
         assert fitted.transform(Q.astype(np.float32)).dtype == np.float32
@@ -294,7 +295,7 @@ def test_float32_stays_float32():
 @pytest.mark.parametrize("method", ["log-euclidean", "intrinsic"])
 @pytest.mark.filterwarnings("ignore:.*right angles", "ignore:karcher_mean")
 def test_tangent_dictionary_is_its_function(method):
-    estimator = TangentDictionary(4, method, lam=0.2, n_iter=3, rng=3)
+    estimator = TangentDictionary(4, method, lam=0.2, max_iter=3, random_state=3)
     codes = estimator.fit_transform(D)
     if method == "intrinsic":
         learned = tangent.intrinsic_dictionary(D, 4, 0.2, n_iter=3, rng=3)
@@ -381,7 +382,7 @@ FAR = [
     estimators.CodingClassifier(lam=0.1, lam_scale="max", rule="sum"),
     estimators.CodingClassifier("local", n_neighbors=1),
     estimators.CodingClassifier("local", n_neighbors=1, rule="max"),
-    estimators.DiscriminativeDictionary(1, n_iter=0),
+    estimators.DiscriminativeDictionary(1, max_iter=0),
 ]
 
 

@@ -20,6 +20,7 @@ from sklearn.utils import estimator_checks, get_tags
 
 import grassmann_sc as core
 from grassmann_sc import estimators, subspaces
+from grassmann_sc.baselines import estimators as baselines
 from grassmann_sc.baselines.estimators import TangentDictionary
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
@@ -44,24 +45,24 @@ CLASSIFIERS = [
     estimators.CodingClassifier("local", n_neighbors=6),
     estimators.CodingClassifier(lam=0.05, lam_scale="max", rule="sum"),
     estimators.CodingClassifier("local", rule="max"),
-    estimators.DiscriminativeDictionary(2, n_iter=5, rng=0),
-    estimators.DiscriminativeDictionary(1, beta=3.0, rng=np.random.default_rng(1)),
+    estimators.DiscriminativeDictionary(2, max_iter=5, random_state=0),
+    estimators.DiscriminativeDictionary(1, sharpness=3.0, random_state=np.random.default_rng(1)),
 ]
 LEARNERS = [
-    estimators.GrassmannDictionary(5, n_iter=3, rng=0),
-    estimators.GrassmannDictionary(5, "local", n_neighbors=2, n_iter=3,
-                                   rng=np.random.default_rng(1)),
-    estimators.GrassmannDictionary(5, lam_scale="max", n_iter=2, rng=0),
-    estimators.OnlineGrassmannDictionary(5, batch_size=16, rng=np.random.default_rng(1)),
-    TangentDictionary(5, n_iter=2, rng=0),
-    TangentDictionary(4, "intrinsic", n_iter=2, rng=np.random.default_rng(1)),
+    estimators.GrassmannDictionary(5, max_iter=3, random_state=0),
+    estimators.GrassmannDictionary(5, "local", n_neighbors=2, max_iter=3,
+                                   random_state=np.random.default_rng(1)),
+    estimators.GrassmannDictionary(5, lam_scale="max", max_iter=2, random_state=0),
+    estimators.OnlineGrassmannDictionary(5, batch_size=16, random_state=np.random.default_rng(1)),
+    TangentDictionary(5, max_iter=2, random_state=0),
+    TangentDictionary(4, "intrinsic", max_iter=2, random_state=np.random.default_rng(1)),
     estimators.ProjectionKernel(),
 ]
 TRANSFORMERS = [*LEARNERS, estimators.CodingClassifier(), estimators.CodingClassifier("local")]
 ON_SETS = [
     estimators.ImageSetSubspaces(2),
     estimators.KernelLift(p=2),
-    estimators.KernelLift("polynomial", p=2, n_landmarks=30, rng=0),
+    estimators.KernelLift("polynomial", p=2, n_landmarks=30, random_state=0),
 ]
 ALL = [*CLASSIFIERS, *LEARNERS, *ON_SETS]
 
@@ -95,7 +96,7 @@ each_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)
 def state_of(estimator):
     """Its parameters, and the state of its generator if it has one."""
     parameters = estimator.get_params()
-    bits = getattr(parameters.get("rng"), "bit_generator", None)
+    bits = getattr(parameters.get("random_state"), "bit_generator", None)
     return {key: repr(value) for key, value in parameters.items()}, repr(bits and bits.state)
 
 
@@ -113,6 +114,36 @@ def test_refitting_leaves_no_trace_and_arguments_stay(estimator):
     twice = answers(estimator.fit(Z[:45], Y[:45]), Z[45:])
     assert equal(once, twice)
     assert state_of(estimator) == before
+
+
+DRAWING = [one for one in ALL if "random_state" in one.get_params()]
+GENERATORS = [np.random.default_rng, np.random.RandomState, np.random.SeedSequence]
+
+
+@pytest.mark.parametrize("generator", GENERATORS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("estimator", DRAWING, ids=name)
+def test_each_fit_draws_what_a_clone_with_an_equal_generator_does(estimator, generator):
+    Z = data_of(estimator)
+    ours = clone(estimator).set_params(random_state=generator(7))
+    twin = clone(estimator).set_params(random_state=generator(7))
+    once = answers(ours.fit(Z[:45], Y[:45]), Z[45:])
+    assert equal(once, answers(twin.fit(Z[:45], Y[:45]), Z[45:]))
+    assert equal(once, answers(ours.fit(Z[:45], Y[:45]), Z[45:]))
+
+
+@pytest.mark.parametrize("estimator", DRAWING, ids=name)
+def test_a_wrong_random_state_is_named(estimator):
+    with pytest.raises(TypeError, match="random_state must be None, an integer .*got 'seed'"):
+        clone(estimator).set_params(random_state="seed").fit(data_of(estimator), Y)
+
+
+def test_parameters_are_called_as_in_scikit_learn():
+    """rng, seed and ridge are names of functions; n_iter of those that have no tol."""
+    for module in (estimators, baselines):
+        for name in module.__all__:
+            parameters = set(getattr(module, name)._get_param_names())
+            assert not parameters & {"rng", "seed", "ridge"}
+            assert not {"n_iter", "tol"} <= parameters
 
 
 @each_estimator
@@ -161,7 +192,7 @@ def test_read_only_input_is_taken_and_not_changed(estimator):
 
 def grid(seed=0, **options):
     """A search over p, lambda and C."""
-    dictionary = estimators.GrassmannDictionary(6, n_iter=2, rng=seed)
+    dictionary = estimators.GrassmannDictionary(6, max_iter=2, random_state=seed)
     pipeline = make_pipeline(estimators.ImageSetSubspaces(2), dictionary, StandardScaler(), SVC())
     parameters = {"imagesetsubspaces__p": [1, 2], "grassmanndictionary__lam": [0.05, 0.2],
                   "svc__C": [1, 10]}
@@ -326,11 +357,11 @@ CHECKED_CLASSIFIERS = [
 ]
 CHECKED_TRANSFORMERS = [
     *CHECKED_CLASSIFIERS,
-    GrassmannDictionaryOnRows(2, n_iter=1, rng=0),
+    GrassmannDictionaryOnRows(2, max_iter=1, random_state=0),
     ProjectionKernelOnRows(),
 ]
 CHECKED = [NearestSubspaceOnRows(), NearestSubspaceOnRows("geodesic"),
-           DiscriminativeDictionaryOnRows(1, rng=0), *CHECKED_TRANSFORMERS]
+           DiscriminativeDictionaryOnRows(1, random_state=0), *CHECKED_TRANSFORMERS]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -471,8 +502,9 @@ def test_wrong_gram_rows_are_refused():
 
 @pytest.mark.parametrize("options, message", [
     ({"atoms_per_class": 0}, "atoms_per_class must be >= 1, got 0"),
-    ({"beta": -1.0}, "beta must be positive, got -1.0"),
-    ({"ridge": 0}, "ridge must be >= 0.0001, got 0"),
+    ({"sharpness": -1.0}, "sharpness must be positive, got -1.0"),
+    ({"reg": 0}, "reg must be >= 0.0001, got 0"),
+    ({"max_iter": -1}, "max_iter must be >= 0, got -1"),
 ])
 def test_wrong_parameters_of_the_discriminative_dictionary_are_named(options, message):
     with pytest.raises(ValueError, match=message):

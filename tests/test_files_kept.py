@@ -51,8 +51,9 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
 
 def test_the_lambda_in_use_is_saved_with_what_was_learned(tmp_path):
     options = {"lam_scale": "max", "n_iter": 1, "rng": 0}
+    names = {"lam_scale": "max", "max_iter": 1, "random_state": 0}
     online = streams.OnlineGDL(3, 0.2, lam_scale="max", rng=0).fit(SMALL)
-    fitted = estimators.GrassmannDictionary(3, lam=0.2, **options).fit(SMALL)
+    fitted = estimators.GrassmannDictionary(3, lam=0.2, **names).fit(SMALL)
     learned = learn.gdl(SMALL, 3, 0.2, **options)
     some = [(learned, learned.lam), (online, online.lam), (fitted, fitted.lam_)]
     for atoms, lam in some:

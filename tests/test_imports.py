@@ -186,7 +186,7 @@ fitted = [
     (estimators.NearestSubspace().fit(X, y), X),
     (estimators.CodingClassifier(lam=0.1).fit(X, y), X),
     (estimators.CodingClassifier(coding="local", n_neighbors=3).fit(X, y), X),
-    (estimators.GrassmannDictionary(3, lam=0.1, n_iter=2, rng=0).fit(X), X),
+    (estimators.GrassmannDictionary(3, lam=0.1, max_iter=2, random_state=0).fit(X), X),
     (estimators.ProjectionKernel().fit(X), X),
     (estimators.ImageSetSubspaces(2).fit(sets), sets),
     (estimators.KernelLift("linear", p=2).fit(sets), sets),

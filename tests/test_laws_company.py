@@ -174,7 +174,7 @@ OPTIONS = {  # to be tried, where the defaults are too few or are refused by sma
     "DCC": [{}, {"n_angles": 1}],
     "GDA": [{}, {"rule": "mean"}, {"kernel": "correlation"}, {"kernel": "binet-cauchy"}],
     "GGDA": [{}, {"kernel": "projection", "rule": "mean"}],
-    "DiscriminativeDictionary": [{"rng": 0, "n_iter": 5}],
+    "DiscriminativeDictionary": [{"random_state": 0, "max_iter": 5}],
     "MSM": [{"p": 3}, {"p": 3, "reference": "set"}, {"p": 3, "kernel": "rbf"},
             {"p": 3, "reference": "set", "keep": 0.8}],
     "KAHM": [{"share": 0.6}, {"hull": "convex"}, {"kernel": "rbf", "dimension": 1}],
