@@ -518,8 +518,8 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
     tol: float = 1e-5
     random_state: RandomState = None
 
-    def fit(self, X: ArrayLike, y: core.Labels) -> Self:
-        """Learn from subspaces X (n, d, p) with labels y (n,)."""
+    def fit(self, X: ArrayLike, y: core.Labels, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from subspaces X (n, d, p) with labels y (n,); classes without weight are none."""
         reg = core.check_number(self.reg, "reg", least=discriminative.LEAST_RIDGE)
         if self.sharpness is not None:
             core.check_number(self.sharpness, "sharpness", above=0)
@@ -527,9 +527,10 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         learned = discriminative.discriminative_atoms(
             X, self.classes_[self.index_], **self.options("atoms_per_class", "tol"),
             beta=self.sharpness, ridge=reg, rng=rng_of(self.random_state),
-            n_iter=core.check_integer(self.max_iter, "max_iter", 0))
+            n_iter=core.check_integer(self.max_iter, "max_iter", 0), sample_weight=sample_weight)
         self.components_ = learned.atoms
         self.labels_ = learned.labels
+        self.classes_, self.index_ = core.check_labels(learned.labels, len(learned.atoms))
         self.costs_ = learned.costs
         self.n_iter_ = learned.n_iter
         self.sharpness_ = learned.beta
@@ -539,8 +540,7 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         """What the classes explain, p less their errors (n, n_classes)."""
         X = self.check_input(X)
         X, D = core.same_dimension(X, self.components_, ("X", "the dictionary"))
-        _, index = core.check_labels(self.labels_, len(D))
-        return discriminative.ridge_explained(X, D, index, len(self.classes_), self.reg)
+        return discriminative.ridge_explained(X, D, self.index_, len(self.classes_), self.reg)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """softmax(-sharpness_ errors) (n, n_classes): what the learning fits, on the training
@@ -606,18 +606,19 @@ class GrassmannDictionary(DictionaryLearner):
     tol: float = 1e-6
     random_state: RandomState = None
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
-        self.fit_transform(X)
+        self.fit_transform(X, sample_weight=sample_weight)
         return self
 
-    def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
+    def fit_transform(self, X: ArrayLike, y: object = None,
+                      sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Learn, and give the codes (n, n_atoms) that learning ended with."""
         how = self._how()
         X = self.check_input(X, fit=True)
         learned = learn.gdl(X, **self.options("n_atoms", "init", "tol"), **how,
                             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
-                            rng=rng_of(self.random_state))
+                            rng=rng_of(self.random_state), sample_weight=sample_weight)
         self.costs_ = learned.costs
         self._keep(learned.atoms, learned.lam, learned.n_iter)
         return learned.codes
@@ -663,13 +664,14 @@ class OnlineGrassmannDictionary(DictionaryLearner):
         self.learner_ = self._new_learner().fit(X, **self.options("batch_size", "n_epochs"))
         return self._take_atoms()
 
-    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: object = None,
+                    sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch X (n, d, p)."""
         first = not hasattr(self, "learner_")
         X = self.check_input(X, fit=first)
         if first:
             self.learner_ = self._new_learner()
-        self.learner_.partial_fit(X)
+        self.learner_.partial_fit(X, sample_weight)
         return self._take_atoms()
 
     def _new_learner(self):

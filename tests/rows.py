@@ -4,7 +4,8 @@ import numpy as np
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-SKIPPED = {"check_array_api_input", "check_classifier_data_not_an_array"}
+SKIPPED = {"check_array_api_input", "check_classifier_data_not_an_array",
+           "check_sample_weights_pandas_series"}
 
 
 def check_as_scikit_learn_does(estimator, expected=None):

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as core
-from grassmann_sc import estimators, kernels, learn, streams, subspaces
+from grassmann_sc import discriminative, estimators, kernels, learn, streams, subspaces
 from grassmann_sc.baselines import tangent
 from grassmann_sc.baselines.estimators import TangentDictionary
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
@@ -230,6 +230,47 @@ def test_online_dictionary_equals_online_gdl(options, tmp_path):
         estimator.set_params(batch_size=8, n_epochs=2).fit(X)
         learner = streams.OnlineGDL(5, rng=3, rank=4, **options).fit(X, 8, 2)
         assert np.array_equal(estimator.components_, learner.atoms)
+
+
+WEIGHTS = np.arange(40) % 4  # integers: as often is a sample there
+
+
+def test_weights_of_a_dictionary_are_repetitions():
+    estimator = estimators.GrassmannDictionary(5, init=D[4:9], max_iter=3)
+    codes = estimator.fit_transform(D, sample_weight=WEIGHTS)
+    learned = learn.gdl(D, 5, 0.1, init=D[4:9], n_iter=3, sample_weight=WEIGHTS)
+    assert np.array_equal(estimator.components_, learned.atoms)
+    assert np.array_equal(codes, learned.codes)
+    repeated = estimators.GrassmannDictionary(5, init=D[4:9], max_iter=3)
+    repeated.fit(np.repeat(D, WEIGHTS, axis=0))
+    alike = core.projection_kernel(estimator.components_, repeated.components_).diagonal()
+    assert error(alike, 2) < LOOSE
+    fitted = estimator.fit(D).components_
+    assert error(core.projection_kernel(fitted, repeated.components_).diagonal(), 2) > 1e-3
+    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), estimator)
+    pipeline.fit(SETS[TRAIN], grassmanndictionary__sample_weight=WEIGHTS)
+    assert np.array_equal(estimator.components_, learned.atoms)
+
+
+def test_weights_of_batches_are_those_of_online_gdl():
+    estimator = estimators.OnlineGrassmannDictionary(5, random_state=3)
+    learner = streams.OnlineGDL(5, 0.1, rng=3)
+    for some in (slice(0, 20), slice(20, 40)):
+        estimator.partial_fit(D[some], sample_weight=WEIGHTS[some])
+        learner.partial_fit(D[some], WEIGHTS[some])
+    assert np.array_equal(estimator.components_, learner.atoms)
+
+
+def test_weights_of_a_discriminative_dictionary_are_those_of_the_function():
+    weights = np.where(LABELS == "bee", 0, WEIGHTS)
+    learned = discriminative.discriminative_atoms(
+        D, LABELS, 2, n_iter=3, rng=1, sample_weight=weights)
+    model = estimators.DiscriminativeDictionary(2, max_iter=3, random_state=1)
+    model.fit(D, LABELS, sample_weight=weights)
+    assert np.array_equal(model.components_, learned.atoms)
+    assert list(model.classes_) == sorted(set(LABELS) - {"bee"}) == sorted(set(learned.labels))
+    errors, classes = discriminative.ridge_residuals(Q, learned.atoms, learned.labels)
+    assert np.array_equal(model.predict(Q), classes[errors.argmin(axis=1)])
 
 
 def test_kernel_lift_and_dictionary_are_kgdl():

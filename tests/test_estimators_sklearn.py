@@ -345,9 +345,14 @@ class ProjectionKernelOnRows(OnRows, estimators.ProjectionKernel):
 # input is a sequence of arrays and whose output has three axes, and CodingClassifier(kernel=
 # "precomputed"), as the Gram matrices of the checks have diagonals that vary. The tests above are
 # theirs.
+DRAWN = "the first atoms are drawn, others from repeated samples: as KMeans in scikit-learn"
 NOT_APPLICABLE = {
     "GrassmannDictionaryOnRows": {
         "check_fit2d_1sample": "one sample cannot start two atoms: the error names n_atoms",
+        "check_sample_weight_equivalence_on_dense_data": DRAWN,
+    },
+    "DiscriminativeDictionaryOnRows": {
+        "check_sample_weight_equivalence_on_dense_data": DRAWN,
     },
 }
 # By scikit-learn itself: SCIPY_ARRAY_API is not set, and pandas is missing.
