@@ -54,8 +54,8 @@ if __name__ == "__main__":  # --help and mistakes do not wait for the imports be
     if options.case is not None and options.only is None:
         parser.error("--case needs --only")
 
-from benchmarks.campaign_calls import Done, Failed, place_of  # noqa: E402
-from benchmarks.common import ROOT, header, n_cores  # noqa: E402
+from benchmarks.campaign_calls import Done, Failed, place_of
+from benchmarks.common import ROOT, header, n_cores
 
 START_LIMIT = 300  # seconds until a child's first case is done: Numba may have to compile
 LIMIT = 60  # seconds of any other case

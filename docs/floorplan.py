@@ -4,12 +4,11 @@ Reads the modules at the root and draws who imports whom into docs/pictures/floo
 import the core, whose arrows are left out; dashed: an import within a function.
 """
 
-import argparse
 import ast
 
-if __name__ == "__main__":  # --help does not wait for the imports below
-    argparse.ArgumentParser(prog="python -m docs.floorplan", description=__doc__,
-                            formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+from examples.options import of_nothing, parsed
+
+parsed(__name__, of_nothing, "docs.floorplan")
 
 import matplotlib
 import matplotlib.pyplot as plt

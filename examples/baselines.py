@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from examples.comparison import Method
 from grassmann_sc import kernels, tuning
 from grassmann_sc.baselines import hulls
 from grassmann_sc.baselines.estimators import (
@@ -41,44 +42,43 @@ USUAL_RANKS = [2, 4, None]  # of the factors of PM
 CORRELATIONS = [3, 5]  # of each mode of TCCA
 
 
-def baselines(inputs, smallest, method, options):
-    """Each baseline by method(name, reads, estimator, grid, predict), classify's Method; smallest:
-    the sets in the training part of a fold."""
+def baselines(inputs, smallest, settings):
+    """The Methods on sets; smallest: the sets in the training part of a fold."""
     gda = GDA("precomputed")
     ggda = GGDA("precomputed")
     discriminant = estimator_predictions(gda, {"reg": REG, "rule": ["neighbor", "mean"]})
     embedding = estimator_predictions(ggda, {"reg": REG, "beta": [0.1, 1.0]})
-    yield method("GDA", "gram", gda, {}, discriminant)
-    yield method("GGDA", "gram", ggda, {}, embedding)
-    if options.kernels:
-        yield method("GDA in a kernel's space", "kernels", gda, {}, discriminant)
+    yield Method("GDA", "gram", gda, {}, discriminant)
+    yield Method("GGDA", "gram", ggda, {}, embedding)
+    if settings.kernels:
+        yield Method("GDA in a kernel's space", "kernels", gda, {}, discriminant)
     most = min(smallest, inputs.subspaces.shape[1])  # of the span of a fold's sets, or fewer
     dimensions = [m for m in (inputs.p[-1] + 1, most // 2) if inputs.p[-1] < m <= most]
     p = sorted({inputs.p[0], inputs.p[len(inputs.p) // 2], inputs.p[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
-    yield method("DCC", "subspaces", DCC(), grid)
+    yield Method("DCC", "subspaces", DCC(), grid)
     if inputs.sets is None:
         return
     nearest = tuning.nearest_predictions
-    yield method("KAHM, affine hulls", affine_hulls, None, {}, nearest)
-    yield method("KAHM, convex hulls", convex_hulls, None, {}, nearest)
-    if options.kernels:
+    yield Method("KAHM, affine hulls", affine_hulls, None, {}, nearest)
+    yield Method("KAHM, convex hulls", convex_hulls, None, {}, nearest)
+    if settings.kernels:
         in_kernels = partial(affine_hulls, gaussian=True)
-        yield method("KAHM, affine hulls in a kernel's space", in_kernels, None, {}, nearest)
+        yield Method("KAHM, affine hulls in a kernel's space", in_kernels, None, {}, nearest)
     grid = {"p": p, "reference": ["class", "set"], "n_angles": [1, None]}
-    yield method("MSM", "sets", MSM(), grid)
+    yield Method("MSM", "sets", MSM(), grid)
     constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
-    yield method("CMSM", "sets", MSM(), constrained)
-    if options.kernels:
+    yield Method("CMSM", "sets", MSM(), constrained)
+    if settings.kernels:
         few = LANDMARKS if sum(map(len, inputs.sets)) > MANY_ROWS else None
         lifted = MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, random_state=0)
         grid = {"p": p, "gamma": WIDTHS}  # of sets: the row of nearest subspaces
-        yield method("KMSM", "sets", lifted, grid)
-        yield method("KCMSM", "sets", lifted, {**grid, "keep": KEEP[1:]})
+        yield Method("KMSM", "sets", lifted, grid)
+        yield Method("KCMSM", "sets", lifted, {**grid, "keep": KEEP[1:]})
 
 
-def video_baselines(inputs, method):
-    """Those on videos, if inputs.videos holds any, as baselines gives the others."""
+def video_baselines(inputs):
+    """Those on videos, if inputs.videos holds any."""
     videos = inputs.videos
     if videos is None:
         return
@@ -88,21 +88,21 @@ def video_baselines(inputs, method):
     size = None
     if any(len(clip) != shortest for clip in videos):
         size = shortest, height, width
-    yield method("PM", "videos", ProductManifold(size=size), {"p": USUAL_RANKS})
+    yield Method("PM", "videos", ProductManifold(size=size), {"p": USUAL_RANKS})
     ranks = [p for p in CORRELATIONS if p <= min(shortest, height, width)]
     if ranks:
         grid = {"p": ranks, "n_features": [5, 15]}
-        yield method("TCCA", "videos", TCCA(size=size), grid)
+        yield Method("TCCA", "videos", TCCA(size=size), grid)
     if states:
         dynamics = {"n_states": states, "rule": ["nearest", "svm"]}
-        yield method("LDS", "videos", LDS(), dynamics)
-        yield method("CS-LDS", "videos", CSLDS(compression=COMPRESSION), dynamics)
+        yield Method("LDS", "videos", LDS(), dynamics)
+        yield Method("CS-LDS", "videos", CSLDS(compression=COMPRESSION), dynamics)
     radii = [r for r in RADII if 2 * max(r) < min(shortest, height, width)]
     if radii:
-        yield method("DFS", "videos", DFS(), {"radii": radii, "C": [1.0, 100.0]})
+        yield Method("DFS", "videos", DFS(), {"radii": radii, "C": [1.0, 100.0]})
     if states and min(height, width) >= CELL and importlib.util.find_spec("skimage"):
         grid = {"n_states": states, "lam": [1e-3, 1e-1]}
-        yield method("DL-PEGASOS", "videos", DLPegasos(cell=CELL), grid)
+        yield Method("DL-PEGASOS", "videos", DLPegasos(cell=CELL), grid)
 
 
 def videos_of(collection, n_blocks=1):

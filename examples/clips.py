@@ -15,6 +15,7 @@ import sys
 import unicodedata
 from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from examples.options import USUAL_P
 from grassmann_sc import files, frames, subspaces, tuning
 
 MOST_NAMED = 5  # clips in an error
-VERSION = 1  # of the cache: raised when the same recipe gives other numbers
+VERSION = 2  # of the cache: raised when the same recipe gives other numbers
 VIDEOS = {".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm",
           ".wmv"}
 CLIPS = frames.ARRAYS | VIDEOS | {".gif", ".tif", ".tiff"}
@@ -129,11 +130,8 @@ def _kept_rows(rows, recipe, n_blocks):
 
 
 def _normalised(rows, recipe):
-    if recipe.center or recipe.unit_variance:
-        rows = rows - rows.mean(axis=0)
-    if recipe.unit_variance:
-        deviation = rows.std(axis=0)
-        rows = rows / np.where(deviation > 1e-9 * deviation.max(), deviation, np.inf)
+    rows = gs.real_array(rows, "rows").copy()
+    subspaces.normalise(rows, recipe.center, recipe.unit_variance)
     return rows
 
 
@@ -256,7 +254,9 @@ def _cached(clip, recipe, cache, keep_rows):
     rows = {f"rows{i}": rows for i, rows in enumerate(result.rows or [])}
     shape = np.array(result.frame, int)
     try:
-        write(path, lambda file: np.savez(file, bases=result.bases, frame=shape, **rows))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        arrays = {"bases": result.bases, "frame": shape, **rows}
+        files.write_whole(path, lambda file: np.savez(file, **arrays))
     except OSError as error:
         return result, str(error)
     return result, None
@@ -589,11 +589,16 @@ def _so_many_of_each(label, classes, number, rng):
 # ---------------------------------------------------------------------------- what examples share
 
 
-def write(path, save):
-    """save(file) into the file at path, whole or not at all; its folder is made."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    files.write_whole(path, save)
-
-
 def say(text):
     print(printable(text), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def one_line(script, more=""):
+    """The errors of a script's data, and Ctrl-C, as what it says at its end."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        sys.exit(printable(f"{script}: {error}{more}"))
+    except KeyboardInterrupt:
+        sys.exit(f"{script}: stopped; the next run starts from the subspaces that were built")

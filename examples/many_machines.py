@@ -13,10 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples import options
+from examples.options import of_many_machines, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    options.of_many_machines(sys.argv[1:])
+asked = parsed(__name__, of_many_machines)
 
 import numpy as np
 
@@ -30,23 +29,22 @@ LAM = 0.2  # in units of lam_max
 N_ROUNDS = 5
 
 
-def main():
-    chosen = options.of_many_machines(sys.argv[1:])
+def main(asked):
     OUT.mkdir(parents=True, exist_ok=True)
-    X = np.load(chosen.data or write_subspaces(OUT / "subspaces.npy"), mmap_mode="r")
+    X = np.load(asked.data or write_subspaces(OUT / "subspaces.npy"), mmap_mode="r")
     checkpoint = OUT / "rounds.npz"
 
-    with connect(chosen) as client:
+    with connect(asked) as client:
         start = time.perf_counter()
         learned = scale.gdl(X, N_ATOMS, LAM, lam_scale="max", n_iter=N_ROUNDS, rng=0, client=client,
-                            checkpoint=checkpoint, resume=checkpoint if chosen.resume else None)
+                            checkpoint=checkpoint, resume=checkpoint if asked.resume else None)
         print(f"{len(learned.costs)} rounds over {len(X):,} subspaces: "
               f"{time.perf_counter() - start:.1f} s, cost a subspace",
               *(f"{cost:.4f}" for cost in learned.costs / len(X)))
         files.save(OUT / "atoms.npz", learned)
         start = time.perf_counter()
         n = scale.code(X, learned.atoms, learned.lam, client=client, out=OUT / "codes",
-                       sparse_output=True, start="resume" if chosen.resume else 0)
+                       sparse_output=True, start="resume" if asked.resume else 0)
     codes = files.load_codes(OUT / "codes")
     print(f"codes of {n:,} subspaces: {time.perf_counter() - start:.1f} s, "
           f"{codes.nnz / n:.1f} atoms each")
@@ -54,13 +52,13 @@ def main():
     print(f"beside those of one machine: {abs(codes[:1000].toarray() - here).max():.1g} apart")
 
 
-def connect(chosen):
+def connect(asked):
     """The client of the cluster that was asked for."""
-    if chosen.scheduler is None:
-        return scale.local_client(chosen.workers)
+    if asked.scheduler is None:
+        return scale.local_client(asked.workers)
     import distributed
 
-    return distributed.Client(chosen.scheduler)
+    return distributed.Client(asked.scheduler)
 
 
 def write_subspaces(path):
@@ -74,4 +72,4 @@ def write_subspaces(path):
 
 
 if __name__ == "__main__":
-    main()
+    main(asked)

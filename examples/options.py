@@ -1,4 +1,4 @@
-"""What the examples can be asked, apart from what they do: --help must not wait for imports.
+"""What scripts can be asked, apart from what they do: --help must not wait for imports.
 
 Needs the standard library alone. The description of a script is its docstring, which is read from
 its file.
@@ -9,6 +9,8 @@ import ast
 import json
 import math
 import re
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]  # in units of each query's lam_max
@@ -21,10 +23,32 @@ DPI = 120
 EXPERIMENTS = ["casia", "cambridge", "ucsd", "youtube", "ballet", "dyntex"]
 
 
+@dataclass
+class Settings:
+    """What a comparison of methods depends on; options of classify.py hold as much."""
+    p: list | None = None  # dimensions to choose from, None: all that there are
+    lam: list = field(default_factory=lambda: [*LAM])
+    neighbors: list = field(default_factory=lambda: [*NEIGHBORS])
+    C: list = field(default_factory=lambda: [*C])
+    kernels: bool = True
+    atoms: int = 0  # of learned dictionaries, 0: none
+    iterations: int = 3
+    seconds: float | None = None  # after which a search begins no fold
+    seed: int = 0
+
+
+def parsed(name, parse, *script):
+    """What parse(*script, arguments) makes of the command line, None where a module of this
+    __name__ is imported. It stands above the imports that --help and mistakes shall not wait for.
+    """
+    return parse(*script, sys.argv[1:]) if name == "__main__" else None
+
+
 def parser_of(script, prog=None):
-    """A parser that describes examples/SCRIPT.py by its docstring."""
-    text = Path(__file__).with_name(f"{script}.py").read_text(encoding="utf-8")
-    return argparse.ArgumentParser(prog=prog or f"python -m examples.{script}",
+    """A parser that describes a script, as "examples.classify", by its docstring."""
+    file = Path(__file__).parents[1].joinpath(*script.split(".")).with_suffix(".py")
+    text = file.read_text(encoding="utf-8")
+    return argparse.ArgumentParser(prog=prog or f"python -m {script}",
                                    description=ast.get_docstring(ast.parse(text)),
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
 
@@ -69,7 +93,7 @@ def of_files(script, arguments):
 
 def of_many_machines(arguments):
     """Of many_machines.py."""
-    parser = parser_of("many_machines")
+    parser = parser_of("examples.many_machines")
     add = parser.add_argument
     add("--workers", type=int, help="on this machine; one a core unless given")
     add("--scheduler", metavar="ADDRESS", help="of a cluster that runs")
@@ -80,7 +104,7 @@ def of_many_machines(arguments):
 
 def of_paper_experiments(arguments):
     """Of paper_experiments.py."""
-    parser = parser_of("paper_experiments")
+    parser = parser_of("examples.paper_experiments")
     add = parser.add_argument
     add("name", choices=EXPERIMENTS, nargs="?", help="the experiment")
     add("--help-data", action="store_true",
@@ -106,9 +130,9 @@ def of_paper_experiments(arguments):
 # ------------------------------------------------------------------------------------- classify.py
 
 
-def of_classify(arguments, prog="python -m examples.classify"):
+def of_classify(arguments, prog=None):
     """What is asked of classify.py."""
-    parser = parser_of("classify", prog)
+    parser = parser_of("examples.classify", prog)
     add = parser.add_argument
     add("--data", required=True, type=Path, metavar="DIR",
         help="the folder, or the .npz file, in the form above")
@@ -173,7 +197,7 @@ def _add_evaluation_options(add):
     add("--seconds", type=float,
         help="after which a search for parameters begins no fold, and leaves out Gaussian kernels "
              "that take longer, in a split (default: no bound)")
-    add("--seed", type=int, default=0,
+    add("--seed", type=int, default=Settings.seed,
         help="for splits, folds and first atoms (default: %(default)s)")
 
 
@@ -184,7 +208,7 @@ def _add_method_options(add):
         help="candidates for gLC (default: %(default)s)")
     add("--C", type=float, nargs="+", default=C,
         help="candidates for the SVM (default: %(default)s)")
-    add("--atoms", type=int, default=0, metavar="N",
+    add("--atoms", type=int, default=Settings.atoms, metavar="N",
         help="also learn dictionaries of N atoms (default: none)")
     add("--kernels", action=argparse.BooleanOptionalAction,
         help="kgSC and kgLC too, which keep all frames in memory (default: where "
@@ -193,7 +217,7 @@ def _add_method_options(add):
         help="also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
              "hulls, mutual subspace methods; on raw frames PM, TCCA, LDS, CS-LDS, DFS, "
              "DL-Pegasos")
-    add("--iterations", type=int, default=3,
+    add("--iterations", type=int, default=Settings.iterations,
         help="of dictionary learning (default: %(default)s)")
 
 

@@ -14,17 +14,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
+from examples.options import Settings, parsed
 from examples.options import of_paper_experiments as parse
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parse(sys.argv[1:])
+parsed(__name__, parse)
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
-from examples import classify
+from examples import classify, comparison
 from examples.baselines import baselines, video_baselines, videos_of
 from examples.clips import (
     Clip,
@@ -32,7 +32,7 @@ from examples.clips import (
     build_all,
     clip_names,
     find_clips,
-    printable,
+    one_line,
     split_at_random,
     split_by_file,
     visible,
@@ -250,8 +250,8 @@ def methods_of(preset, inputs):
                                  random_state=0)
     svm = GridSearchCV(SVC(), SVM_GRID, cv=3)
 
-    def methods(n_train, smallest, options):
-        for method in classify.methods(n_train, smallest, options):
+    def methods(n_train, smallest, settings):
+        for method in comparison.methods(n_train, smallest, settings):
             labelled = method.name.partition(",")[0] in preset.printed and not preset.dictionary
             if method.name == "nearest subspace" or labelled:
                 yield method
@@ -261,8 +261,7 @@ def methods_of(preset, inputs):
                 lifted = Pipeline([("lift", lift), *learning, ("svm", svm)])
                 yield method._replace(name="k" + method.name, reads="sets", estimator=lifted,
                                       grid={**method.grid, "lift__gamma": GAMMA})
-        found = [*baselines(inputs, smallest, classify.Method, options),
-                 *video_baselines(inputs, classify.Method)]
+        found = [*baselines(inputs, smallest, settings), *video_baselines(inputs)]
         yield from (method for method in found
                     if method.name.partition(",")[0] in preset.printed)
 
@@ -299,36 +298,28 @@ def run(name, preset, options):
                            strict=options.strict)
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
-    inputs = classify.inputs_of(collection, [preset.recipe.p])
+    inputs = comparison.inputs_of(collection, [preset.recipe.p])
     videos = videos_for(preset, clips, collection, out, options.strict)
     inputs = inputs._replace(videos=videos)
     n_atoms = min(ATOMS, len(pairs[0][0]) // 2) if preset.dictionary else 0
-    settings = classify.parse([
-        "--data", str(options.data), "--out", str(out), "--p", str(preset.recipe.p),
-        "--seed", str(options.seed), "--kernels", "--atoms", str(n_atoms)])
-    last = None
-
-    def report(results, split):
-        nonlocal last
-        last = split
-        classify.save_results(out, settings, collection, pairs, results)
-
+    settings = Settings([preset.recipe.p], atoms=n_atoms, seed=options.seed)
+    asked = vars(options) | vars(settings)
     methods = methods_of(preset, inputs)
-    results = classify.run_splits(collection, inputs, pairs, methods, settings, report)
+    for done in comparison.run_splits(collection, inputs, pairs, methods, settings):
+        classify.save_results(out, asked, collection, pairs, done.results)
     n, d, p = collection.X.shape
     print(f"{preset.title}: {n} sets, {len(np.unique(collection.label))} classes, {p}-dimensional "
           f"subspaces of R^{d}, {len(pairs)} splits")
-    print_table(preset, results)
-    classify.save_codes(out, collection, last)
-    classify.say_failed(collection.failed)
-    classify.say_failed_methods(results)
+    print_table(preset, done.results)
+    classify.save_codes(out, collection, done)
+    classify.say_failed(collection, done.results)
 
 
 def print_table(preset, results):
     print(f"{'':42}{'the paper':>14}{'here':>14}")
     ours = {}
     for name, found in results.items():
-        accuracy = [split["accuracy"] for split in classify.successes(found)]
+        accuracy = [split["accuracy"] for split in comparison.successes(found)]
         spread = f" ± {np.std(accuracy, ddof=1):.1f}" if len(accuracy) > 1 else ""
         ours[name] = f"{np.mean(accuracy):.1f}{spread}" if accuracy else "failed"
     for method, figure in preset.printed.items():
@@ -345,14 +336,8 @@ def main(arguments=None):
                           for name, preset in PRESETS.items() if options.name in (None, name)))
         return
     preset = PRESETS[options.name]
-    try:
+    with one_line("examples.paper_experiments", f"\n\n{preset.title}\n{preset.data}"):
         run(options.name, preset, options)
-    except (OSError, ValueError, TypeError, ImportError) as error:
-        sys.exit(printable(f"examples.paper_experiments: {error}\n\n{preset.title}\n"
-                           f"{preset.data}"))
-    except KeyboardInterrupt:
-        sys.exit("examples.paper_experiments: stopped; the next run starts from the subspaces that "
-                 "were built")
 
 
 if __name__ == "__main__":

@@ -17,10 +17,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples import options
+from examples.options import of_files, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    options.of_files("projected_coding", sys.argv[1:])
+asked = parsed(__name__, of_files, "examples.projected_coding")
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -193,20 +192,23 @@ def draw_picture(names, answers):
     return ax
 
 
-def main(argv=()):
+def problems(settings, asked, rng):
+    """What is drawn of each setting, and read of each file that was asked for."""
+    for setting in settings:
+        yield draw(setting, rng)
+    for path, p in zip(asked.data, [*asked.p, *[3] * len(asked.data)]):
+        yield read(path, p, rng)
+
+
+def main(asked):
     matplotlib.use("agg")
     warnings.filterwarnings("ignore", "the gap of eigenvalues|projected_losses|.*did not converge")
-    asked = options.of_files("projected_coding", argv)
     rng = np.random.default_rng(SEED)
     compare(draw(Setting(6, 1, 4, 0.6, 0.1), rng))  # compile
     names = []
     answers = []
     print_header()
-    dims = [*asked.p, *[3] * len(asked.data)]
-    sources = [lambda setting=setting: draw(setting, rng) for setting in SETTINGS]
-    sources += [lambda path=path, p=p: read(path, p, rng) for path, p in zip(asked.data, dims)]
-    for source in sources:
-        data = source()
+    for data in problems(SETTINGS, asked, rng):
         answer, *rest = compare(data)
         print_row(data, answer, *rest)
         names.append(f"{data.name}, N = {len(data.atoms)}")
@@ -217,4 +219,4 @@ def main(argv=()):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(asked)

@@ -13,23 +13,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples import options
+from examples.options import of_pictures, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    options.of_pictures("table_digits", sys.argv[1:])
+asked = parsed(__name__, of_pictures, "examples.table_digits")
 
 import matplotlib
 import numpy as np
-from sklearn.linear_model import RidgeClassifierCV
+from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import grassmann_sc as core
+from examples.comparison import on_codes
 from examples.pictures import save_picture
-from examples.quickstart import split_digits
 from grassmann_sc import estimators, learn, plots, subspaces
 
 SEEDS = range(10, 20)  # a split each
@@ -38,12 +36,28 @@ FOLDS = 3
 LAM = [0.01, 0.03, 0.1]  # in units of each query's lam_max
 NEIGHBORS = [10, 15, 20]
 C = [1, 10, 100]
+RIDGE = [0.1, 1, 10, 100]
 N_ATOMS = 40  # of the learned dictionaries
 N_ITER = 3
 KERNELS = [  # gamma in units of median_gamma; of equal scores the first parameters win
     "linear", ("rbf", 0.25), ("rbf", 1), ("rbf", 4)
 ]
 OUT = Path("out")
+
+
+def split_digits(seed, size=3, n_train=8):
+    """Two pairs, to train and to test: sets of images (n, size, 8, 8), and their digits (n,)."""
+    digits = load_digits()
+    order = np.random.default_rng(seed).permutation(len(digits.images))
+    train = []
+    test = []
+    for c in range(10):
+        mine = order[digits.target[order] == c]  # the images of digit c; none is in two sets
+        sets = mine[:len(mine) // size * size].reshape(-1, size)
+        train.append(sets[:n_train])
+        test.append(sets[n_train:])
+    parts = np.concatenate(train), np.concatenate(test)
+    return [(digits.images[part] / 16, digits.target[part[:, 0]]) for part in parts]
 
 
 def methods_on_subspaces():
@@ -60,15 +74,10 @@ def methods_on_subspaces():
         "SVM on the projection kernel": (
             make_pipeline(estimators.ProjectionKernel(), SVC(kernel="precomputed")), {"svc__C": C}),
         f"gSC, {N_ATOMS} learned atoms, ridge": (
-            on_codes(sparse), {"grassmanndictionary__lam": LAM}),
+            on_codes(sparse, RIDGE), {"grassmanndictionary__lam": LAM}),
         f"gLC, {N_ATOMS} learned atoms, ridge": (
-            on_codes(local), {"grassmanndictionary__n_neighbors": NEIGHBORS}),
+            on_codes(local, RIDGE), {"grassmanndictionary__n_neighbors": NEIGHBORS}),
     }
-
-
-def on_codes(coder):
-    """Codes, each feature divided by its standard deviation, to a ridge classifier."""
-    return make_pipeline(coder, StandardScaler(), RidgeClassifierCV([0.1, 1, 10, 100]))
 
 
 def methods_on_sets():
@@ -121,8 +130,7 @@ def save_pictures(fitted, D, y, X, asked):
          "Nearest subspace, digits", asked)
 
 
-def main(argv=()):
-    asked = options.of_pictures("table_digits", argv)
+def main(asked=None):
     began = time.perf_counter()
     matplotlib.use("agg")
     scores = {}
@@ -150,4 +158,4 @@ def main(argv=()):
 
 if __name__ == "__main__":
     with threadpool_limits(1, user_api="blas"):  # for matrices this small BLAS' threads cost more
-        main(sys.argv[1:])
+        main(asked)

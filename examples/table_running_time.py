@@ -14,10 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples import options
+from examples.options import of_pictures, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    options.of_pictures("table_running_time", sys.argv[1:])
+asked = parsed(__name__, of_pictures, "examples.table_running_time")
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -143,8 +142,7 @@ def print_table(times):
     print_row("iSC, factors / gSC", np.divide(times["iSC, factors"], times["gSC"]), 1)
 
 
-def main(argv=()):
-    asked = options.of_pictures("table_running_time", argv)
+def main(asked=None):
     matplotlib.use("agg")
     small = core.random_subspaces(30, 10, P, rng=0)
     for task in TASKS.values():  # compile
@@ -157,4 +155,4 @@ def main(argv=()):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(asked)

@@ -15,10 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples import options
+from examples.options import of_nothing, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    options.of_nothing("table_synthetic", sys.argv[1:])
+parsed(__name__, of_nothing, "examples.table_synthetic")
 
 import numpy as np
 

@@ -15,10 +15,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples import options
+from examples.options import of_files, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    options.of_files("tangent_dictionaries", sys.argv[1:])
+asked = parsed(__name__, of_files, "examples.tangent_dictionaries")
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -90,10 +89,9 @@ def draw_picture(names, all_results):
     return panels[0]
 
 
-def main(argv=()):
+def main(asked):
     matplotlib.use("agg")
     warnings.filterwarnings("ignore", ".*right angles|karcher_mean|.*did not converge")
-    asked = options.of_files("tangent_dictionaries", argv)
     rng = np.random.default_rng(0)
     small = projected_coding.draw(projected_coding.Setting(6, 2, 8, 0.6, 0.1), rng)
     for method in COLORS:  # compile
@@ -102,14 +100,9 @@ def main(argv=()):
     print(f"{N_ATOMS} atoms, lambda = {LAM}, {N_ITER} iterations; rise: the largest of the cost, "
           "of the first\n"
           f"{'':36}{'':15}{'n':>5}{'first':>10}{'last':>10}{'rise':>10}{'seconds':>9}{'acc. %':>8}")
-    dims = [*asked.p, *[3] * len(asked.data)]
-    sources = [lambda setting=setting: projected_coding.draw(setting, rng) for setting in SETTINGS]
-    sources += [lambda path=path, p=p: projected_coding.read(path, p, rng)
-                for path, p in zip(asked.data, dims)]
     names = []
     results = []
-    for source in sources:
-        data = source()
+    for data in projected_coding.problems(SETTINGS, asked, rng):
         names.append(data.name)
         results.append(compare(data))
     print("\npicture:")
@@ -118,4 +111,4 @@ def main(argv=()):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(asked)

@@ -49,8 +49,8 @@ def installed(wheel, tmp_path_factory):
 @pytest.fixture
 def few_kernels(monkeypatch):
     """Small grids of examples.classify, where the path from files to answers is what is tested."""
-    monkeypatch.setattr("examples.classify.N_GAMMAS", 3)
-    monkeypatch.setattr("examples.classify.MOST_REPEATS", 1)
+    monkeypatch.setattr("examples.comparison.N_GAMMAS", 3)
+    monkeypatch.setattr("examples.comparison.MOST_REPEATS", 1)
     monkeypatch.setattr("examples.baselines.SHARES", [0.9])
     monkeypatch.setattr("examples.baselines.BOUNDS", [1.0])
     monkeypatch.setattr("examples.baselines.STATES", [3])

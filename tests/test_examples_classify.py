@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from examples import classify, clips
+from examples import classify, clips, comparison
+from examples.options import Settings
 from grassmann_sc import subspaces
 from textures import simulated_textures, texture_systems
 
@@ -25,8 +26,8 @@ METHODS = [
     "kgLC, labelled sets as atoms",
     "gSC, 4 learned atoms, ridge",
     "gLC, 4 learned atoms, ridge",
-    classify.PEERS,
-    classify.OURS,
+    comparison.PEERS,
+    comparison.OURS,
 ]
 
 
@@ -100,19 +101,19 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
     test = np.arange(15, 24)
     sets = np.random.default_rng(0).standard_normal((24, 5, 6))
     X = subspaces.from_sets(sets, 2)
-    options = classify.parse(["--data", "x.npz", "--p", "2", "--kernels"])
     chosen = []
     for label[test] in (0, 1):
         X[test] = X[test][::-1]
         sets[test] = 9 * sets[test][::-1]
         collection = clips.Collection(X, list(sets), None, label, None, (), [])
-        inputs = classify.inputs_of(collection, [2])
-        outcomes = classify.evaluate(inputs, label, group, train, test, classify.methods, options)
+        inputs = comparison.inputs_of(collection, [2])
+        outcomes = comparison.evaluate(inputs, label, group, train, test, comparison.methods,
+                                       Settings([2]))
         chosen.append([outcome.chosen for outcome in outcomes])
     assert chosen[0] == chosen[1]
     assert all(chosen[0][1:])
     of_train = None if group is None else group[train]
-    for first, second in classify.folds(label[train], of_train, 0):
+    for first, second in comparison.folds(label[train], of_train, 0):
         assert sorted([*first, *second]) == list(range(15))
         assert group is None or not np.intersect1d(group[first], group[second]).size
 
@@ -124,7 +125,7 @@ def test_machines_of_every_c_are_those_fitted_one_by_one(noise):
     X = np.repeat(3 * np.eye(3, 8), 20, axis=0) + noise * rng.standard_normal((60, 8))
     K = X @ X.T
     C = [100.0, 0.01, 1.0]
-    found = classify.svm_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
+    found = comparison.svm_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
     assert list(found) == [(("C", c),) for c in sorted(C)]
     for c in C:
         alone = SVC(kernel="precomputed", C=c).fit(K[::2, ::2], y[::2])
@@ -135,7 +136,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path, capsys, mon
     def fail(*arguments):
         raise ValueError("no such kernel today")
 
-    monkeypatch.setattr("examples.classify._kernel_gram", fail)
+    monkeypatch.setattr("examples.comparison._kernel_gram", fail)
     with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
         classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--p", "2", "--dpi",
                        "40"])
@@ -163,8 +164,9 @@ def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_p
 
 def test_results_are_there_after_every_method(tmp_path, monkeypatch):
     told = []
-    monkeypatch.setattr(classify, "say", lambda text: told.append(
-        (tmp_path / "results.json").exists()))
+    for script in (classify, comparison):
+        monkeypatch.setattr(script, "say", lambda text: told.append(
+            (tmp_path / "results.json").exists()))
     classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2"])
     assert not told[1] and all(told[2:])  # the first tells of the subspaces, the second of a method
 
@@ -208,18 +210,18 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(monkeypatc
         now[0] += 0.01 * len(sets)**2
         return np.ones((p_max, len(sets), len(sets))), "its rank"
 
-    monkeypatch.setattr("examples.classify._kernel_gram", kernel_gram)
-    monkeypatch.setattr(classify, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr("examples.comparison._kernel_gram", kernel_gram)
+    monkeypatch.setattr(comparison, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     grid = [4.0**k for k in range(7)]
     for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):
         now[0] = 0
-        inputs = classify.Inputs([np.eye(3)] * 40, None, np.ones((2, 40, 40)), [1, 2], {}, {})
-        classify.compute_kernels(inputs, grid, seconds)
+        inputs = comparison.Inputs([np.eye(3)] * 40, None, np.ones((2, 40, 40)), [1, 2], {}, {})
+        comparison.compute_kernels(inputs, grid, seconds)
         assert sorted(inputs.kernels) == grid
         assert [gamma for gamma in grid if len(inputs.kernels[gamma][0])] == ready
         assert seconds is None or now[0] <= seconds
         assert ("Gaussian kernels: " in capsys.readouterr().err) == (ready != grid)
-        classify.compute_kernels(inputs, grid, 0)  # what is decided stays
+        comparison.compute_kernels(inputs, grid, 0)  # what is decided stays
         assert not capsys.readouterr().err
 
 
@@ -244,7 +246,7 @@ def test_nothing_is_done_for_a_folder_that_takes_no_results(tmp_path):
 
 def test_one_set_a_class_cannot_be_cross_validated():
     with pytest.raises(ValueError, match="needs two training sets of a class: every class has one"):
-        classify.folds(np.arange(4), None, 0)
+        comparison.folds(np.arange(4), None, 0)
 
 
 def test_classify_takes_features_and_a_single_split(tmp_path, capsys):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from examples import classify
+from examples import classify, comparison
 from examples.clips import (
     Clip,
     Recipe,
@@ -21,7 +21,6 @@ from examples.clips import (
     split_at_random,
     split_by_file,
     split_by_group,
-    write,
 )
 from examples.options import MOST_P
 from grassmann_sc import tuning
@@ -355,15 +354,15 @@ def test_the_sets_of_a_clip_are_on_one_side_of_splits_and_folds():
     for split in pairs:
         assert sorted([*split.train, *split.test]) == list(range(24))
         assert not np.intersect1d(*(collection.clip[part] for part in split)).size
-        of_set, told = classify.kept_together(collection, split)
+        of_set, told = comparison.kept_together(collection, split)
         assert not told
-        for fit, validate in classify.folds(
+        for fit, validate in comparison.folds(
             collection.label[split.train], of_set[split.train], 0, 2
         ):
             clip = collection.clip[split.train]
             assert not np.intersect1d(clip[fit], clip[validate]).size
     torn = tuning.Split(np.arange(12), np.arange(11, 24, 2))
-    of_set, told = classify.kept_together(collection, torn)
+    of_set, told = comparison.kept_together(collection, torn)
     assert of_set is None and "clip b/c#3 has sets in both parts, 1 in all have" in told[0]
 
 
@@ -397,8 +396,8 @@ def test_groups_that_one_split_tears_are_kept_together_in_the_others(capsys, mon
         seen.append(None if group is None else group.tolist())
         return []
 
-    monkeypatch.setattr(classify, "evaluate", evaluate)
-    classify.run_splits(collection, None, [whole, torn, alone], None, None, None)
+    monkeypatch.setattr(comparison, "evaluate", evaluate)
+    list(comparison.run_splits(collection, None, [whole, torn, alone], None, None))
     assert seen == [collection.group.tolist(), None, None]
     said = capsys.readouterr().err.splitlines()[-2:]
     assert [line[:16] for line in said] == ["split 2 of 3: gr", "split 3 of 3: no"]
@@ -422,7 +421,7 @@ def test_splits_that_are_none_are_refused_wherever_they_come_from(splits, match)
     with pytest.raises(ValueError, match=match):
         tuning.check_splits(splits, 4)
     with pytest.raises(ValueError, match=match):
-        classify.run_splits(runs(4, 1), None, splits, None, None, None)
+        next(comparison.run_splits(runs(4, 1), None, splits, None, None))
     match = match.replace("splits", "folds").replace("train", "fit").replace("test", "validate")
     with pytest.raises(ValueError, match=match):
         tuning.Search(np.arange(4) % 2, splits, tuning.nearest_predictions)
@@ -431,7 +430,7 @@ def test_splits_that_are_none_are_refused_wherever_they_come_from(splits, match)
 def test_a_train_part_that_has_no_two_groups_of_a_class_is_folded_by_clips():
     collection = runs()._replace(group=np.repeat(["p", "q"], 12))
     split = tuning.Split(np.arange(12), np.arange(12, 24))
-    of_set, told = classify.kept_together(collection, split)
+    of_set, told = comparison.kept_together(collection, split)
     assert of_set.tolist() == clip_names(collection.names, collection.clip)
     assert told == ["no class has two groups to train: cross-validation does not keep a group "
                     "together"]
@@ -520,20 +519,6 @@ def test_collections_keep_the_order_of_clips_and_runs(tmp_path):
             np.testing.assert_array_equal(basis, from_image_set(expected, 2))
 
 
-def test_files_are_written_whole_or_not_at_all(tmp_path):
-    write(tmp_path / "a" / "file", lambda file: file.write(b"first"))
-
-    def fail(file):
-        file.write(b"half")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write(tmp_path / "a" / "file", fail)
-    assert (tmp_path / "a" / "file").read_bytes() == b"first" and len(
-        list((tmp_path / "a").iterdir())
-    ) == 1
-
-
 @pytest.mark.parametrize(
     "options, match",
     [
@@ -610,3 +595,20 @@ def test_links_that_lead_back_are_not_followed(tmp_path):
     except OSError:
         pytest.skip("links need rights here")
     assert [clip.name for clip in find_clips(tmp_path)] == ["a/clip.npy", "b/clip.npy"]
+
+
+@pytest.mark.parametrize("dtype, small, varies", [
+    (np.float64, 1e-10, True), (np.float64, 1e-14, False), (np.float32, 1e-6, False)])
+def test_what_is_a_constant_pixel_is_one_rule_for_bases_and_rows(dtype, small, varies):
+    """A pixel of large numbers that hardly vary counts in both, or in neither."""
+    rng = np.random.default_rng(0)
+    frames = rng.standard_normal((8, 6))
+    frames[:, 0] = 1 + small * frames[:, 0]
+    clip = Clip("clip", "a", None, [frames.astype(dtype)])
+    built = build(clip, Recipe(p=6, unit_variance=True, rank="pad"), keep_rows=True)
+    rows, = built.rows
+    assert rows.dtype == dtype
+    assert rows[:, 0].any() == varies
+    spanned = np.linalg.svd(rows.astype(float), full_matrices=False)[2][:5 + varies].T
+    alike = np.linalg.norm(built.bases[0][:, :5 + varies].T @ spanned)**2
+    assert alike == pytest.approx(5 + varies, abs=1e-3)

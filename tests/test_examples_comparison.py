@@ -1,4 +1,5 @@
-"""What the table of examples.classify says: votes, what was left out, ends of grids, chance."""
+"""Methods compared: votes, what is left out, ends of grids; and what the table of
+examples.classify says of them, and of chance."""
 
 import re
 
@@ -6,11 +7,12 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from examples import baselines, classify, clips
+from examples import baselines, classify, clips, comparison
+from examples.options import Settings
 from grassmann_sc import estimators, subspaces, tuning
 from grassmann_sc.baselines.estimators import MSM
 
-OPTIONS = classify.parse(["--data", "x.npz", "--C", "0.1", "1"])
+SETTINGS = Settings(C=[0.1, 1])
 TRAIN = np.arange(24)
 TEST = np.arange(24, 36)
 
@@ -31,19 +33,19 @@ def noisy_sets(noise=1.0, lengths=(5,), dimension=2):
 def inputs_of(sets, label):
     p = min(map(len, sets))
     X = subspaces.from_sets(sets, min(p, 3))
-    return classify.inputs_of(clips.Collection(X, sets, None, label, None, (), []))
+    return comparison.inputs_of(clips.Collection(X, sets, None, label, None, (), []))
 
 
-def outcomes(inputs, label, *methods, options=OPTIONS):
-    def methods_of(n_train, smallest, options):
+def outcomes(inputs, label, *methods, settings=SETTINGS):
+    def methods_of(n_train, smallest, settings):
         yield from methods
 
-    found = classify.evaluate(inputs, label, None, TRAIN, TEST, methods_of, options)
+    found = comparison.evaluate(inputs, label, None, TRAIN, TEST, methods_of, settings)
     return {outcome.method.name: outcome for outcome in found}
 
 
 def method(reads, estimator, grid=None, predict=None):
-    return classify.Method("row", reads, estimator, grid or {}, predict)
+    return comparison.Method("row", reads, estimator, grid or {}, predict)
 
 
 # ----------------------------------------------------------------------- candidates left out
@@ -91,12 +93,12 @@ def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
     inputs = inputs_of(sets, label)
     inputs.p.append(7)  # as --p 7 would be, of sets of five frames
     inputs = inputs._replace(gram=np.repeat(inputs.gram, 3, axis=0))
-    options = classify.parse(["--data", "x.npz", "--p", "1", "3", "7"])
-    row = method("kernels", SVC(kernel="precomputed"), predict=classify.svm_predictions([1.0]))
-    found = outcomes(inputs, label, row, options=options)["row"]
+    settings = Settings(p=[1, 3, 7])
+    row = method("kernels", SVC(kernel="precomputed"), predict=comparison.svm_predictions([1.0]))
+    found = outcomes(inputs, label, row, settings=settings)["row"]
     assert found.failed is None
     assert all("p 7, gamma" in name and "rank 5" in why for name, why in found.left_out.items())
-    assert len(found.left_out) == classify.N_GAMMAS
+    assert len(found.left_out) == comparison.N_GAMMAS
 
 
 def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
@@ -128,9 +130,8 @@ def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
 
 def test_regularised_baselines_are_tuned_over_their_regularisation():
     sets, label = noisy_sets()
-    options = classify.parse(["--data", "x.npz", "--kernels"])
-    rows = {row.name: row for row in baselines.baselines(inputs_of(sets, label), 19,
-                                                         classify.Method, options)}
+    rows = {row.name: row
+            for row in baselines.baselines(inputs_of(sets, label), 19, Settings())}
     assert {"p", "reg"} <= rows["DCC"].grid.keys()
     assert {"p", "gamma"} <= rows["KMSM"].grid.keys() & rows["KCMSM"].grid.keys()
     K = np.eye(24) + 1
@@ -151,14 +152,14 @@ def test_the_vote_weighs_all_candidates_of_one_search():
     local = tuning.local_predictions([3, 5])
     gsc = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
     glc = estimators.CodingClassifier("local", kernel="precomputed")
-    found = outcomes(inputs, label, classify.Method(names[0], "gram", gsc, {}, sparse),
-                     classify.Method(names[1], "gram", glc, {}, local))[classify.OURS]
+    found = outcomes(inputs, label, comparison.Method(names[0], "gram", gsc, {}, sparse),
+                     comparison.Method(names[1], "gram", glc, {}, local))[comparison.OURS]
 
     def both(K_dd, K_xd, y):
         return {**sparse(K_dd, K_xd, y), **local(K_dd, K_xd, y)}
 
     y = label[TRAIN]
-    folds = [(TRAIN[fit], TRAIN[validate]) for fit, validate in classify.folds(y, None, 0, 5)]
+    folds = [(TRAIN[fit], TRAIN[validate]) for fit, validate in comparison.folds(y, None, 0, 5)]
     grams = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
     shares = tuning.Search(label, folds, both).choose(grams).shares
     best = max(np.nanmean(share) for share in shares.values())
@@ -185,9 +186,9 @@ def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
                                         np.where(np.isin(asked, wrong[i]), -1, label[asked]))
                 for i in range(8)}
 
-    row = classify.Method("gSC, labelled sets as atoms", lambda inputs, train: {("a", 1): NUMBERED},
-                          None, {}, predict)
-    found = outcomes(inputs_of(sets, label), label, row)[classify.OURS]
+    row = method(lambda inputs, train: {("a", 1): NUMBERED}, None, predict=predict)
+    row = row._replace(name="gSC, labelled sets as atoms")
+    found = outcomes(inputs_of(sets, label), label, row)[comparison.OURS]
     assert found.predicted.tolist() == [1] * 12
 
 
@@ -200,16 +201,16 @@ def test_with_seconds_the_answers_of_the_rows_vote_and_no_matrix_is_asked_again(
         return {(): y[K_xd.argmax(axis=1)]}
 
     inputs = inputs_of(sets, label)
-    row = classify.Method("nearest subspace", "gram", None, {}, predict)
-    every = outcomes(inputs, label, row)[classify.PEERS]
+    row = comparison.Method("nearest subspace", "gram", None, {}, predict)
+    every = outcomes(inputs, label, row)[comparison.PEERS]
     assert every.chosen == {"voters": asked.count(len(TEST)) - 1} and every.chosen["voters"] > 1
     asked.clear()
-    hurried = classify.parse(["--data", "x.npz", "--seconds", "0"])
-    found = outcomes(inputs, label, row, options=hurried)[classify.PEERS]
+    hurried = Settings(seconds=0)
+    found = outcomes(inputs, label, row, settings=hurried)[comparison.PEERS]
     assert found.chosen == {"voters": 1} and asked.count(len(TEST)) == 1
-    rows = [classify.Outcome(row, predicted=np.array(labels), score=score)
+    rows = [comparison.Outcome(row, predicted=np.array(labels), score=score)
             for labels, score in ((["a", "a"], 0.9), (["b", "a"], 0.91), (["b", "c"], 0.5))]
-    assert classify.vote_of_rows(row, rows).predicted.tolist() == ["b", "a"]
+    assert comparison.vote_of_rows(row, rows).predicted.tolist() == ["b", "a"]
 
 
 # ------------------------------------------------------------------------------ ends of grids
@@ -237,8 +238,8 @@ def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
 def test_beside_what_there_was_no_time_for_no_grid_ends():
     sets, label = noisy_sets()
     row = method("sets", MSM(), {"p": [2, 3]})
-    hurried = classify.parse(["--data", "x.npz", "--seconds", "0"])
-    found = outcomes(inputs_of(sets, label), label, row, options=hurried)["row"]
+    hurried = Settings(seconds=0)
+    found = outcomes(inputs_of(sets, label), label, row, settings=hurried)["row"]
     assert found.chosen == {"p": 2} and found.ends == {}
 
 
@@ -273,19 +274,19 @@ def half_splits(n, k, seed=0):
     return [tuple(np.split(rng.permutation(n), 2)) for _ in range(k)]
 
 
-def comparison(capsys, accuracies, pairs):
+def said(capsys, accuracies, pairs):
     classify.print_comparison(results_of(accuracies), pairs)
     return capsys.readouterr().out
 
 
 def test_one_clip_in_each_of_two_splits_is_no_star(capsys):
-    out = comparison(capsys, {"a": [95.0, 95.0], "b": [90.0, 90.0]}, half_splits(40, 2))
+    out = said(capsys, {"a": [95.0, 95.0], "b": [90.0, 90.0]}, half_splits(40, 2))
     assert "no stars below 5 splits" in out and " *\n" not in out
     p_value = tuning.corrected_t_test([0.05] * 2, 1, n_test=20)
     assert float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
     far = {"a": [95.0] * 4, "b": [20.0] * 4}
-    assert " *\n" not in comparison(capsys, far, half_splits(400, 4))
-    assert " *\n" in comparison(capsys, {name: [found[0]] * 5 for name, found in far.items()},
+    assert " *\n" not in said(capsys, far, half_splits(400, 4))
+    assert " *\n" in said(capsys, {name: [found[0]] * 5 for name, found in far.items()},
                                 half_splits(400, 5))
 
 
@@ -295,7 +296,7 @@ def test_p_values_are_adjusted_for_the_number_of_rows(capsys):
     rows = {"best": 90 + rng.standard_normal(10)}
     for i in range(5):
         rows[f"row {i}"] = rows["best"] - 1.5 - 0.5 * i + 0.8 * rng.standard_normal(10)
-    out = comparison(capsys, rows, pairs)
+    out = said(capsys, rows, pairs)
     alone = [tuning.corrected_t_test((rows["best"] - found) / 100, 1.0, n_test=100)
              for name, found in rows.items() if name != "best"]
     printed = [float(found) for found in re.findall(r"(\d\.\d{3})(?: \*)?$", out, re.MULTILINE)]
@@ -313,14 +314,14 @@ def test_rows_that_are_alike_seldom_have_a_star(capsys):
         right = rng.random((25, 40)) < 0.8
         rows = {f"row {i}": [100 * row[test].mean() for _, test in pairs]
                 for i, row in enumerate(right)}
-        starred += " *\n" in comparison(capsys, rows, pairs)
+        starred += " *\n" in said(capsys, rows, pairs)
     assert starred <= 5
 
 
 def test_parts_left_out_in_turn_are_not_called_resampled(capsys):
     parts = np.split(np.arange(40), 8)
     pairs = [(np.setdiff1d(np.arange(40), part), part) for part in parts]
-    out = comparison(capsys, {"a": [80.0] * 8, "b": [60.0] * 8}, pairs)
+    out = said(capsys, {"a": [80.0] * 8, "b": [60.0] * 8}, pairs)
     assert "p-value (paired t-test over 8 parts left out in turn, its variance corrected" in out
     assert "resampled" not in out
     p_value = tuning.corrected_t_test([0.2] * 8, 5 / 35, n_test=5)

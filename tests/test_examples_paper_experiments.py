@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from examples import clips, paper_experiments
+from examples.options import Settings
 from examples.paper_experiments import PRESETS
 from grassmann_sc import subspaces
 from grassmann_sc.baselines import dynamics
@@ -96,8 +97,8 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
         pytest.importorskip("skimage", reason="needs the extra 'image'")
     monkeypatch.setattr(paper_experiments, "SVM_GRID", {"C": [1, 10]})
     monkeypatch.setattr(paper_experiments, "GAMMA", [1])
-    monkeypatch.setattr("examples.options.LAM", [0.1, 0.01])
-    monkeypatch.setattr("examples.options.NEIGHBORS", [3])
+    monkeypatch.setattr(paper_experiments, "Settings",
+                        partial(Settings, lam=[0.1, 0.01], neighbors=[3]))
     monkeypatch.setattr("examples.baselines.STATES", [3])
     monkeypatch.setattr("examples.baselines.RADII", [(1, 2)])
     monkeypatch.setattr("examples.baselines.CORRELATIONS", [3])

@@ -7,6 +7,7 @@ import pytest
 
 import grassmann_sc as gs
 from examples import projected_coding, tangent_dictionaries
+from examples.options import of_files
 from grassmann_sc import projected
 from grassmann_sc.strategies import bases
 from oracles import TIGHT, error, hat
@@ -53,7 +54,7 @@ def test_the_script_prints_a_row_a_setting_and_file_and_leaves_a_picture(
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(projected_coding, "SETTINGS", [SMALL])
-    projected_coding.main(["--data", str(path), "--p", "2"])
+    projected_coding.main(of_files("examples.projected_coding", ["--data", str(path), "--p", "2"]))
     out = capsys.readouterr().out
     assert len(re.findall(r"^G\(2, 6\).* 8 ", out, re.MULTILINE)) == 1
     assert len(re.findall(r"^small, G\(2, 9\).* 6 ", out, re.MULTILINE)) == 1
@@ -70,7 +71,7 @@ def test_the_dictionaries_are_compared(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(tangent_dictionaries, "SETTINGS", [SMALL])
     monkeypatch.setattr(tangent_dictionaries, "N_ATOMS", 4)
     monkeypatch.setattr(tangent_dictionaries, "N_ITER", 2)
-    tangent_dictionaries.main()
+    tangent_dictionaries.main(of_files("examples.tangent_dictionaries", []))
     out = capsys.readouterr().out
     rows = [line.split() for line in out.splitlines() if line.startswith("G(2, 6)")]
     assert [row[6] for row in rows] == ["gDL", "log-Euclidean", "intrinsic"]

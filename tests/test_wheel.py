@@ -18,7 +18,7 @@ def test_wheel_holds_the_core_and_the_kit_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     dist_info = f"{KIT}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
-    command = {"classify", "clips", "command", "options", "pictures", "baselines"}
+    command = {"baselines", "classify", "clips", "command", "comparison", "options", "pictures"}
     assert set(setup.command()) == command
     kit = {room.replace(".", "/") for room in ROOMS} | {f"examples/{name}" for name in command}
     kit.add("examples/__init__")

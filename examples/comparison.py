@@ -1,0 +1,513 @@
+"""Methods compared on a collection of sets: what they are, how their parameters are chosen, splits.
+
+In each split lambda, the neighbours, C, p and the kernel, linear or Gaussian, are chosen by
+cross-validation on the training part alone. In two more rows all candidates vote, weighted by their
+accuracy in cross-validation. examples.classify and examples.paper_experiments ask for it.
+"""
+
+import itertools
+import math
+import re
+import sys
+import time
+from collections import namedtuple
+
+import numpy as np
+
+try:
+    from sklearn import config_context
+    from sklearn.base import clone
+    from sklearn.linear_model import RidgeClassifierCV
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+except ImportError as error:
+    sys.exit(f'the examples need scikit-learn ({error}): pip install "grassmann_sc_kit[sklearn]"')
+
+import grassmann_sc as core
+from examples.clips import clip_names, printable, say
+from examples.options import MOST_P
+from grassmann_sc import estimators, kernels, tuning
+
+RIDGE = [0.1, 1, 10, 100, 1000]  # penalties of the ridge classifier on codes of unit variance
+N_FOLDS = 5
+MOST_REPEATS = 5
+MANY = 600  # so many validated sets make one cross-validation sure enough; of fewer it is repeated
+N_GAMMAS = 7
+SOFT = 0.01  # of accuracy in cross-validation, by which a voter's weight falls to 1 / e
+LIMITS = {"C": (0, np.inf), "lam": (0, 0.9), "n_neighbors": (1, np.inf), "reg": (0, np.inf),
+          "p": (1, np.inf)}  # of parameters whose grid could go on
+
+# reads names what is searched for the best input: "gram", the projection kernel of every p;
+# "kernels", that and those of Gaussian kernels, or what a function gives, for predict of
+# tuning.Search. "subspaces" (n, d, p), "sets" of rows or "videos" go to the estimator, whose grid
+# is searched, the first of its parameters in order; p of "subspaces" is theirs.
+Method = namedtuple("Method", "name reads estimator grid predict", defaults=[None])
+
+# A method on a split: the fitted estimator and what it was given of the test part, the predicted
+# labels (n_test,) and what was chosen; left_out: {candidate: why}; ends: {parameter: what to try}
+# of the choices at the end of their grid; score: the share that is right in cross-validation;
+# failed: why there is none of these, or None; seconds.
+Outcome = namedtuple("Outcome", "method estimator queries predicted chosen left_out ends score "
+                     "failed seconds", defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0])
+
+# After a method of a split. results: {method: [{accuracy, seconds, chosen, predicted, failed,
+# left_out, ends}, ...] of each split so far}, the accuracy of one that failed NaN, predicted None.
+# fitted: [(name, estimator, queries), ...] of the methods fitted on this split, of train and test.
+Progress = namedtuple("Progress", "results train test fitted")
+
+# All inputs of the methods. gram (p_max, n, n): the projection kernel of each p; p: those that are
+# searched; kernels: {gamma: (p, n, n) in its feature space}, as they are asked for.
+# hulls: the same for the distances of examples.baselines. videos: clips (n_frames, height, width).
+Inputs = namedtuple("Inputs", "sets subspaces gram p kernels hulls videos", defaults=[None])
+
+
+def inputs_of(collection, dimensions=None):
+    """The Inputs of a Collection; dimensions: the p to search, all that its subspaces hold."""
+    gram = core.projection_kernel(collection.X, each_p=True)
+    if dimensions is None:
+        dimensions = tuning.dimensions(len(gram))
+    some = [p for p in dimensions if p <= len(gram)]
+    if not some:
+        raise ValueError(f"--p must hold a dimension up to {len(gram)}, that of the smallest set; "
+                         f"got {dimensions}")
+    return Inputs(collection.sets, collection.X, gram, some, {}, {})
+
+
+# ------------------------------------------------------------------ methods and their evaluation
+
+PEERS = "vote of nearest subspaces and SVMs"
+OURS = "vote of the coding methods"
+
+
+def methods(n_train, smallest, settings):
+    """The Methods of the paper and their peers, for n_train training sets and at least so many in
+    the training part of a fold; settings: examples.options.Settings."""
+    sparse = tuning.sparse_predictions(settings.lam)
+    local = tuning.local_predictions(settings.neighbors)
+    support = svm_predictions(settings.C)
+    nearest = tuning.nearest_predictions
+    svm = SVC(kernel="precomputed")
+    one = estimators.CodingClassifier("local", n_neighbors=1, rule="max", kernel="precomputed")
+    gsc = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
+    glc = estimators.CodingClassifier("local", kernel="precomputed")
+    yield Method("nearest subspace", "gram", one, {}, nearest)  # the code is 1 on the nearest atom
+    yield Method("SVM on the projection kernel", "gram", svm, {}, support)
+    if settings.kernels:
+        yield Method("nearest subspace in a kernel's space", "kernels", one, {}, nearest)
+        yield Method("SVM on a kernel's Gram matrix", "kernels", svm, {}, support)
+    yield Method("gSC, labelled sets as atoms", "gram", gsc, {}, sparse)
+    yield Method("gLC, labelled sets as atoms", "gram", glc, {}, local)
+    if settings.kernels:
+        yield Method("kgSC, labelled sets as atoms", "kernels", gsc, {}, sparse)
+        yield Method("kgLC, labelled sets as atoms", "kernels", glc, {}, local)
+    n_atoms = min(settings.atoms, smallest)
+    if n_atoms:
+        learning = {"n_atoms": n_atoms, "max_iter": settings.iterations,
+                    "random_state": settings.seed}
+        sparse = estimators.GrassmannDictionary(lam_scale="max", **learning)
+        local = estimators.GrassmannDictionary(coding="local", **learning)
+        some = sorted({min(n_atoms, number) for number in settings.neighbors})[:3]
+        yield Method(f"gSC, {n_atoms} learned atoms, ridge", "subspaces", on_codes(sparse),
+                     {"grassmanndictionary__lam": settings.lam[2:6:2] or settings.lam})
+        yield Method(f"gLC, {n_atoms} learned atoms, ridge", "subspaces", on_codes(local),
+                     {"grassmanndictionary__n_neighbors": some})
+
+
+def on_codes(coder, penalties=RIDGE):
+    """Codes, each feature divided by its standard deviation, to a ridge classifier."""
+    return make_pipeline(coder, StandardScaler(), RidgeClassifierCV(penalties))
+
+
+def svm_predictions(C):
+    """predict for tuning.Search: labels by a support vector machine for each C."""
+
+    def predict(K_dd, K_xd, y):
+        found = {}
+        bounded = True  # is a multiplier at its bound? if none is, a larger C changes nothing
+        for c in sorted(C):
+            if bounded:
+                svm = SVC(kernel="precomputed", C=c)
+                with config_context(assume_finite=True, skip_parameter_validation=True):
+                    labels = svm.fit(K_dd, y).predict(K_xd)  # small: checks took a third
+                bounded = np.abs(svm.dual_coef_).max() >= c
+            found[("C", c),] = labels
+        return found
+
+    return predict
+
+
+def folds(y, group, seed, repeats=1):
+    """[(train, test), ...] for cross-validation on training sets with labels y, groups kept
+    together if there are several."""
+    counts = np.unique(y, return_counts=True)[1]
+    if counts.max() < 2:
+        raise ValueError("parameters are chosen by cross-validation, which needs two training sets "
+                         "of a class: every class has one")
+    n = max(2, min(N_FOLDS, counts.min()))
+    found = []
+    for repeat in range(repeats):
+        if group is None or len(np.unique(group)) < 2:
+            splitter = StratifiedKFold(n, shuffle=True, random_state=seed + repeat)
+        else:
+            splitter = StratifiedGroupKFold(min(n, len(np.unique(group))), shuffle=True,
+                                            random_state=seed + repeat)
+        found += [(fit, validate) for fit, validate in splitter.split(y, y, group)
+                  if len(validate) and len(np.unique(y[fit])) > 1]
+    return found
+
+
+def evaluate(inputs, label, group, train, test, methods_of, settings):
+    """The Outcome of each method on a split; one that fails does not keep the others from it.
+
+    At last those of two votes, of all candidates of the coding methods, and of the others on Gram
+    matrices. No label of the test part goes any further than here.
+    """
+    label = label.copy()
+    label[test] = label[train[0]]
+    y = label[train]
+    group = None if group is None else group[train]
+    n_repeats = min(MOST_REPEATS, -(-MANY // len(train)))
+    repeated = [(train[fit], train[validate])
+                for fit, validate in folds(y, group, settings.seed, n_repeats)]
+    once = repeated[:len(repeated) // n_repeats]  # for estimators on sets: seconds a fit
+    smallest = min(len(fit) for fit, _ in repeated)
+    split = inputs, label, train, test, settings
+    searches = {}  # by predict, so that a method in a kernel's space knows what is known without
+    done = []
+    for method in methods_of(len(train), smallest, settings):
+        shared = method.predict or method.name
+        if shared not in searches:
+            how = (repeated, method.predict) if method.predict else (once, grid_predictions)
+            searches[shared] = tuning.Search(label, *how)
+        done.append(_attempt(method, search, searches[shared], _p_of(done, inputs), split))
+        yield done[-1]
+    for name, who in ((PEERS, r"nearest|SVM"), (OURS, r".*labelled sets as atoms")):
+        voters = [outcome for outcome in done if outcome.failed is None
+                  and re.match(who, outcome.method.name)]
+        if voters:
+            known = {outcome.method.predict: searches[outcome.method.predict]
+                     for outcome in voters}
+            pool = tuning.Pool(known.values())
+            reads = dict.fromkeys(outcome.method.reads for outcome in voters)
+            voting = Method(name, [*reads], None, {})
+            if settings.seconds is None:
+                outcome = _attempt(voting, vote, pool, split)
+            else:
+                outcome = _attempt(voting, vote_of_rows, voters)
+            seconds = sum(voter.seconds for voter in voters)
+            yield outcome._replace(seconds=outcome.seconds + seconds)
+
+
+def _attempt(method, run, *arguments):
+    """The Outcome that run(method, *arguments) gives, and its seconds; if it fails, why."""
+    start = time.perf_counter()
+    try:
+        outcome = run(method, *arguments)
+    except Exception as error:
+        outcome = Outcome(method, failed=str(error) or type(error).__name__)
+    return outcome._replace(seconds=time.perf_counter() - start)
+
+
+def vote(method, pool, split):
+    """The Outcome of the candidates of one search over all of them, each with the weight
+    exp((mean - best) / SOFT) of its mean share in that search."""
+    inputs, label, train, test, settings = split
+    grams = {}
+    for reads in method.reads:
+        grams |= candidates(inputs, reads, train, settings)
+    shares = pool.choose(grams).shares
+    mean = {candidate: np.nanmean(share) for candidate, share in shares.items()}
+    labels = {}
+    for gram in dict.fromkeys(gram for gram, _ in sorted(mean, key=mean.get, reverse=True)):
+        K = grams[gram]
+        try:
+            answers = pool.predict(K[np.ix_(train, train)], K[np.ix_(test, train)], label[train])
+        except ValueError as error:  # all of the training part, or a query, cannot have it
+            pool.left_out[gram] = str(error)
+            continue
+        labels |= {(gram, parameters): found for parameters, found in answers.items()
+                   if (gram, parameters) in mean}
+    if not labels:
+        raise ValueError(next(iter(pool.left_out.values())))
+    return _voted(method, [(mean[candidate], labels[candidate]) for candidate in labels])
+
+
+def vote_of_rows(method, rows):
+    """The same of what rows chose and answered, where --seconds leave no time to ask others."""
+    return _voted(method, [(row.score, row.predicted) for row in rows])
+
+
+def _voted(method, voters):
+    """The Outcome of voters (mean share, labels)."""
+    voters = sorted(voters, key=lambda voter: -voter[0])
+    weights = np.exp([(mean - voters[0][0]) / SOFT for mean, _ in voters])
+    predicted = tuning.vote([labels for _, labels in voters], weights)
+    return Outcome(method, None, None, predicted, {"voters": len(voters)})
+
+
+def _p_of(done, inputs):
+    """The p that gSC found best; without gSC, the largest."""
+    return next((outcome.chosen["p"] for outcome in done
+                 if outcome.failed is None and outcome.method.name.startswith("gSC")),
+                inputs.p[-1])
+
+
+def search(method, known, p, split):
+    """The Outcome of the best candidate of a method that all parts of a split can have; known: the
+    tuning.Search of its predict; p: of subspaces, if the grid has none."""
+    inputs, label, train, test, settings = split
+    if method.predict is None:
+        grams = _points_of_grid(method, inputs, p)
+    else:
+        grams = candidates(inputs, method.reads, train, settings)
+    while True:
+        choice = known.choose(grams, seconds=settings.seconds)
+        try:
+            K = grams[choice.gram]
+            fitted = _fitted(method, choice, K[np.ix_(train, train)], K[np.ix_(test, train)],
+                             label[train])
+            break
+        except ValueError as error:  # all of the training part, or a query, cannot have it
+            known.left_out[choice.gram] = str(error)
+    limits = LIMITS | {"n_neighbors": (1, len(train))}
+    if settings.p is None and len(inputs.gram) < MOST_P:
+        limits["p"] = 1, len(inputs.gram)  # the rank of the smallest set
+    shares = {(name, what): 0 if (name, 0) in known.right else np.inf  # given up, or never tried
+              for name in grams for what in known.parameters}
+    shares |= {candidate: np.nanmean(share) for candidate, share in choice.shares.items()}
+    ends = _ends(method, choice, shares, limits, settings)
+    chosen = _point(method, choice.gram, choice.parameters)
+    return Outcome(method, *fitted, chosen, _left_out(method, choice), ends, choice.score)
+
+
+def _left_out(method, choice):
+    """{what the candidates have in common that were left out for one reason: that reason}."""
+    by_reason = {}
+    for name, why in choice.left_out.items():
+        by_reason.setdefault(why, []).append(_point(method, name))
+    found = {}
+    for why, points in by_reason.items():
+        common = {name: value for name, value in points[0].items()
+                  if all(point[name] == value for point in points)}
+        found[told(common) or f"{len(points)} candidates"] = why
+    return found
+
+
+def _fitted(method, choice, known, queries, y):
+    """The fitted estimator, None if there is none, its queries and their predicted labels."""
+    if method.predict is None:
+        estimator, known = known
+        _, queries = queries
+    elif method.estimator is None:
+        return None, queries, method.predict(known, queries, y)[choice.parameters]
+    else:
+        found = dict(choice.parameters)
+        if "n_neighbors" in found:
+            found["n_neighbors"] = min(found["n_neighbors"], len(known))
+        estimator = clone(method.estimator).set_params(**found)
+    estimator = clone(estimator).fit(known, y)
+    return estimator, queries, estimator.predict(queries)
+
+
+def _point(method, name, parameters=()):
+    """{parameter: value} of a candidate: the (kernel, p) of its matrix and its parameters."""
+    kernel, p = name
+    if method.predict is None:
+        return {key.rpartition("__")[2]: value for key, value in (p, *kernel)}
+    if method.estimator is None:
+        return {"kernel": f"{kernel} {p:g}"}
+    return {"p": p, **({"kernel": kernel} if method.reads == "kernels" else {}), **dict(parameters)}
+
+
+def _ends(method, choice, shares, limits, settings):
+    """{parameter: what to try} of those chosen at an end of their grid, within limits, and better
+    there than beside it; "" where no option widens the grid. shares: {candidate: mean share}."""
+    here = _point(method, choice.gram, choice.parameters)
+    points = {candidate: _point(method, *candidate) for candidate in shares}
+    found = {}
+    for name in limits.keys() & here.keys():
+        value = here[name]
+        along = {point[name]: shares[candidate] for candidate, point in points.items()
+                 if {**point, name: value} == here and point[name] is not None}
+        values = sorted(along)
+        if len(values) < 2 or value not in (values[0], values[-1]):
+            continue
+        beside = values[1] if value == values[0] else values[-2]
+        beyond = np.clip(value**2 / beside if beside else 0, *limits[name])
+        if name in ("p", "n_neighbors"):
+            beyond = round(beyond)
+        if along[value] > along[beside] and (beyond - value) * (value - beside) > 0:
+            option = name.removeprefix("n_")
+            given = values if name == "p" else getattr(settings, option, None)
+            ours = method.predict is not None and given is not None and sorted(given) == values
+            wider = " ".join(f"{v:g}" for v in sorted([*values, beyond]))
+            found[name] = f"--{option} {wider}" if ours else ""
+    return found
+
+
+def candidates(inputs, reads, train, settings):
+    """{(kernel, p): Gram matrix (n, n)} from which a method chooses."""
+    if callable(reads):
+        return reads(inputs, train)
+    found = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
+    if reads == "kernels":
+        grid = kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS)
+        compute_kernels(inputs, grid, settings.seconds)
+        for gamma in grid:
+            K, why = inputs.kernels[gamma]
+            dimensions = inputs.p if settings.p or not len(K) else tuning.dimensions(len(K))
+            for p in dimensions:
+                matrix = K[p - 1] if p <= len(K) else tuning.Absent(len(inputs.sets), why)
+                found[f"gamma {gamma:.2g}", p] = matrix
+    return found
+
+
+def compute_kernels(inputs, grid, seconds=None):
+    """inputs.kernels of each gamma that is not there yet; splits share them.
+
+    seconds: from the middle of the grid outwards, as many as are ready in this time, by the time
+    that a tenth of the sets take; the others are left out.
+    """
+    missing = [gamma for gamma in grid if gamma not in inputs.kernels]
+    if seconds is not None and missing:
+        missing.sort(key=lambda gamma: abs(math.log(gamma / grid[len(grid) // 2])))
+        some = inputs.sets[::10]
+        _kernel_gram(some[:2], float(missing[0]), max(inputs.p))  # compile
+        start = time.perf_counter()
+        _kernel_gram(some, float(missing[0]), max(inputs.p))
+        each = (len(inputs.sets) / len(some))**2 * (time.perf_counter() - start)
+        late = missing[math.floor(max(0, start + seconds - time.perf_counter()) / each):]
+        why = f"the Gram matrices of each take about {each:.2g} s, --seconds is {seconds:g}"
+        if late:
+            say(f"left out {len(late)} of {len(missing)} Gaussian kernels: {why}")
+        none = np.empty((0, *inputs.gram.shape[1:]))
+        inputs.kernels.update((gamma, (none, why)) for gamma in late)
+        missing = missing[:len(missing) - len(late)]
+    for gamma in missing:
+        inputs.kernels[gamma] = _kernel_gram(inputs.sets, float(gamma), max(inputs.p))
+
+
+def _kernel_gram(sets, gamma, p_max):
+    """(p, n, n) of every p up to the smallest rank of a set in feature space, and why there are no
+    more.
+
+    In float64: of wide Gaussians and small p, float32 leaves matrices that are indefinite.
+    """
+    kernel = kernels.rbf(gamma)
+    sets = [rows.astype(np.float64, copy=False) for rows in sets]
+    try:
+        bases = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
+        K = kernels.kernel_gram(sets, bases, kernel=kernel, each_p=True)
+        return K, f"a set has rank {len(K)} in the feature space of {kernel}"
+    except ValueError as error:
+        return np.empty((0, len(sets), len(sets))), str(error)
+
+
+class Fits:
+    """An estimator on sets where tuning.Search has a Gram matrix (n, n): a block of it is the
+    estimator, and the sets of the rows."""
+
+    def __init__(self, estimator, sets):
+        self.estimator = estimator
+        self.sets = sets
+        self.shape = len(sets), len(sets)
+
+    def __getitem__(self, block):
+        rows = block[0].ravel()
+        if isinstance(self.sets, np.ndarray):
+            return self.estimator, self.sets[rows]
+        return self.estimator, [self.sets[i] for i in rows]
+
+
+def grid_predictions(known, queries, y):
+    """predict for tuning.Search: labels by the estimator of two blocks of Fits."""
+    estimator, sets = known
+    return {(): clone(estimator).fit(sets, y).predict(queries[1])}
+
+
+def _points_of_grid(method, inputs, p):
+    """{(other parameters, first parameter): Fits} of the points of a method's grid; p: of
+    subspaces whose grid has none."""
+    sets = {"sets": inputs.sets, "videos": inputs.videos}.get(method.reads)
+    grid = method.grid
+    if method.reads == "subspaces":
+        grid = {"p": [p], **grid}
+        of_dimension = {q: np.ascontiguousarray(inputs.subspaces[:, :, :q]) for q in grid["p"]}
+    found = {}
+    for values in itertools.product(*grid.values()):
+        first, *others = zip(grid, values)
+        point = dict(zip(grid, values))
+        if method.reads == "subspaces":
+            sets = of_dimension[point.pop("p")]
+        found[tuple(others), first] = Fits(clone(method.estimator).set_params(**point), sets)
+    return found
+
+
+def run_splits(collection, inputs, pairs, methods_of, settings):
+    """Evaluate all methods on all splits; gives the Progress after each method of each."""
+    label = collection.label
+    pairs = tuning.check_splits(pairs, len(label))
+    few = collection.X[:2]  # compile, so that the table shows the time of the methods
+    core.gsc(few, few, 0.1)
+    core.glc(few, few, 1)
+    results = {}
+    for i, (train, test) in enumerate(pairs):
+        fitted = []
+        group, reasons = kept_together(collection, pairs[i])
+        for why in reasons:
+            say(f"split {i + 1} of {len(pairs)}: {why}")
+        for outcome in evaluate(inputs, label, group, train, test, methods_of, settings):
+            name = outcome.method.name
+            accuracy = np.nan
+            if outcome.failed is None:
+                accuracy = 100 * np.mean(outcome.predicted == label[test])
+                if name not in (PEERS, OURS):
+                    fitted.append((name, outcome.estimator, outcome.queries))
+            failed = outcome.failed and printable(outcome.failed)
+            results.setdefault(name, []).append(
+                {"accuracy": accuracy, "seconds": outcome.seconds, "chosen": outcome.chosen,
+                 "predicted": outcome.predicted, "failed": failed,
+                 "left_out": outcome.left_out, "ends": outcome.ends})
+            what = f"failed: {failed}" if failed else told(outcome.chosen)
+            say(f"split {i + 1} of {len(pairs)}: {accuracy:5.1f}  {name}  {what}")
+            yield Progress(results, train, test, fitted)
+
+
+def successes(found):
+    """The splits of a method on which it did not fail."""
+    return [split for split in found if split["failed"] is None]
+
+
+def kept_together(collection, split):
+    """What cross-validation on a training part keeps together, (n,): groups, else the sets of each
+    clip, else None; and why it does not keep what it could."""
+    reasons = []
+    clips = None
+    if collection.clip is not None and len(np.unique(collection.clip)) < len(collection.clip):
+        clips = np.array(clip_names(collection.names, collection.clip))
+    for kind, of_set in (("group", collection.group), ("clip", clips)):
+        if of_set is None:
+            continue
+        torn = tuning.shared_groups(split, of_set)
+        label = collection.label[split.train].tolist()
+        if len(torn):
+            reasons.append(f"{kind} {torn[0]} has sets in both parts, {len(torn)} in all have: "
+                        f"cross-validation does not keep a {kind} together")
+        elif len({*zip(label, of_set[split.train].tolist())}) == len({*label}):
+            reasons.append(f"no class has two {kind}s to train: cross-validation does not keep a "
+                        f"{kind} together")
+        else:
+            return of_set, reasons
+    return None, reasons
+
+
+def told(chosen):
+    """Chosen parameters in words."""
+    return ", ".join(value if isinstance(value, str) else f"{name} {_number(value)}"
+                     for name, value in chosen.items() if value is not None)
+
+
+def _number(value):
+    return f"{value:g}" if np.isscalar(value) else str(value)
