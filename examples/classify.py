@@ -26,7 +26,6 @@ table and writes into OUT:
 
 import importlib.metadata
 import json
-import re
 import sys
 import tempfile
 import time
@@ -205,11 +204,7 @@ def _summary(label, pairs, found):
 
 def natural_classes(label):
     """The classes, 2 before 10."""
-    def order(name):
-        return [(part.isdigit(), int(part) if part.isdigit() else 0, part)
-                for part in re.split(r"(\d+)", str(name))]
-
-    return sorted(np.unique(label).tolist(), key=order)
+    return sorted(np.unique(label).tolist(), key=core.natural_order)
 
 
 def _all_answers(label, pairs, found):
