@@ -2,63 +2,45 @@
 the bound it must meet: python -m benchmarks.accuracy
 """
 
-import sys
 import time
 import warnings
 
-from benchmarks.options import parser_of
+from examples.options import of_nothing, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser_of("accuracy", __doc__).parse_args()
+parsed(__name__, of_nothing, "benchmarks.accuracy")
 
 import mpmath
 import numpy as np
 from sklearn.linear_model import Lasso
 
 import grassmann_sc as gs
-from benchmarks.common import ROOT
 from grassmann_sc.strategies import KINDS, bases, coding_problem, rotation
-
-sys.path.insert(0, str(ROOT / "tests"))
 from oracles import vectors
 
 SEED = 0
-SIZES = [
-    (1, 1),
-    (2, 1),
-    (4, 2),
-    (5, 5),
-    (6, 3),
-    (9, 2),
-    (16, 4),
-    (30, 3),
-]  # (d, p); p = d and p = 1 among them
+SIZES = [(1, 1), (2, 1), (4, 2), (5, 5), (6, 3), (9, 2), (16, 4), (30, 3)]  # (d, p)
 N_ATOMS = [1, 3, 12, 60]  # 60 > d (d + 1) / 2 for the first six sizes
 LAMBDAS = [1e-4, 1e-2, 0.1, 0.5, 1.0]  # of lam_max
 N_QUERIES = 3
-ANGLES = [
-    [0],
-    [1e-12],
-    [1e-10, 1.5],
-    [np.pi / 4],
-    [np.pi / 2 - 1e-9],
-    [np.pi / 2],
-    [1e-10, np.pi / 2],
-    [0, 1e-12, 1e-10, np.pi / 4, 1.5, np.pi / 2 - 1e-9, np.pi / 2],
-]
+ANGLES = [[0], [1e-12], [1e-10, 1.5], [np.pi / 4], [np.pi / 2 - 1e-9], [np.pi / 2],
+          [1e-10, np.pi / 2], [0, 1e-12, 1e-10, np.pi / 4, 1.5, np.pi / 2 - 1e-9, np.pi / 2]]
 ANGLE_SIZES = [(14, 7), (10, 7), (60, 7), (400, 7)]  # the second has p > d / 2
 N_COMPETITORS = 1000
 N_SEARCHES = 20
 N_STEPS = 200
-OUTPUTS = {np.float64: "float64", np.float32: "float32"}
-
+BOUNDS = {"cost above scikit-learn's / norm2": 1e-9, "cost above that of float64 / norm2": None,
+          "cost difference where it converged / norm2": 1e-9, "optimality conditions / norm2": 1e-8,
+          "duality gap / norm2": 1e-8, "class residuals against d x d": 1e-10,
+          "|1^T y - 1| of local codes": 1e-8, "principal angles against 50 digits": 3e-15,
+          "distances against 50 digits": 1e-14, "proj beaten by": 1e-13,
+          "chordal_mean beaten by": 1e-13}
 worst = {}  # (oracle, type) -> (worst figure, cases)
-started = time.perf_counter()
 
 
-def record(oracle, dtype, value, cases=1):
+def record(oracle, values, dtype=np.float64):
+    """One of BOUNDS, a value a case."""
     figure, count = worst.get((oracle, dtype), (-np.inf, 0))
-    worst[oracle, dtype] = max(figure, float(np.max(value))), count + cases
+    worst[oracle, dtype] = max(figure, float(np.max(values))), count + np.size(values)
 
 
 def drawn(rng, d, p, N, kind):
@@ -72,19 +54,20 @@ def drawn(rng, d, p, N, kind):
 def violation(K, K_xd, Y, lam, positive):
     g = K_xd - Y @ K
     outside = np.maximum((g if positive else np.abs(g)) - lam / 2, 0)
-    return np.where(Y != 0, np.abs(g - lam / 2 * np.sign(Y)), outside).max()
+    return np.where(Y != 0, np.abs(g - lam / 2 * np.sign(Y)), outside).max(axis=1)
+
+
+def cost_of(A, B, codes, lam):
+    """Of codes of the rows of B over the columns of A."""
+    return np.square(B - codes @ A.T).sum(axis=1) + lam * np.abs(codes).sum(axis=1)
 
 
 def true_angles(X, Y):
     """To 50 digits, of the spans of the rounded matrices."""
     with mpmath.workdps(50):
         Q, P = (mpmath.qr(mpmath.matrix(A.tolist()), mode="skinny")[0] for A in (X, Y))
-        return np.sort(
-            [
-                float(mpmath.acos(min(c, mpmath.mpf(1))))
-                for c in mpmath.svd_r(Q.T * P, compute_uv=False)
-            ]
-        )
+        return np.sort([float(mpmath.acos(min(c, mpmath.mpf(1))))
+                        for c in mpmath.svd_r(Q.T * P, compute_uv=False)])
 
 
 def pair_at(angles, rng, d, p):
@@ -114,171 +97,115 @@ def beaten_by(best, S, rng):
     exceeds it; <= 0 if by none."""
     (d, p) = best.shape
     scale = max(np.abs(S).sum(axis=1).max(), 1e-300)
-    near = [
-        np.linalg.qr(best + 10.0**e * rng.standard_normal((d, p)))[0]
-        for e in np.linspace(-9, 0, N_SEARCHES)
-    ]
+    near = [np.linalg.qr(best + 10.0**e * rng.standard_normal((d, p)))[0]
+            for e in np.linspace(-9, 0, N_SEARCHES)]
     random = bases(rng, N_COMPETITORS, d, p)
-    values = np.einsum("nap,ab,nbp->n", random, S, random).tolist() + [
-        np.trace(Y.T @ S @ Y) for Y in near
-    ]
+    values = np.einsum("nap,ab,nbp->n", random, S, random).tolist()
+    values += [np.trace(Y.T @ S @ Y) for Y in near]
     values += [searched(S, Y) for Y in [*near[::4], *random[:4]]]
     return (max(values) - np.trace(best.T @ S @ best)) / scale
 
 
-rng = np.random.default_rng(SEED)
-warnings.simplefilter(
-    "ignore"
-)  # scikit-learn stops at rounding or late; means that are not unique are optimal all the same
+def check_sparse(K_dd, K_xd, X, D, lam, positive):
+    """Cost against scikit-learn's coordinate descent on vec(X X^T), optimality conditions, gap."""
+    p = X.shape[2]
+    A = vectors(D).T
+    B = vectors(X)
+    codes, gap, _ = gs.sparse_codes(K_dd, K_xd, lam, norm2=p, positive=positive, return_info=True)
+    record("optimality conditions / norm2", violation(K_dd, K_xd, codes, lam, positive) / p)
+    record("duality gap / norm2", gap / p)
+    cost = cost_of(A, B, codes, lam)
+    rough = gs.gsc(np.float32(X), np.float32(D), lam, positive=positive).astype(float)
+    record("cost above that of float64 / norm2", (cost_of(A, B, rough, lam) - cost) / p, np.float32)
+    record("optimality conditions / norm2", violation(K_dd, K_xd, rough, lam, positive) / p,
+           np.float32)
+    if len(D) > 12 or lam < 1e-3:
+        return
+    lasso = Lasso(lam / (2 * len(A)), fit_intercept=False, positive=positive, tol=1e-14,
+                  max_iter=20_000)
+    for x, own in zip(B, cost):
+        (theirs,) = cost_of(A, x, lasso.fit(A, x).coef_[None], lam)
+        record("cost above scikit-learn's / norm2", (own - theirs) / p)
+        if 2 * len(A) * lasso.dual_gap_ <= 1e-10 * p:
+            record("cost difference where it converged / norm2", abs(own - theirs) / p)
 
-# Sparse codes: cost against scikit-learn's coordinate descent on vec(X X^T), optimality
-# conditions, gap.
-for d, p in SIZES:
-    for N in N_ATOMS:
+
+def check_classes(K_dd, K_xd, X, D, rng):
+    """Residuals of classes against d x d matrices, and local codes, in both types."""
+    labels = np.arange(len(D)) % 3
+    drawn_codes = rng.standard_normal((N_QUERIES, len(D))) / np.sqrt(len(D))
+    for dtype in (np.float64, np.float32):
+        codes, K, k = (matrix.astype(dtype) for matrix in (drawn_codes, K_dd, K_xd))
+        residuals, classes = gs.class_residuals(codes, K, k, labels, norm2=X.shape[2])
+        explicit = [cost_of(vectors(D).T, vectors(X), codes.astype(float) * (labels == c), 0)
+                    for c in classes]
+        record("class residuals against d x d", np.abs(residuals.T - explicit), dtype)
+        local = gs.glc(X.astype(dtype), D.astype(dtype), min(len(D), 20)).astype(float)
+        record("|1^T y - 1| of local codes", np.abs(local.sum(axis=1) - 1), dtype)
+
+
+def check_codes(rng):
+    for d, p in SIZES:
+        for N in N_ATOMS:
+            for kind in KINDS:
+                X, D = drawn(rng, d, p, N, kind)
+                _, _, K_dd, K_xd, *_ = coding_problem(X, D)
+                for lam in np.array(LAMBDAS) * gs.lam_max(K_xd).max():
+                    for positive in (False, True):
+                        check_sparse(K_dd, K_xd, X, D, lam, positive)
+                check_classes(K_dd, K_xd, X, D, rng)
+
+
+def check_angles(rng):
+    """Principal angles and distances against 50 digits."""
+    for d, p in ANGLE_SIZES:
+        for angles in ANGLES:
+            X, Y = pair_at(angles[: d - p], rng, d, p)
+            truth = true_angles(X, Y)
+            arc = gs.geodesic_distance(X[None], Y[None])
+            chord = gs.chordal_distance(X[None], Y[None])
+            record("distances against 50 digits", abs(arc - np.linalg.norm(truth)))
+            record("distances against 50 digits",
+                   abs(chord - np.sqrt(2) * np.linalg.norm(np.sin(truth))))
+            for dtype in (np.float64, np.float32):
+                A = X.astype(dtype)
+                B = Y.astype(dtype)
+                off = gs.principal_angles(A, B) - true_angles(A.astype(float), B.astype(float))
+                record("principal angles against 50 digits", np.abs(off).max(), dtype)
+
+
+def check_points(rng):
+    """Closest point and mean: never beaten."""
+    for d, p in SIZES:
         for kind in KINDS:
-            X, D = drawn(rng, d, p, N, kind)
-            _, _, K_dd, K_xd, *_ = coding_problem(X, D)
-            A = vectors(D).T
-            B = vectors(X)
-            for lam in np.array(LAMBDAS) * gs.lam_max(K_xd).max():
-                for positive in (False, True):
-                    codes, gap, _ = gs.sparse_codes(
-                        K_dd, K_xd, lam, norm2=p, positive=positive, return_info=True
-                    )
-                    record(
-                        "optimality conditions / norm2",
-                        np.float64,
-                        violation(K_dd, K_xd, codes, lam, positive) / p,
-                        len(codes),
-                    )
-                    record("duality gap / norm2", np.float64, gap / p, len(codes))
-                    cost = np.square(B - codes @ A.T).sum(axis=1) + lam * np.abs(codes).sum(axis=1)
-                    rough = gs.gsc(
-                        X.astype(np.float32), D.astype(np.float32), lam, positive=positive
-                    ).astype(float)
-                    rough_cost = np.square(B - rough @ A.T).sum(axis=1) + lam * np.abs(rough).sum(
-                        axis=1
-                    )
-                    record(
-                        "cost above that of float64 / norm2",
-                        np.float32,
-                        (rough_cost - cost) / p,
-                        len(codes),
-                    )
-                    record(
-                        "optimality conditions / norm2",
-                        np.float32,
-                        violation(K_dd, K_xd, rough, lam, positive) / p,
-                        len(codes),
-                    )
-                    if N > 12 or lam < 1e-3:
-                        continue
-                    lasso = Lasso(
-                        lam / (2 * len(A)),
-                        fit_intercept=False,
-                        positive=positive,
-                        tol=1e-14,
-                        max_iter=20_000,
-                    )
-                    for x, own in zip(B, cost):
-                        y = lasso.fit(A, x).coef_
-                        theirs = np.square(x - A @ y).sum() + lam * np.abs(y).sum()
-                        their_gap = 2 * len(A) * lasso.dual_gap_
-                        record("cost above scikit-learn's / norm2", np.float64, (own - theirs) / p)
-                        if their_gap <= 1e-10 * p:
-                            record(
-                                "cost difference where it converged / norm2",
-                                np.float64,
-                                abs(own - theirs) / p,
-                            )
+            G = rng.standard_normal((d, d))
+            X = bases(rng, 5, d, p, kind)
+            S = {"random": G + G.T, "near": G @ G.T}.get(kind, -G @ G.T)
+            record("proj beaten by", beaten_by(gs.proj(S, p), S, rng))
+            for w in (np.ones(5), rng.uniform(0, 1, 5), rng.standard_normal(5),
+                      -rng.uniform(0, 1, 5)):
+                S = np.einsum("n,nij->ij", w, X @ X.swapaxes(1, 2))
+                record("chordal_mean beaten by", beaten_by(gs.chordal_mean(X, w), S, rng))
 
-            labels = np.arange(N) % 3
-            random_codes = rng.standard_normal((N_QUERIES, N)) / np.sqrt(N)
-            for dtype in OUTPUTS:
-                codes = random_codes.astype(dtype)
-                residuals, classes = gs.class_residuals(
-                    codes, K_dd.astype(dtype), K_xd.astype(dtype), labels, norm2=p
-                )
-                explicit = [
-                    np.square(B - codes.astype(float) * (labels == c) @ A.T).sum(axis=1)
-                    for c in classes
-                ]
-                record(
-                    "class residuals against d x d",
-                    dtype,
-                    np.abs(residuals.T - explicit),
-                    residuals.size,
-                )
-                local = gs.glc(X.astype(dtype), D.astype(dtype), min(N, 20))
-                record(
-                    "|1^T y - 1| of local codes",
-                    dtype,
-                    np.abs(local.astype(float).sum(axis=1) - 1),
-                    len(local),
-                )
 
-# Principal angles and distances against 50 digits.
-for d, p in ANGLE_SIZES:
-    for angles in ANGLES:
-        X, Y = pair_at(angles[: d - p], rng, d, p)
-        truth = true_angles(X, Y)
-        record(
-            "principal angles against 50 digits",
-            np.float64,
-            np.abs(gs.principal_angles(X, Y) - truth),
-        )
-        record(
-            "distances against 50 digits",
-            np.float64,
-            abs(gs.geodesic_distance(X[None], Y[None]) - np.linalg.norm(truth)),
-        )
-        record(
-            "distances against 50 digits",
-            np.float64,
-            abs(gs.chordal_distance(X[None], Y[None]) - np.sqrt(2) * np.linalg.norm(np.sin(truth))),
-        )
-        record(
-            "principal angles against 50 digits",
-            np.float32,
-            np.abs(
-                gs.principal_angles(*np.float32([X, Y]))
-                - true_angles(*np.float32([X, Y]).astype(float))
-            ),
-        )
+def main():
+    started = time.perf_counter()
+    # scikit-learn stops at rounding or late; means that are not unique are optimal all the same
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(SEED)
+    for check in (check_codes, check_angles, check_points):
+        check(rng)
+    print(f"{'oracle':45s} {'type':8s} {'cases':>6s} {'worst':>9s} {'bound':>9s}")
+    for oracle, bound in BOUNDS.items():
+        for dtype in (np.float64, np.float32):
+            figure, cases = worst.get((oracle, dtype), (0, 0))
+            rule = ""
+            if dtype == np.float64 and bound:
+                rule = f"{bound:9.0e}{'' if figure <= bound else '  MISSED'}"
+            if cases:
+                print(f"{oracle:45s} {dtype.__name__:8s} {cases:6d} {figure:9.1e} {rule}")
+    print(f"{time.perf_counter() - started:.0f} s")
 
-# Closest point and mean: never beaten.
-for d, p in SIZES:
-    for kind in KINDS:
-        G = rng.standard_normal((d, d))
-        X = bases(rng, 5, d, p, kind)
-        S = {"random": G + G.T, "near": G @ G.T}.get(kind, -G @ G.T)
-        record("proj beaten by", np.float64, beaten_by(gs.proj(S, p), S, rng))
-        for w in (np.ones(5), rng.uniform(0, 1, 5), rng.standard_normal(5), -rng.uniform(0, 1, 5)):
-            S = np.einsum("n,nij->ij", w, X @ X.swapaxes(1, 2))
-            record("chordal_mean beaten by", np.float64, beaten_by(gs.chordal_mean(X, w), S, rng))
 
-BOUNDS = {
-    "cost above scikit-learn's / norm2": 1e-9,
-    "cost above that of float64 / norm2": None,
-    "cost difference where it converged / norm2": 1e-9,
-    "optimality conditions / norm2": 1e-8,
-    "duality gap / norm2": 1e-8,
-    "class residuals against d x d": 1e-10,
-    "|1^T y - 1| of local codes": 1e-8,
-    "principal angles against 50 digits": 3e-15,
-    "distances against 50 digits": 1e-14,
-    "proj beaten by": 1e-13,
-    "chordal_mean beaten by": 1e-13,
-}
-print(f"{'oracle':45s} {'type':8s} {'cases':>6s} {'worst':>9s} {'bound':>9s}")
-for oracle, bound in BOUNDS.items():
-    for dtype, name in OUTPUTS.items():
-        if (oracle, dtype) in worst:
-            figure, cases = worst[oracle, dtype]
-            rule = (
-                ""
-                if dtype == np.float32
-                else f"{bound:9.0e}" + ("" if figure <= bound else "  MISSED")
-            )
-            print(f"{oracle:45s} {name:8s} {cases:6d} {figure:9.1e} {rule}")
-print(f"{time.perf_counter() - started:.0f} s")
+if __name__ == "__main__":
+    main()

@@ -1,35 +1,55 @@
-"""The baselines on sets of images: each against the straightforward loop over pairs, against
-projection_kernel, and as the number of sets grows.
+"""The paper's baselines: python -m benchmarks.baselines [--quick] [--out DIR]
 
-    python -m benchmarks.baselines [--quick]
+On sets of images each beside the straightforward loop over pairs, beside projection_kernel, and as
+the number of sets grows. The loops are what one writes from the equations: NumPy's svd or lstsq,
+SciPy's SLSQP or eigh, a pair at a time. They run on some of the pairs and are scaled up to all;
+answers are compared on the pairs that both have.
 
-The loops are what one writes from the equations: NumPy's svd or lstsq, SciPy's SLSQP or eigh, a
-pair at a time. They run on some of the pairs and are scaled up to all. Answers are compared on the
-pairs that both have. --quick stops growth at 500 sets.
+On videos: a fractal spectrum of 50 x 50 x 50 voxels on one core; the signal-to-noise ratio of
+CS-LDS against compression, as a table and a picture in OUT; simulated dynamic textures of a dozen
+known systems, all methods in one table, parameters by cross-validation on the training part;
+seconds of fit and prediction as clips grow from 50 to 500.
 """
 
 import cProfile
 import pstats
-import time
 import warnings
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
-from benchmarks.options import parser_of
+from examples.options import parsed, parser_of
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser = parser_of("baselines", __doc__)
-    parser.add_argument("--quick", action="store_true", help="growth to 500 sets alone")
-    options = parser.parse_args()
 
+def parse(arguments):
+    parser = parser_of("benchmarks.baselines")
+    parser.add_argument("--quick", action="store_true", help="fewer sets and clips")
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
+    return parser.parse_args(arguments)
+
+
+options = parsed(__name__, parse)
+
+import matplotlib
 import numpy as np
-import scipy.linalg
-import scipy.optimize
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 import grassmann_sc as gs
-from benchmarks.common import figure, header, interleaved, run_child
+import oracles
+from benchmarks.common import at_once, figure, header, interleaved, run_child, timed
+from examples.baselines import STATES, video_baselines
+from examples.pictures import save_picture
 from grassmann_sc import kernels
-from grassmann_sc.baselines import hulls
+from grassmann_sc.baselines import dynamics, hulls, textures
+from grassmann_sc.baselines.estimators import CSLDS, DFS, LDS, TCCA, DLPegasos, ProductManifold
 from grassmann_sc.baselines.sets import correlation_kernel, dcc, gda, ggda, mutual_similarity
 from grassmann_sc.subspaces import from_sets
+from oracles import cosines, discriminants, each_pair
+from textures import simulated_clip, simulated_textures, texture_systems
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
 
 N_SETS = 1000
 N_CLASSES = 10
@@ -42,24 +62,25 @@ GROWTH = [250, 500, 1000, 2000]
 REPETITIONS = 3
 MOST = 20  # times projection_kernel, for the methods of a Gram matrix
 CHILD = """
-import time
 import warnings
-from benchmarks.common import extra_memory
 from benchmarks.baselines import calls_of, problem
+from benchmarks.common import extra_memory, timed
 warnings.simplefilter("ignore")
 calls_of(*problem(20))["{name}"]()
 call = calls_of(*problem({n}))["{name}"]
-seconds = []
-
-def timed():
-    start = time.perf_counter()
-    result = call()
-    seconds.append(time.perf_counter() - start)
-    return result
-
-memory = extra_memory(timed)
-print(memory, seconds[0])
+seconds, memory = timed(extra_memory, call)
+print(memory, seconds)
 """
+N_CLIPS = 10  # of each simulated system, half of them to train
+NOISES = [0.0, 0.1, 0.5]
+CLIPS = [50, 100, 200, 500]
+COMPRESSIONS = [1.5, 2, 3, 5, 8, 10, 15, 20]
+COLOURS = {0.1: "#0072B2", 0.5: "#D55E00"}
+N_FOLDS = 3
+N_STATES = 4  # of the simulated systems
+
+
+# --------------------------------------------------------------------- sets: problems and loops
 
 
 def problem(n, seed=0):
@@ -82,76 +103,9 @@ def calls_of(sets, X, labels):
         "ggda": lambda: ggda(gram, labels).coefficients,
         "dcc, a step": lambda: dcc(X, labels, n_iter=1).transform,
         "affine_hull_distances": lambda: hulls.affine_hull_distances(sets),
-        "affine, Gaussian": lambda: hulls.affine_hull_distances(
-            sets, kernel=kernels.rbf(GAMMA)),
+        "affine, Gaussian": lambda: hulls.affine_hull_distances(sets, kernel=kernels.rbf(GAMMA)),
         "convex_hull_distances": lambda: hulls.convex_hull_distances(sets),
     }
-
-
-# ------------------------------------------------------------------------------------- the loops
-
-
-def pairs(function, sets):
-    """function of each pair i < j, in a symmetric matrix."""
-    values = np.zeros((len(sets), len(sets)))
-    for i in range(len(sets)):
-        for j in range(i):
-            values[i, j] = function(sets[i], sets[j])
-            values[j, i] = values[i, j]
-    return values
-
-
-def correlations(A, B):
-    return np.linalg.svd(A.T @ B, compute_uv=False).sum()
-
-
-def similarity(A, B):
-    return np.square(np.linalg.svd(A.T @ B, compute_uv=False)[:2]).mean()
-
-
-def affine(A, B):
-    """Centre, take the directions of 98 % of the variance, solve for the coefficients."""
-    means = []
-    directions = []
-    for frames in (A, B):
-        means.append(frames.mean(axis=0))
-        _, s, Vt = np.linalg.svd(frames - means[-1], full_matrices=False)
-        held = np.cumsum(s**2) / np.square(s).sum()
-        directions.append(Vt[: np.searchsorted(held, 0.98) + 1])
-    U = np.concatenate(directions).T
-    offset = means[0] - means[1]
-    return np.linalg.norm(offset - U @ np.linalg.lstsq(U, offset, rcond=None)[0])
-
-
-def convex(A, B):
-    q = len(A)
-    Z = np.vstack([A, -B])
-    G = Z @ Z.T
-    sides = np.repeat(np.eye(2), [q, len(B)], axis=1)
-    found = scipy.optimize.minimize(
-        lambda z: z @ G @ z / 2, np.full(len(Z), 1 / q), jac=lambda z: G @ z, method="SLSQP",
-        bounds=[(0, 1)] * len(Z), options={"ftol": 1e-12, "maxiter": 1000},
-        constraints={"type": "eq", "fun": lambda z: sides @ z - 1, "jac": lambda z: sides})
-    return np.sqrt(2 * found.fun)
-
-
-def gda_by_eigh(K, labels):
-    """The N x N generalised eigenproblem as it is printed."""
-    N = len(K)
-    V = np.equal.outer(labels, labels) / np.bincount(labels)[labels]
-    up = K @ (V - 1 / N) @ K
-    down = K @ (np.eye(N) - V) @ K + 1e-3 * np.trace(K @ K) / N * np.eye(N)
-    return scipy.linalg.eigh((up + up.T) / 2, (down + down.T) / 2)[1][:, : -N_CLASSES : -1]
-
-
-def ggda_by_eigh(K, labels):
-    N = len(K)
-    same = np.equal.outer(labels, labels)
-    W_w = same - np.eye(N)
-    L_b = np.diag((~same).sum(axis=1)) - ~same
-    up = K @ (L_b + W_w) @ K
-    down = K @ np.diag(W_w.sum(axis=1)) @ K + 1e-3 * np.trace(K @ K) / N * np.eye(N)
-    return scipy.linalg.eigh((up + up.T) / 2, (down + down.T) / 2)[1][:, : -N_CLASSES : -1]
 
 
 def dcc_scatters(X):
@@ -165,45 +119,43 @@ def dcc_scatters(X):
     return S
 
 
-# ------------------------------------------------------------------------------------- figures
-
-
-def once(call):
-    start = time.perf_counter()
-    result = call()
-    return time.perf_counter() - start, result
+# ------------------------------------------------------------------------------ sets: figures
 
 
 def against_loops():
     sets, X, labels = problem(N_SETS)
     K = gs.projection_kernel(X)
     few = slice(N_LOOP)
-    scale = N_SETS * (N_SETS - 1) / (N_LOOP * (N_LOOP - 1))
+    scale = N_SETS * (N_SETS - 1) / 2  # pairs
+    of_all = scale / N_LOOP**2
+    of_each = 2 * scale / (N_LOOP * (N_LOOP - 1) / 2)  # and the objective after it
     loops = {
-        "correlation_kernel": (lambda: pairs(correlations, X[few]), scale),
-        "mutual_similarity": (lambda: pairs(similarity, X[few]), scale),
-        "gda": (lambda: gda_by_eigh(K, labels), 1),
-        "ggda": (lambda: ggda_by_eigh(K, labels), 1),
-        "dcc, a step": (lambda: dcc_scatters(X[few]), 2 * scale),  # and the objective after it
-        "affine_hull_distances": (lambda: pairs(affine, sets[few]), scale),
-        "convex_hull_distances": (lambda: pairs(convex, sets[few]), scale),
+        "correlation_kernel": (lambda A, B: cosines(A, B).sum(), X),
+        "mutual_similarity": (lambda A, B: np.square(cosines(A, B)[:2]).mean(), X),
+        "affine_hull_distances": (partial(oracles.affine_distance, share=0.98), sets),
+        "convex_hull_distances": (partial(oracles.convex_distance, ftol=1e-12), sets),
     }
+    loops = {name: (partial(each_pair, function, data[few], data[few]), of_all)
+             for name, (function, data) in loops.items()}
+    loops |= {"gda": (lambda: discriminants(K, *oracles.gda_matrices(labels), 1e-3)[1], 1),
+              "ggda": (lambda: discriminants(K, *oracles.ggda_matrices(labels), 1e-3)[1], 1),
+              "dcc, a step": (lambda: dcc_scatters(X[few]), of_each)}
     calls = calls_of(sets, X, labels)
     for name in calls:
         calls_of(sets[:50], X[:50], labels[:50])[name]()
-    gram_seconds = np.median(interleaved([lambda: gs.projection_kernel(X, X.copy())], REPETITIONS))
+    (gram_seconds,) = interleaved([lambda: gs.projection_kernel(X, X.copy())], REPETITIONS)
     print(f"{N_SETS} sets of {N_FRAMES} frames, d = {D}, p = {P}; projection_kernel(X, D): "
           f"{gram_seconds:.3f} s")
     for name, call in calls.items():
-        seconds = interleaved([call], REPETITIONS)[0]
-        hulls = "hull" in name or "dcc" in name or "affine" in name
+        (seconds,) = interleaved([call], REPETITIONS)
+        of_gram = not ("hull" in name or "dcc" in name or "affine" in name)
         figure(f"{name} (s)", seconds)
         figure(f"{name}: time, of projection_kernel's (1)", seconds / gram_seconds,
-               "" if hulls else f"<= {MOST}")
+               f"<= {MOST}" if of_gram else "")
         if name not in loops:
             continue
         loop, factor = loops[name]
-        loop_seconds, theirs = once(loop)
+        loop_seconds, theirs = timed(loop)
         figure(f"{name}: speed over the loop, {factor * loop_seconds:.3g} s (1)",
                factor * loop_seconds / seconds, ">= 1")
         if theirs.shape == (N_LOOP, N_LOOP):
@@ -240,12 +192,102 @@ def profile_of(name, n):
         print(f"  {own:8.3f} s  {function} ({file.rpartition('/')[2]}:{line})")
 
 
+# ------------------------------------------------------------------------------------- videos
+
+
+def simulated(quick):
+    """A line a method: accuracy, seconds with the search, and what was chosen. A candidate that
+    the clips of a fold allow no model of has no answer right."""
+    for noise in NOISES[1:2] if quick else NOISES:
+        clips, labels = simulated_textures(4 if quick else N_CLIPS, noise=noise)
+        inputs = SimpleNamespace(videos=clips, p=STATES)
+        print(f"{len(clips)} simulated textures of 12 systems, noise {noise:g}; half to train")
+        for name, _, estimator, grid, _ in video_baselines(inputs):
+            search = GridSearchCV(estimator, grid, cv=N_FOLDS, error_score=0)
+            try:
+                seconds, found = timed(
+                    lambda: search.fit(clips[::2], labels[::2]).predict(clips[1::2]))
+            except ValueError as error:
+                print(f"  {name:12s} failed: {error}", flush=True)
+                continue
+            right = 100 * np.mean(found == labels[1::2])
+            chosen = ", ".join(f"{key} {value}" for key, value in search.best_params_.items())
+            print(f"  {name:12s}{right:7.1f} %{seconds:9.1f} s   {chosen}", flush=True)
+
+
+def growth_of_clips(numbers):
+    print("Seconds of fit on n clips and prediction of as many")
+    systems = texture_systems()
+    simple = {"LDS": LDS(N_STATES), "CS-LDS": CSLDS(N_STATES), "PM": ProductManifold(4),
+              "TCCA": TCCA(4), "DFS": DFS(), "DL-Pegasos": DLPegasos(N_STATES)}
+    clips, labels = simulated_textures(-(-max(numbers) // len(systems)), systems)
+    order = np.random.default_rng(0).permutation(len(clips))
+    for name, estimator in simple.items():
+        clone(estimator).fit(clips[::10], labels[::10])  # compiles
+        seconds = []
+        for n in numbers:
+            some = [clips[i] for i in order[:n]]
+            y = labels[order[:n]]
+            seconds.append(timed(lambda: clone(estimator).fit(some, y).predict(some))[0])
+        told = ", ".join(f"{n}: {s:.2f}" for n, s in zip(numbers, seconds))
+        exponent = np.log(seconds[-1] / seconds[0]) / np.log(numbers[-1] / numbers[0])
+        print(f"  {name:12s}{told}   exponent {exponent:.2f}", flush=True)
+
+
+def spectrum_of_a_volume():
+    """On the calling thread alone: nothing in a spectrum starts another."""
+    clip = np.cumsum(np.random.default_rng(0).standard_normal((50, 50, 50)), axis=0)
+    ranges = textures.exponent_ranges([clip])
+    spectrum = partial(textures.fractal_spectrum, clip, ranges)
+    spectrum()
+    (seconds,) = interleaved([spectrum], 5, at_once)
+    figure("a fractal spectrum of 50 x 50 x 50 voxels (s)", seconds, "<= 1")
+
+
+def noise_against_compression(out):
+    """dB of recovered clips, and of the best rank that many states allow."""
+    ax = plt.subplots()[1]
+    print("CS-LDS, dB at compressions " + ", ".join(f"{c:g}" for c in COMPRESSIONS))
+    for noise in NOISES:
+        clip = simulated_clip(texture_systems()[4], 60, noise, 0)
+        d = clip[0].size
+        snr = []
+        for compression in COMPRESSIONS:
+            total = round(d / compression)
+            common = max(2 * N_STATES, total // 5)
+            seen = dynamics.compress(clip, common, total - common)
+            found = dynamics.recover(seen, N_STATES, 16)
+            snr.append(dynamics.decibels(clip, found.frames))
+        rows = clip.reshape(len(clip), -1)
+        U, s, V = np.linalg.svd(rows, full_matrices=False)
+        best = dynamics.decibels(rows, U[:, :N_STATES] * s[:N_STATES] @ V[:N_STATES])
+        told = ", ".join(f"{value:.1f}" for value in snr)
+        print(f"  noise {noise:4g}: {told}; all pixels seen {best:.1f}", flush=True)
+        if noise > 0:  # without, it is about 250 dB throughout
+            line = ax.plot(COMPRESSIONS, snr, marker="o", label=f"noise {noise:g}",
+                           color=COLOURS[noise])
+            ax.axhline(best, color=line[0].get_color(), linestyle="--", linewidth=1)
+    ax.plot([], [], color="0.4", linestyle="--", linewidth=1, label="all pixels seen")
+    ax.set(xscale="log", xlabel="compression, pixels over measurements", ylim=(0, None),
+           ylabel="signal-to-noise ratio of the recovered clip in dB")
+    ax.minorticks_off()
+    ax.set_xticks(COMPRESSIONS, [f"{c:g}" for c in COMPRESSIONS])
+    ax.set_title("CS-LDS, 4 states, 60 frames of a simulated texture", fontsize=10)
+    ax.legend(frameon=False)
+    print(f"  {save_picture(out / 'compression', ax)}")
+
+
 def main(options):
     warnings.simplefilter("ignore")
     header("The paper's baselines on sets of images")
     against_loops()
     numbers = GROWTH[:2] if options.quick else GROWTH
     profile_of(growth(numbers), numbers[1])
+    header("The paper's baselines on videos")
+    spectrum_of_a_volume()
+    noise_against_compression(options.out)
+    simulated(options.quick)
+    growth_of_clips(CLIPS[:2] if options.quick else CLIPS)
 
 
 if __name__ == "__main__":

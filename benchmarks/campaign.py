@@ -22,8 +22,9 @@ import tempfile
 import time
 import warnings
 from collections import Counter, namedtuple
+from types import SimpleNamespace
 
-from benchmarks.options import parser_of
+from examples.options import parsed, parser_of
 
 Kind = namedtuple("Kind", "room at_least share")  # share: of SECONDS
 KINDS = {
@@ -41,43 +42,32 @@ KINDS = {
 }
 SECONDS = sum(kind.share for kind in KINDS.values())
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser = parser_of("campaign", __doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="for all kinds")
-    parser.add_argument("--only", choices=KINDS, metavar="KIND",
-                        help=f"{', '.join(KINDS)}: one kind, in its share of the seconds")
-    parser.add_argument("--case", type=int, help="with --only: one case, and its traceback")
-    parser.add_argument("--show", type=int, default=5, help="failures to print of each kind")
-    parser.add_argument("--work", type=float, nargs=3, help="for a child of the campaign alone")
-    options = parser.parse_args()
+
+def parse(arguments):
+    parser = parser_of("benchmarks.campaign")
+    add = parser.add_argument
+    add("--seed", type=int, default=0)
+    add("--seconds", type=float, default=SECONDS, help="for all kinds")
+    add("--only", choices=KINDS, metavar="KIND",
+        help=f"{', '.join(KINDS)}: one kind, in its share of the seconds")
+    add("--case", type=int, help="with --only: one case, and its traceback")
+    add("--show", type=int, default=5, help="failures to print of each kind")
+    add("--work", type=float, nargs=3, help="for a child of the campaign alone")
+    options = parser.parse_args(arguments)
     if options.case is not None and options.only is None:
         parser.error("--case needs --only")
+    return options
 
-from benchmarks.campaign_calls import Done, Failed, place_of
+
+options = parsed(__name__, parse)
+
+from benchmarks.campaign_calls import Done, Failed, failing
 from benchmarks.common import ROOT, header, n_cores
 
 START_LIMIT = 300  # seconds until a child's first case is done: Numba may have to compile
 LIMIT = 60  # seconds of any other case
 
 Failure = namedtuple("Failure", "case cause message")
-
-
-class Row:
-    """What became of a kind."""
-
-    def __init__(self, kind):
-        self.kind = kind
-        self.tried = 0
-        self.failures = []
-        self.seconds = 0.0
-        self.exhausted = False  # there are no more cases than were tried
-
-    def add(self, case, failure):
-        """One more case, and how it failed: (cause, message), or None if it held."""
-        self.tried += 1
-        if failure is not None:
-            self.failures.append(Failure(case, *failure))
 
 
 def main(options):
@@ -96,14 +86,12 @@ def case_function(kind):
     return getattr(room, kind)
 
 
-# --------------------------------------------------------------------------------- the campaign
-
-
 def campaign(options):
     """Run the kinds, print what came out; the exit status."""
     header(f"campaign, seed {options.seed}")
     left = {options.only: KINDS[options.only]} if options.only else dict(KINDS)
-    end = time.time() + sum(kind.share for kind in left.values()) * options.seconds / SECONDS
+    unit = options.seconds / SECONDS
+    end = time.time() + sum(kind.share for kind in left.values()) * unit
     rows = []
     shared = tempfile.TemporaryDirectory(prefix="campaign_")
     os.environ["CALLS"] = os.path.join(shared.name, "calls.pickle")
@@ -111,20 +99,25 @@ def campaign(options):
         shares = sum(kind.share for kind in left.values())
         name = next(iter(left))
         seconds = max(end - time.time(), 0) * left.pop(name).share / shares
-        row = run_kind(name, options.seed, seconds, KINDS[name].share * options.seconds / SECONDS)
+        row = run_kind(name, options.seed, seconds, KINDS[name].share * unit)
         rows.append(row)
         print(f"{name}: {row.tried} tried, {len(row.failures)} failed, {row.seconds:.0f} s",
               flush=True)
     for row in rows:
         print_failures(row, options)
-    print_table(rows)
+    print(f"\n{'kind':12}{'tried':>9}{'held':>9}{'failed':>9}{'seconds':>9}")
+    for row in rows:
+        failed = len(row.failures)
+        print(f"{row.kind:12}{row.tried:9}{max(row.tried - failed, 0):9}{failed:9}"
+              f"{row.seconds:9.0f}")
     return int(any(row.failures for row in rows))
 
 
 def run_kind(name, seed, seconds, share):
-    """The Row of a kind: cases until its seconds are over and its least number is reached, for
-    which it takes up to three times its share, beside other work."""
-    row = Row(name)
+    """What became of a kind: cases until its seconds are over and its least number is reached, for
+    which it takes up to three times its share, beside other work. exhausted: there are no more
+    cases than were tried."""
+    row = SimpleNamespace(kind=name, tried=0, failures=[], seconds=0.0, exhausted=False)
     start = time.time()
     hard = start + 3 * share
     first = 0
@@ -137,6 +130,13 @@ def run_kind(name, seed, seconds, share):
         why = f"only {row.tried} of {least} cases before time was up"
         row.failures.append(Failure(row.tried, why, why))
     return row
+
+
+def add_case(row, case, failure):
+    """One more case, and how it failed: (cause, message), or None if it held."""
+    row.tried += 1
+    if failure is not None:
+        row.failures.append(Failure(case, *failure))
 
 
 def run_child(row, seed, plan, folder):
@@ -155,13 +155,13 @@ def run_child(row, seed, plan, folder):
                 limit = START_LIMIT if case == plan[0] else LIMIT
                 line = next_line(child.stdout, limit)
                 if not line:
-                    row.add(case, autopsy(child, errors, line is None))
+                    add_case(row, case, autopsy(child, errors, line is None))
                     return case + 1
                 told = json.loads(line)
                 if "end" in told:
                     row.exhausted = told["end"] == "exhausted"
                     return None
-                row.add(case, told["failure"])
+                add_case(row, case, told["failure"])
                 case += 1
         finally:
             end_group(child)
@@ -208,17 +208,6 @@ def print_failures(row, options):
               f"--case {first.case}")
 
 
-def print_table(rows):
-    print(f"\n{'kind':12}{'tried':>9}{'held':>9}{'failed':>9}{'seconds':>9}")
-    for row in rows:
-        failed = len(row.failures)
-        print(f"{row.kind:12}{row.tried:9}{max(row.tried - failed, 0):9}{failed:9}"
-              f"{row.seconds:9.0f}")
-
-
-# -------------------------------------------------------------------------------- in the child
-
-
 def work(kind, seed, first, soft, hard):
     """Cases from the first on; a line of JSON for each on what was the standard output."""
     report = os.fdopen(os.dup(1), "wb", 0)
@@ -230,28 +219,18 @@ def work(kind, seed, first, soft, hard):
         if now > hard or case >= KINDS[kind].at_least and now > soft:
             return tell(report, end="time")
         try:
-            failure = attempt(function, seed, case)
+            with failing("the case"):
+                function(seed, case)
         except Done:
             return tell(report, end="exhausted")
-        tell(report, failure=failure)
+        except Failed as error:
+            tell(report, failure=(error.cause, str(error)))
+        else:
+            tell(report, failure=None)
 
 
 def tell(report, **content):
     report.write(json.dumps(content).encode() + b"\n")
-
-
-def attempt(function, seed, case):
-    """(cause, message) of a case that fails, None if it holds."""
-    try:
-        function(seed, case)
-    except Done:
-        raise
-    except Failed as error:
-        return error.cause, str(error)
-    except BaseException as error:  # an interrupt or an exit that comes through is a failure too
-        what = f"{type(error).__name__} at {place_of(error)}"
-        return what, f"{what}: {error}"
-    return None
 
 
 if __name__ == "__main__":

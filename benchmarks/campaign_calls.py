@@ -1,5 +1,5 @@
 """What the kinds of the campaign share: valid small calls of every public name, made from its
-signature, and what came back as plain arrays.
+signature and hints, and what came back as plain arrays.
 
 A call works in the folder that it finds itself in: paths are relative.
 """
@@ -16,12 +16,14 @@ import traceback
 import warnings
 import zlib
 from collections import namedtuple
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
 from benchmarks.common import ROOT
+from docs.house import CORE, modules
 
 REQUIRED = inspect.Parameter.empty
 
@@ -38,6 +40,26 @@ class Failed(Exception):
         self.cause = cause or message.partition(":")[0]
 
 
+def hold(condition, message, cause=None):
+    """Failed unless the condition holds."""
+    if not condition:
+        raise Failed(message, cause)
+
+
+@contextmanager
+def failing(what, cause=None):
+    """Whatever is raised in here, but Failed and Done, fails the case and is told with what."""
+    try:
+        yield
+    except (Failed, Done):
+        raise
+    except BaseException as error:  # an interrupt or an exit that comes through is a failure too
+        kind = type(error).__name__
+        place = place_of(error)
+        raise Failed(f"{kind}: {what}: {str(error)[:300]} ({place})",
+                     f"{cause or kind} at {place}") from None
+
+
 def rng_of(kind, seed, case):
     return np.random.default_rng([seed, zlib.crc32(kind.encode()), case])
 
@@ -52,8 +74,7 @@ def place_of(error):
 
 def is_ours(filename):
     """Does a frame of this file belong to the toolkit or its examples?"""
-    path = Path(filename)
-    return path.parent in (ROOT, ROOT / "examples")
+    return Path(filename).parent in (ROOT, ROOT / "baselines", ROOT / "examples")
 
 
 # ---------------------------------------------------------------------------- what a call gives
@@ -112,16 +133,17 @@ def unfit(result):
 
 # ---------------------------------------------------------------------------- calls by name
 
-# parameters: {argument: its default}. An argument of a method is "method.argument". tested: those
-# that this call gives first, to be replaced by bad values.
+# parameters: {argument: its inspect.Parameter}. An argument of a method is "method.argument".
+# tested: those that this call gives first, to be replaced by bad values.
 Call = namedtuple("Call", "name function parameters arguments tested")
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 MOST_TRIALS = 300
 FORMAL = ("get_", "set_", "check_")  # methods that scikit-learn asks for, or that classes share
 
 
 @functools.cache
 def all_calls():
-    """Valid Calls of every public name of every module in the reference, in a fixed order.
+    """Valid Calls of every public name of every module, in a fixed order.
 
     Arguments that must be given are tried from values_of until a call holds; each other argument
     that has values is then given in turn. Failed if nothing holds. Found once a campaign: kept in
@@ -135,22 +157,21 @@ def all_calls():
             seen = set()
             calls = [call for one in known.values() for call in calls_of(*one, seen)]
         kept.write_bytes(pickle.dumps([(call.name, call.arguments, call.tested) for call in calls]))
-    all_values()  # its files
+    known_values()  # its files
     return [Call(*known[name], arguments, tested) for name, arguments, tested
             in pickle.loads(kept.read_bytes())]
 
 
 def callables():
     """(name, function, parameters) of all that can be called of the public names."""
-    reference = (ROOT / "docs" / "reference.rst").read_text(encoding="utf-8")
-    for module in re.findall(r"^\.\. automodule:: (\S+)$", reference, re.MULTILINE):
-        imported = importlib.import_module(module)
+    for module in modules():
+        imported = importlib.import_module(module if module == CORE else f"{CORE}.{module}")
         for name in imported.__all__:
             thing = getattr(imported, name)
-            if thing.__module__ != module or name in NO_CALL:
+            if name in NO_CALL:
                 continue
             name = f"{module.rpartition('.')[2]}.{name}"
-            if module.endswith(".strategies"):
+            if module == "strategies":
                 yield name, functools.partial(one_of, thing), parameters_of(thing)
             elif "client" in parameters_of(thing):
                 yield name, functools.partial(on_threads, thing), parameters_of(thing)
@@ -174,44 +195,53 @@ def sequences_of(cls):
 
 
 def parameters_of(thing, *steps):
-    """{argument: default} of a function; of a class, and of its methods as "method.argument"."""
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    """{argument: its inspect.Parameter} of a function; of a class, and of its methods as
+    "method.argument"."""
     found = {}
     for step in (None, *steps):
         function = thing if step is None else getattr(thing, step)
         for name, parameter in inspect.signature(function).parameters.items():
-            if parameter.kind not in variable and name != "self":
-                found[f"{step}.{name}" if step else name] = parameter.default
+            if parameter.kind not in VARIABLE and name != "self":
+                found[f"{step}.{name}" if step else name] = parameter
     return found
 
 
 def calls_of(name, function, parameters, seen):
-    """A call, and one for each other value of an argument that no call of the class has tested."""
-    values = {argument: values_of(name, argument) for argument in parameters}
-    given = {argument: default for argument, default in parameters.items()
-             if type(default) in (int, float)}
+    """A call, and one for each other value of an argument that no call of the class has tested; of
+    values that the hint alone gives, one."""
+    values = {argument: values_of(name, argument) or derived_values(parameter)
+              for argument, parameter in parameters.items()}
+    given = {argument: parameter.default for argument, parameter in parameters.items()
+             if type(parameter.default) in (int, float)}
     given |= {argument: values[argument][0] for argument in parameters
               if argument.rpartition(".")[2] in ALWAYS}
-    needed = [argument for argument, default in parameters.items() if default is REQUIRED]
+    needed = [argument for argument in parameters if parameters[argument].default is REQUIRED]
     others = [argument for argument in parameters if argument not in given | dict.fromkeys(needed)]
     start = first_valid(name, function, parameters, given, needed, values)
     for extra in others if start is None else ():
         start = start or first_valid(name, function, parameters, given, [*needed, extra], values)
-    if start is None:
-        raise Failed(f"{name} has no valid call of the values in benchmarks/campaign_calls.py")
+    hold(start is not None,
+         f"{name} has no valid call of the values in benchmarks/campaign_calls.py")
     owner = name.rpartition(".")[0] if name.count(".") == 2 else name
     new = [argument for argument in parameters if (owner, argument) not in seen]
     seen |= {(owner, argument) for argument in new}
     calls = [start._replace(tested=new)]
     least = {argument: start.arguments[argument] for argument in (*given, *needed)}
     for argument in (*needed, *others):
-        for value in values[argument] if argument in new else ():
-            for arguments in (start.arguments, least):
-                call = start._replace(arguments=arguments | {argument: value}, tested=[argument])
-                if value is not start.arguments.get(argument) and holds(call):
-                    calls.append(call)
-                    break
+        if argument in new:
+            most = None if values_of(name, argument) else int(argument in others)
+            calls += itertools.islice(varied(start, least, argument, values[argument]), most)
     return calls
+
+
+def varied(start, least, argument, values):
+    """The valid ones of the calls with another value of an argument, or with it and the least."""
+    for value in values:
+        for arguments in (start.arguments, least):
+            call = start._replace(arguments=arguments | {argument: value}, tested=[argument])
+            if value is not start.arguments.get(argument) and holds(call):
+                yield call
+                break
 
 
 def first_valid(name, function, parameters, given, needed, values):
@@ -292,6 +322,8 @@ def drawn(plot):
 # ---------------------------------------------------------------------------- valid values
 
 ALWAYS = {"rng", "random_state", "n_iter", "max_iter"}  # given even where they need not be
+INTEGERS = [2, 3, 4, 5, 12]
+FLOATS = [0.1, 0.5, 2.0]
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
     "local_client", "Checkpoint", "merge", "update", "collect", "fill",
     "pack", "rows_of", "class_scores", "chosen_kernel", "options", "is_precomputed",
@@ -299,19 +331,31 @@ NO_CALL = {  # what starts processes, and objects that only the code of the kit 
 
 
 def values_of(name, argument):
-    """What may be given for an argument: the values of function.argument, class.argument,
-    module.argument or the argument alone; none if nothing is known."""
+    """What is known to suit an argument: of function.argument, class.argument, module.argument or
+    the argument alone."""
     argument = argument.rpartition(".")[2]
     module, thing = name.split(".")[:2]
-    table = all_values()
     last = name.rpartition(".")[2]
     keys = (f"{last}.{argument}", f"{thing}.{argument}", f"{module}.{argument}", argument)
-    return next((table[key] for key in keys if key in table), [])
+    return next((known_values()[key] for key in keys if key in known_values()), [])
+
+
+def derived_values(parameter):
+    """Numbers that its hint allows, and what is not the default of a switch."""
+    if isinstance(parameter.default, bool):
+        return [not parameter.default]
+    hints = hints_of(parameter)
+    return INTEGERS * bool({"int", "Size"} & hints) + FLOATS * ("float" in hints)
+
+
+def hints_of(parameter):
+    """The words of its type hint."""
+    return {*re.findall(r"\w+", str(parameter.annotation))}
 
 
 @functools.cache
-def all_values():
-    """{argument: its small valid values}; files in the folder that is the present one."""
+def known_values():
+    """{argument: small valid values} of what no hint tells; files in the present folder."""
     import grassmann_sc as core
     from grassmann_sc import files, kernels, learn, streams
     from grassmann_sc.baselines import dynamics, tensors
@@ -336,6 +380,7 @@ def all_values():
     factors = tensors.mode_bases(clips[:3], 2)
     folds = [(np.arange(3), np.arange(3, 6)), (np.arange(3, 6), np.arange(3))]
     ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2)).copy()
+    levels = rng.integers(0, 3, (8, 8, 8))
     np.save("clip.npy", images)
     np.save("codes.npy", core.gsc(X, D, 0.2))
     files.write_codes("parts", X, D, 0.2, sparse_output=True)
@@ -344,54 +389,46 @@ def all_values():
     learn.gdl(X, 3, 0.1, n_iter=1, rng=0, checkpoint="checkpoint.npz")
     streams.OnlineGDL(3, 0.1, rng=0).fit(X).save("online.npz")
     return {
-        "A": [X, frames, A], "B": [frames[:4]], "C": [C], "D": [D], "H": [tangent], "N": [5],
-        "K": [K], "K_dd": [core.projection_kernel(D)], "K_xd": [core.projection_kernel(X, D)],
+        "A": [X, frames, A], "B": [frames[:4]], "C": [C], "D": [D], "H": [tangent], "K": [K],
+        "K_dd": [core.projection_kernel(D)], "K_xd": [core.projection_kernel(X, D)],
         "S": [core.projection_kernel(D) + np.eye(5)], "T": [np.eye(6)[:, :3]], "W": [tangent],
         "X": [X, sets, list(clips), factors, X[0]], "Y": [Y, factors, Y[0]],
-        "arrays": [{"a": X}], "at_most": [2], "atom_labels": [labels], "atom_sets": [atom_sets],
-        "atoms": [D], "atoms_per_class": [1, dict(a=1, b=1, c=2)], "base": ["mean", X[0]],
-        "bases": [kernels.kernel_bases(sets, kernel, 2)], "beta": [3.0], "cell": [4],
-        "bases2": [kernels.kernel_bases(atom_sets, kernel, 2)], "batch_size": [4],
-        "cells_per_block": [(1, 1)], "checkpoint": ["written.npz"], "clip": [images],
-        "clips": [list(clips)], "clips2": [list(clips[:2])], "codes": [core.gsc(X, D, 0.2)],
-        "coding": ["local"], "confidence": [np.array([0.2, 0.9])],
-        "costs": [np.array([3.0, 2, 1])], "d": [5], "differences": [np.array([1.0, 2, 0])],
-        "dimension": [1, 4], "distances": [np.stack([core.chordal_distance(X)] * 2)],
-        "dtype_kinds": [dict(a="f")], "each_p": [True], "evenly": [3], "every": [2],
+        "arrays": [{"a": X}], "atom_labels": [labels], "atom_sets": [atom_sets], "atoms": [D],
+        "atoms_per_class": [1, dict(a=1, b=1, c=2)], "base": ["mean", X[0]],
+        "bases": [kernels.kernel_bases(sets, kernel, 2)],
+        "bases2": [kernels.kernel_bases(atom_sets, kernel, 2)], "cells_per_block": [(1, 1)],
+        "checkpoint": ["written.npz"], "clip": [images], "clips": [list(clips)],
+        "clips2": [list(clips[:2])], "codes": [core.gsc(X, D, 0.2)], "coding": ["local"],
+        "confidence": [np.array([0.2, 0.9])], "costs": [np.array([3.0, 2, 1])],
+        "differences": [np.array([1.0, 2, 0])], "dimension": [1, 4],
+        "distances": [np.stack([core.chordal_distance(X)] * 2)], "dtype_kinds": [dict(a="f")],
         "features": [np.stack([K, K**2])], "folds": [folds], "frames": [frames, images],
-        "frames.frames": [images], "hog.frames": [np.tile(images, (1, 2, 2))], "gamma": [0.1],
-        "grams": [{("linear", 1): K}], "hull": ["convex"],
-        "image_shape": [(3, 2)], "init": [D, core.gsc(X, D, 0.2)], "keep": [0.5],
-        "kernel": [kernel, "precomputed", "polynomial"], "kernels.kernel": [kernel],
-        "kind": ["thing"], "describe.kind": ["raw"], "labels": [labels, y], "lam": [0.1],
+        "frames.frames": [images], "hog.frames": [np.tile(images, (1, 2, 2))],
+        "grams": [{("linear", 1): K}], "hull": ["convex"], "image_shape": [(3, 2)],
+        "init": [D, core.gsc(X, D, 0.2)], "kernel": [kernel, "precomputed", "polynomial"],
+        "kernels.kernel": [kernel], "kind": ["thing"], "describe.kind": ["raw"],
+        "labels": [labels, y], "vote.labels": [np.array([labels, labels[::-1]])], "lam": [0.1],
         "sparse_codes.lam": [0.1, np.array([0.3, 0.1])], "gsc.lam": [0.1, np.array([0.3, 0.1])],
-        "lam_scale": ["max"], "lams": [np.array([0.1, 0.5])], "length": [4],
-        "levels": [rng.integers(0, 3, (8, 8, 8))], "lift": [kernels.Lift(kernel, 2)],
-        "max_iter": [100], "estimators.max_iter": [2], "measure": [images],
-        "measurements": [dynamics.compress(images, 8, 40)],
-        "method": ["kmeans", "random"], "metric": ["geodesic"], "n": [3], "n_angles": [1],
-        "n_atoms": [3], "n_between": [2], "n_bins": [5], "n_blocks": [2], "n_coefficients": [3],
-        "n_common": [4], "n_components": [2], "n_directions": [2], "n_innovations": [6],
-        "n_iter": [2], "n_landmarks": [12], "n_levels": [3], "n_neighbors": [2],
-        "local_predictions.n_neighbors": [[2, 3]], "n_points": [4], "n_states": [2],
-        "n_within": [1], "needed": [["a"]], "norm2": [2.0, np.full(6, 2.0)],
-        "orientations": [4], "out": ["written.npy"], "p": [2], "p_max": [9],
+        "lam_scale": ["max"], "lams": [np.array([0.1, 0.5])], "levels": [levels],
+        "lift": [kernels.Lift(kernel, 2)], "max_iter": [100],
+        "estimators.max_iter": [2], "measure": [images],
+        "measurements": [dynamics.compress(images, 8, 40)], "method": ["kmeans", "random"],
+        "metric": ["geodesic"], "n_iter": [2], "local_predictions.n_neighbors": [[2, 3]],
+        "needed": [["a"]], "norm2": [2.0, np.full(6, 2.0)], "out": ["written.npy"],
         "path": ["clip.npy", "dictionary.npz", "codes.npy", "parts", "arrays.npz", "online.npz"],
-        "save.path": ["saved.npz"], "write_arrays.path": ["saved.npz"],
-        "write_whole.path": ["saved.npz"], "paths": [["clip.npy", "clip.npy"]],
-        "pixels_per_cell": [(4, 4)], "positive": [True], "predict": [constant_prediction],
-        "predicted": [labels[::-1]], "radii": [(1, 2), (1, 1, 1)], "random_state": [0],
-        "ranges": [ranges],
-        "ratio": [0.5], "recovered": [images + 1], "reference": ["common"], "reg": [1e-6],
-        "resume": ["checkpoint.npz"], "return_info": [True], "right": [np.array([0.0, 1])],
-        "rng": [0], "rule": ["sum", "svm"], "sample_weight": [np.arange(1.0, 7)], "sets": [sets],
+        **{f"{name}.path": ["saved.npz"] for name in ("save", "write_arrays", "write_whole")},
+        "paths": [["clip.npy", "clip.npy"]], "pixels_per_cell": [(4, 4)],
+        "predict": [constant_prediction], "predicted": [labels[::-1]],
+        "radii": [(1, 2), (1, 1, 1)], "ranges": [ranges], "recovered": [images + 1],
+        "reference": ["common"], "resume": ["checkpoint.npz"], "right": [np.array([0.0, 1])],
+        "random_state": [0], "rng": [0],
+        "rule": ["sum", "svm"], "sample_weight": [np.arange(1.0, 7)], "sets": [sets],
         "sets2": [atom_sets], "shape": [(3, 6, 6)], "share": [0.9], "sharpness": [3.0],
         "shares": [dict(a=np.array([1.0, 0.5]), b=np.array([0.5, 0.9]))],
-        "silhouettes": [images > 200], "size": [(8, 8), (4, 6, 6)], "sparse_output": [True],
-        "step": [1], "systems": [[(A, C), (A.T, C)]], "systems2": [[(A / 2, C)]], "t": [0.3],
-        "truth": [labels], "videos": [sets], "vote.labels": [np.array([labels, labels[::-1]])],
-        "weights": [np.arange(1.0, 7)], "write": [nothing], "y": [y],
-        "nearest_predictions.y": [labels],
+        "silhouettes": [images > 200], "size": [(8, 8), (4, 6, 6)],
+        "systems": [[(A, C), (A.T, C)]], "systems2": [[(A / 2, C)]], "t": [0.3],
+        "truth": [labels], "videos": [sets], "weights": [np.arange(1.0, 7)], "write": [nothing],
+        "y": [y], "nearest_predictions.y": [labels],
     }
 
 

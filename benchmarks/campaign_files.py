@@ -17,8 +17,8 @@ import numpy as np
 import scipy.io
 
 import grassmann_sc as core
-from benchmarks.campaign_calls import Failed, place_of, rng_of
-from benchmarks.campaign_inputs import Hang, limit_memory, watchdog
+from benchmarks.campaign_calls import Failed, failing, hold, place_of, rng_of
+from benchmarks.campaign_inputs import BAD_ARRAYS, Hang, limit_memory, watchdog
 from grassmann_sc import files, frames, learn
 
 # ---------------------------------------------------------------------------- files as they are
@@ -29,7 +29,7 @@ def samples():
     return core.random_subspaces(12, 6, 2, 3)
 
 
-def resume(path):
+def go_on(path):
     return learn.gdl(samples(), 3, 0.1, n_iter=2, rng=0, resume=path)
 
 
@@ -55,7 +55,7 @@ def whole_files():
     files.save("whole", samples()[:5], lam=0.1, labels=["a", "b", "a", "b", "c"])
     found = {"dictionary.npz": (Path("whole").read_bytes(), files.load, True)}
     learn.gdl(samples(), 3, 0.1, n_iter=1, rng=0, checkpoint="whole")
-    found["checkpoint.npz"] = Path("whole").read_bytes(), resume, True
+    found["checkpoint.npz"] = Path("whole").read_bytes(), go_on, True
     writers = {
         "clip.npy": lambda file: np.save(file, images),
         "clip.npz": lambda file: np.savez(file, frames=images),
@@ -66,15 +66,16 @@ def whole_files():
         "clip.gif": lambda file: imageio.v3.imwrite(file, images, extension=".gif"),
         "clip.png": lambda file: Image.fromarray(images[0]).save(file, "png"),
         "clip.tif": lambda file: Image.fromarray(images[0]).save(file, "tiff"),
+        "sets.npz": lambda file: np.savez(file, **stacked_sets(images)),
     }
-    for name, write in writers.items():
-        file = io.BytesIO()
-        write(file)
-        found[name] = file.getvalue(), read, False
+    return found | {name: (written(write), load_sets if name == "sets.npz" else read, False)
+                    for name, write in writers.items()}
+
+
+def written(write):
     file = io.BytesIO()
-    np.savez(file, **stacked_sets(images))
-    found["sets.npz"] = file.getvalue(), load_sets, False
-    return found
+    write(file)
+    return file.getvalue()
 
 
 def stacked_sets(images):
@@ -85,21 +86,10 @@ def stacked_sets(images):
 # -------------------------------------------------------------------------------- damage
 
 
-def truncated(rng, data):
-    return data[:int(rng.integers(len(data)))]
-
-
 def with_flipped_bits(rng, data):
     data = bytearray(data)
     for at in rng.integers(0, len(data), int(rng.integers(1, 6))):
         data[at] ^= 1 << int(rng.integers(8))
-    return bytes(data)
-
-
-def with_other_bytes(rng, data):
-    data = bytearray(data)
-    at = int(rng.integers(len(data)))
-    data[at:at + 8] = rng.bytes(len(data[at:at + 8]))
     return bytes(data)
 
 
@@ -110,22 +100,21 @@ def with_a_damaged_head(rng, data):
     return bytes(data)
 
 
-def with_a_hole(rng, data):
+def with_another_part(rng, data, make, length=None):
     at, end = sorted(rng.integers(0, len(data) + 1, 2))
-    return data[:at] + bytes(int(end - at)) + data[end:]
+    end = end if length is None else min(at + length, len(data))
+    return data[:at] + make(int(end - at)) + data[end:]
 
 
-def with_more(rng, data):
-    return data + rng.bytes(int(rng.integers(1, 100)))
-
-
-def without_a_part(rng, data):
-    at, end = sorted(rng.integers(0, len(data) + 1, 2))
-    return data[:at] + data[end:]
-
-
-DAMAGES = [truncated, truncated, with_flipped_bits, with_flipped_bits, with_other_bytes,
-           with_a_damaged_head, with_a_hole, with_more, without_a_part]
+DAMAGES = {
+    "truncated": lambda rng, data: data[:int(rng.integers(len(data)))],
+    "with flipped bits": with_flipped_bits,
+    "with other bytes": lambda rng, data: with_another_part(rng, data, rng.bytes, 8),
+    "with a damaged head": with_a_damaged_head,
+    "with a hole": lambda rng, data: with_another_part(rng, data, bytes),
+    "without a part": lambda rng, data: with_another_part(rng, data, lambda n: b""),
+    "with more": lambda rng, data: data + rng.bytes(int(rng.integers(1, 100))),
+}
 
 
 def damaged(seed, case):
@@ -138,9 +127,8 @@ def damaged(seed, case):
         rng = rng_of("damaged", seed, case)
         name = list(whole_files())[case % len(whole_files())]
         whole, reader, strict = whole_files()[name]
-        damage = DAMAGES[rng.integers(len(DAMAGES))]
-        data = damage(rng, whole)
-        about = damage.__name__.replace("_", " ")
+        about = str(rng.choice([*DAMAGES, "truncated", "with flipped bits"]))
+        data = DAMAGES[about](rng, whole)
         strict = strict and data != whole
     path = os.path.abspath(name)
     Path(path).write_bytes(data)
@@ -148,24 +136,20 @@ def damaged(seed, case):
 
 
 def check_reading(reader, path, what, strict):
-    try:
-        with watchdog():
-            result = reader(path)
-    except Hang:
-        raise Failed(f"hangs: {what}", f"{os.path.basename(path)} hangs") from None
-    except ValueError as error:
-        if reader is not load_sets and os.path.basename(path) not in str(error):
-            raise Failed(f"does not name the file: {what}: {error} ({place_of(error)})",
-                         f"does not name the file, {place_of(error)}") from None
-        return
-    except BaseException as error:
-        kind = type(error).__name__
-        raise Failed(f"{kind}: {what}: {str(error)[:300]} ({place_of(error)})",
-                     f"{kind} of {os.path.basename(path)}, {place_of(error)}") from None
-    if strict:
-        raise Failed(f"{what}: accepted")
-    if reader is read and result.ndim < 2:
-        raise Failed(f"no frames: {what}: {result.shape}")
+    name = os.path.basename(path)
+    with failing(what):
+        try:
+            with watchdog():
+                result = reader(path)
+        except Hang:
+            raise Failed(f"hangs: {what}", f"{name} hangs") from None
+        except ValueError as error:
+            if reader is not load_sets and name not in str(error):
+                raise Failed(f"does not name the file: {what}: {error} ({place_of(error)})",
+                             f"does not name the file, {place_of(error)}") from None
+            return
+    hold(not strict, f"{what}: accepted")
+    hold(reader is not read or result.ndim > 1, f"no frames: {what}: {result.shape}")
 
 
 # ------------------------------------------------------------------- crafted with right checksums
@@ -175,10 +159,8 @@ HUGE = 2**62
 
 def npy(array=None, header=None):
     """An array as .npy, or any header with nothing behind it."""
-    file = io.BytesIO()
     if header is None:
-        np.save(file, array)
-        return file.getvalue()
+        return written(lambda file: np.save(file, array))
     text = header.encode().ljust(128 - 10 - 1) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
@@ -239,66 +221,60 @@ def crafted_archives():
             without = {key: value for key, value in members.items() if key != member}
             if member not in ("lam", "labels") or "key" in members:
                 found.append((name, f"no {member}", without, reader))
-        wrong = wrong_dictionaries if name == "dictionary.npz" else wrong_checkpoints
-        found += [(name, f"{member} = {about}", {**members, member: npy(value)}, reader)
-                  for member, about, value in wrong()]
+        found += [(name, f"{member}: {about}", {**members, member: changed}, reader)
+                  for member, about, changed in wrong_members(name, members)]
         found.append((name, "an unknown member", {**members, "more": npy(np.ones(2))}, reader))
     crafted = [(name, about, sealed(parts.items()), reader, True)
                for name, about, parts, reader in found]
-    members = list(members_of(whole_files()["dictionary.npz"][0]).items())
-    packed = sealed(members, zipfile.ZIP_DEFLATED)
-    twice = sealed([*members, members[0]])
-    checkpoint = whole_files()["checkpoint.npz"][0]
-    dictionary = whole_files()["dictionary.npz"][0]
-    return [*crafted, ("dictionary.npz", "compressed", packed, files.load, True),
-            ("dictionary.npz", "a member twice", twice, files.load, True),
-            ("dictionary.npz", "a checkpoint", checkpoint, files.load, True),
+    dictionary, load, _ = whole_files()["dictionary.npz"]
+    checkpoint, resume, _ = whole_files()["checkpoint.npz"]
+    members = list(members_of(dictionary).items())
+    return [*crafted,
+            ("dictionary.npz", "compressed", sealed(members, zipfile.ZIP_DEFLATED), load, True),
+            ("dictionary.npz", "a member twice", sealed([*members, members[0]]), load, True),
+            ("dictionary.npz", "a checkpoint", checkpoint, load, True),
             ("checkpoint.npz", "a dictionary", dictionary, resume, True)]
 
 
-def wrong_dictionaries():
-    D = samples()[:5]
-    bad = D.copy()
-    bad[0, 0, 0] = np.nan
-    return [
-        ("atoms", "NaN", bad), ("atoms", "not orthonormal", 2 * D), ("atoms", "2-d", D[0]),
-        ("atoms", "none", D[:0]), ("atoms", "integers", np.ones((2, 3, 1), int)),
-        ("atoms", "half precision", D.astype(np.float16)), ("atoms", "no column", D[:, :, :0]),
-        ("lam", "NaN", np.array(np.nan)), ("lam", "negative", np.array(-1.0)),
-        ("lam", "inf", np.array(np.inf)), ("lam", "two", np.ones(2)),
-        ("labels", "too few", np.arange(3)), ("labels", "2-d", np.ones((5, 1))),
-        ("labels", "dates", np.zeros(5, "M8[D]")), ("format", "another", np.array("thing")),
-        ("format", "two", np.array(["dictionary"] * 2)), ("version", "2", np.array(2)),
-        ("version", "two", np.array([1, 1])), ("version", "text", np.array("1")),
-    ]
+CHANGES = BAD_ARRAYS | {
+    "two": lambda valid, rng: np.stack([valid, valid]),
+    "another": lambda valid, rng: np.array("thing") if valid.dtype.kind == "U" else valid + 1,
+    "half precision": lambda valid, rng: valid.astype(np.float16),
+    "integers": lambda valid, rng: valid.astype(int),
+    "dates": lambda valid, rng: np.zeros(valid.shape, "M8[D]"),
+}
+FINITE = {"an entry of 4e307", "times 4e307", "times 1e-320", "zeros", "negative", "another",
+          "half precision"}
+LEGAL = {"atoms": {"negative", "a column less"}, "lam": FINITE - {"negative"}, "codes": FINITE,
+         "costs": FINITE, "n_replaced": {"another"}, "labels": {"zeros"}}  # changes, of a member
 
 
-def wrong_checkpoints():
-    D = samples()[:3]
-    bad = D.copy()
-    bad[0, 0, 0] = np.nan
-    codes = np.zeros((12, 3))
+def wrong_members(name, members):
+    """(member, what is wrong, its bytes): each array changed as arguments are, and more."""
+    rng = np.random.default_rng(0)
+    for member, data in members.items():
+        valid = np.load(io.BytesIO(data))
+        for about, change in CHANGES.items():
+            try:
+                changed = npy(change(valid, rng))
+            except (ValueError, TypeError, IndexError):  # there is no such array
+                continue
+            if changed != data and about not in LEGAL.get(member, set()):
+                yield member, about, changed
+    if name == "checkpoint.npz":
+        yield "atoms", "another d", npy(core.random_subspaces(3, 5, 2, 0))
+        yield "atoms", "another p", npy(core.random_subspaces(3, 6, 1, 0))
+        yield from (("rng", about, npy(np.array(text))) for about, text in wrong_states().items())
+
+
+def wrong_states():
+    """{what is wrong: text} of generators of random numbers."""
     state = np.random.default_rng(0).bit_generator.state
-    other = np.random.Generator(np.random.MT19937(0)).bit_generator.state
     huge = {**state, "state": {"state": 10**60, "inc": -1}}
-    texts = {"nothing": "", "not JSON": "abc", "deep": "[" * 100_000, "a list": "[]",
-             "null": "null", "no state": '{"bit_generator": "PCG64"}',
-             "huge": json.dumps(huge),
-             "of another generator": json.dumps(other, default=lambda array: array.tolist())}
-    return [
-        ("atoms", "NaN", bad), ("atoms", "not orthonormal", 2 * D), ("atoms", "2-d", D[0]),
-        ("atoms", "two", D[:2]), ("atoms", "another d", core.random_subspaces(3, 5, 2, 0)),
-        ("atoms", "another p", core.random_subspaces(3, 6, 1, 0)),
-        ("codes", "NaN", codes * np.nan), ("codes", "too few", codes[1:]),
-        ("codes", "1-d", codes[0]), ("costs", "NaN", np.full(3, np.nan)),
-        ("costs", "an even number", np.ones(2)), ("costs", "none", np.ones(0)),
-        ("costs", "2-d", np.ones((1, 3))), ("n_replaced", "negative", np.array(-1)),
-        ("n_replaced", "two", np.array([1, 1])), ("lam", "negative", np.array(-1.0)),
-        ("lam", "two", np.ones(2)), ("lam", "inf", np.array(np.inf)),
-        ("lam", "another", np.array(0.2)), ("key", "another", np.array("abc")),
-        ("key", "two", np.array(["a", "b"])), ("version", "2", np.array(2)),
-        *[("rng", about, np.array(text)) for about, text in texts.items()],
-    ]
+    other = np.random.Generator(np.random.MT19937(0)).bit_generator.state
+    return {"nothing": "", "not JSON": "abc", "deep": "[" * 100_000, "a list": "[]",
+            "null": "null", "no state": '{"bit_generator": "PCG64"}', "huge": json.dumps(huge),
+            "of another": json.dumps(other, default=lambda array: array.tolist())}
 
 
 @functools.cache
@@ -323,15 +299,12 @@ def crafted_clips():
         found.append(("clip.npz", about, sealed([("frames", npy(array))])))
     matlab = {"a struct": {"a": 1}, "text": "abc", "a cell": np.array([np.ones(3), "a"], object)}
     for about, value in matlab.items():
-        file = io.BytesIO()
-        scipy.io.savemat(file, {"frames": value})
-        found.append(("clip.mat", about, file.getvalue()))
-    whole = {name: whole_files()[name][0] for name in whole_files()}
+        found.append(("clip.mat", about, written(lambda file: scipy.io.savemat(
+            file, {"frames": value}))))
+    lies = {"empty": b"", "text": b"hello\n" * 30, "a zip": whole_files()["clip.npz"][0],
+            "a picture": whole_files()["clip.png"][0], "zeros": bytes(5000),
+            "MATLAB 7.3": b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + bytes(512)}
     for suffix in ("npy", "npz", "mat", "gif", "png", "tif", "mp4", "avi"):
-        for about, data in {"empty": b"", "text": b"hello\n" * 30, "a zip": whole["clip.npz"],
-                            "a picture": whole["clip.png"], "zeros": bytes(5000),
-                            "MATLAB 7.3": b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM"
-                                          + bytes(512)}.items():
-            found.append((f"clip.{suffix}", about, data))
+        found += [(f"clip.{suffix}", about, data) for about, data in lies.items()]
     return [(name, about, data, load_sets if name == "sets.npz" else read, False)
             for name, about, data in found]

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import errno
 import functools
+import inspect
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import grassmann_sc as core
-from benchmarks.campaign_calls import Failed, place_of, rng_of, worst_difference
+from benchmarks.campaign_calls import Failed, failing, hold, rng_of, worst_difference
 from benchmarks.common import ROOT
 from examples import clips
 from grassmann_sc import files, learn
@@ -56,152 +57,135 @@ class Tree:
         self.bad = set()
         self.sound = True  # two classes of two clips and more: there must be results
         for label in "abc"[:rng.integers(2, 4)]:
+            self.add(*(f"{label}/{i}.npy" for i in range(4)))
+
+    def add(self, *names, frames=None):
+        """Good clips."""
+        for name in names:
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "wb") as file:
+                np.save(file, images(self.rng) if frames is None else frames)
+            self.good.add(name)
+
+    def add_bad(self, *names, data=None, frames=None):
+        """Clips of these bytes, or frames, that cannot be used."""
+        self.add(*names, frames=frames)
+        for name in names:
+            if data is not None:
+                (self.root / name).write_bytes(data)
+            self.good.remove(name)
+            self.bad.add(name)
+
+
+class Hostile:
+    """What makes a tree hostile."""
+
+    def empty_class(tree):
+        (tree.root / "empty").mkdir()
+
+    def dead_links(tree):
+        for name, goal in (("broken", "nowhere"), ("itself", "itself")):
+            (tree.root / f"a/{name}.npy").symlink_to(f"{goal}.npy")
+            tree.bad.add(f"a/{name}.npy")
+
+    def links_in_a_loop(tree):
+        (tree.root / "a/up").symlink_to("..")
+        (tree.root / "loop").symlink_to(".")
+
+    def unreadable(tree):
+        if os.geteuid() != 0:
+            (tree.root / "a/locked").mkdir(mode=0)
+            tree.bad.add("a/locked")
+            tree.add_bad("a/locked.npy")
+            (tree.root / "a/locked.npy").chmod(0)
+
+    def odd_names(tree):
+        for name in ("new\nline", "  spaces  ", "ünï 中文 🙂", "quote'\"", "-dash", "%s{}\\n",
+                     "a" * 240, os.fsdecode(b"\xff\xfe")):
+            tree.add(f"b/{name}.npy")
+
+    def odd_name_of_a_broken_clip(tree):
+        tree.add_bad("b/" + os.fsdecode(b"\xff") + "\n 🙂.npy", data=b"nothing")
+
+    def odd_class(tree):
+        name = tree.rng.choice(["new\nline", "ünï 中文", " ", "-c", os.fsdecode(b"\xff")])
+        tree.add(*(f"{name}/{i}.npy" for i in range(4)))
+
+    def mixed_sizes(tree):
+        tree.add_bad("a/large.npy", frames=images(tree.rng, 4, 7, 7))
+
+    def mixed_kinds(tree):
+        tree.add_bad("a/vectors.npy", frames=tree.rng.standard_normal((5, 11)))
+        tree.add("a/float.npy", frames=tree.rng.standard_normal((4, 6, 5)))
+
+    def empty_clips(tree):
+        for suffix in ("npy", "npz", "mat", "gif", "tif", "mp4", "avi"):
+            tree.add_bad(f"a/empty.{suffix}", data=b"")
+
+    def damaged_clips(tree):
+        for suffix in ("npy", "npz", "mat", "gif", "mp4"):
+            tree.add_bad(f"b/damaged.{suffix}", data=tree.rng.bytes(300))
+        whole = (tree.root / "a/0.npy").read_bytes()
+        tree.add_bad("b/cut.npy", data=whole[:-int(tree.rng.integers(1, len(whole)))])
+
+    def useless_clips(tree):
+        tree.add_bad("a/one_frame.npy", frames=images(tree.rng, 1, 6, 5))
+        tree.add_bad("a/NaN.npy", frames=np.full((4, 6, 5), np.nan))
+        tree.add_bad("a/black.npy", frames=np.zeros((4, 6, 5)))
+        tree.add_bad("a/texts.npy", frames=np.array([["a", "b"]] * 3))
+
+    def folders_of_images(tree):
+        from PIL import Image
+
+        for name in ("a/images", "a/broken_images", "a/images_with_odd_names"):
+            folder = tree.root / name
+            folder.mkdir()
             for i in range(4):
-                self.add(f"{label}/{i}.npy")
+                prefix = os.fsdecode(b"\xff\n") if "odd" in name else ""
+                Image.fromarray(images(tree.rng, 6, 5)).save(folder / f"{prefix}{i}.png")
+        tree.good |= {"a/images", "a/images_with_odd_names"}
+        tree.add_bad("a/broken_images/2.png", data=b"no picture")
 
-    def add(self, name, frames=None):
-        """A good clip."""
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "wb") as file:
-            np.save(file, images(self.rng) if frames is None else frames)
-        self.good.add(name)
-        return path
+    def empty_clip_folder(tree):
+        (tree.root / "a/no_images").mkdir()
+        tree.bad.add("a/no_images")
 
-    def add_bad(self, name, data=None, frames=None):
-        path = self.add(name, frames)
-        if data is not None:
-            path.write_bytes(data)
-        self.good.remove(name)
-        self.bad.add(name)
+    def strangers(tree):
+        for name in ("README.txt", "a/notes.txt", "a/.hidden.npy", ".hidden/x.npy"):
+            path = tree.root / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"nothing")
 
-
-def empty_class(tree):
-    (tree.root / "empty").mkdir()
+    def a_class_of_broken_clips(tree):
+        tree.add_bad(*(f"d/{i}.npy" for i in range(3)), data=b"nothing")
 
 
-def dead_links(tree):
-    for name, goal in (("broken", "nowhere"), ("itself", "itself")):
-        (tree.root / f"a/{name}.npy").symlink_to(f"{goal}.npy")
-        tree.bad.add(f"a/{name}.npy")
+class Fatal:
+    """What leaves nothing to learn from."""
+
+    def one_class(tree):
+        for label in "bc":
+            shutil.rmtree(tree.root / label, ignore_errors=True)
+
+    def one_clip_a_class(tree):
+        for path in tree.root.glob("*/[1-3].npy"):
+            path.unlink()
 
 
-def links_in_a_loop(tree):
-    (tree.root / "a/up").symlink_to("..")
-    (tree.root / "loop").symlink_to(".")
-
-
-def unreadable(tree):
-    if os.geteuid() != 0:
-        (tree.root / "a/locked").mkdir(mode=0)
-        tree.bad.add("a/locked")
-        tree.add_bad("a/locked.npy")
-        (tree.root / "a/locked.npy").chmod(0)
-
-
-def odd_names(tree):
-    for name in ("new\nline", "  spaces  ", "ünï 中文 🙂", "quote'\"", "-dash", "%s{}\\n",
-                 "a" * 240, os.fsdecode(b"\xff\xfe")):
-        tree.add(f"b/{name}.npy")
-
-
-def odd_name_of_a_broken_clip(tree):
-    tree.add_bad("b/" + os.fsdecode(b"\xff") + "\n 🙂.npy", b"nothing")
-
-
-def odd_class(tree):
-    name = tree.rng.choice(["new\nline", "ünï 中文", " ", "-c", os.fsdecode(b"\xff")])
-    for i in range(4):
-        tree.add(f"{name}/{i}.npy")
-
-
-def mixed_sizes(tree):
-    tree.add_bad("a/large.npy", frames=images(tree.rng, 4, 7, 7))
-
-
-def mixed_kinds(tree):
-    tree.add_bad("a/vectors.npy", frames=tree.rng.standard_normal((5, 11)))
-    tree.add("a/float.npy", frames=tree.rng.standard_normal((4, 6, 5)))
-
-
-def empty_clips(tree):
-    for suffix in ("npy", "npz", "mat", "gif", "tif", "mp4", "avi"):
-        tree.add_bad(f"a/empty.{suffix}", b"")
-
-
-def damaged_clips(tree):
-    for suffix in ("npy", "npz", "mat", "gif", "mp4"):
-        tree.add_bad(f"b/damaged.{suffix}", tree.rng.bytes(300))
-    whole = (tree.root / "a/0.npy").read_bytes()
-    tree.add_bad("b/cut.npy", whole[:-int(tree.rng.integers(1, len(whole)))])
-
-
-def useless_clips(tree):
-    tree.add_bad("a/one_frame.npy", frames=images(tree.rng, 1, 6, 5))
-    tree.add_bad("a/NaN.npy", frames=np.full((4, 6, 5), np.nan))
-    tree.add_bad("a/black.npy", frames=np.zeros((4, 6, 5)))
-    tree.add_bad("a/texts.npy", frames=np.array([["a", "b"]] * 3))
-
-
-def folders_of_images(tree):
-    from PIL import Image
-
-    for name in ("a/images", "a/broken_images", "a/images_with_odd_names"):
-        folder = tree.root / name
-        folder.mkdir()
-        for i in range(4):
-            prefix = os.fsdecode(b"\xff\n") if "odd" in name else ""
-            Image.fromarray(images(tree.rng, 6, 5)).save(folder / f"{prefix}{i}.png")
-    tree.good |= {"a/images", "a/images_with_odd_names"}
-    tree.add_bad("a/broken_images/2.png", b"no picture")
-
-
-def empty_clip_folder(tree):
-    (tree.root / "a/no_images").mkdir()
-    tree.bad.add("a/no_images")
-
-
-def strangers(tree):
-    for name in ("README.txt", "a/notes.txt", "a/.hidden.npy", ".hidden/x.npy"):
-        path = tree.root / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"nothing")
-
-
-def one_class(tree):
-    for label in "bc":
-        shutil.rmtree(tree.root / label, ignore_errors=True)
-    tree.sound = False
-
-
-def one_clip_a_class(tree):
-    for label in "abc":
-        for i in range(1, 4):
-            (tree.root / f"{label}/{i}.npy").unlink(missing_ok=True)
-    tree.sound = False
-
-
-def a_class_of_broken_clips(tree):
-    for i in range(3):
-        tree.add_bad(f"d/{i}.npy", b"nothing")
-
-
-HOSTILITIES = [empty_class, dead_links, links_in_a_loop, unreadable, odd_names,
-               odd_name_of_a_broken_clip, odd_class, mixed_sizes, mixed_kinds, empty_clips,
-               damaged_clips, useless_clips, folders_of_images, empty_clip_folder, strangers,
-               a_class_of_broken_clips]
-FATAL = [one_class, one_clip_a_class]
+def functions_of(cls):
+    return [value for value in vars(cls).values() if inspect.isfunction(value)]
 
 
 def folders(seed, case):
     """First each hostility alone, then several at a time."""
     rng = rng_of("folders", seed, case)
-    every = HOSTILITIES + FATAL
-    if case < len(every):
-        chosen = [every[case]]
+    hostile, fatal = map(functions_of, (Hostile, Fatal))
+    if case < len(hostile + fatal):
+        chosen = [(hostile + fatal)[case]]
     else:
-        chosen = list(rng.choice(HOSTILITIES, int(rng.integers(2, 6)), replace=False))
-        chosen += [FATAL[rng.integers(2)]] if rng.random() < 0.1 else []
+        chosen = list(rng.choice(hostile, int(rng.integers(2, 6)), replace=False))
+        chosen += [fatal[rng.integers(2)]] if rng.random() < 0.1 else []
     options = [["--no-pictures"], ["--no-pictures", "--kernels"], ["--no-pictures", "--atoms", "2"],
                []][rng.choice(4, p=[0.5, 0.2, 0.2, 0.1])]
     what = f"{', '.join(hostility.__name__ for hostility in chosen)}; {' '.join(options)}"
@@ -209,30 +193,25 @@ def folders(seed, case):
         tree = Tree(Path(folder) / "data", rng)
         for hostility in chosen:
             hostility(tree)
+            tree.sound &= hostility not in fatal
         check_run(tree, Path(folder) / "out", options, what)
 
 
 def check_run(tree, out, options, what):
     """No traceback; results of all good clips that name all others, if there can be any."""
-    try:
+    with failing(what):
         end = classify(tree.root, out, *options)
-    except BaseException as error:
-        raise Failed(f"{what}: {type(error).__name__}: {str(error)[:300]} ({place_of(error)})",
-                     f"{type(error).__name__} at {place_of(error)}") from None
     file = out / "results.json"
     if not tree.sound:
-        if end is None and not file.exists():
-            raise Failed(f"neither results nor an error: {what}")
+        hold(end is not None or file.exists(), f"neither results nor an error: {what}")
         return
-    if not file.exists():
-        raise Failed(f"no results: {what}: it ends with {end!r}")
+    hold(file.exists(), f"no results: {what}: it ends with {end!r}")
     results = json.loads(file.read_text())
     named = "\n".join(results["failed"])
     unnamed = [name for name in tree.bad if clips.printable(name) not in named]
-    if unnamed:
-        raise Failed(f"not named among the failed: {what}: {unnamed}; named: {named[:500]}")
+    hold(not unnamed, f"not named among the failed: {what}: {unnamed}; named: {named[:500]}")
     if results["n_sets"] != len(tree.good):
-        links = "through a link, " if links_in_a_loop.__name__ in what else ""
+        links = "through a link, " if "links_in_a_loop" in what else ""
         raise Failed(f"{links}other number of sets: {what}: {results['n_sets']} of "
                      f"{len(tree.good)} good clips; failed: {named[:500]}")
 
@@ -298,16 +277,10 @@ def disks(seed, case):
     size = int(rng.choice([2**13, 2**14, 2**15, 2**16, 2**17]) * rng.uniform(1, 2))
     with SmallDisk(size) as disk:
         what = f"{fill.__name__}, {size} bytes, {'tmpfs' if disk.mounted else 'RLIMIT_FSIZE'}"
-        try:
+        with failing(what, fill.__name__):
             fill(rng, disk, what)
-        except Failed:
-            raise
-        except BaseException as error:
-            raise Failed(f"{what}: {type(error).__name__}: {str(error)[:300]} ({place_of(error)})",
-                         f"{fill.__name__}: {type(error).__name__} at {place_of(error)}") from None
         strays = [path.name for path in disk.folder.rglob("*") if "unfinished" in path.name]
-        if strays:
-            raise Failed(f"{what}: leaves {strays}")
+        hold(not strays, f"{what}: leaves {strays}")
 
 
 def is_full(job):
@@ -329,11 +302,10 @@ def fill_dictionary(rng, disk, what):
     had_old = not is_full(lambda: files.save(path, old))
     failed = is_full(lambda: files.save(path, new))
     if failed and not had_old:
-        if path.exists():
-            raise Failed(f"{what}: half a file is left")
+        hold(not path.exists(), f"{what}: half a file is left")
         return
-    if worst_difference(files.load(path).atoms, old if failed else new) != 0:
-        raise Failed(f"{what}: the file holds other atoms")
+    hold(worst_difference(files.load(path).atoms, old if failed else new) == 0,
+         f"{what}: the file holds other atoms")
 
 
 def fill_checkpoint(rng, disk, what):
@@ -349,13 +321,12 @@ def fill_checkpoint(rng, disk, what):
 
     failed = is_full(lambda: learn.gdl(X, 5, 0.2, checkpoint=path, callback=take_more, **options))
     if not path.exists():
-        if not failed:
-            raise Failed(f"{what}: no checkpoint and no error")
+        hold(failed, f"{what}: no checkpoint and no error")
         return
     disk.grow()
     resumed = learn.gdl(X, 5, 0.2, resume=path, **options)
-    if worst_difference(resumed, learn.gdl(X, 5, 0.2, **options)) != 0:
-        raise Failed(f"{what}: resumed to other bits")
+    hold(worst_difference(resumed, learn.gdl(X, 5, 0.2, **options)) == 0,
+         f"{what}: resumed to other bits")
 
 
 def fill_results(rng, disk, what):
@@ -375,8 +346,7 @@ def fill_results(rng, disk, what):
         disk.grow()
         end = classify(tree.root, out, *options)
         check_results(out, tree, end, what + ", then room")
-        if end is not None:
-            raise Failed(f"{what}: with room again it ends with {end!r}")
+        hold(end is None, f"{what}: with room again it ends with {end!r}")
 
 
 def check_results(out, tree, end, what):
@@ -389,15 +359,12 @@ def check_results(out, tree, end, what):
                          f"{results['failed'][:2]}")
     elif end is None:
         raise Failed(f"{what}: no results and no error")
-    if isinstance(end, str) and not any(os.strerror(number) in end for number in FULL):
-        raise Failed(f"{what}: ends with {end!r}")
+    hold(not isinstance(end, str) or any(os.strerror(number) in end for number in FULL),
+         f"{what}: ends with {end!r}")
     for path in out.rglob("*.npz"):
-        try:
-            with np.load(path) as arrays:
-                for name in arrays.files:
-                    arrays[name]
-        except Exception as error:
-            raise Failed(f"{what}: {path.name} is not whole: {error}") from None
+        with failing(f"{what}: {path.name} is not whole"), np.load(path) as arrays:
+            for name in arrays.files:
+                arrays[name]
 
 
 def fill_numba_cache(rng, disk, what):
@@ -406,5 +373,4 @@ def fill_numba_cache(rng, disk, what):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/",
                           env=os.environ | {"NUMBA_CACHE_DIR": str(disk.folder / "cache"),
                                             "PYTHONPATH": str(ROOT)})
-    if done.returncode != 0:
-        raise Failed(f"{what}: {done.stderr[-500:]}", "fill_numba_cache: calls fail")
+    hold(done.returncode == 0, f"{what}: {done.stderr[-500:]}", "fill_numba_cache: calls fail")

@@ -19,29 +19,17 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.campaign_calls import (
-    REQUIRED,
-    Done,
-    Failed,
-    all_calls,
-    is_ours,
-    leaves,
-    place_of,
-    rng_of,
-    run,
-    unfit,
-)
+from benchmarks import campaign_calls as calls
+from benchmarks.campaign_calls import Done, Failed, hold, place_of, rng_of, run
 
 WATCHDOG = 10  # seconds of a call
 MEMORY = 6 * 2**30  # bytes that a call may take
-PATHS = {"path", "paths", "checkpoint", "resume", "out"}
 CLEAR_ELSEWHERE = ("sklearn/utils/validation.py",)  # whose errors name the argument
 MAY_BE_NAN = {  # what was not asked in time has no share; zeros have no exponent
     ("tuning.Search.choose", "choose.seconds"),
     ("textures.fractal_exponents", "measure"),
 }
 ENDLESS = {"n_epochs"}  # what is asked for with 10**30 of them may be done
-CALLABLES = {"kernel", "kind", "coding", "callback", "write", "predict", "out", "basis"}
 OF_CODE = {  # arguments of files.py that are constants of the code that calls it
     "files.write_arrays": {"kind", "arrays"},
     "files.read_arrays": {"kind", "dtype_kinds", "needed"},
@@ -59,28 +47,27 @@ class Hang(BaseException):
 
 # ------------------------------------------------------------------------------- the bad values
 
-CONSTANTS = {
+NO_NUMBERS = {  # in place of anything; never that of a number
     "None": None, "text": "abc", "no text": "", "a path with a zero byte": "no/such\0path",
-    "a path to nowhere": Path("no/such/folder/file.npy"), "bytes": b"abc", "True": True,
-    "complex": 1 + 2j, "complex numbers": np.array([1j, 2]),
-    "objects": np.array([None, "a"], object), "ragged": [[1.0, 2.0], [3.0]], "NaN": float("nan"),
-    "inf": float("inf"), "-inf": -float("inf"), "0-d NaN": np.array(np.nan), "zero": 0, "-1": -1,
-    "-0.5": -0.5, "2.5": 2.5, "0-d": np.array(3.0), "10**30": 10**30, "10**400": 10**400,
-    "-10**400": -(10**400), "4e307": 4e307, "1e-320": 1e-320, "[]": [],
-    "an empty array": np.empty((0, 0, 0)), "1-d": np.ones(3), "2-d": np.ones((2, 3)),
-    "4-d": np.ones((1, 2, 3, 2)), "a dict": {"a": 1}, "a set": {1, 2},
+    "a path to nowhere": Path("no/such/folder/file.npy"), "bytes": b"abc", "complex": 1 + 2j,
+    "complex numbers": np.array([1j, 2]), "objects": np.array([None, "a"], object),
+    "ragged": [[1.0, 2.0], [3.0]], "NaN": float("nan"), "inf": float("inf"), "-inf": -float("inf"),
+    "0-d NaN": np.array(np.nan), "-10**400": -(10**400), "a dict": {"a": 1}, "a set": {1, 2},
     "a lambda": lambda *args, **kwargs: None, "an object": object(), "a type": int,
     "a masked number": np.ma.array([1.0, 2.0], mask=[False, True]),
-    "a date": np.datetime64("2015-01-01"),
+    "a date": np.datetime64("2015-01-01"), "a generator": (),  # made anew for each call
 }
-BAD = {  # in place of anything; functions of the valid value and a random generator
-    **{name: lambda valid, rng, value=value: copy.copy(value) for name, value in CONSTANTS.items()},
-    "a generator": lambda valid, rng: (i for i in range(3)),
+CONSTANTS = NO_NUMBERS | {
+    "True": True, "zero": 0, "-1": -1, "-0.5": -0.5, "2.5": 2.5, "0-d": np.array(3.0),
+    "10**30": 10**30, "10**400": 10**400, "4e307": 4e307, "1e-320": 1e-320, "[]": [],
+    "an empty array": np.empty((0, 0, 0)), "1-d": np.ones(3), "2-d": np.ones((2, 3)),
+    "4-d": np.ones((1, 2, 3, 2)),
 }
-NOT_NUMBERS = {"None", "text", "no text", "a path with a zero byte", "a path to nowhere", "bytes",
-               "complex", "complex numbers", "objects", "ragged", "NaN", "inf", "-inf", "0-d NaN",
-               "a dict", "a set", "a lambda", "a generator", "an object", "a type",
-               "a masked number", "a date", "-10**400"}
+
+
+def constant(name, valid, rng):
+    """A bad value that does not depend on the valid one."""
+    return (i for i in range(3)) if name == "a generator" else copy.copy(CONSTANTS[name])
 
 
 def with_entry(value):
@@ -139,21 +126,21 @@ REFUSED_LABELS = {"one less", "one more", "a masked label"}
 
 def bad_values(valid):
     """{name: function} of what to put in place of this valid value; names that must be refused."""
-    found = dict(BAD)
+    found = {name: functools.partial(constant, name) for name in CONSTANTS}
     refused = set()
     if isinstance(valid, np.ndarray) and valid.dtype.kind in "buif":
         found |= BAD_ARRAYS
-        refused = NOT_NUMBERS | REFUSED_ARRAYS
+        refused = {*NO_NUMBERS} | REFUSED_ARRAYS
     elif isinstance(valid, list) and valid and isinstance(valid[0], np.ndarray):
         for name, change in BAD_ARRAYS.items():
             found[f"{name} of one set"] = functools.partial(first_changed, change)
         found |= {"a set less": lambda valid, rng: valid[:-1]}
-        refused = NOT_NUMBERS | {f"{name} of one set" for name in REFUSED_ARRAYS}
+        refused = {*NO_NUMBERS} | {f"{name} of one set" for name in REFUSED_ARRAYS}
     elif isinstance(valid, list) and valid and isinstance(valid[0], str):
         found |= BAD_LABELS
-        refused = NOT_NUMBERS - {"objects", "a generator"} | REFUSED_LABELS
+        refused = {*NO_NUMBERS} - {"objects", "a generator"} | REFUSED_LABELS
     elif isinstance(valid, (int, float)) and not isinstance(valid, bool):
-        refused = NOT_NUMBERS
+        refused = {*NO_NUMBERS}
     return found, refused
 
 
@@ -171,7 +158,7 @@ Input = namedtuple("Input", "call argument name make refused")
 def all_inputs():
     """Every Input: the calls as they are (argument None), and with each argument replaced."""
     found = []
-    for call in all_calls():
+    for call in calls.all_calls():
         found.append(Input(call, None, None, None, False))
         found += inputs_of(call)
     limit_memory()
@@ -189,7 +176,7 @@ def limit_memory():
 def inputs_of(call):
     """A bad value must be refused where the call gives a value of its own."""
     for argument in call.tested if "strategies." not in call.name else ():  # hypothesis' own
-        default = call.parameters.get(argument, REQUIRED)
+        default = call.parameters[argument].default
         values, refused = bad_values(call.arguments.get(argument, default))
         if argument.rpartition(".")[2] == "paths":
             refused = refused - REFUSED_LABELS
@@ -224,8 +211,10 @@ def inputs(seed, case):
         raise Done
     tried = all_inputs()[order(seed)[case]]
     call, argument, name, make, _ = tried
-    valid = call.arguments.get(argument, call.parameters.get(argument))
-    changes = {} if argument is None else {argument: make(valid, rng_of("inputs", seed, case))}
+    changes = {}
+    if argument is not None:
+        valid = call.arguments.get(argument, call.parameters[argument].default)
+        changes = {argument: make(valid, rng_of("inputs", seed, case))}
     try:
         with watchdog():
             result = run(call, **changes)
@@ -264,38 +253,39 @@ def judge_error(tried, value, error):
     name = str(tried.argument).rpartition(".")[2]
     place = place_of(error)
     told = f"{described(tried)}: {type(error).__name__}: {str(error)[:300]} ({place})"
-    if tried.argument is None:
-        raise Failed(f"valid call fails: {told}", f"valid call fails: {place}")
-    if name in CALLABLES and tried.name in ("a lambda", "a type"):
+    hold(tried.argument is not None, f"valid call fails: {told}", f"valid call fails: {place}")
+    parameter = tried.call.parameters[tried.argument]
+    hints = calls.hints_of(parameter)
+    if {"Callable", "Kernel", "Any"} & hints and tried.name in ("a lambda", "a type"):
         return  # it raised this itself
     shown = os.fsdecode(value) if isinstance(value, bytes) else str(value)
-    if name in PATHS and isinstance(error, (OSError, ValueError)) and shown in str(error):
+    of_file = isinstance(error, (OSError, ValueError)) and shown in str(error)
+    if {"PathLike", "Any"} & hints and of_file:
         return
-    if not isinstance(error, (ValueError, TypeError, ImportError)):
-        raise Failed(told, f"{type(error).__name__} at {place}")
+    hold(isinstance(error, (ValueError, TypeError, ImportError)),
+         told, f"{type(error).__name__} at {place}")
     origin = traceback.extract_tb(error.__traceback__)[-1].filename
-    if not (is_ours(origin) or origin.endswith(CLEAR_ELSEWHERE)):
-        raise Failed(told, f"{type(error).__name__} from elsewhere, {place}")
+    hold(calls.is_ours(origin) or origin.endswith(CLEAR_ELSEWHERE),
+         told, f"{type(error).__name__} from elsewhere, {place}")
     accepted = [name]
-    default = tried.call.parameters.get(tried.argument)
     valid = tried.call.arguments.get(tried.argument)
     texts = isinstance(valid, list) and isinstance(valid[0], str) or name == "labels"
-    if default is None or texts or tried.name not in NOT_NUMBERS:  # told by what it does not fit
+    of_another = parameter.default is None or texts  # told by what it does not fit
+    if of_another or tried.name not in NO_NUMBERS:
         accepted += [other.rpartition(".")[2] for other in tried.call.parameters]
     accepted += [held for word in accepted for held in HELD.get(word, "").split()]
-    if not any(re.search(rf"\b{word}\b", str(error)) for word in accepted):
-        raise Failed(told, f"does not name {name}, {place}")
+    hold(any(re.search(rf"\b{word}\b", str(error)) for word in accepted),
+         told, f"does not name {name}, {place}")
 
 
 def judge_result(tried, made, result):
     """Failed unless the value may be accepted and the result is finite, in the valid one's form."""
     call, argument, name, _, refused = tried
     what = described(tried)
-    if refused:
-        raise Failed(f"{what} was accepted", f"{name} accepted in {argument.rpartition('.')[2]}")
-    bad = unfit(result)
-    if bad is not None and (call.name, argument) not in MAY_BE_NAN:
-        raise Failed(f"{what} gives {bad}", f"{call.name}({argument}) gives {bad}")
+    hold(not refused, f"{what} was accepted", f"{name} accepted in {argument.rpartition('.')[2]}")
+    bad = calls.unfit(result)
+    hold(bad is None or (call.name, argument) in MAY_BE_NAN,
+         f"{what} gives {bad}", f"{call.name}({argument}) gives {bad}")
     if alike(made, call.arguments.get(argument)) and not form(result) <= form(valid_result(call)):
         raise Failed(f"{what} gives arrays of {form(result)} (dimensions, numbers?), valid "
                      f"arguments give {form(valid_result(call))}",
@@ -310,7 +300,7 @@ def alike(made, valid):
 
 
 def form(result):
-    return {(leaf.ndim, leaf.dtype.kind in "biuf") for leaf in leaves(result)}
+    return {(leaf.ndim, leaf.dtype.kind in "biuf") for leaf in calls.leaves(result)}
 
 
 VALID_RESULTS = {}

@@ -10,7 +10,8 @@ import numba
 import numpy as np
 
 import grassmann_sc as core
-from benchmarks.campaign_calls import Done, Failed, all_calls, rng_of, run, worst_difference
+from benchmarks import campaign_calls as calls
+from benchmarks.campaign_calls import Done, Failed, failing, hold, rng_of, run
 from grassmann_sc import frames, intrinsic, kernels, learn, streams, subspaces
 from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import KINDS, bases, rotation
@@ -105,8 +106,8 @@ def sparse_call(rng, problem, lam, options):
 
 def check_code(problem, k, lam, y, gap, positive, about, warned):
     """Optimality of one code y; if the toolkit warned, its gap must say how far from it y is."""
-    if not np.isfinite(y).all() or positive and (y < 0).any():
-        raise Failed(f"code not finite or not >= 0: {about}")
+    hold(np.isfinite(y).all() and not (positive and (y < 0).any()),
+         f"code not finite or not >= 0: {about}")
     l1 = np.abs(y).sum()
     rounding = problem.eps * (1 + l1)
     g = k - problem.K @ y
@@ -121,9 +122,9 @@ def check_code(problem, k, lam, y, gap, positive, about, warned):
     bound = TOL * np.sqrt(problem.norm2 * largest) + rounding
     if warned:  # a step in that coordinate would gain violation^2 / K_jj, at most the gap
         bound += np.sqrt(max(gap, 0) * largest)
-    if violation > bound:
-        raise Failed(f"optimality conditions violated: by {float(violation):.2g}, bound "
-                     f"{float(bound):.2g}, gap {gap:.2g}, warned {warned}: {about}")
+    hold(violation <= bound,
+         f"optimality conditions violated: by {float(violation):.2g}, bound "
+         f"{float(bound):.2g}, gap {gap:.2g}, warned {warned}: {about}")
 
 
 def check_least_squares(problem, k, y, bound, about):
@@ -133,9 +134,8 @@ def check_least_squares(problem, k, y, bound, about):
     inside = (sure.T @ problem.K @ sure).astype(float)
     best = sure @ np.linalg.solve(inside, (sure.T @ k).astype(float))
     excess = cost_of(problem, k, y) - cost_of(problem, k, best)
-    if not excess <= bound:
-        raise Failed(f"cost above least squares: by {float(excess):.2g}, bound "
-                     f"{float(bound):.2g}: {about}")
+    hold(excess <= bound,
+         f"cost above least squares: by {float(excess):.2g}, bound " f"{float(bound):.2g}: {about}")
 
 
 def cost_of(problem, k, y):
@@ -167,8 +167,8 @@ def check_local_code(problem, k, y, m, reg, about):
         raise Failed(f"sum is not 1: {float(y.sum())}: {about}")
     used = np.flatnonzero(y)
     distance = problem.norm2 + problem.K.diagonal() - 2 * k
-    if distance[used].max() > np.sort(distance)[m - 1] + 4 * problem.eps:
-        raise Failed(f"not the nearest atoms: {about}")
+    hold(distance[used].max() <= np.sort(distance)[m - 1] + 4 * problem.eps,
+         f"not the nearest atoms: {about}")
     same = np.flatnonzero(distance <= 4 * problem.eps * problem.norm2)
     if len(same) and np.isin(used, same).all():  # the query is an atom
         return
@@ -180,9 +180,9 @@ def check_local_code(problem, k, y, m, reg, about):
     image = B @ y[nearest] + ridge * y[nearest]
     error = np.ptp(image)
     bound = 4 * problem.eps * (1 + l1)
-    if error > bound:
-        raise Failed(f"not the solution over the neighbours: (B + ridge) y varies by "
-                     f"{float(error):.2g}, bound {float(bound):.2g}: {about}")
+    hold(error <= bound,
+         f"not the solution over the neighbours: (B + ridge) y varies by "
+         f"{float(error):.2g}, bound {float(bound):.2g}: {about}")
 
 
 # ------------------------------------------------------------------------------ layouts of arrays
@@ -227,10 +227,10 @@ SAME = 1e-9  # largest difference: another layout may be summed in another order
 @functools.cache
 def all_layouts():
     """(call, name of the layout) for every call with arrays."""
-    calls = [call for call in all_calls() if any(map(arrays_in, call.arguments.values()))]
-    whole_too = [call for call in calls if DATA & {name.rpartition(".")[2]
+    some = [call for call in calls.all_calls() if any(map(arrays_in, call.arguments.values()))]
+    whole_too = [call for call in some if DATA & {name.rpartition(".")[2]
                                                    for name in call.arguments}]
-    return ([(call, layout) for layout in LAYOUTS for call in calls]
+    return ([(call, layout) for layout in LAYOUTS for call in some]
             + [(call, "integers") for call in whole_too])
 
 
@@ -252,14 +252,12 @@ def layouts(seed, case):
     except ValueError:
         return  # integers do not suit this call
     what = f"{call.name}({', '.join(changed)}), {layout}"
-    try:
-        difference = worst_difference(run(call, **changed), expected)
-    except Exception as error:
-        raise Failed(f"{what}: {type(error).__name__}: {error}") from None
-    if not difference <= SAME:
-        raise Failed(f"differs: {what}: relative difference {difference:.2g}", f"differs: {what}")
-    if before != [array.tobytes() for array in arrays_in(list(changed.values()))]:
-        raise Failed(f"changes its input: {what}")
+    with failing(what):
+        difference = calls.worst_difference(run(call, **changed), expected)
+    hold(difference <= SAME,
+         f"differs: {what}: relative difference {difference:.2g}", f"differs: {what}")
+    hold(before == [array.tobytes() for array in arrays_in(list(changed.values()))],
+         f"changes its input: {what}")
 
 
 def arrays_in(value):
@@ -292,9 +290,9 @@ def threads(seed, case):
     for n_threads in (1, 2):
         numba.set_num_threads(n_threads)
         results.append(MIDDLING[name](m))
-    if worst_difference(*results) != 0:
+    if calls.worst_difference(*results) != 0:
         raise Failed(f"{name} depends on threads: X {m.X.shape}, D {m.D.shape}: by "
-                     f"{worst_difference(*results):.2g}", f"{name} depends on threads")
+                     f"{calls.worst_difference(*results):.2g}", f"{name} depends on threads")
 
 
 def middling(rng):

@@ -4,7 +4,7 @@ Each oracle draws a problem and gives pairs (result, what it must be); a case ho
 alike to TOL of the largest number, or to the tolerance that stands third.
 """
 
-import functools
+import inspect
 import itertools
 import tempfile
 import warnings
@@ -12,10 +12,10 @@ from collections import Counter
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 
 import grassmann_sc as core
-from benchmarks.campaign_calls import Failed, client_of_threads, rng_of
+import oracles as plain
+from benchmarks.campaign_calls import client_of_threads, hold, rng_of
 from grassmann_sc import (
     discriminative,
     files,
@@ -28,6 +28,7 @@ from grassmann_sc import (
 )
 from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors, textures
 from grassmann_sc.strategies import bases, explicit_gram
+from oracles import clouds, cosines, each_pair, hat
 
 TOL = 1e-7  # squared distances and cosines near 1 lose half the digits
 
@@ -40,28 +41,16 @@ def oracles(seed, case):
         for k, (result, expected, *tol) in enumerate(oracle(rng_of("oracles", seed, case))):
             result = np.asarray(result)
             expected = np.asarray(expected)
-            if result.shape != expected.shape:
-                raise Failed(f"{oracle.__name__}, {k}: shape {result.shape}, not {expected.shape}")
+            hold(result.shape == expected.shape,
+                 f"{oracle.__name__}, {k}: shape {result.shape}, not {expected.shape}")
             if expected.dtype.kind not in "biuf":
                 same = np.array_equal(result, expected)
                 error = 0.0 if same else np.inf
             else:
                 error = np.abs(result - expected).max(initial=0)
                 error /= max(np.abs(expected).max(initial=0), 1e-300)
-            if not error <= (tol[0] if tol else TOL):
-                raise Failed(f"{oracle.__name__}, {k}: off by {error:.2g}", oracle.__name__)
-
-
-def each_pair(function, X, Y):
-    return np.array([[function(a, b) for b in Y] for a in X])
-
-
-def hat(X):
-    return X @ np.swapaxes(X, -1, -2)
-
-
-def cosines(a, b):
-    return np.linalg.svd(a.T @ b, compute_uv=False)
+            hold(error <= (tol[0] if tol else TOL),
+                 f"{oracle.__name__}, {k}: off by {error:.2g}", oracle.__name__)
 
 
 def two_sets(rng, most=6):
@@ -76,41 +65,26 @@ def classes_of(rng, n):
     return np.arange(n) % int(rng.integers(2, n // 2 + 1))
 
 
-# ---------------------------------------------------------------------------- hulls
-
-
-def frames_of(rng, d, n=3):
-    return [rng.standard_normal((int(rng.integers(2, 5)), d)) + 3 * rng.standard_normal(d)
-            for _ in range(n)]
-
-
 def affine_hulls(rng):
     """Least squares over both hulls."""
     d = int(rng.integers(4, 12))
-    sets = frames_of(rng, d)
-    sets2 = frames_of(rng, d, 2)
+    sets = clouds(rng, 3, d, 2, 4, 3)
+    sets2 = clouds(rng, 2, d, 2, 4, 3)
     k = int(rng.integers(0, 2))
-
-    def distance(A, B):
-        U, W = (np.linalg.svd(F - F.mean(0))[2][:k].T for F in (A, B))
-        gap = A.mean(0) - B.mean(0)
-        M = np.hstack([U, -W])
-        return np.linalg.norm(gap + M @ np.linalg.lstsq(M, -gap, rcond=None)[0])
-
     yield (hulls.affine_hull_distances(sets, sets2, dimension=k),
-           each_pair(distance, sets, sets2))
+           each_pair(plain.affine_distance, sets, sets2, None, k))
 
 
 def convex_hulls(rng):
     """The best of all pairs of faces whose nearest points lie within; SLSQP for reduced hulls."""
     d = int(rng.integers(2, 9))
-    sets = frames_of(rng, d)
-    sets2 = frames_of(rng, d, 2)
+    sets = clouds(rng, 3, d, 2, 4, 3)
+    sets2 = clouds(rng, 2, d, 2, 4, 3)
     found = hulls.convex_hull_distances
     yield found(sets, sets2), each_pair(nearest_of_faces, sets, sets2), 1e-6
     bound = float(rng.uniform(0.6, 1))
     yield (found(sets, sets2, bound=bound),
-           each_pair(functools.partial(nearest_by_slsqp, bound), sets, sets2), 1e-4)
+           each_pair(plain.convex_distance, sets, sets2, bound), 1e-4)
 
 
 def nearest_of_faces(A, B):
@@ -131,32 +105,14 @@ def faces(n):
     return [list(face) for k in range(1, n + 1) for face in itertools.combinations(range(n), k)]
 
 
-def nearest_by_slsqp(bound, A, B):
-    M = np.vstack([A, -B])
-    Q = M @ M.T
-    ends = [slice(0, len(A)), slice(len(A), None)]
-    sums = [{"type": "eq", "fun": lambda w, end=end: w[end].sum() - 1} for end in ends]
-    start = np.repeat([1 / len(A), 1 / len(B)], [len(A), len(B)])
-    done = scipy.optimize.minimize(lambda w: w @ Q @ w, start, jac=lambda w: 2 * Q @ w,
-                                   bounds=[(0, bound)] * len(M), constraints=sums, method="SLSQP",
-                                   options={"ftol": 1e-14, "maxiter": 1000})
-    return np.sqrt(max(done.fun, 0))
-
-
-# ---------------------------------------------------------------------------- dynamics, tensors
-
-
 def of_dynamics(rng):
     """Angles of observability matrices so long that A^n is gone."""
     s = int(rng.integers(1, 4))
-    systems = []
-    for _ in range(4):
-        A = rng.standard_normal((s, s))
-        A *= rng.uniform(0.1, 0.9) / np.abs(np.linalg.eigvals(A)).max()
-        systems.append((A, rng.standard_normal((int(s + 3), s))))
-    spans = [np.linalg.qr(subspaces.observability(A, C, 500))[0] for A, C in systems]
-    long = np.vstack([C @ np.linalg.matrix_power(A, k) for A, C in systems[:1] for k in range(5)])
-    yield subspaces.observability(*systems[0], 5), long
+    systems = [plain.random_system(rng, s, s + 3, rng.uniform(0.1, 0.9)) for _ in range(4)]
+    A, C = systems[0]
+    blocks = np.vstack([C @ np.linalg.matrix_power(A, k) for k in range(5)])
+    yield subspaces.observability(A, C, 5), blocks
+    spans = plain.long_bases(systems)
     angles = each_pair(core.principal_angles, spans[:2], spans[2:])
     yield dynamics.observability_angles(systems[:2], systems[2:]), angles
     martin = np.sqrt(-2 * np.log(np.cos(angles)).sum(axis=2))
@@ -180,9 +136,6 @@ def of_tensors(rng):
     features = tensors.tensor_correlations(clips, p=p, modes=["ty", "yx"])
     found = [each_pair(cosines, dense[k], dense[k]) for k in (2, 0)]
     yield features, np.concatenate([A.transpose(2, 0, 1) for A in found])
-
-
-# ---------------------------------------------------------------------------- textures
 
 
 def of_textures(rng):
@@ -211,9 +164,6 @@ def of_textures(rng):
     yield learned.objective[-1], 0.05 * learned.weights @ learned.weights + np.mean(hinges)
 
 
-# ---------------------------------------------------------------------------- sets of subspaces
-
-
 def similarities(rng):
     X, D = two_sets(rng)
     m = int(rng.integers(1, min(X.shape[2], D.shape[2]) + 1))
@@ -229,7 +179,7 @@ def similarities(rng):
            hat(np.linalg.qr(T.T @ X)[0]), 1e-6)
 
 
-def discriminants(rng):
+def of_labels(rng):
     """GDA and GGDA by dense generalised eigenvalues; the objective of DCC, pair by pair."""
     n = int(rng.integers(6, 12))
     X = bases(rng, n, 8, int(rng.integers(1, 4)))
@@ -237,22 +187,17 @@ def discriminants(rng):
     K = explicit_gram(X, X)
     same = y[:, None] == y
     reg = float(10.0 ** rng.integers(-4, 0))
-    ridge = reg * np.trace(K @ K) / n * np.eye(n)
-    V = same / same.sum(axis=1)
-    learned = sets.gda(K, y, reg=reg)
-    values = scipy.linalg.eigh(K @ (V - 1 / n) @ K, K @ (np.eye(n) - V) @ K + ridge)[0]
-    yield learned.values, values[::-1][:len(learned.values)]
-    W = same & ~np.eye(n, dtype=bool)
-    L = np.diag((~same).sum(axis=1)) - ~same
-    learned = sets.ggda(K, y, reg=reg, beta=0.5)
-    values = scipy.linalg.eigh(K @ (L + 0.5 * W) @ K, K @ np.diag(W.sum(axis=1)) @ K + ridge)[0]
-    yield learned.values, values[::-1][:len(learned.values)]
+    for learned, matrices in ((sets.gda(K, y, reg=reg), plain.gda_matrices(y)),
+                              (sets.ggda(K, y, reg=reg, beta=0.5), plain.ggda_matrices(y, 0.5))):
+        values, _ = plain.discriminants(K, *matrices, reg)
+        yield learned.values, values[:len(learned.values)]
     learned = sets.dcc(X, y, n_iter=3)
     T = np.eye(8) if learned.transform is None else learned.transform
     images = sets.transformed_bases(X, T)
     apart = X.shape[2] - each_pair(lambda a, b: cosines(a, b).sum(), images, images)
     between = apart[~same].mean()
-    yield learned.objective[-1], between / (between + apart[W].mean()), 1e-6
+    within = apart[same & ~np.eye(n, dtype=bool)].mean()
+    yield learned.objective[-1], between / (between + within), 1e-6
 
 
 def ridge(rng):
@@ -268,9 +213,6 @@ def ridge(rng):
         codes = np.linalg.lstsq(stacked, targets, rcond=None)[0]
         errors.append(((targets - stacked @ codes)**2).sum(axis=0))
     yield discriminative.ridge_residuals(X, D, labels, ridge=r)[0], np.transpose(errors)
-
-
-# ---------------------------------------------------------------------------- geometry, kernels
 
 
 def tangents(rng):
@@ -291,7 +233,7 @@ def tangents(rng):
 
 def feature_spaces(rng):
     """(x^T y)^2 is linear in the products x_a x_b."""
-    sets = frames_of(rng, 4, 5)
+    sets = clouds(rng, 5, 4, 2, 4, 3)
     features = [(F[:, :, None] * F[:, None]).reshape(len(F), -1) for F in sets]
     kernel = kernels.polynomial(2, 0.0)
     X = np.stack([np.linalg.svd(F, full_matrices=False)[2][:2].T for F in features])
@@ -340,9 +282,6 @@ def single_precision(rng):
         yield 1 + np.maximum((cost - least) / size, 0), np.ones(5), 1e-5
 
 
-# ---------------------------------------------------------------------------- tuning, scale
-
-
 def searches(rng):
     """Cross-validation in a plain loop, and votes counted."""
     n = int(rng.integers(9, 20))
@@ -383,6 +322,4 @@ def workers(rng):
         yield files.load_codes(f"{folder}/codes").toarray(), codes
 
 
-ORACLES = [affine_hulls, convex_hulls, of_dynamics, of_tensors, of_textures, similarities,
-           discriminants, ridge, tangents, feature_spaces, far_ends, single_precision, searches,
-           workers]
+ORACLES = [oracle for oracle in list(globals().values()) if inspect.isgeneratorfunction(oracle)]

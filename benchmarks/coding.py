@@ -7,15 +7,14 @@ There is no peer here: the comparisons are with the Gram matrices alone, with th
 ourselves at another size.
 """
 
-from benchmarks.options import parser_of
+from examples.options import of_nothing, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser_of("coding", __doc__).parse_args()
+parsed(__name__, of_nothing, "benchmarks.coding")
 
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import figure, header, interleaved, relative_gap, run_child
+from benchmarks.common import figure, header, interleaved, memory_of, relative_gap
 
 N = 1000
 P = 3  # atoms, dimension of the subspaces
@@ -26,12 +25,10 @@ LAM = 0.3  # of the largest lam_max: supports of 20 to 200 of 1000 random atoms
 GROWTH_D = 20
 GROWTH = [1000, 10_000, 100_000]  # queries
 REPETITIONS = 7
-CHILD = """
+SETUP = """
 import grassmann_sc as gs
-from benchmarks.common import extra_memory
 X, D = gs.random_subspaces({n}, {d}, {p}, 0), gs.random_subspaces({N}, {d}, {p}, 1)
 gs.gsc(X[:200], D, {lam}, sparse_output=True)
-print(extra_memory(lambda: gs.gsc(X, D, {lam}, sparse_output=True)))
 """
 
 
@@ -53,18 +50,12 @@ header("Coding of subspaces")
 X, D = problem(N, GLC_D)
 codes = gs.glc(X, D, NEIGHBORS)
 gram, glc = interleaved([lambda: grams(X, D), lambda: gs.glc(X, D, NEIGHBORS)], REPETITIONS)
-print(
-    f"gLC, {NEIGHBORS} neighbours, n = N = {N}, p = {P}, d = {GLC_D}: {glc:.4f} s, its Gram "
-    f"matrices {gram:.4f} s; "
-    f"largest |1^T y - 1| {np.abs(codes.sum(axis=1) - 1).max():.0e}"
-)
+print(f"gLC, {NEIGHBORS} neighbours, n = N = {N}, p = {P}, d = {GLC_D}: {glc:.4f} s, its Gram "
+      f"matrices {gram:.4f} s; largest |1^T y - 1| {np.abs(codes.sum(axis=1) - 1).max():.0e}")
 figure("gLC over its Gram matrices (1)", glc / gram, "<= 1.25")
 
-print(
-    f"gSC from end to end, {N} queries, {N} atoms, p = {P}, lambda = {LAM} lam_max; the paper's: "
-    "Gram matrices alone, "
-    "quad-core i7, MATLAB"
-)
+print(f"gSC from end to end, {N} queries, {N} atoms, p = {P}, lambda = {LAM} lam_max; the paper's: "
+      "Gram matrices alone, quad-core i7, MATLAB")
 for d, paper in PAPER.items():
     X, D = problem(N, d)
     K, k = grams(X, D)
@@ -72,23 +63,18 @@ for d, paper in PAPER.items():
     codes = gs.gsc(X, D, lam)
     gram, gsc = interleaved([lambda: grams(X, D), lambda: gs.gsc(X, D, lam)], 3)
     figure(f"R^{d}: gsc (s); paper {paper} s; Gram matrices alone {gram:.3f} s", gsc)
-    figure(
-        f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a code, "
-        f"worst gap {relative_gap(K, k, codes, lam, P).max():.0e}",
-        paper / gsc,
-    )
+    figure(f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a code"
+           f", worst gap {relative_gap(K, k, codes, lam, P).max():.0e}", paper / gsc)
 
 X, D = problem(GROWTH[-1], GROWTH_D)
-lam = LAM * gs.lam_max(gs.projection_kernel(X[:N], D)).max()
+lam = float(LAM * gs.lam_max(gs.projection_kernel(X[:N], D)).max())
 code_all(X[:N], D, lam, N)
 seconds = interleaved([lambda n=n: code_all(X, D, lam, n) for n in GROWTH], 3) / len(X)
-print(
-    f"Growth: the same {len(X)} queries on {N} atoms in R^{GROWTH_D}, sparse output, in calls of "
-    "n; memory in processes "
-    "of their own"
-)
+print(f"Growth: the same {len(X)} queries on {N} atoms in R^{GROWTH_D}, sparse output, in calls of "
+      "n; memory in processes of their own")
 for n, query in zip(GROWTH, seconds):
-    _, text = run_child(CHILD.format(n=n, d=GROWTH_D, p=P, N=N, lam=float(lam)))
+    megabytes = memory_of(f"gs.gsc(X, D, {lam}, sparse_output=True)",
+                          SETUP.format(n=n, d=GROWTH_D, p=P, N=N, lam=lam))
     figure(f"n = {n}: time a query (us)", 1e6 * query)
-    figure(f"n = {n}: peak memory beyond input and output (MB); bounded by a constant", float(text))
+    figure(f"n = {n}: peak memory beyond input and output (MB); bounded by a constant", megabytes)
 figure("slowest over fastest time a query (1)", seconds.max() / seconds.min(), "<= 1.15")

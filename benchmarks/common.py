@@ -1,14 +1,14 @@
-"""What the benchmarks share: the header, interleaved timing, peak memory, peers, data and the
-duality gap."""
+"""What the benchmarks share: the header, interleaved timing, fresh interpreters, memory, kills,
+peers, data and the duality gap."""
 
 import ctypes
-import importlib
+import importlib.metadata
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numba
@@ -24,22 +24,17 @@ REST = 0.15  # seconds between calls: the threads of BLAS wait for work, at full
 
 def header(title):
     """Prints what was measured, where, with how many threads and which versions."""
-    cpu = [
-        line.split(":")[1].strip()
-        for line in _lines("/proc/cpuinfo")
-        if line.startswith("model name")
-    ]
+    cpu = [line.partition(": ")[2] for line in lines_of("/proc/cpuinfo") if "model name" in line]
+    threadpoolctl = peer("threadpoolctl")
+    pools = threadpoolctl.threadpool_info() if threadpoolctl else []
+    blas = [f"{pool['internal_api']} {pool['num_threads']}" for pool in pools
+            if pool["user_api"] == "blas"]
     print(f"== {title}")
-    print(
-        f"{(cpu or [platform.processor()])[0]} ({platform.machine()}, {platform.system()}), "
-        f"{n_cores()} cores; "
-        f"threads: BLAS {_blas_threads()}, numba {numba.config.NUMBA_NUM_THREADS}"
-    )
-    print(
-        f"python {platform.python_version()}, "
-        + ", ".join(f"{name} {_version(name)}" for name in PACKAGES),
-        flush=True,
-    )
+    print(f"{(cpu or [platform.processor()])[0]} ({platform.machine()}, {platform.system()}), "
+          f"{n_cores()} cores; threads: BLAS {' '.join(blas) or '?'}, "
+          f"numba {numba.config.NUMBA_NUM_THREADS}")
+    print(f"python {platform.python_version()}, "
+          + ", ".join(f"{name} {version_of(name)}" for name in PACKAGES), flush=True)
 
 
 def n_cores():
@@ -51,47 +46,73 @@ def peer(module, package=None):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        print(
-            f"NOT COMPARED with {package or module} ({error}): install the extra 'bench' of "
-            "setup.cfg, or run make bench"
-        )
+        print(f"NOT COMPARED with {package or module} ({error}): install the extra 'bench' of "
+              "setup.cfg, or run make bench")
 
 
 def figure(name, value, target=""):
     """Prints a labelled number beside its target, such as '>= 0.9'."""
-    missed = target and not (
-        value >= float(target[2:]) if target[0] == ">" else value <= float(target[2:])
-    )
-    print(
-        f"  {name:82s} {value:9.3g}  {target and 'target ' + target}{'  MISSED' if missed else ''}",
-        flush=True,
-    )
+    bound = float(target[2:]) if target else value
+    missed = value < bound if target.startswith(">") else value > bound
+    told = f"target {target}{'  MISSED' if missed else ''}" if target else ""
+    print(f"  {name:82s} {value:9.3g}  {told}", flush=True)
 
 
-def interleaved(callables, repetitions, rest=REST):
-    """Median seconds of each callable, called in turn after a rest; call each once before."""
+def timed(call, *arguments):
+    """(seconds, result) of a call."""
+    start = time.perf_counter()
+    result = call(*arguments)
+    return time.perf_counter() - start, result
+
+
+def rest():
+    """Until the threads of BLAS sleep."""
+    time.sleep(REST)
+
+
+def at_once():
+    """No rest."""
+
+
+def interleaved(callables, repetitions, before=rest):
+    """Median seconds of each callable, called in turn, each time after before(); call each once
+    before."""
     seconds = np.empty((repetitions, len(callables)))
     for row in seconds:
         for i, call in enumerate(callables):
-            time.sleep(rest)
-            start = time.perf_counter()
-            call()
-            row[i] = time.perf_counter() - start
+            before()
+            row[i], _ = timed(call)
     return np.median(seconds, axis=0)
 
 
-def run_child(code, cwd=ROOT, **environment):
+def run_child(code, *arguments, cwd=ROOT, **environment):
     """(wall seconds, printed text) of a fresh interpreter that runs the code in the folder cwd."""
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        text=True,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return time.perf_counter() - start, done.stdout
+    seconds, done = timed(lambda: subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], cwd=cwd, env=os.environ | environment,
+        text=True, stdout=subprocess.PIPE, check=True))
+    return seconds, done.stdout
+
+
+def killed(code, *arguments, after):
+    """Run the code in a fresh interpreter and kill it so many seconds after it prints a line; was
+    there anything to kill?"""
+    child = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT,
+                             stdout=subprocess.PIPE)
+    child.stdout.readline()
+    try:
+        child.wait(after)
+        return False
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        return True
+
+
+def memory_of(call, setup):
+    """extra_memory of a call, in an interpreter of its own that has run the setup."""
+    _, text = run_child(f"{setup}\nfrom benchmarks.common import extra_memory\n"
+                        f"print(extra_memory(lambda: {call}))")
+    return float(text)
 
 
 def extra_memory(call):
@@ -107,24 +128,19 @@ def extra_memory(call):
         pass
     before = status("VmHWM")
     result = call()
-    parts = (
-        [result] if isinstance(result, np.ndarray) else [result.data, result.indices, result.indptr]
-    )
-    return (status("VmHWM") - before) / 2**20 - sum(part.nbytes for part in parts) / 2**20
+    dense = isinstance(result, np.ndarray)
+    parts = [result] if dense else [result.data, result.indices, result.indptr]
+    return (status("VmHWM") - before - sum(part.nbytes for part in parts)) / 2**20
 
 
 def digit_subspaces(n, p, seed=0):
     """(n, 64, p) subspaces of sets of images of one digit each, the digits in turn, no image twice
     in a set."""
-    datasets = peer("sklearn.datasets", "scikit-learn") or sys.exit(
-        "the digits come with scikit-learn"
-    )
+    datasets = peer("sklearn.datasets", "scikit-learn") or sys.exit("digits need scikit-learn")
     images, digit = datasets.load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
     of = [images[digit == c] for c in range(10)]
-    return from_sets(
-        [of[i % 10][rng.choice(len(of[i % 10]), FRAMES_IN_SET, replace=False)] for i in range(n)], p
-    )
+    return from_sets([rng.choice(of[i % 10], FRAMES_IN_SET, replace=False) for i in range(n)], p)
 
 
 def read_problem(argument, p=3):
@@ -148,39 +164,20 @@ def relative_gap(K, k, codes, lam, norm2):
     return (rr + lam * np.abs(codes).sum(axis=1) - (2 * s * rx - s**2 * rr)) / norm2
 
 
-def _blas_threads():
-    threadpoolctl = peer("threadpoolctl")
-    pools = threadpoolctl.threadpool_info() if threadpoolctl else []
-    return (
-        " ".join(
-            f"{pool['internal_api']} {pool['num_threads']}"
-            for pool in pools
-            if pool["user_api"] == "blas"
-        )
-        or "?"
-    )
-
-
-def _version(package):
+def version_of(package):
     try:
-        return version(package)
-    except PackageNotFoundError:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
         return "missing"
 
 
 def status(key):
     """Bytes of an entry of /proc/self/status."""
-    return next(
-        (
-            int(line.split()[1]) * 1024.0
-            for line in _lines("/proc/self/status")
-            if line.startswith(key)
-        ),
-        np.nan,
-    )
+    return next((int(line.split()[1]) * 1024.0 for line in lines_of("/proc/self/status")
+                 if line.startswith(key)), np.nan)
 
 
-def _lines(path):
+def lines_of(path):
     try:
         return Path(path).read_text().splitlines()
     except OSError:

@@ -9,17 +9,14 @@ threads of BLAS fall asleep), after a product (each call right after a NumPy pro
 still wait for work at full load), repeated (calls of one kind, one right after another).
 """
 
-import time
+from examples.options import of_nothing, parsed
 
-from benchmarks.options import parser_of
-
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser_of("gram", __doc__).parse_args()
+parsed(__name__, of_nothing, "benchmarks.gram")
 
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import REST, figure, header, run_child
+from benchmarks.common import at_once, figure, header, interleaved, memory_of, timed
 
 SIZES = [(1000, 3, 100, 0.70), (1000, 3, 1000, 0.85), (2000, 5, 400, 0.85),
          (1000, 3, 10_000, 0.80)]  # n = N, p, d, least rate
@@ -30,50 +27,29 @@ AUTHORS = [100, 1000]  # d at which pairs are looped over
 N_PAIRS = 100  # squared, of the authors' way
 N_CHECKED = 20  # squared pairs, computed in extended precision
 MEMORY = [(8000, 3, 100), (2000, 5, 400), (1000, 3, 10_000)]  # n = N, p, d
-CHILD = """
+SETUP = """
 import grassmann_sc as gs
-from benchmarks.common import extra_memory
 X = gs.random_subspaces({0}, {2}, {1}, 0)
 D = gs.random_subspaces({0}, {2}, {1}, 1)
 gs.projection_kernel(X[:50], D[:50])
 gs.projection_kernel(X[:50])
-print(extra_memory(lambda: gs.projection_kernel({3})))
 """
 
 
-def timed(call):
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
 def rested(calls, repetitions):
-    """Seconds (repetitions, calls), the calls in turn."""
-    seconds = np.empty((repetitions, len(calls)))
-    for row in seconds:
-        for i, call in enumerate(calls):
-            time.sleep(REST)
-            row[i] = timed(call)
-    return seconds
+    """Median seconds of the calls, in turn."""
+    return interleaved(calls, repetitions)
 
 
 def after_a_product(calls, repetitions):
     A = np.ones((1500, 1500))
-    seconds = np.empty((repetitions, len(calls)))
-    for row in seconds:
-        for i, call in enumerate(calls):
-            A @ A
-            row[i] = timed(call)
-    return seconds
+    return interleaved(calls, repetitions, before=lambda: A @ A)
 
 
 def repeated(calls, repetitions):
-    seconds = np.empty((repetitions, len(calls)))
-    for i, call in enumerate(calls):
+    for call in calls:
         call()
-        for row in seconds:
-            row[i] = timed(call)
-    return seconds
+        yield from interleaved([call], repetitions, before=at_once)
 
 
 def blocks(product, p):
@@ -106,10 +82,10 @@ def calls_of(n, p, d, dtype):
 def size(n, p, d, least):
     print(f"n = N = {n}, p = {p}, d = {d}")
     calls = calls_of(n, p, d, np.float64) + calls_of(n, p, d, np.float32)
-    once = sum(timed(call) for call in calls)
+    once = sum(timed(call)[0] for call in calls)
     repetitions = max(FEWEST, round(SECONDS / once))
     for regime in (rested, after_a_product, repeated):
-        seconds = np.median(regime(calls, repetitions), axis=0).reshape(2, 3)
+        seconds = np.reshape([*regime(calls, repetitions)], (2, 3))
         name = regime.__name__.replace("_", " ")
         for dtype, (own, symmetric, blas) in zip(("float64", "float32"), seconds):
             print(f"  {name}, {dtype}, median of {repetitions}: ours {1e3 * own:.1f} ms "
@@ -131,8 +107,8 @@ def authors_way(n, p, d):
             for j in range(N_PAIRS):
                 np.square(X[i].T @ D[j]).sum()
 
-    seconds = timed(loop) * (n / N_PAIRS)**2
-    own = np.median(rested([lambda: gs.projection_kernel(X, D)], FEWEST))
+    seconds = timed(loop)[0] * (n / N_PAIRS)**2
+    (own,) = interleaved([lambda: gs.projection_kernel(X, D)], FEWEST)
     print(f"the authors' way, a product a pair, n = N = {n}, p = {p}, d = {d}, {N_PAIRS**2} pairs "
           f"scaled up: {seconds:.2f} s")
     figure("float64: speed over the authors' way (1)", seconds / own)
@@ -147,9 +123,9 @@ def main():
     print("Memory, in processes of their own")
     for n, p, d in MEMORY:
         for arguments in ("X, D", "X"):
-            _, text = run_child(CHILD.format(n, p, d, arguments))
-            figure(f"projection_kernel({arguments}), n = N = {n}, p = {p}, d = {d}: peak beyond "
-                   "input and output (MB)", float(text), "<= 64")
+            call = f"projection_kernel({arguments})"
+            figure(f"{call}, n = N = {n}, p = {p}, d = {d}: peak beyond input and output (MB)",
+                   memory_of(f"gs.{call}", SETUP.format(n, p, d)), "<= 64")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,15 @@ blocks with the bases, which are computed before, for both. The other yardstick 
 np.exp of as many numbers, into an array of 2000 rows.
 """
 
-from benchmarks.options import parser_of
+from examples.options import of_nothing, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser_of("kernels", __doc__).parse_args()
+parsed(__name__, of_nothing, "benchmarks.kernels")
+
+from functools import partial
 
 import numpy as np
 
-from benchmarks.common import figure, header, interleaved, peer, run_child
+from benchmarks.common import figure, header, interleaved, memory_of, peer
 from grassmann_sc import kernels
 
 N_SETS = 1000
@@ -28,14 +29,12 @@ STRIP = 2000  # rows of frames of the plain product
 SETUP = """
 import numpy as np
 from grassmann_sc import kernels
-from benchmarks.common import extra_memory
-from benchmarks.kernels import GAMMA, D, N_FRAMES, N_SETS, P, library, sets_and_bases
-(X, A), (Y, B) = sets_and_bases(0, {dtype}), sets_and_bases(1, {dtype})
+from benchmarks.kernels import GAMMA, library, sets_and_bases
+(X, A), (Y, B) = sets_and_bases(0), sets_and_bases(1)
 kernel = kernels.rbf(GAMMA)
 kernels.kernel_gram(X[:9], A[:9], Y[:9], B[:9], kernel)
 kernels.kernel_gram(X[:9], A[:9], kernel=kernel)
 library(X[:9], A[:9], Y[:9], B[:9])
-print(extra_memory(lambda: {call}))
 """
 
 
@@ -66,56 +65,42 @@ def product_and_exp(X, Y, out):
 
 
 def main():
-    header(
-        "Kernel Gram matrix: kernel_gram(sets, bases, sets2, bases2, rbf) against rbf_kernel of "
-        "scikit-learn and block products"
-    )
+    header("Kernel Gram matrix: kernel_gram(sets, bases, sets2, bases2, rbf) against rbf_kernel of "
+           "scikit-learn and block products")
     kernel = kernels.rbf(GAMMA)
     calls = []
     theirs = peer("sklearn.metrics.pairwise", "scikit-learn")
     for dtype in (np.float64, np.float32):
-        (X, A) = sets_and_bases(0, dtype)
-        (Y, B) = sets_and_bases(1, dtype)
-        small = -np.abs(X)
+        X, A = sets_and_bases(0, dtype)
+        Y, B = sets_and_bases(1, dtype)
         out = np.empty((STRIP, N_SETS * N_FRAMES), dtype)
-        calls += [
-            lambda X=X, A=A, Y=Y, B=B: kernels.kernel_gram(X, A, Y, B, kernel),
-            lambda X=X, A=A: kernels.kernel_gram(X, A, kernel=kernel),
-            lambda Y=Y, small=small, out=out: product_and_exp(small, np.abs(Y) / D, out),
-        ]
+        calls += [partial(kernels.kernel_gram, X, A, Y, B, kernel),
+                  partial(kernels.kernel_gram, X, A, kernel=kernel),
+                  partial(product_and_exp, -np.abs(X), np.abs(Y) / D, out)]
         few = slice(200)
         ours = kernels.kernel_gram(X[few], A[few], Y, B, kernel)
         reference = library(X[few], A[few], Y, B) if theirs else np.nan
-        print(
-            f"{dtype.__name__}: apart from scikit-learn's by {np.abs(ours - reference).max():.1e}, "
-            f"largest entry {ours.max():.2g}",
-            flush=True,
-        )
+        print(f"{dtype.__name__}: apart from scikit-learn's by {np.abs(ours - reference).max():.1e}"
+              f", largest entry {ours.max():.2g}", flush=True)
         kernels.kernel_gram(X[few], A[few], kernel=kernel)
         if theirs:
-            calls.append(lambda X=X, A=A, Y=Y, B=B: library(X, A, Y, B))
+            calls.append(partial(library, X, A, Y, B))
     seconds = interleaved(calls, REPETITIONS).reshape(2, -1)
     print(f"{N_SETS} x {N_SETS} sets of {N_FRAMES} frames, d = {D}, p = {P}, Gaussian")
     for name, (own, symmetric, plain, *library_s) in zip(("float64", "float32"), seconds):
         rate = 1e-9 * (N_SETS * N_FRAMES) ** 2 / own
-        print(
-            f"  {name}: ours {own:.2f} s ({rate:.2f} billion kernel values/s), symmetric "
-            f"{symmetric:.2f} s, product and exp {plain:.2f} s"
-            + "".join(f", scikit-learn {s:.2f} s" for s in library_s)
-        )
+        print(f"  {name}: ours {own:.2f} s ({rate:.2f} billion kernel values/s), symmetric "
+              f"{symmetric:.2f} s, product and exp {plain:.2f} s"
+              + "".join(f", scikit-learn {s:.2f} s" for s in library_s))
         for s in library_s:
             figure(f"{name}: time, of scikit-learn's and block products (1)", own / s, "<= 0.5")
         figure(f"{name}: rate, of plain product and np.exp (1)", plain / own)
         figure(f"{name}: symmetric over rectangular time (1)", symmetric / own, "<= 0.6")
-    calls = {
-        "kernel_gram(X, A, Y, B)": ("kernels.kernel_gram(X, A, Y, B, kernel)", "<= 128"),
-        "kernel_gram(X, A)": ("kernels.kernel_gram(X, A, kernel=kernel)", "<= 128"),
-    }
-    if theirs:
-        calls["scikit-learn and block products"] = "library(X, A, Y, B)", ""
-    for name, (call, target) in calls.items():
-        _, text = run_child(SETUP.format(dtype="np.float64", call=call))
-        figure(f"{name}: peak memory beyond input and output (MB)", float(text), target)
+    rows = [("kernel_gram(X, A, Y, B)", "kernels.kernel_gram(X, A, Y, B, kernel)", "<= 128"),
+            ("kernel_gram(X, A)", "kernels.kernel_gram(X, A, kernel=kernel)", "<= 128"),
+            ("scikit-learn and block products", "library(X, A, Y, B)", "")]
+    for name, call, target in rows if theirs else rows[:2]:
+        figure(f"{name}: peak memory beyond input and output (MB)", memory_of(call, SETUP), target)
 
 
 if __name__ == "__main__":

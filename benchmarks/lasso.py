@@ -12,27 +12,23 @@ out: they take no Gram matrix.
 
 import warnings
 
-from benchmarks.options import parser_of
+from examples.options import parsed, parser_of
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser = parser_of("lasso", __doc__)
+
+def parse(arguments):
+    parser = parser_of("benchmarks.lasso")
     parser.add_argument("--data", action="append", default=[], metavar="FILE.npz[:p]",
                         help="atoms train0, queries test0; p = 3")
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+options = parsed(__name__, parse)
 
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import (
-    digit_subspaces,
-    figure,
-    header,
-    interleaved,
-    n_cores,
-    peer,
-    read_problem,
-    relative_gap,
-)
+from benchmarks import common
+from benchmarks.common import figure, header, interleaved, n_cores, peer
 
 RATIOS = [0.5, 0.2, 0.1, 0.03, 0.01, 0.003]  # lambda / the largest lam_max of the queries
 N_QUERIES = {50: 4000, 200: 2000, 1000: 400, 2000: 400}  # of the dictionaries with N atoms
@@ -52,11 +48,11 @@ def gram(name, X, D):
 def problems_of(data):
     problems = []
     for N, n in N_QUERIES.items():
-        S = digit_subspaces(N + n, 3)
+        S = common.digit_subspaces(N + n, 3)
         problems.append(gram(f"digits {N}", S[N:], S[:N]))
     S = gs.random_subspaces(1000 + N_QUERIES[1000], 64, 3, 0)
     problems.append(gram("random 1000", S[1000:], S[:1000]))
-    for name, X, D in map(read_problem, data):
+    for name, X, D in map(common.read_problem, data):
         problems.append(gram(f"{name} {len(D)}", X, D))
     return problems
 
@@ -83,14 +79,14 @@ def cell(spams, name, K, K_xd, p, ratio):
     if spams:
         calls.append(spams_lasso(spams, K, k, lam, p))
     codes = [call() for call in calls]
-    seconds = interleaved(calls, REPETITIONS if n == len(K_xd) else 3, rest=0)
+    seconds = interleaved(calls, REPETITIONS if n == len(K_xd) else 3, before=common.at_once)
     ours, dense, *theirs = 1e6 / n * seconds
-    gap = relative_gap(K, k, codes[0].toarray(), lam, p).max()
+    gap = common.relative_gap(K, k, codes[0].toarray(), lam, p).max()
     row = (f"{name:16s} {ratio:7.3f} {n:7d} {codes[0].nnz / n:7.0f} | {ours:8.1f} {dense:8.1f} ")
     if not theirs:
         print(row + f"{'-':>8s} {'-':>6s} | {gap:7.0e}", flush=True)
         return gap, np.nan
-    other = relative_gap(K, k, codes[2].T.toarray(), lam, p).max()
+    other = common.relative_gap(K, k, codes[2].T.toarray(), lam, p).max()
     print(row + f"{theirs[0]:8.1f} {theirs[0] / ours:6.2f} | {gap:7.0e} {other:7.0e}", flush=True)
     return gap, theirs[0] / ours
 
@@ -143,8 +139,8 @@ def against_sklearn(problems):
                     n_jobs=n_jobs, check_input=False))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # late convergence shows in the gap
-            gap = [relative_gap(K, k, call(), lam, p).max() for call in calls]
-            ours, *others = interleaved(calls, 3, rest=0)
+            gap = [common.relative_gap(K, k, call(), lam, p).max() for call in calls]
+            ours, *others = interleaved(calls, 3, before=common.at_once)
         print(f"digits {N}, lam/max {ratio}, {n} queries, dense codes: ours {1e6 * ours / n:.1f} "
               f"us a query, gap {gap[0]:.0e}")
         theirs = np.reshape(others, (2, 2)).min(axis=1)
@@ -161,8 +157,9 @@ def paths(problems):
         calls = [lambda lam=lam: gs.sparse_codes(K, k, lam, norm2=p, sparse_output=True)
                  for lam in (lams, lams[-1])]
         codes = calls[0]()
-        gap = max(relative_gap(K, k, y.toarray(), lam, p).max() for y, lam in zip(codes, lams))
-        path, alone = interleaved(calls, 3, rest=0) / n * 1e6
+        gap = max(common.relative_gap(K, k, y.toarray(), lam, p).max()
+                  for y, lam in zip(codes, lams))
+        path, alone = interleaved(calls, 3, before=common.at_once) / n * 1e6
         print(f"{name}, path of {len(lams)} from {PATH[0]} to {PATH[-1]} lam_max, {n} queries: "
               f"{path:.1f} us a query, its smallest alone {alone:.1f}; worst gap {gap:.0e}")
         figure("path over its smallest value alone (1)", path / alone, "<= 1.5")

@@ -12,34 +12,37 @@ and memory a subspace is out/scale.png.
 import functools
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
-import time
 import warnings
 from pathlib import Path
 
-from benchmarks.options import parser_of
+from examples.options import parsed, parser_of
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parts = ["growth", "product", "merging", "kills", "dask", "plan", "dask_kills", "disk"]
-    parser = parser_of("scale", __doc__)
+PARTS = ["growth", "product", "merging", "kills", "dask", "plan", "dask_kills", "disk"]
+
+
+def parse(arguments):
+    parser = parser_of("benchmarks.scale")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6],
                         help="subspaces (default: up to a million)")
     parser.add_argument("--kills", type=int, nargs=2, default=[20, 10],
                         help="of streams, of Dask workers (default: 20 10)")
     parser.add_argument("--folder", type=Path, help="where the files go, for their time")
-    parser.add_argument("--parts", nargs="+", choices=parts, default=parts,
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS,
                         help="one or several (default: all)")
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+options = parsed(__name__, parse)
 
 import numpy as np
 
 import grassmann_sc as gs
+from benchmarks import common
 from benchmarks.campaign_folders import SmallDisk
-from benchmarks.common import ROOT, figure, header, interleaved, peer
-from grassmann_sc import files, learn, streams
+from benchmarks.common import figure, header, interleaved, peer, run_child, timed
+from grassmann_sc import files, learn, scale, streams
 
 D = 100
 P = 3
@@ -55,10 +58,9 @@ ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NU
 
 MEASURE = """
 import sys
-import time
 import numpy as np
-import grassmann_sc as gs
 from benchmarks import scale
+from benchmarks.common import timed
 what, path, out = sys.argv[1:]
 job = scale.JOBS[what]
 X = np.load(path, mmap_mode="r")
@@ -66,20 +68,16 @@ job(X[:2048], out)  # compiles, and fills buffers
 seconds = []
 with scale.PeakOfAnonymous() as peak:
     while len(seconds) < 5 and sum(seconds) < 60:
-        start = time.perf_counter()
-        job(X, out)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(timed(job, X, out)[0])
 print(np.median(seconds), peak.megabytes)
 """
 KILLED = """
 import sys
 import numpy as np
 from benchmarks import scale
-scale.stream(np.load(sys.argv[1], mmap_mode="r"), sys.argv[2], sys.argv[3] or None)
+print("begun", flush=True)
+scale.stream(np.load(sys.argv[1], mmap_mode="r"), sys.argv[2])
 """
-
-
-# ---------------------------------------------------------------------------- data and jobs
 
 
 @functools.cache
@@ -125,8 +123,9 @@ def learn_stream(X, out):
 JOBS = {"gsc": code_sparse, "glc": code_local, "OnlineGDL": learn_stream}
 
 
-def stream(X, checkpoint, resume):
-    """A run that is killed and resumed."""
+def stream(X, checkpoint):
+    """A run that is killed and gone on from."""
+    resume = checkpoint if os.path.exists(checkpoint) else None
     learner = streams.OnlineGDL(40, lam(), init="random", rng=0)
     learner.fit(X, 64, 2, checkpoint=checkpoint, checkpoint_every=2, resume=resume)
     np.save(f"{checkpoint}.npy", learner.atoms)
@@ -136,7 +135,7 @@ class PeakOfAnonymous:
     """The largest anonymous memory of this process, beyond that at the start, looked at often."""
 
     def __enter__(self):
-        self.first = anonymous()
+        self.first = common.status("RssAnon")
         self.most = self.first
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.watch, daemon=True)
@@ -145,7 +144,7 @@ class PeakOfAnonymous:
 
     def watch(self):
         while not self.ended.wait(0.005):
-            self.most = max(self.most, anonymous())
+            self.most = max(self.most, common.status("RssAnon"))
 
     def __exit__(self, *error):
         self.ended.set()
@@ -156,43 +155,28 @@ class PeakOfAnonymous:
         return (self.most - self.first) / 2**20
 
 
-def anonymous():
-    """Bytes of this process that no file backs."""
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("RssAnon"))
-
-
-# ---------------------------------------------------------------------------- one machine
-
-
 def growth(sizes, folder):
     """Seconds a subspace, and memory, as the file grows."""
-    print(
-        f"-- from a memmap, G({P}, {D}), {N} atoms, lambda = {SHARE} lam_max, {N_NEIGHBORS} "
-        "neighbours"
-    )
+    print(f"-- from a memmap, G({P}, {D}), {N} atoms, lambda = {SHARE} lam_max, {N_NEIGHBORS} "
+          "neighbours")
     table = {what: [] for what in JOBS}
     for n in sizes:
         path = folder / "X.npy"
         write_subspaces(path, n)
         for what in JOBS:
             out = folder / "codes"
-            text = child(MEASURE, what, path, out)
+            _, text = run_child(MEASURE, what, path, out)
             seconds, megabytes = map(float, text.split())
             table[what].append((n, 1e6 * seconds / n, megabytes))
             figure(f"{what}, {n:,} subspaces: microseconds a subspace", 1e6 * seconds / n)
-            figure(
-                f"{what}, {n:,} subspaces: MB of peak anonymous memory beside the start", megabytes
-            )
+            figure(f"{what}, {n:,} subspaces: MB of peak anonymous memory beside the start",
+                   megabytes)
         path.unlink()
     for what, rows in table.items():
         each = np.array([us for n, us, _ in rows if n >= 10**4])
         if len(each) > 1:
-            figure(
-                f"{what}: largest over smallest seconds a subspace, from 10,000 on",
-                each.max() / each.min(),
-                "<=1.3",
-            )
+            figure(f"{what}: largest over smallest seconds a subspace, from 10,000 on",
+                   each.max() / each.min(), "<=1.3")
     draw_growth(table)
 
 
@@ -207,9 +191,9 @@ def draw_growth(table):
     above.set(xscale="log", yscale="log", ylabel="microseconds a subspace", ylim=(1, 2000))
     below.set(xlabel="subspaces in the file", ylabel="peak anonymous memory, MB", ylim=(0, None))
     above.legend()
-    (ROOT / "out").mkdir(exist_ok=True)
-    figure_.savefig(ROOT / "out" / "scale.png", dpi=150, bbox_inches="tight")
-    print(f"  picture: {ROOT / 'out' / 'scale.png'}")
+    (common.ROOT / "out").mkdir(exist_ok=True)
+    figure_.savefig(common.ROOT / "out" / "scale.png", dpi=150, bbox_inches="tight")
+    print(f"  picture: {common.ROOT / 'out' / 'scale.png'}")
 
 
 def over_product(n, folder):
@@ -227,20 +211,15 @@ def over_product(n, folder):
     norm2 = np.full(rows, float(P))
     options = gs.lasso_options(k.shape, lam(), sparse_output=True)
     codes = gs.solve_lassos(K, lambda some: k[some], norm2, options)
-    steps = {
-        "product with the atoms alone": lambda: np.matmul(left, right.T, out=product),
-        "reading": lambda: np.array(X[:rows]),
-        "checks": lambda: gs.check_bases(block, "X"),
-        "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
-        "lassos": lambda: gs.solve_lassos(K, lambda some: k[some], norm2, options),
-        "writing": lambda: files.write_part(folder, 0, codes),
-    }
+    steps = {"product with the atoms alone": lambda: np.matmul(left, right.T, out=product),
+             "reading": lambda: np.array(X[:rows]), "checks": lambda: gs.check_bases(block, "X"),
+             "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
+             "lassos": lambda: gs.solve_lassos(K, lambda some: k[some], norm2, options),
+             "writing": lambda: files.write_part(folder, 0, codes)}
     for call in steps.values():
         call()
-    seconds = dict(zip(steps, interleaved(list(steps.values()), 5, 0)))
-    start = time.perf_counter()
-    code_sparse(X, folder / "codes")
-    whole = time.perf_counter() - start
+    seconds = dict(zip(steps, interleaved(steps.values(), 5, common.at_once)))
+    whole, _ = timed(code_sparse, X, folder / "codes")
     for step, time_of in seconds.items():
         figure(f"{step}: microseconds a subspace", 1e6 * time_of / rows)
     figure("end to end: microseconds a subspace", 1e6 * whole / n)
@@ -252,32 +231,22 @@ def kills(count, folder):
     """A stream that is killed again and again, and gone on from each time."""
     print(f"-- {count} kills of a stream")
     X = write_subspaces(folder / "X.npy", 4000)
-    checkpoint = str(folder / "stream")
-    start = time.perf_counter()
-    child(KILLED, folder / "X.npy", checkpoint, "")
-    whole = time.perf_counter() - start
+    checkpoint = folder / "stream"
+    arguments = KILLED, folder / "X.npy", checkpoint
+    whole, _ = run_child(*arguments)
     expected = np.load(f"{checkpoint}.npy")
-    os.unlink(checkpoint)
-    os.unlink(f"{checkpoint}.npy")
+    checkpoint.unlink()
     rng = np.random.default_rng(0)
     done = 0
     while done < count:
-        resume = checkpoint if os.path.exists(checkpoint) else ""
-        run = subprocess.Popen(
-            [sys.executable, "-c", KILLED, folder / "X.npy", checkpoint, resume], cwd=ROOT
-        )
-        try:
-            run.wait(whole * rng.uniform(0.3, 0.9))
-            os.unlink(checkpoint)  # it ended: begin again
-        except subprocess.TimeoutExpired:
-            run.send_signal(signal.SIGKILL)
-            run.wait()
+        if common.killed(*arguments, after=whole * rng.uniform(0.1, 0.6)):
             done += 1
-    child(KILLED, folder / "X.npy", checkpoint, checkpoint if os.path.exists(checkpoint) else "")
+        else:
+            checkpoint.unlink()  # it ended: begin again
+    run_child(*arguments)
     same = np.array_equal(np.load(f"{checkpoint}.npy"), expected)
-    figure(
-        f"{count} kills, {len(X):,} subspaces twice: is the result equal to the bits", same, ">=1"
-    )
+    figure(f"{count} kills, {len(X):,} subspaces twice: is the result equal to the bits", same,
+           ">=1")
 
 
 def full_disk(folder):
@@ -308,40 +277,24 @@ def merging(folder):
     both = start.fork().collect(X)
     A = start.fork().collect(X[:2000])
     B = start.fork().collect(X[2000:])
-    begin = time.perf_counter()
-    merged = A.merge(B)
-    figure("seconds to merge", time.perf_counter() - begin)
-    costs = [
-        gs.gsc(X, learner.update().atoms, lam(), return_info=True) for learner in (both, merged)
-    ]
-    losses = [cost(X, learner.atoms, info.codes) for learner, info in zip((both, merged), costs)]
-    figure(
-        "cost after merging over that of one learner, less 1",
-        abs(losses[1] / losses[0] - 1),
-        "<=1e-3",
-    )
+    seconds, merged = timed(A.merge, B)
+    figure("seconds to merge", seconds)
+    one, two = (cost(X, learner.update().atoms) for learner in (both, merged))
+    figure("cost after merging over that of one learner, less 1", abs(two / one - 1), "<=1e-3")
 
 
-def cost(X, atoms_, codes):
-    K = gs.bases_gram(atoms_)
-    return learn.sample_losses(K, gs.bases_gram(X, atoms_), codes, P, lam()).sum()
-
-
-# ---------------------------------------------------------------------------- Dask
+def cost(X, A):
+    codes = gs.gsc(X, A, lam())
+    return learn.sample_losses(gs.bases_gram(A), gs.bases_gram(X, A), codes, P, lam()).sum()
 
 
 def dask_workers(n, folder):
     """Speed of one and two workers beside the plain functions on the same file."""
-    from grassmann_sc import scale
-
     print(f"-- Dask on {n:,} subspaces: workers of one thread")
     X = write_subspaces(folder / "X.npy", n)
-    start = time.perf_counter()
-    code_sparse(X, folder / "codes")
-    plain = time.perf_counter() - start
-    start = time.perf_counter()
-    streams.OnlineGDL(N, lam(), init=atoms()).collect(X[:]).update()
-    collected = time.perf_counter() - start
+    plain, _ = timed(code_sparse, X, folder / "codes")
+    learner = streams.OnlineGDL(N, lam(), init=atoms())
+    collected, _ = timed(lambda: learner.collect(X[:]).update())
     figure("plain coding, this process's threads: microseconds a subspace", 1e6 * plain / n)
     figure("plain statistics and update: microseconds a subspace", 1e6 * collected / n)
     seconds = {}
@@ -349,15 +302,11 @@ def dask_workers(n, folder):
     for workers in (1, 2):
         with scale.local_client(workers) as client:
             for _ in range(2):  # the first compiles
-                start = time.perf_counter()
-                scale.code(
-                    X, atoms(), lam(), client=client, out=folder / "codes", sparse_output=True
-                )
-                coding = time.perf_counter() - start
+                coding, _ = timed(lambda: scale.code(X, atoms(), lam(), client=client,
+                                                     out=folder / "codes", sparse_output=True))
             for some in (n, n // 4, n // 2, n):  # the first compiles
-                start = time.perf_counter()
-                scale.gdl(X[:some], N, lam(), init=atoms(), n_iter=0, client=client)
-                learning = time.perf_counter() - start
+                learning, _ = timed(lambda: scale.gdl(X[:some], N, lam(), init=atoms(), n_iter=0,
+                                                      client=client))
                 rounds.append((some, workers, learning))
             rounds.pop(-4)
             seconds[workers] = np.array([coding, learning])
@@ -367,10 +316,9 @@ def dask_workers(n, folder):
     figure("coding: speed of two workers over one", speed_up[0])
     figure("a round: speed of two workers over one", speed_up[1])
     fitted_round(rounds)
-    state = streams.OnlineGDL(N, lam(), init=atoms()).collect(X[:N]).state()
-    moved = sum(array.nbytes for array in state.values()) / 2**20
+    moved = state_bytes(streams.OnlineGDL(N, lam(), init=atoms()).collect(X[:N]))
     figure("MB that a worker receives a round (atoms) at least", atoms().nbytes / 2**20)
-    figure("MB of the statistics that a chain of blocks sends", moved)
+    figure("MB of the statistics that a chain of blocks sends", moved / 2**20)
 
 
 def fitted_round(rounds):
@@ -389,12 +337,12 @@ def plan():
     """What the model says of PLAN, from one core's t, m and u at its N, d and p."""
     n, workers, N_, d, p = PLAN.values()
     print(f"-- extrapolated: {n:.0e} subspaces of R^{d} (p = {p}), {N_} atoms, {workers} workers")
-    out = child("from benchmarks import scale; scale.measure_plan()", **ONE_THREAD)
-    t, merging_, u, moved = map(float, out.split())
-    m = merging_ + moved / BANDWIDTH
+    _, text = run_child("from benchmarks import scale; scale.measure_plan()", **ONE_THREAD)
+    t, merge, u, moved = map(float, text.split())
+    m = merge + moved / BANDWIDTH
     depth = np.ceil(np.log2(workers))
     figure("t, coding and statistics on one core: microseconds a subspace", 1e6 * t)
-    figure("of a merge on one core: seconds", merging_)
+    figure("of a merge on one core: seconds", merge)
     figure("u, of an update: seconds", u)
     figure("MB that a worker sends a round, and receives", moved / 2**20)
     figure(f"m, a merge and its sending at {BANDWIDTH / 1e9:g} GB/s: seconds", m)
@@ -412,92 +360,60 @@ def measure_plan():
     empty = streams.OnlineGDL(N_, lam(), init=A).collect(X[:N_]).fork()
     first = empty.fork().collect(X[: DRAWN // 4])  # statistics are full from here on
     second = empty.fork()
-    seconds = []
-    for call in (
-        lambda: [second.collect(X[i : i + 1024]) for i in range(0, DRAWN, 1024)],
-        lambda: first.merge(second),
-        second.update,
-    ):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    moved = sum(array.nbytes for array in first.state().values())
-    print(seconds[0] / DRAWN, *seconds[1:], moved)
+    calls = (lambda: [second.collect(X[i : i + 1024]) for i in range(0, DRAWN, 1024)],
+             lambda: first.merge(second), second.update)
+    collecting, *seconds = (timed(call)[0] for call in calls)
+    print(collecting / DRAWN, *seconds, state_bytes(first))
+
+
+def state_bytes(learner):
+    return sum(array.nbytes for array in learner.state().values())
 
 
 def dask_kills(count, folder):
     """One of two workers is killed while a dictionary is learned, or used, again and again."""
-    from grassmann_sc import scale
-
     print(f"-- {count} kills of Dask workers")
     X = write_subspaces(folder / "X.npy", 20000)
     first = np.array(X[:40])
     options = dict(init=first, n_iter=2, tol=0, n_chains=4)
-    jobs = [
-        lambda client: scale.gdl(X, 40, lam(), client=client, **options).atoms,
-        lambda client: scale.code(X, first, lam(), client=client),
-    ]
-    expected = []
-    seconds = []
+    jobs = [lambda client: scale.gdl(X, 40, lam(), client=client, **options).atoms,
+            lambda client: scale.code(X, first, lam(), client=client)]
+    whole = []  # (seconds, result) of each job
     for job in jobs:
         with scale.local_client(2) as client:
-            start = time.perf_counter()
-            expected.append(job(client))
-            seconds.append(time.perf_counter() - start)
+            whole.append(timed(job, client))
     rng = np.random.default_rng(0)
     amid = 0
     equal = 0
     for i in range(count):
-        which = i % len(jobs)
+        job = jobs[i % len(jobs)]
+        seconds, expected = whole[i % len(jobs)]
         with scale.local_client(2) as client:
             pid = rng.choice(list(client.run(os.getpid).values()))
-            delay = rng.uniform(0.1, 0.9) * seconds[which]
+            delay = rng.uniform(0.1, 0.9) * seconds
             kill = threading.Timer(delay, os.kill, (pid, signal.SIGKILL))
             kill.start()
-            equal += np.array_equal(jobs[which](client), expected[which])
+            equal += np.array_equal(job(client), expected)
             amid += not kill.is_alive()
             kill.cancel()
     figure(f"of {count} kills: before the end of the run", amid)
     figure(f"of {count} runs: equal results", equal, f">={count}")
 
 
-# ---------------------------------------------------------------------------- all
-
-
-def child(code, *arguments, **variables):
-    """What a fresh interpreter prints that runs the code with these arguments and variables."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        cwd=ROOT,
-        env=os.environ | variables,
-        text=True,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return done.stdout
-
-
 def main(options):
     largest = max(options.sizes)
-    jobs = {
-        "growth": lambda folder: growth(options.sizes, folder),
-        "product": lambda folder: over_product(largest, folder),
-        "merging": merging,
-        "kills": lambda folder: kills(options.kills[0], folder),
-        "dask": lambda folder: dask_workers(min(largest, 10**5), folder),
-        "plan": lambda folder: plan(),
-        "dask_kills": lambda folder: dask_kills(options.kills[1], folder),
-        "disk": full_disk,  # comes last: it may unshare the mounts of this process
-    }
+    jobs = [lambda folder: growth(options.sizes, folder),
+            lambda folder: over_product(largest, folder), merging,
+            lambda folder: kills(options.kills[0], folder),
+            lambda folder: dask_workers(min(largest, 10**5), folder), lambda folder: plan(),
+            lambda folder: dask_kills(options.kills[1], folder),
+            full_disk]  # comes last: it may unshare the mounts of this process
     warnings.filterwarnings("ignore", ".*large graph")
     header("Streams, files of codes, and Dask")
-    for part, job in jobs.items():
-        if part not in options.parts:
-            continue
-        if part.startswith("dask") and not peer("distributed", "Dask"):
-            continue
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            job(Path(folder))
+    for part, job in zip(PARTS, jobs):
+        if part in options.parts and (not part.startswith("dask") or peer("distributed", "Dask")):
+            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+                job(Path(folder))
 
 
 if __name__ == "__main__":

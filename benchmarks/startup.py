@@ -11,17 +11,15 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from benchmarks.options import parser_of
+from examples.options import of_nothing, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser_of("startup", __doc__).parse_args()
+parsed(__name__, of_nothing, "benchmarks.startup")
 
 import numpy as np
 
 from benchmarks.common import ROOT, figure, header, interleaved, run_child
 
 REPETITIONS = 5
-IMPORT = "import grassmann_sc"
 SCRIPT = """
 import time
 start = time.perf_counter()
@@ -40,23 +38,14 @@ with tempfile.TemporaryDirectory() as cache:
     figure("cold, empty cache: first gsc, compiled (s)", first_codes)
     figure("cold, empty cache: both, interpreter included (s)", wall, "<= 20")
     runs = [run_child(SCRIPT, NUMBA_CACHE_DIR=cache) for _ in range(REPETITIONS)]
-    numpy, numba = interleaved(
-        [lambda: run_child("import numpy"), lambda: run_child("import numba, scipy.sparse")],
-        REPETITIONS,
-    )
-imported, coded, again = np.median(
-    [[float(word) for word in text.split()] for _, text in runs], axis=0
-)
-figure(
-    f"warm: import (s); a whole interpreter with numpy alone {numpy:.2f} s, with numba and "
-    f"scipy.sparse {numba:.2f} s",
-    imported,
-    "<= 0.8",
-)
+    numpy, numba = interleaved([lambda: run_child("import numpy"),
+                                lambda: run_child("import numba, scipy.sparse")], REPETITIONS)
+imported, coded, again = np.median([np.float64(text.split()) for _, text in runs], axis=0)
+figure(f"warm: import (s); a whole interpreter with numpy alone {numpy:.2f} s, with numba and "
+       f"scipy.sparse {numba:.2f} s", imported, "<= 0.8")
 figure("warm: first gsc, loaded from the cache (s)", coded)
-figure(
-    "warm: script that codes 100 queries, wall (s)", np.median([wall for wall, _ in runs]), "<= 2"
-)
+figure("warm: script that codes 100 queries, wall (s)", np.median([wall for wall, _ in runs]),
+       "<= 2")
 
 # A folder that nobody may write to, root neither: a file stands where the cache would go, and home
 # is no folder.
@@ -65,20 +54,12 @@ with tempfile.TemporaryDirectory() as name:
     shutil.copy(ROOT / "grassmann_sc.py", folder)
     (folder / "__pycache__").touch()
     folder.chmod(0o555)
-    nowhere = {
-        key: "/dev/null/cache"
-        for key in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "LOCALAPPDATA")
-    }
+    nowhere = {key: "/dev/null/cache" for key in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR",
+                                                  "LOCALAPPDATA")}
     wall, text = run_child(SCRIPT, cwd=folder, **nowhere)
     written = sorted(path.name for path in folder.iterdir())
     folder.chmod(0o755)
-figure(
-    "read-only copy, no cache anywhere: compiled in memory, wall (s); files there: "
-    f"{', '.join(written)}",
-    wall,
-)
-figure(
-    "sum of |codes| apart from the cached run's, cold and read-only, relative (1)",
-    max(abs(total - again), abs(float(text.split()[2]) - again)) / again,
-    "<= 1e-12",
-)
+figure("read-only copy, no cache anywhere: compiled in memory, wall (s); files there: "
+       f"{', '.join(written)}", wall)
+figure("sum of |codes| apart from the cached run's, cold and read-only, relative (1)",
+       max(abs(total - again), abs(float(text.split()[2]) - again)) / again, "<= 1e-12")

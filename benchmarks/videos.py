@@ -5,10 +5,9 @@ The direct way takes LAPACK's SVD of the frames and Gram-Schmidt (QR) of the who
 ...], as the paper words it.
 """
 
-from benchmarks.options import parser_of
+from examples.options import of_nothing, parsed
 
-if __name__ == "__main__":  # --help and mistakes do not wait for the imports below
-    parser_of("videos", __doc__).parse_args()
+parsed(__name__, of_nothing, "benchmarks.videos")
 
 import numpy as np
 
@@ -27,9 +26,8 @@ def simulated(rng, n, d, radius, n_frames=60):
     this radius."""
     A = np.zeros((n, n))
     for i, angle in zip(range(0, n, 2), np.linspace(0.3, 2.8, n // 2)):
-        A[i : i + 2, i : i + 2] = radius * np.array(
-            [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-        )
+        A[i : i + 2, i : i + 2] = radius * np.array([[np.cos(angle), -np.sin(angle)],
+                                                     [np.sin(angle), np.cos(angle)]])
     T = np.linalg.qr(rng.standard_normal((n, n)))[0] * rng.uniform(0.7, 1.4, n)
     C = rng.standard_normal((d, n))
     A = T @ A @ np.linalg.inv(T)
@@ -65,43 +63,32 @@ def main():
         A_hat, C_hat = arma(frames, N_STATES)
         T = C_hat.T @ C  # states of the estimate from those of the system
         spectra = [np.sort_complex(np.linalg.eigvals(M)) for M in (A_hat, A)]
-        row[:] = (
-            np.abs(A_hat - T @ A @ np.linalg.inv(T)).max(),
-            np.abs(spectra[0] - spectra[1]).max(),
-            sine(from_video(frames, N_STATES, N_BLOCKS), observability(A, C, N_BLOCKS)),
-        )
+        row[:] = (np.abs(A_hat - T @ A @ np.linalg.inv(T)).max(),
+                  np.abs(spectra[0] - spectra[1]).max(),
+                  sine(from_video(frames, N_STATES, N_BLOCKS), observability(A, C, N_BLOCKS)))
     print(f"20 noise-free systems, {N_STATES} states, 500 pixels, 60 frames: largest errors")
-    for name, worst in zip(
-        (
-            "A up to similarity",
-            "eigenvalues of A",
-            "sine of the angle to the true observability subspace",
-        ),
-        errors.max(axis=0),
-    ):
+    names = ("A up to similarity", "eigenvalues of A",
+             "sine of the angle to the true observability subspace")
+    for name, worst in zip(names, errors.max(axis=0)):
         figure(name, worst, "<= 1e-8")
     _, _, frames = simulated(rng, N_STATES, 500, 1.1)
     for stabilize in (False, True):
         radius = np.abs(np.linalg.eigvals(arma(frames, N_STATES, stabilize=stabilize)[0])).max()
         figure(f"spectral radius estimated for 1.1, stabilize={stabilize}", radius)
     frames = rng.integers(0, 256, (N_FRAMES, PIXELS), np.uint8)
-    print(
-        f"a clip of {N_FRAMES} frames of {PIXELS} pixels (bytes), {N_STATES} states, {N_BLOCKS} "
-        "blocks"
-    )
+    print(f"a clip of {N_FRAMES} frames of {PIXELS} pixels (bytes), {N_STATES} states, {N_BLOCKS} "
+          "blocks")
 
     def ours():
         return from_video(frames, N_STATES, N_BLOCKS)
 
-    figure(
-        "sine of the angle to the direct way's subspace", sine(ours(), direct(frames)), "<= 1e-8"
-    )
-    seconds = interleaved([ours, lambda: direct(frames)], REPETITIONS)
-    figure("seconds", seconds[0])
-    figure("time, of the direct way's", seconds[0] / seconds[1], "<= 1")
-    memory = extra_memory(ours), extra_memory(lambda: direct(frames))
-    figure("extra peak memory, MB", memory[0], "<= 1500")
-    figure("extra peak memory of the direct way, MB", memory[1])
+    figure("sine of the angle to the direct way's subspace", sine(ours(), direct(frames)),
+           "<= 1e-8")
+    own, theirs = interleaved([ours, lambda: direct(frames)], REPETITIONS)
+    figure("seconds", own)
+    figure("time, of the direct way's", own / theirs, "<= 1")
+    figure("extra peak memory, MB", extra_memory(ours), "<= 1500")
+    figure("extra peak memory of the direct way, MB", extra_memory(lambda: direct(frames)))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ parsed(__name__, parse)
 import matplotlib
 import numpy as np
 
+import grassmann_sc as core
 from examples.baselines import baselines, video_baselines, videos_of
 from examples.clips import (
     Recipe,

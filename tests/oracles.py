@@ -1,5 +1,5 @@
-"""What only this suite needs beside grassmann_sc.strategies: explicit oracles, samples of a seed,
-tolerances.
+"""What the suite and the benchmarks need beside grassmann_sc.strategies: explicit oracles, samples
+of a seed, tolerances.
 
 The suite knows two tolerances. For float32, `rounding` scales them from the rounding of float64 to
 that of float32.
@@ -7,8 +7,11 @@ that of float32.
 
 import hypothesis.strategies as st
 import numpy as np
+import scipy.linalg
+import scipy.optimize
 
 from grassmann_sc.strategies import KINDS, bases, coding_problem, explicit_gram, sizes
+from grassmann_sc.subspaces import observability
 
 TIGHT = 1e-12
 LOOSE = 1e-8
@@ -107,3 +110,92 @@ def samples_and_atoms(draw):
     kind = draw(st.sampled_from(["clustered", *KINDS]))
     X = clusters(rng, n, d, p, min(n, 3)) if kind == "clustered" else bases(rng, n, d, p, kind)
     return X, draw(st.integers(1, n)), seed
+
+
+# ------------------------------------------------------------------------- baselines, pair by pair
+
+
+def each_pair(function, X, Y, *options):
+    return np.array([[function(a, b, *options) for b in Y] for a in X])
+
+
+def cosines(A, B):
+    """Of the principal angles."""
+    return np.linalg.svd(A.T @ B, compute_uv=False)
+
+
+def clouds(rng, n, d, fewest=1, most=8, apart=1.5):
+    """n sets of frames about centres of their own."""
+    return [rng.standard_normal((rng.integers(fewest, most + 1), d))
+            + apart * rng.standard_normal(d) for _ in range(n)]
+
+
+def directions(frames, k):
+    """The mean, and k leading principal directions (d, k)."""
+    mean = frames.mean(axis=0)
+    return mean, np.linalg.svd(frames - mean, full_matrices=False)[2][:k].T
+
+
+def dimension_of(frames, share):
+    """How many principal directions hold the share of the variance."""
+    s2 = np.linalg.svd(frames - frames.mean(axis=0), compute_uv=False) ** 2
+    if len(frames) == 1 or not s2.any():
+        return 0
+    return next(k for k in range(len(s2) + 1) if s2[:k].sum() >= share * s2.sum() * (1 - 1e-12))
+
+
+def affine_distance(A, B, share=None, k=None):
+    """||mu_A + U v - mu_B - W w|| at the least-squares v and w, of so many directions."""
+    (mean_a, U), (mean_b, W) = (
+        directions(F, dimension_of(F, share) if k is None else k) for F in (A, B))
+    both = np.hstack([U, W])
+    offset = mean_a - mean_b
+    if both.size:
+        offset = offset - both @ np.linalg.lstsq(both, offset, rcond=1e-7)[0]
+    return np.linalg.norm(offset)
+
+
+def convex_distance(A, B, bound=1.0, ftol=1e-17):
+    """The distance of two convex hulls, of coefficients up to a bound, by SciPy's SLSQP."""
+    counts = [len(A), len(B)]
+    Z = np.vstack([A, -B])
+    G = Z @ Z.T
+    sides = np.repeat(np.eye(2), counts, axis=1)
+    found = scipy.optimize.minimize(
+        lambda z: z @ G @ z / 2, np.repeat(np.divide(1, counts), counts), jac=lambda z: G @ z,
+        method="SLSQP", bounds=[(0, bound)] * len(Z), options={"ftol": ftol, "maxiter": 2000},
+        constraints={"type": "eq", "fun": lambda z: sides @ z - 1, "jac": lambda z: sides})
+    return np.sqrt(max(2 * found.fun, 0))  # rounding leaves hulls that meet below 0
+
+
+def gda_matrices(labels):
+    """Of scatter between and within classes, in feature space."""
+    same = np.equal.outer(labels, labels)
+    V = same / same.sum(axis=1)
+    return V - 1 / len(V), np.eye(len(V)) - V
+
+
+def ggda_matrices(labels, beta=1.0):
+    """The same of graph embedding."""
+    same = np.equal.outer(labels, labels)
+    W_w = same & ~np.eye(len(same), dtype=bool)
+    L_b = np.diag((~same).sum(axis=1)) - ~same
+    return L_b + beta * W_w, np.diag(W_w.sum(axis=1))
+
+
+def discriminants(K, between, within, reg):
+    """(values, vectors) of the generalised eigenproblem as it is printed, the largest first."""
+    ridge = reg * np.trace(K @ K) / len(K) * np.eye(len(K))
+    values, vectors = scipy.linalg.eigh(K @ between @ K, K @ within @ K + ridge)
+    return values[::-1], vectors[:, ::-1]
+
+
+def random_system(rng, s, d, radius):
+    A = rng.standard_normal((s, s))
+    A *= radius / np.abs(np.linalg.eigvals(A)).max()
+    return A, rng.standard_normal((d, s))
+
+
+def long_bases(systems, n_blocks=500):
+    """Of observability matrices so long that A^n is gone."""
+    return np.stack([np.linalg.qr(observability(A, C, n_blocks))[0] for A, C in systems])

@@ -11,27 +11,16 @@ from hypothesis import given, settings
 import grassmann_sc as core
 from grassmann_sc.baselines import dynamics
 from grassmann_sc.strategies import rotation
-from grassmann_sc.subspaces import observability
-from oracles import LOOSE, TIGHT, error, seeds
+from oracles import LOOSE, TIGHT, error, long_bases, random_system, seeds
 from textures import System, simulated_clip, texture_systems
 
 N_BLOCKS = 500  # of the finite observability matrix that stands for the infinite one
-
-
-def random_system(rng, s, d, radius):
-    A = rng.standard_normal((s, s))
-    A *= radius / np.abs(np.linalg.eigvals(A)).max()
-    return A, rng.standard_normal((d, s))
 
 
 def in_another_basis(rng, system):
     A, C = system
     T = rotation(rng, len(A)) * rng.uniform(0.3, 3, len(A))
     return np.linalg.solve(T, A @ T), C @ T
-
-
-def long_bases(systems):
-    return np.stack([np.linalg.qr(observability(A, C, N_BLOCKS))[0] for A, C in systems])
 
 
 @st.composite

@@ -7,12 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from grassmann_sc import kernels
 from grassmann_sc.baselines import hulls
 from grassmann_sc.strategies import rotation
-from oracles import LOOSE, TIGHT, error, seeds
+from oracles import (
+    LOOSE,
+    TIGHT,
+    affine_distance,
+    clouds,
+    convex_distance,
+    directions,
+    each_pair,
+    error,
+    seeds,
+)
 
 affine = hulls.affine_hull_distances
 convex = hulls.convex_hull_distances
@@ -21,68 +30,9 @@ LINE = np.array([[0.0, 0, 0], [1, 0, 0]])
 HADAMARD = np.array([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
 
 
-def clouds(rng, n, d, fewest=1, most=8, apart=1.5):
-    """n sets of frames about centres of their own."""
-    return [
-        rng.standard_normal((rng.integers(fewest, most + 1), d)) + apart * rng.standard_normal(d)
-        for _ in range(n)
-    ]
-
-
 RNG = np.random.default_rng(0)
 SETS = clouds(RNG, 7, 20)
 OTHERS = clouds(RNG, 6, 20)
-
-
-def directions(frames, k):
-    """The mean, and k leading principal directions (d, k)."""
-    mean = frames.mean(axis=0)
-    return mean, np.linalg.svd(frames - mean, full_matrices=False)[2][:k].T
-
-
-def dimension_of(frames, share):
-    """How many principal directions hold the share of the variance."""
-    s2 = np.linalg.svd(frames - frames.mean(axis=0), compute_uv=False) ** 2
-    if len(frames) == 1 or not s2.any():
-        return 0
-    return next(k for k in range(len(s2) + 1) if s2[:k].sum() >= share * s2.sum() * (1 - 1e-12))
-
-
-def explicit_affine(A, B, share):
-    """||mu_A + U v - mu_B - W w|| at the least-squares v and w."""
-    mean_a, U = directions(A, dimension_of(A, share))
-    mean_b, W = directions(B, dimension_of(B, share))
-    both = np.hstack([U, W])
-    offset = mean_a - mean_b
-    if both.size:
-        offset = offset - both @ np.linalg.lstsq(both, offset, rcond=1e-7)[0]
-    return np.linalg.norm(offset)
-
-
-def by_quadratic_programme(A, B, bound=1.0):
-    """The distance of two convex hulls by SciPy's SLSQP."""
-    q = len(A)
-    Z = np.vstack([A, -B])
-    G = Z @ Z.T
-    n = len(Z)
-    sides = np.zeros((2, n))
-    sides[0, :q] = 1
-    sides[1, q:] = 1
-    start = np.concatenate([np.full(q, 1 / q), np.full(n - q, 1 / (n - q))])
-    found = minimize(
-        lambda z: z @ G @ z / 2,
-        start,
-        jac=lambda z: G @ z,
-        method="SLSQP",
-        bounds=[(0, bound)] * n,
-        options={"ftol": 1e-17, "maxiter": 2000},
-        constraints={"type": "eq", "fun": lambda z: sides @ z - 1, "jac": lambda z: sides},
-    )
-    return np.sqrt(max(2 * found.fun, 0))  # rounding leaves hulls that meet below 0
-
-
-def matrix(function, X, Y, *options):
-    return np.array([[function(a, b, *options) for b in Y] for a in X])
 
 
 # ---------------------------------------------------------------------------------- affine hulls
@@ -90,7 +40,7 @@ def matrix(function, X, Y, *options):
 
 @pytest.mark.parametrize("share", [0.5, 0.98, 1.0])
 def test_ahisd_is_the_least_squares_distance(share):
-    explicit = matrix(explicit_affine, SETS, OTHERS, share)
+    explicit = each_pair(affine_distance, SETS, OTHERS, share)
     assert error(affine(SETS, OTHERS, share=share), explicit) < 1e-9
 
 
@@ -127,7 +77,7 @@ def test_near_hulls_are_told_apart_to_rounding(seed, offset):
     distances = affine([frames + 3], [near + 3], share=1.0)
     assert error(distances / offset, 1) < 1e-6  # of frames of which 1e-16 is known
     tilted = near + 1e-5 * rng.standard_normal((4, 9))
-    explicit = explicit_affine(frames, tilted, 1.0)
+    explicit = affine_distance(frames, tilted, 1.0)
     assert error(affine([frames], [tilted], share=1.0), explicit) < 1e-9
 
 
@@ -160,7 +110,7 @@ def test_chisd_is_that_of_a_quadratic_programme_and_certified(bound):
     X = [frames for frames in SETS if len(frames) * bound >= 1]
     Y = [frames for frames in OTHERS if len(frames) * bound >= 1]
     found = convex(X, Y, bound=bound, return_info=True)
-    assert error(found.distances, matrix(by_quadratic_programme, X, Y, bound)) < 1e-7
+    assert error(found.distances, each_pair(convex_distance, X, Y, bound)) < 1e-7
     assert found.gap.min() >= -TIGHT
     assert found.gap.max() < 1e-9
     assert found.n_iter.max() > 1
@@ -175,7 +125,7 @@ def test_the_certificate_separates_any_two_sets(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = convex(X, Y, return_info=True)
-    explicit = matrix(by_quadratic_programme, X, Y)
+    explicit = each_pair(convex_distance, X, Y)
     scale = max(np.abs(frames).max() for frames in [*X, *Y])
     assert error(found.distances, explicit) < 1e-6 * scale
     assert (found.distances - found.gap <= explicit + 1e-7 * scale).all()
