@@ -36,7 +36,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the text tells shapes and ranges, which say more
 python_maximum_signature_line_length = 80  # beyond it, each parameter on a line of its own
 toc_object_entries_show_parents = "hide"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
     "gallery_dirs": "gallery",
@@ -45,6 +45,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,
+    "write_computation_times": False,
     "remove_config_comments": True,
     "min_reported_time": 10**6,
     "capture_repr": (),  # what is shown is what is printed or drawn
@@ -60,7 +61,7 @@ def draw_pictures(app):
         with tempfile.TemporaryDirectory() as folder:  # of the files that snippets write
             os.chdir(folder)
             try:
-                snippets.run(page, lambda figure, path: figure.savefig(path, dpi=100))
+                snippets.run(page, snippets.keep)
             finally:
                 os.chdir(here)
 
@@ -71,14 +72,12 @@ def write_reference(app):
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.rst"):
         old.unlink()
-    names = {}
     for module in house.modules():
         name = module if module == house.CORE else f"{house.CORE}.{module}"
-        names[name] = f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n"
-    for name, text in names.items():
-        (folder / f"{name}.rst").write_text(text, encoding="utf-8")
-    (folder / "index.rst").write_text(REFERENCE + "".join(f"   {name}\n" for name in names),
-                                      encoding="utf-8")
+        text = f"{module}\n{'=' * len(module)}\n\n.. automodule:: {name}\n"
+        (folder / f"{module}.rst").write_text(text, encoding="utf-8")
+    listed = "".join(f"   {module}\n" for module in house.modules())
+    (folder / "index.rst").write_text(REFERENCE + listed, encoding="utf-8")
 
 
 REFERENCE = """Reference
@@ -97,7 +96,6 @@ From the docstrings, as they stand in the files. Every module is imported throug
 MARKUP = re.compile(r"([\\*`_|])")  # what is mathematics in a docstring and markup for Sphinx
 ESCAPED = r"\\\1"
 ITEM = re.compile(r"- ")  # an entry of a list
-NAMED = re.compile(r"(?:^|(?<=\. )|(?<=\.\n)|(?<=\n))(\w+(?:, \w+)*) ?: ", re.MULTILINE)
 
 
 def plain_text(app, what, name, obj, options, lines):
@@ -121,13 +119,21 @@ def as_markup(paragraph, parameters=()):
     text = paragraph.strip("\n")
     if text.lstrip().startswith(">>>"):
         return paragraph
-    named = [found for found in NAMED.finditer(text)
-             if set(found[1].split(", ")) <= set(parameters)]
+    named = described(parameters, text)
     starts = [found.start() for found in named] + [len(text)]
-    listed = [f"``{found[1].replace(', ', '``, ``')}``\n   {flowing(text[found.end():end])}"
+    listed = [f"``{' '.join(found[1].split())}``\n   {flowing(text[found.end():end])}"
               for found, end in zip(named, starts[1:])]
     before = text[:starts[0]].strip("\n")
     return "\n\n".join([as_rows(before)] * bool(before) + ["\n".join(listed)] * bool(listed))
+
+
+def described(parameters, text):
+    """Where descriptions of parameters begin: p: ...; center, rank ("raise", "pad"): ...;
+    lam_scale="max": ..., at the start of a row or sentence."""
+    if not parameters:
+        return []
+    name = rf'(?:{"|".join(parameters)})(?:="\w+"| \([^()]*\))?'
+    return list(re.finditer(rf"(?:^|(?<=\. ))({name}(?:,\s{name})*) ?:\s", text, re.MULTILINE))
 
 
 def flowing(text):

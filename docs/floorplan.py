@@ -12,14 +12,16 @@ parsed(__name__, of_nothing, "docs.floorplan")
 
 import matplotlib
 import matplotlib.pyplot as plt
-from PIL import Image
 
 from docs.house import CORE, ROOT, modules
+from docs.snippets import DPI, keep
 
 PICTURE = ROOT / "docs" / "pictures" / "floorplan.png"
-DPI = 80
-COLOURS = 32
-COLORS = {0: "#56B4E9", 1: "#E69F00", 2: "#CC79A7", 3: "#9FD8C4", 4: "#F0E442"}
+COLORS = {"": "#9FD3F5", "baselines": "#F3C96B"}  # of the root, and of a folder
+LEVEL = 1.8  # between modules and what they import
+STEP = 0.5  # between neighbours
+WIDTH = 0.62  # inches
+HEIGHT = 0.95
 
 
 def imported_modules(path, rooms):
@@ -59,21 +61,21 @@ def levels(imports):
 
 
 def places(imports):
-    """(x, level) of each module: in a row, from left to right as what imports them stands."""
+    """(x, y) of each module: higher than what it imports, those of a folder to the right, else as
+    what imports them stands from left to right. Neighbours differ in height, so that names fit."""
     height = levels(imports)
-    rows = [sorted(m for m in imports if height[m] == level)
-            for level in range(max(height.values()) + 1)]
+    rows = [[m for m in imports if height[m] == level] for level in range(max(height.values()) + 1)]
     widest = max(map(len, rows))
     place = {}
     for level in reversed(range(len(rows))):
         def wish(module):
             above = [place[m][0] for m in place if module in imports[m]]
-            return sum(above) / len(above) if above else widest
+            return "." in module, sum(above) / len(above) if above else widest, module
 
         for k, module in enumerate(sorted(rows[level], key=wish)):
-            x = (k + 0.5) * widest / len(rows[level]) - 0.9 * (level % 2)  # no row hides another
-            place[module] = (x, level + 0.4 * (k % 2))
-    place[CORE] = (widest / 2, -1)
+            x = (k + 0.5) * widest / len(rows[level])
+            place[module] = (x, LEVEL * level + STEP * (k % 3))
+    place[CORE] = (widest / 2, -LEVEL / 2)
     return place
 
 
@@ -81,17 +83,17 @@ def draw(imports):
     """Axes with a box a module, arrows to what it imports."""
     place = places(imports)
     widest = 2 * place[CORE][0]
-    top = max(y for _, y in place.values())
-    ax = plt.figure(figsize=(1.1 * widest, 1.1 * top + 2), dpi=DPI).add_axes((0, 0, 1, 1))
+    bottom = place[CORE][1] - STEP
+    top = max(y for _, y in place.values()) + STEP
+    size = (WIDTH * (widest + 2 * STEP), HEIGHT * (top - bottom))
+    ax = plt.figure(figsize=size, dpi=DPI).add_axes((0, 0, 1, 1))
     boxes = {}
     for module, (x, y) in place.items():
-        name = module.replace(".", "/\n")
-        if module == CORE:
-            name = f"{CORE}: imported by all"
-        text = ax.text(x, y, name, ha="center", va="center", fontsize=9, zorder=2, bbox={
-            "boxstyle": "round", "facecolor": COLORS.get(int(y), "white"), "edgecolor": "0.3"})
-        boxes[module] = text
-    ax.set(xlim=(0, widest), ylim=(-1.5, top + 0.5))
+        folder = module.rpartition(".")[0]
+        name = f"{CORE}: imported by all" if module == CORE else module.replace(".", "/\n")
+        boxes[module] = ax.text(x, y, name, ha="center", va="center", fontsize=9, zorder=2, bbox={
+            "boxstyle": "round", "facecolor": COLORS[folder], "edgecolor": "0.3"})
+    ax.set(xlim=(-STEP, widest + STEP), ylim=(bottom, top))
     ax.axis("off")
     ax.figure.canvas.draw()  # gives the boxes their sizes
     for module, others in imports.items():
@@ -107,11 +109,7 @@ def main():
     """Draw the picture and say where it is."""
     matplotlib.use("agg")
     ax = draw(plan())
-    PICTURE.parent.mkdir(exist_ok=True)
-    ax.figure.savefig(PICTURE, dpi=DPI)
-    with Image.open(PICTURE) as picture:  # so many colours take a third of the bytes
-        few = picture.convert("RGB").quantize(COLOURS)
-    few.save(PICTURE, optimize=True)
+    keep(ax.figure, PICTURE)
     print(PICTURE.relative_to(ROOT))
 
 

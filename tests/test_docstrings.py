@@ -2,18 +2,14 @@
 
 import doctest
 import importlib
-import re
 
 import matplotlib.pyplot as plt
 import pytest
 
-from processes import ROOT
+from processes import CORE, ROOMS
 
-REFERENCE = (ROOT / "docs" / "reference.rst").read_text(encoding="utf-8")
-MODULES = {  # that have public names
-    name: importlib.import_module(name)
-    for name in re.findall(r"^\.\. automodule:: (\S+)$", REFERENCE, re.MULTILINE)
-}
+NAMES = [CORE, *(f"{CORE}.{room}" for room in ROOMS)]
+MODULES = {name: importlib.import_module(name) for name in NAMES}
 OPTIONAL = {"dask", "distributed", "skimage"}
 FINDER = doctest.DocTestFinder(exclude_empty=True)
 

@@ -99,7 +99,7 @@ def test_the_page_on_own_data_writes_a_file_that_classify_reads(elsewhere):
     snippets.run(GUIDE / "own_data.rst")
     found, pairs = clips.load_npz("digits.npz")
     assert [clip.sources[0].shape for clip in found] == [(8, 8, 8)] * 120
-    assert [clip.label for clip in found] == [str(c) for c in range(10) for _ in range(12)]
+    assert [clip.label for clip in found] == list(np.repeat(range(10), 12))
     assert all(clip.group is None for clip in found)
     (split,) = pairs
     assert np.array_equal(split.train, np.arange(0, 120, 2))
@@ -107,9 +107,8 @@ def test_the_page_on_own_data_writes_a_file_that_classify_reads(elsewhere):
 
 def test_the_page_on_own_data_makes_a_tree_that_classify_reads(tmp_path):
     commands, = blocks_with(GUIDE / "own_data.rst", "--data digits")
-    for command in commands.splitlines():
-        assert command.startswith(".venv/bin/python ")
-        printed = run(tmp_path, *shlex.split(command)[1:])
+    for arguments in commands.split(".venv/bin/python ")[1:]:
+        printed = run(tmp_path, *shlex.split(arguments))
     assert "subspaces of R^64 of dimension 1, 2, 3, 4, 5, 6, 7, 8, 3 splits" in printed
     printed = printed[: printed.index("Behind")]
     assert len(accuracies(printed)) == 10
