@@ -39,7 +39,6 @@ bench: $(BENCH)
 	$(VENV_PYTHON) -m benchmarks.baselines
 	$(VENV_PYTHON) -m benchmarks.videos
 	$(VENV_PYTHON) -m benchmarks.scale --sizes 1000 10000 100000
-	$(VENV_PYTHON) -m benchmarks.startup
 	$(VENV_PYTHON) -m benchmarks.accuracy
 
 pages: $(DOCS)

@@ -37,7 +37,7 @@ from sklearn.model_selection import GridSearchCV
 
 import grassmann_sc as gs
 import oracles
-from benchmarks.common import at_once, figure, header, interleaved, run_child, timed
+from benchmarks.common import extra_memory, figure, header, in_child, interleaved, timed
 from examples.baselines import STATES, video_baselines
 from examples.pictures import save_picture
 from grassmann_sc import kernels
@@ -61,16 +61,6 @@ GAMMA = 1 / (2 * D)
 GROWTH = [250, 500, 1000, 2000]
 REPETITIONS = 3
 MOST = 20  # times projection_kernel, for the methods of a Gram matrix
-CHILD = """
-import warnings
-from benchmarks.baselines import calls_of, problem
-from benchmarks.common import extra_memory, timed
-warnings.simplefilter("ignore")
-calls_of(*problem(20))["{name}"]()
-call = calls_of(*problem({n}))["{name}"]
-seconds, memory = timed(extra_memory, call)
-print(memory, seconds)
-"""
 N_CLIPS = 10  # of each simulated system, half of them to train
 NOISES = [0.0, 0.1, 0.5]
 CLIPS = [50, 100, 200, 500]
@@ -78,9 +68,6 @@ COMPRESSIONS = [1.5, 2, 3, 5, 8, 10, 15, 20]
 COLOURS = {0.1: "#0072B2", 0.5: "#D55E00"}
 N_FOLDS = 3
 N_STATES = 4  # of the simulated systems
-
-
-# --------------------------------------------------------------------- sets: problems and loops
 
 
 def problem(n, seed=0):
@@ -117,9 +104,6 @@ def dcc_scatters(X):
             difference = X[i] @ U - X[j] @ Vt.T
             S += difference @ difference.T
     return S
-
-
-# ------------------------------------------------------------------------------ sets: figures
 
 
 def against_loops():
@@ -165,15 +149,19 @@ def against_loops():
                   f"{theirs.max():.3g}")
 
 
+def seconds_and_memory(name, n):
+    warnings.simplefilter("ignore")
+    calls_of(*problem(20))[name]()  # compiles
+    return timed(extra_memory, calls_of(*problem(n))[name])
+
+
 def growth(numbers):
     print("Growth, a process each; memory beyond input and output")
     seconds = {}
     for name in calls_of(*problem(20)):
         for n in numbers:
-            _, text = run_child(CHILD.format(name=name, n=n))
-            memory, took = text.split()
-            seconds[name, n] = float(took)
-            print(f"  {name:24s} n = {n:5d}: {float(took):8.3f} s, {float(memory):8.1f} MB",
+            seconds[name, n], memory = in_child(seconds_and_memory, name, n)
+            print(f"  {name:24s} n = {n:5d}: {seconds[name, n]:8.3f} s, {memory:8.1f} MB",
                   flush=True)
         figure(f"{name}: exponent of time from {numbers[-2]} to {numbers[-1]} sets (1)",
                np.log2(seconds[name, numbers[-1]] / seconds[name, numbers[-2]]))
@@ -190,9 +178,6 @@ def profile_of(name, n):
     rows = sorted(((own, where) for where, (_, _, own, _, _) in table.items()), reverse=True)[:6]
     for own, (file, line, function) in rows:
         print(f"  {own:8.3f} s  {function} ({file.rpartition('/')[2]}:{line})")
-
-
-# ------------------------------------------------------------------------------------- videos
 
 
 def simulated(quick):
@@ -240,7 +225,7 @@ def spectrum_of_a_volume():
     ranges = textures.exponent_ranges([clip])
     spectrum = partial(textures.fractal_spectrum, clip, ranges)
     spectrum()
-    (seconds,) = interleaved([spectrum], 5, at_once)
+    (seconds,) = interleaved([spectrum], 5, rest=0)
     figure("a fractal spectrum of 50 x 50 x 50 voxels (s)", seconds, "<= 1")
 
 

@@ -33,9 +33,9 @@ KINDS = {
     "oracles": Kind("oracles", 420, 40),
     "layouts": Kind("numbers", 400, 50),
     "damaged": Kind("files", 667, 60),
-    "kills": Kind("processes", 40, 50),
-    "interrupts": Kind("processes", 2159, 70),
-    "forks": Kind("processes", 655, 60),
+    "kills": Kind("numbers", 40, 50),
+    "interrupts": Kind("numbers", 2159, 70),
+    "forks": Kind("numbers", 655, 60),
     "folders": Kind("folders", 20, 50),
     "disks": Kind("folders", 20, 40),
     "threads": Kind("numbers", 100, 20),
@@ -82,8 +82,7 @@ def main(options):
 
 
 def case_function(kind):
-    room = importlib.import_module(f"benchmarks.campaign_{KINDS[kind].room}")
-    return getattr(room, kind)
+    return getattr(importlib.import_module(f"benchmarks.campaign_{KINDS[kind].room}"), kind)
 
 
 def campaign(options):
@@ -219,7 +218,7 @@ def work(kind, seed, first, soft, hard):
         if now > hard or case >= KINDS[kind].at_least and now > soft:
             return tell(report, end="time")
         try:
-            with failing("the case"):
+            with failing(f"case {case}"):
                 function(seed, case)
         except Done:
             return tell(report, end="exhausted")

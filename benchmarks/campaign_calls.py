@@ -47,17 +47,19 @@ def hold(condition, message, cause=None):
 
 
 @contextmanager
-def failing(what, cause=None):
-    """Whatever is raised in here, but Failed and Done, fails the case and is told with what."""
+def failing(what):
+    """Whatever is raised in here, but Done, fails the case and is told with what."""
     try:
         yield
-    except (Failed, Done):
+    except Done:
         raise
+    except Failed as error:
+        raise Failed(f"{error}: {what}", error.cause) from None
     except BaseException as error:  # an interrupt or an exit that comes through is a failure too
         kind = type(error).__name__
         place = place_of(error)
-        raise Failed(f"{kind}: {what}: {str(error)[:300]} ({place})",
-                     f"{cause or kind} at {place}") from None
+        told = f"{kind}: {str(error)[:300]} ({place}): {what}"
+        raise Failed(told, f"{kind} at {place}") from None
 
 
 def rng_of(kind, seed, case):
@@ -68,8 +70,8 @@ def place_of(error):
     """file:line of the innermost frame of all, and of the project if that is another."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if is_ours(frame.filename)] or frames[:1]
-    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in (*ours[-1:], *frames[-1:])]
-    return " in ".join(reversed(dict.fromkeys(places)))
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in (frames[-1], ours[-1])]
+    return " in ".join(dict.fromkeys(places))
 
 
 def is_ours(filename):
@@ -77,18 +79,13 @@ def is_ours(filename):
     return Path(filename).parent in (ROOT, ROOT / "baselines", ROOT / "examples")
 
 
-# ---------------------------------------------------------------------------- what a call gives
-
-
 def leaves(value):
     """The numbers and texts in a result as a list of arrays, in a fixed order."""
     if value is None or callable(value) and not hasattr(value, "__dict__"):
         return []
-    if isinstance(value, np.ndarray):
-        return [value]
     if scipy.sparse.issparse(value):
         return [value.toarray()]
-    if isinstance(value, (bool, int, float, complex, str, np.generic)):
+    if isinstance(value, (bool, int, float, complex, str, np.generic, np.ndarray)):
         return [np.asarray(value)]
     if isinstance(value, dict):
         return [leaf for key in sorted(value, key=str) for leaf in leaves(value[key])]
@@ -112,14 +109,13 @@ def worst_difference(result, expected):
 
 
 def difference_of_arrays(a, b):
-    if b.dtype.kind not in "biuf":
-        return 0.0 if np.array_equal(a, b) else np.inf
-    a = a.astype(float)
-    b = b.astype(float)
-    apart = ~((a == b) | np.isnan(a) & np.isnan(b))
-    if not apart.any():
+    numbers = b.dtype.kind in "biuf"
+    if np.array_equal(a, b, equal_nan=numbers):
         return 0.0
-    worst = (np.abs(a - b)[apart] / np.abs(b).max()).max()
+    if not numbers:
+        return np.inf
+    apart = ~((a == b) | np.isnan(a) & np.isnan(b))
+    worst = (np.abs(a.astype(float) - b)[apart] / np.abs(b.astype(float)).max()).max()
     return float(worst) if worst < np.inf else np.inf  # NaN too
 
 
@@ -130,8 +126,6 @@ def unfit(result):
             return leaf[~np.isfinite(leaf)][0]
     return None
 
-
-# ---------------------------------------------------------------------------- calls by name
 
 # parameters: {argument: its inspect.Parameter}. An argument of a method is "method.argument".
 # tested: those that this call gives first, to be replaced by bad values.
@@ -171,16 +165,17 @@ def callables():
             if name in NO_CALL:
                 continue
             name = f"{module.rpartition('.')[2]}.{name}"
-            if module == "strategies":
-                yield name, functools.partial(one_of, thing), parameters_of(thing)
-            elif "client" in parameters_of(thing):
-                yield name, functools.partial(on_threads, thing), parameters_of(thing)
-            elif inspect.isclass(thing):
+            parameters = parameters_of(thing)
+            if inspect.isclass(thing):
                 for steps in sequences_of(thing):
                     yield (f"{name}.{steps[-1]}", functools.partial(run_object, thing, steps),
                            parameters_of(thing, *steps))
+            elif module in ("strategies", "plots"):
+                way = one_of if module == "strategies" else drawn
+                yield name, functools.partial(way, thing), parameters
             else:
-                yield name, drawn(thing) if "plots." in name else thing, parameters_of(thing)
+                on_workers = functools.partial(on_threads, thing)
+                yield name, on_workers if "client" in parameters else thing, parameters
 
 
 def sequences_of(cls):
@@ -246,11 +241,9 @@ def varied(start, least, argument, values):
 
 def first_valid(name, function, parameters, given, needed, values):
     choices = itertools.product(*(values[argument] for argument in needed))
-    for chosen in itertools.islice(choices, MOST_TRIALS):
-        call = Call(name, function, parameters, given | dict(zip(needed, chosen)), [])
-        if holds(call):
-            return call
-    return None
+    calls = (Call(name, function, parameters, given | dict(zip(needed, chosen)), [])
+             for chosen in itertools.islice(choices, MOST_TRIALS))
+    return next(filter(holds, calls), None)
 
 
 def holds(call):
@@ -291,42 +284,30 @@ def client_of_threads():
 
 def one_of(strategy, **arguments):
     """What a strategy draws first."""
-    import hypothesis
+    from hypothesis import Phase, find, settings
 
-    found = []
-
-    @hypothesis.settings(max_examples=1, database=None, deadline=None, derandomize=True)
-    @hypothesis.given(strategy(**arguments))
-    def draw(value):
-        found.append(value)
-
-    draw()
-    return found[0]
+    first = settings(database=None, derandomize=True, deadline=None, phases=[Phase.generate])
+    return find(strategy(**arguments), lambda value: True, settings=first)
 
 
-def drawn(plot):
+def drawn(plot, **arguments):
     """A picture, drawn in full; its images."""
     import matplotlib.pyplot as plt
 
-    def draw(**arguments):
-        try:
-            ax = plot(**arguments)
-            ax.figure.canvas.draw()
-            return [np.ma.filled(image.get_array().astype(float), 0) for image in ax.images]
-        finally:
-            plt.close("all")
+    try:
+        ax = plot(**arguments)
+        ax.figure.canvas.draw()
+        return [np.ma.filled(image.get_array().astype(float), 0) for image in ax.images]
+    finally:
+        plt.close("all")
 
-    return draw
-
-
-# ---------------------------------------------------------------------------- valid values
 
 ALWAYS = {"rng", "random_state", "n_iter", "max_iter"}  # given even where they need not be
 INTEGERS = [2, 3, 4, 5, 12]
 FLOATS = [0.1, 0.5, 2.0]
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
     "local_client", "Checkpoint", "merge", "update", "collect", "fill",
-    "pack", "rows_of", "class_scores", "chosen_kernel", "options", "is_precomputed",
+    "pack", "rows_of", "class_scores", "chosen_kernel", "codes", "options", "is_precomputed",
 }
 
 
@@ -423,7 +404,7 @@ def known_values():
         "reference": ["common"], "resume": ["checkpoint.npz"], "right": [np.array([0.0, 1])],
         "random_state": [0], "rng": [0],
         "rule": ["sum", "svm"], "sample_weight": [np.arange(1.0, 7)], "sets": [sets],
-        "sets2": [atom_sets], "shape": [(3, 6, 6)], "share": [0.9], "sharpness": [3.0],
+        "sets2": [atom_sets], "shape": [(3, 6, 6)], "share": [0.9],
         "shares": [dict(a=np.array([1.0, 0.5]), b=np.array([0.5, 0.9]))],
         "silhouettes": [images > 200], "size": [(8, 8), (4, 6, 6)],
         "systems": [[(A, C), (A.T, C)]], "systems2": [[(A / 2, C)]], "t": [0.3],

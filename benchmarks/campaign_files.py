@@ -21,8 +21,6 @@ from benchmarks.campaign_calls import Failed, failing, hold, place_of, rng_of
 from benchmarks.campaign_inputs import BAD_ARRAYS, Hang, limit_memory, watchdog
 from grassmann_sc import files, frames, learn
 
-# ---------------------------------------------------------------------------- files as they are
-
 
 @functools.cache
 def samples():
@@ -83,9 +81,6 @@ def stacked_sets(images):
             "train0": np.arange(4), "test0": np.array([4, 5])}
 
 
-# -------------------------------------------------------------------------------- damage
-
-
 def with_flipped_bits(rng, data):
     data = bytearray(data)
     for at in rng.integers(0, len(data), int(rng.integers(1, 6))):
@@ -142,17 +137,15 @@ def check_reading(reader, path, what, strict):
             with watchdog():
                 result = reader(path)
         except Hang:
-            raise Failed(f"hangs: {what}", f"{name} hangs") from None
+            raise Failed("hangs", f"{name} hangs") from None
         except ValueError as error:
-            if reader is not load_sets and name not in str(error):
-                raise Failed(f"does not name the file: {what}: {error} ({place_of(error)})",
-                             f"does not name the file, {place_of(error)}") from None
-            return
-    hold(not strict, f"{what}: accepted")
-    hold(reader is not read or result.ndim > 1, f"no frames: {what}: {result.shape}")
+            named = reader is load_sets or name in str(error)
+            place = f"does not name the file, {place_of(error)}"
+            return hold(named, f"{place}: {error}", place)
+        hold(not strict, "accepted", f"accepted: {what}")
+        if reader is read:
+            hold(result.ndim > 1, f"no frames: {result.shape}")
 
-
-# ------------------------------------------------------------------- crafted with right checksums
 
 HUGE = 2**62
 

@@ -44,9 +44,6 @@ def images(rng, *shape):
     return rng.integers(0, 256, shape or (4, 6, 5)).astype(np.uint8)
 
 
-# ------------------------------------------------------------------------------ hostile folders
-
-
 class Tree:
     """Class folders of good clips; names of those that can be used, and of those that cannot."""
 
@@ -194,29 +191,24 @@ def folders(seed, case):
         for hostility in chosen:
             hostility(tree)
             tree.sound &= hostility not in fatal
-        check_run(tree, Path(folder) / "out", options, what)
+        with failing(what):
+            check_run(tree, Path(folder) / "out", options)
 
 
-def check_run(tree, out, options, what):
+def check_run(tree, out, options):
     """No traceback; results of all good clips that name all others, if there can be any."""
-    with failing(what):
-        end = classify(tree.root, out, *options)
+    end = classify(tree.root, out, *options)
     file = out / "results.json"
     if not tree.sound:
-        hold(end is not None or file.exists(), f"neither results nor an error: {what}")
-        return
-    hold(file.exists(), f"no results: {what}: it ends with {end!r}")
+        return hold(end is not None or file.exists(), "neither results nor an error")
+    hold(file.exists(), f"no results: it ends with {end!r}")
     results = json.loads(file.read_text())
     named = "\n".join(results["failed"])
     unnamed = [name for name in tree.bad if clips.printable(name) not in named]
-    hold(not unnamed, f"not named among the failed: {what}: {unnamed}; named: {named[:500]}")
-    if results["n_sets"] != len(tree.good):
-        links = "through a link, " if "links_in_a_loop" in what else ""
-        raise Failed(f"{links}other number of sets: {what}: {results['n_sets']} of "
-                     f"{len(tree.good)} good clips; failed: {named[:500]}")
+    hold(not unnamed, f"not named among the failed: {unnamed}; named: {named[:500]}")
+    hold(results["n_sets"] == len(tree.good), f"other number of sets: {results['n_sets']} of "
+         f"{len(tree.good)} good clips; failed: {named[:500]}")
 
-
-# ----------------------------------------------------------------------------------- full disks
 
 NEW_MOUNTS = 0x00020000  # unshare(2): mounts that nobody else sees and that end with this process
 PRIVATE = 0x00044000  # mount(2), recursively
@@ -277,10 +269,10 @@ def disks(seed, case):
     size = int(rng.choice([2**13, 2**14, 2**15, 2**16, 2**17]) * rng.uniform(1, 2))
     with SmallDisk(size) as disk:
         what = f"{fill.__name__}, {size} bytes, {'tmpfs' if disk.mounted else 'RLIMIT_FSIZE'}"
-        with failing(what, fill.__name__):
-            fill(rng, disk, what)
-        strays = [path.name for path in disk.folder.rglob("*") if "unfinished" in path.name]
-        hold(not strays, f"{what}: leaves {strays}")
+        with failing(what):
+            fill(rng, disk)
+            strays = [path.name for path in disk.folder.rglob("*") if "unfinished" in path.name]
+            hold(not strays, f"{fill.__name__} leaves {strays}")
 
 
 def is_full(job):
@@ -294,7 +286,7 @@ def is_full(job):
     return False
 
 
-def fill_dictionary(rng, disk, what):
+def fill_dictionary(rng, disk):
     """The file is the old one or the new one, as save said."""
     old = core.random_subspaces(2, 5, 2, 1)
     new = core.random_subspaces(20, int(rng.integers(10, 200)), 3, 2)
@@ -302,13 +294,12 @@ def fill_dictionary(rng, disk, what):
     had_old = not is_full(lambda: files.save(path, old))
     failed = is_full(lambda: files.save(path, new))
     if failed and not had_old:
-        hold(not path.exists(), f"{what}: half a file is left")
-        return
-    hold(worst_difference(files.load(path).atoms, old if failed else new) == 0,
-         f"{what}: the file holds other atoms")
+        return hold(not path.exists(), "half a file is left")
+    atoms = files.load(path).atoms
+    hold(worst_difference(atoms, old if failed else new) == 0, "the file holds other atoms")
 
 
-def fill_checkpoint(rng, disk, what):
+def fill_checkpoint(rng, disk):
     """There is no checkpoint, or one that can be gone on from."""
     X = core.random_subspaces(30, int(rng.integers(10, 200)), 2, 1)
     path = disk.folder / "checkpoint.npz"
@@ -321,15 +312,14 @@ def fill_checkpoint(rng, disk, what):
 
     failed = is_full(lambda: learn.gdl(X, 5, 0.2, checkpoint=path, callback=take_more, **options))
     if not path.exists():
-        hold(failed, f"{what}: no checkpoint and no error")
-        return
+        return hold(failed, "no checkpoint and no error")
     disk.grow()
     resumed = learn.gdl(X, 5, 0.2, resume=path, **options)
-    hold(worst_difference(resumed, learn.gdl(X, 5, 0.2, **options)) == 0,
-         f"{what}: resumed to other bits")
+    whole = learn.gdl(X, 5, 0.2, **options)
+    hold(worst_difference(resumed, whole) == 0, "resumed to other bits")
 
 
-def fill_results(rng, disk, what):
+def fill_results(rng, disk):
     """examples.classify: results of all clips or an error, whole files, and all clips once there is
     room."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
@@ -342,35 +332,33 @@ def fill_results(rng, disk, what):
             options.append("--no-pictures")
         out = disk.folder / "out"
         end = classify(tree.root, out, *options)
-        check_results(out, tree, end, what)
+        check_results(out, tree, end)
         disk.grow()
         end = classify(tree.root, out, *options)
-        check_results(out, tree, end, what + ", then room")
-        hold(end is None, f"{what}: with room again it ends with {end!r}")
+        check_results(out, tree, end)
+        hold(end is None, f"with room again it ends with {end!r}")
 
 
-def check_results(out, tree, end, what):
+def check_results(out, tree, end):
     """Each file is whole; there are results of all clips, or an error that tells of the disk."""
     file = out / "results.json"
     if file.exists():
         results = json.loads(file.read_text())
-        if results["n_sets"] != len(tree.good) or results["failed"]:
-            raise Failed(f"{what}: {results['n_sets']} sets of {len(tree.good)} clips, failed: "
-                         f"{results['failed'][:2]}")
-    elif end is None:
-        raise Failed(f"{what}: no results and no error")
-    hold(not isinstance(end, str) or any(os.strerror(number) in end for number in FULL),
-         f"{what}: ends with {end!r}")
+        hold(results["n_sets"] == len(tree.good) and not results["failed"],
+             f"{results['n_sets']} sets of {len(tree.good)} clips; failed: {results['failed'][:2]}")
+    hold(file.exists() or end is not None, "no results and no error")
+    told = not isinstance(end, str) or any(os.strerror(number) in end for number in FULL)
+    hold(told, f"ends with {end!r}")
     for path in out.rglob("*.npz"):
-        with failing(f"{what}: {path.name} is not whole"), np.load(path) as arrays:
+        with failing(f"{path.name} is not whole"), np.load(path) as arrays:
             for name in arrays.files:
                 arrays[name]
 
 
-def fill_numba_cache(rng, disk, what):
+def fill_numba_cache(rng, disk):
     """Without room for compiled code, calls compile for themselves."""
     code = "import grassmann_sc as gs; X = gs.random_subspaces(3, 4, 2, 0); gs.chordal_distance(X)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/",
                           env=os.environ | {"NUMBA_CACHE_DIR": str(disk.folder / "cache"),
                                             "PYTHONPATH": str(ROOT)})
-    hold(done.returncode == 0, f"{what}: {done.stderr[-500:]}", "fill_numba_cache: calls fail")
+    hold(done.returncode == 0, done.stderr[-500:], "fill_numba_cache: calls fail")

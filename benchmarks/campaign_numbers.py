@@ -1,8 +1,16 @@
 """Numbers of the campaign: codes against their optimality conditions in long double, layouts of
-arrays, one thread beside two."""
+arrays, one thread beside two; and that they stay what they are: SIGKILL while a checkpoint is
+written, Ctrl-C at any moment, forks while other threads compute."""
 
+import faulthandler
 import functools
+import gc
+import glob
+import os
+import signal
 import tempfile
+import threading
+import time
 import warnings
 from types import SimpleNamespace
 
@@ -11,15 +19,14 @@ import numpy as np
 
 import grassmann_sc as core
 from benchmarks import campaign_calls as calls
-from benchmarks.campaign_calls import Done, Failed, failing, hold, rng_of, run
+from benchmarks.campaign_calls import Done, failing, hold, rng_of, run
+from benchmarks.common import timed
 from grassmann_sc import frames, intrinsic, kernels, learn, streams, subspaces
 from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import KINDS, bases, rotation
 
 LONG = np.longdouble
 
-
-# ----------------------------------------------------------------- coding: optimality conditions
 
 # A code may miss its optimality conditions by the tolerance of the solver and by the rounding of
 # the Gram matrices, ROUNDING eps max(p, q) for each of the 1 + ||y||_1 terms that make a product:
@@ -52,8 +59,9 @@ def coding_problem(rng):
     X = X.astype(dtype)
     D = D.astype(dtype)
     eps = ROUNDING * float(np.finfo(dtype).eps) * max(p, q)
-    return SimpleNamespace(X=X, D=D, kind=kind, eps=eps, K=long_gram(D, D), k=long_gram(X, D),
-                           norm2=float(p), dtype=dtype)
+    about = f"{kind}, X {X.shape}, D {D.shape}, {dtype.__name__}"
+    return SimpleNamespace(X=X, D=D, eps=eps, K=long_gram(D, D), k=long_gram(X, D), norm2=float(p),
+                           dtype=dtype, about=about)
 
 
 def long_gram(X, D):
@@ -85,10 +93,9 @@ def check_sparse(rng, problem):
     for i, one in enumerate(np.atleast_1d(lam)):
         for j, k in enumerate(problem.k):
             unit = 2 * np.abs(k).max() if relative else 1
-            about = (f"lam {one:.3g}, {told}, {problem.kind}, X {problem.X.shape}, "
-                     f"D {problem.D.shape}, {problem.dtype.__name__}, query {j}")
-            check_code(problem, k, LONG(one) * (unit or 1), codes[i, j], gaps[i, j],
-                       options["positive"], about, warned)
+            with failing(f"lam {one:.3g}, {told}, {problem.about}, query {j}, warned {warned}"):
+                check_code(problem, k, LONG(one) * (unit or 1), codes[i, j], gaps[i, j],
+                           options["positive"], warned)
 
 
 def sparse_call(rng, problem, lam, options):
@@ -104,17 +111,15 @@ def sparse_call(rng, problem, lam, options):
     return result, bool(caught)
 
 
-def check_code(problem, k, lam, y, gap, positive, about, warned):
+def check_code(problem, k, lam, y, gap, positive, warned):
     """Optimality of one code y; if the toolkit warned, its gap must say how far from it y is."""
-    hold(np.isfinite(y).all() and not (positive and (y < 0).any()),
-         f"code not finite or not >= 0: {about}")
+    hold(np.isfinite(y).all() and not (positive and (y < 0).any()), "code not finite or not >= 0")
     l1 = np.abs(y).sum()
     rounding = problem.eps * (1 + l1)
     g = k - problem.K @ y
     if lam == 0 and not positive:
-        check_least_squares(problem, k, y, max(gap, TOL * problem.norm2) + rounding * (1 + l1),
-                            about)
-        return
+        bound = max(gap, TOL * problem.norm2) + rounding * (1 + l1)
+        return check_least_squares(problem, k, y, bound)
     on_support = np.abs(g - np.sign(y) * lam / 2)
     elsewhere = np.maximum((g if positive else np.abs(g)) - lam / 2, 0)
     violation = np.where(y != 0, on_support, elsewhere).max()
@@ -122,12 +127,11 @@ def check_code(problem, k, lam, y, gap, positive, about, warned):
     bound = TOL * np.sqrt(problem.norm2 * largest) + rounding
     if warned:  # a step in that coordinate would gain violation^2 / K_jj, at most the gap
         bound += np.sqrt(max(gap, 0) * largest)
-    hold(violation <= bound,
-         f"optimality conditions violated: by {float(violation):.2g}, bound "
-         f"{float(bound):.2g}, gap {gap:.2g}, warned {warned}: {about}")
+    hold(violation <= bound, f"optimality conditions violated: by {float(violation):.2g}, bound "
+         f"{float(bound):.2g}, gap {gap:.2g}")
 
 
-def check_least_squares(problem, k, y, bound, about):
+def check_least_squares(problem, k, y, bound):
     """For lambda = 0: no worse than least squares over the eigenvectors of K above rounding."""
     values, vectors = np.linalg.eigh(problem.K.astype(float))
     sure = vectors[:, values > problem.eps * len(k) * values[-1]]
@@ -135,7 +139,7 @@ def check_least_squares(problem, k, y, bound, about):
     best = sure @ np.linalg.solve(inside, (sure.T @ k).astype(float))
     excess = cost_of(problem, k, y) - cost_of(problem, k, best)
     hold(excess <= bound,
-         f"cost above least squares: by {float(excess):.2g}, bound " f"{float(bound):.2g}: {about}")
+         f"cost above least squares: by {float(excess):.2g}, bound {float(bound):.2g}")
 
 
 def cost_of(problem, k, y):
@@ -156,19 +160,17 @@ def check_local(rng, problem):
                                     reg=reg)
     default = 1e-5 if problem.dtype == np.float32 else 1e-10
     for j, (k, y) in enumerate(zip(problem.k, codes.astype(LONG))):
-        about = (f"{m} neighbours, reg {reg}, {problem.kind}, X {problem.X.shape}, D "
-                 f"{problem.D.shape}, {problem.dtype.__name__}, query {j}")
-        check_local_code(problem, k, y, m, default if reg is None else reg, about)
+        with failing(f"{m} neighbours, reg {reg}, {problem.about}, query {j}"):
+            check_local_code(problem, k, y, m, default if reg is None else reg)
 
 
-def check_local_code(problem, k, y, m, reg, about):
+def check_local_code(problem, k, y, m, reg):
     l1 = np.abs(y).sum()
-    if not abs(y.sum() - 1) <= problem.eps * (1 + l1):  # not so for NaN
-        raise Failed(f"sum is not 1: {float(y.sum())}: {about}")
+    hold(abs(y.sum() - 1) <= problem.eps * (1 + l1), f"sum is not 1: {float(y.sum())}")
     used = np.flatnonzero(y)
     distance = problem.norm2 + problem.K.diagonal() - 2 * k
-    hold(distance[used].max() <= np.sort(distance)[m - 1] + 4 * problem.eps,
-         f"not the nearest atoms: {about}")
+    farthest = np.sort(distance)[m - 1] + 4 * problem.eps
+    hold(distance[used].max() <= farthest, "not the nearest atoms")
     same = np.flatnonzero(distance <= 4 * problem.eps * problem.norm2)
     if len(same) and np.isin(used, same).all():  # the query is an atom
         return
@@ -180,16 +182,8 @@ def check_local_code(problem, k, y, m, reg, about):
     image = B @ y[nearest] + ridge * y[nearest]
     error = np.ptp(image)
     bound = 4 * problem.eps * (1 + l1)
-    hold(error <= bound,
-         f"not the solution over the neighbours: (B + ridge) y varies by "
-         f"{float(error):.2g}, bound {float(bound):.2g}: {about}")
-
-
-# ------------------------------------------------------------------------------ layouts of arrays
-
-
-def swapped(A):
-    return A.astype(A.dtype.newbyteorder())
+    hold(error <= bound, f"not the solution over the neighbours: (B + ridge) y varies by "
+         f"{float(error):.2g}, bound {float(bound):.2g}")
 
 
 def strided(A):
@@ -219,7 +213,7 @@ def whole(A):
 
 
 LAYOUTS = {"Fortran order": np.asfortranarray, "strided": strided, "read-only": read_only,
-           "byte-swapped": swapped, "memory-mapped": mapped}
+           "byte-swapped": lambda A: A.astype(A.dtype.newbyteorder()), "memory-mapped": mapped}
 DATA = {"sets", "atom_sets", "frames", "videos", "A", "B", "silhouettes"}  # integers are legal
 SAME = 1e-9  # largest difference: another layout may be summed in another order
 
@@ -254,10 +248,9 @@ def layouts(seed, case):
     what = f"{call.name}({', '.join(changed)}), {layout}"
     with failing(what):
         difference = calls.worst_difference(run(call, **changed), expected)
-    hold(difference <= SAME,
-         f"differs: {what}: relative difference {difference:.2g}", f"differs: {what}")
-    hold(before == [array.tobytes() for array in arrays_in(list(changed.values()))],
-         f"changes its input: {what}")
+        hold(difference <= SAME, f"relative difference {difference:.2g}", f"differs: {what}")
+        hold(before == [array.tobytes() for array in arrays_in(list(changed.values()))],
+             "changes its input")
 
 
 def arrays_in(value):
@@ -278,9 +271,6 @@ def changed_arrays(value, change):
     return value
 
 
-# ---------------------------------------------------------------------------- threads
-
-
 def threads(seed, case):
     """A call of middling size on one thread and on two: the same bits."""
     rng = rng_of("threads", seed, case)
@@ -290,9 +280,9 @@ def threads(seed, case):
     for n_threads in (1, 2):
         numba.set_num_threads(n_threads)
         results.append(MIDDLING[name](m))
-    if calls.worst_difference(*results) != 0:
-        raise Failed(f"{name} depends on threads: X {m.X.shape}, D {m.D.shape}: by "
-                     f"{calls.worst_difference(*results):.2g}", f"{name} depends on threads")
+    difference = calls.worst_difference(*results)
+    hold(difference == 0, f"{name} depends on threads: X {m.X.shape}, D {m.D.shape}: by "
+         f"{difference:.2g}", f"{name} depends on threads")
 
 
 def middling(rng):
@@ -335,3 +325,191 @@ MIDDLING = {
     "log_euclidean_codes": lambda m: tangent.log_euclidean_codes(m.X, m.D, 0.1),
     "lbp_top": lambda m: frames.lbp_top(m.X[:, :, :1] * np.ones(5)),
 }
+
+
+CHILD_LIMIT = 20  # seconds that a forked child may take
+SOON = 0.04  # seconds of a call that is interrupted
+RAISES = 3  # exit status of a forked child
+DIFFERS = 4
+
+
+affinity = getattr(os, "sched_getaffinity", lambda process: None)
+
+LEARNING = [  # of which each has a checkpoint
+    dict(lam=0.2, n_iter=15, tol=0, rng=1),
+    dict(n_neighbors=3, n_iter=15, tol=0, rng=2, unused="random"),
+    dict(lam=0.3, lam_scale="max", positive=True, n_iter=15, tol=0, rng=3, init="kmeans"),
+]
+
+
+@functools.cache
+def uninterrupted(which):
+    """(samples, seconds, result) of learning that is left alone, with a checkpoint beside it."""
+    X = core.random_subspaces(40, 12, 2, which)
+    X = X.astype(np.float32) if which == 1 else X
+    learn.gdl(X, 6, **LEARNING[which])  # compiles
+    return X, *timed(lambda: learn.gdl(X, 6, **LEARNING[which], checkpoint="whole.npz"))
+
+
+def kills(seed, case):
+    """A child that learns is killed; its checkpoint resumes to the bits of the whole run."""
+    rng = rng_of("kills", seed, case)
+    which = case % len(LEARNING)
+    X, seconds, expected = uninterrupted(which)
+    options = LEARNING[which]
+    n_kills = int(rng.integers(1, 4))  # the resumed runs are killed too
+    for delay in rng.uniform(0, 1.5 * seconds, n_kills):
+        child = os.fork()
+        if child == 0:
+            run_and_exit(lambda: go_on(X, options))
+        time.sleep(delay)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    try:
+        with failing(f"options {options}, {n_kills} kills"):
+            result = go_on(X, options)
+            difference = calls.worst_difference(result, expected)
+            hold(difference == 0 and result.stopped == expected.stopped,
+                 f"resumed to other bits: by {difference:.2g}")
+            strays = glob.glob("state.npz?*")
+            hold(not strays, f"stray files: {strays}")
+    finally:
+        for name in glob.glob("state.npz*"):
+            os.unlink(name)
+
+
+def go_on(X, options):
+    """Learn from where the checkpoint is, or from the start if there is none yet."""
+    resume = "state.npz" if os.path.exists("state.npz") else None
+    return learn.gdl(X, 6, **options, checkpoint="state.npz", resume=resume)
+
+
+def run_and_exit(job):
+    """In a forked child: status 0 if the job does not return False; its place, if it hangs, in a
+    file."""
+    faulthandler.dump_traceback_later(CHILD_LIMIT, exit=True, file=open("hangs.txt", "w"))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(CHILD_LIMIT + 5)
+    status = RAISES
+    try:
+        status = 0 if job() is not False else DIFFERS
+    finally:
+        os._exit(status)
+
+
+@functools.cache
+def interruptible():
+    """{name: (call, its seconds, its result)} of calls that are soon done."""
+    m = middling(np.random.default_rng(0))
+    found = {}
+    for name, function in MIDDLING.items():
+        call = functools.partial(function, m)
+        call()  # compiles
+        seconds, result = timed(call)
+        if seconds < SOON:
+            found[name] = call, seconds, result
+    return found
+
+
+def interrupts(seed, case):
+    """A Ctrl-C at some moment of a call; then cores, threads and results are as ever."""
+    rng = rng_of("interrupts", seed, case)
+    name = list(interruptible())[case % len(interruptible())]
+    call, seconds, expected = interruptible()[name]
+    cores = affinity(0)
+    delay = max(1e-6, float(rng.uniform(0, 1.2 * seconds)))
+    with failing(f"{name}, interrupted after {1000 * delay:.2f} of {1000 * seconds:.2f} ms"):
+        error = interrupted(call, delay)
+        what = f"{name}: {type(error).__name__} in place of KeyboardInterrupt"
+        hold(error is None, f"{what}: {error}", what)
+        hold(affinity(0) == cores, f"other cores: {affinity(0)} in place of {cores}")
+        hold(calls.worst_difference(call(), expected) == 0, "other results after it")
+        hold(pool_works(), "the threads of the pool are stuck")
+
+
+def interrupted(call, delay):
+    """Run the call with a SIGINT after so many seconds; what else than KeyboardInterrupt it raised.
+
+    The interrupt may come when the call is done, anywhere in here.
+    """
+    come = threading.Event()
+
+    def ring(number, frame):
+        come.set()
+        signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    error = None
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, delay)
+            call()
+        except KeyboardInterrupt:
+            pass
+        except BaseException as other:
+            error = other
+        while not come.is_set():
+            time.sleep(1e-3)
+    except KeyboardInterrupt:
+        pass
+    return error
+
+
+def pool_works():
+    """Do two blocks run at the same time, if two threads are allowed?"""
+    meeting = threading.Barrier(2)
+    try:
+        if core.thread_count() > 1:
+            core.run_blocks(lambda block: meeting.wait(5), 2, 1)
+    except threading.BrokenBarrierError:
+        return False
+    return True
+
+
+@functools.cache
+def busy_threads():
+    """Threads that compute for ever, without BLAS: OpenBLAS forks with locks taken."""
+    m = middling(np.random.default_rng(1))
+    K = core.projection_kernel(m.D)
+    k = core.projection_kernel(m.X, m.D)
+    jobs = [lambda: core.sparse_codes(K, k, 0.1 * m.p, norm2=m.p),
+            lambda: core.locality_codes(K, k, 5, norm2=m.p)]
+
+    def work(job):
+        with warnings.catch_warnings():
+            while True:
+                job()
+
+    for job in jobs:
+        job()  # compiles
+        threading.Thread(target=work, args=(job,), daemon=True).start()
+    return jobs
+
+
+@functools.cache
+def small_problem():
+    """Calls for the child, and what they give."""
+    m = middling(np.random.default_rng(2))
+    calls = [functools.partial(MIDDLING[name], m)
+             for name in ("gsc", "glc", "chordal_distance", "from_sets", "kglc", "gdl")]
+    return [(call, call()) for call in calls]
+
+
+def forks(seed, case):
+    """A child, forked while other threads compute, codes a small problem and exits."""
+    rng = rng_of("forks", seed, case)
+    number = case % len(small_problem())
+    call, expected = small_problem()[number]
+    busy_threads()
+    gc.collect(0)
+    time.sleep(float(rng.uniform(0, 0.01)))
+    child = os.fork()
+    if child == 0:
+        run_and_exit(lambda: calls.worst_difference(call(), expected) == 0)
+    _, status = os.waitpid(child, 0)
+    status = os.waitstatus_to_exitcode(status)
+    told = {-signal.SIGALRM: "hangs", 1: "hangs", RAISES: "raises", DIFFERS: "gives other numbers"}
+    with open("hangs.txt") as file:
+        hold(status == 0, f"forked child {told.get(status, status)}: call {number} of "
+             f"small_problem: {file.read()[:3000]}")

@@ -15,7 +15,7 @@ import scipy.linalg
 
 import grassmann_sc as core
 import oracles as plain
-from benchmarks.campaign_calls import client_of_threads, hold, rng_of
+from benchmarks.campaign_calls import client_of_threads, hold, rng_of, worst_difference
 from grassmann_sc import (
     discriminative,
     files,
@@ -39,25 +39,16 @@ def oracles(seed, case):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for k, (result, expected, *tol) in enumerate(oracle(rng_of("oracles", seed, case))):
-            result = np.asarray(result)
-            expected = np.asarray(expected)
-            hold(result.shape == expected.shape,
-                 f"{oracle.__name__}, {k}: shape {result.shape}, not {expected.shape}")
-            if expected.dtype.kind not in "biuf":
-                same = np.array_equal(result, expected)
-                error = 0.0 if same else np.inf
-            else:
-                error = np.abs(result - expected).max(initial=0)
-                error /= max(np.abs(expected).max(initial=0), 1e-300)
-            hold(error <= (tol[0] if tol else TOL),
-                 f"{oracle.__name__}, {k}: off by {error:.2g}", oracle.__name__)
+            error = worst_difference(np.asarray(result), np.asarray(expected))
+            hold(error <= (tol[0] if tol else TOL), f"{oracle.__name__}, {k}: off by {error:.2g}",
+                 oracle.__name__)
 
 
-def two_sets(rng, most=6):
+def two_sets(rng):
     """Two dictionaries of one d, and the p of each."""
     d = int(rng.integers(3, 10))
     p, q = rng.integers(1, d // 2 + 2, 2)
-    return bases(rng, int(rng.integers(1, 5)), d, p), bases(rng, int(rng.integers(2, most)), d, q)
+    return bases(rng, int(rng.integers(1, 5)), d, p), bases(rng, int(rng.integers(2, 6)), d, q)
 
 
 def classes_of(rng, n):
@@ -167,16 +158,13 @@ def of_textures(rng):
 def similarities(rng):
     X, D = two_sets(rng)
     m = int(rng.integers(1, min(X.shape[2], D.shape[2]) + 1))
-    yield (sets.correlation_kernel(X, D, m),
-           each_pair(lambda a, b: cosines(a, b)[:m].sum(), X, D))
+    yield (sets.correlation_kernel(X, D, m), each_pair(lambda a, b: cosines(a, b)[:m].sum(), X, D))
     yield (sets.mutual_similarity(X, D, m),
            each_pair(lambda a, b: (cosines(a, b)[:m]**2).mean(), X, D))
     yield sets.correlation_kernel(D), each_pair(lambda a, b: cosines(a, b).sum(), D, D)
-    yield (sets.binet_cauchy_kernel(D),
-           each_pair(lambda a, b: np.linalg.det(a.T @ b)**2, D, D))
+    yield (sets.binet_cauchy_kernel(D), each_pair(lambda a, b: np.linalg.det(a.T @ b)**2, D, D))
     T = rng.standard_normal((X.shape[1], int(rng.integers(X.shape[2], X.shape[1] + 1))))
-    yield (hat(sets.transformed_bases(X, T)),
-           hat(np.linalg.qr(T.T @ X)[0]), 1e-6)
+    yield (hat(sets.transformed_bases(X, T)), hat(np.linalg.qr(T.T @ X)[0]), 1e-6)
 
 
 def of_labels(rng):

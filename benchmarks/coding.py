@@ -1,11 +1,16 @@
 """Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's running times,
-growth with n.
+growth with n; and what the first result costs: import and first gsc in fresh interpreters, with an
+empty cache, a full one and none.
 
     python -m benchmarks.coding
 
 There is no peer here: the comparisons are with the Gram matrices alone, with the paper and with
-ourselves at another size.
+ourselves at another size. Compiled code goes to a temporary folder.
 """
+
+import shutil
+import tempfile
+from pathlib import Path
 
 from examples.options import of_nothing, parsed
 
@@ -14,7 +19,8 @@ parsed(__name__, of_nothing, "benchmarks.coding")
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import figure, header, interleaved, memory_of, relative_gap
+from benchmarks import common
+from benchmarks.common import figure, header, in_child, interleaved, run_child
 
 N = 1000
 P = 3  # atoms, dimension of the subspaces
@@ -25,10 +31,15 @@ LAM = 0.3  # of the largest lam_max: supports of 20 to 200 of 1000 random atoms
 GROWTH_D = 20
 GROWTH = [1000, 10_000, 100_000]  # queries
 REPETITIONS = 7
-SETUP = """
+STARTS = 5
+SCRIPT = """
+import time
+start = time.perf_counter()
 import grassmann_sc as gs
-X, D = gs.random_subspaces({n}, {d}, {p}, 0), gs.random_subspaces({N}, {d}, {p}, 1)
-gs.gsc(X[:200], D, {lam}, sparse_output=True)
+imported = time.perf_counter()
+X, D = gs.random_subspaces(100, 64, 3, 0), gs.random_subspaces(50, 64, 3, 1)
+codes = gs.gsc(X, D, 0.1)
+print(imported - start, time.perf_counter() - imported, abs(codes).sum())
 """
 
 
@@ -46,35 +57,86 @@ def code_all(X, D, lam, n):
         gs.gsc(X[i : i + n], D, lam, sparse_output=True)
 
 
-header("Coding of subspaces")
-X, D = problem(N, GLC_D)
-codes = gs.glc(X, D, NEIGHBORS)
-gram, glc = interleaved([lambda: grams(X, D), lambda: gs.glc(X, D, NEIGHBORS)], REPETITIONS)
-print(f"gLC, {NEIGHBORS} neighbours, n = N = {N}, p = {P}, d = {GLC_D}: {glc:.4f} s, its Gram "
-      f"matrices {gram:.4f} s; largest |1^T y - 1| {np.abs(codes.sum(axis=1) - 1).max():.0e}")
-figure("gLC over its Gram matrices (1)", glc / gram, "<= 1.25")
+def memory(n, lam):
+    X, D = problem(n, GROWTH_D)
+    gs.gsc(X[:200], D, lam, sparse_output=True)
+    yield common.extra_memory(lambda: gs.gsc(X, D, lam, sparse_output=True))
 
-print(f"gSC from end to end, {N} queries, {N} atoms, p = {P}, lambda = {LAM} lam_max; the paper's: "
-      "Gram matrices alone, quad-core i7, MATLAB")
-for d, paper in PAPER.items():
-    X, D = problem(N, d)
-    K, k = grams(X, D)
-    lam = LAM * gs.lam_max(k).max()
-    codes = gs.gsc(X, D, lam)
-    gram, gsc = interleaved([lambda: grams(X, D), lambda: gs.gsc(X, D, lam)], 3)
-    figure(f"R^{d}: gsc (s); paper {paper} s; Gram matrices alone {gram:.3f} s", gsc)
-    figure(f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a code"
-           f", worst gap {relative_gap(K, k, codes, lam, P).max():.0e}", paper / gsc)
 
-X, D = problem(GROWTH[-1], GROWTH_D)
-lam = float(LAM * gs.lam_max(gs.projection_kernel(X[:N], D)).max())
-code_all(X[:N], D, lam, N)
-seconds = interleaved([lambda n=n: code_all(X, D, lam, n) for n in GROWTH], 3) / len(X)
-print(f"Growth: the same {len(X)} queries on {N} atoms in R^{GROWTH_D}, sparse output, in calls of "
-      "n; memory in processes of their own")
-for n, query in zip(GROWTH, seconds):
-    megabytes = memory_of(f"gs.gsc(X, D, {lam}, sparse_output=True)",
-                          SETUP.format(n=n, d=GROWTH_D, p=P, N=N, lam=lam))
-    figure(f"n = {n}: time a query (us)", 1e6 * query)
-    figure(f"n = {n}: peak memory beyond input and output (MB); bounded by a constant", megabytes)
-figure("slowest over fastest time a query (1)", seconds.max() / seconds.min(), "<= 1.15")
+def local():
+    X, D = problem(N, GLC_D)
+    codes = gs.glc(X, D, NEIGHBORS)
+    gram, glc = interleaved([lambda: grams(X, D), lambda: gs.glc(X, D, NEIGHBORS)], REPETITIONS)
+    print(f"gLC, {NEIGHBORS} neighbours, n = N = {N}, p = {P}, d = {GLC_D}: {glc:.4f} s, its Gram "
+          f"matrices {gram:.4f} s; largest |1^T y - 1| {np.abs(codes.sum(axis=1) - 1).max():.0e}")
+    figure("gLC over its Gram matrices (1)", glc / gram, "<= 1.25")
+
+
+def end_to_end():
+    print(f"gSC from end to end, {N} queries, {N} atoms, p = {P}, lambda = {LAM} lam_max; the "
+          "paper's: Gram matrices alone, quad-core i7, MATLAB")
+    for d, paper in PAPER.items():
+        X, D = problem(N, d)
+        K, k = grams(X, D)
+        lam = LAM * gs.lam_max(k).max()
+        codes = gs.gsc(X, D, lam)
+        gram, gsc = interleaved([lambda: grams(X, D), lambda: gs.gsc(X, D, lam)], 3)
+        figure(f"R^{d}: gsc (s); paper {paper} s; Gram matrices alone {gram:.3f} s", gsc)
+        figure(f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a "
+               f"code, worst gap {common.relative_gap(K, k, codes, lam, P).max():.0e}", paper / gsc)
+
+
+def growth():
+    X, D = problem(GROWTH[-1], GROWTH_D)
+    lam = float(LAM * gs.lam_max(gs.projection_kernel(X[:N], D)).max())
+    code_all(X[:N], D, lam, N)
+    seconds = interleaved([lambda n=n: code_all(X, D, lam, n) for n in GROWTH], 3) / len(X)
+    print(f"Growth: the same {len(X)} queries on {N} atoms in R^{GROWTH_D}, sparse output, in "
+          "calls of n; memory in processes of their own")
+    for n, query in zip(GROWTH, seconds):
+        figure(f"n = {n}: time a query (us)", 1e6 * query)
+        figure(f"n = {n}: peak memory beyond input and output (MB); bounded by a constant",
+               *in_child(memory, n, lam))
+    figure("slowest over fastest time a query (1)", seconds.max() / seconds.min(), "<= 1.15")
+
+
+def start_up():
+    header("Start-up: import and gsc of 100 queries on 50 atoms, float64, fresh interpreters")
+    with tempfile.TemporaryDirectory() as cache:
+        wall, text = run_child(SCRIPT, NUMBA_CACHE_DIR=cache)
+        first_import, first_codes, total = map(float, text.split())
+        figure("cold, empty cache: import (s)", first_import)
+        figure("cold, empty cache: first gsc, compiled (s)", first_codes)
+        figure("cold, empty cache: both, interpreter included (s)", wall, "<= 20")
+        runs = [run_child(SCRIPT, NUMBA_CACHE_DIR=cache) for _ in range(STARTS)]
+        numpy, numba = interleaved([lambda: run_child("import numpy"),
+                                    lambda: run_child("import numba, scipy.sparse")], STARTS)
+    imported, coded, again = np.median([np.float64(text.split()) for _, text in runs], axis=0)
+    figure(f"warm: import (s); a whole interpreter with numpy alone {numpy:.2f} s, with numba and "
+           f"scipy.sparse {numba:.2f} s", imported, "<= 0.8")
+    figure("warm: first gsc, loaded from the cache (s)", coded)
+    figure("warm: script that codes 100 queries, wall (s)", np.median([wall for wall, _ in runs]),
+           "<= 2")
+
+    # A folder that nobody may write to, root neither: a file stands where the cache would go, and
+    # home is no folder.
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copy(common.ROOT / "grassmann_sc.py", folder)
+        (folder / "__pycache__").touch()
+        folder.chmod(0o555)
+        nowhere = {key: "/dev/null/cache" for key in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR",
+                                                      "LOCALAPPDATA")}
+        wall, text = run_child(SCRIPT, cwd=folder, **nowhere)
+        written = sorted(path.name for path in folder.iterdir())
+        folder.chmod(0o755)
+    figure("read-only copy, no cache anywhere: compiled in memory, wall (s); files there: "
+           f"{', '.join(written)}", wall)
+    figure("sum of |codes| apart from the cached run's, cold and read-only, relative (1)",
+           max(abs(total - again), abs(float(text.split()[2]) - again)) / again, "<= 1e-12")
+
+
+if __name__ == "__main__":
+    header("Coding of subspaces")
+    for part in (local, end_to_end, growth, start_up):
+        part()

@@ -14,6 +14,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
+import grassmann_sc as gs
 from grassmann_sc.subspaces import from_sets
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,38 +66,46 @@ def timed(call, *arguments):
     return time.perf_counter() - start, result
 
 
-def rest():
-    """Until the threads of BLAS sleep."""
-    time.sleep(REST)
-
-
-def at_once():
-    """No rest."""
-
-
-def interleaved(callables, repetitions, before=rest):
-    """Median seconds of each callable, called in turn, each time after before(); call each once
-    before."""
+def interleaved(callables, repetitions, rest=REST, before=None):
+    """Median seconds of each callable, called in turn after a rest, and after before(), if there is
+    one; call each once before."""
     seconds = np.empty((repetitions, len(callables)))
     for row in seconds:
         for i, call in enumerate(callables):
-            before()
+            time.sleep(rest)
+            if before is not None:
+                before()
             row[i], _ = timed(call)
     return np.median(seconds, axis=0)
 
 
-def run_child(code, *arguments, cwd=ROOT, **environment):
+def run_child(code, cwd=ROOT, **environment):
     """(wall seconds, printed text) of a fresh interpreter that runs the code in the folder cwd."""
     seconds, done = timed(lambda: subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], cwd=cwd, env=os.environ | environment,
-        text=True, stdout=subprocess.PIPE, check=True))
+        [sys.executable, "-c", code], cwd=cwd, env=os.environ | environment, text=True,
+        stdout=subprocess.PIPE, check=True))
     return seconds, done.stdout
 
 
-def killed(code, *arguments, after):
-    """Run the code in a fresh interpreter and kill it so many seconds after it prints a line; was
-    there anything to kill?"""
-    child = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT,
+def in_child(function, *arguments, **environment):
+    """The numbers that a function of a benchmark gives, called in a fresh interpreter."""
+    _, text = run_child(f"print(*{call_of(function, arguments)})", **environment)
+    return [float(word) for word in text.split()]
+
+
+def call_of(function, arguments):
+    """Code that calls a function of a benchmark, this one too."""
+    module = function.__module__
+    if module == "__main__":
+        module = sys.modules[module].__spec__.name
+    plain = tuple(str(one) if isinstance(one, Path) else one for one in arguments)
+    return f"__import__({module!r}, fromlist=['']).{function.__name__}(*{plain!r})"
+
+
+def killed(function, *arguments, after):
+    """Call a function in a fresh interpreter and kill it so many seconds after it prints a line;
+    was there anything to kill?"""
+    child = subprocess.Popen([sys.executable, "-c", call_of(function, arguments)], cwd=ROOT,
                              stdout=subprocess.PIPE)
     child.stdout.readline()
     try:
@@ -106,13 +115,6 @@ def killed(code, *arguments, after):
         child.send_signal(signal.SIGKILL)
         child.wait()
         return True
-
-
-def memory_of(call, setup):
-    """extra_memory of a call, in an interpreter of its own that has run the setup."""
-    _, text = run_child(f"{setup}\nfrom benchmarks.common import extra_memory\n"
-                        f"print(extra_memory(lambda: {call}))")
-    return float(text)
 
 
 def extra_memory(call):
@@ -131,6 +133,13 @@ def extra_memory(call):
     dense = isinstance(result, np.ndarray)
     parts = [result] if dense else [result.data, result.indices, result.indptr]
     return (status("VmHWM") - before - sum(part.nbytes for part in parts)) / 2**20
+
+
+def about(centres, n, noise, rng, in_turn=False):
+    """n subspaces about centres, in turn or drawn."""
+    noise = noise * rng.standard_normal((n, *centres.shape[1:])) / centres.shape[1]**0.5
+    which = np.arange(n) % len(centres) if in_turn else rng.integers(len(centres), size=n)
+    return gs.orthonormalize(centres[which] + noise)
 
 
 def digit_subspaces(n, p, seed=0):

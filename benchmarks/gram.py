@@ -16,7 +16,7 @@ parsed(__name__, of_nothing, "benchmarks.gram")
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import at_once, figure, header, interleaved, memory_of, timed
+from benchmarks.common import extra_memory, figure, header, in_child, interleaved, timed
 
 SIZES = [(1000, 3, 100, 0.70), (1000, 3, 1000, 0.85), (2000, 5, 400, 0.85),
          (1000, 3, 10_000, 0.80)]  # n = N, p, d, least rate
@@ -27,29 +27,20 @@ AUTHORS = [100, 1000]  # d at which pairs are looped over
 N_PAIRS = 100  # squared, of the authors' way
 N_CHECKED = 20  # squared pairs, computed in extended precision
 MEMORY = [(8000, 3, 100), (2000, 5, 400), (1000, 3, 10_000)]  # n = N, p, d
-SETUP = """
-import grassmann_sc as gs
-X = gs.random_subspaces({0}, {2}, {1}, 0)
-D = gs.random_subspaces({0}, {2}, {1}, 1)
-gs.projection_kernel(X[:50], D[:50])
-gs.projection_kernel(X[:50])
-"""
 
 
-def rested(calls, repetitions):
-    """Median seconds of the calls, in turn."""
-    return interleaved(calls, repetitions)
-
-
-def after_a_product(calls, repetitions):
-    A = np.ones((1500, 1500))
-    return interleaved(calls, repetitions, before=lambda: A @ A)
-
-
-def repeated(calls, repetitions):
+def median_seconds(regime, calls, repetitions):
+    """Of each call, in turn where calls of one kind do not follow each other."""
+    if regime == "rested":
+        return interleaved(calls, repetitions)
+    if regime == "after a product":
+        A = np.ones((1500, 1500))
+        return interleaved(calls, repetitions, 0, before=lambda: A @ A)
+    found = []
     for call in calls:
         call()
-        yield from interleaved([call], repetitions, before=at_once)
+        found += interleaved([call], repetitions, 0).tolist()
+    return found
 
 
 def blocks(product, p):
@@ -84,9 +75,8 @@ def size(n, p, d, least):
     calls = calls_of(n, p, d, np.float64) + calls_of(n, p, d, np.float32)
     once = sum(timed(call)[0] for call in calls)
     repetitions = max(FEWEST, round(SECONDS / once))
-    for regime in (rested, after_a_product, repeated):
-        seconds = np.reshape([*regime(calls, repetitions)], (2, 3))
-        name = regime.__name__.replace("_", " ")
+    for name in ("rested", "after a product", "repeated"):
+        seconds = np.reshape(median_seconds(name, calls, repetitions), (2, 3))
         for dtype, (own, symmetric, blas) in zip(("float64", "float32"), seconds):
             print(f"  {name}, {dtype}, median of {repetitions}: ours {1e3 * own:.1f} ms "
                   f"({2e-9 * (n * p)**2 * d / own:.1f} Gflop/s), matmul {1e3 * blas:.1f} ms, "
@@ -114,6 +104,13 @@ def authors_way(n, p, d):
     figure("float64: speed over the authors' way (1)", seconds / own)
 
 
+def memory(n, p, d, rectangular):
+    X = gs.random_subspaces(n, d, p, 0)
+    D = gs.random_subspaces(n, d, p, 1) if rectangular > 1 else None
+    gs.projection_kernel(X[:50], D if D is None else D[:50])
+    yield extra_memory(lambda: gs.projection_kernel(X, D))
+
+
 def main():
     header("Gram matrix: projection_kernel(X, D) against np.matmul of (n p, d) x (d, N p)")
     for n, p, d, least in SIZES:
@@ -123,9 +120,8 @@ def main():
     print("Memory, in processes of their own")
     for n, p, d in MEMORY:
         for arguments in ("X, D", "X"):
-            call = f"projection_kernel({arguments})"
-            figure(f"{call}, n = N = {n}, p = {p}, d = {d}: peak beyond input and output (MB)",
-                   memory_of(f"gs.{call}", SETUP.format(n, p, d)), "<= 64")
+            figure(f"projection_kernel({arguments}), n = N = {n}, p = {p}, d = {d}: peak beyond "
+                   "input and output (MB)", *in_child(memory, n, p, d, len(arguments)), "<= 64")
 
 
 if __name__ == "__main__":

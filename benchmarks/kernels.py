@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.common import figure, header, interleaved, memory_of, peer
+from benchmarks.common import extra_memory, figure, header, in_child, interleaved, peer
 from grassmann_sc import kernels
 
 N_SETS = 1000
@@ -25,22 +25,13 @@ D = 400
 P = 4
 REPETITIONS = 3
 GAMMA = 1 / (2 * D)
+KERNEL = kernels.rbf(GAMMA)
 STRIP = 2000  # rows of frames of the plain product
-SETUP = """
-import numpy as np
-from grassmann_sc import kernels
-from benchmarks.kernels import GAMMA, library, sets_and_bases
-(X, A), (Y, B) = sets_and_bases(0), sets_and_bases(1)
-kernel = kernels.rbf(GAMMA)
-kernels.kernel_gram(X[:9], A[:9], Y[:9], B[:9], kernel)
-kernels.kernel_gram(X[:9], A[:9], kernel=kernel)
-library(X[:9], A[:9], Y[:9], B[:9])
-"""
 
 
 def sets_and_bases(seed, dtype=np.float64):
     X = np.random.default_rng(seed).standard_normal((N_SETS, N_FRAMES, D)).astype(dtype)
-    return X, kernels.kernel_bases(X, kernels.rbf(GAMMA), P)
+    return X, kernels.kernel_bases(X, KERNEL, P)
 
 
 def library(X, A, Y, B):
@@ -67,22 +58,21 @@ def product_and_exp(X, Y, out):
 def main():
     header("Kernel Gram matrix: kernel_gram(sets, bases, sets2, bases2, rbf) against rbf_kernel of "
            "scikit-learn and block products")
-    kernel = kernels.rbf(GAMMA)
     calls = []
     theirs = peer("sklearn.metrics.pairwise", "scikit-learn")
     for dtype in (np.float64, np.float32):
         X, A = sets_and_bases(0, dtype)
         Y, B = sets_and_bases(1, dtype)
         out = np.empty((STRIP, N_SETS * N_FRAMES), dtype)
-        calls += [partial(kernels.kernel_gram, X, A, Y, B, kernel),
-                  partial(kernels.kernel_gram, X, A, kernel=kernel),
+        calls += [partial(kernels.kernel_gram, X, A, Y, B, KERNEL),
+                  partial(kernels.kernel_gram, X, A, kernel=KERNEL),
                   partial(product_and_exp, -np.abs(X), np.abs(Y) / D, out)]
         few = slice(200)
-        ours = kernels.kernel_gram(X[few], A[few], Y, B, kernel)
+        ours = kernels.kernel_gram(X[few], A[few], Y, B, KERNEL)
         reference = library(X[few], A[few], Y, B) if theirs else np.nan
         print(f"{dtype.__name__}: apart from scikit-learn's by {np.abs(ours - reference).max():.1e}"
               f", largest entry {ours.max():.2g}", flush=True)
-        kernels.kernel_gram(X[few], A[few], kernel=kernel)
+        kernels.kernel_gram(X[few], A[few], kernel=KERNEL)
         if theirs:
             calls.append(partial(library, X, A, Y, B))
     seconds = interleaved(calls, REPETITIONS).reshape(2, -1)
@@ -96,11 +86,21 @@ def main():
             figure(f"{name}: time, of scikit-learn's and block products (1)", own / s, "<= 0.5")
         figure(f"{name}: rate, of plain product and np.exp (1)", plain / own)
         figure(f"{name}: symmetric over rectangular time (1)", symmetric / own, "<= 0.6")
-    rows = [("kernel_gram(X, A, Y, B)", "kernels.kernel_gram(X, A, Y, B, kernel)", "<= 128"),
-            ("kernel_gram(X, A)", "kernels.kernel_gram(X, A, kernel=kernel)", "<= 128"),
-            ("scikit-learn and block products", "library(X, A, Y, B)", "")]
-    for name, call, target in rows if theirs else rows[:2]:
-        figure(f"{name}: peak memory beyond input and output (MB)", memory_of(call, SETUP), target)
+    for name in WAYS if theirs else list(WAYS)[:2]:
+        figure(f"{name}: peak memory beyond input and output (MB)", *in_child(memory, name),
+               "<= 128" if name.startswith("kernel") else "")
+
+
+WAYS = {"kernel_gram(X, A, Y, B)": lambda X, A, Y, B: kernels.kernel_gram(X, A, Y, B, KERNEL),
+        "kernel_gram(X, A)": lambda X, A, Y, B: kernels.kernel_gram(X, A, kernel=KERNEL),
+        "scikit-learn and block products": library}
+
+
+def memory(name):
+    X, A = sets_and_bases(0)
+    Y, B = sets_and_bases(1)
+    WAYS[name](X[:9], A[:9], Y[:9], B[:9])  # compiles
+    yield extra_memory(lambda: WAYS[name](X, A, Y, B))
 
 
 if __name__ == "__main__":

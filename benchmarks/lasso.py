@@ -63,8 +63,7 @@ def spams_lasso(spams, K, k, lam, p):
     X[0] = np.sqrt(p)
     Q = np.asfortranarray(K)
     q = np.asfortranarray(k.T)
-    return lambda: spams.lasso(X, Q=Q, q=q, lambda1=lam / 2, mode=2, numThreads=n_cores(),
-                               L=len(K))
+    return lambda: spams.lasso(X, Q=Q, q=q, lambda1=lam / 2, mode=2, numThreads=n_cores(), L=len(K))
 
 
 def cell(spams, name, K, K_xd, p, ratio):
@@ -79,7 +78,7 @@ def cell(spams, name, K, K_xd, p, ratio):
     if spams:
         calls.append(spams_lasso(spams, K, k, lam, p))
     codes = [call() for call in calls]
-    seconds = interleaved(calls, REPETITIONS if n == len(K_xd) else 3, before=common.at_once)
+    seconds = interleaved(calls, REPETITIONS if n == len(K_xd) else 3, rest=0)
     ours, dense, *theirs = 1e6 / n * seconds
     gap = common.relative_gap(K, k, codes[0].toarray(), lam, p).max()
     row = (f"{name:16s} {ratio:7.3f} {n:7d} {codes[0].nnz / n:7.0f} | {ours:8.1f} {dense:8.1f} ")
@@ -96,22 +95,16 @@ def against_spams(problems):
     print(f"{'':40s} | {'us a query:':^33s} | {'worst gap:':^15s}")
     print(f"{'atoms':16s} {'lam/max':>7s} {'queries':>7s} {'support':>7s} | {'sparse':>8s} "
           f"{'dense':>8s} {'SPAMS':>8s} {'ratio':>6s} | {'ours':>7s} {'SPAMS':>7s}")
-    gaps = []
-    ratios = []
-    large = []
-    for name, K, K_xd, p in problems:
-        for ratio in RATIOS:
-            gap, speed = cell(spams, name, K, K_xd, p, ratio)
-            gaps.append(gap)
-            ratios.append(speed)
-            if len(K) >= 200:
-                large.append(speed)
-    figure("worst gap of all cells, ours (1)", np.max(gaps), "<= 1e-8")
+    cells = [(len(K), *cell(spams, name, K, K_xd, p, ratio))
+             for name, K, K_xd, p in problems for ratio in RATIOS]
+    n_atoms, gaps, ratios = map(np.array, zip(*cells))
+    figure("worst gap of all cells, ours (1)", gaps.max(), "<= 1e-8")
     if spams:
         figure("geometric mean of SPAMS' time over ours (1)", np.exp(np.log(ratios).mean()),
                ">= 2.7")
-        figure("worst cell of dictionaries of 200 atoms or more (1)", min(large), ">= 1.0")
-        figure("worst cell (1)", min(ratios))
+        figure("worst cell of dictionaries of 200 atoms or more (1)", ratios[n_atoms >= 200].min(),
+               ">= 1.0")
+        figure("worst cell (1)", ratios.min())
 
 
 def against_sklearn(problems):
@@ -140,7 +133,7 @@ def against_sklearn(problems):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # late convergence shows in the gap
             gap = [common.relative_gap(K, k, call(), lam, p).max() for call in calls]
-            ours, *others = interleaved(calls, 3, before=common.at_once)
+            ours, *others = interleaved(calls, 3, rest=0)
         print(f"digits {N}, lam/max {ratio}, {n} queries, dense codes: ours {1e6 * ours / n:.1f} "
               f"us a query, gap {gap[0]:.0e}")
         theirs = np.reshape(others, (2, 2)).min(axis=1)
@@ -159,7 +152,7 @@ def paths(problems):
         codes = calls[0]()
         gap = max(common.relative_gap(K, k, y.toarray(), lam, p).max()
                   for y, lam in zip(codes, lams))
-        path, alone = interleaved(calls, 3, before=common.at_once) / n * 1e6
+        path, alone = interleaved(calls, 3, rest=0) / n * 1e6
         print(f"{name}, path of {len(lams)} from {PATH[0]} to {PATH[-1]} lam_max, {n} queries: "
               f"{path:.1f} us a query, its smallest alone {alone:.1f}; worst gap {gap:.0e}")
         figure("path over its smallest value alone (1)", path / alone, "<= 1.5")

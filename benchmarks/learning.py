@@ -21,8 +21,9 @@ options = parsed(__name__, parse)
 import numpy as np
 
 import grassmann_sc as gs
-from benchmarks.common import figure, header, interleaved, killed, peer, run_child, timed
-from grassmann_sc import files, learn
+from benchmarks import common
+from benchmarks.common import figure, header, in_child, interleaved, killed, peer, status, timed
+from grassmann_sc import files, learn, streams
 
 N_SAMPLES = 2000
 D = 400
@@ -40,49 +41,13 @@ STREAM_P = 3
 STREAM_ATOMS = 40
 STREAM_LAM = 0.2
 KILLS = 20
-LARGE = """
-import resource, time, numpy as np
-import grassmann_sc as gs
-from grassmann_sc import learn
-rng = np.random.default_rng(0)
-X = np.empty(({n}, {d}, {p}))
-centres = [np.linalg.qr(rng.standard_normal(({d}, {p})))[0] for _ in range(40)]
-for i in range({n}):
-    X[i] = np.linalg.qr(centres[i % 40] + rng.standard_normal(({d}, {p})) / {d} ** 0.5)[0]
-del centres
-learn.gdl(X[:, :100] * 0 + np.eye(100)[:, :{p}], 2, 0.1, n_iter=1)
-start = time.perf_counter()
-learn.gdl(X, {N}, 0.1, n_iter=2, tol=0, rng=0)
-seconds = (time.perf_counter() - start) / 2
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / X.nbytes, seconds)
-"""
-STREAMED = """
-import numpy as np
-from grassmann_sc import files, streams
-from benchmarks.common import status
-from benchmarks.learning import source, draw
-rng, stream = np.random.default_rng(1), streams.OnlineGDL({N}, {lam}, rng=0)
-for i in range({batches}):
-    stream.partial_fit(draw(source(), {batch}, rng))
-    if i + 1 in ({batches} // 10, {batches}):
-        print(status("VmRSS") / 2**20)
-files.save({path!r}, stream.atoms)
-"""
-KILLED = """
-import sys
-from grassmann_sc import learn
-from benchmarks.learning import KEPT, clusters
-learn.gdl(clusters(300, 80, 3, 30, 1.0), 40, rng=0, checkpoint=sys.argv[1],
-          callback=lambda state: print(state.n_iter, flush=True), **KEPT)
-"""
 KEPT = dict(lam=0.1, n_iter=60, tol=0, unused="random")
 
 
 def clusters(n, d, p, k, noise, seed=0):
     """n subspaces about k centres, in turn."""
     rng = np.random.default_rng(seed)
-    return gs.orthonormalize(gs.random_subspaces(k, d, p, rng)[np.arange(n) % k]
-                             + noise * rng.standard_normal((n, d, p)) / d**0.5)
+    return common.about(gs.random_subspaces(k, d, p, rng), n, noise, rng, in_turn=True)
 
 
 def textbook(X, atoms, codes, n_atoms):
@@ -178,8 +143,7 @@ def large():
           "their start, each in a process of its own")
     seconds = {}
     for d in LARGE_D:
-        _, text = run_child(LARGE.format(n=LARGE_N, d=d, p=LARGE_P, N=LARGE_ATOMS))
-        memory, seconds[d] = map(float, text.split())
+        memory, seconds[d] = in_child(learn_large, d)
         figure(f"d = {d}: seconds an iteration", seconds[d])
         figure(f"d = {d}: peak resident memory of the process over the data (1)", memory,
                "<= 3" if d == LARGE_D[-1] else "")
@@ -187,33 +151,51 @@ def large():
            seconds[LARGE_D[-1]] / seconds[LARGE_D[0]] * LARGE_D[0] / LARGE_D[-1])
 
 
+def learn_large(d):
+    """(peak resident memory over that of the data, seconds an iteration)."""
+    rng = np.random.default_rng(0)
+    X = np.empty((LARGE_N, d, LARGE_P))
+    centres = [np.linalg.qr(rng.standard_normal(X.shape[1:]))[0] for _ in range(40)]
+    for i in range(LARGE_N):
+        noise = rng.standard_normal(X.shape[1:]) / d**0.5
+        X[i] = np.linalg.qr(centres[i % 40] + noise)[0]
+    del centres
+    learn.gdl(X[:, :100] * 0 + np.eye(100, LARGE_P), 2, 0.1, n_iter=1)
+    seconds, _ = timed(lambda: learn.gdl(X, LARGE_ATOMS, 0.1, n_iter=2, tol=0, rng=0))
+    return status("VmHWM") / X.nbytes, seconds / 2
+
+
 def source():
     return gs.random_subspaces(60, STREAM_D, STREAM_P, 7)
-
-
-def draw(centres, n, rng):
-    noise = rng.standard_normal((n, STREAM_D, STREAM_P)) / STREAM_D**0.5
-    return gs.orthonormalize(centres[rng.integers(len(centres), size=n)] + 0.7 * noise)
 
 
 def stream():
     print(f"A stream of {STREAM} subspaces, d = {STREAM_D}, p = {STREAM_P}, {STREAM_ATOMS} atoms, "
           f"batches of {BATCH}, in a process of its own")
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "atoms")
-        seconds, text = run_child(STREAMED.format(N=STREAM_ATOMS, lam=STREAM_LAM,
-                                                  batches=STREAM // BATCH, batch=BATCH, path=path))
+        path = Path(folder) / "atoms"
+        seconds, (early, late) = timed(in_child, learn_stream, path)
         online = files.load(path).atoms
-    early, late = map(float, text.split())
     rng = np.random.default_rng(2)
-    held_out = draw(source(), 2000, rng)
-    sample = draw(source(), 5000, rng)
+    held_out = common.about(source(), 2000, 0.7, rng)
+    sample = common.about(source(), 5000, 0.7, rng)
     batch = learn.gdl(sample, STREAM_ATOMS, STREAM_LAM, n_iter=50, rng=0).atoms
     costs = [held_out_cost(held_out, atoms) for atoms in (online, batch)]
     figure("seconds in all", seconds)
     figure("resident memory at 10 % (MB)", early)
     figure("resident memory at 100 % (MB)", late)
     figure("cost on 2000 held out, stream over gdl on 5000 (1)", costs[0] / costs[1], "<= 1.05")
+
+
+def learn_stream(path):
+    """MB in use after a tenth of the stream, and after all."""
+    rng = np.random.default_rng(1)
+    learner = streams.OnlineGDL(STREAM_ATOMS, STREAM_LAM, rng=0)
+    for i in range(1, STREAM // BATCH + 1):
+        learner.partial_fit(common.about(source(), BATCH, 0.7, rng))
+        if i in (STREAM // BATCH // 10, STREAM // BATCH):
+            yield status("VmRSS") / 2**20
+    files.save(path, learner.atoms)
 
 
 def held_out_cost(X, atoms):
@@ -224,6 +206,11 @@ def held_out_cost(X, atoms):
     return (residual + STREAM_LAM * np.abs(y).sum(axis=1)).mean()
 
 
+def learn_kept(path):
+    learn.gdl(clusters(300, 80, 3, 30, 1.0), 40, rng=0, checkpoint=path,
+              callback=lambda state: print(state.n_iter, flush=True), **KEPT)
+
+
 def resume():
     X = clusters(300, 80, 3, 30, 1.0)
     whole = learn.gdl(X, 40, rng=0, **KEPT)
@@ -232,7 +219,7 @@ def resume():
     with tempfile.TemporaryDirectory() as folder:
         for i in range(KILLS):
             path = Path(folder) / f"checkpoint{i}"
-            killed(KILLED, path, after=rng.random())
+            killed(learn_kept, path, after=rng.random())
             resumed = learn.gdl(X, 40, resume=path, **KEPT)
             equal += all(np.array_equal(a, b) for a, b in zip(resumed, whole))
     figure(f"of {KILLS} runs killed at random, resumed to the bits of the whole one", equal,

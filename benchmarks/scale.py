@@ -41,7 +41,7 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks import common
 from benchmarks.campaign_folders import SmallDisk
-from benchmarks.common import figure, header, interleaved, peer, run_child, timed
+from benchmarks.common import figure, header, in_child, interleaved, peer, timed
 from grassmann_sc import files, learn, scale, streams
 
 D = 100
@@ -55,29 +55,6 @@ DRAWN = 4096  # subspaces drawn at a time
 PLAN = {"n": 10**8, "workers": 64, "N": 1000, "d": 400, "p": 4}
 BANDWIDTH = 1e9  # bytes a second between machines, supposed: that of 10 gigabit
 ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
-
-MEASURE = """
-import sys
-import numpy as np
-from benchmarks import scale
-from benchmarks.common import timed
-what, path, out = sys.argv[1:]
-job = scale.JOBS[what]
-X = np.load(path, mmap_mode="r")
-job(X[:2048], out)  # compiles, and fills buffers
-seconds = []
-with scale.PeakOfAnonymous() as peak:
-    while len(seconds) < 5 and sum(seconds) < 60:
-        seconds.append(timed(job, X, out)[0])
-print(np.median(seconds), peak.megabytes)
-"""
-KILLED = """
-import sys
-import numpy as np
-from benchmarks import scale
-print("begun", flush=True)
-scale.stream(np.load(sys.argv[1], mmap_mode="r"), sys.argv[2])
-"""
 
 
 @functools.cache
@@ -94,8 +71,7 @@ def lam():
 
 def draw(n, rng):
     """n subspaces about the atoms, at principal angles of some 25 degrees."""
-    noise = NOISE * rng.standard_normal((n, D, P)) / D**0.5
-    return gs.orthonormalize(atoms()[rng.integers(0, N, n)] + noise)
+    return common.about(atoms(), n, NOISE, rng)
 
 
 def write_subspaces(path, n):
@@ -108,51 +84,43 @@ def write_subspaces(path, n):
     return np.load(path, mmap_mode="r")
 
 
-def code_sparse(X, out):
-    files.write_codes(out, X, atoms(), lam(), sparse_output=True)
+JOBS = {  # functions of subspaces in a file, and where codes go
+    "gsc": lambda X, out: files.write_codes(out, X, atoms(), lam(), sparse_output=True),
+    "glc": lambda X, out: files.write_codes(out, X, atoms(), n_neighbors=N_NEIGHBORS,
+                                            sparse_output=True),
+    "OnlineGDL": lambda X, out: streams.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(X, BATCH),
+}
 
 
-def code_local(X, out):
-    files.write_codes(out, X, atoms(), n_neighbors=N_NEIGHBORS, sparse_output=True)
-
-
-def learn_stream(X, out):
-    streams.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(X, BATCH)
-
-
-JOBS = {"gsc": code_sparse, "glc": code_local, "OnlineGDL": learn_stream}
-
-
-def stream(X, checkpoint):
+def stream(path, checkpoint):
     """A run that is killed and gone on from."""
+    print("begun", flush=True)
+    X = np.load(path, mmap_mode="r")
     resume = checkpoint if os.path.exists(checkpoint) else None
     learner = streams.OnlineGDL(40, lam(), init="random", rng=0)
     learner.fit(X, 64, 2, checkpoint=checkpoint, checkpoint_every=2, resume=resume)
     np.save(f"{checkpoint}.npy", learner.atoms)
 
 
-class PeakOfAnonymous:
-    """The largest anonymous memory of this process, beyond that at the start, looked at often."""
+def measured(what, path, out):
+    """Median seconds of a job, and its peak of anonymous memory in MB beyond that at the start."""
+    X = np.load(path, mmap_mode="r")
+    JOBS[what](X[:2048], out)  # compiles, and fills buffers
+    bytes_seen = [common.status("RssAnon")]
+    ended = threading.Event()
 
-    def __enter__(self):
-        self.first = common.status("RssAnon")
-        self.most = self.first
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-        self.thread.start()
-        return self
+    def watch():
+        while not ended.wait(0.005):
+            bytes_seen.append(common.status("RssAnon"))
 
-    def watch(self):
-        while not self.ended.wait(0.005):
-            self.most = max(self.most, common.status("RssAnon"))
-
-    def __exit__(self, *error):
-        self.ended.set()
-        self.thread.join()
-
-    @property
-    def megabytes(self):
-        return (self.most - self.first) / 2**20
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    seconds = []
+    while len(seconds) < 5 and sum(seconds) < 60:
+        seconds.append(timed(JOBS[what], X, out)[0])
+    ended.set()
+    watcher.join()
+    return np.median(seconds), (max(bytes_seen) - bytes_seen[0]) / 2**20
 
 
 def growth(sizes, folder):
@@ -165,8 +133,7 @@ def growth(sizes, folder):
         write_subspaces(path, n)
         for what in JOBS:
             out = folder / "codes"
-            _, text = run_child(MEASURE, what, path, out)
-            seconds, megabytes = map(float, text.split())
+            seconds, megabytes = in_child(measured, what, path, out)
             table[what].append((n, 1e6 * seconds / n, megabytes))
             figure(f"{what}, {n:,} subspaces: microseconds a subspace", 1e6 * seconds / n)
             figure(f"{what}, {n:,} subspaces: MB of peak anonymous memory beside the start",
@@ -218,8 +185,8 @@ def over_product(n, folder):
              "writing": lambda: files.write_part(folder, 0, codes)}
     for call in steps.values():
         call()
-    seconds = dict(zip(steps, interleaved(steps.values(), 5, common.at_once)))
-    whole, _ = timed(code_sparse, X, folder / "codes")
+    seconds = dict(zip(steps, interleaved(steps.values(), 5, 0)))
+    whole, _ = timed(JOBS["gsc"], X, folder / "codes")
     for step, time_of in seconds.items():
         figure(f"{step}: microseconds a subspace", 1e6 * time_of / rows)
     figure("end to end: microseconds a subspace", 1e6 * whole / n)
@@ -232,18 +199,19 @@ def kills(count, folder):
     print(f"-- {count} kills of a stream")
     X = write_subspaces(folder / "X.npy", 4000)
     checkpoint = folder / "stream"
-    arguments = KILLED, folder / "X.npy", checkpoint
-    whole, _ = run_child(*arguments)
+    arguments = folder / "X.npy", checkpoint
+    code = common.call_of(stream, arguments)
+    whole, _ = common.run_child(code)
     expected = np.load(f"{checkpoint}.npy")
     checkpoint.unlink()
     rng = np.random.default_rng(0)
     done = 0
     while done < count:
-        if common.killed(*arguments, after=whole * rng.uniform(0.1, 0.6)):
+        if common.killed(stream, *arguments, after=whole * rng.uniform(0.1, 0.6)):
             done += 1
         else:
             checkpoint.unlink()  # it ended: begin again
-    run_child(*arguments)
+    common.run_child(code)
     same = np.array_equal(np.load(f"{checkpoint}.npy"), expected)
     figure(f"{count} kills, {len(X):,} subspaces twice: is the result equal to the bits", same,
            ">=1")
@@ -292,7 +260,7 @@ def dask_workers(n, folder):
     """Speed of one and two workers beside the plain functions on the same file."""
     print(f"-- Dask on {n:,} subspaces: workers of one thread")
     X = write_subspaces(folder / "X.npy", n)
-    plain, _ = timed(code_sparse, X, folder / "codes")
+    plain, _ = timed(JOBS["gsc"], X, folder / "codes")
     learner = streams.OnlineGDL(N, lam(), init=atoms())
     collected, _ = timed(lambda: learner.collect(X[:]).update())
     figure("plain coding, this process's threads: microseconds a subspace", 1e6 * plain / n)
@@ -337,8 +305,7 @@ def plan():
     """What the model says of PLAN, from one core's t, m and u at its N, d and p."""
     n, workers, N_, d, p = PLAN.values()
     print(f"-- extrapolated: {n:.0e} subspaces of R^{d} (p = {p}), {N_} atoms, {workers} workers")
-    _, text = run_child("from benchmarks import scale; scale.measure_plan()", **ONE_THREAD)
-    t, merge, u, moved = map(float, text.split())
+    t, merge, u, moved = in_child(measure_plan, **ONE_THREAD)
     m = merge + moved / BANDWIDTH
     depth = np.ceil(np.log2(workers))
     figure("t, coding and statistics on one core: microseconds a subspace", 1e6 * t)
@@ -351,19 +318,17 @@ def plan():
 
 
 def measure_plan():
-    """Prints t, the seconds of a merge and of an update, and the bytes of a learner."""
+    """t, the seconds of a merge and of an update, and the bytes of a learner."""
     _, _, N_, d, p = PLAN.values()
-    rng = np.random.default_rng(0)
     A = gs.random_subspaces(N_, d, p, 1)
-    noise = NOISE * rng.standard_normal((DRAWN, d, p)) / d**0.5
-    X = gs.orthonormalize(A[rng.integers(0, N_, DRAWN)] + noise)
+    X = common.about(A, DRAWN, NOISE, np.random.default_rng(0))
     empty = streams.OnlineGDL(N_, lam(), init=A).collect(X[:N_]).fork()
     first = empty.fork().collect(X[: DRAWN // 4])  # statistics are full from here on
     second = empty.fork()
     calls = (lambda: [second.collect(X[i : i + 1024]) for i in range(0, DRAWN, 1024)],
              lambda: first.merge(second), second.update)
     collecting, *seconds = (timed(call)[0] for call in calls)
-    print(collecting / DRAWN, *seconds, state_bytes(first))
+    return collecting / DRAWN, *seconds, state_bytes(first)
 
 
 def state_bytes(learner):

@@ -18,7 +18,7 @@ def of_products(X, D):
 
 @laws
 @given(pairs_of_sets(dtype=dtypes))
-def test_gram_is_the_inner_product_of_projectors(XD):
+def test_projection_kernel_is_the_inner_product_of_projectors(XD):
     X, D = XD
     K = gs.projection_kernel(X, D)
     assert K.dtype == X.dtype and error(K, explicit_gram(*XD)) < rounding(X.dtype)
@@ -26,7 +26,7 @@ def test_gram_is_the_inner_product_of_projectors(XD):
 
 @laws
 @given(pairs_of_sets(), seeds)
-def test_gram_ignores_choice_of_basis(XD, seed):
+def test_projection_kernel_ignores_choice_of_basis(XD, seed):
     X, D = XD
     rng = np.random.default_rng(seed)
     turned = [A @ rotation(rng, A.shape[2]) for A in XD]
@@ -35,7 +35,7 @@ def test_gram_ignores_choice_of_basis(XD, seed):
 
 @laws
 @given(subspaces())
-def test_gram_of_a_set_is_symmetric_positive_and_has_p_on_the_diagonal(X):
+def test_projection_kernel_of_a_set_is_symmetric_positive_and_has_p_on_the_diagonal(X):
     K = gs.projection_kernel(X)
     assert np.array_equal(K, K.T)
     assert error(K.diagonal(), X.shape[2]) < TIGHT and np.linalg.eigvalsh(K)[0] > -TIGHT
@@ -71,26 +71,26 @@ def test_sum_squares_twin(seed, dtype):
 @pytest.mark.parametrize(
     "n, N, d, p, q", [(260, 690, 3, 3, 3), (770, 5, 2, 1, 2), (3, 2050, 2, 1, 1)]
 )
-def test_gram_is_the_same_across_tiles(n, N, d, p, q):
+def test_projection_kernel_is_the_same_across_tiles(n, N, d, p, q):
     X = gs.random_subspaces(n, d, p, rng=0)
     D = gs.random_subspaces(N, d, q, rng=1)
     assert error(gs.projection_kernel(X, D), explicit_gram(X, D)) < TIGHT
 
 
 @pytest.mark.parametrize("n, N, d", [(1537, 3, 1800), (1537, 1537, 1800), (769, 3073, 300)])
-def test_gram_is_the_same_across_uneven_tiles_and_steps_of_d(n, N, d):
+def test_projection_kernel_is_the_same_across_uneven_tiles_and_steps_of_d(n, N, d):
     X = gs.random_subspaces(n, d, 1, rng=0)
     D = gs.random_subspaces(N, d, 1, rng=1)
     assert error(gs.projection_kernel(X, D), of_products(X, D)) < TIGHT
     assert error(gs.projection_kernel(X), of_products(X, X)) < TIGHT
 
 
-def test_gram_of_a_set_mirrors_every_tile():
+def test_projection_kernel_of_a_set_mirrors_every_tile():
     X = gs.random_subspaces(700, 3, 3, rng=0)[:, :, :2]
     assert error(gs.projection_kernel(np.ascontiguousarray(X)), explicit_gram(X, X)) < TIGHT
 
 
-def test_gram_in_high_dimension_equals_that_of_products():
+def test_projection_kernel_in_high_dimension_equals_that_of_products():
     X = gs.random_subspaces(5, 6001, 2, rng=0)
     D = gs.random_subspaces(4, 6001, 3, rng=1)
     assert error(gs.projection_kernel(X, D), of_products(X, D)) < TIGHT

@@ -108,7 +108,7 @@ def test_positive_codes_without_lambda_are_nnls(problem):
 
 @laws
 @given(coding_problems(share=st.sampled_from([1.0, 1 + 1e-12, 2.0])), booleans)
-def test_codes_are_zero_from_lam_max_on(problem, positive):
+def test_sparse_codes_are_zero_from_lam_max_on(problem, positive):
     assert problem.lam >= gs.lam_max(problem.K_xd).max()
     assert not code(problem, positive=positive).any()
 
@@ -156,7 +156,7 @@ def test_one_atom_is_soft_thresholding(positive):
 
 @laws
 @given(regular_problems(), seeds, booleans)
-def test_codes_ignore_choice_of_basis_and_of_axes(problem, seed, positive):
+def test_sparse_codes_ignore_choice_of_basis_and_of_axes(problem, seed, positive):
     rng = np.random.default_rng(seed)
     Q = rotation(rng, problem.X.shape[1])
     X = Q @ problem.X @ rotation(rng, problem.X.shape[2])
@@ -173,7 +173,7 @@ def with_atoms(problem, chosen):
 
 @laws
 @given(regular_problems(), seeds, booleans)
-def test_codes_are_permuted_with_the_atoms(problem, seed, positive):
+def test_sparse_codes_are_permuted_with_the_atoms(problem, seed, positive):
     order = np.random.default_rng(seed).permutation(len(problem.D))
     permuted = code(with_atoms(problem, order), positive=positive)
     assert error(permuted, code(problem, positive=positive)[:, order]) < LOOSE
@@ -198,7 +198,7 @@ def test_unused_atoms_do_not_change_codes(problem, positive):
 
 @laws
 @given(regular_problems(), st.sampled_from([1e-200, 1e-100, 1e-6, 1e6, 1e100, 1e200]), booleans)
-def test_codes_ignore_the_scale_of_everything(problem, scale, positive):
+def test_sparse_codes_ignore_the_scale_of_everything(problem, scale, positive):
     scaled = gs.sparse_codes(scale * problem.K_dd, scale * problem.K_xd, scale * problem.lam,
                              norm2=scale * problem.norm2, positive=positive)
     assert error(scaled, code(problem, positive=positive)) < LOOSE

@@ -150,6 +150,12 @@ def test_the_modules_are_found_by_themselves():
 
 
 @each_module
+def test_each_module_has_tests_of_its_name(module):
+    name = "core" if module == CORE else "_".join(module.split("."))
+    assert any(re.fullmatch(rf"tests/test_{name}(_\w+)?\.py", file) for file in FILES)
+
+
+@each_module
 def test_imports_follow_the_floor_plan(module):
     for name, _, in_function in imports(MODULES[module]):
         allowed = sys.stdlib_module_names | OF_ALL | {CORE} | ROWS.get(module, set())

@@ -18,7 +18,7 @@ def local(problem, m, **options):
 
 @laws
 @given(coding_problems(share=0.0), st.data())
-def test_local_codes_sum_to_one_on_the_nearest_atoms(problem, data):
+def test_glc_codes_sum_to_one_on_the_nearest_atoms(problem, data):
     m = data.draw(st.integers(1, len(problem.D)))
     codes = local(problem, m)
     assert error(codes.sum(axis=1), 1) < LOOSE
@@ -43,7 +43,7 @@ def test_locality_twin(problem, data):
 
 @laws
 @given(regular_problems(share=st.just(0.0)), st.data())
-def test_local_codes_solve_the_constrained_problem(problem, data):
+def test_glc_codes_solve_the_constrained_problem(problem, data):
     """No better affine combination of the neighbours, by the equations with a Lagrange
     multiplier."""
     m = data.draw(st.integers(1, len(problem.D)))
@@ -72,7 +72,7 @@ def test_nearest_twin(m, seed, values):
 
 @laws
 @given(coding_problems(share=0.0), st.data())
-def test_local_code_of_an_atom_is_on_it_and_what_is_too_near_to_tell(problem, data):
+def test_glc_code_of_an_atom_is_on_it_and_what_is_too_near_to_tell(problem, data):
     D = problem.D
     codes = gs.glc(D, D, data.draw(st.integers(1, len(D))))
     near = gs.chordal_distance(D) < 1e-3
@@ -81,7 +81,7 @@ def test_local_code_of_an_atom_is_on_it_and_what_is_too_near_to_tell(problem, da
 
 @laws
 @given(coding_problems(share=0.0, kinds=["random", "repeated", "orthogonal"]), st.data())
-def test_local_code_of_an_atom_is_one_shared_equally_by_its_copies(problem, data):
+def test_glc_code_of_an_atom_is_one_shared_equally_by_its_copies(problem, data):
     D = problem.D
     m = data.draw(st.integers(1, len(D)))
     codes = gs.glc(D, D, m)
@@ -94,7 +94,7 @@ def test_local_code_of_an_atom_is_one_shared_equally_by_its_copies(problem, data
 
 @laws
 @given(regular_problems(share=st.just(0.0)), seeds, st.sampled_from([1e-200, 1e-6, 1e6, 1e200]))
-def test_local_codes_ignore_basis_order_and_scale(problem, seed, scale):
+def test_glc_codes_ignore_basis_order_and_scale(problem, seed, scale):
     X, D, K_dd, K_xd, norm2, *_ = problem
     p = X.shape[2]
     rng = np.random.default_rng(seed)
@@ -108,7 +108,7 @@ def test_local_codes_ignore_basis_order_and_scale(problem, seed, scale):
 
 
 @pytest.mark.parametrize("reg", [0, 1e-12, None])
-def test_repeated_neighbours_have_one_coefficient(reg):
+def test_glc_gives_repeated_neighbours_one_coefficient(reg):
     """However much rounding makes of a nearly singular B."""
     D = gs.random_subspaces(5, 6, 2, rng=0)[np.arange(15) % 5]
     codes = gs.glc(gs.random_subspaces(30, 6, 2, rng=1), D, 12, reg=reg)
@@ -118,7 +118,7 @@ def test_repeated_neighbours_have_one_coefficient(reg):
 
 
 @pytest.mark.parametrize("reg", [0, 1e-300, 1e300])
-def test_local_codes_of_dependent_neighbours_are_finite_for_any_reg(reg):
+def test_glc_codes_of_dependent_neighbours_are_finite_for_any_reg(reg):
     codes = gs.locality_codes(np.ones((3, 3)), np.full((1, 3), 0.5), 3, norm2=1, reg=reg)
     assert abs(codes.sum() - 1) < TIGHT and np.abs(codes).max() <= 1 + TIGHT
 
@@ -126,7 +126,7 @@ def test_local_codes_of_dependent_neighbours_are_finite_for_any_reg(reg):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("reg", [0, 1e-16, 1e-12, 1e-10, 1e-8, 1e-6, None])
 @pytest.mark.parametrize("seed", range(5))
-def test_local_codes_of_more_neighbours_than_dimensions_are_finite(seed, reg, dtype):
+def test_glc_codes_of_more_neighbours_than_dimensions_are_finite(seed, reg, dtype):
     rng = np.random.default_rng(seed)
     for d, p in ((2, 1), (4, 2)):
         X = gs.random_subspaces(3, d, p, rng).astype(dtype)
@@ -137,7 +137,7 @@ def test_local_codes_of_more_neighbours_than_dimensions_are_finite(seed, reg, dt
             assert np.abs(codes.sum(axis=1) - 1).max() < 1e5 * np.finfo(dtype).eps
 
 
-def test_local_codes_of_an_indefinite_matrix_are_finite():
+def test_glc_codes_of_an_indefinite_matrix_are_finite():
     """Inner products of no subspaces, whose B is indefinite by far."""
     K_dd = np.array([[1.0, 1e200], [1e200, 1.0]])
     with pytest.warns(UserWarning, match="K_dd must be positive semidefinite"):
@@ -147,7 +147,7 @@ def test_local_codes_of_an_indefinite_matrix_are_finite():
 
 @laws
 @given(coding_problems(share=0.0, kinds=["repeated"]), st.data())
-def test_neighbours_that_rounding_cannot_tell_apart_are_the_first(problem, data):
+def test_glc_takes_the_first_of_neighbours_that_rounding_cannot_tell_apart(problem, data):
     m = data.draw(st.integers(1, len(problem.D)))
     noise = 1 + 4e-16 * np.random.default_rng(0).standard_normal(problem.K_xd.shape)
     codes = local(problem, m, sparse_output=True)
@@ -158,7 +158,7 @@ def test_neighbours_that_rounding_cannot_tell_apart_are_the_first(problem, data)
 
 @laws
 @given(seeds, st.integers(1, 4), st.sampled_from([np.float32, np.float64]))
-def test_neighbours_are_as_many_as_asked_for_where_a_tie_ends(seed, m, dtype):
+def test_glc_takes_as_many_neighbours_as_asked_for_where_a_tie_ends(seed, m, dtype):
     """Inner products as far apart as rounding may bring them, to the bit."""
     least = np.random.default_rng(seed).random((500, 1))
     steps = 1 + np.finfo(dtype).eps * np.array([0, 63, 64, 65])
