@@ -159,6 +159,23 @@ def test_msm_of_sets_is_the_nearest_subspace():
     assert np.array_equal(fitted.predict(SETS[40:]), nearest.predict(Q))
 
 
+@pytest.mark.parametrize("estimator", [MSM(2, 4), KAHM()], ids=name)
+def test_a_name_or_a_pair_names_a_kernel_as_an_object_does(estimator):
+    median = kernels.median_gamma(SETS[:40])
+    for kernel, same in [
+        ("linear", kernels.linear()),
+        ("polynomial", kernels.polynomial(2, 1.0)),
+        (("polynomial", 3), kernels.polynomial(3, 1.0)),
+        ("rbf", kernels.rbf(median)),
+        (("rbf", 0.5), kernels.rbf(0.5)),
+    ]:
+        named, given = (clone(estimator).set_params(kernel=one).fit(SETS[:40], LABELS)
+                        for one in (kernel, same))
+        assert np.array_equal(named.class_scores(SETS[40:]), given.class_scores(SETS[40:]))
+    projection = GDA("projection").fit(D, LABELS).class_scores(Q)
+    assert error(projection, GDA(core.projection_kernel).fit(D, LABELS).class_scores(Q)) < LOOSE
+
+
 @pytest.mark.parametrize("options", [{}, {"keep": 0.7}, {"n_landmarks": 12}])
 def test_kernel_msm_of_the_linear_kernel_is_msm(options):
     """12 frames span what all do."""
