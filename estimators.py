@@ -143,11 +143,16 @@ class SetsTransformer(Transformer, Estimator):
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Record n_features_out_, the length d of a vector; nothing is learned."""
-        self.fit_transform(first_of(X))
+        warn_of_bases(X)
+        self._fitted(first_of(X))
         return self
 
     def fit_transform(self, X: core.Sets, y: object = None) -> Any:
         """What transform gives, after fit."""
+        warn_of_bases(X)
+        return self._fitted(X)
+
+    def _fitted(self, X):
         made = self._made_of(X)
         self.n_features_out_ = made[0].shape[self.axis]
         return self._check_lengths(made)
@@ -280,6 +285,7 @@ class KernelLift(KernelChoice, SetsTransformer):
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
+        warn_of_bases(X)
         lift = kernels.Lift(self.chosen_kernel(X), **self.options("p", "n_landmarks", "method"),
                             rng=rng_of(self.random_state))
         self.lift_ = lift.fit(X)
@@ -872,6 +878,23 @@ def first_of(X):
         return X[:1]
     except (TypeError, IndexError, KeyError):
         raise TypeError(f"X must be a sequence of sets of frames, got {X!r}") from None
+
+
+def warn_of_bases(X: core.Sets) -> None:
+    """Warn if all sets of frames are orthonormal bases (d, p), whose columns count, not rows."""
+    listed = X.ndim == 3 if isinstance(X, np.ndarray) else isinstance(X, (list, tuple))
+    if listed and len(X) and all(map(_is_basis, X)):
+        core.warn(f"X must hold sets of frames, which are rows, but all {len(X)} are orthonormal "
+                  f"bases, as {X[0].shape} at index 0: give these to estimators on subspaces, and "
+                  "frames that are columns transposed")
+
+
+def _is_basis(A):
+    if not isinstance(A, np.ndarray) or A.dtype.kind != "f" or A.ndim != 2:
+        return False
+    d, p = A.shape
+    tol = 1e-3 if A.dtype == np.float32 else 1e-6
+    return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
 
 
 def _gram_rows(X, D):

@@ -250,7 +250,9 @@ class OnSets(estimators.KernelChoice, estimators.ByScores, estimators.Estimator)
 
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked frames (n_i, d); fit records d, every other method demands it."""
-        if not fit:
+        if fit:
+            estimators.warn_of_bases(X)
+        else:
             check_is_fitted(self)
         X = hulls.check_sets(X, "X")
         self.check_d(X[0].shape[1], fit)

@@ -1,6 +1,8 @@
 """Estimators on raw frames are the functions that they are named after, and are searched with what
 follows them."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -9,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from grassmann_sc import estimators, frames, kernels, subspaces
+from grassmann_sc.baselines.estimators import KAHM, MSM
 
 CLASSES = ["across", "down"]
 
@@ -134,11 +137,50 @@ def test_one_grid_spans_kinds_of_kernels():
     assert len(search.cv_results_["params"]) == 4
 
 
+BASES = subspaces.from_sets([v.reshape(12, -1) for v in VIDEOS], 3)
+ON_SETS = [
+    estimators.ImageSetSubspaces(2),
+    estimators.KernelLift("linear", p=2),
+    estimators.VideoSubspaces(2),
+    MSM(2),
+    KAHM("convex"),
+]
+
+
+@pytest.mark.parametrize("estimator", ON_SETS, ids=repr)
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+def test_bases_where_frames_are_expected_warn_from_the_line_that_gave_them(estimator, method):
+    message = r"X must hold sets of frames, .* all 16 are orthonormal bases, as \(256, 3\) at"
+    for X in (BASES, list(BASES), BASES.astype(np.float32)):
+        if hasattr(estimator, method):
+            with pytest.warns(UserWarning, match=message) as told:
+                getattr(clone(estimator), method)(X, Y)
+            assert {one.filename for one in told} == {__file__}
+            assert sum("orthonormal" in str(one.message) for one in told) == 1
+
+
+@pytest.mark.parametrize("estimator", ON_SETS, ids=repr)
+def test_frames_do_not_warn_even_if_some_are_orthonormal(estimator):
+    frames = np.random.default_rng(0).standard_normal((40, 8))
+    some = [*BASES[:3, :40, :].copy(), frames[:, :3]]
+    some[0] = np.linalg.qr(some[0])[0]
+    square = np.linalg.qr(frames.reshape(5, 8, 8))[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for X in (some, square, BASES.swapaxes(1, 2)):
+            clone(estimator).fit(X, np.arange(len(X)) % 2)
+
+
 @pytest.mark.parametrize(
     "call, error, message",
     [
         (lambda: estimators.HOG().fit(3), TypeError, "X must be a sequence of sets of frames"),
         (lambda: estimators.HOG().fit(""), TypeError, "X must be a sequence of sets of frames"),
+        (
+            lambda: estimators.LBP().fit(np.array(3)),
+            TypeError,
+            "X must be a sequence of sets of frames",
+        ),
         (lambda: estimators.LBP().fit([]), ValueError, "at least one set of frames, got none"),
         (
             lambda: estimators.BlockHankel(13).fit(VIDEOS),
