@@ -217,7 +217,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     >>> from grassmann_sc import random_subspaces, scale
     >>> X = random_subspaces(60, 8, 2, rng=0)
     >>> with Client(processes=False, n_workers=1, threads_per_worker=1,
-    ...             dashboard_address=None) as client:
+    ...             dashboard_address=":0") as client:
     ...     learned = scale.gdl(X, 4, lam=0.2, n_iter=2, tol=0, rng=0, client=client)
     >>> learned.atoms.shape, learned.costs.shape  # that of the first atoms comes first
     ((4, 8, 2), (3,))

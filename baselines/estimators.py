@@ -230,7 +230,7 @@ class DCC(estimators.ByScores, estimators.OnSubspaces):
             n_iter=core.check_integer(self.max_iter, "max_iter", 0))
         self.transform_ = found.transform
         self.objective_ = found.objective
-        self.n_iter_ = found.n_iter
+        self.n_iter_ = max(1, found.n_iter)  # one that did not help was tried
         self.bases_ = image_of(X, self.transform_)
         return self
 

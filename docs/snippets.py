@@ -43,7 +43,7 @@ def run(path, draw=None):
     """[(what a program printed, what the page says)] of those after which the page says something.
 
     draw(figure, path of the picture) keeps what is drawn before a picture. What stands under
-    `if __name__ == "__main__":` is not run.
+    What stands under a script's main clause is not run.
     """
     import matplotlib.pyplot as plt
 

@@ -1,6 +1,7 @@
 """Estimators leave no trace, work in scikit-learn's machinery and refuse what does not fit."""
 
 import importlib
+import inspect
 import multiprocessing
 import pickle
 import sys
@@ -141,7 +142,7 @@ def test_parameters_are_called_as_in_scikit_learn():
     """rng, seed and ridge are names of functions; n_iter of those that have no tol."""
     for module in (estimators, baselines):
         for name in module.__all__:
-            parameters = set(getattr(module, name)._get_param_names())
+            parameters = set(inspect.signature(getattr(module, name)).parameters)
             assert not parameters & {"rng", "seed", "ridge"}
             assert not {"n_iter", "tol"} <= parameters
 

@@ -42,7 +42,7 @@ IN_FUNCTIONS = {
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
-EXPLICIT_RANDOMNESS = {"default_rng", "Generator", "BitGenerator", "SeedSequence"}
+EXPLICIT_RANDOMNESS = {"default_rng", "Generator", "BitGenerator", "RandomState", "SeedSequence"}
 CALLED_BY_ALL = {"__init__", "__call__"}
 PUBLIC_ALL_THE_SAME = {"_replace", "_asdict", "_fields", "_make", "_exit", "_getframe", "_thread"}
 
