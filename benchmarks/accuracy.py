@@ -43,14 +43,6 @@ def record(oracle, values, dtype=np.float64):
     worst[oracle, dtype] = max(figure, float(np.max(values))), count + np.size(values)
 
 
-def drawn(rng, d, p, N, kind):
-    """Queries and atoms; the last atom is the first query."""
-    X = bases(rng, N_QUERIES, d, p)
-    D = bases(rng, N, d, p, kind)
-    D[-1] = X[0] @ rotation(rng, p)
-    return X, D
-
-
 def violation(K, K_xd, Y, lam, positive):
     g = K_xd - Y @ K
     outside = np.maximum((g if positive else np.abs(g)) - lam / 2, 0)
@@ -148,7 +140,9 @@ def check_codes(rng):
     for d, p in SIZES:
         for N in N_ATOMS:
             for kind in KINDS:
-                X, D = drawn(rng, d, p, N, kind)
+                X = bases(rng, N_QUERIES, d, p)
+                D = bases(rng, N, d, p, kind)
+                D[-1] = X[0] @ rotation(rng, p)  # the last atom is the first query
                 _, _, K_dd, K_xd, *_ = coding_problem(X, D)
                 for lam in np.array(LAMBDAS) * gs.lam_max(K_xd).max():
                     for positive in (False, True):

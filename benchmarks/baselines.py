@@ -1,9 +1,8 @@
 """The paper's baselines: python -m benchmarks.baselines [--quick] [--out DIR]
 
-On sets of images each beside the straightforward loop over pairs, beside projection_kernel, and as
-the number of sets grows. The loops are what one writes from the equations: NumPy's svd or lstsq,
-SciPy's SLSQP or eigh, a pair at a time. They run on some of the pairs and are scaled up to all;
-answers are compared on the pairs that both have.
+On sets of images each beside the straightforward loop over pairs, as one writes it from the
+equations, beside projection_kernel, and as the number of sets grows. Loops run on some of the pairs
+and are scaled up to all; answers are compared on the pairs that both have.
 
 On videos: a fractal spectrum of 50 x 50 x 50 voxels on one core; the signal-to-noise ratio of
 CS-LDS against compression, as a table and a picture in OUT; simulated dynamic textures of a dozen
@@ -18,17 +17,11 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-from examples.options import parsed, parser_of
+from examples.options import of_these, parsed
 
-
-def parse(arguments):
-    parser = parser_of("benchmarks.baselines")
-    parser.add_argument("--quick", action="store_true", help="fewer sets and clips")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the picture")
-    return parser.parse_args(arguments)
-
-
-options = parsed(__name__, parse)
+options = parsed(__name__, of_these, "benchmarks.baselines", {
+    "--quick": dict(action="store_true", help="fewer sets and clips"),
+    "--out": dict(type=Path, default=Path("out"), help="folder of the picture")})
 
 import matplotlib
 import numpy as np

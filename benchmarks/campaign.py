@@ -1,12 +1,10 @@
 """A hostile campaign on the whole toolkit: python -m benchmarks.campaign, or make campaign
 
 Kinds of cases, drawn from the seed: at least so many of each as KINDS says, more if its share of
-the time allows. Prints a line a kind, then the first failures of each with what reproduces them,
+the time allows; a function (seed, case) for each in benchmarks/campaign_*.py raises what went
+wrong. A kind runs in a process of its own, so that a crash or a hang is one failed case and the
+next one follows. Prints a line a kind, then the first failures of each with what reproduces them,
 and a table; exit status 1 if a case failed or a kind is short of cases.
-
-A kind runs in a process of its own, so that a crash or a hang is one failed case and the next one
-follows. The cases are in benchmarks/campaign_*.py: a function (seed, case) for each kind, which
-raises what went wrong.
 """
 
 import importlib
@@ -24,7 +22,7 @@ import warnings
 from collections import Counter, namedtuple
 from types import SimpleNamespace
 
-from examples.options import parsed, parser_of
+from examples.options import of_these, parsed
 
 Kind = namedtuple("Kind", "room at_least share")  # share: of SECONDS
 KINDS = {
@@ -42,24 +40,16 @@ KINDS = {
 }
 SECONDS = sum(kind.share for kind in KINDS.values())
 
-
-def parse(arguments):
-    parser = parser_of("benchmarks.campaign")
-    add = parser.add_argument
-    add("--seed", type=int, default=0)
-    add("--seconds", type=float, default=SECONDS, help="for all kinds")
-    add("--only", choices=KINDS, metavar="KIND",
-        help=f"{', '.join(KINDS)}: one kind, in its share of the seconds")
-    add("--case", type=int, help="with --only: one case, and its traceback")
-    add("--show", type=int, default=5, help="failures to print of each kind")
-    add("--work", type=float, nargs=3, help="for a child of the campaign alone")
-    options = parser.parse_args(arguments)
-    if options.case is not None and options.only is None:
-        parser.error("--case needs --only")
-    return options
-
-
-options = parsed(__name__, parse)
+options = parsed(__name__, of_these, "benchmarks.campaign", {
+    "--seed": dict(type=int, default=0),
+    "--seconds": dict(type=float, default=SECONDS, help="for all kinds"),
+    "--only": dict(choices=KINDS, metavar="KIND",
+                   help=f"{', '.join(KINDS)}: one kind, in its share of the seconds"),
+    "--case": dict(type=int, help="with --only: one case, and its traceback"),
+    "--show": dict(type=int, default=5, help="failures to print of each kind"),
+    "--work": dict(type=float, nargs=3, help="for a child of the campaign alone")})
+if options and options.case is not None and options.only is None:
+    sys.exit("--case needs --only")
 
 from benchmarks.campaign_calls import Done, Failed, failing
 from benchmarks.common import ROOT, header, n_cores

@@ -1,7 +1,6 @@
 """What the kinds of the campaign share: valid small calls of every public name, made from its
-signature and hints, and what came back as plain arrays.
-
-A call works in the folder that it finds itself in: paths are relative.
+signature and hints, and what came back as plain arrays. A call works in the folder that it finds
+itself in: paths are relative.
 """
 
 import copy

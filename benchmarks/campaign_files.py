@@ -19,6 +19,7 @@ import scipy.io
 import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, failing, hold, place_of, rng_of
 from benchmarks.campaign_inputs import BAD_ARRAYS, Hang, limit_memory, watchdog
+from examples import clips
 from grassmann_sc import files, frames, learn
 
 
@@ -27,33 +28,31 @@ def samples():
     return core.random_subspaces(12, 6, 2, 3)
 
 
-def go_on(path):
-    return learn.gdl(samples(), 3, 0.1, n_iter=2, rng=0, resume=path)
-
-
 def read(path):
     """Frames of a clip, all of them in memory."""
     return np.array(frames.read_frames(path))
 
 
-def load_sets(path):
-    from examples.clips import load_npz
-
-    return load_npz(path)
+READERS = {  # of the files of these names; of all others, read
+    "dictionary.npz": files.load,
+    "checkpoint.npz": lambda path: learn.gdl(samples(), 3, 0.1, n_iter=2, rng=0, resume=path),
+    "sets.npz": clips.load_npz,
+}
+STRICT = {"dictionary.npz", "checkpoint.npz"}  # of which any change must be refused
 
 
 @functools.cache
 def whole_files():
-    """{name: (bytes, what reads them, must any change be refused)}."""
+    """{name: bytes}."""
     import imageio.v3
     from PIL import Image
 
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (6, 12, 10)).astype(np.uint8)
     files.save("whole", samples()[:5], lam=0.1, labels=["a", "b", "a", "b", "c"])
-    found = {"dictionary.npz": (Path("whole").read_bytes(), files.load, True)}
+    found = {"dictionary.npz": Path("whole").read_bytes()}
     learn.gdl(samples(), 3, 0.1, n_iter=1, rng=0, checkpoint="whole")
-    found["checkpoint.npz"] = Path("whole").read_bytes(), go_on, True
+    found["checkpoint.npz"] = Path("whole").read_bytes()
     writers = {
         "clip.npy": lambda file: np.save(file, images),
         "clip.npz": lambda file: np.savez(file, frames=images),
@@ -66,8 +65,7 @@ def whole_files():
         "clip.tif": lambda file: Image.fromarray(images[0]).save(file, "tiff"),
         "sets.npz": lambda file: np.savez(file, **stacked_sets(images)),
     }
-    return found | {name: (written(write), load_sets if name == "sets.npz" else read, False)
-                    for name, write in writers.items()}
+    return found | {name: written(write) for name, write in writers.items()}
 
 
 def written(write):
@@ -81,18 +79,21 @@ def stacked_sets(images):
             "train0": np.arange(4), "test0": np.array([4, 5])}
 
 
-def with_flipped_bits(rng, data):
+def with_bytes(data, places, change):
     data = bytearray(data)
-    for at in rng.integers(0, len(data), int(rng.integers(1, 6))):
-        data[at] ^= 1 << int(rng.integers(8))
+    for at in places:
+        data[at] = change(data[at])
     return bytes(data)
+
+
+def with_flipped_bits(rng, data):
+    places = rng.integers(0, len(data), int(rng.integers(1, 6)))
+    return with_bytes(data, places, lambda byte: byte ^ 1 << int(rng.integers(8)))
 
 
 def with_a_damaged_head(rng, data):
-    data = bytearray(data)
-    for at in rng.integers(0, min(200, len(data)), 3):
-        data[at] = int(rng.choice([0, 255, 40, 41, 39, 48 + rng.integers(10)]))
-    return bytes(data)
+    return with_bytes(data, rng.integers(0, min(200, len(data)), 3), lambda byte: int(
+        rng.choice([0, 255, 40, 41, 39, 48 + rng.integers(10)])))
 
 
 def with_another_part(rng, data, make, length=None):
@@ -115,36 +116,31 @@ DAMAGES = {
 def damaged(seed, case):
     """First every crafted file, then files damaged at random."""
     limit_memory()
-    crafted = crafted_files()
+    crafted = crafted_archives() + crafted_clips()
     if case < len(crafted):
-        name, about, data, reader, strict = crafted[case]
+        name, about, data = crafted[case]
     else:
         rng = rng_of("damaged", seed, case)
         name = list(whole_files())[case % len(whole_files())]
-        whole, reader, strict = whole_files()[name]
         about = str(rng.choice([*DAMAGES, "truncated", "with flipped bits"]))
-        data = DAMAGES[about](rng, whole)
-        strict = strict and data != whole
-    path = os.path.abspath(name)
-    Path(path).write_bytes(data)
-    check_reading(reader, path, f"{name}, {about}", strict)
+        data = DAMAGES[about](rng, whole_files()[name])
+    Path(name).write_bytes(data)
+    with failing(f"{name}, {about}"):
+        check_reading(name, data == whole_files().get(name))
 
 
-def check_reading(reader, path, what, strict):
-    name = os.path.basename(path)
-    with failing(what):
-        try:
-            with watchdog():
-                result = reader(path)
-        except Hang:
-            raise Failed("hangs", f"{name} hangs") from None
-        except ValueError as error:
-            named = reader is load_sets or name in str(error)
-            place = f"does not name the file, {place_of(error)}"
-            return hold(named, f"{place}: {error}", place)
-        hold(not strict, "accepted", f"accepted: {what}")
-        if reader is read:
-            hold(result.ndim > 1, f"no frames: {result.shape}")
+def check_reading(name, is_whole):
+    try:
+        with watchdog():
+            result = READERS.get(name, read)(os.path.abspath(name))
+    except Hang:
+        raise Failed("hangs", f"{name} hangs") from None
+    except ValueError as error:
+        place = f"does not name the file, {place_of(error)}"
+        return hold(name == "sets.npz" or name in str(error), f"{place}: {error}", place)
+    hold(is_whole or name not in STRICT, "accepted")
+    if name not in READERS:
+        hold(result.ndim > 1, f"no frames: {result.shape}")
 
 
 HUGE = 2**62
@@ -197,36 +193,28 @@ HEADERS = {
 }
 
 
-def crafted_files():
-    """(name, what is wrong, bytes, what reads them, must they be refused), a fixed list."""
-    return crafted_archives() + crafted_clips()
-
-
 @functools.cache
 def crafted_archives():
+    """(name, what is wrong, bytes) of dictionaries and checkpoints."""
     found = []
-    for name in ("dictionary.npz", "checkpoint.npz"):
-        data, reader, _ = whole_files()[name]
-        members = members_of(data)
+    for name in sorted(STRICT):
+        members = members_of(whole_files()[name])
         for member in members:
             for about, header in HEADERS.items():
-                found.append((name, f"{about} in {member}", {**members, member: header}, reader))
+                found.append((name, f"{about} in {member}", {**members, member: header}))
             without = {key: value for key, value in members.items() if key != member}
             if member not in ("lam", "labels") or "key" in members:
-                found.append((name, f"no {member}", without, reader))
-        found += [(name, f"{member}: {about}", {**members, member: changed}, reader)
+                found.append((name, f"no {member}", without))
+        found += [(name, f"{member}: {about}", {**members, member: changed})
                   for member, about, changed in wrong_members(name, members)]
-        found.append((name, "an unknown member", {**members, "more": npy(np.ones(2))}, reader))
-    crafted = [(name, about, sealed(parts.items()), reader, True)
-               for name, about, parts, reader in found]
-    dictionary, load, _ = whole_files()["dictionary.npz"]
-    checkpoint, resume, _ = whole_files()["checkpoint.npz"]
-    members = list(members_of(dictionary).items())
+        found.append((name, "an unknown member", {**members, "more": npy(np.ones(2))}))
+    crafted = [(name, about, sealed(parts.items())) for name, about, parts in found]
+    members = list(members_of(whole_files()["dictionary.npz"]).items())
     return [*crafted,
-            ("dictionary.npz", "compressed", sealed(members, zipfile.ZIP_DEFLATED), load, True),
-            ("dictionary.npz", "a member twice", sealed([*members, members[0]]), load, True),
-            ("dictionary.npz", "a checkpoint", checkpoint, load, True),
-            ("checkpoint.npz", "a dictionary", dictionary, resume, True)]
+            ("dictionary.npz", "compressed", sealed(members, zipfile.ZIP_DEFLATED)),
+            ("dictionary.npz", "a member twice", sealed([*members, members[0]])),
+            ("dictionary.npz", "a checkpoint", whole_files()["checkpoint.npz"]),
+            ("checkpoint.npz", "a dictionary", whole_files()["dictionary.npz"])]
 
 
 CHANGES = BAD_ARRAYS | {
@@ -294,10 +282,9 @@ def crafted_clips():
     for about, value in matlab.items():
         found.append(("clip.mat", about, written(lambda file: scipy.io.savemat(
             file, {"frames": value}))))
-    lies = {"empty": b"", "text": b"hello\n" * 30, "a zip": whole_files()["clip.npz"][0],
-            "a picture": whole_files()["clip.png"][0], "zeros": bytes(5000),
+    lies = {"empty": b"", "text": b"hello\n" * 30, "a zip": whole_files()["clip.npz"],
+            "a picture": whole_files()["clip.png"], "zeros": bytes(5000),
             "MATLAB 7.3": b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + bytes(512)}
     for suffix in ("npy", "npz", "mat", "gif", "png", "tif", "mp4", "avi"):
         found += [(f"clip.{suffix}", about, data) for about, data in lies.items()]
-    return [(name, about, data, load_sets if name == "sets.npz" else read, False)
-            for name, about, data in found]
+    return found

@@ -11,7 +11,6 @@ import json
 import os
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 
 import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, failing, hold, rng_of, worst_difference
-from benchmarks.common import ROOT
+from benchmarks.common import ROOT, run_child
 from examples import clips
 from grassmann_sc import files, learn
 
@@ -357,8 +356,5 @@ def check_results(out, tree, end):
 
 def fill_numba_cache(rng, disk):
     """Without room for compiled code, calls compile for themselves."""
-    code = "import grassmann_sc as gs; X = gs.random_subspaces(3, 4, 2, 0); gs.chordal_distance(X)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/",
-                          env=os.environ | {"NUMBA_CACHE_DIR": str(disk.folder / "cache"),
-                                            "PYTHONPATH": str(ROOT)})
-    hold(done.returncode == 0, done.stderr[-500:], "fill_numba_cache: calls fail")
+    run_child("import grassmann_sc as gs; gs.chordal_distance(gs.random_subspaces(3, 4, 2, 0))",
+              cwd="/", NUMBA_CACHE_DIR=str(disk.folder / "cache"), PYTHONPATH=str(ROOT))

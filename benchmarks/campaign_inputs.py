@@ -15,6 +15,7 @@ import resource
 import signal
 import traceback
 from collections import namedtuple
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +26,11 @@ from benchmarks.campaign_calls import Done, Failed, hold, place_of, rng_of, run
 WATCHDOG = 10  # seconds of a call
 MEMORY = 6 * 2**30  # bytes that a call may take
 CLEAR_ELSEWHERE = ("sklearn/utils/validation.py",)  # whose errors name the argument
-MAY_BE_NAN = {  # what was not asked in time has no share; zeros have no exponent
-    ("tuning.Search.choose", "choose.seconds"),
-    ("textures.fractal_exponents", "measure"),
-}
+# What was not asked in time has no share; zeros have no exponent.
+MAY_BE_NAN = {("tuning.Search.choose", "choose.seconds"), ("textures.fractal_exponents", "measure")}
 ENDLESS = {"n_epochs"}  # what is asked for with 10**30 of them may be done
-OF_CODE = {  # arguments of files.py that are constants of the code that calls it
-    "files.write_arrays": {"kind", "arrays"},
-    "files.read_arrays": {"kind", "dtype_kinds", "needed"},
-}
+OF_CODE = {"files.write_arrays": {"kind", "arrays"},  # constants of the code that calls it
+           "files.read_arrays": {"kind", "dtype_kinds", "needed"}}
 HELD = {  # what an error may call the values of an argument whose own name is X
     "X": "sets frames clips videos systems bases labels", "y": "labels",
     "clips2": "clips", "sets": "frames", "sets2": "sets", "atom_sets": "sets frames",
@@ -210,19 +207,19 @@ def described(tried):
     return f"{tried.call.name}({tried.argument} = {tried.name})"
 
 
-class watchdog:
+@contextmanager
+def watchdog():
     """Raise Hang in this thread after WATCHDOG seconds."""
 
-    def __enter__(self):
-        signal.signal(signal.SIGALRM, self.bark)
-        signal.alarm(WATCHDOG)
-
-    def __exit__(self, *error):
-        signal.alarm(0)
-
-    @staticmethod
     def bark(number, frame):
         raise Hang
+
+    signal.signal(signal.SIGALRM, bark)
+    signal.alarm(WATCHDOG)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
 
 
 def judge_error(tried, value, error):
@@ -259,12 +256,13 @@ def judge_result(tried, made, result):
     """Failed unless the value may be accepted and the result is finite, in the valid one's form."""
     call, argument, name, _, refused = tried
     what = described(tried)
-    hold(not refused, f"{what} was accepted", f"{name} accepted in {argument.rpartition('.')[2]}")
+    last = str(argument).rpartition(".")[2]
+    hold(not refused, f"{what} was accepted", f"{name} accepted in {last}")
     bad = calls.unfit(result)
     hold(bad is None or (call.name, argument) in MAY_BE_NAN,
          f"{what} gives {bad}", f"{call.name}({argument}) gives {bad}")
     if alike(made, call.arguments.get(argument)):
-        usual = form(valid_result(call))
+        usual = USUAL.get(id(call)) or USUAL.setdefault(id(call), form(run(call)))
         hold(form(result) <= usual, f"{what} gives arrays of {form(result)} (dimensions, numbers?),"
              f" not {usual}", f"{call.name}({argument}) gives another form")
 
@@ -276,14 +274,8 @@ def alike(made, valid):
     return set(kinds) <= set("iuf") and np.ndim(made) == np.ndim(valid)
 
 
+USUAL = {}  # forms of the results of valid calls
+
+
 def form(result):
     return {(leaf.ndim, leaf.dtype.kind in "biuf") for leaf in calls.leaves(result)}
-
-
-VALID_RESULTS = {}
-
-
-def valid_result(call):
-    if id(call) not in VALID_RESULTS:
-        VALID_RESULTS[id(call)] = run(call)
-    return VALID_RESULTS[id(call)]

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import warnings
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numba
@@ -66,8 +67,7 @@ def coding_problem(rng):
 
 def long_gram(X, D):
     """||X_i^T D_j||_F^2 in long double."""
-    products = np.einsum("idp,jdq->ijpq", X.astype(LONG), D.astype(LONG))
-    return (products**2).sum(axis=(2, 3))
+    return (np.einsum("idp,jdq->ijpq", X.astype(LONG), D.astype(LONG))**2).sum(axis=(2, 3))
 
 
 def check_sparse(rng, problem):
@@ -84,11 +84,8 @@ def check_sparse(rng, problem):
         lam = float(lam[0])
     result, warned = sparse_call(rng, problem, lam, options)
     told = {name: value for name, value in options.items() if name != "init"}
-    codes = result.codes
-    if isinstance(codes, list):
-        codes = np.stack([y.toarray() for y in codes])
-    codes = codes if isinstance(codes, np.ndarray) else codes.toarray()
-    codes = codes.reshape(-1, *shape).astype(LONG)
+    codes = result.codes if isinstance(result.codes, list) else [result.codes]
+    codes = np.stack([core.dense_codes(y) for y in codes]).reshape(-1, *shape).astype(LONG)
     gaps = np.reshape(result.gap, (-1, shape[0]))
     for i, one in enumerate(np.atleast_1d(lam)):
         for j, k in enumerate(problem.k):
@@ -105,8 +102,7 @@ def sparse_call(rng, problem, lam, options):
         if rng.random() < 0.5:
             result = core.gsc(problem.X, problem.D, lam, **options)
         else:
-            K = problem.K.astype(problem.dtype)
-            k = problem.k.astype(problem.dtype)
+            K, k = (matrix.astype(problem.dtype) for matrix in (problem.K, problem.k))
             result = core.sparse_codes(K, k, lam, norm2=problem.norm2, **options)
     return result, bool(caught)
 
@@ -155,9 +151,8 @@ def check_local(rng, problem):
     if rng.random() < 0.5:
         codes = core.glc(problem.X, problem.D, m, reg=reg)
     else:
-        codes = core.locality_codes(problem.K.astype(problem.dtype),
-                                    problem.k.astype(problem.dtype), m, norm2=problem.norm2,
-                                    reg=reg)
+        K, k = (matrix.astype(problem.dtype) for matrix in (problem.K, problem.k))
+        codes = core.locality_codes(K, k, m, norm2=problem.norm2, reg=reg)
     default = 1e-5 if problem.dtype == np.float32 else 1e-10
     for j, (k, y) in enumerate(zip(problem.k, codes.astype(LONG))):
         with failing(f"{m} neighbours, reg {reg}, {problem.about}, query {j}"):
@@ -207,11 +202,6 @@ def mapped(A):
     return np.load(path, mmap_mode="r")
 
 
-def whole(A):
-    """Integers near A, which are also a valid value where A is data, not bases."""
-    return np.rint(4 * A).astype(np.int32)
-
-
 LAYOUTS = {"Fortran order": np.asfortranarray, "strided": strided, "read-only": read_only,
            "byte-swapped": lambda A: A.astype(A.dtype.newbyteorder()), "memory-mapped": mapped}
 DATA = {"sets", "atom_sets", "frames", "videos", "A", "B", "silhouettes"}  # integers are legal
@@ -235,8 +225,8 @@ def layouts(seed, case):
     call, layout = all_layouts()[rng_of("layouts", seed, 0).permutation(len(all_layouts()))[case]]
     plain = dict(call.arguments)
     if layout == "integers":
-        changed = {name: changed_arrays(value, whole) for name, value in plain.items()
-                   if name.rpartition(".")[2] in DATA}
+        changed = {name: changed_arrays(value, lambda A: np.rint(4 * A).astype(np.int32))
+                   for name, value in plain.items() if name.rpartition(".")[2] in DATA}
         plain |= {name: changed_arrays(value, np.float64) for name, value in changed.items()}
     else:
         changed = {name: changed_arrays(value, LAYOUTS[layout]) for name, value in plain.items()}
@@ -441,18 +431,15 @@ def interrupted(call, delay):
     signal.signal(signal.SIGALRM, ring)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     error = None
-    try:
-        try:
-            signal.setitimer(signal.ITIMER_REAL, delay)
-            call()
-        except KeyboardInterrupt:
-            pass
-        except BaseException as other:
-            error = other
+    with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                call()
+            except Exception as other:
+                error = other
         while not come.is_set():
             time.sleep(1e-3)
-    except KeyboardInterrupt:
-        pass
     return error
 
 

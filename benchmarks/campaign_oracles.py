@@ -59,8 +59,7 @@ def classes_of(rng, n):
 def affine_hulls(rng):
     """Least squares over both hulls."""
     d = int(rng.integers(4, 12))
-    sets = clouds(rng, 3, d, 2, 4, 3)
-    sets2 = clouds(rng, 2, d, 2, 4, 3)
+    sets, sets2 = (clouds(rng, n, d, 2, 4, 3) for n in (3, 2))
     k = int(rng.integers(0, 2))
     yield (hulls.affine_hull_distances(sets, sets2, dimension=k),
            each_pair(plain.affine_distance, sets, sets2, None, k))
@@ -69,8 +68,7 @@ def affine_hulls(rng):
 def convex_hulls(rng):
     """The best of all pairs of faces whose nearest points lie within; SLSQP for reduced hulls."""
     d = int(rng.integers(2, 9))
-    sets = clouds(rng, 3, d, 2, 4, 3)
-    sets2 = clouds(rng, 2, d, 2, 4, 3)
+    sets, sets2 = (clouds(rng, n, d, 2, 4, 3) for n in (3, 2))
     found = hulls.convex_hull_distances
     yield found(sets, sets2), each_pair(nearest_of_faces, sets, sets2), 1e-6
     bound = float(rng.uniform(0.6, 1))
@@ -195,9 +193,9 @@ def ridge(rng):
     r = float(10.0 ** rng.uniform(-3, 1))
     errors = []
     for c in (0, 1):
-        M = hat(D[labels == c]).reshape(np.sum(labels == c), -1).T
+        M = plain.vectors(D[labels == c]).T
         stacked = np.vstack([M, np.sqrt(r) * np.eye(M.shape[1])])
-        targets = np.hstack([hat(X).reshape(len(X), -1), np.zeros((len(X), M.shape[1]))]).T
+        targets = np.hstack([plain.vectors(X), np.zeros((len(X), M.shape[1]))]).T
         codes = np.linalg.lstsq(stacked, targets, rcond=None)[0]
         errors.append(((targets - stacked @ codes)**2).sum(axis=0))
     yield discriminative.ridge_residuals(X, D, labels, ridge=r)[0], np.transpose(errors)
@@ -286,10 +284,7 @@ def searches(rng):
     yield choice.score, right.mean()
     yield choice.shares[choice.gram, choice.parameters], right
     votes = rng.choice(["a", "b", "c"], (4, 9))
-    winners = []
-    for column in votes.T:
-        counts = Counter(column)
-        winners.append(next(v for v in column if counts[v] == max(counts.values())))
+    winners = [Counter(column).most_common(1)[0][0] for column in votes.T]  # the first of equals
     yield tuning.vote(votes), winners
 
 
@@ -302,9 +297,8 @@ def workers(rng):
     yield scale.code(X, D, lam, client=client_of_threads()), codes
     yield scale.gram(X, D, client=client_of_threads()), explicit_gram(X, D)
     learned = scale.gdl(X, 3, lam, n_iter=1, n_chains=1, rng=0, client=client_of_threads())
-    off = hat(X) - np.einsum("ij,jab->iab", (y := core.gsc(X, learned.atoms, lam)),
-                             hat(learned.atoms))
-    yield min(learned.costs), (off**2).sum() + lam * np.abs(y).sum()
+    y = core.gsc(X, learned.atoms, lam)
+    yield min(learned.costs), plain.explicit_cost(X, learned.atoms, y, lam)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         files.write_codes(f"{folder}/codes", X, D, lam, sparse_output=True)
         yield files.load_codes(f"{folder}/codes").toarray(), codes

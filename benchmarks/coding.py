@@ -1,8 +1,6 @@
 """Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's running times,
 growth with n; and what the first result costs: import and first gsc in fresh interpreters, with an
-empty cache, a full one and none.
-
-    python -m benchmarks.coding
+empty cache, a full one and none: python -m benchmarks.coding
 
 There is no peer here: the comparisons are with the Gram matrices alone, with the paper and with
 ourselves at another size. Compiled code goes to a temporary folder.

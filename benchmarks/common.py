@@ -5,6 +5,7 @@ import ctypes
 import importlib.metadata
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import numba
 import numpy as np
 
 import grassmann_sc as gs
+from examples.clips import load_npz
 from grassmann_sc.subspaces import from_sets
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,13 +27,13 @@ REST = 0.15  # seconds between calls: the threads of BLAS wait for work, at full
 
 def header(title):
     """Prints what was measured, where, with how many threads and which versions."""
-    cpu = [line.partition(": ")[2] for line in lines_of("/proc/cpuinfo") if "model name" in line]
+    cpu = re.search(r"model name\s*: (.*)", text_of("/proc/cpuinfo"))
     threadpoolctl = peer("threadpoolctl")
     pools = threadpoolctl.threadpool_info() if threadpoolctl else []
     blas = [f"{pool['internal_api']} {pool['num_threads']}" for pool in pools
             if pool["user_api"] == "blas"]
     print(f"== {title}")
-    print(f"{(cpu or [platform.processor()])[0]} ({platform.machine()}, {platform.system()}), "
+    print(f"{cpu[1] if cpu else platform.processor()} ({platform.machine()}, {platform.system()}), "
           f"{n_cores()} cores; threads: BLAS {' '.join(blas) or '?'}, "
           f"numba {numba.config.NUMBA_NUM_THREADS}")
     print(f"python {platform.python_version()}, "
@@ -153,13 +155,12 @@ def digit_subspaces(n, p, seed=0):
 
 
 def read_problem(argument, p=3):
-    """(name, queries, atoms) from FILE.npz or FILE.npz:p, with frames, offset, train0 and test0:
-    set i is frames[offset[i]:offset[i + 1]], train0 and test0 index the sets."""
+    """(name, queries, atoms) from FILE.npz or FILE.npz:p, in the form of examples/classify.py; of
+    its first split."""
     path, _, tail = argument.rpartition(":")
     path, p = (path, int(tail)) if path and tail.isdigit() else (argument, p)
-    with np.load(path) as data:
-        frames, offset, train, test = (data[key] for key in ("frames", "offset", "train0", "test0"))
-    X = from_sets(np.split(frames, offset[1:-1]), p)
+    found, ((train, test), *_) = load_npz(path)
+    X = from_sets([one.sources[0] for one in found], p)
     return Path(path).stem, X[test], X[train]
 
 
@@ -182,12 +183,10 @@ def version_of(package):
 
 def status(key):
     """Bytes of an entry of /proc/self/status."""
-    return next((int(line.split()[1]) * 1024.0 for line in lines_of("/proc/self/status")
-                 if line.startswith(key)), np.nan)
+    found = re.search(rf"{key}:\s*(\d+) kB", text_of("/proc/self/status"))
+    return int(found[1]) * 1024.0 if found else np.nan
 
 
-def lines_of(path):
-    try:
-        return Path(path).read_text().splitlines()
-    except OSError:
-        return []
+def text_of(path):
+    """"" where there is no such file."""
+    return Path(path).read_text() if Path(path).exists() else ""

@@ -1,12 +1,11 @@
-"""The Gram matrix against the product of its two matrices and nothing else, in three regimes.
-
-    python -m benchmarks.gram
+"""The Gram matrix against the product of its two matrices and nothing else, in three regimes:
+python -m benchmarks.gram
 
 The peer is np.matmul (BLAS with all threads) of (n p, d) by (d, N p), already in that layout, into
-an array allocated before: it neither packs nor squares nor sums nor checks. projection_kernel is
-timed as users call it, checks included. Regimes: rested (each call after a pause in which the
-threads of BLAS fall asleep), after a product (each call right after a NumPy product, whose threads
-still wait for work at full load), repeated (calls of one kind, one right after another).
+an array allocated before: it neither packs nor squares nor sums nor checks, as projection_kernel
+does. Regimes: rested (each call after a pause in which the threads of BLAS fall asleep), after a
+product (right after one of NumPy's, whose threads still wait for work at full load), repeated
+(calls of one kind, one right after another).
 """
 
 from examples.options import of_nothing, parsed

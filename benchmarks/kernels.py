@@ -1,7 +1,5 @@
 """The kernel Gram matrix of sets of frames against scikit-learn's kernel of all frames followed by
-products of blocks.
-
-    python -m benchmarks.kernels
+products of blocks: python -m benchmarks.kernels
 
 The peer is rbf_kernel (BLAS with all threads) on the frames of all sets and then np.matmul of its
 blocks with the bases, which are computed before, for both. The other yardstick is np.matmul and

@@ -2,27 +2,20 @@
 
     python -m benchmarks.lasso [--data FILE.npz[:p]] ...
 
-FILE.npz: frames, offset, train0 (the atoms), test0 (the queries); see read_problem. Ratios are the
-peer's time over ours: above 1 we are faster. Calls follow each other without a rest. Gaps are
-duality gaps over ||X^||^2, the worst of all queries, computed here from the codes. SPAMS gets both
-Gram matrices, in Fortran order, all threads and no bound on the support. Its sparse matrix is
-compared with ours (sparse_output=True); ours dense is timed beside it. celer and skglm are left
-out: they take no Gram matrix.
+Ratios are the peer's time over ours: above 1 we are faster. Calls follow each other without a rest.
+Gaps are duality gaps over ||X^||^2, the worst of all queries, computed here from the codes. SPAMS
+gets both Gram matrices, in Fortran order, all threads and no bound on the support. Its sparse
+matrix is compared with ours (sparse_output=True); ours dense is timed beside it. celer and skglm
+are left out: they take no Gram matrix.
 """
 
 import warnings
 
-from examples.options import parsed, parser_of
+from examples.options import of_these, parsed
 
-
-def parse(arguments):
-    parser = parser_of("benchmarks.lasso")
-    parser.add_argument("--data", action="append", default=[], metavar="FILE.npz[:p]",
-                        help="atoms train0, queries test0; p = 3")
-    return parser.parse_args(arguments)
-
-
-options = parsed(__name__, parse)
+options = parsed(__name__, of_these, "benchmarks.lasso", {
+    "--data": dict(action="append", default=[], metavar="FILE.npz[:p]",
+                   help="atoms train0, queries test0; p = 3")})
 
 import numpy as np
 
@@ -81,13 +74,13 @@ def cell(spams, name, K, K_xd, p, ratio):
     seconds = interleaved(calls, REPETITIONS if n == len(K_xd) else 3, rest=0)
     ours, dense, *theirs = 1e6 / n * seconds
     gap = common.relative_gap(K, k, codes[0].toarray(), lam, p).max()
-    row = (f"{name:16s} {ratio:7.3f} {n:7d} {codes[0].nnz / n:7.0f} | {ours:8.1f} {dense:8.1f} ")
-    if not theirs:
-        print(row + f"{'-':>8s} {'-':>6s} | {gap:7.0e}", flush=True)
-        return gap, np.nan
-    other = common.relative_gap(K, k, codes[2].T.toarray(), lam, p).max()
-    print(row + f"{theirs[0]:8.1f} {theirs[0] / ours:6.2f} | {gap:7.0e} {other:7.0e}", flush=True)
-    return gap, theirs[0] / ours
+    other = np.nan
+    if theirs:
+        other = common.relative_gap(K, k, codes[2].T.toarray(), lam, p).max()
+    speed = (theirs or [np.nan])[0] / ours
+    print(f"{name:16s} {ratio:7.3f} {n:7d} {codes[0].nnz / n:7.0f} | {ours:8.1f} {dense:8.1f} "
+          f"{ours * speed:8.1f} {speed:6.2f} | {gap:7.0e} {other:7.0e}", flush=True)
+    return gap, speed
 
 
 def against_spams(problems):

@@ -6,17 +6,10 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from examples.options import parsed, parser_of
+from examples.options import of_these, parsed
 
-
-def parse(arguments):
-    parser = parser_of("benchmarks.learning")
-    parser.add_argument("--only", choices=["sweeps", "peers", "large", "stream", "resume"],
-                        help="one part")
-    return parser.parse_args(arguments)
-
-
-options = parsed(__name__, parse)
+options = parsed(__name__, of_these, "benchmarks.learning", {
+    "--only": dict(choices=["sweeps", "peers", "large", "stream", "resume"], help="one part")})
 
 import numpy as np
 

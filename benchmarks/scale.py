@@ -17,24 +17,16 @@ import threading
 import warnings
 from pathlib import Path
 
-from examples.options import parsed, parser_of
+from examples.options import of_these, parsed
 
 PARTS = ["growth", "product", "merging", "kills", "dask", "plan", "dask_kills", "disk"]
-
-
-def parse(arguments):
-    parser = parser_of("benchmarks.scale")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6],
-                        help="subspaces (default: up to a million)")
-    parser.add_argument("--kills", type=int, nargs=2, default=[20, 10],
-                        help="of streams, of Dask workers (default: 20 10)")
-    parser.add_argument("--folder", type=Path, help="where the files go, for their time")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS,
-                        help="one or several (default: all)")
-    return parser.parse_args(arguments)
-
-
-options = parsed(__name__, parse)
+options = parsed(__name__, of_these, "benchmarks.scale", {
+    "--sizes": dict(type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6],
+                    help="subspaces (default: up to a million)"),
+    "--kills": dict(type=int, nargs=2, default=[20, 10],
+                    help="of streams, of Dask workers (default: 20 10)"),
+    "--folder": dict(type=Path, help="where the files go, for their time"),
+    "--parts": dict(nargs="+", choices=PARTS, default=PARTS, help="one or several (default: all)")})
 
 import numpy as np
 
@@ -132,12 +124,11 @@ def growth(sizes, folder):
         path = folder / "X.npy"
         write_subspaces(path, n)
         for what in JOBS:
-            out = folder / "codes"
-            seconds, megabytes = in_child(measured, what, path, out)
+            seconds, megabytes = in_child(measured, what, path, folder / "codes")
             table[what].append((n, 1e6 * seconds / n, megabytes))
-            figure(f"{what}, {n:,} subspaces: microseconds a subspace", 1e6 * seconds / n)
-            figure(f"{what}, {n:,} subspaces: MB of peak anonymous memory beside the start",
-                   megabytes)
+            each = f"{what}, {n:,} subspaces"
+            figure(f"{each}: microseconds a subspace", 1e6 * seconds / n)
+            figure(f"{each}: MB of peak anonymous memory beside the start", megabytes)
         path.unlink()
     for what, rows in table.items():
         each = np.array([us for n, us, _ in rows if n >= 10**4])
@@ -175,13 +166,12 @@ def over_product(n, folder):
     K = gs.bases_gram(A)
     block = np.array(X[:rows])
     k = gs.bases_gram(block, A)
-    norm2 = np.full(rows, float(P))
     options = gs.lasso_options(k.shape, lam(), sparse_output=True)
-    codes = gs.solve_lassos(K, lambda some: k[some], norm2, options)
+    codes = gs.solve_lassos(K, k, P, options)
     steps = {"product with the atoms alone": lambda: np.matmul(left, right.T, out=product),
              "reading": lambda: np.array(X[:rows]), "checks": lambda: gs.check_bases(block, "X"),
              "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
-             "lassos": lambda: gs.solve_lassos(K, lambda some: k[some], norm2, options),
+             "lassos": lambda: gs.solve_lassos(K, k, P, options),
              "writing": lambda: files.write_part(folder, 0, codes)}
     for call in steps.values():
         call()
@@ -213,8 +203,7 @@ def kills(count, folder):
             checkpoint.unlink()  # it ended: begin again
     common.run_child(code)
     same = np.array_equal(np.load(f"{checkpoint}.npy"), expected)
-    figure(f"{count} kills, {len(X):,} subspaces twice: is the result equal to the bits", same,
-           ">=1")
+    figure(f"{count} kills, {len(X):,} subspaces twice: is it equal to the bits", same, ">=1")
 
 
 def full_disk(folder):

@@ -192,10 +192,8 @@ def evaluate(inputs, label, group, train, test, methods_of, settings):
             pool = tuning.Pool(known.values())
             reads = dict.fromkeys(outcome.method.reads for outcome in voters)
             voting = Method(name, [*reads], None, {})
-            if settings.seconds is None:
-                outcome = _attempt(voting, vote, pool, split)
-            else:
-                outcome = _attempt(voting, vote_of_rows, voters)
+            how = (vote, pool, split) if settings.seconds is None else (vote_of_rows, voters)
+            outcome = _attempt(voting, *how)
             seconds = sum(voter.seconds for voter in voters)
             yield outcome._replace(seconds=outcome.seconds + seconds)
 

@@ -55,7 +55,15 @@ def parser_of(script, prog=None):
 
 def of_nothing(script, arguments):
     """Of a script that asks for no options: --help, and an error for everything else."""
-    return parser_of(script).parse_args(arguments)
+    return of_these(script, {}, arguments)
+
+
+def of_these(script, options, arguments):
+    """Of a script that asks for {flag: keywords of add_argument}."""
+    parser = parser_of(script)
+    for flag, keywords in options.items():
+        parser.add_argument(flag, **keywords)
+    return parser.parse_args(arguments)
 
 
 def of_pictures(script, arguments):
@@ -93,13 +101,11 @@ def of_files(script, arguments):
 
 def of_many_machines(arguments):
     """Of many_machines.py."""
-    parser = parser_of("examples.many_machines")
-    add = parser.add_argument
-    add("--workers", type=int, help="on this machine; one a core unless given")
-    add("--scheduler", metavar="ADDRESS", help="of a cluster that runs")
-    add("--data", type=Path, metavar="FILE.npy", help="subspaces (n, d, p)")
-    add("--resume", action="store_true", help="go on after a kill")
-    return parser.parse_args(arguments)
+    return of_these("examples.many_machines", {
+        "--workers": dict(type=int, help="on this machine; one a core unless given"),
+        "--scheduler": dict(metavar="ADDRESS", help="of a cluster that runs"),
+        "--data": dict(type=Path, metavar="FILE.npy", help="subspaces (n, d, p)"),
+        "--resume": dict(action="store_true", help="go on after a kill")}, arguments)
 
 
 def of_paper_experiments(arguments):
