@@ -890,7 +890,7 @@ def warn_of_bases(X: core.Sets) -> None:
 
 
 def _is_basis(A):
-    if not isinstance(A, np.ndarray) or A.dtype.kind != "f" or A.ndim != 2:
+    if type(A) not in (np.ndarray, np.memmap) or A.dtype.kind != "f" or A.ndim != 2:
         return False
     d, p = A.shape
     tol = 1e-3 if A.dtype == np.float32 else 1e-6

@@ -361,7 +361,7 @@ def check_first(atoms, shape):
 
 
 def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
-         **options: Any) -> Learned:
+         rng: core.Rng = None, **options: Any) -> Learned:
     """gDL in a kernel's feature space (the paper's kgDL): gdl, with its options, on coordinates.
 
     sets: a sequence of sets of frames (n_frames, d). lift: an object such as kernels.Lift(kernel,
@@ -380,7 +380,7 @@ def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
     if not callable(getattr(lift, "fit", None)) or not callable(getattr(lift, "transform", None)):
         raise TypeError("lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
                         f" p), got {lift!r}")
-    return gdl(lift.fit(sets).transform(sets), n_atoms, lam, **options)
+    return gdl(lift.fit(sets).transform(sets), n_atoms, lam, rng=rng, **options)
 
 
 class LabelledAtoms(namedtuple("LabelledAtoms", "atoms labels")):
