@@ -39,6 +39,8 @@ __all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "Grassman
 
 CALIBRATED = 100  # atoms at most that are coded to choose a temperature
 FOLDS = 5
+STATES = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence,
+          np.random.RandomState)  # which change as numbers are drawn
 RandomState: TypeAlias = core.Rng | np.random.RandomState
 
 
@@ -933,7 +935,8 @@ def _temperature(scores, own):
 def rng_of(random_state):
     """The Generator that functions take as rng; what is given is copied, so that each fit draws
     the same."""
-    state = copy.deepcopy(random_state)
+    known = isinstance(random_state, STATES)
+    state = copy.deepcopy(random_state) if known else random_state
     if isinstance(state, np.random.RandomState):
         state = state.randint(2**31, size=4)
     return core.check_rng(state, "random_state")
