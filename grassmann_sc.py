@@ -392,7 +392,7 @@ def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = Fal
     K = np.empty((min(p, q), n, N) if each_p else (n, N), X.dtype)
     # such products run at the full speed of BLAS, and the buffers of a call stay below 64 MB
     height = _even_share(n, 1024 // p)
-    width = _even_share(N, 2048 // q)
+    width = _even_share(N, (3072 if d <= 1024 else 2048) // q)
     depth = _even_share(d, 1024)
     if symmetric:
         height = -(-height // 2)  # less work below the diagonal

@@ -270,15 +270,23 @@ def _powers(A, n_blocks):
 
 
 def _stack(sets, basis_of):
-    """basis_of(frames, name) of each set, stacked, a set a thread; few are held at a time."""
+    """basis_of(frames, name) of each set, stacked; few are held at a time.
+
+    A set a thread, but small ones in one: two would wait for Python's lock.
+    """
     if not np.iterable(sets):
         raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
     checked = core.each_set(sets, "sets")
     bases = []
-    while some := list(itertools.islice(checked, 2 * core.thread_count())):
+    while some := list(itertools.islice(checked, 4 * core.thread_count())):
         n = len(bases)
-        bases += core.run_blocks(lambda i: basis_of(some[i.start], f"sets[{n + i.start}]"),
-                                 len(some), 1)
+        small = max(len(frames) * frames.size for frames in some) < 2**21
+
+        def work(rows):
+            return [basis_of(some[i], f"sets[{n + i}]") for i in range(rows.start, rows.stop)]
+
+        for part in core.run_blocks(work, len(some), len(some) if small else 1):
+            bases += part
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
     return np.stack(bases)
@@ -344,8 +352,9 @@ class _Pixels:
         self.options = options
         self.eps = np.finfo(core.float_type(frames)).eps
         # exact, keeps the squares of 1e200 and 1e-200 in range
-        self.unit = 2.0 ** -max(core.exponent(frames), -1000)
-        self.peak = core.largest(frames) * self.unit
+        peak = core.largest(frames)
+        self.unit = 2.0 ** -max(math.frexp(peak)[1], -1000)
+        self.peak = peak * self.unit
 
     def each_block(self, job):
         """[job(slice), ...] of all pixels."""
