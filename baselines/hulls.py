@@ -669,7 +669,7 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, distances, gap, n_ite
             distances[i, j], gap[i, j], n_iter[i, j], late[i, j] = found
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _new_corral(n, m, bound):
     n_full = int(1 / bound + 1e-9)
     left = 1 - n_full * bound
@@ -681,7 +681,7 @@ def _new_corral(n, m, bound):
                    np.empty(m), np.empty(m))
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _nearest_point(w, pair, tol, max_iter):
     """(distance, gap, steps, was tol missed) of two polytopes, by Wolfe's algorithm."""
     q = len(pair.A)
@@ -721,7 +721,7 @@ def _nearest_point(w, pair, tol, max_iter):
         return distance, gap, n_steps, rest > max(tol * square, 1e-13 * scale)
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _start_corral(w, pair):
     """Fill w.toward, and w.g with the same; returns the largest squared norm of frames and
     offset."""
@@ -740,7 +740,7 @@ def _start_corral(w, pair):
     return scale
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _farthest_vertex(w, m, q, n):
     """Pick, as vertex m, the frames of least w.g of the first set and of largest of the second;
     returns its inner product with the solution."""
@@ -759,7 +759,7 @@ def _farthest_vertex(w, m, q, n):
     return value
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _enter_vertex(w, m, pair):
     """Fill column m, and row m of Q, of the vertex picked."""
     q = len(pair.A)
@@ -782,7 +782,7 @@ def _enter_vertex(w, m, pair):
         w.Q[m, k] = _vertex_product(w, k, column, n)
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _fill_from_frames(column, picks, shares, pair):
     """The column of a vertex from the frames themselves."""
     q = len(pair.A)
@@ -804,7 +804,7 @@ def _vertex_product(w, k, values, n):
     return total
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _affine_minimum(w, m, lift):
     """Move the weights to the point of least norm of the vertices' affine hull, dropping vertices
     whose weight would become negative on the way; returns how many are left."""
@@ -830,7 +830,7 @@ def _affine_minimum(w, m, lift):
         m = _drop_vertices(w, m, lift)
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _drop_vertices(w, m, lift):
     """Drop the vertices of weight 0, to rounding; returns how many are left."""
     r = 0

@@ -350,7 +350,7 @@ def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
     return codes, gap, n_iter, late
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _new_active_set(N):
     capacity = min(N, 16)
     v = np.empty((9, N))
@@ -359,7 +359,7 @@ def _new_active_set(N):
                       v[5], v[6], np.empty(N, np.int64), v[7], v[8])
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _with_more_room(w):
     """w with room for twice as many atoms that have been in use."""
     capacity = 2 * len(w.L)
@@ -369,7 +369,7 @@ def _with_more_room(w):
                       w.ones, w.lost, w.cosine, w.sine)
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _grown(A, n_rows, n_columns):
     B = np.empty((n_rows, n_columns))
     for i in range(len(A)):
@@ -377,7 +377,7 @@ def _grown(A, n_rows, n_columns):
     return B
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _affine_lasso(w, logs, half, lift, limit, max_iter):
     """One code, from 1 at the nearest atom: the atoms that violate the optimality conditions most
     become active, the active set is solved exactly, until certified.
@@ -545,7 +545,7 @@ def _log_gram(factors, x, atoms, pairs):
     return G
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _log_column(logs, j, column):
     """column[i] = <log_X(D_i), log_X(D_j)> for all i."""
     A, B, _, atoms, pairs, by_vectors = logs
@@ -566,7 +566,7 @@ def _log_column(logs, j, column):
                 column[i] += A[a, b, i] * part[i] - B[a, b, i] * B[a, b, j]
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _log_column_by_vectors(logs, j, column):
     """The same, from H = log_X(D_j): X^T H = 0, so that <log_X(D_i), H> = tr(A_i^T D_i^T H)."""
     A, B, x, atoms, _, _ = logs
@@ -930,7 +930,7 @@ def _rotate_columns(T, V):
             return
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _angles_of_columns(T, cosine, phi):
     """The columns of T = U cos(Theta), held as rows, become U; sets cosine and phi.
 
@@ -957,7 +957,7 @@ def _angles_of_columns(T, cosine, phi):
     return square, least
 
 
-@core.jit_part
+@core.jit_part(allocates=True)
 def _complete(T, k):
     """Row k of T becomes a unit vector orthogonal to the other rows, which are orthogonal or
     vanish."""

@@ -1,7 +1,11 @@
 """What is compiled is kept on disk, and compiled anew where a change of a file asks for it."""
 
+import importlib
+
+import numba
 import pytest
 
+import grassmann_sc as gs
 from processes import copy_modules, run_python
 
 PART = """
@@ -49,3 +53,32 @@ def test_a_function_of_another_module_sees_that_a_part_of_the_core_has_changed(h
     assert house(3, 1) == "31 0"  # the core alone has changed
     assert house(3, 2) == "32 0"  # the module alone
     assert house(3, 2) == "32 1"
+
+
+def compiled(module):
+    return [value for value in vars(module).values()
+            if isinstance(value, numba.core.dispatcher.Dispatcher)]
+
+
+def called(dispatcher):
+    """The compiled functions that are named in this one."""
+    function = dispatcher.py_func
+    names = function.__code__.co_names
+    found = [vars(gs).get(name) for name in names] if "core" in names else []
+    found += [function.__globals__.get(name) for name in names]
+    return [value for value in found if isinstance(value, numba.core.dispatcher.Dispatcher)]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize("name", ["grassmann_sc", "subspaces", "learn", "baselines.hulls",
+                                  "baselines.tangent", "baselines.sets", "baselines.tensors"])
+def test_what_counts_no_references_to_arrays_calls_nothing_that_makes_them(name):
+    """Such an array would never be freed."""
+    module = gs if name == "grassmann_sc" else importlib.import_module(f"grassmann_sc.{name}")
+    functions = compiled(module)
+    assert functions
+    for function in functions:
+        if not function.targetoptions["_nrt"]:
+            makers = [other.__name__ for other in called(function)
+                      if other.targetoptions["_nrt"]]
+            assert not makers, f"{function.__name__} calls {makers}"
