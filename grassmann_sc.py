@@ -630,6 +630,8 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     n_iter = np.empty((len(path), n), np.int64)
     rules = options.positive, options.tol, options.max_iter
     pseudo_inverse = functools.cache(lambda: _pseudo_inverse(K, np.finfo(dtype).eps))
+    equal = TWINS * np.finfo(dtype).eps
+    twin = _twins(K, equal) if options.share else None
     descending = np.argsort(-path, kind="stable")  # each solution starts the next
     negative = [0.0]
 
@@ -652,7 +654,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
         if twin is not None:
             moved = np.flatnonzero(rounds.any(axis=0))  # the others are as init has them
             for y in Y:
-                y[moved] = _share_with_twins(twin, k[moved], tol, y[moved])
+                y[moved] = _share_with_twins(twin, k[moved], equal, y[moved])
         _check_finite_codes(Y, rows.start)
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
@@ -660,12 +662,10 @@ def solve_lassos(K_dd, K_xd, norm2, options):
             return [_nonzeros(Y[i].astype(dtype)) for i in descending.argsort()]
         codes[descending, rows] = Y
 
-    tol = TWINS * np.finfo(dtype).eps
-    twin = _twins(K, tol) if options.share else None
     for tile in query_tiles(n, N):
         k_tile = K_xd[tile]
-        block = _queries_in_block(len(k_tile), N)
-        blocks += run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), block)
+        size = _queries_in_block(len(k_tile), N)
+        blocks += run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), size)
     if min(negative) < -1e-3:
         warn("K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
              f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
@@ -695,7 +695,7 @@ def _units(k, lam_scale):
     """What lam is a multiple of, for each query: 1, or its own lam_max."""
     if lam_scale is None:
         return np.ones(len(k))
-    unit = lam_max(k).astype(np.float64)
+    unit = 2 * np.abs(k).max(axis=1).astype(np.float64)  # lam_max
     return np.where(unit == 0, 1, unit)  # k = 0 has the code 0 at every lambda
 
 
@@ -856,12 +856,12 @@ def _lasso(w, query, rules, m, kept):
     rounds, and m and kept for the next lambda.
     """
     peak = 0.0  # of k: half of lam_max
-    largest = 1e-300
+    longest = 1e-300
     for j in range(len(query.k)):
         peak = max(peak, query.k[j] if rules.positive else abs(query.k[j]))
-        largest = max(largest, w.diag[j])
-    # a violation times ||y||_1, at most about norm2 / sqrt(norm2 largest), is in units of the cost
-    reach = math.sqrt(query.norm2 / largest)
+        longest = max(longest, w.diag[j])
+    # a violation times ||y||_1, at most about norm2 / sqrt(norm2 longest), is in units of the cost
+    reach = math.sqrt(query.norm2 / longest)
     stalled = 0
     best = np.inf
     n_rounds = 0
@@ -1368,29 +1368,29 @@ def _nearest(queries, longer, tol, indices):
     """Write nearest_atoms: the m largest of a row, then those that rounding cannot tell from the
     least of them."""
     m = indices.shape[1]
-    largest = np.empty(m)
+    kept = np.empty(m)  # the largest
     for i in range(len(queries)):
         k = queries[i]
         count = 0
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
-            if count == m and not near > largest[m - 1]:
+            if count == m and not near > kept[m - 1]:
                 continue
             at = min(count, m - 1)
-            while at > 0 and near > largest[at - 1]:
-                largest[at] = largest[at - 1]
+            while at > 0 and near > kept[at - 1]:
+                kept[at] = kept[at - 1]
                 at -= 1
-            largest[at] = near
+            kept[at] = near
             count = min(count + 1, m)
-        slack = tol * abs(largest[m - 1])
+        slack = tol * abs(kept[m - 1])
         n_ties = m  # places that are left to ties
         for a in range(m):
-            n_ties -= largest[a] > largest[m - 1] + slack
+            n_ties -= kept[a] > kept[m - 1] + slack
         at = 0
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
-            nearer = near > largest[m - 1] + slack  # as above, to the bit: m places are filled
-            tie = not nearer and near >= largest[m - 1] - slack
+            nearer = near > kept[m - 1] + slack  # as above, to the bit: m places are filled
+            tie = not nearer and near >= kept[m - 1] - slack
             if nearer or tie and n_ties > 0:
                 indices[i, at] = j
                 at += 1
@@ -1409,21 +1409,21 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
         nearest = indices[i]
         y = values[i]
         trace = 0.0
-        largest = norm2[i]  # of the numbers that an entry of B is the sum of
+        size = norm2[i]  # of the numbers that an entry of B is the sum of
         equal = 0  # atoms that are the query, to rounding
         for a in range(m):
             for b in range(m):
                 B[a, b] = norm2[i] - k[nearest[a]] - k[nearest[b]] + K[nearest[a], nearest[b]]
             trace += B[a, a]
-            largest = max(largest, K[nearest[a], nearest[a]])
+            size = max(size, K[nearest[a], nearest[a]])
             equal += B[a, a] <= tol * norm2[i]
         if equal:
             for a in range(m):
                 y[a] = 1 / equal if B[a, a] <= tol * norm2[i] else 0.0
             dependent[i] = False
             continue
-        ridge = max(reg * trace, m * tol / 16 * largest)  # as much as what rounding does to B
-        if _ridge_factor(B, ridge) <= 1e-6 * largest:
+        ridge = max(reg * trace, m * tol / 16 * size)  # as much as what rounding does to B
+        if _ridge_factor(B, ridge) <= 1e-6 * size:
             continue
         dependent[i] = False
         z[:] = 1
@@ -1457,8 +1457,8 @@ def _dependent_codes(K, k, norm2, reg, tol, indices):
     k = np.take_along_axis(k, indices, axis=1).astype(np.float64)
     m = indices.shape[1]
     trace = m * norm2 - 2 * k.sum(axis=1) + np.trace(K, axis1=1, axis2=2)
-    largest = np.maximum(norm2, K.diagonal(axis1=1, axis2=2).max(axis=1))
-    ridge = np.maximum(reg * trace, m * tol / 16 * largest)[:, None]
+    size = np.maximum(norm2, K.diagonal(axis1=1, axis2=2).max(axis=1))
+    ridge = np.maximum(reg * trace, m * tol / 16 * size)[:, None]
     values, vectors = np.linalg.eigh(K)
     null = values <= tol * values[:, -1:]
     parts = np.stack([k, np.ones_like(k)], axis=1) @ vectors  # (n, 2, m)
@@ -1540,6 +1540,7 @@ def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels,
 
 
 RULES = ("residual", "sum", "max")  # of class_scores
+ZERO = len(RULES)  # the rule of codes that are zero
 
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule="residual"):
@@ -1605,14 +1606,14 @@ def _scores(K, queries, codes, atoms, starts, longer, rule, scores, size, near):
                     near[i, c] = max(near[i, c], 2 * k[j] - longer[j])
             all_in_code = count == starts[c + 1] - starts[c]
             scores[i, c], size[i, c] = _score(K, k, y, mine[:count], all_in_code,
-                                              3 if zero else rule)
+                                              ZERO if zero else rule)
 
 
 @jit_part
 def _score(K, k, y, mine, all_in_code, rule):
     """The score of a class with these atoms in the code, and the size of what it is the sum of.
 
-    Rule 3 is that of zero codes: what an atom with the coefficient 1 explains.
+    By the rule ZERO what an atom with the coefficient 1 explains.
     """
     score = -np.inf if rule >= 2 or len(mine) == 0 else 0.0
     size = 0.0
@@ -1697,9 +1698,11 @@ def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = 
     ['cat', 'bee', 'ape']
     """
     X, D = check_queries_and_atoms(X, D)
+    labelled = check_labels(labels, len(D))
     code = coding_step((len(X), len(D)), X.dtype, lam, n_neighbors, lam_scale=lam_scale,
                        positive=positive, reg=reg, tol=tol, max_iter=max_iter)
-    return classify_by_codes(bases_gram(D), Products(X, D), X.shape[2], labels, code, return_info)
+    return_info = check_flag(return_info, "return_info")
+    return classify_by_codes(bases_gram(D), Products(X, D), X.shape[2], labelled, code, return_info)
 
 
 class CodingStep(namedtuple("CodingStep", "solve options")):
@@ -1730,15 +1733,14 @@ def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=Fals
     return CodingStep(solve_lassos, options)
 
 
-def classify_by_codes(K_dd, products, norm2, labels, code, return_info):
-    """classify without its checks but that of labels, by a CodingStep: products is K_xd (n, N), an
-    array or Products, norm2 a number or (n,)."""
+def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
+    """classify without its checks, by a CodingStep: products is K_xd (n, N), an array or Products,
+    norm2 a number or (n,); labelled: what check_labels returns."""
     n = len(products)
     N = len(K_dd)
     K = own_array(K_dd, np.float64) if code.solve is solve_lassos else K_dd  # once, for all tiles
     norm2 = np.broadcast_to(norm2, n)
-    return_info = check_flag(return_info, "return_info")
-    classes, index = check_labels(labels, N)
+    classes, index = labelled
     best = np.empty(n, np.int64)
     residuals = np.empty((n, len(classes)), K_dd.dtype) if return_info else None
     codes = np.empty((n, N), K_dd.dtype) if return_info else None
@@ -2084,12 +2086,12 @@ def _check_gram_of_atoms(K_dd):
 
 def _check_cauchy_schwarz(K_dd, K_xd, norm2):
     """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %."""
-    largest = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))  # |K_xd| would be as large as K_xd
-    if not (largest < np.inf).all():
+    peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))  # |K_xd| would be as large as K_xd
+    if not (peak < np.inf).all():
         finite_array(K_xd, "K_xd")
     norm = np.sqrt(K_dd.diagonal().astype(np.float64))
     bound = (1 + 1e-3) * np.sqrt(norm2)
-    suspect = np.flatnonzero(~(largest <= bound * norm.min()))  # few: they are looked at whole
+    suspect = np.flatnonzero(~(peak <= bound * norm.min()))  # few: they are looked at whole
     excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * norm).max(axis=1)
     if len(excess) and excess.max() > 1e-3 * (norm.max() * math.sqrt(norm2.max()) or 1.0):
         i = int(suspect[excess.argmax()])
@@ -2163,7 +2165,6 @@ def dense_codes(codes):
 
 TILE = 2**21  # numbers of K_xd that are held at a time
 SCRATCH = 2**20  # numbers that a thread works on at a time
-MOST_HELPERS = 64
 
 
 def query_tiles(n, N):

@@ -646,7 +646,9 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
     K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
     code = core.coding_step(K_xd.shape, K_dd.dtype, lam, n_neighbors, lam_scale=lam_scale,
                             positive=positive, reg=reg, tol=tol, max_iter=max_iter)
-    return core.classify_by_codes(K_dd, K_xd, p, labels, code, return_info)
+    labelled = core.check_labels(labels, len(K_dd))
+    return core.classify_by_codes(K_dd, K_xd, p, labelled, code,
+                                  core.check_flag(return_info, "return_info"))
 
 
 def _coding_grams(sets, atom_sets, kernel, p):
