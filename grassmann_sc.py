@@ -165,11 +165,7 @@ def principal_angles(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
     array([1.e-12])
     """
     X, Y = same_dimension(check_bases(X, "X", None), check_bases(Y, "Y", None), "XY")
-    try:
-        np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
-    except ValueError:
-        raise ValueError("X and Y must have leading axes that broadcast, got shapes "
-                         f"{X.shape} and {Y.shape}") from None
+    check_leading_axes("X and Y", X, Y)
     return _angles(X, Y)
 
 
@@ -1196,6 +1192,43 @@ def delete_rows(w, n_lost, kept):
 
 
 @jit_part
+def orthogonal_rows(B, turns):
+    """Turn the rows of B, by rotations of two, until they are orthogonal: Jacobi's one-sided SVD.
+
+    Orthogonal relative to their own lengths, however short they are. turns, unless empty, turns
+    with them: from I it becomes the R of R C = B, C being B before.
+    """
+    d = B.shape[1]
+    for _ in range(60):
+        done = True
+        for a in range(len(B) - 1):
+            for b in range(a + 1, len(B)):
+                aa = dot(B[a], B[a], d)
+                bb = dot(B[b], B[b], d)
+                ab = dot(B[a], B[b], d)
+                if ab * ab <= 1e-34 * aa * bb:
+                    continue
+                done = done and ab * ab < 1e-30 * aa * bb
+                slope = (bb - aa) / (2 * ab)
+                t = math.copysign(1.0, slope) / (abs(slope) + math.sqrt(1 + slope * slope))
+                c = 1 / math.sqrt(1 + t * t)
+                _turn(B, a, b, c, c * t)
+                if turns.size:
+                    _turn(turns, a, b, c, c * t)
+        if done:
+            return
+
+
+@jit_part
+def _turn(B, a, b, c, s):
+    """Rows a and b of B by the rotation of cosine c and sine s."""
+    for k in range(B.shape[1]):
+        x = B[a, k]
+        B[a, k] = c * x - s * B[b, k]
+        B[b, k] = s * x + c * B[b, k]
+
+
+@jit_part
 def solve(L, b, m):
     """b[:m] <- (L L^T)^-1 b[:m]."""
     for r in range(m):
@@ -1412,7 +1445,7 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
             dependent[i] = False
             continue
         ridge = max(reg * trace, m * tol / 16 * largest)  # as much as what rounding does to B
-        if _ridge_factor(B, ridge) <= 1e-6 * largest:
+        if ridge_factor(B, ridge) <= 1e-6 * largest:
             continue
         dependent[i] = False
         z[:] = 1
@@ -1423,7 +1456,7 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
 
 
 @jit_part
-def _ridge_factor(B, ridge):
+def ridge_factor(B, ridge):
     """The Cholesky factor of B + ridge I takes the place of the lower half of B; its least square
     pivot."""
     least = np.inf
@@ -1806,16 +1839,21 @@ def finite_array(A: ArrayLike, name: str) -> np.ndarray:
 
 
 def check_number(value: Any, name: str, *, least: float | None = None,
-                 above: float | None = None) -> float:
-    """The value as a float: one finite real number, >= least, > above."""
+                 above: float | None = None, most: float | None = None) -> float:
+    """The value as a float: one finite real number, >= least or > above, <= most."""
     array = finite_array(value, name)
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
     number = float(array)
-    if least is not None and number < least:
-        raise ValueError(f"{name} must be >= {least}, got {value!r}")
-    if above is not None and number <= above:
-        rule = "positive" if above == 0 else f"> {above}"
+    fits = above is None or number > above
+    rule = "positive" if above == 0 else f"> {above}"
+    if above is None and least is not None:
+        fits = number >= least
+        rule = f">= {least}"
+    if most is not None:
+        fits = fits and number <= most
+        rule = f"in ({above:g}, {most:g}]" if least is None else f"in [{least:g}, {most:g}]"
+    if not fits:
         raise ValueError(f"{name} must be {rule}, got {value!r}")
     return number
 
@@ -1994,6 +2032,16 @@ def same_dimension(X: np.ndarray, Y: np.ndarray,
     return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
 
+def check_leading_axes(names: str, *arrays: np.ndarray) -> tuple[int, ...]:
+    """The shape that all axes but the last two of the arrays broadcast to."""
+    try:
+        return np.broadcast_shapes(*(A.shape[:-2] for A in arrays))
+    except ValueError:
+        shapes = " and ".join(str(A.shape) for A in arrays)
+        raise ValueError(f"{names} must have leading axes that broadcast, got shapes "
+                         f"{shapes}") from None
+
+
 def _check_pair(X, Y):
     X = check_bases(X, "X")
     if Y is None:
@@ -2155,10 +2203,14 @@ SCRATCH = 2**20  # numbers that a thread works on at a time
 MOST_HELPERS = 64
 
 
+def slices(n, step):
+    """Consecutive slices of range(n), each of so many but the last."""
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
 def query_tiles(n, N):
     """Slices of n queries whose products with N atoms take at most TILE numbers, or 64 queries."""
-    step = max(64, TILE // N)
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+    return slices(n, max(64, TILE // N))
 
 
 def own_array(A, dtype):
@@ -2173,7 +2225,7 @@ def run_blocks(job, n, block):
 
     The blocks do not depend on the number of threads. After an error or Ctrl-C no block begins.
     """
-    blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
+    blocks = slices(n, block)
     results = [None] * len(blocks)
     todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
     begun = []  # helpers that the system has let begin: the others would find nothing to do

@@ -105,9 +105,7 @@ def plot_principal_angles(X: ArrayLike, Y: ArrayLike | None = None, *,
         if labels is not None:
             raise ValueError("labels must be None for a pair of subspaces X, Y: they group a set "
                              "X (n, d, p)")
-        X = _check_data(X, "X", "(d, p)")
-        Y = _check_data(Y, "Y", "(d, q)")
-        return _angle_bars(np.degrees(core.principal_angles(X, Y)), ax)
+        return _angle_bars(X, Y, ax)
     X = _check_data(X, "X", "(n, d, p)")
     n, _, p = X.shape
     order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
@@ -131,12 +129,10 @@ def plot_angles_pair(X: ArrayLike, Y: ArrayLike, *, names: Sequence[str] = ("X",
     >>> [float(bar.get_height()) for bar in ax.patches]
     [0.0, 90.0]
     """
-    X = _check_data(X, "X", "(d, p)")
-    Y = _check_data(Y, "Y", "(d, q)")
     first, second = _check_names(names, 2, "names")
-    ax = _angle_bars(np.degrees(core.principal_angles(X, Y)), ax)
-    ax.set_xlabel(f"index\n{_cut(first, LONGEST_TITLE)} (dimension {X.shape[1]}) and "
-                  f"{_cut(second, LONGEST_TITLE)} ({Y.shape[1]})")
+    ax = _angle_bars(X, Y, ax)
+    ax.set_xlabel(f"index\n{_cut(first, LONGEST_TITLE)} (dimension {np.shape(X)[1]}) and "
+                  f"{_cut(second, LONGEST_TITLE)} ({np.shape(Y)[1]})")
     return ax
 
 
@@ -448,7 +444,11 @@ def _class_matrix(values, limits, classes, meaning, extend, ax):
     return ax
 
 
-def _angle_bars(angles, ax):
+def _angle_bars(X, Y, ax):
+    """Principal angles of X (d, p) and Y (d, q) as bars."""
+    X = _check_data(X, "X", "(d, p)")
+    Y = _check_data(Y, "Y", "(d, q)")
+    angles = np.degrees(core.principal_angles(X, Y))
     ax = _axes(ax, 6, 4)
     ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
     texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]

@@ -90,9 +90,7 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
         n_neighbors = min(5, N)
     n_neighbors = core.check_integer(n_neighbors, "n_neighbors", 1, N)
     init = None if init is None else core.dense_codes(core.check_codes(init, n, N, "init"))
-    least_gap = core.check_number(least_gap, "least_gap", above=0)
-    if least_gap > 0.5:
-        raise ValueError(f"least_gap must be at most 0.5, got {least_gap}")
+    least_gap = core.check_number(least_gap, "least_gap", above=0, most=0.5)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     return_info = core.check_flag(return_info, "return_info")

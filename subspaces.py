@@ -286,7 +286,7 @@ def _stack(sets, basis_of):
 
 def _in_turn(job, n, block):
     """core.run_blocks without threads."""
-    return [job(slice(i, min(i + block, n))) for i in range(0, n, block)]
+    return [job(some) for some in core.slices(n, block)]
 
 
 # ------------------------------------------------------------------------ leading singular triplets

@@ -149,9 +149,9 @@ def _cross_gramians(X, Y):
     that reach above the diagonal."""
     s = X.A.shape[1]
     side = max(1, int((TILE // s**2)**0.5))
-    for j in _slices(len(Y.A), side):
+    for j in core.slices(len(Y.A), side):
         columns = Y.C[j].transpose(0, 2, 1).reshape(-1, Y.C.shape[1])  # (u s, d)
-        for i in _slices(len(X.A), side):
+        for i in core.slices(len(X.A), side):
             if X is Y and i.start >= j.stop:
                 continue
             rows = X.C[i].transpose(0, 2, 1).reshape(-1, X.C.shape[1])
@@ -160,10 +160,6 @@ def _cross_gramians(X, Y):
             core.run_blocks(lambda b: _solve_tile(products, X.A[i], X.W[i], Y.A[j], Y.W[j], b.start,
                                                   b.stop, P), len(P), 4)
             yield i, j, P
-
-
-def _slices(n, step):
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 def _part(X, i):

@@ -156,13 +156,12 @@ def tangent_base(base, D):
 # -------------------------------------------------------------------------------- intrinsic coding
 
 
-IntrinsicCodes = namedtuple("IntrinsicCodes", "codes gap n_iter")
 ALL_PAIRS = 2**26  # numbers D_i^T D_j that are held at most; for more they are computed as needed
 
 
 def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9,
                     max_iter: int = 10000,
-                    return_info: bool = False) -> np.ndarray | IntrinsicCodes:
+                    return_info: bool = False) -> np.ndarray | core.SparseCodes:
     """Intrinsic sparse coding (iSC): codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0.
 
     min ||sum_j y_j log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
@@ -189,11 +188,9 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     """
     return_info = core.check_flag(return_info, "return_info")
     X, D = _check_sets(X, D)
-    lam = core.check_number(lam, "lam")
-    tol = core.check_number(tol, "tol")
+    lam = core.check_number(lam, "lam", least=0)
+    tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
-    if lam < 0 or not tol > 0:
-        raise ValueError(f"lam must be >= 0 and tol > 0, got lam = {lam!r} and tol = {tol!r}")
     n, d, p = X.shape
     N = len(D)
     atoms = np.array(D.transpose(2, 0, 1), np.float64, order="C")  # columns as rows (p, N, d)
@@ -218,7 +215,7 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     if late.any():
         core.warn(f"{np.count_nonzero(late)} of {n} intrinsic codes did not converge (max_iter "
                   f"= {max_iter}): worst duality gap {gap[late].max():.2g}")
-    return IntrinsicCodes(codes, gap, n_iter) if return_info else codes
+    return core.SparseCodes(codes, gap, n_iter) if return_info else codes
 
 
 def intrinsic_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike,
@@ -655,16 +652,12 @@ def _check_problem(X, n_atoms, lam, init, rng):
     """Samples, first atoms of their type, lambda and rng."""
     X = core.check_dictionary(X, "X")
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
-    lam = core.check_number(lam, "lam", least=0)
-    if lam > 1 / core.SMALLEST:
-        raise ValueError(f"lam must be at most {1 / core.SMALLEST:g}, got {lam:g}")
+    lam = core.check_number(lam, "lam", least=0, most=1 / core.SMALLEST)
     rng = core.check_rng(rng)
     if isinstance(init, str):
         core.check_choice(init, "init", "kmeans", "kmeans++", "random")
         return X, learn.init_atoms(X, n_atoms, init, rng), lam, rng
-    atoms = core.check_dictionary(init, "init")
-    if atoms.shape != (n_atoms, *X.shape[1:]):
-        raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
+    atoms = learn.check_first(init, (n_atoms, *X.shape[1:]))
     return X, atoms.astype(X.dtype), lam, rng
 
 
@@ -885,7 +878,7 @@ def log_factors(C):
                 for b in range(p):
                     U[b, a] = C[i, a, b, j]
                     V[b, a] = 1.0 if a == b else 0.0
-            _rotate_columns(U, V)
+            core.orthogonal_rows(U, V)
             square[i, j], least[i, j] = _angles_of_columns(U, cosine, phi)
             for a in range(p):
                 for b in range(p):
@@ -897,37 +890,6 @@ def log_factors(C):
                     factors[i, 0, a, b, j] = A
                     factors[i, 1, a, b, j] = B
     return factors, square, least
-
-
-@core.jit_part
-def _rotate_columns(T, V):
-    """Rotations from the right make the columns of a matrix orthogonal, T and V hold columns as
-    rows.
-
-    One-sided Jacobi: orthogonal relative to their own lengths, however short they are.
-    """
-    p = len(T)
-    for _ in range(60):
-        done = True
-        for k in range(p - 1):
-            for r in range(k + 1, p):
-                kk = core.dot(T[k], T[k], p)
-                rr = core.dot(T[r], T[r], p)
-                kr = core.dot(T[k], T[r], p)
-                if kr * kr <= 1e-34 * kk * rr:
-                    continue
-                done = done and kr * kr < 1e-30 * kk * rr
-                zeta = (rr - kk) / (2 * kr)
-                tangent = math.copysign(1.0, zeta) / (abs(zeta) + math.sqrt(1 + zeta * zeta))
-                cosine = 1 / math.sqrt(1 + tangent * tangent)
-                sine = tangent * cosine
-                for A in (T, V):
-                    for a in range(p):
-                        turned = cosine * A[k, a] - sine * A[r, a]
-                        A[r, a] = sine * A[k, a] + cosine * A[r, a]
-                        A[k, a] = turned
-        if done:
-            return
 
 
 @core.jit_part

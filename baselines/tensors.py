@@ -317,8 +317,8 @@ def _alternate(cross, own, own2, start, stop, out):
                 _weigh(own[i], w, w, over_u, left)
                 _weigh(own2[j], v, v, over_u, right)
                 _weigh(block, w, v, over_u, G)
-                _factor_with_ridge(left)
-                _factor_with_ridge(right)
+                for gram in (left, right):
+                    core.ridge_factor(gram, RIDGE * np.trace(gram) / p + 1e-280)
                 if turn == 2 * N_ALTERNATIONS:
                     break
                 _fit(left, G, factors[2 + k], False, factors[k])
@@ -351,25 +351,6 @@ def _weigh(block, w, v, over_u, out):
                     inner += block[row, b * p + e if over_u else e * p + b] * v[e]
                 total += w[c] * inner
             out[a, b] = total
-
-
-@core.jit_part
-def _factor_with_ridge(G):
-    """The lower triangle of G becomes that of the L of L L^T = G + ridge."""
-    p = len(G)
-    trace = 0.0
-    for a in range(p):
-        trace += G[a, a]
-    ridge = RIDGE * trace / p + 1e-280
-    for a in range(p):
-        for b in range(a + 1):
-            total = G[a, b]
-            for c in range(b):
-                total -= G[a, c] * G[b, c]
-            if a == b:
-                G[a, a] = np.sqrt(max(total + ridge, ridge))
-            else:
-                G[a, b] = total / G[b, b]
 
 
 @core.jit_part
