@@ -65,12 +65,11 @@ def _tangent_grams(X, D, base):
     atoms = atoms.reshape(N, d * p)
     K_xd = np.empty((n, N), X.dtype)
     norm2 = np.empty(n)
-    tile = max(1, TILE // (d * p))
-    for i in range(0, n, tile):
-        H, count = intrinsic.log_of_checked(base, X[i:i + tile])
+    for tile in core.slices(n, max(1, TILE // (d * p))):
+        H, count = intrinsic.log_of_checked(base, X[tile])
         H = H.reshape(len(H), d * p)
-        K_xd[i:i + tile] = products_of_rows(H, atoms)
-        norm2[i:i + tile] = np.einsum("ij,ij->i", H, H, dtype=np.float64)
+        K_xd[tile] = products_of_rows(H, atoms)
+        norm2[tile] = np.einsum("ij,ij->i", H, H, dtype=np.float64)
         n_right += count
     K_dd = atoms @ atoms.T
     return TangentGrams((K_dd + K_dd.T) / 2, K_xd, norm2), n_right
@@ -201,8 +200,7 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     late = np.empty(n, bool)
     n_right = 0
     step = max(1, core.TILE // (p * max(p * N, d)))
-    for i in range(0, n, step):
-        tile = slice(i, min(i + step, n))
+    for tile in core.slices(n, step):
         x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")  # columns as rows (t, p, d)
         C = _products_with_atoms(x, atoms)
         if lam > 0:
@@ -619,9 +617,7 @@ def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
     >>> atoms.shape, bool(costs[-1] < costs[0])
     ((3, 6, 2), True)
     """
-    X, atoms, lam, rng = _check_problem(X, n_atoms, lam, init, rng)
-    n_iter = core.check_integer(n_iter, "n_iter", 0)
-    tol = core.check_number(tol, "tol", least=0)
+    X, atoms, lam, n_iter, tol = _check_problem(X, n_atoms, lam, init, n_iter, tol, rng)
     n, d, p = X.shape
     options = core.lasso_options((n, len(atoms)), lam, positive=positive)
     base = tangent_base(base, X)
@@ -648,17 +644,20 @@ def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
     return LogEuclideanDictionary(atoms, codes.astype(X.dtype), np.array(costs), base)
 
 
-def _check_problem(X, n_atoms, lam, init, rng):
-    """Samples, first atoms of their type, lambda and rng."""
+def _check_problem(X, n_atoms, lam, init, n_iter, tol, rng):
+    """Samples, first atoms of their type, and the checked numbers."""
     X = core.check_dictionary(X, "X")
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
     lam = core.check_number(lam, "lam", least=0, most=1 / core.SMALLEST)
+    n_iter = core.check_integer(n_iter, "n_iter", 0)
+    tol = core.check_number(tol, "tol", least=0)
     rng = core.check_rng(rng)
     if isinstance(init, str):
         core.check_choice(init, "init", "kmeans", "kmeans++", "random")
-        return X, learn.init_atoms(X, n_atoms, init, rng), lam, rng
-    atoms = learn.check_first(init, (n_atoms, *X.shape[1:]))
-    return X, atoms.astype(X.dtype), lam, rng
+        atoms = learn.init_atoms(X, n_atoms, init, rng)
+    else:
+        atoms = learn.check_first(init, (n_atoms, *X.shape[1:])).astype(X.dtype)
+    return X, atoms, lam, n_iter, tol
 
 
 def _has_ended(costs, tol):
@@ -747,9 +746,7 @@ def intrinsic_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
     >>> atoms.shape, bool(costs[-1] < costs[0])
     ((3, 20, 2), True)
     """
-    X, atoms, lam, rng = _check_problem(X, n_atoms, lam, init, rng)
-    n_iter = core.check_integer(n_iter, "n_iter", 0)
-    tol = core.check_number(tol, "tol", least=0)
+    X, atoms, lam, n_iter, tol = _check_problem(X, n_atoms, lam, init, n_iter, tol, rng)
     samples = X.astype(np.float64)
     atoms = atoms.astype(np.float64)
     codes = _codes_of(samples, atoms, lam)
