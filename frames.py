@@ -12,7 +12,6 @@ import functools
 import importlib
 import itertools
 import math
-import operator
 import os
 import warnings
 import zlib
@@ -371,11 +370,11 @@ def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[
     radius = core.check_number(radius, "radius", above=0)
     border = math.ceil(radius)
     height, width = frames.shape[1:]
-    rows, columns = _integers(grid, 2, "grid", "(rows, columns)")
-    if not (1 <= rows <= height - 2 * border and 1 <= columns <= width - 2 * border):
-        raise ValueError("grid must have at least one and at most as many cells as pixels within "
-                         f"a border of the radius {radius:g}, rows and columns, got {grid} for "
-                         f"frames of {(height, width)}")
+    rows, columns = core.check_integers(grid, "grid", 2, "(rows, columns)")
+    if rows > height - 2 * border or columns > width - 2 * border:
+        raise ValueError("grid must have at most as many cells as pixels within a border of the "
+                         f"radius {radius:g}, rows and columns, got {grid} for frames of "
+                         f"{(height, width)}")
     histograms = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Applying `local_binary_pattern`")  # to floats: is meant
@@ -419,8 +418,7 @@ def lbp_top(frames: ArrayLike, *, length: int | None = None, step: int | None = 
     (3, 177)
     """
     frames = core.check_clip(frames, "frames")
-    radii = _integers(radii, 3, "radii", "three integers, in x, y and t")
-    rx, ry, rt = (core.check_integer(r, "radii", 1) for r in radii)
+    rx, ry, rt = core.check_integers(radii, "radii", 3, "three integers, in x, y and t")
     length = len(frames) if length is None else core.check_integer(length, "length", 1)
     step = length if step is None else core.check_integer(step, "step", 1)
     if length > len(frames):
@@ -526,19 +524,7 @@ def _aligned(body, height, width):
 
 
 def _check_size(size):
-    height, width = _integers(size, 2, "size", "(height, width)")
-    return core.check_integer(height, "size", 1), core.check_integer(width, "size", 1)
-
-
-def _integers(values, count, name, form):
-    """So many integers, as a list."""
-    try:
-        integers = [operator.index(value) for value in values]
-    except (TypeError, ValueError):
-        integers = []
-    if len(integers) != count:
-        raise TypeError(f"{name} must be {form}, got {values!r}")
-    return integers
+    return tuple(core.check_integers(size, "size", 2, "(height, width)"))
 
 
 def _count_or_none(value, name):

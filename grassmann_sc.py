@@ -1870,6 +1870,16 @@ def check_integer(value: Any, name: str, low: int, high: int | None = None) -> i
     return number
 
 
+def check_integers(values: Any, name: str, count: int, form: str) -> list[int]:
+    """The values as so many integers >= 1; form: what to ask for."""
+    if not np.iterable(values) or isinstance(values, (str, bytes)):
+        raise TypeError(f"{name} must be {form}, got {values!r}")
+    listed = list(values)
+    if len(listed) != count:
+        raise ValueError(f"{name} must be {form}, got {values!r}")
+    return [check_integer(value, name, 1) for value in listed]
+
+
 def check_flag(value: object, name: str) -> bool:
     """The value as a bool, if it is one, or 0 or 1 that stand for one."""
     if not isinstance(value, (bool, np.bool_, int, np.integer)) or value not in (0, 1):
@@ -1959,6 +1969,23 @@ def float_type(*arrays):
 def largest(A):
     """max |a|, without an array of A's size; NaN if there is one."""
     return max(float(A.max(initial=0)), -float(A.min(initial=0)))
+
+
+def check_kernel(kernel):
+    """The kernel, if it is a callable k(A, B), not a class of them."""
+    if not callable(kernel) or isinstance(kernel, type):
+        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), got "
+                        f"{kernel!r}")
+    return kernel
+
+
+def kernel_values(kernel, A, B):
+    """Checked values k(A, B) of any kernel."""
+    values = finite_array(kernel(A, B), "kernel(A, B)")
+    if values.shape != (len(A), len(B)):
+        raise ValueError(f"kernel(A, B) must have shape {(len(A), len(B))}, one value a pair of "
+                         f"rows, got {values.shape}")
+    return values
 
 
 def exponent(*arrays):

@@ -298,23 +298,6 @@ def _check_rows(A, name):
     return A
 
 
-def check_kernel(kernel):
-    """The kernel, if it is a callable k(A, B), not a class of them."""
-    if not callable(kernel) or isinstance(kernel, type):
-        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), got "
-                        f"{kernel!r}")
-    return kernel
-
-
-def kernel_values(kernel, A, B):
-    """Checked values k(A, B) of any kernel."""
-    values = _check_rows(kernel(A, B), "kernel(A, B)")
-    if values.shape != (len(A), len(B)):
-        raise ValueError(f"kernel(A, B) must have shape {(len(A), len(B))}, one value a pair of "
-                         f"rows, got {values.shape}")
-    return values
-
-
 def kernel_bases(sets: core.Sets, kernel: core.Kernel, p: int | None = None) -> list[np.ndarray]:
     """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's subspace; a
     list.
@@ -331,7 +314,7 @@ def kernel_bases(sets: core.Sets, kernel: core.Kernel, p: int | None = None) -> 
     array([[0.2]])
     """
     sets = _Sets(sets, "sets")
-    bases, tied = _bases_of_sets(sets, check_kernel(kernel), p)
+    bases, tied = _bases_of_sets(sets, core.check_kernel(kernel), p)
     core.warn_ties(tied, "kernel_bases: subspace")
     return bases if sets.dtype == np.float64 else _in_single(bases, kernel)
 
@@ -380,7 +363,7 @@ def _coefficients_of_set(kernel, sets, i, p):
     start, stop = sets.starts[i:i + 2]
     name = f"{sets.name}[{i}]"
     frames = sets.rows(start, stop, np.float64 if isinstance(kernel, _Kernel) else None)
-    K = kernel_values(kernel, frames, frames).astype(np.float64)
+    K = core.kernel_values(kernel, frames, frames).astype(np.float64)
     asymmetry = np.abs(K - K.T).max()
     if asymmetry > 1e-4 * np.abs(K).max():
         raise ValueError(f"kernel must be symmetric, k(A, B) = k(B, A)^T: its matrix of {name} has "
@@ -437,7 +420,7 @@ def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | 
     array([[1., 0.],
            [0., 1.]])
     """
-    kernel = check_kernel(kernel)
+    kernel = core.check_kernel(kernel)
     core.check_flag(each_p, "each_p")
     if (sets2 is None) != (bases2 is None):
         raise ValueError("sets2 and bases2 must be given together, got one of them")
@@ -538,7 +521,8 @@ def _tile_values(kernel, rows, columns, buffer, then=None):
     if ours:
         values = np.matmul(rows.rows, columns.rows.T, out=buffer[:n * M].reshape(n, M))
     else:
-        values = np.ascontiguousarray(kernel_values(kernel, rows.rows, columns.rows), np.float64)
+        values = core.kernel_values(kernel, rows.rows, columns.rows)
+        values = np.ascontiguousarray(values, np.float64)
 
     def finish(block):
         if ours:
@@ -647,7 +631,7 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
 
 def _coding_grams(sets, atom_sets, kernel, p):
     """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
-    kernel = check_kernel(kernel)
+    kernel = core.check_kernel(kernel)
     p = core.check_integer(p, "p", 1)
     X = _Sets(sets, "sets")
     D = _Sets(atom_sets, "atom_sets")
@@ -705,7 +689,7 @@ class Lift:
         factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length of the
         coordinates, r + p or r.
         """
-        kernel = check_kernel(self.kernel)
+        kernel = core.check_kernel(self.kernel)
         sets = _Sets(sets, "sets")
         p = core.check_integer(self.p, "p", 1)
         if sets.total == 0:
@@ -718,7 +702,7 @@ class Lift:
                              f"for {sets.total} frames")
         rng = core.check_rng(self.rng)
         Z = _landmarks(kernel, sets, n, self.method, rng).astype(np.float64)
-        K = kernel_values(kernel, Z, Z).astype(np.float64)
+        K = core.kernel_values(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
             raise ValueError(f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
@@ -751,7 +735,7 @@ class Lift:
         for block in sets.runs(max(1, TILE // r)) if len(sets) else []:
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)
-            values = kernel_values(self.kernel, self.landmarks_, frames)
+            values = core.kernel_values(self.kernel, self.landmarks_, frames)
             parts = np.split(values, sets.starts[block.start + 1:block.stop] - first, axis=1)
             B = np.hstack([part @ A for part, A in zip(parts, bases[block])])  # (r, t p)
             C = scipy.linalg.solve_triangular(self.factor_, B, lower=True)

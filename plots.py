@@ -8,7 +8,6 @@ The colours suit colour-blind readers.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 import matplotlib
@@ -67,10 +66,8 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_directions: int 
     largest = np.take_along_axis(vectors, peak, axis=2)
     images = vectors / np.where(largest == 0, 1, largest)
     canvas, corners, band = _mosaic(images.reshape(N, k, h, w))
-    if ax is None:
-        inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
-        ax = _new_axes(max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1)
-    ax = _axes(ax, 6, 4)
+    inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
+    ax = _axes(ax, max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1)
     cmap = matplotlib.colormaps["RdBu_r"].with_extremes(bad="0.88")
     ax.imshow(canvas, cmap=cmap, vmin=-1, vmax=1, interpolation="nearest")
     order = "leading direction" if k == 1 else f"{k} leading directions, left to right"
@@ -107,13 +104,8 @@ def plot_principal_angles(X: ArrayLike, Y: ArrayLike | None = None, *,
                              "X (n, d, p)")
         return _angle_bars(X, Y, ax)
     X = _check_data(X, "X", "(n, d, p)")
-    n, _, p = X.shape
-    order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
-    angles = np.degrees(core.geodesic_distance(X[order]) / np.sqrt(p))  # (n, n)
-    others = angles[~np.eye(n, dtype=bool)]
-    limits = others.min(initial=90), others.max(initial=0) or 90
-    named = None if labels is None else (classes, edges)
-    return _class_matrix(angles, limits, named, "RMS principal angle (degrees)", "min", ax)
+    angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
+    return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
 
 
 def plot_angles_pair(X: ArrayLike, Y: ArrayLike, *, names: Sequence[str] = ("X", "Y"),
@@ -149,12 +141,7 @@ def plot_gram(K: ArrayLike, labels: core.Labels | None = None, *,
     >>> ax = plots.plot_gram(K, ["ape", "bee"] * 3)
     """
     K = _check_gram(K)
-    n = len(K)
-    order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
-    others = K[~np.eye(n, dtype=bool)]
-    limits = (others.min(), others.max()) if n > 1 else (0, K[0, 0])
-    named = None if labels is None else (classes, edges)
-    return _class_matrix(K[order][:, order], limits, named, "inner product", "both", ax)
+    return _class_matrix(K, labels, K[0, 0], "inner product", "both", ax)
 
 
 def plot_confusion(truth: core.Labels, predicted: core.Labels, *,
@@ -280,11 +267,9 @@ def plot_sparsity(K_dd: ArrayLike, K_xd: ArrayLike, lams: ArrayLike, *, norm2: A
     0.0
     """
     lams = np.unique(core.finite_array(lams, "lams"))
-    if lams.size == 0 or lams.min() <= 0:
-        raise ValueError(f"lams must hold numbers > 0, got {lams.min() if lams.size else 'none'}")
-    if lams.min() < 1 / LARGEST_LAM or lams.max() > LARGEST_LAM:
-        raise ValueError(f"lams must be between {1 / LARGEST_LAM:g} and {LARGEST_LAM:g}, as an "
-                         f"axis of decades needs, got {lams.min():g} to {lams.max():g}")
+    if lams.size == 0 or lams[0] < 1 / LARGEST_LAM or lams[-1] > LARGEST_LAM:
+        raise ValueError(f"lams must hold numbers between {1 / LARGEST_LAM:g} and "
+                         f"{LARGEST_LAM:g}, as an axis of decades needs, got {lams}")
     K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, norm2)
     if len(K_xd) == 0:
         raise ValueError("K_xd must hold at least one query, got none")
@@ -429,18 +414,23 @@ def _spots(codes, order, atom_order, ax):
     return picture
 
 
-def _class_matrix(values, limits, classes, meaning, extend, ax):
-    """A matrix of pairs of subspaces, sorted already; classes: their names and edges, or None."""
+def _class_matrix(values, labels, alone, meaning, extend, ax):
+    """A matrix (n, n) of pairs of subspaces, sorted by class unless labels are None; the colours
+    span the pairs, or end at alone where these are all 0."""
+    n = len(values)
+    order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
+    others = values[~np.eye(n, dtype=bool)]
+    low, high = (others.min(), others.max()) if others.any() else (0, alone)
     ax = _axes(ax, 6, 5)
-    image = ax.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1],
+    image = ax.imshow(values[order][:, order], cmap="viridis", vmin=low, vmax=high,
                       interpolation="nearest")
     _colorbar(image, meaning, extend=extend)
-    name = "subspaces by class" if classes else "subspace"
+    name = "subspace" if labels is None else "subspaces by class"
     ax.set(xlabel=name, ylabel=name)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    for axis in "xy" if classes else "":
-        _mark_classes(ax, axis, *classes, "white")
+    for axis in "" if labels is None else "xy":
+        _mark_classes(ax, axis, classes, edges, "white")
     return ax
 
 
@@ -531,14 +521,10 @@ def _cut(text, width):
 def _axes(ax, width, height):
     """The axes to draw into; new ones for None."""
     if ax is None:
-        return _new_axes(width, height)
+        return plt.subplots(figsize=(width, height), layout="constrained")[1]
     if not hasattr(ax, "imshow"):
         raise TypeError(f"ax must be axes of Matplotlib or None, got {ax!r}")
     return ax
-
-
-def _new_axes(width, height):
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def _size_in_points(ax):
@@ -569,12 +555,10 @@ def _check_data(A, name, shape):
 
 
 def _check_gram(K):
-    K = _check_data(K, "K", "(n, n)")
-    if K.shape[0] != K.shape[1] or not np.abs(K - K.T).max() <= 1e-3 * np.abs(K).max():
-        raise ValueError(f"K must be square and symmetric, got shape {K.shape}")
-    if float(np.abs(K).max()) > 1 / core.SMALLEST:
+    K = core.check_symmetric(K, "K")
+    if core.largest(K) > 1 / core.SMALLEST:
         raise ValueError(f"K must have entries up to {1 / core.SMALLEST:g}, got "
-                         f"{np.abs(K).max():g}")
+                         f"{core.largest(K):g}")
     return K
 
 
@@ -588,11 +572,7 @@ def _check_names(names, n, name):
 
 
 def _check_image_shape(image_shape, d):
-    try:
-        h, w = map(operator.index, image_shape)
-    except (TypeError, ValueError):
-        raise TypeError("image_shape must be two integers (height, width), got "
-                        f"{image_shape!r}") from None
-    if h < 1 or h * w != d:
+    h, w = core.check_integers(image_shape, "image_shape", 2, "two integers (height, width)")
+    if h * w != d:
         raise ValueError(f"image_shape must have height * width = d = {d}, got {image_shape}")
     return h, w

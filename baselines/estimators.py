@@ -108,8 +108,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         if not callable(self.kernel):
             core.check_choice(self.kernel, "kernel", "projection", "correlation", "binet-cauchy",
                               "precomputed")
-        if core.check_number(self.mix, "mix", least=0) > 1:
-            raise ValueError(f"mix must be in [0, 1], got {self.mix!r}")
+        core.check_number(self.mix, "mix", least=0, most=1)
         K = self.check_labelled(X, y)
         if not self.is_precomputed():
             self.subspaces_ = K
@@ -380,7 +379,7 @@ class KAHM(OnSets):
         """Keep the hulls of sets of frames X with labels y."""
         core.check_choice(self.hull, "hull", "affine", "convex")
         hulls.check_hull_rules(self.dimension, self.share)
-        hulls.check_bound(self.bound)
+        core.check_number(self.bound, "bound", above=0, most=1)
         X = self.check_labelled(X, y)
         kernel = self.chosen_kernel(X)
         self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel

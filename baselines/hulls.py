@@ -348,7 +348,7 @@ def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bo
            [5., 0.]])
     """
     return_info = core.check_flag(return_info, "return_info")
-    bound = check_bound(bound)
+    bound = core.check_number(bound, "bound", above=0, most=1)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     kernel = check_kernel(kernel)
@@ -390,46 +390,44 @@ def convex_distances(rows, columns, rules, kernel):
     rules: (bound, tol, max_iter).
     """
     symmetric = rows is columns
-    shape = len(rows.tiny), len(columns.tiny)
-    distances = np.zeros(shape)
-    gap = np.zeros(shape)
-    n_iter = np.zeros(shape, np.int64)
-    late = np.zeros(shape, bool)
+    found = np.zeros((4, len(rows.tiny), len(columns.tiny)))
     lengths = np.diff(rows.starts), np.diff(columns.starts)
     for i, j, unit in _tiles_of_sets(rows, columns, *lengths):
-        frames = [hulls.frames[_span(hulls.starts, part)] if unit == 1 else
-                  hulls.frames[_span(hulls.starts, part)] * unit
+        frames = [hulls.frames[_span(hulls.starts, part)] * unit
                   for hulls, part in ((rows, i), (columns, j))]
         by_grams = kernel is not None or max(map(len, frames)) <= math.isqrt(TILE)
         K = _inner_products_of(*frames, kernel) if by_grams else np.empty((0, 0))
         sides = [_polytope_side(hulls, part, one, unit, kernel, by_grams)
                  for hulls, part, one in ((rows, i, frames[0]), (columns, j, frames[1]))]
-        skip = i.start - j.start if symmetric else -shape[0]
-        found = polytope_distances(K, *sides, rules, skip)
-        distances[i, j] = found[0] / unit
-        gap[i, j] = found[1] / unit
-        n_iter[i, j] = found[2]
-        late[i, j] = found[3]
-    if late.any():
-        core.warn(f"{np.count_nonzero(late)} convex hull distances did not converge (max_iter "
-                  f"= {rules[2]}): worst gap {gap[late].max():.2g}")
+        skip = i.start - j.start if symmetric else -len(rows.tiny)
+        tile = np.zeros((4, i.stop - i.start, j.stop - j.start))
+        core.run_blocks(lambda block: _fill_rows(K, *sides, rules, skip, block.start, block.stop,
+                                                 tile), i.stop - i.start, 1)
+        tile[:2] /= unit
+        found[:, i, j] = tile
     if symmetric:
-        for values in (distances, gap, n_iter):
-            values += values.T
+        found += found.swapaxes(1, 2)
+    distances, gap, n_iter, late = found
+    if late.any():
+        count = np.count_nonzero(late) // (2 if symmetric else 1)
+        core.warn(f"{count} convex hull distances did not converge (max_iter = {rules[2]}): worst "
+                  f"gap {gap[late > 0].max():.2g}")
     rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
     gap += np.abs(rounded - distances)
-    return HullDistances(rounded, gap, n_iter), distances == 0
+    return HullDistances(rounded, gap, n_iter.astype(np.int64)), distances == 0
 
 
 def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
-    """starts, Gram matrices, vectors, centres and rounding of consecutive hulls."""
+    """Of consecutive hulls: starts of the frames of each, Gram matrices one after another, flat,
+    or none, frames, centres that they start from, and how far rounding moves them."""
     starts = hulls.starts[part.start:part.stop + 1] - hulls.starts[part.start]
     grams = np.empty(0)
     if by_grams:
         sets = np.split(frames, starts[1:-1])
         grams = np.concatenate([_inner_products_of(one, one, kernel).ravel() for one in sets])
     vectors = frames if kernel is None else np.empty((len(frames), 0))
-    return starts, grams, vectors, hulls.centres[part] * unit, hulls.rounding[part] * unit
+    return read_only(starts, grams, vectors, hulls.centres[part] * unit,
+                     hulls.rounding[part] * unit)
 
 
 def _inner_products_of(A, B, kernel):
@@ -463,19 +461,14 @@ def check_hull_rules(dimension, share):
     return dimension, core.check_number(share, "share", above=0, most=1)
 
 
-def check_bound(bound):
-    """The bound of weights, in (0, 1]."""
-    return core.check_number(bound, "bound", above=0, most=1)
-
-
 def check_kernel(kernel):
     """None, or a callable."""
-    return None if kernel is None else core.kernels.check_kernel(kernel)
+    return None if kernel is None else core.check_kernel(kernel)
 
 
 def _kernel_values(kernel, A, B):
     """Checked values k(A, B), float64."""
-    return np.ascontiguousarray(core.kernels.kernel_values(kernel, A, B), np.float64)
+    return np.ascontiguousarray(core.kernel_values(kernel, A, B), np.float64)
 
 
 def _warn_meeting(meet, symmetric, hulls, advice):
@@ -561,30 +554,6 @@ def _runs_of_sets(lengths, tiny):
 # "Finding the nearest point in a polytope", Mathematical Programming 1976.
 
 
-def polytope_distances(K: np.ndarray, rows: tuple, columns: tuple, rules: tuple,
-                       skip: int) -> tuple[np.ndarray, ...]:
-    """(distances, gap, n_iter, late), each (t, s), of t polytopes with s others; see
-    convex_hull_distances.
-
-    K has the inner products of all frames, those of t with those of s. rows, columns: starts (t +
-    1,) of the frames of each polytope, the Gram matrices of polytopes one after another, flat,
-    frames (n, d), centres (t, d) that they start from, d = 0 for one centre of all, and how far
-    rounding moves them (t,). K and Gram matrices may be empty, then what is needed comes from the
-    frames. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left at 0. late: was
-    tol missed?
-    """
-    rows = read_only(*rows)
-    columns = read_only(*columns)
-    shape = len(rows[3]), len(columns[3])
-    distances = np.zeros(shape)
-    gap = np.zeros(shape)
-    n_iter = np.zeros(shape, np.int64)
-    late = np.zeros(shape, bool)
-    core.run_blocks(lambda block: _fill_rows(K, rows, columns, rules, skip, block.start, block.stop,
-                                             distances, gap, n_iter, late), shape[0], 1)
-    return distances, gap, n_iter, late
-
-
 def read_only(*arrays):
     """Views that nobody writes to, the same type for jitted functions as arrays mapped from a file:
     what was compiled for the ones is not compiled again for the others."""
@@ -613,8 +582,13 @@ _Corral = namedtuple("_Corral", [
 
 
 @core.jit(long=True)
-def _fill_rows(K, rows, columns, rules, skip, start, stop, distances, gap, n_iter, late):
-    """polytope_distances of the rows start..stop-1."""
+def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
+    """Write distances, gap, n_iter and whether tol was missed (4, t, s) of t polytopes with s
+    others, for the rows start..stop-1.
+
+    K has the inner products of all frames, or is empty. rows, columns: as _polytope_side gives
+    them. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left.
+    """
     row_starts, row_grams, A, row_centres, row_rounding = rows
     column_starts, column_grams, B, column_centres, column_rounding = columns
     bound, tol, max_iter = rules
@@ -629,7 +603,7 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, distances, gap, n_ite
         K_ii = row_grams[row_gram:row_gram + q * q].reshape(q, q)
         row_gram += q * q
         column_gram = 0
-        for j in range(distances.shape[1]):
+        for j in range(found.shape[2]):
             left = column_starts[j]
             right = column_starts[j + 1]
             r = right - left if by_grams else 0
@@ -640,8 +614,11 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, distances, gap, n_ite
             pair = _Pair(K_ii, K_jj, K[first:first + q, left:left + r], A[first:last],
                          B[left:right], row_centres[i] - column_centres[j],
                          row_rounding[i] + column_rounding[j])
-            found = _nearest_point(w, pair, tol, max_iter)
-            distances[i, j], gap[i, j], n_iter[i, j], late[i, j] = found
+            distance, gap, n_steps, late = _nearest_point(w, pair, tol, max_iter)
+            found[0, i, j] = distance
+            found[1, i, j] = gap
+            found[2, i, j] = n_steps
+            found[3, i, j] = late
 
 
 @core.jit_part

@@ -418,12 +418,7 @@ def check_clips(clips, name):
 
 def check_sides(shape, name):
     """The three integers >= 1 of the shape of a clip."""
-    if not np.iterable(shape) or isinstance(shape, (str, bytes)):
-        raise TypeError(f"{name} must be (n_frames, height, width), got {shape!r}")
-    sides = [core.check_integer(side, name, 1) for side in shape]
-    if len(sides) != 3:
-        raise ValueError(f"{name} must be (n_frames, height, width), got {shape!r}")
-    return sides
+    return core.check_integers(shape, name, 3, "(n_frames, height, width)")
 
 
 def check_modes(modes):
@@ -444,11 +439,9 @@ def check_ranks(p, sides):
     """p_k of the three axes, or None for each."""
     if p is None:
         return [None, None, None]
-    several = np.iterable(p) and not isinstance(p, (str, bytes))
-    wanted = list(p) if several else [p] * 3
-    if len(wanted) != 3:
-        raise ValueError(f"p must be an integer or three, got {p!r}")
-    return [min(core.check_integer(one, "p", 1), side) for one, side in zip(wanted, sides)]
+    wanted = p if np.iterable(p) else [p] * 3
+    wanted = core.check_integers(wanted, "p", 3, "an integer or three")
+    return [min(one, side) for one, side in zip(wanted, sides)]
 
 
 def check_tensor(clips, name):
