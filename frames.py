@@ -9,7 +9,6 @@ et al. 2015. Videos need the extra "video", HOG and LBP scikit-image, the extra 
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 import math
 import os
@@ -85,8 +84,8 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     if path.is_dir():
-        frames = _frames_of_folder(path, choose, prepare)
-    elif path.suffix.lower() in ARRAYS:
+        return _stacked(path, *_frames_of_folder(path, choose, prepare))
+    if path.suffix.lower() in ARRAYS:
         frames = _frames_of_array(path, key, frame_axis, choose, prepare)
     elif path.suffix.lower() in IMAGES:
         frames = choose(map(prepare, _image_frames(path)))
@@ -104,13 +103,15 @@ def pick(items, every=1, at_most=None, evenly=None):
     return [items[i] for i in np.linspace(0, len(items) - 1, evenly).round().astype(int)]
 
 
-def _stacked(path, frames):
+def _stacked(path, frames, files=None):
+    """The frames, of these files or all of one, as an array."""
     if not frames:
         raise ValueError(f"{path}: holds no frame")
     for i, frame in enumerate(frames):
         if frame.shape != frames[0].shape:
-            raise ValueError(f"{path}: frames must have one size, frame 0 has {frames[0].shape} "
-                             f"and frame {i} {frame.shape}; size=(height, width) resizes them")
+            raise ValueError(f"{files[i] if files else path}: frames must have one size, frame 0 "
+                             f"has {frames[0].shape} and frame {i} {frame.shape}; size=(height, "
+                             "width) resizes them")
     return np.stack(frames)
 
 
@@ -120,15 +121,7 @@ def _frames_of_folder(path, choose, prepare):
     if not files:
         raise ValueError(f"{path}: holds no image ({', '.join(sorted(IMAGES))})")
     chosen = choose(sorted(files, key=lambda file: core.natural_order(file.name)))
-    frames = []
-    for i, file in enumerate(chosen):
-        frame = prepare(next(_image_frames(file, i)))
-        frames.append(frame)
-        if frame.shape != frames[0].shape:
-            raise ValueError(f"{file}: frames must have one size, frame {i} has {frame.shape} and "
-                             f"{chosen[0].name} {frames[0].shape}; size=(height, width) resizes "
-                             "them")
-    return frames
+    return [prepare(next(_image_frames(file, i))) for i, file in enumerate(chosen)], chosen
 
 
 def _image_frames(file, first=0):
@@ -156,15 +149,11 @@ def _plain_mode(page):
 def _video_frames(path, grey):
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
-    try:
-        import av  # noqa: F401
-        import imageio.v3
-    except ImportError as error:
-        raise ImportError(f"{path}: videos need imageio with PyAV: pip install "
-                          '"grassmann_sc_kit[video]"') from error
+    for module in ("av", "imageio.v3"):
+        imageio = core.needed(module, f"{path}: videos need imageio with PyAV", "video")
     i = 0
     try:
-        with imageio.v3.imopen(path, "r", plugin="pyav") as video:
+        with imageio.imopen(path, "r", plugin="pyav") as video:
             for image in video.iter(format="gray" if grey else "rgb24"):
                 yield image
                 i += 1
@@ -330,7 +319,7 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     (5, 162)
     """
     frames = core.check_clip(frames, "frames")
-    feature = _skimage("feature", "hog")
+    feature = core.needed("skimage.feature", "hog needs scikit-image", "image")
     try:
         rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
     except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
@@ -361,7 +350,7 @@ def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[
     ((5, 236), [4.0, 4.0, 4.0, 4.0, 4.0])
     """
     frames = core.check_clip(frames, "frames")
-    feature = _skimage("feature", "local_binary_pattern")
+    feature = core.needed("skimage.feature", "local_binary_pattern needs scikit-image", "image")
     if not isinstance(method, str) or method not in ("nri_uniform", "uniform", "default", "ror"):
         raise ValueError("method must be one of nri_uniform, uniform, default, ror, got "
                          f"{method!r}")
@@ -509,8 +498,8 @@ def _aligned(body, height, width):
     body = body[rows[0]:rows[-1] + 1, columns[0]:columns[-1] + 1].astype(np.float64)
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
     if body.shape != (height, scaled_width):
-        resize = _skimage("transform", "resize").resize
-        body = resize(body, (height, scaled_width), order=1, anti_aliasing=True)
+        transform = core.needed("skimage.transform", "resize needs scikit-image", "image")
+        body = transform.resize(body, (height, scaled_width), order=1, anti_aliasing=True)
     centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
     left = int(np.floor(width / 2 - centre + 0.5))  # column of the result where the body begins
     first = max(left, 0)
@@ -529,12 +518,3 @@ def _check_size(size):
 
 def _count_or_none(value, name):
     return None if value is None else core.check_integer(value, name, 1)
-
-
-def _skimage(module, function):
-    """The module of scikit-image that holds the function."""
-    try:
-        return importlib.import_module(f"skimage.{module}")
-    except ImportError as error:
-        raise ImportError(f"{function} needs scikit-image: pip install "
-                          '"grassmann_sc_kit[image]"') from error

@@ -1838,6 +1838,17 @@ def finite_array(A: ArrayLike, name: str) -> np.ndarray:
     return A
 
 
+def shaped_array(A, name, shape, note=""):
+    """A as a finite array of this shape, in which a name stands for any length >= 1, and "n" for 0
+    too; note: what to say of it."""
+    A = finite_array(A, name)
+    named = {n: length for n, length in zip(shape, A.shape) if isinstance(n, str)}
+    if A.shape != tuple(named.get(n, n) for n in shape) or 0 in (named | {"n": 1}).values():
+        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ValueError(f"{name} must have shape ({wanted}){note}, got {A.shape}")
+    return A
+
+
 def check_number(value: Any, name: str, *, least: float | None = None,
                  above: float | None = None, most: float | None = None) -> float:
     """The value as a float: one finite real number, >= least or > above, <= most."""
@@ -1981,11 +1992,8 @@ def check_kernel(kernel):
 
 def kernel_values(kernel, A, B):
     """Checked values k(A, B) of any kernel."""
-    values = finite_array(kernel(A, B), "kernel(A, B)")
-    if values.shape != (len(A), len(B)):
-        raise ValueError(f"kernel(A, B) must have shape {(len(A), len(B))}, one value a pair of "
-                         f"rows, got {values.shape}")
-    return values
+    return shaped_array(kernel(A, B), "kernel(A, B)", (len(A), len(B)),
+                        ", one value a pair of rows")
 
 
 def exponent(*arrays):
@@ -2227,6 +2235,7 @@ def dense_codes(codes):
 
 TILE = 2**21  # numbers of K_xd that are held at a time
 SCRATCH = 2**20  # numbers that a thread works on at a time
+SMALL_PRODUCT = 2**18  # multiplications up to which BLAS starts no threads
 MOST_HELPERS = 64
 
 
@@ -2235,9 +2244,32 @@ def slices(n, step):
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
+def runs(lengths, most, kinds=None):
+    """Slices of consecutive sets of frames, each of one kind and at most so many frames, or of one
+    set."""
+    lengths = np.asarray(lengths, np.int64)
+    ends = np.cumsum(lengths)
+    first = 0
+    found = []
+    for i in range(1, len(ends)):
+        other = kinds is not None and kinds[i] != kinds[first]
+        if other or ends[i] - ends[first] + lengths[first] > most:
+            found.append(slice(first, i))
+            first = i
+    return [*found, slice(first, len(ends))] if len(ends) else []
+
+
 def query_tiles(n, N):
     """Slices of n queries whose products with N atoms take at most TILE numbers, or 64 queries."""
     return slices(n, max(64, TILE // N))
+
+
+def small_products(A, B, out):
+    """out = A B, in products for which BLAS starts no threads."""
+    step = max(1, SMALL_PRODUCT // B.size)
+    for i in range(0, len(A), step):
+        np.matmul(A[i:i + step], B, out=out[i:i + step])
+    return out
 
 
 def own_array(A, dtype):
@@ -2349,6 +2381,15 @@ numba.core.event.register("numba:compile", _Patience())
 
 
 # ------------------------------------------------------------------ the other modules of the house
+
+
+def needed(module, who, extra):
+    """The module, or an ImportError that says what to install for whoever needs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{who}: pip install 'grassmann_sc_kit[{extra}]'") from error
+
 
 _here = os.path.dirname(os.path.abspath(__file__))
 _kit = os.path.join(_here, "grassmann_sc_kit")  # beside the installed core

@@ -55,7 +55,7 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_directions: int 
     >>> from grassmann_sc import plots, random_subspaces
     >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
     """
-    D = _check_data(D, "D", "(N, d, p)")
+    D = core.shaped_array(D, "D", ("N", "d", "p"))
     N, d, p = D.shape
     h, w = _check_image_shape(image_shape, d)
     k = min(p, 3) if n_directions is None else n_directions
@@ -103,7 +103,7 @@ def plot_principal_angles(X: ArrayLike, Y: ArrayLike | None = None, *,
             raise ValueError("labels must be None for a pair of subspaces X, Y: they group a set "
                              "X (n, d, p)")
         return _angle_bars(X, Y, ax)
-    X = _check_data(X, "X", "(n, d, p)")
+    X = core.shaped_array(X, "X", ("N", "d", "p"))
     angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
     return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
 
@@ -231,7 +231,10 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
     >>> X = random_subspaces(6, 10, 2, rng=0)
     >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
     """
-    codes = scipy.sparse.coo_array(_check_data(codes, "codes", "(n, N)"), dtype=float)
+    core.finite_array(codes.data if scipy.sparse.issparse(codes) else codes, "codes")
+    codes = scipy.sparse.coo_array(codes, dtype=float)
+    if codes.ndim != 2 or 0 in codes.shape:
+        raise ValueError(f"codes must have shape (n, N) and not be empty, got {codes.shape}")
     n, N = codes.shape
     order, classes, edges = _by_class(labels, n, "labels")
     of_atoms = np.zeros(N) if atom_labels is None else atom_labels
@@ -311,7 +314,7 @@ def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axe
     >>> ax.get_lines()[0].get_ydata().tolist()
     [9.0, 7.0, 6.0, 5.5]
     """
-    costs = _check_data(costs, "costs", "(n_half_steps,)")
+    costs = core.shaped_array(costs, "costs", ("n_half_steps",))
     ax = _axes(ax, 6, 4)
     iteration = np.arange(len(costs)) / 2
     ax.plot(iteration, costs, color=GREY, linewidth=1, zorder=1)
@@ -336,12 +339,9 @@ def plot_reliability(confidence: ArrayLike, right: ArrayLike, *, n_bins: int = 1
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_reliability([0.9, 0.8, 0.6, 0.7], [True, True, False, True], n_bins=2)
     """
-    confidence = _check_data(confidence, "confidence", "(n,)")
-    right = _check_data(right, "right", "(n,)").astype(float)
+    confidence = core.shaped_array(confidence, "confidence", ("n_answers",))
+    right = core.shaped_array(right, "right", confidence.shape, ", one for each of confidence")
     n_bins = core.check_integer(n_bins, "n_bins", 1, 1000)
-    if confidence.shape != right.shape:
-        raise ValueError(f"right must have shape {confidence.shape}, one for each of confidence, "
-                         f"got {right.shape}")
     if confidence.min() < 0 or confidence.max() > 1 + 1e-6:
         raise ValueError("confidence must be in [0, 1], got "
                          f"{confidence.min():g} to {confidence.max():g}")
@@ -436,8 +436,8 @@ def _class_matrix(values, labels, alone, meaning, extend, ax):
 
 def _angle_bars(X, Y, ax):
     """Principal angles of X (d, p) and Y (d, q) as bars."""
-    X = _check_data(X, "X", "(d, p)")
-    Y = _check_data(Y, "Y", "(d, q)")
+    X = core.shaped_array(X, "X", ("d", "p"))
+    Y = core.shaped_array(Y, "Y", ("d", "q"))
     angles = np.degrees(core.principal_angles(X, Y))
     ax = _axes(ax, 6, 4)
     ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
@@ -536,22 +536,6 @@ def _size_in_points(ax):
 
 def _colorbar(image, label, **options):
     image.axes.figure.colorbar(image, ax=image.axes, label=label, **options)
-
-
-def _check_data(A, name, shape):
-    """A, an array or sparse in coordinate form: real, finite, not empty, with as many dimensions as
-    the shape."""
-    if scipy.sparse.issparse(A):
-        A = scipy.sparse.coo_array(A)
-        values = core.real_array(A.data, name)
-    else:
-        values = core.real_array(A, name)
-        A = np.asarray(A)
-    if len(A.shape) != len(shape.strip("(,)").split(",")) or 0 in A.shape:
-        raise ValueError(f"{name} must have shape {shape} and not be empty, got {A.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, got {values[~np.isfinite(values)][0]}")
-    return A
 
 
 def _check_gram(K):

@@ -393,8 +393,10 @@ def convex_distances(rows, columns, rules, kernel):
     found = np.zeros((4, len(rows.tiny), len(columns.tiny)))
     lengths = np.diff(rows.starts), np.diff(columns.starts)
     for i, j, unit in _tiles_of_sets(rows, columns, *lengths):
-        frames = [hulls.frames[_span(hulls.starts, part)] * unit
+        frames = [hulls.frames[_span(hulls.starts, part)]
                   for hulls, part in ((rows, i), (columns, j))]
+        if unit != 1:  # the product of a view with itself is half the work
+            frames = [one * unit for one in frames]
         by_grams = kernel is not None or max(map(len, frames)) <= math.isqrt(TILE)
         K = _inner_products_of(*frames, kernel) if by_grams else np.empty((0, 0))
         sides = [_polytope_side(hulls, part, one, unit, kernel, by_grams)
@@ -523,26 +525,13 @@ def _tiles_of_sets(rows, columns, row_lengths, column_lengths):
     The sets of a slice are all tiny or none. unit: by how much frames are lifted, so that squares
     of their entries are normal.
     """
-    of_rows = _runs_of_sets(row_lengths, rows.tiny)
-    for j in _runs_of_sets(column_lengths, columns.tiny):
+    side = math.isqrt(TILE)
+    of_rows = core.runs(row_lengths, side, rows.tiny)
+    for j in core.runs(column_lengths, side, columns.tiny):
         for i in of_rows:
             if rows is not columns or i.start < j.stop:
                 both = rows.tiny[i.start] and columns.tiny[j.start]
                 yield i, j, LIFT if both else 1.0
-
-
-def _runs_of_sets(lengths, tiny):
-    """Slices of consecutive sets, each of at most isqrt(TILE) rows or one set."""
-    first = 0
-    rows = 0
-    runs = []
-    for i, length in enumerate(lengths):
-        if i > first and (rows + length > math.isqrt(TILE) or tiny[i] != tiny[first]):
-            runs.append(slice(first, i))
-            first = i
-            rows = 0
-        rows += length
-    return [*runs, slice(first, len(lengths))]
 
 
 # ------------------------------------------------------------------------- distances of polytopes

@@ -213,9 +213,7 @@ def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
     (5, 4, 2)
     """
     X = core.check_bases(X, "X")
-    T = core.finite_array(T, "T")
-    if T.ndim != 2 or T.shape[0] != X.shape[1] or T.shape[1] == 0:
-        raise ValueError(f"T must have shape ({X.shape[1]}, m) with m >= 1, got {T.shape}")
+    T = core.shaped_array(T, "T", (X.shape[1], "m"), " with m >= 1")
     return image_bases(X, T.astype(X.dtype, copy=False))[0]
 
 
@@ -436,8 +434,8 @@ def gda(K: ArrayLike, labels: core.Labels, *, n_components: int | None = None,
     high = n_classes - 1
     m = high if n_components is None else core.check_integer(n_components, "n_components", 1, high)
     G, clip, negative_share = _positive_part(K)
-    membership = _memberships(index, n_classes)  # V = membership membership^T
-    within = G - membership @ (membership.T @ G)
+    membership = np.equal.outer(index, np.arange(n_classes)) / np.sqrt(np.bincount(index))
+    within = G - membership @ (membership.T @ G)  # V = membership membership^T
     B = within.T @ within
     B.flat[::len(B) + 1] += reg * np.square(G).sum() / len(G)
     share = np.sqrt(np.bincount(index) / len(index))
@@ -534,12 +532,6 @@ def _positive_part(K):
     Q = vectors[:, values > 0]
     share = -values[values < 0].sum() / np.abs(values).sum()
     return (Q * values[values > 0]) @ Q.T, Q, float(share)
-
-
-def _memberships(index, n_classes):
-    """(N, n_classes): 1 / sqrt(N_c) for the members of class c."""
-    member = index[:, None] == np.arange(n_classes)
-    return member / np.sqrt(member.sum(axis=0))
 
 
 # ------------------------------------------------------------------------------------ checks

@@ -52,12 +52,9 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
 
 
 def _resized_clip(clip, shape):
-    try:
-        from skimage.transform import resize
-    except ImportError as error:
-        raise ImportError('resize_clips needs scikit-image: pip install "grassmann_sc_kit[image]"'
-                          ) from error
-    return resize(clip.astype(np.float64), shape, order=1, mode="edge", anti_aliasing=True)
+    transform = core.needed("skimage.transform", "resize_clips needs scikit-image", "image")
+    return transform.resize(clip.astype(np.float64), shape, order=1, mode="edge",
+                            anti_aliasing=True)
 
 
 # ------------------------------------------------------------------------------ product manifolds
@@ -132,31 +129,21 @@ def product_distances(X: Sequence[ArrayLike], Y: Sequence[ArrayLike] | None = No
 
 def _squares(X, Y, metric):
     """Squared distances of bases (n, d, p) and (N, d, p) with columns of zeros at the end."""
-    ranks = X.any(axis=1).sum(axis=1)
-    if Y is None and (ranks == X.shape[2]).all():
-        return _squares_of_full(X, None, metric)
-    Y = X if Y is None else Y
-    ranks2 = Y.any(axis=1).sum(axis=1)
-    right = 1 if metric == "chordal" else np.square(np.pi / 2)
-    found = np.empty((len(X), len(Y)), np.result_type(X, Y))
-    for r in np.unique(ranks):
-        for q in np.unique(ranks2):
-            i = np.flatnonzero(ranks == r)
-            j = np.flatnonzero(ranks2 == q)
-            least = min(r, q)
-            part = 0.0
-            if least:
-                part = _squares_of_full(X[i][:, :, :r], Y[j][:, :, :q], metric)
-            found[np.ix_(i, j)] = part + right * (X.shape[2] - least)
-    return found
-
-
-def _squares_of_full(X, Y, metric):
-    """sum sin^2 or theta^2 over the min(p, q) principal angles."""
+    if not X.any(axis=1).all() or Y is not None and not Y.any(axis=1).all():
+        Y = _completed(X if Y is None else Y, 1)
+        X = _completed(X, 0)
     if metric == "geodesic":
         return np.square(core.geodesic_distance(X, Y))
-    off = 0 if Y is None else abs(X.shape[2] - Y.shape[2])
-    return np.maximum(np.square(core.chordal_distance(X, Y)) - off, 0) / 2
+    return np.square(core.chordal_distance(X, Y)) / 2
+
+
+def _completed(V, side):
+    """Bases (n, d + 2 p, p), of which columns of zeros became directions beside R^d: others on
+    either side, so that they are at right angles to all."""
+    n, d, p = V.shape
+    beside = np.zeros((n, 2, p, p), V.dtype)
+    beside[:, side, range(p), range(p)] = ~V.any(axis=1)
+    return np.concatenate([V, beside.reshape(n, 2 * p, p)], axis=1)
 
 
 # ------------------------------------------------------------------ tensor canonical correlations
@@ -214,13 +201,9 @@ def tensor_parts(clips, p, modes):
 def correlations_of(parts, parts2=None):
     """tensor_correlations of tensor_parts."""
     symmetric = parts2 is None
-    found = []
-    for one, two in zip(parts, parts if symmetric else parts2):
-        if isinstance(one, Components):
-            found.append(_single_correlations(one, two, symmetric))
-        else:
-            found.append(_joint_correlations(one, two))
-    return np.concatenate(found)
+    return np.concatenate([_single_correlations(one, two, symmetric) if isinstance(one, Components)
+                           else _joint_correlations(one, two)
+                           for one, two in zip(parts, parts if symmetric else parts2)])
 
 
 def _joint_correlations(X, Y):
@@ -388,9 +371,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     >>> tensors.separations([similarity], ["ape", "ape", "bee"]).round(6)
     array([7.])
     """
-    features = core.finite_array(features, "features")
-    if features.ndim != 3 or features.shape[1] != features.shape[2] or features.size == 0:
-        raise ValueError(f"features must have shape (m, N, N), got {features.shape}")
+    features = core.shaped_array(features, "features", ("m", "N", "N"))
     classes, index = core.check_labels(labels, features.shape[1])
     if len(classes) < 2:
         raise ValueError(f"labels must hold at least two classes, got one class: {classes[0]!r}")
