@@ -246,13 +246,9 @@ def _products_with_atoms(x, atoms):
 
 def _lassos_of_tile(C, x, atoms, pairs, rules):
     """Codes (t, N), gap, n_iter, late (t,), and the least cosines (t, N) of queries and atoms."""
-
-    def solve(block):
-        factors, square, least_cosine = log_factors(C[block])
-        return *_affine_lassos(factors, square, x[block], atoms, pairs, *rules), least_cosine
-
-    block = max(1, min(64, 2**15 // C[0].size))  # their factors stay in cache
-    return [np.concatenate(part) for part in zip(*core.run_blocks(solve, len(C), block))]
+    parts = core.run_blocks(lambda some: _affine_lassos(C[some], x[some], atoms, pairs, *rules),
+                            len(C), 16)
+    return [np.concatenate(part) for part in zip(*parts)]
 
 
 def _least_squares_of_tile(C, x, atoms, pairs):
@@ -308,24 +304,26 @@ _ActiveSet = namedtuple("_ActiveSet", [
 
 
 @core.jit(long=True)
-def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
-    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap, n_iter, late.
-
-    factors (n, 2, p, p, N) and square (n, N), ||log_X(D_j)||^2, as from log_factors.
+def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
+    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap, n_iter, late,
+    and the smallest cosines (n, N). C (n, p, p, N) as for log_factors.
     """
-    n, N = square.shape
+    n = len(C)
+    N = C.shape[3]
     codes = np.empty((n, N))
     gap = np.empty(n)
     n_iter = np.empty(n, np.int64)
     late = np.empty(n, np.bool_)
+    least = np.empty((n, N))
     w = _new_active_set(N)
     for i in range(n):
-        nearest = square[i].argmin()
+        factors, square, least[i:i + 1] = log_factors(C[i:i + 1])
+        nearest = square[0].argmin()
         # so near that the difference of traces would cancel
-        by_vectors = pairs.size == 0 or square[i, nearest] < 1e-7 * len(atoms)
-        logs = _Logarithms(factors[i, 0], factors[i, 1], x[i], atoms, pairs, by_vectors)
-        peak = square[i].max()
-        limit = tol * square[i, nearest] + 1e-14 * (peak + half)
+        by_vectors = pairs.size == 0 or square[0, nearest] < 1e-7 * len(atoms)
+        logs = _Logarithms(factors[0, 0], factors[0, 1], x[i], atoms, pairs, by_vectors)
+        peak = square.max()
+        limit = tol * square[0, nearest] + 1e-14 * (peak + half)
         lift = max(peak, 1e-8)
         for j in range(N):
             w.y[j] = 0.0
@@ -335,7 +333,7 @@ def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
         w.sign[0] = 1.0
         gap[i], n_iter[i], late[i] = _affine_lasso(w, logs, half, lift, limit, max_iter)
         core.copy(w.y, codes[i], N)
-    return codes, gap, n_iter, late
+    return codes, gap, n_iter, late, least
 
 
 @core.jit_part
@@ -624,13 +622,8 @@ def _check_problem(X, n_atoms, lam, init, n_iter, tol, rng):
     lam = core.check_number(lam, "lam", least=0, most=1 / core.SMALLEST)
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     tol = core.check_number(tol, "tol", least=0)
-    rng = core.check_rng(rng)
-    if isinstance(init, str):
-        core.check_choice(init, "init", "kmeans", "kmeans++", "random")
-        atoms = learn.init_atoms(X, n_atoms, init, rng)
-    else:
-        atoms = learn.check_first(init, (n_atoms, *X.shape[1:])).astype(X.dtype)
-    return X, atoms, lam, n_iter, tol
+    atoms = learn.first_atoms(X, n_atoms, init, core.check_rng(rng), None)
+    return X, atoms.astype(X.dtype), lam, n_iter, tol
 
 
 def _alternated(X, samples, atoms, code, update, n_iter, tol):
