@@ -1982,7 +1982,7 @@ def largest(A):
     return max(float(A.max(initial=0)), -float(A.min(initial=0)))
 
 
-def check_kernel(kernel):
+def check_kernel(kernel: Any) -> Kernel:
     """The kernel, if it is a callable k(A, B), not a class of them."""
     if not callable(kernel) or isinstance(kernel, type):
         raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), got "

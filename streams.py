@@ -205,7 +205,7 @@ class OnlineGDL:
         if X.shape[1:] != shape:
             raise ValueError(f"X must have the d and p of the atoms, {shape}, got {X.shape[1:]}")
         if self.atoms is None:
-            self._waiting = _joined(self._waiting, X[weights > 0], weights[weights > 0])
+            self._waiting = _appended(self._waiting, X[weights > 0], weights[weights > 0])
             X, weights = self._waiting
             if isinstance(self.init, str) and len(X) < self.n_atoms:
                 return self
@@ -334,7 +334,7 @@ class OnlineGDL:
 
     def _keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms, beside those kept before."""
-        X, losses = _joined(self._worst, X, losses)
+        X, losses = _appended(self._worst, X, losses)
         if len(X) > self.n_atoms:
             worst = np.sort(np.argsort(-losses, kind="stable")[:self.n_atoms])
             X = X[worst]
@@ -518,7 +518,7 @@ def _check_or_none(check, value, *rule, **bounds):
     return None if value is None else check(value, *rule, **bounds)
 
 
-def _joined(held, samples, numbers):
+def _appended(held, samples, numbers):
     """(samples, numbers) behind those held, or None."""
     if held is None:
         return samples, numbers

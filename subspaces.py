@@ -188,7 +188,7 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
            [2.],
            [4.]])
     """
-    A = core.shaped_array(A, "A", ("states", "states"))
+    A = core.shaped_array(A, "A", ("n_states", "n_states"))
     C = core.shaped_array(C, "C", ("d", len(A)), ", as many columns as A")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
     powers = _powers(A.astype(np.float64), n_blocks).astype(np.result_type(A, C))
