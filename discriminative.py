@@ -102,7 +102,8 @@ def discriminative_atoms(X: ArrayLike, y: core.Labels, atoms_per_class: int | Ma
     X = core.check_dictionary(X, "X")
     classes, index = core.check_labels(y, len(X))
     ridge = core.check_number(ridge, "ridge", least=LEAST_RIDGE)
-    beta = None if beta is None else _check_beta(beta)
+    if beta is not None:
+        beta = core.check_number(beta, "beta", above=0, most=LARGEST_BETA)
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     tol = core.check_number(tol, "tol", least=0)
     rng = core.check_rng(rng)
@@ -325,15 +326,8 @@ def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
         return _codes_and_explained(K_xd, every, _ridge_factors(K_dd, every, ridge))[0]
 
     first = learn.class_dictionaries(X, labels, atoms_per_class, coding=code, rng=rng,
-                                          sample_weight=weights)
+                                     sample_weight=weights)
     return first.atoms, first.labels
-
-
-def _check_beta(beta):
-    beta = core.check_number(beta, "beta", above=0)
-    if beta > LARGEST_BETA:
-        raise ValueError(f"beta must be <= {LARGEST_BETA:g}, got {beta}")
-    return beta
 
 
 def _check_first_atoms(init, classes):

@@ -91,11 +91,7 @@ class OnSubspaces(Estimator):
             X = core.check_symmetric(X, "X")
             self.n_features_in_ = len(X)
             return X
-        X = core.finite_array(X, "X")
-        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have shape (n, {self.n_features_in_}), one column a training "
-                             f"set, got {X.shape}")
-        return X
+        return core.shaped_array(X, "X", ("n", self.n_features_in_), ", one column a training set")
 
 
 class ByScores(base.ClassifierMixin):
@@ -442,7 +438,11 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         X = self.check_labelled(X, y)
         if self.is_precomputed():
             self.gram_ = X
-            _check_one_norm(X)
+            low = X.diagonal().min()
+            high = X.diagonal().max()
+            if not (low > 0 and high - low <= 1e-3 * high):
+                raise ValueError("X must have a constant positive diagonal, the squared norm p, "
+                                 f"got {low:.4g} to {high:.4g}")
         else:
             self.atoms_ = X
             self.gram_ = core.bases_gram(X)
@@ -940,15 +940,6 @@ def rng_of(random_state):
     if isinstance(state, np.random.RandomState):
         state = state.randint(2**31, size=4)
     return core.check_rng(state, "random_state")
-
-
-def _check_one_norm(K):
-    """Are all atoms whose Gram matrix is K of one norm?"""
-    low = K.diagonal().min()
-    high = K.diagonal().max()
-    if not (low > 0 and high - low <= 1e-3 * high):
-        raise ValueError("X must have a constant positive diagonal, the squared norm p, got "
-                         f"{low:.4g} to {high:.4g}")
 
 
 def classes_of(y, n):

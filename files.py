@@ -255,11 +255,9 @@ def _member(archive, info, dtype_kinds, most):
     with archive.open(info) as member:
         data = member.read(info.file_size)
     content = io.BytesIO(data)
-    version = np.lib.format.read_magic(content)
-    if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(content)
-    else:
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(content)
+    if np.lib.format.read_magic(content) != (1, 0):
+        raise ValueError(f"{info.filename} must have a header of version 1.0")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(content)
     if dtype.hasobject or dtype.kind not in dtype_kinds:
         raise ValueError(f"{info.filename} must have a dtype of kind {dtype_kinds!r}, got {dtype}")
     size = dtype.itemsize * math.prod(shape)
@@ -602,7 +600,7 @@ def _place_of(out, shape, dtype, sparse):
         raise TypeError(f"out must have a dtype that holds codes of {dtype}, got {held}")
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("out must be an array that can be written to, got one that is read-only")
-    return _Array(out)
+    return _Function(lambda row, codes: out.__setitem__(slice(row, row + len(codes)), codes))
 
 
 def _check_apart(out, inputs):
@@ -646,13 +644,6 @@ class _Function:
 
     def write(self, row, codes, text):
         self.out(row, codes)
-
-
-class _Array(_Function):
-    """An array (n, N), or what is assigned to like one."""
-
-    def write(self, row, codes, text):
-        self.out[row:row + len(codes)] = codes
 
 
 class _Path:
@@ -832,11 +823,9 @@ class Fingerprint:
     def check(self, text: str, rule: str, path: str, samples: bool) -> None:
         """ValueError that states the rule and what differs from the text found in path; samples:
         are all of those that it tells of added?"""
-        names = "the options", "the atoms", "the samples"
+        names = ("the options", "the atoms", "the samples")[:3 if samples else 2]
         pairs = zip(names, self.text().split(), text.split())
         differing = [name for name, ours, theirs in pairs if ours != theirs]
-        if not samples:
-            differing = [name for name in differing if name != "the samples"]
         if differing:
             raise ValueError(f"{rule}: {path} differs in {', '.join(differing)}")
 
@@ -885,7 +874,12 @@ class Checkpoint:
         self.fingerprint = Fingerprint(options)
         self.found: str | None = None  # the fingerprint in the file to resume from
         for i, array in enumerate(arrays):
-            self.fingerprint.add(digest_rows(array, i << 64))
+            self.add(array, i << 64)
+
+    def add(self, rows: np.ndarray, first: int) -> None:
+        """Add the digest of rows of the samples, if a file keeps it."""
+        if self.checkpoint or self.resume:
+            self.fingerprint.add(digest_rows(rows, first))
 
     def write(self, arrays: Mapping[str, ArrayLike]) -> None:
         """Replace the file to write to, if there is one, by these arrays."""

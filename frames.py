@@ -9,10 +9,8 @@ et al. 2015. Videos need the extra "video", HOG and LBP scikit-image, the extra 
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 import math
-import operator
 import os
 import warnings
 import zlib
@@ -86,8 +84,8 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     if path.is_dir():
-        frames = _frames_of_folder(path, choose, prepare)
-    elif path.suffix.lower() in ARRAYS:
+        return _stacked(path, *_frames_of_folder(path, choose, prepare))
+    if path.suffix.lower() in ARRAYS:
         frames = _frames_of_array(path, key, frame_axis, choose, prepare)
     elif path.suffix.lower() in IMAGES:
         frames = choose(map(prepare, _image_frames(path)))
@@ -105,13 +103,15 @@ def pick(items, every=1, at_most=None, evenly=None):
     return [items[i] for i in np.linspace(0, len(items) - 1, evenly).round().astype(int)]
 
 
-def _stacked(path, frames):
+def _stacked(path, frames, files=None):
+    """The frames, of these files or all of one, as an array."""
     if not frames:
         raise ValueError(f"{path}: holds no frame")
     for i, frame in enumerate(frames):
         if frame.shape != frames[0].shape:
-            raise ValueError(f"{path}: frames must have one size, frame 0 has {frames[0].shape} "
-                             f"and frame {i} {frame.shape}; size=(height, width) resizes them")
+            raise ValueError(f"{files[i] if files else path}: frames must have one size, frame 0 "
+                             f"has {frames[0].shape} and frame {i} {frame.shape}; size=(height, "
+                             "width) resizes them")
     return np.stack(frames)
 
 
@@ -121,15 +121,7 @@ def _frames_of_folder(path, choose, prepare):
     if not files:
         raise ValueError(f"{path}: holds no image ({', '.join(sorted(IMAGES))})")
     chosen = choose(sorted(files, key=lambda file: core.natural_order(file.name)))
-    frames = []
-    for i, file in enumerate(chosen):
-        frame = prepare(next(_image_frames(file, i)))
-        frames.append(frame)
-        if frame.shape != frames[0].shape:
-            raise ValueError(f"{file}: frames must have one size, frame {i} has {frame.shape} and "
-                             f"{chosen[0].name} {frames[0].shape}; size=(height, width) resizes "
-                             "them")
-    return frames
+    return [prepare(next(_image_frames(file, i))) for i, file in enumerate(chosen)], chosen
 
 
 def _image_frames(file, first=0):
@@ -157,15 +149,11 @@ def _plain_mode(page):
 def _video_frames(path, grey):
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
-    try:
-        import av  # noqa: F401
-        import imageio.v3
-    except ImportError as error:
-        raise ImportError(f"{path}: videos need imageio with PyAV: pip install "
-                          '"grassmann_sc_kit[video]"') from error
+    for module in ("av", "imageio.v3"):
+        imageio = core.needed(module, f"{path}: videos need imageio with PyAV", "video")
     i = 0
     try:
-        with imageio.v3.imopen(path, "r", plugin="pyav") as video:
+        with imageio.imopen(path, "r", plugin="pyav") as video:
             for image in video.iter(format="gray" if grey else "rgb24"):
                 yield image
                 i += 1
@@ -331,7 +319,7 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     (5, 162)
     """
     frames = core.check_clip(frames, "frames")
-    feature = _skimage("feature", "hog")
+    feature = core.needed("skimage.feature", "hog needs scikit-image", "image")
     try:
         rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
     except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
@@ -362,7 +350,7 @@ def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[
     ((5, 236), [4.0, 4.0, 4.0, 4.0, 4.0])
     """
     frames = core.check_clip(frames, "frames")
-    feature = _skimage("feature", "local_binary_pattern")
+    feature = core.needed("skimage.feature", "local_binary_pattern needs scikit-image", "image")
     if not isinstance(method, str) or method not in ("nri_uniform", "uniform", "default", "ror"):
         raise ValueError("method must be one of nri_uniform, uniform, default, ror, got "
                          f"{method!r}")
@@ -371,11 +359,11 @@ def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[
     radius = core.check_number(radius, "radius", above=0)
     border = math.ceil(radius)
     height, width = frames.shape[1:]
-    rows, columns = _integers(grid, 2, "grid", "(rows, columns)")
-    if not (1 <= rows <= height - 2 * border and 1 <= columns <= width - 2 * border):
-        raise ValueError("grid must have at least one and at most as many cells as pixels within "
-                         f"a border of the radius {radius:g}, rows and columns, got {grid} for "
-                         f"frames of {(height, width)}")
+    rows, columns = core.check_integers(grid, "grid", 2, "(rows, columns)")
+    if rows > height - 2 * border or columns > width - 2 * border:
+        raise ValueError("grid must have at most as many cells as pixels within a border of the "
+                         f"radius {radius:g}, rows and columns, got {grid} for frames of "
+                         f"{(height, width)}")
     histograms = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Applying `local_binary_pattern`")  # to floats: is meant
@@ -419,8 +407,7 @@ def lbp_top(frames: ArrayLike, *, length: int | None = None, step: int | None = 
     (3, 177)
     """
     frames = core.check_clip(frames, "frames")
-    radii = _integers(radii, 3, "radii", "three integers, in x, y and t")
-    rx, ry, rt = (core.check_integer(r, "radii", 1) for r in radii)
+    rx, ry, rt = core.check_integers(radii, "radii", 3, "three integers, in x, y and t")
     length = len(frames) if length is None else core.check_integer(length, "length", 1)
     step = length if step is None else core.check_integer(step, "step", 1)
     if length > len(frames):
@@ -511,8 +498,8 @@ def _aligned(body, height, width):
     body = body[rows[0]:rows[-1] + 1, columns[0]:columns[-1] + 1].astype(np.float64)
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
     if body.shape != (height, scaled_width):
-        resize = _skimage("transform", "resize").resize
-        body = resize(body, (height, scaled_width), order=1, anti_aliasing=True)
+        transform = core.needed("skimage.transform", "resize needs scikit-image", "image")
+        body = transform.resize(body, (height, scaled_width), order=1, anti_aliasing=True)
     centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
     left = int(np.floor(width / 2 - centre + 0.5))  # column of the result where the body begins
     first = max(left, 0)
@@ -526,29 +513,8 @@ def _aligned(body, height, width):
 
 
 def _check_size(size):
-    height, width = _integers(size, 2, "size", "(height, width)")
-    return core.check_integer(height, "size", 1), core.check_integer(width, "size", 1)
-
-
-def _integers(values, count, name, form):
-    """So many integers, as a list."""
-    try:
-        integers = [operator.index(value) for value in values]
-    except (TypeError, ValueError):
-        integers = []
-    if len(integers) != count:
-        raise TypeError(f"{name} must be {form}, got {values!r}")
-    return integers
+    return tuple(core.check_integers(size, "size", 2, "(height, width)"))
 
 
 def _count_or_none(value, name):
     return None if value is None else core.check_integer(value, name, 1)
-
-
-def _skimage(module, function):
-    """The module of scikit-image that holds the function."""
-    try:
-        return importlib.import_module(f"skimage.{module}")
-    except ImportError as error:
-        raise ImportError(f"{function} needs scikit-image: pip install "
-                          '"grassmann_sc_kit[image]"') from error

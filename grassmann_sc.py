@@ -170,11 +170,7 @@ def principal_angles(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
     array([1.e-12])
     """
     X, Y = same_dimension(check_bases(X, "X", None), check_bases(Y, "Y", None), "XY")
-    try:
-        np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
-    except ValueError:
-        raise ValueError("X and Y must have leading axes that broadcast, got shapes "
-                         f"{X.shape} and {Y.shape}") from None
+    check_leading_axes("X and Y", X, Y)
     return _angles(X, Y)
 
 
@@ -1207,6 +1203,43 @@ def delete_rows(w, n_lost, kept):
 
 
 @jit_part
+def orthogonal_rows(B, turns):
+    """Turn the rows of B, by rotations of two, until they are orthogonal: Jacobi's one-sided SVD.
+
+    Orthogonal relative to their own lengths, however short they are. turns, unless empty, turns
+    with them: from I it becomes the R of R C = B, C being B before.
+    """
+    d = B.shape[1]
+    for _ in range(60):
+        done = True
+        for a in range(len(B) - 1):
+            for b in range(a + 1, len(B)):
+                aa = dot(B[a], B[a], d)
+                bb = dot(B[b], B[b], d)
+                ab = dot(B[a], B[b], d)
+                if ab * ab <= 1e-34 * aa * bb:
+                    continue
+                done = done and ab * ab < 1e-30 * aa * bb
+                slope = (bb - aa) / (2 * ab)
+                t = math.copysign(1.0, slope) / (abs(slope) + math.sqrt(1 + slope * slope))
+                c = 1 / math.sqrt(1 + t * t)
+                _turn(B, a, b, c, c * t)
+                if turns.size:
+                    _turn(turns, a, b, c, c * t)
+        if done:
+            return
+
+
+@jit_part
+def _turn(B, a, b, c, s):
+    """Rows a and b of B by the rotation of cosine c and sine s."""
+    for k in range(B.shape[1]):
+        x = B[a, k]
+        B[a, k] = c * x - s * B[b, k]
+        B[b, k] = s * x + c * B[b, k]
+
+
+@jit_part
 def solve(L, b, m):
     """b[:m] <- (L L^T)^-1 b[:m]."""
     for r in range(m):
@@ -1423,7 +1456,7 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
             dependent[i] = False
             continue
         ridge = max(reg * trace, m * tol / 16 * size)  # as much as what rounding does to B
-        if _ridge_factor(B, ridge) <= 1e-6 * size:
+        if ridge_factor(B, ridge) <= 1e-6 * size:
             continue
         dependent[i] = False
         z[:] = 1
@@ -1434,7 +1467,7 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
 
 
 @jit_part
-def _ridge_factor(B, ridge):
+def ridge_factor(B, ridge):
     """The Cholesky factor of B + ridge I takes the place of the lower half of B; its least square
     pivot."""
     least = np.inf
@@ -1818,17 +1851,33 @@ def finite_array(A: ArrayLike, name: str) -> np.ndarray:
     return A
 
 
+def shaped_array(A, name, shape, note=""):
+    """A as a finite array of this shape, in which a name stands for any length >= 1, and "n" for 0
+    too; note: what to say of it."""
+    A = finite_array(A, name)
+    named = {n: length for n, length in zip(shape, A.shape) if isinstance(n, str)}
+    if A.shape != tuple(named.get(n, n) for n in shape) or 0 in (named | {"n": 1}).values():
+        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ValueError(f"{name} must have shape ({wanted}){note}, got {A.shape}")
+    return A
+
+
 def check_number(value: Any, name: str, *, least: float | None = None,
-                 above: float | None = None) -> float:
-    """The value as a float: one finite real number, >= least, > above."""
+                 above: float | None = None, most: float | None = None) -> float:
+    """The value as a float: one finite real number, >= least or > above, <= most."""
     array = finite_array(value, name)
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
     number = float(array)
-    if least is not None and number < least:
-        raise ValueError(f"{name} must be >= {least}, got {value!r}")
-    if above is not None and number <= above:
-        rule = "positive" if above == 0 else f"> {above}"
+    fits = above is None or number > above
+    rule = "positive" if above == 0 else f"> {above}"
+    if above is None and least is not None:
+        fits = number >= least
+        rule = f">= {least}"
+    if most is not None:
+        fits = fits and number <= most
+        rule = f"in ({above:g}, {most:g}]" if least is None else f"in [{least:g}, {most:g}]"
+    if not fits:
         raise ValueError(f"{name} must be {rule}, got {value!r}")
     return number
 
@@ -1843,6 +1892,16 @@ def check_integer(value: Any, name: str, low: int, high: int | None = None) -> i
         rule = f">= {low}" if high is None else f"in {low}..{high}"
         raise ValueError(f"{name} must be {rule}, got {number}")
     return number
+
+
+def check_integers(values: Any, name: str, count: int, form: str) -> list[int]:
+    """The values as so many integers >= 1; form: what to ask for."""
+    if not np.iterable(values) or isinstance(values, (str, bytes)):
+        raise TypeError(f"{name} must be {form}, got {values!r}")
+    listed = list(values)
+    if len(listed) != count:
+        raise ValueError(f"{name} must be {form}, got {values!r}")
+    return [check_integer(value, name, 1) for value in listed]
 
 
 def check_flag(value: object, name: str) -> bool:
@@ -1936,6 +1995,20 @@ def largest(A):
     return max(float(A.max(initial=0)), -float(A.min(initial=0)))
 
 
+def check_kernel(kernel: Any) -> Kernel:
+    """The kernel, if it is a callable k(A, B), not a class of them."""
+    if not callable(kernel) or isinstance(kernel, type):
+        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), got "
+                        f"{kernel!r}")
+    return kernel
+
+
+def kernel_values(kernel, A, B):
+    """Checked values k(A, B) of any kernel."""
+    return shaped_array(kernel(A, B), "kernel(A, B)", (len(A), len(B)),
+                        ", one value a pair of rows")
+
+
 def exponent(*arrays):
     """The power of two, exact, that brings the largest number into [1/2, 1), where squares are
     numbers."""
@@ -2005,6 +2078,16 @@ def same_dimension(X: np.ndarray, Y: np.ndarray,
                          f"{Y.shape[-2]}")
     dtype = np.result_type(X.dtype, Y.dtype)
     return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+
+def check_leading_axes(names: str, *arrays: np.ndarray) -> tuple[int, ...]:
+    """The shape that all axes but the last two of the arrays broadcast to."""
+    try:
+        return np.broadcast_shapes(*(A.shape[:-2] for A in arrays))
+    except ValueError:
+        shapes = " and ".join(str(A.shape) for A in arrays)
+        raise ValueError(f"{names} must have leading axes that broadcast, got shapes "
+                         f"{shapes}") from None
 
 
 def _check_pair(X, Y):
@@ -2165,12 +2248,40 @@ def dense_codes(codes):
 
 TILE = 2**21  # numbers of K_xd that are held at a time
 SCRATCH = 2**20  # numbers that a thread works on at a time
+SMALL_PRODUCT = 2**18  # multiplications up to which BLAS starts no threads
+
+
+def slices(n, step):
+    """Consecutive slices of range(n), each of so many but the last."""
+    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+
+
+def runs(lengths, most, kinds=None):
+    """Slices of consecutive sets of frames, each of one kind and at most so many frames, or of one
+    set."""
+    lengths = np.asarray(lengths, np.int64)
+    ends = np.cumsum(lengths)
+    first = 0
+    found = []
+    for i in range(1, len(ends)):
+        other = kinds is not None and kinds[i] != kinds[first]
+        if other or ends[i] - ends[first] + lengths[first] > most:
+            found.append(slice(first, i))
+            first = i
+    return [*found, slice(first, len(ends))] if len(ends) else []
 
 
 def query_tiles(n, N):
     """Slices of n queries whose products with N atoms take at most TILE numbers, or 64 queries."""
-    step = max(64, TILE // N)
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
+    return slices(n, max(64, TILE // N))
+
+
+def small_products(A, B, out):
+    """out = A B, in products for which BLAS starts no threads."""
+    step = max(1, SMALL_PRODUCT // B.size)
+    for i in range(0, len(A), step):
+        np.matmul(A[i:i + step], B, out=out[i:i + step])
+    return out
 
 
 def own_array(A, dtype):
@@ -2185,7 +2296,7 @@ def run_blocks(job, n, block):
 
     The blocks do not depend on the number of threads. After an error or Ctrl-C no block begins.
     """
-    blocks = [slice(i, min(i + block, n)) for i in range(0, n, block)]
+    blocks = slices(n, block)
     results = [None] * len(blocks)
     todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
     begun = []  # helpers that the system has let begin: the others would find nothing to do
@@ -2282,6 +2393,15 @@ numba.core.event.register("numba:compile", _Patience())
 
 
 # ------------------------------------------------------------------ the other modules of the house
+
+
+def needed(module, who, extra):
+    """The module, or an ImportError that says what to install for whoever needs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{who}: pip install 'grassmann_sc_kit[{extra}]'") from error
+
 
 _here = os.path.dirname(os.path.abspath(__file__))
 _kit = os.path.join(_here, "grassmann_sc_kit")  # beside the installed core

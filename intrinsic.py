@@ -156,14 +156,10 @@ def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:
     if W.ndim < 2 or W.shape[-2:] != X.shape[-2:]:
         raise ValueError(f"W must have shape (..., {X.shape[-2]}, {X.shape[-1]}) as X, got "
                          f"{W.shape}")
-    try:
-        lead = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2], W.shape[:-2])
-    except ValueError:
-        raise ValueError("X, Y and W must have leading axes that broadcast, got shapes "
-                         f"{X.shape}, {Y.shape} and {W.shape}") from None
-    if W.size and max(float(W.max()), -float(W.min())) > 1 / core.SMALLEST:
+    lead = core.check_leading_axes("X, Y and W", X, Y, W)
+    if core.largest(W) > 1 / core.SMALLEST:
         raise ValueError(f"W must have entries up to {1 / core.SMALLEST:g}, got "
-                         f"{np.abs(W).max():g}")
+                         f"{core.largest(W):g}")
     gradient = adjoint_of_checked(X.astype(np.float64), Y.astype(np.float64), W)
     dtype = np.result_type(X, W)
     return np.broadcast_to(gradient, (*lead, *X.shape[-2:])).astype(dtype)
@@ -251,11 +247,7 @@ def warn_right_angles(count, what):
 
 def _broadcast_indices(X, Y, names):
     """The broadcast leading shape of X and Y (..., d, p); the indices of its members into each."""
-    try:
-        lead = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
-    except ValueError:
-        raise ValueError(f"{names[0]} and {names[1]} must have leading axes that broadcast, got "
-                         f"shapes {X.shape} and {Y.shape}") from None
+    lead = core.check_leading_axes(f"{names[0]} and {names[1]}", X, Y)
 
     def indices(shape):
         return np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), lead).ravel()
@@ -270,8 +262,8 @@ def _in_blocks(job, n, d, p):
     if d * p * p <= 2**18:
         core.run_blocks(job, n, block)
         return
-    for i in range(0, n, block):
-        job(slice(i, min(i + block, n)))
+    for some in core.slices(n, block):
+        job(some)
 
 
 # ------------------------------------------------------------------------------------ Karcher mean

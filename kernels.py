@@ -48,10 +48,11 @@ class _Kernel:
     """A kernel of inner products: its values are written over a product of packed frames."""
 
     def __call__(self, A: ArrayLike, B: ArrayLike) -> np.ndarray:
-        A = _check_rows(A, "A")
-        B = _check_rows(B, "B")
-        if A.shape[1] != B.shape[1]:
-            raise ValueError(f"A and B must have the same d, got {A.shape[1]} and {B.shape[1]}")
+        A = core.finite_array(A, "A")
+        B = core.finite_array(B, "B")
+        if A.ndim != 2 or A.shape[1:] != B.shape[1:]:
+            raise ValueError("A and B must have shapes (n_frames, d) of one d, got "
+                             f"{A.shape} and {B.shape}")
         origin = B.mean(axis=0, dtype=np.float64) if len(B) else np.zeros(B.shape[1])
         rows = self.pack(A.astype(np.float64), origin)
         columns = self.pack(B.astype(np.float64), origin)
@@ -161,9 +162,7 @@ def _gaussian(product, rows, row_squares, columns, column_squares, left, right):
     """
     d = rows.shape[1]
     squares = column_squares[left:right]
-    largest = 0.0
-    for j in range(len(squares)):
-        largest = max(largest, squares[j])
+    largest = squares.max()
     for i in range(len(product)):
         line = product[i, left:right]
         square = row_squares[i]
@@ -172,17 +171,11 @@ def _gaussian(product, rows, row_squares, columns, column_squares, left, right):
         if square + largest > CANCELS:
             for j in range(len(line)):
                 if line[j] > -800 - 1e-4 * square and square + squares[j] > CANCELS:
-                    line[j] = -_squared_distance(rows[i], columns[left + j], d)
+                    line[j] = 0.0
+                    for c in range(d):
+                        line[j] -= (rows[i, c] - columns[left + j, c])**2
         for j in range(len(line)):
             line[j] = fast_exp(min(line[j], 0.0))
-
-
-@jit
-def _squared_distance(a, b, d):
-    total = 0.0
-    for i in range(d):
-        total += (a[i] - b[i]) * (a[i] - b[i])
-    return total
 
 
 # no reassociation: r needs its order
@@ -259,8 +252,8 @@ class _Sets:
         self.frames = core.check_sets(sets, name)
         self.d = self.frames[0].shape[1] if self.frames else None
         self.dtype = np.dtype(core.float_type(*self.frames) if self.frames else np.float64)
-        lengths = [len(frames) for frames in self.frames]
-        self.starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        self.lengths = [len(frames) for frames in self.frames]
+        self.starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
         self.total = int(self.starts[-1])
 
     def __len__(self):
@@ -268,55 +261,16 @@ class _Sets:
 
     def rows(self, start, stop, dtype=None):
         """Frames start..stop-1 as a new array."""
-        out = np.empty((stop - start, self.d), dtype or self.dtype)
-        i = int(np.searchsorted(self.starts, start, "right")) - 1
-        at = start
-        while at < stop:
-            end = min(stop, int(self.starts[i + 1]))
-            first = self.starts[i]
-            out[at - start:end - start] = self.frames[i][at - first:end - first]
-            at = end
-            i += 1
-        return out
+        first = int(np.searchsorted(self.starts, start, "right")) - 1
+        last = int(np.searchsorted(self.starts, stop))
+        pieces = [frames[max(0, start - at):stop - at]
+                  for frames, at in zip(self.frames[first:last], self.starts[first:last])]
+        return np.concatenate(pieces, dtype=dtype or self.dtype)
 
     def mean(self):
         """The mean of all frames, float64."""
         total = sum(frames.sum(axis=0, dtype=np.float64) for frames in self.frames)
         return total / max(self.total, 1)
-
-    def runs(self, most, stop=None):
-        """Slices of consecutive sets before stop, each with at most that many frames or one set."""
-        stop = len(self.frames) if stop is None else stop
-        first = 0
-        runs = []
-        for i in range(stop):
-            if self.starts[i + 1] - self.starts[first] > most and i > first:
-                runs.append(slice(first, i))
-                first = i
-        return [*runs, slice(first, stop)]
-
-
-def _check_rows(A, name):
-    A = core.finite_array(A, name)
-    if A.ndim != 2:
-        raise ValueError(f"{name} must have shape (n_frames, d), got {A.shape}")
-    return A
-
-
-def _check_kernel(kernel):
-    if not callable(kernel) or isinstance(kernel, type):
-        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), got "
-                        f"{kernel!r}")
-    return kernel
-
-
-def _evaluate(kernel, A, B):
-    """Checked values k(A, B) of any kernel."""
-    values = _check_rows(kernel(A, B), "kernel(A, B)")
-    if values.shape != (len(A), len(B)):
-        raise ValueError(f"kernel(A, B) must have shape {(len(A), len(B))}, one value a pair of "
-                         f"rows, got {values.shape}")
-    return values
 
 
 def kernel_bases(sets: core.Sets, kernel: core.Kernel, p: int | None = None) -> list[np.ndarray]:
@@ -335,7 +289,7 @@ def kernel_bases(sets: core.Sets, kernel: core.Kernel, p: int | None = None) -> 
     array([[0.2]])
     """
     sets = _Sets(sets, "sets")
-    bases, tied = _bases_of_sets(sets, _check_kernel(kernel), p)
+    bases, tied = _bases_of_sets(sets, core.check_kernel(kernel), p)
     core.warn_ties(tied, "kernel_bases: subspace")
     return bases if sets.dtype == np.float64 else _in_single(bases, kernel)
 
@@ -356,22 +310,18 @@ def _bases_of_sets(sets, kernel, p):
         p = core.check_integer(p, "p", 1)
     bases = [None] * len(sets)
     tied = np.zeros(len(sets), bool)
-    errors = {}
 
     def solve(block):
         for i in range(block.start, block.stop):
             try:
                 bases[i], tied[i] = _coefficients_of_set(kernel, sets, i, p)
             except ValueError as error:
-                errors[i] = error
-                return
+                return error
 
-    if isinstance(kernel, _Kernel):
-        core.run_blocks(solve, len(sets), 16)
-    else:  # a user's kernel need not be safe in threads
-        solve(slice(0, len(sets)))
-    if errors:  # of the first set, whichever thread came first
-        raise errors[min(errors)]
+    # a user's kernel need not be safe in threads, of which one block needs none
+    block = 16 if isinstance(kernel, _Kernel) else max(1, len(sets))
+    for error in filter(None, core.run_blocks(solve, len(sets), block)):
+        raise error  # of the first set, whichever thread came first
     if p is None:
         p = min((A.shape[1] for A in bases), default=1)
         bases = [A[:, :p] for A in bases]
@@ -384,7 +334,7 @@ def _coefficients_of_set(kernel, sets, i, p):
     start, stop = sets.starts[i:i + 2]
     name = f"{sets.name}[{i}]"
     frames = sets.rows(start, stop, np.float64 if isinstance(kernel, _Kernel) else None)
-    K = _evaluate(kernel, frames, frames).astype(np.float64)
+    K = core.kernel_values(kernel, frames, frames).astype(np.float64)
     asymmetry = np.abs(K - K.T).max()
     if asymmetry > 1e-4 * np.abs(K).max():
         raise ValueError(f"kernel must be symmetric, k(A, B) = k(B, A)^T: its matrix of {name} has "
@@ -410,13 +360,13 @@ def _stack_coefficients(bases, sets, name):
     if len(bases) != len(sets):
         raise ValueError(f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got "
                          f"{len(bases)}")
-    bases = [core.finite_array(A, f"{name}[{i}]") for i, A in enumerate(bases)]
+    p = "p"  # of the first, then of all
+    checked = []
     for i, A in enumerate(bases):
-        shape = len(sets.frames[i]), bases[0].shape[-1] if bases[0].ndim else 1
-        if A.shape != shape:
-            raise ValueError(f"{name}[{i}] must have shape {shape}, a row a frame of "
-                             f"{sets.name}[{i}], got {A.shape}")
-    return np.concatenate(bases) if bases else np.empty((0, 1))
+        checked.append(core.shaped_array(A, f"{name}[{i}]", (len(sets.frames[i]), p),
+                                         f", a row a frame of {sets.name}[{i}]"))
+        p = checked[0].shape[1]
+    return np.concatenate(checked) if checked else np.empty((0, 1))
 
 
 # --------------------------------------------------------------------------- kernel Gram matrix
@@ -441,7 +391,7 @@ def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | 
     array([[1., 0.],
            [0., 1.]])
     """
-    kernel = _check_kernel(kernel)
+    kernel = core.check_kernel(kernel)
     core.check_flag(each_p, "each_p")
     if (sets2 is None) != (bases2 is None):
         raise ValueError("sets2 and bases2 must be given together, got one of them")
@@ -480,13 +430,13 @@ def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
         return core.bases_gram(points, None if symmetric else _linear_subspaces(Y, B, dtype),
                                each_p=each_p)
     origin = Y.mean()
-    for columns in Y.runs(max(1, min(TILE_SIDE, MOST_COLUMNS // Y.d))):
+    for columns in core.runs(Y.lengths, min(TILE_SIDE, MOST_COLUMNS // Y.d)):
         start = Y.starts[columns.start]
         stop = Y.starts[columns.stop]
         packed = _pack_frames(kernel, Y.rows(start, stop, np.float64), origin)
         height = max(1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d))
         buffer = np.empty(height * (stop - start))
-        for rows in X.runs(height, columns.stop if symmetric else None):
+        for rows in core.runs(X.lengths[:columns.stop if symmetric else None], height):
             half = _rows_contracted(kernel, X, A, rows, packed, origin, height, buffer)
             t, p, M = half.shape
             across = np.ascontiguousarray(half.reshape(-1, M).T)  # (M, t p)
@@ -542,7 +492,8 @@ def _tile_values(kernel, rows, columns, buffer, then=None):
     if ours:
         values = np.matmul(rows.rows, columns.rows.T, out=buffer[:n * M].reshape(n, M))
     else:
-        values = np.ascontiguousarray(_evaluate(kernel, rows.rows, columns.rows), np.float64)
+        values = core.kernel_values(kernel, rows.rows, columns.rows)
+        values = np.ascontiguousarray(values, np.float64)
 
     def finish(block):
         if ours:
@@ -653,7 +604,7 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
 
 def _coding_grams(sets, atom_sets, kernel, p):
     """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
-    kernel = _check_kernel(kernel)
+    kernel = core.check_kernel(kernel)
     p = core.check_integer(p, "p", 1)
     X = _Sets(sets, "sets")
     D = _Sets(atom_sets, "atom_sets")
@@ -711,7 +662,7 @@ class Lift:
         factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length of the
         coordinates, r + p or r.
         """
-        kernel = _check_kernel(self.kernel)
+        kernel = core.check_kernel(self.kernel)
         sets = _Sets(sets, "sets")
         p = core.check_integer(self.p, "p", 1)
         if sets.total == 0:
@@ -724,7 +675,7 @@ class Lift:
                              f"for {sets.total} frames")
         rng = core.check_rng(self.rng)
         Z = _landmarks(kernel, sets, n, self.method, rng).astype(np.float64)
-        K = _evaluate(kernel, Z, Z).astype(np.float64)
+        K = core.kernel_values(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
             raise ValueError(f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
@@ -754,10 +705,10 @@ class Lift:
             raise ValueError("sets must have the d of the fitted ones, "
                              f"{self.landmarks_.shape[1]}, got {sets.d}")
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
-        for block in sets.runs(max(1, TILE // r)) if len(sets) else []:
+        for block in core.runs(sets.lengths, TILE // r):
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)
-            values = _evaluate(self.kernel, self.landmarks_, frames)
+            values = core.kernel_values(self.kernel, self.landmarks_, frames)
             parts = np.split(values, sets.starts[block.start + 1:block.stop] - first, axis=1)
             B = np.hstack([part @ A for part, A in zip(parts, bases[block])])  # (r, t p)
             C = scipy.linalg.solve_triangular(self.factor_, B, lower=True)

@@ -9,7 +9,6 @@ views of theirs. Checkpoints need files.py beside this one.
 
 from __future__ import annotations
 
-import math
 import os
 from collections import namedtuple
 from collections.abc import Callable, Mapping
@@ -32,6 +31,7 @@ LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their 
 SURE = 1e-10  # relative error of the eigenvalues of an updated atom
 NEAR = 1e-2  # the same on a stream, where more of the atom's samples follow
 CANDIDATES = 64  # samples that are drawn at a time to become first atoms, or more
+METHODS = ("kmeans", "kmeans++", "random")  # of init_atoms
 PRODUCTS = 2**21  # of candidates with all samples that are held at a time
 
 
@@ -119,7 +119,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
         record = files.Checkpoint(checkpoint, resume, [X, weights[None]], options)
     state = None
     if resume is not None:
-        state = _read_state(record, (n_atoms, *X.shape[1:]), len(X), rng)
+        state, rng = _read_state(record, (n_atoms, *X.shape[1:]), len(X))
         X, atoms = core.same_dimension(X, state.atoms, ("X", "resume"))
         if coder.lam_scale is None and state.lam != coder.lam:
             raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {state.lam} "
@@ -127,12 +127,8 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
         coder.lam = state.lam
         coder.lam_scale = None
     else:
-        atoms = init
-        if isinstance(init, str):
-            core.check_choice(init, "init", "kmeans", "kmeans++", "random")
-            atoms = init_atoms(X, n_atoms, init, rng, sample_weight=weights)
-        X, atoms = core.same_dimension(X, check_first(atoms, (n_atoms, *X.shape[1:])),
-                                       ("X", "init"))
+        atoms = first_atoms(X, n_atoms, init, rng, weights)
+        X, atoms = core.same_dimension(X, atoms, ("X", "init"))
     learner = _Learner(as_rows(X), weights, coder, unused, rng)
     with core.progress_bar(progress, total=n_iter, desc="gdl", unit="iteration") as move:
         return _iterate(learner, state or learner.start(atoms), n_iter, tol, callback, move, record)
@@ -290,8 +286,6 @@ class Coder:
         if callable(coding) and given:
             raise ValueError("n_neighbors, positive and lam_scale must be left to the function "
                              "when coding is one")
-        if lam is not None and core.finite_array(lam, "lam").ndim:
-            raise ValueError(f"lam must be a number >= 0, got {lam!r}")
         if lam is not None:
             lam = core.check_number(lam, "lam", least=0)
         self.function = coding if callable(coding) else None
@@ -343,20 +337,22 @@ def check_weights(sample_weight, n):
     """Weights (n,) >= 0 of samples, not all zero, in float64; 1 unless they are given."""
     if sample_weight is None:
         return np.ones(n)
-    weights = core.finite_array(sample_weight, "sample_weight").astype(np.float64)
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have shape ({n},), one a sample, got {weights.shape}")
+    weights = core.shaped_array(sample_weight, "sample_weight", (n,), ", one a sample")
+    weights = weights.astype(np.float64)
     if weights.min() < 0 or not weights.any():
         raise ValueError("sample_weight must be >= 0 and not all zero, got a least weight of "
                          f"{weights.min()}")
     return weights
 
 
-def check_first(atoms, shape):
-    """Given first atoms (N, d, p)."""
-    atoms = core.check_dictionary(atoms, "init")
-    if atoms.shape != shape:
-        raise ValueError(f"init must have shape {shape}, got {atoms.shape}")
+def first_atoms(X, n_atoms, init, rng, weights):
+    """The atoms (n_atoms, d, p) that init stands for: a method of init_atoms, or atoms."""
+    if isinstance(init, str):
+        core.check_choice(init, "init", *METHODS)
+        return init_atoms(X, n_atoms, init, rng, sample_weight=weights)
+    atoms = core.check_dictionary(init, "init")
+    if atoms.shape != (n_atoms, *X.shape[1:]):
+        raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
     return atoms
 
 
@@ -497,8 +493,7 @@ def _update(samples, rows, codes, weights):
 
     def terms(r):
         mine = slice(used.indptr[r], used.indptr[r + 1])
-        Z = np.empty((q * len(used.indices[mine]), d), rows.dtype)
-        _gather(samples, used.indices[mine], Z)
+        Z = _gathered(samples, used.indices[mine]).reshape(-1, d)
         return NOTHING, Z, np.repeat(used.data[mine], q)
 
     sweep(rows, shared, terms, q * np.diff(used.indptr), SURE)
@@ -560,18 +555,13 @@ def _independent_atoms(shared, moving):
     return [np.flatnonzero(level == i) for i in range(1, level.max(initial=0) + 1)]
 
 
-def _gather(source, index, out):
-    """out (m q, d) = the rows (q, d) of source[index], contiguous or transposed bases."""
-    q = source.shape[1]
-
-    def copy(block):
-        for k in range(block.start, block.stop):
-            out[k * q:(k + 1) * q] = source[index[k]]
-
+def _gathered(source, index):
+    """source[index] of rows (n, q, d), contiguous or transposed bases, as one contiguous array."""
     if source.flags.c_contiguous:
-        np.take(source, index, axis=0, out=out.reshape(len(index), *source.shape[1:]), mode="clip")
-    else:
-        core.run_blocks(copy, len(index), 4)
+        return source[index]
+    out = np.empty((len(index), *source.shape[1:]), source.dtype)
+    core.run_blocks(lambda i: np.copyto(out[i.start], source[index[i.start]]), len(index), 1)
+    return out
 
 
 @jit(long=True)
@@ -834,7 +824,7 @@ def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.R
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1, len(X))
     weights = check_weights(sample_weight, len(X))
     rng = core.check_rng(rng)
-    core.check_choice(method, "method", "kmeans", "kmeans++", "random")
+    core.check_choice(method, "method", *METHODS)
     if method == "kmeans":
         return gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng, sample_weight=weights).atoms
     if method == "random":
@@ -912,9 +902,8 @@ def _write_state(checkpoint, state, rng):
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
 
 
-def _read_state(checkpoint, shape, n, rng):
-    """The state to resume from, of atoms of this shape for n samples; rng takes the state that it
-    had."""
+def _read_state(checkpoint, shape, n):
+    """The state to resume from, of atoms of this shape for n samples, and its rng."""
     from grassmann_sc import files
 
     kinds = {"rng": "U", "atoms": "f", "codes": "f", "costs": "f", "n_replaced": "i", "lam": "f"}
@@ -926,13 +915,9 @@ def _read_state(checkpoint, shape, n, rng):
         costs = core.finite_array(arrays["costs"], "costs")
         if atoms.shape != shape or costs.ndim != 1 or len(costs) % 2 == 0:
             raise ValueError(f"got atoms of shape {atoms.shape} and costs of {costs.shape}")
-        lam = float(arrays["lam"])
-        if not (math.isnan(lam) or 0 <= lam < math.inf):
-            raise ValueError(f"lam must be a number >= 0, got {lam}")
+        lam = None
+        if not np.isnan(arrays["lam"]):
+            lam = core.check_number(arrays["lam"], "lam", least=0)
         n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
-        bits = files.read_generator(arrays["rng"]).bit_generator
-    if type(rng.bit_generator) is not type(bits):
-        raise ValueError(f"resume must be given the kind of rng that {checkpoint.resume} holds, "
-                         f"{type(bits).__name__}, got {type(rng.bit_generator).__name__}")
-    rng.bit_generator.state = bits.state
-    return Learned(atoms, codes, costs, n_replaced, lam=None if math.isnan(lam) else lam)
+        rng = files.read_generator(arrays["rng"])
+    return Learned(atoms, codes, costs, n_replaced, lam=lam), rng

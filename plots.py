@@ -8,7 +8,6 @@ The colours suit colour-blind readers.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 import matplotlib
@@ -56,7 +55,7 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_directions: int 
     >>> from grassmann_sc import plots, random_subspaces
     >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
     """
-    D = _check_data(D, "D", "(N, d, p)")
+    D = core.shaped_array(D, "D", ("N", "d", "p"))
     N, d, p = D.shape
     h, w = _check_image_shape(image_shape, d)
     k = min(p, 3) if n_directions is None else n_directions
@@ -67,10 +66,8 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_directions: int 
     largest = np.take_along_axis(vectors, peak, axis=2)
     images = vectors / np.where(largest == 0, 1, largest)
     canvas, corners, band = _mosaic(images.reshape(N, k, h, w))
-    if ax is None:
-        inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
-        ax = _new_axes(max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1)
-    ax = _axes(ax, 6, 4)
+    inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
+    ax = _axes(ax, max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1)
     cmap = matplotlib.colormaps["RdBu_r"].with_extremes(bad="0.88")
     ax.imshow(canvas, cmap=cmap, vmin=-1, vmax=1, interpolation="nearest")
     order = "leading direction" if k == 1 else f"{k} leading directions, left to right"
@@ -105,17 +102,10 @@ def plot_principal_angles(X: ArrayLike, Y: ArrayLike | None = None, *,
         if labels is not None:
             raise ValueError("labels must be None for a pair of subspaces X, Y: they group a set "
                              "X (n, d, p)")
-        X = _check_data(X, "X", "(d, p)")
-        Y = _check_data(Y, "Y", "(d, q)")
-        return _angle_bars(np.degrees(core.principal_angles(X, Y)), ax)
-    X = _check_data(X, "X", "(n, d, p)")
-    n, _, p = X.shape
-    order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
-    angles = np.degrees(core.geodesic_distance(X[order]) / np.sqrt(p))  # (n, n)
-    others = angles[~np.eye(n, dtype=bool)]
-    limits = others.min(initial=90), others.max(initial=0) or 90
-    named = None if labels is None else (classes, edges)
-    return _class_matrix(angles, limits, named, "RMS principal angle (degrees)", "min", ax)
+        return _angle_bars(X, Y, ax)
+    X = core.shaped_array(X, "X", ("N", "d", "p"))
+    angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
+    return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
 
 
 def plot_angles_pair(X: ArrayLike, Y: ArrayLike, *, names: Sequence[str] = ("X", "Y"),
@@ -131,12 +121,10 @@ def plot_angles_pair(X: ArrayLike, Y: ArrayLike, *, names: Sequence[str] = ("X",
     >>> [float(bar.get_height()) for bar in ax.patches]
     [0.0, 90.0]
     """
-    X = _check_data(X, "X", "(d, p)")
-    Y = _check_data(Y, "Y", "(d, q)")
     first, second = _check_names(names, 2, "names")
-    ax = _angle_bars(np.degrees(core.principal_angles(X, Y)), ax)
-    ax.set_xlabel(f"index\n{_cut(first, LONGEST_TITLE)} (dimension {X.shape[1]}) and "
-                  f"{_cut(second, LONGEST_TITLE)} ({Y.shape[1]})")
+    ax = _angle_bars(X, Y, ax)
+    ax.set_xlabel(f"index\n{_cut(first, LONGEST_TITLE)} (dimension {np.shape(X)[1]}) and "
+                  f"{_cut(second, LONGEST_TITLE)} ({np.shape(Y)[1]})")
     return ax
 
 
@@ -153,12 +141,7 @@ def plot_gram(K: ArrayLike, labels: core.Labels | None = None, *,
     >>> ax = plots.plot_gram(K, ["ape", "bee"] * 3)
     """
     K = _check_gram(K)
-    n = len(K)
-    order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
-    others = K[~np.eye(n, dtype=bool)]
-    limits = (others.min(), others.max()) if n > 1 else (0, K[0, 0])
-    named = None if labels is None else (classes, edges)
-    return _class_matrix(K[order][:, order], limits, named, "inner product", "both", ax)
+    return _class_matrix(K, labels, K[0, 0], "inner product", "both", ax)
 
 
 def plot_confusion(truth: core.Labels, predicted: core.Labels, *,
@@ -248,7 +231,10 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
     >>> X = random_subspaces(6, 10, 2, rng=0)
     >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
     """
-    codes = scipy.sparse.coo_array(_check_data(codes, "codes", "(n, N)"), dtype=float)
+    core.finite_array(codes.data if scipy.sparse.issparse(codes) else codes, "codes")
+    codes = scipy.sparse.coo_array(codes, dtype=float)
+    if codes.ndim != 2 or 0 in codes.shape:
+        raise ValueError(f"codes must have shape (n, N) and not be empty, got {codes.shape}")
     n, N = codes.shape
     order, classes, edges = _by_class(labels, n, "labels")
     of_atoms = np.zeros(N) if atom_labels is None else atom_labels
@@ -284,11 +270,9 @@ def plot_sparsity(K_dd: ArrayLike, K_xd: ArrayLike, lams: ArrayLike, *, norm2: A
     0.0
     """
     lams = np.unique(core.finite_array(lams, "lams"))
-    if lams.size == 0 or lams.min() <= 0:
-        raise ValueError(f"lams must hold numbers > 0, got {lams.min() if lams.size else 'none'}")
-    if lams.min() < 1 / LARGEST_LAM or lams.max() > LARGEST_LAM:
-        raise ValueError(f"lams must be between {1 / LARGEST_LAM:g} and {LARGEST_LAM:g}, as an "
-                         f"axis of decades needs, got {lams.min():g} to {lams.max():g}")
+    if lams.size == 0 or lams[0] < 1 / LARGEST_LAM or lams[-1] > LARGEST_LAM:
+        raise ValueError(f"lams must hold numbers between {1 / LARGEST_LAM:g} and "
+                         f"{LARGEST_LAM:g}, as an axis of decades needs, got {lams}")
     K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, norm2)
     if len(K_xd) == 0:
         raise ValueError("K_xd must hold at least one query, got none")
@@ -330,7 +314,7 @@ def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axe
     >>> ax.get_lines()[0].get_ydata().tolist()
     [9.0, 7.0, 6.0, 5.5]
     """
-    costs = _check_data(costs, "costs", "(n_half_steps,)")
+    costs = core.shaped_array(costs, "costs", ("n_half_steps",))
     ax = _axes(ax, 6, 4)
     iteration = np.arange(len(costs)) / 2
     ax.plot(iteration, costs, color=GREY, linewidth=1, zorder=1)
@@ -355,12 +339,9 @@ def plot_reliability(confidence: ArrayLike, right: ArrayLike, *, n_bins: int = 1
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_reliability([0.9, 0.8, 0.6, 0.7], [True, True, False, True], n_bins=2)
     """
-    confidence = _check_data(confidence, "confidence", "(n,)")
-    right = _check_data(right, "right", "(n,)").astype(float)
+    confidence = core.shaped_array(confidence, "confidence", ("n_answers",))
+    right = core.shaped_array(right, "right", confidence.shape, ", one for each of confidence")
     n_bins = core.check_integer(n_bins, "n_bins", 1, 1000)
-    if confidence.shape != right.shape:
-        raise ValueError(f"right must have shape {confidence.shape}, one for each of confidence, "
-                         f"got {right.shape}")
     if confidence.min() < 0 or confidence.max() > 1 + 1e-6:
         raise ValueError("confidence must be in [0, 1], got "
                          f"{confidence.min():g} to {confidence.max():g}")
@@ -433,22 +414,31 @@ def _spots(codes, order, atom_order, ax):
     return picture
 
 
-def _class_matrix(values, limits, classes, meaning, extend, ax):
-    """A matrix of pairs of subspaces, sorted already; classes: their names and edges, or None."""
+def _class_matrix(values, labels, alone, meaning, extend, ax):
+    """A matrix (n, n) of pairs of subspaces, sorted by class unless labels are None; the colours
+    span the pairs, or end at alone where these are all 0."""
+    n = len(values)
+    order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
+    others = values[~np.eye(n, dtype=bool)]
+    low, high = (others.min(), others.max()) if others.any() else (0, alone)
     ax = _axes(ax, 6, 5)
-    image = ax.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1],
+    image = ax.imshow(values[order][:, order], cmap="viridis", vmin=low, vmax=high,
                       interpolation="nearest")
     _colorbar(image, meaning, extend=extend)
-    name = "subspaces by class" if classes else "subspace"
+    name = "subspace" if labels is None else "subspaces by class"
     ax.set(xlabel=name, ylabel=name)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    for axis in "xy" if classes else "":
-        _mark_classes(ax, axis, *classes, "white")
+    for axis in "" if labels is None else "xy":
+        _mark_classes(ax, axis, classes, edges, "white")
     return ax
 
 
-def _angle_bars(angles, ax):
+def _angle_bars(X, Y, ax):
+    """Principal angles of X (d, p) and Y (d, q) as bars."""
+    X = core.shaped_array(X, "X", ("d", "p"))
+    Y = core.shaped_array(Y, "Y", ("d", "q"))
+    angles = np.degrees(core.principal_angles(X, Y))
     ax = _axes(ax, 6, 4)
     ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
     texts = [f"{angle:.1f}°" if angle >= 0.1 else f"{angle:.1g}°" for angle in angles]
@@ -531,14 +521,10 @@ def _cut(text, width):
 def _axes(ax, width, height):
     """The axes to draw into; new ones for None."""
     if ax is None:
-        return _new_axes(width, height)
+        return plt.subplots(figsize=(width, height), layout="constrained")[1]
     if not hasattr(ax, "imshow"):
         raise TypeError(f"ax must be axes of Matplotlib or None, got {ax!r}")
     return ax
-
-
-def _new_axes(width, height):
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def _size_in_points(ax):
@@ -552,29 +538,11 @@ def _colorbar(image, label, **options):
     image.axes.figure.colorbar(image, ax=image.axes, label=label, **options)
 
 
-def _check_data(A, name, shape):
-    """A, an array or sparse in coordinate form: real, finite, not empty, with as many dimensions as
-    the shape."""
-    if scipy.sparse.issparse(A):
-        A = scipy.sparse.coo_array(A)
-        values = core.real_array(A.data, name)
-    else:
-        values = core.real_array(A, name)
-        A = np.asarray(A)
-    if len(A.shape) != len(shape.strip("(,)").split(",")) or 0 in A.shape:
-        raise ValueError(f"{name} must have shape {shape} and not be empty, got {A.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, got {values[~np.isfinite(values)][0]}")
-    return A
-
-
 def _check_gram(K):
-    K = _check_data(K, "K", "(n, n)")
-    if K.shape[0] != K.shape[1] or not np.abs(K - K.T).max() <= 1e-3 * np.abs(K).max():
-        raise ValueError(f"K must be square and symmetric, got shape {K.shape}")
-    if float(np.abs(K).max()) > 1 / core.SMALLEST:
+    K = core.check_symmetric(K, "K")
+    if core.largest(K) > 1 / core.SMALLEST:
         raise ValueError(f"K must have entries up to {1 / core.SMALLEST:g}, got "
-                         f"{np.abs(K).max():g}")
+                         f"{core.largest(K):g}")
     return K
 
 
@@ -588,11 +556,7 @@ def _check_names(names, n, name):
 
 
 def _check_image_shape(image_shape, d):
-    try:
-        h, w = map(operator.index, image_shape)
-    except (TypeError, ValueError):
-        raise TypeError("image_shape must be two integers (height, width), got "
-                        f"{image_shape!r}") from None
-    if h < 1 or h * w != d:
+    h, w = core.check_integers(image_shape, "image_shape", 2, "two integers (height, width)")
+    if h * w != d:
         raise ValueError(f"image_shape must have height * width = d = {d}, got {image_shape}")
     return h, w

@@ -35,7 +35,6 @@ import grassmann_sc as core
 
 __all__ = ["projected_codes", "projected_losses"]
 
-ONE_THREAD = 2**18  # multiplications of a product for which BLAS starts no threads
 EPS = np.finfo(np.float64).eps
 NEAR = 2.0  # a gap of at most so many times the least counts as closed
 FAR = 4.0  # a step is at most so many times as long as the code
@@ -86,13 +85,10 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
     N = len(D)
     lam = core.check_number(lam, "lam", least=0)
     positive = core.check_flag(positive, "positive")
-    if n_neighbors is None:
-        n_neighbors = min(5, N)
+    n_neighbors = min(5, N) if n_neighbors is None else n_neighbors
     n_neighbors = core.check_integer(n_neighbors, "n_neighbors", 1, N)
     init = None if init is None else core.dense_codes(core.check_codes(init, n, N, "init"))
-    least_gap = core.check_number(least_gap, "least_gap", above=0)
-    if least_gap > 0.5:
-        raise ValueError(f"least_gap must be at most 0.5, got {least_gap}")
+    least_gap = core.check_number(least_gap, "least_gap", above=0, most=0.5)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     return_info = core.check_flag(return_info, "return_info")
@@ -185,21 +181,11 @@ def _grams_one_by_one(X, atoms):
     def fill(block):
         for i in range(block.start, block.stop):
             x = np.array(X[i], np.float64, order="C")
-            products = _products_with_rows(atoms.rows, x)
+            products = core.small_products(atoms.rows, x, np.empty((N * q, x.shape[1])))
             K[i] = np.square(products).reshape(N, -1).sum(axis=1)
 
     core.run_blocks(fill, len(X), 4)
     return K
-
-
-def _products_with_rows(rows, columns):
-    """rows (m, d) times columns (d, k), in products for which BLAS starts no threads."""
-    d, k = columns.shape
-    products = np.empty((len(rows), k))
-    step = max(1, ONE_THREAD // (d * k))
-    for i in range(0, len(rows), step):
-        np.matmul(rows[i:i + step], columns, out=products[i:i + step])
-    return products
 
 
 def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
@@ -338,7 +324,7 @@ def _gradient_of_all(frame, point, atoms):
     both = np.hstack([point.A, point.B @ W])  # (r, 2 q)
     if frame.Q is not None:
         both = frame.Q @ both
-    products = _products_with_rows(atoms.rows, both).reshape(N, q, 2 * q)
+    products = core.small_products(atoms.rows, both, np.empty((N * q, 2 * q))).reshape(N, q, 2 * q)
     return -4 * (products[:, :, :q] * products[:, :, q:]).sum(axis=(1, 2))
 
 

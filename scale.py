@@ -576,13 +576,8 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
 
 
 def _dask():
-    try:
-        import dask
-        import dask.array
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise ImportError("scale needs Dask: pip install 'grassmann_sc_kit[distributed]'"
-                          ) from error
+    for module in ("distributed", "dask.array", "dask"):
+        dask = core.needed(module, "scale needs Dask", "distributed")
     return dask
 
 

@@ -73,10 +73,10 @@ class OnlineGDL:
         self.coder = learn.Coder((1, self.n_atoms), np.dtype(float), lam, n_neighbors, coding,
                                  lam_scale, positive)
         if isinstance(init, str):
-            core.check_choice(init, "init", "kmeans", "kmeans++", "random")
+            core.check_choice(init, "init", *learn.METHODS)
         else:
             init = core.check_dictionary(init, "init")
-            init = learn.check_first(init, (self.n_atoms, *init.shape[1:]))
+            init = learn.first_atoms(init, self.n_atoms, init, rng, None)
         self.init = init
         self.rng = core.check_rng(rng)
         self.atoms: Any = None
@@ -85,7 +85,7 @@ class OnlineGDL:
         self.n_updates = 0
         self.n_replaced = 0
         self._place = _Place()
-        self._waiting: list = []  # batches (samples, weights) before there are atoms
+        self._waiting: Any = None  # (samples, weights) before there are atoms
         self._shared: Any = None  # Y^T Y (N, N)
         self._sums: Any = None  # (N, m, d) and sizes (N, m): sum_i y_ir X_i^ is about
         self._sizes: Any = None  # sums[r]^T diag(sizes[r]) sums[r], at m = d sizes[r, 0] sums[r],
@@ -127,12 +127,15 @@ class OnlineGDL:
             raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
                              f"got {n_epochs}")
         X = files.StoredBases(X, "X") if files.is_stored(X) else X
-        record = self._record(getattr(X, "shape", None), batch_size, checkpoint, resume)
+        shape = getattr(X, "shape", None)
+        options = [self.n_atoms, *self.coder.described, self.rank, self.forgetting, batch_size,
+                   shape]
+        record = files.Checkpoint(checkpoint, resume, [], options)
         self._place = _Place()
         if resume is not None:
             self.set_state(record.read(STATE), record.resume)
             self._check_seen(X, batch_size, record)
-        total = -(-X.shape[0] // batch_size) * n_epochs if hasattr(X, "shape") else None
+        total = -(-shape[0] // batch_size) * n_epochs if shape else None
         with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as move:
             move(self._place.n_done)
             try:
@@ -161,17 +164,17 @@ class OnlineGDL:
                 except (TypeError, ValueError) as error:
                     raise type(error)(f"{error} (in batch {place.batch} of epoch {place.epoch})"
                                       ) from None
-                if record is not None and place.epoch == 0:
-                    record.fingerprint.add(_digest_batch(batch, place.batch))
+                if place.epoch == 0:
+                    record.add(core.real_array(batch, "X"), place.batch << 64)
                 place.batch += 1
                 place.n_done += 1
                 move(1, self.cost)
-                if record is not None and place.n_done % every == 0:
+                if record.checkpoint and place.n_done % every == 0:
                     record.write(self.state())
             place.epoch += 1
             place.batch = 0
             place.seed = None
-        if record is not None:
+        if record.checkpoint:
             record.write(self.state())
 
     def _check_seen(self, X, batch_size, record):
@@ -181,7 +184,7 @@ class OnlineGDL:
         if place.first_seed is not None:
             batches = _batches(X, batch_size, place.first_seed, 0)
             for i, batch in enumerate(itertools.islice(batches, seen)):
-                record.fingerprint.add(_digest_batch(batch, i))
+                record.add(core.real_array(batch, "X"), i << 64)
         record.check_samples()
 
     def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
@@ -197,12 +200,16 @@ class OnlineGDL:
         """
         X = core.check_dictionary(X, "X")
         weights = learn.check_weights(sample_weight, len(X))
-        self._check_batch(X)
+        begun = X if self._waiting is None else self._waiting[0]
+        shape = (begun if self.atoms is None else self.atoms).shape[1:]
+        if X.shape[1:] != shape:
+            raise ValueError(f"X must have the d and p of the atoms, {shape}, got {X.shape[1:]}")
         if self.atoms is None:
-            self._waiting.append((X[weights > 0], weights[weights > 0]))
-            X, weights = (np.concatenate(part) for part in zip(*self._waiting))
-            if not self._begin(X, weights):
+            self._waiting = _appended(self._waiting, X[weights > 0], weights[weights > 0])
+            X, weights = self._waiting
+            if isinstance(self.init, str) and len(X) < self.n_atoms:
                 return self
+            self._begin(X, weights)
         X = X.astype(self.atoms.dtype, copy=False)
         p = X.shape[2]
         if self._gram is None:
@@ -259,26 +266,12 @@ class OnlineGDL:
         self.loss = 0.0
         self.weight = 0.0
 
-    def _check_batch(self, X):
-        shape = self._waiting[0][0].shape[1:] if self._waiting else X.shape[1:]
-        if self.atoms is not None:
-            shape = self.atoms.shape[1:]
-        if X.shape[1:] != shape:
-            raise ValueError(f"X must have the d and p of the atoms, {shape}, got {X.shape[1:]}")
-
     def _begin(self, X, weights):
-        """First atoms and empty statistics, once there are samples enough; are there?"""
-        if isinstance(self.init, str):
-            if len(X) < self.n_atoms:
-                return False
-            self.atoms = learn.init_atoms(X, self.n_atoms, self.init, self.rng,
-                                          sample_weight=weights)
-        else:
-            first = learn.check_first(self.init, (self.n_atoms, *X.shape[1:]))
-            self.atoms = np.array(first, X.dtype, order="C")
-        self._waiting = []
+        """First atoms and empty statistics."""
+        first = learn.first_atoms(X, self.n_atoms, self.init, self.rng, weights)
+        self.atoms = np.array(first, X.dtype, order="C")
+        self._waiting = None
         self._empty()
-        return True
 
     def _empty(self):
         """Statistics of nothing."""
@@ -341,9 +334,7 @@ class OnlineGDL:
 
     def _keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms, beside those kept before."""
-        if self._worst is not None:
-            X = np.concatenate([self._worst[0], X])
-            losses = np.concatenate([self._worst[1], losses])
+        X, losses = _appended(self._worst, X, losses)
         if len(X) > self.n_atoms:
             worst = np.sort(np.argsort(-losses, kind="stable")[:self.n_atoms])
             X = X[worst]
@@ -430,14 +421,6 @@ class OnlineGDL:
         learner.set_state(arrays, path)
         return learner
 
-    def _record(self, shape, batch_size, checkpoint, resume):
-        """The checkpoint to write to or read from, if there is one."""
-        if checkpoint is None and resume is None:
-            return None
-        options = [self.n_atoms, *self.coder.described, self.rank, self.forgetting, batch_size,
-                   shape]
-        return files.Checkpoint(checkpoint, resume, [], options)
-
     def state(self) -> dict[str, np.ndarray]:
         """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
         function, lam, n_neighbors, lam_scale, positive = self.coder.described
@@ -451,7 +434,7 @@ class OnlineGDL:
                   "lam_scale": self.coder.lam_scale, "place": vars(self._place)}
         texts = {"options": options, "counts": counts, "rng": self.rng.bit_generator.state}
         nothing = [None, None]
-        waiting = [np.concatenate(part) for part in zip(*self._waiting)] or nothing
+        waiting = self._waiting or nothing
         worst = self._worst or nothing
         piled = nothing
         if self._pile:
@@ -470,16 +453,14 @@ class OnlineGDL:
             counts = files.read_json(arrays["counts"])
             new: dict = {name: core.check_integer(counts[name], name, 0)
                          for name in ("n_batches", "n_updates", "n_replaced")}
-            new["cost"] = None if counts["cost"] is None else core.check_number(counts["cost"],
-                                                                                "cost")
+            new["cost"] = _check_or_none(core.check_number, counts["cost"], "cost")
             new["loss"] = core.check_number(counts["loss"], "loss")
             new["weight"] = core.check_number(counts["weight"], "weight", least=0)
             new["_new"] = core.check_number(counts["new"], "new", least=0)
             new["_place"] = _Place(**counts["place"])
             new["rng"] = files.read_generator(arrays["rng"])
             new |= self._checked_arrays(arrays)
-            lam = counts["lam"]
-            lam = None if lam is None else core.check_number(lam, "lam", least=0)
+            lam = _check_or_none(core.check_number, counts["lam"], "lam", least=0)
             core.check_choice(counts["lam_scale"], "lam_scale", None, self.coder.described[3])
         vars(self).update(new)
         self.coder.lam = lam
@@ -489,31 +470,31 @@ class OnlineGDL:
         """Atoms, statistics and samples of a file by the names of attributes, of shapes that fit
         each other."""
         new = {"atoms": None, "_shared": None, "_sums": None, "_sizes": None, "_worst": None,
-               "_waiting": [], "_pile": [], "_gram": None}
+               "_waiting": None, "_pile": [], "_gram": None}
         if arrays["waiting"].size:
             X = core.check_dictionary(arrays["waiting"], "waiting")
-            new["_waiting"] = [(X, learn.check_weights(arrays["waiting_weights"], len(X)))]
+            new["_waiting"] = X, learn.check_weights(arrays["waiting_weights"], len(X))
         if not arrays["atoms"].size:
             return new
-        atoms = core.check_dictionary(arrays["atoms"], "atoms")
-        N, d, p = atoms.shape
-        for name, shape in _shapes(atoms.shape, self.rank).items():
-            new[f"_{name}"] = core.finite_array(arrays[name], name)
-            if N != self.n_atoms or arrays[name].shape != shape:
-                raise ValueError(f"{name} must have shape {shape}, got {arrays[name].shape}")
+
+        def bases(name, n):
+            A = core.shaped_array(arrays[name], name, (n, *shape))
+            return core.check_bases(A, name)
+
+        shape = "d", "p"
+        new["atoms"] = bases("atoms", self.n_atoms)
+        shape = new["atoms"].shape[1:]
+        for name, of_sums in _shapes(new["atoms"].shape, self.rank).items():
+            new[f"_{name}"] = core.shaped_array(arrays[name], name, of_sums)
         if arrays["piled"].size:
-            rows = arrays["piled"]
-            codes = core.check_codes(arrays["piled_codes"], len(rows), N, "piled_codes")
-            if core.check_dictionary(rows.swapaxes(1, 2), "piled").shape[1:] != (d, p):
-                raise ValueError(f"piled must have shape (n, {p}, {d}), got {rows.shape}")
-            new["_pile"] = [(rows, scipy.sparse.csr_array(codes))]
+            arrays = arrays | {"piled": arrays["piled"].swapaxes(1, 2)}
+            X = bases("piled", "rows")
+            codes = core.check_codes(arrays["piled_codes"], len(X), self.n_atoms, "piled_codes")
+            new["_pile"] = [(X.swapaxes(1, 2), scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
-            X = core.check_dictionary(arrays["worst"], "worst")
-            losses = core.finite_array(arrays["worst_losses"], "worst_losses")
-            if X.shape != (len(losses), d, p):
-                raise ValueError(f"worst must have shape {(len(losses), d, p)}, got {X.shape}")
-            new["_worst"] = X, losses
-        return new | {"atoms": atoms}
+            X = bases("worst", "rows")
+            new["_worst"] = X, core.shaped_array(arrays["worst_losses"], "worst_losses", (len(X),))
+        return new
 
 
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
@@ -528,10 +509,20 @@ class _Place:
     def __init__(self, epoch=0, batch=0, seed=None, n_done=0, first_seed=None):
         self.epoch = core.check_integer(epoch, "epoch", 0)
         self.batch = core.check_integer(batch, "batch", 0)
-        self.seed = None if seed is None else core.check_integer(seed, "seed", 0)
+        self.seed = _check_or_none(core.check_integer, seed, "seed", 0)
         self.n_done = core.check_integer(n_done, "n_done", 0)
-        self.first_seed = (None if first_seed is None
-                           else core.check_integer(first_seed, "first_seed", 0))
+        self.first_seed = _check_or_none(core.check_integer, first_seed, "first_seed", 0)
+
+
+def _check_or_none(check, value, *rule, **bounds):
+    return None if value is None else check(value, *rule, **bounds)
+
+
+def _appended(held, samples, numbers):
+    """(samples, numbers) behind those held, or None."""
+    if held is None:
+        return samples, numbers
+    return np.concatenate([held[0], samples]), np.concatenate([held[1], numbers])
 
 
 def _batches(X, batch_size, seed, skip):
@@ -540,11 +531,6 @@ def _batches(X, batch_size, seed, skip):
     if hasattr(X, "shape"):
         return _shuffled(X, batch_size, seed, skip)
     return iter(X) if iter(X) is X else itertools.islice(X, skip, None)
-
-
-def _digest_batch(batch, number):
-    """The digest of a batch of the first epoch, by its number and rows."""
-    return files.digest_rows(core.real_array(batch, "X"), number << 64)
 
 
 def _shuffled(X, batch_size, seed, skip):

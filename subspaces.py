@@ -41,7 +41,6 @@ CONSTANT = 1e3  # a pixel whose standard deviation is below so many eps max|F| d
 STABLE_RADIUS = 1 - 2.0**-30  # to which `stabilize` scales; near 1, it changes next to nothing
 CACHE = 2**16  # numbers of the frames that fit a core's cache
 JOINED = 8  # triangles at a time; a block has so many times as many pixels as frames, or more
-SMALL_PRODUCT = 2**18  # multiplications up to which BLAS starts no threads
 TINY = 1e-280  # a square as small as this is 0 beside numbers of about 1
 
 
@@ -189,13 +188,9 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
            [2.],
            [4.]])
     """
-    A = core.finite_array(A, "A")
-    C = core.finite_array(C, "C")
+    A = core.shaped_array(A, "A", ("n_states", "n_states"))
+    C = core.shaped_array(C, "C", ("d", len(A)), ", as many columns as A")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
-        raise ValueError(f"A must be a square matrix (n, n) with n >= 1, got shape {A.shape}")
-    if C.ndim != 2 or C.shape[1] != len(A) or len(C) == 0:
-        raise ValueError(f"C must have shape (d, {len(A)}), as many columns as A, got {C.shape}")
     powers = _powers(A.astype(np.float64), n_blocks).astype(np.result_type(A, C))
     return np.concatenate([C @ power for power in powers])
 
@@ -226,7 +221,7 @@ def _basis_of_video(frames, name, model, options):
     Q = Q.reshape(-1, *A.shape)  # (n_blocks, n_states, n_states)
     basis = np.empty((len(Q), *C.shape), core.float_type(frames))
     for block, Q_k in zip(basis, Q):
-        _tall_product(C, Q_k, block)
+        core.small_products(C, Q_k, block)
     return basis.reshape(-1, model.n_states)
 
 
@@ -294,7 +289,7 @@ def _stack(sets, basis_of):
 
 def _in_turn(job, n, block):
     """core.run_blocks without threads."""
-    return [job(slice(i, min(i + block, n))) for i in range(0, n, block)]
+    return [job(some) for some in core.slices(n, block)]
 
 
 # ------------------------------------------------------------------------ leading singular triplets
@@ -340,7 +335,7 @@ def _triplets(pixels, p):
     block, gain = pixels.block(slice(d))
     U, s = _left_vectors(_triangle(np.array(block.T, order="C")), p)
     V = np.empty((n, p))
-    _tall_product(block, U / np.maximum(s, TINY), V)
+    core.small_products(block, U / np.maximum(s, TINY), V)
     return U, s, V, gain
 
 
@@ -413,17 +408,10 @@ def _projected(pixels, V):
 
     def project(some):
         block, _ = pixels.block(some)
-        _tall_product(block.T, V, FV[some])
+        core.small_products(block.T, V, FV[some])
 
     pixels.each_block(project)
     return FV
-
-
-def _tall_product(A, B, out):
-    """out = A B, in products for which BLAS starts no threads."""
-    step = max(1, SMALL_PRODUCT // B.size)
-    for i in range(0, len(A), step):
-        np.matmul(A[i:i + step], B, out=out[i:i + step])
 
 
 def _other_directions(s, d, count):

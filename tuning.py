@@ -444,8 +444,8 @@ def sparse_predictions(lams: ArrayLike, rules: Sequence[str] = ("residual", "sum
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(('lam', 0.1), ('rule', 'sum')): ['ape', 'bee', 'cat']}
     """
-    lams = core.finite_array(lams, "lams")
-    if lams.ndim != 1 or lams.size == 0 or lams.min() < 0:
+    lams = core.shaped_array(lams, "lams", ("L",))
+    if lams.min() < 0:
         raise ValueError(f"lams must be a list of numbers >= 0, got {lams}")
     lams = sorted(lams.tolist())
     tol = core.check_number(tol, "tol", above=0)
@@ -496,12 +496,9 @@ def nearest_predictions(K_dd: np.ndarray, K_xd: np.ndarray,
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(): ['cat', 'bee', 'ape']}
     """
-    K_dd = core.finite_array(K_dd, "K_dd")
-    K_xd = core.finite_array(K_xd, "K_xd")
     y = _checked_labels(y)
-    if K_dd.shape != 2 * y.shape or K_xd.shape[1:] != y.shape:
-        raise ValueError("K_dd, K_xd and y must have shapes (N, N), (n, N) and (N,), got "
-                         f"{K_dd.shape}, {K_xd.shape} and {y.shape}")
+    core.shaped_array(K_dd, "K_dd", (len(y), len(y)))
+    K_xd = core.shaped_array(K_xd, "K_xd", ("n", len(y)))
     return {(): y[core.nearest_atoms(K_xd, 1)[:, 0]]}
 
 
@@ -545,12 +542,9 @@ def corrected_t_test(differences: ArrayLike, ratio: float, *,
     """
     from scipy.stats import t as student  # slow to import
 
-    differences = core.finite_array(differences, "differences")
+    differences = core.shaped_array(differences, "differences", ("k",))
     ratio = core.check_number(ratio, "ratio", above=0)
-    if differences.ndim != 1 or len(differences) < 2:
-        raise ValueError("differences must have shape (k,) with k >= 2, got shape "
-                         f"{differences.shape}")
-    k = len(differences)
+    k = core.check_integer(len(differences), "the number of differences", 2)
     mean = abs(differences.mean())
     if mean <= TIED:
         return 1.0
@@ -576,8 +570,8 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     >>> tuning.holm([0.5, 0.25, 0.125]).tolist()
     [0.5, 0.5, 0.375]
     """
-    p_values = core.finite_array(p_values, "p_values")
-    if p_values.ndim != 1 or p_values.size and not 0 <= p_values.min() <= p_values.max() <= 1:
+    p_values = core.shaped_array(p_values, "p_values", ("n",))
+    if p_values.size and not 0 <= p_values.min() <= p_values.max() <= 1:
         raise ValueError(f"p_values must be a list of numbers in [0, 1], got {p_values}")
     order = p_values.argsort(kind="stable")
     rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))

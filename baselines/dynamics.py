@@ -149,9 +149,9 @@ def _cross_gramians(X, Y):
     that reach above the diagonal."""
     s = X.A.shape[1]
     side = max(1, int((TILE // s**2)**0.5))
-    for j in _slices(len(Y.A), side):
+    for j in core.slices(len(Y.A), side):
         columns = Y.C[j].transpose(0, 2, 1).reshape(-1, Y.C.shape[1])  # (u s, d)
-        for i in _slices(len(X.A), side):
+        for i in core.slices(len(X.A), side):
             if X is Y and i.start >= j.stop:
                 continue
             rows = X.C[i].transpose(0, 2, 1).reshape(-1, X.C.shape[1])
@@ -160,10 +160,6 @@ def _cross_gramians(X, Y):
             core.run_blocks(lambda b: _solve_tile(products, X.A[i], X.W[i], Y.A[j], Y.W[j], b.start,
                                                   b.stop, P), len(P), 4)
             yield i, j, P
-
-
-def _slices(n, step):
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 def _part(X, i):
@@ -397,9 +393,7 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     20.0
     """
     F = core.finite_array(frames, "frames").astype(np.float64)
-    R = core.finite_array(recovered, "recovered").astype(np.float64)
-    if F.shape != R.shape or F.size == 0:
-        raise ValueError(f"frames and recovered must have one shape, got {F.shape} and {R.shape}")
+    R = core.shaped_array(recovered, "recovered", F.shape).astype(np.float64)
     if not F.any():
         raise ValueError("frames must hold a signal, got only zeros")
     exponent = core.exponent(F, R)
@@ -531,12 +525,8 @@ def check_systems(systems, name):
     for i, pair in enumerate(systems):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"{name}[{i}] must be a pair (A, C), got {type(pair).__name__}")
-        A = core.finite_array(pair[0], f"the A of {name}[{i}]")
-        C = core.finite_array(pair[1], f"the C of {name}[{i}]")
-        if A.ndim != 2 or A.shape[0] != A.shape[1] or A.size == 0:
-            raise ValueError(f"the A of {name}[{i}] must be square (s, s), got shape {A.shape}")
-        if C.ndim != 2 or C.shape[1] != len(A) or len(C) == 0:
-            raise ValueError(f"the C of {name}[{i}] must have shape (d, {len(A)}), got {C.shape}")
+        A = core.shaped_array(pair[0], f"the A of {name}[{i}]", ("s", "s"))
+        C = core.shaped_array(pair[1], f"the C of {name}[{i}]", ("d", len(A)))
         if checked and C.shape != checked[0][1].shape:
             raise ValueError(f"{name} must share d and s: {name}[0] has {checked[0][1].shape}, "
                              f"{name}[{i}] has {C.shape}")
@@ -562,12 +552,9 @@ def _check_measurements(measurements):
     if not isinstance(measurements, Measurements):
         raise TypeError("measurements must be what compress gives, got "
                         f"{type(measurements).__name__}")
-    common = core.finite_array(measurements.common, "measurements.common").astype(np.float64)
-    innovations = core.finite_array(measurements.innovations, "measurements.innovations").astype(
-        np.float64)
-    if common.ndim != 2 or innovations.ndim != 2 or len(common) != len(innovations):
-        raise ValueError("measurements must have a row a frame, got shapes "
-                         f"{common.shape} and {innovations.shape}")
+    common = core.shaped_array(measurements.common, "measurements.common", ("n_frames", "m"))
+    innovations = core.shaped_array(measurements.innovations, "measurements.innovations",
+                                    (len(common), "m"), ", a row a frame")
     if not innovations.any() or not common.any():
         raise ValueError("measurements must hold a signal, got only zeros")
-    return common, innovations
+    return common.astype(np.float64), innovations.astype(np.float64)

@@ -108,8 +108,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         if not callable(self.kernel):
             core.check_choice(self.kernel, "kernel", "projection", "correlation", "binet-cauchy",
                               "precomputed")
-        if core.check_number(self.mix, "mix", least=0) > 1:
-            raise ValueError(f"mix must be in [0, 1], got {self.mix!r}")
+        core.check_number(self.mix, "mix", least=0, most=1)
         K = self.check_labelled(X, y)
         if not self.is_precomputed():
             self.subspaces_ = K
@@ -149,19 +148,15 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
             X, D = core.same_dimension(X, D, ("X", "the training subspaces"))
         if self.mix == 1 or not callable(self.kernel) and self.kernel == "projection":
             return core.bases_gram(X, D)
-        K = self._kernel_alone(X, X if D is None else D)
-        return K if self.mix == 0 else self.mix * core.bases_gram(X, D) + (1 - self.mix) * K
-
-    def _kernel_alone(self, X, D):
+        Y = X if D is None else D
         if callable(self.kernel):
-            K = core.finite_array(self.kernel(X, D), "kernel(X, D)")
-            if K.shape != (len(X), len(D)):
-                raise ValueError(f"kernel(X, D) must have shape {(len(X), len(D))}, one value a "
-                                 f"pair, got {K.shape}")
-            return K.astype(X.dtype, copy=False)
-        if self.kernel == "binet-cauchy":
-            return sets.binet_cauchy_kernel(X, D)
-        return sets.cosine_sums(X, D, sets.check_angles(self.n_angles, X, D), 1)
+            K = core.shaped_array(self.kernel(X, Y), "kernel(X, D)", (len(X), len(Y)),
+                                  ", one value a pair").astype(X.dtype, copy=False)
+        elif self.kernel == "binet-cauchy":
+            K = sets.binet_cauchy_kernel(X, Y)
+        else:
+            K = sets.cosine_sums(X, Y, sets.check_angles(self.n_angles, X, Y), 1)
+        return K if self.mix == 0 else self.mix * core.bases_gram(X, D) + (1 - self.mix) * K
 
 
 @dataclass(eq=False, repr=False)
@@ -380,7 +375,7 @@ class KAHM(OnSets):
         """Keep the hulls of sets of frames X with labels y."""
         core.check_choice(self.hull, "hull", "affine", "convex")
         hulls.check_hull_rules(self.dimension, self.share)
-        hulls.check_bound(self.bound)
+        core.check_number(self.bound, "bound", above=0, most=1)
         X = self.check_labelled(X, y)
         kernel = self.chosen_kernel(X)
         self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel

@@ -98,8 +98,7 @@ def affine_distances(rows, columns, kernel):
     distances = np.zeros((len(rows.tiny), len(columns.tiny)))
     lengths = [np.diff(hulls.starts) if kernel is None else [len(one) for one in hulls.frames]
                for hulls in (rows, columns)]
-    for i, j in _tiles_of_sets(*lengths, rows.tiny, columns.tiny, symmetric):
-        unit = _unit(rows, columns, i, j)
+    for i, j, unit in _tiles_of_sets(rows, columns, *lengths):
         vectors = read_only(np.empty((0, 0)), np.empty((0, 0)))
         if kernel is None:
             vectors = read_only(rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)])
@@ -195,11 +194,7 @@ def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
     row_starts, row_own, row_rounding = rows
     column_starts, column_own, column_rounding = columns
     A, B = vectors
-    most = 1
-    for i in range(len(row_starts) - 1):
-        most = max(most, row_starts[i + 1] - row_starts[i])
-    for j in range(len(column_starts) - 1):
-        most = max(most, column_starts[j + 1] - column_starts[j])
+    most = max(np.diff(row_starts).max(), np.diff(column_starts).max())
     S = np.empty((most, most))
     x = np.empty(most)
     y = np.empty(most)
@@ -353,7 +348,7 @@ def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bo
            [5., 0.]])
     """
     return_info = core.check_flag(return_info, "return_info")
-    bound = check_bound(bound)
+    bound = core.check_number(bound, "bound", above=0, most=1)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     kernel = check_kernel(kernel)
@@ -395,47 +390,46 @@ def convex_distances(rows, columns, rules, kernel):
     rules: (bound, tol, max_iter).
     """
     symmetric = rows is columns
-    shape = len(rows.tiny), len(columns.tiny)
-    distances = np.zeros(shape)
-    gap = np.zeros(shape)
-    n_iter = np.zeros(shape, np.int64)
-    late = np.zeros(shape, bool)
+    found = np.zeros((4, len(rows.tiny), len(columns.tiny)))
     lengths = np.diff(rows.starts), np.diff(columns.starts)
-    for i, j in _tiles_of_sets(*lengths, rows.tiny, columns.tiny, symmetric):
-        unit = _unit(rows, columns, i, j)
-        frames = [hulls.frames[_span(hulls.starts, part)] if unit == 1 else
-                  hulls.frames[_span(hulls.starts, part)] * unit
+    for i, j, unit in _tiles_of_sets(rows, columns, *lengths):
+        frames = [hulls.frames[_span(hulls.starts, part)]
                   for hulls, part in ((rows, i), (columns, j))]
+        if unit != 1:  # the product of a view with itself is half the work
+            frames = [one * unit for one in frames]
         by_grams = kernel is not None or max(map(len, frames)) <= math.isqrt(TILE)
         K = _inner_products_of(*frames, kernel) if by_grams else np.empty((0, 0))
         sides = [_polytope_side(hulls, part, one, unit, kernel, by_grams)
                  for hulls, part, one in ((rows, i, frames[0]), (columns, j, frames[1]))]
-        skip = i.start - j.start if symmetric else -shape[0]
-        found = polytope_distances(K, *sides, rules, skip)
-        distances[i, j] = found[0] / unit
-        gap[i, j] = found[1] / unit
-        n_iter[i, j] = found[2]
-        late[i, j] = found[3]
-    if late.any():
-        core.warn(f"{np.count_nonzero(late)} convex hull distances did not converge (max_iter "
-                  f"= {rules[2]}): worst gap {gap[late].max():.2g}")
+        skip = i.start - j.start if symmetric else -len(rows.tiny)
+        tile = np.zeros((4, i.stop - i.start, j.stop - j.start))
+        core.run_blocks(lambda block: _fill_rows(K, *sides, rules, skip, block.start, block.stop,
+                                                 tile), i.stop - i.start, 1)
+        tile[:2] /= unit
+        found[:, i, j] = tile
     if symmetric:
-        for values in (distances, gap, n_iter):
-            values += values.T
+        found += found.swapaxes(1, 2)
+    distances, gap, n_iter, late = found
+    if late.any():
+        count = np.count_nonzero(late) // (2 if symmetric else 1)
+        core.warn(f"{count} convex hull distances did not converge (max_iter = {rules[2]}): worst "
+                  f"gap {gap[late > 0].max():.2g}")
     rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
     gap += np.abs(rounded - distances)
-    return HullDistances(rounded, gap, n_iter), distances == 0
+    return HullDistances(rounded, gap, n_iter.astype(np.int64)), distances == 0
 
 
 def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
-    """starts, Gram matrices, vectors, centres and rounding of consecutive hulls."""
+    """Of consecutive hulls: starts of the frames of each, Gram matrices one after another, flat,
+    or none, frames, centres that they start from, and how far rounding moves them."""
     starts = hulls.starts[part.start:part.stop + 1] - hulls.starts[part.start]
     grams = np.empty(0)
     if by_grams:
         sets = np.split(frames, starts[1:-1])
         grams = np.concatenate([_inner_products_of(one, one, kernel).ravel() for one in sets])
     vectors = frames if kernel is None else np.empty((len(frames), 0))
-    return starts, grams, vectors, hulls.centres[part] * unit, hulls.rounding[part] * unit
+    return read_only(starts, grams, vectors, hulls.centres[part] * unit,
+                     hulls.rounding[part] * unit)
 
 
 def _inner_products_of(A, B, kernel):
@@ -466,35 +460,17 @@ def check_hull_rules(dimension, share):
     """(dimension or None, share)."""
     if dimension is not None:
         dimension = core.check_integer(dimension, "dimension", 0)
-    share = core.check_number(share, "share", above=0)
-    if share > 1:
-        raise ValueError(f"share must be in (0, 1], the share of variance, got {share}")
-    return dimension, share
-
-
-def check_bound(bound):
-    """The bound of weights, in (0, 1]."""
-    bound = core.check_number(bound, "bound", above=0)
-    if bound > 1:
-        raise ValueError(f"bound must be in (0, 1], got {bound}")
-    return bound
+    return dimension, core.check_number(share, "share", above=0, most=1)
 
 
 def check_kernel(kernel):
     """None, or a callable."""
-    if kernel is not None and (not callable(kernel) or isinstance(kernel, type)):
-        raise TypeError("kernel must be None or a callable k(A, B), such as kernels.rbf(gamma), "
-                        f"got {kernel!r}")
-    return kernel
+    return None if kernel is None else core.check_kernel(kernel)
 
 
 def _kernel_values(kernel, A, B):
     """Checked values k(A, B), float64."""
-    values = core.finite_array(kernel(A, B), "kernel(A, B)")
-    if values.shape != (len(A), len(B)):
-        raise ValueError(f"kernel(A, B) must have shape {(len(A), len(B))}, one value a pair of "
-                         f"rows, got {values.shape}")
-    return np.ascontiguousarray(values, np.float64)
+    return np.ascontiguousarray(core.kernel_values(kernel, A, B), np.float64)
 
 
 def _warn_meeting(meet, symmetric, hulls, advice):
@@ -527,11 +503,6 @@ def _sizes(sets, kernel):
     return EPS * math.sqrt(d) * largest, largest < TINY
 
 
-def _unit(rows, columns, i, j):
-    """By how much the frames of a tile are lifted, so that squares of their entries are normal."""
-    return LIFT if rows.tiny[i.start] and columns.tiny[j.start] else 1.0
-
-
 def _starts_of_sets(sets):
     return np.concatenate([[0], np.cumsum([len(one) for one in sets])])
 
@@ -547,27 +518,20 @@ def _frames_of_kernel(sets):
     return [one.astype(np.float64, copy=False) for one in sets]
 
 
-def _tiles_of_sets(row_lengths, column_lengths, rows_tiny, columns_tiny, symmetric):
-    """Pairs of slices of sets whose products are at most TILE numbers, or those of one pair; of a
-    symmetric matrix, those that reach above the diagonal. The sets of a slice are all tiny or
-    none."""
-    rows = _runs_of_sets(row_lengths, rows_tiny)
-    return [(i, j) for j in _runs_of_sets(column_lengths, columns_tiny)
-            for i in rows if not symmetric or i.start < j.stop]
+def _tiles_of_sets(rows, columns, row_lengths, column_lengths):
+    """(i, j, unit) of slices of sets whose products are at most TILE numbers, or those of one pair;
+    of a symmetric matrix, those that reach above the diagonal.
 
-
-def _runs_of_sets(lengths, tiny):
-    """Slices of consecutive sets, each of at most isqrt(TILE) rows or one set."""
-    first = 0
-    rows = 0
-    runs = []
-    for i, length in enumerate(lengths):
-        if i > first and (rows + length > math.isqrt(TILE) or tiny[i] != tiny[first]):
-            runs.append(slice(first, i))
-            first = i
-            rows = 0
-        rows += length
-    return [*runs, slice(first, len(lengths))]
+    The sets of a slice are all tiny or none. unit: by how much frames are lifted, so that squares
+    of their entries are normal.
+    """
+    side = math.isqrt(TILE)
+    of_rows = core.runs(row_lengths, side, rows.tiny)
+    for j in core.runs(column_lengths, side, columns.tiny):
+        for i in of_rows:
+            if rows is not columns or i.start < j.stop:
+                both = rows.tiny[i.start] and columns.tiny[j.start]
+                yield i, j, LIFT if both else 1.0
 
 
 # ------------------------------------------------------------------------- distances of polytopes
@@ -577,30 +541,6 @@ def _runs_of_sets(lengths, tiny):
 # norm of the least point of the polytope of all differences, whose vertices are differences of
 # vertices: of frames from a centre of their own, plus the offset of the centres. Source: Wolfe,
 # "Finding the nearest point in a polytope", Mathematical Programming 1976.
-
-
-def polytope_distances(K: np.ndarray, rows: tuple, columns: tuple, rules: tuple,
-                       skip: int) -> tuple[np.ndarray, ...]:
-    """(distances, gap, n_iter, late), each (t, s), of t polytopes with s others; see
-    convex_hull_distances.
-
-    K has the inner products of all frames, those of t with those of s. rows, columns: starts (t +
-    1,) of the frames of each polytope, the Gram matrices of polytopes one after another, flat,
-    frames (n, d), centres (t, d) that they start from, d = 0 for one centre of all, and how far
-    rounding moves them (t,). K and Gram matrices may be empty, then what is needed comes from the
-    frames. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left at 0. late: was
-    tol missed?
-    """
-    rows = read_only(*rows)
-    columns = read_only(*columns)
-    shape = len(rows[3]), len(columns[3])
-    distances = np.zeros(shape)
-    gap = np.zeros(shape)
-    n_iter = np.zeros(shape, np.int64)
-    late = np.zeros(shape, bool)
-    core.run_blocks(lambda block: _fill_rows(K, rows, columns, rules, skip, block.start, block.stop,
-                                             distances, gap, n_iter, late), shape[0], 1)
-    return distances, gap, n_iter, late
 
 
 def read_only(*arrays):
@@ -624,29 +564,27 @@ _Corral = namedtuple("_Corral", [
     "shares",  # (h,)
     "columns",  # (m, n + 1) inner products of each vertex with the frames and the offset
     "Q", "L",  # (m, m) Gram matrix of the vertices, Cholesky factor of Q + lift 1 1^T
-    "support",  # (m,) 0, 1, 2, ...: in their order
-    "weight", "step",  # (m,) of the vertices in the solution, and of the affine minimiser
+    "support",  # (m,) the vertices in the order of the factor, then those that are not in use
+    "weight",  # (m,) of the vertices in the solution
+    "step",  # and, along the support, in the affine minimiser
 ])
 
 
 @core.jit(long=True)
-def _fill_rows(K, rows, columns, rules, skip, start, stop, distances, gap, n_iter, late):
-    """polytope_distances of the rows start..stop-1."""
+def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
+    """Write distances, gap, n_iter and whether tol was missed (4, t, s) of t polytopes with s
+    others, for the rows start..stop-1.
+
+    K has the inner products of all frames, or is empty. rows, columns: as _polytope_side gives
+    them. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left.
+    """
     row_starts, row_grams, A, row_centres, row_rounding = rows
     column_starts, column_grams, B, column_centres, column_rounding = columns
     bound, tol, max_iter = rules
     by_grams = K.size > 0
-    most = 0
-    for i in range(len(row_starts) - 1):
-        most = max(most, row_starts[i + 1] - row_starts[i])
-    other = 0
-    for j in range(len(column_starts) - 1):
-        other = max(other, column_starts[j + 1] - column_starts[j])
-    n = most + other
+    n = np.diff(row_starts).max() + np.diff(column_starts).max()
     w = _new_corral(n, n + 2 if by_grams else min(n, A.shape[1] + 1) + 2, bound)
-    row_gram = 0
-    for i in range(start):
-        row_gram += (row_starts[i + 1] - row_starts[i])**2
+    row_gram = (np.diff(row_starts[:start + 1])**2).sum()
     for i in range(start, stop):
         first = row_starts[i]
         last = row_starts[i + 1]
@@ -654,7 +592,7 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, distances, gap, n_ite
         K_ii = row_grams[row_gram:row_gram + q * q].reshape(q, q)
         row_gram += q * q
         column_gram = 0
-        for j in range(distances.shape[1]):
+        for j in range(found.shape[2]):
             left = column_starts[j]
             right = column_starts[j + 1]
             r = right - left if by_grams else 0
@@ -665,8 +603,11 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, distances, gap, n_ite
             pair = _Pair(K_ii, K_jj, K[first:first + q, left:left + r], A[first:last],
                          B[left:right], row_centres[i] - column_centres[j],
                          row_rounding[i] + column_rounding[j])
-            found = _nearest_point(w, pair, tol, max_iter)
-            distances[i, j], gap[i, j], n_iter[i, j], late[i, j] = found
+            distance, gap, n_steps, late = _nearest_point(w, pair, tol, max_iter)
+            found[0, i, j] = distance
+            found[1, i, j] = gap
+            found[2, i, j] = n_steps
+            found[3, i, j] = late
 
 
 @core.jit_part(allocates=True)
@@ -689,18 +630,20 @@ def _nearest_point(w, pair, tol, max_iter):
     scale = _start_corral(w, pair)
     if scale == 0:
         return 0.0, pair.rounding, 0, False
-    _farthest_vertex(w, 0, q, n)
+    new = w.support[0]
+    _farthest_vertex(w, new, q, n)
     _enter_vertex(w, 0, pair)
-    w.weight[0] = 1.0
+    w.weight[new] = 1.0
     m = 1
-    core.factor_row(w, 0, w.Q[0], scale, DEPENDENT)
+    core.factor_row(w, 0, w.Q[new], scale, DEPENDENT)
     least = max(KERNEL_MEETS**2 * scale, pair.rounding**2)
     best = np.inf
     stalled = 0
     n_steps = 0
     while True:
         square = _solution(w, m, n)
-        low = _farthest_vertex(w, m, q, n)
+        new = w.support[m]
+        low = _farthest_vertex(w, new, q, n)
         rest = square - low
         meets = square <= least
         stalled = 0 if square < best else stalled + 1
@@ -709,8 +652,8 @@ def _nearest_point(w, pair, tol, max_iter):
         if not done and n_steps < max_iter and stalled < 3 and m < len(w.weight) - 1:
             n_steps += 1
             _enter_vertex(w, m, pair)
-            w.weight[m] = 0.0
-            if core.factor_row(w, m, w.Q[m], scale, DEPENDENT):
+            w.weight[new] = 0.0
+            if core.factor_row(w, m, w.Q[new], scale, DEPENDENT):
                 m = _affine_minimum(w, m + 1, scale)
                 continue
         rounding = ROUNDING * scale
@@ -741,15 +684,15 @@ def _start_corral(w, pair):
 
 
 @core.jit_part(allocates=True)
-def _farthest_vertex(w, m, q, n):
-    """Pick, as vertex m, the frames of least w.g of the first set and of largest of the second;
+def _farthest_vertex(w, new, q, n):
+    """Pick, as a new vertex, the frames of least w.g of the first set and of largest of the second;
     returns its inner product with the solution."""
     value = w.g[n]
     for side in range(2):
         sign = 1.0 if side == 0 else -1.0
         first = 0 if side == 0 else q
         last = q if side == 0 else n
-        picks = w.picks[m, side]
+        picks = w.picks[new, side]
         if len(picks) == 1:
             picks[0] = first + (sign * w.g[first:last]).argmin()
         else:
@@ -761,25 +704,26 @@ def _farthest_vertex(w, m, q, n):
 
 @core.jit_part(allocates=True)
 def _enter_vertex(w, m, pair):
-    """Fill column m, and row m of Q, of the vertex picked."""
+    """Fill the column, and the row of Q, of the vertex picked, w.support[m]."""
     q = len(pair.A)
     n = q + len(pair.B)
-    column = w.columns[m]
+    new = w.support[m]
+    column = w.columns[new]
     if pair.K_ij.size == 0:
-        _fill_from_frames(column, w.picks[m], w.shares, pair)
+        _fill_from_frames(column, w.picks[new], w.shares, pair)
     else:
         column[:n + 1] = w.toward[:n + 1]
         for s in range(len(w.shares)):
-            i = w.picks[m, 0, s]
-            j = w.picks[m, 1, s] - q
+            i = w.picks[new, 0, s]
+            j = w.picks[new, 1, s] - q
             share = w.shares[s]
             for a in range(q):
                 column[a] += share * (pair.K_ii[i, a] - pair.K_ij[a, j])
             for b in range(n - q):
                 column[q + b] += share * (pair.K_ij[i, b] - pair.K_jj[j, b])
             column[n] += share * (w.toward[i] - w.toward[q + j])
-    for k in range(m + 1):
-        w.Q[m, k] = _vertex_product(w, k, column, n)
+    for k in w.support[:m + 1]:
+        w.Q[new, k] = _vertex_product(w, k, column, n)
 
 
 @core.jit_part(allocates=True)
@@ -819,11 +763,12 @@ def _affine_minimum(w, m, lift):
         hit = -1
         for r in range(m):
             w.step[r] /= total
-            if w.step[r] <= 0 and w.weight[r] / (w.weight[r] - w.step[r] + 1e-300) < share:
-                share = w.weight[r] / (w.weight[r] - w.step[r] + 1e-300)
-                hit = r
+            weight = w.weight[w.support[r]]
+            if w.step[r] <= 0 and weight / (weight - w.step[r] + 1e-300) < share:
+                share = weight / (weight - w.step[r] + 1e-300)
+                hit = w.support[r]
         for r in range(m):
-            w.weight[r] += share * (w.step[r] - w.weight[r])
+            w.weight[w.support[r]] += share * (w.step[r] - w.weight[w.support[r]])
         if hit < 0:
             return m
         w.weight[hit] = 0.0
@@ -833,24 +778,19 @@ def _affine_minimum(w, m, lift):
 @core.jit_part(allocates=True)
 def _drop_vertices(w, m, lift):
     """Drop the vertices of weight 0, to rounding; returns how many are left."""
-    r = 0
+    count = 0
     first = m
-    while r < m:
-        if w.weight[r] > 1e-15:
-            r += 1
-            continue
-        first = min(first, r)
-        for k in range(r + 1, m):
-            w.weight[k - 1] = w.weight[k]
-            w.picks[k - 1] = w.picks[k]
-            w.columns[k - 1] = w.columns[k]
-            for c in range(k + 1):
-                if c != r:
-                    w.Q[k - 1, c - (1 if c > r else 0)] = w.Q[k, c]
-        m -= 1
-    for r in range(first, m):
-        core.factor_row(w, r, w.Q[r], lift, DEPENDENT)
-    return m
+    for r in range(m):
+        k = w.support[r]
+        if w.weight[k] > 1e-15:
+            w.support[r] = w.support[count]
+            w.support[count] = k
+            count += 1
+        else:
+            first = min(first, r)
+    for r in range(first, count):
+        core.factor_row(w, r, w.Q[w.support[r]], lift, DEPENDENT)
+    return count
 
 
 @core.jit_part
@@ -858,9 +798,9 @@ def _solution(w, m, n):
     """w.g of the weighted vertices; returns the squared norm of their sum."""
     for a in range(n + 1):
         w.g[a] = 0.0
-    for k in range(m):
+    for k in w.support[:m]:
         core.axpy(w.weight[k], w.columns[k], w.g, n + 1)
     square = 0.0
-    for k in range(m):
+    for k in w.support[:m]:
         square += w.weight[k] * _vertex_product(w, k, w.g, n)
     return square

@@ -112,7 +112,7 @@ def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
                         B[a, b] = C[i * p + a, j * q + b]
                     else:
                         B[b, a] = C[i * p + a, j * q + b]
-            _make_rows_orthogonal(B, no_turns)
+            core.orthogonal_rows(B, no_turns)
             for a in range(small):
                 cosine[a] = min(1.0, np.sqrt(core.dot(B[a], B[a], B.shape[1])))
             out[i, j] = _leading_sum(cosine, n_angles, power)
@@ -135,43 +135,6 @@ def _leading_sum(cosine, n_angles, power):
         else:
             total += c if power == 1 else c * c
     return total
-
-
-@core.jit_part
-def _make_rows_orthogonal(B, turns):
-    """Turn the rows of B, by rotations of two, until they are orthogonal: Jacobi's one-sided SVD.
-
-    turns, unless empty, turns with them: from I it becomes the R of R C = B, C being B before.
-    Rows below rounding count as zero, as the numbers of a product of orthonormal bases do.
-    """
-    q = B.shape[1]
-    for _ in range(40):
-        done = True
-        for a in range(len(B) - 1):
-            for b in range(a + 1, len(B)):
-                aa = core.dot(B[a], B[a], q)
-                bb = core.dot(B[b], B[b], q)
-                ab = core.dot(B[a], B[b], q)
-                if ab * ab <= 1e-30 * aa * bb or min(aa, bb) < 1e-34:
-                    continue
-                done = False
-                slope = (bb - aa) / (2 * ab)
-                t = math.copysign(1.0, slope) / (abs(slope) + np.sqrt(1 + slope * slope))
-                c = 1 / np.sqrt(1 + t * t)
-                _turn(B, a, b, c, c * t)
-                if turns.size:
-                    _turn(turns, a, b, c, c * t)
-        if done:
-            break
-
-
-@core.jit_part
-def _turn(B, a, b, c, s):
-    """Rows a and b of B by the rotation of cosine c and sine s."""
-    for k in range(B.shape[1]):
-        x = B[a, k]
-        B[a, k] = c * x - s * B[b, k]
-        B[b, k] = s * x + c * B[b, k]
 
 
 # -------------------------------------------------------------------- mutual subspace methods
@@ -216,9 +179,7 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     array([0., 1., 1., 0.])
     """
     D = core.check_dictionary(D, "D")
-    keep = core.check_number(keep, "keep", above=0)
-    if keep > 1:
-        raise ValueError(f"keep must be in (0, 1], the share of directions kept, got {keep}")
+    keep = core.check_number(keep, "keep", above=0, most=1)
     vectors, values = _principal_directions(D)
     m = max(1, round(keep * len(values)))
     dropped = len(values) - m
@@ -252,9 +213,7 @@ def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
     (5, 4, 2)
     """
     X = core.check_bases(X, "X")
-    T = core.finite_array(T, "T")
-    if T.ndim != 2 or T.shape[0] != X.shape[1] or T.shape[1] == 0:
-        raise ValueError(f"T must have shape ({X.shape[1]}, m) with m >= 1, got {T.shape}")
+    T = core.shaped_array(T, "T", (X.shape[1], "m"), " with m >= 1")
     return image_bases(X, T.astype(X.dtype, copy=False))[0]
 
 
@@ -428,7 +387,7 @@ def _orthogonal_factors(W, p, chosen, start, stop, loss):
                 for b in range(p):
                     B[a, b] = block[a, b]
                     turns[a, b] = 1.0 if a == b else 0.0
-            _make_rows_orthogonal(B, turns)
+            core.orthogonal_rows(B, turns)
             block[:] = 0
             for a in range(p):
                 cosine = np.sqrt(core.dot(B[a], B[a], p))
@@ -475,8 +434,8 @@ def gda(K: ArrayLike, labels: core.Labels, *, n_components: int | None = None,
     high = n_classes - 1
     m = high if n_components is None else core.check_integer(n_components, "n_components", 1, high)
     G, clip, negative_share = _positive_part(K)
-    membership = _memberships(index, n_classes)  # V = membership membership^T
-    within = G - membership @ (membership.T @ G)
+    membership = np.equal.outer(index, np.arange(n_classes)) / np.sqrt(np.bincount(index))
+    within = G - membership @ (membership.T @ G)  # V = membership membership^T
     B = within.T @ within
     B.flat[::len(B) + 1] += reg * np.square(G).sum() / len(G)
     share = np.sqrt(np.bincount(index) / len(index))
@@ -518,9 +477,7 @@ def ggda(K: ArrayLike, labels: core.Labels, *, n_within: int | None = None,
     """
     K = check_gram(K, "K")
     index, n_classes = check_classes(labels, len(K))
-    beta = core.check_number(beta, "beta", least=0)
-    if beta > 1 / LEAST_REG:
-        raise ValueError(f"beta must be at most {1 / LEAST_REG:g}, got {beta:g}")
+    beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
     reg = check_reg(reg)
     N = len(K)
     m = min(n_classes - 1, N)
@@ -577,12 +534,6 @@ def _positive_part(K):
     return (Q * values[values > 0]) @ Q.T, Q, float(share)
 
 
-def _memberships(index, n_classes):
-    """(N, n_classes): 1 / sqrt(N_c) for the members of class c."""
-    member = index[:, None] == np.arange(n_classes)
-    return member / np.sqrt(member.sum(axis=0))
-
-
 # ------------------------------------------------------------------------------------ checks
 
 
@@ -602,10 +553,7 @@ def check_angles(n_angles, X, D):
 
 def check_reg(reg):
     """The regularisation as a float in LEAST_REG..1 / LEAST_REG."""
-    reg = core.check_number(reg, "reg")
-    if not LEAST_REG <= reg <= 1 / LEAST_REG:
-        raise ValueError(f"reg must be in {LEAST_REG:g}..{1 / LEAST_REG:g}, got {reg:g}")
-    return reg
+    return core.check_number(reg, "reg", least=LEAST_REG, most=1 / LEAST_REG)
 
 
 def check_gram(K, name):

@@ -49,15 +49,11 @@ def tangent_grams(X: ArrayLike, D: ArrayLike, base: str | ArrayLike | None = Non
     >>> tangent.tangent_grams(lines[:1], lines).K_xd.round(6)
     array([[0.25, 0.5 ]])
     """
-    X, D = _check_sets(X, D)
-    grams, n_right = _tangent_grams(X, D, base)
-    intrinsic.warn_right_angles(n_right, "tangent_grams")
-    return grams
+    return _tangent_grams(*_check_sets(X, D), base, "tangent_grams")
 
 
-def _tangent_grams(X, D, base):
-    """tangent_grams of checked X and D, and the number of right angles; a tile of queries at a
-    time."""
+def _tangent_grams(X, D, base, caller):
+    """tangent_grams of checked X and D, a tile of queries at a time; caller: who warns."""
     base = tangent_base(base, D)
     n, d, p = X.shape
     N = len(D)
@@ -65,15 +61,15 @@ def _tangent_grams(X, D, base):
     atoms = atoms.reshape(N, d * p)
     K_xd = np.empty((n, N), X.dtype)
     norm2 = np.empty(n)
-    tile = max(1, TILE // (d * p))
-    for i in range(0, n, tile):
-        H, count = intrinsic.log_of_checked(base, X[i:i + tile])
+    for tile in core.slices(n, max(1, TILE // (d * p))):
+        H, count = intrinsic.log_of_checked(base, X[tile])
         H = H.reshape(len(H), d * p)
-        K_xd[i:i + tile] = products_of_rows(H, atoms)
-        norm2[i:i + tile] = np.einsum("ij,ij->i", H, H, dtype=np.float64)
+        K_xd[tile] = products_of_rows(H, atoms)
+        norm2[tile] = np.einsum("ij,ij->i", H, H, dtype=np.float64)
         n_right += count
+    intrinsic.warn_right_angles(n_right, caller)
     K_dd = atoms @ atoms.T
-    return TangentGrams((K_dd + K_dd.T) / 2, K_xd, norm2), n_right
+    return TangentGrams((K_dd + K_dd.T) / 2, K_xd, norm2)
 
 
 def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
@@ -97,9 +93,7 @@ def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
     X, D = _check_sets(X, D)
     options = core.lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
                                  return_info, sparse_output)
-    (K_dd, K_xd, norm2), n_right = _tangent_grams(X, D, base)
-    intrinsic.warn_right_angles(n_right, "log_euclidean_codes")
-    return core.solve_lassos(K_dd, K_xd, norm2, options)
+    return core.solve_lassos(*_tangent_grams(X, D, base, "log_euclidean_codes"), options)
 
 
 def log_euclidean_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike, labels: core.Labels,
@@ -117,13 +111,11 @@ def log_euclidean_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike, labels
     >>> tangent.log_euclidean_classify(codes, lines[:1], lines[1:], ["up", "down"]).tolist()
     ['up']
     """
-    X, D = _check_sets(X, D)
-    grams, n_right = _tangent_grams(X, D, base)
-    intrinsic.warn_right_angles(n_right, "log_euclidean_classify")
-    return _nearest_class(codes, grams.K_dd, grams.K_xd, grams.norm2, labels)
+    grams = _tangent_grams(*_check_sets(X, D), base, "log_euclidean_classify")
+    return _nearest_class(codes, grams.K_dd, grams.K_xd, labels)
 
 
-def _nearest_class(codes, K_dd, K_xd, norm2, labels):
+def _nearest_class(codes, K_dd, K_xd, labels):
     """The class of least residual for each of the codes, of checked Gram matrices."""
     codes = core.check_codes(codes, *K_xd.shape, "codes")
     classes, index = core.check_labels(labels, len(K_dd))
@@ -156,13 +148,12 @@ def tangent_base(base, D):
 # -------------------------------------------------------------------------------- intrinsic coding
 
 
-IntrinsicCodes = namedtuple("IntrinsicCodes", "codes gap n_iter")
 ALL_PAIRS = 2**26  # numbers D_i^T D_j that are held at most; for more they are computed as needed
 
 
 def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9,
                     max_iter: int = 10000,
-                    return_info: bool = False) -> np.ndarray | IntrinsicCodes:
+                    return_info: bool = False) -> np.ndarray | core.SparseCodes:
     """Intrinsic sparse coding (iSC): codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0.
 
     min ||sum_j y_j log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
@@ -189,11 +180,9 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     """
     return_info = core.check_flag(return_info, "return_info")
     X, D = _check_sets(X, D)
-    lam = core.check_number(lam, "lam")
-    tol = core.check_number(tol, "tol")
+    lam = core.check_number(lam, "lam", least=0)
+    tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
-    if lam < 0 or not tol > 0:
-        raise ValueError(f"lam must be >= 0 and tol > 0, got lam = {lam!r} and tol = {tol!r}")
     n, d, p = X.shape
     N = len(D)
     atoms = np.array(D.transpose(2, 0, 1), np.float64, order="C")  # columns as rows (p, N, d)
@@ -204,8 +193,7 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     late = np.empty(n, bool)
     n_right = 0
     step = max(1, core.TILE // (p * max(p * N, d)))
-    for i in range(0, n, step):
-        tile = slice(i, min(i + step, n))
+    for tile in core.slices(n, step):
         x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")  # columns as rows (t, p, d)
         C = _products_with_atoms(x, atoms)
         if lam > 0:
@@ -218,7 +206,7 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     if late.any():
         core.warn(f"{np.count_nonzero(late)} of {n} intrinsic codes did not converge (max_iter "
                   f"= {max_iter}): worst duality gap {gap[late].max():.2g}")
-    return IntrinsicCodes(codes, gap, n_iter) if return_info else codes
+    return core.SparseCodes(codes, gap, n_iter) if return_info else codes
 
 
 def intrinsic_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike,
@@ -236,8 +224,7 @@ def intrinsic_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike,
     ['cat', 'bee', 'ape']
     """
     X, D = _check_sets(X, D)
-    norm2 = np.full(len(X), float(X.shape[2]))
-    return _nearest_class(codes, core.bases_gram(D), core.bases_gram(X, D), norm2, labels)
+    return _nearest_class(codes, core.bases_gram(D), core.bases_gram(X, D), labels)
 
 
 def _products_of_pairs(atoms):
@@ -259,13 +246,9 @@ def _products_with_atoms(x, atoms):
 
 def _lassos_of_tile(C, x, atoms, pairs, rules):
     """Codes (t, N), gap, n_iter, late (t,), and the least cosines (t, N) of queries and atoms."""
-
-    def solve(block):
-        factors, square, least_cosine = log_factors(C[block])
-        return *_affine_lassos(factors, square, x[block], atoms, pairs, *rules), least_cosine
-
-    block = max(1, min(64, 2**15 // C[0].size))  # their factors stay in cache
-    return [np.concatenate(part) for part in zip(*core.run_blocks(solve, len(C), block))]
+    parts = core.run_blocks(lambda some: _affine_lassos(C[some], x[some], atoms, pairs, *rules),
+                            len(C), 16)
+    return [np.concatenate(part) for part in zip(*parts)]
 
 
 def _least_squares_of_tile(C, x, atoms, pairs):
@@ -306,7 +289,8 @@ _Logarithms = namedtuple("_Logarithms", [
 ])
 
 # What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have just
-# entered the support. Length N, but for columns and L. The core's active-set algebra knows these
+# entered the support. Length N, but for columns and L (N, N), of which what is not used takes no
+# memory. The core's active-set algebra knows these
 # names.
 _ActiveSet = namedtuple("_ActiveSet", [
     "y", "g",  # the code, and G y
@@ -320,24 +304,26 @@ _ActiveSet = namedtuple("_ActiveSet", [
 
 
 @core.jit(long=True)
-def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
-    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap, n_iter, late.
-
-    factors (n, 2, p, p, N) and square (n, N), ||log_X(D_j)||^2, as from log_factors.
+def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
+    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap, n_iter, late,
+    and the smallest cosines (n, N). C (n, p, p, N) as for log_factors.
     """
-    n, N = square.shape
+    n = len(C)
+    N = C.shape[3]
     codes = np.empty((n, N))
     gap = np.empty(n)
     n_iter = np.empty(n, np.int64)
     late = np.empty(n, np.bool_)
+    least = np.empty((n, N))
     w = _new_active_set(N)
     for i in range(n):
-        nearest = square[i].argmin()
+        factors, square, least[i:i + 1] = log_factors(C[i:i + 1])
+        nearest = square[0].argmin()
         # so near that the difference of traces would cancel
-        by_vectors = pairs.size == 0 or square[i, nearest] < 1e-7 * len(atoms)
-        logs = _Logarithms(factors[i, 0], factors[i, 1], x[i], atoms, pairs, by_vectors)
-        peak = square[i].max()
-        limit = tol * square[i, nearest] + 1e-14 * (peak + half)
+        by_vectors = pairs.size == 0 or square[0, nearest] < 1e-7 * len(atoms)
+        logs = _Logarithms(factors[0, 0], factors[0, 1], x[i], atoms, pairs, by_vectors)
+        peak = square.max()
+        limit = tol * square[0, nearest] + 1e-14 * (peak + half)
         lift = max(peak, 1e-8)
         for j in range(N):
             w.y[j] = 0.0
@@ -345,36 +331,17 @@ def _affine_lassos(factors, square, x, atoms, pairs, half, tol, max_iter):
         w.y[nearest] = 1.0
         w.support[0] = nearest
         w.sign[0] = 1.0
-        w, gap[i], n_iter[i], late[i] = _affine_lasso(w, logs, half, lift, limit, max_iter)
+        gap[i], n_iter[i], late[i] = _affine_lasso(w, logs, half, lift, limit, max_iter)
         core.copy(w.y, codes[i], N)
-    return codes, gap, n_iter, late
+    return codes, gap, n_iter, late, least
 
 
 @core.jit_part(allocates=True)
 def _new_active_set(N):
-    capacity = min(N, 16)
     v = np.empty((9, N))
-    return _ActiveSet(v[0], v[1], np.empty(N, np.int64), np.empty(N, np.int64),
-                      np.empty((capacity, N)), np.empty((capacity, capacity)), v[2], v[3], v[4],
-                      v[5], v[6], np.empty(N, np.int64), v[7], v[8])
-
-
-@core.jit_part(allocates=True)
-def _with_more_room(w):
-    """w with room for twice as many atoms that have been in use."""
-    capacity = 2 * len(w.L)
-    N = len(w.y)
-    return _ActiveSet(w.y, w.g, w.support, w.place, _grown(w.columns, capacity, N),
-                      _grown(w.L, capacity, capacity), w.violation, w.sign, w.slope, w.step,
-                      w.ones, w.lost, w.cosine, w.sine)
-
-
-@core.jit_part(allocates=True)
-def _grown(A, n_rows, n_columns):
-    B = np.empty((n_rows, n_columns))
-    for i in range(len(A)):
-        core.copy(A[i], B[i], A.shape[1])
-    return B
+    return _ActiveSet(v[0], v[1], np.empty(N, np.int64), np.empty(N, np.int64), np.empty((N, N)),
+                      np.empty((N, N)), v[2], v[3], v[4], v[5], v[6], np.empty(N, np.int64), v[7],
+                      v[8])
 
 
 @core.jit_part(allocates=True)
@@ -382,7 +349,7 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
     """One code, from 1 at the nearest atom: the atoms that violate the optimality conditions most
     become active, the active set is solved exactly, until certified.
 
-    Returns w, which may have grown, the gap, the number of rounds, and whether limit was missed.
+    Returns the gap, the number of rounds, and whether limit was missed.
     """
     m = 1  # active atoms
     n_new = 1
@@ -394,8 +361,6 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
         for i in range(m - n_new, m):
             j = w.support[i]
             if w.place[j] < 0:
-                if n_columns == len(w.columns):
-                    w = _with_more_room(w)
                 _log_column(logs, j, w.columns[n_columns])
                 w.place[j] = n_columns
                 n_columns += 1
@@ -406,7 +371,7 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
         if max(gap, excess) <= limit or n_rounds == max_iter or stalled > 10:
-            return w, gap, n_rounds, max(gap, excess) > limit
+            return gap, n_rounds, max(gap, excess) > limit
         n_rounds += 1
         n_new = _enter(w, m, 1 if stalled else 1 + m // 8)
         m += n_new
@@ -622,11 +587,9 @@ def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
     >>> atoms.shape, bool(costs[-1] < costs[0])
     ((3, 6, 2), True)
     """
-    X, atoms, lam, rng = _check_problem(X, n_atoms, lam, init, rng)
-    n_iter = core.check_integer(n_iter, "n_iter", 0)
-    tol = core.check_number(tol, "tol", least=0)
+    X, atoms, lam, n_iter, tol = _check_problem(X, n_atoms, lam, init, n_iter, tol, rng)
     n, d, p = X.shape
-    options = core.lasso_options((n, len(atoms)), lam, positive=positive)
+    options = core.lasso_options((n, len(atoms)), lam, positive=positive)._replace(share=False)
     base = tangent_base(base, X)
     H, n_right = intrinsic.log_of_checked(base, X)
     intrinsic.warn_right_angles(n_right, "log_euclidean_dictionary")
@@ -635,41 +598,56 @@ def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
     bound = math.pi / 2 - math.sqrt(np.finfo(X.dtype).eps)
     tangents = _clipped(_without_rounding(tangents), bound)
     norm2 = np.einsum("ij,ij->i", H, H)
-    codes, losses = _tangent_codes(H, tangents, norm2, options, None, None)
-    costs = [losses.sum()]
-    while len(costs) // 2 < n_iter and not _has_ended(costs, tol):
+
+    def code(tangents, before):
+        K, k = _tangent_products(H, tangents)
+        codes = core.solve_lassos(K, k, norm2, options._replace(init=before))
+        return _losses_in_tangents(K, k, codes, norm2, lam), codes
+
+    def update(tangents, codes):
         tangents = _update_tangents(H, tangents, codes, bound)
         tangents -= np.matmul(base, np.matmul(base.T, tangents))  # rounding
-        K, k = _tangent_products(H, tangents)
-        losses = _losses_in_tangents(K, k, codes, norm2, lam)
-        costs.append(losses.sum())
-        idle, worst = learn.idle_and_worst(codes.any(axis=0), X, losses)
-        tangents[idle] = _clipped(H[worst].reshape(-1, d, p), bound)
-        codes, losses = _tangent_codes(H, tangents, norm2, options, codes, losses)
-        costs.append(losses.sum())
+        return tangents, _losses_in_tangents(*_tangent_products(H, tangents), codes, norm2, lam)
+
+    first = _clipped(H.reshape(n, d, p), bound)  # what a sample is as an atom
+    tangents, codes, costs = _alternated(X, first, tangents, code, update, n_iter, tol)
     atoms = intrinsic.exp_map(base.astype(np.float64), tangents).astype(X.dtype)
-    return LogEuclideanDictionary(atoms, codes.astype(X.dtype), np.array(costs), base)
+    return LogEuclideanDictionary(atoms, codes.astype(X.dtype), costs, base)
 
 
-def _check_problem(X, n_atoms, lam, init, rng):
-    """Samples, first atoms of their type, lambda and rng."""
+def _check_problem(X, n_atoms, lam, init, n_iter, tol, rng):
+    """Samples, first atoms of their type, and the checked numbers."""
     X = core.check_dictionary(X, "X")
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
-    lam = core.check_number(lam, "lam", least=0)
-    if lam > 1 / core.SMALLEST:
-        raise ValueError(f"lam must be at most {1 / core.SMALLEST:g}, got {lam:g}")
-    rng = core.check_rng(rng)
-    if isinstance(init, str):
-        core.check_choice(init, "init", "kmeans", "kmeans++", "random")
-        return X, learn.init_atoms(X, n_atoms, init, rng), lam, rng
-    atoms = core.check_dictionary(init, "init")
-    if atoms.shape != (n_atoms, *X.shape[1:]):
-        raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
-    return X, atoms.astype(X.dtype), lam, rng
+    lam = core.check_number(lam, "lam", least=0, most=1 / core.SMALLEST)
+    n_iter = core.check_integer(n_iter, "n_iter", 0)
+    tol = core.check_number(tol, "tol", least=0)
+    atoms = learn.first_atoms(X, n_atoms, init, core.check_rng(rng), None)
+    return X, atoms.astype(X.dtype), lam, n_iter, tol
 
 
-def _has_ended(costs, tol):
-    return len(costs) > 2 and costs[-3] - costs[-1] <= tol * costs[-3]
+def _alternated(X, samples, atoms, code, update, n_iter, tol):
+    """Atoms, codes (n, N) and costs after turns of update and code, of which none raises a cost.
+
+    code(atoms, codes before or None): the losses of samples X, (n,), their codes, and what else is
+    held of each; update(atoms, codes, ...): atoms, and the losses with these. A sample whose new
+    code is worse keeps the old. Unused atoms are replaced by samples (n, d, p).
+    """
+    losses, *held = code(atoms, None)
+    costs = [losses.sum()]
+    while len(costs) // 2 < n_iter:
+        atoms, losses = update(atoms, *held)
+        costs.append(losses.sum())
+        idle, worst = learn.idle_and_worst(held[0].any(axis=0), X, losses)
+        atoms[idle] = samples[worst]
+        after, *new = code(atoms, held[0])
+        better = after <= losses
+        for old, one in zip(held, new):
+            old[better] = one[better]
+        costs.append(np.where(better, after, losses).sum())
+        if costs[-3] - costs[-1] <= tol * costs[-3]:
+            break
+    return atoms, held[0], np.array(costs)
 
 
 def _without_rounding(H):
@@ -713,19 +691,6 @@ def _losses_in_tangents(K, k, codes, norm2, lam):
     return norm2 + ((codes @ K - 2 * k) * codes).sum(axis=1) + lam * np.abs(codes).sum(axis=1)
 
 
-def _tangent_codes(H, tangents, norm2, options, before, losses):
-    """(codes (n, N), their losses (n,)); where those before are no worse, they stay."""
-    K, k = _tangent_products(H, tangents)
-    options = options._replace(init=before, share=False)
-    codes = core.solve_lassos(K, k, norm2, options)
-    after = _losses_in_tangents(K, k, codes, norm2, float(options.lam))
-    if before is not None:
-        worse = after > losses
-        codes[worse] = before[worse]
-        after[worse] = losses[worse]
-    return codes, after
-
-
 # --------------------------------------------------------------------------- intrinsic dictionary
 
 
@@ -754,36 +719,24 @@ def intrinsic_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
     >>> atoms.shape, bool(costs[-1] < costs[0])
     ((3, 20, 2), True)
     """
-    X, atoms, lam, rng = _check_problem(X, n_atoms, lam, init, rng)
-    n_iter = core.check_integer(n_iter, "n_iter", 0)
-    tol = core.check_number(tol, "tol", least=0)
+    X, atoms, lam, n_iter, tol = _check_problem(X, n_atoms, lam, init, n_iter, tol, rng)
     samples = X.astype(np.float64)
-    atoms = atoms.astype(np.float64)
-    codes = _codes_of(samples, atoms, lam)
-    V = _combinations(samples, atoms, codes)
-    losses = _intrinsic_losses(V, codes, lam)
-    costs = [losses.sum()]
-    while len(costs) // 2 < n_iter and not _has_ended(costs, tol):
+
+    def code(atoms, before):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a worse code is not taken
+            codes = intrinsic_codes(samples, atoms, lam)
+        V = _combinations(samples, atoms, codes)
+        return _intrinsic_losses(V, codes, lam), codes, V
+
+    def update(atoms, codes, V):
         atoms = np.stack([_gradient_step(samples, atom, codes[:, r], V)
                           for r, atom in enumerate(atoms)])
-        losses = _intrinsic_losses(V, codes, lam)
-        costs.append(losses.sum())
-        idle, worst = learn.idle_and_worst(codes.any(axis=0), X, losses)
-        atoms[idle] = samples[worst]
-        new = _codes_of(samples, atoms, lam)
-        new_V = _combinations(samples, atoms, new)
-        after = _intrinsic_losses(new_V, new, lam)
-        better = after <= losses
-        codes[better] = new[better]
-        V[better] = new_V[better]
-        costs.append(np.where(better, after, losses).sum())
-    return IntrinsicDictionary(atoms.astype(X.dtype), codes.astype(X.dtype), np.array(costs))
+        return atoms, _intrinsic_losses(V, codes, lam)
 
-
-def _codes_of(samples, atoms, lam):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a worse code is not taken
-        return intrinsic_codes(samples, atoms, lam)
+    atoms, codes, costs = _alternated(X, samples, atoms.astype(np.float64), code, update, n_iter,
+                                      tol)
+    return IntrinsicDictionary(atoms.astype(X.dtype), codes.astype(X.dtype), costs)
 
 
 def _combinations(samples, atoms, codes):
@@ -885,7 +838,7 @@ def log_factors(C):
                 for b in range(p):
                     U[b, a] = C[i, a, b, j]
                     V[b, a] = 1.0 if a == b else 0.0
-            _rotate_columns(U, V)
+            core.orthogonal_rows(U, V)
             square[i, j], least[i, j] = _angles_of_columns(U, cosine, phi)
             for a in range(p):
                 for b in range(p):
@@ -897,37 +850,6 @@ def log_factors(C):
                     factors[i, 0, a, b, j] = A
                     factors[i, 1, a, b, j] = B
     return factors, square, least
-
-
-@core.jit_part
-def _rotate_columns(T, V):
-    """Rotations from the right make the columns of a matrix orthogonal, T and V hold columns as
-    rows.
-
-    One-sided Jacobi: orthogonal relative to their own lengths, however short they are.
-    """
-    p = len(T)
-    for _ in range(60):
-        done = True
-        for k in range(p - 1):
-            for r in range(k + 1, p):
-                kk = core.dot(T[k], T[k], p)
-                rr = core.dot(T[r], T[r], p)
-                kr = core.dot(T[k], T[r], p)
-                if kr * kr <= 1e-34 * kk * rr:
-                    continue
-                done = done and kr * kr < 1e-30 * kk * rr
-                zeta = (rr - kk) / (2 * kr)
-                tangent = math.copysign(1.0, zeta) / (abs(zeta) + math.sqrt(1 + zeta * zeta))
-                cosine = 1 / math.sqrt(1 + tangent * tangent)
-                sine = tangent * cosine
-                for A in (T, V):
-                    for a in range(p):
-                        turned = cosine * A[k, a] - sine * A[r, a]
-                        A[r, a] = sine * A[k, a] + cosine * A[r, a]
-                        A[k, a] = turned
-        if done:
-            return
 
 
 @core.jit_part(allocates=True)
@@ -978,25 +900,3 @@ def _complete(T, k):
             core.copy(trial, T[k], p)
     for a in range(p):
         T[k, a] /= math.sqrt(best)
-
-
-@core.jit
-def tangents(x, atoms, factors, first, out):
-    """out[b, j] = column b of log_X(D_{first + j}), for the atoms that fit into out (p, m, d).
-
-    x (p, d) is one query, factors (2, p, p, N) are its own. All tangent vectors of a query would be
-    p d N numbers: callers take a few atoms at a time, so that they stay in cache.
-    """
-    p, m, d = out.shape
-    for j in range(min(m, atoms.shape[1] - first)):
-        for start in range(0, d, 1024):  # a stretch stays in the nearest cache
-            stop = min(start + 1024, d)
-            for b in range(p):
-                h = out[b, j, start:stop]
-                for a in range(p):
-                    A = factors[0, a, b, first + j]
-                    B = factors[1, a, b, first + j]
-                    y = atoms[a, first + j, start:stop]
-                    z = x[a, start:stop]
-                    for k in range(stop - start):
-                        h[k] = (h[k] if a else 0.0) + A * y[k] - B * z[k]

@@ -52,12 +52,9 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
 
 
 def _resized_clip(clip, shape):
-    try:
-        from skimage.transform import resize
-    except ImportError as error:
-        raise ImportError('resize_clips needs scikit-image: pip install "grassmann_sc_kit[image]"'
-                          ) from error
-    return resize(clip.astype(np.float64), shape, order=1, mode="edge", anti_aliasing=True)
+    transform = core.needed("skimage.transform", "resize_clips needs scikit-image", "image")
+    return transform.resize(clip.astype(np.float64), shape, order=1, mode="edge",
+                            anti_aliasing=True)
 
 
 # ------------------------------------------------------------------------------ product manifolds
@@ -132,31 +129,21 @@ def product_distances(X: Sequence[ArrayLike], Y: Sequence[ArrayLike] | None = No
 
 def _squares(X, Y, metric):
     """Squared distances of bases (n, d, p) and (N, d, p) with columns of zeros at the end."""
-    ranks = X.any(axis=1).sum(axis=1)
-    if Y is None and (ranks == X.shape[2]).all():
-        return _squares_of_full(X, None, metric)
-    Y = X if Y is None else Y
-    ranks2 = Y.any(axis=1).sum(axis=1)
-    right = 1 if metric == "chordal" else np.square(np.pi / 2)
-    found = np.empty((len(X), len(Y)), np.result_type(X, Y))
-    for r in np.unique(ranks):
-        for q in np.unique(ranks2):
-            i = np.flatnonzero(ranks == r)
-            j = np.flatnonzero(ranks2 == q)
-            least = min(r, q)
-            part = 0.0
-            if least:
-                part = _squares_of_full(X[i][:, :, :r], Y[j][:, :, :q], metric)
-            found[np.ix_(i, j)] = part + right * (X.shape[2] - least)
-    return found
-
-
-def _squares_of_full(X, Y, metric):
-    """sum sin^2 or theta^2 over the min(p, q) principal angles."""
+    if not X.any(axis=1).all() or Y is not None and not Y.any(axis=1).all():
+        Y = _completed(X if Y is None else Y, 1)
+        X = _completed(X, 0)
     if metric == "geodesic":
         return np.square(core.geodesic_distance(X, Y))
-    off = 0 if Y is None else abs(X.shape[2] - Y.shape[2])
-    return np.maximum(np.square(core.chordal_distance(X, Y)) - off, 0) / 2
+    return np.square(core.chordal_distance(X, Y)) / 2
+
+
+def _completed(V, side):
+    """Bases (n, d + 2 p, p), of which columns of zeros became directions beside R^d: others on
+    either side, so that they are at right angles to all."""
+    n, d, p = V.shape
+    beside = np.zeros((n, 2, p, p), V.dtype)
+    beside[:, side, range(p), range(p)] = ~V.any(axis=1)
+    return np.concatenate([V, beside.reshape(n, 2 * p, p)], axis=1)
 
 
 # ------------------------------------------------------------------ tensor canonical correlations
@@ -214,13 +201,9 @@ def tensor_parts(clips, p, modes):
 def correlations_of(parts, parts2=None):
     """tensor_correlations of tensor_parts."""
     symmetric = parts2 is None
-    found = []
-    for one, two in zip(parts, parts if symmetric else parts2):
-        if isinstance(one, Components):
-            found.append(_single_correlations(one, two, symmetric))
-        else:
-            found.append(_joint_correlations(one, two))
-    return np.concatenate(found)
+    return np.concatenate([_single_correlations(one, two, symmetric) if isinstance(one, Components)
+                           else _joint_correlations(one, two)
+                           for one, two in zip(parts, parts if symmetric else parts2)])
 
 
 def _joint_correlations(X, Y):
@@ -317,8 +300,8 @@ def _alternate(cross, own, own2, start, stop, out):
                 _weigh(own[i], w, w, over_u, left)
                 _weigh(own2[j], v, v, over_u, right)
                 _weigh(block, w, v, over_u, G)
-                _factor_with_ridge(left)
-                _factor_with_ridge(right)
+                for gram in (left, right):
+                    core.ridge_factor(gram, RIDGE * np.trace(gram) / p + 1e-280)
                 if turn == 2 * N_ALTERNATIONS:
                     break
                 _fit(left, G, factors[2 + k], False, factors[k])
@@ -351,25 +334,6 @@ def _weigh(block, w, v, over_u, out):
                     inner += block[row, b * p + e if over_u else e * p + b] * v[e]
                 total += w[c] * inner
             out[a, b] = total
-
-
-@core.jit_part
-def _factor_with_ridge(G):
-    """The lower triangle of G becomes that of the L of L L^T = G + ridge."""
-    p = len(G)
-    trace = 0.0
-    for a in range(p):
-        trace += G[a, a]
-    ridge = RIDGE * trace / p + 1e-280
-    for a in range(p):
-        for b in range(a + 1):
-            total = G[a, b]
-            for c in range(b):
-                total -= G[a, c] * G[b, c]
-            if a == b:
-                G[a, a] = np.sqrt(max(total + ridge, ridge))
-            else:
-                G[a, b] = total / G[b, b]
 
 
 @core.jit_part
@@ -407,9 +371,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     >>> tensors.separations([similarity], ["ape", "ape", "bee"]).round(6)
     array([7.])
     """
-    features = core.finite_array(features, "features")
-    if features.ndim != 3 or features.shape[1] != features.shape[2] or features.size == 0:
-        raise ValueError(f"features must have shape (m, N, N), got {features.shape}")
+    features = core.shaped_array(features, "features", ("m", "N", "N"))
     classes, index = core.check_labels(labels, features.shape[1])
     if len(classes) < 2:
         raise ValueError(f"labels must hold at least two classes, got one class: {classes[0]!r}")
@@ -437,12 +399,7 @@ def check_clips(clips, name):
 
 def check_sides(shape, name):
     """The three integers >= 1 of the shape of a clip."""
-    if not np.iterable(shape) or isinstance(shape, (str, bytes)):
-        raise TypeError(f"{name} must be (n_frames, height, width), got {shape!r}")
-    sides = [core.check_integer(side, name, 1) for side in shape]
-    if len(sides) != 3:
-        raise ValueError(f"{name} must be (n_frames, height, width), got {shape!r}")
-    return sides
+    return core.check_integers(shape, name, 3, "(n_frames, height, width)")
 
 
 def check_modes(modes):
@@ -463,11 +420,9 @@ def check_ranks(p, sides):
     """p_k of the three axes, or None for each."""
     if p is None:
         return [None, None, None]
-    several = np.iterable(p) and not isinstance(p, (str, bytes))
-    wanted = list(p) if several else [p] * 3
-    if len(wanted) != 3:
-        raise ValueError(f"p must be an integer or three, got {p!r}")
-    return [min(core.check_integer(one, "p", 1), side) for one, side in zip(wanted, sides)]
+    wanted = p if np.iterable(p) else [p] * 3
+    wanted = core.check_integers(wanted, "p", 3, "an integer or three")
+    return [min(one, side) for one, side in zip(wanted, sides)]
 
 
 def check_tensor(clips, name):

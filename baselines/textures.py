@@ -310,9 +310,7 @@ def distance_weights(distances: ArrayLike, labels: core.Labels, lam: float = 0.0
     >>> textures.distance_weights([apart, 6 - apart], labels, rng=0).weights > 0
     array([ True, False])
     """
-    D = core.finite_array(distances, "distances").astype(np.float64, copy=False)
-    if D.ndim != 3 or D.shape[1] != D.shape[2] or D.size == 0:
-        raise ValueError(f"distances must have shape (m, N, N), got {D.shape}")
+    D = core.shaped_array(distances, "distances", ("m", "N", "N")).astype(np.float64, copy=False)
     _, index = core.check_labels(labels, D.shape[1])
     lam = core.check_number(lam, "lam", above=0)
     n_iter = core.check_integer(n_iter, "n_iter", 1)
@@ -398,14 +396,10 @@ def check_texture(clip, name, radii, varies=True):
 
 
 def _check_edges(ranges):
-    edges = core.finite_array(ranges, "ranges")
-    if edges.ndim != 3 or edges.shape[:2] != (len(PARTS), len(MEASURES)) or edges.shape[2] < 2:
-        raise ValueError(f"ranges must have shape ({len(PARTS)}, {len(MEASURES)}, 2) or edges in "
-                         f"place of the 2, got {edges.shape}")
+    edges = core.shaped_array(ranges, "ranges", (len(PARTS), len(MEASURES), "2 or more"))
     if not (np.diff(edges, axis=2) > 0).all():
         raise ValueError("ranges must ascend")
-    if edges.shape[2] > MOST_LEVELS + 1:
-        raise ValueError(f"ranges must have at most {MOST_LEVELS} levels, got {edges.shape[2] - 1}")
+    core.check_integer(edges.shape[2] - 1, "the levels of ranges", 1, MOST_LEVELS)
     if edges.shape[2] == 2:
         steps = np.linspace(0, 1, LEVELS + 1)
         edges = edges[:, :, :1] + np.diff(edges, axis=2) * steps

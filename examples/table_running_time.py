@@ -77,7 +77,29 @@ def make_vectors(x, atoms, factors):
     H = np.empty((p, min(tile, N), d))
     for j in range(0, N, tile):
         for query, of_query in zip(x, factors):
-            tangent.tangents(query, atoms, of_query, j, H)
+            tangents(query, atoms, of_query, j, H)
+
+
+@core.jit
+def tangents(x, atoms, factors, first, out):
+    """out[b, j] = column b of log_X(D_{first + j}), for the atoms that fit into out (p, m, d).
+
+    x (p, d) is one query, factors (2, p, p, N) are its own. All tangent vectors of a query would be
+    p d N numbers: callers take a few atoms at a time, so that they stay in cache.
+    """
+    p, m, d = out.shape
+    for j in range(min(m, atoms.shape[1] - first)):
+        for start in range(0, d, 1024):  # a stretch stays in the nearest cache
+            stop = min(start + 1024, d)
+            for b in range(p):
+                h = out[b, j, start:stop]
+                for a in range(p):
+                    A = factors[0, a, b, first + j]
+                    B = factors[1, a, b, first + j]
+                    y = atoms[a, first + j, start:stop]
+                    z = x[a, start:stop]
+                    for k in range(stop - start):
+                        h[k] = (h[k] if a else 0.0) + A * y[k] - B * z[k]
 
 
 TASKS = {

@@ -462,7 +462,7 @@ def test_what_are_no_sets_is_refused(estimator, Z, kind, message):
         ({"mix": -1}, "mix must be >= 0, got -1"),
         ({"kernel": "correlation", "n_angles": 3}, r"n_angles must be in 1\.\.2, got 3"),
         ({"rule": "vote"}, "rule must be 'neighbor' or 'mean', got 'vote'"),
-        ({"reg": 0}, "reg must be in 1e-14.."),
+        ({"reg": 0}, r"reg must be in \[1e-14, 1e\+14\]"),
         ({"n_components": 3}, r"n_components must be in 1\.\.2, got 3"),
         (
             {"kernel": lambda A, B: np.ones(3)},
@@ -480,7 +480,7 @@ def test_wrong_parameters_of_gda_are_named(options, message):
     [
         ({"n_within": 40}, r"n_within must be in 1\.\.\d+, got 40"),
         ({"n_between": 40}, r"n_between must be in 1\.\.\d+, got 40"),
-        ({"beta": -1}, "beta must be >= 0, got -1"),
+        ({"beta": -1}, r"beta must be in \[0, 1e\+14\], got -1"),
         ({"kernel": "best"}, "kernel must be 'projection', 'correlation', .* got 'best'"),
     ],
 )
@@ -496,7 +496,7 @@ def test_wrong_parameters_of_ggda_are_named(options, message):
         ({"n_between": 40}, r"n_between must be in 1\.\.\d+, got 40"),
         ({"n_angles": 3}, r"n_angles must be in 1\.\.2, got 3"),
         ({"max_iter": -1}, "max_iter must be >= 0, got -1"),
-        ({"reg": 0}, "reg must be in 1e-14.."),
+        ({"reg": 0}, r"reg must be in \[1e-14, 1e\+14\]"),
         ({"tol": -1}, "tol must be >= 0, got -1"),
     ],
 )
@@ -523,7 +523,7 @@ def test_wrong_gram_matrices_are_refused():
         ({"p_reference": 13}, ValueError, "p must be at most d = 12"),
         ({"reference": "frame"}, ValueError, "reference must be 'class' or 'set', got 'frame'"),
         ({"n_angles": 3}, ValueError, r"n_angles must be in 1\.\.2, got 3"),
-        ({"keep": 2}, ValueError, r"keep must be in \(0, 1\], .* got 2"),
+        ({"keep": 2}, ValueError, r"keep must be in \(0, 1\], got 2"),
         (
             {"kernel": "best"},
             ValueError,
@@ -543,13 +543,13 @@ def test_wrong_parameters_of_msm_are_named(options, kind, message):
         ({"hull": "conic"}, ValueError, "hull must be 'affine' or 'convex', got 'conic'"),
         ({"dimension": 6}, ValueError, "dimension must be below .* got 6 for set 0 of 4 frame"),
         ({"dimension": 1.5}, TypeError, "dimension must be an integer, got 1.5"),
-        ({"share": 2}, ValueError, r"share must be in \(0, 1\], .* got 2"),
+        ({"share": 2}, ValueError, r"share must be in \(0, 1\], got 2"),
         (
             {"hull": "convex", "bound": 0.1},
             ValueError,
             "bound must be at least 1 / n_frames .* 0.1 for ",
         ),
-        ({"bound": -1}, ValueError, "bound must be positive, got -1"),
+        ({"bound": -1}, ValueError, r"bound must be in \(0, 1\], got -1"),
         (
             {"kernel": "best"},
             ValueError,

@@ -222,7 +222,7 @@ def test_an_atom_that_no_sample_uses_becomes_the_sample_coded_worst(learn, lam, 
     "options, message",
     [
         ({"n_atoms": 0}, "n_atoms must be >= 1, got 0"),
-        ({"lam": -1}, "lam must be >= 0, got -1"),
+        ({"lam": -1}, r"lam must be in \[0, 1e\+250\], got -1"),
         ({"n_iter": -1}, "n_iter must be >= 0, got -1"),
         ({"init": "best"}, "init must be 'kmeans', 'kmeans\\+\\+' or 'random', got 'best'"),
         ({"init": np.eye(5)[None, :, :2]}, r"init must have shape \(2, 5, 2\), got \(1, 5, 2\)"),

@@ -213,7 +213,7 @@ def test_codes_that_do_not_converge_warn():
 
 @pytest.mark.parametrize("call, message", [
     (lambda X: tangent.intrinsic_codes(X, X, -1),
-     "lam must be >= 0 and tol > 0, got lam = -1"),
+     "lam must be >= 0, got -1"),
     (lambda X: tangent.intrinsic_codes(X, X[:, :, :1], 1),
      "D must have the p of X, got 1 and 2"),
     (lambda X: tangent.intrinsic_classify(np.ones((4, 3)), X, X, [0] * 4),

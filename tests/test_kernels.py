@@ -581,7 +581,7 @@ RBF = rbf(1.0)
         (lambda: polynomial(0, 1), ValueError, r"degree must be >= 1, got 0"),
         (lambda: polynomial(1.5, 1), TypeError, "degree must be an integer, got 1.5"),
         (lambda: polynomial(2, -1), ValueError, "coef0 must be >= 0, got -1"),
-        (lambda: RBF(X[0], X[0][:, :2]), ValueError, "same d, got 6 and 2"),
+        (lambda: RBF(X[0], X[0][:, :2]), ValueError, r"of one d, got \(5, 6\) and \(5, 2\)"),
         (lambda: RBF(X[0], X), ValueError, "B must be an array, got nested"),
         (lambda: kernel_bases(X, None, 2), TypeError, "kernel must be a callable .* got None"),
         (lambda: kernel_bases(X, rbf, 2), TypeError, "kernel must be a callable .* got <class"),
@@ -635,7 +635,7 @@ RBF = rbf(1.0)
         (
             lambda: kernel_gram(X, A[::-1], kernel=RBF),
             ValueError,
-            r"bases\[0\] must have shape \(5, 2\), .* got \(4, 2\)",
+            r"bases\[0\] must have shape \(5, p\), .* got \(4, 2\)",
         ),
         (
             lambda: kernel_gram(X, A, X, kernel=RBF),

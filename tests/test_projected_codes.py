@@ -316,8 +316,8 @@ def test_codes_in_a_kernels_space_are_those_of_coordinates():
     "options, message",
     [
         ({"lam": -1}, "lam must be >= 0"),
-        ({"least_gap": 0}, "least_gap must be positive"),
-        ({"least_gap": 0.7}, "least_gap must be at most 0.5, got 0.7"),
+        ({"least_gap": 0}, r"least_gap must be in \(0, 0.5\], got 0"),
+        ({"least_gap": 0.7}, r"least_gap must be in \(0, 0.5\], got 0.7"),
         ({"n_neighbors": 9}, "n_neighbors must be in 1..4, got 9"),
         ({"tol": 0}, "tol must be positive"),
         ({"init": np.ones((4, 3))}, r"init must have shape \(4, 4\), got \(4, 3\)"),
