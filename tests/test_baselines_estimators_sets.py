@@ -459,7 +459,7 @@ def test_what_are_no_sets_is_refused(estimator, Z, kind, message):
             "'precomputed', got 'rbf'",
         ),
         ({"mix": 1.5}, r"mix must be in \[0, 1\], got 1.5"),
-        ({"mix": -1}, "mix must be >= 0, got -1"),
+        ({"mix": -1}, r"mix must be in \[0, 1\], got -1"),
         ({"kernel": "correlation", "n_angles": 3}, r"n_angles must be in 1\.\.2, got 3"),
         ({"rule": "vote"}, "rule must be 'neighbor' or 'mean', got 'vote'"),
         ({"reg": 0}, r"reg must be in \[1e-14, 1e\+14\]"),
