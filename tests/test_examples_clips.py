@@ -178,7 +178,7 @@ def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
         "run/empty: holds no image",
         r"walk/sizes/8\.png: frames must have one size",
         "walk/other: has d = 320 and most clips have 192",
-        "walk/short: has frames of rank 2 and most clips of 3 or more; --p 2 takes it",
+        "walk/short: has frames of rank 2 and most clips have 3 or more; --p 2 takes it",
     ):
         assert re.search(why, end) and any(re.search(why, failed) for failed in results["failed"])
     with pytest.raises(SystemExit, match="^examples.classify: .*(corrupt|empty|sizes|other|short)"):
@@ -231,7 +231,7 @@ def test_a_second_run_leaves_no_pictures_of_the_first_and_all_that_is_not_its_ow
     assert (tmp_path / "out" / "map.png").exists()
     (tmp_path / "mine.png").write_text("")
     (tmp_path / "out" / "mine.png").write_text("")
-    with open(tmp_path / "out" / "pictures.txt", "a") as file:
+    with open(tmp_path / "out" / "files.txt", "a") as file:
         file.write("../mine.png\nresults.json\n")
     run(tmp_path, *FEW)
     assert [path.name for path in (tmp_path / "out").glob("*.png")] == ["mine.png"]
@@ -247,7 +247,7 @@ def test_nothing_left_is_an_error(tmp_path):
     shutil.rmtree(tmp_path / "data" / "b")
     with pytest.raises(
         SystemExit,
-        match="must hold two or more class folders of clips .* found 1 clips of 1 classes",
+        match="must hold two or more class folders of clips .* found 1 clip of 1 class",
     ):
         run(tmp_path)
 
