@@ -50,7 +50,7 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
     path : a folder of images, in the natural order of their names (2 before 10); an image file of
         one or more frames; an .npy, .npz or .mat file with an array (n_frames, d), (n_frames,
         height, width[, 3 or 4]); anything else is decoded as a video (needs imageio with PyAV: pip
-        install "grassmann_sc_kit[video]")
+        install "imageio[pyav]")
     grey : luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames, height, width,
         3)
     size : (height, width) to resize to, bilinear with antialiasing; bytes stay bytes, other types
@@ -162,7 +162,7 @@ def _video_frames(path, grey):
         import imageio.v3
     except ImportError as error:
         raise ImportError(f"{path}: videos need imageio with PyAV: pip install "
-                          '"grassmann_sc_kit[video]"') from error
+                          '"imageio[pyav]"') from error
     i = 0
     try:
         with imageio.v3.imopen(path, "r", plugin="pyav") as video:
@@ -551,4 +551,4 @@ def _skimage(module, function):
         return importlib.import_module(f"skimage.{module}")
     except ImportError as error:
         raise ImportError(f"{function} needs scikit-image: pip install "
-                          '"grassmann_sc_kit[image]"') from error
+                          'scikit-image') from error

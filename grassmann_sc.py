@@ -2238,7 +2238,7 @@ def progress_bar(wanted, **options):
     try:
         from tqdm import tqdm
     except ImportError as error:
-        raise ImportError("progress needs tqdm: pip install 'grassmann_sc_kit[progress]'"
+        raise ImportError("progress needs tqdm: pip install tqdm"
                           ) from error
     every = 0.1 if sys.stderr.isatty() else 10  # seconds between the lines of a log
     with tqdm(**options, mininterval=every) as bar:

@@ -581,7 +581,7 @@ def _dask():
         import dask.array
         import distributed  # noqa: F401
     except ImportError as error:
-        raise ImportError("scale needs Dask: pip install 'grassmann_sc_kit[distributed]'"
+        raise ImportError("scale needs Dask: pip install 'dask[distributed]'"
                           ) from error
     return dask
 

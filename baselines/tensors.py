@@ -55,7 +55,7 @@ def _resized_clip(clip, shape):
     try:
         from skimage.transform import resize
     except ImportError as error:
-        raise ImportError('resize_clips needs scikit-image: pip install "grassmann_sc_kit[image]"'
+        raise ImportError('resize_clips needs scikit-image: pip install scikit-image'
                           ) from error
     return resize(clip.astype(np.float64), shape, order=1, mode="edge", anti_aliasing=True)
 

@@ -160,13 +160,17 @@ def learned(collection, inputs, recipe, settings):
             best = row
     if best is None:
         raise ValueError(f"all methods failed: {row.failed}")
-    reader = reader_of(best.method, best.chosen, recipe)
+    return _thing(*_tree(model_of(best, collection, recipe)))  # as a file gives it back, to the bit
+
+
+def model_of(row, collection, recipe):
+    """The Model of a comparison.Outcome on all sets of a Collection."""
+    reader = reader_of(row.method, row.chosen, recipe)
     reader.fit(collection)
     p = reader.p if isinstance(reader, (ByProjection, AsTheyAre)) else 1
     shape = collection.X.shape[1], p, collection.frame
-    model = Model(recipe, shape, best.method.name, told(best.chosen), best.score, reader,
-                  best.estimator, {"scikit-learn": sklearn.__version__})
-    return _thing(*_tree(model))  # as a file gives it back, to the bit
+    return Model(recipe, shape, row.method.name, told(row.chosen), row.score, reader,
+                 row.estimator, {"scikit-learn": sklearn.__version__})
 
 
 def answer(model, collection):
@@ -263,10 +267,11 @@ def save(path, model):
     files.write_arrays(path, "model", {"model": files.as_json(tree), **arrays})
 
 
-def load(path):
-    """The Model that save wrote; ValueError if the file is damaged or another."""
-    arrays = files.read_arrays(path, "model", {"model": "U", **NUMBERS}, {"model"})
-    with files.refuse_damaged(path, "model"):
+def load(path, name="path"):
+    """The Model that save wrote; ValueError if the file is damaged or another. name: what errors
+    call the path."""
+    arrays = files.read_arrays(path, "model", {"model": "U", **NUMBERS}, {"model"}, name)
+    with files.refuse_damaged(path, "model", name):
         tree = files.read_json(arrays.pop("model"))
         model = _thing(tree, arrays)
         if not isinstance(model, Model) or vars(model).keys() != Model.__dataclass_fields__.keys():

@@ -417,9 +417,12 @@ def run(options):
     """Answer by a model that was kept, or read, build, and learn or evaluate."""
     check_folder(options.out)
     out = Results(options.out)
+    new = options.predict and new_clips(options.predict)
     if options.model:
-        answer(out, options, answers.load(options.model))
+        answer(out, options, answers.load(options.model, "--model"), new)
         return
+    if options.save:
+        check_folder(options.save.parent, "what --save lies in")
     collection, pairs, how = read(options)
     inputs = answers.inputs_for(collection, recipe_of(options), options)
     if options.kernels is None:
@@ -428,20 +431,20 @@ def run(options):
         if why:
             say(f"left out the rows in a kernel's space: {why}; --kernels asks for them")
     if pairs is None:
-        learn(out, options, collection, inputs)
+        learn(out, options, collection, inputs, new)
     else:
         compare(out, options, collection, inputs, pairs, how)
 
 
-def learn(out, options, collection, inputs):
+def learn(out, options, collection, inputs, new):
     """Learn from all sets, keep the model, answer new clips, as asked."""
     model = answers.learned(collection, inputs, recipe_of(options), options)
     say_failed(collection, {})
     if options.save:
         answers.save(options.save, model)
         say(f"model: {options.save}")
-    if options.predict:
-        answer(out, options, model)
+    if new:
+        answer(out, options, model, new)
     else:
         print(_described(model))
 
@@ -451,10 +454,9 @@ def _described(model):
             "on the labelled sets")
 
 
-def answer(out, options, model):
-    """predictions.csv of the new clips, and how many have each label."""
-    clips = new_clips(options.predict)
-    collection = answers.build_new(model, clips, options.out / "cache", options.strict)
+def answer(out, options, model, new):
+    """predictions.csv of new clips, and how many have each label."""
+    collection = answers.build_new(model, new, options.out / "cache", options.strict)
     found = answers.answer(model, collection)
     kind = answers.kinds_of_scores(model)
     header = ["clip", "label", *(f"{kind} {c}" for c in found.classes), "method", "chosen",
@@ -517,15 +519,15 @@ def too_large(sets, n_dimensions):
     return None
 
 
-def check_folder(out):
+def check_folder(out, name="--out"):
     """Make the folder of results, or say before any work is done that nothing can be left there."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
-        raise ValueError(f"--out must be a folder that can be written to, got {out}: {error}"
-                         ) from None
+        raise ValueError(f"{name} must be a folder that can be written to, got {out}: "
+                         f"{error}") from None
 
 
 def say_failed(collection, results):

@@ -585,6 +585,38 @@ def test_whatever_a_decoder_raises_belongs_to_its_clip(tmp_path, monkeypatch, er
     assert len(collection.failed) == 1 and collection.failed[0].startswith("bad: ")
 
 
+def photographs(folder):
+    """torchvision's layout: images directly in the class folders."""
+    for label in ("run", "walk"):
+        images(folder / label, frames_of(label, 0, n=32))
+    return folder
+
+
+def test_images_in_class_folders_are_cut_into_clips(tmp_path):
+    data = photographs(tmp_path / "data")
+    clips = find_clips(data, run=5)
+    assert [clip.name for clip in clips[5:7]] == ["run/5", "walk/0"] and len(clips) == 12
+    assert [path.name for path in clips[2].sources] == [f"{i}.png" for i in range(10, 15)]
+    results = run(tmp_path, *FEW, "--run", 5)
+    assert results["n_sets"] == 12 and results["methods"]["nearest subspace"]["mean"] == 100
+
+
+def test_layouts_that_are_none_are_said_with_what_is_seen(tmp_path, capsys):
+    data = photographs(tmp_path / "data")
+    expected = ("found 0 clips of 0 classes; run/ holds 32 images directly: put each clip into a "
+                "folder of its own, or --run 10 .* folder above data")
+    with pytest.raises(ValueError, match=expected):
+        find_clips(data)
+    np.save(data / "walk" / "a.npy", frames_of("walk", 0))
+    np.save(data / "run" / "a.npy", frames_of("run", 0))
+    with pytest.raises(ValueError, match="run holds clips or images directly, as a.npy: give the "
+                       "folder above"):
+        find_clips(data / "run")
+    images(data / "jump", frames_of("jump", 0))
+    assert len(find_clips(data)) == 2
+    assert "passed over: jump/ holds 8 images directly" in capsys.readouterr().err
+
+
 def test_links_that_lead_back_are_not_followed(tmp_path):
     for label in "ab":
         (tmp_path / label).mkdir()

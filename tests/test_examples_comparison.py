@@ -2,6 +2,7 @@
 examples.classify says of them, and of chance."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -104,7 +105,8 @@ def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
 def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
     sets, label = noisy_sets(lengths=[1, 2])
     inputs = inputs_of(sets, label)
-    row = method(baselines.convex_hulls, comparison.Nearest(), {"bound": []}, predict=tuning.nearest_predictions)
+    row = method(baselines.convex_hulls, comparison.Nearest(), {"bound": []},
+                 predict=tuning.nearest_predictions)
     found = outcomes(inputs, label, row)["row"]
     assert found.chosen == {"bound": 1.0}
     assert found.left_out["bound 0.2"] == "a set has 1 frame, of which a bound of 0.2 needs 5"
@@ -249,7 +251,7 @@ def test_beside_what_there_was_no_time_for_no_grid_ends():
 
 def results_of(accuracies, **more):
     """{row: [a split, ...]} of {row: accuracies in %}."""
-    usual = {"seconds": 0.1, "chosen": {}, "failed": None, "left_out": {}, "ends": {}}
+    usual = {"seconds": 0.1, "chosen": {}, "failed": None, "left_out": {}, "ends": {}, "warned": ()}
     return {name: [{**usual, "accuracy": accuracy, **more} for accuracy in found]
             for name, found in accuracies.items()}
 
@@ -268,6 +270,23 @@ def test_the_table_says_how_often_and_what_was_left_out_and_at_an_end(capsys):
     assert "\n    p 9 left out in 3 of 10 splits: set 3 has rank 8\n" in out
     assert "\n    C at the end of its grid in 7 of 10 splits: try --C 1 10 100\n" in out
     assert "\n    p at the end of its grid in 9 of 10 splits\n" in out
+
+
+def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):
+    sets, label = noisy_sets()
+
+    class Warns(comparison.Nearest):
+        def fit(self, K, y):
+            warnings.warn("little is known", stacklevel=2)
+            warnings.warn(f"of {len(K)} sets", stacklevel=2)
+            return super().fit(K, y)
+
+    row = method("gram", Warns(), predict=tuning.nearest_predictions)
+    found = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert found.warned == ("little is known", "of 24 sets") and not len(recwarn)
+    classify.print_table(results_of({"row": [90.0] * 3}, warned=found.warned))
+    note = "    warned in 3 of 3 splits: little is known, and 1 other warning\n"
+    assert note in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------- chance

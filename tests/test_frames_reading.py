@@ -291,6 +291,6 @@ def test_a_missing_reader_names_its_extra(tmp_path, monkeypatch):
     with pytest.raises(
         ImportError,
         match=r"clip.mp4: videos need imageio with PyAV: pip install "
-        r'"grassmann_sc_kit\[video\]"',
+        r'"imageio\[pyav\]"',
     ):
         read_frames(path)
