@@ -176,7 +176,8 @@ def _add_frame_options(add):
     add("--evenly", type=int, metavar="N", help="take N frames at even steps over the clip")
     add("--resample", type=int, metavar="N", help="resample the frames to N, linearly in time")
     add("--run", type=int, metavar="N",
-        help="cut each clip into sets of N frames, which stay together in splits")
+        help="cut each clip into sets of N frames, which stay together in splits, and images that "
+             "lie directly in class folders into clips of N")
     add("--features", default="raw", choices=["raw", "hog", "lbp", "lbp_top", "gei"],
         help="descriptor of a frame (default: its pixels)")
     add("--feature-options", type=json.loads, default={}, metavar="JSON",
