@@ -109,11 +109,12 @@ def test_the_answers_are_those_of_the_row_that_was_evaluated():
 
 
 def test_the_best_in_cross_validation_answers():
-    sets, labels = image_sets()
+    sets, labels = image_sets(noise=1.5)
     many = answers.fit(sets, labels, settings=settings_of("gsc", methods=None, p=[1, 2], atoms=0))
     alone = [answers.fit(sets, labels, settings=settings_of(name, p=[1, 2]))
              for name in ON_SETS[:8]]
-    assert many.score == max(model.score for model in alone)
+    scores = [model.score for model in alone]
+    assert many.score == max(scores) > min(scores)
 
 
 def test_what_a_new_set_must_have_is_what_the_labelled_ones_had(tmp_path):
