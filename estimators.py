@@ -24,7 +24,7 @@ try:
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise ImportError("estimators needs scikit-learn: "
-                      "pip install 'grassmann_sc_kit[sklearn]'") from error
+                      "pip install scikit-learn") from error
 
 import grassmann_sc as core
 from grassmann_sc import discriminative, files, frames, kernels, learn, streams, subspaces

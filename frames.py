@@ -48,7 +48,7 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
     path : a folder of images, in the natural order of their names (2 before 10); an image file of
         one or more frames; an .npy, .npz or .mat file with an array (n_frames, d), (n_frames,
         height, width[, 3 or 4]); anything else is decoded as a video (needs imageio with PyAV: pip
-        install "grassmann_sc_kit[video]")
+        install "imageio[pyav]")
     grey : luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames, height, width,
         3)
     size : (height, width) to resize to, bilinear with antialiasing; bytes stay bytes, other types
@@ -150,7 +150,7 @@ def _video_frames(path, grey):
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
     for module in ("av", "imageio.v3"):
-        imageio = core.needed(module, f"{path}: videos need imageio with PyAV", "video")
+        imageio = core.needed(module, f"{path}: videos need imageio with PyAV", '"imageio[pyav]"')
     i = 0
     try:
         with imageio.imopen(path, "r", plugin="pyav") as video:
@@ -319,7 +319,7 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     (5, 162)
     """
     frames = core.check_clip(frames, "frames")
-    feature = core.needed("skimage.feature", "hog needs scikit-image", "image")
+    feature = core.needed("skimage.feature", "hog needs scikit-image", "scikit-image")
     try:
         rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
     except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
@@ -350,7 +350,8 @@ def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[
     ((5, 236), [4.0, 4.0, 4.0, 4.0, 4.0])
     """
     frames = core.check_clip(frames, "frames")
-    feature = core.needed("skimage.feature", "local_binary_pattern needs scikit-image", "image")
+    feature = core.needed("skimage.feature", "local_binary_pattern needs scikit-image",
+                          "scikit-image")
     if not isinstance(method, str) or method not in ("nri_uniform", "uniform", "default", "ror"):
         raise ValueError("method must be one of nri_uniform, uniform, default, ror, got "
                          f"{method!r}")
@@ -498,7 +499,7 @@ def _aligned(body, height, width):
     body = body[rows[0]:rows[-1] + 1, columns[0]:columns[-1] + 1].astype(np.float64)
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
     if body.shape != (height, scaled_width):
-        transform = core.needed("skimage.transform", "resize needs scikit-image", "image")
+        transform = core.needed("skimage.transform", "resize needs scikit-image", "scikit-image")
         body = transform.resize(body, (height, scaled_width), order=1, anti_aliasing=True)
     centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
     left = int(np.floor(width / 2 - centre + 0.5))  # column of the result where the body begins

@@ -2358,11 +2358,7 @@ def progress_bar(wanted, **options):
     if not check_flag(wanted, "progress"):
         yield lambda steps, cost=None: None
         return
-    try:
-        from tqdm import tqdm
-    except ImportError as error:
-        raise ImportError("progress needs tqdm: pip install 'grassmann_sc_kit[progress]'"
-                          ) from error
+    tqdm = needed("tqdm", "progress needs tqdm", "tqdm").tqdm
     every = 0.1 if sys.stderr.isatty() else 10  # seconds between the lines of a log
     with tqdm(**options, mininterval=every) as bar:
 
@@ -2395,12 +2391,12 @@ numba.core.event.register("numba:compile", _Patience())
 # ------------------------------------------------------------------ the other modules of the house
 
 
-def needed(module, who, extra):
+def needed(module, who, package):
     """The module, or an ImportError that says what to install for whoever needs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"{who}: pip install 'grassmann_sc_kit[{extra}]'") from error
+        raise ImportError(f"{who}: pip install {package}") from error
 
 
 _here = os.path.dirname(os.path.abspath(__file__))

@@ -577,7 +577,7 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
 
 def _dask():
     for module in ("distributed", "dask.array", "dask"):
-        dask = core.needed(module, "scale needs Dask", "distributed")
+        dask = core.needed(module, "scale needs Dask", '"dask[distributed]"')
     return dask
 
 

@@ -27,7 +27,7 @@ def command(here=HERE):
     found = ["command"]
     for name in found:  # grows
         text = (here / "examples" / f"{name}.py").read_text(encoding="utf-8")
-        found += set(re.findall(r"from examples\.(\w+) import", text)) - set(found)
+        found += set(re.findall(r"from examples(?:\.| import )(\w+)", text)) - set(found)
     return found
 
 

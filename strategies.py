@@ -31,7 +31,7 @@ try:
     from hypothesis import assume
 except ImportError as error:
     raise ImportError("strategies needs hypothesis: "
-                      "pip install 'grassmann_sc_kit[testing]'") from error
+                      "pip install hypothesis") from error
 
 import grassmann_sc as core
 

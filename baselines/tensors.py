@@ -52,7 +52,7 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
 
 
 def _resized_clip(clip, shape):
-    transform = core.needed("skimage.transform", "resize_clips needs scikit-image", "image")
+    transform = core.needed("skimage.transform", "resize_clips needs scikit-image", "scikit-image")
     return transform.resize(clip.astype(np.float64), shape, order=1, mode="edge",
                             anti_aliasing=True)
 

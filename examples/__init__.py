@@ -1,1 +1,5 @@
 """Scripts to run from the repository's root, as python -m examples.quickstart."""
+
+import sys
+
+sys.modules.setdefault("examples", sys.modules[__name__])  # in an installed kit, by that name too

@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from examples.comparison import Method
+from examples.clips import some
+from examples.comparison import Gaussian, Method, Nearest, methods
 from grassmann_sc import kernels, tuning
 from grassmann_sc.baselines import hulls
 from grassmann_sc.baselines.estimators import (
@@ -42,6 +43,18 @@ USUAL_RANKS = [2, 4, None]  # of the factors of PM
 CORRELATIONS = [3, 5]  # of each mode of TCCA
 
 
+def every_method(inputs):
+    """methods_of for these inputs: the paper's and their peers, and all that settings ask for."""
+
+    def methods_of(n_train, smallest, settings):
+        yield from methods(n_train, smallest, settings)
+        if settings.baselines or settings.methods:
+            yield from baselines(inputs, smallest, settings)
+            yield from video_baselines(inputs)
+
+    return methods_of
+
+
 def baselines(inputs, smallest, settings):
     """The Methods on sets; smallest: the sets in the training part of a fold."""
     gda = GDA("precomputed")
@@ -59,12 +72,14 @@ def baselines(inputs, smallest, settings):
     yield Method("DCC", "subspaces", DCC(), grid)
     if inputs.sets is None:
         return
-    nearest = tuning.nearest_predictions
-    yield Method("KAHM, affine hulls", affine_hulls, None, {}, nearest)
-    yield Method("KAHM, convex hulls", convex_hulls, None, {}, nearest)
+    by_rows = tuning.nearest_predictions
+    shares = {"share": SHARES}
+    yield Method("KAHM, affine hulls", affine_hulls, Nearest(), shares, by_rows)
+    yield Method("KAHM, convex hulls", convex_hulls, Nearest(), {"bound": BOUNDS}, by_rows)
     if settings.kernels:
         in_kernels = partial(affine_hulls, gaussian=True)
-        yield Method("KAHM, affine hulls in a kernel's space", in_kernels, None, {}, nearest)
+        name = "KAHM, affine hulls in a kernel's space"
+        yield Method(name, in_kernels, Nearest(), shares, by_rows)
     grid = {"p": p, "reference": ["class", "set"], "n_angles": [1, None]}
     yield Method("MSM", "sets", MSM(), grid)
     constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
@@ -137,11 +152,11 @@ def estimator_predictions(estimator, grid):
 
 
 def affine_hulls(inputs, train, gaussian=False):
-    """{("affine", share): -distances} of the affine hulls of all sets, or of their images."""
+    """{(kernel, share): -distances} of the affine hulls of all sets, or of their images."""
     found = {}
     for gamma in _gammas(inputs, train) if gaussian else [None]:
         kernel = None if gamma is None else kernels.rbf(gamma)
-        name = "affine" if gamma is None else f"gamma {gamma:.2g}"
+        name = None if gamma is None else Gaussian(gamma)
         for share in SHARES:
             key = "affine", gamma, share
             if key not in inputs.hulls:
@@ -152,18 +167,19 @@ def affine_hulls(inputs, train, gaussian=False):
 
 
 def convex_hulls(inputs, train):
-    """{("convex", bound): -distances} of the bounded convex hulls of all sets."""
+    """{(None, bound): -distances} of the bounded convex hulls of all sets."""
     shortest = min(map(len, inputs.sets))
     found = {}
     for bound in BOUNDS:
         key = "convex", bound
         if bound * shortest < 1:
-            found[key] = tuning.Absent(len(inputs.sets), f"a set has {shortest} frame(s), of which "
-                                       f"a bound of {bound:g} needs {1 / bound:g}")
+            why = (f"a set has {some(shortest, 'frame')}, of which a bound of {bound:g} needs "
+                   f"{1 / bound:g}")
+            found[None, bound] = tuning.Absent(len(inputs.sets), why)
             continue
         if key not in inputs.hulls:
             inputs.hulls[key] = -hulls.convex_hull_distances(inputs.sets, bound=bound)
-        found[key] = inputs.hulls[key]
+        found[None, bound] = inputs.hulls[key]
     return found
 
 

@@ -1,5 +1,8 @@
 """From files to answers, by coding subspaces: python -m examples.classify --data DIR
 
+Evaluates methods on labelled clips; with --predict NEW or --save MODEL.npz it learns from all of
+them, by the method that is best in cross-validation, and answers clips without labels.
+
 DIR holds class folders; a class folder holds clips, or folders of clips, which are then the clips'
 groups. A clip is a folder of images, a video, or an .npy, .npz, .mat, .gif or .tif file. Clips that
 cannot be used are named at the end.
@@ -14,22 +17,26 @@ of a split, unless --splits names them one by one. Where no group is in both par
 is in both parts of a cross-validation either, nor is a clip. In two more rows all candidates vote,
 weighted by their accuracy in cross-validation: those of the coding methods, and those of the
 nearest subspaces and support vector machines (with --seconds, what each row chose). Prints one
-table and writes into OUT:
+table and writes into OUT, in place of what the last run wrote there:
   results.json     options, accuracy and choices of each method in each split, confusion matrices,
                    clips that failed
+  predictions.csv  a line a test clip and split: the truth, and what each method answers; with
+                   --predict a line a new clip: label, a score for each class, or why it has none
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
                    both parts, learned atoms
-  *.png            confusion matrices, Gram matrix, map of the clips, atoms, codes;
-                   pictures.txt names them, so that the next run removes them
+  *.png            confusion matrices, Gram matrix, map of the clips, atoms, codes
+  files.txt        the names of all these, which the next run removes
   cache/           subspaces by content of the files: a second run starts at once
 """
 
+import csv
 import importlib.metadata
+import io
 import json
 import sys
 import tempfile
 import time
-import warnings
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -45,23 +52,27 @@ import matplotlib
 import numpy as np
 
 import grassmann_sc as core
-from examples.baselines import baselines, video_baselines, videos_of
+from examples import answers
+from examples.baselines import every_method
 from examples.clips import (
     Recipe,
     build_all,
     find_clips,
+    find_new_clips,
+    load_new_npz,
     load_npz,
     one_line,
     printable,
     say,
     sets_of_clips,
+    some,
     split_at_random,
     split_by_file,
     split_by_group,
 )
-from examples.comparison import N_GAMMAS, inputs_of, methods, run_splits, successes, told
-from examples.pictures import remove_pictures, save_picture
-from grassmann_sc import files, plots, tuning
+from examples.comparison import N_GAMMAS, run_splits, slug, successes, told
+from examples.pictures import Results, save_picture
+from grassmann_sc import plots, tuning
 
 FEWEST_SPLITS = 5  # that tell methods apart
 PICTURED_ATOMS = 40
@@ -71,25 +82,39 @@ MOST_GRAMS = 2**31  # and of Gram matrices
 MOST_PRODUCTS = 1e13  # multiplications of all Gram matrices, some minutes, up to which they are
 
 
-def print_table(results):
+COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
+
+
+def print_table(results, columns=("accuracy",)):
+    """columns: of COLUMNS, in %, each with its standard deviation over the splits."""
     width = max(map(len, results)) + 1
-    print(f"{'':{width}}{'accuracy in %':>15}{'s a split':>12}   most often chosen")
+    heads = "".join(f"{COLUMNS[column]:>15}" for column in columns)
+    print(f"{'':{width}}{heads}{'s a split':>12}   most often chosen")
     for method, found in results.items():
         done = successes(found)
         if not done:
             print(f"{method:{width}}  failed: {found[0]['failed']}")
             continue
-        accuracy = [split["accuracy"] for split in done]
+        shares = "".join(_mean([split[column] for split in done]) for column in columns)
         seconds = [split["seconds"] for split in done]
-        spread = f" ± {np.std(accuracy, ddof=1):4.1f}" if len(done) > 1 else ""
         chosen = _most_often(done)
         if len(done) < len(found):
             chosen += f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
-        line = (f"{method:{width}}{np.mean(accuracy):8.1f}{spread:7}{np.mean(seconds):12.3f}   "
-                f"{chosen}")
-        print(line.rstrip())
+        print(f"{method:{width}}{shares}{np.mean(seconds):12.3f}   {chosen}".rstrip())
         for note in _notes(done):
             print(f"    {note}")
+
+
+def _mean(shares):
+    """The mean over the splits, and its spread."""
+    spread = f" ± {np.std(shares, ddof=1):4.1f}" if len(shares) > 1 else ""
+    return f"{np.mean(shares):8.1f}{spread:7}"
+
+
+def columns_of(options, label):
+    """Of the table: balanced accuracy where classes are uneven, F1 if it is asked for."""
+    uneven = len(np.unique(np.unique(label, return_counts=True)[1])) > 1
+    return ["accuracy", *["balanced"] * uneven, *["f1"] * options.f1]
 
 
 def _most_often(done):
@@ -122,6 +147,10 @@ def _notes(done):
             (option, _), = tries.most_common(1)
             hint = f": try {option}" if option else ""
             yield f"{name} at the end of its grid{_of_splits(count, done)}{hint}"
+    warned = Counter(text for split in done for text in split["warned"])
+    for text, count in warned.most_common(1):
+        others = f", and {some(len(warned) - 1, 'other warning')}" if len(warned) > 1 else ""
+        yield f"warned{_of_splits(count, done)}: {text}{others}"
 
 
 def _of_splits(count, done):
@@ -181,8 +210,25 @@ def save_results(out, asked, collection, pairs, results):
         "failed": collection.failed,
     }
     text = json.dumps(content, indent=1, default=_plain)
-    out.mkdir(parents=True, exist_ok=True)
-    files.write_whole(out / "results.json", lambda file: file.write(text.encode()))
+    out.write(out.folder / "results.json", lambda file: file.write(text.encode()))
+
+
+def save_predictions(out, collection, pairs, results):
+    """predictions.csv: what each method answers for each test clip of each split."""
+    rows = []
+    for k, (_, test) in enumerate(pairs):
+        found = [splits[k]["predicted"] if k < len(splits) else None for splits in results.values()]
+        rows += [[collection.names[i], k, collection.label[i],
+                  *("" if labels is None else labels[row] for labels in found)]
+                 for row, i in enumerate(test)]
+    write_csv(out, ["clip", "split", "truth", *results], rows)
+
+
+def write_csv(out, header, rows):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    content = text.getvalue().encode()
+    out.write(out.folder / "predictions.csv", lambda file: file.write(content))
 
 
 def _summary(label, pairs, found):
@@ -192,10 +238,13 @@ def _summary(label, pairs, found):
     confusion = np.zeros((len(place), len(place)), int)
     np.add.at(confusion, ([place[c] for c in truth], [place[c] for c in predicted]), 1)
     accuracy = [split["accuracy"] for split in successes(found)]
+    others = {name: [None if split["failed"] else split[name] for split in found]
+              for name in ("balanced", "f1")}
     return {
         "mean": np.mean(accuracy) if accuracy else None,
         "std": np.std(accuracy, ddof=1) if len(accuracy) > 1 else None,
         "accuracy": [None if split["failed"] else split["accuracy"] for split in found],
+        **others,
         "failed": [split["failed"] for split in found],
         "seconds": [split["seconds"] for split in found],
         "chosen": [split["chosen"] for split in found],
@@ -234,7 +283,7 @@ def save_codes(out, collection, done):
             arrays["codes_" + slug(name)] = coder.transform(queries)
             if hasattr(coder, "steps"):
                 arrays["atoms_" + slug(name)] = coder[-1].components_
-    files.write_whole(out / "codes.npz", lambda file: np.savez_compressed(file, **arrays))
+    out.write(out.folder / "codes.npz", lambda file: np.savez_compressed(file, **arrays))
     return arrays
 
 
@@ -247,7 +296,7 @@ def _coder(estimator):
     return estimator[:learned[0] + 1] if learned else None
 
 
-def save_pictures(options, collection, inputs, pairs, results, arrays, frame_shape):
+def save_pictures(out, options, collection, inputs, pairs, results, arrays, frame_shape):
     """Confusion matrices over all splits, Gram matrix and map of all clips, codes and atoms of the
     last split; one that cannot be drawn is said, and costs no other."""
     matplotlib.use("agg")
@@ -258,7 +307,7 @@ def save_pictures(options, collection, inputs, pairs, results, arrays, frame_sha
         try:
             ax = plot(*arrays, **choices)
             ax.set_title(title, fontsize=10)
-            save_picture(options.out / name, ax, options, listed=True)
+            save_picture(out.folder / name, ax, options, out.write)
         except Exception as error:
             say(f"no picture {name}: {str(error) or type(error).__name__}")
 
@@ -308,10 +357,6 @@ def _save_pictures_of_atoms(save, how, data, collection, arrays, frame_shape):
              collection.X[sets], frame_shape, labels=names)
 
 
-def slug(name):
-    return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
-
-
 # ---------------------------------------------------------------------------------- the command
 
 
@@ -344,65 +389,119 @@ def read(options):
     recipe = recipe_of(options)
     start = time.perf_counter()
     if options.data.is_dir():
-        clips = find_clips(options.data, options.group_by)
+        clips = find_clips(options.data, options.group_by, options.run)
         pairs = None
         cache = options.out / "cache"
     else:
         clips, pairs = load_npz(options.data)
         cache = None
-    check_folder(options.out)
     strict = options.strict or cache is None
     most_rows = np.inf if options.kernels else MOST_ROWS
-    keep_rows = options.baselines or options.kernels is not False
+    keep_rows = options.baselines or options.methods or options.kernels is not False
     collection = build_all(clips, recipe, cache, keep_rows, strict, most_rows)
+    seconds = time.perf_counter() - start
+    n, d, p = collection.X.shape
+    say(f"{some(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
+        f"{1000 * seconds / len(clips):.1f} ms a clip")
+    if options.predict or options.save:
+        return collection, None, None
     if pairs and not options.splits:
         pairs = sets_of_clips(pairs, collection.clip)
         how = f"splits of {printable(options.data.name)}"
     else:
         pairs, how = choose_splits(options, collection)
-    seconds = time.perf_counter() - start
-    n, d, p = collection.X.shape
-    say(f"{n} sets to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
-        f"{1000 * seconds / len(clips):.1f} ms a clip")
     return collection, pairs, how
 
 
 def run(options):
-    """Read, build, evaluate, print the table, leave the results behind."""
+    """Answer by a model that was kept, or read, build, and learn or evaluate."""
+    check_folder(options.out)
+    out = Results(options.out)
+    new = options.predict and new_clips(options.predict)
+    if options.model:
+        answer(out, options, answers.load(options.model, "--model"), new)
+        return
+    if options.save:
+        check_folder(options.save.parent, "what --save lies in")
     collection, pairs, how = read(options)
-    remove_pictures(options.out)  # of another run
-    n, d, p = collection.X.shape
-    inputs = inputs_of(collection, options.p)
+    inputs = answers.inputs_for(collection, recipe_of(options), options)
     if options.kernels is None:
         why = too_large(collection.sets, len(inputs.p))
         options.kernels = why is None
         if why:
             say(f"left out the rows in a kernel's space: {why}; --kernels asks for them")
-    if options.baselines:
-        normalised = options.stack > 1 and (options.center or options.unit_variance)
-        blocks = options.arma or options.stack
-        inputs = inputs._replace(videos=None if normalised else videos_of(collection, blocks))
+    if pairs is None:
+        learn(out, options, collection, inputs, new)
+    else:
+        compare(out, options, collection, inputs, pairs, how)
 
-    def methods_of(n_train, smallest, options):
-        yield from methods(n_train, smallest, options)
-        if options.baselines:
-            yield from baselines(inputs, smallest, options)
-            yield from video_baselines(inputs)
 
-    for done in run_splits(collection, inputs, pairs, methods_of, options):
-        save_results(options.out, vars(options), collection, pairs, done.results)
+def learn(out, options, collection, inputs, new):
+    """Learn from all sets, keep the model, answer new clips, as asked."""
+    model = answers.learned(collection, inputs, recipe_of(options), options)
+    say_failed(collection, {})
+    if options.save:
+        answers.save(options.save, model)
+        say(f"model: {options.save}")
+    if new:
+        answer(out, options, model, new)
+    else:
+        print(_described(model))
+
+
+def _described(model):
+    return (f"{model.method} ({model.chosen}): {100 * model.score:.1f} % right in cross-validation "
+            "on the labelled sets")
+
+
+def answer(out, options, model, new):
+    """predictions.csv of new clips, and how many have each label."""
+    collection = answers.build_new(model, new, options.out / "cache", options.strict)
+    found = answers.answer(model, collection)
+    kind = answers.kinds_of_scores(model)
+    header = ["clip", "label", *(f"{kind} {c}" for c in found.classes), "method", "chosen",
+              "failed"]
+    how = [model.method, model.chosen]
+    rows = [[name, label, *scores, *how, ""]
+            for name, label, scores in zip(found.names, found.labels, found.scores.tolist())]
+    empty = [""] * (1 + len(found.classes))
+    write_csv(out, header, rows + [[name, *empty, *how, why] for name, why in found.failed.items()])
+    print(_described(model))
+    counts = Counter(found.labels.tolist())
+    for label in sorted(counts, key=core.natural_order):
+        print(f"  {label}: {some(counts[label], 'clip')}")
+    say(f"labels and scores: {out.folder / 'predictions.csv'}")
+    say_failed(collection._replace(failed=[*found.failed.values()]), {})
+
+
+def new_clips(path):
+    """Those of a folder, a file of stacked sets, or one clip."""
+    if path.suffix == ".npz" and path.is_file() and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if "offset.npy" in archive.namelist():
+                return load_new_npz(path)
+    return find_new_clips(path)
+
+
+def compare(out, options, collection, inputs, pairs, how):
+    """Evaluate the methods, print the table, leave the results behind."""
+    n, d, _ = collection.X.shape
+    for done in run_splits(collection, inputs, pairs, every_method(inputs), options):
+        save_results(out, vars(options), collection, pairs, done.results)
+        save_predictions(out, collection, pairs, done.results)
     results = done.results
     n_classes = len(np.unique(collection.label))
     dimensions = ", ".join(map(str, inputs.p))
-    print(f"{n} sets, {n_classes} classes, subspaces of R^{d} of dimension {dimensions}, "
-          f"{len(pairs)} splits: {how}")
-    print_table(results)
+    spread = "; ± is over the splits" if len(pairs) > 1 else ""
+    print(f"{some(n, 'set')}, {some(n_classes, 'class')}, subspaces of R^{d} of dimension "
+          f"{dimensions}, {some(len(pairs), 'split')}: {how}{spread}")
+    print_table(results, columns_of(options, collection.label))
     print_comparison(results, pairs)
-    arrays = save_codes(options.out, collection, done)
+    arrays = save_codes(out, collection, done)
     if not options.no_pictures:
         shape = _picture_shape(collection.frame, d)
-        save_pictures(options, collection, inputs, pairs, results, arrays, shape)
-    say(f"results, codes and pictures: {options.out}")
+        save_pictures(out, options, collection, inputs, pairs, results, arrays, shape)
+    say(f"results, predictions, codes and pictures: {options.out}")
     say_failed(collection, results)
 
 
@@ -420,21 +519,21 @@ def too_large(sets, n_dimensions):
     return None
 
 
-def check_folder(out):
+def check_folder(out, name="--out"):
     """Make the folder of results, or say before any work is done that nothing can be left there."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
-        raise ValueError(f"--out must be a folder that can be written to, got {out}: {error}"
-                         ) from None
+        raise ValueError(f"{name} must be a folder that can be written to, got {out}: "
+                         f"{error}") from None
 
 
 def say_failed(collection, results):
     """Name the clips that failed, and the methods: exit with status 1 if there are any of these."""
     if collection.failed:
-        say(f"\n{len(collection.failed)} clips could not be used:\n  "
+        say(f"\n{some(len(collection.failed), 'clip')} could not be used:\n  "
             + "\n  ".join(collection.failed))
     failed = {name: split["failed"] for name, found in results.items() for split in found
               if split["failed"]}
@@ -450,11 +549,9 @@ def _picture_shape(frame, d):
     return d // width, width
 
 
-def main(arguments=None):
-    options = parse(arguments)
-    # as in faces: legal, and SVC repeats it
-    warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
-    with one_line("examples.classify"):
+def main(arguments=None, prog=None):
+    options = parse(arguments, prog)
+    with one_line(prog or "examples.classify"):
         run(options)
 
 

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import unicodedata
+import warnings
 from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ Clip = namedtuple("Clip", "name label group sources")
 # (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None; (height, width) or ()
 Built = namedtuple("Built", "bases rows frame")
 # of all clips that could be built; failed: [why, ...]; clip (n,): the number of each set's clip;
-# unread: the names of those that could not be built
+# unread: {name: why} of those that could not be built
 Collection = namedtuple("Collection", "X sets names label group frame failed clip unread",
                         defaults=[None, ()])
 
@@ -135,12 +136,14 @@ def _normalised(rows, recipe):
     return rows
 
 
-def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_rows=np.inf):
+def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_rows=np.inf,
+              shape=None):
     """A Collection of all clips that can be built, a clip a thread in memory.
 
     strict: the first failure raises. cache: folder of the results by content; what was built before
     a Ctrl-C stays there; one that cannot be written to costs no clip. keep_rows: with the rows of
-    all sets, unless they take more than most_rows bytes together.
+    all sets, unless they take more than most_rows bytes together. shape: d, the least p and the
+    frames' (height, width) that all must have; None: those of most.
     """
     kept = []
 
@@ -167,46 +170,51 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
                 move(1)
     finally:
         pool.shutdown(cancel_futures=True)
-    failed = [result for _, result, _ in done if isinstance(result, str)]
+    why = {clip.name: result for clip, result, _ in done if isinstance(result, str)}
     built = [(clip, result) for clip, result, _ in done if not isinstance(result, str)]
-    not_kept = [why for _, _, why in done if why]
+    not_kept = [error for _, _, error in done if error]
     if not_kept:
-        say(f"{len(not_kept)} clips could not be kept in {cache} and would be built again: "
+        say(f"{some(len(not_kept), 'clip')} could not be kept in {cache} and would be built again: "
             f"{not_kept[0]}")
-    if not built:
-        raise ValueError("no clip could be read: " + "; ".join(failed[:3]))
     del done
-    fit, other = _of_one_shape(built)
+    fit, other = _of_one_shape(built, shape) if built else ([], {})
     if strict and other:
-        raise ValueError(other[0])
-    usable = {clip.name for clip, _ in fit}
-    unread = [clip.name for clip in clips if clip.name not in usable]
+        raise ValueError(next(iter(other.values())))
+    why |= other
+    unread = {clip.name: why[clip.name] for clip in clips if clip.name in why}
+    if not fit:
+        raise ValueError("no clip could be read: " + "; ".join([*unread.values()][:3]))
     del built
-    collection = _collect(fit, failed + other, keep_rows and sum(kept) <= most_rows)
-    return collection._replace(unread=unread)
+    return _collect(fit, unread, keep_rows and sum(kept) <= most_rows)
 
 
-def _of_one_shape(built):
-    """The clips whose d is that of most, and whose p is not below that of most and USUAL_P; and why
-    the others are left out."""
-    shapes = [result.bases.shape[1:] for _, result in built]
-    d = Counter(d for d, _ in shapes).most_common(1)[0][0]
-    least = min(USUAL_P, int(np.median([p for _, p in shapes])))
+def _of_one_shape(built, shape):
+    """The clips whose d is that of most, and whose p is not below that of most and USUAL_P, or
+    those of this shape; and {name: why the clip is left out} of the others."""
+    who = "most clips have" if shape is None else "the model has"
+    of_built = [result.bases.shape[1:] for _, result in built]
+    if shape is None:
+        d = Counter(d for d, _ in of_built).most_common(1)[0][0]
+        shape = d, min(USUAL_P, int(np.median([p for _, p in of_built]))), None
+    d, least, frame = shape
     fit = []
-    other = []
-    for (clip, result), shape in zip(built, shapes):
-        if shape[0] != d:
-            other.append(f"{clip.name}: has d = {shape[0]} and most clips have {d}; resizing the "
-                         "frames would make them equal")
-        elif shape[1] < least:
-            other.append(f"{clip.name}: has frames of rank {shape[1]} and most clips of {least} or "
-                         f"more; --p {shape[1]} takes it")
+    other = {}
+    for clip, result in built:
+        here, p = result.bases.shape[1:]
+        if here != d:
+            other[clip.name] = (f"{clip.name}: has d = {here} and {who} {d}; resizing the frames "
+                                "would make them equal")
+        elif frame is not None and result.frame != frame:
+            other[clip.name] = f"{clip.name}: has frames of {result.frame} and {who} {frame}"
+        elif p < least:
+            other[clip.name] = (f"{clip.name}: has frames of rank {p} and {who} {least} or more; "
+                                f"--p {p} takes it")
         else:
             fit.append((clip, result))
     return fit, other
 
 
-def _collect(built, failed, keep_rows):
+def _collect(built, unread, keep_rows):
     """The Collection of what was built; empties that list."""
     clips = [clip for clip, _ in built]
     counts = [len(result.bases) for _, result in built]
@@ -228,7 +236,8 @@ def _collect(built, failed, keep_rows):
     if all(clip.group is not None for clip in clips):
         groups = np.array([str(clip.group) for clip in clips])[each]
     labels = np.array([clip.label for clip in clips])[each]
-    return Collection(X, sets or None, names, labels, groups, first.frame, failed, each)
+    return Collection(X, sets or None, names, labels, groups, first.frame, [*unread.values()],
+                      each, unread)
 
 
 def clip_names(names, clip):
@@ -286,28 +295,84 @@ def _digest(clip, recipe):
 # ---------------------------------------------------------------------------- finding clips
 
 
-def find_clips(folder, group_by=None):
+def find_clips(folder, group_by=None, run=None):
     """The clips of DIR/class/clip and DIR/class/group/clip, sorted by name: "class/clip".
 
     Other files are passed over; a folder that cannot be opened is a clip that will fail. group_by:
     regular expression whose match in a clip's file name (its first group, if it has one) is the
-    clip's group. Names are made printable.
+    clip's group. run: where a class folder holds nothing but images, so many in the order of their
+    names are a clip. Names are made printable.
     """
     folder = Path(folder)
     clips = []
+    direct = []  # what is said of classes that hold images
     for class_folder in filter(Path.is_dir, visible(folder)):
-        for path, group in _clips_of_class(class_folder):
+        label = printable(class_folder.name, but="")
+        of_class = _clips_of_class(class_folder)
+        images = [] if of_class else _images(class_folder)
+        if images and run is None:
+            direct.append(f"{label}/ holds {some(len(images), 'image')} directly: put each clip "
+                          "into a folder of its own, or --run 10 cuts them into clips of 10; if "
+                          f"{label} is a clip, give the folder above {folder.name}")
+        elif images:
+            clips += [Clip(f"{label}/{i // run}", label, _group(images[i], None, group_by),
+                           images[i:i + run])
+                      for i in range(0, len(images) - run + 1, run)]
+        for path, group in of_class:
             name = printable(path.relative_to(folder).as_posix(), but="")
-            label = printable(class_folder.name, but="")
             clips.append(Clip(name, label, _group(path, group, group_by), [path]))
     classes = {clip.label for clip in clips}
     if len(classes) < 2:
         raise ValueError(f"{folder}: must hold two or more class folders of clips (videos, folders "
-                         f"of images, arrays); found {len(clips)} clips of {len(classes)} classes")
+                         f"of images, arrays); found {some(len(clips), 'clip')} of "
+                         f"{some(len(classes), 'class')}{_hint(folder, direct)}")
+    for text in direct:
+        say(f"passed over: {text}")
     alone = sum(clip.group is None for clip in clips)
     if 0 < alone < len(clips):
         say(f"groups are passed over: {alone} of {len(clips)} clips lie in no folder of a group")
     return clips
+
+
+def _hint(folder, direct):
+    """What an error says of what lies where class folders are expected."""
+    here = [path.name for path in visible(folder) if path.is_file() and _is_clip(path)]
+    here += [path.name for path in _images(folder)]
+    if here:
+        direct = [f"{folder.name or folder} holds clips or images directly, as {here[0]}: give the "
+                  "folder above it, whose folders are classes"]
+    return "".join(f"; {text}" for text in direct[:1])
+
+
+def _images(folder):
+    """The images of one frame in a folder, in the natural order of their names."""
+    return sorted((path for path in _readable(folder, [])
+                   if path.suffix.lower() in frames.IMAGES - CLIPS and path.is_file()),
+                  key=lambda path: gs.natural_order(path.name))
+
+
+def find_new_clips(path):
+    """The clips of a folder, at any depth, or the one clip that a path is, without labels."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    found = list(_clips_within(path))
+    if not found:
+        raise ValueError(f"{path}: must hold clips (videos, folders of images, arrays), got none")
+    above = path.parent if found == [path] else path
+    return [Clip(printable(clip.relative_to(above).as_posix(), but=""), None, None, [clip])
+            for clip in found]
+
+
+def _clips_within(path):
+    if path.is_file() or _holds_images(path):
+        yield path
+        return
+    for entry in visible(path):
+        if _is_clip(entry):
+            yield entry
+        elif entry.is_dir():
+            yield from _clips_within(entry)
 
 
 def _clips_of_class(folder):
@@ -387,7 +452,7 @@ def load_npz(path):
 
     ValueError if the file does not fit together.
     """
-    arrays = _npz_arrays(path)
+    arrays = _npz_arrays(path, ("frames", "offset", "label", "train0", "test0"))
     rows, offset, label, group = (arrays.pop(key, None)
                                   for key in ("frames", "offset", "label", "group"))
     _check_sets(rows, offset)
@@ -401,7 +466,17 @@ def load_npz(path):
     return clips, _npz_splits(arrays, label)
 
 
-def _npz_arrays(path):
+def load_new_npz(path):
+    """Clips of a file of stacked sets, whose labels, if it has any, are passed over."""
+    arrays = _npz_arrays(path, ("frames", "offset"))
+    rows = arrays["frames"]
+    offset = arrays["offset"]
+    _check_sets(rows, offset)
+    return [Clip(f"set {i}", None, None, [rows[start:stop]])
+            for i, (start, stop) in enumerate(zip(offset, offset[1:]))]
+
+
+def _npz_arrays(path, needed):
     """The arrays of the file whose names mean something here."""
     used = r"frames|offset|label|group|(train|test)\d+"
     try:
@@ -413,7 +488,6 @@ def _npz_arrays(path):
     if not isinstance(data, np.lib.npyio.NpzFile):
         raise ValueError(f"{path} must be an .npz file, as np.savez writes it")
     with data:
-        needed = ("frames", "offset", "label", "train0", "test0")
         missing = [key for key in needed if key not in data.files]
         if missing:
             raise ValueError(f"{path} must hold the arrays {', '.join(missing)}; it holds "
@@ -589,15 +663,27 @@ def _so_many_of_each(label, classes, number, rng):
 # ---------------------------------------------------------------------------- what examples share
 
 
+def some(number, thing):
+    """So many of a thing, in words.
+
+    >>> some(1, "clip"), some(2, "clip")
+    ('1 clip', '2 clips')
+    """
+    ending = "es" if thing.endswith("s") else "s"
+    return f"{number} {thing}{ending if number != 1 else ''}"
+
+
 def say(text):
     print(printable(text), file=sys.stderr, flush=True)
 
 
 @contextmanager
 def one_line(script, more=""):
-    """The errors of a script's data, and Ctrl-C, as what it says at its end."""
+    """The errors of a script's data, its warnings, and Ctrl-C, as what it says, under its name."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: say(f"{script}: {message}")
+            yield
     except (OSError, ValueError, TypeError, ImportError) as error:
         sys.exit(printable(f"{script}: {error}{more}"))
     except KeyboardInterrupt:

@@ -2,13 +2,14 @@
 
 import sys
 
+NAME = "grassmann-classify"
+
 
 def classify():
-    """Run the script, whose modules are then those of the kit."""
-    sys.modules.setdefault("examples", sys.modules[__package__])
+    """Run the script, which signs what it says with the name of the command."""
     from examples.options import of_classify
 
-    of_classify(sys.argv[1:], "grassmann-classify")  # --help and mistakes, before slow imports
+    of_classify(sys.argv[1:], NAME)  # --help and mistakes, before slow imports
     from examples.classify import main
 
-    main(sys.argv[1:])
+    main(sys.argv[1:], NAME)

@@ -10,20 +10,22 @@ import math
 import re
 import sys
 import time
+import warnings
 from collections import namedtuple
 
 import numpy as np
 
 try:
     from sklearn import config_context
-    from sklearn.base import clone
+    from sklearn.base import BaseEstimator, ClassifierMixin, clone
     from sklearn.linear_model import RidgeClassifierCV
+    from sklearn.metrics import f1_score
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 except ImportError as error:
-    sys.exit(f'the examples need scikit-learn ({error}): pip install "grassmann_sc_kit[sklearn]"')
+    sys.exit(f"the examples need scikit-learn ({error}): pip install scikit-learn")
 
 import grassmann_sc as core
 from examples.clips import clip_names, printable, say
@@ -42,18 +44,21 @@ LIMITS = {"C": (0, np.inf), "lam": (0, 0.9), "n_neighbors": (1, np.inf), "reg": 
 # reads names what is searched for the best input: "gram", the projection kernel of every p;
 # "kernels", that and those of Gaussian kernels, or what a function gives, for predict of
 # tuning.Search. "subspaces" (n, d, p), "sets" of rows or "videos" go to the estimator, whose grid
-# is searched, the first of its parameters in order; p of "subspaces" is theirs.
+# searched, the first of its parameters in order; p of "subspaces" is theirs. Of a function's
+# matrices the grid names the number in (kernel, number).
 Method = namedtuple("Method", "name reads estimator grid predict", defaults=[None])
 
 # A method on a split: the fitted estimator and what it was given of the test part, the predicted
 # labels (n_test,) and what was chosen; left_out: {candidate: why}; ends: {parameter: what to try}
 # of the choices at the end of their grid; score: the share that is right in cross-validation;
-# failed: why there is none of these, or None; seconds.
+# failed: why there is none of these, or None; seconds; warned: what candidates warned of.
 Outcome = namedtuple("Outcome", "method estimator queries predicted chosen left_out ends score "
-                     "failed seconds", defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0])
+                     "failed seconds warned",
+                     defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, ()])
 
-# After a method of a split. results: {method: [{accuracy, seconds, chosen, predicted, failed,
-# left_out, ends}, ...] of each split so far}, the accuracy of one that failed NaN, predicted None.
+# After a method of a split. results: {method: [{accuracy, balanced, f1, seconds, chosen, predicted,
+# failed, left_out, ends, warned}, ...] of each split so far}; of one that failed the first three
+# are NaN, predicted None.
 # fitted: [(name, estimator, queries), ...] of the methods fitted on this split, of train and test.
 Progress = namedtuple("Progress", "results train test fitted")
 
@@ -115,6 +120,49 @@ def methods(n_train, smallest, settings):
                      {"grassmanndictionary__n_neighbors": some})
 
 
+class Nearest(ClassifierMixin, BaseEstimator):
+    """The class of the training set of the largest entry, in rows of any measure of nearness."""
+
+    def fit(self, K, y):
+        self.y_ = y
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, K):
+        return self.y_[core.nearest_atoms(K, 1)[:, 0]]
+
+    def decision_function(self, K):
+        """The largest entry (n, n_classes) of each class."""
+        return np.stack([K[:, self.y_ == c].max(axis=1) for c in self.classes_], axis=1)
+
+
+class Gaussian(str):
+    """The name of a Gaussian kernel in a table, which knows its gamma."""
+
+    def __new__(cls, gamma):
+        name = super().__new__(cls, f"gamma {gamma:.2g}")
+        name.gamma = float(gamma)
+        return name
+
+
+def slug(name):
+    return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+
+def asked_for(name, first_words):
+    """Does the row of this name begin with one of these, if any are asked for?"""
+    words = f"{slug(name)}_"
+    return first_words is None or any(words.startswith(f"{slug(first)}_") for first in first_words)
+
+
+def check_asked(first_words, names):
+    """ValueError unless a row of these names begins with each of the words."""
+    for first in first_words or []:
+        if not any(asked_for(name, [first]) for name in names):
+            raise ValueError(f"--methods must hold the first words of rows, got {first!r}; the "
+                             f"rows are: {'; '.join(names)}")
+
+
 def on_codes(coder, penalties=RIDGE):
     """Codes, each feature divided by its standard deviation, to a ridge classifier."""
     return make_pipeline(coder, StandardScaler(), RidgeClassifierCV(penalties))
@@ -162,7 +210,7 @@ def evaluate(inputs, label, group, train, test, methods_of, settings):
     """The Outcome of each method on a split; one that fails does not keep the others from it.
 
     At last those of two votes, of all candidates of the coding methods, and of the others on Gram
-    matrices. No label of the test part goes any further than here.
+    matrices, where there is a test part. No label of that goes any further than here.
     """
     label = label.copy()
     label[test] = label[train[0]]
@@ -176,17 +224,22 @@ def evaluate(inputs, label, group, train, test, methods_of, settings):
     split = inputs, label, train, test, settings
     searches = {}  # by predict, so that a method in a kernel's space knows what is known without
     done = []
-    for method in methods_of(len(train), smallest, settings):
+    rows = list(methods_of(len(train), smallest, settings))
+    votes = ((PEERS, r"nearest|SVM"), (OURS, r".*labelled sets as atoms")) if len(test) else ()
+    check_asked(settings.methods, [method.name for method in rows] + [name for name, _ in votes])
+    for method in rows:
+        if not asked_for(method.name, settings.methods):
+            continue
         shared = method.predict or method.name
         if shared not in searches:
             how = (repeated, method.predict) if method.predict else (once, grid_predictions)
             searches[shared] = tuning.Search(label, *how)
         done.append(_attempt(method, search, searches[shared], _p_of(done, inputs), split))
         yield done[-1]
-    for name, who in ((PEERS, r"nearest|SVM"), (OURS, r".*labelled sets as atoms")):
+    for name, who in votes:
         voters = [outcome for outcome in done if outcome.failed is None
                   and re.match(who, outcome.method.name)]
-        if voters:
+        if voters and asked_for(name, settings.methods):
             known = {outcome.method.predict: searches[outcome.method.predict]
                      for outcome in voters}
             pool = tuning.Pool(known.values())
@@ -201,11 +254,16 @@ def evaluate(inputs, label, group, train, test, methods_of, settings):
 def _attempt(method, run, *arguments):
     """The Outcome that run(method, *arguments) gives, and its seconds; if it fails, why."""
     start = time.perf_counter()
-    try:
-        outcome = run(method, *arguments)
-    except Exception as error:
-        outcome = Outcome(method, failed=str(error) or type(error).__name__)
-    return outcome._replace(seconds=time.perf_counter() - start)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # as in faces: legal, and SVC repeats it
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+        try:
+            outcome = run(method, *arguments)
+        except Exception as error:
+            outcome = Outcome(method, failed=str(error) or type(error).__name__)
+    warned = tuple(dict.fromkeys(printable(warning.message) for warning in caught))
+    return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
 
 
 def vote(method, pool, split):
@@ -264,8 +322,10 @@ def search(method, known, p, split):
         choice = known.choose(grams, seconds=settings.seconds)
         try:
             K = grams[choice.gram]
-            fitted = _fitted(method, choice, K[np.ix_(train, train)], K[np.ix_(test, train)],
-                             label[train])
+            estimator = _fitted(method, choice, K[np.ix_(train, train)], label[train])
+            queries = K[np.ix_(test, train)]
+            queries = queries[1] if method.predict is None else queries
+            predicted = estimator.predict(queries) if len(test) else label[:0]
             break
         except ValueError as error:  # all of the training part, or a query, cannot have it
             known.left_out[choice.gram] = str(error)
@@ -277,7 +337,8 @@ def search(method, known, p, split):
     shares |= {candidate: np.nanmean(share) for candidate, share in choice.shares.items()}
     ends = _ends(method, choice, shares, limits, settings)
     chosen = _point(method, choice.gram, choice.parameters)
-    return Outcome(method, *fitted, chosen, _left_out(method, choice), ends, choice.score)
+    return Outcome(method, estimator, queries, predicted, chosen, _left_out(method, choice), ends,
+                   choice.score)
 
 
 def _left_out(method, choice):
@@ -293,20 +354,16 @@ def _left_out(method, choice):
     return found
 
 
-def _fitted(method, choice, known, queries, y):
-    """The fitted estimator, None if there is none, its queries and their predicted labels."""
+def _fitted(method, choice, known, y):
+    """The estimator of a choice, fitted."""
     if method.predict is None:
         estimator, known = known
-        _, queries = queries
-    elif method.estimator is None:
-        return None, queries, method.predict(known, queries, y)[choice.parameters]
     else:
         found = dict(choice.parameters)
         if "n_neighbors" in found:
             found["n_neighbors"] = min(found["n_neighbors"], len(known))
         estimator = clone(method.estimator).set_params(**found)
-    estimator = clone(estimator).fit(known, y)
-    return estimator, queries, estimator.predict(queries)
+    return clone(estimator).fit(known, y)
 
 
 def _point(method, name, parameters=()):
@@ -314,8 +371,8 @@ def _point(method, name, parameters=()):
     kernel, p = name
     if method.predict is None:
         return {key.rpartition("__")[2]: value for key, value in (p, *kernel)}
-    if method.estimator is None:
-        return {"kernel": f"{kernel} {p:g}"}
+    if method.grid:
+        return {**({"kernel": kernel} if kernel else {}), next(iter(method.grid)): p}
     return {"p": p, **({"kernel": kernel} if method.reads == "kernels" else {}), **dict(parameters)}
 
 
@@ -358,7 +415,7 @@ def candidates(inputs, reads, train, settings):
             dimensions = inputs.p if settings.p or not len(K) else tuning.dimensions(len(K))
             for p in dimensions:
                 matrix = K[p - 1] if p <= len(K) else tuning.Absent(len(inputs.sets), why)
-                found[f"gamma {gamma:.2g}", p] = matrix
+                found[Gaussian(gamma), p] = matrix
     return found
 
 
@@ -458,19 +515,27 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
             say(f"split {i + 1} of {len(pairs)}: {why}")
         for outcome in evaluate(inputs, label, group, train, test, methods_of, settings):
             name = outcome.method.name
-            accuracy = np.nan
+            shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
             if outcome.failed is None:
-                accuracy = 100 * np.mean(outcome.predicted == label[test])
+                shares = shares_of(label[test], outcome.predicted)
                 if name not in (PEERS, OURS):
                     fitted.append((name, outcome.estimator, outcome.queries))
             failed = outcome.failed and printable(outcome.failed)
             results.setdefault(name, []).append(
-                {"accuracy": accuracy, "seconds": outcome.seconds, "chosen": outcome.chosen,
-                 "predicted": outcome.predicted, "failed": failed,
-                 "left_out": outcome.left_out, "ends": outcome.ends})
+                {**shares, "seconds": outcome.seconds, "chosen": outcome.chosen,
+                 "predicted": outcome.predicted, "failed": failed, "left_out": outcome.left_out,
+                 "ends": outcome.ends, "warned": outcome.warned})
             what = f"failed: {failed}" if failed else told(outcome.chosen)
-            say(f"split {i + 1} of {len(pairs)}: {accuracy:5.1f}  {name}  {what}")
+            say(f"split {i + 1} of {len(pairs)}: {shares['accuracy']:5.1f}  {name}  "
+                f"{what}")
             yield Progress(results, train, test, fitted)
+
+
+def shares_of(truth, predicted):
+    """In %: accuracy, its mean over the classes that there are, and the mean F1 of all classes."""
+    of_class = [np.mean(predicted[truth == c] == c) for c in np.unique(truth)]
+    return {"accuracy": 100 * np.mean(predicted == truth), "balanced": 100 * np.mean(of_class),
+            "f1": 100 * f1_score(truth, predicted, average="macro", zero_division=0)}
 
 
 def successes(found):

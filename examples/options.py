@@ -35,6 +35,8 @@ class Settings:
     iterations: int = 3
     seconds: float | None = None  # after which a search begins no fold
     seed: int = 0
+    methods: list | None = None  # first words of the names of rows, None: all
+    baselines: bool = False  # those that methods names are there without
 
 
 def parsed(name, parse, *script):
@@ -47,9 +49,10 @@ def parsed(name, parse, *script):
 def parser_of(script, prog=None):
     """A parser that describes a script, as "examples.classify", by its docstring."""
     file = Path(__file__).parents[1].joinpath(*script.split(".")).with_suffix(".py")
-    text = file.read_text(encoding="utf-8")
-    return argparse.ArgumentParser(prog=prog or f"python -m {script}",
-                                   description=ast.get_docstring(ast.parse(text)),
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+    usual = f"python -m {script}"
+    return argparse.ArgumentParser(prog=prog or usual,
+                                   description=text.replace(usual, prog or usual),
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
@@ -140,13 +143,14 @@ def of_classify(arguments, prog=None):
     """What is asked of classify.py."""
     parser = parser_of("examples.classify", prog)
     add = parser.add_argument
-    add("--data", required=True, type=Path, metavar="DIR",
-        help="the folder, or the .npz file, in the form above")
+    add("--data", type=Path, metavar="DIR", help="the folder, or the .npz file, in the form above")
     add("--out", type=Path, default=Path("out"), metavar="OUT",
         help="where results go (default: %(default)s)")
     add("--no-pictures", action="store_true", help="write the numbers alone")
     add_picture_options(parser)
     add("--strict", action="store_true", help="stop at the first clip that cannot be used")
+    _add_answer_options(parser.add_argument_group("new clips, whose labels are asked for")
+                        .add_argument)
     _add_frame_options(parser.add_argument_group("frames").add_argument)
     _add_subspace_options(parser.add_argument_group("subspaces").add_argument)
     _add_evaluation_options(parser.add_argument_group("evaluation").add_argument)
@@ -154,6 +158,14 @@ def of_classify(arguments, prog=None):
     options = parser.parse_args(arguments)
     _check_options(parser, options)
     return options
+
+
+def _add_answer_options(add):
+    add("--predict", type=Path, metavar="NEW",
+        help="a folder that holds clips, at any depth, or one clip, or an .npz file of frames and "
+             "offset: learn from all of DIR and answer these")
+    add("--save", type=Path, metavar="MODEL.npz", help="learn from all of DIR and keep the model")
+    add("--model", type=Path, metavar="MODEL.npz", help="answer by a model that was kept")
 
 
 def _add_frame_options(add):
@@ -164,7 +176,8 @@ def _add_frame_options(add):
     add("--evenly", type=int, metavar="N", help="take N frames at even steps over the clip")
     add("--resample", type=int, metavar="N", help="resample the frames to N, linearly in time")
     add("--run", type=int, metavar="N",
-        help="cut each clip into sets of N frames, which stay together in splits")
+        help="cut each clip into sets of N frames, which stay together in splits, and images that "
+             "lie directly in class folders into clips of N")
     add("--features", default="raw", choices=["raw", "hog", "lbp", "lbp_top", "gei"],
         help="descriptor of a frame (default: its pixels)")
     add("--feature-options", type=json.loads, default={}, metavar="JSON",
@@ -200,6 +213,7 @@ def _add_evaluation_options(add):
     add("--train", type=float, default=0.5, metavar="SHARE",
         help="of each class in a random split, or a whole number of its clips (default: "
              "%(default)s)")
+    add("--f1", action="store_true", help="a column of F1, the mean over the classes")
     add("--seconds", type=float,
         help="after which a search for parameters begins no fold, and leaves out Gaussian kernels "
              "that take longer, in a split (default: no bound)")
@@ -208,6 +222,9 @@ def _add_evaluation_options(add):
 
 
 def _add_method_options(add):
+    add("--methods", type=_list, metavar="WORDS,...",
+        help="the rows that begin with these words, as gsc,kgsc,svm or \"gsc 40,svm on a kernel\", "
+             "baselines too (default: all that the other options ask for)")
     add("--lam", type=float, nargs="+", default=LAM,
         help="candidates for gSC, in units of lam_max (default: %(default)s)")
     add("--neighbors", type=int, nargs="+", default=NEIGHBORS,
@@ -227,12 +244,29 @@ def _add_method_options(add):
         help="of dictionary learning (default: %(default)s)")
 
 
+def _list(text):
+    return [words for words in text.split(",") if words.strip(" ,")]
+
+
 LOWEST = {"p": 1, "lam": 0, "neighbors": 1, "C": 0, "every": 1, "at_most": 1, "evenly": 1,
           "resample": 1, "run": 1, "stack": 1, "arma": 0, "atoms": 0, "iterations": 0, "seed": 0,
           "repeats": 1, "seconds": 0}  # legal values of the options
 
 
+OF_ANSWERS = {"model", "predict", "out", "strict"}  # what can be asked of a model that was kept
+
+
 def _check_options(parser, options):
+    if options.model is None and options.data is None:
+        parser.error("--data is needed, or --model")
+    if options.model and options.predict is None:
+        parser.error("--model needs --predict")
+    for name, value in vars(options).items():
+        if options.model and name not in OF_ANSWERS and value != parser.get_default(name):
+            parser.error(f"--{name.replace('_', '-')} and --model exclude each other: a model "
+                         "keeps what it was learned with")
+    if options.methods == []:
+        parser.error("--methods must hold the first words of rows, got none")
     for name, low in LOWEST.items():
         given = getattr(options, name)
         values = given if isinstance(given, list) else [given]

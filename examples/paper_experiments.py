@@ -37,6 +37,7 @@ from examples.clips import (
     split_by_file,
     visible,
 )
+from examples.pictures import Results
 from grassmann_sc import estimators, tuning
 
 ATOMS = 200  # of a learned dictionary, or half the training sets if they are fewer; ours
@@ -305,13 +306,14 @@ def run(name, preset, options):
     settings = Settings([preset.recipe.p], atoms=n_atoms, seed=options.seed)
     asked = vars(options) | vars(settings)
     methods = methods_of(preset, inputs)
+    left = Results(out)
     for done in comparison.run_splits(collection, inputs, pairs, methods, settings):
-        classify.save_results(out, asked, collection, pairs, done.results)
+        classify.save_results(left, asked, collection, pairs, done.results)
     n, d, p = collection.X.shape
     print(f"{preset.title}: {n} sets, {len(np.unique(collection.label))} classes, {p}-dimensional "
           f"subspaces of R^{d}, {len(pairs)} splits")
     print_table(preset, done.results)
-    classify.save_codes(out, collection, done)
+    classify.save_codes(left, collection, done)
     classify.say_failed(collection, done.results)
 
 

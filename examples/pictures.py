@@ -1,4 +1,4 @@
-"""Pictures as files, for the examples."""
+"""Pictures as files, and the folder that a run leaves them in, for the examples."""
 
 from pathlib import Path
 
@@ -7,37 +7,54 @@ import matplotlib.pyplot as plt
 from examples.options import DPI, FORMATS
 from grassmann_sc import files
 
-LIST = "pictures.txt"  # in a folder: the names of those that the next run removes
+LIST = "files.txt"  # in a folder: the names of those that the next run removes
+KINDS = {f".{kind}" for kind in (*FORMATS, "json", "npz", "csv")}
 
 
-def save_picture(path, ax, options=None, listed=False):
+def save_picture(path, ax, options=None, write=files.write_whole):
     """The picture of these axes as a file, whole or not at all; its folder is made. Returns its
     path.
 
-    path: without a suffix. options: .format and .dpi, as the scripts are asked for them. listed:
-    remove_pictures will remove it.
+    path: without a suffix. options: .format and .dpi, as the scripts are asked for them. write:
+    as files.write_whole.
     """
     kind = getattr(options, "format", FORMATS[0])
     dpi = getattr(options, "dpi", DPI)
     path = path.with_name(f"{path.name}.{kind}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if listed:
-        with open(path.with_name(LIST), "a", encoding="utf-8") as file:
-            file.write(f"{path.name}\n")
     try:
-        files.write_whole(path, lambda file: ax.figure.savefig(file, dpi=dpi, format=kind))
+        write(path, lambda file: ax.figure.savefig(file, dpi=dpi, format=kind))
     finally:
         plt.close(ax.figure)
     return path
 
 
-def remove_pictures(folder):
-    """Remove the pictures that the list of a folder names, and the list."""
+class Results:
+    """A folder of results: the first file that a run writes takes away those of the run before."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.names = None
+
+    def write(self, path, write):
+        """As files.write_whole, of a file in the folder."""
+        if self.names is None:
+            remove_files(self.folder)
+            self.names = set()
+        if path.name not in self.names:
+            self.names.add(path.name)
+            with open(self.folder / LIST, "a", encoding="utf-8") as file:
+                file.write(f"{path.name}\n")
+        files.write_whole(path, write)
+
+
+def remove_files(folder):
+    """Remove the files that the list of a folder names, and the list."""
     try:
         names = (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return
     for name in names:
-        if Path(name).name == name and Path(name).suffix[1:] in FORMATS:
+        if Path(name).name == name and Path(name).suffix in KINDS:
             (folder / name).unlink(missing_ok=True)
     (folder / LIST).unlink()

@@ -556,5 +556,5 @@ def test_without_scikit_learn_the_extra_is_named(monkeypatch):
         if module.partition(".")[0] == "sklearn" or module == "grassmann_sc.estimators":
             monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(ImportError, match=r"pip install 'grassmann_sc_kit\[sklearn\]'"):
+    with pytest.raises(ImportError, match=r"pip install scikit-learn"):
         importlib.import_module("grassmann_sc.estimators")

@@ -178,7 +178,7 @@ def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
         "run/empty: holds no image",
         r"walk/sizes/8\.png: frames must have one size",
         "walk/other: has d = 320 and most clips have 192",
-        "walk/short: has frames of rank 2 and most clips of 3 or more; --p 2 takes it",
+        "walk/short: has frames of rank 2 and most clips have 3 or more; --p 2 takes it",
     ):
         assert re.search(why, end) and any(re.search(why, failed) for failed in results["failed"])
     with pytest.raises(SystemExit, match="^examples.classify: .*(corrupt|empty|sizes|other|short)"):
@@ -231,7 +231,7 @@ def test_a_second_run_leaves_no_pictures_of_the_first_and_all_that_is_not_its_ow
     assert (tmp_path / "out" / "map.png").exists()
     (tmp_path / "mine.png").write_text("")
     (tmp_path / "out" / "mine.png").write_text("")
-    with open(tmp_path / "out" / "pictures.txt", "a") as file:
+    with open(tmp_path / "out" / "files.txt", "a") as file:
         file.write("../mine.png\nresults.json\n")
     run(tmp_path, *FEW)
     assert [path.name for path in (tmp_path / "out").glob("*.png")] == ["mine.png"]
@@ -247,7 +247,7 @@ def test_nothing_left_is_an_error(tmp_path):
     shutil.rmtree(tmp_path / "data" / "b")
     with pytest.raises(
         SystemExit,
-        match="must hold two or more class folders of clips .* found 1 clips of 1 classes",
+        match="must hold two or more class folders of clips .* found 1 clip of 1 class",
     ):
         run(tmp_path)
 
@@ -583,6 +583,38 @@ def test_whatever_a_decoder_raises_belongs_to_its_clip(tmp_path, monkeypatch, er
     collection = build_all(made, Recipe(p=2))
     assert collection.names == ["good"]
     assert len(collection.failed) == 1 and collection.failed[0].startswith("bad: ")
+
+
+def photographs(folder):
+    """torchvision's layout: images directly in the class folders."""
+    for label in ("run", "walk"):
+        images(folder / label, frames_of(label, 0, n=32))
+    return folder
+
+
+def test_images_in_class_folders_are_cut_into_clips(tmp_path):
+    data = photographs(tmp_path / "data")
+    clips = find_clips(data, run=5)
+    assert [clip.name for clip in clips[5:7]] == ["run/5", "walk/0"] and len(clips) == 12
+    assert [path.name for path in clips[2].sources] == [f"{i}.png" for i in range(10, 15)]
+    results = run(tmp_path, *FEW, "--run", 5)
+    assert results["n_sets"] == 12 and results["methods"]["nearest subspace"]["mean"] == 100
+
+
+def test_layouts_that_are_none_are_said_with_what_is_seen(tmp_path, capsys):
+    data = photographs(tmp_path / "data")
+    expected = ("found 0 clips of 0 classes; run/ holds 32 images directly: put each clip into a "
+                "folder of its own, or --run 10 .* folder above data")
+    with pytest.raises(ValueError, match=expected):
+        find_clips(data)
+    np.save(data / "walk" / "a.npy", frames_of("walk", 0))
+    np.save(data / "run" / "a.npy", frames_of("run", 0))
+    with pytest.raises(ValueError, match="run holds clips or images directly, as a.npy: give the "
+                       "folder above"):
+        find_clips(data / "run")
+    images(data / "jump", frames_of("jump", 0))
+    assert len(find_clips(data)) == 2
+    assert "passed over: jump/ holds 8 images directly" in capsys.readouterr().err
 
 
 def test_links_that_lead_back_are_not_followed(tmp_path):

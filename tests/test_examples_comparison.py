@@ -2,6 +2,7 @@
 examples.classify says of them, and of chance."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -80,10 +81,10 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
     def some(inputs, train):
         return {("some", 0.5): inputs.gram[0], ("some", 0.9): absent}
 
-    row = method(some, None, predict=tuning.nearest_predictions)
+    row = method(some, comparison.Nearest(), {"share": []}, predict=tuning.nearest_predictions)
     found = outcomes(inputs, label, row)["row"]
-    assert found.left_out == {"some 0.9": "beyond the rank of set 7"}
-    assert found.chosen == {"kernel": "some 0.5"}
+    assert found.left_out == {"some, share 0.9": "beyond the rank of set 7"}
+    assert found.chosen == {"kernel": "some", "share": 0.5}
     none = row._replace(reads=lambda inputs, train: {("some", 0.9): absent})
     assert outcomes(inputs, label, none)["row"].failed.endswith("beyond the rank of set 7")
 
@@ -104,11 +105,12 @@ def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
 def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
     sets, label = noisy_sets(lengths=[1, 2])
     inputs = inputs_of(sets, label)
-    row = method(baselines.convex_hulls, None, predict=tuning.nearest_predictions)
+    row = method(baselines.convex_hulls, comparison.Nearest(), {"bound": []},
+                 predict=tuning.nearest_predictions)
     found = outcomes(inputs, label, row)["row"]
-    assert found.chosen == {"kernel": "convex 1"}
-    assert found.left_out["convex 0.2"] == "a set has 1 frame(s), of which a bound of 0.2 needs 5"
-    assert {"convex 0.2", "convex 0.5"} == found.left_out.keys()
+    assert found.chosen == {"bound": 1.0}
+    assert found.left_out["bound 0.2"] == "a set has 1 frame, of which a bound of 0.2 needs 5"
+    assert {"bound 0.2", "bound 0.5"} == found.left_out.keys()
 
 
 @pytest.mark.usefixtures("few_kernels")
@@ -186,7 +188,11 @@ def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
                                         np.where(np.isin(asked, wrong[i]), -1, label[asked]))
                 for i in range(8)}
 
-    row = method(lambda inputs, train: {("a", 1): NUMBERED}, None, predict=predict)
+    class Answers(comparison.Nearest):
+        def __init__(self, lam=None):
+            self.lam = lam
+
+    row = method(lambda inputs, train: {("a", 1): NUMBERED}, Answers(), predict=predict)
     row = row._replace(name="gSC, labelled sets as atoms")
     found = outcomes(inputs_of(sets, label), label, row)[comparison.OURS]
     assert found.predicted.tolist() == [1] * 12
@@ -201,13 +207,13 @@ def test_with_seconds_the_answers_of_the_rows_vote_and_no_matrix_is_asked_again(
         return {(): y[K_xd.argmax(axis=1)]}
 
     inputs = inputs_of(sets, label)
-    row = comparison.Method("nearest subspace", "gram", None, {}, predict)
+    row = comparison.Method("nearest subspace", "gram", comparison.Nearest(), {}, predict)
     every = outcomes(inputs, label, row)[comparison.PEERS]
-    assert every.chosen == {"voters": asked.count(len(TEST)) - 1} and every.chosen["voters"] > 1
+    assert every.chosen == {"voters": asked.count(len(TEST))} and every.chosen["voters"] > 1
     asked.clear()
     hurried = Settings(seconds=0)
     found = outcomes(inputs, label, row, settings=hurried)[comparison.PEERS]
-    assert found.chosen == {"voters": 1} and asked.count(len(TEST)) == 1
+    assert found.chosen == {"voters": 1} and len(TEST) not in asked
     rows = [comparison.Outcome(row, predicted=np.array(labels), score=score)
             for labels, score in ((["a", "a"], 0.9), (["b", "a"], 0.91), (["b", "c"], 0.5))]
     assert comparison.vote_of_rows(row, rows).predicted.tolist() == ["b", "a"]
@@ -245,7 +251,7 @@ def test_beside_what_there_was_no_time_for_no_grid_ends():
 
 def results_of(accuracies, **more):
     """{row: [a split, ...]} of {row: accuracies in %}."""
-    usual = {"seconds": 0.1, "chosen": {}, "failed": None, "left_out": {}, "ends": {}}
+    usual = {"seconds": 0.1, "chosen": {}, "failed": None, "left_out": {}, "ends": {}, "warned": ()}
     return {name: [{**usual, "accuracy": accuracy, **more} for accuracy in found]
             for name, found in accuracies.items()}
 
@@ -264,6 +270,23 @@ def test_the_table_says_how_often_and_what_was_left_out_and_at_an_end(capsys):
     assert "\n    p 9 left out in 3 of 10 splits: set 3 has rank 8\n" in out
     assert "\n    C at the end of its grid in 7 of 10 splits: try --C 1 10 100\n" in out
     assert "\n    p at the end of its grid in 9 of 10 splits\n" in out
+
+
+def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):
+    sets, label = noisy_sets()
+
+    class Warns(comparison.Nearest):
+        def fit(self, K, y):
+            warnings.warn("little is known", stacklevel=2)
+            warnings.warn(f"of {len(K)} sets", stacklevel=2)
+            return super().fit(K, y)
+
+    row = method("gram", Warns(), predict=tuning.nearest_predictions)
+    found = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert found.warned == ("little is known", "of 24 sets") and not len(recwarn)
+    classify.print_table(results_of({"row": [90.0] * 3}, warned=found.warned))
+    note = "    warned in 3 of 3 splits: little is known, and 1 other warning\n"
+    assert note in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------- chance

@@ -289,6 +289,7 @@ def test_a_missing_reader_names_its_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio.v3", None)
     with pytest.raises(
         ImportError,
-        match=r"clip.mp4: videos need imageio with PyAV: pip install 'grassmann_sc_kit\[video\]'",
+        match=r"clip.mp4: videos need imageio with PyAV: pip install "
+        r'"imageio\[pyav\]"',
     ):
         read_frames(path)

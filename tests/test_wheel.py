@@ -18,7 +18,8 @@ def test_wheel_holds_the_core_and_the_kit_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     dist_info = f"{KIT}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
-    command = {"baselines", "classify", "clips", "command", "comparison", "options", "pictures"}
+    command = {"answers", "baselines", "classify", "clips", "command", "comparison", "options",
+               "pictures"}
     assert set(setup.command()) == command
     kit = {room.replace(".", "/") for room in ROOMS} | {f"examples/{name}" for name in command}
     kit.add("examples/__init__")
@@ -45,6 +46,7 @@ def test_the_command_answers_help_at_once(installed, tmp_path):
     python, _ = installed
     lines = run_python(RUN_COMMAND, "--help", cwd=tmp_path, python=python)
     assert lines[0].startswith("usage: grassmann-classify ")
+    assert any("by coding subspaces: grassmann-classify --data DIR" in line for line in lines)
     assert lines[-1] == ""
 
 

@@ -1,0 +1,339 @@
+"""Answers for sets and clips without labels: the best of the compared methods, learned from all
+labelled ones, kept in a file, asked again.
+
+    from examples import answers                # installed: from grassmann_sc_kit.examples import
+    model = answers.fit(sets, labels)           # arrays of frames (n_frames, height, width)
+    answers.save("model.npz", model)
+    answers.predict(answers.load("model.npz"), new_sets).labels
+
+A model holds the recipe of its sets, the method with what it chose, the labelled sets as far as new
+ones are compared with them, and the fitted estimator: a file of arrays and JSON, without pickle.
+"""
+
+from collections import Counter, namedtuple
+from dataclasses import dataclass, field
+
+import numpy as np
+import sklearn
+from sklearn.linear_model import RidgeClassifierCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import LabelBinarizer, StandardScaler
+from sklearn.svm import SVC
+
+import grassmann_sc as core
+from examples.baselines import every_method, videos_of
+from examples.clips import Clip, Recipe, build_all, printable, say
+from examples.comparison import Nearest, evaluate, inputs_of, kept_together, told
+from examples.options import MOST_P, Settings
+from grassmann_sc import estimators, files, kernels, tuning
+from grassmann_sc.baselines import estimators as baselines
+from grassmann_sc.baselines import hulls, tensors
+
+NUMBERS = {"bool": "b", "int64": "i", "int32": "i", "uint8": "u", "float64": "f", "float32": "f"}
+
+# Of n sets: their names; labels (n,); scores (n, n_classes), probabilities where the method has
+# them, and the classes; failed: {name: why} of the clips that have no answer.
+Answers = namedtuple("Answers", "names labels scores classes failed")
+
+
+# ------------------------------------------------- what an estimator is given, of sets of frames
+
+
+@dataclass
+class ByProjection:
+    """Rows of the projection kernel of p-dimensional subspaces, with the labelled ones."""
+    p: int
+    bases: np.ndarray | None = None
+
+    def fit(self, collection):
+        self.bases = np.ascontiguousarray(collection.X[:, :, :self.p])
+
+    def transform(self, collection):
+        return core.projection_kernel(collection.X[:, :, :self.p], self.bases)
+
+
+@dataclass
+class ByKernel:
+    """The same in the feature space of a Gaussian kernel."""
+    p: int
+    gamma: float
+    sets: list = field(default_factory=list)
+    bases: list = field(default_factory=list)
+
+    def fit(self, collection):
+        self.sets, self.bases = self._coded(collection)
+
+    def _coded(self, collection):
+        sets = [rows.astype(np.float64, copy=False) for rows in collection.sets]
+        return sets, kernels.kernel_bases(sets, kernels.rbf(self.gamma), self.p)
+
+    def transform(self, collection):
+        coded = self._coded(collection)
+        return kernels.kernel_gram(*coded, self.sets, self.bases, kernels.rbf(self.gamma))
+
+
+@dataclass
+class ByHulls:
+    """Minus the distances from the hulls of the labelled sets: affine where share is given."""
+    share: float | None = None
+    bound: float | None = None
+    gamma: float | None = None
+    sets: list = field(default_factory=list)
+
+    def fit(self, collection):
+        self.sets = collection.sets
+
+    def transform(self, collection):
+        if self.bound is not None:
+            return -hulls.convex_hull_distances(collection.sets, self.sets, bound=self.bound)
+        kernel = None if self.gamma is None else kernels.rbf(self.gamma)
+        return -hulls.affine_hull_distances(collection.sets, self.sets, share=self.share,
+                                            kernel=kernel)
+
+
+@dataclass
+class AsTheyAre:
+    """Subspaces of dimension p, "sets" of rows, or "videos", their rows of n_blocks frames."""
+    kind: str
+    p: int = 1
+    n_blocks: int = 1
+
+    def fit(self, collection):
+        pass
+
+    def transform(self, collection):
+        if self.kind == "subspaces":
+            return np.ascontiguousarray(collection.X[:, :, :self.p])
+        if self.kind == "sets":
+            return collection.sets
+        videos = videos_of(collection, self.n_blocks)
+        if videos is None:
+            raise ValueError("a video needs three frames or more")
+        return videos
+
+
+def reader_of(method, chosen, recipe):
+    """How sets become what the estimator of a method takes that chose this."""
+    gamma = getattr(chosen.get("kernel"), "gamma", None)
+    if callable(method.reads):
+        return ByHulls(chosen.get("share"), chosen.get("bound"), gamma)
+    if method.predict is None:
+        p = chosen["p"] if method.reads == "subspaces" else 1
+        return AsTheyAre(method.reads, p, recipe.arma or recipe.stack)
+    return ByProjection(chosen["p"]) if gamma is None else ByKernel(chosen["p"], gamma)
+
+
+# ------------------------------------------------------------------------------ learn and answer
+
+
+@dataclass
+class Model:
+    """What answers: the estimator of a method, fitted to labelled sets, and what it is given.
+
+    recipe: of the sets; shape: d and the least p of their subspaces, and (height, width) of their
+    frames, which new ones must have; chosen: by cross-validation, in which the share score was
+    right.
+    """
+    recipe: Recipe
+    shape: tuple
+    method: str
+    chosen: str
+    score: float
+    reader: object
+    estimator: object
+    versions: dict
+
+
+def learned(collection, inputs, recipe, settings):
+    """The Model that answers best in cross-validation on all sets of a Collection."""
+    n = len(collection.label)
+    split = tuning.Split(np.arange(n), np.arange(0))
+    group, reasons = kept_together(collection, split)
+    for why in reasons:
+        say(why)
+    best = None
+    rows = evaluate(inputs, collection.label, group, *split, every_method(inputs), settings)
+    for row in rows:
+        what = f"failed: {row.failed}" if row.failed else told(row.chosen)
+        say(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
+        if row.failed is None and (best is None or row.score > best.score):
+            best = row
+    if best is None:
+        raise ValueError(f"all methods failed: {row.failed}")
+    return _thing(*_tree(model_of(best, collection, recipe)))  # as a file gives it back, to the bit
+
+
+def model_of(row, collection, recipe):
+    """The Model of a comparison.Outcome on all sets of a Collection."""
+    reader = reader_of(row.method, row.chosen, recipe)
+    reader.fit(collection)
+    p = reader.p if isinstance(reader, (ByProjection, AsTheyAre)) else 1
+    shape = collection.X.shape[1], p, collection.frame
+    return Model(recipe, shape, row.method.name, told(row.chosen), row.score, reader,
+                 row.estimator, {"scikit-learn": sklearn.__version__})
+
+
+def answer(model, collection):
+    """Answers for the sets of a Collection; where all together have none, each is asked alone."""
+    classes = model.estimator.classes_
+    try:
+        labels, scores = _answers(model, collection)
+        return Answers(collection.names, labels, scores, classes, dict(collection.unread))
+    except ValueError as error:
+        if len(collection.names) == 1:
+            name, = collection.names
+            why = {name: printable(error), **collection.unread}
+            return Answers([], classes[:0], np.empty((0, len(classes))), classes, why)
+    found = [answer(model, _one(collection, i)) for i in range(len(collection.names))]
+    names, labels, scores = zip(*((one.names, one.labels, one.scores) for one in found))
+    failed = {name: why for one in found for name, why in one.failed.items()}
+    return Answers(sum(names, []), np.concatenate(labels), np.concatenate(scores), classes,
+                   {**collection.unread, **failed})
+
+
+def _answers(model, collection):
+    queries = model.reader.transform(collection)
+    scores = getattr(model.estimator, "predict_proba", None)
+    scores = model.estimator.decision_function(queries) if scores is None else scores(queries)
+    scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
+    return model.estimator.predict(queries), scores
+
+
+def _one(collection, i):
+    sets = collection.sets and collection.sets[i:i + 1]
+    return collection._replace(X=collection.X[i:i + 1], sets=sets, names=collection.names[i:i + 1],
+                               unread={})
+
+
+def kinds_of_scores(model):
+    """Are the scores of a model's answers "probability" or "score"?"""
+    return "probability" if hasattr(model.estimator, "predict_proba") else "score"
+
+
+def fit(sets, labels, groups=None, *, recipe=None, settings=None):
+    """The Model learned from n sets of frames, arrays (n_frames, height, width) or (n_frames, d),
+    with labels (n,); groups (n,) are kept together in cross-validation.
+
+    recipe: examples.clips.Recipe, how sets become subspaces; settings: examples.options.Settings,
+    as Settings(methods=["gsc", "svm"]): which methods, and among which parameters.
+    """
+    recipe = recipe or Recipe(MOST_P, fewer=True)
+    settings = settings or Settings()
+    labels = np.asarray(labels)
+    groups = [None] * len(labels) if groups is None else groups
+    if not len(sets) == len(labels) == len(groups):
+        raise ValueError(f"labels and groups must have one entry a set, got {len(labels)} and "
+                         f"{len(groups)} for {len(sets)} sets")
+    clips = [Clip(f"set {i}", label, group, [np.asarray(rows)])
+             for i, (rows, label, group) in enumerate(zip(sets, labels, groups))]
+    collection = build_all(clips, recipe, keep_rows=True, strict=True)
+    return learned(collection, inputs_for(collection, recipe, settings), recipe, settings)
+
+
+def predict(model, sets):
+    """Answers for sets of frames, by a Model."""
+    clips = [Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)]
+    return answer(model, build_new(model, clips))
+
+
+def build_new(model, clips, cache=None, strict=False):
+    """The Collection of clips without labels, by the recipe of a model."""
+    keep_rows = not isinstance(model.reader, ByProjection)
+    return build_all(clips, model.recipe, cache, keep_rows, strict, shape=model.shape)
+
+
+def inputs_for(collection, recipe, settings):
+    """The Inputs of a Collection, with videos where methods that read these may be asked for."""
+    inputs = inputs_of(collection, settings.p)
+    normalised = recipe.stack > 1 and (recipe.center or recipe.unit_variance)
+    if normalised or not (settings.baselines or settings.methods):
+        return inputs
+    return inputs._replace(videos=videos_of(collection, recipe.arma or recipe.stack))
+
+
+# ------------------------------------------------------------------------------------- files
+
+
+KNOWN = {cls.__name__: cls for cls in (
+    Model, Recipe, ByProjection, ByKernel, ByHulls, AsTheyAre, Nearest, kernels.Lift, kernels.rbf,
+    estimators.CodingClassifier, estimators.GrassmannDictionary, SVC, Pipeline, StandardScaler,
+    RidgeClassifierCV, LabelBinarizer, tensors.Components,
+    *(getattr(baselines, name) for name in baselines.__all__))}
+
+
+def save(path, model):
+    """Write a Model to this path, whole or not at all."""
+    tree, arrays = _tree(model)
+    files.write_arrays(path, "model", {"model": files.as_json(tree), **arrays})
+
+
+def load(path, name="path"):
+    """The Model that save wrote; ValueError if the file is damaged or another. name: what errors
+    call the path."""
+    arrays = files.read_arrays(path, "model", {"model": "U", **NUMBERS}, {"model"}, name)
+    with files.refuse_damaged(path, "model", name):
+        tree = files.read_json(arrays.pop("model"))
+        model = _thing(tree, arrays)
+        if not isinstance(model, Model) or vars(model).keys() != Model.__dataclass_fields__.keys():
+            raise ValueError("it holds no model")
+    other = model.versions["scikit-learn"]
+    if other != sklearn.__version__:
+        core.warn(f"{path} was learned with scikit-learn {other}, this is {sklearn.__version__}: "
+                  "its answers may differ")
+    return model
+
+
+def _tree(thing):
+    """A thing as JSON holds it, and its numbers: one array for each type."""
+    parts = {}
+    lengths = Counter()
+
+    def of(value):
+        if isinstance(value, (np.ndarray, np.generic)):
+            if value.dtype.kind == "U":
+                return {"texts": value.tolist()}
+            name = value.dtype.name
+            if name not in NUMBERS:
+                raise TypeError(f"a model must hold numbers or texts, got {value.dtype}")
+            start = lengths[name]
+            lengths[name] += value.size
+            parts.setdefault(name, []).append(np.ravel(value))
+            shape = list(value.shape) if isinstance(value, np.ndarray) else None
+            return {name: [start, shape]}
+        if type(value) in (list, tuple, dict):
+            items = value.items() if isinstance(value, dict) else value
+            return {type(value).__name__: [of(item) for item in items]}
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, np.random.Generator):  # has drawn what it was for
+            return None
+        if type(value) is not KNOWN.get(type(value).__name__):
+            raise TypeError(f"a model must hold what is known, got {type(value)}")
+        content = value._asdict() if isinstance(value, tuple) else vars(value)
+        return {type(value).__name__: of(content)}
+
+    tree = of(thing)
+    return tree, {name: np.concatenate(arrays) for name, arrays in parts.items()}
+
+
+def _thing(tree, arrays):
+    """What _tree was given."""
+    if not isinstance(tree, dict):
+        return tree
+    (name, content), = tree.items()
+    if name == "texts":
+        return np.array(content, str)[()]
+    if name in NUMBERS:
+        start, shape = content
+        if shape is None:
+            return arrays[name][start]
+        return arrays[name][start:start + int(np.prod(shape))].reshape(shape).copy()
+    if name in KNOWN:
+        content = _thing(content, arrays)
+        if issubclass(KNOWN[name], tuple):
+            return KNOWN[name](**content)
+        thing = KNOWN[name].__new__(KNOWN[name])
+        thing.__dict__.update(content)
+        return thing
+    return {"list": list, "tuple": tuple, "dict": dict}[name](
+        _thing(item, arrays) for item in content)

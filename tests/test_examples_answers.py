@@ -1,0 +1,267 @@
+"""Models answer sets and clips without labels: the same before and after they are kept, whatever
+the method; what a new clip must have is what the labelled ones had."""
+
+import csv
+import re
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from examples import answers, classify, comparison
+from examples.clips import Recipe
+from examples.options import Settings
+from grassmann_sc import files
+from textures import simulated_textures, texture_systems
+
+pytestmark = pytest.mark.usefixtures("few_kernels")
+
+ON_SETS = [
+    "nearest subspace", "SVM on the projection kernel", "nearest subspace in a kernel's space",
+    "SVM on a kernel's Gram matrix", "gSC, labelled sets as atoms", "gLC, labelled sets as atoms",
+    "kgSC, labelled sets as atoms", "kgLC, labelled sets as atoms", "gSC, 4 learned atoms, ridge",
+    "gLC, 4 learned atoms, ridge", "GDA", "GGDA", "GDA in a kernel's space", "DCC",
+    "KAHM, affine hulls", "KAHM, convex hulls", "KAHM, affine hulls in a kernel's space", "MSM",
+    "CMSM", "KMSM", "KCMSM"]
+ON_VIDEOS = ["PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"]
+
+
+def image_sets(n=24, noise=0.6):
+    """Sets of features of three classes that overlap."""
+    rng = np.random.default_rng(0)
+    label = np.arange(n) % 3
+    looks = rng.standard_normal((3, 2, 12))
+    return [rng.standard_normal((6, 2)) @ looks[c] + noise * rng.standard_normal((6, 12))
+            for c in label], np.array(["ape", "bee", "cat"])[label]
+
+
+def settings_of(name, **more):
+    """Settings under which no other row has the name."""
+    usual = {"methods": [name], "lam": [0.1], "neighbors": [3], "C": [1.0, 10.0], "atoms": 4,
+             "iterations": 1}
+    return Settings(**usual | more)
+
+
+def same(first, second):
+    """Are these Answers the same, to the bit?"""
+    return (first.names == second.names and first.failed == second.failed
+            and first.labels.tolist() == second.labels.tolist()
+            and first.scores.tobytes() == second.scores.tobytes())
+
+
+def learned_and_kept(tmp_path, sets, labels, name, **more):
+    """Answers of a model before and after it is kept, to new sets, and of the row itself."""
+    recipe = more.pop("recipe", Recipe(3, fewer=True))
+    model = answers.fit(sets[::2], labels[::2], recipe=recipe, settings=settings_of(name, **more))
+    answers.save(tmp_path / "model.npz", model)
+    kept = answers.load(tmp_path / "model.npz")
+    assert kept.method == model.method and kept.method.startswith(name)
+    return answers.predict(model, sets[1::2]), answers.predict(kept, sets[1::2])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ON_SETS)
+def test_a_model_answers_after_it_is_kept_as_before(tmp_path, name):
+    sets, labels = image_sets()
+    before, after = learned_and_kept(tmp_path, sets, labels, name, p=[1, 2])
+    assert same(before, after)
+    assert (before.labels == labels[1::2]).mean() > 0.4
+    assert before.scores.shape == (12, 3) and np.isfinite(before.scores).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ON_VIDEOS)
+def test_a_model_of_videos_does_too(tmp_path, name):
+    pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
+    videos, labels = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
+    before, after = learned_and_kept(tmp_path, videos, labels, name, kernels=False)
+    assert same(before, after) and len(before.labels) == 9
+
+
+def test_every_row_that_can_be_chosen_is_tried_here():
+    """Those of classify --baselines --kernels --atoms 4, but for the two votes."""
+    sets, labels = image_sets()
+    inputs = answers.inputs_of(answers.build_all(
+        [answers.Clip(str(i), label, None, [one]) for i, (one, label) in
+         enumerate(zip(sets, labels))], Recipe(3), keep_rows=True))
+    videos = inputs._replace(videos=[np.zeros((12, 16, 16))] * 3)
+    every = answers.every_method(videos)(24, 18, settings_of("gsc"))
+    assert sorted(row.name for row in every) == sorted(ON_SETS + ON_VIDEOS)
+
+
+def test_the_answers_are_those_of_the_row_that_was_evaluated():
+    """What a model answers is what the row of an evaluation on the same split predicts."""
+    sets, labels = image_sets()
+    clips = [answers.Clip(str(i), label, None, [one]) for i, (one, label) in
+             enumerate(zip(sets, labels))]
+    collection = answers.build_all(clips, Recipe(2), keep_rows=True)
+    train = np.arange(0, 24, 2)
+    for name in ("gsc", "kglc", "svm on a kernel", "kahm affine", "dcc", "gsc 4 learned"):
+        settings = settings_of(name, p=[2])
+        inputs = answers.inputs_for(collection, Recipe(2), settings)
+        model = answers.fit(sets[::2], labels[::2], recipe=Recipe(2), settings=settings)
+        rows = comparison.evaluate(inputs, labels, None, train, train + 1,
+                                   answers.every_method(inputs), settings)
+        outcome = next(row for row in rows if row.method.name == model.method)
+        assert comparison.told(outcome.chosen) == model.chosen
+        assert answers.predict(model, sets[1::2]).labels.tolist() == outcome.predicted.tolist()
+
+
+def test_the_best_in_cross_validation_answers():
+    sets, labels = image_sets(noise=3.0)
+    many = answers.fit(sets, labels, settings=settings_of("gsc", methods=None, p=[1, 2], atoms=0))
+    alone = [answers.fit(sets, labels, settings=settings_of(name, p=[1, 2]))
+             for name in ON_SETS[:8]]
+    scores = [model.score for model in alone]
+    assert many.score == max(scores) > min(scores)
+
+
+def test_what_a_new_set_must_have_is_what_the_labelled_ones_had(tmp_path):
+    rng = np.random.default_rng(0)
+    sets = [rng.random((6, 4, 6)) + 3 * (np.arange(6) // 3 == i % 2) for i in range(12)]
+    labels = np.arange(12) % 2
+    model = answers.fit(sets, labels, recipe=Recipe(3, center=True),
+                        settings=settings_of("gsc", p=[3]))
+    new = [sets[0], rng.random((6, 6, 4)), rng.random((6, 5, 6)), rng.random((2, 4, 6)), sets[1]]
+    found = answers.predict(model, new)
+    assert found.names == ["set 0", "set 4"] and found.labels.dtype == labels.dtype
+    assert list(found.failed) == ["set 1", "set 2", "set 3"]
+    assert "has frames of (6, 4) and the model has (4, 6)" in found.failed["set 1"]
+    assert "has d = 30 and the model has 24" in found.failed["set 2"]
+    assert "must hold p = 3 independent frames" in found.failed["set 3"]
+
+
+def test_a_set_that_a_kernel_cannot_have_costs_no_other():
+    sets, labels = image_sets()
+    model = answers.fit(sets, labels, settings=settings_of("kgsc", p=[3]),
+                        recipe=Recipe(3, fewer=True))
+    flat = np.repeat(sets[0][:1], 6, axis=0)
+    found = answers.predict(model, [sets[0], flat, sets[1]])
+    assert found.names == ["set 0", "set 2"] and re.search("rank", found.failed["set 1"])
+    assert found.labels.tolist() == answers.predict(model, [sets[0], sets[1]]).labels.tolist()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "foreign", "dictionary", "stranger"])
+def test_damaged_and_foreign_files_are_refused(tmp_path, damage):
+    sets, labels = image_sets()
+    path = tmp_path / "model.npz"
+    answers.save(path, answers.fit(sets, labels, settings=settings_of("gsc")))
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        content = content[:len(content) // 2]
+    elif damage == "flipped":
+        content[len(content) // 2] ^= 1
+    elif damage == "foreign":
+        content = b"a letter"
+    path.write_bytes(content)
+    if damage == "dictionary":
+        files.save(path, np.eye(4)[None, :, :2])
+    elif damage == "stranger":
+        files.write_arrays(path, "model", {"model": files.as_json({"Popen": {"dict": []}})})
+    with pytest.raises(ValueError, match="path must be a model"):
+        answers.load(path)
+
+
+def test_labels_and_sets_of_other_lengths_are_refused():
+    with pytest.raises(ValueError, match="one entry a set, got 2 and 2 for 3 sets"):
+        answers.fit([np.eye(3)] * 3, [0, 1])
+
+
+# ------------------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Two classes of six clips, and four new ones at several depths, one of another size."""
+    rng = np.random.default_rng(0)
+    pattern = {"run": rng.random((3, 192)), "walk": rng.random((3, 192))}
+
+    def clip(label, shape=(12, 16)):
+        rows = rng.random((8, 3)) @ pattern[label] / 3 + 0.1 * rng.random((8, 192))
+        return (255 * rows / rows.max()).astype(np.uint8).reshape(8, *shape)
+
+    for label in pattern:
+        (tmp_path / "data" / label).mkdir(parents=True)
+        for k in range(6):
+            np.save(tmp_path / "data" / label / f"{k}.npy", clip(label))
+    deep = tmp_path / "new" / "some" / "deep"
+    deep.mkdir(parents=True)
+    np.save(tmp_path / "new" / "a.npy", clip("run"))
+    np.save(deep / "b.npy", clip("walk"))
+    np.save(deep / "turned.npy", clip("walk", (16, 12)))
+    (tmp_path / "new" / "c").mkdir()
+    for i, frame in enumerate(clip("run")):
+        Image.fromarray(frame).save(tmp_path / "new" / "c" / f"{i}.png")
+    (tmp_path / "new" / "notes.txt").write_text("no clip")
+    return tmp_path
+
+
+def command(folder, *arguments):
+    more = [] if "--model" in arguments else ["--no-pictures"]
+    classify.main([*map(str, arguments), *more, "--out", str(folder / "out")])
+    with open(folder / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
+    labelled = "--data", data / "data", "--predict", data / "new", "--save", data / "model.npz"
+    first = command(data, *labelled)
+    printed = capsys.readouterr()
+    assert "right in cross-validation on the labelled sets" in printed.out
+    assert "  run: 2 clips\n  walk: 1 clip\n" in printed.out
+    assert [row["clip"] for row in first] == ["a.npy", "c", "some/deep/b.npy",
+                                              "some/deep/turned.npy"]
+    assert [row["label"] for row in first] == ["run", "run", "walk", ""]
+    assert "has frames of (16, 12) and the model has (12, 16)" in first[-1]["failed"]
+    names = {"clip", "label", "method", "chosen", "failed"}
+    scores = [name for name in first[0] if name not in names]
+    assert [name.split()[1] for name in scores] == ["run", "walk"]
+    shutil.rmtree(data / "data")
+    assert command(data, "--model", data / "model.npz", "--predict", data / "new") == first
+    alone = command(data, "--model", data / "model.npz", "--predict", data / "new" / "a.npy")
+    assert [row["label"] for row in alone] == ["run"]
+
+
+def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
+    np.save(data / "data" / "walk" / "6.npy", np.load(data / "data" / "run" / "0.npy"))
+    rows = command(data, "--data", data / "data", "--repeats", 2, "--methods", "gsc,SVM on the",
+                   "--f1", "--lam", 0.1)
+    header = ["clip", "split", "truth", "SVM on the projection kernel",
+              "gSC, labelled sets as atoms"]
+    assert list(rows[0]) == header
+    assert {row["split"] for row in rows} == {"0", "1"} and len(rows) == 2 * 7
+    out = capsys.readouterr().out
+    assert re.search(r"accuracy in % +balanced +F1 +s a split", out)
+    assert "2 classes" in out and "2 splits: random splits, 50 % to train; ± is over the" in out
+    wrong = [row for row in rows if row["clip"] == "walk/6.npy"]
+    assert all(row["truth"] == "walk" for row in wrong)
+
+
+def test_a_run_replaces_all_that_the_last_one_left_and_nothing_else(data):
+    command(data, "--data", data / "data", "--repeats", 1, "--methods", "gsc,nearest")
+    assert (data / "out" / "results.json").exists() and (data / "out" / "codes.npz").exists()
+    (data / "out" / "mine.csv").write_text("")
+    command(data, "--data", data / "data", "--methods", "gsc", "--predict", data / "new")
+    left = {path.name for path in (data / "out").iterdir()}
+    assert left == {"predictions.csv", "files.txt", "cache", "mine.csv"}
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--predict", "new"], "--data is needed, or --model"),
+    (["--model", "m.npz"], "--model needs --predict"),
+    (["--model", "m.npz", "--predict", "new", "--size", "8", "8"],
+     "--size and --model exclude each other"),
+    (["--data", "x", "--methods", ","], "--methods must hold the first words of rows, got none"),
+])
+def test_what_does_not_go_together_is_said_at_once(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        classify.parse(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_a_row_that_is_not_there_is_named_with_those_that_are(data):
+    with pytest.raises(SystemExit, match="got 'gsx'; the rows are: nearest subspace; SVM on the"):
+        command(data, "--data", data / "data", "--methods", "gsc,gsx")
+    with pytest.raises(SystemExit, match="vote"):
+        command(data, "--data", data / "data", "--methods", "vote", "--predict", data / "new")
