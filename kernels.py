@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 import grassmann_sc as core
 
 __all__ = ["linear", "polynomial", "rbf", "median_gamma", "gamma_grid", "kernel_bases",
-           "kernel_gram", "kgsc", "kglc", "classify", "Lift"]
+           "kernel_gram", "kernel_grams", "kgsc", "kglc", "classify", "Lift"]
 
 SMALL = 1e-30  # least size of a vector of float32 whose entries keep their digits
 # Eigenvalues of a kernel matrix above this share of the largest count: half of its digits are left.
@@ -56,7 +56,7 @@ class _Kernel:
         origin = B.mean(axis=0, dtype=np.float64) if len(B) else np.zeros(B.shape[1])
         rows = self.pack(A.astype(np.float64), origin)
         columns = self.pack(B.astype(np.float64), origin)
-        values = _tile_values(self, rows, columns, np.empty(len(A) * len(B)))
+        values = _tile_values(self, rows, columns)
         with np.errstate(over="ignore"):
             values = values.astype(np.result_type(A, B), copy=False)
         if not np.isfinite(values).all():
@@ -120,16 +120,15 @@ class rbf(_Kernel):
 
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
         frames -= origin  # changes no distance, but the norms from which near ones are computed
-        frames *= math.sqrt(self.gamma)
         squares = _squared_norms(frames)
         if not np.isfinite(squares).all():
-            raise ValueError("frames of A and B must have gamma ||frame - mean||^2 within float64, "
-                             f"got an overflow with gamma = {self.gamma}")
+            raise ValueError("frames of A and B must have ||frame - mean||^2 within float64, got "
+                             "an overflow")
         return _Packed(frames, squares)
 
     def fill(self, product: np.ndarray, rows: _Packed, columns: _Packed, left: int,
              right: int) -> None:
-        _gaussian(product, *rows, *columns, left, right)
+        _gaussian(product, self.gamma, *rows, *columns, left, right)
 
 
 def _squared_norms(frames):
@@ -154,8 +153,8 @@ CANCELS = 64.0  # sum of squared norms from which rounding of their difference c
 
 
 @jit
-def _gaussian(product, rows, row_squares, columns, column_squares, left, right):
-    """product <- exp(-||row - column||^2), where it is rows @ columns.T, in the columns
+def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, right):
+    """product <- exp(-gamma ||row - column||^2), where it is rows @ columns.T, in the columns
     left..right-1.
 
     Near pairs of large norm are computed from their difference.
@@ -163,19 +162,20 @@ def _gaussian(product, rows, row_squares, columns, column_squares, left, right):
     d = rows.shape[1]
     squares = column_squares[left:right]
     largest = squares.max()
+    cancels = CANCELS / gamma
     for i in range(len(product)):
         line = product[i, left:right]
         square = row_squares[i]
         for j in range(len(line)):
             line[j] = 2 * line[j] - (square + squares[j])
-        if square + largest > CANCELS:
+        if square + largest > cancels:
             for j in range(len(line)):
-                if line[j] > -800 - 1e-4 * square and square + squares[j] > CANCELS:
+                if line[j] > -800 / gamma - 1e-4 * square and square + squares[j] > cancels:
                     line[j] = 0.0
                     for c in range(d):
                         line[j] -= (rows[i, c] - columns[left + j, c])**2
         for j in range(len(line)):
-            line[j] = fast_exp(min(line[j], 0.0))
+            line[j] = fast_exp(min(gamma * line[j], 0.0))
 
 
 # no reassociation: r needs its order
@@ -406,6 +406,38 @@ def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | 
     return _within_range(_gram_of_sets(kernel, X, A, Y, B, each_p=each_p), "bases and bases2")
 
 
+def kernel_grams(sets: core.Sets, bases: Sequence[Sequence[ArrayLike]],
+                 kernels: Sequence[core.Kernel], *, each_p: bool = False) -> list[np.ndarray]:
+    """[kernel_gram(sets, bases[k], kernel=kernels[k], each_p=each_p), ...], for a search.
+
+    Gaussian kernels share the products of frames, so do polynomial ones: in half the time of single
+    calls and in the memory of one tile more.
+
+    >>> from grassmann_sc import kernels
+    >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
+    >>> some = [kernels.polynomial(2, 0.0), kernels.polynomial(3, 0.0)]
+    >>> bases = [kernels.kernel_bases(sets, kernel, p=1) for kernel in some]
+    >>> [K[0, 0].round(6).item() for K in kernels.kernel_grams(sets, bases, some)]
+    [1.0, 1.0]
+    """
+    core.check_sequence(kernels, "kernels", "kernels")
+    core.check_sequence(bases, "bases", "lists of bases, one a kernel")
+    if len(bases) != len(kernels):
+        raise ValueError(f"bases must hold {len(kernels)} lists, one a kernel, got {len(bases)}")
+    core.check_flag(each_p, "each_p")
+    X = _Sets(sets, "sets")
+    A = [_stack_coefficients(some, X, f"bases[{k}]") for k, some in enumerate(bases)]
+    alike = {}  # kernels that share the products of frames, by index
+    for k, kernel in enumerate(map(core.check_kernel, kernels)):
+        alike.setdefault(type(kernel) if isinstance(kernel, (polynomial, rbf)) else k, []).append(k)
+    grams = [None] * len(kernels)
+    for some in alike.values():
+        found = _grams_of_sets([kernels[k] for k in some], X, [A[k] for k in some], each_p=each_p)
+        for k, K in zip(some, found):
+            grams[k] = _within_range(K, f"bases[{k}]")
+    return grams
+
+
 def _within_range(K, names):
     if not math.isfinite(K.max(initial=0)):  # NaN too
         raise ValueError(f"{names} must give inner products within {K.dtype}, got an overflow")
@@ -414,41 +446,47 @@ def _within_range(K, names):
 
 def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
     """kernel_gram of checked sets and their stacked coefficients; without Y, of X with itself."""
+    if isinstance(kernel, linear) and len(X) and (Y is None or len(Y)):
+        dtype = X.dtype if Y is None else np.result_type(X.dtype, Y.dtype)
+        columns = None if Y is None else _linear_subspaces(Y, B, dtype)
+        return core.bases_gram(_linear_subspaces(X, A, dtype), columns, each_p=each_p)
+    return _grams_of_sets([kernel], X, [A], Y, None if Y is None else [B], each_p=each_p)[0]
+
+
+def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
+    """The same of several kernels that share the products of frames; A and B: a list a kernel."""
     symmetric = Y is None
     if symmetric:
         Y = X
         B = A
     dtype = np.result_type(X.dtype, Y.dtype)
     shape = len(X), len(Y)
-    K = np.zeros((min(A.shape[1], B.shape[1]), *shape) if each_p else shape)
-    if K.size == 0:
-        return K.astype(dtype)
-    A = np.ascontiguousarray(A, np.float64)
-    B = np.ascontiguousarray(B, np.float64)
-    if isinstance(kernel, linear):
-        points = _linear_subspaces(X, A, dtype)
-        return core.bases_gram(points, None if symmetric else _linear_subspaces(Y, B, dtype),
-                               each_p=each_p)
+    grams = [np.zeros((min(A_k.shape[1], B_k.shape[1]), *shape) if each_p else shape)
+             for A_k, B_k in zip(A, B)]
+    A = [np.ascontiguousarray(A_k, np.float64) for A_k in A]
+    B = [np.ascontiguousarray(B_k, np.float64) for B_k in B]
     origin = Y.mean()
-    for columns in core.runs(Y.lengths, min(TILE_SIDE, MOST_COLUMNS // Y.d)):
+    for columns in core.runs(Y.lengths, min(TILE_SIDE, MOST_COLUMNS // (Y.d or 1))):
         start = Y.starts[columns.start]
         stop = Y.starts[columns.stop]
-        packed = _pack_frames(kernel, Y.rows(start, stop, np.float64), origin)
+        packed = _pack_frames(kernels[0], Y.rows(start, stop, np.float64), origin)
         height = max(1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d))
-        buffer = np.empty(height * (stop - start))
+        starts = Y.starts[columns.start:columns.stop + 1] - start
         for rows in core.runs(X.lengths[:columns.stop if symmetric else None], height):
-            half = _rows_contracted(kernel, X, A, rows, packed, origin, height, buffer)
-            t, p, M = half.shape
-            across = np.ascontiguousarray(half.reshape(-1, M).T)  # (M, t p)
-            full = np.zeros((columns.stop - columns.start, B.shape[1], t * p))
-            _contract(across, B[start:stop], Y.starts[columns.start:columns.stop + 1] - start, full,
-                      0, t * p)
-            full = full.reshape(-1, t * p)  # a row a column of a basis of Y
-            core.sum_squares(full, B.shape[1], p, columns.start, rows.start, K.swapaxes(-1, -2))
+            halves = _rows_contracted(kernels, X, A, rows, packed, origin, height)
+            for half, B_k, K in zip(halves, B, grams):
+                t, p, M = half.shape
+                across = np.ascontiguousarray(half.reshape(-1, M).T)  # (M, t p)
+                full = np.zeros((len(starts) - 1, B_k.shape[1], t * p))
+                _contract(across, B_k[start:stop], starts, full, 0, t * p)
+                full = full.reshape(-1, t * p)  # a row a column of a basis of Y
+                core.sum_squares(full, B_k.shape[1], p, columns.start, rows.start,
+                                 K.swapaxes(-1, -2))
     if symmetric:
-        for i in range(1, len(X)):
-            K[..., i, :i] = K[..., :i, i]
-    return K.astype(dtype, copy=False)
+        for K in grams:
+            for i in range(1, len(X)):
+                K[..., i, :i] = K[..., :i, i]
+    return [K.astype(dtype, copy=False) for K in grams]
 
 
 def _linear_subspaces(sets, A, dtype):
@@ -465,44 +503,52 @@ def _pack_frames(kernel, frames, origin):
     return _Packed(frames, np.empty(0, frames.dtype))
 
 
-def _rows_contracted(kernel, X, A, rows, columns, origin, height, buffer):
-    """A_i^T K(X_i, columns) (t, p, M) of a run of t sets, at most height frames at a time."""
+def _rows_contracted(kernels, X, A, rows, columns, origin, height):
+    """A_i^T K(X_i, columns) (t, p, M) of a run of t sets, a kernel after another, at most height
+    frames at a time."""
     M = len(columns.rows)
-    half = np.zeros((rows.stop - rows.start, A.shape[1], M))
+    halves = [np.zeros((rows.stop - rows.start, A_k.shape[1], M)) for A_k in A]
     first = X.starts[rows.start]
     last = X.starts[rows.stop]
     for at in range(first, last, height):
         end = min(at + height, last)
-        packed = _pack_frames(kernel, X.rows(at, end, np.float64), origin)
+        packed = _pack_frames(kernels[0], X.rows(at, end, np.float64), origin)
         starts = np.clip(X.starts[rows.start:rows.stop + 1], at, end) - at
-        _tile_values(kernel, packed, columns, buffer,
-                     lambda values, left, right: _contract(values, A[at:end], starts, half, left,
-                                                           right))
-    return half
+
+        def take(values, k, left, right):
+            _contract(values, A[k][at:end], starts, halves[k], left, right)
+
+        _each_tile(kernels, packed, columns, take)
+    return halves
 
 
-def _tile_values(kernel, rows, columns, buffer, then=None):
-    """Kernel values (n_rows, n_columns) of packed frames, in the buffer.
+def _tile_values(kernel, rows, columns):
+    """Kernel values (n_rows, n_columns) of packed frames."""
+    return _each_tile([kernel], rows, columns, lambda *_: None)
 
-    then(values, left, right) takes what is ready of them while it is in cache, in threads.
-    """
-    n = len(rows.rows)
-    M = len(columns.rows)
-    ours = isinstance(kernel, _Kernel)
-    if ours:
-        values = np.matmul(rows.rows, columns.rows.T, out=buffer[:n * M].reshape(n, M))
-    else:
-        values = core.kernel_values(kernel, rows.rows, columns.rows)
+
+def _each_tile(kernels, rows, columns, take):
+    """take(values, k, left, right) of the kernel values (n_rows, n_columns) of kernels[k], of which
+    these columns are ready and in cache, in threads; returns the values of the last."""
+    if not isinstance(kernels[0], _Kernel):  # a user's, alone
+        values = core.kernel_values(kernels[0], rows.rows, columns.rows)
         values = np.ascontiguousarray(values, np.float64)
+        core.run_blocks(lambda some: take(values, 0, some.start, some.stop), values.shape[1], 128)
+        return values
+    product = rows.rows @ columns.rows.T
+    last = len(kernels) - 1  # its values may replace the product
+    spare = np.empty_like(product) if last else product
 
-    def finish(block):
-        if ours:
-            kernel.fill(values, rows, columns, block.start, block.stop)
-        if then is not None:
-            then(values, block.start, block.stop)
+    def finish(some):
+        for k, kernel in enumerate(kernels):
+            values = spare if k < last else product
+            if k < last:
+                values[:, some] = product[:, some]
+            kernel.fill(values, rows, columns, some.start, some.stop)
+            take(values, k, some.start, some.stop)
 
-    core.run_blocks(finish, M, 128)
-    return values
+    core.run_blocks(finish, product.shape[1], 128)
+    return product
 
 
 @jit
@@ -760,12 +806,11 @@ def _landmarks(kernel, sets, n, method, rng):
 def _spread(kernel, Z, n, rng):
     """n of the frames Z (m, d) by k-means++ in feature space."""
     packed = _pack_frames(kernel, Z.copy(), Z.mean(axis=0))
-    buffer = np.empty(len(Z), Z.dtype)
 
     def values_at(c, rows):
         """k(z, z_c) for the packed rows z."""
         one = _Packed(packed.rows[c:c + 1], packed.squares[c:c + 1])
-        return _tile_values(kernel, rows, one, buffer)[:, 0].copy()
+        return _tile_values(kernel, rows, one)[:, 0]
 
     own = np.array([values_at(c, _Packed(packed.rows[c:c + 1], packed.squares[c:c + 1]))[0]
                     for c in range(len(Z))])  # k(z, z)

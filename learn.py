@@ -778,7 +778,7 @@ def _join(Q, k, W, least, limit):
 def _multiply(A, B, limit):
     """A @ B in products of at most limit multiplications."""
     out = np.empty((len(A), B.shape[1]), B.dtype)
-    step = max(1, limit // B.size)
+    step = max(1, limit // max(1, B.size))
     for i in range(0, len(A), step):
         _put(out[i:], A[i:i + step] @ B)
     return out

@@ -429,9 +429,9 @@ def compute_kernels(inputs, grid, seconds=None):
     if seconds is not None and missing:
         missing.sort(key=lambda gamma: abs(math.log(gamma / grid[len(grid) // 2])))
         some = inputs.sets[::10]
-        _kernel_gram(some[:2], float(missing[0]), max(inputs.p))  # compile
+        _kernel_grams(some[:2], missing[:1], max(inputs.p))  # compile
         start = time.perf_counter()
-        _kernel_gram(some, float(missing[0]), max(inputs.p))
+        _kernel_grams(some, missing[:1], max(inputs.p))
         each = (len(inputs.sets) / len(some))**2 * (time.perf_counter() - start)
         late = missing[math.floor(max(0, start + seconds - time.perf_counter()) / each):]
         why = f"the Gram matrices of each take about {each:.2g} s, --seconds is {seconds:g}"
@@ -440,24 +440,28 @@ def compute_kernels(inputs, grid, seconds=None):
         none = np.empty((0, *inputs.gram.shape[1:]))
         inputs.kernels.update((gamma, (none, why)) for gamma in late)
         missing = missing[:len(missing) - len(late)]
-    for gamma in missing:
-        inputs.kernels[gamma] = _kernel_gram(inputs.sets, float(gamma), max(inputs.p))
+    inputs.kernels.update(zip(missing, _kernel_grams(inputs.sets, missing, max(inputs.p))))
 
 
-def _kernel_gram(sets, gamma, p_max):
-    """(p, n, n) of every p up to the smallest rank of a set in feature space, and why there are no
-    more.
+def _kernel_grams(sets, gammas, p_max):
+    """For each gamma (p, n, n) of every p up to the smallest rank of a set in feature space, and
+    why there are no more.
 
     In float64: of wide Gaussians and small p, float32 leaves matrices that are indefinite.
     """
-    kernel = kernels.rbf(gamma)
     sets = [rows.astype(np.float64, copy=False) for rows in sets]
-    try:
-        bases = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
-        K = kernels.kernel_gram(sets, bases, kernel=kernel, each_p=True)
-        return K, f"a set has rank {len(K)} in the feature space of {kernel}"
-    except ValueError as error:
-        return np.empty((0, len(sets), len(sets))), str(error)
+    found = {}
+    bases = {}
+    for gamma in gammas:
+        kernel = kernels.rbf(float(gamma))
+        try:
+            bases[kernel] = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
+        except ValueError as error:
+            found[kernel] = np.empty((0, len(sets), len(sets))), str(error)
+    grams = kernels.kernel_grams(sets, list(bases.values()), list(bases), each_p=True)
+    for kernel, K in zip(bases, grams):
+        found[kernel] = K, f"a set has rank {len(K)} in the feature space of {kernel}"
+    return [found[kernels.rbf(float(gamma))] for gamma in gammas]
 
 
 class Fits:

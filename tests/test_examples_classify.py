@@ -136,7 +136,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path, capsys, mon
     def fail(*arguments):
         raise ValueError("no such kernel today")
 
-    monkeypatch.setattr("examples.comparison._kernel_gram", fail)
+    monkeypatch.setattr("examples.comparison._kernel_grams", fail)
     with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
         classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--p", "2", "--dpi",
                        "40"])
@@ -206,11 +206,11 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(monkeypatc
     """Of a grid the middle is computed first; what is ready later than asked for is not begun."""
     now = [0.0]
 
-    def kernel_gram(sets, gamma, p_max):
-        now[0] += 0.01 * len(sets)**2
-        return np.ones((p_max, len(sets), len(sets))), "its rank"
+    def kernel_grams(sets, gammas, p_max):
+        now[0] += 0.01 * len(sets)**2 * len(gammas)
+        return [(np.ones((p_max, len(sets), len(sets))), "its rank")] * len(gammas)
 
-    monkeypatch.setattr("examples.comparison._kernel_gram", kernel_gram)
+    monkeypatch.setattr("examples.comparison._kernel_grams", kernel_grams)
     monkeypatch.setattr(comparison, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     grid = [4.0**k for k in range(7)]
     for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):

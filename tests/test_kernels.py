@@ -19,6 +19,7 @@ from grassmann_sc.kernels import (
     gamma_grid,
     kernel_bases,
     kernel_gram,
+    kernel_grams,
     kglc,
     kgsc,
     linear,
@@ -136,8 +137,31 @@ def test_gaussian_at_its_ends():
     assert np.array_equal(rbf(1e9)(A, A), np.eye(3))
     assert error(rbf(1e-300)(A, A), 1) == 0
     assert rbf(745.0)(A[:2], A[:2])[0, 1] == np.exp(-745.0) == 5e-324
-    with pytest.raises(ValueError, match="gamma = 1e\\+300"):
-        rbf(1e300)(A, 1e10 * A)
+    assert np.array_equal(rbf(1e300)(A, 1e10 * A), [[1, 0, 0], [0, 0, 0], [0, 0, 0]])
+    with pytest.raises(ValueError, match=r"frame - mean\|\|\^2 within float64"):
+        rbf(1e-300)(A, 1e200 * A)
+
+
+def test_kernel_grams_are_those_of_each_kernel_alone():
+    sets = sets_of(0, [7, 9, 8], d=20)
+
+    def laplacian(A, B):
+        return np.exp(-0.1 * np.abs(A[:, None] - B).sum(axis=2))
+
+    some = [rbf(0.1), polynomial(2, 1.0), linear(), rbf(1.0), polynomial(3, 0.5), laplacian]
+    bases = [kernel_bases(sets, kernel, p) for kernel, p in zip(some, [3, 2, 3, 4, 2, 2])]
+    for each_p in (False, True):
+        grams = kernel_grams(sets, bases, some, each_p=each_p)
+        for kernel, A, K in zip(some, bases, grams):
+            alone = kernel_gram(sets, A, kernel=kernel, each_p=each_p)
+            assert error(K, alone) <= (0 if kernel is not some[2] else 1e-13)
+    assert kernel_grams(sets, [], []) == []
+    with pytest.raises(ValueError, match="bases must hold 1 lists, one a kernel, got 2"):
+        kernel_grams(sets, bases[:2], some[:1])
+    with pytest.raises(TypeError, match="kernels must be a sequence of kernels, got rbf"):
+        kernel_grams(sets, bases[:1], some[0])
+    with pytest.raises(ValueError, match=r"bases\[1\] must hold 3 bases"):
+        kernel_grams(sets, [bases[0], bases[1][:2]], some[:2])
 
 
 def test_kernels_are_values():
