@@ -427,10 +427,10 @@ def kernel_grams(sets: core.Sets, bases: Sequence[Sequence[ArrayLike]],
     core.check_flag(each_p, "each_p")
     X = _Sets(sets, "sets")
     A = [_stack_coefficients(some, X, f"bases[{k}]") for k, some in enumerate(bases)]
-    alike = {}  # kernels that share the products of frames, by index
+    alike: dict = {}  # kernels that share the products of frames, by index
     for k, kernel in enumerate(map(core.check_kernel, kernels)):
         alike.setdefault(type(kernel) if isinstance(kernel, (polynomial, rbf)) else k, []).append(k)
-    grams = [None] * len(kernels)
+    grams: list = [None] * len(kernels)
     for some in alike.values():
         found = _grams_of_sets([kernels[k] for k in some], X, [A[k] for k in some], each_p=each_p)
         for k, K in zip(some, found):

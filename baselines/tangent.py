@@ -49,7 +49,8 @@ def tangent_grams(X: ArrayLike, D: ArrayLike, base: str | ArrayLike | None = Non
     >>> tangent.tangent_grams(lines[:1], lines).K_xd.round(6)
     array([[0.25, 0.5 ]])
     """
-    return _tangent_grams(*_check_sets(X, D), base, "tangent_grams")
+    X, D = _check_sets(X, D)
+    return _tangent_grams(X, D, base, "tangent_grams")
 
 
 def _tangent_grams(X, D, base, caller):
@@ -93,7 +94,8 @@ def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
     X, D = _check_sets(X, D)
     options = core.lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
                                  return_info, sparse_output)
-    return core.solve_lassos(*_tangent_grams(X, D, base, "log_euclidean_codes"), options)
+    grams = _tangent_grams(X, D, base, "log_euclidean_codes")
+    return core.solve_lassos(grams.K_dd, grams.K_xd, grams.norm2, options)
 
 
 def log_euclidean_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike, labels: core.Labels,
@@ -111,7 +113,8 @@ def log_euclidean_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike, labels
     >>> tangent.log_euclidean_classify(codes, lines[:1], lines[1:], ["up", "down"]).tolist()
     ['up']
     """
-    grams = _tangent_grams(*_check_sets(X, D), base, "log_euclidean_classify")
+    X, D = _check_sets(X, D)
+    grams = _tangent_grams(X, D, base, "log_euclidean_classify")
     return _nearest_class(codes, grams.K_dd, grams.K_xd, labels)
 
 
