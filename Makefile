@@ -40,6 +40,7 @@ bench: $(BENCH)
 	$(VENV_PYTHON) -m benchmarks.videos
 	$(VENV_PYTHON) -m benchmarks.scale --sizes 1000 10000 100000
 	$(VENV_PYTHON) -m benchmarks.accuracy
+	$(VENV_PYTHON) -m benchmarks.agreement
 
 pages: $(DOCS)
 	$(VENV_PYTHON) -m docs.floorplan

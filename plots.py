@@ -232,10 +232,11 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
     >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
     """
     core.finite_array(codes.data if scipy.sparse.issparse(codes) else codes, "codes")
+    shape = np.shape(codes)
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(f"codes must have shape (n, N) and not be empty, got {shape}")
     codes = scipy.sparse.coo_array(codes, dtype=float)
-    if codes.ndim != 2 or 0 in codes.shape:
-        raise ValueError(f"codes must have shape (n, N) and not be empty, got {codes.shape}")
-    n, N = codes.shape
+    n, N = shape
     order, classes, edges = _by_class(labels, n, "labels")
     of_atoms = np.zeros(N) if atom_labels is None else atom_labels
     atom_order, atom_classes, atom_edges = _by_class(of_atoms, N, "atom_labels")

@@ -45,12 +45,11 @@ def n_cores():
 
 
 def peer(module, package=None):
-    """The module, or None after saying what is left out and which extra brings it."""
+    """The module, or None after saying what is left out and how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        print(f"NOT COMPARED with {package or module} ({error}): install the extra 'bench' of "
-              "setup.cfg, or run make bench")
+        print(f"NOT COMPARED with {package or module} ({error}): pip install {package or module}")
 
 
 def figure(name, value, target=""):
