@@ -1627,7 +1627,9 @@ def _scores(K, queries, codes, atoms, starts, longer, rule, scores, size, near):
     for i in range(len(codes)):
         k = queries[i]
         y = codes[i]
-        zero = not np.any(y)
+        zero = True
+        for j in range(len(y)):
+            zero &= y[j] == 0
         for c in range(len(starts) - 1):
             count = 0  # atoms of the class in the code
             near[i, c] = -np.inf

@@ -548,7 +548,9 @@ def _bidiagonal(A, beside, V, half):
         beside[2 * j], half[j] = _reflector(V[j, j:])
         if j == k - 1:
             break
-        sums = np.zeros(k - 1 - j)  # v^T A / half
+        sums = np.empty(k - 1 - j)  # v^T A / half; np.zeros would take a while to compile
+        for i in range(len(sums)):
+            sums[i] = 0.0
         for i in range(j, k):
             core.axpy(V[j, i] / half[j], A[i, j + 1:], sums, len(sums))
         u = A[j, j + 1:]
