@@ -363,7 +363,8 @@ def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, 
     start: the row to go on from, or "resume" for where a path ends. A path keeps a fingerprint: the
     rows of X that are done are read and digested again, and ValueError tells if they, the atoms or
     the options differ. progress: show a bar.
-    Returns the row where it stopped, n unless Ctrl-C came before.
+    Returns n. Ctrl-C raises a KeyboardInterrupt that says from which row to go on; what was written
+    is whole.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -518,7 +519,7 @@ class Sink:
 
     def fill(self, start, progress, digest, pieces):
         """Write pieces(row), each the codes of consecutive rows and the digest of these rows of X,
-        from the row of start on; returns the row where it stopped.
+        from the row of start on; returns n. A KeyboardInterrupt says from which row to go on.
 
         digest(first, stop): of these rows of X. Those before the row must be those whose codes a
         path holds, over the same atoms and with the same options. Of codes without a fingerprint,
@@ -534,8 +535,8 @@ class Sink:
                         self._write(codes, added)
                         move(codes.shape[0])
             except KeyboardInterrupt:
-                core.warn(f"interrupted: the codes of {self.row} of {self.n} rows are written,"
-                          f" start = {self.row} goes on")
+                raise KeyboardInterrupt(f"the codes of {self.row} of {self.n} rows are written and "
+                                        f"whole, start = {self.row} goes on") from None
         return self.row
 
     def _begin(self, start, digest):
