@@ -72,7 +72,8 @@ class Estimator(base.BaseEstimator):
         if fit:
             self.n_features_in_ = d
         elif d != self.n_features_in_:
-            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got {d}")
+            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got d = {d} in "
+                             "this call")
 
 
 class OnSubspaces(Estimator):

@@ -479,7 +479,8 @@ class StoredBases:
 def check_shape_of_bases(shape, name):
     """ValueError unless arrays of this shape can hold n bases."""
     if len(shape) != 3 or not 1 <= shape[2] <= shape[1]:
-        raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}")
+        hint = ": transposed?" if len(shape) == 3 and shape[2] > shape[1] else ""
+        raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}{hint}")
 
 
 def rows_in_block(X, N):

@@ -698,12 +698,11 @@ class Lift:
             raise ValueError("Lift must be fitted before transform: call fit(sets)")
         sets = _Sets(sets, "sets")
         p = core.check_integer(self.p if p is None else p, "p", 1)
+        r, d = self.landmarks_.shape
+        if len(sets) and sets.d != d:
+            raise ValueError(f"sets must have d = {d}, as in fit, got d = {sets.d} in transform")
         bases, tied = _bases_of_sets(sets, self.kernel, p)
         core.warn_ties(tied, "Lift: subspace")
-        r = len(self.landmarks_)
-        if len(sets) and sets.d != self.landmarks_.shape[1]:
-            raise ValueError("sets must have the d of the fitted ones, "
-                             f"{self.landmarks_.shape[1]}, got {sets.d}")
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
         for block in core.runs(sets.lengths, TILE // r):
             first = sets.starts[block.start]

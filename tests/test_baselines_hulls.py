@@ -396,7 +396,12 @@ def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, 
         (
             lambda: convex([np.eye(3), np.eye(4)]),
             ValueError,
-            r"sets must share one d: sets\[0\] has d = 3, sets\[1\] has d = 4",
+            r"sets must share one d: sets\[0\] has d = 3, sets\[1\] has d = 4$",
+        ),
+        (
+            lambda: convex([np.ones((7, 3)), np.ones((7, 4))]),
+            ValueError,
+            r"d = 3, sets\[1\] has d = 4; frames are rows: transposed\?$",
         ),
         (lambda: convex(SETS, [np.eye(4)]), ValueError, "must have the same d, got 20 and 4"),
         (lambda: affine([np.eye(3)[0]]), ValueError, r"sets\[0\] must have shape \(n_frames, d\)"),

@@ -670,7 +670,7 @@ RBF = rbf(1.0)
         (
             lambda: Lift(RBF, 2).fit(X).transform([X[0][:, :2]]),
             ValueError,
-            "sets must have the d of the fitted ones, 6, got 2",
+            "sets must have d = 6, as in fit, got d = 2 in transform",
         ),
         (
             lambda: Lift(linear(), 2).fit([np.zeros((3, 2))]),
