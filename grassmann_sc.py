@@ -52,6 +52,7 @@ Codes: TypeAlias = ArrayLike | scipy.sparse.csr_array  # (n, N) as an argument, 
 Sets = Sequence[ArrayLike] | np.ndarray  # of frames: arrays (n_i, d), or one array (n, q, d)
 Labels = Sequence[Hashable] | ArrayLike  # one a sample or atom
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # k(A, B) on rows, as in kernels
+AnyKernel = Kernel | str | tuple  # or a name, or a pair of name and number: kernels.kernel_named
 Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default_rng takes
 
 
@@ -2004,6 +2005,25 @@ def each_set(sets, name, at_most=np.inf):
         yield rows
 
 
+def warn_of_bases(sets):
+    """Warn if all sets of frames are orthonormal bases (d, p), p < d, whose columns count, not
+    rows."""
+    array = isinstance(sets, np.ndarray)
+    listed = sets.ndim == 3 if array else isinstance(sets, (list, tuple))
+    if listed and len(sets) and all(map(_is_basis, sets)):
+        warn(f"sets must hold frames, which are rows, but all {len(sets)} are orthonormal bases, "
+             f"as {sets[0].shape} at index 0: give these to what takes subspaces (n, d, p), and "
+             "frames that are columns transposed")
+
+
+def _is_basis(A):
+    if type(A) not in (np.ndarray, np.memmap) or A.dtype.kind != "f" or A.ndim != 2:
+        return False
+    d, p = A.shape
+    tol = 1e-3 if A.dtype == np.float32 else 1e-6
+    return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
+
+
 def float_type(*arrays):
     """float32 if all arrays are of it, else float64."""
     return np.float32 if all(A.dtype.type is np.float32 for A in arrays) else np.float64
@@ -2017,8 +2037,8 @@ def largest(A):
 def check_kernel(kernel: Any) -> Kernel:
     """The kernel, if it is a callable k(A, B), not a class of them."""
     if not callable(kernel) or isinstance(kernel, type):
-        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), got "
-                        f"{kernel!r}")
+        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), or a name, "
+                        f"got {kernel!r}")
     return kernel
 
 

@@ -95,6 +95,12 @@ class OnlineGDL:
         self._gram: Any = None  # <D_i^, D_j^> (N, N), as long as atoms stay
         self._clear()
 
+    def __repr__(self) -> str:
+        _, lam, n_neighbors, *_ = self.coder.described
+        rule = f"n_neighbors={n_neighbors}" if lam is None else f"lam={lam:g}"
+        batches = f"{self.n_batches} batch{'es' * (self.n_batches != 1)}"
+        return f"OnlineGDL({self.n_atoms}, {rule}), {batches} learned from"
+
     @property
     def lam(self) -> float | None:
         return self.coder.lam

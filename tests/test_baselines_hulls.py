@@ -427,9 +427,9 @@ def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, 
         (lambda: affine(SETS, share=0), ValueError, r"share must be in \(0, 1\], got 0"),
         (lambda: affine(SETS, share=1.1), ValueError, r"share must be in \(0, 1\], got 1.1"),
         (
-            lambda: affine(SETS, kernel="rbf"),
+            lambda: affine(SETS, kernel=kernels.rbf),
             TypeError,
-            "kernel must be a callable .* 'rbf'",
+            "kernel must be a callable .*, or a name, got .*rbf'>",
         ),
         (
             lambda: affine(SETS, kernel=lambda A, B: np.ones(3)),

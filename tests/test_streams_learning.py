@@ -459,6 +459,13 @@ def test_a_stream_that_can_be_read_once_is_compared_and_gone_on_with(tmp_path):
             streams.OnlineGDL(8, 0.2).fit(iter(other), resume=path)
 
 
+def test_a_learner_says_what_it_is():
+    learner = streams.OnlineGDL(3, 0.2).partial_fit(SMALL[:8])
+    assert repr(learner) == "OnlineGDL(3, lam=0.2), 1 batch learned from"
+    learner = streams.OnlineGDL(3, n_neighbors=2)
+    assert repr(learner) == "OnlineGDL(3, n_neighbors=2), 0 batches learned from"
+
+
 def test_ctrl_c_says_what_there_is_to_resume_from():
     learner = Interrupted(3, rng=0)
     with pytest.raises(KeyboardInterrupt, match="learned from 3 of 25 batches; none is kept"):
