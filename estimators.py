@@ -72,7 +72,8 @@ class Estimator(base.BaseEstimator):
         if fit:
             self.n_features_in_ = d
         elif d != self.n_features_in_:
-            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got {d}")
+            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got d = {d} in "
+                             "this call")
 
 
 class OnSubspaces(Estimator):
@@ -141,13 +142,13 @@ class SetsTransformer(Transformer, Estimator):
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Record n_features_out_, the length d of a vector; nothing is learned."""
-        warn_of_bases(X)
+        core.warn_of_bases(X)
         self._fitted(first_of(X))
         return self
 
     def fit_transform(self, X: core.Sets, y: object = None) -> Any:
         """What transform gives, after fit."""
-        warn_of_bases(X)
+        core.warn_of_bases(X)
         return self._fitted(X)
 
     def _fitted(self, X):
@@ -220,7 +221,7 @@ class KernelChoice:
     """The kernel on frames that the parameters kernel, gamma, gamma_scale, degree and coef0 say."""
 
     _: KW_ONLY
-    kernel: str | tuple | core.Kernel = "linear"  # a name, a pair of name and number, or a function
+    kernel: core.AnyKernel = "linear"
     gamma: float | None = None
     gamma_scale: str | None = None
     degree: int = 2
@@ -228,23 +229,11 @@ class KernelChoice:
 
     def chosen_kernel(self, X: core.Sets) -> core.Kernel:
         """A callable k(A, B) for the sets of frames X; sets gamma_ of "rbf"."""
-        if callable(self.kernel):
-            return self.kernel
-        name = self.kernel
-        value = None
-        if isinstance(name, tuple) and len(name) == 2 and name[0] in ("rbf", "polynomial"):
-            name, value = name
-        core.check_choice(name, "kernel", "rbf", "polynomial", "linear")
-        core.check_choice(self.gamma_scale, "gamma_scale", None, "median")
-        if name == "linear":
-            return kernels.linear()
-        if name == "polynomial":
-            return kernels.polynomial(self.degree if value is None else value, self.coef0)
-        value = self.gamma if value is None else value
-        self.gamma_ = 1.0 if value is None else core.check_number(value, "gamma", above=0)
-        if value is None or self.gamma_scale == "median":
-            self.gamma_ *= kernels.median_gamma(X)
-        return kernels.rbf(self.gamma_)
+        kernel = kernels.kernel_named(self.kernel, X, gamma=self.gamma, degree=self.degree,
+                                      gamma_scale=self.gamma_scale, coef0=self.coef0)
+        if isinstance(kernel, kernels.rbf):
+            self.gamma_ = kernel.gamma
+        return kernel
 
 
 @dataclass(eq=False, repr=False)
@@ -273,7 +262,7 @@ class KernelLift(KernelChoice, SetsTransformer):
     ['ape', 'bee']
     """
 
-    kernel: str | tuple | core.Kernel = "rbf"
+    kernel: core.AnyKernel = "rbf"
     gamma: float | None = None
     p: int = 1
     n_landmarks: int | None = None
@@ -283,7 +272,6 @@ class KernelLift(KernelChoice, SetsTransformer):
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
-        warn_of_bases(X)
         lift = kernels.Lift(self.chosen_kernel(X), **self.options("p", "n_landmarks", "method"),
                             rng=rng_of(self.random_state))
         self.lift_ = lift.fit(X)
@@ -880,23 +868,6 @@ def first_of(X):
         return X[:1]
     except (TypeError, IndexError, KeyError):
         raise TypeError(f"X must be a sequence of sets of frames, got {X!r}") from None
-
-
-def warn_of_bases(X: core.Sets) -> None:
-    """Warn if all sets of frames are orthonormal bases (d, p), whose columns count, not rows."""
-    listed = X.ndim == 3 if isinstance(X, np.ndarray) else isinstance(X, (list, tuple))
-    if listed and len(X) and all(map(_is_basis, X)):
-        core.warn(f"X must hold sets of frames, which are rows, but all {len(X)} are orthonormal "
-                  f"bases, as {X[0].shape} at index 0: give these to estimators on subspaces, and "
-                  "frames that are columns transposed")
-
-
-def _is_basis(A):
-    if type(A) not in (np.ndarray, np.memmap) or A.dtype.kind != "f" or A.ndim != 2:
-        return False
-    d, p = A.shape
-    tol = 1e-3 if A.dtype == np.float32 else 1e-6
-    return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
 
 
 def _gram_rows(X, D):

@@ -363,7 +363,8 @@ def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, 
     start: the row to go on from, or "resume" for where a path ends. A path keeps a fingerprint: the
     rows of X that are done are read and digested again, and ValueError tells if they, the atoms or
     the options differ. progress: show a bar.
-    Returns the row where it stopped, n unless Ctrl-C came before.
+    Returns n. Ctrl-C raises a KeyboardInterrupt that says from which row to go on; what was written
+    is whole.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -478,7 +479,8 @@ class StoredBases:
 def check_shape_of_bases(shape, name):
     """ValueError unless arrays of this shape can hold n bases."""
     if len(shape) != 3 or not 1 <= shape[2] <= shape[1]:
-        raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}")
+        hint = ": transposed?" if len(shape) == 3 and shape[2] > shape[1] else ""
+        raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}{hint}")
 
 
 def rows_in_block(X, N):
@@ -518,7 +520,7 @@ class Sink:
 
     def fill(self, start, progress, digest, pieces):
         """Write pieces(row), each the codes of consecutive rows and the digest of these rows of X,
-        from the row of start on; returns the row where it stopped.
+        from the row of start on; returns n. A KeyboardInterrupt says from which row to go on.
 
         digest(first, stop): of these rows of X. Those before the row must be those whose codes a
         path holds, over the same atoms and with the same options. Of codes without a fingerprint,
@@ -534,8 +536,8 @@ class Sink:
                         self._write(codes, added)
                         move(codes.shape[0])
             except KeyboardInterrupt:
-                core.warn(f"interrupted: the codes of {self.row} of {self.n} rows are written,"
-                          f" start = {self.row} goes on")
+                raise KeyboardInterrupt(f"the codes of {self.row} of {self.n} rows are written and "
+                                        f"whole, start = {self.row} goes on") from None
         return self.row
 
     def _begin(self, start, digest):

@@ -52,6 +52,7 @@ Codes: TypeAlias = ArrayLike | scipy.sparse.csr_array  # (n, N) as an argument, 
 Sets = Sequence[ArrayLike] | np.ndarray  # of frames: arrays (n_i, d), or one array (n, q, d)
 Labels = Sequence[Hashable] | ArrayLike  # one a sample or atom
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # k(A, B) on rows, as in kernels
+AnyKernel = Kernel | str | tuple  # or a name, or a pair of name and number: kernels.kernel_named
 Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default_rng takes
 
 
@@ -517,9 +518,18 @@ def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = N
         return_info: bool = False, sparse_output: bool = False) -> Coded:
     """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
 
-    min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes on the projection
-    kernel, with its options. Queries pass in tiles, so that with sparse_output=True memory beyond
+    min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes, which says more, on
+    the projection kernel. Queries pass in tiles, so that with sparse_output=True memory beyond
     input and output does not grow with n.
+
+    lam: >= 0, the larger the sparser; an array (L,) gives a path of codes (L, n, N).
+    lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, where its code gets 0.
+    positive: codes >= 0.
+    init: codes (n, N) to start from.
+    tol: how near to the best codes the search stops, relative to ||X^||^2 = p.
+    max_iter: of its steps; a warning if that ends it.
+    return_info: a named tuple (codes, gap, n_iter) with the duality gap of each query.
+    sparse_output: a scipy.sparse CSR array.
 
     See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms,
     files.write_codes for what does not fit in memory.
@@ -1280,7 +1290,11 @@ def glc(X: ArrayLike, D: ArrayLike, n_neighbors: int, *, reg: float | None = Non
     """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
 
     min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest atoms:
-    locality_codes on the projection kernel, with its options; queries pass in tiles, as in gsc.
+    locality_codes on the projection kernel; queries pass in tiles, as in gsc.
+
+    n_neighbors: in 1..N, the nonzeros of a code at most.
+    reg: >= 0, what keeps near neighbours apart, as a share of a trace (1e-10, float32: 1e-5).
+    sparse_output: a scipy.sparse CSR array.
 
     >>> from grassmann_sc import glc, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -1718,12 +1732,15 @@ def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = 
     """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
 
     The class whose atoms explain most, that of the smallest residual ||X^ - sum_{j in c} y_j
-    D_j^||_F^2 (see class_scores for ties, and for classes without an atom in the code), for the
-    codes of gsc with lam, lam_scale, positive, tol and max_iter, or of glc with n_neighbors and
-    reg: give lam or n_neighbors. labels (N,): any hashables. A query whose code is zero, since lam
-    >= its lam_max, has the label of its nearest atom, with a warning. return_info: a named tuple
-    (labels, residuals (n, C), classes (C,), codes (n, N)); without it no more than the labels is
-    kept.
+    D_j^||_F^2 (see class_scores for ties, and for classes without an atom in the code). Give either
+    lam, for the codes of gsc, or n_neighbors, for those of glc. A query whose code is zero, since
+    lam >= its lam_max, has the label of its nearest atom, with a warning.
+
+    labels: of the atoms (N,), any hashables.
+    lam, lam_scale, positive, tol, max_iter: one number lam, else as in gsc.
+    n_neighbors, reg: as in glc.
+    return_info: a named tuple (labels, residuals (n, C), classes (C,), codes (n, N)); without it no
+    more than the labels is kept.
 
     See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV, probabilities.
 
@@ -1978,13 +1995,35 @@ def check_sets(sets: Sets, name: str, least: int = 0, at_most: float = np.inf) -
 def each_set(sets, name, at_most=np.inf):
     """The same of any iterable, one after another."""
     d = None
+    lengths = set()
     for i, frames in enumerate(sets):
         rows = check_frames(frames, f"{name}[{i}]", at_most)
+        lengths.add(len(rows))
         d = d or rows.shape[1]
         if rows.shape[1] != d:
+            hint = "; frames are rows: transposed?" if len(lengths) == 1 < len(rows) else ""
             raise ValueError(f"{name} must share one d: {name}[0] has d = {d}, {name}[{i}] has d = "
-                             f"{rows.shape[1]}")
+                             f"{rows.shape[1]}{hint}")
         yield rows
+
+
+def warn_of_bases(sets):
+    """Warn if all sets of frames are orthonormal bases (d, p), p < d, whose columns count, not
+    rows."""
+    array = isinstance(sets, np.ndarray)
+    listed = sets.ndim == 3 if array else isinstance(sets, (list, tuple))
+    if listed and len(sets) and all(map(_is_basis, sets)):
+        warn(f"sets must hold frames, which are rows, but all {len(sets)} are orthonormal bases, "
+             f"as {sets[0].shape} at index 0: give these to what takes subspaces (n, d, p), and "
+             "frames that are columns transposed")
+
+
+def _is_basis(A):
+    if type(A) not in (np.ndarray, np.memmap) or A.dtype.kind != "f" or A.ndim != 2:
+        return False
+    d, p = A.shape
+    tol = 1e-3 if A.dtype == np.float32 else 1e-6
+    return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
 
 
 def float_type(*arrays):
@@ -2000,8 +2039,8 @@ def largest(A):
 def check_kernel(kernel: Any) -> Kernel:
     """The kernel, if it is a callable k(A, B), not a class of them."""
     if not callable(kernel) or isinstance(kernel, type):
-        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), got "
-                        f"{kernel!r}")
+        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), or a name, "
+                        f"got {kernel!r}")
     return kernel
 
 
@@ -2028,7 +2067,8 @@ def check_bases(X: ArrayLike, name: str, ndim: int | None = 3, first: int = 0) -
         raise ValueError(f"{name} must have {rule}, got shape {X.shape}")
     d, p = X.shape[-2:]
     if not 1 <= p <= d:
-        raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}")
+        hint = f"; axes are {'(n, d, p)' if ndim else '(..., d, p)'}: transposed?" if p > d else ""
+        raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}{hint}")
     flat = X.reshape(-1, d, p)
     error = np.empty(len(flat))
 

@@ -7,8 +7,11 @@ Psi_j^> = ||A_i^T K(X_i, X_j) A_j||_F^2, which kernel_gram gives. Source: Harand
 section on kernel coding.
 
 Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array (n, q, d). float32 and
-float64 are kept, other real types become float64. A rank counts the eigenvalues above RANK_TOL
-times the largest, in every function.
+float64 are kept, other real types become float64. A kernel is any k(A, B) on rows, one of this
+module, or its name: "linear", "polynomial", "rbf", ("polynomial", degree), ("rbf", gamma). degree
+is 2 and coef0 is 1 where nothing else is said, gamma is median_gamma of the sets, of queries and
+atoms that of the atoms' sets. A rank counts the eigenvalues above RANK_TOL times the largest, in
+every function.
 """
 
 from __future__ import annotations
@@ -201,6 +204,28 @@ LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # the first 33 bits of ln 2, and th
 LN2_LOW = 1.9082149292705877e-10
 
 
+def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=1.0):
+    """The kernel that a name says for sets of frames, one rule everywhere: "linear"; "polynomial",
+    of degree and coef0; "rbf", of gamma, by default median_gamma(sets), and with
+    gamma_scale="median" in units of that. ("polynomial", degree) and ("rbf", gamma) say the number
+    too. A callable is itself."""
+    pair = isinstance(kernel, tuple) and len(kernel) == 2 and kernel[0] in ("rbf", "polynomial")
+    name, number = kernel if pair else (kernel, None)
+    if not isinstance(name, (str, tuple)):
+        return core.check_kernel(kernel)
+    core.check_choice(name, "kernel", "rbf", "polynomial", "linear")
+    core.check_choice(gamma_scale, "gamma_scale", None, "median")
+    if name == "linear":
+        return linear()
+    if name == "polynomial":
+        return polynomial(degree if number is None else number, coef0)
+    number = gamma if number is None else number
+    if number is None:
+        return rbf(median_gamma(sets))
+    number = core.check_number(number, "gamma", above=0)
+    return rbf(number * median_gamma(sets) if gamma_scale else number)
+
+
 def median_gamma(sets: core.Sets) -> float:
     """1 / median squared distance between frames, the usual start for rbf(gamma); a float > 0.
 
@@ -273,7 +298,7 @@ class _Sets:
         return total / max(self.total, 1)
 
 
-def kernel_bases(sets: core.Sets, kernel: core.Kernel, p: int | None = None) -> list[np.ndarray]:
+def kernel_bases(sets: core.Sets, kernel: core.AnyKernel, p: int | None = None) -> list[np.ndarray]:
     """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's subspace; a
     list.
 
@@ -288,8 +313,10 @@ def kernel_bases(sets: core.Sets, kernel: core.Kernel, p: int | None = None) -> 
     >>> abs(A)
     array([[0.2]])
     """
+    core.warn_of_bases(sets)
     sets = _Sets(sets, "sets")
-    bases, tied = _bases_of_sets(sets, core.check_kernel(kernel), p)
+    kernel = kernel_named(kernel, sets.frames)
+    bases, tied = _bases_of_sets(sets, kernel, p)
     core.warn_ties(tied, "kernel_bases: subspace")
     return bases if sets.dtype == np.float64 else _in_single(bases, kernel)
 
@@ -373,16 +400,17 @@ def _stack_coefficients(bases, sets, name):
 
 
 def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | None = None,
-                bases2: Sequence[ArrayLike] | None = None, kernel: core.Kernel | None = None, *,
+                bases2: Sequence[ArrayLike] | None = None, kernel: core.AnyKernel | None = None, *,
                 each_p: bool = False) -> np.ndarray:
     """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2 of sets X, Y with bases; (n, N).
 
     Without sets2 and bases2, the symmetric (n, n) matrix of sets, at half the cost. Frames are
     processed in tiles: working memory does not grow with n, N or the number of frames beside the
-    largest set. kernel, required: one of this module or any k(A, B) on rows, which is called from
-    this thread alone. Source: the paper's kernel coding, with the square of the Frobenius norm that
-    its text means (it prints a trace). each_p: (p, n, N) instead, K[k - 1] that of the k leading
-    columns of the bases alone, all from one pass over the frames.
+    largest set. kernel, required, that of the bases: one of this module, its name ("rbf" alone
+    without sets2 only) or any k(A, B) on rows, which is called from this thread alone. Source: the
+    paper's kernel coding, with the square of the Frobenius norm that its text means (it prints a
+    trace). each_p: (p, n, N) instead, K[k - 1] that of the k leading columns of the bases alone,
+    all from one pass over the frames.
 
     >>> from grassmann_sc import kernels
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
@@ -391,11 +419,14 @@ def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | 
     array([[1., 0.],
            [0., 1.]])
     """
-    kernel = core.check_kernel(kernel)
     core.check_flag(each_p, "each_p")
+    if sets2 is not None and isinstance(kernel, str) and kernel == "rbf":
+        raise ValueError("kernel must be kernels.rbf(gamma) or ('rbf', gamma) with sets2, got "
+                         "'rbf', whose gamma is another for each collection of sets")
     if (sets2 is None) != (bases2 is None):
         raise ValueError("sets2 and bases2 must be given together, got one of them")
     X = _Sets(sets, "sets")
+    kernel = kernel_named(kernel, X.frames)
     A = _stack_coefficients(bases, X, "bases")
     if sets2 is None or sets2 is sets and bases2 is bases:
         return _within_range(_gram_of_sets(kernel, X, A, each_p=each_p), "bases")
@@ -584,13 +615,14 @@ def _contract(K, A, starts, out, left, right):
 # --------------------------------------------------------------------------------------- coding
 
 
-def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.Kernel, p: int,
+def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.AnyKernel, p: int,
          lam_scale: str | None = None, positive: bool = False, init: core.Codes | None = None,
          tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
          sparse_output: bool = False) -> core.Coded:
     """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets; the paper's kgSC.
 
-    grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. To code with several
+    grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. kernel: an object, or a
+    name, as "rbf", whose gamma is median_gamma(atom_sets). To code with several
     lam, or in several ways, compute the matrices once by kernel_bases and kernel_gram: norm2 is p.
 
     See also grassmann_sc.gsc, the same for the linear kernel, and classify.
@@ -606,7 +638,7 @@ def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.
     return core.solve_lassos(K_dd, K_xd, p, options)
 
 
-def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.Kernel, p: int,
+def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.AnyKernel, p: int,
          reg: float | None = None,
          sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
     """Kernel Grassmann locality-constrained coding: codes (n, N); the paper's kgLC.
@@ -623,7 +655,7 @@ def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: cor
     return core.solve_local(K_dd, K_xd, p, options)
 
 
-def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.Kernel,
+def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.AnyKernel,
              p: int, lam: float | None = None, n_neighbors: int | None = None,
              lam_scale: str | None = None, positive: bool = False, reg: float | None = None,
              tol: float = 1e-8, max_iter: int = 1000,
@@ -650,12 +682,14 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
 
 def _coding_grams(sets, atom_sets, kernel, p):
     """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
-    kernel = core.check_kernel(kernel)
     p = core.check_integer(p, "p", 1)
+    core.warn_of_bases(sets)
+    core.warn_of_bases(atom_sets)
     X = _Sets(sets, "sets")
     D = _Sets(atom_sets, "atom_sets")
     if len(D) == 0:
         raise ValueError("atom_sets must hold at least one set of frames, got none")
+    kernel = kernel_named(kernel, D.frames)
     if len(X) and X.d != D.d:
         raise ValueError(f"sets and atom_sets must have the same d, got {X.d} and {D.d}")
     atoms, tied_atoms = _bases_of_sets(D, kernel, p)
@@ -694,7 +728,7 @@ class Lift:
            [0., 1.]])
     """
 
-    def __init__(self, kernel: core.Kernel, p: int, *, n_landmarks: int | None = None,
+    def __init__(self, kernel: core.AnyKernel, p: int, *, n_landmarks: int | None = None,
                  method: str = "kmeans++", rng: core.Rng = None) -> None:
         self.kernel = kernel
         self.p = p
@@ -702,17 +736,24 @@ class Lift:
         self.method = method
         self.rng = rng
 
+    def __repr__(self) -> str:
+        given = [f"{name}={value!r}" for name, value in vars(self).items()
+                 if not name.endswith("_") and name not in ("kernel", "p") and value is not None]
+        fitted = f" of {self.dimension_} coordinates" if hasattr(self, "factor_") else ""
+        return f"Lift({', '.join([repr(self.kernel), f'p={self.p!r}', *given])}){fitted}"
+
     def fit(self, sets: core.Sets, y: object = None) -> Lift:
         """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
 
         factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length of the
-        coordinates, r + p or r.
+        coordinates, r + p or r; kernel_ is the kernel, which a name says for these sets.
         """
-        kernel = core.check_kernel(self.kernel)
+        core.warn_of_bases(sets)
         sets = _Sets(sets, "sets")
         p = core.check_integer(self.p, "p", 1)
         if sets.total == 0:
             raise ValueError("sets must hold at least one frame, got none")
+        kernel = kernel_named(self.kernel, sets.frames)
         n = sets.total
         if self.n_landmarks is not None:
             n = min(n, core.check_integer(self.n_landmarks, "n_landmarks", 1))
@@ -730,6 +771,7 @@ class Lift:
         factor, order, rank, _ = scipy.linalg.lapack.dpstrf((K + K.T) / 2, tol=tol, lower=1)
         self.landmarks_ = Z[order[:rank] - 1]
         self.factor_ = np.tril(factor[:rank, :rank])
+        self.kernel_ = kernel
         self.all_ = len(Z) == sets.total
         self.dimension_ = int(rank) + (p if self.all_ else 0)
         return self
@@ -744,17 +786,16 @@ class Lift:
             raise ValueError("Lift must be fitted before transform: call fit(sets)")
         sets = _Sets(sets, "sets")
         p = core.check_integer(self.p if p is None else p, "p", 1)
-        bases, tied = _bases_of_sets(sets, self.kernel, p)
+        r, d = self.landmarks_.shape
+        if len(sets) and sets.d != d:
+            raise ValueError(f"sets must have d = {d}, as in fit, got d = {sets.d} in transform")
+        bases, tied = _bases_of_sets(sets, self.kernel_, p)
         core.warn_ties(tied, "Lift: subspace")
-        r = len(self.landmarks_)
-        if len(sets) and sets.d != self.landmarks_.shape[1]:
-            raise ValueError("sets must have the d of the fitted ones, "
-                             f"{self.landmarks_.shape[1]}, got {sets.d}")
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
         for block in core.runs(sets.lengths, TILE // r):
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)
-            values = core.kernel_values(self.kernel, self.landmarks_, frames)
+            values = core.kernel_values(self.kernel_, self.landmarks_, frames)
             parts = np.split(values, sets.starts[block.start + 1:block.stop] - first, axis=1)
             B = np.hstack([part @ A for part, A in zip(parts, bases[block])])  # (r, t p)
             C = scipy.linalg.solve_triangular(self.factor_, B, lower=True)

@@ -89,8 +89,8 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     run; rng and init are then the file's.
 
     With lam no half-step raises the cost, to rounding. Otherwise the cost is the residual alone,
-    and a coding step may raise it since its codes are not chosen to minimise it. Ctrl-C returns the
-    best so far, with a warning.
+    and a coding step may raise it since its codes are not chosen to minimise it. Ctrl-C, which
+    would lose it, returns the best so far, with a warning.
 
     See also kgdl, streams.OnlineGDL for a stream, class_dictionaries for labels, files.save.
 

@@ -144,28 +144,23 @@ def plot_gram(K: ArrayLike, labels: core.Labels | None = None, *,
     return _class_matrix(K, labels, K[0, 0], "inner product", "both", ax)
 
 
-def plot_confusion(truth: core.Labels, predicted: core.Labels, *,
-                   ax: plt.Axes | None = None) -> plt.Axes:
+def plot_confusion(truth: core.Labels, predicted: core.Labels | None = None, *,
+                   n_splits: int = 1, ax: plt.Axes | None = None) -> plt.Axes:
     """How often sets of each class (rows) were taken for each class (columns): counts, shaded by
     their share of the row.
 
     truth, predicted: n classes each, n >= 1; classes that occur in either have a row and a column,
-    in sorted order.
+    in sorted order. Or a matrix (C, C) of counts, as sklearn's confusion_matrix gives it, and the C
+    names of its classes (default: 0 to C - 1). n_splits: how many splits the counts sum, which the
+    axis says where they are several.
 
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_confusion(["ape", "ape", "bee"], ["ape", "bee", "bee"])
     >>> [text.get_text() for text in ax.texts]  # zeros are left out
     ['1', '1', '1']
     """
-    truth = _check_names(truth, None, "truth")
-    predicted = _check_names(predicted, len(truth), "predicted")
-    if not truth:
-        raise ValueError("truth must hold at least one class, got none")
-    order, classes, edges = _by_class(truth + predicted, 2 * len(truth), "truth")
-    index = np.empty(len(order), int)
-    index[order] = np.repeat(np.arange(len(classes)), np.diff(edges))
-    counts = np.zeros((len(classes), len(classes)), int)
-    np.add.at(counts, (index[:len(truth)], index[len(truth):]), 1)
+    n_splits = core.check_integer(n_splits, "n_splits", 1)
+    counts, classes = _counts(truth, predicted)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     ax = _axes(ax, 6, 5)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
@@ -180,7 +175,8 @@ def plot_confusion(truth: core.Labels, predicted: core.Labels, *,
             color = "white" if shares[row, column] > 0.5 else "black"
             ax.text(column, row, counts[row, column], ha="center", va="center",
                     fontsize=min(FONT, fontsize), color=color)
-    ax.set(xlabel="predicted class", ylabel="true class")
+    summed = f" ({n_splits} splits summed)" if n_splits > 1 else ""
+    ax.set(xlabel=f"predicted class{summed}", ylabel="true class")
     return ax
 
 
@@ -364,6 +360,32 @@ def plot_reliability(confidence: ArrayLike, right: ArrayLike, *, n_bins: int = 1
 
 
 # ------------------------------------------------------------------------- what is in a picture
+
+
+def _counts(truth, predicted):
+    """(counts (C, C), classes) of labels, or of a matrix of counts and names."""
+    table = getattr(truth, "ndim", None) == 2  # of labels a list may hold pairs
+    if table or isinstance(truth, list) and truth and isinstance(truth[0], list):
+        counts = core.shaped_array(truth, "truth", ("C", "C"), " of counts, or be n classes")
+        if (counts < 0).any() or (counts % 1).any():
+            raise ValueError("truth must be a matrix of counts, which are integers >= 0: confusion "
+                             "before any division")
+        counts = counts.astype(int)
+        names = range(len(counts)) if predicted is None else predicted
+        return counts, _check_names(names, len(counts), "predicted, the names of a matrix,")
+    if predicted is None:
+        raise ValueError("predicted must hold a class for each of truth; a matrix of counts alone "
+                         "must be an array (C, C)")
+    truth = _check_names(truth, None, "truth")
+    predicted = _check_names(predicted, len(truth), "predicted")
+    if not truth:
+        raise ValueError("truth must hold at least one class, got none")
+    order, classes, edges = _by_class(truth + predicted, 2 * len(truth), "truth")
+    index = np.empty(len(order), int)
+    index[order] = np.repeat(np.arange(len(classes)), np.diff(edges))
+    counts = np.zeros((len(classes), len(classes)), int)
+    np.add.at(counts, (index[:len(truth)], index[len(truth):]), 1)
+    return counts, classes
 
 
 def _mosaic(images):

@@ -57,9 +57,9 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
 
     Of a Dask array a Dask array (n, N), to be computed when it is asked for; of another array, or
     with sparse_output, codes as gsc returns them. With out (see files.write_codes, and start and
-    progress) codes are written here as they come, in order, and the row where it stopped is
-    returned. ValueError names the block and its rows if they are no orthonormal bases of the atoms'
-    R^d. No convergence is a warning where it is met, on a worker.
+    progress) codes are written here as they come, in order, and n is returned; Ctrl-C raises and
+    says from which row to go on. ValueError names the block and its rows if they are no orthonormal
+    bases of the atoms' R^d. No convergence is a warning where it is met, on a worker.
 
     >>> import dask.array
     >>> from grassmann_sc import random_subspaces, scale

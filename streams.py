@@ -95,6 +95,12 @@ class OnlineGDL:
         self._gram: Any = None  # <D_i^, D_j^> (N, N), as long as atoms stay
         self._clear()
 
+    def __repr__(self) -> str:
+        _, lam, n_neighbors, *_ = self.coder.described
+        rule = f"n_neighbors={n_neighbors}" if lam is None else f"lam={lam:g}"
+        batches = f"{self.n_batches} batch{'es' * (self.n_batches != 1)}"
+        return f"OnlineGDL({self.n_atoms}, {rule}), {batches} learned from"
+
     @property
     def lam(self) -> float | None:
         return self.coder.lam
@@ -114,8 +120,9 @@ class OnlineGDL:
         checkpoint: path of a file that is replaced, whole, after every checkpoint_every batches and
         at the end. resume: path of such a file to go on from, to the bits of an uninterrupted run
         on the same X and options; rng and init are then the file's. What was learned from is read
-        again, and compared by its digest; ValueError if it differs. Ctrl-C ends with a warning and
-        what was learned so far; the checkpoint stays that of a whole batch.
+        again, and compared by its digest; ValueError if it differs. Ctrl-C raises a
+        KeyboardInterrupt that says what to resume from: the checkpoint stays that of whole batches,
+        while the learner itself may hold a part of one.
         """
         batch_size = core.check_integer(batch_size, "batch_size", 1)
         n_epochs = core.check_integer(n_epochs, "n_epochs", 1)
@@ -135,15 +142,14 @@ class OnlineGDL:
         if resume is not None:
             self.set_state(record.read(STATE), record.resume)
             self._check_seen(X, batch_size, record)
+        self._kept = record.resume, self._place.n_done
         total = -(-shape[0] // batch_size) * n_epochs if shape else None
         with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as move:
             move(self._place.n_done)
             try:
                 self._pass_over(X, batch_size, n_epochs, move, record, every)
             except KeyboardInterrupt:
-                core.warn(f"interrupted: learned from {self._place.n_done} batches of "
-                          f"{total or 'the stream'}")
-                return self
+                raise KeyboardInterrupt(self._interrupted(total)) from None
         if self.atoms is None:
             raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
         if self._worst is not None:
@@ -170,12 +176,24 @@ class OnlineGDL:
                 place.n_done += 1
                 move(1, self.cost)
                 if record.checkpoint and place.n_done % every == 0:
-                    record.write(self.state())
+                    self._keep(record)
             place.epoch += 1
             place.batch = 0
             place.seed = None
         if record.checkpoint:
-            record.write(self.state())
+            self._keep(record)
+
+    def _keep(self, record):
+        record.write(self.state())
+        self._kept = record.checkpoint, self._place.n_done
+
+    def _interrupted(self, total):
+        """How far fit came, and where to go on."""
+        path, kept = self._kept
+        learned = f"learned from {self._place.n_done}{f' of {total}' if total else ''} batches; "
+        if path is None:
+            return learned + "none is kept, as there was no checkpoint yet to resume from"
+        return learned + f"{path} holds the first {kept}: resume={path!r} goes on from there"
 
     def _check_seen(self, X, batch_size, record):
         """ValueError unless the batches of the first epoch are those that were learned from."""

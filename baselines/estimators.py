@@ -246,7 +246,7 @@ class OnSets(estimators.KernelChoice, estimators.ByScores, estimators.Estimator)
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked frames (n_i, d); fit records d, every other method demands it."""
         if fit:
-            estimators.warn_of_bases(X)
+            core.warn_of_bases(X)
         else:
             check_is_fitted(self)
         X = hulls.check_sets(X, "X")

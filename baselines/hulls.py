@@ -3,7 +3,8 @@ frames or in a kernel's feature space (KAHM, with AHISD and CHISD).
 
 Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array of them. Everything is
 computed in float64 and returned in the type of the frames. A kernel is any k(A, B) -> (len(A),
-len(B)) on rows, such as kernels.rbf(gamma); it is called from one thread. Source: Cevikalp and
+len(B)) on rows, such as kernels.rbf(gamma), which is called from one thread, or a name as in
+kernels, where "rbf" has the median_gamma of sets2, if given, else of sets. Source: Cevikalp and
 Triggs, CVPR 2010.
 
 A set is kept from its own mean frame, and a pair of sets adds the difference of the two: no set
@@ -41,7 +42,7 @@ ROUNDING = 2e-15  # of inner products, as a share of the largest square of frame
 
 def affine_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *,
                           dimension: int | None = None, share: float = 0.98,
-                          kernel: core.Kernel | None = None) -> np.ndarray:
+                          kernel: core.AnyKernel | None = None) -> np.ndarray:
     """Distances (n, N) of the affine hulls of sets and sets2, or of sets among themselves.
 
     The hull of a set is {mu + U v}: the mean of its frames, and the U (d, k) of leading principal
@@ -61,8 +62,8 @@ def affine_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *,
            [2., 0.]])
     """
     rules = check_hull_rules(dimension, share)
-    kernel = check_kernel(kernel)
     X, Y = _check_pair_of_sets(sets, sets2)
+    kernel = check_kernel(kernel, Y or X)
     rows = affine_hulls(X, rules, kernel)
     columns = rows if Y is None else affine_hulls(Y, rules, kernel)
     distances, meet = affine_distances(rows, columns, kernel)
@@ -320,7 +321,7 @@ HullDistances = namedtuple("HullDistances", "distances gap n_iter")
 
 
 def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bound: float = 1.0,
-                          kernel: core.Kernel | None = None, tol: float = 1e-10,
+                          kernel: core.AnyKernel | None = None, tol: float = 1e-10,
                           max_iter: int = 10000,
                           return_info: bool = False) -> np.ndarray | HullDistances:
     """Distances (n, N) of the convex hulls of sets and sets2, or of sets among themselves.
@@ -351,8 +352,8 @@ def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bo
     bound = core.check_number(bound, "bound", above=0, most=1)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
-    kernel = check_kernel(kernel)
     X, Y = _check_pair_of_sets(sets, sets2)
+    kernel = check_kernel(kernel, Y or X)
     rows = convex_hulls(X, bound, kernel)
     columns = rows if Y is None else convex_hulls(Y, bound, kernel)
     found, meet = convex_distances(rows, columns, (bound, tol, max_iter), kernel)
@@ -446,6 +447,7 @@ def check_sets(sets, name):
 
 def _check_pair_of_sets(sets, sets2):
     """Checked sets, and sets2 or None."""
+    core.warn_of_bases(sets)
     X = check_sets(sets, "sets")
     if sets2 is None:
         return X, None
@@ -463,9 +465,13 @@ def check_hull_rules(dimension, share):
     return dimension, core.check_number(share, "share", above=0, most=1)
 
 
-def check_kernel(kernel):
-    """None, or a callable."""
-    return None if kernel is None else core.check_kernel(kernel)
+def check_kernel(kernel, sets):
+    """None, or a callable, which a name says for these sets."""
+    if not isinstance(kernel, (str, tuple)):
+        return None if kernel is None else core.check_kernel(kernel)
+    from grassmann_sc import kernels  # another file, which a copy of this one need not have
+
+    return kernels.kernel_named(kernel, sets)
 
 
 def _kernel_values(kernel, A, B):

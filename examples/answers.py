@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 
 import grassmann_sc as core
 from examples.baselines import every_method, videos_of
-from examples.clips import Clip, Recipe, build_all, printable, say
+from examples.clips import Clip, Recipe, build_all, printable, say, some
 from examples.comparison import Nearest, evaluate, inputs_of, kept_together, told
 from examples.options import MOST_P, Settings
 from grassmann_sc import estimators, files, kernels, tuning
@@ -142,6 +142,11 @@ class Model:
     reader: object
     estimator: object
     versions: dict
+
+    def __repr__(self):
+        classes = some(len(self.estimator.classes_), "class")
+        return (f"Model({self.method}, {self.chosen}: {100 * self.score:.1f} % right in "
+                f"cross-validation, {classes})")
 
 
 def learned(collection, inputs, recipe, settings):

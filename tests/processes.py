@@ -3,6 +3,7 @@ network."""
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -22,6 +23,14 @@ def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):
                           capture_output=True, env=outside | environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def interrupted(code, *args):
+    """The last line on stderr of code that a Ctrl-C ends, and that prints nothing."""
+    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], cwd=ROOT, timeout=300,
+                          text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (-signal.SIGINT, ""), done.stderr
+    return done.stderr.splitlines()[-1]
 
 
 def copy_modules(target, *names):

@@ -425,7 +425,7 @@ def test_queries_of_another_d_are_refused(estimator):
     Z = data_of(estimator)
     fitted = clone(estimator).fit(Z, Y)
     other = [np.eye(9)] if Z is SETS else np.eye(9)[None, :, :2]
-    with pytest.raises(ValueError, match="of d = 12, as in fit|d = 12, as in fit, got 9"):
+    with pytest.raises(ValueError, match="of d = 12, as in fit|d = 12, as in fit, got d = 9"):
         fitted.predict(other)
 
 

@@ -104,8 +104,29 @@ def test_every_module_is_once_in_the_table_of_the_readme():
 def test_the_page_on_scikit_learn_names_every_estimator_once():
     text = (ROOT / "docs" / "guide" / "scikit_learn.rst").read_text(encoding="utf-8")
     table = text[text.index("What each estimator takes"):text.index("A set of frames is")]
-    named = re.findall(r"``([A-Z]\w+)``", table)
-    assert sorted(named) == sorted([*estimators.__all__, *of_baselines.__all__])
+    rows = [row for row in table.splitlines() if row.startswith("``") and "fit(X" not in row]
+    takes = {name: row.split("  ")[-1].strip() for row in rows
+             for name in re.findall(r"``([A-Z]\w+)``", row)}
+    assert sorted(re.findall(r"``([A-Z]\w+)``", table)) == sorted(takes) == sorted(ESTIMATORS)
+    for name, cls in ESTIMATORS.items():
+        if takes[name].startswith("the same"):
+            takes[name] = takes["GrassmannDictionary"]
+        assert takes[name].startswith(TAKEN[taken_by(cls)]), name
+        assert takes[name].endswith("labels") == issubclass(cls, estimators.ByScores), name
+
+
+ESTIMATORS = {name: getattr(module, name) for module in (estimators, of_baselines)
+              for name in module.__all__}
+TAKEN = {"OnSubspaces": "subspaces", "precomputed": "subspaces or Gram matrices",
+         "OnSets": "sets of frames", "OnVideos": "videos", "SetsTransformer": ("sets of", "videos")}
+
+
+def taken_by(cls):
+    """What the bases of a class say that it takes."""
+    base = next(base.__name__ for base in cls.__mro__ if base.__name__ in TAKEN)
+    if base == "OnSubspaces" and hasattr(cls, "kernel"):
+        return "precomputed" if cls(kernel="precomputed").is_precomputed() else base
+    return base
 
 
 def test_the_readme_is_short():

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 
 import matplotlib.pyplot as plt
 import pytest
@@ -66,6 +67,15 @@ def test_examples_print_what_they_say(name):
         said = []
         Runner(verbose=False).run(test, out=said.append)
         assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("name", ["gsc", "glc", "classify"])
+def test_help_says_what_each_option_does(name):
+    function = PUBLIC[f"{CORE}.{name}"]
+    listed = [line.strip().partition(": ") for line in function.__doc__.splitlines()]
+    described = {name for names, colon, _ in listed if colon for name in names.split(", ")}
+    options = set(inspect.signature(function).parameters) - {"X", "D"}
+    assert options <= described
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -150,7 +150,7 @@ ON_SETS = [
 @pytest.mark.parametrize("estimator", ON_SETS, ids=repr)
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 def test_bases_where_frames_are_expected_warn_from_the_line_that_gave_them(estimator, method):
-    message = r"X must hold sets of frames, .* all 16 are orthonormal bases, as \(256, 3\) at"
+    message = r"sets must hold frames, .* all 16 are orthonormal bases, as \(256, 3\) at"
     for X in (BASES, list(BASES), BASES.astype(np.float32)):
         if hasattr(estimator, method):
             with pytest.warns(UserWarning, match=message) as told:

@@ -397,7 +397,7 @@ BAD_CALLS = {
     "continuous": (lambda e: e.fit(D, np.linspace(0, 1, 40)),
                    r"Unknown label type: continuous numbers such as 0\.0256"),
     "other d": (lambda e: e.fit(D, LABELS).predict(OTHER_D),
-                "X must have d = 12, as in fit, got 11"),
+                "X must have d = 12, as in fit, got d = 11"),
 }
 
 
@@ -533,7 +533,7 @@ def test_wrong_parameters_of_the_dictionary_are_named(options, message):
 @pytest.mark.parametrize("estimator", LEARNERS, ids=name)
 def test_subspaces_unlike_those_of_fit_are_refused(estimator):
     fitted = clone(estimator).fit(D)
-    with pytest.raises(ValueError, match="X must have d = 12, as in fit, got 11"):
+    with pytest.raises(ValueError, match="X must have d = 12, as in fit, got d = 11"):
         fitted.transform(OTHER_D)
 
 

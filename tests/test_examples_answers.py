@@ -111,6 +111,7 @@ def test_the_answers_are_those_of_the_row_that_was_evaluated():
 def test_the_best_in_cross_validation_answers():
     sets, labels = image_sets(noise=3.0)
     many = answers.fit(sets, labels, settings=settings_of("gsc", methods=None, p=[1, 2], atoms=0))
+    assert re.fullmatch(r"Model\(.*: [\d.]+ % right in cross-validation, \d+ classes\)", repr(many))
     alone = [answers.fit(sets, labels, settings=settings_of(name, p=[1, 2]))
              for name in ON_SETS[:8]]
     scores = [model.score for model in alone]

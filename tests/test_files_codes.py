@@ -14,6 +14,7 @@ import scipy.sparse
 import grassmann_sc as core
 from grassmann_sc import files, kernels
 from oracles import TIGHT, error
+from processes import interrupted
 
 X = core.random_subspaces(700, 9, 2, rng=0)
 D = core.random_subspaces(20, 9, 2, rng=1)
@@ -255,12 +256,9 @@ WAYS = {
 def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
     name, sparse, dense = WAYS[way]
     write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
-    match = "codes of 300 of 700 rows are written, start = 300"
-    with pytest.warns(UserWarning, match=match) as caught:
-        assert files.write_codes(
-            tmp_path / name, Stops(350, KeyboardInterrupt()), D, 0.3, sparse_output=sparse
-        ) == 300
-    assert caught[0].filename == __file__
+    match = "codes of 300 of 700 rows are written and whole, start = 300 goes on"
+    with pytest.raises(KeyboardInterrupt, match=match):
+        write(Stops(350, KeyboardInterrupt()), D, 0.3)
     assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()[:300]) <= TIGHT
     assert write(X, D, 0.3, start="resume") == 700
     assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
@@ -268,10 +266,49 @@ def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
     assert write(X, D, 0.3, start=200) == 700
     assert write(X, D, 0.3, start="resume") == 700
     assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
-    with pytest.warns(UserWarning, match="codes of 200 of 700 rows are written, start = 200"):
-        digested = Stops(250, KeyboardInterrupt(), n_free=0 if sparse else 1)
-        assert write(digested, D, 0.3, start=200) == 200
+    digested = Stops(250, KeyboardInterrupt(), n_free=0 if sparse else 1)
+    with pytest.raises(KeyboardInterrupt, match="codes of 200 of 700 rows are written"):
+        write(digested, D, 0.3, start=200)
     assert files.load_codes(tmp_path / name).shape == (200, 20)
+
+
+STOPPED = """
+import os, signal, sys
+import numpy as np
+import grassmann_sc as core
+from grassmann_sc import files
+
+files.MOST_NUMBERS = 18 * 100  # blocks of 100 rows
+core.TILE = 20 * 100
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+
+class Stored:
+    X = np.load(sys.argv[1])
+    chunks = None
+    shape = X.shape
+    dtype = X.dtype
+
+    def __getitem__(self, rows):
+        if rows.stop > 350:
+            os.kill(os.getpid(), signal.SIGINT)
+        return self.X[rows]
+
+files.write_codes(sys.argv[2], Stored(), Stored.X[:20], 0.3, sparse_output=sys.argv[3] == "folder")
+print("goes on")
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ctrl_c_ends_a_script_that_writes_codes(way, tmp_path):
+    name, sparse, dense = WAYS[way]
+    np.save(tmp_path / "X.npy", X)
+    assert interrupted(STOPPED, tmp_path / "X.npy", tmp_path / name, way) == (
+        "KeyboardInterrupt: the codes of 300 of 700 rows are written and whole, start = 300 goes on"
+    )
+    written = files.load_codes(tmp_path / name)
+    assert error(dense(written), core.gsc(X[:300], X[:20], 0.3)) <= TIGHT
+    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    assert write(X, X[:20], 0.3, start=300) == 700
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -38,6 +38,7 @@ ROWS = {
 IN_FUNCTIONS = {
     CORE: {"tqdm"},
     "learn": EXTRAS | {"files"},
+    "baselines.hulls": {"kernels"},
 }
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 import grassmann_sc as gs
 from grassmann_sc import kernels
+from grassmann_sc.baselines import hulls
 from grassmann_sc.kernels import (
     Lift,
     gamma_grid,
@@ -511,6 +512,52 @@ def test_labels_are_those_of_the_scores_in_feature_space(coding):
 # ---------------------------------------------------------------------------- coordinates
 
 
+NAMED = {"linear": kernels.linear(), "polynomial": kernels.polynomial(2, 1.0),
+         ("polynomial", 3): kernels.polynomial(3, 1.0), ("rbf", 0.3): kernels.rbf(0.3)}
+
+
+@pytest.mark.parametrize("kernel", [*NAMED, "rbf"])
+def test_a_name_says_a_kernel_wherever_an_object_does(kernel):
+    rng = np.random.default_rng(0)
+    D = [rng.standard_normal((q, 6)) for q in (5, 4, 7)]
+    Q = [rng.standard_normal((q, 6)) for q in (4, 6)]
+    same = NAMED.get(kernel) or kernels.rbf(kernels.median_gamma(D))  # of the atoms' sets
+    for code in (
+        lambda kernel: kernels.kgsc(Q, D, 0.1, kernel=kernel, p=2),
+        lambda kernel: kernels.kglc(Q, D, 2, kernel=kernel, p=2),
+        lambda kernel: kernels.classify(Q, D, [0, 1, 0], kernel=kernel, p=2, lam=0.1),
+        lambda kernel: kernels.Lift(kernel, 2).fit(D).transform(Q),
+        lambda kernel: np.concatenate(kernel_bases(D, kernel, 2)),
+        lambda kernel: kernel_gram(D, kernel_bases(D, kernel, 2), kernel=kernel),
+        lambda kernel: hulls.affine_hull_distances(Q, D, kernel=kernel, dimension=1),
+        lambda kernel: hulls.convex_hull_distances(D, kernel=kernel),
+    ):
+        assert np.array_equal(code(kernel), code(same))
+
+
+@pytest.mark.parametrize("code", [
+    lambda X: kernels.kgsc(X, X, 0.1, kernel="linear", p=2),
+    lambda X: kernels.kglc(X, X, 2, kernel="linear", p=2),
+    lambda X: kernels.classify(X, X, range(3), kernel="linear", p=2, lam=0.1),
+    lambda X: kernels.Lift("linear", 2).fit(X),
+    lambda X: kernel_bases(X, "linear", 2),
+    lambda X: hulls.affine_hull_distances(X, dimension=1)])
+def test_bases_where_sets_of_frames_are_expected_warn(code):
+    X = gs.random_subspaces(3, 8, 3, rng=0)
+    with pytest.warns(UserWarning, match=r"all 3 are orthonormal bases, as \(8, 3\) at"):
+        code(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        code(np.random.default_rng(0).standard_normal((3, 8, 3)))
+
+
+def test_a_lift_says_what_it_is():
+    lift = Lift("linear", 1, n_landmarks=2)
+    said = "Lift('linear', p=1, n_landmarks=2, method='kmeans++')"
+    assert repr(lift) == said
+    assert repr(lift.fit([[[3.0, 4.0]], [[-4.0, 3.0]]])) == f"{said} of 3 coordinates"
+
+
 @laws
 @given(
     seeds,
@@ -666,6 +713,12 @@ RBF = rbf(1.0)
             ValueError,
             "sets2 and bases2 must be given together",
         ),
+        (
+            lambda: kernel_gram(X, A, X, A, "rbf"),
+            ValueError,
+            r"kernel must be kernels.rbf\(gamma\) .* with sets2, got 'rbf'",
+        ),
+        (lambda: Lift("best", 2).fit(X), ValueError, "kernel must be 'rbf', .* got 'best'"),
         (lambda: kernel_gram(X, A, [X[0][:, :2]], A[:1], RBF), ValueError, "same d, got 6 and 2"),
         (
             lambda: kgsc(X, [], 0.1, kernel=RBF, p=2),
@@ -694,7 +747,7 @@ RBF = rbf(1.0)
         (
             lambda: Lift(RBF, 2).fit(X).transform([X[0][:, :2]]),
             ValueError,
-            "sets must have the d of the fitted ones, 6, got 2",
+            "sets must have d = 6, as in fit, got d = 2 in transform",
         ),
         (
             lambda: Lift(linear(), 2).fit([np.zeros((3, 2))]),

@@ -283,6 +283,20 @@ def test_confusion_counts_and_shades_by_class():
     assert not plots.plot_confusion(range(400), range(400)).texts  # not legible
 
 
+def test_a_confusion_matrix_that_is_there_is_drawn_as_it_is():
+    classes = ["a", "b", "c"]
+    from_labels = plots.plot_confusion(["b", "a", "b", "b", "b"], ["b", "b", "a", "b", "c"])
+    counts = [[0, 1, 0], [1, 2, 1], [0, 0, 0]]
+    for table in (counts, np.array(counts), np.array(counts, float)):
+        ax = plots.plot_confusion(table, classes, n_splits=3)
+        assert [t.get_text() for t in ax.texts] == [t.get_text() for t in from_labels.texts]
+        assert np.array_equal(picture(ax), picture(from_labels))
+        assert names(ax.xaxis) == names(ax.yaxis) == classes
+        assert ax.get_xlabel() == "predicted class (3 splits summed)"
+    pairs = [("a", 1), ("b", 2)]  # labels that are tuples
+    assert len(plots.plot_confusion(pairs, pairs).texts) == 2
+
+
 @pytest.mark.parametrize("p", [1, 3])
 def test_map_keeps_the_distances_of_a_plane(p):
     """Sets whose chordal distances are those of points in the plane lie where they should, up to a
@@ -318,6 +332,11 @@ WRONG = [
     (lambda: plots.plot_map(np.eye(3), [1]), "labels must hold 3 entries, got 1"),
     (lambda: plots.plot_confusion([], []), "truth must hold at least one class, got none"),
     (lambda: plots.plot_confusion([1], [1, 2]), "predicted must hold 1 entries, got 2"),
+    (lambda: plots.plot_confusion([1]), "predicted must hold a class for each of truth"),
+    (lambda: plots.plot_confusion(np.eye(2), ["a"]), "the names of a matrix, must hold 2 entries"),
+    (lambda: plots.plot_confusion(np.ones((2, 1)), [1, 2]),
+     r"truth must have shape \(C, C\) of counts, or be n classes, got \(2, 1\)"),
+    (lambda: plots.plot_confusion(np.eye(2) / 2, "ab"), "truth must be a matrix of counts"),
     (lambda: plots.plot_atoms(X[0], (4, 5)),
      r"D must have shape \(N, d, p\), got \(20, 3\)"),
     (lambda: plots.plot_atoms(X[:0], (4, 5)), r"D must have shape \(N, d, p\), got \(0, 20, 3\)"),

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 import grassmann_sc as core
 from grassmann_sc import files, learn, streams
 from oracles import LOOSE, TIGHT, clusters, error, explicit_cost, hat, samples_and_atoms
-from processes import ROOT
+from processes import ROOT, interrupted
 
 SOME = core.random_subspaces(30, 70, 2, rng=3)
 SMALL = clusters(np.random.default_rng(1), 24, 6, 2, 4)
@@ -421,7 +421,6 @@ HOLDERS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:interrupted")
 @pytest.mark.parametrize("at", [9, 33])
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_a_resume_looks_at_every_row_that_was_learned_from(holder, at, tmp_path):
@@ -429,7 +428,8 @@ def test_a_resume_looks_at_every_row_that_was_learned_from(holder, at, tmp_path)
     held = HOLDERS[holder]
     path = tmp_path / "checkpoint.npz"
     options = dict(batch_size=16, n_epochs=2)
-    Interrupted(at, rng=0).fit(held(MANY), checkpoint=path, checkpoint_every=1, **options)
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted(at, rng=0).fit(held(MANY), checkpoint=path, checkpoint_every=1, **options)
     whole = streams.OnlineGDL(8, 0.2, rng=0).fit(held(MANY), **options)
     resumed = streams.OnlineGDL(8, 0.2).fit(held(MANY), resume=path, **options)
     assert np.array_equal(resumed.atoms, whole.atoms)
@@ -459,7 +459,47 @@ def test_a_stream_that_can_be_read_once_is_compared_and_gone_on_with(tmp_path):
             streams.OnlineGDL(8, 0.2).fit(iter(other), resume=path)
 
 
-def test_ctrl_c_leaves_what_was_learned(recwarn):
-    learner = Interrupted(3, rng=0).fit(MANY, 16)
+def test_a_learner_says_what_it_is():
+    learner = streams.OnlineGDL(3, 0.2).partial_fit(SMALL[:8])
+    assert repr(learner) == "OnlineGDL(3, lam=0.2), 1 batch learned from"
+    learner = streams.OnlineGDL(3, n_neighbors=2)
+    assert repr(learner) == "OnlineGDL(3, n_neighbors=2), 0 batches learned from"
+
+
+def test_ctrl_c_says_what_there_is_to_resume_from():
+    learner = Interrupted(3, rng=0)
+    with pytest.raises(KeyboardInterrupt, match="learned from 3 of 25 batches; none is kept"):
+        learner.fit(MANY, 16)
     assert learner.n_updates == 3
-    assert "interrupted: learned from 3 batches of 25" in str(recwarn.pop(UserWarning).message)
+
+
+STOPPED = """
+import os, signal, sys
+import numpy as np
+from grassmann_sc import streams
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
+
+def batches():
+    for i, batch in enumerate(np.load(sys.argv[1]).reshape(25, 16, 8, 2)):
+        if i == int(sys.argv[4]):
+            os.kill(os.getpid(), signal.SIGINT)
+        yield batch
+
+learner = streams.OnlineGDL(8, 0.2, rng=0)
+learner.fit(batches(), checkpoint=sys.argv[2], checkpoint_every=5, resume=sys.argv[3] or None)
+print("goes on")
+"""
+
+
+def test_ctrl_c_ends_a_script_which_a_resume_goes_on_with_to_the_same_bits(tmp_path):
+    np.save(tmp_path / "X.npy", MANY)
+    path = tmp_path / "half.npz"
+    for resume, at in [("", 12), (path, 13)]:
+        last = interrupted(STOPPED, tmp_path / "X.npy", path, resume, at)
+        assert last == (f"KeyboardInterrupt: learned from {at} batches; {path} holds the first 10: "
+                        f"resume='{path}' goes on from there")
+    batches = MANY.reshape(25, 16, 8, 2)
+    resumed = streams.OnlineGDL(8, 0.2).fit(iter(batches), resume=path)
+    whole = streams.OnlineGDL(8, 0.2, rng=0).fit(iter(batches))
+    assert np.array_equal(resumed.atoms, whole.atoms)
