@@ -8,6 +8,7 @@ width), or one array of them.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -70,6 +71,18 @@ def first_of_ties(scores, size=None):
     return core.let_win(scores, (scores >= ties[:, None]).argmax(axis=1))
 
 
+class Sharing:
+    """What several estimators make of one training set is made once, if whoever fits them gives
+    them one dict, made."""
+
+    def once(self, key, make):
+        """make(), or what it gave when it was first asked for."""
+        made = getattr(self, "made", {})
+        if key not in made:
+            made[key] = make()
+        return made[key]
+
+
 # ------------------------------------------------------------------------------- discriminants
 
 
@@ -104,6 +117,18 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Learn from subspaces X (N, d, p), or their Gram matrix (N, N), with labels y."""
+        K = self._gram_of_labelled(X, y)
+        return self._keep(K, next(self._learn(K, [self.reg])))
+
+    def each_reg(self, X, y, regs):
+        """Copies of this, fitted with each reg, which share what does not depend on it."""
+        K = self._gram_of_labelled(X, y)
+        for reg, found in zip(regs, self._learn(K, regs)):
+            fitted = copy.copy(self)
+            fitted.reg = reg
+            yield fitted._keep(K, found)
+
+    def _gram_of_labelled(self, X, y):
         core.check_choice(self.rule, "rule", "neighbor", "mean")
         if not callable(self.kernel):
             core.check_choice(self.kernel, "kernel", "projection", "correlation", "binet-cauchy",
@@ -113,7 +138,9 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         if not self.is_precomputed():
             self.subspaces_ = K
             K = self._gram(K)
-        found = self._learn(K)
+        return K
+
+    def _keep(self, K, found):
         self.coefficients_ = found.coefficients
         self.values_ = found.values
         self.negative_share_ = found.negative_share
@@ -123,8 +150,8 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         self.n_features_out_ = self.coordinates_.shape[1]
         return self
 
-    def _learn(self, K):
-        return sets.gda(K, self.index_, **self.options("n_components", "reg"))
+    def _learn(self, K, regs):
+        return sets.each_gda(K, self.index_, regs, **self.options("n_components"))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Coordinates (n, m), features for any classifier."""
@@ -183,16 +210,16 @@ class GGDA(GDA):
     n_between: int | None = None
     beta: float = 1.0
 
-    def _learn(self, K):
-        return sets.ggda(K, self.index_, **self.options(
-            "n_within", "n_between", "beta", "n_components", "reg"))
+    def _learn(self, K, regs):
+        return sets.each_ggda(K, self.index_, regs, **self.options(
+            "n_within", "n_between", "beta", "n_components"))
 
 
 # ----------------------------------------------------- discriminant canonical correlations
 
 
 @dataclass(eq=False, repr=False)
-class DCC(estimators.ByScores, estimators.OnSubspaces):
+class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
     """The class of the training set of the largest sum of canonical correlations, after the
     transform that discriminant analysis of canonical correlations learns (sets.dcc).
 
@@ -220,9 +247,11 @@ class DCC(estimators.ByScores, estimators.OnSubspaces):
         """Learn from subspaces X (N, d, p) with labels y."""
         X = self.check_labelled(X, y)
         sets.check_angles(self.n_angles, X, X)
-        found = sets.dcc(X, self.index_, **self.options(
-            "dimension", "n_between", "reg", "tol"),
-            n_iter=core.check_integer(self.max_iter, "max_iter", 0))
+        begin = partial(sets.dcc_begun, X, self.index_, self.n_between)
+        found = sets.dcc_from(
+            lambda: self.once(("begun", self.n_between), begin),
+            n_iter=core.check_integer(self.max_iter, "max_iter", 0),
+            **self.options("dimension", "reg", "tol"))
         self.transform_ = found.transform
         self.objective_ = found.objective
         self.n_iter_ = max(1, found.n_iter)  # one that did not help was tried
@@ -239,7 +268,7 @@ class DCC(estimators.ByScores, estimators.OnSubspaces):
 # ------------------------------------------------------------------------------ sets of frames
 
 
-class OnSets(estimators.KernelChoice, estimators.ByScores, estimators.Estimator):
+class OnSets(Sharing, estimators.KernelChoice, estimators.ByScores, estimators.Estimator):
     """Base of the classifiers of sets of frames, a sequence of n arrays (n_frames_i, d) or
     (n_frames_i, height, width), or one array of them."""
 
@@ -302,8 +331,10 @@ class MSM(OnSets):
             every = np.arange(len(self.classes_))
             X = [np.concatenate([X[i] for i in np.flatnonzero(self.index_ == c)]) for c in every]
             self.index_ = every  # the class of each reference
-        self.lift_ = self._lift_for(X, q)
-        references = self._bases(X, q)
+        space = tuple(self.options("reference", "kernel", "gamma", "gamma_scale", "degree", "coef0",
+                                   "n_landmarks", "random_state").items())
+        self.lift_ = self.once(space, lambda: self._lift_for(X, q))
+        references = self.once((space, q), lambda: self._bases(X, q))
         self.difference_ = None
         if self.keep is not None:
             self.difference_ = sets.difference_subspace(references, self.keep)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
+from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -237,6 +238,7 @@ def image_bases(X, T):
 
 CorrelationTransform = namedtuple("CorrelationTransform", "transform objective n_iter")
 Pairs = namedtuple("Pairs", "within between share")  # scatters of pairs of sets, see _scatters
+Begun = namedtuple("Begun", "span P index between pairs dtype")  # where dcc begins
 
 
 def dcc(X: ArrayLike, labels: core.Labels, *, dimension: int | None = None,
@@ -269,44 +271,62 @@ def dcc(X: ArrayLike, labels: core.Labels, *, dimension: int | None = None,
     >>> learned.transform.shape, bool(learned.objective[-1] > learned.objective[0])
     ((10, 10), True)
     """
-    X = core.check_dictionary(X, "X")
+    begin = partial(dcc_begun, core.check_dictionary(X, "X"), labels, n_between)
+    return dcc_from(begin, dimension=dimension, n_iter=n_iter, reg=reg, tol=tol)
+
+
+def dcc_begun(X, labels, n_between):
+    """Where dcc of checked X begins, whatever the dimension and reg."""
     index, _ = check_classes(labels, len(X))
-    n_iter = core.check_integer(n_iter, "n_iter", 0)
-    reg = check_reg(reg)
-    tol = core.check_number(tol, "tol", least=0)
     span, _ = _principal_directions(X.astype(np.float64, copy=False))
-    r = span.shape[1]
-    m = r
-    if dimension is not None:  # in p dimensions all correlations are 1
-        m = core.check_integer(dimension, "dimension", min(X.shape[2] + 1, r), r)
     between = _pairs_between(X, index, n_between)
     P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
-    T = None
-    pairs = _scatters(P, np.eye(r), index, between)
+    pairs = _scatters(P, np.eye(span.shape[1]), index, between)
     if pairs.share == 0:
         raise ValueError("X must hold subspaces that differ between classes, got canonical "
                          "correlations of 1 for all pairs")
+    return Begun(span, P, index, between, pairs, X.dtype)
+
+
+def dcc_from(begin, *, dimension, n_iter, reg, tol):
+    """dcc, from where it begins, as begin() tells."""
+    n_iter = core.check_integer(n_iter, "n_iter", 0)
+    reg = check_reg(reg)
+    tol = core.check_number(tol, "tol", least=0)
+    span, P, index, between, pairs, dtype = begin()
+    r = span.shape[1]
+    m = r
+    if dimension is not None:  # in p dimensions all correlations are 1
+        m = core.check_integer(dimension, "dimension", min(P.shape[2] + 1, r), r)
+    T = None
     objective = [pairs.share]
     for _ in range(n_iter):
-        candidate = _discriminating_directions(pairs, m, reg)
+        # of all directions correlations do not ask for the basis, which a Cholesky factor gives
+        candidate = _discriminating_directions(pairs, m, reg, any_basis=m == r)
         there = _scatters(P, candidate, index, between)
         rise = there.share - pairs.share
         if not rise > 0:
             break
         T = candidate
+        came_from = pairs
         pairs = there
         objective.append(pairs.share)
         if rise <= tol:
             break
-    transform = None if T is None else (span @ T).astype(X.dtype)
-    return CorrelationTransform(transform, np.array(objective), len(objective) - 1)
+    if T is not None:
+        T = _discriminating_directions(came_from, m, reg) if m == r else T
+        T = (span @ T).astype(dtype)
+    return CorrelationTransform(T, np.array(objective), len(objective) - 1)
 
 
-def _discriminating_directions(pairs, m, reg):
-    """The m leading eigenvectors (r, m) of S_b v = mu (S_w + s I) v."""
+def _discriminating_directions(pairs, m, reg, any_basis=False):
+    """The m leading eigenvectors (r, m) of S_b v = mu (S_w + s I) v, or any T (r, r) with
+    T^T (S_w + s I) T = I."""
     r = len(pairs.within)
     B = pairs.within.copy()
     B.flat[::r + 1] += reg * (np.trace(pairs.within) + np.trace(pairs.between)) / r
+    if any_basis:
+        return scipy.linalg.lapack.dtrtri(scipy.linalg.cholesky(B))[0]
     return scipy.linalg.eigh(pairs.between, B, subset_by_index=[r - m, r - 1])[1][:, ::-1]
 
 
@@ -358,7 +378,7 @@ def _pair_scatter(images, P, chosen):
     flat = np.ascontiguousarray(P.transpose(1, 0, 2)).reshape(r, N * p)
     S = (flat * np.repeat(chosen.sum(axis=1), p)) @ flat.T
     loss = np.zeros(N)
-    width = max(1, TILE // (N * p * p))
+    width = max(1, min(TILE // (N * p * p), max(16, N // 6)))  # of W half is asked for
     for j in range(0, N, width):
         columns = slice(j * p, (j + width) * p)
         above = min(N, j + width)  # rows of blocks that hold pairs i < j
@@ -428,27 +448,33 @@ def gda(K: ArrayLike, labels: core.Labels, *, n_components: int | None = None,
     >>> (K @ learned.coefficients).shape, learned.negative_share
     ((9, 2), 0.0)
     """
+    return next(each_gda(K, labels, [reg], n_components=n_components))
+
+
+def each_gda(K, labels, regs, *, n_components=None):
+    """gda of each reg, which share all but a factorisation."""
     K = check_gram(K, "K")
     index, n_classes = check_classes(labels, len(K))
-    reg = check_reg(reg)
+    regs = [check_reg(reg) for reg in regs]
     high = n_classes - 1
     m = high if n_components is None else core.check_integer(n_components, "n_components", 1, high)
     G, clip, negative_share = _positive_part(K)
     membership = np.equal.outer(index, np.arange(n_classes)) / np.sqrt(np.bincount(index))
     within = G - membership @ (membership.T @ G)  # V = membership membership^T
-    B = within.T @ within
-    B.flat[::len(B) + 1] += reg * np.square(G).sum() / len(G)
+    scatter = within.T @ within
     share = np.sqrt(np.bincount(index) / len(index))
     M = G @ (membership - share / np.sqrt(len(index)))  # numerator = M M^T
-    solution = scipy.linalg.cho_solve(scipy.linalg.cho_factor(B, lower=True), M)
-    values, vectors = np.linalg.eigh(M.T @ solution)
-    rounding = 100 * len(G) * np.finfo(K.dtype).eps**2 / reg  # of M, squared, over s
-    kept = np.flatnonzero(values > rounding)[::-1][:m]
-    if len(kept) == 0:
-        raise ValueError("labels must be of classes whose means differ, got means that coincide in "
-                         "the kernel's feature space")
-    coefficients = solution @ (vectors[:, kept] / np.sqrt(values[kept]))
-    return _discriminant(K, coefficients, values[kept], clip, negative_share)
+    for reg in regs:
+        B = _ridged(scatter, reg, G)
+        solution = scipy.linalg.cho_solve(scipy.linalg.cho_factor(B, lower=True), M)
+        values, vectors = np.linalg.eigh(M.T @ solution)
+        rounding = 100 * len(G) * np.finfo(K.dtype).eps**2 / reg  # of M, squared, over s
+        kept = np.flatnonzero(values > rounding)[::-1][:m]
+        if len(kept) == 0:
+            raise ValueError("labels must be of classes whose means differ, got means that "
+                             "coincide in the kernel's feature space")
+        coefficients = solution @ (vectors[:, kept] / np.sqrt(values[kept]))
+        yield _discriminant(K, coefficients, values[kept], clip, negative_share)
 
 
 def ggda(K: ArrayLike, labels: core.Labels, *, n_within: int | None = None,
@@ -475,10 +501,16 @@ def ggda(K: ArrayLike, labels: core.Labels, *, n_within: int | None = None,
     >>> (K @ learned.coefficients).shape
     (9, 2)
     """
+    return next(each_ggda(K, labels, [reg], n_within=n_within, n_between=n_between, beta=beta,
+                          n_components=n_components))
+
+
+def each_ggda(K, labels, regs, *, n_within=None, n_between=None, beta=1.0, n_components=None):
+    """ggda of each reg, which share all but an eigendecomposition."""
     K = check_gram(K, "K")
     index, n_classes = check_classes(labels, len(K))
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
-    reg = check_reg(reg)
+    regs = [check_reg(reg) for reg in regs]
     N = len(K)
     m = min(n_classes - 1, N)
     if n_components is not None:
@@ -487,11 +519,19 @@ def ggda(K: ArrayLike, labels: core.Labels, *, n_within: int | None = None,
     W_w, W_b = _class_graphs(G, index, n_within, n_between)
     L_b = np.diag(W_b.sum(axis=1)) - W_b
     numerator = G @ (L_b + beta * W_w) @ G
-    denominator = (G * W_w.sum(axis=0)) @ G
-    denominator.flat[::N + 1] += reg * np.square(G).sum() / N
-    values, vectors = scipy.linalg.eigh((numerator + numerator.T) / 2, denominator,
-                                        subset_by_index=[N - m, N - 1])
-    return _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
+    numerator = (numerator + numerator.T) / 2
+    scatter = (G * W_w.sum(axis=0)) @ G
+    for reg in regs:
+        values, vectors = scipy.linalg.eigh(numerator, _ridged(scatter, reg, G),
+                                            subset_by_index=[N - m, N - 1])
+        yield _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
+
+
+def _ridged(scatter, reg, G):
+    """scatter + s I with s = reg tr(G^2) / N."""
+    ridged = scatter.copy()
+    ridged.flat[::len(G) + 1] += reg * np.square(G).sum() / len(G)
+    return ridged
 
 
 def _class_graphs(G, index, n_within, n_between):

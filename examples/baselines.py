@@ -6,7 +6,6 @@ is learned is learned on the training part of a split or fold alone.
 """
 
 import importlib.util
-import itertools
 from functools import partial
 
 import numpy as np
@@ -59,8 +58,8 @@ def baselines(inputs, smallest, settings):
     """The Methods on sets; smallest: the sets in the training part of a fold."""
     gda = GDA("precomputed")
     ggda = GGDA("precomputed")
-    discriminant = estimator_predictions(gda, {"reg": REG, "rule": ["neighbor", "mean"]})
-    embedding = estimator_predictions(ggda, {"reg": REG, "beta": [0.1, 1.0]})
+    discriminant = discriminant_predictions(gda, "rule", ["neighbor", "mean"])
+    embedding = discriminant_predictions(ggda, "beta", [0.1, 1.0])
     yield Method("GDA", "gram", gda, {}, discriminant)
     yield Method("GGDA", "gram", ggda, {}, embedding)
     if settings.kernels:
@@ -135,17 +134,19 @@ def videos_of(collection, n_blocks=1):
     return clips if min(map(len, clips)) > 2 else None
 
 
-def estimator_predictions(estimator, grid):
-    """predict for tuning.Search: labels by an estimator of Gram matrices on a grid."""
-    first, *others = grid
+def discriminant_predictions(estimator, name, values):
+    """predict for tuning.Search: labels by GDA or GGDA of Gram matrices, with each reg and each
+    value of a parameter: of a rule, which answers and does not learn, by the same fits."""
 
     def predict(K_dd, K_xd, y):
         found = {}
-        for rest in itertools.product(*(grid[name] for name in others)):
-            for value in grid[first]:
-                point = (first, value), *zip(others, rest)
-                fitted = estimator.set_params(**dict(point)).fit(K_dd, y)
-                found[point] = fitted.predict(K_xd)
+        fits = []
+        for value in values:
+            if name != "rule" or not fits:
+                fits = [*estimator.set_params(**{name: value}).each_reg(K_dd, y, REG)]
+            for fitted in fits:
+                labels = fitted.set_params(**{name: value}).predict(K_xd)
+                found[("reg", fitted.reg), (name, value)] = labels
         return found
 
     return predict

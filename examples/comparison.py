@@ -24,6 +24,7 @@ try:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
+    from threadpoolctl import threadpool_limits  # scikit-learn needs it
 except ImportError as error:
     sys.exit(f"the examples need scikit-learn ({error}): pip install scikit-learn")
 
@@ -266,6 +267,12 @@ def _attempt(method, run, *arguments):
     return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
 
 
+# Small decompositions are over before BLAS' other threads are awake, and beside busy processes they
+# wait for them. Not for Gram matrices of all frames, which are large.
+on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
+
+@on_one_thread
 def vote(method, pool, split):
     """The Outcome of the candidates of one search over all of them, each with the weight
     exp((mean - best) / SOFT) of its mean share in that search."""
@@ -318,17 +325,7 @@ def search(method, known, p, split):
         grams = _points_of_grid(method, inputs, p)
     else:
         grams = candidates(inputs, method.reads, train, settings)
-    while True:
-        choice = known.choose(grams, seconds=settings.seconds)
-        try:
-            K = grams[choice.gram]
-            estimator = _fitted(method, choice, K[np.ix_(train, train)], label[train])
-            queries = K[np.ix_(test, train)]
-            queries = queries[1] if method.predict is None else queries
-            predicted = estimator.predict(queries) if len(test) else label[:0]
-            break
-        except ValueError as error:  # all of the training part, or a query, cannot have it
-            known.left_out[choice.gram] = str(error)
+    choice, estimator, queries, predicted = _best_fit(grams, method, known, split)
     limits = LIMITS | {"n_neighbors": (1, len(train))}
     if settings.p is None and len(inputs.gram) < MOST_P:
         limits["p"] = 1, len(inputs.gram)  # the rank of the smallest set
@@ -339,6 +336,23 @@ def search(method, known, p, split):
     chosen = _point(method, choice.gram, choice.parameters)
     return Outcome(method, estimator, queries, predicted, chosen, _left_out(method, choice), ends,
                    choice.score)
+
+
+@on_one_thread
+def _best_fit(grams, method, known, split):
+    """The Choice among grams that all parts can have, its estimator, queries and their labels."""
+    _, label, train, test, settings = split
+    while True:
+        choice = known.choose(grams, seconds=settings.seconds)
+        try:
+            K = grams[choice.gram]
+            estimator = _fitted(method, choice, K[np.ix_(train, train)], label[train])
+            queries = K[np.ix_(test, train)]
+            queries = queries[1] if method.predict is None else queries
+            predicted = estimator.predict(queries) if len(test) else label[:0]
+            return choice, estimator, queries, predicted
+        except ValueError as error:  # all of the training part, or a query, cannot have it
+            known.left_out[choice.gram] = str(error)
 
 
 def _left_out(method, choice):
@@ -405,7 +419,7 @@ def _ends(method, choice, shares, limits, settings):
 def candidates(inputs, reads, train, settings):
     """{(kernel, p): Gram matrix (n, n)} from which a method chooses."""
     if callable(reads):
-        return reads(inputs, train)
+        return on_one_thread(reads)(inputs, train)
     found = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
     if reads == "kernels":
         grid = kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS)
@@ -466,24 +480,33 @@ def _kernel_grams(sets, gammas, p_max):
 
 class Fits:
     """An estimator on sets where tuning.Search has a Gram matrix (n, n): a block of it is the
-    estimator, and the sets of the rows."""
+    estimator, and the sets of the rows.
 
-    def __init__(self, estimator, sets):
+    made: {training rows: what estimators made of these sets}, for all points of a grid.
+    """
+
+    def __init__(self, estimator, sets, made):
         self.estimator = estimator
         self.sets = sets
+        self.made = made
         self.shape = len(sets), len(sets)
 
     def __getitem__(self, block):
-        rows = block[0].ravel()
+        rows, columns = map(np.ravel, block)
+        training = columns.tobytes()
+        if training not in self.made:  # another fold: points go through it one after another
+            self.made.clear()
+        estimator = clone(self.estimator)
+        estimator.made = self.made.setdefault(training, {})
         if isinstance(self.sets, np.ndarray):
-            return self.estimator, self.sets[rows]
-        return self.estimator, [self.sets[i] for i in rows]
+            return estimator, self.sets[rows]
+        return estimator, [self.sets[i] for i in rows]
 
 
 def grid_predictions(known, queries, y):
     """predict for tuning.Search: labels by the estimator of two blocks of Fits."""
     estimator, sets = known
-    return {(): clone(estimator).fit(sets, y).predict(queries[1])}
+    return {(): estimator.fit(sets, y).predict(queries[1])}
 
 
 def _points_of_grid(method, inputs, p):
@@ -493,14 +516,17 @@ def _points_of_grid(method, inputs, p):
     grid = method.grid
     if method.reads == "subspaces":
         grid = {"p": [p], **grid}
-        of_dimension = {q: np.ascontiguousarray(inputs.subspaces[:, :, :q]) for q in grid["p"]}
+        of_dimension = {q: (np.ascontiguousarray(inputs.subspaces[:, :, :q]), {})
+                        for q in grid["p"]}
+    made = {}
     found = {}
     for values in itertools.product(*grid.values()):
         first, *others = zip(grid, values)
         point = dict(zip(grid, values))
         if method.reads == "subspaces":
-            sets = of_dimension[point.pop("p")]
-        found[tuple(others), first] = Fits(clone(method.estimator).set_params(**point), sets)
+            sets, made = of_dimension[point.pop("p")]
+        estimator = clone(method.estimator).set_params(**point)
+        found[tuple(others), first] = Fits(estimator, sets, made)
     return found
 
 
