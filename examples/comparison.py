@@ -239,7 +239,7 @@ def evaluate(inputs, label, group, train, test, methods_of, settings):
         yield done[-1]
     for name, who in votes:
         voters = [outcome for outcome in done if outcome.failed is None
-                  and re.match(who, outcome.method.name)]
+                  and outcome.method.predict and re.match(who, outcome.method.name)]
         if voters and asked_for(name, settings.methods):
             known = {outcome.method.predict: searches[outcome.method.predict]
                      for outcome in voters}
