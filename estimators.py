@@ -207,7 +207,7 @@ class ImageSetSubspaces(SetsTransformer):
     axis = 0
 
     @property
-    def n_features_in_(self) -> int:
+    def n_features_in_(self) -> int:  # type: ignore[override]
         """d, the number of pixels or features of a frame."""
         return self.n_features_out_
 
@@ -372,7 +372,7 @@ class Coding:
         lam = core.check_number(self.lam, "lam", least=0)
         return {"lam": lam, "n_neighbors": None, "lam_scale": self.lam_scale}
 
-    def _codes(self, K_dd, K_xd, norm2, how):
+    def _codes(self, how, K_dd, K_xd, norm2):
         """Codes (n, N) from Gram matrices that are checked already."""
         if how["n_neighbors"] is not None:
             how = {**how, "n_neighbors": min(self.n_neighbors, len(K_dd))}
@@ -456,19 +456,19 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
             K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
             K_xd = np.ascontiguousarray(self.gram_[np.ix_(mine, rest)])
             norm2 = self.gram_.diagonal()[mine].astype(np.float64)
-            codes = self._codes(K_dd, K_xd, norm2, how)
+            codes = self._codes(how, K_dd, K_xd, norm2)
             scores[f::FOLDS] = self._scores_of(codes, K_dd, K_xd, self.index_[rest])
         return _temperature(scores, self.index_[some])
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those
         of others."""
-        return self._codes(*self._grams(X), self._how())
+        return self._codes(self._how(), *self._grams(X))
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Scores (n, n_classes) by the rule."""
         K_dd, K_xd, norm2 = self._grams(X)
-        codes = self._codes(K_dd, K_xd, norm2, self._how())
+        codes = self._codes(self._how(), K_dd, K_xd, norm2)
         core.warn_zero_codes(core.lam_max(K_xd[~codes.any(axis=1)]), len(codes))
         return self._scores_of(codes, K_dd, K_xd, self.index_)
 
@@ -564,7 +564,7 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
         check_is_fitted(self, "components_")
         X = self.check_input(X)
         how = {**self._how(), "lam": self.lam_, "lam_scale": None}
-        return self._codes(*_grams_of_queries(X, self.components_, self.gram_), how)
+        return self._codes(how, *_grams_of_queries(X, self.components_, self.gram_))
 
     def _keep(self, atoms, lam, n_iter):
         self.components_ = atoms
@@ -850,7 +850,7 @@ class VideoSubspaces(SetsTransformer):
     axis = 0
 
     @property
-    def n_features_in_(self) -> int:
+    def n_features_in_(self) -> int:  # type: ignore[override]
         """d, the number of pixels or features of a frame."""
         return self.n_features_out_ // self.n_blocks
 

@@ -9,6 +9,7 @@ The colours suit colour-blind readers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -227,7 +228,8 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
     >>> X = random_subspaces(6, 10, 2, rng=0)
     >>> ax = plots.plot_codes(gsc(X, X[:4], lam=0.1), ["ape", "bee"] * 3)
     """
-    core.finite_array(codes.data if scipy.sparse.issparse(codes) else codes, "codes")
+    entries: Any = codes
+    core.finite_array(entries.data if scipy.sparse.issparse(codes) else codes, "codes")
     shape = np.shape(codes)
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"codes must have shape (n, N) and not be empty, got {shape}")

@@ -92,7 +92,7 @@ class Search:
                                  f"{len(grams)} of the kind of {name!r}: {self.left_out[name]}")
             found = self._race(possible, grams, end)
         left_out = {name: self.left_out[name] for name in grams if name in self.left_out}
-        return self._best(possible, *found, left_out)
+        return self._best(possible, left_out, *found)
 
     def _race(self, names, grams, end):
         """The names that can still win after the last fold, that fold and the number of matrices
@@ -165,7 +165,7 @@ class Search:
 
         return [name for name in names if may_win(best[name])]
 
-    def _best(self, tried, names, last, n_tried, left_out):
+    def _best(self, tried, left_out, names, last, n_tried):
         """The Choice among the names that are left; what was tried and given up is a neighbour."""
         shares = {(name, what): share for name in names
                   for what, share in zip(self.parameters, self._shares(name, last))}

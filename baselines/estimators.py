@@ -12,7 +12,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -498,8 +498,10 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
         """Codes (n, n_atoms) over components_."""
         X = self.check_input(X)
         if self.method == "intrinsic":
-            return tangent.intrinsic_codes(X, self.components_, self.lam)
-        return tangent.log_euclidean_codes(X, self.components_, self.lam, self.base_)
+            codes: Any = tangent.intrinsic_codes(X, self.components_, self.lam)
+        else:
+            codes = tangent.log_euclidean_codes(X, self.components_, self.lam, self.base_)
+        return codes
 
 
 # ------------------------------------------------------------------------------------------- videos
@@ -749,7 +751,7 @@ class ProductManifold(OnVideos):
     metric: str = "chordal"
 
     @property
-    def alike(self) -> slice:
+    def alike(self) -> slice:  # type: ignore[override]
         """The sides of clips that have to agree: all, but for those that are resized."""
         return slice(3 if self.size is None else 0)
 
