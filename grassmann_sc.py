@@ -392,9 +392,11 @@ def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = Fal
     n, d, p = X.shape
     N, _, q = D.shape
     K = np.empty((min(p, q), n, N) if each_p else (n, N), X.dtype)
-    # such products run at the full speed of BLAS, and the buffers of a call stay below 64 MB
-    height = _even_share(n, 1024 // p)
-    width = _even_share(N, (3072 if d <= 1024 else 2048) // q)
+    # such products run at the full speed of BLAS, short ones are squared in cache, and the buffers
+    # of a call stay below 64 MB
+    short = d <= 256
+    height = _even_share(n, (512 if short else 1024) // p)
+    width = _even_share(N, (2048 if short or d > 1024 else 3072) // q)
     depth = _even_share(d, 1024)
     if symmetric:
         height = -(-height // 2)  # less work below the diagonal
