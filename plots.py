@@ -1,5 +1,5 @@
-"""Pictures: atoms as images, principal angles, Gram and confusion matrices, codes by class, maps of
-sets, sparsity against lambda, convergence.
+"""Pictures: atoms as images, principal angles, Gram and confusion matrices, answers as a sheet of
+frames, codes by class, maps of sets, sparsity against lambda, convergence.
 
 Every function takes its data first and ax=None by keyword, draws into these axes or into a new
 figure, and returns the axes. None of them shows or saves anything or changes matplotlib's settings.
@@ -8,6 +8,7 @@ The colours suit colour-blind readers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,8 +23,8 @@ from numpy.typing import ArrayLike
 import grassmann_sc as core
 
 __all__ = ["plot_atoms", "plot_principal_angles", "plot_angles_pair", "plot_gram",
-           "plot_confusion", "plot_map", "plot_codes", "plot_sparsity", "plot_convergence",
-           "plot_reliability"]
+           "plot_confusion", "plot_answers", "plot_map", "plot_codes", "plot_sparsity",
+           "plot_convergence", "plot_reliability"]
 
 BLUE = "#0072B2"  # the colours of Okabe and Ito
 VERMILION = "#D55E00"
@@ -43,22 +44,26 @@ LARGEST_LAM = 1e100  # beyond it, and below its inverse, ticks of a logarithmic 
 # --------------------------------------------------------------------------------- the pictures
 
 
-def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_directions: int | None = None,
-               labels: core.Labels | None = None, ax: plt.Axes | None = None) -> plt.Axes:
+def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_blocks: int = 1,
+               n_directions: int | None = None, labels: core.Labels | None = None,
+               ax: plt.Axes | None = None) -> plt.Axes:
     """The leading basis vectors of each atom as images: atoms in a grid, an atom's directions from
     left to right.
 
     A basis vector's sign says nothing, so each image is divided by its entry of largest magnitude:
-    1 is red, 0 white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height, width) with height *
-    width = d. n_directions: how many of an atom's p directions (default: 3, or p if less). labels:
-    N names, written above the atoms (default: 0 to N - 1).
+    1 is red, 0 white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height, width) with n_blocks *
+    height * width = d. n_blocks: frames one after another of a vector, as of stacked frames and
+    observability matrices, which stand below each other. n_directions: how many of an atom's p
+    directions (default: 3, or p if less). labels: N names, written above the atoms (default: 0 to
+    N - 1).
 
     >>> from grassmann_sc import plots, random_subspaces
     >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
     """
     D = core.shaped_array(D, "D", ("N", "d", "p"))
     N, d, p = D.shape
-    h, w = _check_image_shape(image_shape, d)
+    n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
+    h, w = _check_image_shape(image_shape, d, n_blocks)
     k = min(p, 3) if n_directions is None else n_directions
     k = core.check_integer(k, "n_directions", 1, p)
     labels = _check_names(range(N) if labels is None else labels, N, "labels")
@@ -66,13 +71,14 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_directions: int 
     peak = np.abs(vectors).argmax(axis=2)[..., None]  # (N, k, 1)
     largest = np.take_along_axis(vectors, peak, axis=2)
     images = vectors / np.where(largest == 0, 1, largest)
-    canvas, corners, band = _mosaic(images.reshape(N, k, h, w))
+    canvas, corners, band = _mosaic(_below_each_other(images.reshape(N, k, n_blocks, h, w)))
     inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
     ax = _axes(ax, max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1)
     cmap = matplotlib.colormaps["RdBu_r"].with_extremes(bad="0.88")
     ax.imshow(canvas, cmap=cmap, vmin=-1, vmax=1, interpolation="nearest")
     order = "leading direction" if k == 1 else f"{k} leading directions, left to right"
-    ax.set(xticks=[], yticks=[], xlabel=f"{order}\n(white: 0; red, blue: opposite signs)")
+    blocks = f"; {n_blocks} frames, downwards" if n_blocks > 1 else ""
+    ax.set(xticks=[], yticks=[], xlabel=f"{order}{blocks}\n(white: 0; red, blue: opposite signs)")
     pixel = 0.9 * min(np.divide(_size_in_points(ax), canvas.shape[::-1]))  # after the layout
     fontsize = min(FONT, pixel * band / LINE_HEIGHT)
     if fontsize > LEGIBLE:
@@ -181,6 +187,45 @@ def plot_confusion(truth: core.Labels, predicted: core.Labels | None = None, *,
     return ax
 
 
+def plot_answers(frames: Sequence[ArrayLike], truth: core.Labels, predicted: core.Labels, *,
+                 names: Sequence[str] | None = None, ax: plt.Axes | None = None) -> plt.Axes:
+    """A sheet of frames, one a set, with what it is and what it was taken for: "cat, not ape".
+
+    frames: n images (height, width), of any sizes; truth, predicted: n classes each; right answers
+    are written in grey. names: of the sets, n of them.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import plots
+    >>> ax = plots.plot_answers(np.zeros((2, 6, 8)), ["ape", "cat"], ["ape", "ape"])
+    >>> [text.get_text() for text in ax.texts]
+    ['ape', 'cat, not ape']
+    """
+    core.check_sequence(frames, "frames", "images")
+    images = [core.shaped_array(frame, f"frames[{i}]", ("height", "width"))
+              for i, frame in enumerate(frames)]
+    n = len(images)
+    truth = _check_names(truth, n, "truth")
+    predicted = _check_names(predicted, n, "predicted")
+    names = [""] * n if names is None else _check_names(names, n, "names")
+    if n == 0:
+        raise ValueError("frames must hold at least one image, got none")
+    columns = min(n, max(2, round(np.sqrt(2 * n))))
+    ax = _axes(ax, 1.4 * columns + 0.2, 1.9 * -(-n // columns) + 0.4)
+    for i, (image, true, answer, name) in enumerate(zip(images, truth, predicted, names)):
+        x = i % columns
+        y = 1.4 * (i // columns)
+        h, w = np.divide(image.shape, 2.2 * max(image.shape))
+        ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
+        wrong = true != answer
+        told = f"{_cut(true, 5.5)}, not {_cut(answer, 5.5)}" if wrong else _cut(true, 14)
+        under = f"\n{_cut(name, 14)}" if name else ""
+        ax.text(x, y + h + 0.05, told + under, ha="center", va="top", fontsize=FONT - 1,
+                color="black" if wrong else "0.45")
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(y + 0.9, -0.5), xticks=[], yticks=[])
+    ax.set_frame_on(False)
+    return ax
+
+
 def plot_map(K: ArrayLike, labels: core.Labels | None = None, *,
              ax: plt.Axes | None = None) -> plt.Axes:
     """Sets as points in the plane whose distances come nearest to their chordal distances: their
@@ -188,8 +233,9 @@ def plot_map(K: ArrayLike, labels: core.Labels | None = None, *,
 
     With K centred = V L V^T the point of set i is (sqrt(l_1) v_i1, sqrt(l_2) v_i2): classical
     multidimensional scaling of the distances sqrt(K_ii + K_jj - 2 K_ij). The axes tell the share of
-    the sum of squared distances that they show. K: (n, n) Gram matrix of the sets, as
-    projection_kernel gives it. labels: n classes, told apart by colour and marker.
+    the sum of squared distances that they show. Where points coincide, the lower ones are larger
+    and show as rings. K: (n, n) Gram matrix of the sets, as projection_kernel gives it. labels: n
+    classes, told apart by colour and marker.
 
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
@@ -199,17 +245,21 @@ def plot_map(K: ArrayLike, labels: core.Labels | None = None, *,
     n = len(K)
     order, classes, edges = _by_class(np.zeros(n) if labels is None else labels, n, "labels")
     points, shares = _principal_coordinates(K)
+    above = _number_above(points[order])[order.argsort()]
     ax = _axes(ax, 6.5, 5)
     for i, label in enumerate(classes):
         members = order[edges[i]:edges[i + 1]]
         color = CLASS_COLORS[i % len(CLASS_COLORS)]
         marker = CLASS_MARKERS[i % len(CLASS_MARKERS)]  # neighbours differ in both
         size = 40 if marker == "*" else 22  # of equal weight to the eye
-        ax.scatter(*points[members].T, s=size, color=color, marker=marker, linewidth=0,
+        ax.scatter(*points[members].T, s=size * (1 + above[members]), color=color, marker=marker,
+                   linewidth=0.4, edgecolor="white",
                    label=_cut(label, LONGEST_NAME * CHAR_WIDTH))
     if labels is not None and len(classes) <= 60:
-        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=FONT, frameon=False,
-                  ncols=_legend_columns(len(classes)))
+        legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=FONT, frameon=False,
+                           ncols=_legend_columns(len(classes)))
+        for handle in legend.legend_handles:
+            handle.set_sizes([22])
     ax.set(aspect="equal", xlabel=f"first principal coordinate ({100 * shares[0]:.0f} %)",
            ylabel=f"second ({100 * shares[1]:.0f} %)")
     ax.set_adjustable("datalim")
@@ -220,9 +270,10 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
                ax: plt.Axes | None = None) -> plt.Axes:
     """Codes as a picture, a sample a row, sorted by class.
 
-    White is zero; the strongest percent of the codes share a colour. Where samples or atoms
-    outnumber the pixels, a spot shows the strongest code that it covers. codes: (n, N), dense or
-    scipy.sparse. labels: n classes. atom_labels: N classes, which sort the atoms too.
+    White is zero; the strongest percent of the codes share a colour. The bar of codes without
+    negative ones begins at zero. Where samples or atoms outnumber the pixels, a spot shows the
+    strongest code that it covers. codes: (n, N), dense or scipy.sparse. labels: n classes.
+    atom_labels: N classes, which sort the atoms too.
 
     >>> from grassmann_sc import gsc, plots, random_subspaces
     >>> X = random_subspaces(6, 10, 2, rng=0)
@@ -240,10 +291,12 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
     atom_order, atom_classes, atom_edges = _by_class(of_atoms, N, "atom_labels")
     ax = _axes(ax, 7, 5)
     limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
+    signed = codes.data.min(initial=0) < 0
     image = ax.imshow(_spots(codes, order, atom_order, ax), cmap="RdBu_r", vmin=-limit, vmax=limit,
                       interpolation="nearest", aspect="auto",
                       extent=(-0.5, N - 0.5, n - 0.5, -0.5))
-    _colorbar(image, "code", extend="both")
+    bar = _colorbar(image, "code", extend="both" if signed else "max")
+    bar.ax.set_ylim(-limit if signed else 0, limit)
     xlabel = "atom" if atom_labels is None else "atoms by class"
     ax.set(xlabel=xlabel, ylabel="samples by class")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -390,12 +443,21 @@ def _counts(truth, predicted):
     return counts, classes
 
 
+def _below_each_other(images):
+    """(N, k, b, h, w) images as (N, k, H, w), their b frames below each other, NaN between."""
+    N, k, b, h, w = images.shape
+    gap = max(1, h // 16) if b > 1 else 0
+    apart = np.full((N, k, b, h + gap, w), np.nan)
+    apart[:, :, :, :h] = images
+    return apart.reshape(N, k, -1, w)[:, :, :b * (h + gap) - gap]
+
+
 def _mosaic(images):
     """(N, k, h, w) images on a canvas, NaN between; each atom's top left pixel (x, y); and the free
     rows above it."""
     N, k, h, w = images.shape
     gap = max(1, w // 10)  # between images
-    band = max(2, round(0.35 * h))  # above them, for a label
+    band = max(2, round(0.35 * min(h, w)))  # above them, for a label
     cell_h = h + band
     cell_w = k * (w + gap) + gap
     columns = min(N, round(np.sqrt(1.3 * N * cell_h / cell_w)) or 1)
@@ -421,6 +483,18 @@ def _principal_coordinates(K):
     vectors *= np.where(peak < 0, -1, 1)  # a sign that does not vary
     total = max(centred.trace(), np.finfo(float).tiny)
     return vectors * np.sqrt(values), values / total
+
+
+def _number_above(points):
+    """How many of the later points (n, 2) lie where each lies, to a hundredth of the picture."""
+    side = max(float(np.ptp(points, axis=0).max()), np.finfo(float).tiny)
+    places = np.round(100 * points / side).astype(int)
+    seen = Counter()
+    above = np.zeros(len(points), int)
+    for i in range(len(points))[::-1]:
+        above[i] = seen[tuple(places[i])]
+        seen[tuple(places[i])] += 1
+    return above
 
 
 def _spots(codes, order, atom_order, ax):
@@ -560,7 +634,7 @@ def _size_in_points(ax):
 
 
 def _colorbar(image, label, **options):
-    image.axes.figure.colorbar(image, ax=image.axes, label=label, **options)
+    return image.axes.figure.colorbar(image, ax=image.axes, label=label, **options)
 
 
 def _check_gram(K):
@@ -580,8 +654,10 @@ def _check_names(names, n, name):
     return names
 
 
-def _check_image_shape(image_shape, d):
+def _check_image_shape(image_shape, d, n_blocks):
     h, w = core.check_integers(image_shape, "image_shape", 2, "two integers (height, width)")
-    if h * w != d:
-        raise ValueError(f"image_shape must have height * width = d = {d}, got {image_shape}")
+    if n_blocks * h * w != d:
+        blocks = f"{n_blocks} * " if n_blocks > 1 else ""
+        raise ValueError(f"image_shape must have {blocks}height * width = d = {d}, got "
+                         f"{image_shape}")
     return h, w

@@ -24,7 +24,8 @@ table and writes into OUT, in place of what the last run wrote there:
                    --predict a line a new clip: label, a score for each class, or why it has none
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
                    both parts, learned atoms
-  *.png            confusion matrices, Gram matrix, map of the clips, atoms, codes
+  *.png            confusion matrices, the clips that the best method got wrong, Gram matrix, map
+                   of the clips, atoms, codes
   files.txt        the names of all these, which the next run removes
   cache/           subspaces by content of the files: a second run starts at once
 """
@@ -57,10 +58,12 @@ from examples.baselines import every_method
 from examples.clips import (
     Recipe,
     build_all,
+    clip_names,
     find_clips,
     find_new_clips,
     load_new_npz,
     load_npz,
+    middle_frame,
     one_line,
     printable,
     say,
@@ -72,10 +75,11 @@ from examples.clips import (
 )
 from examples.comparison import N_GAMMAS, run_splits, slug, successes, told
 from examples.pictures import Results, save_picture
-from grassmann_sc import plots, tuning
+from grassmann_sc import estimators, plots, tuning
 
 FEWEST_SPLITS = 5  # that tell methods apart
 PICTURED_ATOMS = 40
+PICTURED_ANSWERS = 40  # that were wrong
 PICTURED_P = 3  # of the Gram matrix and the map
 MOST_ROWS = 2**30  # bytes of all rows up to which kernels are the default
 MOST_GRAMS = 2**31  # and of Gram matrices
@@ -279,7 +283,7 @@ def save_codes(out, collection, done):
               "test": done.test}
     for name, estimator, queries in done.fitted:
         coder = _coder(estimator)
-        if coder is not None and name != "nearest subspace":
+        if coder is not None and not name.startswith("nearest subspace"):
             arrays["codes_" + slug(name)] = coder.transform(queries)
             if hasattr(coder, "steps"):
                 arrays["atoms_" + slug(name)] = coder[-1].components_
@@ -289,16 +293,16 @@ def save_codes(out, collection, done):
 
 def _coder(estimator):
     """The part of a fitted estimator that gives codes, a Pipeline if its atoms were learned, or
-    None."""
+    None: what else transforms, as GGDA, gives no codes."""
     if not hasattr(estimator, "steps"):
-        return estimator if hasattr(estimator, "transform") else None
+        return estimator if isinstance(estimator, estimators.CodingClassifier) else None
     learned = [i for i, step in enumerate(estimator) if hasattr(step, "components_")]
     return estimator[:learned[0] + 1] if learned else None
 
 
-def save_pictures(out, options, collection, inputs, pairs, results, arrays, frame_shape):
-    """Confusion matrices over all splits, Gram matrix and map of all clips, codes and atoms of the
-    last split; one that cannot be drawn is said, and costs no other."""
+def save_pictures(out, options, collection, clips, inputs, pairs, results, arrays):
+    """Confusion matrices and wrong clips over all splits, Gram matrix and map of all clips, codes
+    and atoms of the last split; one that cannot be drawn is said, and costs no other."""
     matplotlib.use("agg")
     label = collection.label.tolist()
     data = printable(options.data.stem)
@@ -317,7 +321,9 @@ def save_pictures(out, options, collection, inputs, pairs, results, arrays, fram
             continue
         accuracy = np.mean([split["accuracy"] for split in successes(found)])
         save(f"confusion_{slug(name)}", f"{name}\n{data}: {accuracy:.1f} %",
-             plots.plot_confusion, truth.tolist(), predicted.tolist())
+             plots.plot_confusion, truth.tolist(), predicted.tolist(),
+             n_splits=len(successes(found)))
+    _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results)
     p = min(PICTURED_P, len(inputs.gram))
     K = inputs.gram[p - 1]
     save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
@@ -325,10 +331,36 @@ def save_pictures(out, options, collection, inputs, pairs, results, arrays, fram
     how = {slug(name): f"{name}\n{data}, {told(successes(found)[-1]['chosen'])}".replace(
         "lam ", "λ / λ_max ") for name, found in results.items() if successes(found)}
     _save_pictures_of_codes(save, how, collection.label, arrays)
-    if frame_shape is None:
+    if len(collection.frame) != 2:
         say("no picture of the atoms: they are made of features, not of pixels")
     else:
-        _save_pictures_of_atoms(save, how, data, collection, arrays, frame_shape)
+        _save_pictures_of_atoms(save, how, data, collection, arrays)
+
+
+def _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results):
+    """Those that the method of the highest accuracy got wrong: a frame, truth and answer."""
+    name, found = max(results.items(), key=lambda item: _mean_accuracy(item[1]))
+    wrong = Counter((i, answer) for split, (_, test) in zip(found, pairs)
+                    for i, answer in zip(test, [] if split["failed"] else split["predicted"])
+                    if answer != collection.label[i])
+    by_name = {clip.name: clip for clip in clips}
+    whose = clip_names(collection.names, collection.clip)
+    shown = wrong.most_common(PICTURED_ANSWERS)
+
+    def plot():
+        return plots.plot_answers(
+            [middle_frame(by_name[whose[i]]) for (i, _), _ in shown],
+            [collection.label[i] for (i, _), _ in shown], [answer for (_, answer), _ in shown],
+            names=[collection.names[i] + (f" ({times} times)" if times > 1 else "")
+                   for (i, _), times in shown])
+
+    if shown:
+        part = f"{len(shown)} of " if len(shown) < len(wrong) else ""
+        save("wrong", f"{name}, {data}\n{part}{some(len(wrong), 'wrong answer')}", plot)
+
+
+def _mean_accuracy(found):
+    return np.mean([split["accuracy"] for split in successes(found)] or [-1.0])
 
 
 def _save_pictures_of_codes(save, how, label, arrays):
@@ -342,19 +374,20 @@ def _save_pictures_of_codes(save, how, label, arrays):
              atom_labels=atoms if labelled else None)
 
 
-def _save_pictures_of_atoms(save, how, data, collection, arrays, frame_shape):
+def _save_pictures_of_atoms(save, how, data, collection, arrays):
     """Learned atoms; where there are none, the first labelled set of each class."""
+    of_frames = {"n_blocks": collection.X.shape[1] // np.prod(collection.frame)}
     learned = [key for key in arrays if key.startswith("atoms_")]
     for key in learned:
         save(key, how[key.removeprefix("atoms_")], plots.plot_atoms,
-             arrays[key][:PICTURED_ATOMS], frame_shape)
+             arrays[key][:PICTURED_ATOMS], collection.frame, **of_frames)
     if not learned:
         train = arrays["train"]
         classes, first = np.unique(collection.label[train], return_index=True)
         sets = train[first[:PICTURED_ATOMS]]
         names = classes[:PICTURED_ATOMS].tolist()
         save("atoms", f"A labelled set of each class, {data}", plots.plot_atoms,
-             collection.X[sets], frame_shape, labels=names)
+             collection.X[sets], collection.frame, labels=names, **of_frames)
 
 
 # ---------------------------------------------------------------------------------- the command
@@ -385,7 +418,7 @@ def choose_splits(options, collection):
 
 
 def read(options):
-    """The Collection of all sets, the splits, and how they came about."""
+    """The Collection of all sets, their clips, the splits, and how they came about."""
     recipe = recipe_of(options)
     start = time.perf_counter()
     if options.data.is_dir():
@@ -404,13 +437,13 @@ def read(options):
     say(f"{some(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
         f"{1000 * seconds / len(clips):.1f} ms a clip")
     if options.predict or options.save:
-        return collection, None, None
+        return collection, clips, None, None
     if pairs and not options.splits:
         pairs = sets_of_clips(pairs, collection.clip)
         how = f"splits of {printable(options.data.name)}"
     else:
         pairs, how = choose_splits(options, collection)
-    return collection, pairs, how
+    return collection, clips, pairs, how
 
 
 def run(options):
@@ -423,7 +456,7 @@ def run(options):
         return
     if options.save:
         check_folder(options.save.parent, "what --save lies in")
-    collection, pairs, how = read(options)
+    collection, clips, pairs, how = read(options)
     inputs = answers.inputs_for(collection, recipe_of(options), options)
     if options.kernels is None:
         why = too_large(collection.sets, len(inputs.p))
@@ -433,7 +466,7 @@ def run(options):
     if pairs is None:
         learn(out, options, collection, inputs, new)
     else:
-        compare(out, options, collection, inputs, pairs, how)
+        compare(out, options, collection, clips, inputs, pairs, how)
 
 
 def learn(out, options, collection, inputs, new):
@@ -483,7 +516,7 @@ def new_clips(path):
     return find_new_clips(path)
 
 
-def compare(out, options, collection, inputs, pairs, how):
+def compare(out, options, collection, clips, inputs, pairs, how):
     """Evaluate the methods, print the table, leave the results behind."""
     n, d, _ = collection.X.shape
     for done in run_splits(collection, inputs, pairs, every_method(inputs), options):
@@ -499,8 +532,7 @@ def compare(out, options, collection, inputs, pairs, how):
     print_comparison(results, pairs)
     arrays = save_codes(out, collection, done)
     if not options.no_pictures:
-        shape = _picture_shape(collection.frame, d)
-        save_pictures(out, options, collection, inputs, pairs, results, arrays, shape)
+        save_pictures(out, options, collection, clips, inputs, pairs, results, arrays)
     say(f"results, predictions, codes and pictures: {options.out}")
     say_failed(collection, results)
 
@@ -539,14 +571,6 @@ def say_failed(collection, results):
               if split["failed"]}
     if failed:
         sys.exit("\n".join(f"{name} failed: {why}" for name, why in failed.items()))
-
-
-def _picture_shape(frame, d):
-    """Height and width of a basis vector as a picture, the frames of a stack below each other."""
-    if len(frame) != 2:
-        return None
-    height, width = frame
-    return d // width, width
 
 
 def main(arguments=None, prog=None):

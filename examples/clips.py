@@ -104,6 +104,16 @@ def _frames_of(source, recipe):
     return frames.read_frames(source, size=recipe.size, **chosen)
 
 
+def middle_frame(clip):
+    """A frame (height, width) of a clip as it is stored; ValueError if it is made of vectors."""
+    source = clip.sources[len(clip.sources) // 2]
+    if not isinstance(source, np.ndarray):
+        source = frames.read_frames(source, evenly=3)
+    if source.ndim != 3:
+        raise ValueError(f"{clip.name} is made of vectors, not of images")
+    return source[len(source) // 2]
+
+
 def _resampled(rows, n):
     """The rows at n even steps in time, linearly between neighbours."""
     if n is None:

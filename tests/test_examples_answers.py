@@ -12,7 +12,7 @@ from PIL import Image
 from examples import answers, classify, comparison
 from examples.clips import Recipe
 from examples.options import Settings
-from grassmann_sc import files
+from grassmann_sc import files, plots
 from textures import simulated_textures, texture_systems
 
 pytestmark = pytest.mark.usefixtures("few_kernels")
@@ -237,6 +237,24 @@ def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
     assert "2 classes" in out and "2 splits: random splits, 50 % to train; ± is over the" in out
     wrong = [row for row in rows if row["clip"] == "walk/6.npy"]
     assert all(row["truth"] == "walk" for row in wrong)
+
+
+def test_the_clips_that_were_wrong_are_pictured(data, monkeypatch):
+    shown = []
+    draw = plots.plot_answers
+    monkeypatch.setattr(plots, "plot_answers",
+                        lambda *args, names: shown.append((*args, names)) or draw(*args))
+    np.save(data / "data" / "walk" / "6.npy", np.load(data / "data" / "run" / "0.npy"))
+    classify.main(["--data", str(data / "data"), "--out", str(data / "out"), "--repeats", "2",
+                   "--methods", "nearest", "--no-kernels", "--dpi", "30"])
+    with open(data / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
+        wrong = {(row["clip"], row["truth"], row["nearest subspace"])
+                 for row in csv.DictReader(file) if row["truth"] != row["nearest subspace"]}
+    (frames, truth, answers_, names), = shown
+    clips_ = [name.partition(" (")[0] for name in names]  # (2 times)
+    assert wrong and set(zip(clips_, truth, answers_)) == wrong and len(names) == len(wrong)
+    assert all(np.ndim(frame) == 2 for frame in frames)
+    assert (data / "out" / "wrong.png").exists()
 
 
 def test_a_run_replaces_all_that_the_last_one_left_and_nothing_else(data):

@@ -132,6 +132,7 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
         "codes_glc_3_learned_atoms_ridge.png",
         "confusion_nearest_subspace.png",
     } <= pictures
+    assert not any(name.startswith("codes_nearest") or name == "wrong.png" for name in pictures)
     assert "12/12" in printed.err or "12 of 12" in printed.err
 
 

@@ -34,6 +34,7 @@ DRAW = {  # each picture on ordinary data
     "codes": lambda **kw: plots.plot_codes(CODES, CLASSES, atom_labels=[1, 0] * 4, **kw),
     "gram": lambda **kw: plots.plot_gram(projection_kernel(X), CLASSES, **kw),
     "confusion": lambda **kw: plots.plot_confusion(CLASSES, CLASSES[::-1], **kw),
+    "answers": lambda **kw: plots.plot_answers(np.eye(12)[:, None], CLASSES, CLASSES[::-1], **kw),
     "map": lambda **kw: plots.plot_map(projection_kernel(X), CLASSES, **kw),
     "named pair": lambda **kw: plots.plot_angles_pair(X[0], X[1], names=("a", "b"), **kw),
     "sparsity": lambda **kw: plots.plot_sparsity(K_DD, K_XD, [0.1, 0.3, 1], norm2=3, **kw),
@@ -313,6 +314,37 @@ def test_map_keeps_the_distances_of_a_plane(p):
     assert sum(shares) == pytest.approx(100, abs=1)
 
 
+def test_points_of_the_map_that_coincide_are_seen_as_rings():
+    sets = random_subspaces(3, 9, 2, rng=0)[[0, 0, 1, 2, 0]]
+    ax = plots.plot_map(projection_kernel(sets), list("abcab"))  # by class: 0 and 2, 0 and 0, 1
+    assert [(dots.get_sizes() / 22).tolist() for dots in ax.collections] == [[3, 1], [2, 1], [1]]
+
+
+def test_answers_are_written_under_frames_of_any_size():
+    frames = [np.zeros((4, 9)), np.ones((20, 3), np.uint8), np.eye(5)]
+    ax = plots.plot_answers(frames, ["a", 2, "c"], ["a", 3, "d"], names=["x", "y", "z"])
+    assert [t.get_text() for t in ax.texts] == ["a\nx", "2, not 3\ny", "c, not d\nz"]
+    for image, frame in zip(ax.images, frames):
+        np.testing.assert_array_equal(image.get_array(), frame)
+        left, right, bottom, top = image.get_extent()
+        assert (bottom - top) / (right - left) == pytest.approx(len(frame) / len(frame[0]))
+
+
+def test_frames_of_a_vector_stand_below_each_other():
+    frames = np.arange(1.0, 25).reshape(2, 3, 4) / 24  # two frames of 3 x 4
+    ax = plots.plot_atoms(frames.reshape(1, 24, 1), (3, 4), n_blocks=2)
+    canvas = ax.images[0].get_array().filled(np.nan)
+    rows = canvas[~np.isnan(canvas).all(axis=1)]
+    np.testing.assert_allclose(rows[~np.isnan(rows)].reshape(2, 3, 4), frames)
+    assert len(rows) < len(canvas) and "2 frames, downwards" in ax.get_xlabel()
+
+
+def test_the_bar_of_codes_without_signs_begins_at_zero():
+    for codes, low in ((np.eye(4), 0), (np.eye(4) - 0.5, -0.5)):
+        ax = plots.plot_codes(codes, range(4))
+        assert ax.images[0].colorbar.ax.get_ylim()[0] == low
+
+
 def test_map_tells_many_classes_apart():
     n = 40
     ax = plots.plot_map(projection_kernel(random_subspaces(n, 9, 2, rng=0)), range(n))
@@ -337,6 +369,11 @@ WRONG = [
     (lambda: plots.plot_confusion(np.ones((2, 1)), [1, 2]),
      r"truth must have shape \(C, C\) of counts, or be n classes, got \(2, 1\)"),
     (lambda: plots.plot_confusion(np.eye(2) / 2, "ab"), "truth must be a matrix of counts"),
+    (lambda: plots.plot_answers([], [], []), "frames must hold at least one image, got none"),
+    (lambda: plots.plot_answers([np.ones(3)], ["a"], ["b"]),
+     r"frames\[0\] must have shape \(height, width\), got \(3,\)"),
+    (lambda: plots.plot_atoms(X, (4, 5), n_blocks=2),
+     r"image_shape must have 2 \* height \* width = d = 20, got \(4, 5\)"),
     (lambda: plots.plot_atoms(X[0], (4, 5)),
      r"D must have shape \(N, d, p\), got \(20, 3\)"),
     (lambda: plots.plot_atoms(X[:0], (4, 5)), r"D must have shape \(N, d, p\), got \(0, 20, 3\)"),
