@@ -34,6 +34,7 @@ methods = {
 }
 for answer in methods.values():
     answer()  # compile, and wake the threads: what is timed is the run
+print("Sets of three handwritten digits, one split:")
 print(f"{len(D)} labelled sets, {len(X)} queries\n{'':20}{'accuracy in %':>15}{'seconds':>12}")
 for name, answer in methods.items():
     start = time.perf_counter()
@@ -49,6 +50,7 @@ pictures = {
     "codes": ("gSC, λ = 0.03 λ_max: 516 sets of digits over 80 planes",
               plots.plot_codes(codes, truth, atom_labels=y)),
 }
+print("\nPictures:")
 for name, (title, ax) in pictures.items():
     ax.set_title(title)
-    print(f"{save_picture(Path('out', name), ax, asked)}: {title}")
+    print(f"  {save_picture(Path('out', name), ax, asked)}: {title}")

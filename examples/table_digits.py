@@ -111,6 +111,11 @@ def print_table(scores):
         print(f"{name:42}{accuracy.mean():8.1f} ± {spread:.1f} {seconds.mean():13.3f}")
 
 
+def short(name):
+    """The first word of a method's name, with the number of its atoms if they are learned."""
+    return name.split()[0].rstrip(",") + (f" {N_ATOMS}" if "learned" in name else "")
+
+
 def save(name, ax, title, asked):
     ax.set_title(title, fontsize=10)
     print(f"  {save_picture(OUT / name, ax, asked)}")
@@ -146,12 +151,16 @@ def main(asked=None):
                  *evaluate(methods_on_sets(), sets, y, queries, truth)]
         for name, accuracy, seconds, _ in found:
             scores.setdefault(name, []).append((accuracy, seconds))
-        told = ", ".join(f"{accuracy:.1f}" for _, accuracy, *_ in found)
-        print(f"split {i} of {len(SEEDS)}: {told}", flush=True)
+        if i == 1:
+            heads = "".join(f"{short(name):>9}" for name in scores)
+            print("\nSets of three handwritten digits, every method, accuracy in %:")
+            print(f"{'':15}{heads}")
+        told = "".join(f"{accuracy:9.1f}" for _, accuracy, *_ in found)
+        print(f"split {i:2} of {len(SEEDS)}:{told}", flush=True)
     print(f"\n{len(D)} sets of {sets.shape[1]} images to train, {len(X)} to test, {P}-dimensional "
-          f"subspaces of R^{D.shape[1]}, {len(SEEDS)} splits")
+          f"subspaces of R^{D.shape[1]}, {len(SEEDS)} splits; ± is over the splits")
     print_table(scores)
-    print("\npictures of the last split:")
+    print("\nPictures of the last split:")
     save_pictures({name: best for name, *_, best in found}, D, y, X, asked)
     print(f"\n{time.perf_counter() - began:.0f} seconds in all")
 

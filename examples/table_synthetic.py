@@ -161,19 +161,27 @@ def show_table(rates):
 
 
 def show_orderings(rates):
-    """Whether each ordering of the paper holds, by the difference of the means and its standard
-    deviation over the draws."""
+    """Whether each ordering of the paper holds, by the mean difference and its standard deviation
+    over the draws; undecided where the mean is within two standard errors of 0."""
     print("\nthe paper's orderings (mean difference ± standard deviation of the difference over "
-          "the draws)")
+          "the draws; undecided: the mean is within two standard errors of 0)")
     for experiments, better, worse in ORDERINGS:
         for i, problem in enumerate(PROBLEMS):
             for other in worse if EXPERIMENT[i] in experiments else []:
                 difference = rates[better][i] - rates[other][i]
                 printed = PAPER[better][i] - PAPER[other][i]
-                holds = "holds" if difference.mean() > 0 else "FAILS"
-                print(f"  {problem.name:10} {better:14} above {other:15} {holds}  "
+                verdict = verdict_on(difference)
+                print(f"  {problem.name:10} {better:14} above {other:15} {verdict:9}  "
                       f"{difference.mean():5.1f} ± {difference.std(ddof=1):4.1f}   paper "
                       f"{printed:5.1f}")
+
+
+def verdict_on(difference):
+    """Of draws of a difference (n,) that the paper has above 0."""
+    mean = difference.mean()
+    if abs(mean) <= 2 * difference.std(ddof=1) / np.sqrt(len(difference)):
+        return "undecided"
+    return "holds" if mean > 0 else "FAILS"
 
 
 def main():

@@ -3,6 +3,7 @@ what is missing."""
 
 import csv
 import json
+import re
 from functools import partial
 
 import numpy as np
@@ -113,6 +114,8 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     sets, d, p, splits = EXPECTED[name]
     assert f"{PRESETS[name].title}: {sets} sets, " in printed
     assert f"{p}-dimensional subspaces of R^{d}, {splits} splits" in printed
+    fewer = int(re.search(r", (\d+) classes,", printed)[1]) < PRESETS[name].classes
+    assert fewer == (f"The paper's data has {PRESETS[name].classes} classes, this " in printed)
     results = json.loads((out / name / "results.json").read_text())["methods"]
     for method in results.values():
         assert all(0 <= accuracy <= 100 for accuracy in method["accuracy"])

@@ -39,7 +39,14 @@ def test_the_synthetic_table_has_every_method_and_ordering(monkeypatch, capsys):
     cell = r" *\d+\.\d ± +\d+\.\d +(?:\(\d+\.\d\))?"
     rows = re.findall(rf"^(\S.*?) {{2,}}(?:{cell}){{4}}$", out, re.MULTILINE)
     assert rows == METHODS
-    assert len(re.findall("holds|FAILS", out)) == 6 + 4 + 4 + 2
+    assert len(re.findall("  holds  |FAILS  |undecided  ", out)) == 6 + 4 + 4 + 2
+
+
+@pytest.mark.parametrize("mean, verdict", [(1.0, "holds"), (-1.0, "FAILS"), (0.1, "undecided"),
+                                           (-0.1, "undecided"), (0.0, "undecided")])
+def test_an_ordering_is_undecided_within_two_standard_errors(mean, verdict):
+    spread = np.tile([1.0, -1.0], 50) if mean else np.zeros(100)  # a standard error of 0.1
+    assert table_synthetic.verdict_on(mean + spread) == verdict
 
 
 def test_the_search_scores_every_variant():
