@@ -47,6 +47,7 @@ SHORT = 12  # hexadecimal digits of each part of a fingerprint
 MOST_NUMBERS = 2**22  # of the bases that are read at a time
 HEADER_LENGTH = 128  # bytes of an .npy file of codes
 PART = re.compile(r"(\d{15})\.npz")  # the file of a part of codes, by its first row
+OWN = "+"  # before the samples in a fingerprint: those of its part alone
 UNFINISHED = re.compile(PART.pattern + r"\.\d+\.unfinished")
 
 
@@ -504,13 +505,14 @@ class Sink:
     machines.
 
     options: of the coding, a named tuple; inputs: what out must not be, by name. keeps: is a
-    fingerprint kept?
+    fingerprint kept? folder: that of parts, to which others may write them, or None.
     """
 
     def __init__(self, out, n, atoms, options, **inputs):
         self.n = n
         self.place = _place_of(out, (n, len(atoms)), atoms.dtype, options.sparse_output)
         self.keeps = isinstance(self.place, _Path)
+        self.folder = self.place.path if isinstance(self.place, _Folder) else None
         _check_apart(out, inputs)
         described = options._asdict()
         for name in ("sparse_output", "init", "return_info"):  # change no code
@@ -519,8 +521,9 @@ class Sink:
         self.row = 0
 
     def fill(self, start, progress, digest, pieces):
-        """Write pieces(row), each the codes of consecutive rows and the digest of these rows of X,
-        from the row of start on; returns n. A KeyboardInterrupt says from which row to go on.
+        """Write pieces(row), each the codes of consecutive rows, or Written, and the digest of
+        these rows of X, from the row of start on; returns n. A KeyboardInterrupt says from which
+        row to go on.
 
         digest(first, stop): of these rows of X. Those before the row must be those whose codes a
         path holds, over the same atoms and with the same options. Of codes without a fingerprint,
@@ -724,7 +727,7 @@ class _Folder(_Path):
             if start != "resume" and row >= start:
                 break
             n = row + codes.shape[0]
-            text = text_of_part
+            text = _joined_text(text, text_of_part)
             if codes.shape[1] != self.shape[1] or codes.dtype != self.dtype:
                 raise ValueError(f"out must hold codes (n, {self.shape[1]}) of {self.dtype} to go "
                                  f"on from, got (n, {codes.shape[1]}) of {codes.dtype} in "
@@ -744,7 +747,23 @@ class _Folder(_Path):
             self.write(0, scipy.sparse.csr_array((0, self.shape[1]), dtype=self.dtype), text)
 
     def write(self, row, codes, text):
-        write_part(self.path, row, codes, text)
+        if not isinstance(codes, Written):
+            write_part(self.path, row, codes, text)
+        elif codes.error is not None:
+            raise codes.error
+
+
+# Stands for codes of this shape that a worker has written to the folder, or why it could not.
+Written = namedtuple("Written", "shape error")
+
+
+def _joined_text(before, text):
+    """The fingerprint of the rows up to the end of a part, from that of the rows before it: a part
+    by a worker, who knows no others, marks that it tells of its own rows alone."""
+    key, _, own = text.partition(OWN)
+    if not own:
+        return text
+    return key + _shortened(int(before.rpartition(" ")[2] or "0", 16) + int(own, 16))
 
 
 def write_part(folder, row, codes, text=""):
@@ -821,6 +840,10 @@ class Fingerprint:
 
     def text(self) -> str:
         return f"{self.options} {self.atoms} {_shortened(self.samples)}"
+
+    def text_of_part(self, digest: int) -> str:
+        """The text for a part of a folder that is written apart from those before it."""
+        return f"{self.options} {self.atoms} {OWN}{_shortened(digest)}"
 
     def check(self, text: str, rule: str, path: str, samples: bool) -> None:
         """ValueError that states the rule and what differs from the text found in path; samples:

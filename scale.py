@@ -57,8 +57,9 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
 
     Of a Dask array a Dask array (n, N), to be computed when it is asked for; of another array, or
     with sparse_output, codes as gsc returns them. With out (see files.write_codes, and start and
-    progress) codes are written here as they come, in order, and n is returned; Ctrl-C raises and
-    says from which row to go on. ValueError names the block and its rows if they are no orthonormal
+    progress) codes are written as they come, in order, and n is returned; Ctrl-C raises and says
+    from which row to go on. The parts of a folder are written by workers, which must reach it by
+    the same path, all else here. ValueError names the block and its rows if they are no orthonormal
     bases of the atoms' R^d. No convergence is a warning where it is met, on a worker.
 
     >>> import dask.array
@@ -89,13 +90,17 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
             return (join if sparse_output else np.concatenate)(codes)
         sink = files.Sink(out, parts.n_rows(), atoms, step.options, X=X, D=D)
         job = functools.partial(job, digested=sink.keeps)
+        if sink.folder is not None:
+            job = functools.partial(_write_block, folder=os.path.abspath(sink.folder),
+                                    fingerprint=sink.fingerprint, step=step)
 
         def digest(first, stop):
             rows = _Parts(X, len(atoms), first, stop)
             return sum(_in_order(client, rows.each(_digest_block, atoms.dtype)))
 
         def pieces(row):
-            return _in_order(client, _Parts(X, len(atoms), row).each(job, *shared))
+            tasks = _Parts(X, len(atoms), row).each(job, *shared)
+            return _in_order(client, tasks, settle=sink.folder is not None)
 
         return sink.fill(start, progress, digest, pieces)
 
@@ -120,6 +125,18 @@ def _code_block(block, where, atoms, K, *, step, digested=None):
     if digested is None:
         return codes
     return codes, files.digest_rows(X, where[1]) if digested else 0
+
+
+def _write_block(block, where, atoms, K, *, step, folder, fingerprint):
+    """Write the codes of a block as a part; what a Sink is to know of it."""
+    codes, digest = _code_block(block, where, atoms, K, step=step, digested=True)
+    error = None
+    if codes.shape[0]:
+        try:
+            files.write_part(folder, where[1], codes, fingerprint.text_of_part(digest))
+        except OSError as failed:
+            error = failed
+    return files.Written(codes.shape, error), digest
 
 
 def _digest_block(block, where, dtype):
@@ -605,8 +622,9 @@ def _working(client):
                                   ) from error
 
 
-def _in_order(client, tasks):
-    """The results of tasks in their order, of which few wait for each other."""
+def _in_order(client, tasks, settle=False):
+    """The results of tasks in their order, of which few wait for each other. settle: at the end let
+    those that write finish."""
     tasks = iter(tasks)
     ahead = 2 * max(1, sum(client.nthreads().values()))
     running = deque(client.compute(task) for task in itertools.islice(tasks, ahead))
@@ -616,6 +634,11 @@ def _in_order(client, tasks):
             running.popleft()
             running.extend(client.compute(task) for task in itertools.islice(tasks, 1))
     finally:
+        if settle and running and client.status == "running":
+            with contextlib.suppress(TimeoutError):
+                import distributed
+
+                distributed.wait(list(running), timeout=PATIENCE)
         for future in running:
             future.release()
 
