@@ -127,7 +127,9 @@ def test_quickstart_prints_three_methods_and_leaves_three_pictures(tmp_path):
 
 
 def test_table_digits_prints_the_table_of_the_readme(tmp_path):
-    printed = accuracies(run(tmp_path, "-m", "examples.table_digits"))
+    splits, _, table = run(tmp_path, "-m", "examples.table_digits").partition("80 sets of 3")
+    assert len(re.findall(r"^split +\d+ of 10:(?: +\d+\.\d){8}$", splits, re.MULTILINE)) == 10
+    printed = accuracies(table)
     promised, = map(accuracies, blocks_with(README, "kgSC, labelled"))
     assert len(printed) == 8
     assert printed.keys() == promised.keys()
