@@ -9,7 +9,7 @@ width), or one array of them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -120,7 +120,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         K = self._gram_of_labelled(X, y)
         return self._keep(K, next(self._learn(K, [self.reg])))
 
-    def each_reg(self, X, y, regs):
+    def each_reg(self, X: ArrayLike, y: core.Labels, regs: Sequence[float]) -> Iterator[Self]:
         """Copies of this, fitted with each reg, which share what does not depend on it."""
         K = self._gram_of_labelled(X, y)
         for reg, found in zip(regs, self._learn(K, regs)):
