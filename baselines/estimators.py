@@ -9,10 +9,10 @@ width), or one array of them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,7 +75,7 @@ class Sharing:
     """What several estimators make of one training set is made once, if whoever fits them gives
     them one dict, made."""
 
-    def once(self, key, make):
+    def once(self, key: Hashable, make: Callable) -> Any:
         """make(), or what it gave when it was first asked for."""
         made = getattr(self, "made", {})
         if key not in made:
