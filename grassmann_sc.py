@@ -2181,7 +2181,8 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
     def differences(rows):  # of the entries i, j >= i in these rows i
         return largest(K[..., rows, rows.start:] - K[..., rows.start:, rows].swapaxes(-1, -2))
 
-    asymmetry = max(run_blocks(differences, K.shape[-1], 64))
+    N = K.shape[-1]
+    asymmetry = max(run_blocks(differences, N, max(64, 2**15 // N)))  # small ones need no threads
     if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
         raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "
                          "across the diagonal")

@@ -9,7 +9,7 @@ width), or one array of them.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,7 @@ class Sharing:
     """What several estimators make of one training set is made once, if whoever fits them gives
     them one dict, made."""
 
-    def once(self, key, make):
+    def once(self, key: Hashable, make: Callable) -> Any:
         """make(), or what it gave when it was first asked for."""
         made = getattr(self, "made", {})
         if key not in made:
@@ -120,7 +120,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         K = self._gram_of_labelled(X, y)
         return self._keep(K, next(self._learn(K, [self.reg])))
 
-    def each_reg(self, X, y, regs):
+    def each_reg(self, X: ArrayLike, y: core.Labels, regs: Sequence[float]) -> Iterator[Self]:
         """Copies of this, fitted with each reg, which share what does not depend on it."""
         K = self._gram_of_labelled(X, y)
         for reg, found in zip(regs, self._learn(K, regs)):

@@ -566,3 +566,37 @@ def test_queries_of_too_few_frames_are_refused():
     fitted = MSM(2).fit(SETS, Y)
     with pytest.raises(ValueError, match=r"sets\[1\] must .*2"):
         fitted.predict([SETS[0], SETS[1][:1]])
+
+
+# ------------------------------------------------------------------------------------ sharing
+
+
+@pytest.mark.parametrize("learner", [GDA("precomputed"), GGDA("precomputed")])
+def test_fits_of_several_reg_are_those_of_each(learner):
+    labels = np.arange(12) % 3
+    K = core.projection_kernel(core.random_subspaces(12, 9, 2, rng=0))
+    regs = [1e-4, 1e-1]
+    for reg, fitted in zip(regs, learner.each_reg(K, labels, regs)):
+        alone = clone(learner).set_params(reg=reg).fit(K, labels)
+        assert np.array_equal(fitted.coefficients_, alone.coefficients_)
+        assert fitted.get_params() == alone.get_params()
+
+
+@pytest.mark.parametrize(
+    "learner, grid",
+    [
+        (DCC(), [{"dimension": None}, {"dimension": 5}, {"reg": 1e-1}]),
+        (MSM(p=2), [{"reference": "set"}, {"keep": 0.5}, {"p": 3}, {"kernel": ("rbf", 0.1)}]),
+    ],
+)
+def test_what_points_of_a_grid_share_changes_no_answer(learner, grid):
+    frames = np.random.default_rng(0).standard_normal((12, 6, 9))
+    Z = frames if isinstance(learner, MSM) else core.orthonormalize(frames[:, :2].swapaxes(1, 2))
+    made = {}
+    for point in [{}, *grid]:
+        alone = clone(learner).set_params(**point).fit(Z, np.arange(12) % 3)
+        sharing = clone(learner).set_params(**point)
+        sharing.made = made
+        sharing.fit(Z, np.arange(12) % 3)
+        assert np.array_equal(sharing.class_scores(Z), alone.class_scores(Z))
+    assert 0 < len(made) < 2 * (1 + len(grid))

@@ -1,6 +1,7 @@
 """Coding, Gram matrices and dictionary learning on Dask: the results of one machine, whoever dies
 on the way."""
 
+import errno
 import functools
 import os
 import signal
@@ -250,6 +251,28 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_stays_good(tmp_path):
         resumed = scale.gdl(X, 15, 0.2, resume=path, client=client, **options)
     assert len(resumed.costs) == 4
     assert np.abs(resumed.costs / whole.costs[::2] - 1).max() <= LOOSE
+
+
+def test_a_full_disk_of_a_worker_leaves_whole_parts_to_go_on_from(monkeypatch, tmp_path):
+    many = np.tile(X, (2, 1, 1))
+    write_part = files.write_part
+
+    def write(folder, row, *rest):
+        if row > 500:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_part(folder, row, *rest)
+
+    options = dict(out=tmp_path / "parts", sparse_output=True)
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "write_part", write)
+            with pytest.raises(OSError, match="of the rows before 512 are written") as caught:
+                scale.code(many, D, 0.3, client=client, **options)
+        assert caught.value.errno == errno.ENOSPC
+        assert files.load_codes(tmp_path / "parts").shape == (512, 20)
+        assert scale.code(many, D, 0.3, client=client, start="resume", **options) == 1200
+    codes = files.load_codes(tmp_path / "parts").toarray()
+    assert error(codes, np.tile(sparse_codes(), (2, 1))) <= TIGHT
 
 
 # ---------------------------------------------------------------------------- bad input
