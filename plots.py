@@ -221,7 +221,8 @@ def plot_answers(frames: Sequence[ArrayLike], truth: core.Labels, predicted: cor
         under = f"\n{_cut(name, 14)}" if name else ""
         ax.text(x, y + h + 0.05, told + under, ha="center", va="top", fontsize=FONT - 1,
                 color="black" if wrong else "0.45")
-    ax.set(xlim=(-0.5, columns - 0.5), ylim=(y + 0.9, -0.5), xticks=[], yticks=[])
+    ax.set(xlim=(-0.5, columns - 0.5), ylim=(y + 0.9, -0.5), xticks=[], yticks=[],
+           xlabel="the class, not the answer")
     ax.set_frame_on(False)
     return ax
 

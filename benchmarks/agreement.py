@@ -25,7 +25,9 @@ from benchmarks.common import header, n_cores, peer, timed
 from grassmann_sc import intrinsic
 from grassmann_sc.baselines import hulls
 
-N, D, P = 40, 50, 3
+N = 40
+D = 50
+P = 3
 EDGES = {"an angle of 1e-9": [1e-9, 1e-9, 1e-9], "1e-9 beside 60 degrees": [1e-9, 0.5, np.pi / 3],
          "80 degrees": [1.4, 1.4, 1.4], "a right angle": [0.3, 0.7, np.pi / 2]}
 
