@@ -2335,6 +2335,13 @@ def own_array(A, dtype):
     return A if A.flags.writeable else A.copy()
 
 
+def sets_in_block(sets, most):
+    """Sets of frames that a thread takes at a time, to decompose: all small ones, of which two
+    threads would wait for Python's lock, else so many."""
+    small = max((len(frames) * frames.size for frames in sets), default=0) < 2**21
+    return max(1, len(sets)) if small else most
+
+
 def run_blocks(job, n, block):
     """[job(slice), ...] over consecutive blocks of range(n), in threads that are made for the call
     and end with it; the caller is one of them.

@@ -346,7 +346,8 @@ def _bases_of_sets(sets, kernel, p):
                 return error
 
     # a user's kernel need not be safe in threads, of which one block needs none
-    block = 16 if isinstance(kernel, _Kernel) else max(1, len(sets))
+    ours = isinstance(kernel, _Kernel)
+    block = core.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
     for error in filter(None, core.run_blocks(solve, len(sets), block)):
         raise error  # of the first set, whichever thread came first
     if p is None:

@@ -265,22 +265,18 @@ def _powers(A, n_blocks):
 
 
 def _stack(sets, basis_of):
-    """basis_of(frames, name) of each set, stacked; few are held at a time.
-
-    A set a thread, but small ones in one: two would wait for Python's lock.
-    """
+    """basis_of(frames, name) of each set, stacked; few are held at a time."""
     if not np.iterable(sets):
         raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
     checked = core.each_set(sets, "sets")
     bases = []
     while some := list(itertools.islice(checked, 4 * core.thread_count())):
         n = len(bases)
-        small = max(len(frames) * frames.size for frames in some) < 2**21
 
         def work(rows):
             return [basis_of(some[i], f"sets[{n + i}]") for i in range(rows.start, rows.stop)]
 
-        for part in core.run_blocks(work, len(some), len(some) if small else 1):
+        for part in core.run_blocks(work, len(some), core.sets_in_block(some, 1)):
             bases += part
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
