@@ -64,22 +64,21 @@ DIGEST = f"{zlib.crc32(Path(__file__).read_bytes()):08x}"  # of this file, as it
 _long: set = set()  # the functions of which jit says so before they are compiled
 
 
-def jit(function=None, *, long=False, allocates=True):
+def jit(function=None, *, long=False):
     """Compile without the GIL, cached on disk; where nothing can be written, in memory.
 
     Functions of other modules may call those under jit_part here. Numba's cache sees changes of a
     function's own file; those of this one it sees by the name of the function. long: it takes more
-    than two seconds, which the logger grassmann_sc says before. allocates: it makes arrays, or
-    calls what does; otherwise their references are not counted, which is half of a short lasso.
+    than two seconds, which the logger grassmann_sc says before.
     """
     if function is None:
-        return functools.partial(jit, long=long, allocates=allocates)
+        return functools.partial(jit, long=long)
     if function.__module__ != __name__:
         function.__qualname__ += f"-{DIGEST}"
     try:
-        dispatcher = numba.njit(cache=True, _nrt=allocates, **JIT)(function)
+        dispatcher = numba.njit(cache=True, **JIT)(function)
     except RuntimeError:  # no folder for the cache
-        dispatcher = numba.njit(_nrt=allocates, **JIT)(function)
+        dispatcher = numba.njit(**JIT)(function)
     if dispatcher is function:  # NUMBA_DISABLE_JIT=1
         return function
     if long:
@@ -96,16 +95,16 @@ def jit(function=None, *, long=False, allocates=True):
     return dispatcher
 
 
-def jit_part(function=None, *, once=False, allocates=False):
+def jit_part(function=None, *, allocates=False):
     """Compile as a part of the jitted functions that call it, whose cache holds it too.
 
     A cache of its own would work under one name of this module only, if an argument is a named
-    tuple. once: it is called in one place, and compiled there alone, in half the time.
+    tuple. allocates: it makes arrays, or calls what does; otherwise references to arrays are not
+    counted, which would take a third of a short lasso.
     """
     if function is None:
-        return functools.partial(jit_part, once=once, allocates=allocates)
-    inlined = {"inline": "always"} if once else {"forceinline": True}
-    return numba.njit(_nrt=allocates, no_cpython_wrapper=True, **inlined, **JIT)(function)
+        return functools.partial(jit_part, allocates=allocates)
+    return numba.njit(forceinline=True, _nrt=allocates, no_cpython_wrapper=True, **JIT)(function)
 
 
 # ------------------------------------------------------------------------------------- geometry
@@ -654,8 +653,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
             Y[0] = np.maximum(start, 0) if options.positive else start
         reached = np.empty(half.shape)
         rounds = np.empty(half.shape, np.int64)
-        negative.append(_lasso_paths(K, k, norm2[rows], half, rules, _memory(N), Y, reached,
-                                     rounds))
+        negative.append(_lasso_paths(K, k, norm2[rows], half, rules, Y, reached, rounds))
         if not options.positive:
             late = ~(reached <= options.tol * norm2[rows])
             _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
@@ -811,18 +809,19 @@ _Work = namedtuple("_Work", [
     "sign", "slope", "step",  # along the support: sign(y_j), g_j - half that, what y moves by
     "cut", "image",  # a step that stops at zero, and L^T cut: see _drop_all
     "lost", "cosine", "sine",  # rows to delete from the factor, and the rotations for it
-    "negative",  # at 0: the least step^T K step / ||step||^2 met, over a diagonal entry of K
+    "negative",  # (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K
 ])
 
 
-@jit(long=True, allocates=False)
-def _lasso_paths(K, queries, norm2, half, rules, memory, Y, gap, n_iter):
+@jit(long=True)
+def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
     """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending; Y[0] starts.
 
-    rules: a plain tuple of what _Rules names; memory: _memory(N). Writes Y, gap and n_iter (L, n).
-    Returns the "negative" of _Work.
+    rules: a plain tuple of what _Rules names. Writes Y, gap and n_iter (L, n): numba runs Python to
+    return arrays, where a Ctrl-C would come out as a SystemError. Returns the "negative" of _Work,
+    which is made here, so that the compiler knows its arrays apart.
     """
-    w = _work(K, memory)
+    w = _new_work(K)
     rules = _Rules(*rules)
     for i in range(len(queries)):
         copy(Y[0, i], w.y, len(w.y))
@@ -839,23 +838,21 @@ def _lasso_paths(K, queries, norm2, half, rules, memory, Y, gap, n_iter):
     return w.negative[0]
 
 
-def _memory(N):
-    """The arrays that _Work consists of."""
-    return np.empty((13, N)), np.empty((2, N), np.int64), np.empty(N, bool), np.empty((N, N))
+@jit_part(allocates=True)
+def _new_work(K):
+    N = len(K)
+    v = np.empty((12, N))
+    inside = np.empty(N, np.bool_)  # np.zeros takes half a second to compile
+    negative = np.empty(1)
+    negative[0] = 0
+    for j in range(N):
+        v[0, j] = K[j, j]
+        inside[j] = False
+    return _Work(K, v[0], v[1], v[2], np.empty(N, np.int64), inside, np.empty((N, N)), v[3], v[4],
+                 v[5], v[6], v[7], v[8], v[9], np.empty(N, np.int64), v[10], v[11], negative)
 
 
 @jit_part
-def _work(K, memory):
-    v, i, inside, L = memory
-    for j in range(len(K)):
-        v[0, j] = K[j, j]
-        inside[j] = False
-    v[12, 0] = 0
-    return _Work(K, v[0], v[1], v[2], i[0], inside, L, v[3], v[4], v[5], v[6], v[7], v[8], v[9],
-                 i[1], v[10], v[11], v[12])
-
-
-@jit_part(once=True)
 def _lasso(w, query, rules, m, kept):
     """One lasso: rounds until the gap is small enough, max_iter, or 11 that lower no cost.
 

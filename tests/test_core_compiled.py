@@ -78,7 +78,7 @@ def test_what_counts_no_references_to_arrays_calls_nothing_that_makes_them(name)
     functions = compiled(module)
     assert functions
     for function in functions:
-        if not function.targetoptions["_nrt"]:
+        if not function.targetoptions.get("_nrt", True):
             makers = [other.__name__ for other in called(function)
-                      if other.targetoptions["_nrt"]]
+                      if other.targetoptions.get("_nrt", True)]
             assert not makers, f"{function.__name__} calls {makers}"
