@@ -1887,17 +1887,18 @@ def check_number(value: Any, name: str, *, least: float | None = None,
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
     number = float(array)
-    fits = above is None or number > above
-    rule = "positive" if above == 0 else f"> {above}"
-    if above is None and least is not None:
-        fits = number >= least
-        rule = f">= {least}"
-    if most is not None:
-        fits = fits and number <= most
-        rule = f"in ({above:g}, {most:g}]" if least is None else f"in [{least:g}, {most:g}]"
-    if not fits:
-        raise ValueError(f"{name} must be {rule}, got {value!r}")
+    if (least is not None and number < least or above is not None and number <= above
+            or most is not None and number > most):
+        raise ValueError(f"{name} must be {_range(least, above, most)}, got {value!r}")
     return number
+
+
+def _range(least, above, most):
+    if most is not None:
+        return f"in ({above:g}, {most:g}]" if least is None else f"in [{least:g}, {most:g}]"
+    if least is not None:
+        return f">= {least}"
+    return "positive" if above == 0 else f"> {above}"
 
 
 def check_integer(value: Any, name: str, low: int, high: int | None = None) -> int:

@@ -174,9 +174,10 @@ def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, 
         if square + largest > cancels:
             for j in range(len(line)):
                 if line[j] > -800 / gamma - 1e-4 * square and square + squares[j] > cancels:
-                    line[j] = 0.0
+                    apart = 0.0
                     for c in range(d):
-                        line[j] -= (rows[i, c] - columns[left + j, c])**2
+                        apart += (rows[i, c] - columns[left + j, c])**2
+                    line[j] = -apart
         for j in range(len(line)):
             line[j] = fast_exp(min(gamma * line[j], 0.0))
 
@@ -439,7 +440,7 @@ def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | 
 
 
 def kernel_grams(sets: core.Sets, bases: Sequence[Sequence[ArrayLike]],
-                 kernels: Sequence[core.Kernel], *, each_p: bool = False) -> list[np.ndarray]:
+                 kernels: Sequence[core.AnyKernel], *, each_p: bool = False) -> list[np.ndarray]:
     """[kernel_gram(sets, bases[k], kernel=kernels[k], each_p=each_p), ...], for a search.
 
     Gaussian kernels share the products of frames, so do polynomial ones: in half the time of single
@@ -459,8 +460,9 @@ def kernel_grams(sets: core.Sets, bases: Sequence[Sequence[ArrayLike]],
     core.check_flag(each_p, "each_p")
     X = _Sets(sets, "sets")
     A = [_stack_coefficients(some, X, f"bases[{k}]") for k, some in enumerate(bases)]
+    kernels = [kernel_named(kernel, X.frames) for kernel in kernels]
     alike: dict = {}  # kernels that share the products of frames, by index
-    for k, kernel in enumerate(map(core.check_kernel, kernels)):
+    for k, kernel in enumerate(kernels):
         alike.setdefault(type(kernel) if isinstance(kernel, (polynomial, rbf)) else k, []).append(k)
     grams: list = [None] * len(kernels)
     for some in alike.values():
@@ -623,8 +625,8 @@ def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.
     """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets; the paper's kgSC.
 
     grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. kernel: an object, or a
-    name, as "rbf", whose gamma is median_gamma(atom_sets). To code with several
-    lam, or in several ways, compute the matrices once by kernel_bases and kernel_gram: norm2 is p.
+    name, as "rbf", whose gamma is median_gamma(atom_sets). To code with several lam, or in several
+    ways, compute the matrices once by kernel_bases and kernel_gram: norm2 is p.
 
     See also grassmann_sc.gsc, the same for the linear kernel, and classify.
 
@@ -633,10 +635,10 @@ def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.
     >>> kernels.kgsc(sets[:1], sets, lam=1.0, kernel=kernels.polynomial(2, 0.0), p=1).round(6)
     array([[0.5, 0. ]])
     """
-    K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
-    options = core.lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
+    problem = _Problem(sets, atom_sets, kernel, p)
+    options = core.lasso_options(problem.shape, lam, lam_scale, positive, init, tol, max_iter,
                                  return_info, sparse_output)
-    return core.solve_lassos(K_dd, K_xd, p, options)
+    return core.solve_lassos(*problem.grams(), p, options)
 
 
 def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.AnyKernel, p: int,
@@ -651,9 +653,9 @@ def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: cor
     >>> kernels.kglc(sets[:1], sets, n_neighbors=1, kernel=kernels.rbf(0.1), p=1)
     array([[1., 0.]])
     """
-    K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
-    options = core.local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
-    return core.solve_local(K_dd, K_xd, p, options)
+    problem = _Problem(sets, atom_sets, kernel, p)
+    options = core.local_options(problem.shape[1], problem.dtype, n_neighbors, reg, sparse_output)
+    return core.solve_local(*problem.grams(), p, options)
 
 
 def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.AnyKernel,
@@ -673,35 +675,43 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
     >>> kernels.classify(sets, sets, labels, lam=0.1, kernel=kernels.rbf(0.1), p=2).tolist()
     ['ape', 'bee', 'ape', 'bee']
     """
-    K_dd, K_xd = _coding_grams(sets, atom_sets, kernel, p)
-    code = core.coding_step(K_xd.shape, K_dd.dtype, lam, n_neighbors, lam_scale=lam_scale,
+    problem = _Problem(sets, atom_sets, kernel, p)
+    labelled = core.check_labels(labels, problem.shape[1])
+    code = core.coding_step(problem.shape, problem.dtype, lam, n_neighbors, lam_scale=lam_scale,
                             positive=positive, reg=reg, tol=tol, max_iter=max_iter)
-    labelled = core.check_labels(labels, len(K_dd))
-    return core.classify_by_codes(K_dd, K_xd, p, labelled, code,
-                                  core.check_flag(return_info, "return_info"))
+    return_info = core.check_flag(return_info, "return_info")
+    K_dd, K_xd = problem.grams()
+    return core.classify_by_codes(K_dd, K_xd, p, labelled, code, return_info)
 
 
-def _coding_grams(sets, atom_sets, kernel, p):
-    """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
-    p = core.check_integer(p, "p", 1)
-    core.warn_of_bases(sets)
-    core.warn_of_bases(atom_sets)
-    X = _Sets(sets, "sets")
-    D = _Sets(atom_sets, "atom_sets")
-    if len(D) == 0:
-        raise ValueError("atom_sets must hold at least one set of frames, got none")
-    kernel = kernel_named(kernel, D.frames)
-    if len(X) and X.d != D.d:
-        raise ValueError(f"sets and atom_sets must have the same d, got {X.d} and {D.d}")
-    atoms, tied_atoms = _bases_of_sets(D, kernel, p)
-    queries, tied = _bases_of_sets(X, kernel, p)
-    core.warn_ties(tied + tied_atoms, "kernel coding: subspace")
-    atoms = np.concatenate(atoms)
-    queries = np.concatenate(queries) if queries else np.empty((0, p))
-    K_dd = _gram_of_sets(kernel, D, atoms)
-    K_xd = _gram_of_sets(kernel, X, queries, D, atoms)
-    dtype = np.result_type(K_dd, K_xd)
-    return K_dd.astype(dtype, copy=False), K_xd.astype(dtype, copy=False)
+class _Problem:
+    """Checked sets to be coded over others: options are checked by its shape (n, N) and dtype
+    before its Gram matrices are computed."""
+
+    def __init__(self, sets, atom_sets, kernel, p):
+        self.p = core.check_integer(p, "p", 1)
+        core.warn_of_bases(sets)
+        core.warn_of_bases(atom_sets)
+        self.X = X = _Sets(sets, "sets")
+        self.D = D = _Sets(atom_sets, "atom_sets")
+        if len(D) == 0:
+            raise ValueError("atom_sets must hold at least one set of frames, got none")
+        self.kernel = kernel_named(kernel, D.frames)
+        if len(X) and X.d != D.d:
+            raise ValueError(f"sets and atom_sets must have the same d, got {X.d} and {D.d}")
+        self.shape = len(X), len(D)
+        self.dtype = np.result_type(X.dtype, D.dtype)
+
+    def grams(self):
+        """Kernel Gram matrices (N, N) and (n, N) of atoms, and of sets with atoms."""
+        atoms, tied_atoms = _bases_of_sets(self.D, self.kernel, self.p)
+        queries, tied = _bases_of_sets(self.X, self.kernel, self.p)
+        core.warn_ties(tied + tied_atoms, "kernel coding: subspace")
+        atoms = np.concatenate(atoms)
+        queries = np.concatenate(queries) if queries else np.empty((0, self.p))
+        K_dd = _gram_of_sets(self.kernel, self.D, atoms)
+        K_xd = _gram_of_sets(self.kernel, self.X, queries, self.D, atoms)
+        return K_dd.astype(self.dtype, copy=False), K_xd.astype(self.dtype, copy=False)
 
 
 # ---------------------------------------------------------------------------------- coordinates

@@ -77,7 +77,9 @@ class Sharing:
 
     def once(self, key: Hashable, make: Callable) -> Any:
         """make(), or what it gave when it was first asked for."""
-        made = getattr(self, "made", {})
+        made = getattr(self, "made", None)
+        if made is None:
+            return make()
         if key not in made:
             made[key] = make()
         return made[key]
@@ -254,7 +256,7 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
             **self.options("dimension", "reg", "tol"))
         self.transform_ = found.transform
         self.objective_ = found.objective
-        self.n_iter_ = max(1, found.n_iter)  # one that did not help was tried
+        self.n_iter_ = max(found.n_iter, min(1, self.max_iter))  # one that did not help was tried
         self.bases_ = image_of(X, self.transform_)
         return self
 

@@ -211,7 +211,7 @@ def save_results(out, asked, collection, pairs, results):
         "splits_done": min(len(found) for found in results.values()),
         "methods": {name: _summary(collection.label, pairs, found)
                     for name, found in results.items()},
-        "failed": collection.failed,
+        "failed": [*collection.unread.values()],
     }
     text = json.dumps(content, indent=1, default=_plain)
     out.write(out.folder / "results.json", lambda file: file.write(text.encode()))
@@ -504,7 +504,7 @@ def answer(out, options, model, new):
     for label in sorted(counts, key=core.natural_order):
         print(f"  {label}: {some(counts[label], 'clip')}")
     say(f"labels and scores: {out.folder / 'predictions.csv'}")
-    say_failed(collection._replace(failed=[*found.failed.values()]), {})
+    say_failed(collection._replace(unread=found.failed), {})
 
 
 def new_clips(path):
@@ -564,9 +564,9 @@ def check_folder(out, name="--out"):
 
 def say_failed(collection, results):
     """Name the clips that failed, and the methods: exit with status 1 if there are any of these."""
-    if collection.failed:
-        say(f"\n{some(len(collection.failed), 'clip')} could not be used:\n  "
-            + "\n  ".join(collection.failed))
+    if collection.unread:
+        say(f"\n{some(len(collection.unread), 'clip')} could not be used:\n  "
+            + "\n  ".join(collection.unread.values()))
     failed = {name: split["failed"] for name, found in results.items() for split in found
               if split["failed"]}
     if failed:

@@ -37,9 +37,9 @@ CLIPS = frames.ARRAYS | VIDEOS | {".gif", ".tif", ".tiff"}
 Clip = namedtuple("Clip", "name label group sources")
 # (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None; (height, width) or ()
 Built = namedtuple("Built", "bases rows frame")
-# of all clips that could be built; failed: [why, ...]; clip (n,): the number of each set's clip;
-# unread: {name: why} of those that could not be built
-Collection = namedtuple("Collection", "X sets names label group frame failed clip unread",
+# of all clips that could be built; clip (n,): the number of each set's clip; unread: {name: why} of
+# those that could not be built
+Collection = namedtuple("Collection", "X sets names label group frame clip unread",
                         defaults=[None, ()])
 
 
@@ -246,8 +246,7 @@ def _collect(built, unread, keep_rows):
     if all(clip.group is not None for clip in clips):
         groups = np.array([str(clip.group) for clip in clips])[each]
     labels = np.array([clip.label for clip in clips])[each]
-    return Collection(X, sets or None, names, labels, groups, first.frame, [*unread.values()],
-                      each, unread)
+    return Collection(X, sets or None, names, labels, groups, first.frame, each, unread)
 
 
 def clip_names(names, clip):

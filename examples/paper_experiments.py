@@ -291,7 +291,7 @@ def videos_for(preset, clips, collection, out, strict):
         collection = build_all(kept, recipe, out / "cache", keep_rows=True, strict=strict)
         if len(collection.sets) != len(kept):
             raise ValueError("all clips must have frames of one size for the baselines on videos, "
-                             "got " + "; ".join(collection.failed[:3]))
+                             "got " + "; ".join([*collection.unread.values()][:3]))
     return videos_of(collection, recipe.arma or recipe.stack)
 
 

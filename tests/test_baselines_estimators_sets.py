@@ -128,7 +128,7 @@ def test_ggda_is_the_function_on_a_mixture():
 def test_dcc_without_iterations_is_the_nearest_set_by_canonical_correlations():
     nearest = sets.correlation_kernel(Q, D).argmax(axis=1)
     fitted = DCC(max_iter=0).fit(D, LABELS)
-    assert fitted.transform_ is None
+    assert fitted.transform_ is None and fitted.n_iter_ == 0
     assert np.array_equal(fitted.predict(Q), LABELS[nearest])
 
 
@@ -600,3 +600,9 @@ def test_what_points_of_a_grid_share_changes_no_answer(learner, grid):
         sharing.fit(Z, np.arange(12) % 3)
         assert np.array_equal(sharing.class_scores(Z), alone.class_scores(Z))
     assert 0 < len(made) < 2 * (1 + len(grid))
+
+
+def test_what_nobody_shares_needs_no_key():
+    frames = np.random.default_rng(0).standard_normal((4, 6, 9))
+    for seed in ([0, 1], np.random.default_rng(3)):
+        assert MSM(p=2, random_state=seed).fit(frames, [0, 0, 1, 1]).predict(frames).shape == (4,)

@@ -568,7 +568,7 @@ def test_a_cache_that_cannot_be_written_to_costs_no_clip(tmp_path, capsys):
     made = [Clip(f"c{i}", i % 2, None, [rng.standard_normal((4, 6))]) for i in range(6)]
     (tmp_path / "cache").write_text("a file stands where the folder would go")
     collection = build_all(made, Recipe(p=2), tmp_path / "cache")
-    assert len(collection.names) == 6 and not collection.failed
+    assert len(collection.names) == 6 and not collection.unread
     assert "6 clips could not be kept in" in capsys.readouterr().err
 
 
@@ -583,7 +583,7 @@ def test_whatever_a_decoder_raises_belongs_to_its_clip(tmp_path, monkeypatch, er
     made = [Clip(name, "a", None, [name]) for name in ("good", "bad")]
     collection = build_all(made, Recipe(p=2))
     assert collection.names == ["good"]
-    assert len(collection.failed) == 1 and collection.failed[0].startswith("bad: ")
+    assert list(collection.unread) == ["bad"] and collection.unread["bad"].startswith("bad: ")
 
 
 def photographs(folder):

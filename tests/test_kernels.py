@@ -157,6 +157,8 @@ def test_kernel_grams_are_those_of_each_kernel_alone():
             alone = kernel_gram(sets, A, kernel=kernel, each_p=each_p)
             assert error(K, alone) <= (0 if kernel is not some[2] else 1e-13)
     assert kernel_grams(sets, [], []) == []
+    named = kernel_grams(sets, bases[:2], [("rbf", 0.1), ("polynomial", 2)])
+    assert all(map(np.array_equal, named, kernel_grams(sets, bases[:2], some[:2])))
     with pytest.raises(ValueError, match="bases must hold 1 lists, one a kernel, got 2"):
         kernel_grams(sets, bases[:2], some[:1])
     with pytest.raises(TypeError, match="kernels must be a sequence of kernels, got rbf"):
@@ -533,6 +535,20 @@ def test_a_name_says_a_kernel_wherever_an_object_does(kernel):
         lambda kernel: hulls.convex_hull_distances(D, kernel=kernel),
     ):
         assert np.array_equal(code(kernel), code(same))
+
+
+@pytest.mark.parametrize("code", [
+    lambda X: kernels.kgsc(X, X, 0.1, kernel=dear, p=1, tol=-1.0),
+    lambda X: kernels.kglc(X, X, 9, kernel=dear, p=1),
+    lambda X: kernels.classify(X, X, [0, 1], kernel=dear, p=1, lam=0.1),
+    lambda X: kernels.classify(X, X, range(3), kernel=dear, p=1, lam=0.1, return_info="yes")])
+def test_options_are_checked_before_the_kernel_is_asked(code):
+    with pytest.raises((TypeError, ValueError), match="^(tol|n_neighbors|labels|return_info) must"):
+        code(sets_of(0, [4, 5, 4], d=6))
+
+
+def dear(A, B):
+    raise AssertionError("the kernel was asked")
 
 
 @pytest.mark.parametrize("code", [
