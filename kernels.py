@@ -635,10 +635,10 @@ def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.
     >>> kernels.kgsc(sets[:1], sets, lam=1.0, kernel=kernels.polynomial(2, 0.0), p=1).round(6)
     array([[0.5, 0. ]])
     """
-    problem = _Problem(sets, atom_sets, kernel, p)
-    options = core.lasso_options(problem.shape, lam, lam_scale, positive, init, tol, max_iter,
+    coding = _Coding(sets, atom_sets, kernel, p)
+    options = core.lasso_options(coding.shape, lam, lam_scale, positive, init, tol, max_iter,
                                  return_info, sparse_output)
-    return core.solve_lassos(*problem.grams(), p, options)
+    return core.solve_lassos(*coding.grams(), p, options)
 
 
 def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.AnyKernel, p: int,
@@ -653,9 +653,9 @@ def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: cor
     >>> kernels.kglc(sets[:1], sets, n_neighbors=1, kernel=kernels.rbf(0.1), p=1)
     array([[1., 0.]])
     """
-    problem = _Problem(sets, atom_sets, kernel, p)
-    options = core.local_options(problem.shape[1], problem.dtype, n_neighbors, reg, sparse_output)
-    return core.solve_local(*problem.grams(), p, options)
+    coding = _Coding(sets, atom_sets, kernel, p)
+    options = core.local_options(coding.shape[1], coding.dtype, n_neighbors, reg, sparse_output)
+    return core.solve_local(*coding.grams(), p, options)
 
 
 def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.AnyKernel,
@@ -675,16 +675,16 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
     >>> kernels.classify(sets, sets, labels, lam=0.1, kernel=kernels.rbf(0.1), p=2).tolist()
     ['ape', 'bee', 'ape', 'bee']
     """
-    problem = _Problem(sets, atom_sets, kernel, p)
-    labelled = core.check_labels(labels, problem.shape[1])
-    code = core.coding_step(problem.shape, problem.dtype, lam, n_neighbors, lam_scale=lam_scale,
+    coding = _Coding(sets, atom_sets, kernel, p)
+    labelled = core.check_labels(labels, coding.shape[1])
+    code = core.coding_step(coding.shape, coding.dtype, lam, n_neighbors, lam_scale=lam_scale,
                             positive=positive, reg=reg, tol=tol, max_iter=max_iter)
     return_info = core.check_flag(return_info, "return_info")
-    K_dd, K_xd = problem.grams()
+    K_dd, K_xd = coding.grams()
     return core.classify_by_codes(K_dd, K_xd, p, labelled, code, return_info)
 
 
-class _Problem:
+class _Coding:
     """Checked sets to be coded over others: options are checked by its shape (n, N) and dtype
     before its Gram matrices are computed."""
 
