@@ -136,27 +136,27 @@ class Search:
             self.parameters = list(answers)
             self.right[name, f] = np.array(list(answers.values())) == self.y[validate]
 
-    def _shares(self, name, last):
-        """(n_parameters, n_seen), of each set seen so far the share of its answers that are
+    def _shares(self, names, last):
+        """{name: (n_parameters, n_seen)}, of each set seen so far the share of its answers that are
         right."""
-        shares = np.zeros((len(self.parameters), len(self.y)))
-        count = np.zeros(len(self.y))
-        for f in range(last + 1):
-            validate = self.folds[f][1]
-            count[validate] += 1
-            shares[:, validate] += self.right[name, f]
-        seen = self._seen(last)
-        return shares[:, seen] / count[seen]
+        asked = self._asked(last)
+        order = np.argsort(asked, kind="stable")  # the answers of a set beside each other
+        _, starts, counts = np.unique(asked[order], return_index=True, return_counts=True)
+        found = {}
+        for name in names:
+            right = np.hstack([self.right[name, f] for f in range(last + 1)])
+            found[name] = np.add.reduceat(right[:, order], starts, axis=1, dtype=float) / counts
+        return found
 
-    def _seen(self, last):
-        """The sets that were asked so far, ascending."""
-        return np.unique(np.concatenate([validate for _, validate in self.folds[:last + 1]]))
+    def _asked(self, last):
+        """The sets of the folds so far, one after another."""
+        return np.concatenate([validate for _, validate in self.folds[:last + 1]])
 
     def _still_in(self, names, last):
         """The names that can still win after a fold."""
-        best = {name: max(self._shares(name, last), key=np.sum) for name in names}
+        best = {name: max(shares, key=np.sum) for name, shares in self._shares(names, last).items()}
         leader = max(best.values(), key=np.sum)
-        to_come = len(self._seen(len(self.folds) - 1)) - len(self._seen(last))
+        to_come = len(np.unique(self._asked(len(self.folds) - 1))) - len(leader)
 
         def may_win(mine):
             behind = (leader - mine).sum()
@@ -167,22 +167,23 @@ class Search:
 
     def _best(self, tried, left_out, names, last, n_tried):
         """The Choice among the names that are left; what was tried and given up is a neighbour."""
-        shares = {(name, what): share for name in names
-                  for what, share in zip(self.parameters, self._shares(name, last))}
+        shares = {(name, what): share for name, found in self._shares(names, last).items()
+                  for what, share in zip(self.parameters, found)}
         mean = {}
         for name in tried:
             known = [f for f in range(last + 1) if (name, f) in self.right]
             if known:
-                accuracy = self._shares(name, known[-1]).mean(axis=1)
+                accuracy = self._shares([name], known[-1])[name].mean(axis=1)
                 mean |= {(name, what): a for what, a in zip(self.parameters, accuracy)}
+        merits = _merits(mean)
         usual = next(iter(shares))[1][1:]
         best = _robust({candidate: share for candidate, share in shares.items()
-                        if candidate[1][1:] == usual}, mean)
-        other = _robust(shares, mean)
+                        if candidate[1][1:] == usual}, merits)
+        other = _robust(shares, merits)
         if _is_better(shares[other], shares[best]):
             best = other
         of_all = np.full((len(shares), len(self.y)), np.nan)
-        of_all[:, self._seen(last)] = list(shares.values())
+        of_all[:, np.unique(self._asked(last))] = list(shares.values())
         return Choice(*best, float(shares[best].mean()), n_tried, dict(zip(shares, of_all)),
                       left_out)
 
@@ -322,27 +323,36 @@ def _is_better(a, b, within=ALIKE):
     return gain.mean() > within * gain.std() / math.sqrt(len(gain))
 
 
-def _robust(shares, mean):
-    """Of the candidates that are as good as the best the one among the best neighbours, of which
-    the mean accuracy is known."""
-    merit = {candidate: (_smoothed(mean, candidate), mean[candidate]) for candidate in shares}
-    leader = max(shares, key=lambda candidate: (mean[candidate], merit[candidate]))
+def _robust(shares, merits):
+    """Of the candidates that are as good as the best the one among the best neighbours."""
+    leader = max(shares, key=lambda candidate: (merits[candidate][1], merits[candidate]))
     alike = [candidate for candidate in shares
              if not _is_better(shares[leader], shares[candidate])]
-    return max(alike, key=merit.get)
+    return max(alike, key=merits.get)
 
 
-def _smoothed(mean, candidate):
-    """The mean of a candidate, counted twice, and its neighbours in p and the first parameter."""
+def _merits(mean):
+    """{candidate: (its mean accuracy, counted twice, with those of its neighbours in p and in the
+    first parameter, its own)}."""
+    lines = {}
+    for candidate in mean:
+        for line in _lines_through(candidate):
+            lines.setdefault(line, []).append(candidate)
+    merits = {}
+    for candidate, own in mean.items():
+        near = [mean[other] for line in _lines_through(candidate)
+                for other in _beside(candidate, lines[line])]
+        merits[candidate] = (2 * own + sum(near)) / (2 + len(near)), own
+    return merits
+
+
+def _lines_through(candidate):
+    """What candidates have in common that differ in p alone, or in the first parameter alone."""
     (kernel, p), what = candidate
-    along_p = [q for (k, q), other in mean if k == kernel and other == what]
-    found = [mean[(kernel, q), what] for q in _beside(p, along_p)]
+    yield kernel, what
     if what:
-        (first, value), *rest = what
-        values = [other[0][1] for name, other in mean if name == candidate[0] and other
-                  and other[0][0] == first and list(other[1:]) == rest]
-        found += [mean[candidate[0], ((first, near), *rest)] for near in _beside(value, values)]
-    return (2 * mean[candidate] + sum(found)) / (2 + len(found))
+        (first, _), *rest = what
+        yield kernel, p, first, *rest
 
 
 def _beside(value, values):
@@ -477,7 +487,10 @@ def local_predictions(n_neighbors: Iterable[int],
     numbers = sorted(core.check_integer(number, "n_neighbors", 1) for number in n_neighbors)
 
     def predict(K_dd, K_xd, y):
-        codes = np.stack([core.locality_codes(K_dd, K_xd, min(number, len(K_dd)), norm2=K_dd[0, 0])
+        K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
+        N = len(K_dd)
+        codes = np.stack([core.solve_local(K_dd, K_xd, norm2,
+                                           core.local_options(N, K_dd.dtype, min(number, N)))
                           for number in numbers])
         values = [("n_neighbors", number) for number in numbers]
         return _labels_by_rule(values, codes, K_dd, K_xd, y, rules)
@@ -512,10 +525,12 @@ def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
     """{(value, ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule first."""
     classes, index = np.unique(y, return_inverse=True)
     found = {}
+    queries = np.tile(K_xd, (len(values), 1))  # all at once: most blocks of a search are small
+    codes = codes.reshape(len(queries), -1)
     for rule in rules:
-        for value, y in zip(values, codes):
-            scores = core.scores_by_class(y, K_dd, K_xd, index, len(classes), rule)
-            found[value, ("rule", rule)] = classes[scores.argmax(axis=1)]
+        scores = core.scores_by_class(codes, K_dd, queries, index, len(classes), rule)
+        labels = classes[scores.argmax(axis=1)].reshape(len(values), -1)
+        found |= {(value, ("rule", rule)): row for value, row in zip(values, labels)}
     return found
 
 
