@@ -8,7 +8,9 @@ et al. 2015. Videos need the extra "video", HOG and LBP scikit-image, the extra 
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import itertools
 import math
 import os
@@ -153,15 +155,33 @@ def _video_frames(path, grey):
         imageio = core.needed(module, f"{path}: videos need imageio with PyAV", '"imageio[pyav]"')
     i = 0
     try:
-        with imageio.imopen(path, "r", plugin="pyav") as video:
+        video = imageio.imopen(path, "r", plugin="pyav")
+        try:
             for image in video.iter(format="gray" if grey else "rgb24"):
                 yield image
                 i += 1
             announced = video.properties(index=...).n_images  # 0 where the container does not say
             if i < CUT_OFF * announced:
                 raise EOFError(f"the file is cut off, it announces {announced} frames")
+        finally:
+            with _little_to_collect():  # ImageIO collects garbage at both, longer than it decodes
+                video.close()
+                del video
     except Exception as error:  # whatever a decoder raises on a stranger's file
         raise ValueError(f"{path}: frame {i} cannot be decoded as a video: {error}") from error
+
+
+@contextlib.contextmanager
+def _little_to_collect():
+    """Garbage collection leaves out what is there already."""
+    ours = gc.get_freeze_count() == 0  # else another thread's, or somebody's who keeps it so
+    if ours:
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if ours:
+            gc.unfreeze()
 
 
 def _frames_of_array(path, key, frame_axis, choose, prepare):

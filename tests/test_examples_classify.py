@@ -105,7 +105,7 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
     for label[test] in (0, 1):
         X[test] = X[test][::-1]
         sets[test] = 9 * sets[test][::-1]
-        collection = clips.Collection(X, list(sets), None, label, None, (), [])
+        collection = clips.Collection(X, list(sets), None, label, None, ())
         inputs = comparison.inputs_of(collection, [2])
         outcomes = comparison.evaluate(inputs, label, group, train, test, comparison.methods,
                                        Settings([2]))

@@ -34,7 +34,7 @@ def noisy_sets(noise=1.0, lengths=(5,), dimension=2):
 def inputs_of(sets, label):
     p = min(map(len, sets))
     X = subspaces.from_sets(sets, min(p, 3))
-    return comparison.inputs_of(clips.Collection(X, sets, None, label, None, (), []))
+    return comparison.inputs_of(clips.Collection(X, sets, None, label, None, ()))
 
 
 def outcomes(inputs, label, *methods, settings=SETTINGS):

@@ -156,7 +156,7 @@ def test_gait_splits_share_no_person(tmp_path):
 @pytest.mark.parametrize("name", ["youtube", "ballet", "dyntex"])
 def test_random_splits_keep_the_sets_of_a_clip_together(name, tmp_path):
     clip = np.repeat(np.arange(12), np.arange(1, 13))
-    collection = clips.Collection(None, None, None, clip % 2, None, (), [], clip)
+    collection = clips.Collection(None, None, None, clip % 2, None, (), clip)
     pairs = PRESETS[name].splits(collection, tmp_path, 3, 0)
     assert len(pairs) == 3
     for train, test in pairs:

@@ -1,8 +1,10 @@
 """Reading frames: what was written comes back, whatever the container; errors name the file and the
 frame."""
 
+import gc
 import re
 import sys
+import weakref
 import zipfile
 import zlib
 
@@ -95,6 +97,32 @@ def test_videos_come_back_but_for_compression(tmp_path):
     colour = read_frames(tmp_path / "clip.mp4", grey=False)
     assert colour.shape == (*SMOOTH.shape, 3)
     assert np.abs(colour.astype(int) - SMOOTH[..., None]).mean() < 3
+
+
+class Cycle:
+    """Refers to itself."""
+
+
+@pytest.mark.parametrize("options", [{}, {"at_most": 2}])
+def test_closing_a_video_collects_nothing_that_was_there_before(tmp_path, options):
+    path = video(tmp_path / "clip.mp4", SMOOTH)
+    gc.collect()
+    gc.disable()
+    try:
+        cycle = Cycle()
+        cycle.own = cycle
+        kept = weakref.ref(cycle)
+        del cycle
+        read_frames(path, **options)
+        assert kept() is not None
+        gc.collect()
+        assert kept() is None
+        gc.freeze()
+        read_frames(path, **options)
+        assert gc.get_freeze_count() > 0  # by us, who want it to stay so
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 def test_grey_is_the_luma(tmp_path):
