@@ -584,26 +584,29 @@ def _climb(A, Z, w, B, b, V, seed, limit, tol):
     best = np.empty_like(V)
     _put(Q, V)
     k = p
-    noisy = tol <= SURE
-    if noisy:
-        k += _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
     old = k - k  # with a plain 0 Numba compiles _grow twice
+    noisy = stuck = tol <= SURE
     start = -np.inf
     total = -np.inf
     for _ in range(100):
-        image[old:k] = 0
+        if stuck:
+            k += _join(Q, k, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
+        new = image[old:k]
+        for i in range(len(new)):
+            for j in range(d):
+                new[i, j] = 0
         if A.size > 0:
-            image[old:k] = _multiply(Q[old:k], A, limit)
-        _add_image(Z, w, Q[old:k], image[old:k], limit)
-        _add_image(B, b, Q[old:k], image[old:k], limit)
+            _put(new, _multiply(Q[old:k], A, limit))
+        _add_image(Z, w, Q[old:k], new, limit)
+        _add_image(B, b, Q[old:k], new, limit)
         if old == 0:
-            start = np.sum(V * image[:p])
+            start = _product(V, image)
         old, k, total = _grow(Q, image, H, old, k, best, limit, noisy, tol)
-        if old == k and total > -np.inf:
+        stuck = old == k and total > -np.inf
+        if stuck:
             if noisy or not _is_invariant(Q[:k], image[:k]):
                 break
             noisy = True
-            k += _join(Q, k, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
     if total > start:  # made as orthonormal as rounding lets it be
         return best - ((best @ best.T) @ best - best) / 2
     return V.copy()
@@ -622,7 +625,7 @@ def _add_image(Z, w, Q, image, limit):
 def _is_invariant(Q, image):
     """Is the span of the orthonormal rows Q (k, d), to rounding, that of their image?"""
     rest = image - (image @ Q.T) @ Q
-    return np.sum(rest**2) <= 100 * np.finfo(Q.dtype).eps * np.sum(image**2)
+    return _product(rest, rest) <= 100 * np.finfo(Q.dtype).eps * _product(image, image)
 
 
 @jit
@@ -671,7 +674,7 @@ def largest_part(M, w, known, rank, seed, limit):
 def _leading_rows(S, V):
     """The p algebraically leading eigenvectors of S (d, d), as rows, or V if they are no better."""
     best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][:len(V)])
-    return best if np.sum(best * (best @ S)) > np.sum(V * (V @ S)) else V.copy()
+    return best if _product(best, best @ S) > _product(V, V @ S) else V.copy()
 
 
 @jit
@@ -694,49 +697,54 @@ def _grow(Q, image, H, old, k, best, limit, noisy, tol):
     eps = np.finfo(Q.dtype).eps
     _multiply_transposed(image[old:k], Q[:k], H[old:k], limit)
     _put(H[:, old:k], H[old:k, :old].T)
+    total = -np.inf
     if noisy and old < k <= 4 * p:
         # two steps without Ritz vectors: noise has to turn to where S is large before it tells
         scale = np.max(np.abs(H[:k, :k]))
-        return k, k + _join(Q, k, image[old:k], 100 * eps * scale, limit), -np.inf
-    values, vectors = np.linalg.eigh(H[:k, :k])
-    theta = values[::-1].copy()  # leading first
-    turn = np.ascontiguousarray(vectors.T[::-1])
-    lead = _multiply(turn[:2 * p], Q[:k], limit)
-    residuals = _multiply(turn[:2 * p], image[:k], limit) - theta[:2 * p].reshape(-1, 1) * lead
-    _put(best, lead[:p])
-    scale = np.max(np.abs(theta))
-    unsure = _keep_unsure(residuals, theta, p, scale, max(tol, 10 * eps))
-    if k > 16 * p:  # start again from the best
-        few = turn[:6 * p]
-        _put(Q, _multiply(few, Q[:k], limit))
-        _put(image, _multiply(few, image[:k], limit))
-        k = len(few)
-        H[:k, :k] = 0
-        for i in range(k):
-            H[i, i] = theta[i]
-    added = _join(Q, k, residuals[:unsure], 100 * eps * scale, limit)
-    return k, k + added, np.sum(theta[:p])
+        W = image[old:k]
+    else:
+        values, vectors = np.linalg.eigh(H[:k, :k])
+        theta = values[::-1].copy()  # leading first
+        turn = np.ascontiguousarray(vectors.T[::-1])
+        lead = _multiply(turn[:2 * p], Q[:k], limit)
+        W = _multiply(turn[:2 * p], image[:k], limit)  # to be the residuals
+        for i in range(len(W)):
+            core.axpy(-theta[i], lead[i], W[i], W.shape[1])
+        _put(best, lead[:p])
+        total = np.sum(theta[:p])
+        scale = np.max(np.abs(theta))
+        unsure = _keep_unsure(W, theta, p, scale, max(tol, 10 * eps))
+        W = W[:unsure]
+        if k > 16 * p:  # start again from the best
+            few = turn[:6 * p]
+            _put(Q, _multiply(few, Q[:k], limit))
+            _put(image, _multiply(few, image[:k], limit))
+            k = len(few)
+            H[:k, :k] = 0
+            for i in range(k):
+                H[i, i] = theta[i]
+    return k, k + _join(Q, k, W, 100 * eps * scale, limit), total
 
 
-@jit(long=True)
+@jit
 def _keep_unsure(residuals, theta, p, scale, tol):
     """Move up the residuals of Ritz pairs that are not yet sure; returns their number."""
     eps = np.finfo(residuals.dtype).eps
     gap = theta[p - 1] - theta[min(p, len(theta) - 1)]
-    norm = np.sqrt(np.sum(residuals[:p] ** 2))
+    norm = np.sqrt(_product(residuals[:p], residuals))
     count = 0
     for i in range(len(residuals)):
         if i < p:
             sure = tol * max(abs(theta[i]), 10 * eps * scale) * max(gap, norm)
         else:
             sure = max(gap / 8, np.sqrt(tol) * scale) ** 2
-        if np.sum(residuals[i] ** 2) > sure / p:
-            residuals[count] = residuals[i]
+        if _product(residuals[i:i + 1], residuals[i:]) > sure / p:
+            _put(residuals[count:], residuals[i:i + 1])
             count += 1
     return count
 
 
-@jit(long=True)
+@jit
 def _join(Q, k, W, least, limit):
     """Put orthonormal rows that span W (b, d) less Q[:k] into Q from row k on; returns their
     number.
@@ -760,14 +768,17 @@ def _join(Q, k, W, least, limit):
                 continue
             t[i] = 1
             for j in range(end):
-                share = np.sum(T[j] * M[i])
+                share = core.dot(T[j], M[i], len(t))
                 rest -= share * share
-                t -= share * T[j]
+                core.axpy(-share, T[j], t, len(t))
             if rest > 1e4 * np.finfo(M.dtype).eps * M[i, i]:
-                t /= np.sqrt(rest)
+                norm = np.sqrt(rest)
+                for j in range(len(t)):
+                    t[j] /= norm
                 end += 1
             else:
-                t[:] = 0
+                for j in range(len(t)):
+                    t[j] = 0
         W = _multiply(T[:end], W, limit)
         least = 0.0
     _put(Q[k:], W)
@@ -793,6 +804,16 @@ def _multiply_transposed(A, B, out, limit):
         for a in range(part.shape[0]):
             for b in range(part.shape[1]):
                 out[a, i + b] = part[a, b]
+
+
+@jit
+def _product(A, B):
+    """<A, B[:len(A)]> of matrices."""
+    total = 0.0
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            total += A[i, j] * B[i, j]
+    return total
 
 
 @jit
