@@ -195,7 +195,7 @@ def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
     row_starts, row_own, row_rounding = rows
     column_starts, column_own, column_rounding = columns
     A, B = vectors
-    most = max(np.diff(row_starts).max(), np.diff(column_starts).max())
+    most = max(_longest(row_starts), _longest(column_starts))
     S = np.empty((most, most))
     x = np.empty(most)
     y = np.empty(most)
@@ -238,6 +238,15 @@ def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
                 square = _inner_products(hull_i, 0, rest, x)
             least = MEETS * np.sqrt(scale) + row_rounding[i] + column_rounding[j]
             out[i, j] = np.sqrt(square) if square > least**2 else 0.0
+
+
+@core.jit_part
+def _longest(starts):
+    """The most vectors that a set has."""
+    most = 0
+    for i in range(len(starts) - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    return most
 
 
 @core.jit_part
@@ -588,9 +597,11 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
     column_starts, column_grams, B, column_centres, column_rounding = columns
     bound, tol, max_iter = rules
     by_grams = K.size > 0
-    n = np.diff(row_starts).max() + np.diff(column_starts).max()
+    n = _longest(row_starts) + _longest(column_starts)
     w = _new_corral(n, n + 2 if by_grams else min(n, A.shape[1] + 1) + 2, bound)
-    row_gram = (np.diff(row_starts[:start + 1])**2).sum()
+    row_gram = 0
+    for i in range(start):
+        row_gram += (row_starts[i + 1] - row_starts[i])**2
     for i in range(start, stop):
         first = row_starts[i]
         last = row_starts[i + 1]
@@ -636,25 +647,21 @@ def _nearest_point(w, pair, tol, max_iter):
     scale = _start_corral(w, pair)
     if scale == 0:
         return 0.0, pair.rounding, 0, False
-    new = w.support[0]
-    _farthest_vertex(w, new, q, n)
-    _enter_vertex(w, 0, pair)
-    w.weight[new] = 1.0
-    m = 1
-    core.factor_row(w, 0, w.Q[new], scale, DEPENDENT)
     least = max(KERNEL_MEETS**2 * scale, pair.rounding**2)
-    best = np.inf
+    best = square = np.inf
+    m = 0
     stalled = 0
-    n_steps = 0
+    n_steps = -1  # the first vertex, the farthest along the offset, is no step
     while True:
-        square = _solution(w, m, n)
+        if m > 0:
+            square = _solution(w, m, n)
         new = w.support[m]
         low = _farthest_vertex(w, new, q, n)
         rest = square - low
         meets = square <= least
         stalled = 0 if square < best else stalled + 1
         best = min(best, square)
-        done = meets or rest <= tol * square or rest <= 1e-15 * scale
+        done = m > 0 and (meets or rest <= tol * square or rest <= 1e-15 * scale)
         if not done and n_steps < max_iter and stalled < 3 and m < len(w.weight) - 1:
             n_steps += 1
             _enter_vertex(w, m, pair)
@@ -676,16 +683,16 @@ def _start_corral(w, pair):
     offset."""
     q = len(pair.A)
     n = q + len(pair.B)
-    w.toward[n] = np.square(pair.offset).sum()
-    scale = w.toward[n]
+    d = len(pair.offset)
+    scale = core.dot(pair.offset, pair.offset, d)
+    w.g[n] = w.toward[n] = scale
     for a in range(n):
         frame = pair.A[a] if a < q else pair.B[a - q]
-        w.toward[a] = (frame * pair.offset).sum()
+        w.g[a] = w.toward[a] = core.dot(frame, pair.offset, d)
         if pair.K_ij.size == 0:
-            scale = max(scale, np.square(frame).sum())
+            scale = max(scale, core.dot(frame, frame, d))
         else:
             scale = max(scale, pair.K_ii[a, a] if a < q else pair.K_jj[a - q, a - q])
-    w.g[:n + 1] = w.toward[:n + 1]
     return scale
 
 
@@ -702,7 +709,9 @@ def _farthest_vertex(w, new, q, n):
         if len(picks) == 1:
             picks[0] = first + (sign * w.g[first:last]).argmin()
         else:
-            picks[:] = first + np.argsort(sign * w.g[first:last])[:len(picks)]
+            order = np.argsort(sign * w.g[first:last])
+            for s in range(len(picks)):
+                picks[s] = first + order[s]
         for s in range(len(picks)):
             value += sign * w.shares[s] * w.g[picks[s]]
     return value
@@ -718,7 +727,8 @@ def _enter_vertex(w, m, pair):
     if pair.K_ij.size == 0:
         _fill_from_frames(column, w.picks[new], w.shares, pair)
     else:
-        column[:n + 1] = w.toward[:n + 1]
+        for a in range(n + 1):
+            column[a] = w.toward[a]
         for s in range(len(w.shares)):
             i = w.picks[new, 0, s]
             j = w.picks[new, 1, s] - q
@@ -737,12 +747,16 @@ def _fill_from_frames(column, picks, shares, pair):
     """The column of a vertex from the frames themselves."""
     q = len(pair.A)
     n = q + len(pair.B)
+    d = len(pair.offset)
     vertex = pair.offset.copy()
     for s in range(len(shares)):
-        vertex += shares[s] * (pair.A[picks[0, s]] - pair.B[picks[1, s] - q])
+        one = pair.A[picks[0, s]]
+        other = pair.B[picks[1, s] - q]
+        for c in range(d):
+            vertex[c] += shares[s] * (one[c] - other[c])
     for a in range(n):
-        column[a] = (vertex * (pair.A[a] if a < q else pair.B[a - q])).sum()
-    column[n] = (vertex * pair.offset).sum()
+        column[a] = core.dot(vertex, pair.A[a] if a < q else pair.B[a - q], d)
+    column[n] = core.dot(vertex, pair.offset, d)
 
 
 @core.jit_part
