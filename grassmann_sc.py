@@ -825,8 +825,8 @@ def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
     rules = _Rules(*rules)
     for i in range(len(queries)):
         copy(Y[0, i], w.y, len(w.y))
-        m = -1  # nothing is known of this query
-        kept = 0
+        m = np.int64(-1)  # nothing is known of this query
+        kept = np.int64(0)  # for a plain number Numba compiles what takes it once more
         for o in range(len(half)):
             if half[o, i] > 0 or rules.positive:
                 query = _Query(queries[i], half[o, i], norm2[i])
@@ -897,7 +897,7 @@ def _start(w, query):
 
     A start that is worse than 0, or whose cost overflows, becomes 0.
     """
-    m, _ = _collect_support(w, 0, 0)
+    m, _ = _collect_support(w, np.int64(0), np.int64(0))
     _residual_products(w, query.k, m)
     change = 0.0  # of the cost, from that of zero
     for i in range(m):

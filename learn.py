@@ -584,7 +584,7 @@ def _climb(A, Z, w, B, b, V, seed, limit, tol):
     best = np.empty_like(V)
     _put(Q, V)
     k = p
-    old = k - k  # with a plain 0 Numba compiles _grow twice
+    old = np.int64(0)  # with a plain 0 Numba compiles _grow twice
     noisy = stuck = tol <= SURE
     start = -np.inf
     total = -np.inf

@@ -320,12 +320,17 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     least = np.empty((n, N))
     w = _new_active_set(N)
     for i in range(n):
-        factors, square, least[i:i + 1] = log_factors(C[i:i + 1])
-        nearest = square[0].argmin()
+        factors, square, cosines = log_factors(C[i:i + 1])
+        nearest = 0
+        peak = 0.0
+        for j in range(N):
+            least[i, j] = cosines[0, j]
+            peak = max(peak, square[0, j])
+            if square[0, j] < square[0, nearest]:
+                nearest = j
         # so near that the difference of traces would cancel
         by_vectors = pairs.size == 0 or square[0, nearest] < 1e-7 * len(atoms)
         logs = _Logarithms(factors[0, 0], factors[0, 1], x[i], atoms, pairs, by_vectors)
-        peak = square.max()
         limit = tol * square[0, nearest] + 1e-14 * (peak + half)
         lift = max(peak, 1e-8)
         for j in range(N):
@@ -354,7 +359,7 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
 
     Returns the gap, the number of rounds, and whether limit was missed.
     """
-    m = 1  # active atoms
+    m = np.int64(1)  # active atoms; for a plain 1 Numba compiles what takes it once more
     n_new = 1
     n_columns = 0
     n_rounds = 0
@@ -459,7 +464,7 @@ def _solve_on_active(w, half, lift, m):
     lift 1 1^T, constant there too, makes G regular whenever the solution is unique. An atom that
     depends on those before it is moved along a direction that changes nothing but the l1 norm.
     """
-    kept = 0
+    kept = np.int64(0)
     for i in range(m):
         w.slope[i] = half * (1 - w.sign[i]) - w.g[w.support[i]]
     while True:
