@@ -59,9 +59,12 @@ class _Kernel:
         origin = B.mean(axis=0, dtype=np.float64) if len(B) else np.zeros(B.shape[1])
         rows = self.pack(A.astype(np.float64), origin)
         columns = self.pack(B.astype(np.float64), origin)
-        values = _tile_values(self, rows, columns)
+        return self.values(rows, columns, np.result_type(A, B))
+
+    def values(self, rows: _Packed, columns: _Packed, dtype: type) -> np.ndarray:
+        """Those of packed frames as numbers of this type, or an error."""
         with np.errstate(over="ignore"):
-            values = values.astype(np.result_type(A, B), copy=False)
+            values = _tile_values(self, rows, columns).astype(dtype, copy=False)
         if not np.isfinite(values).all():
             raise ValueError(f"{self} of frames A and B must have values within {values.dtype}, "
                              "got an overflow")
@@ -360,10 +363,14 @@ def _bases_of_sets(sets, kernel, p):
 def _coefficients_of_set(kernel, sets, i, p):
     """Coefficients (n_i, p) of set i, p=None for its rank, and whether its eigenvalues p and p + 1
     tie."""
-    start, stop = sets.starts[i:i + 2]
     name = f"{sets.name}[{i}]"
-    frames = sets.rows(start, stop, np.float64 if isinstance(kernel, _Kernel) else None)
-    K = core.kernel_values(kernel, frames, frames).astype(np.float64)
+    if isinstance(kernel, _Kernel):
+        frames = sets.frames[i].astype(np.float64)
+        packed = kernel.pack(frames, frames.mean(axis=0))
+        K = kernel.values(packed, packed, np.float64)
+    else:
+        frames = sets.frames[i].astype(sets.dtype)
+        K = core.kernel_values(kernel, frames, frames).astype(np.float64)
     asymmetry = np.abs(K - K.T).max()
     if asymmetry > 1e-4 * np.abs(K).max():
         raise ValueError(f"kernel must be symmetric, k(A, B) = k(B, A)^T: its matrix of {name} has "
