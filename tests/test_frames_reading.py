@@ -106,8 +106,8 @@ class Cycle:
 @pytest.mark.parametrize("options", [{}, {"at_most": 2}])
 def test_closing_a_video_collects_nothing_that_was_there_before(tmp_path, options):
     path = video(tmp_path / "clip.mp4", SMOOTH)
-    gc.collect()
     gc.disable()
+    gc.unfreeze()
     try:
         cycle = Cycle()
         cycle.own = cycle
@@ -121,7 +121,6 @@ def test_closing_a_video_collects_nothing_that_was_there_before(tmp_path, option
         read_frames(path, **options)
         assert gc.get_freeze_count() > 0  # by us, who want it to stay so
     finally:
-        gc.unfreeze()
         gc.enable()
 
 
