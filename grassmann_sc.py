@@ -2287,7 +2287,8 @@ def dense_codes(codes):
 # ------------------------------------------------------------------ the machine room: threads
 
 # Large products are single calls of NumPy's, with the threads of its BLAS. Everything else, jitted
-# loops and many small matrices, runs in blocks on a pool of threads. No global setting is touched.
+# loops and many small matrices, runs in blocks, in threads made for the call. No global setting is
+# touched.
 
 TILE = 2**21  # numbers of K_xd that are held at a time
 SCRATCH = 2**20  # numbers that a thread works on at a time
