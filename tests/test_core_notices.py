@@ -26,7 +26,8 @@ LINE = "grassmann_sc: compiling long to compile, which takes some seconds, befor
 
 def told(folder, setting="", cache=None):
     """The lines on stderr of calls with an integer and with a float."""
-    (folder / "jitted.py").write_text(MODULE, encoding="utf-8")
+    if not (folder / "jitted.py").exists():  # a new one is compiled anew
+        (folder / "jitted.py").write_text(MODULE, encoding="utf-8")
     (core,) = run_python("import grassmann_sc; print(grassmann_sc.__path__[0])")
     code = f"import sys; sys.path.append({core!r}); from jitted import *; {setting}\n{CALLS}"
     return run_python(code, cwd=folder, NUMBA_CACHE_DIR=str(cache or folder))

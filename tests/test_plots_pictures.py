@@ -40,7 +40,10 @@ DRAW = {  # each picture on ordinary data
     "sparsity": lambda **kw: plots.plot_sparsity(K_DD, K_XD, [0.1, 0.3, 1], norm2=3, **kw),
     "convergence": lambda **kw: plots.plot_convergence([5, 4, 3.5, 3.2], **kw),
 }
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [
+    pytest.mark.filterwarnings("error"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib"),  # of what an old one calls
+]
 each_picture = pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
 
 
