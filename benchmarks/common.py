@@ -2,6 +2,7 @@
 peers, data and the duality gap."""
 
 import ctypes
+import functools
 import importlib.metadata
 import os
 import platform
@@ -44,8 +45,9 @@ def n_cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
+@functools.cache
 def peer(module, package=None):
-    """The module, or None after saying what is left out and how to install it."""
+    """The module, or None after saying, once, what is left out and how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

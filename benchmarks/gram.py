@@ -20,7 +20,7 @@ from benchmarks.common import extra_memory, figure, header, in_child, interleave
 SIZES = [(1000, 3, 100, 0.70), (1000, 3, 1000, 0.85), (2000, 5, 400, 0.85),
          (1000, 3, 10_000, 0.80)]  # n = N, p, d, least rate
 SECONDS = 2.0  # of a regime, about
-FEWEST = 5  # repetitions
+FEWEST = 3  # repetitions
 FLOAT32 = 1.7  # least speed over float64
 AUTHORS = [100, 1000]  # d at which pairs are looped over
 N_PAIRS = 100  # squared, of the authors' way

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.common import extra_memory, figure, header, in_child, interleaved, peer
 from grassmann_sc import kernels
 
-N_SETS = 1000
+N_SETS = 500
 N_FRAMES = 20
 D = 400
 P = 4
