@@ -327,8 +327,11 @@ def search(method, known, p, split):
         grams = candidates(inputs, method.reads, train, settings)
     choice, estimator, queries, predicted = _best_fit(grams, method, known, split)
     limits = LIMITS | {"n_neighbors": (1, len(train))}
+    ranks = [len(frames) for frames in inputs.sets or []]  # at most
     if settings.p is None and len(inputs.gram) < MOST_P:
-        limits["p"] = 1, len(inputs.gram)  # the rank of the smallest set
+        ranks.append(len(inputs.gram))  # that of the smallest set
+    if ranks:
+        limits["p"] = 1, min(ranks)
     shares = {(name, what): 0 if (name, 0) in known.right else np.inf  # given up, or never tried
               for name in grams for what in known.parameters}
     shares |= {candidate: np.nanmean(share) for candidate, share in choice.shares.items()}

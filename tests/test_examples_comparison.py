@@ -241,6 +241,23 @@ def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
         assert found.ends == ends
 
 
+def test_no_p_is_advised_that_a_set_cannot_have():
+    sets, label = noisy_sets()
+    most = min(map(len, sets))
+    tried = [most // 4, most // 2, most - 1]
+    grams = {("a", p): NUMBERED + 1000 * p for p in tried}
+
+    def the_more_the_better(K_dd, K_xd, y):
+        p, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
+        return {(): np.where(asked % most < p, label[asked], -1)}
+
+    row = method(lambda inputs, train: grams, SVC(kernel="precomputed"),
+                 predict=the_more_the_better)
+    settings = Settings(p=tried)
+    found = outcomes(inputs_of(sets, label), label, row, settings=settings)["row"]
+    assert found.ends == {"p": f"--p {' '.join(map(str, tried))} {most}"}
+
+
 def test_beside_what_there_was_no_time_for_no_grid_ends():
     sets, label = noisy_sets()
     row = method("sets", MSM(), {"p": [2, 3]})
