@@ -25,7 +25,7 @@ import numba
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 import grassmann_sc as core
 
@@ -61,7 +61,7 @@ class _Kernel:
         columns = self.pack(B.astype(np.float64), origin)
         return self.values(rows, columns, np.result_type(A, B))
 
-    def values(self, rows: _Packed, columns: _Packed, dtype: type) -> np.ndarray:
+    def values(self, rows: _Packed, columns: _Packed, dtype: DTypeLike) -> np.ndarray:
         """Those of packed frames as numbers of this type, or an error."""
         with np.errstate(over="ignore"):
             values = _tile_values(self, rows, columns).astype(dtype, copy=False)
@@ -645,7 +645,8 @@ def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.
     coding = _Coding(sets, atom_sets, kernel, p)
     options = core.lasso_options(coding.shape, lam, lam_scale, positive, init, tol, max_iter,
                                  return_info, sparse_output)
-    return core.solve_lassos(*coding.grams(), p, options)
+    K_dd, K_xd = coding.grams()
+    return core.solve_lassos(K_dd, K_xd, p, options)
 
 
 def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.AnyKernel, p: int,
@@ -662,7 +663,8 @@ def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: cor
     """
     coding = _Coding(sets, atom_sets, kernel, p)
     options = core.local_options(coding.shape[1], coding.dtype, n_neighbors, reg, sparse_output)
-    return core.solve_local(*coding.grams(), p, options)
+    K_dd, K_xd = coding.grams()
+    return core.solve_local(K_dd, K_xd, p, options)
 
 
 def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.AnyKernel,
