@@ -164,7 +164,7 @@ def _video_frames(path, grey):
             if i < CUT_OFF * announced:
                 raise EOFError(f"the file is cut off, it announces {announced} frames")
         finally:
-            with _little_to_collect():  # ImageIO collects garbage at both, longer than it decodes
+            with _little_to_collect():  # each of these collects garbage, longer than decoding
                 video.close()
                 del video
     except Exception as error:  # whatever a decoder raises on a stranger's file

@@ -526,7 +526,7 @@ def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
     classes, index = np.unique(y, return_inverse=True)
     found = {}
     queries = np.tile(K_xd, (len(values), 1))  # all at once: most blocks of a search are small
-    codes = codes.reshape(len(queries), -1)
+    codes = codes.reshape(-1, len(K_dd))
     for rule in rules:
         scores = core.scores_by_class(codes, K_dd, queries, index, len(classes), rule)
         labels = classes[scores.argmax(axis=1)].reshape(len(values), -1)

@@ -40,7 +40,7 @@ Built = namedtuple("Built", "bases rows frame")
 # of all clips that could be built; clip (n,): the number of each set's clip; unread: {name: why} of
 # those that could not be built
 Collection = namedtuple("Collection", "X sets names label group frame clip unread",
-                        defaults=[None, ()])
+                        defaults=[None, {}])
 
 
 @dataclass(frozen=True)

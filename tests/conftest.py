@@ -35,8 +35,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module", autouse=True)
 def little_to_collect():
-    """What is there when a module begins stays out of garbage collection, which is asked for at the
-    end of each video and would take a tenth of the time."""
+    """What is there when a module begins stays out of garbage collection, which ImageIO asks for
+    whenever it closes a video."""
     gc.collect()
     gc.freeze()
 

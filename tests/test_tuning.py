@@ -158,6 +158,15 @@ def test_predictions_are_those_of_the_functions(family):
             ).all()
 
 
+@pytest.mark.parametrize(
+    "predict", [tuning.sparse_predictions([0.1, 0.5]), tuning.local_predictions([1, 2])]
+)
+def test_no_queries_have_no_labels(predict):
+    K = core.projection_kernel(core.random_subspaces(3, 10, 2, rng=0))
+    answers = predict(K, K[:0], np.array(["ape", "bee", "cat"]))
+    assert len(answers) == 4 and all(labels.shape == (0,) for labels in answers.values())
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 100), st.integers(1, 12))
 def test_dimensions_rise_from_1_to_the_largest(p_max, most):
