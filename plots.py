@@ -210,7 +210,7 @@ def plot_answers(frames: Sequence[ArrayLike], truth: core.Labels, predicted: cor
     if n == 0:
         raise ValueError("frames must hold at least one image, got none")
     columns = min(n, max(2, round(np.sqrt(2 * n))))
-    ax = _axes(ax, 1.4 * columns + 0.2, 1.9 * -(-n // columns) + 0.4)
+    ax = _axes(ax, max(4.2, 1.4 * columns + 0.2), 1.9 * -(-n // columns) + 0.4)
     for i, (image, true, answer, name) in enumerate(zip(images, truth, predicted, names)):
         x = i % columns
         y = 1.4 * (i // columns)

@@ -333,6 +333,15 @@ def test_answers_are_written_under_frames_of_any_size():
         assert (bottom - top) / (right - left) == pytest.approx(len(frame) / len(frame[0]))
 
 
+def test_a_sheet_of_one_answer_has_room_for_its_words():
+    ax = plots.plot_answers(np.zeros((1, 8, 8)), ["3"], ["9"], names=["3/7.npy (2 times)"])
+    ax.set_title("nearest subspace in a kernel's space, digits")
+    ax.figure.canvas.draw()
+    for text in (ax.title, ax.xaxis.label, *ax.texts):
+        box = text.get_window_extent()
+        assert 0 <= box.x0 and box.x1 <= ax.figure.bbox.width
+
+
 def test_frames_of_a_vector_stand_below_each_other():
     frames = np.arange(1.0, 25).reshape(2, 3, 4) / 24  # two frames of 3 x 4
     ax = plots.plot_atoms(frames.reshape(1, 24, 1), (3, 4), n_blocks=2)
