@@ -512,13 +512,14 @@ def sweep(rows, shared, terms, counts, tol):
     """
     N, p, d = rows.shape
     numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
+    climb = _eigenvectors if d <= 16 * p else _climb  # compiled apart: most meet one of the two
 
     def update(r):
         A, Z, w = terms(r)
         B, b = _others(rows, shared[r], r)
         limit = ALL_THREADS if numbers[r] > LARGE else ONE_THREAD
-        rows[r] = _climb(A.astype(Z.dtype, copy=False), Z, w.astype(Z.dtype, copy=False), B, b,
-                         rows[r], r, limit, tol)
+        rows[r] = climb(A.astype(Z.dtype, copy=False), Z, w.astype(Z.dtype, copy=False), B, b,
+                        rows[r], r, limit, tol)
 
     for atoms in _independent_atoms(shared, counts > 0):
         if numbers[atoms].max() > LARGE:
@@ -565,19 +566,29 @@ def _gathered(source, index):
 
 
 @jit(long=True)
-def _climb(A, Z, w, B, b, V, seed, limit, tol):
+def _eigenvectors(A, Z, w, B, b, V, seed, limit, tol):
     """The p algebraically leading eigenvectors, as rows, of S = A + Z^T diag(w) Z + B^T diag(b) B.
 
     A (d, d) or (0, 0), Z (m, d), B (l, d). Or V (p, d), orthonormal rows, if they are as good.
-    Products have at most limit multiplications. For d up to 16 p S is formed; above, by
-    Rayleigh-Ritz steps on a space that grows from V until the eigenvalues are sure to tol of them.
-    If tol is SURE, or once it is invariant, it grows from p directions of noise too, which let it
-    leave eigenvectors that do not lead and the range of S, whose eigenvalues may all be negative.
+    Products have at most limit multiplications. S is formed: seed and tol are those of _climb.
+    """
+    S = weighted_square(Z, w, limit) + weighted_square(B, b, limit)
+    if A.size > 0:
+        S += A
+    best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][:len(V)])
+    return best if _product(best, best @ S) > _product(V, V @ S) else V.copy()
+
+
+@jit(long=True)
+def _climb(A, Z, w, B, b, V, seed, limit, tol):
+    """The same where d is large: S is not formed.
+
+    By Rayleigh-Ritz steps on a space that grows from V until the eigenvalues are sure to tol of
+    them. If tol is SURE, or once it is invariant, it grows from p directions of noise too, which
+    let it leave eigenvectors that do not lead and the range of S, whose eigenvalues may all be
+    negative.
     """
     p, d = V.shape
-    if d <= 16 * p:
-        S = weighted_square(Z, w, limit) + weighted_square(B, b, limit)
-        return _leading_rows(S + A if A.size > 0 else S, V)
     Q = np.empty((18 * p, d), Z.dtype)
     image = np.empty((18 * p, d), Z.dtype)  # Q S
     H = np.empty((18 * p, 18 * p), Z.dtype)  # Q S Q^T
@@ -668,13 +679,6 @@ def largest_part(M, w, known, rank, seed, limit):
     _put(rows, _multiply(np.ascontiguousarray(vectors.T[order]), Q[:count], limit))
     sizes[:len(order)] = values[order]
     return rows, sizes
-
-
-@jit
-def _leading_rows(S, V):
-    """The p algebraically leading eigenvectors of S (d, d), as rows, or V if they are no better."""
-    best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][:len(V)])
-    return best if _product(best, best @ S) > _product(V, V @ S) else V.copy()
 
 
 @jit
