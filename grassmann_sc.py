@@ -645,7 +645,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     def solve(tile, k_tile, block):
         """Solve a block of the queries of a tile; its codes if they are to be sparse."""
         rows = slice(tile.start + block.start, tile.start + block.stop)
-        k = np.array(k_tile[block], np.float64, order="C")
+        k = own_array(k_tile[block], np.float64)
         half = np.outer(path[descending] / 2, _units(k_tile[block], options.lam_scale))
         Y = np.zeros((len(path), *k.shape))
         if options.init is not None:
@@ -665,7 +665,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
         if options.sparse_output:
-            return [_nonzeros(Y[i].astype(dtype)) for i in descending.argsort()]
+            return [_nonzeros(Y[i].astype(dtype, copy=False)) for i in descending.argsort()]
         codes[descending, rows] = Y
 
     for tile in query_tiles(n, N):
@@ -688,7 +688,8 @@ def solve_lassos(K_dd, K_xd, norm2, options):
 def _nonzeros(Y):
     """The entries of Y (t, N) that are not zero, their columns, and how many each row has."""
     at = np.flatnonzero(Y != 0)
-    return Y.ravel()[at], (at % Y.shape[1]).astype(np.int32), np.count_nonzero(Y, axis=1)
+    rows, columns = np.divmod(at, Y.shape[1])
+    return Y.ravel()[at], columns.astype(np.int32), np.bincount(rows, minlength=len(Y))
 
 
 def _as_csr(pieces, shape):
