@@ -262,9 +262,8 @@ class SmallDisk:
 
 def disks(seed, case):
     rng = rng_of("disks", seed, case)
-    number = case % 12
-    fill = fill_numba_cache if number == 3 else [fill_dictionary, fill_checkpoint, fill_results][
-        number % 3]
+    fill = {3: fill_numba_cache, 9: fill_codes}.get(
+        case % 12, [fill_dictionary, fill_checkpoint, fill_results][case % 3])
     size = int(rng.choice([2**13, 2**14, 2**15, 2**16, 2**17]) * rng.uniform(1, 2))
     with SmallDisk(size) as disk:
         what = f"{fill.__name__}, {size} bytes, {'tmpfs' if disk.mounted else 'RLIMIT_FSIZE'}"
@@ -316,6 +315,21 @@ def fill_checkpoint(rng, disk):
     resumed = learn.gdl(X, 5, 0.2, resume=path, **options)
     whole = learn.gdl(X, 5, 0.2, **options)
     hold(worst_difference(resumed, whole) == 0, "resumed to other bits")
+
+
+def fill_codes(rng, disk):
+    """What is left of codes that need more, in a file and in a folder of parts, is right."""
+    X = core.random_subspaces(13_000, 8, 2, rng)  # four blocks, of 17 MB or 80 kB in parts
+    D = core.random_subspaces(500, 8, 2, rng)
+    expected = core.glc(X, D, 2)
+    for sparse, size in ((False, 40_000_000), (True, 200_000)):
+        with SmallDisk(size) as own:
+            path = own.folder / "codes"
+            hold(is_full(lambda: files.write_codes(path, X, D, n_neighbors=2,
+                                                   sparse_output=sparse)), "the codes fitted")
+            codes = core.dense_codes(files.load_codes(path))
+            hold(0 < len(codes) < len(X), f"{len(codes)} rows are left")
+            hold(worst_difference(codes, expected[:len(codes)]) < 1e-9, "other codes are left")
 
 
 def fill_results(rng, disk):

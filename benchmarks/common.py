@@ -1,5 +1,5 @@
-"""What the benchmarks share: the header, interleaved timing, fresh interpreters, memory, kills,
-peers, data and the duality gap."""
+"""What the benchmarks share: the header, interleaved timing, fresh interpreters, memory, peers,
+data and the duality gap."""
 
 import ctypes
 import functools
@@ -7,7 +7,6 @@ import importlib.metadata
 import os
 import platform
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -103,21 +102,6 @@ def call_of(function, arguments):
         module = sys.modules[module].__spec__.name
     plain = tuple(str(one) if isinstance(one, Path) else one for one in arguments)
     return f"__import__({module!r}, fromlist=['']).{function.__name__}(*{plain!r})"
-
-
-def killed(function, *arguments, after):
-    """Call a function in a fresh interpreter and kill it so many seconds after it prints a line;
-    was there anything to kill?"""
-    child = subprocess.Popen([sys.executable, "-c", call_of(function, arguments)], cwd=ROOT,
-                             stdout=subprocess.PIPE)
-    child.stdout.readline()
-    try:
-        child.wait(after)
-        return False
-    except subprocess.TimeoutExpired:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        return True
 
 
 def extra_memory(call):

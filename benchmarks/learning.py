@@ -1,5 +1,5 @@
 """Dictionary learning: the update of the atoms beside coding and a textbook update, peers, memory,
-resuming, streams: python -m benchmarks.learning [--only PART]
+streams: python -m benchmarks.learning [--only PART]
 """
 
 import tempfile
@@ -9,13 +9,13 @@ from pathlib import Path
 from examples.options import of_these, parsed
 
 options = parsed(__name__, of_these, "benchmarks.learning", {
-    "--only": dict(choices=["sweeps", "peers", "large", "stream", "resume"], help="one part")})
+    "--only": dict(choices=["sweeps", "peers", "large", "stream"], help="one part")})
 
 import numpy as np
 
 import grassmann_sc as gs
 from benchmarks import common
-from benchmarks.common import figure, header, in_child, interleaved, killed, peer, status, timed
+from benchmarks.common import figure, header, in_child, interleaved, peer, status, timed
 from grassmann_sc import files, learn, streams
 
 N_SAMPLES = 2000
@@ -33,8 +33,6 @@ STREAM_D = 50
 STREAM_P = 3
 STREAM_ATOMS = 40
 STREAM_LAM = 0.2
-KILLS = 20
-KEPT = dict(lam=0.1, n_iter=60, tol=0, unused="random")
 
 
 def clusters(n, d, p, k, noise, seed=0):
@@ -199,29 +197,9 @@ def held_out_cost(X, atoms):
     return (residual + STREAM_LAM * np.abs(y).sum(axis=1)).mean()
 
 
-def learn_kept(path):
-    learn.gdl(clusters(300, 80, 3, 30, 1.0), 40, rng=0, checkpoint=path,
-              callback=lambda state: print(state.n_iter, flush=True), **KEPT)
-
-
-def resume():
-    X = clusters(300, 80, 3, 30, 1.0)
-    whole = learn.gdl(X, 40, rng=0, **KEPT)
-    rng = np.random.default_rng(0)
-    equal = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for i in range(KILLS):
-            path = Path(folder) / f"checkpoint{i}"
-            killed(learn_kept, path, after=rng.random())
-            resumed = learn.gdl(X, 40, resume=path, **KEPT)
-            equal += all(np.array_equal(a, b) for a, b in zip(resumed, whole))
-    figure(f"of {KILLS} runs killed at random, resumed to the bits of the whole one", equal,
-           f">= {KILLS}")
-
-
 def main(options):
     header("Dictionary learning")
-    for part in (sweeps, peers, large, stream, resume):
+    for part in (sweeps, peers, large, stream):
         if options.only in (None, part.__name__):
             part()
 

@@ -1,8 +1,8 @@
 """From one machine to many: cost a subspace and memory as data grow, coding beside its product,
-workers of Dask, kills, a full disk, and merging.
+workers of Dask, their kills, and merging.
 
-    python -m benchmarks.scale [--sizes 1000 10000 100000 1000000] [--kills 20 10] [--folder DIR]
-                               [--parts growth product merging kills dask plan dask_kills disk]
+    python -m benchmarks.scale [--sizes 1000 10000 100000 1000000] [--kills 10] [--folder DIR]
+                               [--parts growth product merging dask plan dask_kills]
 
 dask fits the model of a round's time that the README gives, plan extrapolates it. DIR takes files
 of 2.4 kB a subspace and 4 kB for its codes; by default a temporary folder. The picture of seconds
@@ -19,12 +19,11 @@ from pathlib import Path
 
 from examples.options import of_these, parsed
 
-PARTS = ["growth", "product", "merging", "kills", "dask", "plan", "dask_kills", "disk"]
+PARTS = ["growth", "product", "merging", "dask", "plan", "dask_kills"]
 options = parsed(__name__, of_these, "benchmarks.scale", {
     "--sizes": dict(type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6],
                     help="subspaces (default: up to a million)"),
-    "--kills": dict(type=int, nargs=2, default=[20, 10],
-                    help="of streams, of Dask workers (default: 20 10)"),
+    "--kills": dict(type=int, default=10, help="of Dask workers (default: 10)"),
     "--folder": dict(type=Path, help="where the files go, for their time"),
     "--parts": dict(nargs="+", choices=PARTS, default=PARTS, help="one or several (default: all)")})
 
@@ -32,7 +31,6 @@ import numpy as np
 
 import grassmann_sc as gs
 from benchmarks import common
-from benchmarks.campaign_folders import SmallDisk
 from benchmarks.common import figure, header, in_child, interleaved, peer, timed
 from grassmann_sc import files, learn, scale, streams
 
@@ -82,16 +80,6 @@ JOBS = {  # functions of subspaces in a file, and where codes go
                                             sparse_output=True),
     "OnlineGDL": lambda X, out: streams.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(X, BATCH),
 }
-
-
-def stream(path, checkpoint):
-    """A run that is killed and gone on from."""
-    print("begun", flush=True)
-    X = np.load(path, mmap_mode="r")
-    resume = checkpoint if os.path.exists(checkpoint) else None
-    learner = streams.OnlineGDL(40, lam(), init="random", rng=0)
-    learner.fit(X, 64, 2, checkpoint=checkpoint, checkpoint_every=2, resume=resume)
-    np.save(f"{checkpoint}.npy", learner.atoms)
 
 
 def measured(what, path, out):
@@ -182,48 +170,6 @@ def over_product(n, folder):
     figure("end to end: microseconds a subspace", 1e6 * whole / n)
     gemm = seconds["product with the atoms alone"] / rows
     figure("rate of coding over the rate of the product alone", gemm / (whole / n))
-
-
-def kills(count, folder):
-    """A stream that is killed again and again, and gone on from each time."""
-    print(f"-- {count} kills of a stream")
-    X = write_subspaces(folder / "X.npy", 4000)
-    checkpoint = folder / "stream"
-    arguments = folder / "X.npy", checkpoint
-    code = common.call_of(stream, arguments)
-    whole, _ = common.run_child(code)
-    expected = np.load(f"{checkpoint}.npy")
-    checkpoint.unlink()
-    rng = np.random.default_rng(0)
-    done = 0
-    while done < count:
-        if common.killed(stream, *arguments, after=whole * rng.uniform(0.1, 0.6)):
-            done += 1
-        else:
-            checkpoint.unlink()  # it ended: begin again
-    common.run_child(code)
-    same = np.array_equal(np.load(f"{checkpoint}.npy"), expected)
-    figure(f"{count} kills, {len(X):,} subspaces twice: is it equal to the bits", same, ">=1")
-
-
-def full_disk(folder):
-    """What small disks keep of codes that need more."""
-    print("-- a full disk")
-    X = draw(13_000, np.random.default_rng(0))  # four blocks, of 17 MB of codes or 80 kB in parts
-    os.chdir(folder)
-    expected = gs.gsc(X, atoms(), lam())
-    for sparse in (False, True):
-        with SmallDisk(200_000 if sparse else 40_000_000) as disk:
-            path = disk.folder / "codes"
-            try:
-                files.write_codes(path, X, atoms(), lam(), sparse_output=sparse)
-                print("  the codes fitted")
-            except OSError as error:
-                print(f"  {'tmpfs' if disk.mounted else 'RLIMIT_FSIZE'}: {error}")
-            found = list(path.glob("*.npz")) if sparse else [path]
-            codes = gs.dense_codes(files.load_codes(path)) if found else np.empty((0, N))
-            figure(f"{'folder' if sparse else 'file'}: rows that are left and right", len(codes))
-            assert np.abs(codes - expected[: len(codes)]).max(initial=0) < 1e-9
 
 
 def merging(folder):
@@ -358,10 +304,8 @@ def main(options):
     largest = max(options.sizes)
     jobs = [lambda folder: growth(options.sizes, folder),
             lambda folder: over_product(largest, folder), merging,
-            lambda folder: kills(options.kills[0], folder),
             lambda folder: dask_workers(min(largest, 10**5), folder), lambda folder: plan(),
-            lambda folder: dask_kills(options.kills[1], folder),
-            full_disk]  # comes last: it may unshare the mounts of this process
+            lambda folder: dask_kills(options.kills, folder)]
     warnings.filterwarnings("ignore", ".*large graph")
     header("Streams, files of codes, and Dask")
     for part, job in zip(PARTS, jobs):
