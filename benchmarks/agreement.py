@@ -24,6 +24,7 @@ import grassmann_sc as gs
 from benchmarks.common import header, n_cores, peer, timed
 from grassmann_sc import intrinsic
 from grassmann_sc.baselines import hulls
+from oracles import hat
 
 N = 40
 D = 50
@@ -51,19 +52,15 @@ def pair_at(angles, rng):
 
 
 def uqpy(X):
-    if not peer("UQpy.utilities.kernels.grassmannian_kernels", "UQpy"):
-        return
     from UQpy.utilities import distances, kernels
     from UQpy.utilities.GrassmannPoint import GrassmannPoint
 
     points = [GrassmannPoint(x) for x in X]
+    metric = distances.GeodesicDistance()
 
     def matrix_of(kernel):
         kernel.calculate_kernel_matrix(points, points)
         return kernel.kernel_matrix
-
-    def distances_of(metric):
-        return [[metric.compute_distance(x, y) for y in points] for x in points]
 
     row("projection kernel", "UQpy", lambda: gs.projection_kernel(X),
         lambda: matrix_of(kernels.ProjectionKernel()))
@@ -71,37 +68,47 @@ def uqpy(X):
         lambda: np.prod(np.cos(gs.principal_angles(X[:, None], X[None])), axis=-1)**2,
         lambda: matrix_of(kernels.BinetCauchyKernel()))
     row("geodesic distance", "UQpy", lambda: gs.geodesic_distance(X),
-        lambda: distances_of(distances.GeodesicDistance()))
+        lambda: [[metric.compute_distance(x, y) for y in points] for x in points])
+    return lambda X, Y: metric.compute_distance(GrassmannPoint(X), GrassmannPoint(Y)), None
 
 
 def pymanopt(X):
-    manifolds = peer("pymanopt.manifolds", "pymanopt")
-    if not manifolds:
-        return
-    manifold = manifolds.Grassmann(D, P)
+    from pymanopt.manifolds import Grassmann
+
+    manifold = Grassmann(D, P)
     H = intrinsic.log_map(X[0], X[1])
     row("geodesic distance", "pymanopt", lambda: gs.geodesic_distance(X),
         lambda: [[manifold.dist(x, y) for y in X] for x in X])
     row("log map", "pymanopt", lambda: intrinsic.log_map(X[0], X[1]),
         lambda: manifold.log(X[0], X[1]))
-    row("exp map, as a projector", "pymanopt", lambda: projector(intrinsic.exp_map(X[0], H)),
-        lambda: projector(manifold.exp(X[0], H)))
+    row("exp map, as a projector", "pymanopt", lambda: hat(intrinsic.exp_map(X[0], H)),
+        lambda: hat(manifold.exp(X[0], H)))
+    return manifold.dist, manifold.log
 
 
 def geomstats(X):
-    grassmannian = peer("geomstats.geometry.grassmannian", "geomstats")
-    if not grassmannian:
-        return
+    from geomstats.geometry.grassmannian import Grassmannian
     from geomstats.learning.frechet_mean import FrechetMean
 
-    space = grassmannian.Grassmannian(D, P)
+    space = Grassmannian(D, P)
     mean = FrechetMean(space).set(epsilon=1e-13, max_iter=500)
     near = intrinsic.exp_map(X[0], 0.3 * intrinsic.log_map(X[0], X[1:11]))
+
+    def distance(X, Y):
+        return space.metric.dist(hat(X), hat(Y)) / np.sqrt(2)
+
     row("geodesic distance", "geomstats", lambda: gs.geodesic_distance(X[:1], X[1:])[0],
-        lambda: space.metric.dist(projector(X[0]), projector(X[1:])) / np.sqrt(2))
+        lambda: distance(X[0], X[1:]))
     row("Karcher mean, as a projector", "geomstats",
-        lambda: projector(intrinsic.karcher_mean(near)),
-        lambda: mean.fit(projector(near)).estimate_)
+        lambda: hat(intrinsic.karcher_mean(near)), lambda: mean.fit(hat(near)).estimate_)
+    return distance, None
+
+
+MANIFOLDS = {  # package: (its module, rows of it), which give its distance(X, Y) and log(X, Y)
+    "UQpy": ("UQpy.utilities.GrassmannPoint", uqpy),
+    "pymanopt": ("pymanopt.manifolds", pymanopt),
+    "geomstats": ("geomstats.geometry.grassmannian", geomstats),
+}
 
 
 def lassos(X):
@@ -157,42 +164,17 @@ def cones(rng):
         lambda: [[nearest(A, sets[0])] for A in sets[1:]])
 
 
-def projector(X):
-    return X @ X.swapaxes(-1, -2)
-
-
-def edges(rng):
+def edges(rng, compared):
     """Relative error of the geodesic distance, and how far exp(log(Y)) is from Y."""
     print("\nrelative error of the distance, and ||exp(log(Y))^ - Y^||_F, at known angles")
-    compared = list(ways())
     for what, angles in EDGES.items():
         X, Y = pair_at(np.array(angles), rng)
         length = np.linalg.norm(angles)
-        for name, distance, log in compared:
+        for name, (distance, log) in compared.items():
             error = abs(distance(X, Y) - length).item() / length
             back = intrinsic.exp_map(X, log(X, Y)) if log else np.full_like(Y, np.nan)
-            miss = np.linalg.norm(projector(back) - projector(Y))
+            miss = np.linalg.norm(hat(back) - hat(Y))
             print(f"{what:34s} {name:12s} {error:10.1e} {miss:10.1e}", flush=True)
-
-
-def ways():
-    """(package, distance(X, Y), log(X, Y) or None) of what is installed."""
-    yield "ours", lambda X, Y: gs.geodesic_distance(X[None], Y[None]), intrinsic.log_map
-    if peer("UQpy.utilities.distances", "UQpy"):
-        from UQpy.utilities.distances import GeodesicDistance
-        from UQpy.utilities.GrassmannPoint import GrassmannPoint
-
-        yield "UQpy", lambda X, Y: GeodesicDistance().compute_distance(
-            GrassmannPoint(X), GrassmannPoint(Y)), None
-    manifolds = peer("pymanopt.manifolds", "pymanopt")
-    if manifolds:
-        manifold = manifolds.Grassmann(D, P)
-        yield "pymanopt", manifold.dist, manifold.log
-    grassmannian = peer("geomstats.geometry.grassmannian", "geomstats")
-    if grassmannian:
-        metric = grassmannian.Grassmannian(D, P).metric
-        yield ("geomstats", lambda X, Y: metric.dist(projector(X), projector(Y)) / np.sqrt(2),
-               None)
 
 
 def main():
@@ -201,12 +183,13 @@ def main():
     X = gs.random_subspaces(N, D, P, rng)
     print(f"{'':34s} {'':12s} {'largest':>10s} {'ms':>10s} {'ms':>10s}")
     print(f"{'':34s} {'package':12s} {'difference':>10s} {'ours':>10s} {'theirs':>10s}")
-    uqpy(X)
-    pymanopt(X)
-    geomstats(X)
+    compared = {"ours": (lambda X, Y: gs.geodesic_distance(X[None], Y[None]), intrinsic.log_map)}
+    for package, (module, rows) in MANIFOLDS.items():
+        if peer(module, package):
+            compared[package] = rows(X)
     lassos(X)
     cones(rng)
-    edges(rng)
+    edges(rng, compared)
 
 
 if __name__ == "__main__":
