@@ -15,7 +15,7 @@ from sklearn.linear_model import Lasso
 
 import grassmann_sc as gs
 from grassmann_sc.strategies import KINDS, bases, coding_problem, rotation
-from oracles import vectors
+from oracles import cost, vectors, violation
 
 SEED = 0
 SIZES = [(1, 1), (2, 1), (4, 2), (5, 5), (6, 3), (9, 2), (16, 4), (30, 3)]  # (d, p)
@@ -41,17 +41,6 @@ def record(oracle, values, dtype=np.float64):
     """One of BOUNDS, a value a case."""
     figure, count = worst.get((oracle, dtype), (-np.inf, 0))
     worst[oracle, dtype] = max(figure, float(np.max(values))), count + np.size(values)
-
-
-def violation(K, K_xd, Y, lam, positive):
-    g = K_xd - Y @ K
-    outside = np.maximum((g if positive else np.abs(g)) - lam / 2, 0)
-    return np.where(Y != 0, np.abs(g - lam / 2 * np.sign(Y)), outside).max(axis=1)
-
-
-def cost_of(A, B, codes, lam):
-    """Of codes of the rows of B over the columns of A."""
-    return np.square(B - codes @ A.T).sum(axis=1) + lam * np.abs(codes).sum(axis=1)
 
 
 def true_angles(X, Y):
@@ -98,41 +87,42 @@ def beaten_by(best, S, rng):
     return (max(values) - np.trace(best.T @ S @ best)) / scale
 
 
-def check_sparse(K_dd, K_xd, X, D, lam, positive):
+def check_sparse(problem, positive):
     """Cost against scikit-learn's coordinate descent on vec(X X^T), optimality conditions, gap."""
-    p = X.shape[2]
-    A = vectors(D).T
-    B = vectors(X)
+    X, D, K_dd, K_xd, p, lam, _ = problem
     codes, gap, _ = gs.sparse_codes(K_dd, K_xd, lam, norm2=p, positive=positive, return_info=True)
-    record("optimality conditions / norm2", violation(K_dd, K_xd, codes, lam, positive) / p)
-    record("duality gap / norm2", gap / p)
-    cost = cost_of(A, B, codes, lam)
     rough = gs.gsc(np.float32(X), np.float32(D), lam, positive=positive).astype(float)
-    record("cost above that of float64 / norm2", (cost_of(A, B, rough, lam) - cost) / p, np.float32)
-    record("optimality conditions / norm2", violation(K_dd, K_xd, rough, lam, positive) / p,
-           np.float32)
+    for dtype, Y in ((np.float64, codes), (np.float32, rough)):
+        record("optimality conditions / norm2",
+               [violation(K_dd, k, y, lam, positive) / p for k, y in zip(K_xd, Y)], dtype)
+    record("duality gap / norm2", gap / p)
+    own = cost(problem, codes)
+    record("cost above that of float64 / norm2", (cost(problem, rough) - own) / p, np.float32)
     if len(D) > 12 or lam < 1e-3:
         return
+    A = vectors(D).T
     lasso = Lasso(lam / (2 * len(A)), fit_intercept=False, positive=positive, tol=1e-14,
                   max_iter=20_000)
-    for x, own in zip(B, cost):
-        (theirs,) = cost_of(A, x, lasso.fit(A, x).coef_[None], lam)
-        record("cost above scikit-learn's / norm2", (own - theirs) / p)
-        if 2 * len(A) * lasso.dual_gap_ <= 1e-10 * p:
-            record("cost difference where it converged / norm2", abs(own - theirs) / p)
+    theirs, gaps = zip(*((lasso.fit(A, x).coef_, lasso.dual_gap_) for x in vectors(X)))
+    above = (own - cost(problem, np.array(theirs))) / p
+    record("cost above scikit-learn's / norm2", above)
+    converged = 2 * len(A) * np.array(gaps) <= 1e-10 * p
+    if converged.any():
+        record("cost difference where it converged / norm2", abs(above[converged]))
 
 
-def check_classes(K_dd, K_xd, X, D, rng):
+def check_classes(problem, rng):
     """Residuals of classes against d x d matrices, and local codes, in both types."""
-    labels = np.arange(len(D)) % 3
-    drawn_codes = rng.standard_normal((N_QUERIES, len(D))) / np.sqrt(len(D))
+    n_atoms = len(problem.D)
+    labels = np.arange(n_atoms) % 3
+    drawn_codes = rng.standard_normal((N_QUERIES, n_atoms)) / np.sqrt(n_atoms)
     for dtype in (np.float64, np.float32):
-        codes, K, k = (matrix.astype(dtype) for matrix in (drawn_codes, K_dd, K_xd))
-        residuals, classes = gs.class_residuals(codes, K, k, labels, norm2=X.shape[2])
-        explicit = [cost_of(vectors(D).T, vectors(X), codes.astype(float) * (labels == c), 0)
-                    for c in classes]
+        X, D, K, k = (A.astype(dtype) for A in problem[:4])
+        codes = drawn_codes.astype(dtype)
+        residuals, classes = gs.class_residuals(codes, K, k, labels, norm2=problem.norm2)
+        explicit = [cost(problem, codes.astype(float) * (labels == c)) for c in classes]
         record("class residuals against d x d", np.abs(residuals.T - explicit), dtype)
-        local = gs.glc(X.astype(dtype), D.astype(dtype), min(len(D), 20)).astype(float)
+        local = gs.glc(X, D, min(n_atoms, 20)).astype(float)
         record("|1^T y - 1| of local codes", np.abs(local.sum(axis=1) - 1), dtype)
 
 
@@ -143,11 +133,11 @@ def check_codes(rng):
                 X = bases(rng, N_QUERIES, d, p)
                 D = bases(rng, N, d, p, kind)
                 D[-1] = X[0] @ rotation(rng, p)  # the last atom is the first query
-                _, _, K_dd, K_xd, *_ = coding_problem(X, D)
-                for lam in np.array(LAMBDAS) * gs.lam_max(K_xd).max():
+                problem = coding_problem(X, D)
+                for lam in np.array(LAMBDAS) * gs.lam_max(problem.K_xd).max():
                     for positive in (False, True):
-                        check_sparse(K_dd, K_xd, X, D, lam, positive)
-                check_classes(K_dd, K_xd, X, D, rng)
+                        check_sparse(problem._replace(lam=lam), positive)
+                check_classes(problem, rng)
 
 
 def check_angles(rng):
