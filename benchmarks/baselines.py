@@ -167,10 +167,7 @@ def profile_of(name, n):
     profile = cProfile.Profile()
     profile.runcall(call)
     print(f"The slowest, {name}, {n} sets, profile of the calling thread:")
-    table = pstats.Stats(profile).stats
-    rows = sorted(((own, where) for where, (_, _, own, _, _) in table.items()), reverse=True)[:6]
-    for own, (file, line, function) in rows:
-        print(f"  {own:8.3f} s  {function} ({file.rpartition('/')[2]}:{line})")
+    pstats.Stats(profile).strip_dirs().sort_stats("tottime").print_stats(6)
 
 
 def simulated(quick):

@@ -3,8 +3,8 @@
 Kinds of cases, drawn from the seed: at least so many of each as KINDS says, more if its share of
 the time allows; a function (seed, case) for each in benchmarks/campaign_*.py raises what went
 wrong. A kind runs in a process of its own, so that a crash or a hang is one failed case and the
-next one follows. Prints a line a kind, then the first failures of each with what reproduces them,
-and a table; exit status 1 if a case failed or a kind is short of cases.
+next one follows. Prints a table, then the first failures of each kind with what reproduces them;
+exit status 1 if a case failed or a kind is short of cases.
 """
 
 import importlib
@@ -84,21 +84,18 @@ def campaign(options):
     rows = []
     shared = tempfile.TemporaryDirectory(prefix="campaign_")
     os.environ["CALLS"] = os.path.join(shared.name, "calls.pickle")
+    print(f"{'kind':12}{'tried':>9}{'held':>9}{'failed':>9}{'seconds':>9}")
     while left:
         shares = sum(kind.share for kind in left.values())
         name = next(iter(left))
         seconds = max(end - time.time(), 0) * left.pop(name).share / shares
         row = run_kind(name, options.seed, seconds, KINDS[name].share * unit)
         rows.append(row)
-        print(f"{name}: {row.tried} tried, {len(row.failures)} failed, {row.seconds:.0f} s",
+        failed = len(row.failures)
+        print(f"{name:12}{row.tried:9}{max(row.tried - failed, 0):9}{failed:9}{row.seconds:9.0f}",
               flush=True)
     for row in rows:
         print_failures(row, options)
-    print(f"\n{'kind':12}{'tried':>9}{'held':>9}{'failed':>9}{'seconds':>9}")
-    for row in rows:
-        failed = len(row.failures)
-        print(f"{row.kind:12}{row.tried:9}{max(row.tried - failed, 0):9}{failed:9}"
-              f"{row.seconds:9.0f}")
     return int(any(row.failures for row in rows))
 
 

@@ -77,8 +77,10 @@ class Tree:
 class Hostile:
     """What makes a tree hostile."""
 
-    def empty_class(tree):
-        (tree.root / "empty").mkdir()
+    def empty_folders(tree):
+        for name in ("empty", "a/no_images"):
+            (tree.root / name).mkdir()
+        tree.bad.add("a/no_images")
 
     def dead_links(tree):
         for name, goal in (("broken", "nowhere"), ("itself", "itself")):
@@ -100,8 +102,6 @@ class Hostile:
         for name in ("new\nline", "  spaces  ", "ünï 中文 🙂", "quote'\"", "-dash", "%s{}\\n",
                      "a" * 240, os.fsdecode(b"\xff\xfe")):
             tree.add(f"b/{name}.npy")
-
-    def odd_name_of_a_broken_clip(tree):
         tree.add_bad("b/" + os.fsdecode(b"\xff") + "\n 🙂.npy", data=b"nothing")
 
     def odd_class(tree):
@@ -142,10 +142,6 @@ class Hostile:
                 Image.fromarray(images(tree.rng, 6, 5)).save(folder / f"{prefix}{i}.png")
         tree.good |= {"a/images", "a/images_with_odd_names"}
         tree.add_bad("a/broken_images/2.png", data=b"no picture")
-
-    def empty_clip_folder(tree):
-        (tree.root / "a/no_images").mkdir()
-        tree.bad.add("a/no_images")
 
     def strangers(tree):
         for name in ("README.txt", "a/notes.txt", "a/.hidden.npy", ".hidden/x.npy"):

@@ -11,21 +11,12 @@ import warnings
 from collections import Counter
 
 import numpy as np
-import scipy.linalg
+import scipy.optimize
 
 import grassmann_sc as core
 import oracles as plain
 from benchmarks.campaign_calls import client_of_threads, hold, rng_of, worst_difference
-from grassmann_sc import (
-    discriminative,
-    files,
-    intrinsic,
-    kernels,
-    projected,
-    scale,
-    subspaces,
-    tuning,
-)
+from grassmann_sc import discriminative, intrinsic, kernels, projected, subspaces, tuning
 from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors, textures
 from grassmann_sc.strategies import bases, explicit_gram
 from oracles import clouds, cosines, each_pair, hat
@@ -66,32 +57,23 @@ def affine_hulls(rng):
 
 
 def convex_hulls(rng):
-    """The best of all pairs of faces whose nearest points lie within; SLSQP for reduced hulls."""
+    """SciPy's nnls, and SLSQP for reduced hulls."""
     d = int(rng.integers(2, 9))
     sets, sets2 = (clouds(rng, n, d, 2, 4, 3) for n in (3, 2))
     found = hulls.convex_hull_distances
-    yield found(sets, sets2), each_pair(nearest_of_faces, sets, sets2), 1e-6
+    yield found(sets, sets2), each_pair(nonnegative_distance, sets, sets2)
     bound = float(rng.uniform(0.6, 1))
     yield (found(sets, sets2, bound=bound),
            each_pair(plain.convex_distance, sets, sets2, bound), 1e-4)
 
 
-def nearest_of_faces(A, B):
-    best = np.inf
-    for rows in faces(len(A)):
-        for columns in faces(len(B)):
-            M = np.vstack([A[rows], -B[columns]]).T
-            sums = np.repeat([[1.0, 0], [0, 1]], [len(rows), len(columns)], axis=0).T
-            null = scipy.linalg.null_space(sums)
-            w = np.linalg.lstsq(sums, np.ones(2), rcond=None)[0]
-            w = w - null @ np.linalg.lstsq(M @ null, M @ w, rcond=None)[0] if null.size else w
-            if w.min() >= -1e-12:
-                best = min(best, np.linalg.norm(M @ w))
-    return best
-
-
-def faces(n):
-    return [list(face) for k in range(1, n + 1) for face in itertools.combinations(range(n), k)]
+def nonnegative_distance(A, B):
+    """Of convex hulls, by least squares over weights >= 0; that they sum to 1 weighs 1e6."""
+    F = np.vstack([A, -B])
+    sums = 1e6 * np.repeat(np.eye(2), [len(A), len(B)], axis=1)
+    goal = np.append(np.zeros(F.shape[1]), [1e6, 1e6])
+    weights, _ = scipy.optimize.nnls(np.vstack([F.T, sums]), goal)
+    return np.linalg.norm(weights @ F)
 
 
 def of_dynamics(rng):
@@ -191,14 +173,8 @@ def ridge(rng):
     X, D = two_sets(rng)
     labels = np.arange(len(D)) % 2
     r = float(10.0 ** rng.uniform(-3, 1))
-    errors = []
-    for c in (0, 1):
-        M = plain.vectors(D[labels == c]).T
-        stacked = np.vstack([M, np.sqrt(r) * np.eye(M.shape[1])])
-        targets = np.hstack([plain.vectors(X), np.zeros((len(X), M.shape[1]))]).T
-        codes = np.linalg.lstsq(stacked, targets, rcond=None)[0]
-        errors.append(((targets - stacked @ codes)**2).sum(axis=0))
-    yield discriminative.ridge_residuals(X, D, labels, ridge=r)[0], np.transpose(errors)
+    expected, _ = plain.explicit_errors(X, D, labels, r)
+    yield discriminative.ridge_residuals(X, D, labels, ridge=r)[0], expected
 
 
 def tangents(rng):
@@ -290,6 +266,8 @@ def searches(rng):
 
 def workers(rng):
     """Blocks on workers, and codes that come back from disk, are those of one call."""
+    from grassmann_sc import files, scale
+
     X = bases(rng, int(rng.integers(70, 150)), 6, 2)
     D = bases(rng, 5, 6, 2)
     lam = float(rng.uniform(0.01, 1))

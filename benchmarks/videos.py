@@ -10,6 +10,7 @@ from examples.options import of_nothing, parsed
 parsed(__name__, of_nothing, "benchmarks.videos")
 
 import numpy as np
+import scipy.linalg
 
 from benchmarks.common import extra_memory, figure, header, interleaved
 from grassmann_sc.subspaces import arma, from_video, observability
@@ -24,16 +25,13 @@ REPETITIONS = 5
 def simulated(rng, n, d, radius, n_frames=60):
     """A, C and the noise-free frames of a random system whose eigenvalues lie evenly on an arc of
     this radius."""
-    A = np.zeros((n, n))
-    for i, angle in zip(range(0, n, 2), np.linspace(0.3, 2.8, n // 2)):
-        A[i : i + 2, i : i + 2] = radius * np.array([[np.cos(angle), -np.sin(angle)],
-                                                     [np.sin(angle), np.cos(angle)]])
+    angles = np.linspace(0.3, 2.8, n // 2)
+    turns = np.moveaxis([[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]], 2, 0)
+    A = radius * scipy.linalg.block_diag(*turns)
     T = np.linalg.qr(rng.standard_normal((n, n)))[0] * rng.uniform(0.7, 1.4, n)
     C = rng.standard_normal((d, n))
     A = T @ A @ np.linalg.inv(T)
-    states = [np.ones(n)]
-    for _ in range(n_frames - 1):
-        states.append(A @ states[-1])
+    states = [np.linalg.matrix_power(A, t).sum(axis=1) for t in range(n_frames)]
     return A, C, np.array(states) @ C.T
 
 

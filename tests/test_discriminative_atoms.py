@@ -11,7 +11,16 @@ from scipy.special import logsumexp, softmax
 import grassmann_sc as core
 from grassmann_sc import discriminative, kernels, learn
 from grassmann_sc.strategies import bases
-from oracles import LOOSE, TIGHT, clusters, error, hat, rounding, samples_and_atoms
+from oracles import (
+    LOOSE,
+    TIGHT,
+    clusters,
+    error,
+    explicit_errors,
+    hat,
+    rounding,
+    samples_and_atoms,
+)
 
 RIDGE = 0.1
 ATOMS = core.random_subspaces(6, 7, 2, rng=4)
@@ -19,21 +28,6 @@ LABELS = np.array(["b", "a", "c"] * 2)
 SAMPLES = core.random_subspaces(20, 7, 2, rng=5)
 Y = np.array(["a", "b", "c", "b"] * 5)
 betas = st.sampled_from([None, 0.3, 3.0, 30.0])
-
-
-def explicit_errors(X, D, index, ridge):
-    """e_c(X) and the codes, by least squares on d x d matrices with rows of the ridge below."""
-    n_classes = index.max() + 1
-    errors = np.empty((len(X), n_classes))
-    codes = np.zeros((len(X), len(D)))
-    for c in range(n_classes):
-        mine = index == c
-        A = np.vstack([hat(D[mine]).reshape(mine.sum(), -1).T, np.sqrt(ridge) * np.eye(mine.sum())])
-        B = np.hstack([hat(X).reshape(len(X), -1), np.zeros((len(X), mine.sum()))]).T
-        y = np.linalg.lstsq(A, B, rcond=None)[0]
-        errors[:, c] = np.square(B - A @ y).sum(axis=0)
-        codes[:, mine] = y.T
-    return errors, codes
 
 
 def explicit_cost(X, index, D, of_atom, beta, ridge, weights=1.0):
