@@ -22,10 +22,7 @@ from benchmarks.campaign_inputs import BAD_ARRAYS, Hang, limit_memory, watchdog
 from examples import clips
 from grassmann_sc import files, frames, learn
 
-
-@functools.cache
-def samples():
-    return core.random_subspaces(12, 6, 2, 3)
+SAMPLES = core.random_subspaces(12, 6, 2, 3)
 
 
 def read(path):
@@ -35,7 +32,7 @@ def read(path):
 
 READERS = {  # of the files of these names; of all others, read
     "dictionary.npz": files.load,
-    "checkpoint.npz": lambda path: learn.gdl(samples(), 3, 0.1, n_iter=2, rng=0, resume=path),
+    "checkpoint.npz": lambda path: learn.gdl(SAMPLES, 3, 0.1, n_iter=2, rng=0, resume=path),
     "sets.npz": clips.load_npz,
 }
 STRICT = {"dictionary.npz", "checkpoint.npz"}  # of which any change must be refused
@@ -49,9 +46,9 @@ def whole_files():
 
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (6, 12, 10)).astype(np.uint8)
-    files.save("whole", samples()[:5], lam=0.1, labels=["a", "b", "a", "b", "c"])
+    files.save("whole", SAMPLES[:5], lam=0.1, labels=["a", "b", "a", "b", "c"])
     found = {"dictionary.npz": Path("whole").read_bytes()}
-    learn.gdl(samples(), 3, 0.1, n_iter=1, rng=0, checkpoint="whole")
+    learn.gdl(SAMPLES, 3, 0.1, n_iter=1, rng=0, checkpoint="whole")
     found["checkpoint.npz"] = Path("whole").read_bytes()
     writers = {
         "clip.npy": lambda file: np.save(file, images),
@@ -242,17 +239,17 @@ def wrong_members(name, members):
     if name == "checkpoint.npz":
         yield "atoms", "another d", npy(core.random_subspaces(3, 5, 2, 0))
         yield "atoms", "another p", npy(core.random_subspaces(3, 6, 1, 0))
-        yield from (("rng", about, npy(np.array(text))) for about, text in wrong_states().items())
+        yield from (("rng", about, npy(np.array(text))) for about, text in WRONG_STATES.items())
 
 
-def wrong_states():
-    """{what is wrong: text} of generators of random numbers."""
-    state = np.random.default_rng(0).bit_generator.state
-    huge = {**state, "state": {"state": 10**60, "inc": -1}}
-    other = np.random.Generator(np.random.MT19937(0)).bit_generator.state
-    return {"nothing": "", "not JSON": "abc", "deep": "[" * 100_000, "a list": "[]",
-            "null": "null", "no state": '{"bit_generator": "PCG64"}', "huge": json.dumps(huge),
-            "of another": json.dumps(other, default=lambda array: array.tolist())}
+STATE = np.random.default_rng(0).bit_generator.state
+OTHER = np.random.Generator(np.random.MT19937(0)).bit_generator.state
+WRONG_STATES = {  # of generators of random numbers
+    "nothing": "", "not JSON": "abc", "deep": "[" * 100_000, "a list": "[]", "null": "null",
+    "no state": '{"bit_generator": "PCG64"}',
+    "huge": json.dumps({**STATE, "state": {"state": 10**60, "inc": -1}}),
+    "of another": json.dumps(OTHER, default=lambda array: array.tolist()),
+}
 
 
 @functools.cache

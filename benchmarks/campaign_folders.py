@@ -108,10 +108,8 @@ class Hostile:
         name = tree.rng.choice(["new\nline", "ünï 中文", " ", "-c", os.fsdecode(b"\xff")])
         tree.add(*(f"{name}/{i}.npy" for i in range(4)))
 
-    def mixed_sizes(tree):
-        tree.add_bad("a/large.npy", frames=images(tree.rng, 4, 7, 7))
-
     def mixed_kinds(tree):
+        tree.add_bad("a/large.npy", frames=images(tree.rng, 4, 7, 7))
         tree.add_bad("a/vectors.npy", frames=tree.rng.standard_normal((5, 11)))
         tree.add("a/float.npy", frames=tree.rng.standard_normal((4, 6, 5)))
 

@@ -17,6 +17,7 @@ import numpy as np
 
 import grassmann_sc as gs
 from examples.clips import load_npz
+from grassmann_sc import learn
 from grassmann_sc.subspaces import from_sets
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -147,6 +148,14 @@ def read_problem(argument, p=3):
     found, ((train, test), *_) = load_npz(path)
     X = from_sets([one.sources[0] for one in found], p)
     return Path(path).stem, X[test], X[train]
+
+
+def cost(X, atoms, lam):
+    """Of all sparse codes: ||X^ - sum_j y_j D_j^||^2 + lam ||y||_1."""
+    K = gs.bases_gram(atoms)
+    k = gs.bases_gram(X, atoms)
+    p = X.shape[2]
+    return learn.sample_losses(K, k, gs.sparse_codes(K, k, lam, norm2=p), p, lam).sum()
 
 
 def relative_gap(K, k, codes, lam, norm2):

@@ -171,7 +171,7 @@ def stream():
     held_out = common.about(source(), 2000, 0.7, rng)
     sample = common.about(source(), 5000, 0.7, rng)
     batch = learn.gdl(sample, STREAM_ATOMS, STREAM_LAM, n_iter=50, rng=0).atoms
-    costs = [held_out_cost(held_out, atoms) for atoms in (online, batch)]
+    costs = [common.cost(held_out, atoms, STREAM_LAM) for atoms in (online, batch)]
     figure("seconds in all", seconds)
     figure("resident memory at 10 % (MB)", early)
     figure("resident memory at 100 % (MB)", late)
@@ -187,14 +187,6 @@ def learn_stream(path):
         if i in (STREAM // BATCH // 10, STREAM // BATCH):
             yield status("VmRSS") / 2**20
     files.save(path, learner.atoms)
-
-
-def held_out_cost(X, atoms):
-    K = gs.projection_kernel(atoms)
-    k = gs.projection_kernel(X, atoms)
-    y = gs.sparse_codes(K, k, STREAM_LAM, norm2=STREAM_P)
-    residual = STREAM_P + ((y @ K - 2 * k) * y).sum(axis=1)
-    return (residual + STREAM_LAM * np.abs(y).sum(axis=1)).mean()
 
 
 def main(options):

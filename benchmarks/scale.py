@@ -32,7 +32,7 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks import common
 from benchmarks.common import figure, header, in_child, interleaved, peer, timed
-from grassmann_sc import files, learn, scale, streams
+from grassmann_sc import files, scale, streams
 
 D = 100
 P = 3
@@ -129,7 +129,9 @@ def growth(sizes, folder):
 def draw_growth(table):
     import matplotlib.pyplot as plt
 
-    figure_, (above, below) = plt.subplots(2, 1, figsize=(6, 6), sharex=True)
+    from examples.pictures import save_picture
+
+    _, (above, below) = plt.subplots(2, 1, figsize=(6, 6), sharex=True, layout="constrained")
     for what, rows in table.items():
         n, us, megabytes = zip(*rows)
         above.plot(n, us, "o-", label=what)
@@ -137,9 +139,7 @@ def draw_growth(table):
     above.set(xscale="log", yscale="log", ylabel="microseconds a subspace", ylim=(1, 2000))
     below.set(xlabel="subspaces in the file", ylabel="peak anonymous memory, MB", ylim=(0, None))
     above.legend()
-    (common.ROOT / "out").mkdir(exist_ok=True)
-    figure_.savefig(common.ROOT / "out" / "scale.png", dpi=150, bbox_inches="tight")
-    print(f"  picture: {common.ROOT / 'out' / 'scale.png'}")
+    print(f"  picture: {save_picture(common.ROOT / 'out' / 'scale', above)}")
 
 
 def over_product(n, folder):
@@ -182,13 +182,8 @@ def merging(folder):
     B = start.fork().collect(X[2000:])
     seconds, merged = timed(A.merge, B)
     figure("seconds to merge", seconds)
-    one, two = (cost(X, learner.update().atoms) for learner in (both, merged))
+    one, two = (common.cost(X, learner.update().atoms, lam()) for learner in (both, merged))
     figure("cost after merging over that of one learner, less 1", abs(two / one - 1), "<=1e-3")
-
-
-def cost(X, A):
-    codes = gs.gsc(X, A, lam())
-    return learn.sample_losses(gs.bases_gram(A), gs.bases_gram(X, A), codes, P, lam()).sum()
 
 
 def dask_workers(n, folder):
