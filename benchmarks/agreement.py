@@ -5,8 +5,7 @@
 Each needs to be installed beside the toolkit (pip install UQpy geomstats pymanopt spams-bin
 clarabel); what is missing is named and left out. Where answers part, the pair was made with known
 angles, Y = X cos + U sin, of which the distance follows by hand; Y is rounded, by which an angle of
-1e-9 moves by 1e-7 of itself. geomstats measures distances of
-projectors, sqrt(2) times the others'; they are divided by it.
+1e-9 moves by 1e-7 of itself. Distances of geomstats, of projectors, are divided by sqrt(2).
 """
 
 import os

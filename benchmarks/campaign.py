@@ -20,7 +20,6 @@ import tempfile
 import time
 import warnings
 from collections import Counter, namedtuple
-from types import SimpleNamespace
 
 from examples.options import of_these, parsed
 
@@ -52,12 +51,11 @@ if options and options.case is not None and options.only is None:
     sys.exit("--case needs --only")
 
 from benchmarks.campaign_calls import Done, Failed, failing
-from benchmarks.common import ROOT, header, n_cores
+from benchmarks.common import ROOT, header, n_cores, timed
 
 START_LIMIT = 300  # seconds until a child's first case is done: Numba may have to compile
 LIMIT = 60  # seconds of any other case
-
-Failure = namedtuple("Failure", "case cause message")
+EXHAUSTED = "there are no more cases"
 
 
 def main(options):
@@ -81,7 +79,7 @@ def campaign(options):
     left = {options.only: KINDS[options.only]} if options.only else dict(KINDS)
     unit = options.seconds / SECONDS
     end = time.time() + sum(kind.share for kind in left.values()) * unit
-    rows = []
+    outcomes = {}
     shared = tempfile.TemporaryDirectory(prefix="campaign_")
     os.environ["CALLS"] = os.path.join(shared.name, "calls.pickle")
     print(f"{'kind':12}{'tried':>9}{'held':>9}{'failed':>9}{'seconds':>9}")
@@ -89,47 +87,36 @@ def campaign(options):
         shares = sum(kind.share for kind in left.values())
         name = next(iter(left))
         seconds = max(end - time.time(), 0) * left.pop(name).share / shares
-        row = run_kind(name, options.seed, seconds, KINDS[name].share * unit)
-        rows.append(row)
-        failed = len(row.failures)
-        print(f"{name:12}{row.tried:9}{max(row.tried - failed, 0):9}{failed:9}{row.seconds:9.0f}",
-              flush=True)
-    for row in rows:
-        print_failures(row, options)
-    return int(any(row.failures for row in rows))
+        taken, outcomes[name] = timed(run_kind, name, options.seed, seconds,
+                                      KINDS[name].share * unit)
+        held = outcomes[name].count(None)
+        tried = len(outcomes[name])
+        print(f"{name:12}{tried:9}{held:9}{tried - held:9}{taken:9.0f}", flush=True)
+    return int(any([print_failures(name, outcomes[name], options) for name in outcomes]))
 
 
 def run_kind(name, seed, seconds, share):
-    """What became of a kind: cases until its seconds are over and its least number is reached, for
-    which it takes up to three times its share, beside other work. exhausted: there are no more
-    cases than were tried."""
-    row = SimpleNamespace(kind=name, tried=0, failures=[], seconds=0.0, exhausted=False)
+    """An outcome a case: (cause, message), None if it held. There are cases until the seconds are
+    over and their least number is reached, at most for three times the share."""
     start = time.time()
     hard = start + 3 * share
-    first = 0
-    while first is not None and time.time() < hard:
+    outcomes = []
+    end = None
+    while end is None and time.time() < hard:
         with tempfile.TemporaryDirectory(prefix="campaign_") as folder:
-            first = run_child(row, seed, (first, start + seconds, hard), folder)
-    row.seconds = time.time() - start
+            end = run_child(name, seed, outcomes, (start + seconds, hard), folder)
     least = KINDS[name].at_least
-    if row.tried < least and not row.exhausted:
-        why = f"only {row.tried} of {least} cases before time was up"
-        row.failures.append(Failure(row.tried, why, why))
-    return row
+    if len(outcomes) < least and end != EXHAUSTED:
+        why = f"only {len(outcomes)} of {least} cases before time was up"
+        outcomes.append((why, why))
+    return outcomes
 
 
-def add_case(row, case, failure):
-    """One more case, and how it failed: (cause, message), or None if it held."""
-    row.tried += 1
-    if failure is not None:
-        row.failures.append(Failure(case, *failure))
-
-
-def run_child(row, seed, plan, folder):
-    """Cases in a child that works in the folder; the case to go on from in another, or None."""
-    case = plan[0]
-    command = [sys.executable, "-m", "benchmarks.campaign", "--only", row.kind, "--seed", str(seed),
-               "--work", *map(repr, map(float, plan))]
+def run_child(name, seed, outcomes, limits, folder):
+    """Add outcomes of cases in a child that works in the folder; why it ended, None if it died."""
+    plan = [len(outcomes), *limits]
+    command = [sys.executable, "-m", "benchmarks.campaign", "--only", name, "--seed", str(seed),
+               "--work", *map(str, plan)]
     threads = os.environ.get("NUMBA_NUM_THREADS", str(max(2, n_cores())))
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1",
                                 "MPLBACKEND": "agg", "NUMBA_NUM_THREADS": threads}
@@ -138,17 +125,14 @@ def run_child(row, seed, plan, folder):
                                  env=environment, bufsize=0, start_new_session=True)
         try:
             while True:
-                limit = START_LIMIT if case == plan[0] else LIMIT
-                line = next_line(child.stdout, limit)
+                line = next_line(child.stdout, LIMIT if len(outcomes) > plan[0] else START_LIMIT)
                 if not line:
-                    add_case(row, case, autopsy(child, errors, line is None))
-                    return case + 1
-                told = json.loads(line)
-                if "end" in told:
-                    row.exhausted = told["end"] == "exhausted"
+                    outcomes.append(autopsy(child, errors, line is None))
                     return None
-                add_case(row, case, told["failure"])
-                case += 1
+                outcome = json.loads(line)
+                if isinstance(outcome, str):
+                    return outcome
+                outcomes.append(outcome)
         finally:
             end_group(child)
 
@@ -180,43 +164,43 @@ def end_group(child):
         child.stdout.close()
 
 
-def print_failures(row, options):
-    """The first of each cause, the most frequent causes first."""
-    causes = Counter(failure.cause for failure in row.failures)
+def print_failures(name, outcomes, options):
+    """The first of each cause, the most frequent causes first; how many causes there are."""
+    causes = Counter(outcome[0] for outcome in outcomes if outcome)
     if causes:
-        print(f"\n{row.kind}: {len(row.failures)} failed, {len(causes)} causes")
+        print(f"\n{name}: {causes.total()} failed, {len(causes)} causes")
     for cause, count in causes.most_common(options.show):
-        first = next(failure for failure in row.failures if failure.cause == cause)
+        case, message = next((case, outcome[1]) for case, outcome in enumerate(outcomes)
+                             if outcome and outcome[0] == cause)
         print(f"  {cause}" + (f" ({count} times)" if count > 1 else ""))
-        for line in first.message.splitlines():
+        for line in message.splitlines():
             print(f"    {line}")
-        print(f"    python -m benchmarks.campaign --only {row.kind} --seed {options.seed} "
-              f"--case {first.case}")
+        print(f"    python -m benchmarks.campaign --only {name} --seed {options.seed} "
+              f"--case {case}")
+    return len(causes)
 
 
 def work(kind, seed, first, soft, hard):
-    """Cases from the first on; a line of JSON for each on what was the standard output."""
-    report = os.fdopen(os.dup(1), "wb", 0)
+    """Outcomes from the first case on, and why they end, as JSON on the standard output."""
+    report = os.fdopen(os.dup(1), "w", 1)
     os.dup2(2, 1)  # what the cases print
     warnings.simplefilter("ignore")
     function = case_function(kind)
     for case in itertools.count(int(first)):
         now = time.time()
-        if now > hard or case >= KINDS[kind].at_least and now > soft:
-            return tell(report, end="time")
         try:
+            if now > hard or case >= KINDS[kind].at_least and now > soft:
+                raise Done("time")
             with failing(f"case {case}"):
                 function(seed, case)
-        except Done:
-            return tell(report, end="exhausted")
+            outcome = None
         except Failed as error:
-            tell(report, failure=(error.cause, str(error)))
-        else:
-            tell(report, failure=None)
-
-
-def tell(report, **content):
-    report.write(json.dumps(content).encode() + b"\n")
+            outcome = error.cause, str(error)
+        except Done as done:
+            outcome = str(done) or EXHAUSTED
+        print(json.dumps(outcome), file=report)
+        if isinstance(outcome, str):
+            return
 
 
 if __name__ == "__main__":

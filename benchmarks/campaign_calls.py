@@ -16,6 +16,7 @@ import warnings
 import zlib
 from collections import namedtuple
 from contextlib import contextmanager
+from operator import methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -98,8 +99,7 @@ def leaves(value):
 
 
 def worst_difference(result, expected):
-    """Largest difference of two results relative to the largest number of its array, inf if they
-    differ in form."""
+    """Largest difference relative to the largest number of its array, inf of different forms."""
     ours = leaves(result)
     theirs = leaves(expected)
     if [leaf.shape for leaf in ours] != [leaf.shape for leaf in theirs]:
@@ -189,8 +189,7 @@ def sequences_of(cls):
 
 
 def parameters_of(thing, *steps):
-    """{argument: its inspect.Parameter} of a function; of a class, and of its methods as
-    "method.argument"."""
+    """{argument: its inspect.Parameter}, those of the methods of a class as "method.argument"."""
     found = {}
     for step in (None, *steps):
         function = thing if step is None else getattr(thing, step)
@@ -311,8 +310,7 @@ NO_CALL = {  # what starts processes, and objects that only the code of the kit 
 
 
 def values_of(name, argument):
-    """What is known to suit an argument: of function.argument, class.argument, module.argument or
-    the argument alone."""
+    """What is known to suit the argument of a function, a class or a module, or all of its name."""
     argument = argument.rpartition(".")[2]
     module, thing = name.split(".")[:2]
     last = name.rpartition(".")[2]
@@ -407,13 +405,9 @@ def known_values():
         "shares": [dict(a=np.array([1.0, 0.5]), b=np.array([0.5, 0.9]))],
         "silhouettes": [images > 200], "size": [(8, 8), (4, 6, 6)],
         "systems": [[(A, C), (A.T, C)]], "systems2": [[(A / 2, C)]], "t": [0.3],
-        "truth": [labels], "videos": [sets], "weights": [np.arange(1.0, 7)], "write": [nothing],
-        "y": [y], "nearest_predictions.y": [labels],
+        "truth": [labels], "videos": [sets], "weights": [np.arange(1.0, 7)],
+        "write": [methodcaller("write", b"0")], "y": [y], "nearest_predictions.y": [labels],
     }
-
-
-def nothing(file):
-    file.write(b"nothing")
 
 
 def constant_prediction(K_dd, K_xd, y):

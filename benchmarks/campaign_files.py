@@ -25,12 +25,7 @@ from grassmann_sc import files, frames, learn
 SAMPLES = core.random_subspaces(12, 6, 2, 3)
 
 
-def read(path):
-    """Frames of a clip, all of them in memory."""
-    return np.array(frames.read_frames(path))
-
-
-READERS = {  # of the files of these names; of all others, read
+READERS = {  # of the files of these names; all others are clips
     "dictionary.npz": files.load,
     "checkpoint.npz": lambda path: learn.gdl(SAMPLES, 3, 0.1, n_iter=2, rng=0, resume=path),
     "sets.npz": clips.load_npz,
@@ -126,7 +121,8 @@ def damaged(seed, case):
 def check_reading(name, is_whole):
     try:
         with watchdog():
-            result = READERS.get(name, read)(os.path.abspath(name))
+            reader = READERS.get(name, lambda path: np.array(frames.read_frames(path)))
+            result = reader(os.path.abspath(name))
     except Hang:
         raise Failed("hangs", f"{name} hangs") from None
     except ValueError as error:

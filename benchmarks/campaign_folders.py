@@ -113,12 +113,9 @@ class Hostile:
         tree.add_bad("a/vectors.npy", frames=tree.rng.standard_normal((5, 11)))
         tree.add("a/float.npy", frames=tree.rng.standard_normal((4, 6, 5)))
 
-    def empty_clips(tree):
+    def damaged_clips(tree):
         for suffix in ("npy", "npz", "mat", "gif", "tif", "mp4", "avi"):
             tree.add_bad(f"a/empty.{suffix}", data=b"")
-
-    def damaged_clips(tree):
-        for suffix in ("npy", "npz", "mat", "gif", "mp4"):
             tree.add_bad(f"b/damaged.{suffix}", data=tree.rng.bytes(300))
         whole = (tree.root / "a/0.npy").read_bytes()
         tree.add_bad("b/cut.npy", data=whole[:-int(tree.rng.integers(1, len(whole)))])
@@ -163,14 +160,10 @@ class Fatal:
             path.unlink()
 
 
-def functions_of(cls):
-    return [value for value in vars(cls).values() if inspect.isfunction(value)]
-
-
 def folders(seed, case):
     """First each hostility alone, then several at a time."""
     rng = rng_of("folders", seed, case)
-    hostile, fatal = map(functions_of, (Hostile, Fatal))
+    hostile, fatal = ([*filter(inspect.isfunction, vars(cls).values())] for cls in (Hostile, Fatal))
     if case < len(hostile + fatal):
         chosen = [(hostile + fatal)[case]]
     else:
@@ -327,8 +320,7 @@ def fill_codes(rng, disk):
 
 
 def fill_results(rng, disk):
-    """examples.classify: results of all clips or an error, whole files, and all clips once there is
-    room."""
+    """examples.classify leaves whole files of all clips or an error; all once there is room."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         resource.setrlimit(resource.RLIMIT_FSIZE, disk.limit)  # for the data
         tree = Tree(folder, rng)

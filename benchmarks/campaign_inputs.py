@@ -115,7 +115,8 @@ def bad_values(valid):
         refused = {*NO_NUMBERS} | REFUSED_ARRAYS
     elif isinstance(valid, list) and valid and isinstance(valid[0], np.ndarray):
         for name, change in BAD_ARRAYS.items():
-            found[f"{name} of one set"] = functools.partial(first_changed, change)
+            found[f"{name} of one set"] = lambda valid, rng, change=change: [
+                change(valid[0], rng), *valid[1:]]
         found |= {"a set less": lambda valid, rng: valid[:-1]}
         refused = {*NO_NUMBERS} | {f"{name} of one set" for name in REFUSED_ARRAYS}
     elif isinstance(valid, list) and valid and isinstance(valid[0], str):
@@ -124,10 +125,6 @@ def bad_values(valid):
     elif isinstance(valid, (int, float)) and not isinstance(valid, bool):
         refused = {*NO_NUMBERS}
     return found, refused
-
-
-def first_changed(change, valid, rng):
-    return [change(valid[0], rng), *valid[1:]]
 
 
 Input = namedtuple("Input", "call argument name make refused")

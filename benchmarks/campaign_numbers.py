@@ -29,7 +29,6 @@ from grassmann_sc.strategies import KINDS, bases, rotation
 
 LONG = np.longdouble
 
-
 # A code may miss its optimality conditions by the tolerance of the solver and by the rounding of
 # the Gram matrices, ROUNDING eps max(p, q) for each of the 1 + ||y||_1 terms that make a product:
 # within as much atoms count as repeated, and share a coefficient.
@@ -310,9 +309,7 @@ SOON = 0.04  # seconds of a call that is interrupted
 RAISES = 3  # exit status of a forked child
 DIFFERS = 4
 
-
 affinity = getattr(os, "sched_getaffinity", lambda process: None)
-
 LEARN = functools.partial(learn.gdl, n_atoms=6, n_iter=15, tol=0)
 LEARNING = [  # of samples, and paths to checkpoints
     functools.partial(LEARN, lam=0.2, rng=1),
@@ -364,8 +361,7 @@ def go_on(learning, X):
 
 
 def run_and_exit(job):
-    """In a forked child: status 0 if the job does not return False; its place, if it hangs, in a
-    file."""
+    """In a forked child: status 0 unless the job returns False; a file says where it hangs."""
     faulthandler.dump_traceback_later(CHILD_LIMIT, exit=True, file=open("hangs.txt", "w"))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(CHILD_LIMIT + 5)
@@ -407,10 +403,8 @@ def interrupts(seed, case):
 
 
 def interrupted(call, delay):
-    """Run the call with a SIGINT after so many seconds; what else than KeyboardInterrupt it raised.
-
-    The interrupt may come when the call is done, anywhere in here.
-    """
+    """What else than KeyboardInterrupt the call raised, with a SIGINT after so many seconds, in the
+    call or after it, anywhere in here."""
     come = threading.Event()
 
     def ring(number, frame):

@@ -131,8 +131,7 @@ def about(centres, n, noise, rng, in_turn=False):
 
 
 def digit_subspaces(n, p, seed=0):
-    """(n, 64, p) subspaces of sets of images of one digit each, the digits in turn, no image twice
-    in a set."""
+    """(n, 64, p), of sets of images of one digit, the digits in turn, no image twice in a set."""
     datasets = peer("sklearn.datasets", "scikit-learn") or sys.exit("digits need scikit-learn")
     images, digit = datasets.load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
@@ -141,8 +140,7 @@ def digit_subspaces(n, p, seed=0):
 
 
 def read_problem(argument, p=3):
-    """(name, queries, atoms) from FILE.npz or FILE.npz:p, in the form of examples/classify.py; of
-    its first split."""
+    """(name, queries, atoms): the first split of FILE.npz or FILE.npz:p of examples.classify."""
     path, _, tail = argument.rpartition(":")
     path, p = (path, int(tail)) if path and tail.isdigit() else (argument, p)
     found, ((train, test), *_) = load_npz(path)
@@ -159,8 +157,7 @@ def cost(X, atoms, lam):
 
 
 def relative_gap(K, k, codes, lam, norm2):
-    """Duality gap / norm2 of each row of codes (n, N), as if from r = X^ - sum_j y_j D_j^ and a
-    dual point s r."""
+    """Duality gap / norm2 of each code, as if from r = X^ - sum_j y_j D_j^ and a dual point s r."""
     Ky = codes @ K
     rr = norm2 - (codes * (2 * k - Ky)).sum(axis=1)  # ||r||^2
     rx = norm2 - (codes * k).sum(axis=1)  # <r, X^>

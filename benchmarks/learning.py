@@ -42,8 +42,7 @@ def clusters(n, d, p, k, noise, seed=0):
 
 
 def textbook(X, atoms, codes, n_atoms):
-    """The update as printed: S_r from d x d residuals of the samples that use the atom, all
-    eigenvectors."""
+    """The update as printed: S_r from d x d residuals of samples of the atom, all eigenvectors."""
     atoms = atoms.copy()
     p = X.shape[2]
     for r in range(n_atoms):
@@ -59,8 +58,7 @@ def textbook(X, atoms, codes, n_atoms):
 
 
 def optimality(X, atoms, codes, updated):
-    """Largest shortfall of an updated atom's eigenvalue sum from that of eigh on the same S_r,
-    relative, over all atoms."""
+    """Largest relative shortfall of an updated atom's eigenvalue sum from that of eigh of S_r."""
     now = atoms.copy()
     shared = codes.T @ codes
     worst = 0.0

@@ -23,8 +23,7 @@ REPETITIONS = 5
 
 
 def simulated(rng, n, d, radius, n_frames=60):
-    """A, C and the noise-free frames of a random system whose eigenvalues lie evenly on an arc of
-    this radius."""
+    """A, C and frames without noise of a system whose eigenvalues lie evenly on an arc."""
     angles = np.linspace(0.3, 2.8, n // 2)
     turns = np.moveaxis([[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]], 2, 0)
     A = radius * scipy.linalg.block_diag(*turns)
