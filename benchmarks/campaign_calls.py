@@ -304,8 +304,8 @@ ALWAYS = {"rng", "random_state", "n_iter", "max_iter"}  # given even where they 
 INTEGERS = [2, 3, 4, 5, 12]
 FLOATS = [0.1, 0.5, 2.0]
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
-    "local_client", "Checkpoint", "merge", "update", "collect", "fill",
-    "pack", "rows_of", "class_scores", "chosen_kernel", "codes", "options", "is_precomputed",
+    "local_client", "Checkpoint", "merge", "update", "collect", "fill", "pack", "values",
+    "rows_of", "class_scores", "chosen_kernel", "codes", "options", "is_precomputed",
 }
 
 
