@@ -50,21 +50,15 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
     d, p = X.shape[-2:]
     if H.ndim < 2 or H.shape[-2:] != (d, p):
         raise ValueError(f"H must have shape (..., {d}, {p}) as X, got {H.shape}")
-    lead, x, h = _broadcast_indices(X, H, "XH")
     tol = 1e-3 if np.float32 in (X.dtype, H.dtype) else 1e-6
-    points = np.empty((len(x), d, p), np.result_type(X, H))
-    X = X.reshape(-1, d, p)
-    H = H.reshape(-1, d, p)
 
-    def fill(block):
-        base = X[x[block]].astype(np.float64)  # (t, d, p)
-        tangent = H[h[block]].astype(np.float64)
+    def reached(base, tangent, first):
         inside = np.matmul(base.swapaxes(1, 2), tangent)  # X^T H (t, p, p), zero to rounding
-        _check_tangent(inside, tangent, tol, block.start)
-        points[block] = _exp(base, tangent - np.matmul(base, inside))
+        _check_tangent(inside, tangent, tol, first)
+        return _exp(base, tangent - np.matmul(base, inside)), np.inf
 
-    _in_blocks(fill, len(x), d, p)
-    return points.reshape(*lead, d, p)
+    points, _ = _of_each_pair(reached, X, H, "X and H")
+    return points
 
 
 def _exp(X, H):
@@ -108,24 +102,12 @@ def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
 def log_of_checked(X, Y):
     """log_X(Y) for checked X, Y (..., d, p) of one type, and the number of pairs at right
     angles."""
-    lead, x, y = _broadcast_indices(X, Y, "XY")
-    d, p = X.shape[-2:]
-    tangents = np.empty((len(x), d, p), X.dtype)
-    least = np.empty(len(x))  # the cosine of the largest angle
-    X = X.reshape(-1, d, p)
-    Y = Y.reshape(-1, d, p)
-
-    def fill(block):
-        base = X if len(X) == 1 else X[x[block]]  # (1, d, p) or (t, d, p)
-        tangents[block], least[block] = _log(base.astype(np.float64),
-                                             Y[y[block]].astype(np.float64))
-
-    _in_blocks(fill, len(x), d, p)
-    n_right = np.count_nonzero(least <= right_angle_cosine(X.dtype, p))
-    return tangents.reshape(*lead, d, p), n_right
+    tangents, least = _of_each_pair(_log, X, Y, "X and Y")
+    n_right = np.count_nonzero(least <= right_angle_cosine(X.dtype, X.shape[-1]))
+    return tangents, n_right
 
 
-def _log(X, Y):
+def _log(X, Y, _):
     """log_X(Y) (t, d, p) and the smallest cosines (t,)."""
     C = np.matmul(X.swapaxes(1, 2), Y)  # X^T Y = U cosine V^T (t, p, p)
     U, cosine, Vt = np.linalg.svd(C)
@@ -245,25 +227,31 @@ def warn_right_angles(count, what):
                   "angles, one of its values is taken")
 
 
-def _broadcast_indices(X, Y, names):
-    """The broadcast leading shape of X and Y (..., d, p); the indices of its members into each."""
-    lead = core.check_leading_axes(f"{names[0]} and {names[1]}", X, Y)
+def _of_each_pair(job, X, Y, names):
+    """Matrices (..., d, p) and numbers (n,) that job(x, y, first) gives of blocks of the n pairs of
+    X and Y (..., d, p), which broadcast: in float64, x (1, d, p) or as many as y (t, d, p)."""
+    lead = core.check_leading_axes(names, X, Y)
+    d, p = X.shape[-2:]
+    each_x, each_y = (np.broadcast_to(np.arange(A[..., 0, 0].size).reshape(A.shape[:-2]), lead)
+                      for A in (X, Y))
+    n = each_x.size
+    found = np.empty((n, d, p), np.result_type(X, Y))
+    numbers = np.empty(n)
+    step = max(1, CACHE // (d * p))
+    X = X.reshape(-1, d, p)
+    Y = Y.reshape(-1, d, p)
 
-    def indices(shape):
-        return np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), lead).ravel()
+    def fill(some):
+        x = X if len(X) == 1 else X[each_x.flat[some]]
+        y = Y[each_y.flat[some]]
+        found[some], numbers[some] = job(x.astype(np.float64), y.astype(np.float64), some.start)
 
-    return lead, indices(X.shape[:-2]), indices(Y.shape[:-2])
-
-
-def _in_blocks(job, n, d, p):
-    """job(slice) over blocks of n matrices (d, p): on the pool, but large products have BLAS'
-    threads."""
-    block = max(1, CACHE // (d * p))
     if d * p * p <= 2**18:
-        core.run_blocks(job, n, block)
-        return
-    for some in core.slices(n, block):
-        job(some)
+        core.run_blocks(fill, n, step)
+    else:  # large products have BLAS' threads
+        for some in core.slices(n, step):
+            fill(some)
+    return found.reshape(*lead, d, p), numbers
 
 
 # ------------------------------------------------------------------------------------ Karcher mean

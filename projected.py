@@ -96,8 +96,8 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
     codes = np.empty((n, N), X.dtype)
     cost, violation, gap = np.empty((3, n))
     n_iter = np.empty(n, np.int64)
-    atoms = _Atoms(D)
-    K_dd = core.bases_gram(atoms.D)
+    atoms = _rows_of_atoms(D)
+    K_dd = core.bases_gram(D.astype(np.float64, copy=False))
     for tile in core.query_tiles(n, N):
         K_xd = _grams_one_by_one(X[tile], atoms)
         starts = _starts(K_xd, p, K_dd, rules, n_neighbors, None if init is None else init[tile])
@@ -131,7 +131,7 @@ def projected_losses(codes: core.Codes, X: ArrayLike, D: ArrayLike, *,
     X, D = core.check_queries_and_atoms(X, D)
     codes = core.dense_codes(core.check_codes(codes, len(X), len(D), "codes"))
     return_gradient = core.check_flag(return_gradient, "return_gradient")
-    atoms = _Atoms(D)
+    atoms = _rows_of_atoms(D)
     losses = np.empty(len(X))
     tied = np.zeros(len(X), bool)
     gradient = np.empty(codes.shape) if return_gradient else None
@@ -175,13 +175,13 @@ _Rules = namedtuple("_Rules", "lam positive least_gap tol max_iter")
 
 def _grams_one_by_one(X, atoms):
     """||X_i^T D_j||_F^2 (n, N), the same whatever else is in X: BLAS products of one shape each."""
-    N, _, q = atoms.D.shape
+    N, q, d = atoms.shape
     K = np.empty((len(X), N))
 
     def fill(block):
         for i in range(block.start, block.stop):
             x = np.array(X[i], np.float64, order="C")
-            products = core.small_products(atoms.rows, x, np.empty((N * q, x.shape[1])))
+            products = core.small_products(atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1])))
             K[i] = np.square(products).reshape(N, -1).sum(axis=1)
 
     core.run_blocks(fill, len(X), 4)
@@ -213,7 +213,7 @@ def _with_sum_one(codes, positive):
 
 def _best_end(x, atoms, starts, rules):
     """(code, cost, violation, gap, n_iter) of least cost of the descents from the starts."""
-    least = abs(x.shape[1] - atoms.D.shape[2]) + rules.lam  # of all costs
+    least = abs(x.shape[1] - atoms.shape[1]) + rules.lam  # of all costs
     best = None
     n_iter = 0
     for start in starts:
@@ -233,30 +233,19 @@ def _best_end(x, atoms, starts, rules):
 # ----------------------------------------------------------------- cost, gradient and curvature
 
 
-class _Atoms:
-    """The atoms D (N, d, q), and their columns as rows (N q, d)."""
-
-    def __init__(self, D):
-        self.D = D.astype(np.float64, copy=False)
-        N, d, q = D.shape
-        self.rows = np.array(self.D.transpose(0, 2, 1), order="C").reshape(N * q, d)
+def _rows_of_atoms(D):
+    """The columns of the atoms D (N, d, q) as rows (N, q, d)."""
+    return np.array(D.transpose(0, 2, 1), np.float64, order="C")
 
 
-# Coordinates of the query and of the atoms in use.
-_Frame = namedtuple("_Frame", [
-    "x",  # (r, p)
-    "F",  # (m, r, q)
-    "Q",  # (d, r), the directions; None for r = d: those of R^d
-])
-
-# What a code stands for.
-_Point = namedtuple("_Point", [
-    "loss",  # ||X^ - Proj(M)||^2
-    "gap", "tied",  # s_q - s_{q+1} relative to the largest |s|; is it zero to rounding?
-    "A", "B",  # eigenvectors (r, q), (r, r - q): those of the q largest eigenvalues, and the rest
-    "xa", "xb",  # A^T X (q, p), B^T X (r - q, p)
-    "over",  # 1 / (s_a - s_b), (r - q, q)
-])
+# Coordinates of the query x (r, p) and of the atoms in use F (m, r, q) in the directions Q (d, r),
+# None for r = d: those of R^d.
+_Frame = namedtuple("_Frame", "x F Q")
+# What a code stands for: loss = ||X^ - Proj(M)||^2; gap = s_q - s_{q+1} relative to the largest
+# |s|, tied if it is zero to rounding; A (r, q) and B (r, r - q), eigenvectors of the q largest
+# eigenvalues and of the rest; xa = A^T X (q, p), xb = B^T X (r - q, p); over = 1 / (s_a - s_b),
+# (r - q, q).
+_Point = namedtuple("_Point", "loss gap tied A B xa xb over")
 
 
 def _frame(x, atoms, active):
@@ -266,7 +255,7 @@ def _frame(x, atoms, active):
     every tie; else they are those of R^d.
     """
     d, p = x.shape
-    chosen = atoms.D[active]  # (m, d, q)
+    chosen = np.array(atoms[active].swapaxes(1, 2), order="C")  # (m, d, q)
     m, _, q = chosen.shape
     if m * q + p + q >= d:
         return _Frame(x, chosen, None)
@@ -319,12 +308,13 @@ def _slopes(frame, point):
 
 def _gradient_of_all(frame, point, atoms):
     """g_j = -4 <D_j^T A, D_j^T B W> (N,) of every atom, W = (B^T X^ A) o over."""
-    N, d, q = atoms.D.shape
+    N, q, d = atoms.shape
     W = point.xb @ point.xa.T * point.over
     both = np.hstack([point.A, point.B @ W])  # (r, 2 q)
     if frame.Q is not None:
         both = frame.Q @ both
-    products = core.small_products(atoms.rows, both, np.empty((N * q, 2 * q))).reshape(N, q, 2 * q)
+    products = core.small_products(atoms.reshape(-1, d), both, np.empty((N * q, 2 * q)))
+    products = products.reshape(N, q, 2 * q)
     return -4 * (products[:, :, :q] * products[:, :, q:]).sum(axis=(1, 2))
 
 
@@ -333,11 +323,8 @@ def _gradient_of_all(frame, point, atoms):
 
 _End = namedtuple("_End", "code cost violation gap n_iter")
 
-# Where a descent is.
-_State = namedtuple("_State", [
-    "active", "sign", "y",  # the atoms in use (m,); y_j = 0 for those that have just entered
-    "frame", "point", "cost",
-])
+# Where a descent is; of the atoms in use active, sign and y (m,), y_j = 0 of those just entered.
+_State = namedtuple("_State", "active sign y frame point cost")
 
 
 def _descent(x, atoms, start, rules):
