@@ -9,7 +9,7 @@ step of a pipeline. Needs scikit-learn and the modules imported below.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,8 +23,7 @@ try:
     from sklearn.utils import column_or_1d
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
-    raise ImportError("estimators needs scikit-learn: "
-                      "pip install scikit-learn") from error
+    raise ImportError("estimators needs scikit-learn: pip install scikit-learn") from error
 
 import grassmann_sc as core
 from grassmann_sc import discriminative, files, frames, kernels, learn, streams, subspaces
@@ -132,6 +131,7 @@ class SetsTransformer(Transformer, Estimator):
     each set of frames."""
 
     axis = 1  # the axis of length d
+    descriptors: Callable[..., np.ndarray]  # of a set of frames
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
@@ -167,6 +167,10 @@ class SetsTransformer(Transformer, Estimator):
                 raise ValueError(f"X must give vectors of d = {self.n_features_out_}, as in fit: "
                                  f"X[{i}] gives {one.shape[self.axis]}")
         return made
+
+    def rows_of(self, of_set: Any) -> np.ndarray:
+        """Rows (n_rows, d) of one set, by the function that the class names."""
+        return self.descriptors(of_set, **self.get_params())
 
     def _made_of(self, X):
         """A list of rows_of each set; the errors name the set."""
@@ -733,10 +737,7 @@ class HOG(SetsTransformer):
     cells_per_block: tuple[int, int] = (3, 3)
     block_norm: str = "L2-Hys"
     transform_sqrt: bool = False
-
-    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
-        """Descriptors (n_frames, d) of one set of frames."""
-        return frames.hog(of_set, **self.get_params())
+    descriptors = staticmethod(frames.hog)
 
 
 @dataclass(eq=False, repr=False)
@@ -754,10 +755,7 @@ class LBP(SetsTransformer):
     radius: float = 1
     grid: tuple[int, int] = (1, 1)
     method: str = "nri_uniform"
-
-    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
-        """Descriptors (n_frames, d) of one set of frames."""
-        return frames.lbp(of_set, **self.get_params())
+    descriptors = staticmethod(frames.lbp)
 
 
 @dataclass(eq=False, repr=False)
@@ -777,10 +775,7 @@ class LBPTOP(SetsTransformer):
     step: int | None = None
     radii: Sequence[int] = (1, 1, 1)
     uniform: bool = True
-
-    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
-        """Descriptors (n_sub_videos, d) of one video."""
-        return frames.lbp_top(of_set, **self.get_params())
+    descriptors = staticmethod(frames.lbp_top)
 
 
 @dataclass(eq=False, repr=False)
@@ -820,10 +815,7 @@ class BlockHankel(SetsTransformer):
     """
 
     n_blocks: int = 2
-
-    def rows_of(self, of_set: ArrayLike) -> np.ndarray:
-        """Rows (n_frames - n_blocks + 1, n_blocks d) of one video; a view."""
-        return subspaces.block_hankel(of_set, self.n_blocks)
+    descriptors = staticmethod(subspaces.block_hankel)
 
 
 @dataclass(eq=False, repr=False)

@@ -868,20 +868,18 @@ def _spread(kernel, Z, n, rng):
     """n of the frames Z (m, d) by k-means++ in feature space."""
     packed = _pack_frames(kernel, Z.copy(), Z.mean(axis=0))
 
-    def values_at(c, rows):
-        """k(z, z_c) for the packed rows z."""
-        one = _Packed(packed.rows[c:c + 1], packed.squares[c:c + 1])
-        return _tile_values(kernel, rows, one)[:, 0]
+    def one(c):
+        return _Packed(packed.rows[c:c + 1], packed.squares[c:c + 1])
 
-    own = np.array([values_at(c, _Packed(packed.rows[c:c + 1], packed.squares[c:c + 1]))[0]
-                    for c in range(len(Z))])  # k(z, z)
+    own = np.array([_tile_values(kernel, one(c), one(c))[0, 0] for c in range(len(Z))])  # k(z, z)
     chosen = [int(rng.integers(len(Z)))]
     square = np.full(len(Z), np.inf)
     free = np.ones(len(Z))
     while len(chosen) < n:
         c = chosen[-1]
         free[c] = 0
-        distance = np.maximum(own + own[c] - 2 * values_at(c, packed), 0)
+        values = _tile_values(kernel, packed, one(c))[:, 0]
+        distance = np.maximum(own + own[c] - 2 * values, 0)
         square = np.minimum(square, distance)
         weight = free * np.where(square > 1e-12 * own.max(), square, 0)
         weight = weight if weight.any() else free

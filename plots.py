@@ -63,7 +63,11 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_blocks: int = 1,
     D = core.shaped_array(D, "D", ("N", "d", "p"))
     N, d, p = D.shape
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
-    h, w = _check_image_shape(image_shape, d, n_blocks)
+    h, w = core.check_integers(image_shape, "image_shape", 2, "two integers (height, width)")
+    if n_blocks * h * w != d:
+        blocks = f"{n_blocks} * " if n_blocks > 1 else ""
+        raise ValueError(f"image_shape must have {blocks}height * width = d = {d}, got "
+                         f"{image_shape}")
     k = min(p, 3) if n_directions is None else n_directions
     k = core.check_integer(k, "n_directions", 1, p)
     labels = _check_names(range(N) if labels is None else labels, N, "labels")
@@ -171,7 +175,7 @@ def plot_confusion(truth: core.Labels, predicted: core.Labels | None = None, *,
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     ax = _axes(ax, 6, 5)
     image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-    _colorbar(image, "share of the class")
+    ax.figure.colorbar(image, ax=ax, label="share of the class")
     edges = np.arange(len(classes) + 1)
     _mark_classes(ax, "x", classes, edges, "white")
     _mark_classes(ax, "y", classes, edges, "white")
@@ -296,7 +300,8 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
     image = ax.imshow(_spots(codes, order, atom_order, ax), cmap="RdBu_r", vmin=-limit, vmax=limit,
                       interpolation="nearest", aspect="auto",
                       extent=(-0.5, N - 0.5, n - 0.5, -0.5))
-    bar = _colorbar(image, "code", extend="both" if signed else "max")
+    extend = "both" if signed else "max"
+    bar = ax.figure.colorbar(image, ax=ax, label="code", extend=extend)
     bar.ax.set_ylim(-limit if signed else 0, limit)
     xlabel = "atom" if atom_labels is None else "atoms by class"
     ax.set(xlabel=xlabel, ylabel="samples by class")
@@ -439,17 +444,15 @@ def _counts(truth, predicted):
     order, classes, edges = _by_class(truth + predicted, 2 * len(truth), "truth")
     index = np.empty(len(order), int)
     index[order] = np.repeat(np.arange(len(classes)), np.diff(edges))
-    counts = np.zeros((len(classes), len(classes)), int)
-    np.add.at(counts, (index[:len(truth)], index[len(truth):]), 1)
-    return counts, classes
+    pairs = index[:len(truth)] * len(classes) + index[len(truth):]
+    return np.bincount(pairs, minlength=len(classes)**2).reshape(-1, len(classes)), classes
 
 
 def _below_each_other(images):
     """(N, k, b, h, w) images as (N, k, H, w), their b frames below each other, NaN between."""
     N, k, b, h, w = images.shape
     gap = max(1, h // 16) if b > 1 else 0
-    apart = np.full((N, k, b, h + gap, w), np.nan)
-    apart[:, :, :, :h] = images
+    apart = np.pad(images, [(0, 0)] * 3 + [(0, gap), (0, 0)], constant_values=np.nan)
     return apart.reshape(N, k, -1, w)[:, :, :b * (h + gap) - gap]
 
 
@@ -524,7 +527,7 @@ def _class_matrix(values, labels, alone, meaning, extend, ax):
     ax = _axes(ax, 6, 5)
     image = ax.imshow(values[order][:, order], cmap="viridis", vmin=low, vmax=high,
                       interpolation="nearest")
-    _colorbar(image, meaning, extend=extend)
+    ax.figure.colorbar(image, ax=ax, label=meaning, extend=extend)
     name = "subspace" if labels is None else "subspaces by class"
     ax.set(xlabel=name, ylabel=name)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -634,10 +637,6 @@ def _size_in_points(ax):
     return box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
 
 
-def _colorbar(image, label, **options):
-    return image.axes.figure.colorbar(image, ax=image.axes, label=label, **options)
-
-
 def _check_gram(K):
     K = core.check_symmetric(K, "K")
     if core.largest(K) > 1 / core.SMALLEST:
@@ -653,12 +652,3 @@ def _check_names(names, n, name):
     if n is not None and len(names) != n:
         raise ValueError(f"{name} must hold {n} entries, got {len(names)}")
     return names
-
-
-def _check_image_shape(image_shape, d, n_blocks):
-    h, w = core.check_integers(image_shape, "image_shape", 2, "two integers (height, width)")
-    if n_blocks * h * w != d:
-        blocks = f"{n_blocks} * " if n_blocks > 1 else ""
-        raise ValueError(f"image_shape must have {blocks}height * width = d = {d}, got "
-                         f"{image_shape}")
-    return h, w

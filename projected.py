@@ -105,7 +105,8 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
         def solve(block):
             for i in range(block.start, block.stop):
                 x = np.array(X[tile.start + i], np.float64, order="C")
-                end = _best_end(x, atoms, [start[i] for start in starts], rules)
+                usable = [start[i] for start in starts if not np.isnan(start[i, 0])]
+                end = _best_end(x, atoms, usable, rules)
                 at = tile.start + i
                 codes[at], cost[at], violation[at], gap[at], n_iter[at] = end
 
@@ -212,22 +213,18 @@ def _with_sum_one(codes, positive):
 
 
 def _best_end(x, atoms, starts, rules):
-    """(code, cost, violation, gap, n_iter) of least cost of the descents from the starts."""
+    """The end of least cost of the descents from the starts, with the steps of all."""
     least = abs(x.shape[1] - atoms.shape[1]) + rules.lam  # of all costs
-    best = None
-    n_iter = 0
+    ends = []
     for start in starts:
-        if np.isnan(start[0]):
-            continue
         end = _descent(x, atoms, start, rules)
         if end is None:
             continue
-        n_iter += end.n_iter
-        if best is None or end.cost < best.cost:
-            best = end
-        if best.cost <= least + 8 * EPS * (1 + least):
+        ends.append(end)
+        if end.cost <= least + 8 * EPS * (1 + least):
             break
-    return best.code, best.cost, best.violation, best.gap, n_iter
+    best = min(ends, key=lambda end: end.cost)
+    return best._replace(n_iter=sum(end.n_iter for end in ends))
 
 
 # ----------------------------------------------------------------- cost, gradient and curvature

@@ -30,8 +30,7 @@ try:
     import hypothesis.strategies as st
     from hypothesis import assume
 except ImportError as error:
-    raise ImportError("strategies needs hypothesis: "
-                      "pip install hypothesis") from error
+    raise ImportError("strategies needs hypothesis: pip install hypothesis") from error
 
 import grassmann_sc as core
 
@@ -240,15 +239,8 @@ def coding_problems(draw: st.DrawFn, n_atoms: Size = st.integers(1, 12),
     >>> problem.K_dd, problem.K_xd, problem.norm2, problem.lam
     (array([[1.]]), array([[1.]]), 1.0, 1.0)
     """
-    rng = _source(draw(SEEDS))
-    d, p = draw(sizes(d, p))
-    X = bases(rng, draw(st.integers(1, 4)), d, p)
-    D = bases(rng, _drawn(draw, n_atoms), d, p, draw(st.sampled_from(kinds)))
-    if draw(st.booleans()):
-        D[-1] = X[0] @ rotation(rng, p)
-    dtype = _drawn(draw, dtype)
-    problem = coding_problem(X.astype(dtype), D.astype(dtype))
-    return _at_share(problem, _drawn(draw, share))
+    X, D = draw(_queries_and_atoms(4, n_atoms, d, p, kinds, dtype, -1))
+    return _at_share(coding_problem(X, D), _drawn(draw, share))
 
 
 @st.composite
@@ -267,17 +259,23 @@ def solved_problems(draw: st.DrawFn, d: Size = st.integers(1, 6), p: Size | None
     >>> problem.X.tolist(), problem.D.tolist(), problem.lam, problem.codes
     ([[[1.0]]], [[[1.0]]], 1.0, array([[0.5]]))
     """
-    rng = _source(draw(SEEDS))
-    d, p = draw(sizes(d, p))
-    X = bases(rng, draw(st.integers(1, 3)), d, p)
-    D = bases(rng, draw(st.integers(1, MOST_SOLVED)), d, p)
-    if draw(st.booleans()):
-        D[0] = X[0] @ rotation(rng, p)
-    dtype = _drawn(draw, dtype)
-    problem = coding_problem(X.astype(dtype), _independent(D.astype(dtype)))
-    problem = _at_share(problem, _drawn(draw, share))
+    X, D = draw(_queries_and_atoms(3, st.integers(1, MOST_SOLVED), d, p, KINDS[:1], dtype, 0))
+    problem = _at_share(coding_problem(X, _independent(D)), _drawn(draw, share))
     codes = [_best_code(problem.K_dd, k, problem.lam / 2) for k in problem.K_xd]
     return problem._replace(codes=np.stack(codes))
+
+
+@st.composite
+def _queries_and_atoms(draw, most, n_atoms, d, p, kinds, dtype, same):
+    """Up to most queries, and atoms; now and then that at index same is the first query."""
+    rng = _source(draw(SEEDS))
+    d, p = draw(sizes(d, p))
+    X = bases(rng, draw(st.integers(1, most)), d, p)
+    D = bases(rng, _drawn(draw, n_atoms), d, p, draw(st.sampled_from(kinds)))
+    if draw(st.booleans()):
+        D[same] = X[0] @ rotation(rng, p)
+    dtype = _drawn(draw, dtype)
+    return X.astype(dtype), D.astype(dtype)
 
 
 def coding_problem(X, D, lam=0.0):
@@ -363,14 +361,12 @@ def image_sets(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.intege
         label = draw(st.integers(0, len(CLASSES) - 1))
         frames = rng.standard_normal((p, size)).T @ patterns[label]
         frames = frames + noise * rng.standard_normal((size, d))
-        sets.append(_grey(frames) if dtype == np.uint8 else frames.astype(dtype))
+        if dtype == np.uint8:  # grey values
+            frames = np.clip(np.rint(128 + 32 * frames), 1, 255)
+        sets.append(frames.astype(dtype))
         assume(np.linalg.matrix_rank(sets[-1]) >= p)
         labels.append(CLASSES[label])
     return ImageSets(sets, np.array(labels))
-
-
-def _grey(frames):
-    return np.clip(np.rint(128 + 32 * frames), 1, 255).astype(np.uint8)
 
 
 # --------------------------------------------------- bases from a Generator, or along the axes
