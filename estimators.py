@@ -131,7 +131,7 @@ class SetsTransformer(Transformer, Estimator):
     each set of frames."""
 
     axis = 1  # the axis of length d
-    descriptors: Callable[..., np.ndarray]  # of a set of frames
+    _descriptors: Callable[..., np.ndarray]  # of a set of frames
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(auto_wrap_output_keys=None, **options)
@@ -170,7 +170,7 @@ class SetsTransformer(Transformer, Estimator):
 
     def rows_of(self, of_set: Any) -> np.ndarray:
         """Rows (n_rows, d) of one set, by the function that the class names."""
-        return self.descriptors(of_set, **self.get_params())
+        return self._descriptors(of_set, **self.get_params())
 
     def _made_of(self, X):
         """A list of rows_of each set; the errors name the set."""
@@ -737,7 +737,7 @@ class HOG(SetsTransformer):
     cells_per_block: tuple[int, int] = (3, 3)
     block_norm: str = "L2-Hys"
     transform_sqrt: bool = False
-    descriptors = staticmethod(frames.hog)
+    _descriptors = staticmethod(frames.hog)
 
 
 @dataclass(eq=False, repr=False)
@@ -755,7 +755,7 @@ class LBP(SetsTransformer):
     radius: float = 1
     grid: tuple[int, int] = (1, 1)
     method: str = "nri_uniform"
-    descriptors = staticmethod(frames.lbp)
+    _descriptors = staticmethod(frames.lbp)
 
 
 @dataclass(eq=False, repr=False)
@@ -775,7 +775,7 @@ class LBPTOP(SetsTransformer):
     step: int | None = None
     radii: Sequence[int] = (1, 1, 1)
     uniform: bool = True
-    descriptors = staticmethod(frames.lbp_top)
+    _descriptors = staticmethod(frames.lbp_top)
 
 
 @dataclass(eq=False, repr=False)
@@ -815,7 +815,7 @@ class BlockHankel(SetsTransformer):
     """
 
     n_blocks: int = 2
-    descriptors = staticmethod(subspaces.block_hankel)
+    _descriptors = staticmethod(subspaces.block_hankel)
 
 
 @dataclass(eq=False, repr=False)
