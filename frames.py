@@ -264,10 +264,8 @@ def _array_name(names, key):
 
 def _prepared(frame, grey, size):
     """A frame (height, width[, channels]) or (d,), grey and resized as asked for."""
-    if frame.ndim == 3 and frame.shape[2] == 4:
-        frame = frame[..., :3]
-    if frame.ndim == 3 and frame.shape[2] == 1:
-        frame = frame[..., 0]
+    if frame.ndim == 3 and frame.shape[2] in (1, 4):
+        frame = frame[..., 0] if frame.shape[2] == 1 else frame[..., :3]
     if grey and frame.ndim == 3:
         luma = frame @ np.array(LUMA)
         frame = (luma if frame.dtype.kind == "f" else np.rint(luma)).astype(frame.dtype)
@@ -523,11 +521,7 @@ def _aligned(body, height, width):
         body = transform.resize(body, (height, scaled_width), order=1, anti_aliasing=True)
     centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
     left = int(np.floor(width / 2 - centre + 0.5))  # column of the result where the body begins
-    first = max(left, 0)
-    last = min(left + scaled_width, width)
-    result = np.zeros((height, width))
-    result[:, first:last] = body[:, first - left:last - left]
-    return result
+    return np.pad(body, [(0, 0), (width, width)])[:, width - left:2 * width - left]
 
 
 # ---------------------------------------------------------------------------- checks at the door

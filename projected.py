@@ -204,9 +204,7 @@ def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
 
 
 def _with_sum_one(codes, positive):
-    codes = codes.astype(np.float64)
-    if positive:
-        codes = np.maximum(codes, 0)
+    codes = np.maximum(codes.astype(np.float64), 0 if positive else -np.inf)
     total = codes.sum(axis=1)
     usable = total > 1e-6 * np.abs(codes).sum(axis=1)
     return np.where(usable[:, None], codes / np.where(usable, total, 1)[:, None], np.nan)
@@ -365,9 +363,7 @@ def _violations(g, state, rules):
     """By how much g_j breaks the conditions of first order (N,), with the sign that y_j wants."""
     level = rules.lam * np.abs(state.y).sum()
     slope = level - g  # of minus the cost, but for the l1 norm
-    excess = np.maximum(slope - rules.lam, 0)
-    if not rules.positive:
-        excess += np.minimum(slope + rules.lam, 0)
+    excess = slope - np.clip(slope, -np.inf if rules.positive else -rules.lam, rules.lam)
     excess[state.active] = slope[state.active] - rules.lam * state.sign
     return excess
 

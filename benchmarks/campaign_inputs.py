@@ -34,7 +34,7 @@ OF_CODE = {"files.write_arrays": {"kind", "arrays"},  # constants of the code th
 HELD = {  # what an error may call the values of an argument whose own name is X
     "X": "sets frames clips videos systems bases labels", "y": "labels",
     "clips2": "clips", "sets": "frames", "sets2": "sets", "atom_sets": "sets frames",
-    "videos": "sets frames", "silhouettes": "frames",
+    "videos": "sets frames", "silhouettes": "frames", "kernels": "bases",
 }
 
 

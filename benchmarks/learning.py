@@ -33,6 +33,7 @@ STREAM_D = 50
 STREAM_P = 3
 STREAM_ATOMS = 40
 STREAM_LAM = 0.2
+SOURCE = gs.random_subspaces(60, STREAM_D, STREAM_P, 7)  # centres
 
 
 def clusters(n, d, p, k, noise, seed=0):
@@ -154,10 +155,6 @@ def learn_large(d):
     return status("VmHWM") / X.nbytes, seconds / 2
 
 
-def source():
-    return gs.random_subspaces(60, STREAM_D, STREAM_P, 7)
-
-
 def stream():
     print(f"A stream of {STREAM} subspaces, d = {STREAM_D}, p = {STREAM_P}, {STREAM_ATOMS} atoms, "
           f"batches of {BATCH}, in a process of its own")
@@ -166,8 +163,8 @@ def stream():
         seconds, (early, late) = timed(in_child, learn_stream, path)
         online = files.load(path).atoms
     rng = np.random.default_rng(2)
-    held_out = common.about(source(), 2000, 0.7, rng)
-    sample = common.about(source(), 5000, 0.7, rng)
+    held_out = common.about(SOURCE, 2000, 0.7, rng)
+    sample = common.about(SOURCE, 5000, 0.7, rng)
     batch = learn.gdl(sample, STREAM_ATOMS, STREAM_LAM, n_iter=50, rng=0).atoms
     costs = [common.cost(held_out, atoms, STREAM_LAM) for atoms in (online, batch)]
     figure("seconds in all", seconds)
@@ -181,7 +178,7 @@ def learn_stream(path):
     rng = np.random.default_rng(1)
     learner = streams.OnlineGDL(STREAM_ATOMS, STREAM_LAM, rng=0)
     for i in range(1, STREAM // BATCH + 1):
-        learner.partial_fit(common.about(source(), BATCH, 0.7, rng))
+        learner.partial_fit(common.about(SOURCE, BATCH, 0.7, rng))
         if i in (STREAM // BATCH // 10, STREAM // BATCH):
             yield status("VmRSS") / 2**20
     files.save(path, learner.atoms)
