@@ -38,7 +38,16 @@ PRODUCTS = 2**21  # of candidates with all samples that are held at a time
 # -------------------------------------------------------------------------------------- learning
 
 
-class Learned(namedtuple("Learned", "atoms codes costs")):
+class Noted:
+    """Makes a named tuple that notes more than its fields: attributes, given by name."""
+
+    def __new__(cls, *fields, **notes):
+        self = super().__new__(cls, *fields)
+        vars(self).update(notes)
+        return self
+
+
+class Learned(Noted, namedtuple("Learned", "atoms codes costs")):
     """atoms (N, d, p), their codes (n, N), and costs: of the first codes, then two an iteration.
 
     The two are the cost after the update of the atoms and after the coding. n_iter: iterations
@@ -46,16 +55,9 @@ class Learned(namedtuple("Learned", "atoms codes costs")):
     use, None without; stopped: "n_iter", "tol", "callback" or "interrupted", None while learning.
     """
 
-    n_replaced: int
-    stopped: str | None
-    lam: float | None
-
-    def __new__(cls, atoms, codes, costs, n_replaced=0, stopped=None, lam=None):
-        self = super().__new__(cls, atoms, codes, costs)
-        self.n_replaced = n_replaced
-        self.stopped = stopped
-        self.lam = lam
-        return self
+    n_replaced: int = 0
+    stopped: str | None = None
+    lam: float | None = None
 
     @property
     def n_iter(self) -> int:
@@ -110,28 +112,27 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function or None, got {callback!r}")
     rng = core.check_rng(rng)
-    coder = Coder((len(X), n_atoms), X.dtype, lam, n_neighbors, coding, lam_scale, positive)
+    shape = n_atoms, *X.shape[1:]
+    coder = checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive)
     record = None
     if checkpoint is not None or resume is not None:
         from grassmann_sc import files
 
-        options = [n_atoms, unused, *coder.described]
+        options = [n_atoms, unused, *coder]
         record = files.Checkpoint(checkpoint, resume, [X, weights[None]], options)
     state = None
-    if resume is not None:
-        state, rng = _read_state(record, (n_atoms, *X.shape[1:]), len(X))
-        X, atoms = core.same_dimension(X, state.atoms, ("X", "resume"))
-        if coder.lam_scale is None and state.lam != coder.lam:
-            raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {state.lam} "
-                             f"in {os.fsdecode(resume)}")
-        coder.lam = state.lam
-        coder.lam_scale = None
-    else:
+    if resume is None:
         atoms = first_atoms(X, n_atoms, init, rng, weights)
-        X, atoms = core.same_dimension(X, atoms, ("X", "init"))
+    else:
+        state, rng = _read_state(record, shape, len(X), coder)
+        coder = coder._replace(lam=state.lam, lam_scale=None)
+        atoms = state.atoms
+    X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
     learner = _Learner(as_rows(X), weights, coder, unused, rng)
     with core.progress_bar(progress, total=n_iter, desc="gdl", unit="iteration") as move:
-        return _iterate(learner, state or learner.start(atoms), n_iter, tol, callback, move, record)
+        if state is None:
+            learner, state = learner.started(atoms)
+        return _iterate(learner, state, n_iter, tol, callback, move, record)
 
 
 def _iterate(learner, state, n_iter, tol, callback, move, record):
@@ -140,7 +141,7 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
     stopped = None
     shown = 0
     try:
-        if record is not None and state.n_iter == 0:
+        if state.n_iter == 0:
             _write_state(record, state, learner.rng)
         while stopped is None:
             costs = state.costs
@@ -152,8 +153,7 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
                 state = learner.step(state)
                 if state.costs[-1] <= best.costs[-1]:
                     best = state
-                if record is not None:
-                    _write_state(record, state, learner.rng)
+                _write_state(record, state, learner.rng)
                 move(state.n_iter - shown, state.costs[-1])
                 shown = state.n_iter
                 if callback is not None and callback(state):
@@ -164,27 +164,24 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
         core.warn("interrupted: the best dictionary so far is returned, after "
                   f"{state.n_iter} of {n_iter} iterations")
     atoms = np.ascontiguousarray(state.atoms)
-    return Learned(atoms, state.codes, state.costs, state.n_replaced, stopped, state.lam)
+    return Learned(atoms, *state[1:], **vars(state) | {"stopped": stopped})
 
 
-class _Learner:
+class _Learner(namedtuple("_Learner", "samples weights coder unused rng")):
     """What stays the same from one iteration to the next: samples, coding, policy."""
 
-    def __init__(self, samples, weights, coder, unused, rng):
-        self.X = samples.swapaxes(1, 2)
-        self.samples = samples
-        self.weights = weights
-        self.coder = coder
-        self.unused = unused
-        self.rng = rng
+    @property
+    def X(self):
+        return self.samples.swapaxes(1, 2)
 
-    def start(self, atoms):
+    def started(self, atoms):
+        """The learner with lambda itself, and its state over first atoms."""
         atoms = copied_rows(atoms).swapaxes(1, 2)
         K, k = self._grams(atoms)
-        self.coder.scale(k, self.weights)
-        codes = self.coder.code(K, k, self.X.shape[2])
-        costs = np.array([self.weights @ self._losses(K, k, codes)])
-        return Learned(atoms, codes, costs, lam=self.coder.lam)
+        learner = self._replace(coder=self.coder.scaled(k, self.weights))
+        codes = learner.coder.code(K, k, self.X.shape[2])
+        costs = np.array([self.weights @ learner._losses(K, k, codes)])
+        return learner, Learned(atoms, codes, costs, lam=learner.coder.lam)
 
     def step(self, state):
         """The state after one update of the atoms and one coding.
@@ -203,12 +200,13 @@ class _Learner:
             K, k = self._grams(atoms)
         new = self.coder.code(K, k, self.X.shape[2], codes)
         after = self._losses(K, k, new)
-        if self.coder.descends:  # codes are solved to a tolerance: keep what was better within it
+        if self.coder.descends():  # codes are solved to a tolerance: keep what was better within it
             worse = after > losses
             new[worse] = codes[worse]
             after[worse] = losses[worse]
         costs = np.append(state.costs, [self.weights @ losses, self.weights @ after])
-        return Learned(atoms, new, costs, state.n_replaced + len(idle), lam=state.lam)
+        replaced = state.n_replaced + len(idle)
+        return Learned(atoms, new, costs, n_replaced=replaced, lam=state.lam)
 
     def _grams(self, atoms):
         """<D_i^, D_j^> (N, N) and <X_i^, D_j^> (n, N)."""
@@ -274,41 +272,19 @@ def idle_and_worst(use, X, losses):
     return idle, chosen
 
 
-class Coder:
+class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
     """How samples are coded: sparse with lam, local with n_neighbors, or by a function."""
 
-    def __init__(self, shape, dtype, lam, n_neighbors, coding, lam_scale, positive):
-        named = coding is None or isinstance(coding, str) and coding in ("sparse", "local")
-        if not (callable(coding) or named):
-            raise ValueError(f"coding must be 'sparse', 'local' or a function, got {coding!r}")
-        positive = core.check_flag(positive, "positive")
-        given = n_neighbors is not None or positive or lam_scale is not None
-        if callable(coding) and given:
-            raise ValueError("n_neighbors, positive and lam_scale must be left to the function "
-                             "when coding is one")
-        if lam is not None:
-            lam = core.check_number(lam, "lam", least=0)
-        self.function = coding if callable(coding) else None
-        if self.function is None:
-            core.coding_step(shape, dtype, lam, n_neighbors, lam_scale=lam_scale,
-                             positive=positive)
-            kind = "sparse" if n_neighbors is None else "local"
-            if coding not in (None, kind):
-                needed = "lam" if coding == "sparse" else "n_neighbors"
-                raise ValueError(f"coding = {coding!r} needs {needed}, got lam = {lam!r}, "
-                                 f"n_neighbors = {n_neighbors!r}")
-        self.lam = None if lam is None else float(lam)
-        self.lam_scale = lam_scale
-        self.n_neighbors = n_neighbors
-        self.positive = positive
-        self.descends = self.function is None and lam is not None  # no coding raises the cost
-        self.described = [self.function, lam, n_neighbors, lam_scale, self.positive]
+    def descends(self):
+        """Does no coding raise the cost?"""
+        return self.function is None and self.lam is not None
 
-    def scale(self, k, weights):
-        """Turn a lam that is relative to lam_max into lambda, from products (n, N) with atoms."""
-        if self.lam_scale is not None:
-            self.lam *= _weighted_median(core.lam_max(k), weights) or 1.0
-            self.lam_scale = None
+    def scaled(self, k, weights):
+        """The same with lambda itself for a lam relative to lam_max, of products (n, N)."""
+        if self.lam_scale is None:
+            return self
+        unit = _weighted_median(core.lam_max(k), weights) or 1.0
+        return self._replace(lam=self.lam * unit, lam_scale=None)
 
     def code(self, K, k, p, before=None):
         """Codes (n, N); sparse ones descend from the codes before, so that the cost cannot rise."""
@@ -316,21 +292,40 @@ class Coder:
             codes = self.function(K, k, norm2=p)
             codes = core.check_codes(codes, *k.shape, "coding(K_dd, K_xd, norm2=p)")
             return core.dense_codes(codes).astype(k.dtype)
-        if self.lam is None:
-            options = core.local_options(len(K), K.dtype, self.n_neighbors)
-            return core.solve_local(K, k, p, options)
-        options = core.lasso_options(k.shape, self.lam, positive=self.positive)
-        options = options._replace(init=before, share=False)
-        return core.solve_lassos(K, k, p, options)
+        solve, options = core.coding_step(k.shape, K.dtype, self.lam, self.n_neighbors,
+                                          positive=self.positive)
+        if self.lam is not None:
+            options = options._replace(init=before, share=False)
+        return solve(K, k, p, options)
+
+
+def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
+    """The Coder of these options of gdl."""
+    named = coding is None or isinstance(coding, str) and coding in ("sparse", "local")
+    if not (callable(coding) or named):
+        raise ValueError(f"coding must be 'sparse', 'local' or a function, got {coding!r}")
+    positive = core.check_flag(positive, "positive")
+    if lam is not None:
+        lam = core.check_number(lam, "lam", least=0)
+    if not callable(coding):
+        core.coding_step((1, n_atoms), np.dtype(float), lam, n_neighbors, lam_scale=lam_scale,
+                         positive=positive)
+        if coding not in (None, "local" if lam is None else "sparse"):
+            needed = "lam" if coding == "sparse" else "n_neighbors"
+            raise ValueError(f"coding = {coding!r} needs {needed}, got lam = {lam!r}, "
+                             f"n_neighbors = {n_neighbors!r}")
+    elif n_neighbors is not None or positive or lam_scale is not None:
+        raise ValueError("n_neighbors, positive and lam_scale must be left to the function when "
+                         "coding is one")
+    return Coder(coding if callable(coding) else None, lam, n_neighbors, lam_scale, positive)
 
 
 def _weighted_median(values, weights):
     """np.median of the values, each repeated weight times."""
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
-    low = np.searchsorted(reached, reached[-1] / 2)
-    high = np.searchsorted(reached, reached[-1] / 2, side="right")
-    return float(values[order[low]] + values[order[high]]) / 2
+    middle = [np.searchsorted(reached, reached[-1] / 2, side) for side in ("left", "right")]
+    return float(values[order[middle]].mean())
 
 
 def check_weights(sample_weight, n):
@@ -379,16 +374,11 @@ def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
     return gdl(lift.fit(sets).transform(sets), n_atoms, lam, rng=rng, **options)
 
 
-class LabelledAtoms(namedtuple("LabelledAtoms", "atoms labels")):
+class LabelledAtoms(Noted, namedtuple("LabelledAtoms", "atoms labels")):
     """atoms (N, d, p) and their labels (N,); lam: the median of the lambdas that they were learned
     with."""
 
-    lam: float | None
-
-    def __new__(cls, atoms, labels, lam=None):
-        self = super().__new__(cls, atoms, labels)
-        self.lam = lam
-        return self
+    lam: float | None = None
 
 
 def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapping,
@@ -422,16 +412,14 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
     lams = []
     for c, count in enumerate(counts):
         mine = np.flatnonzero((index == c) & (weights > 0))
-        if len(mine) == 0:
-            continue
-        learned = gdl(X[mine], min(count, len(mine)), lam, sample_weight=weights[mine], rng=rng,
-                      **options)
-        atoms.append(learned.atoms)
-        labels += [c] * len(learned.atoms)
-        lams.append(learned.lam)
-    in_use = [lam for lam in lams if lam is not None]
-    median = float(np.median(in_use)) if in_use else None
-    return LabelledAtoms(np.concatenate(atoms), classes[labels], median)
+        if len(mine):
+            learned = gdl(X[mine], min(count, len(mine)), lam, sample_weight=weights[mine],
+                          rng=rng, **options)
+            atoms.append(learned.atoms)
+            labels += [c] * len(learned.atoms)
+            lams.append(learned.lam)
+    median = None if lams[0] is None else float(np.median(lams))
+    return LabelledAtoms(np.concatenate(atoms), classes[labels], lam=median)
 
 
 def _atoms_of_class(atoms_per_class, label):
@@ -602,14 +590,12 @@ def _climb(A, Z, w, B, b, V, seed, limit, tol):
     for _ in range(100):
         if stuck:
             k += _join(Q, k, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
-        new = image[old:k]
-        for i in range(len(new)):
-            for j in range(d):
-                new[i, j] = 0
+        new = np.zeros((k - old, d), Z.dtype)
         if A.size > 0:
-            _put(new, _multiply(Q[old:k], A, limit))
+            new = _multiply(Q[old:k], A, limit)
         _add_image(Z, w, Q[old:k], new, limit)
         _add_image(B, b, Q[old:k], new, limit)
+        _put(image[old:], new)
         if old == 0:
             start = _product(V, image)
         old, k, total = _grow(Q, image, H, old, k, best, limit, noisy, tol)
@@ -652,7 +638,7 @@ def weighted_square(Z, w, limit):
 
 @jit
 def largest_part(M, w, known, rank, seed, limit):
-    """Rows (rank, d) and sizes (rank,) of about the eigenpairs largest in modulus of
+    """Rows and sizes of about the rank eigenpairs, or all, largest in modulus of
     S = M^T diag(w) M, M (m, d), m > rank.
 
     Rayleigh-Ritz on S times the first known rows, eigenvectors of before, and a few combinations
@@ -668,17 +654,11 @@ def largest_part(M, w, known, rank, seed, limit):
     _add_image(M, w, start, image, limit)
     Q = np.zeros_like(start)
     count = _join(Q, 0, image, 0.0, limit)
-    products = np.empty((count, m), M.dtype)
-    _multiply_transposed(Q[:count], M, products, limit)
-    H = np.empty((count, count), M.dtype)
-    _multiply_transposed(products * w, products, H, limit)
-    values, vectors = np.linalg.eigh(H)
+    products = _multiply_transposed(Q[:count], M, limit)
+    values, vectors = np.linalg.eigh(_multiply_transposed(products * w, products, limit))
     order = np.argsort(-np.abs(values))[:rank]
-    rows = np.zeros((rank, d), M.dtype)
-    sizes = np.zeros(rank, M.dtype)
-    _put(rows, _multiply(np.ascontiguousarray(vectors.T[order]), Q[:count], limit))
-    sizes[:len(order)] = values[order]
-    return rows, sizes
+    rows = _multiply(np.ascontiguousarray(vectors.T[order]), Q[:count], limit)
+    return rows, values[order]
 
 
 @jit
@@ -699,7 +679,7 @@ def _grow(Q, image, H, old, k, best, limit, noisy, tol):
     """
     p = len(best)
     eps = np.finfo(Q.dtype).eps
-    _multiply_transposed(image[old:k], Q[:k], H[old:k], limit)
+    _put(H[old:], _multiply_transposed(image[old:k], Q[:k], limit))
     _put(H[:, old:k], H[old:k, :old].T)
     total = -np.inf
     if noisy and old < k <= 4 * p:
@@ -758,11 +738,9 @@ def _join(Q, k, W, least, limit):
     """
     end = 0
     for _ in range(2):  # twice, since rounding grows where little is left
-        inside = np.empty((len(W), k), W.dtype)
-        _multiply_transposed(W, Q[:k], inside, limit)
+        inside = _multiply_transposed(W, Q[:k], limit)
         W = W - _multiply(inside, Q[:k], limit)
-        M = np.empty((len(W), len(W)), W.dtype)
-        _multiply_transposed(W, W, M, limit)
+        M = _multiply_transposed(W, W, limit)
         T = np.zeros_like(M)  # Gram-Schmidt on the products M: orthonormal rows T W
         end = 0
         for i in range(len(M)):
@@ -775,14 +753,11 @@ def _join(Q, k, W, least, limit):
                 share = core.dot(T[j], M[i], len(t))
                 rest -= share * share
                 core.axpy(-share, T[j], t, len(t))
-            if rest > 1e4 * np.finfo(M.dtype).eps * M[i, i]:
-                norm = np.sqrt(rest)
-                for j in range(len(t)):
-                    t[j] /= norm
-                end += 1
-            else:
-                for j in range(len(t)):
-                    t[j] = 0
+            more = rest > 1e4 * np.finfo(M.dtype).eps * M[i, i]
+            norm = np.sqrt(rest) if more else np.inf
+            for j in range(len(t)):
+                t[j] /= norm
+            end += more
         W = _multiply(T[:end], W, limit)
         least = 0.0
     _put(Q[k:], W)
@@ -800,14 +775,13 @@ def _multiply(A, B, limit):
 
 
 @jit
-def _multiply_transposed(A, B, out, limit):
-    """out[:, :len(B)] = A @ B.T in products of at most limit multiplications."""
+def _multiply_transposed(A, B, limit):
+    """A @ B.T in products of at most limit multiplications."""
+    out = np.empty((len(A), len(B)), B.dtype)
     step = max(1, limit // max(1, A.size))
     for i in range(0, len(B), step):
-        part = A @ B[i:i + step].T
-        for a in range(part.shape[0]):
-            for b in range(part.shape[1]):
-                out[a, i + b] = part[a, b]
+        _put(out[:, i:], A @ B[i:i + step].T)
+    return out
 
 
 @jit
@@ -918,7 +892,9 @@ def _code_nearest(K_dd, K_xd, norm2):
 
 
 def _write_state(checkpoint, state, rng):
-    """Replace the checkpoint by this state and that of rng."""
+    """Replace the checkpoint, if there is one, by this state and that of rng."""
+    if checkpoint is None:
+        return
     from grassmann_sc import files
 
     checkpoint.write({"rng": files.as_json(rng.bit_generator.state), "atoms": state.atoms,
@@ -927,7 +903,7 @@ def _write_state(checkpoint, state, rng):
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
 
 
-def _read_state(checkpoint, shape, n):
+def _read_state(checkpoint, shape, n, coder):
     """The state to resume from, of atoms of this shape for n samples, and its rng."""
     from grassmann_sc import files
 
@@ -945,4 +921,7 @@ def _read_state(checkpoint, shape, n):
             lam = core.check_number(arrays["lam"], "lam", least=0)
         n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
         rng = files.read_generator(arrays["rng"])
-    return Learned(atoms, codes, costs, n_replaced, lam=lam), rng
+    if coder.lam_scale is None and lam != coder.lam:
+        raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {lam} in "
+                         f"{checkpoint.resume}")
+    return Learned(atoms, codes, costs, n_replaced=n_replaced, lam=lam), rng

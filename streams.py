@@ -70,8 +70,9 @@ class OnlineGDL:
         self.n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
         self.rank = None if rank is None else core.check_integer(rank, "rank", 1)
         self.forgetting = core.check_number(forgetting, "forgetting", least=0)
-        self.coder = learn.Coder((1, self.n_atoms), np.dtype(float), lam, n_neighbors, coding,
-                                 lam_scale, positive)
+        self.given = learn.checked_coder(self.n_atoms, lam, n_neighbors, coding, lam_scale,
+                                         positive)
+        self.coder = self.given  # with lambda itself, once it is known
         if isinstance(init, str):
             core.check_choice(init, "init", *learn.METHODS)
         else:
@@ -96,8 +97,8 @@ class OnlineGDL:
         self._clear()
 
     def __repr__(self) -> str:
-        _, lam, n_neighbors, *_ = self.coder.described
-        rule = f"n_neighbors={n_neighbors}" if lam is None else f"lam={lam:g}"
+        lam = self.given.lam
+        rule = f"n_neighbors={self.given.n_neighbors}" if lam is None else f"lam={lam:g}"
         batches = f"{self.n_batches} batch{'es' * (self.n_batches != 1)}"
         return f"OnlineGDL({self.n_atoms}, {rule}), {batches} learned from"
 
@@ -135,8 +136,7 @@ class OnlineGDL:
                              f"got {n_epochs}")
         X = files.StoredBases(X, "X") if files.is_stored(X) else X
         shape = getattr(X, "shape", None)
-        options = [self.n_atoms, *self.coder.described, self.rank, self.forgetting, batch_size,
-                   shape]
+        options = [self.n_atoms, *self.given, self.rank, self.forgetting, batch_size, shape]
         record = files.Checkpoint(checkpoint, resume, [], options)
         self._place = _Place()
         if resume is not None:
@@ -233,7 +233,7 @@ class OnlineGDL:
         if self._gram is None:
             self._gram = core.bases_gram(self.atoms)
         k = core.bases_gram(X, self.atoms)
-        self.coder.scale(k, weights)
+        self.coder = self.coder.scaled(k, weights)
         codes = self.coder.code(self._gram, k, p)
         losses = learn.sample_losses(self._gram, k, codes, p, self.lam)
         self._add(X, codes, weights)
@@ -417,7 +417,7 @@ class OnlineGDL:
                              "samples first, or give init")
 
     def _described(self):
-        return [self.n_atoms, *self.coder.described[1:], self.lam, self.rank, self.forgetting]
+        return [self.n_atoms, *self.given[1:], self.lam, self.rank, self.forgetting]
 
     # ------------------------------------------------------------------------ files
 
@@ -441,11 +441,11 @@ class OnlineGDL:
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
-        function, lam, n_neighbors, lam_scale, positive = self.coder.described
         named = isinstance(self.init, str)
-        options = {"n_atoms": self.n_atoms, "lam": lam, "n_neighbors": n_neighbors,
-                   "lam_scale": lam_scale, "positive": positive, "rank": self.rank,
-                   "forgetting": self.forgetting, "init": self.init if named else None}
+        options = self.given._asdict() | {
+            "n_atoms": self.n_atoms, "rank": self.rank, "forgetting": self.forgetting,
+            "init": self.init if named else None}
+        del options["function"]  # load is given it again
         counts = {"n_batches": self.n_batches, "n_updates": self.n_updates,
                   "n_replaced": self.n_replaced, "cost": self.cost, "loss": float(self.loss),
                   "weight": float(self.weight), "new": float(self._new), "lam": self.coder.lam,
@@ -479,10 +479,9 @@ class OnlineGDL:
             new["rng"] = files.read_generator(arrays["rng"])
             new |= self._checked_arrays(arrays)
             lam = _check_or_none(core.check_number, counts["lam"], "lam", least=0)
-            core.check_choice(counts["lam_scale"], "lam_scale", None, self.coder.described[3])
+            scale = core.check_choice(counts["lam_scale"], "lam_scale", None, self.given.lam_scale)
+            new["coder"] = self.given._replace(lam=lam, lam_scale=scale)
         vars(self).update(new)
-        self.coder.lam = lam
-        self.coder.lam_scale = counts["lam_scale"]
 
     def _checked_arrays(self, arrays):
         """Atoms, statistics and samples of a file by the names of attributes, of shapes that fit
@@ -595,8 +594,8 @@ def _append(factor, sizes, Z, w, seed, limit):
     if count > len(sizes):
         M = np.concatenate([known, Z])
         v = np.concatenate([v, w]).astype(M.dtype)
-        count = len(sizes) // HELD
-        Z, w = learn.largest_part(M, v, len(known), count, seed, limit)
+        Z, w = learn.largest_part(M, v, len(known), len(sizes) // HELD, seed, limit)
+        count = len(w)
         sizes[:] = 0
     factor[count - len(w):count] = Z
     sizes[count - len(w):count] = w
