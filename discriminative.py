@@ -38,7 +38,7 @@ LEAST_RIDGE = 1e-4  # above the rounding of the products of equal atoms in float
 LARGEST_BETA = 1e6
 
 
-class Discriminative(namedtuple("Discriminative", "atoms labels costs")):
+class Discriminative(learn.Noted, namedtuple("Discriminative", "atoms labels costs")):
     """atoms (N, d, p), their labels (N,), and costs: at the first atoms, then one an iteration.
 
     beta, ridge: those in use; stopped: "n_iter", "tol", or "stationary" where no step lowers the
@@ -48,13 +48,6 @@ class Discriminative(namedtuple("Discriminative", "atoms labels costs")):
     beta: float
     ridge: float
     stopped: str
-
-    def __new__(cls, atoms, labels, costs, beta=None, ridge=None, stopped=None):
-        self = super().__new__(cls, atoms, labels, costs)
-        self.beta = beta
-        self.ridge = ridge
-        self.stopped = stopped
-        return self
 
     @property
     def n_iter(self) -> int:
@@ -117,10 +110,12 @@ def discriminative_atoms(X: ArrayLike, y: core.Labels, atoms_per_class: int | Ma
         init = _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng)
     atoms, of_atom = _check_first_atoms(init, classes)
     X, atoms = core.same_dimension(X, atoms, ("X", "init"))
-    problem = _Problem(X, index, weights, of_atom, ridge)
-    problem.beta = beta or _typical_beta(problem, atoms)
+    problem = _Problem(X, index, weights, of_atom, _members(of_atom, len(classes)), ridge, beta)
+    if beta is None:
+        problem = problem._replace(beta=_typical_beta(problem, atoms))
     atoms, costs, stopped = _lower_the_cost(problem, atoms, n_iter, tol)
-    return Discriminative(atoms, classes[of_atom], costs, problem.beta, ridge, stopped)
+    return Discriminative(atoms, classes[of_atom], costs, beta=problem.beta, ridge=ridge,
+                          stopped=stopped)
 
 
 def ridge_residuals(X: ArrayLike, D: ArrayLike, labels: core.Labels, *,
@@ -205,17 +200,9 @@ def _moved(place, step):
     return (turned - np.matmul(turned, excess) / 2).astype(D.dtype)  # orthonormal to rounding
 
 
-class _Problem:
-    """What stays the same: samples, weights, the class of each sample and atom, ridge and beta."""
-
-    def __init__(self, X, index, weights, of_atom, ridge):
-        self.X = X
-        self.index = index
-        self.weights = weights
-        self.of_atom = of_atom
-        self.ridge = ridge
-        self.beta = None
-        self.members = _members(of_atom, of_atom.max() + 1)
+class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge beta")):
+    """What stays the same: samples, their classes and weights, the class of each atom, the atoms of
+    each class, ridge and beta."""
 
     def at(self, atoms):
         """The cost and its slopes at the atoms, in one pass over tiles of the samples."""

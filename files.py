@@ -334,15 +334,15 @@ def load(path: str | os.PathLike) -> Dictionary:
     """
     kinds = {"atoms": "f", "lam": "f", "labels": "biufUS"}
     arrays = read_arrays(path, "dictionary", kinds, {"atoms"})
-    lam = arrays.get("lam")
+    lam = None
     labels = arrays.get("labels")
     with refuse_damaged(path, "dictionary"):
         atoms = core.check_dictionary(arrays["atoms"], "atoms")
-        if lam is not None and (lam.shape != () or not 0 <= lam < np.inf):
-            raise ValueError(f"lam must be one number >= 0, got {lam!r}")
+        if "lam" in arrays:
+            lam = core.check_number(arrays["lam"], "lam", least=0)
         if labels is not None and labels.shape != (len(atoms),):
             raise ValueError(f"labels must have shape ({len(atoms)},), got {labels.shape}")
-    return Dictionary(atoms, None if lam is None else float(lam), labels)
+    return Dictionary(atoms, lam, labels)
 
 
 # ------------------------------------------------------------------------------------ codes
@@ -514,9 +514,8 @@ class Sink:
         self.keeps = isinstance(self.place, _Path)
         self.folder = self.place.path if isinstance(self.place, _Folder) else None
         _check_apart(out, inputs)
-        described = options._asdict()
-        for name in ("sparse_output", "init", "return_info"):  # change no code
-            described.pop(name, None)
+        apart = "sparse_output", "init", "return_info"  # change no code
+        described = {name: of for name, of in options._asdict().items() if name not in apart}
         self.fingerprint = Fingerprint(described, atoms)
         self.row = 0
 
@@ -546,13 +545,11 @@ class Sink:
     def _begin(self, start, digest):
         if not (isinstance(start, str) and start == "resume"):
             start = core.check_integer(start, "start", 0, self.n)
-        if not self.keeps:
-            self.row = self.place.find(start)
-            return
         self.row, whole, text = self.place.find(start)
-        if self.row > 0:
+        if self.keeps and self.row > 0:
             self._check_same(start, whole, text, digest)
-        self.place.begin(self.row, self.fingerprint.text())
+        if self.keeps:
+            self.place.begin(self.row, self.fingerprint.text())
 
     def _check_same(self, start, whole, text, digest):
         """ValueError unless the whole rows found, with this fingerprint, are of the same problem;
@@ -635,29 +632,21 @@ def _paths_of(array):
     return []
 
 
-class _Function:
+class _Function(namedtuple("_Function", "out")):
     """A function (row, codes) that takes codes as they come."""
-
-    def __init__(self, out):
-        self.out = out
 
     def find(self, start):
         if start == "resume":
             raise ValueError("start='resume' needs the path of a file or folder as out: give the "
                              "row where it stopped")
-        return start
+        return start, start, ""
 
     def write(self, row, codes, text):
         self.out(row, codes)
 
 
-class _Path:
-    """A path that codes are written to and gone on from."""
-
-    def __init__(self, path, shape, dtype):
-        self.path = path
-        self.shape = shape
-        self.dtype = dtype
+class _Path(namedtuple("_Path", "path shape dtype")):
+    """A path that codes (n, N) of a type are written to and gone on from."""
 
     def find(self, start):
         """The row to begin at, the rows that are whole and their fingerprint, "" if there is
@@ -954,8 +943,8 @@ def _describe(option):
 
 
 # NumPy's, with the name and the largest value of a place in a buffer, which NumPy does not check
-GENERATORS = {"MT19937": ("pos", 624), "PCG64": None, "PCG64DXSM": None,
-              "Philox": ("buffer_pos", 4), "SFC64": None}
+GENERATORS = {"MT19937": {"pos": 624}, "PCG64": {}, "PCG64DXSM": {}, "Philox": {"buffer_pos": 4},
+              "SFC64": {}}
 
 
 def as_json(content: object) -> np.ndarray:
@@ -980,17 +969,14 @@ def read_generator(text: np.ndarray) -> np.random.Generator:
     """
     try:
         state = read_json(text)
-        place = GENERATORS[state["bit_generator"]]
+        places = GENERATORS[state["bit_generator"]]
         bits = getattr(np.random, state["bit_generator"])()
         bits.state = state
         kept = read_json(as_json(bits.state))
     except Exception as error:  # whatever JSON or NumPy makes of other states
         raise ValueError(f"rng must be the state of a generator of NumPy's, got another "
                          f"({type(error).__name__})") from None
-    sound = kept == state
-    if place:
-        name, most = place
-        sound = sound and 0 <= (kept | kept["state"])[name] <= most
-    if not sound:
+    flat = kept | kept["state"]
+    if kept != state or not all(0 <= flat[name] <= most for name, most in places.items()):
         raise ValueError("rng must be the state of a generator of NumPy's, got one that none has")
     return np.random.Generator(bits)
