@@ -80,7 +80,8 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
                             sparse_output=sparse_output)
     job = functools.partial(_code_block, step=step)
     if out is None and parts.lazy and not sparse_output:
-        return _joined(parts, parts.each(job, *_atoms_and_gram(atoms)), len(atoms), atoms.dtype)
+        tasks = parts.each(job, *_atoms_and_gram(atoms))
+        return _joined(tasks, parts.sizes, (len(atoms),), atoms.dtype)
     with _working(client) as client:
         # held by the cluster, and made again if a worker dies, while blocks come and go
         shared = client.persist(_atoms_and_gram(atoms))
@@ -161,7 +162,6 @@ def gram(X: ArrayLike, D: ArrayLike | None = None, *,
     """
     rows = _Parts(X, 2**11)
     columns = rows if D is None else _Parts(D, 2**11, name="D")
-    lazy = rows.lazy or columns.lazy
     dtype = np.result_type(rows.dtype, columns.dtype)
     delayed = _dask().delayed
     product = delayed(functools.partial(_gram_block, dtype=dtype), pure=False)
@@ -172,12 +172,11 @@ def gram(X: ArrayLike, D: ArrayLike | None = None, *,
                 K[i][j] = product(*left, None, None) if i == j else K[j][i].T
             else:
                 K[i][j] = product(*left, *right)
-    if lazy:
+    if rows.lazy or columns.lazy:
         array = _dask().array
-        lines = [[array.from_delayed(K[i][j], (n, N), dtype) for j, N in enumerate(columns.sizes)]
-                 for i, n in enumerate(rows.sizes)]
-        return array.concatenate([array.concatenate(line, axis=1, allow_unknown_chunksizes=True)
-                                  for line in lines], allow_unknown_chunksizes=True)
+        blocks = [[array.from_delayed(K[i][j], (n, N), dtype) for j, N in enumerate(columns.sizes)]
+                  for i, n in enumerate(rows.sizes)]
+        return array.block(blocks, allow_unknown_chunksizes=True)
     out = np.empty((rows.n_rows(), columns.n_rows()), dtype)
     places = [(i, j) for i in range(len(rows)) for j in range(i if D is None else 0, len(columns))]
     with _working(client) as client:
@@ -253,17 +252,18 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     with _working(client) as client:
         parts.hold(client)
         if resume is None:
-            costs = []
-            best = None
+            costs = np.empty(0)
             learner = _with_first_atoms(learner, parts, client)
+            best = learner.atoms
         else:
             arrays = record.read(streams.STATE | {"costs": "f", "best": "f"})
             learner.set_state(arrays, record.resume)
             costs, best = _checked_rounds(arrays, learner, record.resume)
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
-        rounds = _Rounds(client, parts, learner, n_chains, record, costs, best)
+        summed_over = functools.partial(_summed, client, parts, n_chains, record)
+        learned = Learned(best, costs, learner.lam, learner.n_replaced, None)
         with core.progress_bar(progress, total=n_iter, desc="gdl", unit="round") as move:
-            return rounds.run(n_iter, tol, callback, move)
+            return _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move)
 
 
 def _checked_rounds(arrays, learner, path):
@@ -275,76 +275,58 @@ def _checked_rounds(arrays, learner, path):
             raise ValueError(f"best must have the shape of the atoms, got {best.shape}")
         if costs.ndim != 1 or len(costs) == 0:
             raise ValueError(f"costs must have shape (rounds,), got {costs.shape}")
-    return costs.tolist(), best
+    return costs, best
 
 
-class _Rounds:
-    """The learning, from one round to the next."""
+def _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move):
+    """Rounds until a reason to stop: what is Learned, which is never changed, so that it is
+    whole."""
+    stopped = None
+    try:
+        while stopped is None:
+            summed = summed_over(learner)
+            costs = np.append(learned.costs, float(summed.loss))
+            best = summed.atoms if costs[-1] <= costs.min() else learned.atoms
+            learned = Learned(best, costs, learner.lam, learner.n_replaced, None)
+            move(0, costs[-1])
+            if len(costs) > n_iter:
+                stopped = "n_iter"
+            elif len(costs) > 1 and costs[-2] - costs[-1] <= tol * costs[-2]:
+                stopped = "tol"
+            elif callback is not None and callback(learned):
+                stopped = "callback"
+            else:
+                learner = summed.update().fork()
+                record.write(learner.state() | {"costs": costs, "best": best})
+                move(1)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+        core.warn("interrupted: the best dictionary so far is returned, after "
+                  f"{len(learned.costs)} rounds of {n_iter + 1}")
+    return learned._replace(stopped=stopped)
 
-    def __init__(self, client, parts, learner, n_chains, record, costs, best):
-        self.client = client
-        self.parts = parts
-        self.learner = learner
-        self.n_chains = n_chains
-        self.record = record
-        self.costs = costs
-        self.best = best  # atoms of the least cost
-        self.digested = not (record.checkpoint or record.resume)
 
-    def run(self, n_iter, tol, callback, move):
-        stopped = None
-        costs = self.costs
-        try:
-            while stopped is None:
-                summed = self._summed()
-                costs.append(float(summed.loss))
-                if costs[-1] <= min(costs):
-                    self.best = summed.atoms
-                move(0, costs[-1])
-                if len(costs) > n_iter:
-                    stopped = "n_iter"
-                elif len(costs) > 1 and costs[-2] - costs[-1] <= tol * costs[-2]:
-                    stopped = "tol"
-                elif callback is not None and callback(self._learned(None)):
-                    stopped = "callback"
-                else:
-                    self.learner = summed.update().fork()
-                    self.record.write(self.learner.state() | {
-                        "costs": np.array(self.costs), "best": self.best})
-                    move(1)
-        except KeyboardInterrupt:
-            stopped = "interrupted"
-            core.warn("interrupted: the best dictionary so far is returned, after "
-                      f"{len(costs)} rounds of {n_iter + 1}")
-        return self._learned(stopped)
+def _summed(client, parts, n_chains, record, learner):
+    """The learner that has collected all blocks, by chains and a tree.
 
-    def _learned(self, stopped):
-        best = self.learner.atoms if self.best is None else self.best
-        return Learned(best, np.array(self.costs), self.learner.lam, self.learner.n_replaced,
-                       stopped)
-
-    def _summed(self):
-        """The learner that has collected all blocks, by chains and a tree.
-
-        The first round digests the samples too, which must be those that a resume goes on with.
-        """
-        collect = _dask().delayed(functools.partial(_collect, digested=self.digested), pure=False)
-        merge = _dask().delayed(_merge, pure=False)
-        empty = self.client.persist(_dask().delayed((self.learner.fork(), 0), pure=False,
-                                                   traverse=False))
-        sums = [empty] * min(self.n_chains, len(self.parts))
-        for i, (block, where) in enumerate(self.parts.blocks):
-            chain = i % len(sums)
-            sums[chain] = collect(sums[chain], block, where)
-        while len(sums) > 1:
-            pairs = [merge(a, b) for a, b in zip(sums[::2], sums[1::2])]
-            sums = pairs + sums[len(sums) - len(sums) % 2:]
-        (summed, digest), = _in_order(self.client, sums)
-        self.record.fingerprint.add(digest)
-        if not self.digested:
-            self.record.check_samples()
-            self.digested = True
-        return summed
+    The first round digests the samples too, which must be those that a resume goes on with.
+    """
+    keeps = record.checkpoint or record.resume
+    collect = functools.partial(_collect, digested=not keeps or record.fingerprint.samples > 0)
+    collect = _dask().delayed(collect, pure=False)
+    merge = _dask().delayed(_merge, pure=False)
+    empty = client.persist(_dask().delayed((learner.fork(), 0), pure=False, traverse=False))
+    sums = [empty] * min(n_chains, len(parts))
+    for i, (block, where) in enumerate(parts.blocks):
+        chain = i % len(sums)
+        sums[chain] = collect(sums[chain], block, where)
+    while len(sums) > 1:
+        pairs = [merge(a, b) for a, b in zip(sums[::2], sums[1::2])]
+        sums = pairs + sums[len(sums) - len(sums) % 2:]
+    (summed, digest), = _in_order(client, sums)
+    record.fingerprint.add(digest)
+    record.check_samples()
+    return summed
 
 
 def _collect(collected, block, where, *, digested):
@@ -430,10 +412,8 @@ def from_paths(paths: Iterable[str | os.PathLike], p: int, *, basis: Callable | 
     if shape[1] != p:
         raise ValueError(f"basis must give bases (d, {p}), got {shape} of {paths[0]}")
     read = _dask().delayed(_bases_of_clips, pure=False)
-    array = _dask().array
     some = [paths[i:i + block_size] for i in range(0, len(paths), block_size)]
-    return array.concatenate([array.from_delayed(read(few, basis, shape), (len(few), *shape),
-                                                 first.dtype) for few in some])
+    return _joined([read(few, basis, shape) for few in some], map(len, some), shape, first.dtype)
 
 
 def _basis_of_clip(path, p, center):
@@ -501,7 +481,7 @@ class _Parts:
 
     def hold(self, client):
         """Send what is in memory here to the cluster, once."""
-        if isinstance(self.X, np.ndarray) and not files.is_stored(self.X):
+        if not files.is_stored(self.X):
             held = [_dask().delayed(block, pure=False) for block, _ in self.blocks]
             self.blocks = list(zip(client.persist(held), [where for _, where in self.blocks]))
 
@@ -511,10 +491,10 @@ class _Parts:
         return [task(block, where, *arguments) for block, where in self.blocks]
 
 
-def _joined(parts, tasks, N, dtype):
-    """The Dask array (n, N) whose blocks the tasks give."""
+def _joined(tasks, sizes, shape, dtype):
+    """The Dask array whose blocks, (size, *shape), the tasks give."""
     array = _dask().array
-    pieces = [array.from_delayed(task, (size, N), dtype) for task, size in zip(tasks, parts.sizes)]
+    pieces = [array.from_delayed(task, (n, *shape), dtype) for task, n in zip(tasks, sizes)]
     return array.concatenate(pieces, allow_unknown_chunksizes=True)
 
 
@@ -526,7 +506,7 @@ def _reader(X):
         place = os.path.abspath(X.file.filename), X.name
         return lambda start, stop: functools.partial(_read_hdf5, *place, start, stop)
     if files.is_stored(X):
-        return lambda start, stop: functools.partial(_read_slice, X, start, stop)
+        return lambda start, stop: functools.partial(X.__getitem__, slice(start, stop))
     return lambda start, stop: X[start:stop]
 
 
@@ -549,10 +529,6 @@ def _read_hdf5(path, name, start, stop):
 
     with h5py.File(path, "r") as file:
         return file[name][start:stop]
-
-
-def _read_slice(X, start, stop):
-    return np.asarray(X[start:stop])
 
 
 def _bases(block, where, d=None, name="X"):
