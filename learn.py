@@ -124,7 +124,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     if resume is None:
         atoms = first_atoms(X, n_atoms, init, rng, weights)
     else:
-        state, rng = _read_state(record, shape, len(X), coder)
+        state, rng = _read_state(record, shape, len(X))
         coder = coder._replace(lam=state.lam, lam_scale=None)
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
@@ -139,7 +139,7 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
     """Iterations until a reason to stop; a state is never changed, so that each is whole."""
     best = state
     stopped = None
-    shown = 0
+    move(state.n_iter)
     try:
         if state.n_iter == 0:
             _write_state(record, state, learner.rng)
@@ -154,8 +154,7 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
                 if state.costs[-1] <= best.costs[-1]:
                     best = state
                 _write_state(record, state, learner.rng)
-                move(state.n_iter - shown, state.costs[-1])
-                shown = state.n_iter
+                move(1, state.costs[-1])
                 if callback is not None and callback(state):
                     stopped = "callback"
     except KeyboardInterrupt:
@@ -407,19 +406,17 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
     classes, index = core.check_labels(y, len(X))
     weights = check_weights(sample_weight, len(X))
     counts = [_atoms_of_class(atoms_per_class, label) for label in classes]
-    atoms = []
-    labels = []
-    lams = []
+    found = {}
     for c, count in enumerate(counts):
         mine = np.flatnonzero((index == c) & (weights > 0))
         if len(mine):
-            learned = gdl(X[mine], min(count, len(mine)), lam, sample_weight=weights[mine],
-                          rng=rng, **options)
-            atoms.append(learned.atoms)
-            labels += [c] * len(learned.atoms)
-            lams.append(learned.lam)
-    median = None if lams[0] is None else float(np.median(lams))
-    return LabelledAtoms(np.concatenate(atoms), classes[labels], lam=median)
+            found[c] = gdl(X[mine], min(count, len(mine)), lam, sample_weight=weights[mine],
+                           rng=rng, **options)
+    sizes = [len(learned.atoms) for learned in found.values()]
+    atoms = np.concatenate([learned.atoms for learned in found.values()])
+    lams = [learned.lam for learned in found.values() if learned.lam is not None]
+    median = float(np.median(lams)) if lams else None
+    return LabelledAtoms(atoms, classes[np.repeat(list(found), sizes)], lam=median)
 
 
 def _atoms_of_class(atoms_per_class, label):
@@ -510,12 +507,9 @@ def sweep(rows, shared, terms, counts, tol):
                         rows[r], r, limit, tol)
 
     for atoms in _independent_atoms(shared, counts > 0):
-        if numbers[atoms].max() > LARGE:
-            for r in atoms:
-                update(r)
-        else:
-            block = max(1, len(atoms) // 32)
-            core.run_blocks(lambda few: [update(r) for r in atoms[few]], len(atoms), block)
+        large = numbers[atoms].max() > LARGE  # one block, and BLAS has its threads
+        block = len(atoms) if large else max(1, len(atoms) // 32)
+        core.run_blocks(lambda few: [update(r) for r in atoms[few]], len(atoms), block)
 
 
 @jit
@@ -903,7 +897,7 @@ def _write_state(checkpoint, state, rng):
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
 
 
-def _read_state(checkpoint, shape, n, coder):
+def _read_state(checkpoint, shape, n):
     """The state to resume from, of atoms of this shape for n samples, and its rng."""
     from grassmann_sc import files
 
@@ -921,7 +915,4 @@ def _read_state(checkpoint, shape, n, coder):
             lam = core.check_number(arrays["lam"], "lam", least=0)
         n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
         rng = files.read_generator(arrays["rng"])
-    if coder.lam_scale is None and lam != coder.lam:
-        raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {lam} in "
-                         f"{checkpoint.resume}")
     return Learned(atoms, codes, costs, n_replaced=n_replaced, lam=lam), rng

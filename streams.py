@@ -227,7 +227,10 @@ class OnlineGDL:
             X, weights = self._waiting
             if isinstance(self.init, str) and len(X) < self.n_atoms:
                 return self
-            self._begin(X, weights)
+            first = learn.first_atoms(X, self.n_atoms, self.init, self.rng, weights)
+            self.atoms = np.array(first, X.dtype, order="C")
+            self._waiting = None
+            self._empty()
         X = X.astype(self.atoms.dtype, copy=False)
         p = X.shape[2]
         if self._gram is None:
@@ -274,8 +277,13 @@ class OnlineGDL:
 
         learn.sweep(rows, self._shared, terms, np.full(N, held), learn.NEAR)
         self.atoms = rows.swapaxes(1, 2)
+        X, losses = self._worst
+        idle, worst = learn.idle_and_worst(np.diag(self._shared), X, losses)
+        self.atoms[idle] = X[worst]
+        for statistics in (self._shared, self._shared.T, self._sums, self._sizes):
+            statistics[idle] = 0
+        self.n_replaced += len(idle)
         self._gram = None
-        self._replace_idle()
         self._new = 0.0
         self._worst = None
 
@@ -283,13 +291,6 @@ class OnlineGDL:
         """Begin the costs anew."""
         self.loss = 0.0
         self.weight = 0.0
-
-    def _begin(self, X, weights):
-        """First atoms and empty statistics."""
-        first = learn.first_atoms(X, self.n_atoms, self.init, self.rng, weights)
-        self.atoms = np.array(first, X.dtype, order="C")
-        self._waiting = None
-        self._empty()
 
     def _empty(self):
         """Statistics of nothing."""
@@ -345,10 +346,7 @@ class OnlineGDL:
                 elif len(w):
                     _append(self._sums[r], self._sizes[r], Z, w, r, limit)
 
-        if d <= ALONE:
-            core.run_blocks(add, N, 8)
-        else:
-            add(slice(0, N))
+        core.run_blocks(add, N, 8 if d <= ALONE else N)
 
     def _keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms, beside those kept before."""
@@ -358,16 +356,6 @@ class OnlineGDL:
             X = X[worst]
             losses = losses[worst]
         self._worst = X, losses
-
-    def _replace_idle(self):
-        X, losses = self._worst
-        idle, worst = learn.idle_and_worst(np.diag(self._shared), X, losses)
-        self.atoms[idle] = X[worst]
-        self._shared[idle] = 0
-        self._shared[:, idle] = 0
-        self._sums[idle] = 0
-        self._sizes[idle] = 0
-        self.n_replaced += len(idle)
 
     # ------------------------------------------------------------------------ many learners
 
@@ -451,19 +439,16 @@ class OnlineGDL:
                   "weight": float(self.weight), "new": float(self._new), "lam": self.coder.lam,
                   "lam_scale": self.coder.lam_scale, "place": vars(self._place)}
         texts = {"options": options, "counts": counts, "rng": self.rng.bit_generator.state}
-        nothing = [None, None]
-        waiting = self._waiting or nothing
-        worst = self._worst or nothing
-        piled = nothing
-        if self._pile:
-            piled = [np.concatenate([rows for rows, _ in self._pile]),
-                     scipy.sparse.vstack([used for _, used in self._pile]).toarray()]
         arrays = {"init": None if named else self.init, "atoms": self.atoms,
-                  "shared": self._shared, "sums": self._sums, "sizes": self._sizes,
-                  "piled": piled[0], "piled_codes": piled[1], "waiting": waiting[0],
-                  "waiting_weights": waiting[1], "worst": worst[0], "worst_losses": worst[1]}
-        return ({name: files.as_json(text) for name, text in texts.items()}
-                | {name: np.empty(0) if array is None else array for name, array in arrays.items()})
+                  "shared": self._shared, "sums": self._sums, "sizes": self._sizes}
+        arrays["waiting"], arrays["waiting_weights"] = self._waiting or (None, None)
+        arrays["worst"], arrays["worst_losses"] = self._worst or (None, None)
+        if self._pile:
+            arrays["piled"] = np.concatenate([rows for rows, _ in self._pile])
+            arrays["piled_codes"] = scipy.sparse.vstack([used for _, used in self._pile]).toarray()
+        held = {name: array for name, array in arrays.items() if array is not None}
+        return (dict.fromkeys(STATE, np.empty(0)) | held
+                | {name: files.as_json(text) for name, text in texts.items()})
 
     def set_state(self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike) -> None:
         """Become what the arrays of a file say; unchanged if they are damaged."""
