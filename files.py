@@ -690,9 +690,7 @@ class _File(_Path):
             file.seek(self._offset(row))
             file.write(np.ascontiguousarray(codes))
             _to_disk(file)
-            file.seek(0)
-            file.write(self._header(row + len(codes), text))
-            _to_disk(file)
+        self.begin(row + len(codes), text)
 
     def _offset(self, row):
         return HEADER_LENGTH + row * self.shape[1] * self.dtype.itemsize

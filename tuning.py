@@ -463,8 +463,7 @@ def sparse_predictions(lams: ArrayLike, rules: Sequence[str] = ("residual", "sum
 
     def predict(K_dd, K_xd, y):
         path = core.sparse_codes(K_dd, K_xd, lams, norm2=K_dd[0, 0], lam_scale="max", tol=tol)
-        values = [("lam", lam) for lam in lams]
-        return _labels_by_rule(values, path, K_dd, K_xd, y, rules)
+        return _labels_by_rule("lam", lams, path, K_dd, K_xd, y, rules)
 
     return predict
 
@@ -492,8 +491,7 @@ def local_predictions(n_neighbors: Iterable[int],
         codes = np.stack([core.solve_local(K_dd, K_xd, norm2,
                                            core.local_options(N, K_dd.dtype, min(number, N)))
                           for number in numbers])
-        values = [("n_neighbors", number) for number in numbers]
-        return _labels_by_rule(values, codes, K_dd, K_xd, y, rules)
+        return _labels_by_rule("n_neighbors", numbers, codes, K_dd, K_xd, y, rules)
 
     return predict
 
@@ -521,8 +519,9 @@ def _checked_rules(rules):
     return [core.check_choice(rule, "rules", *core.RULES) for rule in rules]
 
 
-def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
-    """{(value, ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule first."""
+def _labels_by_rule(name, values, codes, K_dd, K_xd, y, rules):
+    """{((name, value), ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule
+    first."""
     classes, index = np.unique(y, return_inverse=True)
     found = {}
     queries = np.tile(K_xd, (len(values), 1))  # all at once: most blocks of a search are small
@@ -530,7 +529,7 @@ def _labels_by_rule(values, codes, K_dd, K_xd, y, rules):
     for rule in rules:
         scores = core.scores_by_class(codes, K_dd, queries, index, len(classes), rule)
         labels = classes[scores.argmax(axis=1)].reshape(len(values), -1)
-        found |= {(value, ("rule", rule)): row for value, row in zip(values, labels)}
+        found |= {((name, value), ("rule", rule)): row for value, row in zip(values, labels)}
     return found
 
 
