@@ -168,11 +168,10 @@ def _lower_the_cost(problem, atoms, n_iter, tol):
         while there.cost > here.cost - SHARE * step * here.slope and step > LEAST_STEP:
             step /= 2
             there = problem.at(_moved(here, step))
-        if not there.cost < here.cost:
-            stopped = "stationary"
-        else:
-            if here.cost - there.cost <= tol * problem.weights.sum():
-                stopped = "tol"
+        fall = here.cost - there.cost
+        if not fall > tol * problem.weights.sum():
+            stopped = "tol" if fall > 0 else "stationary"
+        if fall > 0:
             here = there
             costs.append(here.cost)
     return here.atoms, np.array(costs), stopped if here.slope > 0 else "stationary"

@@ -71,8 +71,9 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
            [0., 0., 1.]])
     """
     atoms = core.check_dictionary(D, "D")
-    if out is None:
-        _check_no_start(start, progress)
+    plain = isinstance(start, (int, np.integer)) and start == 0
+    if out is None and (not plain or core.check_flag(progress, "progress")):
+        raise ValueError("start and progress belong to out, leave them out without it")
     parts = _Parts(X, len(atoms))
     atoms = atoms.astype(np.result_type(parts.dtype, atoms.dtype), copy=False)
     step = core.coding_step((0, len(atoms)), atoms.dtype, lam, n_neighbors, lam_scale=lam_scale,
@@ -104,13 +105,6 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
             return _in_order(client, tasks, settle=sink.folder is not None)
 
         return sink.fill(start, progress, digest, pieces)
-
-
-def _check_no_start(start, progress):
-    """Where codes are returned, not written to out."""
-    first = isinstance(start, (int, np.integer)) and start == 0
-    if not first or core.check_flag(progress, "progress"):
-        raise ValueError("start and progress belong to out, leave them out without it")
 
 
 def _atoms_and_gram(D):
@@ -200,10 +194,13 @@ def _gram_block(X, where_x, D, where_d, *, dtype):
 # ------------------------------------------------------------------------------- learning
 
 
-Learned = namedtuple("Learned", "atoms costs lam n_replaced stopped")
-Learned.__doc__ = """atoms (N, d, p) of the least cost, and costs (rounds,), each that of the codes
-over the atoms of its round. lam: the lambda in use; n_replaced: unused atoms replaced in all;
-stopped: "n_iter", "tol", "callback" or "interrupted", None while learning."""
+class Learned(namedtuple("Learned", "atoms costs lam n_replaced stopped")):
+    """atoms (N, d, p) of the least cost, and costs (rounds,), each that of the codes over the atoms
+    of its round.
+
+    lam: the lambda in use; n_replaced: unused atoms replaced in all; stopped: "n_iter", "tol",
+    "callback" or "interrupted", None while learning.
+    """
 
 
 def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: int | None = None,
