@@ -80,7 +80,13 @@ class Search:
         Where a block or predict raises ValueError, as for a p beyond the rank of a set, the matrix
         is left out, as if it had not been among grams; ValueError if none is left.
         """
-        self._check_grams(grams)
+        if not isinstance(grams, Mapping) or not grams:
+            got = "an empty one" if isinstance(grams, Mapping) else type(grams).__name__
+            raise ValueError(f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}")
+        shape = len(self.y), len(self.y)
+        for name, K in grams.items():
+            if np.shape(K) != shape:
+                raise ValueError(f"grams[{name!r}] must have shape {shape}, got {np.shape(K)}")
         seconds = np.inf if seconds is None else core.check_number(seconds, "seconds", least=0)
         end = time.perf_counter() + seconds
         found = None
@@ -120,15 +126,6 @@ class Search:
     def _know(self, names, f):
         return all((name, f) in self.right for name in names)
 
-    def _check_grams(self, grams):
-        if not isinstance(grams, Mapping) or not grams:
-            got = "an empty one" if isinstance(grams, Mapping) else type(grams).__name__
-            raise ValueError(f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}")
-        shape = len(self.y), len(self.y)
-        for name, K in grams.items():
-            if np.shape(K) != shape:
-                raise ValueError(f"grams[{name!r}] must have shape {shape}, got {np.shape(K)}")
-
     def _evaluate(self, name, K, f):
         if (name, f) not in self.right:
             fit, validate = self.folds[f]
@@ -139,13 +136,12 @@ class Search:
     def _shares(self, names, last):
         """{name: (n_parameters, n_seen)}, of each set seen so far the share of its answers that are
         right."""
-        asked = self._asked(last)
-        order = np.argsort(asked, kind="stable")  # the answers of a set beside each other
-        _, starts, counts = np.unique(asked[order], return_index=True, return_counts=True)
+        _, place = np.unique(self._asked(last), return_inverse=True)
+        counts = np.bincount(place)
         found = {}
         for name in names:
             right = np.hstack([self.right[name, f] for f in range(last + 1)])
-            found[name] = np.add.reduceat(right[:, order], starts, axis=1, dtype=float) / counts
+            found[name] = np.stack([np.bincount(place, row) for row in right]) / counts
         return found
 
     def _asked(self, last):
@@ -340,9 +336,11 @@ def _merits(mean):
             lines.setdefault(line, []).append(candidate)
     merits = {}
     for candidate, own in mean.items():
-        near = [mean[other] for line in _lines_through(candidate)
-                for other in _beside(candidate, lines[line])]
-        merits[candidate] = (2 * own + sum(near)) / (2 + len(near)), own
+        near = []
+        for line in _lines_through(candidate):
+            i = lines[line].index(candidate)
+            near += lines[line][max(0, i - 1):i] + lines[line][i + 1:i + 2]
+        merits[candidate] = (2 * own + sum(map(mean.get, near))) / (2 + len(near)), own
     return merits
 
 
@@ -353,12 +351,6 @@ def _lines_through(candidate):
     if what:
         (first, _), *rest = what
         yield kernel, p, first, *rest
-
-
-def _beside(value, values):
-    """Those right before and after it in the list."""
-    i = values.index(value)
-    return values[max(0, i - 1):i] + values[i + 1:i + 2]
 
 
 def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
