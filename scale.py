@@ -255,24 +255,15 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
         else:
             arrays = record.read(streams.STATE | {"costs": "f", "best": "f"})
             learner.set_state(arrays, record.resume)
-            costs, best = _checked_rounds(arrays, learner, record.resume)
+            with files.refuse_damaged(record.resume, "checkpoint", "resume"):
+                costs = core.shaped_array(arrays["costs"], "costs", ("rounds",))
+                best = core.shaped_array(arrays["best"], "best", np.shape(learner.atoms))
+                core.check_dictionary(best, "best")
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
         summed_over = functools.partial(_summed, client, parts, n_chains, record)
         learned = Learned(best, costs, learner.lam, learner.n_replaced, None)
         with core.progress_bar(progress, total=n_iter, desc="gdl", unit="round") as move:
             return _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move)
-
-
-def _checked_rounds(arrays, learner, path):
-    """The costs and the best atoms of a checkpoint."""
-    with files.refuse_damaged(path, "checkpoint", "resume"):
-        costs = core.finite_array(arrays["costs"], "costs")
-        best = core.check_dictionary(arrays["best"], "best")
-        if learner.atoms is None or best.shape != learner.atoms.shape:
-            raise ValueError(f"best must have the shape of the atoms, got {best.shape}")
-        if costs.ndim != 1 or len(costs) == 0:
-            raise ValueError(f"costs must have shape (rounds,), got {costs.shape}")
-    return costs, best
 
 
 def _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move):
@@ -449,26 +440,20 @@ class _Parts:
         files.check_shape_of_bases(self.shape, name)
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         if self.lazy:
-            self._cut_by_chunks(first, stop)
+            X = X if first == 0 and stop is None else X[first:stop]
+            X = X.rechunk({1: -1, 2: -1})
+            self.sizes = X.chunks[0]
+            starts = first + np.cumsum([0, *self.sizes[:-1]])
+            starts = [None if np.isnan(i) else int(i) for i in starts]
+            blocks = X.to_delayed().ravel().tolist()
         else:
-            self._cut(N, first, stop)
-
-    def _cut_by_chunks(self, first, stop):
-        X = self.X if first == 0 and stop is None else self.X[first:stop]
-        X = X.rechunk({1: -1, 2: -1})
-        self.sizes = X.chunks[0]
-        firsts = first + np.cumsum([0, *self.sizes[:-1]])
-        firsts = [None if np.isnan(i) else int(i) for i in firsts]
-        self.blocks = list(zip(X.to_delayed().ravel().tolist(), enumerate(firsts)))
-
-    def _cut(self, N, first, stop):
-        n = self.shape[0] if stop is None else stop
-        step = min(files.rows_in_block(self.X, N), max(LEAST, -(-n // BLOCKS)))
-        starts = range(first, n, step) if n else [0]
-        self.sizes = tuple(min(step, n - i) for i in starts)
-        read = _reader(self.X)
-        self.blocks = [(read(i, i + size), (k, i)) for k, (i, size)
-                       in enumerate(zip(starts, self.sizes))]
+            n = self.shape[0] if stop is None else stop
+            step = min(files.rows_in_block(X, N), max(LEAST, -(-n // BLOCKS)))
+            starts = range(first, n, step) if n else [0]
+            self.sizes = tuple(min(step, n - i) for i in starts)
+            read = _reader(X)
+            blocks = [read(i, i + size) for i, size in zip(starts, self.sizes)]
+        self.blocks = list(zip(blocks, enumerate(starts)))
 
     def __len__(self):
         return len(self.blocks)
@@ -598,31 +583,24 @@ def _working(client):
 def _in_order(client, tasks, settle=False):
     """The results of tasks in their order, of which few wait for each other. settle: at the end let
     those that write finish."""
+    import distributed
+
     tasks = iter(tasks)
     ahead = 2 * max(1, sum(client.nthreads().values()))
     running = deque(client.compute(task) for task in itertools.islice(tasks, ahead))
     try:
         while running:
-            yield _result(client, running[0])
+            while not running[0].done():
+                if client.status not in ("running", "connecting"):  # it never comes
+                    raise CancelledError(f"client is {client.status}")
+                with contextlib.suppress(TimeoutError):
+                    distributed.wait(running[0], timeout=PATIENCE)
+            yield running[0].result()
             running.popleft()
             running.extend(client.compute(task) for task in itertools.islice(tasks, 1))
     finally:
         if settle and running and client.status == "running":
             with contextlib.suppress(TimeoutError):
-                import distributed
-
                 distributed.wait(list(running), timeout=PATIENCE)
         for future in running:
             future.release()
-
-
-def _result(client, future):
-    """The result of a task, unless its scheduler is gone, when it never comes."""
-    import distributed
-
-    while not future.done():
-        if client.status not in ("running", "connecting"):
-            raise CancelledError(f"client is {client.status}")
-        with contextlib.suppress(TimeoutError):
-            distributed.wait(future, timeout=PATIENCE)
-    return future.result()
