@@ -47,6 +47,7 @@ SHORT = 12  # hexadecimal digits of each part of a fingerprint
 MOST_NUMBERS = 2**22  # of the bases that are read at a time
 HEADER_LENGTH = 128  # bytes of an .npy file of codes
 PART = re.compile(r"(\d{15})\.npz")  # the file of a part of codes, by its first row
+RESUMED = "resume must be a checkpoint of the same samples, weights and options"
 OWN = "+"  # before the samples in a fingerprint: those of its part alone
 UNFINISHED = re.compile(PART.pattern + r"\.\d+\.unfinished")
 
@@ -529,7 +530,13 @@ class Sink:
         from an earlier version, a start that is a number goes on unchecked.
         """
         progress = core.check_flag(progress, "progress")
-        self._begin(start, digest)
+        if not (isinstance(start, str) and start == "resume"):
+            start = core.check_integer(start, "start", 0, self.n)
+        self.row, whole, text = self.place.find(start)
+        if self.keeps:
+            if self.row > 0:
+                self._check_same(start, whole, text, digest)
+            self.place.begin(self.row, self.fingerprint.text())
         with core.progress_bar(progress, total=self.n, initial=self.row, desc="codes",
                                unit="rows") as move:
             try:
@@ -541,15 +548,6 @@ class Sink:
                 raise KeyboardInterrupt(f"the codes of {self.row} of {self.n} rows are written and "
                                         f"whole, start = {self.row} goes on") from None
         return self.row
-
-    def _begin(self, start, digest):
-        if not (isinstance(start, str) and start == "resume"):
-            start = core.check_integer(start, "start", 0, self.n)
-        self.row, whole, text = self.place.find(start)
-        if self.keeps and self.row > 0:
-            self._check_same(start, whole, text, digest)
-        if self.keeps:
-            self.place.begin(self.row, self.fingerprint.text())
 
     def _check_same(self, start, whole, text, digest):
         """ValueError unless the whole rows found, with this fingerprint, are of the same problem;
@@ -909,17 +907,13 @@ class Checkpoint:
             raise ValueError("resume must be a checkpoint with a fingerprint of its samples: "
                              f"{self.resume} is of an earlier version of this toolkit, or damaged; "
                              "its atoms, in np.load(resume)['atoms'], can be given as init")
-        self._check(samples=False)
+        self.fingerprint.check(self.found, RESUMED, self.resume, samples=False)
         return arrays
 
     def check_samples(self) -> None:
         """ValueError unless the samples that were added are those that the file read is of."""
         if self.found is not None:
-            self._check(samples=True)
-
-    def _check(self, samples):
-        self.fingerprint.check(self.found, "resume must be a checkpoint of the same samples, "
-                               "weights and options", self.resume, samples)
+            self.fingerprint.check(self.found, RESUMED, self.resume, samples=True)
 
 
 def _describe(option):

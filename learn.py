@@ -128,7 +128,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
         coder = coder._replace(lam=state.lam, lam_scale=None)
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
-    learner = _Learner(as_rows(X), weights, coder, unused, rng)
+    learner = _Learner(as_rows(X).swapaxes(1, 2), weights, coder, unused, rng)
     with core.progress_bar(progress, total=n_iter, desc="gdl", unit="iteration") as move:
         if state is None:
             learner, state = learner.started(atoms)
@@ -166,12 +166,8 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
     return Learned(atoms, *state[1:], **vars(state) | {"stopped": stopped})
 
 
-class _Learner(namedtuple("_Learner", "samples weights coder unused rng")):
+class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
     """What stays the same from one iteration to the next: samples, coding, policy."""
-
-    @property
-    def X(self):
-        return self.samples.swapaxes(1, 2)
 
     def started(self, atoms):
         """The learner with lambda itself, and its state over first atoms."""
@@ -189,7 +185,7 @@ class _Learner(namedtuple("_Learner", "samples weights coder unused rng")):
         """
         codes = state.codes
         rows = copied_rows(state.atoms)
-        _update(self.samples, rows, codes, self.weights)
+        _update(self.X.swapaxes(1, 2), rows, codes, self.weights)
         atoms = rows.swapaxes(1, 2)
         K, k = self._grams(atoms)
         losses = self._losses(K, k, codes)
@@ -199,7 +195,8 @@ class _Learner(namedtuple("_Learner", "samples weights coder unused rng")):
             K, k = self._grams(atoms)
         new = self.coder.code(K, k, self.X.shape[2], codes)
         after = self._losses(K, k, new)
-        if self.coder.descends():  # codes are solved to a tolerance: keep what was better within it
+        if self.coder.function is None and self.coder.lam is not None:
+            # no coding raises the cost, but to the tolerance of codes: keep what was better
             worse = after > losses
             new[worse] = codes[worse]
             after[worse] = losses[worse]
@@ -221,8 +218,7 @@ class _Learner(namedtuple("_Learner", "samples weights coder unused rng")):
         losses = np.where(self.weights > 0, losses, -np.inf)
         idle, worst = idle_and_worst(codes[self.weights > 0].any(axis=0), self.X, losses)
         if self.unused == "random":
-            odds = self.weights / self.weights.sum()
-            worst = self.rng.choice(len(self.X), len(idle), p=odds) if len(idle) else worst
+            worst = self.rng.choice(len(self.X), len(idle), p=self.weights / self.weights.sum())
         return idle, worst
 
 
@@ -273,10 +269,6 @@ def idle_and_worst(use, X, losses):
 
 class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
     """How samples are coded: sparse with lam, local with n_neighbors, or by a function."""
-
-    def descends(self):
-        """Does no coding raise the cost?"""
-        return self.function is None and self.lam is not None
 
     def scaled(self, k, weights):
         """The same with lambda itself for a lam relative to lam_max, of products (n, N)."""
@@ -877,9 +869,7 @@ def _places(odds, count, rng):
 
 def _code_nearest(K_dd, K_xd, norm2):
     """Codes of k-means: 1 on the nearest atom."""
-    codes = np.zeros_like(K_xd)
-    codes[np.arange(len(codes)), K_xd.argmax(axis=1)] = 1
-    return codes
+    return np.eye(len(K_dd), dtype=K_xd.dtype)[K_xd.argmax(axis=1)]
 
 
 # ---------------------------------------------------------------------------------------- files
@@ -891,8 +881,7 @@ def _write_state(checkpoint, state, rng):
         return
     from grassmann_sc import files
 
-    checkpoint.write({"rng": files.as_json(rng.bit_generator.state), "atoms": state.atoms,
-                      "codes": state.codes, "costs": state.costs,
+    checkpoint.write({"rng": files.as_json(rng.bit_generator.state), **state._asdict(),
                       "n_replaced": np.array(state.n_replaced),
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
 

@@ -130,12 +130,11 @@ class OnlineGDL:
         every = core.check_integer(checkpoint_every, "checkpoint_every", 1)
         if not np.iterable(X):
             raise TypeError(f"X must be an array or an iterable of batches, got {X!r}")
-        array = hasattr(X, "shape")
-        if not array and iter(X) is X and n_epochs > 1:
-            raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
-                             f"got {n_epochs}")
         X = files.StoredBases(X, "X") if files.is_stored(X) else X
         shape = getattr(X, "shape", None)
+        if shape is None and iter(X) is X and n_epochs > 1:
+            raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
+                             f"got {n_epochs}")
         options = [self.n_atoms, *self.given, self.rank, self.forgetting, batch_size, shape]
         record = files.Checkpoint(checkpoint, resume, [], options)
         self._place = _Place()
@@ -430,9 +429,8 @@ class OnlineGDL:
     def state(self) -> dict[str, np.ndarray]:
         """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
         named = isinstance(self.init, str)
-        options = self.given._asdict() | {
-            "n_atoms": self.n_atoms, "rank": self.rank, "forgetting": self.forgetting,
-            "init": self.init if named else None}
+        options = {"n_atoms": self.n_atoms, **self.given._asdict(), "rank": self.rank,
+                   "forgetting": self.forgetting, "init": self.init if named else None}
         del options["function"]  # load is given it again
         counts = {"n_batches": self.n_batches, "n_updates": self.n_updates,
                   "n_replaced": self.n_replaced, "cost": self.cost, "loss": float(self.loss),
