@@ -312,8 +312,7 @@ def _labels_as_array(labels):
     if array.dtype.kind not in "biufUS":
         raise TypeError("labels must be numbers, strings or bools in a file, got dtype "
                         f"{array.dtype}")
-    given = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    changed = [old for old, new in zip(given, array.tolist()) if old != new]
+    changed = [old for old, new in zip(labels, array.tolist()) if old != new]
     if changed:
         raise TypeError("labels must be of one type in a file, as an array holds them, got "
                         f"{changed[0]!r} that would become another")

@@ -350,11 +350,8 @@ class OnlineGDL:
     def _keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms, beside those kept before."""
         X, losses = _appended(self._worst, X, losses)
-        if len(X) > self.n_atoms:
-            worst = np.sort(np.argsort(-losses, kind="stable")[:self.n_atoms])
-            X = X[worst]
-            losses = losses[worst]
-        self._worst = X, losses
+        worst = np.sort(np.argsort(-losses, kind="stable")[:self.n_atoms])
+        self._worst = X[worst], losses[worst]
 
     # ------------------------------------------------------------------------ many learners
 
@@ -420,8 +417,7 @@ class OnlineGDL:
             options = files.read_json(arrays["options"])
             if coding is None and options["lam"] is None and options["n_neighbors"] is None:
                 raise ValueError("its coding is to be given")
-            if options["init"] is None:
-                options["init"] = arrays["init"]
+            options["init"] = options["init"] or arrays["init"]
             learner = cls(**options, coding=coding)
         learner.set_state(arrays, path)
         return learner
@@ -477,22 +473,20 @@ class OnlineGDL:
         if not arrays["atoms"].size:
             return new
 
-        def bases(name, n):
-            A = core.shaped_array(arrays[name], name, (n, *shape))
-            return core.check_bases(A, name)
+        def bases(A, name, n):
+            return core.check_bases(core.shaped_array(A, name, (n, *shape)), name)
 
         shape = "d", "p"
-        new["atoms"] = bases("atoms", self.n_atoms)
+        new["atoms"] = bases(arrays["atoms"], "atoms", self.n_atoms)
         shape = new["atoms"].shape[1:]
         for name, of_sums in _shapes(new["atoms"].shape, self.rank).items():
             new[f"_{name}"] = core.shaped_array(arrays[name], name, of_sums)
         if arrays["piled"].size:
-            arrays = arrays | {"piled": arrays["piled"].swapaxes(1, 2)}
-            X = bases("piled", "rows")
+            X = bases(arrays["piled"].swapaxes(1, 2), "piled", "rows")
             codes = core.check_codes(arrays["piled_codes"], len(X), self.n_atoms, "piled_codes")
             new["_pile"] = [(X.swapaxes(1, 2), scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
-            X = bases("worst", "rows")
+            X = bases(arrays["worst"], "worst", "rows")
             new["_worst"] = X, core.shaped_array(arrays["worst_losses"], "worst_losses", (len(X),))
         return new
 

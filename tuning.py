@@ -581,6 +581,4 @@ def holm(p_values: ArrayLike) -> np.ndarray:
         raise ValueError(f"p_values must be a list of numbers in [0, 1], got {p_values}")
     order = p_values.argsort(kind="stable")
     rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
-    adjusted = np.empty_like(p_values)
-    adjusted[order] = rising.clip(max=1)
-    return adjusted
+    return rising.clip(max=1)[order.argsort()].astype(p_values.dtype, copy=False)
