@@ -124,7 +124,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     if resume is None:
         atoms = first_atoms(X, n_atoms, init, rng, weights)
     else:
-        state, rng = _read_state(record, shape, len(X))
+        state, rng = _read_state(record, shape, len(X), coder)
         coder = coder._replace(lam=state.lam, lam_scale=None)
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
@@ -886,8 +886,8 @@ def _write_state(checkpoint, state, rng):
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
 
 
-def _read_state(checkpoint, shape, n):
-    """The state to resume from, of atoms of this shape for n samples, and its rng."""
+def _read_state(checkpoint, shape, n, coder):
+    """The state to resume from, of atoms of this shape for n samples so coded, and its rng."""
     from grassmann_sc import files
 
     kinds = {"rng": "U", "atoms": "f", "codes": "f", "costs": "f", "n_replaced": "i", "lam": "f"}
@@ -904,4 +904,7 @@ def _read_state(checkpoint, shape, n):
             lam = core.check_number(arrays["lam"], "lam", least=0)
         n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
         rng = files.read_generator(arrays["rng"])
+    if coder.lam_scale is None and lam != coder.lam:
+        raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {lam} in "
+                         f"{checkpoint.resume}")
     return Learned(atoms, codes, costs, n_replaced=n_replaced, lam=lam), rng
