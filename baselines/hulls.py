@@ -73,33 +73,34 @@ def affine_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *,
 
 # What the hulls of sets are to others. H holds the directions U and the mean of each, k + 1 rows,
 # or for a kernel the coefficients of the frames in them, a list; own = U^T mu and ||mu||^2, of a
-# kernel alone; rounding of the frames, as a distance; tiny: are all entries below TINY?
-Hulls = namedtuple("Hulls", "H starts own frames rounding tiny dtype")
+# kernel alone; lengths: rows of products that a set takes, those of H or the frames; rounding of
+# the frames, as a distance; tiny: are all entries below TINY?
+Hulls = namedtuple("Hulls", "H starts own frames lengths rounding tiny dtype")
 
 
 def affine_hulls(sets, rules, kernel):
     """Hulls of checked sets, for affine_distances."""
     rounding, tiny = _sizes(sets, kernel)
     if kernel is None:
-        frames = None
-        own = np.empty(0)
+        frames = []
         hulls = [_hull_of_vectors(one, i, rules) for i, one in enumerate(sets)]
         H = np.concatenate(hulls)
+        own = np.empty(0)
     else:
         frames = _frames_of_kernel(sets)
         found = [_hull_of_kernel(one, i, kernel, rules) for i, one in enumerate(frames)]
         H = hulls = [one for one, _ in found]
         own = np.concatenate([products for _, products in found])
-    return Hulls(H, _starts_of_sets(hulls), own, frames, rounding, tiny, core.float_type(*sets))
+    lengths = [len(one) for one in frames or hulls]
+    starts = _starts([len(one) for one in hulls])
+    return Hulls(H, starts, own, frames, lengths, rounding, tiny, core.float_type(*sets))
 
 
 def affine_distances(rows, columns, kernel):
     """(distances, which pairs meet) of affine_hulls; of hulls with themselves if both are one."""
     symmetric = rows is columns
     distances = np.zeros((len(rows.tiny), len(columns.tiny)))
-    lengths = [np.diff(hulls.starts) if kernel is None else [len(one) for one in hulls.frames]
-               for hulls in (rows, columns)]
-    for i, j, unit in _tiles_of_sets(rows, columns, *lengths):
+    for i, j, unit in _tiles_of_sets(rows, columns):
         vectors = read_only(np.empty((0, 0)), np.empty((0, 0)))
         if kernel is None:
             vectors = read_only(rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)])
@@ -184,6 +185,14 @@ def _kernel_products(kernel, rows, columns, i, j):
     return np.concatenate([part @ H.T for H, part in parts], axis=1)
 
 
+# What a thread works with, for hulls of at most so many directions.
+_Span = namedtuple("_Span", [
+    "S", "L",  # I - C^T C, of C = U^T W, and its Cholesky factor on the support
+    "support",  # directions of W that are independent of U and of those before them
+    "x", "y", "z",  # products and coefficients
+])
+
+
 @core.jit(long=True)
 def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
     """out[i, j] = the distance of hulls i and j of a tile, times unit, for i in start..stop-1.
@@ -196,47 +205,31 @@ def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
     column_starts, column_own, column_rounding = columns
     A, B = vectors
     most = max(_longest(row_starts), _longest(column_starts))
-    S = np.empty((most, most))
-    x = np.empty(most)
-    y = np.empty(most)
-    z = np.empty(most)
-    order = np.empty(most, np.int64)
+    w = _Span(np.empty((most, most)), np.empty((most, most)), np.empty(most, np.int64),
+              np.empty(most), np.empty(most), np.empty(most))
     rest = np.empty(A.shape[1])
-    tol = 1e-13 if A.size else 1e-8  # of the squared sines of directions that count as one
     for i in range(start, stop):
         top = row_starts[i]
         k = row_starts[i + 1] - top - 1
-        hull_i = A[top:top + k + 1]
         for j in range(out.shape[1]):
             left = column_starts[j]
             m = column_starts[j + 1] - left - 1
-            hull_j = B[left:left + m + 1]
             C = products[top:top + k + 1, left:left + m + 1]
             if A.size == 0:
-                scale = row_own[top + k] + column_own[left + m]
-                for a in range(k):  # U_i^T (mu_i - mu_j)
-                    x[a] = row_own[top + a] - C[a, m]
+                for a in range(k):  # U^T (mu_i - mu_j)
+                    w.x[a] = row_own[top + a] - C[a, m]
                 for b in range(m):
-                    y[b] = C[k, b] - column_own[left + b]
-                held, _ = _project(C, k, m, x, y, z, S, order, tol)
+                    w.y[b] = C[k, b] - column_own[left + b]
+                held, _ = _project(w, C, k, m, 1e-8)
+                scale = row_own[top + k] + column_own[left + m]
                 square = scale - 2 * C[k, m] - held
-                out[i, j] = np.sqrt(square) if square > KERNEL_MEETS**2 * scale else 0.0
-                continue
-            for c in range(len(rest)):
-                rest[c] = (hull_i[k, c] - hull_j[m, c]) * unit
-            scale = _inner_products(hull_i, k, rest, x)
-            _inner_products(hull_j, m, rest, y)
-            held, pivot = _project(C, k, m, x, y, z, S, order, tol)
-            square = scale - held
-            if square < 1e-4 * scale or pivot < 1e-6:
-                _leave(hull_i, hull_j, k, m, x, y, rest)
-                for _ in range(2):  # what rounding left
-                    _inner_products(hull_i, k, rest, x)
-                    _inner_products(hull_j, m, rest, y)
-                    _project(C, k, m, x, y, z, S, order, tol)
-                    _leave(hull_i, hull_j, k, m, x, y, rest)
-                square = _inner_products(hull_i, 0, rest, x)
-            least = MEETS * np.sqrt(scale) + row_rounding[i] + column_rounding[j]
+                least = KERNEL_MEETS * np.sqrt(scale)
+            else:
+                for c in range(len(rest)):
+                    rest[c] = (A[top + k, c] - B[left + m, c]) * unit
+                scale = core.dot(rest, rest, len(rest))
+                square = _square_of_rest(w, A[top:], B[left:], C, k, m, rest, scale)
+                least = MEETS * np.sqrt(scale) + row_rounding[i] + column_rounding[j]
             out[i, j] = np.sqrt(square) if square > least**2 else 0.0
 
 
@@ -250,77 +243,60 @@ def _longest(starts):
 
 
 @core.jit_part
-def _project(C, k, m, x, y, z, S, order, tol):
-    """x, y <- the coefficients of the projection of v onto the span of [U, W], from x = U^T v,
+def _square_of_rest(w, U, W, C, k, m, rest, scale):
+    """||rest||^2, scale before, after the projection of rest onto the rows U[:k] and W[:m] is taken
+    off; of short ones from the vector itself, which it changes, three times for what rounding
+    leaves."""
+    square = scale
+    for turn in range(3):
+        for a in range(k):
+            w.x[a] = core.dot(U[a], rest, len(rest))
+        for b in range(m):
+            w.y[b] = core.dot(W[b], rest, len(rest))
+        held, pivot = _project(w, C, k, m, 1e-13)
+        if turn == 0 and scale - held >= 1e-4 * scale and pivot >= 1e-6:
+            return scale - held
+        for a in range(k):
+            core.axpy(-w.x[a], U[a], rest, len(rest))
+        for b in range(m):
+            core.axpy(-w.y[b], W[b], rest, len(rest))
+        square = core.dot(rest, rest, len(rest))
+    return square
+
+
+@core.jit_part
+def _project(w, C, k, m, tol):
+    """w.x, w.y <- the coefficients of the projection of v onto the span of [U, W], from x = U^T v,
     y = W^T v and C = U^T W (k, m); returns its squared norm and the least pivot.
 
-    Gaussian elimination with pivots: (I - C^T C) w = y - C^T x, of which directions of W within the
-    span of U, to tol, are left out. z, S and order are scratch.
+    (I - C^T C) z = y - C^T x, of which directions of W within the span of U and of those before
+    them, to tol, squared sines, are left out.
     """
-    held = 0.0
-    for a in range(k):
-        held += x[a] * x[a]
-    for b in range(m):
-        order[b] = b
-        for a in range(k):
-            y[b] -= C[a, b] * x[a]
-        for c in range(b + 1):
-            total = 1.0 if b == c else 0.0
-            for a in range(k):
-                total -= C[a, b] * C[a, c]
-            S[b, c] = total
-            S[c, b] = total
+    held = core.dot(w.x, w.x, k)
     rank = 0
     pivot = 1.0
-    while rank < m:
-        best = rank
-        for b in range(rank + 1, m):
-            if S[order[b], order[b]] > S[order[best], order[best]]:
-                best = b
-        s = order[best]
-        if S[s, s] <= tol:
-            break
-        order[best] = order[rank]
-        order[rank] = s
-        pivot = min(pivot, S[s, s])
-        for b in range(rank + 1, m):
-            t = order[b]
-            factor = S[t, s] / S[s, s]
-            y[t] -= factor * y[s]
-            for c in range(rank + 1, m):
-                S[t, order[c]] -= factor * S[s, order[c]]
-        rank += 1
     for b in range(m):
-        z[b] = 0.0
-    for b in range(rank - 1, -1, -1):
-        s = order[b]
-        held += y[s] * y[s] / S[s, s]
-        total = y[s]
-        for c in range(b + 1, rank):
-            total -= S[s, order[c]] * z[order[c]]
-        z[s] = total / S[s, s]
-    for b in range(m):
-        y[b] = z[b]
         for a in range(k):
-            x[a] -= C[a, b] * z[b]
+            w.y[b] -= C[a, b] * w.x[a]
+        for c in range(b + 1):
+            w.S[b, c] = 1.0 if b == c else 0.0
+            for a in range(k):
+                w.S[b, c] -= C[a, b] * C[a, c]
+        w.support[rank] = b
+        if w.S[b, b] > tol and core.factor_row(w, rank, w.S[b], 0.0, tol / w.S[b, b]):
+            pivot = min(pivot, w.L[rank, rank]**2)
+            w.z[rank] = w.y[b]
+            rank += 1
+        else:
+            w.y[b] = 0.0
+    core.solve(w.L, w.z, rank)
+    for r in range(rank):
+        b = w.support[r]
+        held += w.y[b] * w.z[r]
+        w.y[b] = w.z[r]
+        for a in range(k):
+            w.x[a] -= C[a, b] * w.z[r]
     return held, pivot
-
-
-@core.jit_part
-def _leave(hull_i, hull_j, k, m, x, y, rest):
-    """rest -= U_i x + U_j y, the directions being rows."""
-    for a in range(k):
-        core.axpy(-x[a], hull_i[a], rest, len(rest))
-    for b in range(m):
-        core.axpy(-y[b], hull_j[b], rest, len(rest))
-
-
-@core.jit_part
-def _inner_products(hull, k, rest, x):
-    """x <- those of the directions with rest; returns ||rest||^2."""
-    for a in range(k):
-        x[a] = core.dot(hull[a], rest, len(rest))
-    return core.dot(rest, rest, len(rest))
 
 
 # ---------------------------------------------------------------------------------- convex hulls
@@ -372,16 +348,17 @@ def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bo
 
 # Frames of all sets as rows, of each from its centre (of a kernel as they are, no centres); the
 # rest as in Hulls.
-Polytopes = namedtuple("Polytopes", "frames starts centres rounding tiny dtype")
+Polytopes = namedtuple("Polytopes", "frames starts centres lengths rounding tiny dtype")
 
 
 def convex_hulls(sets, bound, kernel):
     """Polytopes of checked sets, for convex_distances."""
-    starts = _starts_of_sets(sets)
-    small = np.flatnonzero(np.diff(starts) * bound < 1 - 1e-9)
+    lengths = np.array([len(one) for one in sets])
+    starts = _starts(lengths)
+    small = np.flatnonzero(lengths * bound < 1 - 1e-9)
     if len(small):
         raise ValueError("bound must be at least 1 / n_frames of each set, got "
-                         f"{bound} for set {small[0]} of {len(sets[small[0]])} frame(s)")
+                         f"{bound} for set {small[0]} of {lengths[small[0]]} frame(s)")
     rounding, tiny = _sizes(sets, kernel)
     if kernel is None:
         frames = np.empty((starts[-1], sets[0].shape[1]))
@@ -391,7 +368,7 @@ def convex_hulls(sets, bound, kernel):
     else:
         frames = np.concatenate(_frames_of_kernel(sets))
         centres = np.empty((len(sets), 0))
-    return Polytopes(frames, starts, centres, rounding, tiny, core.float_type(*sets))
+    return Polytopes(frames, starts, centres, lengths, rounding, tiny, core.float_type(*sets))
 
 
 def convex_distances(rows, columns, rules, kernel):
@@ -401,8 +378,7 @@ def convex_distances(rows, columns, rules, kernel):
     """
     symmetric = rows is columns
     found = np.zeros((4, len(rows.tiny), len(columns.tiny)))
-    lengths = np.diff(rows.starts), np.diff(columns.starts)
-    for i, j, unit in _tiles_of_sets(rows, columns, *lengths):
+    for i, j, unit in _tiles_of_sets(rows, columns):
         frames = [hulls.frames[_span(hulls.starts, part)]
                   for hulls, part in ((rows, i), (columns, j))]
         if unit != 1:  # the product of a view with itself is half the work
@@ -431,14 +407,15 @@ def convex_distances(rows, columns, rules, kernel):
 
 def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
     """Of consecutive hulls: starts of the frames of each, Gram matrices one after another, flat,
-    or none, frames, centres that they start from, and how far rounding moves them."""
+    or none, their places, frames, centres that they start from, and how far rounding moves them."""
     starts = hulls.starts[part.start:part.stop + 1] - hulls.starts[part.start]
     grams = np.empty(0)
     if by_grams:
         sets = np.split(frames, starts[1:-1])
         grams = np.concatenate([_inner_products_of(one, one, kernel).ravel() for one in sets])
     vectors = frames if kernel is None else np.empty((len(frames), 0))
-    return read_only(starts, grams, vectors, hulls.centres[part] * unit,
+    places = _starts(np.diff(starts)**2)
+    return read_only(starts, grams, places, vectors, hulls.centres[part] * unit,
                      hulls.rounding[part] * unit)
 
 
@@ -490,13 +467,11 @@ def _kernel_values(kernel, A, B):
 
 def _warn_meeting(meet, symmetric, hulls, advice):
     """One warning, from the line that called the public function, for all pairs that meet."""
-    count = np.count_nonzero(meet)
-    total = meet.size
     if symmetric:
-        count = (count - len(meet)) // 2
-        total = (total - len(meet)) // 2
+        meet = meet[np.tri(len(meet), k=-1, dtype=bool)]
+    count = np.count_nonzero(meet)
     if count:
-        core.warn(f"{count} of {total} pairs of {hulls} hulls meet: their distance is 0, which "
+        core.warn(f"{count} of {meet.size} pairs of {hulls} hulls meet: their distance is 0, which "
                   f"tells no class from another; {advice}")
 
 
@@ -518,8 +493,8 @@ def _sizes(sets, kernel):
     return EPS * math.sqrt(d) * largest, largest < TINY
 
 
-def _starts_of_sets(sets):
-    return np.concatenate([[0], np.cumsum([len(one) for one in sets])])
+def _starts(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def _frames_of_kernel(sets):
@@ -533,7 +508,7 @@ def _frames_of_kernel(sets):
     return [one.astype(np.float64, copy=False) for one in sets]
 
 
-def _tiles_of_sets(rows, columns, row_lengths, column_lengths):
+def _tiles_of_sets(rows, columns):
     """(i, j, unit) of slices of sets whose products are at most TILE numbers, or those of one pair;
     of a symmetric matrix, those that reach above the diagonal.
 
@@ -541,8 +516,8 @@ def _tiles_of_sets(rows, columns, row_lengths, column_lengths):
     of their entries are normal.
     """
     side = math.isqrt(TILE)
-    of_rows = core.runs(row_lengths, side, rows.tiny)
-    for j in core.runs(column_lengths, side, columns.tiny):
+    of_rows = core.runs(rows.lengths, side, rows.tiny)
+    for j in core.runs(columns.lengths, side, columns.tiny):
         for i in of_rows:
             if rows is not columns or i.start < j.stop:
                 both = rows.tiny[i.start] and columns.tiny[j.start]
@@ -567,8 +542,8 @@ def read_only(*arrays):
     return views
 
 
-# Two polytopes: inner products of their frames, or none; frames A and B; the offset of the centres;
-# how far rounding moves them.
+# Two polytopes: inner products of the frames of each, row by row, and of both, or none; frames A
+# and B; the offset of the centres; how far rounding moves them.
 _Pair = namedtuple("_Pair", "K_ii K_jj K_ij A B offset rounding")
 
 # What a thread works with, for polytopes of at most n frames and m vertices in use.
@@ -580,8 +555,8 @@ _Corral = namedtuple("_Corral", [
     "columns",  # (m, n + 1) inner products of each vertex with the frames and the offset
     "Q", "L",  # (m, m) Gram matrix of the vertices, Cholesky factor of Q + lift 1 1^T
     "support",  # (m,) the vertices in the order of the factor, then those that are not in use
-    "weight",  # (m,) of the vertices in the solution
-    "step",  # and, along the support, in the affine minimiser
+    "y",  # (m,) weights of the vertices in the solution
+    "step", "sign",  # along the support: what they move by, and 1
 ])
 
 
@@ -593,33 +568,20 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
     K has the inner products of all frames, or is empty. rows, columns: as _polytope_side gives
     them. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left.
     """
-    row_starts, row_grams, A, row_centres, row_rounding = rows
-    column_starts, column_grams, B, column_centres, column_rounding = columns
+    row_starts, row_grams, row_places, A, row_centres, row_rounding = rows
+    column_starts, column_grams, column_places, B, column_centres, column_rounding = columns
     bound, tol, max_iter = rules
-    by_grams = K.size > 0
     n = _longest(row_starts) + _longest(column_starts)
-    w = _new_corral(n, n + 2 if by_grams else min(n, A.shape[1] + 1) + 2, bound)
-    row_gram = 0
-    for i in range(start):
-        row_gram += (row_starts[i + 1] - row_starts[i])**2
+    w = _new_corral(n, n + 2 if K.size else min(n, A.shape[1] + 1) + 2, bound)
     for i in range(start, stop):
         first = row_starts[i]
         last = row_starts[i + 1]
-        q = last - first if by_grams else 0
-        K_ii = row_grams[row_gram:row_gram + q * q].reshape(q, q)
-        row_gram += q * q
-        column_gram = 0
-        for j in range(found.shape[2]):
+        for j in range(max(0, i + skip + 1), found.shape[2]):
             left = column_starts[j]
             right = column_starts[j + 1]
-            r = right - left if by_grams else 0
-            K_jj = column_grams[column_gram:column_gram + r * r].reshape(r, r)
-            column_gram += r * r
-            if j <= i + skip:
-                continue
-            pair = _Pair(K_ii, K_jj, K[first:first + q, left:left + r], A[first:last],
-                         B[left:right], row_centres[i] - column_centres[j],
-                         row_rounding[i] + column_rounding[j])
+            pair = _Pair(row_grams[row_places[i]:], column_grams[column_places[j]:],
+                         K[first:last, left:right], A[first:last], B[left:right],
+                         row_centres[i] - column_centres[j], row_rounding[i] + column_rounding[j])
             distance, gap, n_steps, late = _nearest_point(w, pair, tol, max_iter)
             found[0, i, j] = distance
             found[1, i, j] = gap
@@ -636,7 +598,7 @@ def _new_corral(n, m, bound):
         shares[n_full] = left
     return _Corral(np.empty(n + 1), np.empty(n + 1), np.empty((m, 2, len(shares)), np.int64),
                    shares, np.empty((m, n + 1)), np.empty((m, m)), np.empty((m, m)), np.arange(m),
-                   np.empty(m), np.empty(m))
+                   np.empty(m), np.empty(m), np.full(m, 1.0))
 
 
 @core.jit_part(allocates=True)
@@ -662,10 +624,10 @@ def _nearest_point(w, pair, tol, max_iter):
         stalled = 0 if square < best else stalled + 1
         best = min(best, square)
         done = m > 0 and (meets or rest <= tol * square or rest <= 1e-15 * scale)
-        if not done and n_steps < max_iter and stalled < 3 and m < len(w.weight) - 1:
+        if not done and n_steps < max_iter and stalled < 3 and m < len(w.y) - 1:
             n_steps += 1
             _enter_vertex(w, m, pair)
-            w.weight[new] = 0.0
+            w.y[new] = 0.0
             if core.factor_row(w, m, w.Q[new], scale, DEPENDENT):
                 m = _affine_minimum(w, m + 1, scale)
                 continue
@@ -692,7 +654,7 @@ def _start_corral(w, pair):
         if pair.K_ij.size == 0:
             scale = max(scale, core.dot(frame, frame, d))
         else:
-            scale = max(scale, pair.K_ii[a, a] if a < q else pair.K_jj[a - q, a - q])
+            scale = max(scale, pair.K_ii[a * q + a] if a < q else pair.K_jj[(a - q) * (n - q + 1)])
     return scale
 
 
@@ -734,9 +696,9 @@ def _enter_vertex(w, m, pair):
             j = w.picks[new, 1, s] - q
             share = w.shares[s]
             for a in range(q):
-                column[a] += share * (pair.K_ii[i, a] - pair.K_ij[a, j])
+                column[a] += share * (pair.K_ii[i * q + a] - pair.K_ij[a, j])
             for b in range(n - q):
-                column[q + b] += share * (pair.K_ij[i, b] - pair.K_jj[j, b])
+                column[q + b] += share * (pair.K_ij[i, b] - pair.K_jj[j * (n - q) + b])
             column[n] += share * (w.toward[i] - w.toward[q + j])
     for k in w.support[:m + 1]:
         w.Q[new, k] = _vertex_product(w, k, column, n)
@@ -773,25 +735,19 @@ def _affine_minimum(w, m, lift):
     """Move the weights to the point of least norm of the vertices' affine hull, dropping vertices
     whose weight would become negative on the way; returns how many are left."""
     while True:
+        total = 0.0
         for r in range(m):  # (Q + lift 1 1^T) u = 1, the minimiser is u / sum u
             w.step[r] = 1.0
         core.solve(w.L, w.step, m)
-        total = 0.0
         for r in range(m):
             total += w.step[r]
-        share = 1.0
-        hit = -1
         for r in range(m):
-            w.step[r] /= total
-            weight = w.weight[w.support[r]]
-            if w.step[r] <= 0 and weight / (weight - w.step[r] + 1e-300) < share:
-                share = weight / (weight - w.step[r] + 1e-300)
-                hit = w.support[r]
+            w.step[r] = w.step[r] / total - w.y[w.support[r]]
+        t = core.first_zero(w, m)
         for r in range(m):
-            w.weight[w.support[r]] += share * (w.step[r] - w.weight[w.support[r]])
-        if hit < 0:
+            w.y[w.support[r]] += min(t, 1.0) * w.step[r]
+        if t > 1:
             return m
-        w.weight[hit] = 0.0
         m = _drop_vertices(w, m, lift)
 
 
@@ -802,7 +758,7 @@ def _drop_vertices(w, m, lift):
     first = m
     for r in range(m):
         k = w.support[r]
-        if w.weight[k] > 1e-15:
+        if w.y[k] > 1e-15:
             w.support[r] = w.support[count]
             w.support[count] = k
             count += 1
@@ -819,8 +775,8 @@ def _solution(w, m, n):
     for a in range(n + 1):
         w.g[a] = 0.0
     for k in w.support[:m]:
-        core.axpy(w.weight[k], w.columns[k], w.g, n + 1)
+        core.axpy(w.y[k], w.columns[k], w.g, n + 1)
     square = 0.0
     for k in w.support[:m]:
-        square += w.weight[k] * _vertex_product(w, k, w.g, n)
+        square += w.y[k] * _vertex_product(w, k, w.g, n)
     return square
