@@ -67,10 +67,9 @@ def martin_distances(systems: Systems, systems2: Systems | None = None, *,
     for i, j, P in _cross_gramians(X, Y):
         _, logarithm = np.linalg.slogdet(P)
         tile = np.maximum(-2 * logarithm, 0)
-        near = np.argwhere(tile < NEAR)
-        if len(near):
-            e = _squared_chords(P, near, _part(X, i), _part(Y, j))
-            tile[tuple(near.T)] = -2 * np.log1p(-e / 2).sum(axis=1)
+        near = tile < NEAR
+        e = _squared_chords(P, near, X, i, Y, j)
+        tile[near] = -2 * np.log1p(-e / 2).sum(axis=1)
         square[i, j] = tile
     return _mirrored(np.sqrt(square), X, Y)
 
@@ -90,12 +89,10 @@ def observability_angles(systems: Systems, systems2: Systems | None = None, *,
     X, Y = _check_pair_of_systems(systems, systems2, stabilize)
     angles = np.zeros((len(X.A), len(Y.A), X.A.shape[1]))
     for i, j, P in _cross_gramians(X, Y):
-        cosines = np.minimum(np.linalg.svd(P, compute_uv=False), 1)
-        tile = np.arccos(cosines)
-        near = np.argwhere(np.square(tile).sum(axis=2) < NEAR)
-        if len(near):
-            e = _squared_chords(P, near, _part(X, i), _part(Y, j))
-            tile[tuple(near.T)] = 2 * np.arcsin(np.sqrt(e) / 2)
+        tile = np.arccos(np.minimum(np.linalg.svd(P, compute_uv=False), 1))
+        near = np.square(tile).sum(axis=2) < NEAR
+        e = _squared_chords(P, near, X, i, Y, j)
+        tile[near] = 2 * np.arcsin(np.sqrt(e) / 2)
         angles[i, j] = tile
     return _mirrored(angles, X, Y)
 
@@ -162,10 +159,6 @@ def _cross_gramians(X, Y):
             yield i, j, P
 
 
-def _part(X, i):
-    return X._replace(A=X.A[i], W=X.W[i], C=X.C[i])
-
-
 @core.jit
 def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
     """out[i, j] = the P of P = A1_i^H P A2_j + W1_i^H G_ij W2_j, with G_ij (s, s) the blocks of
@@ -203,30 +196,31 @@ def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
                     known[a] += P[a, c] * S[c, c]
 
 
-def _squared_chords(P, pairs, X, Y):
-    """2 (1 - cos theta) (m, s), ascending, of pairs (m, 2) of near systems of a tile.
+def _squared_chords(P, near, X, i, Y, j):
+    """2 (1 - cos theta) (m, s), ascending, of the m pairs of a tile i, j that are near.
 
     The eigenvalues of E^H E for E = O_j - O_i Q, with Q the orthogonal factor of P_ij: its blocks
     obey E(k+1) = E(k) A_j + F(k) (A_j - A), F(k+1) = F(k) A, F(0) = C_i Q, A = Q^H A_i Q, and so do
     the Gramians of both, in which nothing cancels.
     """
-    found = []
-    step = max(1, TILE // X.C[0].size)
-    for start in range(0, len(pairs), step):
-        i, j = pairs[start:start + step].T
-        U, _, V = np.linalg.svd(P[i, j])
+    pairs = np.argwhere(near)
+    found = np.empty((len(pairs), P.shape[2]))
+    for some in core.slices(len(pairs), max(1, TILE // X.C[0].size)):
+        a, b = pairs[some].T
+        U, _, V = np.linalg.svd(P[a, b])
         Q = np.matmul(U, V)  # (m, s, s)
-        A = np.matmul(_adjoint(Q), np.matmul(X.A[i], Q))
-        C = np.matmul(X.C[i], np.matmul(X.W[i], Q))  # (m, d, s)
-        off_A = Y.A[j] - A
-        off_C = np.matmul(Y.C[j], Y.W[j]) - C
+        A = np.matmul(_adjoint(Q), np.matmul(X.A[i][a], Q))
+        C = np.matmul(X.C[i][a], np.matmul(X.W[i][a], Q))
+        A2 = Y.A[j][b]
+        off_A = A2 - A
+        off_C = np.matmul(Y.C[j][b], Y.W[j][b]) - C
         mixed = np.matmul(_adjoint(off_A), A) + np.matmul(_adjoint(off_C), C)
-        mixed = _doubled(Y.A[j], mixed, A)  # E^H F
-        cross = np.matmul(_adjoint(Y.A[j]), np.matmul(mixed, off_A))
+        mixed = _doubled(A2, mixed, A)  # E^H F
+        cross = np.matmul(_adjoint(A2), np.matmul(mixed, off_A))
         own = np.matmul(_adjoint(off_A), off_A) + np.matmul(_adjoint(off_C), off_C)
-        gram = _doubled(Y.A[j], own + cross + _adjoint(cross), Y.A[j])
-        found.append(np.clip(np.linalg.eigvalsh(gram), 0, 2))
-    return np.concatenate(found)
+        gram = _doubled(A2, own + cross + _adjoint(cross), A2)
+        found[some] = np.clip(np.linalg.eigvalsh(gram), 0, 2)
+    return found
 
 
 def _doubled(A, G, B):
