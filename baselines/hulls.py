@@ -406,16 +406,17 @@ def convex_distances(rows, columns, rules, kernel):
 
 
 def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
-    """Of consecutive hulls: starts of the frames of each, Gram matrices one after another, flat,
-    or none, their places, frames, centres that they start from, and how far rounding moves them."""
+    """Of consecutive hulls: starts of the frames of each, the rows of their Gram matrices, or none,
+    frames, centres that they start from, and how far rounding moves them."""
     starts = hulls.starts[part.start:part.stop + 1] - hulls.starts[part.start]
-    grams = np.empty(0)
+    grams = np.empty((0, 0))
     if by_grams:
-        sets = np.split(frames, starts[1:-1])
-        grams = np.concatenate([_inner_products_of(one, one, kernel).ravel() for one in sets])
+        grams = np.empty((len(frames), max(hulls.lengths[part])))
+        for rows in map(slice, starts, starts[1:]):
+            one = frames[rows]
+            grams[rows, :len(one)] = _inner_products_of(one, one, kernel)
     vectors = frames if kernel is None else np.empty((len(frames), 0))
-    places = _starts(np.diff(starts)**2)
-    return read_only(starts, grams, places, vectors, hulls.centres[part] * unit,
+    return read_only(starts, grams, vectors, hulls.centres[part] * unit,
                      hulls.rounding[part] * unit)
 
 
@@ -542,8 +543,8 @@ def read_only(*arrays):
     return views
 
 
-# Two polytopes: inner products of the frames of each, row by row, and of both, or none; frames A
-# and B; the offset of the centres; how far rounding moves them.
+# Two polytopes: inner products of their frames, or none; frames A and B; the offset of the centres;
+# how far rounding moves them.
 _Pair = namedtuple("_Pair", "K_ii K_jj K_ij A B offset rounding")
 
 # What a thread works with, for polytopes of at most n frames and m vertices in use.
@@ -568,8 +569,8 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
     K has the inner products of all frames, or is empty. rows, columns: as _polytope_side gives
     them. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left.
     """
-    row_starts, row_grams, row_places, A, row_centres, row_rounding = rows
-    column_starts, column_grams, column_places, B, column_centres, column_rounding = columns
+    row_starts, row_grams, A, row_centres, row_rounding = rows
+    column_starts, column_grams, B, column_centres, column_rounding = columns
     bound, tol, max_iter = rules
     n = _longest(row_starts) + _longest(column_starts)
     w = _new_corral(n, n + 2 if K.size else min(n, A.shape[1] + 1) + 2, bound)
@@ -579,9 +580,9 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
         for j in range(max(0, i + skip + 1), found.shape[2]):
             left = column_starts[j]
             right = column_starts[j + 1]
-            pair = _Pair(row_grams[row_places[i]:], column_grams[column_places[j]:],
-                         K[first:last, left:right], A[first:last], B[left:right],
-                         row_centres[i] - column_centres[j], row_rounding[i] + column_rounding[j])
+            pair = _Pair(row_grams[first:last], column_grams[left:right], K[first:last, left:right],
+                         A[first:last], B[left:right], row_centres[i] - column_centres[j],
+                         row_rounding[i] + column_rounding[j])
             distance, gap, n_steps, late = _nearest_point(w, pair, tol, max_iter)
             found[0, i, j] = distance
             found[1, i, j] = gap
@@ -654,7 +655,7 @@ def _start_corral(w, pair):
         if pair.K_ij.size == 0:
             scale = max(scale, core.dot(frame, frame, d))
         else:
-            scale = max(scale, pair.K_ii[a * q + a] if a < q else pair.K_jj[(a - q) * (n - q + 1)])
+            scale = max(scale, pair.K_ii[a, a] if a < q else pair.K_jj[a - q, a - q])
     return scale
 
 
@@ -696,9 +697,9 @@ def _enter_vertex(w, m, pair):
             j = w.picks[new, 1, s] - q
             share = w.shares[s]
             for a in range(q):
-                column[a] += share * (pair.K_ii[i * q + a] - pair.K_ij[a, j])
+                column[a] += share * (pair.K_ii[i, a] - pair.K_ij[a, j])
             for b in range(n - q):
-                column[q + b] += share * (pair.K_ij[i, b] - pair.K_jj[j * (n - q) + b])
+                column[q + b] += share * (pair.K_ij[i, b] - pair.K_jj[j, b])
             column[n] += share * (w.toward[i] - w.toward[q + j])
     for k in w.support[:m + 1]:
         w.Q[new, k] = _vertex_product(w, k, column, n)
