@@ -286,6 +286,7 @@ def _alternate(cross, own, own2, start, stop, out):
     left = np.zeros((p, p))  # Gram matrices and their factors
     right = np.zeros((p, p))
     G = np.zeros((p, p))
+    half = np.zeros((p, p))
     factors = np.empty((4, p))  # u and w of A, u and w of B
     for i in range(start, stop):
         for j in range(out.shape[1]):
@@ -306,18 +307,8 @@ def _alternate(cross, own, own2, start, stop, out):
                     break
                 _fit(left, G, factors[2 + k], False, factors[k])
                 _fit(right, G, factors[k], True, factors[2 + k])
-            for b in range(p):  # L^-1 G, then M^-1 from the other side
-                for a in range(p):
-                    total = G[a, b]
-                    for c in range(a):
-                        total -= left[a, c] * G[c, b]
-                    G[a, b] = total / left[a, a]
-            for a in range(p):
-                for b in range(p):
-                    total = G[a, b]
-                    for c in range(b):
-                        total -= right[b, c] * out[i, j, a, c]
-                    out[i, j, a, b] = total / right[b, b]
+            _divide(left, G, half)
+            _divide(right, half, out[i, j])
 
 
 @core.jit_part
@@ -334,6 +325,14 @@ def _weigh(block, w, v, over_u, out):
                     inner += block[row, b * p + e if over_u else e * p + b] * v[e]
                 total += w[c] * inner
             out[a, b] = total
+
+
+@core.jit_part
+def _divide(L, B, out):
+    """out = (L^-1 B)^T."""
+    for b in range(len(L)):
+        for a in range(len(L)):
+            out[b, a] = (B[a, b] - core.dot(L[a], out[b], a)) / L[a, a]
 
 
 @core.jit_part

@@ -241,41 +241,31 @@ def _dimensions(levels, sides, sliced, n_levels):
     bits = np.zeros(levels.shape, np.int64)
     known = (levels >= 0) & (levels < n_levels)
     bits[known] = np.int64(1) << levels[known].astype(np.int64)
-    counts = np.stack([_count_bits(_boxes(bits, 1 if sliced else s, s), sliced, n_levels)
-                       for s in sides])
+    counts = np.stack([_count_boxes(bits, 1 if sliced else s, s, sliced, n_levels) for s in sides])
     logs = np.log(sides)
     weights = (logs.mean() - logs) / np.square(logs - logs.mean()).sum()
     return np.tensordot(weights, np.log(np.maximum(counts, 1)), 1) + 0.0
 
 
 @core.jit
-def _boxes(bits, depth, side):
-    """The levels of any voxel of each box of depth x side x side."""
+def _count_boxes(bits, depth, side, sliced, n_levels):
+    """How many boxes of depth x side x side hold a voxel of each level, (n_slices or 1,
+    n_levels)."""
     n, m, q = bits.shape
-    out = np.zeros((-(-n // depth), -(-m // side), -(-q // side)), np.int64)
+    boxes = np.zeros((-(-n // depth), -(-m // side), -(-q // side)), np.int64)
     for i in range(n):
         for j in range(m):
             for k in range(q):
-                out[i // depth, j // side, k // side] |= bits[i, j, k]
-    return out
-
-
-@core.jit
-def _count_bits(bits, sliced, n_levels):
-    """How many boxes have each level, (n_slices or 1, n_levels)."""
-    n, m, q = bits.shape
+                boxes[i // depth, j // side, k // side] |= bits[i, j, k]
     counts = np.zeros((n if sliced else 1, n_levels))
-    for i in range(n):
+    for i in range(len(boxes)):
         row = counts[i if sliced else 0]
-        for j in range(m):
-            for k in range(q):
-                here = bits[i, j, k]
-                level = 0
-                while here:
-                    if here & 1:
-                        row[level] += 1
-                    here >>= 1
-                    level += 1
+        for here in boxes[i].flat:
+            level = 0
+            while here:
+                row[level] += here & 1
+                here >>= 1
+                level += 1
     return counts
 
 
@@ -401,6 +391,5 @@ def _check_edges(ranges):
         raise ValueError("ranges must ascend")
     core.check_integer(edges.shape[2] - 1, "the levels of ranges", 1, MOST_LEVELS)
     if edges.shape[2] == 2:
-        steps = np.linspace(0, 1, LEVELS + 1)
-        edges = edges[:, :, :1] + np.diff(edges, axis=2) * steps
+        return np.linspace(edges[:, :, 0], edges[:, :, 1], LEVELS + 1, axis=2)
     return edges
