@@ -873,7 +873,7 @@ def _angles_of_columns(T, cosine, phi):
     for k in range(p):
         length = math.sqrt(core.dot(T[k], T[k], p))
         cosine[k] = length
-        if length < 1e-140:
+        if length < 1e-70:
             cosine[k] = 0.0
             _complete(T, k)
         else:
@@ -900,7 +900,7 @@ def _complete(T, k):
         for _ in range(2):
             for j in range(p):
                 square = core.dot(T[j], T[j], p)
-                if j != k and square > 1e-280:
+                if j != k and square > 1e-140:
                     core.axpy(-core.dot(T[j], trial, p) / square, T[j], trial, p)
         size = core.dot(trial, trial, p)
         if size > best:

@@ -88,11 +88,10 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
            [2., 2.]])
     """
     radii = check_ascending(radii, "radii")
-    low = np.full((len(PARTS), len(MEASURES)), np.inf)
-    high = -low
     core.check_sequence(clips, "clips", "clips")
     if len(clips) == 0:
         raise ValueError("clips must hold at least one clip, got none")
+    spans = np.full((len(clips), len(PARTS), len(MEASURES), 2), np.nan)
     for i, clip in enumerate(clips):
         clip = check_texture(clip, f"clips[{i}]", radii)
         for m, measure in enumerate(_measures(clip)):
@@ -100,12 +99,9 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
                 alpha = _exponents(measure, part, radii)
                 alpha = alpha[~np.isnan(alpha)]
                 if alpha.size:
-                    first, last = np.percentile(alpha, CENTRAL)
-                    low[part, m] = min(low[part, m], first)
-                    high[part, m] = max(high[part, m], last)
-    nothing = low > high
-    low[nothing] = 0
-    high[nothing] = 1
+                    spans[i, part, m] = np.percentile(alpha, CENTRAL)
+    low = np.nan_to_num(np.fmin.reduce(spans[..., 0]), nan=0)
+    high = np.nan_to_num(np.fmax.reduce(spans[..., 1]), nan=1)
     return np.stack([low, np.where(high > low, high, low + 1e-9)], axis=2)
 
 

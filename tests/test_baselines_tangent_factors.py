@@ -74,6 +74,20 @@ def test_columns_that_vanish_are_completed():
     assert not least.any()
 
 
+@pytest.mark.parametrize("seed, p", [(0, 12), (27, 6), (33, 7), (41, 8), (48, 9), (68, 11)])
+def test_columns_that_are_repeated_leave_orthogonal_ones(seed, p):
+    """The rotations shorten several rows at once, to where squares of two of them underflow."""
+    C = np.rint(np.random.default_rng(seed).standard_normal((p, p)))
+    C[:, p // 3:] = C[:, :1]
+    C /= max(1, np.linalg.norm(C, 2))
+    factors, _, _ = tangent.log_factors(C[None, :, :, None])
+    A, B = factors[0, :, :, :, 0]
+    theta = np.arccos(np.minimum(np.linalg.svd(C, compute_uv=False), 1))[::-1]
+    phi = np.where(theta > 1e-8, theta / np.maximum(np.sin(theta), 1e-300), 1)
+    assert error(np.linalg.svd(A, compute_uv=False), phi) < TIGHT
+    assert error(B, C @ A) < TIGHT
+
+
 @pytest.mark.parametrize("d", [9, 2500])
 def test_tangents_are_those_of_log_map_a_tile_at_a_time(d):
     X = gs.random_subspaces(2, d, 3, rng=0)
