@@ -270,7 +270,16 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
 # ------------------------------------------------------------------------------ sets of frames
 
 
-class OnSets(Sharing, estimators.KernelChoice, estimators.ByScores, estimators.Estimator):
+class Learner(estimators.ByScores, estimators.Estimator):
+    """Base of the classifiers of sets of frames and of clips: what is learned of them."""
+
+    def fit(self, X: core.Sets, y: core.Labels) -> Self:
+        """Learn from sets of frames, or clips, X with labels y."""
+        self._learn_from(self.check_labelled(X, y))
+        return self
+
+
+class OnSets(Sharing, estimators.KernelChoice, Learner):
     """Base of the classifiers of sets of frames, a sequence of n arrays (n_frames_i, d) or
     (n_frames_i, height, width), or one array of them."""
 
@@ -319,8 +328,8 @@ class MSM(OnSets):
     n_landmarks: int | None = None
     random_state: estimators.RandomState = None
 
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Make the references of sets of frames X with labels y."""
+    def _learn_from(self, X):
+        """Make the references of sets of frames X."""
         core.check_choice(self.reference, "reference", "class", "set")
         p = core.check_integer(self.p, "p", 1)
         q = p
@@ -328,7 +337,6 @@ class MSM(OnSets):
             q = core.check_integer(self.p_reference, "p_reference", 1)
         if self.n_angles is not None:
             core.check_integer(self.n_angles, "n_angles", 1, min(p, q))
-        X = self.check_labelled(X, y)
         if self.reference == "class":
             every = np.arange(len(self.classes_))
             X = [np.concatenate([X[i] for i in np.flatnonzero(self.index_ == c)]) for c in every]
@@ -341,7 +349,6 @@ class MSM(OnSets):
         if self.keep is not None:
             self.difference_ = sets.difference_subspace(references, self.keep)
         self.references_ = image_of(references, self.difference_)
-        return self
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """The similarity (n, n_classes), in [0, 1], to the most similar reference of a class."""
@@ -404,16 +411,14 @@ class KAHM(OnSets):
     share: float = 0.98
     bound: float = 1.0
 
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Keep the hulls of sets of frames X with labels y."""
+    def _learn_from(self, X):
+        """Keep the hulls of sets of frames X."""
         core.check_choice(self.hull, "hull", "affine", "convex")
         hulls.check_hull_rules(self.dimension, self.share)
         core.check_number(self.bound, "bound", above=0, most=1)
-        X = self.check_labelled(X, y)
         kernel = self.chosen_kernel(X)
         self.kernel_ = None if isinstance(kernel, kernels.linear) else kernel
         self.hulls_ = self._hulls(X)
-        return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) of hulls from those of the training sets."""
@@ -509,7 +514,7 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
 # ------------------------------------------------------------------------------------------- videos
 
 
-class OnVideos(estimators.ByScores, estimators.Estimator):
+class OnVideos(Learner):
     """Base of the classifiers of clips: the check at the door, and the nearest training clip."""
 
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
@@ -604,13 +609,11 @@ class LDS(ByRule):
     center: bool = False
     stabilize: bool = True
 
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Fit a model to each of the clips X with labels y."""
+    def _learn_from(self, X):
+        """Fit a model to each of the clips X."""
         core.check_choice(self.metric, "metric", "martin", "angles")
-        X = self.check_labelled(X, y)
         self.systems_ = systems_of(X, **self.options("n_states", "stabilize", "center"))
         self._learn_rule(self._between(self.systems_, None))
-        return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
@@ -669,16 +672,14 @@ class CSLDS(ByRule):
     n_blocks: int = 1
     random_state: estimators.RandomState = 0
 
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Measure the clips X with labels y, and recover a system from each."""
-        X = self.check_labelled(X, y)
+    def _learn_from(self, X):
+        """Measure the clips X, and recover a system from each."""
         self.measured_ = self._plan(X[0][0].size)
         drawn = estimators.rng_of(self.random_state).integers(2**31)
         given = isinstance(self.random_state, (int, np.integer))
         self.seed_ = self.random_state if given else int(drawn)
         self.systems_, self.residuals_ = self._recovered(X)
         self._learn_rule(dynamics.martin_distances(self.systems_, stabilize=True))
-        return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
@@ -757,13 +758,12 @@ class ProductManifold(OnVideos):
         """The sides of clips that have to agree: all, but for those that are resized."""
         return slice(3 if self.size is None else 0)
 
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Take the factors of the clips X with labels y."""
+    def _learn_from(self, X):
+        """Take the factors of the clips X."""
         core.check_choice(self.metric, "metric", "chordal", "geodesic")
-        X = as_tensor(self.check_labelled(X, y), self.size)
+        X = as_tensor(X, self.size)
         self.factors_ = tensors.mode_bases(X, self.p)
         self.p_ = [V.shape[2] for V in self.factors_]
-        return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
@@ -798,18 +798,17 @@ class TCCA(OnVideos):
 
     alike = ProductManifold.alike
 
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Choose features on the clips X with labels y."""
+    def _learn_from(self, X):
+        """Choose features on the clips X."""
         if self.n_features is not None:
             core.check_integer(self.n_features, "n_features", 1)
-        self.parts_ = self._parts(self.check_labelled(X, y))
+        self.parts_ = self._parts(X)
         chosen = np.arange(self.p * len(self.parts_))
         if self.n_features is not None:
             features = tensors.correlations_of(self.parts_)
             self.separations_ = tensors.separations(features, self.index_)
             chosen = np.argsort(-self.separations_, kind="stable")[:self.n_features]
         self.features_ = np.sort(chosen)
-        return self
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """The sum (n, n_classes) of the chosen correlations with the most similar clip of a
@@ -852,10 +851,9 @@ class DFS(ByRule):
 
     alike = slice(0)
 
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Choose the levels, and learn from the spectra of clips X with labels y."""
+    def _learn_from(self, X):
+        """Choose the levels, and learn from the spectra of clips X."""
         n_levels = core.check_integer(self.n_levels, "n_levels", 2, 62)
-        X = self.check_labelled(X, y)
         ranges = textures.exponent_ranges(X, radii=self.radii)
         self.ranges_ = np.linspace(ranges[:, :, 0], ranges[:, :, 1], n_levels + 1, axis=2)
         spectra = self._spectra(X)
@@ -864,7 +862,6 @@ class DFS(ByRule):
         self.scale_ = np.where(deviation > 1e-9, deviation, 1)
         self.spectra_ = (spectra - self.mean_) / self.scale_
         self._learn_rule(cdist(self.spectra_, self.spectra_))
-        return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Euclidean distances (n, n_train) of scaled spectra from those of the training clips."""
@@ -910,10 +907,9 @@ class DLPegasos(OnVideos):
     n_iter: int = 2000
     random_state: estimators.RandomState = 0
 
-    def fit(self, X: core.Sets, y: core.Labels) -> Self:
-        """Learn the weights on the clips X with labels y."""
+    def _learn_from(self, X):
+        """Learn the weights on the clips X."""
         core.check_integer(self.cell, "cell", 1)
-        X = self.check_labelled(X, y)
         self.described_ = self._describe(X)
         distances = _three_distances(self.described_, None)
         means = distances.mean(axis=(1, 2))
@@ -923,7 +919,6 @@ class DLPegasos(OnVideos):
             rng=estimators.rng_of(self.random_state))
         self.weights_ = found.weights
         self.objective_ = found.objective
-        return self
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """The learned distances (n, n_train) from the training clips."""
