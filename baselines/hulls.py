@@ -439,9 +439,7 @@ def _check_pair_of_sets(sets, sets2):
     if sets2 is None:
         return X, None
     Y = check_sets(sets2, "sets2")
-    if X[0].shape[1] != Y[0].shape[1]:
-        raise ValueError("sets and sets2 must have the same d, got "
-                         f"{X[0].shape[1]} and {Y[0].shape[1]}")
+    core.same_dimension(X[0].T, Y[0].T, ("sets", "sets2"))
     return X, Y
 
 

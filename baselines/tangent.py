@@ -374,7 +374,6 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
                 n_columns += 1
         if n_rounds > 0:
             m = _solve_on_active(w, half, lift, m)
-        _products_with_code(w, m)
         cost, gap, excess = _affine_certificate(w, half, m)
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
@@ -386,23 +385,18 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
 
 
 @core.jit_part
-def _products_with_code(w, m):
-    """w.g = G y."""
-    for j in range(len(w.g)):
-        w.g[j] = 0.0
-    for i in range(m):
-        j = w.support[i]
-        core.axpy(w.y[j], w.columns[w.place[j]], w.g, len(w.g))
-
-
-@core.jit_part
 def _affine_certificate(w, half, m):
-    """Cost, duality gap and largest violation of the optimality conditions, from w.g = G y.
+    """Cost, duality gap and largest violation of the optimality conditions; sets w.g = G y.
 
     nu = g_j + half sign(y_j) on the support. w.violation[j] is that of an atom off the support,
     with the sign of the coefficient that would lower the cost. The dual, max 2 nu - ||v||^2 subject
     to |<log_X(D_j), v> - nu| <= half, is evaluated at v = scale sum_j y_j log_X(D_j).
     """
+    for j in range(len(w.g)):
+        w.g[j] = 0.0
+    for i in range(m):
+        j = w.support[i]
+        core.axpy(w.y[j], w.columns[w.place[j]], w.g, len(w.g))
     square = 0.0
     l1 = 0.0
     for i in range(m):

@@ -208,22 +208,28 @@ def correlations_of(parts, parts2=None):
 
 def _joint_correlations(X, Y):
     """Canonical correlations (p, n, N) of bases (n, d, p), (N, d, p)."""
-    n, d, p = X.shape
-    found = np.empty((p, n, len(Y)), np.result_type(X, Y))
-    side = max(1, math.isqrt(TILE) // p)
-    for j in range(0, len(Y), side):
-        columns = Y[j:j + side].swapaxes(1, 2).reshape(-1, d)
-        for i in range(0, n, side):
-            C = _products_clip_by_clip(X[i:i + side].swapaxes(1, 2), columns)
-            blocks = C.reshape(-1, p, len(columns) // p, p).swapaxes(1, 2)
-            found[:, i:i + side, j:j + side] = _singular_values(blocks)
+    p = X.shape[2]
+    found = np.empty((p, len(X), len(Y)), np.result_type(X, Y))
+    for i, j, C in _tiles_of_products(X.swapaxes(1, 2), Y.swapaxes(1, 2), False):
+        blocks = C.reshape(len(C), p, -1, p).swapaxes(1, 2)
+        found[:, i, j] = _singular_values(blocks)
     return found
 
 
-def _products_clip_by_clip(rows, columns):
-    """rows[i] columns^T of rows (t, p, d), columns (m, d), BLAS products of one shape each: one of
-    all rows would be rounded by how many there are, and choose between clips that tie."""
-    return np.matmul(rows, columns.T)
+def _tiles_of_products(X, Y, symmetric):
+    """(i, j, X[i] Y[j]^T (t, p, u p)) of tiles of X (n, p, d), Y (N, p, d); if symmetric, of those
+    that reach above the diagonal.
+
+    Clip by clip, BLAS products of one shape each: one of all rows would be rounded by how many
+    there are, and choose between clips that tie.
+    """
+    _, p, d = X.shape
+    side = max(1, math.isqrt(TILE) // p)
+    for j in core.slices(len(Y), side):
+        columns = Y[j].reshape(-1, d)
+        for i in core.slices(len(X), side):
+            if not symmetric or i.start < j.stop:
+                yield i, j, np.matmul(X[i], columns.T)
 
 
 def _singular_values(blocks):
@@ -253,22 +259,14 @@ def _components(clips, axis, p):
 
 
 def _single_correlations(X, Y, symmetric):
-    n, size, length = X.cores.shape
-    N = len(Y.cores)
+    n, size, _ = X.cores.shape
     p = math.isqrt(size)
-    found = np.zeros((p, n, N))
-    side = max(1, math.isqrt(TILE) // size)
-    columns = Y.cores.reshape(-1, length)
-    for i in range(0, n, side):
-        own = X.grams[i:i + side]
-        for j in range(i if symmetric else 0, N, side):
-            cross = _products_clip_by_clip(X.cores[i:i + side],
-                                           columns[j * size:(j + side) * size])
-            cross = cross.reshape(len(own) * size, -1)
-            whitened = np.empty((len(own), cross.shape[1] // size, p, p))
-            core.run_blocks(lambda b: _alternate(cross, own, Y.grams[j:j + side], b.start, b.stop,
-                                                 whitened), len(own), 4)
-            found[:, i:i + side, j:j + side] = _singular_values(whitened)
+    found = np.zeros((p, n, len(Y.cores)))
+    for i, j, cross in _tiles_of_products(X.cores, Y.cores, symmetric):
+        whitened = np.empty((len(cross), cross.shape[2] // size, p, p))
+        core.run_blocks(lambda b: _alternate(cross, X.grams[i], Y.grams[j], b.start, b.stop,
+                                             whitened), len(cross), 4)
+        found[:, i, j] = _singular_values(whitened)
     if symmetric:
         below = np.tril_indices(n, -1)
         found[:, below[0], below[1]] = found[:, below[1], below[0]]
@@ -280,7 +278,7 @@ def _alternate(cross, own, own2, start, stop, out):
     """out[i, j] (p, p) = L^-1 G M^-T for the Gram matrices L L^T, G, M M^T of A_i x w and B_j x v,
     whose singular values are the correlations, at the w, v found; for i in start..stop-1.
 
-    cross holds blocks (p p, p p) of inner products of components, own and own2 the clips' own.
+    cross[i] holds blocks (p p, p p) of inner products of components, own and own2 the clips' own.
     """
     p = out.shape[2]
     left = np.zeros((p, p))  # Gram matrices and their factors
@@ -290,7 +288,7 @@ def _alternate(cross, own, own2, start, stop, out):
     factors = np.empty((4, p))  # u and w of A, u and w of B
     for i in range(start, stop):
         for j in range(out.shape[1]):
-            block = cross[i * p * p:(i + 1) * p * p, j * p * p:(j + 1) * p * p]
+            block = cross[i, :, j * p * p:(j + 1) * p * p]
             factors[:] = 0
             factors[:, 0] = 1
             for turn in range(2 * N_ALTERNATIONS + 1):
