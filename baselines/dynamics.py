@@ -297,14 +297,12 @@ class _Camera:
     def measure(self, frames):
         """(n, m) of frames (n, d)."""
         mixed = scipy.fft.dct(frames * self.signs, norm="ortho", axis=1)
-        rows = np.broadcast_to(self.rows, (len(frames), self.rows.shape[1]))
-        return np.take_along_axis(mixed, rows, axis=1) * self.scale
+        return np.take_along_axis(mixed, self.rows, axis=1) * self.scale
 
     def adjoint(self, values):
         """(n, d) of measurements (n, m)."""
         mixed = np.zeros((len(values), self.signs.shape[1]))
-        rows = np.broadcast_to(self.rows, values.shape)
-        np.put_along_axis(mixed, rows, values * self.scale, axis=1)
+        np.put_along_axis(mixed, self.rows, values * self.scale, axis=1)
         return scipy.fft.idct(mixed, norm="ortho", axis=1) * self.signs
 
 
