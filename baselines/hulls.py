@@ -92,7 +92,7 @@ def affine_hulls(sets, rules, kernel):
         H = hulls = [one for one, _ in found]
         own = np.concatenate([products for _, products in found])
     lengths = [len(one) for one in frames or hulls]
-    starts = _starts([len(one) for one in hulls])
+    starts = _starts_of([len(one) for one in hulls])
     return Hulls(H, starts, own, frames, lengths, rounding, tiny, core.float_type(*sets))
 
 
@@ -354,7 +354,7 @@ Polytopes = namedtuple("Polytopes", "frames starts centres lengths rounding tiny
 def convex_hulls(sets, bound, kernel):
     """Polytopes of checked sets, for convex_distances."""
     lengths = np.array([len(one) for one in sets])
-    starts = _starts(lengths)
+    starts = _starts_of(lengths)
     small = np.flatnonzero(lengths * bound < 1 - 1e-9)
     if len(small):
         raise ValueError("bound must be at least 1 / n_frames of each set, got "
@@ -492,7 +492,7 @@ def _sizes(sets, kernel):
     return EPS * math.sqrt(d) * largest, largest < TINY
 
 
-def _starts(lengths):
+def _starts_of(lengths):
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
@@ -555,7 +555,7 @@ _Corral = namedtuple("_Corral", [
     "Q", "L",  # (m, m) Gram matrix of the vertices, Cholesky factor of Q + lift 1 1^T
     "support",  # (m,) the vertices in the order of the factor, then those that are not in use
     "y",  # (m,) weights of the vertices in the solution
-    "step", "sign",  # along the support: what they move by, and 1
+    "step",  # and, along the support, in the affine minimiser
 ])
 
 
@@ -597,7 +597,7 @@ def _new_corral(n, m, bound):
         shares[n_full] = left
     return _Corral(np.empty(n + 1), np.empty(n + 1), np.empty((m, 2, len(shares)), np.int64),
                    shares, np.empty((m, n + 1)), np.empty((m, m)), np.empty((m, m)), np.arange(m),
-                   np.empty(m), np.empty(m), np.full(m, 1.0))
+                   np.empty(m), np.empty(m))
 
 
 @core.jit_part(allocates=True)
@@ -734,19 +734,25 @@ def _affine_minimum(w, m, lift):
     """Move the weights to the point of least norm of the vertices' affine hull, dropping vertices
     whose weight would become negative on the way; returns how many are left."""
     while True:
-        total = 0.0
         for r in range(m):  # (Q + lift 1 1^T) u = 1, the minimiser is u / sum u
             w.step[r] = 1.0
         core.solve(w.L, w.step, m)
+        total = 0.0
         for r in range(m):
             total += w.step[r]
+        share = 1.0
+        hit = -1
         for r in range(m):
-            w.step[r] = w.step[r] / total - w.y[w.support[r]]
-        t = core.first_zero(w, m)
+            w.step[r] /= total
+            weight = w.y[w.support[r]]
+            if w.step[r] <= 0 and weight / (weight - w.step[r] + 1e-300) < share:
+                share = weight / (weight - w.step[r] + 1e-300)
+                hit = w.support[r]
         for r in range(m):
-            w.y[w.support[r]] += min(t, 1.0) * w.step[r]
-        if t > 1:
+            w.y[w.support[r]] += share * (w.step[r] - w.y[w.support[r]])
+        if hit < 0:
             return m
+        w.y[hit] = 0.0
         m = _drop_vertices(w, m, lift)
 
 
