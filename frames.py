@@ -78,7 +78,7 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
     size = None if size is None else _check_size(size)
     if at_most is not None and evenly is not None:
         raise ValueError(f"give at_most or evenly, not both, got {at_most} and {evenly}")
-    choose = functools.partial(pick, every=_count_or_none(every, "every"),
+    choose = functools.partial(pick, every=core.check_integer(every, "every", 1),
                                at_most=_count_or_none(at_most, "at_most"),
                                evenly=_count_or_none(evenly, "evenly"))
     grey = core.check_flag(grey, "grey")

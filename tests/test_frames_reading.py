@@ -296,6 +296,7 @@ def test_broken_files_are_named(tmp_path, name):
     "options, error, match",
     [
         ({"every": 0}, ValueError, "every must be >= 1, got 0"),
+        ({"every": None}, TypeError, "every must be an integer, got None"),
         ({"at_most": 1.5}, TypeError, r"at_most must be an integer, got 1\.5"),
         ({"at_most": 3, "evenly": 3}, ValueError, "at_most or evenly, not both, got 3 and 3"),
         ({"size": 32}, TypeError, r"size must be \(height, width\), got 32"),
