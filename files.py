@@ -396,7 +396,7 @@ def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, 
         stops = [*range(row - row % height + height, len(bases), height), len(bases)]
         for first, stop in zip([row, *stops], stops):
             block = bases[first:stop]
-            codes = core.code_bases(block, atoms, K, *step)
+            codes = step(K, core.Products(block, atoms), block.shape[2])
             yield codes, digest_rows(block, first) if sink.keeps else 0
 
     return sink.fill(start, progress, digest, pieces)

@@ -269,10 +269,9 @@ def proj(S: ArrayLike, p: int) -> np.ndarray:
     """
     S = check_symmetric(S, "S", ndim=None)
     p = check_integer(p, "p", 1, S.shape[-1])
-    values, vectors = np.linalg.eigh(S / 2 + S.swapaxes(-1, -2) / 2)  # ascending
-    tied = eigenvalues_tie(values, p, np.abs(values).max(axis=-1), S.shape[-1])
+    basis, tied = _leading_of_dense(S / 2 + S.swapaxes(-1, -2) / 2, p)
     warn_ties(int(tied.sum()), "closest point")
-    return vectors[..., :-p - 1:-1]
+    return basis
 
 
 def eigenvalues_tie(values, p, scale, d):
@@ -338,9 +337,10 @@ def weighted_mean(X, weights):
 
 
 def _leading_of_dense(S, p):
-    """The p algebraically leading eigenvectors of the symmetric S; do p, p + 1 tie?"""
-    values, vectors = np.linalg.eigh(S)
-    return vectors[:, :-p - 1:-1], eigenvalues_tie(values, p, np.linalg.norm(S), len(S))
+    """The p algebraically leading eigenvectors of symmetric S (..., d, d); do p, p + 1 tie?"""
+    values, vectors = np.linalg.eigh(S)  # ascending
+    tied = eigenvalues_tie(values, p, np.linalg.norm(S, axis=(-2, -1)), S.shape[-1])
+    return vectors[..., :-p - 1:-1], tied
 
 
 def _leading_by_lanczos(Z, w, p):
@@ -374,11 +374,8 @@ def projection_kernel(X: ArrayLike, D: ArrayLike | None = None, *,
     array([[2., 1.],
            [1., 2.]])
     """
-    X = check_bases(X, "X")
-    check_flag(each_p, "each_p")
-    if D is None:
-        return bases_gram(X, each_p=each_p)
-    return bases_gram(*same_dimension(X, check_bases(D, "D"), "XD"), each_p=each_p)
+    X, Z = _check_pair(X, D, "XD")
+    return bases_gram(X, None if D is None else Z, each_p=check_flag(each_p, "each_p"))
 
 
 def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = False) -> np.ndarray:
@@ -543,12 +540,7 @@ def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = N
     X, D = check_queries_and_atoms(X, D)
     options = lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
                             return_info, sparse_output)
-    return code_bases(X, D, bases_gram(D), solve_lassos, options)
-
-
-def code_bases(X, D, K_dd, solve, options):
-    """gsc or glc without their checks, by solve_lassos or solve_local, for <D_i^, D_j^> = K_dd."""
-    return solve(K_dd, Products(X, D), X.shape[2], options)
+    return solve_lassos(bases_gram(D), Products(X, D), X.shape[2], options)
 
 
 class Products:
@@ -1303,7 +1295,7 @@ def glc(X: ArrayLike, D: ArrayLike, n_neighbors: int, *, reg: float | None = Non
     """
     X, D = check_queries_and_atoms(X, D)
     options = local_options(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return code_bases(X, D, bases_gram(D), solve_local, options)
+    return solve_local(bases_gram(D), Products(X, D), X.shape[2], options)
 
 
 def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2: ArrayLike,
@@ -1373,12 +1365,9 @@ def solve_local(K_dd, K_xd, norm2, options):
         run_blocks(solve, len(k_tile), 64)
     values = values.astype(K.dtype, copy=False)
     _check_finite_codes(values)
-    if options.sparse_output:
-        starts = np.arange(0, n * m + 1, m)
-        return scipy.sparse.csr_array((values.ravel(), indices.ravel(), starts), shape=(n, N))
-    codes = np.zeros((n, N), K.dtype)
-    np.put_along_axis(codes, indices, values, axis=1)
-    return codes
+    starts = np.arange(0, n * m + 1, m)
+    codes = scipy.sparse.csr_array((values.ravel(), indices.ravel(), starts), shape=(n, N))
+    return codes if options.sparse_output else codes.toarray()
 
 
 def rounding(dtype):
@@ -2133,11 +2122,9 @@ def check_leading_axes(names: str, *arrays: np.ndarray) -> tuple[int, ...]:
                          f"{shapes}") from None
 
 
-def _check_pair(X, Y):
-    X = check_bases(X, "X")
-    if Y is None:
-        return X, X
-    return same_dimension(X, check_bases(Y, "Y"), "XY")
+def _check_pair(X, Y, names="XY"):
+    X = check_bases(X, names[0])
+    return (X, X) if Y is None else same_dimension(X, check_bases(Y, names[1]), names)
 
 
 def check_queries_and_atoms(X: ArrayLike, D: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

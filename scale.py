@@ -116,7 +116,7 @@ def _atoms_and_gram(D):
 def _code_block(block, where, atoms, K, *, step, digested=None):
     """Codes of a block, and for a sink the digest of its rows of X, 0 if it keeps none."""
     X = _bases(block, where, atoms.shape[1]).astype(atoms.dtype, copy=False)
-    codes = core.code_bases(X, atoms, K, *step)
+    codes = step(K, core.Products(X, atoms), X.shape[2])
     if digested is None:
         return codes
     return codes, files.digest_rows(X, where[1]) if digested else 0
