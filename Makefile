@@ -36,9 +36,9 @@ bench: $(BENCH)
 	$(VENV_PYTHON) -m benchmarks.coding
 	$(VENV_PYTHON) -m benchmarks.kernels
 	$(VENV_PYTHON) -m benchmarks.learning
-	$(VENV_PYTHON) -m benchmarks.baselines
+	$(VENV_PYTHON) -m benchmarks.baselines --quick
 	$(VENV_PYTHON) -m benchmarks.videos
-	$(VENV_PYTHON) -m benchmarks.scale --sizes 1000 10000 100000
+	$(VENV_PYTHON) -m benchmarks.scale --sizes 1000 10000 100000 --kills 3
 	$(VENV_PYTHON) -m benchmarks.accuracy
 	$(VENV_PYTHON) -m benchmarks.agreement
 

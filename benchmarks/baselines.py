@@ -174,7 +174,7 @@ def simulated(quick):
     """A line a method: accuracy, seconds with the search, and what was chosen. A candidate that
     the clips of a fold allow no model of has no answer right."""
     for noise in NOISES[1:2] if quick else NOISES:
-        clips, labels = simulated_textures(4 if quick else N_CLIPS, noise=noise)
+        clips, labels = simulated_textures(6 if quick else N_CLIPS, noise=noise)
         inputs = SimpleNamespace(videos=clips, p=STATES)
         print(f"{len(clips)} simulated textures of 12 systems, noise {noise:g}; half to train")
         for name, _, estimator, grid, _ in video_baselines(inputs):
@@ -198,7 +198,7 @@ def growth_of_clips(numbers):
     clips, labels = simulated_textures(-(-max(numbers) // len(systems)), systems)
     order = np.random.default_rng(0).permutation(len(clips))
     for name, estimator in simple.items():
-        clone(estimator).fit(clips[::10], labels[::10])  # compiles
+        clone(estimator).fit(clips[::4], labels[::4])  # compiles
         seconds = []
         for n in numbers:
             some = [clips[i] for i in order[:n]]

