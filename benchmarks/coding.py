@@ -88,7 +88,7 @@ def growth():
     X, D = problem(GROWTH[-1], GROWTH_D)
     lam = float(LAM * gs.lam_max(gs.projection_kernel(X[:N], D)).max())
     code_all(X[:N], D, lam, N)
-    seconds = interleaved([lambda n=n: code_all(X, D, lam, n) for n in GROWTH], 3) / len(X)
+    seconds = interleaved([lambda n=n: code_all(X, D, lam, n) for n in GROWTH], 2) / len(X)
     print(f"Growth: the same {len(X)} queries on {N} atoms in R^{GROWTH_D}, sparse output, in "
           "calls of n; memory in processes of their own")
     for n, query in zip(GROWTH, seconds):
