@@ -624,7 +624,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     K = own_array(K_dd, np.float64)
     norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
     codes = None if options.sparse_output else np.empty((len(path), n, N), dtype)
-    blocks = [[_nonzeros(np.empty((0, N), dtype))] * len(path)]  # of sparse codes
+    pieces = [[_nonzeros(np.empty((0, N), dtype))] * len(path)]  # of sparse codes
     gap = np.empty((len(path), n))
     n_iter = np.empty((len(path), n), np.int64)
     rules = options.positive, options.tol, options.max_iter
@@ -634,8 +634,8 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     descending = np.argsort(-path, kind="stable")  # each solution starts the next
     negative = [0.0]
 
-    def solve(tile, k_tile, block):
-        """Solve a block of the queries of a tile; its codes if they are to be sparse."""
+    def solve(tile, k_tile, block, out):
+        """Write the codes of a block of the queries of a tile into those of the tile."""
         rows = slice(tile.start + block.start, tile.start + block.stop)
         k = own_array(k_tile[block], np.float64)
         half = np.outer(path[descending] / 2, _units(k_tile[block], options.lam_scale))
@@ -656,21 +656,23 @@ def solve_lassos(K_dd, K_xd, norm2, options):
         _check_finite_codes(Y, rows.start)
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
-        if options.sparse_output:
-            return [_nonzeros(Y[i].astype(dtype, copy=False)) for i in descending.argsort()]
-        codes[descending, rows] = Y
+        out[descending, block] = Y
 
-    for tile in query_tiles(n, N):
+    for tile in query_tiles(n, N * len(path) if options.sparse_output else N):
         k_tile = K_xd[tile]
+        shape = len(path), len(k_tile), N
+        out = np.empty(shape, dtype) if options.sparse_output else codes[:, tile]
         size = _queries_in_block(len(k_tile), N)
-        blocks += run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), size)
+        run_blocks(lambda block: solve(tile, k_tile, block, out), len(k_tile), size)
+        if options.sparse_output:  # by one thread: two would wait for Python's lock
+            pieces.append([_nonzeros(Y) for Y in out])
     if min(negative) < -1e-3:
         warn("K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
              f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
              "from the best")
     _warn_gap(gap, options.tol * norm2, options.max_iter)
     if options.sparse_output:
-        codes = [_as_csr(pieces, (n, N)) for pieces in zip(*blocks)]
+        codes = [_as_csr(rows, (n, N)) for rows in zip(*pieces)]
     found = SparseCodes(codes, gap, n_iter)
     if options.lam.ndim == 0:
         found = SparseCodes(*(of_path[0] for of_path in found))
