@@ -507,7 +507,8 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
     A = [np.ascontiguousarray(A_k, np.float64) for A_k in A]
     B = [np.ascontiguousarray(B_k, np.float64) for B_k in B]
     origin = Y.mean()
-    for columns in core.runs(Y.lengths, min(TILE_SIDE, MOST_COLUMNS // (Y.d or 1))):
+    side = TILE_SIDE // 2 if symmetric else TILE_SIDE  # less work below the diagonal
+    for columns in core.runs(Y.lengths, min(side, MOST_COLUMNS // (Y.d or 1))):
         start = Y.starts[columns.start]
         stop = Y.starts[columns.stop]
         packed = _pack_frames(kernels[0], Y.rows(start, stop, np.float64), origin)
