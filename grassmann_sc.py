@@ -624,7 +624,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     K = own_array(K_dd, np.float64)
     norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
     codes = None if options.sparse_output else np.empty((len(path), n, N), dtype)
-    pieces = [[_nonzeros(np.empty((0, N), dtype))] * len(path)]  # of sparse codes
+    pieces = [[_nonzeros(np.empty((0, N), dtype))] * len(path)]  # of sparse codes, in their order
     gap = np.empty((len(path), n))
     n_iter = np.empty((len(path), n), np.int64)
     rules = options.positive, options.tol, options.max_iter
@@ -634,8 +634,8 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     descending = np.argsort(-path, kind="stable")  # each solution starts the next
     negative = [0.0]
 
-    def solve(tile, k_tile, block, out):
-        """Write the codes of a block of the queries of a tile into those of the tile."""
+    def solve(tile, k_tile, block):
+        """Write the codes of a block of the queries of a tile, or return what is not zero in them."""
         rows = slice(tile.start + block.start, tile.start + block.stop)
         k = own_array(k_tile[block], np.float64)
         half = np.outer(path[descending] / 2, _units(k_tile[block], options.lam_scale))
@@ -656,16 +656,14 @@ def solve_lassos(K_dd, K_xd, norm2, options):
         _check_finite_codes(Y, rows.start)
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
-        out[descending, block] = Y
+        if options.sparse_output:
+            return [_nonzeros(y) for y in Y.astype(dtype, copy=False)]
+        codes[descending, rows] = Y
 
-    for tile in query_tiles(n, N * len(path) if options.sparse_output else N):
+    for tile in query_tiles(n, N):
         k_tile = K_xd[tile]
-        shape = len(path), len(k_tile), N
-        out = np.empty(shape, dtype) if options.sparse_output else codes[:, tile]
         size = _queries_in_block(len(k_tile), N)
-        run_blocks(lambda block: solve(tile, k_tile, block, out), len(k_tile), size)
-        if options.sparse_output:  # by one thread: two would wait for Python's lock
-            pieces.append([_nonzeros(Y) for Y in out])
+        pieces += run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), size)
     if min(negative) < -1e-3:
         warn("K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
              f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
@@ -673,6 +671,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     _warn_gap(gap, options.tol * norm2, options.max_iter)
     if options.sparse_output:
         codes = [_as_csr(rows, (n, N)) for rows in zip(*pieces)]
+        codes = [codes[i] for i in np.argsort(descending)]
     found = SparseCodes(codes, gap, n_iter)
     if options.lam.ndim == 0:
         found = SparseCodes(*(of_path[0] for of_path in found))
@@ -681,9 +680,24 @@ def solve_lassos(K_dd, K_xd, norm2, options):
 
 def _nonzeros(Y):
     """The entries of Y (t, N) that are not zero, their columns, and how many each row has."""
-    at = np.flatnonzero(Y != 0)
-    rows, columns = np.divmod(at, Y.shape[1])
-    return Y.ravel()[at], columns.astype(np.int32), np.bincount(rows, minlength=len(Y))
+    values = np.empty(Y.size + 1, Y.dtype)
+    columns = np.empty(Y.size + 1, np.int32)
+    counts = np.empty(len(Y), np.int64)
+    found = _find_nonzeros(Y, values, columns, counts)
+    return values[:found].copy(), columns[:found].copy(), counts
+
+
+@jit
+def _find_nonzeros(Y, values, columns, counts):
+    found = 0
+    for i in range(len(Y)):
+        before = found
+        for j in range(Y.shape[1]):
+            values[found] = Y[i, j]  # written over where it is zero: no branch
+            columns[found] = j
+            found += Y[i, j] != 0
+        counts[i] = found - before
+    return found
 
 
 def _as_csr(pieces, shape):
@@ -2170,7 +2184,7 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
         return largest(K[..., rows, rows.start:] - K[..., rows.start:, rows].swapaxes(-1, -2))
 
     N = K.shape[-1]
-    asymmetry = max(run_blocks(differences, N, max(64, 2**15 // N)))  # small ones need no threads
+    asymmetry = max(run_blocks(differences, N, max(128, 2**16 // N)))  # small ones need no threads
     if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
         raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "
                          "across the diagonal")
@@ -2202,11 +2216,14 @@ def _check_gram_of_atoms(K_dd):
 
 def _check_cauchy_schwarz(K_dd, K_xd, norm2):
     """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %."""
-    peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))  # |K_xd| would be as large as K_xd
-    if not (peak < np.inf).all():
-        finite_array(K_xd, "K_xd")
     norm = np.sqrt(K_dd.diagonal().astype(np.float64))
     bound = (1 + 1e-3) * np.sqrt(norm2)
+    peak = largest(K_xd)
+    if not peak < np.inf:
+        finite_array(K_xd, "K_xd")
+    if peak <= norm.min() * bound.min(initial=np.inf):
+        return
+    peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))  # |K_xd| would be as large as K_xd
     suspect = np.flatnonzero(~(peak <= bound * norm.min()))  # few: they are looked at whole
     excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * norm).max(axis=1)
     if len(excess) and excess.max() > 1e-3 * (norm.max() * math.sqrt(norm2.max()) or 1.0):
