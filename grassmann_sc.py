@@ -635,7 +635,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     negative = [0.0]
 
     def solve(tile, k_tile, block):
-        """Write the codes of a block of the queries of a tile, or return what is not zero in them."""
+        """Write the codes of a block of the queries of a tile, or return their nonzero entries."""
         rows = slice(tile.start + block.start, tile.start + block.stop)
         k = own_array(k_tile[block], np.float64)
         half = np.outer(path[descending] / 2, _units(k_tile[block], options.lam_scale))
@@ -942,7 +942,7 @@ def _certificate(w, query, positive, m):
         excess = max(excess, abs(w.g[j] - math.copysign(half, w.y[j])))
     for j in range(len(w.y)):
         w.size[j] = abs(max(w.g[j], 0.0)) if positive else abs(w.g[j])  # never -0.0
-    peak = w.size[_argmax(w.size)]
+    peak = np.int64(_largest_bits(w.size.view(np.int64))).view(np.float64)
     excess = max(excess, peak - half)
     short = (peak - half) / peak if peak > half else 0.0  # 1 - s
     gap = (norm2 - yk) * short * short + 2 * half * l1 - yg * (1 + (1 - short) * (1 - short))
@@ -957,12 +957,19 @@ def _certificate(w, query, positive, m):
 
 
 @jit_part
-def _argmax(size):
-    """Index of the largest of numbers >= 0, no -0.0: as integers their bits have the same order."""
-    bits = size.view(np.int64)
+def _largest_bits(bits):
+    """The largest of the bits of numbers >= 0, no -0.0: as integers they have the same order."""
     peak = 0
     for j in range(len(bits)):
         peak = bits[j] if bits[j] > peak else peak
+    return peak
+
+
+@jit_part
+def _argmax(size):
+    """Index of the largest of numbers >= 0, no -0.0."""
+    bits = size.view(np.int64)
+    peak = _largest_bits(bits)
     at = 0
     while at + 512 <= len(bits):  # long stretches without it are passed over, in vector registers
         here = False
