@@ -1,9 +1,9 @@
-"""Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's running times,
-growth with n; and what the first result costs: import and first gsc in fresh interpreters, with an
-empty cache, a full one and none: python -m benchmarks.coding
+"""Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's running times; and
+what the first result costs: import and first gsc in fresh interpreters, with an empty cache, a full
+one and none: python -m benchmarks.coding
 
-There is no peer here: the comparisons are with the Gram matrices alone, with the paper and with
-ourselves at another size. Compiled code goes to a temporary folder.
+There is no peer here: the comparisons are with the Gram matrices alone and with the paper;
+benchmarks.scale measures growth with n. Compiled code goes to a temporary folder.
 """
 
 import shutil
@@ -18,7 +18,7 @@ import numpy as np
 
 import grassmann_sc as gs
 from benchmarks import common
-from benchmarks.common import figure, header, in_child, interleaved, run_child
+from benchmarks.common import figure, header, interleaved, run_child
 
 N = 1000
 P = 3  # atoms, dimension of the subspaces
@@ -26,8 +26,6 @@ GLC_D = 1000
 NEIGHBORS = 20
 PAPER = {100: 4.1, 1000: 16.9, 10_000: 106.4}  # d -> s
 LAM = 0.3  # of the largest lam_max: supports of 20 to 200 of 1000 random atoms
-GROWTH_D = 20
-GROWTH = [1000, 10_000, 100_000]  # queries
 REPETITIONS = 7
 STARTS = 5
 SCRIPT = """
@@ -47,18 +45,6 @@ def problem(n, d):
 
 def grams(X, D):
     return gs.projection_kernel(D), gs.projection_kernel(X, D)
-
-
-def code_all(X, D, lam, n):
-    """Sparse codes of all queries, n a call."""
-    for i in range(0, len(X), n):
-        gs.gsc(X[i : i + n], D, lam, sparse_output=True)
-
-
-def memory(n, lam):
-    X, D = problem(n, GROWTH_D)
-    gs.gsc(X[:200], D, lam, sparse_output=True)
-    yield common.extra_memory(lambda: gs.gsc(X, D, lam, sparse_output=True))
 
 
 def local():
@@ -82,21 +68,6 @@ def end_to_end():
         figure(f"R^{d}: gsc (s); paper {paper} s; Gram matrices alone {gram:.3f} s", gsc)
         figure(f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a "
                f"code, worst gap {common.relative_gap(K, k, codes, lam, P).max():.0e}", paper / gsc)
-
-
-def growth():
-    X, D = problem(GROWTH[-1], GROWTH_D)
-    lam = float(LAM * gs.lam_max(gs.projection_kernel(X[:N], D)).max())
-    code_all(X[:N], D, lam, N)
-    seconds = interleaved([lambda n=n: code_all(X, D, lam, n) for n in GROWTH], 2) / len(X)
-    print(f"Growth: the same {len(X)} queries on {N} atoms in R^{GROWTH_D}, sparse output, in "
-          "calls of n; memory in processes of their own")
-    for n, query in zip(GROWTH, seconds):
-        figure(f"n = {n}: time a query (us)", 1e6 * query)
-        figure(f"n = {n}: peak memory beyond input and output (MB); bounded by a constant",
-               *in_child(memory, n, lam))
-    # each call computes the Gram matrix of the atoms: as much as that of 1000 queries with them
-    figure("slowest over fastest time a query (1)", seconds.max() / seconds.min(), "<= 1.5")
 
 
 def start_up():
@@ -137,5 +108,5 @@ def start_up():
 
 if __name__ == "__main__":
     header("Coding of subspaces")
-    for part in (local, end_to_end, growth, start_up):
+    for part in (local, end_to_end, start_up):
         part()
