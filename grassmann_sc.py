@@ -624,7 +624,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     K = own_array(K_dd, np.float64)
     norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
     codes = None if options.sparse_output else np.empty((len(path), n, N), dtype)
-    pieces = [[_nonzeros(np.empty((0, N), dtype))] * len(path)]  # of sparse codes, in their order
+    pieces = []  # of sparse codes, for lambda as they are solved
     gap = np.empty((len(path), n))
     n_iter = np.empty((len(path), n), np.int64)
     rules = options.positive, options.tol, options.max_iter
@@ -670,7 +670,8 @@ def solve_lassos(K_dd, K_xd, norm2, options):
              "from the best")
     _warn_gap(gap, options.tol * norm2, options.max_iter)
     if options.sparse_output:
-        codes = [_as_csr(rows, (n, N)) for rows in zip(*pieces)]
+        nothing = [_nonzeros(np.empty((0, N), dtype))] * len(path)
+        codes = [_as_csr(rows, (n, N)) for rows in zip(nothing, *pieces)]
         codes = [codes[i] for i in np.argsort(descending)]
     found = SparseCodes(codes, gap, n_iter)
     if options.lam.ndim == 0:
