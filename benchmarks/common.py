@@ -69,15 +69,21 @@ def timed(call, *arguments):
     return time.perf_counter() - start, result
 
 
-def interleaved(callables, repetitions, rest=REST, before=None):
+def interleaved(callables, repetitions, rest=REST, before=None, again=False):
     """Least seconds of each callable, since a busy neighbour only adds, called in turn after a
-    rest, and after before(), if there is one; call each once before."""
+    rest, and after before(), if there is one; call each once before.
+
+    again: after a call of its own that is not timed, so that none pays for what the one before it
+    left: threads that wait awake, as those of OpenMP, or memory that is given back.
+    """
     seconds = np.empty((repetitions, len(callables)))
     for row in seconds:
         for i, call in enumerate(callables):
             time.sleep(rest)
             if before is not None:
                 before()
+            if again:
+                call()
             row[i], _ = timed(call)
     return seconds.min(axis=0)
 

@@ -21,11 +21,11 @@ N_SETS = 500
 N_FRAMES = 20
 D = 400
 P = 4
-REPETITIONS = 3
+REPETITIONS = 2
 GAMMA = 1 / (2 * D)
 KERNEL = kernels.rbf(GAMMA)
 STRIP = 2000  # rows of frames of the plain product
-TIME = {"float64": "<= 0.6", "float32": "<= 0.9"}  # whose products we take in float64
+TIME = 1.1  # of scikit-learn's: the plain product alone is 0.65 of it, in float64 for both types
 
 
 def sets_and_bases(seed, dtype=np.float64):
@@ -42,7 +42,8 @@ def library(X, A, Y, B):
     N = len(Y)
     K = rbf_kernel(X.reshape(-1, d), Y.reshape(-1, d), gamma=GAMMA)
     half = np.matmul(A.transpose(0, 2, 1), K.reshape(n, q, N * q))  # (n, p, N q)
-    full = np.matmul(half.reshape(-1, N, q).transpose(1, 0, 2), B).reshape(N, n, -1)  # (N, n, p p)
+    half = np.ascontiguousarray(half.reshape(-1, N, q).transpose(1, 0, 2))  # else not by BLAS
+    full = np.matmul(half, B).reshape(N, n, -1)  # (N, n, p p)
     return np.einsum("jia,jia->ij", full, full)
 
 
@@ -74,7 +75,7 @@ def main():
         kernels.kernel_gram(X[few], A[few], kernel=KERNEL)
         if theirs:
             calls.append(partial(library, X, A, Y, B))
-    seconds = interleaved(calls, REPETITIONS).reshape(2, -1)
+    seconds = interleaved(calls, REPETITIONS, again=True).reshape(2, -1)
     print(f"{N_SETS} x {N_SETS} sets of {N_FRAMES} frames, d = {D}, p = {P}, Gaussian")
     for name, (own, symmetric, plain, *library_s) in zip(("float64", "float32"), seconds):
         rate = 1e-9 * (N_SETS * N_FRAMES) ** 2 / own
@@ -82,7 +83,7 @@ def main():
               f"{symmetric:.2f} s, product and exp {plain:.2f} s"
               + "".join(f", scikit-learn {s:.2f} s" for s in library_s))
         for s in library_s:
-            figure(f"{name}: time, of scikit-learn's and block products (1)", own / s, TIME[name])
+            figure(f"{name}: time, of scikit-learn's and block products (1)", own / s, f"<= {TIME}")
         figure(f"{name}: rate, of plain product and np.exp (1)", plain / own)
         figure(f"{name}: symmetric over rectangular time (1)", symmetric / own, "<= 0.8")
     for name in WAYS if theirs else list(WAYS)[:2]:

@@ -2,9 +2,8 @@
 
     python -m benchmarks.lasso [--data FILE.npz[:p]] ...
 
-Ratios are the peer's time over ours: above 1 we are faster. Calls follow each other without a rest,
-each of SPAMS' table after one of its own that is not timed: threads of OpenMP wait awake for the
-next, which would slow whatever else comes first.
+Ratios are the peer's time over ours: above 1 we are faster. Calls follow each other without a rest;
+in SPAMS' table, whose threads wait awake for its next, those of one peer do.
 Gaps are duality gaps over ||X^||^2, the worst of all queries, computed here from the codes. SPAMS
 gets both Gram matrices, in Fortran order, all threads and no bound on the support. Its sparse
 matrix is compared with ours (sparse_output=True); ours dense is timed beside it. celer and skglm
@@ -73,8 +72,8 @@ def cell(spams, name, K, K_xd, p, ratio):
     if spams:
         calls.append(spams_lasso(spams, K, k, lam, p))
     codes = [call() for call in calls]
-    twice = [call for call in calls for _ in range(2)]
-    seconds = interleaved(twice, REPETITIONS if n == len(K_xd) else 3, rest=0)[1::2]
+    repetitions = REPETITIONS if n == len(K_xd) else 3
+    seconds = interleaved(calls, repetitions, rest=0, again=True)
     ours, dense, *theirs = 1e6 / n * seconds
     gap = common.relative_gap(K, k, codes[0].toarray(), lam, p).max()
     other = np.nan
