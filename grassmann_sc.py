@@ -2229,7 +2229,7 @@ def _check_cauchy_schwarz(K_dd, K_xd, norm2):
     peak = largest(K_xd)
     if not peak < np.inf:
         finite_array(K_xd, "K_xd")
-    if peak <= norm.min() * bound.min(initial=np.inf):
+    if peak <= norm.min() * (bound.min() if len(bound) else 1.0):
         return
     peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))  # |K_xd| would be as large as K_xd
     suspect = np.flatnonzero(~(peak <= bound * norm.min()))  # few: they are looked at whole

@@ -246,6 +246,11 @@ def test_gram_matrices(call, bad, error, text):
         call(**bad)
 
 
+def test_a_product_is_held_against_its_own_atom():
+    with pytest.raises(ValueError, match="^norm2 must be .*fails at query 1 with norm2 = 1$"):
+        gs.sparse_codes(np.diag([1.0, 4.0]), [[0.5, 1.5], [1.5, 0.5]], 0.1, norm2=1.0)
+
+
 @pytest.mark.parametrize("K_xd, error, text", [
     (1.0, ValueError, r"^K_xd must have shape \(\.\.\., N\) with N >= 1, got \(\)"),
     (K_XD[:, :0], ValueError, r"^K_xd must have .*got \(3, 0\)"),
