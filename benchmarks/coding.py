@@ -64,7 +64,7 @@ def end_to_end():
         K, k = grams(X, D)
         lam = LAM * gs.lam_max(k).max()
         codes = gs.gsc(X, D, lam)
-        gram, gsc = interleaved([lambda: grams(X, D), lambda: gs.gsc(X, D, lam)], 3)
+        gram, gsc = interleaved([lambda: grams(X, D), lambda: gs.gsc(X, D, lam)], 2)
         figure(f"R^{d}: gsc (s); paper {paper} s; Gram matrices alone {gram:.3f} s", gsc)
         figure(f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a "
                f"code, worst gap {common.relative_gap(K, k, codes, lam, P).max():.0e}", paper / gsc)

@@ -27,7 +27,7 @@ from benchmarks.common import figure, header, interleaved, n_cores, peer
 RATIOS = [0.5, 0.2, 0.1, 0.03, 0.01, 0.003]  # lambda / the largest lam_max of the queries
 N_QUERIES = {50: 4000, 200: 2000, 1000: 400}  # of the dictionaries with N atoms
 FEWER = {0.03: 40, 0.01: 16, 0.003: 12}  # lambda / lam_max: most queries where N >= 1000
-REPETITIONS = 5  # 3 in these cells
+REPETITIONS = 4  # 3 in these cells
 SKLEARN = [(200, 0.1, 100), (200, 0.01, 40), (1000, 0.1, 40),
            (1000, 0.01, 4)]  # N, lambda / lam_max, queries; on digits
 PATH = np.geomspace(0.5, 0.01, 10)  # lambda / lam_max
