@@ -86,7 +86,6 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
     with _working(client) as client:
         # held by the cluster, and made again if a worker dies, while blocks come and go
         shared = client.persist(_atoms_and_gram(atoms))
-        client.replicate(client.futures_of(shared))  # else the worker that has it gets most blocks
         if out is None:
             codes = list(_in_order(client, parts.each(job, *shared)))
             join = functools.partial(scipy.sparse.vstack, format="csr")
