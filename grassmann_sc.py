@@ -624,7 +624,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     K = own_array(K_dd, np.float64)
     norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
     codes = None if options.sparse_output else np.empty((len(path), n, N), dtype)
-    pieces = []  # of sparse codes, for lambda as they are solved
+    pieces = []  # of sparse codes
     gap = np.empty((len(path), n))
     n_iter = np.empty((len(path), n), np.int64)
     rules = options.positive, options.tol, options.max_iter
@@ -657,7 +657,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
         if options.sparse_output:
-            return [_nonzeros(y) for y in Y.astype(dtype, copy=False)]
+            return [_nonzeros(Y[i].astype(dtype, copy=False)) for i in np.argsort(descending)]
         codes[descending, rows] = Y
 
     for tile in query_tiles(n, N):
@@ -672,7 +672,6 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     if options.sparse_output:
         nothing = [_nonzeros(np.empty((0, N), dtype))] * len(path)
         codes = [_as_csr(rows, (n, N)) for rows in zip(nothing, *pieces)]
-        codes = [codes[i] for i in np.argsort(descending)]
     found = SparseCodes(codes, gap, n_iter)
     if options.lam.ndim == 0:
         found = SparseCodes(*(of_path[0] for of_path in found))
