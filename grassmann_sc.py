@@ -64,21 +64,22 @@ DIGEST = f"{zlib.crc32(Path(__file__).read_bytes()):08x}"  # of this file, as it
 _long: set = set()  # the functions of which jit says so before they are compiled
 
 
-def jit(function=None, *, long=False):
+def jit(function=None, *, long=False, allocates=True):
     """Compile without the GIL, cached on disk; where nothing can be written, in memory.
 
     Functions of other modules may call those under jit_part here. Numba's cache sees changes of a
     function's own file; those of this one it sees by the name of the function. long: it takes more
-    than two seconds, which the logger grassmann_sc says before.
+    than two seconds, which the logger grassmann_sc says before. allocates: as of jit_part.
     """
     if function is None:
-        return functools.partial(jit, long=long)
+        return functools.partial(jit, long=long, allocates=allocates)
+    options = {"_nrt": allocates, **JIT}
     if function.__module__ != __name__:
         function.__qualname__ += f"-{DIGEST}"
     try:
-        dispatcher = numba.njit(cache=True, **JIT)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache
-        dispatcher = numba.njit(**JIT)(function)
+        dispatcher = numba.njit(**options)(function)
     if dispatcher is function:  # NUMBA_DISABLE_JIT=1
         return function
     if long:
@@ -95,16 +96,18 @@ def jit(function=None, *, long=False):
     return dispatcher
 
 
-def jit_part(function=None, *, allocates=False):
+def jit_part(function=None, *, once=False, allocates=False):
     """Compile as a part of the jitted functions that call it, whose cache holds it too.
 
     A cache of its own would work under one name of this module only, if an argument is a named
-    tuple. allocates: it makes arrays, or calls what does; otherwise references to arrays are not
-    counted, which would take a third of a short lasso.
+    tuple. once: it is long and called in one place, where it is put before anything is compiled, so
+    that it is not optimised twice. allocates: it makes arrays, or calls what does; otherwise
+    references to arrays are not counted, which would take a third of a short lasso.
     """
     if function is None:
-        return functools.partial(jit_part, allocates=allocates)
-    return numba.njit(forceinline=True, _nrt=allocates, no_cpython_wrapper=True, **JIT)(function)
+        return functools.partial(jit_part, once=once, allocates=allocates)
+    return numba.njit(forceinline=True, inline="always" if once else "never", _nrt=allocates,
+                      no_cpython_wrapper=True, **JIT)(function)
 
 
 # ------------------------------------------------------------------------------------- geometry
@@ -633,6 +636,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     twin = _twins(K, equal) if options.share else None
     descending = np.argsort(-path, kind="stable")  # each solution starts the next
     negative = [0.0]
+    spare = []  # arrays to work with, of blocks that have ended
 
     def solve(tile, k_tile, block):
         """Write the codes of a block of the queries of a tile, or return their nonzero entries."""
@@ -645,7 +649,12 @@ def solve_lassos(K_dd, K_xd, norm2, options):
             Y[0] = np.maximum(start, 0) if options.positive else start
         reached = np.empty(half.shape)
         rounds = np.empty(half.shape, np.int64)
-        negative.append(_lasso_paths(K, k, norm2[rows], half, rules, Y, reached, rounds))
+        try:
+            work = spare.pop()
+        except IndexError:
+            work = _new_work(K)
+        negative.append(_lasso_paths(work, k, norm2[rows], half, rules, Y, reached, rounds))
+        spare.append(work)
         if not options.positive:
             late = ~(reached <= options.tol * norm2[rows])
             _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
@@ -813,7 +822,7 @@ _Work = namedtuple("_Work", [
     "y", "g",  # the code, and k - K y
     "support",  # indices of the nonzero y_j in the order of the factor
     "inside",  # is j among them? False but where new ones are collected
-    "L",  # (N, N): Cholesky factor of K[support, support], row by row
+    "L",  # (N, >= N): Cholesky factor of K[support, support], row by row
     "size", "scaled",  # what is looked for the largest of; K_jj y_j in descent
     "sign", "slope", "step",  # along the support: sign(y_j), g_j - half that, what y moves by
     "cut", "image",  # a step that stops at zero, and L^T cut: see _drop_all
@@ -822,15 +831,30 @@ _Work = namedtuple("_Work", [
 ])
 
 
-@jit(long=True)
-def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
+def _new_work(K):
+    """A plain tuple of what _Work names, with which _lasso_paths may begin."""
+    N = len(K)
+    width = -(-N // 8) * 8  # rows that begin where cache lines do, up to a tenth faster
+    n_rows = len(_Work._fields) + N
+    numbers = np.empty(n_rows * width + 7)
+    first = -(numbers.ctypes.data // 8) % 8
+    rows = numbers[first:first + n_rows * width].reshape(n_rows, width)
+    w = _Work(*rows[:-N, :N])
+    w.diag[:] = K.diagonal()
+    return tuple(w._replace(K=K, L=rows[-N:], support=np.empty(N, np.int64),
+                            lost=np.empty(N, np.int64), inside=np.zeros(N, np.bool_),
+                            negative=np.zeros(1)))
+
+
+@jit(long=True, allocates=False)
+def _lasso_paths(work, queries, norm2, half, rules, Y, gap, n_iter):
     """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending; Y[0] starts.
 
-    rules: a plain tuple of what _Rules names. Writes Y, gap and n_iter (L, n): numba runs Python to
-    return arrays, where a Ctrl-C would come out as a SystemError. Returns the "negative" of _Work,
-    which is made here, so that the compiler knows its arrays apart.
+    work: of _new_work; rules: a plain tuple of what _Rules names. Writes Y, gap and n_iter (L, n):
+    numba runs Python to return arrays, where a Ctrl-C would come out as a SystemError. Returns the
+    "negative" of _Work.
     """
-    w = _new_work(K)
+    w = _Work(*work)
     rules = _Rules(*rules)
     for i in range(len(queries)):
         copy(Y[0, i], w.y, len(w.y))
@@ -847,21 +871,7 @@ def _lasso_paths(K, queries, norm2, half, rules, Y, gap, n_iter):
     return w.negative[0]
 
 
-@jit_part(allocates=True)
-def _new_work(K):
-    N = len(K)
-    v = np.empty((12, N))
-    inside = np.empty(N, np.bool_)  # np.zeros takes half a second to compile
-    negative = np.empty(1)
-    negative[0] = 0
-    for j in range(N):
-        v[0, j] = K[j, j]
-        inside[j] = False
-    return _Work(K, v[0], v[1], v[2], np.empty(N, np.int64), inside, np.empty((N, N)), v[3], v[4],
-                 v[5], v[6], v[7], v[8], v[9], np.empty(N, np.int64), v[10], v[11], negative)
-
-
-@jit_part
+@jit_part(once=True)
 def _lasso(w, query, rules, m, kept):
     """One lasso: rounds until the gap is small enough, max_iter, or 11 that lower no cost.
 
@@ -1040,7 +1050,7 @@ def _collect_support(w, m, kept):
     return count, kept
 
 
-@jit_part
+@jit_part(once=True)
 def _solve_on_support(w, half, m, kept):
     """Minimise over w.y on w.support[:m] with its signs; leaves w.g stale.
 

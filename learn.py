@@ -604,7 +604,7 @@ def _add_image(Z, w, Q, image, limit):
         image += ((Q @ few.T) * w[i:i + step]) @ few
 
 
-@jit
+@core.jit_part(once=True, allocates=True)
 def _is_invariant(Q, image):
     """Is the span of the orthonormal rows Q (k, d), to rounding, that of their image?"""
     rest = image - (image @ Q.T) @ Q
@@ -654,7 +654,7 @@ def _noise(p, d, seed):
     return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, d)
 
 
-@jit(long=True)
+@core.jit_part(once=True, allocates=True)
 def _grow(Q, image, H, old, k, best, limit, noisy, tol):
     """A step of _climb on the orthonormal rows Q[:k], with image = Q S new from row old on.
 
@@ -696,7 +696,7 @@ def _grow(Q, image, H, old, k, best, limit, noisy, tol):
     return k, k + _join(Q, k, W, 100 * eps * scale, limit), total
 
 
-@jit
+@core.jit_part(once=True, allocates=True)
 def _keep_unsure(residuals, theta, p, scale, tol):
     """Move up the residuals of Ritz pairs that are not yet sure; returns their number."""
     eps = np.finfo(residuals.dtype).eps

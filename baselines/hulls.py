@@ -600,7 +600,7 @@ def _new_corral(n, m, bound):
                    np.empty(m), np.empty(m))
 
 
-@core.jit_part(allocates=True)
+@core.jit_part(once=True, allocates=True)
 def _nearest_point(w, pair, tol, max_iter):
     """(distance, gap, steps, was tol missed) of two polytopes, by Wolfe's algorithm."""
     q = len(pair.A)
@@ -610,7 +610,7 @@ def _nearest_point(w, pair, tol, max_iter):
         return 0.0, pair.rounding, 0, False
     least = max(KERNEL_MEETS**2 * scale, pair.rounding**2)
     best = square = np.inf
-    m = 0
+    m = np.int64(0)  # for a plain 0 Numba compiles what takes it once more
     stalled = 0
     n_steps = -1  # the first vertex, the farthest along the offset, is no step
     while True:

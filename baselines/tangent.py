@@ -352,7 +352,7 @@ def _new_active_set(N):
                       v[8])
 
 
-@core.jit_part(allocates=True)
+@core.jit_part(once=True, allocates=True)
 def _affine_lasso(w, logs, half, lift, limit, max_iter):
     """One code, from 1 at the nearest atom: the atoms that violate the optimality conditions most
     become active, the active set is solved exactly, until certified.
@@ -449,7 +449,7 @@ def _enter(w, m, most):
     return most
 
 
-@core.jit_part
+@core.jit_part(once=True)
 def _solve_on_active(w, half, lift, m):
     """Minimise over w.y on the support[:m] with their signs and sum 1; returns their number.
 
