@@ -1381,7 +1381,7 @@ def solve_local(K_dd, K_xd, norm2, options):
 
         def solve(block):
             rows = slice(tile.start + block.start, tile.start + block.stop)
-            k = np.array(k_tile[block], order="C")
+            k = own_array(k_tile[block], K.dtype)
             _nearest(k, longer, tol, indices[rows])
             dependent = np.ones(len(k), bool)
             _local_codes(K, k, norm2[rows], options.reg, tol, indices[rows], values[rows],

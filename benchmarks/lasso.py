@@ -22,12 +22,12 @@ import numpy as np
 
 import grassmann_sc as gs
 from benchmarks import common
-from benchmarks.common import figure, header, interleaved, n_cores, peer
+from benchmarks.common import figure, header, interleaved, n_cores, peer, timed
 
 RATIOS = [0.5, 0.2, 0.1, 0.03, 0.01, 0.003]  # lambda / the largest lam_max of the queries
 N_QUERIES = {50: 4000, 200: 2000, 1000: 400}  # of the dictionaries with N atoms
 FEWER = {0.03: 40, 0.01: 16, 0.003: 12}  # lambda / lam_max: most queries where N >= 1000
-REPETITIONS = 4  # 3 in these cells
+SECONDS = 0.5  # of a cell, about: 3 to 20 repetitions
 SKLEARN = [(200, 0.1, 100), (200, 0.01, 40), (1000, 0.1, 40),
            (1000, 0.01, 4)]  # N, lambda / lam_max, queries; on digits
 PATH = np.geomspace(0.5, 0.01, 10)  # lambda / lam_max
@@ -71,8 +71,8 @@ def cell(spams, name, K, K_xd, p, ratio):
              lambda: gs.sparse_codes(K, k, lam, norm2=p)]
     if spams:
         calls.append(spams_lasso(spams, K, k, lam, p))
-    codes = [call() for call in calls]
-    repetitions = REPETITIONS if n == len(K_xd) else 3
+    once, codes = zip(*map(timed, calls))
+    repetitions = int(np.clip(SECONDS / sum(once), 3, 20))
     seconds = interleaved(calls, repetitions, rest=0, again=True)
     ours, dense, *theirs = 1e6 / n * seconds
     gap = common.relative_gap(K, k, codes[0].toarray(), lam, p).max()

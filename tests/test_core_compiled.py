@@ -1,5 +1,6 @@
 """What is compiled is kept on disk, and compiled anew where a change of a file asks for it."""
 
+import dis
 import importlib
 
 import numba
@@ -55,6 +56,10 @@ def test_a_function_of_another_module_sees_that_a_part_of_the_core_has_changed(h
     assert house(3, 2) == "32 1"
 
 
+def module_named(name):
+    return gs if name == "grassmann_sc" else importlib.import_module(f"grassmann_sc.{name}")
+
+
 def compiled(module):
     return [value for value in vars(module).values()
             if isinstance(value, numba.core.dispatcher.Dispatcher)]
@@ -69,16 +74,38 @@ def called(dispatcher):
     return [value for value in found if isinstance(value, numba.core.dispatcher.Dispatcher)]
 
 
+each_compiled = pytest.mark.parametrize("name", [
+    "grassmann_sc", "subspaces", "learn", "baselines.hulls", "baselines.tangent", "baselines.sets",
+    "baselines.tensors"])
+
+
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-@pytest.mark.parametrize("name", ["grassmann_sc", "subspaces", "learn", "baselines.hulls",
-                                  "baselines.tangent", "baselines.sets", "baselines.tensors"])
+@each_compiled
 def test_what_counts_no_references_to_arrays_calls_nothing_that_makes_them(name):
     """Such an array would never be freed."""
-    module = gs if name == "grassmann_sc" else importlib.import_module(f"grassmann_sc.{name}")
-    functions = compiled(module)
+    functions = compiled(module_named(name))
     assert functions
     for function in functions:
         if not function.targetoptions.get("_nrt", True):
             makers = [other.__name__ for other in called(function)
                       if other.targetoptions.get("_nrt", True)]
             assert not makers, f"{function.__name__} calls {makers}"
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@each_compiled
+def test_a_part_that_is_put_into_its_caller_has_one(name):
+    """Each further place would compile it once more."""
+    functions = compiled(module_named(name))
+    for function in functions:
+        if function.targetoptions.get("inline") == "always":
+            places = sum(argument == function.__name__
+                         for caller in functions
+                         for argument in calls_of(caller.py_func))
+            assert places == 1, f"{function.__name__} is called in {places} places"
+
+
+def calls_of(function):
+    """The names of the globals that a function's code loads, one for each place."""
+    return [instruction.argval for instruction in dis.get_instructions(function)
+            if instruction.opname == "LOAD_GLOBAL"]
