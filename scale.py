@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["local_client", "from_paths", "code", "gram", "gdl"]
 
 BATCH = 1024  # samples that a worker codes and adds to the statistics at a time
-BLOCKS = 16  # into which at least an array is cut, if each keeps LEAST subspaces
+BLOCKS = 64  # into which at least an array is cut, if each keeps LEAST: many, to share evenly
 LEAST = 256
 DRAWN_FROM = 64  # blocks that first atoms are drawn from
 DRAWN = 10  # samples for each first atom
