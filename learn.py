@@ -28,8 +28,9 @@ CACHED = 2**15  # numbers that stay in the L2 cache while they are multiplied tw
 ONE_THREAD = 2**18  # multiplications of a product for which BLAS starts no threads
 ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
+DENSE = 16  # times p is the largest d for which S_r is formed
 SURE = 1e-10  # relative error of the eigenvalues of an updated atom
-NEAR = 1e-2  # the same on a stream, where more of the atom's samples follow
+TOGETHER = 16  # atoms of a stream that are multiplied with all others at a time
 CANDIDATES = 64  # samples that are drawn at a time to become first atoms, or more
 METHODS = ("kmeans", "kmeans++", "random")  # of init_atoms
 PRODUCTS = 2**21  # of candidates with all samples that are held at a time
@@ -471,32 +472,31 @@ def _update(samples, rows, codes, weights):
     def terms(r):
         mine = slice(used.indptr[r], used.indptr[r + 1])
         Z = _gathered(samples, used.indices[mine]).reshape(-1, d)
-        return NOTHING, Z, np.repeat(used.data[mine], q)
+        return Z, np.repeat(used.data[mine], q)
 
-    sweep(rows, shared, terms, q * np.diff(used.indptr), SURE)
-
-
-NOTHING = np.empty((0, 0))
+    _sweep(rows, shared, terms, q * np.diff(used.indptr))
 
 
-def sweep(rows, shared, terms, counts, tol):
+def _sweep(rows, shared, terms, counts):
     """Update the atoms, rows (N, p, d), in place, as if one after another.
 
-    S_r = A + Z^T diag(w) Z - sum_{j != r} shared[r, j] D_j^, shared (N, N): sum_i w_i y_ir y_ij,
-    terms(r): A, (d, d) or NOTHING, Z (counts[r], d) and w; without counts[r] the atom stays. Atoms
-    that share no sample do not depend on each other: small updates of such are done at the same
-    time, a large one has the threads of BLAS. tol: relative error of the eigenvalues.
+    S_r = Z^T diag(w) Z - sum_{j != r} shared[r, j] D_j^, shared (N, N): sum_i w_i y_ir y_ij,
+    terms(r): Z (counts[r], d) and w; without counts[r] the atom stays. Atoms that share no sample
+    do not depend on each other: small updates of such are done at the same time, a large one has
+    the threads of BLAS.
     """
     N, p, d = rows.shape
     numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
-    climb = _eigenvectors if d <= 16 * p else _climb  # compiled apart: most meet one of the two
 
     def update(r):
-        A, Z, w = terms(r)
+        Z, w = terms(r)
         B, b = _others(rows, shared[r], r)
         limit = ALL_THREADS if numbers[r] > LARGE else ONE_THREAD
-        rows[r] = climb(A.astype(Z.dtype, copy=False), Z, w.astype(Z.dtype, copy=False), B, b,
-                        rows[r], r, limit, tol)
+        w = w.astype(Z.dtype, copy=False)
+        if d <= DENSE * p:
+            rows[r] = _eigenvectors(weighted_square(Z, w, limit), B, b, rows[r], limit)
+        else:
+            rows[r] = _climb(Z, w, B, b, rows[r], r, limit)
 
     for atoms in _independent_atoms(shared, counts > 0):
         large = numbers[atoms].max() > LARGE  # one block, and BLAS has its threads
@@ -540,27 +540,22 @@ def _gathered(source, index):
 
 
 @jit(long=True)
-def _eigenvectors(A, Z, w, B, b, V, seed, limit, tol):
-    """The p algebraically leading eigenvectors, as rows, of S = A + Z^T diag(w) Z + B^T diag(b) B.
-
-    A (d, d) or (0, 0), Z (m, d), B (l, d). Or V (p, d), orthonormal rows, if they are as good.
-    Products have at most limit multiplications. S is formed: seed and tol are those of _climb.
-    """
-    S = weighted_square(Z, w, limit) + weighted_square(B, b, limit)
-    if A.size > 0:
-        S += A
+def _eigenvectors(A, B, b, V, limit):
+    """The p algebraically leading eigenvectors, as rows, of S = A + B^T diag(b) B, A (d, d) and
+    B (l, d). Or V (p, d), orthonormal rows, if they are as good. Products have at most limit
+    multiplications."""
+    S = A + weighted_square(B, b, limit)
     best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][:len(V)])
     return best if _product(best, best @ S) > _product(V, V @ S) else V.copy()
 
 
 @jit(long=True)
-def _climb(A, Z, w, B, b, V, seed, limit, tol):
-    """The same where d is large: S is not formed.
+def _climb(Z, w, B, b, V, seed, limit):
+    """The same of S = Z^T diag(w) Z + B^T diag(b) B, Z (m, d), where d is large: S is not formed.
 
-    By Rayleigh-Ritz steps on a space that grows from V until the eigenvalues are sure to tol of
-    them. If tol is SURE, or once it is invariant, it grows from p directions of noise too, which
-    let it leave eigenvectors that do not lead and the range of S, whose eigenvalues may all be
-    negative.
+    By Rayleigh-Ritz steps on a space that grows until the eigenvalues are sure, from V and from p
+    directions of noise, which let it leave eigenvectors that do not lead and the range of S, whose
+    eigenvalues may all be negative.
     """
     p, d = V.shape
     Q = np.empty((18 * p, d), Z.dtype)
@@ -568,31 +563,27 @@ def _climb(A, Z, w, B, b, V, seed, limit, tol):
     H = np.empty((18 * p, 18 * p), Z.dtype)  # Q S Q^T
     best = np.empty_like(V)
     _put(Q, V)
-    k = p
+    k = p + _join(Q, p, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
     old = np.int64(0)  # with a plain 0 Numba compiles _grow twice
-    noisy = stuck = tol <= SURE
     start = -np.inf
     total = -np.inf
     for _ in range(100):
-        if stuck:
-            k += _join(Q, k, _noise(p, d, seed).astype(V.dtype), 0.0, limit)
         new = np.zeros((k - old, d), Z.dtype)
-        if A.size > 0:
-            new = _multiply(Q[old:k], A, limit)
         _add_image(Z, w, Q[old:k], new, limit)
         _add_image(B, b, Q[old:k], new, limit)
         _put(image[old:], new)
         if old == 0:
             start = _product(V, image)
-        old, k, total = _grow(Q, image, H, old, k, best, limit, noisy, tol)
-        stuck = old == k and total > -np.inf
-        if stuck:
-            if noisy or not _is_invariant(Q[:k], image[:k]):
-                break
-            noisy = True
-    if total > start:  # made as orthonormal as rounding lets it be
-        return best - ((best @ best.T) @ best - best) / 2
-    return V.copy()
+        old, k, total = _grow(Q, image, H, old, k, best, limit)
+        if old == k and total > -np.inf:
+            break
+    return _polished(best) if total > start else V.copy()
+
+
+@jit
+def _polished(V):
+    """Rows V, orthonormal but for rounding, as orthonormal as rounding lets them be."""
+    return V - ((V @ V.T) @ V - V) / 2
 
 
 @jit
@@ -604,13 +595,6 @@ def _add_image(Z, w, Q, image, limit):
         image += ((Q @ few.T) * w[i:i + step]) @ few
 
 
-@core.jit_part(once=True, allocates=True)
-def _is_invariant(Q, image):
-    """Is the span of the orthonormal rows Q (k, d), to rounding, that of their image?"""
-    rest = image - (image @ Q.T) @ Q
-    return _product(rest, rest) <= 100 * np.finfo(Q.dtype).eps * _product(image, image)
-
-
 @jit
 def weighted_square(Z, w, limit):
     """Z^T diag(w) Z (d, d)."""
@@ -620,6 +604,89 @@ def weighted_square(Z, w, limit):
     for i in range(0, len(Z), step):
         S += (Z[i:i + step].T * w[i:i + step]) @ Z[i:i + step]
     return S
+
+
+def sweep_stream(rows, shared, own, n_sweeps):
+    """Update the atoms, rows (N, p, d), in place and as if one after another, of a stream.
+
+    S_r = A_r - sum_{j != r} shared[r, j] D_j^; own(r, V): V A_r of rows V (m, d). Where d is large
+    an atom takes a Rayleigh-Ritz step in each of n_sweeps: D_r becomes the best in the span of D_r
+    and of its residual with the S_r before its block moved, so that a block is multiplied with all
+    others at once. Else S_r is formed, and one sweep finds the eigenvectors.
+    """
+    N, p, d = rows.shape
+    if d <= DENSE * p:
+        for r in np.flatnonzero(np.diag(shared) > 0):
+            A = own(r, np.eye(d, dtype=rows.dtype))
+            rows[r] = _eigenvectors(A, *_others(rows, shared[r], r), rows[r], ONE_THREAD)
+        return
+    for few in n_sweeps * core.slices(N, max(1, min(TOGETHER, PRODUCTS // (N * p * p)))):
+        V = rows[few]
+        coupled = np.flatnonzero(shared[few].any(axis=0))
+        others = (rows if len(coupled) == N else rows[coupled]).reshape(-1, d)
+        weights = -shared[few].astype(rows.dtype)
+        among = np.ascontiguousarray(weights[:, few])
+        weights[np.arange(len(V)), np.arange(few.start, few.stop)] = 0
+        weights = np.repeat(weights[:, coupled], p, axis=1)[:, None]
+
+        def image(Q):
+            products = Q.reshape(-1, d) @ others.T
+            products.reshape(*Q.shape[:2], len(others))[...] *= weights
+            out = (products @ others).reshape(Q.shape)
+            for i in range(len(Q)):
+                out[i] += own(few.start + i, Q[i])
+            return out
+
+        images = image(V)
+        residuals, counts = _residual_rows(V, images)
+        images = np.concatenate([images, image(residuals)], axis=1)
+        _settle(np.concatenate([V, residuals], axis=1), images, counts, among, V)
+
+
+@jit(long=True)
+def _residual_rows(V, image):
+    """Orthonormal rows (b, p, d), the first of each, and their numbers, that span what orthonormal
+    rows V (b, p, d) leave of image = V S; where that is nothing, noise, lest all of S be negative.
+    """
+    b, p, d = V.shape
+    rows = np.zeros((b, p, d), V.dtype)
+    counts = np.zeros(b, np.int64)
+    Q = np.empty((2 * p, d), V.dtype)
+    for i in range(b):
+        _put(Q, V[i])
+        H = _multiply_transposed(image[i], V[i], ONE_THREAD)
+        rest = image[i] - _multiply(H, V[i], ONE_THREAD)
+        least = 100 * np.finfo(V.dtype).eps * np.max(np.abs(H))
+        counts[i] = _join(Q, p, rest, least, ONE_THREAD)
+        if counts[i] == 0:
+            counts[i] = _join(Q, p, _noise(p, d, i).astype(V.dtype), 0.0, ONE_THREAD)
+        _put(rows[i], Q[p:p + counts[i]])
+    return rows, counts
+
+
+@jit(long=True)
+def _settle(Q, images, counts, among, V):
+    """Rows V (b, p, d) of atoms become, one after another, the p leading Ritz vectors of their
+    S in the span of the first p + count rows Q, unless V is as good.
+
+    images: Q S with S as it was before the others moved; among (b, b): their weights in S.
+    """
+    b, p, d = V.shape
+    moved = np.empty((2 * b * p, d), V.dtype)  # of each atom its rows as they are and as they were
+    weights = np.empty(2 * b * p, V.dtype)
+    for i in range(b):
+        m = p + counts[i]
+        for j in range(2 * i):
+            weights[j * p:(j + 1) * p] = among[i, j // 2] * (1 - j % 2 * 2)
+        n_moved = 2 * i * p
+        _add_image(moved[:n_moved], weights[:n_moved], Q[i, :m], images[i, :m], ONE_THREAD)
+        H = _multiply_transposed(images[i, :m], Q[i, :m], ONE_THREAD)
+        values, vectors = np.linalg.eigh(H)
+        lead = np.ascontiguousarray(vectors.T[::-1][:p])
+        _put(moved[n_moved + p:], V[i])
+        if np.sum(values[m - p:]) > np.trace(H[:p, :p]):
+            _put(V[i], _polished(_multiply(lead, Q[i, :m], ONE_THREAD)))
+        _put(moved[n_moved:], V[i])
 
 
 @jit
@@ -655,11 +722,11 @@ def _noise(p, d, seed):
 
 
 @core.jit_part(once=True, allocates=True)
-def _grow(Q, image, H, old, k, best, limit, noisy, tol):
+def _grow(Q, image, H, old, k, best, limit):
     """A step of _climb on the orthonormal rows Q[:k], with image = Q S new from row old on.
 
     Updates H = Q S Q^T, sets best to the p leading Ritz vectors and adds the residuals of the 2 p
-    leading ones to Q, but for those that are sure: the first p to tol of their values, or to
+    leading ones to Q, but for those that are sure: the first p to SURE of their values, or to
     rounding, the next p once they cannot rise above the first. Returns (old, k) of
     the next step, which are equal when nothing was added, and the sum of the p values.
     """
@@ -668,7 +735,7 @@ def _grow(Q, image, H, old, k, best, limit, noisy, tol):
     _put(H[old:], _multiply_transposed(image[old:k], Q[:k], limit))
     _put(H[:, old:k], H[old:k, :old].T)
     total = -np.inf
-    if noisy and old < k <= 4 * p:
+    if old < k <= 4 * p:
         # two steps without Ritz vectors: noise has to turn to where S is large before it tells
         scale = np.max(np.abs(H[:k, :k]))
         W = image[old:k]
@@ -683,7 +750,7 @@ def _grow(Q, image, H, old, k, best, limit, noisy, tol):
         _put(best, lead[:p])
         total = np.sum(theta[:p])
         scale = np.max(np.abs(theta))
-        unsure = _keep_unsure(W, theta, p, scale, max(tol, 10 * eps))
+        unsure = _keep_unsure(W, theta, p, scale, max(SURE, 10 * eps))
         W = W[:unsure]
         if k > 16 * p:  # start again from the best
             few = turn[:6 * p]

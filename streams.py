@@ -35,12 +35,13 @@ class OnlineGDL:
 
     partial_fit(batch), or fit on an array, stored or not. Each batch is coded and adds to
     statistics: Y^T Y, and A_r = sum_i y_ir X_i^ for each atom r. Atoms are updated from them once
-    three tenths of Y^T Y, by its trace, are new, and at the end of fit. A_r is an exact matrix
-    where 4 rank >= d, or by default if those of all atoms are at most 2^25 numbers (256 MB). Else
-    at most 4 rank rows stand for it, cut back, when they are full, to about the rank eigenvectors
-    of largest absolute eigenvalue (default 8 p). Held are N (N + d min(d, 4 rank)) numbers, at most
-    2^22 of samples that wait to be added, and as many of their codes, and a batch: no more,
-    however many come.
+    three tenths of Y^T Y, by its trace, are new, and at the end of fit: to the leading eigenvectors
+    of S_r (see learn.update_atoms) if d <= 16 p, else by a Rayleigh-Ritz step towards them for each
+    three tenths. A_r is an exact matrix where 4 rank >= d, or by default if those of all atoms are
+    at most 2^25 numbers (256 MB). Else at most 4 rank rows stand for it, cut back, when they are
+    full, to about the rank eigenvectors of largest absolute eigenvalue (default 8 p). Held are N (N
+    + d min(d, 4 rank)) numbers, at most 2^22 of samples that wait to be added, and as many of their
+    codes, and a batch: no more, however many come.
 
     lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from the first
     batches, until n_atoms samples have come, and lam_scale="max" takes its median over those.
@@ -267,14 +268,15 @@ class OnlineGDL:
         self._add_pile()
         rows = learn.copied_rows(self.atoms)  # (N, p, d)
         N, held, d = self._sums.shape
-        none = np.empty((0, d), rows.dtype)
 
-        def terms(r):
+        def own(r, V):
             if held == d:
-                return self._sizes[r] * self._sums[r], none, np.empty(0)
-            return learn.NOTHING, *_used_rows(self._sums[r], self._sizes[r])
+                return V @ self._sums[r] * self._sizes[r].astype(V.dtype)
+            factor, sizes = _used_rows(self._sums[r], self._sizes[r])
+            return (V @ factor.T * sizes.astype(V.dtype)) @ factor
 
-        learn.sweep(rows, self._shared, terms, np.full(N, held), learn.NEAR)
+        share = self._new / max(np.trace(self._shared), 1e-300)
+        learn.sweep_stream(rows, self._shared, own, max(1, int(share / FRESH)))
         self.atoms = rows.swapaxes(1, 2)
         X, losses = self._worst
         idle, worst = learn.idle_and_worst(np.diag(self._shared), X, losses)
@@ -333,7 +335,8 @@ class OnlineGDL:
     def _add_parts(self, part):
         """Add Z^T diag(w) Z to the sums of atom r, (Z, w) = part(r)."""
         N, held, d = self._sums.shape
-        limit = learn.ONE_THREAD if d <= ALONE else learn.ALL_THREADS
+        alone = d <= ALONE or held < d
+        limit = learn.ONE_THREAD if alone else learn.ALL_THREADS
 
         def add(block):
             for r in range(block.start, block.stop):
@@ -345,7 +348,7 @@ class OnlineGDL:
                 elif len(w):
                     _append(self._sums[r], self._sizes[r], Z, w, r, limit)
 
-        core.run_blocks(add, N, 8 if d <= ALONE else N)
+        core.run_blocks(add, N, 8 if alone else N)
 
     def _keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms, beside those kept before."""

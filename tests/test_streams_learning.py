@@ -101,6 +101,47 @@ def test_atoms_move_once_a_share_of_the_statistics_is_new_and_at_the_end():
     assert cost(MANY, fitted.atoms) <= 1.001 * cost(MANY, kept.atoms)
 
 
+def swept(rows, X, codes, n_sweeps):
+    """Move the rows of atoms by the exact statistics of codes of X."""
+    sums = np.einsum("ir,ide->rde", codes, hat(X)).astype(rows.dtype)
+    learn.sweep_stream(rows, codes.T @ codes, lambda r, V: V @ sums[r], n_sweeps)
+
+
+@pytest.mark.parametrize("dtype, tol", [(np.float32, 1e-4), (np.float64, TIGHT)])
+@pytest.mark.parametrize("d, together", [(40, 16), (40, 3), (24, 16)])  # 24: S_r is formed
+def test_a_sweep_of_a_stream_never_raises_the_cost_and_ends_at_leading_eigenvectors(
+    d, together, dtype, tol, monkeypatch
+):
+    monkeypatch.setattr(learn, "TOGETHER", together)
+    X = core.random_subspaces(60, d, 2, rng=0).astype(dtype)
+    codes = np.random.default_rng(1).standard_normal((60, 20))  # all atoms share samples
+    codes[:, 3] = 0  # unused
+    rows = learn.copied_rows(core.random_subspaces(20, d, 2, rng=2).astype(dtype))
+    rows[6] = rows[5]
+    unused = rows[3].copy()
+
+    def cost():
+        return np.sum((hat(X) - np.tensordot(codes, hat(rows.swapaxes(1, 2)), 1)) ** 2)
+
+    costs = [cost()]
+    for _ in range(150):
+        swept(rows, X, codes, 1)
+        costs.append(cost())
+    assert np.diff(costs).max() <= tol * costs[0]
+    assert error(rows @ rows.swapaxes(1, 2), np.eye(2)) <= tol
+    assert np.array_equal(rows[3], unused)
+    atoms = rows.swapaxes(1, 2).copy()
+    rows[:] = learn.update_atoms(X, atoms, codes).swapaxes(1, 2)
+    assert cost() >= (1 - 1e-4) * costs[-1]  # a local optimum of every atom
+
+
+def test_an_atom_of_a_stream_leaves_the_sample_that_it_is_only_subtracted_from():
+    X = core.random_subspaces(1, 60, 2, rng=0)
+    rows = learn.copied_rows(X)  # eigenvectors of S = -X X^T, the last ones
+    swept(rows, X, np.array([[-1.0]]), 20)
+    assert error(rows[0] @ X[0], 0) <= LOOSE
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("X, rank", [(MANY, None), (WIDE, 4)])
 def test_what_a_stream_holds_does_not_grow(X, rank, dtype, monkeypatch):
