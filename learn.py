@@ -654,10 +654,9 @@ def _residual_rows(V, image):
     Q = np.empty((2 * p, d), V.dtype)
     for i in range(b):
         _put(Q, V[i])
-        H = _multiply_transposed(image[i], V[i], ONE_THREAD)
-        rest = image[i] - _multiply(H, V[i], ONE_THREAD)
-        least = 100 * np.finfo(V.dtype).eps * np.max(np.abs(H))
-        counts[i] = _join(Q, p, rest, least, ONE_THREAD)
+        scale = np.max(np.abs(_multiply_transposed(image[i], V[i], ONE_THREAD)))
+        least = 100 * np.finfo(V.dtype).eps * scale
+        counts[i] = _join(Q, p, image[i], least, ONE_THREAD)
         if counts[i] == 0:
             counts[i] = _join(Q, p, _noise(p, d, i).astype(V.dtype), 0.0, ONE_THREAD)
         _put(rows[i], Q[p:p + counts[i]])

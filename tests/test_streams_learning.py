@@ -128,11 +128,26 @@ def test_a_sweep_of_a_stream_never_raises_the_cost_and_ends_at_leading_eigenvect
         swept(rows, X, codes, 1)
         costs.append(cost())
     assert np.diff(costs).max() <= tol * costs[0]
-    assert error(rows @ rows.swapaxes(1, 2), np.eye(2)) <= tol
+    assert error(rows @ rows.swapaxes(1, 2), np.eye(2)) <= 20 * np.finfo(dtype).eps
     assert np.array_equal(rows[3], unused)
     atoms = rows.swapaxes(1, 2).copy()
     rows[:] = learn.update_atoms(X, atoms, codes).swapaxes(1, 2)
     assert cost() >= (1 - 1e-4) * costs[-1]  # a local optimum of every atom
+
+
+def test_atoms_take_a_step_for_each_three_tenths_that_are_new():
+    D = WIDE[:8]
+    first = WIDE[:200]
+    second = WIDE[200:]
+    rows = learn.copied_rows(D)
+    stream = streams.OnlineGDL(8, 0.2, init=D, forgetting=0).partial_fit(first)
+    codes = core.gsc(first, D, 0.2)
+    for _ in range(3):
+        swept(rows, first, codes, 1)
+    assert error(hat(stream.atoms), hat(rows.swapaxes(1, 2))) <= LOOSE
+    codes = np.concatenate([codes, core.gsc(second, stream.atoms, 0.2)])
+    swept(rows, WIDE, codes, 1)
+    assert error(hat(stream.partial_fit(second).atoms), hat(rows.swapaxes(1, 2))) <= LOOSE
 
 
 def test_an_atom_of_a_stream_leaves_the_sample_that_it_is_only_subtracted_from():
