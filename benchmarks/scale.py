@@ -40,7 +40,7 @@ N = 500
 SHARE = 0.1  # lambda as a share of the median lam_max
 N_NEIGHBORS = 5
 BATCH = 256
-NOISE = 0.5
+NOISE = 0.95  # codes of three to four atoms
 DRAWN = 4096  # subspaces drawn at a time
 PLAN = {"n": 10**8, "workers": 64, "N": 1000, "d": 400, "p": 4}
 BANDWIDTH = 1e9  # bytes a second between machines, supposed: that of 10 gigabit
@@ -123,6 +123,9 @@ def growth(sizes, folder):
         if len(each) > 1:
             figure(f"{what}: most that the seconds a subspace rise by, from 10,000 on (1)",
                    (each / np.minimum.accumulate(each)).max(), "<= 1.15")
+    n, online, _ = table["OnlineGDL"][-1]
+    if n >= 10**5:
+        figure(f"OnlineGDL over gsc, {n:,} subspaces (1)", online / table["gsc"][-1][1], "<= 5")
     draw_growth(table)
 
 
