@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["local_client", "from_paths", "code", "gram", "gdl"]
 
 BATCH = 1024  # samples that a worker codes and adds to the statistics at a time
-BLOCKS = 64  # into which at least an array is cut, if each keeps LEAST: many, to share evenly
+BLOCKS = 16  # into which at least an array is cut, if each keeps LEAST subspaces
+CODED = 64  # the same to be coded: workers share many more evenly, and nothing is kept for each
 LEAST = 256
 DRAWN_FROM = 64  # blocks that first atoms are drawn from
 DRAWN = 10  # samples for each first atom
@@ -74,7 +75,8 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
     plain = isinstance(start, (int, np.integer)) and start == 0
     if out is None and (not plain or core.check_flag(progress, "progress")):
         raise ValueError("start and progress belong to out, leave them out without it")
-    parts = _Parts(X, len(atoms))
+    cut = functools.partial(_Parts, X, len(atoms), n_blocks=CODED)
+    parts = cut()
     atoms = atoms.astype(np.result_type(parts.dtype, atoms.dtype), copy=False)
     step = core.coding_step((0, len(atoms)), atoms.dtype, lam, n_neighbors, lam_scale=lam_scale,
                             positive=positive, reg=reg, tol=tol, max_iter=max_iter,
@@ -97,11 +99,11 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
                                     fingerprint=sink.fingerprint, step=step)
 
         def digest(first, stop):
-            rows = _Parts(X, len(atoms), first, stop)
+            rows = cut(first, stop)
             return sum(_in_order(client, rows.each(_digest_block, atoms.dtype)))
 
         def pieces(row):
-            tasks = _Parts(X, len(atoms), row).each(job, *shared)
+            tasks = cut(row).each(job, *shared)
             return _in_order(client, tasks, settle=sink.folder is not None)
 
         return sink.fill(start, progress, digest, pieces)
@@ -431,7 +433,7 @@ def _bases_of_clips(paths, basis, shape):
 class _Parts:
     """X (n, d, p) as blocks: (what gives one, where it is), to be made into tasks."""
 
-    def __init__(self, X, N, first=0, stop=None, name="X"):
+    def __init__(self, X, N, first=0, stop=None, name="X", n_blocks=BLOCKS):
         self.lazy = hasattr(X, "to_delayed")
         if not (self.lazy or files.is_stored(X)):
             X = core.real_array(X, name)
@@ -448,7 +450,7 @@ class _Parts:
             blocks = X.to_delayed().ravel().tolist()
         else:
             n = self.shape[0] if stop is None else stop
-            step = min(files.rows_in_block(X, N), max(LEAST, -(-n // BLOCKS)))
+            step = min(files.rows_in_block(X, N), max(LEAST, -(-n // n_blocks)))
             starts = range(first, n, step) if n else [0]
             self.sizes = tuple(min(step, n - i) for i in starts)
             read = _reader(X)

@@ -17,7 +17,7 @@ import numpy as np
 import grassmann_sc as gs
 from benchmarks.common import extra_memory, figure, header, in_child, interleaved, timed
 
-SIZES = [(1000, 3, 100, 0.50), (1000, 3, 1000, 0.75), (1000, 5, 400, 0.75),
+SIZES = [(1000, 3, 100, 0.45), (1000, 3, 1000, 0.75), (1000, 5, 400, 0.75),
          (500, 3, 10_000, 0.75)]  # n = N, p, d, least rate: checks, packing and squares count, and
 # at d = 100 a process may keep a pace of 0.5, by where the system puts the second thread of BLAS
 SECONDS = 1.0  # of a regime, about

@@ -60,7 +60,7 @@ def lam():
 
 
 def draw(n, rng):
-    """n subspaces about the atoms, at principal angles of some 25 degrees."""
+    """n subspaces about the atoms, at principal angles of some 44 degrees."""
     return common.about(atoms(), n, NOISE, rng)
 
 
@@ -96,7 +96,7 @@ def measured(what, path, out):
     watcher = threading.Thread(target=watch)
     watcher.start()
     seconds = []
-    while len(seconds) < 3 and sum(seconds) < 4:
+    while len(seconds) < 3 and sum(seconds) < 6:
         seconds.append(timed(JOBS[what], X, out)[0])
     ended.set()
     watcher.join()
