@@ -615,10 +615,14 @@ def sweep_stream(rows, shared, own, n_sweeps):
     others at once. Else S_r is formed, and one sweep finds the eigenvectors.
     """
     N, p, d = rows.shape
-    if d <= DENSE * p:
-        for r in np.flatnonzero(np.diag(shared) > 0):
+
+    def find_eigenvectors(atoms):
+        for r in atoms.start + np.flatnonzero(np.diag(shared)[atoms] > 0):
             A = own(r, np.eye(d, dtype=rows.dtype))
             rows[r] = _eigenvectors(A, *_others(rows, shared[r], r), rows[r], ONE_THREAD)
+
+    if d <= DENSE * p:
+        core.run_blocks(find_eigenvectors, N, N)  # in one, which knows Ctrl-C in compiled code
         return
     for few in n_sweeps * core.slices(N, max(1, min(TOGETHER, PRODUCTS // (N * p * p)))):
         V = rows[few]
@@ -638,19 +642,18 @@ def sweep_stream(rows, shared, own, n_sweeps):
             return out
 
         images = image(V)
-        residuals, counts = _residual_rows(V, images)
+        residuals = np.zeros_like(V)
+        counts = np.empty(len(V), np.int64)
+        _fill_residuals(V, images, residuals, counts)
         images = np.concatenate([images, image(residuals)], axis=1)
         _settle(np.concatenate([V, residuals], axis=1), images, counts, among, V)
 
 
 @jit(long=True)
-def _residual_rows(V, image):
-    """Orthonormal rows (b, p, d), the first of each, and their numbers, that span what orthonormal
-    rows V (b, p, d) leave of image = V S; where that is nothing, noise, lest all of S be negative.
-    """
+def _fill_residuals(V, image, rows, counts):
+    """Write the first counts of each rows (b, p, d), orthonormal, that span what orthonormal rows V
+    (b, p, d) leave of image = V S; where that is nothing, noise, lest all of S be negative."""
     b, p, d = V.shape
-    rows = np.zeros((b, p, d), V.dtype)
-    counts = np.zeros(b, np.int64)
     Q = np.empty((2 * p, d), V.dtype)
     for i in range(b):
         _put(Q, V[i])
@@ -660,7 +663,6 @@ def _residual_rows(V, image):
         if counts[i] == 0:
             counts[i] = _join(Q, p, _noise(p, d, i).astype(V.dtype), 0.0, ONE_THREAD)
         _put(rows[i], Q[p:p + counts[i]])
-    return rows, counts
 
 
 @jit(long=True)
