@@ -329,7 +329,7 @@ def _robust(shares, merits):
 
 def _merits(mean):
     """{candidate: (its mean accuracy, counted twice, with those of its neighbours in p and in the
-    first parameter, its own)}."""
+    first parameter, its own)}, rounded lest rounding tell equals apart."""
     lines = {}
     for candidate in mean:
         for line in _lines_through(candidate):
@@ -340,7 +340,8 @@ def _merits(mean):
         for line in _lines_through(candidate):
             i = lines[line].index(candidate)
             near += lines[line][max(0, i - 1):i] + lines[line][i + 1:i + 2]
-        merits[candidate] = (2 * own + sum(map(mean.get, near))) / (2 + len(near)), own
+        smooth = (2 * own + sum(map(mean.get, near))) / (2 + len(near))
+        merits[candidate] = round(smooth, 9), round(own, 9)
     return merits
 
 

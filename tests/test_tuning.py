@@ -72,6 +72,13 @@ def test_of_equals_their_own_accuracy_counts_as_much_as_both_neighbours():
     assert choice.gram == ("linear", 1)
 
 
+def test_of_equals_to_rounding_the_one_of_more_accuracy_of_its_own_is_chosen():
+    """2 * 43 + 39 is 2 * 44 + 37, but a little more as shares of 60 that are added up."""
+    names = [("linear", 1), ("linear", 2), ("rbf", 1), ("rbf", 2)]
+    table = [{(): right(count / 60, 20 + m)} for m, count in enumerate([43, 39, 44, 37])]
+    assert choose(names, table).gram == ("rbf", 1)
+
+
 def test_another_rule_is_chosen_if_it_is_better_by_more_than_luck():
     for gain, rule in ((0.0, "residual"), (0.2, "sum")):
         table = [
