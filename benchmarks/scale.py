@@ -84,8 +84,11 @@ JOBS = {  # functions of subspaces in a file, and where codes go
 
 
 def measured(what, path, out):
-    """Least seconds a subspace of a job, and of the same for FEW of them in turn with it, and its
-    peak of anonymous memory in MB beyond that at the start."""
+    """Mean seconds a subspace of a job, and of the same for FEW of them before and after it, if
+    there are more, and its peak of anonymous memory in MB beyond that at the start.
+
+    Means, since the best of many short runs is the machine at its best, that of a long one is not.
+    """
     X = np.load(path, mmap_mode="r")
     JOBS[what](X[:2048], out)  # compiles, and fills buffers
     bytes_seen = [common.status("RssAnon")]
@@ -97,13 +100,16 @@ def measured(what, path, out):
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    seconds = []
-    while len(seconds) < 3 and sum(map(sum, seconds)) < 6:
-        seconds.append([timed(JOBS[what], some, out)[0] for some in (X, X[:FEW])])
+    around = [X[:FEW]] * 2 if len(X) > FEW else []
+    rounds = []
+    while len(rounds) < 3 and np.sum(rounds) < 6:
+        rounds.append([timed(JOBS[what], part, out)[0] for part in (*around, X, *around)])
     ended.set()
     watcher.join()
-    each, few = np.min(seconds, axis=0) / [len(X), len(X[:FEW])]
-    return each, few, (max(bytes_seen) - bytes_seen[0]) / 2**20
+    seconds = np.mean(rounds, axis=0)
+    whole = seconds[len(around)]
+    few = (seconds.sum() - whole) / (2 * FEW * len(around)) if around else whole / len(X)
+    return whole / len(X), few, (max(bytes_seen) - bytes_seen[0]) / 2**20
 
 
 def growth(sizes, folder):
