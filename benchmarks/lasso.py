@@ -27,7 +27,7 @@ from benchmarks.common import figure, header, interleaved, n_cores, peer, timed
 RATIOS = [0.5, 0.2, 0.1, 0.03, 0.01, 0.003]  # lambda / the largest lam_max of the queries
 N_QUERIES = {50: 4000, 200: 2000, 1000: 400}  # of the dictionaries with N atoms
 FEWER = {0.03: 40, 0.01: 16, 0.003: 12}  # lambda / lam_max: most queries where N >= 1000
-SECONDS = 0.5  # of a cell, about: 3 to 20 repetitions
+SECONDS = 0.5  # of a cell, about: 2 to 20 repetitions
 SKLEARN = [(200, 0.1, 100), (200, 0.01, 40), (1000, 0.1, 40),
            (1000, 0.01, 4)]  # N, lambda / lam_max, queries; on digits
 PATH = np.geomspace(0.5, 0.01, 10)  # lambda / lam_max
@@ -72,7 +72,7 @@ def cell(spams, name, K, K_xd, p, ratio):
     if spams:
         calls.append(spams_lasso(spams, K, k, lam, p))
     once, codes = zip(*map(timed, calls))
-    repetitions = int(np.clip(SECONDS / sum(once), 3, 20))
+    repetitions = int(np.clip(SECONDS / sum(once), 2, 20))
     seconds = interleaved(calls, repetitions, rest=0, again=True)
     ours, dense, *theirs = 1e6 / n * seconds
     gap = common.relative_gap(K, k, codes[0].toarray(), lam, p).max()
@@ -128,7 +128,7 @@ def against_sklearn(problems):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # late convergence shows in the gap
             gap = [common.relative_gap(K, k, call(), lam, p).max() for call in calls]
-            ours, *others = interleaved(calls, 3, rest=0)
+            ours, *others = interleaved(calls, 2, rest=0)
         print(f"digits {N}, lam/max {ratio}, {n} queries, dense codes: ours {1e6 * ours / n:.1f} "
               f"us a query, gap {gap[0]:.0e}")
         theirs = np.reshape(others, (2, 2)).min(axis=1)

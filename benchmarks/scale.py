@@ -102,7 +102,7 @@ def measured(what, path, out):
     watcher.start()
     around = [X[:FEW]] * 2 if len(X) > FEW else []
     rounds = []
-    while len(rounds) < 3 and np.sum(rounds) < 6:
+    while len(rounds) < 3 and np.sum(rounds) < 4:
         rounds.append([timed(JOBS[what], part, out)[0] for part in (*around, X, *around)])
     ended.set()
     watcher.join()
