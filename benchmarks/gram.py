@@ -78,7 +78,8 @@ def size(n, p, d, least):
     repetitions = max(FEWEST, round(SECONDS / once))
     for name in ("rested", "after a product", "repeated"):
         seconds = np.reshape(least_seconds(name, calls, repetitions), (2, 3))
-        if seconds[0, 2] / seconds[0, 0] < least:  # a neighbour, or ours: more calls tell
+        slow = seconds[0, 2] / seconds[0, 0] < least or seconds[0, 0] / seconds[1, 0] < FLOAT32
+        if slow:  # a neighbour, or ours: more calls tell
             more = least_seconds(name, calls, 2 * repetitions)
             seconds = np.minimum(seconds, np.reshape(more, (2, 3)))
         for dtype, (own, symmetric, blas) in zip(("float64", "float32"), seconds):
