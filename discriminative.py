@@ -93,7 +93,7 @@ def discriminative_atoms(X: ArrayLike, y: core.Labels, atoms_per_class: int | Ma
     ((4, 10, 2), ['ape', 'ape', 'bee', 'bee'], True)
     """
     X = core.check_dictionary(X, "X")
-    classes, index = core.check_labels(y, len(X))
+    classes, index = core.check_labels(y, len(X), "y", "samples")
     ridge = core.check_number(ridge, "ridge", least=LEAST_RIDGE)
     if beta is not None:
         beta = core.check_number(beta, "beta", above=0, most=LARGEST_BETA)

@@ -27,10 +27,12 @@ import os
 import queue
 import re
 import sys
+import threading
 import warnings
 import zlib
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -2249,25 +2251,26 @@ def _check_cauchy_schwarz(K_dd, K_xd, norm2):
                          f"fails at query {i} with norm2 = {norm2[i]:.4g}")
 
 
-def check_labels(labels: Any, N: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of N labels as an array, and each label's position in it (N,)."""
+def check_labels(labels: Any, N: int, name: str = "labels",
+                 owners: str = "atoms") -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ones of the labels of N owners as an array, each label's position in it (N,)."""
     if np.ma.is_masked(labels):
-        raise ValueError("labels must have no masked entries, got a masked array")
+        raise ValueError(f"{name} must have no masked entries, got a masked array")
     labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
     scalar = isinstance(labels, (str, bytes)) or getattr(labels, "ndim", 1) == 0
     if scalar or not hasattr(labels, "__len__"):
-        raise TypeError(f"labels must be a sequence of hashables, got {labels!r}")
+        raise TypeError(f"{name} must be a sequence of hashables, got {labels!r}")
     if getattr(labels, "ndim", 1) != 1:
-        raise ValueError(f"labels must have one dimension, got shape {labels.shape}")
+        raise ValueError(f"{name} must have one dimension, got shape {labels.shape}")
     if len(labels) != N:
-        raise ValueError(f"labels must have length {N}, one for each of the atoms, got "
+        raise ValueError(f"{name} must have length {N}, one for each of the {owners}, got "
                          f"{len(labels)}")
     if isinstance(labels, np.ndarray) and labels.dtype != object:
         return np.unique(labels, return_inverse=True)
     try:
         names = list(dict.fromkeys(labels))
     except TypeError as error:
-        raise TypeError(f"labels must be hashable, got {error}") from None
+        raise TypeError(f"{name} must be hashable, got {error}") from None
     with contextlib.suppress(TypeError):  # labels that cannot be sorted
         names = sorted(names)
     types = {type(name) for name in names}
@@ -2414,8 +2417,25 @@ def _first_cause(error):
     return error
 
 
+_of_thread = threading.local()  # n_threads: of the thread that uninterrupted stands for
+
+
+def uninterrupted(job):
+    """job() in a thread of its own, for which Ctrl-C waits."""
+    n_threads = thread_count()
+
+    def work():
+        _of_thread.n_threads = n_threads
+        job()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
 def thread_count():
     """What numba.set_num_threads says, or NUMBA_NUM_THREADS where it was never called."""
+    if hasattr(_of_thread, "n_threads"):
+        return _of_thread.n_threads
     try:
         numba.threading_layer()
     except ValueError:  # numba has started no threads; to ask it would, bad before a fork

@@ -172,7 +172,7 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
 
     def started(self, atoms):
         """The learner with lambda itself, and its state over first atoms."""
-        atoms = copied_rows(atoms).swapaxes(1, 2)
+        atoms = copied_rows(sharpened(atoms)).swapaxes(1, 2)
         K, k = self._grams(atoms)
         learner = self._replace(coder=self.coder.scaled(k, self.weights))
         codes = learner.coder.code(K, k, self.X.shape[2])
@@ -192,8 +192,9 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         losses = self._losses(K, k, codes)
         idle, worst = self._replacements(codes, losses)
         if len(idle):
-            atoms[idle] = self.X[worst]
+            atoms[idle] = sharpened(self.X[worst])
             K, k = self._grams(atoms)
+            losses = self._losses(K, k, codes)  # others where a sample has no weight
         new = self.coder.code(K, k, self.X.shape[2], codes)
         after = self._losses(K, k, new)
         if self.coder.function is None and self.coder.lam is not None:
@@ -326,9 +327,11 @@ def check_weights(sample_weight, n):
         return np.ones(n)
     weights = core.shaped_array(sample_weight, "sample_weight", (n,), ", one a sample")
     weights = weights.astype(np.float64)
-    if weights.min() < 0 or not weights.any():
-        raise ValueError("sample_weight must be >= 0 and not all zero, got a least weight of "
-                         f"{weights.min()}")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if weights.min() < 0 or not 0 < total < np.inf:
+        raise ValueError("sample_weight must be >= 0 and not all zero, and of a finite sum, got a "
+                         f"least weight of {weights.min()} and a sum of {total}")
     return weights
 
 
@@ -396,7 +399,7 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
         raise TypeError(f"class_dictionaries has no option {kept[0]}, which is of one run of gdl")
     X = core.check_dictionary(X, "X")
     rng = core.check_rng(rng)
-    classes, index = core.check_labels(y, len(X))
+    classes, index = core.check_labels(y, len(X), "y", "samples")
     weights = check_weights(sample_weight, len(X))
     counts = [_atoms_of_class(atoms_per_class, label) for label in classes]
     found = {}
@@ -444,7 +447,7 @@ def update_atoms(X: ArrayLike, D: ArrayLike, codes: core.Codes, *,
     if X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
-    rows = copied_rows(D)
+    rows = copied_rows(sharpened(D))
     _update(as_rows(X), rows, codes, check_weights(sample_weight, len(X)))
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
@@ -453,6 +456,19 @@ def as_rows(X):
     """X (n, d, p) as rows (n, p, d), contiguous if they are short and gathered often."""
     rows = X.swapaxes(1, 2)
     return np.ascontiguousarray(rows) if rows[0].size <= SHORT else rows
+
+
+def sharpened(D):
+    """Bases D (N, d, p), orthonormal as they have to be to enter, orthonormal to rounding.
+
+    Those that are so already stay as they are.
+    """
+    error = np.abs(D.swapaxes(1, 2) @ D - np.eye(D.shape[2])).max(axis=(1, 2))
+    rough = error > 16 * np.finfo(D.dtype).eps
+    if rough.any():
+        D = D.copy()
+        D[rough] = core.orthonormalize(D[rough])
+    return D
 
 
 def copied_rows(D):
@@ -788,7 +804,7 @@ def _join(Q, k, W, least, limit):
     number.
 
     Q[:k] has orthonormal rows. What is shorter than least without them, or depends on the rows
-    before it, is dropped.
+    before it, is dropped; so is what the second look takes away from, rounding of rows in Q.
     """
     end = 0
     for _ in range(2):  # twice, since rounding grows where little is left
@@ -813,7 +829,7 @@ def _join(Q, k, W, least, limit):
                 t[j] /= norm
             end += more
         W = _multiply(T[:end], W, limit)
-        least = 0.0
+        least = 0.5
     _put(Q[k:], W)
     return end
 

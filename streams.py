@@ -123,8 +123,8 @@ class OnlineGDL:
         at the end. resume: path of such a file to go on from, to the bits of an uninterrupted run
         on the same X and options; rng and init are then the file's. What was learned from is read
         again, and compared by its digest; ValueError if it differs. Ctrl-C raises a
-        KeyboardInterrupt that says what to resume from: the checkpoint stays that of whole batches,
-        while the learner itself may hold a part of one.
+        KeyboardInterrupt that says what to resume from; what was learned from whole batches is
+        kept, in the checkpoint and in the learner itself.
         """
         batch_size = core.check_integer(batch_size, "batch_size", 1)
         n_epochs = core.check_integer(n_epochs, "n_epochs", 1)
@@ -153,7 +153,8 @@ class OnlineGDL:
         if self.atoms is None:
             raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
         if self._worst is not None:
-            self._move()
+            atoms = self._moved()
+            core.uninterrupted(lambda: self._move_to(atoms))
         return self
 
     def _pass_over(self, X, batch_size, n_epochs, move, record, every):
@@ -218,54 +219,70 @@ class OnlineGDL:
         """
         X = core.check_dictionary(X, "X")
         weights = learn.check_weights(sample_weight, len(X))
-        begun = X if self._waiting is None else self._waiting[0]
-        shape = (begun if self.atoms is None else self.atoms).shape[1:]
-        if X.shape[1:] != shape:
-            raise ValueError(f"X must have the d and p of the atoms, {shape}, got {X.shape[1:]}")
-        if self.atoms is None:
-            self._waiting = _appended(self._waiting, X[weights > 0], weights[weights > 0])
-            X, weights = self._waiting
-            if isinstance(self.init, str) and len(X) < self.n_atoms:
+        named = isinstance(self.init, str)
+        begun = self.atoms if named else self.init
+        if begun is None:
+            begun = X if self._waiting is None else self._waiting[0]
+        if X.shape[1:] != begun.shape[1:]:
+            raise ValueError(f"X must have the d and p of the atoms, {begun.shape[1:]}, got "
+                             f"{X.shape[1:]}")
+        atoms = self.atoms
+        X = _as_type(X, np.result_type(X, begun) if atoms is None else atoms.dtype)
+        if atoms is None:
+            X, weights = _appended(self._waiting, X[weights > 0], weights[weights > 0])
+            if named and len(X) < self.n_atoms:
+                self._waiting = X, weights
                 return self
             first = learn.first_atoms(X, self.n_atoms, self.init, self.rng, weights)
-            self.atoms = np.array(first, X.dtype, order="C")
-            self._waiting = None
-            self._empty()
-        X = X.astype(self.atoms.dtype, copy=False)
+            atoms = np.array(learn.sharpened(first.astype(X.dtype)), order="C")
+        gram = core.bases_gram(atoms) if self._gram is None else self._gram
+        k = core.bases_gram(X, atoms)
+        coder = self.coder.scaled(k, weights)
         p = X.shape[2]
-        if self._gram is None:
-            self._gram = core.bases_gram(self.atoms)
-        k = core.bases_gram(X, self.atoms)
-        self.coder = self.coder.scaled(k, weights)
-        codes = self.coder.code(self._gram, k, p)
-        losses = learn.sample_losses(self._gram, k, codes, p, self.lam)
-        self._add(X, codes, weights)
-        self.loss += weights @ losses
-        self.weight += weights.sum()
-        self._keep_worst(X[weights > 0], losses[weights > 0])
-        self.n_batches += 1
+        codes = coder.code(gram, k, p)
+        losses = learn.sample_losses(gram, k, codes, p, coder.lam)
+
+        def learn_whole_batch():
+            if self.atoms is None:
+                self.atoms = atoms
+                self._waiting = None
+                self._empty()
+            self.coder = coder
+            self._gram = gram
+            self._add(X, codes, weights)
+            self.loss += weights @ losses
+            self.weight += weights.sum()
+            self._keep_worst(X[weights > 0], losses[weights > 0])
+            self.n_batches += 1
+
+        core.uninterrupted(learn_whole_batch)
         return self
 
     def update(self) -> OnlineGDL:
         """Move the atoms to where the statistics say, if three tenths are new; returns self."""
         if not self.weight > 0:
             raise ValueError("update needs a batch that was collected since the last one")
-        self.cost = float(self.loss / self.weight)
-        if self._new >= FRESH * np.trace(self._shared):
-            self._move()
-        self._clear()
-        self.n_updates += 1
-        fade = (1 - 1 / (self.n_updates + 1)) ** self.forgetting
-        self._shared *= fade
-        self._sizes *= fade
-        self._new *= fade
-        for _, used in self._pile:
-            used.data *= fade
+        atoms = self._moved() if self._new >= FRESH * np.trace(self._shared) else None
+
+        def end_of_update():
+            if atoms is not None:
+                self._move_to(atoms)
+            self.cost = float(self.loss / self.weight)
+            self._clear()
+            self.n_updates += 1
+            fade = (1 - 1 / (self.n_updates + 1)) ** self.forgetting
+            self._shared *= fade
+            self._sizes *= fade
+            self._new *= fade
+            for _, used in self._pile:
+                used.data *= fade
+
+        core.uninterrupted(end_of_update)
         return self
 
-    def _move(self):
-        """Update the atoms from all statistics, and replace those that are not used."""
-        self._add_pile()
+    def _moved(self):
+        """The atoms updated from all statistics."""
+        core.uninterrupted(self._add_pile)
         rows = learn.copied_rows(self.atoms)  # (N, p, d)
         N, held, d = self._sums.shape
 
@@ -277,10 +294,14 @@ class OnlineGDL:
 
         share = self._new / max(np.trace(self._shared), 1e-300)
         learn.sweep_stream(rows, self._shared, own, max(1, int(share / FRESH)))
-        self.atoms = rows.swapaxes(1, 2)
+        return rows.swapaxes(1, 2)
+
+    def _move_to(self, atoms):
+        """Take these atoms, and replace those that are not used."""
         X, losses = self._worst
         idle, worst = learn.idle_and_worst(np.diag(self._shared), X, losses)
-        self.atoms[idle] = X[worst]
+        atoms[idle] = learn.sharpened(X[worst])
+        self.atoms = atoms
         for statistics in (self._shared, self._shared.T, self._sums, self._sizes):
             statistics[idle] = 0
         self.n_replaced += len(idle)
@@ -323,13 +344,13 @@ class OnlineGDL:
             return
         samples = np.concatenate([rows for rows, _ in self._pile])
         used = scipy.sparse.vstack([used for _, used in self._pile]).tocsc()
-        self._pile = []  # whatever comes, Ctrl-C too: nothing is added twice
         p, d = samples.shape[1:]
 
         def part(r):
             mine = slice(used.indptr[r], used.indptr[r + 1])
             return samples[used.indices[mine]].reshape(-1, d), np.repeat(used.data[mine], p)
 
+        self._pile = []  # whatever comes now, nothing is added twice
         self._add_parts(part)
 
     def _add_parts(self, part):
@@ -404,7 +425,8 @@ class OnlineGDL:
                              "samples first, or give init")
 
     def _described(self):
-        return [self.n_atoms, *self.given[1:], self.lam, self.rank, self.forgetting]
+        return [self.n_atoms, self.given.function is None, *self.given[1:], self.lam, self.rank,
+                self.forgetting]
 
     # ------------------------------------------------------------------------ files
 
@@ -418,9 +440,13 @@ class OnlineGDL:
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
         with files.refuse_damaged(path, "learner"):
             options = files.read_json(arrays["options"])
-            if coding is None and options["lam"] is None and options["n_neighbors"] is None:
-                raise ValueError("its coding is to be given")
+            named = options["lam"] is not None or options["n_neighbors"] is not None
+            by_function = options.pop("by_function", not named)
             options["init"] = options["init"] or arrays["init"]
+        if by_function != (coding is not None):
+            raise ValueError("coding must be the function that the learner was given, if it was, "
+                             f"got {coding!r} for {os.fsdecode(path)}")
+        with files.refuse_damaged(path, "learner"):
             learner = cls(**options, coding=coding)
         learner.set_state(arrays, path)
         return learner
@@ -430,7 +456,7 @@ class OnlineGDL:
         named = isinstance(self.init, str)
         options = {"n_atoms": self.n_atoms, **self.given._asdict(), "rank": self.rank,
                    "forgetting": self.forgetting, "init": self.init if named else None}
-        del options["function"]  # load is given it again
+        options["by_function"] = options.pop("function") is not None  # load is given it again
         counts = {"n_batches": self.n_batches, "n_updates": self.n_updates,
                   "n_replaced": self.n_replaced, "cost": self.cost, "loss": float(self.loss),
                   "weight": float(self.weight), "new": float(self._new), "lam": self.coder.lam,
@@ -516,10 +542,16 @@ def _check_or_none(check, value, *rule, **bounds):
 
 
 def _appended(held, samples, numbers):
-    """(samples, numbers) behind those held, or None."""
+    """(samples, numbers) behind those held, or None; all samples of the type of these."""
     if held is None:
         return samples, numbers
-    return np.concatenate([held[0], samples]), np.concatenate([held[1], numbers])
+    return (np.concatenate([_as_type(held[0], samples.dtype), samples]),
+            np.concatenate([held[1], numbers]))
+
+
+def _as_type(X, dtype):
+    """Bases X in this type, orthonormal to its rounding if it is another."""
+    return X if X.dtype == dtype else learn.sharpened(X.astype(dtype))
 
 
 def _batches(X, batch_size, seed, skip):

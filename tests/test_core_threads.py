@@ -91,6 +91,8 @@ for threads in (1, 2, 1):
     numba.set_num_threads(threads)
     assert gs.thread_count() == threads
     assert len(threads_at_work()) == threads
+    gs.uninterrupted(lambda: results.append(gs.thread_count()))
+    assert results.pop() == threads
     results.append([gs.gsc(X, D, 0.1), gs.glc(X, D, 3), gs.geodesic_distance(X)])
 for other in results[1:]:
     assert all(np.array_equal(a, b) for a, b in zip(results[0], other))

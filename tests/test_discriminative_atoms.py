@@ -341,7 +341,7 @@ def test_other_wrong_input_is_named():
         discriminative.discriminative_atoms(SAMPLES, Y, 0)
     with pytest.raises(ValueError, match="atoms_per_class must have an entry .* none for b"):
         discriminative.discriminative_atoms(SAMPLES, Y, {"a": 1})
-    with pytest.raises(ValueError, match="labels must have length 20"):
+    with pytest.raises(ValueError, match="y must have length 20, one for each of the samples"):
         discriminative.discriminative_atoms(SAMPLES, Y[:5], 1)
     with pytest.raises(ValueError, match="X and init must have the same d, got 7 and 5"):
         wrong = core.random_subspaces(3, 5, 2, rng=0)

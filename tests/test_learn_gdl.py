@@ -402,6 +402,21 @@ def test_class_dictionaries_classify_with_fewer_atoms():
     ] + 3 * ["b"] + 20 * ["c"]
 
 
+@pytest.mark.parametrize("seed", [6, 12, 35])
+def test_codes_of_samples_without_weight_are_of_the_atoms_returned(seed):
+    """Also where an atom that such samples alone use was replaced."""
+    rng = np.random.default_rng(seed)
+    X = core.random_subspaces(20, 6, 2, rng=rng)
+    weights = (rng.random(20) < 0.4).astype(float)
+    weights[0] = 1
+    learned = learn.gdl(X, 8, 0.8, rng=seed, sample_weight=weights, n_iter=3, tol=0)
+    assert learned.n_replaced > 0
+    for i in range(20):
+        best = core.gsc(X[i:i + 1], learned.atoms, 0.8)
+        assert explicit_cost(X[i:i + 1], learned.atoms, learned.codes[i:i + 1], 0.8) <= (
+            explicit_cost(X[i:i + 1], learned.atoms, best, 0.8) + LOOSE)
+
+
 def test_atoms_of_a_class_are_those_of_gdl_on_its_weighted_samples():
     y = np.arange(24) % 2
     weights = np.random.default_rng(0).integers(0, 4, 24)
@@ -538,9 +553,11 @@ def test_bad_input_is_named(call, error, message):
         ),
         (
             dict(lam=0.1, sample_weight=np.zeros(24)),
-            "sample_weight must be >= 0 and not all zero, got a least weight of 0",
+            "sample_weight must be >= 0 and not all zero, and of a finite sum, got a least weight "
+            "of 0",
         ),
         (dict(lam=0.1, sample_weight=-np.ones(24)), "got a least weight of -1"),
+        (dict(lam=0.1, sample_weight=np.full(24, 1e308)), "of a finite sum, .* a sum of inf"),
     ],
 )
 def test_gdl_refuses_options(options, message):
@@ -555,6 +572,8 @@ def test_functions_objects_and_mappings_are_checked():
         learn.kgdl(SMALL, 4, 0.2, lift=None)
     with pytest.raises(ValueError, match="atoms_per_class must have an entry .* none for 1"):
         learn.class_dictionaries(SMALL, np.arange(24) % 2, {0: 2}, 0.2)
+    with pytest.raises(ValueError, match="y must have length 24, one for each of the samples"):
+        learn.class_dictionaries(SMALL, [0] * 23, 2, 0.2)
     with pytest.raises(TypeError, match="class_dictionaries has no option resume"):
         learn.class_dictionaries(SMALL, np.arange(24) % 2, 2, 0.2, resume="checkpoint.npz")
     with pytest.raises(ValueError, match="left to the function"):

@@ -63,6 +63,23 @@ def test_no_competitor_beats_an_updated_atom_given_the_others(problem):
         assert explicit_cost(X, baseline, codes) >= best - TIGHT * max(1, best)
 
 
+@pytest.mark.parametrize("d, p", [(5, 2), (17, 1), (100, 2), (200, 5)])
+@pytest.mark.parametrize("dtype, off", [(np.float64, 4e-7), (np.float64, 1e-11), (np.float64, 0),
+                                        (np.float32, 4e-4), (np.float32, 1e-5)])
+def test_bases_that_just_may_enter_become_atoms_that_are_orthonormal(d, p, dtype, off):
+    """Samples in single precision, read as double, are orthonormal to 1e-7 only."""
+    rough = core.random_subspaces(12, d, p, rng=0).astype(np.float32) * (1 + off)
+    X = np.concatenate([rough, rough[:4]]).astype(dtype)
+    eps = np.finfo(dtype).eps
+    atoms = learn.update_atoms(X, X[:3], np.eye(16, 3))
+    learned = learn.gdl(X, 6, 0.5, rng=0, n_iter=4, tol=0)
+    for D in (atoms, learned.atoms):
+        assert np.abs(D.swapaxes(1, 2) @ D - np.eye(p)).max() <= 20 * eps
+    exact = core.orthonormalize(X[:3].astype(float))
+    assert error(hat(atoms), hat(exact)) <= 1e3 * eps
+    assert (np.diff(learned.costs) <= 100 * eps * learned.costs[0]).all()
+
+
 def test_each_atom_is_updated_in_turn_with_the_new_ones_before_it():
     rng = np.random.default_rng(0)
     D = core.random_subspaces(4, 5, 2, rng=1)

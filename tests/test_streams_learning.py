@@ -362,10 +362,100 @@ def test_a_function_that_codes_is_given_again(tmp_path):
     path = tmp_path / "learner.npz"
     learner = streams.OnlineGDL(4, coding=nearest, rng=0).partial_fit(SMALL)
     learner.save(path)
-    with pytest.raises(ValueError, match="its coding is to be given"):
+    with pytest.raises(ValueError, match="coding must be the function .* got None"):
         streams.OnlineGDL.load(path)
     other = streams.OnlineGDL.load(path, coding=nearest)
     assert np.array_equal(other.partial_fit(SMALL).atoms, learner.partial_fit(SMALL).atoms)
+
+
+def test_a_function_beside_lam_is_not_forgotten(tmp_path):
+    path = tmp_path / "learner.npz"
+    streams.OnlineGDL(4, 0.3, coding=nearest, rng=0).partial_fit(SMALL).save(path)
+    with pytest.raises(ValueError, match="coding must be the function .* got None"):
+        streams.OnlineGDL.load(path)
+    sparse = streams.OnlineGDL(4, 0.3, init=SMALL[:4]).partial_fit(SMALL)
+    sparse.save(path)
+    with pytest.raises(ValueError, match="coding must be the function .* got <function"):
+        streams.OnlineGDL.load(path, coding=nearest)
+    other = streams.OnlineGDL(4, 0.3, coding=nearest, init=sparse.atoms)
+    with pytest.raises(ValueError, match="same atoms and options"):
+        sparse.fork().merge(other.collect(SMALL).fork())
+
+
+# ---------------------------- what comes in between
+
+
+@pytest.mark.parametrize("rank", [None, 4])
+@pytest.mark.parametrize("part", ["_add_parts", "_move_to"])
+def test_ctrl_c_in_an_update_loses_nothing(part, rank, monkeypatch):
+    def learner():
+        few = streams.OnlineGDL(6, 0.2, init=WIDE[:6], rank=rank, forgetting=1)
+        for i in range(0, 300, 100):
+            few.collect(WIDE[i:i + 100])
+        return few
+
+    whole = learner().update().partial_fit(WIDE[300:])
+    broken = learner()
+    of_class = getattr(streams.OnlineGDL, part)
+
+    def pressed(*arguments):
+        monkeypatch.setattr(streams.OnlineGDL, part, of_class)
+        os.kill(os.getpid(), signal.SIGINT)
+        of_class(*arguments)
+
+    monkeypatch.setattr(streams.OnlineGDL, part, pressed)
+    with pytest.raises(KeyboardInterrupt):
+        broken.update()
+    if broken.weight > 0:  # the update had not come to its end
+        broken.update()
+    broken.partial_fit(WIDE[300:])
+    assert np.array_equal(broken.atoms, whole.atoms) and broken.cost == whole.cost
+    assert broken.n_updates == whole.n_updates == 2
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ArithmeticError])
+def test_a_batch_that_is_not_coded_leaves_the_learner_as_it_was(error):
+    failed = []
+
+    def fails_once(K_dd, K_xd, norm2):
+        if not failed:
+            failed.append(True)
+            raise error
+        return nearest(K_dd, K_xd, norm2)
+
+    learner = streams.OnlineGDL(20, coding=fails_once, rng=0).collect(SMALL[:15])
+    with pytest.raises(error):
+        learner.collect(SMALL[15:])
+    assert learner.atoms is None and learner.weight == 0
+    assert learner.collect(SMALL[15:]).weight == len(SMALL)
+
+
+def test_a_wrong_first_batch_is_named_and_the_next_learned():
+    learner = streams.OnlineGDL(4, 0.3, init=SMALL[:4])
+    with pytest.raises(ValueError, match=r"X must have the d and p of the atoms, \(6, 2\)"):
+        learner.collect(core.random_subspaces(10, 9, 2, rng=0))
+    assert learner.partial_fit(SMALL).weight == 0 and learner.n_updates == 1
+
+
+ROUGH = (SMALL * (1 + 1e-5)).astype(np.float32)
+
+
+@pytest.mark.parametrize("batches", [(SMALL, ROUGH), (ROUGH, SMALL)])
+@pytest.mark.parametrize("n_atoms, init", [(4, SMALL[:4]), (4, "random"), (40, "random")])
+def test_bases_of_less_precision_enter_and_are_kept(n_atoms, init, batches, tmp_path):
+    """float32 bases, orthonormal to 1e-5, among those of float64: the learner's file is whole."""
+    path = tmp_path / "learner.npz"
+    learner = streams.OnlineGDL(n_atoms, 0.3, init=init, rng=0)
+    learner.collect(batches[0]).collect(batches[1]).save(path)
+    other = streams.OnlineGDL.load(path)
+    assert learner.weight == 2 * len(SMALL) and np.array_equal(other.atoms, learner.atoms)
+    assert np.array_equal(other.update().atoms, learner.update().atoms)
+    if not isinstance(init, str):
+        assert learner.atoms.dtype == np.float64
+        single = streams.OnlineGDL(n_atoms, 0.3, init=init.astype(np.float32)).collect(ROUGH)
+        assert single.collect(ROUGH).atoms.dtype == np.float32
+        double = streams.OnlineGDL(n_atoms, 0.3, init=init.astype(np.float32)).collect(SMALL)
+        assert np.array_equal(double.collect(ROUGH).atoms, double.collect(SMALL).atoms)
 
 
 DAMAGES = {
