@@ -419,7 +419,8 @@ def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
     path = check_path(path)
     if os.path.isdir(path):
         return scipy.sparse.vstack([codes for _, codes in each_part(path)], format="csr")
-    return np.load(path, mmap_mode="r")
+    with open(path, "rb"), refuse_damaged(path, "file of codes"):
+        return np.lib.format.open_memmap(path, mode="r")
 
 
 def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
@@ -434,8 +435,8 @@ def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_a
     [(0, (5, 3))]
     """
     path = check_path(path)
-    if not _rows_of_parts(path):
-        raise ValueError(f"path must be a folder of codes, got none in {path}")
+    if 0 not in _rows_of_parts(path):
+        raise ValueError(f"path must be a folder of codes, got none from row 0 on in {path}")
     return ((row, codes) for row, codes, _ in _parts_until_a_gap(path))
 
 
@@ -665,12 +666,16 @@ class _File(_Path):
     def rows(self, start):
         with open(self.path, "rb") as file:
             header = file.read(HEADER_LENGTH)
+            length = file.seek(0, os.SEEK_END)
         found = re.search(rb"'shape': \((\d+), \d+\)} ?#?([0-9a-f ]*)\n", header)
         n = int(found[1]) if found else 0
         text = found[2].decode().strip() if found else ""
         if header != self._header(n, text):
             raise ValueError(f"out must be a file of codes (n, {self.shape[1]}) of {self.dtype} "
                              f"that this toolkit wrote to go on from, got another in {self.path}")
+        if length < self._offset(n):
+            raise ValueError(f"out must hold the {n} rows that it says are whole to go on from, "
+                             f"got {length} bytes of {self._offset(n)} in {self.path}")
         return n, text
 
     def begin(self, row, text):
@@ -707,9 +712,8 @@ class _Folder(_Path):
     def rows(self, start):
         n = 0
         text = ""
-        for row, codes, text_of_part in _parts_until_a_gap(self.path):
-            if start != "resume" and row >= start:
-                break
+        stop = math.inf if start == "resume" else start
+        for row, codes, text_of_part in _parts_until_a_gap(self.path, stop):
             n = row + codes.shape[0]
             text = _joined_text(text, text_of_part)
             if codes.shape[1] != self.shape[1] or codes.dtype != self.dtype:
@@ -772,11 +776,12 @@ def _read_part(folder, row):
     return codes, str(arrays.get("fingerprint", ""))
 
 
-def _parts_until_a_gap(path):
-    """(first row, codes, fingerprint) of each part of a folder until one is missing."""
+def _parts_until_a_gap(path, stop=math.inf):
+    """(first row, codes, fingerprint) of each part of a folder before a row, until one is
+    missing."""
     expected = 0
     for row in _rows_of_parts(path):
-        if row == expected:
+        if row == expected < stop:
             codes, text = _read_part(path, row)
             expected = row + codes.shape[0]
             yield row, codes, text

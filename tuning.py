@@ -235,12 +235,12 @@ class Pool(Search):
 
 def _checked_labels(y):
     try:
-        labels = np.asarray(y)
-    except ValueError:
-        labels = np.empty(())
-    if labels.ndim != 1 or len(labels) == 0 or np.ma.is_masked(y):
+        classes, index = core.check_labels(y, len(y))
+    except (TypeError, ValueError):
+        index = ()
+    if len(index) == 0:
         raise ValueError(f"y must be a sequence of labels, (n,), got {y!r}")
-    return labels
+    return classes[index]
 
 
 def check_splits(splits: Iterable[tuple[ArrayLike, ArrayLike]], n: int,
@@ -455,7 +455,9 @@ def sparse_predictions(lams: ArrayLike, rules: Sequence[str] = ("residual", "sum
     rules = _checked_rules(rules)
 
     def predict(K_dd, K_xd, y):
-        path = core.sparse_codes(K_dd, K_xd, lams, norm2=K_dd[0, 0], lam_scale="max", tol=tol)
+        K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
+        options = core.lasso_options(K_xd.shape, lams, lam_scale="max", tol=tol)
+        path = core.solve_lassos(K_dd, K_xd, norm2, options)
         return _labels_by_rule("lam", lams, path, K_dd, K_xd, y, rules)
 
     return predict
@@ -477,6 +479,8 @@ def local_predictions(n_neighbors: Iterable[int],
     if not np.iterable(n_neighbors) or isinstance(n_neighbors, (str, bytes)):
         raise TypeError(f"n_neighbors must be a list of integers, got {n_neighbors!r}")
     numbers = sorted(core.check_integer(number, "n_neighbors", 1) for number in n_neighbors)
+    if not numbers:
+        raise ValueError("n_neighbors must hold at least one number, got none")
 
     def predict(K_dd, K_xd, y):
         K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
@@ -509,13 +513,16 @@ def nearest_predictions(K_dd: np.ndarray, K_xd: np.ndarray,
 def _checked_rules(rules):
     if not np.iterable(rules) or isinstance(rules, (str, bytes)):
         raise TypeError(f"rules must be a list of rules, got {rules!r}")
+    rules = list(rules)
+    if not rules:
+        raise ValueError("rules must hold at least one rule, got none")
     return [core.check_choice(rule, "rules", *core.RULES) for rule in rules]
 
 
 def _labels_by_rule(name, values, codes, K_dd, K_xd, y, rules):
     """{((name, value), ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule
     first."""
-    classes, index = np.unique(y, return_inverse=True)
+    classes, index = core.check_labels(y, len(y))
     found = {}
     queries = np.tile(K_xd, (len(values), 1))  # all at once: most blocks of a search are small
     codes = codes.reshape(-1, len(K_dd))

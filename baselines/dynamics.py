@@ -27,6 +27,7 @@ Systems = Sequence[tuple[ArrayLike, ArrayLike]]  # pairs (A, C)
 STABLE_RADIUS = 1 - 2.0**-30  # to which stabilize scales, as subspaces.arma does
 EPS = np.finfo(np.float64).eps
 TILE = 2**20  # complex numbers of a tile of cross Gramians
+RIGHT = 1e-12  # cosines below are those of right angles
 NEAR = 1e-4  # squared Martin distances below are computed from the difference of two systems
 MOST_DOUBLINGS = 64  # of a power of A; 35 take a radius of STABLE_RADIUS to rounding
 
@@ -42,15 +43,16 @@ DONE = 1e-12
 
 
 def martin_distances(systems: Systems, systems2: Systems | None = None, *,
-                     stabilize: bool = False) -> np.ndarray:
+                     stabilize: bool = False, least_cosine: float = 0.0) -> np.ndarray:
     """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces; (n, N).
 
     theta_k (k = 1..s) are the principal angles of the infinite observability matrices O_i, O_j: for
     Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j + C_i^T C_j, the cos^2 are the
     eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is inverted: each system is brought to
     states in which its own is I, and P_ij has the cosines as singular values. Without systems2,
-    within systems. A right angle is at distance infinity. The kernel exp(-gamma d^2) is
-    prod cos^(2 gamma) theta.
+    within systems. The kernel exp(-gamma d^2) is prod cos^(2 gamma) theta. An angle whose cosine is
+    below 1e-12, which rounding makes of that of a right angle, counts as one of least_cosine in
+    0..1: with 0 the distance is infinity, else systems with more right angles are farther apart.
 
     stabilize: scale an A of spectral radius 1 or more to just below 1, as subspaces.arma does;
     without it such a system, whose Gramian is infinite, is a ValueError, as is one that is not
@@ -62,10 +64,16 @@ def martin_distances(systems: Systems, systems2: Systems | None = None, *,
     array([[0.   , 0.668],
            [0.668, 0.   ]])
     """
+    least = core.check_number(least_cosine, "least_cosine", least=0, most=1)
     X, Y = _check_pair_of_systems(systems, systems2, stabilize)
     square = np.zeros((len(X.A), len(Y.A)))
     for i, j, P in _cross_gramians(X, Y):
         _, logarithm = np.linalg.slogdet(P)
+        suspect = logarithm < np.log(RIGHT)  # the other cosines are at most 1
+        cosines = np.linalg.svd(P[suspect], compute_uv=False)
+        cosines[cosines < RIGHT] = least
+        with np.errstate(divide="ignore"):
+            logarithm[suspect] = np.log(cosines).sum(axis=1)
         tile = np.maximum(-2 * logarithm, 0)
         near = tile < NEAR
         e = _squared_chords(P, near, X, i, Y, j)

@@ -67,7 +67,7 @@ def first_of_ties(scores, size=None):
     to size (n,), that of the best score unless given."""
     best = scores.max(axis=1)
     size = np.abs(best) if size is None else size
-    ties = best - np.sqrt(np.finfo(scores.dtype).eps) * size
+    ties = best - max(32 * np.finfo(scores.dtype).eps, 1e-8) * size
     return core.let_win(scores, (scores >= ties[:, None]).argmax(axis=1))
 
 
@@ -169,7 +169,9 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         scores = -cdist(coordinates, near, "sqeuclidean")
         if self.rule == "neighbor":
             scores = best_of_class(scores, self.index_)
-        return first_of_ties(scores, np.ptp(scores, axis=1))  # the best may all but vanish
+        square = np.square(coordinates).sum(axis=1) + np.square(near).sum(axis=1).max()
+        # the best may all but vanish, and all of them
+        return first_of_ties(scores, np.ptp(scores, axis=1) + np.finfo(square.dtype).eps * square)
 
     def _gram(self, X, D=None):
         """mix projection + (1 - mix) kernel, of checked subspaces (n, d, p) and (N, d, q)."""
@@ -623,7 +625,7 @@ class LDS(ByRule):
 
     def _between(self, systems, systems2):
         if self.metric == "martin":
-            return dynamics.martin_distances(systems, systems2)
+            return dynamics.martin_distances(systems, systems2, least_cosine=dynamics.RIGHT)
         angles = dynamics.observability_angles(systems, systems2)
         return np.linalg.norm(angles, axis=2)
 
@@ -679,12 +681,14 @@ class CSLDS(ByRule):
         given = isinstance(self.random_state, (int, np.integer))
         self.seed_ = self.random_state if given else int(drawn)
         self.systems_, self.residuals_ = self._recovered(X)
-        self._learn_rule(dynamics.martin_distances(self.systems_, stabilize=True))
+        self._learn_rule(dynamics.martin_distances(self.systems_, stabilize=True,
+                                                   least_cosine=dynamics.RIGHT))
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         systems, _ = self._recovered(self.check_input(X))
-        return dynamics.martin_distances(systems, self.systems_, stabilize=True)
+        return dynamics.martin_distances(systems, self.systems_, stabilize=True,
+                                         least_cosine=dynamics.RIGHT)
 
     def _plan(self, d):
         """The numbers of common and innovation measurements of a frame of d pixels."""

@@ -425,7 +425,11 @@ def candidates(inputs, reads, train, settings):
         return on_one_thread(reads)(inputs, train)
     found = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
     if reads == "kernels":
-        grid = kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS)
+        try:
+            grid = kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS)
+        except ValueError as error:
+            found["Gaussian", inputs.p[0]] = tuning.Absent(len(inputs.sets), str(error))
+            return found
         compute_kernels(inputs, grid, settings.seconds)
         for gamma in grid:
             K, why = inputs.kernels[gamma]

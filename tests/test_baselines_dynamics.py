@@ -93,6 +93,22 @@ def test_one_state_and_orthogonal_outputs_have_closed_forms():
     assert dynamics.observability_angles([one, apart])[0, 1] == pytest.approx(np.pi / 2)
 
 
+def test_right_angles_are_told_from_rounding_and_counted_if_asked():
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 40)))[0]
+    A = np.diag([0.9, 0.5])
+    systems = [(A, Q[:, [i, i + 1]]) for i in range(0, 12, 2)]
+    apart = 1 - np.eye(6, dtype=bool)
+    assert (dynamics.martin_distances(systems)[apart == 1] == np.inf).all()
+    half = (A, Q[:, [1, 2]])  # one direction of two is that of systems[0]
+    one, two = dynamics.martin_distances([half], systems[::3], least_cosine=1e-12)[0] ** 2
+    assert two == pytest.approx(-4 * np.log(1e-12), rel=TIGHT)
+    assert -2 * np.log(1e-12) <= one < 0.9 * two
+    D = dynamics.martin_distances(systems, least_cosine=1e-12)
+    for i in range(6):  # alone as in a batch
+        alone = dynamics.martin_distances(systems[i:i + 1], systems, least_cosine=1e-12)
+        assert error(alone[0], D[i]) <= TIGHT
+
+
 def test_distances_are_symmetric_and_keep_float32():
     rng = np.random.default_rng(2)
     systems = [random_system(rng, 3, 6, 0.9) for _ in range(4)]

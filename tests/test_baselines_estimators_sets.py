@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 import grassmann_sc as core
 from grassmann_sc import estimators, kernels, subspaces
 from grassmann_sc.baselines import hulls, sets
-from grassmann_sc.baselines.estimators import DCC, GDA, GGDA, KAHM, MSM
+from grassmann_sc.baselines.estimators import DCC, GDA, GGDA, KAHM, MSM, first_of_ties
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
@@ -606,3 +606,27 @@ def test_what_nobody_shares_needs_no_key():
     frames = np.random.default_rng(0).standard_normal((4, 6, 9))
     for seed in ([0, 1], np.random.default_rng(3)):
         assert MSM(p=2, random_state=seed).fit(frames, [0, 0, 1, 1]).predict(frames).shape == (4,)
+
+
+# ---------------------------- ties
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("method", [GDA, GGDA])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_first_of_two_classes_that_hold_one_set_wins(method, n_classes, seed):
+    """The query is that set in another basis: all that tells the classes apart is rounding."""
+    X = core.random_subspaces(4 * n_classes, 10, 3, rng=seed)
+    X[7] = X[0]
+    model = method().fit(X, np.repeat(["ape", "bee", "cat"][:n_classes], 4))
+    query = X[:1] @ rotation(np.random.default_rng(seed), 3)
+    assert model.predict(query).tolist() == ["ape"]
+    assert model.predict(np.concatenate([query, X[1:6]]))[0] == "ape"
+
+
+@pytest.mark.parametrize("near", [1e-5, 1e-3])
+def test_float32_scores_apart_by_more_than_rounding_are_no_tie(near):
+    scores = np.array([[1 - near, 1.0], [1.0, 1 - near]], np.float32)
+    assert first_of_ties(scores).argmax(axis=1).tolist() == [1, 0]
+    equal = np.float32([[1 - 2e-7, 1.0]])
+    assert first_of_ties(equal).argmax(axis=1).tolist() == [0]

@@ -102,6 +102,17 @@ def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
     assert len(found.left_out) == comparison.N_GAMMAS
 
 
+def test_kernels_that_frames_allow_no_width_of_are_left_out_not_the_linear_ones():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+    black = [np.concatenate([rows, np.zeros((20, 8))]) for rows in sets]  # most pairs are equal
+    row = method("kernels", SVC(kernel="precomputed"), predict=comparison.svm_predictions([1.0]))
+    found = outcomes(inputs._replace(sets=black), label, row)["row"]
+    assert found.failed is None
+    (why,) = found.left_out.values()
+    assert why.startswith("sets must hold frames that differ")
+
+
 def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
     sets, label = noisy_sets(lengths=[1, 2])
     inputs = inputs_of(sets, label)

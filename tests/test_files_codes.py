@@ -272,6 +272,45 @@ def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
     assert files.load_codes(tmp_path / name).shape == (200, 20)
 
 
+@pytest.mark.parametrize("start", ["resume", 100, 200])
+def test_a_file_that_was_cut_short_is_not_gone_on_from(start, tmp_path):
+    path = tmp_path / "codes.npy"
+    files.write_codes(path, X[:200], D, 0.3)
+    os.truncate(path, os.path.getsize(path) - 8)
+    with pytest.raises(ValueError, match="must hold the 200 rows that it says are whole"):
+        files.write_codes(path, X, D, 0.3, start=start)
+    with pytest.raises(ValueError, match="is damaged or another file"):
+        files.load_codes(path)
+    assert files.write_codes(path, X, D, 0.3) == 700
+
+
+def test_other_files_than_codes_are_named(tmp_path):
+    text = tmp_path / "codes.txt"
+    for content in (b"", b"1.0 2.0"):
+        text.write_bytes(content)
+        with pytest.raises(ValueError, match="path must be a file of codes that this toolkit"):
+            files.load_codes(text)
+    np.savez(tmp_path / "other.npz", K=np.eye(2))
+    with pytest.raises(ValueError, match="path must be a file of codes that this toolkit"):
+        files.load_codes(tmp_path / "other.npz")
+    with pytest.raises(FileNotFoundError):
+        files.load_codes(tmp_path / "none.npy")
+
+
+def test_a_damaged_part_can_be_written_anew(tmp_path):
+    write = functools.partial(files.write_codes, tmp_path, X, D, 0.3, sparse_output=True)
+    write()
+    parts = sorted(tmp_path.iterdir())
+    rows = [row for row, _ in files.each_part(tmp_path)]
+    os.truncate(parts[-1], 100)
+    assert write(start=rows[-1]) == 700
+    assert error(files.load_codes(tmp_path).toarray(), sparse_codes()) <= TIGHT
+    for part in parts[:2]:
+        part.unlink(missing_ok=True)
+    with pytest.raises(ValueError, match="path must be a folder of codes, got none from row 0 on"):
+        files.load_codes(tmp_path)
+
+
 STOPPED = """
 import os, signal, sys
 import numpy as np

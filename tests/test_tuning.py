@@ -165,6 +165,18 @@ def test_predictions_are_those_of_the_functions(family):
             ).all()
 
 
+@pytest.mark.parametrize("kind", [">f8", ">f4", np.longdouble, np.float16, int, bool])
+@pytest.mark.parametrize(
+    "predict", [tuning.sparse_predictions([0.1, 0.5]), tuning.local_predictions([1, 2])]
+)
+def test_gram_matrices_of_any_real_type_are_taken(predict, kind):
+    K = np.kron(np.eye(3), np.ones((2, 2)))
+    y = np.array(["ape", "bee", "cat"]).repeat(2)
+    usual = predict(K, K, y)
+    found = predict(K.astype(kind), K.astype(kind), y)
+    assert all((found[parameters] == labels).all() for parameters, labels in usual.items())
+
+
 @pytest.mark.parametrize(
     "predict", [tuning.sparse_predictions([0.1, 0.5]), tuning.local_predictions([1, 2])]
 )
@@ -172,6 +184,23 @@ def test_no_queries_have_no_labels(predict):
     K = core.projection_kernel(core.random_subspaces(3, 10, 2, rng=0))
     answers = predict(K, K[:0], np.array(["ape", "bee", "cat"]))
     assert len(answers) == 4 and all(labels.shape == (0,) for labels in answers.values())
+
+
+@pytest.mark.parametrize("names", [(1, "1"), (("a", 1), ("a", 2)), (None, "b")])
+@pytest.mark.parametrize(
+    "predict", [tuning.sparse_predictions([0.1]), tuning.local_predictions([2]),
+                tuning.nearest_predictions]
+)
+def test_labels_are_any_hashables(names, predict):
+    """Of one array type 1 and "1" would be equal."""
+    X = core.random_subspaces(2, 9, 2, rng=0)[np.arange(12) % 2]
+    y = [names[i % 2] for i in range(12)]
+    search = tuning.Search(y, [(np.arange(6), np.arange(6, 12))], predict)
+    assert len(set(search.y)) == 2
+    assert search.choose({("linear", 2): core.projection_kernel(X)}).score == 1
+    swapped = [names[(i >= 6) != i % 2] for i in range(12)]
+    search = tuning.Search(swapped, [(np.arange(6), np.arange(6, 12))], predict)
+    assert search.choose({("linear", 2): core.projection_kernel(X)}).score == 0
 
 
 @settings(max_examples=30, deadline=None)
@@ -398,6 +427,8 @@ def nothing(K_dd, K_xd, y):
         (lambda: tuning.vote([[], []]), r"both >= 1, got shape \(2, 0\)"),
         (lambda: tuning.vote([["a", "b"], ["a"]]), "labels must have one length for all voters"),
         (lambda: tuning.vote(np.ma.array([["a"]], mask=[[True]])), "no masked entries"),
+        (lambda: tuning.local_predictions([]), "n_neighbors must hold at least one number, got no"),
+        (lambda: tuning.sparse_predictions([1], []), "rules must hold at least one rule, got none"),
         (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
         (lambda: tuning.corrected_t_test([1.0], 0.5), "number of differences must be >= 2, got 1"),
         (lambda: tuning.corrected_t_test([1.0, 2], 0), "ratio must be positive, got 0"),
