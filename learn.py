@@ -479,6 +479,7 @@ def copied_rows(D):
 def _update(samples, rows, codes, weights):
     """update_atoms in place, of atoms as rows (N, p, d) and samples as rows (n, p, d)."""
     codes = scipy.sparse.csc_array(codes)
+    weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # no scale matters, float32 has few
     used = codes.multiply(weights[:, None]).tocsc()
     shared = (codes.T @ used).toarray()
     if not np.isfinite(shared).all():

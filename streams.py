@@ -440,8 +440,7 @@ class OnlineGDL:
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
         with files.refuse_damaged(path, "learner"):
             options = files.read_json(arrays["options"])
-            named = options["lam"] is not None or options["n_neighbors"] is not None
-            by_function = options.pop("by_function", not named)
+            by_function = options.pop("by_function")
             options["init"] = options["init"] or arrays["init"]
         if by_function != (coding is not None):
             raise ValueError("coding must be the function that the learner was given, if it was, "

@@ -80,6 +80,17 @@ def test_bases_that_just_may_enter_become_atoms_that_are_orthonormal(d, p, dtype
     assert (np.diff(learned.costs) <= 100 * eps * learned.costs[0]).all()
 
 
+@pytest.mark.parametrize("X", [SHORT, LONG])
+@pytest.mark.parametrize("scale", [2.0**135, 2.0**-160])
+def test_weights_beyond_float32_count_as_others_do(X, scale):
+    X = X.astype(np.float32)
+    rng = np.random.default_rng(0)
+    codes = rng.standard_normal((len(X), 3))
+    weights = rng.random(len(X))
+    usual = learn.update_atoms(X, X[:3], codes, sample_weight=weights)
+    assert np.array_equal(learn.update_atoms(X, X[:3], codes, sample_weight=scale * weights), usual)
+
+
 def test_each_atom_is_updated_in_turn_with_the_new_ones_before_it():
     rng = np.random.default_rng(0)
     D = core.random_subspaces(4, 5, 2, rng=1)
