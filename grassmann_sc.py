@@ -2417,7 +2417,7 @@ def _first_cause(error):
     return error
 
 
-_of_thread = threading.local()  # n_threads: of the thread that uninterrupted stands for
+_of_thread = threading.local()  # n_threads, in a thread of uninterrupted that of its caller
 
 
 def uninterrupted(job):

@@ -805,7 +805,7 @@ def _join(Q, k, W, least, limit):
     number.
 
     Q[:k] has orthonormal rows. What is shorter than least without them, or depends on the rows
-    before it, is dropped; so is what the second look takes away from, rounding of rows in Q.
+    before it, is dropped; so is what the second look shortens by half, a row of Q to rounding.
     """
     end = 0
     for _ in range(2):  # twice, since rounding grows where little is left

@@ -219,10 +219,8 @@ class OnlineGDL:
         """
         X = core.check_dictionary(X, "X")
         weights = learn.check_weights(sample_weight, len(X))
-        named = isinstance(self.init, str)
-        begun = self.atoms if named else self.init
-        if begun is None:
-            begun = X if self._waiting is None else self._waiting[0]
+        known = self.atoms, self.init, (self._waiting or (None,))[0], X
+        begun = next(A for A in known if isinstance(A, np.ndarray))
         if X.shape[1:] != begun.shape[1:]:
             raise ValueError(f"X must have the d and p of the atoms, {begun.shape[1:]}, got "
                              f"{X.shape[1:]}")
@@ -230,11 +228,11 @@ class OnlineGDL:
         X = _as_type(X, np.result_type(X, begun) if atoms is None else atoms.dtype)
         if atoms is None:
             X, weights = _appended(self._waiting, X[weights > 0], weights[weights > 0])
-            if named and len(X) < self.n_atoms:
+            if isinstance(self.init, str) and len(X) < self.n_atoms:
                 self._waiting = X, weights
                 return self
             first = learn.first_atoms(X, self.n_atoms, self.init, self.rng, weights)
-            atoms = np.array(learn.sharpened(first.astype(X.dtype)), order="C")
+            atoms = learn.sharpened(first.astype(X.dtype, order="C"))
         gram = core.bases_gram(atoms) if self._gram is None else self._gram
         k = core.bases_gram(X, atoms)
         coder = self.coder.scaled(k, weights)

@@ -437,6 +437,14 @@ def test_a_wrong_first_batch_is_named_and_the_next_learned():
     assert learner.partial_fit(SMALL).weight == 0 and learner.n_updates == 1
 
 
+def test_a_resumed_learner_takes_what_its_atoms_take_whatever_init_it_was_given(tmp_path):
+    path = tmp_path / "half.npz"
+    whole = streams.OnlineGDL(4, 0.3, rng=0).fit(SMALL, 8, checkpoint=path)
+    other = streams.OnlineGDL(4, 0.3, init=core.random_subspaces(4, 9, 2, rng=0))
+    assert np.array_equal(other.fit(SMALL, 8, resume=path).atoms, whole.atoms)
+    assert other.partial_fit(SMALL).n_updates == whole.partial_fit(SMALL).n_updates
+
+
 ROUGH = (SMALL * (1 + 1e-5)).astype(np.float32)
 
 
