@@ -571,11 +571,8 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
         return self._codes(how, *_grams_of_queries(X, self.components_, self.gram_))
 
     def _keep(self, atoms, lam, n_iter):
-        self.components_ = atoms
-        self.gram_ = core.bases_gram(atoms)
-        self.lam_ = lam
-        self.n_iter_ = n_iter
-        self.n_features_out_ = len(atoms)
+        vars(self).update(components_=atoms, gram_=core.bases_gram(atoms), lam_=lam, n_iter_=n_iter,
+                          n_features_out_=len(atoms))  # in one step: Ctrl-C comes before or after
 
 
 @dataclass(eq=False, repr=False)

@@ -26,13 +26,13 @@ import operator
 import os
 import queue
 import re
+import signal
 import sys
 import threading
 import warnings
 import zlib
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -2417,25 +2417,45 @@ def _first_cause(error):
     return error
 
 
-_of_thread = threading.local()  # n_threads, in a thread of uninterrupted that of its caller
+# The signals that Python can handle, Ctrl-C last.
+_SIGNALS = sorted(signal.valid_signals(), key=lambda number: number == signal.SIGINT)
 
 
 def uninterrupted(job):
-    """job() in a thread of its own, for which Ctrl-C waits."""
-    n_threads = thread_count()
+    """job(), whole or not at all: Ctrl-C waits until it is done, and so does every other signal
+    that has a handler in Python.
 
-    def work():
-        _of_thread.n_threads = n_threads
-        job()
+    A signal that comes before job begins may leave it not begun. Those that come while it runs are
+    handled once at its end, however many came. In other threads than the main one job just runs:
+    Python handles no signals there. An error that job itself raises ends it halfway.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return job()
+    for number in _SIGNALS:
+        if callable(signal.getsignal(number)):
+            job = functools.partial(_before_signal, number, job)
+    return job()
 
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(work).result()
+
+def _before_signal(number, job):
+    """job(), then the handler of the signal, if it came meanwhile.
+
+    Python handles what came up to a call of signal.signal before that call exchanges the handler.
+    So a handler that raises leaves job not begun, or done and the handler restored.
+    """
+    handler = signal.getsignal(number)
+    frames = []
+    try:
+        signal.signal(number, lambda number, frame: frames.append(frame))
+        return job()
+    finally:
+        signal.signal(number, handler)
+        if frames:
+            handler(number, frames[0])
 
 
 def thread_count():
     """What numba.set_num_threads says, or NUMBA_NUM_THREADS where it was never called."""
-    if hasattr(_of_thread, "n_threads"):
-        return _of_thread.n_threads
     try:
         numba.threading_layer()
     except ValueError:  # numba has started no threads; to ask it would, bad before a fork

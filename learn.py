@@ -92,8 +92,8 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     run; rng and init are then the file's.
 
     With lam no half-step raises the cost, to rounding. Otherwise the cost is the residual alone,
-    and a coding step may raise it since its codes are not chosen to minimise it. Ctrl-C, which
-    would lose it, returns the best so far, with a warning.
+    and a coding step may raise it since its codes are not chosen to minimise it. Ctrl-C in
+    an iteration, which would lose it, returns the best so far, with a warning.
 
     See also kgdl, streams.OnlineGDL for a stream, class_dictionaries for labels, files.save.
 
@@ -134,6 +134,13 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
         if state is None:
             learner, state = learner.started(atoms)
         return _iterate(learner, state, n_iter, tol, callback, move, record)
+
+
+def _finished(learned):
+    """What gdl learned as a part of more; the Ctrl-C that stopped it stops the whole."""
+    if learned.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return learned
 
 
 def _iterate(learner, state, n_iter, tol, callback, move, record):
@@ -384,7 +391,7 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
     For residual classification (classify, class_scores) with fewer atoms than samples. X (n, d,
     p), y (n,) labels; atoms_per_class: an integer, or a mapping from class to integer; a class of
     fewer samples gets that many atoms. The options are those of gdl, which learns each class on its
-    own, but checkpoint and resume.
+    own, but checkpoint and resume. Ctrl-C is raised: not all classes have atoms then.
 
     See also discriminative.discriminative_atoms, whose atoms of a class know of the others.
 
@@ -406,8 +413,9 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
     for c, count in enumerate(counts):
         mine = np.flatnonzero((index == c) & (weights > 0))
         if len(mine):
-            found[c] = gdl(X[mine], min(count, len(mine)), lam, sample_weight=weights[mine],
-                           rng=rng, **options)
+            learned = gdl(X[mine], min(count, len(mine)), lam, sample_weight=weights[mine],
+                          rng=rng, **options)
+            found[c] = _finished(learned)
     sizes = [len(learned.atoms) for learned in found.values()]
     atoms = np.concatenate([learned.atoms for learned in found.values()])
     lams = [learned.lam for learned in found.values() if learned.lam is not None]
@@ -896,7 +904,8 @@ def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.R
     rng = core.check_rng(rng)
     core.check_choice(method, "method", *METHODS)
     if method == "kmeans":
-        return gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng, sample_weight=weights).atoms
+        return _finished(gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng,
+                                  sample_weight=weights)).atoms
     if method == "random":
         return X[_draw(weights, n_atoms, rng)]
     return X[_draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)]

@@ -8,6 +8,7 @@ of a few arrays. Needs learn.py and files.py.
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -54,6 +55,10 @@ class OnlineGDL:
 
     partial_fit is collect, which codes and adds to the statistics, then update, which moves the
     atoms. fork gives learners over the same atoms to collect elsewhere, merge brings them together.
+    Ctrl-C leaves the learner as it was before the call or as it is after it, and fit after a whole
+    batch; n_batches tells. It stops the coding of a batch at once; it waits while the batch is
+    added to the statistics and the atoms move. So do all signals with handlers in Python. If
+    another error comes in there, such as a MemoryError, the learner refuses to go on.
     Learners can be pickled (unless coding is a function that cannot); save and load need no pickle.
 
     >>> from grassmann_sc import random_subspaces, streams
@@ -63,6 +68,8 @@ class OnlineGDL:
     >>> online.atoms.shape, online.n_updates
     ((4, 8, 2), 2)
     """
+
+    _whole = True  # False while what belongs together changes
 
     def __init__(self, n_atoms: int, lam: float | None = None, *, n_neighbors: int | None = None,
                  coding: str | Callable | None = None, lam_scale: str | None = None,
@@ -140,21 +147,21 @@ class OnlineGDL:
         record = files.Checkpoint(checkpoint, resume, [], options)
         self._place = _Place()
         if resume is not None:
-            self.set_state(record.read(STATE), record.resume)
-            self._check_seen(X, batch_size, record)
+            state = self._checked_state(record.read(STATE), record.resume)
+            self._check_seen(X, batch_size, record, state["_place"])
+            vars(self).update(state)
         self._kept = record.resume, self._place.n_done
         total = -(-shape[0] // batch_size) * n_epochs if shape else None
         with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as move:
             move(self._place.n_done)
             try:
                 self._pass_over(X, batch_size, n_epochs, move, record, every)
+                if self.atoms is None:
+                    raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
+                if self._worst is not None:
+                    self._at_once(lambda: self._move_to(self._moved()))
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(self._interrupted(total)) from None
-        if self.atoms is None:
-            raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
-        if self._worst is not None:
-            atoms = self._moved()
-            core.uninterrupted(lambda: self._move_to(atoms))
         return self
 
     def _pass_over(self, X, batch_size, n_epochs, move, record, every):
@@ -162,9 +169,7 @@ class OnlineGDL:
         place = self._place
         while place.epoch < n_epochs:
             if place.seed is None:
-                place.seed = int(self.rng.integers(2**62))
-            if place.epoch == 0:
-                place.first_seed = place.seed
+                self._at_once(self._begin_epoch)
             for batch in _batches(X, batch_size, place.seed, place.batch):
                 try:
                     self.partial_fit(batch)
@@ -172,17 +177,21 @@ class OnlineGDL:
                     raise type(error)(f"{error} (in batch {place.batch} of epoch {place.epoch})"
                                       ) from None
                 if place.epoch == 0:
-                    record.add(core.real_array(batch, "X"), place.batch << 64)
-                place.batch += 1
-                place.n_done += 1
+                    record.add(core.real_array(batch, "X"), (place.batch - 1) << 64)
                 move(1, self.cost)
                 if record.checkpoint and place.n_done % every == 0:
                     self._keep(record)
-            place.epoch += 1
-            place.batch = 0
-            place.seed = None
+            self._place = place = _Place(place.epoch + 1, n_done=place.n_done,
+                                         first_seed=place.first_seed)
         if record.checkpoint:
             self._keep(record)
+
+    def _begin_epoch(self):
+        """Draw the seed of its order."""
+        place = self._place
+        place.seed = int(self.rng.integers(2**62))
+        if place.epoch == 0:
+            place.first_seed = place.seed
 
     def _keep(self, record):
         record.write(self.state())
@@ -196,9 +205,8 @@ class OnlineGDL:
             return learned + "none is kept, as there was no checkpoint yet to resume from"
         return learned + f"{path} holds the first {kept}: resume={path!r} goes on from there"
 
-    def _check_seen(self, X, batch_size, record):
+    def _check_seen(self, X, batch_size, record, place):
         """ValueError unless the batches of the first epoch are those that were learned from."""
-        place = self._place
         seen = place.batch if place.epoch == 0 else None
         if place.first_seed is not None:
             batches = _batches(X, batch_size, place.first_seed, 0)
@@ -208,8 +216,7 @@ class OnlineGDL:
 
     def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
         """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
-        if self.collect(X, sample_weight).weight > 0:
-            self.update()
+        self._at_once(self._coded(X, sample_weight), self._end_batch, self._place.step)
         return self
 
     def collect(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
@@ -217,6 +224,13 @@ class OnlineGDL:
 
         Until n_atoms samples have come to draw the first atoms from, batches are kept.
         """
+        self._at_once(self._coded(X, sample_weight))
+        return self
+
+    def _coded(self, X, sample_weight=None):
+        """The function that adds a batch X (n, d, p), coded in here, to the statistics; nothing
+        changes before it is called."""
+        self._check_whole()
         X = core.check_dictionary(X, "X")
         weights = learn.check_weights(sample_weight, len(X))
         known = self.atoms, self.init, (self._waiting or (None,))[0], X
@@ -229,9 +243,9 @@ class OnlineGDL:
         if atoms is None:
             X, weights = _appended(self._waiting, X[weights > 0], weights[weights > 0])
             if isinstance(self.init, str) and len(X) < self.n_atoms:
-                self._waiting = X, weights
-                return self
-            first = learn.first_atoms(X, self.n_atoms, self.init, self.rng, weights)
+                return functools.partial(setattr, self, "_waiting", (X, weights))
+            rng = copy.deepcopy(self.rng)
+            first = learn.first_atoms(X, self.n_atoms, self.init, rng, weights)
             atoms = learn.sharpened(first.astype(X.dtype, order="C"))
         gram = core.bases_gram(atoms) if self._gram is None else self._gram
         k = core.bases_gram(X, atoms)
@@ -240,8 +254,9 @@ class OnlineGDL:
         codes = coder.code(gram, k, p)
         losses = learn.sample_losses(gram, k, codes, p, coder.lam)
 
-        def learn_whole_batch():
+        def add():
             if self.atoms is None:
+                self.rng.bit_generator.state = rng.bit_generator.state
                 self.atoms = atoms
                 self._waiting = None
                 self._empty()
@@ -253,34 +268,54 @@ class OnlineGDL:
             self._keep_worst(X[weights > 0], losses[weights > 0])
             self.n_batches += 1
 
-        core.uninterrupted(learn_whole_batch)
-        return self
+        return add
+
+    def _at_once(self, *steps):
+        """All steps or none, as far as signals go; after another error the learner is not whole."""
+
+        def take():
+            self._whole = False
+            for step in steps:
+                step()
+            self._whole = True
+
+        self._check_whole()
+        core.uninterrupted(take)
+
+    def _check_whole(self):
+        if not self._whole:
+            raise RuntimeError("the learner was left half changed, by an error while a batch was "
+                               "added or atoms moved: go on from its last file")
 
     def update(self) -> OnlineGDL:
         """Move the atoms to where the statistics say, if three tenths are new; returns self."""
         if not self.weight > 0:
             raise ValueError("update needs a batch that was collected since the last one")
-        atoms = self._moved() if self._new >= FRESH * np.trace(self._shared) else None
-
-        def end_of_update():
-            if atoms is not None:
-                self._move_to(atoms)
-            self.cost = float(self.loss / self.weight)
-            self._clear()
-            self.n_updates += 1
-            fade = (1 - 1 / (self.n_updates + 1)) ** self.forgetting
-            self._shared *= fade
-            self._sizes *= fade
-            self._new *= fade
-            for _, used in self._pile:
-                used.data *= fade
-
-        core.uninterrupted(end_of_update)
+        self._at_once(self._update)
         return self
+
+    def _end_batch(self):
+        """Update after a batch, unless it waits for others."""
+        if self.weight > 0:
+            self._update()
+
+    def _update(self):
+        """Move the atoms, if three tenths are new, and begin what is counted from there anew."""
+        if self._new >= FRESH * np.trace(self._shared):
+            self._move_to(self._moved())
+        self.cost = float(self.loss / self.weight)
+        self._clear()
+        self.n_updates += 1
+        fade = (1 - 1 / (self.n_updates + 1)) ** self.forgetting
+        self._shared *= fade
+        self._sizes *= fade
+        self._new *= fade
+        for _, used in self._pile:
+            used.data *= fade
 
     def _moved(self):
         """The atoms updated from all statistics."""
-        core.uninterrupted(self._add_pile)
+        self._add_pile()
         rows = learn.copied_rows(self.atoms)  # (N, p, d)
         N, held, d = self._sums.shape
 
@@ -348,8 +383,8 @@ class OnlineGDL:
             mine = slice(used.indptr[r], used.indptr[r + 1])
             return samples[used.indices[mine]].reshape(-1, d), np.repeat(used.data[mine], p)
 
-        self._pile = []  # whatever comes now, nothing is added twice
         self._add_parts(part)
+        self._pile = []
 
     def _add_parts(self, part):
         """Add Z^T diag(w) Z to the sums of atom r, (Z, w) = part(r)."""
@@ -418,6 +453,7 @@ class OnlineGDL:
         return both
 
     def _check_begun(self, what):
+        self._check_whole()
         if self.atoms is None:
             raise ValueError(f"{what} needs a learner that has atoms: collect {self.n_atoms} "
                              "samples first, or give init")
@@ -450,6 +486,7 @@ class OnlineGDL:
 
     def state(self) -> dict[str, np.ndarray]:
         """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
+        self._check_whole()
         named = isinstance(self.init, str)
         options = {"n_atoms": self.n_atoms, **self.given._asdict(), "rank": self.rank,
                    "forgetting": self.forgetting, "init": self.init if named else None}
@@ -472,6 +509,10 @@ class OnlineGDL:
 
     def set_state(self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike) -> None:
         """Become what the arrays of a file say; unchanged if they are damaged."""
+        vars(self).update(self._checked_state(arrays, path))
+
+    def _checked_state(self, arrays, path):
+        """What the arrays of a file say, by the names of attributes."""
         with files.refuse_damaged(path, "learner"):
             counts = files.read_json(arrays["counts"])
             new: dict = {name: core.check_integer(counts[name], name, 0)
@@ -486,7 +527,7 @@ class OnlineGDL:
             lam = _check_or_none(core.check_number, counts["lam"], "lam", least=0)
             scale = core.check_choice(counts["lam_scale"], "lam_scale", None, self.given.lam_scale)
             new["coder"] = self.given._replace(lam=lam, lam_scale=scale)
-        vars(self).update(new)
+        return new | {"_whole": True}
 
     def _checked_arrays(self, arrays):
         """Atoms, statistics and samples of a file by the names of attributes, of shapes that fit
@@ -532,6 +573,11 @@ class _Place:
         self.seed = _check_or_none(core.check_integer, seed, "seed", 0)
         self.n_done = core.check_integer(n_done, "n_done", 0)
         self.first_seed = _check_or_none(core.check_integer, first_seed, "first_seed", 0)
+
+    def step(self):
+        """A batch more is done, if an epoch has begun."""
+        self.batch += self.seed is not None
+        self.n_done += self.seed is not None
 
 
 def _check_or_none(check, value, *rule, **bounds):

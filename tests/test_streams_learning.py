@@ -512,10 +512,10 @@ from grassmann_sc import learn, streams
 mapped = np.load("X.npy", mmap_mode="r")
 learner = streams.OnlineGDL(8, 0.2, lam_scale="max", rng=0)
 class Killed(streams.OnlineGDL):
-    def update(self):
+    def partial_fit(self, X):
         if self.n_updates == 30:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().update()
+        return super().partial_fit(X)
 learner.__class__ = Killed
 learner.fit(mapped, 16, 3, checkpoint="checkpoint.npz", checkpoint_every=4)
 """
@@ -562,10 +562,10 @@ class Interrupted(streams.OnlineGDL):
         super().__init__(8, 0.2, **options)
         self.at = at
 
-    def update(self):
+    def partial_fit(self, X, sample_weight=None):
         if self.n_updates == self.at:
             raise KeyboardInterrupt
-        return super().update()
+        return super().partial_fit(X, sample_weight)
 
 
 HOLDERS = {
