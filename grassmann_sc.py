@@ -2418,7 +2418,7 @@ def _first_cause(error):
 
 
 # The signals that Python can handle, Ctrl-C last.
-_SIGNALS = sorted(signal.valid_signals(), key=lambda number: number == signal.SIGINT)
+SIGNALS = sorted(signal.valid_signals(), key=lambda number: number == signal.SIGINT)
 
 
 def uninterrupted(job):
@@ -2431,7 +2431,7 @@ def uninterrupted(job):
     """
     if threading.current_thread() is not threading.main_thread():
         return job()
-    for number in _SIGNALS:
+    for number in SIGNALS:
         if callable(signal.getsignal(number)):
             job = functools.partial(_before_signal, number, job)
     return job()

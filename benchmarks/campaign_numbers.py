@@ -1,6 +1,6 @@
 """Numbers of the campaign: codes against their optimality conditions in long double, layouts of
 arrays, one thread beside two; and that they stay what they are: SIGKILL while a checkpoint is
-written, Ctrl-C at any moment, forks while other threads compute."""
+written, forks while other threads compute."""
 
 import faulthandler
 import functools
@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 import warnings
-from contextlib import suppress
 from types import SimpleNamespace
 
 import numba
@@ -305,11 +304,9 @@ MIDDLING = {
 
 
 CHILD_LIMIT = 20  # seconds that a forked child may take
-SOON = 0.04  # seconds of a call that is interrupted
 RAISES = 3  # exit status of a forked child
 DIFFERS = 4
 
-affinity = getattr(os, "sched_getaffinity", lambda process: None)
 LEARN = functools.partial(learn.gdl, n_atoms=6, n_iter=15, tol=0)
 LEARNING = [  # of samples, and paths to checkpoints
     functools.partial(LEARN, lam=0.2, rng=1),
@@ -370,71 +367,6 @@ def run_and_exit(job):
         status = 0 if job() is not False else DIFFERS
     finally:
         os._exit(status)
-
-
-@functools.cache
-def interruptible():
-    """{name: (call, its seconds, its result)} of calls that are soon done."""
-    m = middling(np.random.default_rng(0))
-    found = {}
-    for name, function in MIDDLING.items():
-        call = functools.partial(function, m)
-        call()  # compiles
-        seconds, result = timed(call)
-        if seconds < SOON:
-            found[name] = call, seconds, result
-    return found
-
-
-def interrupts(seed, case):
-    """A Ctrl-C at some moment of a call; then cores, threads and results are as ever."""
-    rng = rng_of("interrupts", seed, case)
-    name = list(interruptible())[case % len(interruptible())]
-    call, seconds, expected = interruptible()[name]
-    cores = affinity(0)
-    delay = max(1e-6, float(rng.uniform(0, 1.2 * seconds)))
-    with failing(f"{name}, interrupted after {1000 * delay:.2f} of {1000 * seconds:.2f} ms"):
-        error = interrupted(call, delay)
-        what = f"{name}: {type(error).__name__} in place of KeyboardInterrupt"
-        hold(error is None, f"{what}: {error}", what)
-        hold(affinity(0) == cores, f"other cores: {affinity(0)} in place of {cores}")
-        hold(calls.worst_difference(call(), expected) == 0, "other results after it")
-        hold(pool_works(), "the threads of the pool are stuck")
-
-
-def interrupted(call, delay):
-    """What else than KeyboardInterrupt the call raised, with a SIGINT after so many seconds, in the
-    call or after it, anywhere in here."""
-    come = threading.Event()
-
-    def ring(number, frame):
-        come.set()
-        signal.raise_signal(signal.SIGINT)
-
-    signal.signal(signal.SIGALRM, ring)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    error = None
-    with suppress(KeyboardInterrupt):
-        with suppress(KeyboardInterrupt):
-            try:
-                signal.setitimer(signal.ITIMER_REAL, delay)
-                call()
-            except Exception as other:
-                error = other
-        while not come.is_set():
-            time.sleep(1e-3)
-    return error
-
-
-def pool_works():
-    """Do two blocks run at the same time, if two threads are allowed?"""
-    meeting = threading.Barrier(2)
-    try:
-        if core.thread_count() > 1:
-            core.run_blocks(lambda block: meeting.wait(5), 2, 1)
-    except threading.BrokenBarrierError:
-        return False
-    return True
 
 
 @functools.cache
