@@ -319,11 +319,11 @@ def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
 def _check_first_atoms(init, classes):
     """Atoms (N, d, q) and the class of each, among all the classes."""
     try:
-        atoms, labels = init
+        given, labels = init
     except (TypeError, ValueError):
         raise ValueError("init must be None or a pair (atoms, labels), got "
                          f"{type(init).__name__}") from None
-    atoms = core.check_dictionary(atoms, "init")
+    atoms = core.kept_array(core.check_dictionary(given, "init"), given)
     named, index = core.check_labels(labels, len(atoms))
     if set(named) != set(classes):
         raise ValueError("init must have atoms of each class of y and of no other, got labels "

@@ -48,7 +48,13 @@ RandomState: TypeAlias = core.Rng | np.random.RandomState
 
 class Estimator(base.BaseEstimator):
     """Base of all. The fields of a class are its parameters; X has three axes, or two where kernel
-    is "precomputed"."""
+    is "precomputed".
+
+    keeps_input: does what is learned hold arrays of the training set? Then fit takes a copy of
+    them, so that the caller can use the memory again. Only an estimator that holds none says False.
+    """
+
+    keeps_input = True
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -65,6 +71,10 @@ class Estimator(base.BaseEstimator):
     def options(self, *names: str) -> dict[str, Any]:
         """The parameters of these names, for a function that has them too."""
         return {name: getattr(self, name) for name in names}
+
+    def own(self, checked: np.ndarray, given: ArrayLike) -> np.ndarray:
+        """The checked part of a training set, as fit takes it of what was given."""
+        return core.kept_array(checked, given) if self.keeps_input else checked
 
     def check_d(self, d: int, fit: bool) -> None:
         """fit records d, every other method demands it."""
@@ -84,13 +94,13 @@ class OnSubspaces(Estimator):
         if not fit:
             check_is_fitted(self)
         if not self.is_precomputed():
-            X = core.check_dictionary(X, "X") if fit else core.check_bases(X, "X")
-            self.check_d(X.shape[1], fit)
-            return X
+            bases = core.check_dictionary(X, "X") if fit else core.check_bases(X, "X")
+            self.check_d(bases.shape[1], fit)
+            return self.own(bases, X) if fit else bases
         if fit:
-            X = core.check_symmetric(X, "X")
-            self.n_features_in_ = len(X)
-            return X
+            K = core.check_symmetric(X, "X")
+            self.n_features_in_ = len(K)
+            return self.own(K, X)
         return core.shaped_array(X, "X", ("n", self.n_features_in_), ", one column a training set")
 
 
@@ -518,6 +528,8 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
     tol: float = 1e-5
     random_state: RandomState = None
 
+    keeps_input = False
+
     def fit(self, X: ArrayLike, y: core.Labels, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from subspaces X (n, d, p) with labels y (n,); classes without weight are none."""
         reg = core.check_number(self.reg, "reg", least=discriminative.LEAST_RIDGE)
@@ -562,6 +574,8 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
     n_neighbors: int = 5
     lam_scale: str | None = None
     init: str | ArrayLike = "kmeans++"
+
+    keeps_input = False
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_atoms) over components_."""

@@ -2361,6 +2361,14 @@ def own_array(A, dtype):
     return A if A.flags.writeable else A.copy()
 
 
+def kept_array(A, given):
+    """The array A, which checks made of what was given, for somebody who keeps it: a copy, unless
+    the checks have made one."""
+    listed = isinstance(given, (list, tuple))
+    apart = isinstance(given, np.ndarray) and not np.may_share_memory(A, given)
+    return A if listed or apart else A.copy()
+
+
 def sets_in_block(sets, most):
     """Sets of frames that a thread takes at a time, to decompose: all small ones, of which two
     threads would wait for Python's lock, else so many."""

@@ -84,8 +84,8 @@ class OnlineGDL:
         if isinstance(init, str):
             core.check_choice(init, "init", *learn.METHODS)
         else:
-            init = core.check_dictionary(init, "init")
-            init = learn.first_atoms(init, self.n_atoms, init, rng, None)
+            atoms = core.kept_array(core.check_dictionary(init, "init"), init)
+            init = learn.first_atoms(atoms, self.n_atoms, atoms, rng, None)
         self.init = init
         self.rng = core.check_rng(rng)
         self.atoms: Any = None

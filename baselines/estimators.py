@@ -291,9 +291,9 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
             core.warn_of_bases(X)
         else:
             check_is_fitted(self)
-        X = hulls.check_sets(X, "X")
-        self.check_d(X[0].shape[1], fit)
-        return X
+        checked = hulls.check_sets(X, "X")
+        self.check_d(checked[0].shape[1], fit)
+        return [self.own(*pair) for pair in zip(checked, X)] if fit else checked
 
 
 @dataclass(eq=False, repr=False)
@@ -329,6 +329,8 @@ class MSM(OnSets):
     keep: float | None = None
     n_landmarks: int | None = None
     random_state: estimators.RandomState = None
+
+    keeps_input = False
 
     def _learn_from(self, X):
         """Make the references of sets of frames X."""
@@ -413,6 +415,11 @@ class KAHM(OnSets):
     share: float = 0.98
     bound: float = 1.0
 
+    @property
+    def keeps_input(self) -> bool:  # type: ignore[override]
+        """Frames are kept for affine hulls in a kernel's space alone; all others are copies."""
+        return self.hull == "affine" and self.kernel != "linear"
+
     def _learn_from(self, X):
         """Keep the hulls of sets of frames X."""
         core.check_choice(self.hull, "hull", "affine", "convex")
@@ -481,6 +488,8 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
     tol: float = 1e-6
     random_state: estimators.RandomState = None
 
+    keeps_input = False
+
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
         self.fit_transform(X)
@@ -520,23 +529,25 @@ class OnVideos(Learner):
     """Base of the classifiers of clips: the check at the door, and the nearest training clip."""
 
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
+    keeps_input = False
 
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked clips; fit records the sides of the first, which those of all
         others have to agree with where sizes matter."""
         if not fit:
             check_is_fitted(self)
-        X = tensors.check_clips(X, "X")
+        clips = tensors.check_clips(X, "X")
         if fit:
-            self.clip_shape_ = X[0].shape
-            self.n_features_in_ = X[0][0].size
+            clips = [self.own(*pair) for pair in zip(clips, X)]
+            self.clip_shape_ = clips[0].shape
+            self.n_features_in_ = clips[0][0].size
         sides = self.clip_shape_[self.alike]
-        for i, clip in enumerate(X):
+        for i, clip in enumerate(clips):
             if clip.shape[self.alike] != sides:
                 what = "frames" if len(sides) == 2 else "clips, if size is None,"
                 raise ValueError(f"X must have {what} of {sides}, as in fit, got "
                                  f"{clip.shape[self.alike]} in X[{i}]")
-        return X
+        return clips
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class."""

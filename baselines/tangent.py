@@ -142,10 +142,10 @@ def tangent_base(base, D):
         if base != "mean":
             raise ValueError(f"base must be None, 'mean' or a basis {d, p}, got {base!r}")
         return intrinsic.karcher_mean(D)
-    base = core.check_bases(base, "base", 2)
-    if base.shape != (d, p):
-        raise ValueError(f"base must have shape {d, p} as the atoms, got {base.shape}")
-    return base.astype(D.dtype, copy=False)
+    basis = core.check_bases(base, "base", 2)
+    if basis.shape != (d, p):
+        raise ValueError(f"base must have shape {d, p} as the atoms, got {basis.shape}")
+    return core.kept_array(basis, base).astype(D.dtype, copy=False)
 
 
 # -------------------------------------------------------------------------------- intrinsic coding

@@ -1,6 +1,8 @@
-"""Estimators of subspaces on the 2-D data of scikit-learn's own checks, and these checks."""
+"""Laws of all estimators: scikit-learn's own checks, for estimators of subspaces on its 2-D data,
+and that what is learned belongs to the estimator."""
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,6 +23,21 @@ def check_as_scikit_learn_does(estimator, expected=None):
     assert by_status["xfail"] == set(expected)
     assert by_status["skipped"] <= SKIPPED
     assert len(by_status["passed"]) >= 38
+
+
+def answers_before_and_after_reuse(estimator, Z, y, answers):
+    """answers(fitted), before and after the memory of the training set was used for other numbers:
+    of an array or a list of arrays Z, and of an array of labels y."""
+    y = y.copy()
+    Z = [part.copy() for part in Z] if isinstance(Z, list) else Z.copy()
+    fitted = clone(estimator).fit(Z, y)
+    before = answers(fitted)
+    for part in Z:
+        part[...] = 7
+    if isinstance(Z, list):
+        Z[:] = Z[:1] * len(Z)
+    y[:] = y[0]
+    return before, answers(fitted)
 
 
 class OnRows:

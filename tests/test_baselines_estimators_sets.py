@@ -14,12 +14,18 @@ from sklearn.utils import get_tags
 
 import grassmann_sc as core
 from grassmann_sc import estimators, kernels, subspaces
+from grassmann_sc.baselines import estimators as baselines
 from grassmann_sc.baselines import hulls, sets
 from grassmann_sc.baselines.estimators import DCC, GDA, GGDA, KAHM, MSM, first_of_ties
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
-from rows import OnRows, OnSetsOfRows, check_as_scikit_learn_does
+from rows import (
+    OnRows,
+    OnSetsOfRows,
+    answers_before_and_after_reuse,
+    check_as_scikit_learn_does,
+)
 
 SETS, Y = noisy_image_sets()
 X = subspaces.from_sets(SETS, 2)
@@ -295,6 +301,25 @@ def test_refitting_leaves_no_trace(estimator):
     before = {key: repr(value) for key, value in estimator.get_params().items()}
     assert equal(once, answers(estimator.fit(Z[:45], Y[:45]), Z[45:]))
     assert before == {key: repr(value) for key, value in estimator.get_params().items()}
+
+
+@pytest.mark.parametrize("estimator", [
+    *ALL,
+    DCC(max_iter=0),  # compares the bases themselves
+    MSM(2, kernel="rbf", reference="set"),
+], ids=name)
+def test_what_is_learned_belongs_to_the_estimator(estimator):
+    Z = data_of(estimator)
+    before, after = answers_before_and_after_reuse(
+        estimator, Z[:40], LABELS, lambda fitted: answers(fitted, Z[40:]))
+    assert equal(before, after)
+
+
+def test_each_baseline_on_sets_has_its_case_of_these_laws():
+    """TangentDictionary's are with those of the other learners of dictionaries."""
+    every = {getattr(baselines, name) for name in baselines.__all__} - {baselines.TangentDictionary}
+    assert {type(one) for one in ALL} == {
+        one for one in every if not issubclass(one, baselines.OnVideos)}
 
 
 def test_pickles_load_in_a_fresh_process(tmp_path):

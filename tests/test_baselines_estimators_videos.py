@@ -14,10 +14,11 @@ from sklearn.svm import SVC
 
 from grassmann_sc import subspaces
 from grassmann_sc.baselines import dynamics, tensors, textures
+from grassmann_sc.baselines import estimators as baselines
 from grassmann_sc.baselines.estimators import CSLDS, DFS, LDS, TCCA, DLPegasos, ProductManifold
 from oracles import LOOSE, TIGHT, error
 from processes import ROOT, run_python
-from rows import OnRows, check_as_scikit_learn_does
+from rows import OnRows, answers_before_and_after_reuse, check_as_scikit_learn_does
 from textures import simulated_textures, texture_systems
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* cannot be recovered at compression")
@@ -182,6 +183,19 @@ def test_one_query_is_answered_as_many_are(estimator):
         tol = 1e-5
     assert error(alone, together) <= tol * np.abs(together).max()
     assert fitted.decision_function(Q).shape == (6, 3)
+
+
+@each_estimator
+def test_what_is_learned_belongs_to_the_estimator(estimator):
+    before, after = answers_before_and_after_reuse(
+        estimator, X, SEVERAL, lambda fitted: answers(fitted, Q))
+    assert equal(before, after)
+
+
+def test_each_baseline_on_videos_has_its_case_of_these_laws():
+    every = {getattr(baselines, name) for name in baselines.__all__}
+    assert {type(one) for one in ALL} == {
+        one for one in every if issubclass(one, baselines.OnVideos)}
 
 
 @each_estimator

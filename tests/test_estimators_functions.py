@@ -436,3 +436,49 @@ def test_far_queries_get_the_class_of_the_larger_inner_product(estimator):
         queries = np.array([[small, 2 * small, 1, 0], [2 * small, small, 1, 0]])[:, :, None]
         queries /= np.linalg.norm(queries, axis=1, keepdims=True)
         assert estimator.predict(queries).tolist() == ["bee", "ape"]
+
+
+# ------------------------------------------------------------------------ whose the arrays are
+
+
+def test_what_functions_learn_shares_no_memory_with_what_they_were_given():
+    atoms = D[:3].copy()
+    labels = LABELS[:3].copy()
+    base = D[0].copy()
+    sets = [np.asarray(frames, float) for frames in SETS[:5]]
+    lift = kernels.Lift(kernels.rbf(MEDIAN_GAMMA), 2).fit(sets)
+    learned = [
+        *learn.gdl(D, 3, 0.1, init=atoms, n_iter=0),
+        learn.init_atoms(D, len(D), "random", rng=0),
+        learn.update_atoms(D, atoms, np.zeros((40, 3))),
+        *discriminative.discriminative_atoms(
+            D[:3], labels, 1, init=(atoms, labels), n_iter=0)[:2],
+        *tangent.log_euclidean_dictionary(D, 3, 0.1, base=base, init=atoms, n_iter=0),
+        *tangent.intrinsic_dictionary(D, 3, 0.1, init=atoms, n_iter=0),
+        streams.OnlineGDL(3, 0.1, init=atoms).init,
+        lift.landmarks_,
+    ]
+    for array in learned:
+        for given in (D, atoms, labels, base, *sets):
+            assert not np.may_share_memory(array, given)
+
+
+def test_a_stream_whose_batches_come_in_one_buffer_learns_what_others_do():
+    """Before there are atoms, batches wait; then they pile up, and the worst samples are kept."""
+    atoms = D[:6].copy()
+    weights = np.linspace(0.5, 2, 5)
+    for init in ("kmeans++", atoms):
+        plain, reused = (streams.OnlineGDL(6, 0.1, init=init, rng=0) for _ in range(2))
+        if init is atoms:
+            plain = streams.OnlineGDL(6, 0.1, init=D[:6], rng=0)
+            atoms[...] = 7
+        buffer = np.empty_like(X[:5])
+        sizes = np.empty(5)
+        for i in range(0, 60, 5):
+            buffer[...] = X[i : i + 5]
+            sizes[...] = weights
+            reused.partial_fit(buffer, sizes)
+            plain.partial_fit(X[i : i + 5], weights)
+            buffer[...] = 7
+            sizes[...] = 7
+        assert np.array_equal(reused.atoms, plain.atoms)

@@ -25,7 +25,7 @@ from grassmann_sc.baselines import estimators as baselines
 from grassmann_sc.baselines.estimators import TangentDictionary
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
 from processes import ROOT, run_python
-from rows import OnRows, check_as_scikit_learn_does
+from rows import OnRows, answers_before_and_after_reuse, check_as_scikit_learn_does
 
 PATIENCE = 600  # seconds after which a process or thread counts as hung
 SETS, Y = noisy_image_sets()
@@ -115,6 +115,47 @@ def test_refitting_leaves_no_trace_and_arguments_stay(estimator):
     twice = answers(estimator.fit(Z[:45], Y[:45]), Z[45:])
     assert equal(once, twice)
     assert state_of(estimator) == before
+
+
+@each_estimator
+def test_what_is_learned_belongs_to_the_estimator(estimator):
+    Z = data_of(estimator)
+    before, after = answers_before_and_after_reuse(
+        estimator, Z[:45], Y[:45], lambda fitted: answers(fitted, Z[45:]))
+    assert equal(before, after)
+
+
+@pytest.mark.parametrize("estimator", [
+    estimators.CodingClassifier(kernel="precomputed"),
+    baselines.GDA("precomputed"),
+    baselines.GGDA("precomputed"),
+], ids=name)
+def test_a_gram_matrix_that_was_learned_from_belongs_to_the_estimator(estimator):
+    before, after = answers_before_and_after_reuse(
+        estimator, K_DD, LABELS, lambda fitted: answers(fitted, K_QD))
+    assert equal(before, after)
+
+
+def test_arrays_that_are_given_as_parameters_can_be_used_again():
+    """They are read in fit; scikit-learn keeps the parameters themselves as they were given."""
+    for estimator, name in [
+        (estimators.GrassmannDictionary(3, init=D[:3].copy(), max_iter=0), "init"),
+        (estimators.OnlineGrassmannDictionary(3, init=D[:3].copy()), "init"),
+        (TangentDictionary(3, init=D[:3].copy(), max_iter=0, base=None), "init"),
+        (TangentDictionary(3, base=D[0].copy(), max_iter=1, random_state=0), "base"),
+    ]:
+        fitted = estimator.fit(D)
+        before = fitted.transform(Q)
+        getattr(estimator, name)[...] = 7
+        assert np.array_equal(fitted.transform(Q), before)
+
+
+def test_each_estimator_has_its_case_of_these_laws():
+    """Those that only compute rows of frames learn no more than a length."""
+    learned = {type(estimator).__name__ for estimator in ALL}
+    rows = {name for name in estimators.__all__
+            if issubclass(getattr(estimators, name), estimators.SetsTransformer)}
+    assert learned | rows >= set(estimators.__all__)
 
 
 DRAWING = [one for one in ALL if "random_state" in one.get_params()]
