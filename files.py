@@ -38,7 +38,7 @@ except ImportError:  # Windows, where no one removes a file that is open
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["save", "load", "write_codes", "load_codes", "each_part", "write_whole", "write_arrays",
-           "read_arrays", "Checkpoint", "check_path"]
+           "read_arrays", "Checkpoint", "check_path", "check_writable"]
 
 VERSION = 1  # of the format
 DIGEST_LENGTH = 64  # hexadecimal digits
@@ -68,6 +68,40 @@ def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
     return path
 
 
+def check_writable(path: str | bytes | os.PathLike, name: str = "path") -> str:
+    """The path as a string, if a file can be written there: for work that is to be kept at its end.
+
+    ValueError if a folder has this path, or no file can be made beside it.
+
+    >>> import os, tempfile
+    >>> from grassmann_sc import files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = files.check_writable(os.path.join(folder, "atoms.npz"))
+    ...     os.path.basename(path), os.listdir(folder)
+    ('atoms.npz', [])
+    """
+    path = check_path(path, name)
+    try:
+        file, unfinished = _new_file(_target(path, name))
+    except OSError as error:
+        raise ValueError(f"{name} must be a path that a file can be written to, got {path}: "
+                         f"{error.strerror or error}") from None
+    file.close()
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(unfinished)
+    return path
+
+
+def _target(path, name="path"):
+    """The file that a path stands for, there or not; a link is followed."""
+    target = os.path.realpath(check_path(path, name))
+    if os.path.exists(target) and not os.path.isfile(target):
+        what = "a folder" if os.path.isdir(target) else "no plain file"
+        raise ValueError(f"{name} must be the path of a file, got {check_path(path)}, which is "
+                         f"{what}")
+    return target
+
+
 def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     """Call write(file) on a binary file that takes the place of path once it is complete.
 
@@ -83,7 +117,7 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     ...         file.read()
     b'all of it'
     """
-    path = os.path.realpath(check_path(path))
+    path = _target(path)
     if not callable(write):
         raise TypeError(f"write must be a function of a file, got {write!r}")
     remove_unfinished(path)
@@ -861,7 +895,8 @@ def _shortened(digest):
 class Checkpoint:
     """The file of a computation that can be resumed, and the fingerprint of what is computed.
 
-    checkpoint, resume: paths or None, where to write to and to read from. The fingerprint is that
+    checkpoint, resume: paths or None, where to write to and to read from; ValueError if nothing can
+    be written there. The fingerprint is that
     of the options and the arrays, the samples, to which others may be added: equal numbers count
     alike, functions by their names.
 
@@ -885,6 +920,7 @@ class Checkpoint:
         self.resume: Any = None if resume is None else check_path(resume, "resume")
         if self.checkpoint is not None:
             remove_unfinished(os.path.realpath(self.checkpoint))
+            check_writable(self.checkpoint, "checkpoint")
         self.fingerprint = Fingerprint(options)
         self.found: str | None = None  # the fingerprint in the file to resume from
         for i, array in enumerate(arrays):

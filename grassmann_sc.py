@@ -609,6 +609,7 @@ def lasso_options(shape, lam, lam_scale=None, positive=False, init=None, tol=1e-
                   return_info=False, sparse_output=False):
     """The options of sparse_codes for codes of this shape (n, N), checked."""
     path = finite_array(lam, "lam")
+    _refuse_bool(lam, "lam", "a number >= 0 or a 1-D array of them")
     if path.ndim > 1 or path.size == 0 or (path < 0).any():
         raise ValueError(f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}")
     check_choice(lam_scale, "lam_scale", None, "max")
@@ -1907,15 +1908,23 @@ def shaped_array(A, name, shape, note=""):
 
 def check_number(value: Any, name: str, *, least: float | None = None,
                  above: float | None = None, most: float | None = None) -> float:
-    """The value as a float: one finite real number, >= least or > above, <= most."""
+    """The value as a float: one finite real number, no bool, >= least or > above, <= most."""
     array = finite_array(value, name)
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    _refuse_bool(value, name, "a number")
     number = float(array)
     if (least is not None and number < least or above is not None and number <= above
             or most is not None and number > most):
         raise ValueError(f"{name} must be {_range(least, above, most)}, got {value!r}")
     return number
+
+
+def _refuse_bool(value, name, wanted):
+    """TypeError for True and False, which Python and NumPy take for 1 and 0."""
+    array = getattr(value, "dtype", None) == np.bool_ and value.ndim == 0
+    if array or isinstance(value, bool):
+        raise TypeError(f"{name} must be {wanted}, got {value!r}")
 
 
 def _range(least, above, most):
@@ -1927,9 +1936,10 @@ def _range(least, above, most):
 
 
 def check_integer(value: Any, name: str, low: int, high: int | None = None) -> int:
-    """The value as an int in low..high."""
+    """The value as an int, no bool, in low..high."""
+    _refuse_bool(value, name, "an integer")
     try:
-        number = int(operator.index(value))  # True too
+        number = int(operator.index(value))
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {value!r}") from None
     if number < low or number > (2**62 if high is None else high):
@@ -1957,6 +1967,7 @@ def check_flag(value: object, name: str) -> bool:
 
 def check_rng(rng: Rng, name: str = "rng") -> np.random.Generator:
     """The Generator that rng stands for."""
+    _refuse_bool(rng, name, "None, an integer >= 0, a sequence of them or a Generator")
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:

@@ -75,7 +75,7 @@ from examples.clips import (
 )
 from examples.comparison import N_GAMMAS, run_splits, slug, successes, told
 from examples.pictures import Results, save_picture
-from grassmann_sc import estimators, plots, tuning
+from grassmann_sc import estimators, files, plots, tuning
 
 FEWEST_SPLITS = 5  # that tell methods apart
 PICTURED_ATOMS = 40
@@ -456,6 +456,7 @@ def run(options):
         return
     if options.save:
         check_folder(options.save.parent, "what --save lies in")
+        files.check_writable(options.save, "--save")
     collection, clips, pairs, how = read(options)
     inputs = answers.inputs_for(collection, recipe_of(options), options)
     if options.kernels is None:

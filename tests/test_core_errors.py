@@ -1,12 +1,24 @@
 """Bad input: one error that names the argument, the rule and the value, before any work."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as gs
-from grassmann_sc import estimators, intrinsic, subspaces
+from grassmann_sc import (
+    discriminative,
+    estimators,
+    intrinsic,
+    kernels,
+    learn,
+    projected,
+    streams,
+    subspaces,
+)
 from grassmann_sc.baselines import hulls, tangent
 
 X = gs.random_subspaces(3, 4, 2, rng=0)
@@ -392,3 +404,69 @@ def test_warnings_blame_the_line_of_the_user(name):
     with pytest.warns(UserWarning) as caught:
         WARNS[name]()
     assert {warning.filename for warning in caught} == {__file__}
+
+
+# ---------------------------------------------------------------------------- numbers are no bools
+
+
+SETS = np.random.default_rng(0).random((6, 5, 4))
+Y = [0, 1] * 3
+LINES = gs.random_subspaces(6, 4, 1, rng=2)
+OF_SETS = dict(sets=SETS, atom_sets=SETS, kernel=kernels.rbf(0.1), p=1)
+CALLS = [  # of functions with parameters that are numbers
+    (gs.random_subspaces, dict(n=2, d=4, p=1)),
+    (gs.proj, dict(S=np.eye(4), p=1)),
+    (gs.sparse_codes, dict(K_dd=K_DD, K_xd=K_XD, lam=0.1, norm2=2.0)),
+    (gs.locality_codes, dict(K_dd=K_DD, K_xd=K_XD, n_neighbors=1, norm2=2.0)),
+    (gs.gsc, dict(X=X, D=D, lam=0.1)),
+    (gs.glc, dict(X=X, D=D, n_neighbors=1)),
+    (gs.classify, dict(X=X, D=D, labels=LABELS, lam=0.1)),
+    (learn.gdl, dict(X=LINES, n_atoms=2, lam=0.1)),
+    (learn.class_dictionaries, dict(X=LINES, y=Y, atoms_per_class=1, lam=0.1)),
+    (learn.init_atoms, dict(X=LINES, n_atoms=1)),
+    (streams.OnlineGDL, dict(n_atoms=2, lam=0.1)),
+    (kernels.polynomial, dict(degree=2)),
+    (kernels.rbf, dict(gamma=0.1)),
+    (kernels.gamma_grid, dict(sets=SETS)),
+    (kernels.kernel_bases, dict(sets=SETS, kernel="linear")),
+    (kernels.kgsc, OF_SETS | dict(lam=0.1)),
+    (kernels.kglc, OF_SETS | dict(n_neighbors=1)),
+    (kernels.classify, OF_SETS | dict(labels=Y, lam=0.1)),
+    (discriminative.discriminative_atoms, dict(X=LINES, y=Y, atoms_per_class=1)),
+    (discriminative.ridge_residuals, dict(X=X, D=D, labels=LABELS)),
+    (intrinsic.karcher_mean, dict(X=X)),
+    (projected.projected_codes, dict(X=X, D=D, lam=0.1)),
+    (subspaces.from_image_set, dict(frames=SETS[0], p=1)),
+    (subspaces.from_sets, dict(sets=SETS, p=1)),
+    (subspaces.from_video, dict(frames=SETS[0], n_states=1, n_blocks=1)),
+    (subspaces.block_hankel, dict(frames=SETS[0], n_blocks=1)),
+    (subspaces.arma, dict(frames=SETS[0], n_states=1)),
+    (subspaces.observability, dict(A=np.eye(2), C=np.eye(2), n_blocks=1)),
+]
+
+
+def numeric_parameters(function):
+    """Names of the parameters that are an int or a float by their hints, or a lambda."""
+    named = inspect.signature(function).parameters.items()
+    return [name for name, value in named
+            if name == "lam" or re.search(r"\b(int|float)\b", str(value.annotation))]
+
+
+@pytest.mark.parametrize("function, arguments, name", [
+    pytest.param(function, arguments, name, id=f"{function.__module__}.{function.__name__} {name}")
+    for function, arguments in CALLS for name in numeric_parameters(function)])
+def test_true_and_false_are_no_numbers(function, arguments, name):
+    lam = inspect.signature(function).parameters.get("lam")
+    if name in ("n_neighbors", "reg") and lam is not None and lam.default is None:
+        arguments = arguments | dict(lam=None, n_neighbors=1)  # they are given instead of lam
+    for flag in (True, np.True_, np.array(False)):
+        with pytest.raises(TypeError, match=rf"^{name} must be .*(number|integer).*{flag}"):
+            function(**arguments | {name: flag})
+
+
+@pytest.mark.parametrize("flag", [True, np.False_])
+def test_a_seed_is_no_bool(flag):
+    with pytest.raises(TypeError, match="^rng must be None, an integer >= 0, .*got (np.)?(Tr|Fa)"):
+        gs.random_subspaces(2, 4, 1, rng=flag)
+    with pytest.raises(TypeError, match="^random_state must be None, an integer >= 0"):
+        estimators.GrassmannDictionary(2, random_state=flag).fit(LINES)

@@ -224,6 +224,16 @@ def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
     assert [row["label"] for row in alone] == ["run"]
 
 
+@pytest.mark.parametrize("where, message", [
+    ("data", "--save must be the path of a file, got .*data, which is a folder"),
+    ("data/run/0.npy/model.npz", "what --save lies in must be a folder that can be written to"),
+])
+def test_a_model_that_cannot_be_kept_is_not_learned(data, monkeypatch, where, message):
+    monkeypatch.setattr(answers, "learned", lambda *_: pytest.fail("learned in vain"))
+    with pytest.raises((SystemExit, ValueError), match=message):
+        command(data, "--data", data / "data", "--save", data / where)
+
+
 def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
     np.save(data / "data" / "walk" / "6.npy", np.load(data / "data" / "run" / "0.npy"))
     rows = command(data, "--data", data / "data", "--repeats", 2, "--methods", "gsc,SVM on the",

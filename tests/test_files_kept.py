@@ -263,6 +263,46 @@ def test_paths_are_checked():
         learn.gdl(SMALL, 4, 0.2, resume="")
 
 
+def never(*_, **__):
+    raise AssertionError("work began before the path was checked")
+
+
+@pytest.mark.parametrize("where, why", [
+    ("folder", "the path of a file, got .*folder, which is a folder"),
+    ("link", "the path of a file, got .*link, which is a folder"),
+    ("none/c.npz", "a file can be written to, got .*c.npz: No such file or directory"),
+    ("file/c.npz", "a file can be written to, got .*c.npz: Not a directory"),
+    ("x" * 255, "a file can be written to, got .*: File name too long"),
+])
+def test_a_path_that_no_file_can_have_is_refused_before_any_work(tmp_path, where, why):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    (tmp_path / "file").write_text("mine")
+    path = tmp_path / where
+    with pytest.raises(ValueError, match=f"^checkpoint must be .*{why}"):
+        learn.gdl(SMALL, 4, coding=never, checkpoint=path)
+    with pytest.raises(ValueError, match=f"^checkpoint must be .*{why}"):
+        streams.OnlineGDL(4, coding=never).fit(SMALL, checkpoint=path)
+    with pytest.raises(ValueError, match=f"^path must be .*{why}"):
+        files.check_writable(path)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder", "link"]
+    assert os.listdir(tmp_path / "folder") == []
+
+
+def test_a_folder_is_no_path_of_a_dictionary(tmp_path):
+    with pytest.raises(ValueError, match="path must be the path of a file, got .* is a folder"):
+        files.save(tmp_path, SMALL[:3])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_path_that_is_checked_stays_as_it_was(tmp_path):
+    files.check_writable(tmp_path / "new")
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "old").write_text("before")
+    files.check_writable(tmp_path / "old")
+    assert os.listdir(tmp_path) == ["old"] and (tmp_path / "old").read_text() == "before"
+
+
 # ---------------------------- checkpoints
 
 OPTIONS = dict(lam=0.1, n_iter=6, tol=0, unused="random")

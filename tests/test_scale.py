@@ -293,6 +293,12 @@ def test_bad_blocks_are_named(client):
         scale.code(odd, D, 0.3, client=client).compute()
 
 
+def test_a_checkpoint_that_no_file_can_be_is_refused_before_a_client_is_asked(tmp_path):
+    for path, why in [(tmp_path, "which is a folder"), (tmp_path / "none" / "c.npz", "No such")]:
+        with pytest.raises(ValueError, match=f"^checkpoint must be .*{why}"):
+            scale.gdl(X, 5, 0.2, checkpoint=path, client="none")
+
+
 def test_bad_arguments_are_named(client):
     for arguments, match in [
         (dict(lam=None), "give either lam or n_neighbors"),
