@@ -990,6 +990,25 @@ def read_json(text: np.ndarray) -> Any:
     return json.loads(str(text))
 
 
+def read_named(text: np.ndarray, name: str, names: Iterable[str]) -> dict[str, Any]:
+    """The content of such an array, which must be one object of these names; name: what an error
+    calls it."""
+    try:
+        content = read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} must be JSON, got text that is none: {error}") from None
+    return check_names(content, name, names)
+
+
+def check_names(content: Any, name: str, names: Iterable[str]) -> dict[str, Any]:
+    """A part of JSON, if it is an object of these names and no others."""
+    wanted = set(names)
+    if not isinstance(content, dict) or content.keys() != wanted:
+        found = sorted(content) if isinstance(content, dict) else type(content).__name__
+        raise ValueError(f"{name} must hold {', '.join(sorted(wanted))}, got {found}")
+    return content
+
+
 def read_generator(text: np.ndarray) -> np.random.Generator:
     """The Generator, one of NumPy's, whose state this is as JSON; ValueError if it is none.
 

@@ -125,7 +125,7 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     if resume is None:
         atoms = first_atoms(X, n_atoms, init, rng, weights)
     else:
-        state, rng = _read_state(record, shape, len(X), coder)
+        state, rng = _read_state(record, shape, X, coder)
         coder = coder._replace(lam=state.lam, lam_scale=None)
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
@@ -980,8 +980,8 @@ def _write_state(checkpoint, state, rng):
                       "lam": np.array(np.nan if state.lam is None else state.lam)})
 
 
-def _read_state(checkpoint, shape, n, coder):
-    """The state to resume from, of atoms of this shape for n samples so coded, and its rng."""
+def _read_state(checkpoint, shape, X, coder):
+    """The state to resume from, of atoms of this shape for samples X so coded, and its rng."""
     from grassmann_sc import files
 
     kinds = {"rng": "U", "atoms": "f", "codes": "f", "costs": "f", "n_replaced": "i", "lam": "f"}
@@ -989,12 +989,17 @@ def _read_state(checkpoint, shape, n, coder):
     checkpoint.check_samples()
     with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
         atoms = core.check_dictionary(arrays["atoms"], "atoms")
-        codes = core.check_codes(arrays["codes"], n, shape[0], "codes")
+        codes = core.check_codes(arrays["codes"], len(X), shape[0], "codes")
         costs = core.finite_array(arrays["costs"], "costs")
         if atoms.shape != shape or costs.ndim != 1 or len(costs) % 2 == 0:
             raise ValueError(f"got atoms of shape {atoms.shape} and costs of {costs.shape}")
+        if not codes.dtype == atoms.dtype == np.result_type(X, atoms):
+            raise ValueError(f"atoms and codes must be of one type, which holds X of {X.dtype}, "
+                             f"got {atoms.dtype} and {codes.dtype}")
+        with np.errstate(over="ignore"):
+            core.finite_array(np.square(codes).sum(axis=0), "the sums of squares of codes")
         lam = None
-        if not np.isnan(arrays["lam"]):
+        if arrays["lam"].shape or not np.isnan(arrays["lam"]):
             lam = core.check_number(arrays["lam"], "lam", least=0)
         n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
         rng = files.read_generator(arrays["rng"])

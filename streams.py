@@ -28,6 +28,7 @@ FRESH = 0.3  # the share of the statistics that is new when atoms move
 HELD = 4  # times rank rows of a sum are held, before it is cut back to rank
 EXACT = 2**25  # numbers of the sums of all atoms up to which they are kept as matrices
 PILE = 2**22  # numbers of samples, or of their codes, that wait to be added to the sums
+SAME = 1e-6  # relative rounding of sums that a file may have
 MIXED = 16  # pieces of a stored array whose samples are shuffled together
 
 
@@ -473,8 +474,8 @@ class OnlineGDL:
         """The learner that save wrote; coding: the function that it was given, if it was."""
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
         with files.refuse_damaged(path, "learner"):
-            options = files.read_json(arrays["options"])
-            by_function = options.pop("by_function")
+            options = files.read_named(arrays["options"], "options", OPTIONS)
+            by_function = core.check_flag(options.pop("by_function"), "by_function")
             options["init"] = options["init"] or arrays["init"]
         if by_function != (coding is not None):
             raise ValueError("coding must be the function that the learner was given, if it was, "
@@ -514,20 +515,31 @@ class OnlineGDL:
     def _checked_state(self, arrays, path):
         """What the arrays of a file say, by the names of attributes."""
         with files.refuse_damaged(path, "learner"):
-            counts = files.read_json(arrays["counts"])
+            counts = files.read_named(arrays["counts"], "counts", COUNTS)
             new: dict = {name: core.check_integer(counts[name], name, 0)
                          for name in ("n_batches", "n_updates", "n_replaced")}
             new["cost"] = _check_or_none(core.check_number, counts["cost"], "cost")
             new["loss"] = core.check_number(counts["loss"], "loss")
             new["weight"] = core.check_number(counts["weight"], "weight", least=0)
-            new["_new"] = core.check_number(counts["new"], "new", least=0)
-            new["_place"] = _Place(**counts["place"])
+            place = files.check_names(counts["place"], "place", vars(_Place()))
+            new["_place"] = _Place(**place)
             new["rng"] = files.read_generator(arrays["rng"])
             new |= self._checked_arrays(arrays)
-            lam = _check_or_none(core.check_number, counts["lam"], "lam", least=0)
-            scale = core.check_choice(counts["lam_scale"], "lam_scale", None, self.given.lam_scale)
-            new["coder"] = self.given._replace(lam=lam, lam_scale=scale)
+            if new["atoms"] is None and new["n_batches"] > 0:
+                raise ValueError(f"atoms must be there after {new['n_batches']} batches, got none")
+            most = 0 if new["atoms"] is None else (1 + SAME) * float(np.trace(new["_shared"]))
+            new["_new"] = core.check_number(counts["new"], "new", least=0, most=most)
+            new["coder"] = self._coder_in_use(counts["lam"], counts["lam_scale"])
         return new | {"_whole": True}
+
+    def _coder_in_use(self, lam, lam_scale):
+        """The given Coder with the lambda of a file: the one given, unless it was scaled."""
+        lam = _check_or_none(core.check_number, lam, "lam", least=0)
+        scale = core.check_choice(lam_scale, "lam_scale", None, self.given.lam_scale)
+        if lam != self.given.lam and (lam is None or scale == self.given.lam_scale):
+            raise ValueError(f"lam must be {self.given.lam}, the one given, or that one scaled, "
+                             f"got {lam}")
+        return self.given._replace(lam=lam, lam_scale=scale)
 
     def _checked_arrays(self, arrays):
         """Atoms, statistics and samples of a file by the names of attributes, of shapes that fit
@@ -536,7 +548,9 @@ class OnlineGDL:
                "_waiting": None, "_pile": [], "_gram": None}
         if arrays["waiting"].size:
             X = core.check_dictionary(arrays["waiting"], "waiting")
-            new["_waiting"] = X, learn.check_weights(arrays["waiting_weights"], len(X))
+            weights = core.shaped_array(arrays["waiting_weights"], "waiting_weights", (len(X),))
+            _check_size(weights, "waiting_weights", 2 * X.shape[2] * len(X), np.dtype(float))
+            new["_waiting"] = X, learn.check_weights(weights, len(X))
         if not arrays["atoms"].size:
             return new
 
@@ -548,12 +562,17 @@ class OnlineGDL:
         shape = new["atoms"].shape[1:]
         for name, of_sums in _shapes(new["atoms"].shape, self.rank).items():
             new[f"_{name}"] = core.shaped_array(arrays[name], name, of_sums)
+        _check_statistics(new["_shared"], new["_sums"], new["_sizes"], new["atoms"].dtype)
         if arrays["piled"].size:
-            X = bases(arrays["piled"].swapaxes(1, 2), "piled", "rows")
+            rows = core.shaped_array(arrays["piled"], "piled", ("rows", *shape[::-1]))
+            X = bases(rows.swapaxes(1, 2), "piled", len(rows))
             codes = core.check_codes(arrays["piled_codes"], len(X), self.n_atoms, "piled_codes")
-            new["_pile"] = [(X.swapaxes(1, 2), scipy.sparse.csr_array(codes))]
+            _check_type(rows, "piled", new["atoms"].dtype)
+            _check_size(codes, "piled_codes", rows.size, new["atoms"].dtype)
+            new["_pile"] = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
             X = bases(arrays["worst"], "worst", "rows")
+            _check_type(X, "worst", new["atoms"].dtype)
             new["_worst"] = X, core.shaped_array(arrays["worst_losses"], "worst_losses", (len(X),))
         return new
 
@@ -561,6 +580,41 @@ class OnlineGDL:
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
     ["init", "atoms", "shared", "sums", "sizes", "piled", "piled_codes", "waiting",
      "waiting_weights", "worst", "worst_losses"], "f")  # a file's arrays, their kinds of dtype
+
+
+OPTIONS = ("n_atoms", "lam", "n_neighbors", "lam_scale", "positive", "rank", "forgetting", "init",
+           "by_function")
+COUNTS = ("n_batches", "n_updates", "n_replaced", "cost", "loss", "weight", "new", "lam",
+          "lam_scale", "place")
+
+
+def _check_statistics(shared, sums, sizes, dtype):
+    """ValueError unless the statistics of a file can be those of codes, over atoms of this type."""
+    _check_type(shared, "shared", np.dtype(float))
+    _check_type(sums, "sums", dtype)
+    _check_type(sizes, "sizes", np.dtype(float))
+    own = shared.diagonal()
+    length = np.sqrt(np.maximum(own, 0))
+    bound = (1 + SAME) * np.outer(length, length) + np.finfo(float).tiny
+    if own.min() < 0 or (np.abs(shared) > bound).any():
+        raise ValueError("shared must be Y^T Y of codes Y, got an entry that is larger than those "
+                         f"of the diagonal allow, {own.min():.3g} to {own.max():.3g}")
+    _check_size(shared, "shared", len(shared), dtype)
+    _, held, d = sums.shape
+    vectors = core.largest(sums)
+    times = d * vectors if held == d else held * d * vectors * vectors
+    _check_size(sizes, "sizes, with sums,", times, dtype)
+
+
+def _check_type(A, name, dtype):
+    if A.dtype != dtype:
+        raise ValueError(f"{name} must be of {dtype}, beside atoms of their type, got {A.dtype}")
+
+
+def _check_size(A, name, times, dtype):
+    """ValueError unless so many times the largest of A is a number of this type."""
+    if not times * core.largest(A) < np.finfo(dtype).max:
+        raise ValueError(f"{name} must have sums within {dtype}, got {core.largest(A):.3g}")
 
 
 class _Place:

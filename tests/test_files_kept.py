@@ -434,6 +434,136 @@ def test_crafted_checkpoints_are_refused(tmp_path, change, message):
         learn.gdl(SMALL, 4, 0.2, resume=path)
 
 
+def test_a_checkpoint_of_another_lambda_is_refused(tmp_path):
+    """Its fingerprint is that of the options; the lambda that it holds is another number."""
+    path = tmp_path / "checkpoint"
+    learn.gdl(SMALL, 4, 0.2, n_iter=1, checkpoint=path)
+    arrays = arrays_of(path) | {"lam": np.array(0.3)}
+    files.write_arrays(path, "checkpoint", arrays)
+    with pytest.raises(ValueError, match=r"checkpoint of lam = 0.2, got 0.3 in .*checkpoint$"):
+        learn.gdl(SMALL, 4, 0.2, resume=path)
+
+
+# ---------------------------- well signed and absurd
+
+
+def arrays_of(path):
+    """The arrays of a file, but for what write_arrays adds."""
+    return {name: array for name, array in np.load(path).items()
+            if name not in ("format", "version")}
+
+
+def absurd(array):
+    """What may stand in the place of an array: other types, shapes and sizes."""
+    yield from map(np.array, ["x", 3, -1, np.nan, 1e308, True, ["a", "b"], 1j])
+    yield from (np.empty(0), np.zeros((3, 3, 3, 3)))
+    if array.dtype.kind in "fi":
+        yield from (array[..., None], array[:-1] if array.ndim else array, array.astype(np.float32))
+        for number in (np.nan, np.inf, 1e308, -1e308, -1.0):
+            yield np.where(np.arange(array.size).reshape(array.shape) == 0, number, array)
+
+
+def absurd_texts(content):
+    """The same of JSON: each part of it replaced, left out, or with one more beside it."""
+    for value in (None, "x", [], {}, [1], -1, 1.5, 1e308, 10**400, np.inf, True):
+        yield value
+    if isinstance(content, dict):
+        yield content | {"more": 1}
+        for name in content:
+            yield {other: content[other] for other in content if other != name}
+            yield from (content | {name: part} for part in absurd_texts(content[name]))
+
+
+def keep_dictionary(path):
+    files.save(path, SMALL[:3], lam=0.1, labels=["a", "b", "c"])
+    return "dictionary", lambda: files.load(path), lambda loaded: core.gsc(SMALL, *loaded[:2])
+
+
+def keep_iterations(path):
+    options = dict(lam=0.2, n_iter=2, tol=0)
+    learn.gdl(SMALL, 3, rng=0, checkpoint=path, **options)
+    return "checkpoint", lambda: learn.gdl(SMALL, 3, resume=path, **options), lambda learned: None
+
+
+def keep_stream(path, n_atoms=3, **options):
+    learner = streams.OnlineGDL(n_atoms, 0.2, rng=0, **options)
+    learner.partial_fit(SMALL[:9]).collect(SMALL[9:12]).save(path)
+
+    def go_on(loaded):
+        loaded.partial_fit(SMALL[12:])
+        if loaded.atoms is not None:  # else more are waited for
+            core.check_dictionary(loaded.merge(loaded.fork()).atoms, "atoms")
+
+    return "learner", lambda: streams.OnlineGDL.load(path), go_on
+
+
+def keep_fit(path):
+    streams.OnlineGDL(3, 0.2, rng=0).fit(SMALL, 8, checkpoint=path)
+    learner = streams.OnlineGDL(3, 0.2, rng=0)
+    return "checkpoint", lambda: learner.fit(SMALL, 8, resume=path), lambda fitted: None
+
+
+LIKE_A_STREAM = [
+    functools.partial(keep_stream, n_atoms=16, lam_scale="max"),  # samples wait for more
+    functools.partial(keep_stream, rank=1),
+]
+
+
+@pytest.mark.parametrize("keep", [
+    keep_dictionary,
+    keep_iterations,
+    keep_stream,
+    keep_fit,
+    *LIKE_A_STREAM,
+])
+def test_absurd_entries_of_signed_files_are_refused_or_work(tmp_path, keep, monkeypatch):
+    """No error but ours, which names the file; a file that is taken can be gone on with."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of files
+    path = tmp_path / "kept.npz"
+    kind, load, use = keep(path)
+    good = arrays_of(path)
+    for name, array in good.items():
+        text = name in ("options", "counts")
+        if text and keep in LIKE_A_STREAM:
+            continue  # the same as those of a stream
+        changes = absurd_texts(json.loads(str(array))) if text else absurd(array)
+        for change in changes:
+            change = files.as_json(change) if text else change
+            files.write_arrays(path, kind, good | {name: change})
+            try:
+                loaded = load()
+            except (TypeError, ValueError) as error:
+                assert "kept.npz" in str(error), (name, change)
+            else:
+                use(loaded)
+
+
+@pytest.mark.parametrize("changed, message", [
+    ({"new": 1e308}, r"new must be in \[0, .*\], got 1e\+308"),
+    ({"new": True}, "new must be a number, got True"),
+    ({"lam": None}, "lam must be 0.2, the one given, .* got None"),
+    ({"place": {}}, r"place must hold batch, .*, got \[\]"),
+    ({"sums": np.float32}, "sums must be of float64, beside atoms of their type, got float32"),
+    ({"atoms": np.float32}, "sums must be of float32, beside atoms of their type, got float64"),
+    ({"shared": -1.0}, "shared must be Y.T Y of codes Y, got an entry that is larger"),
+    ({"sizes": 1e308}, "sizes, with sums, must have sums within float64, got 1e.308"),
+])
+def test_what_is_absurd_in_a_stream_is_named(tmp_path, changed, message):
+    path = tmp_path / "kept.npz"
+    _, load, _ = keep_stream(path)
+    arrays = arrays_of(path)
+    (name, value), = changed.items()
+    if name not in arrays:
+        changed = {"counts": files.as_json(json.loads(str(arrays["counts"])) | changed)}
+    elif isinstance(value, type):
+        changed = {name: arrays[name].astype(value)}
+    else:
+        changed = {name: np.full_like(arrays[name], value)}
+    files.write_arrays(path, "learner", arrays | changed)
+    with pytest.raises(ValueError, match=f"kept.npz is damaged or another file: {message}"):
+        load()
+
+
 def neighbours(K_dd, K_xd, norm2, count=2):
     return core.locality_codes(K_dd, K_xd, count, norm2=norm2)
 
