@@ -317,7 +317,7 @@ def save(path: str | os.PathLike, atoms: Any, *, lam: float | None = None,
     atoms: an array, or what gdl and its like return, an OnlineGDL, or a fitted GrassmannDictionary
     or DiscriminativeDictionary. The lambda is the one in use, whatever lam_scale it came from. The
     file is an .npz of plain arrays under exactly this path, replaced whole or not at all;
-    labels (N,) must be numbers, strings or bools.
+    labels (N,) must be numbers, strings or bools, all of one type.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -335,21 +335,43 @@ def save(path: str | os.PathLike, atoms: Any, *, lam: float | None = None,
     if lam is not None:
         arrays["lam"] = np.array(core.check_number(lam, "lam", least=0))
     if labels is not None:
-        core.check_labels(labels, len(atoms))
-        arrays["labels"] = _labels_as_array(labels)
+        arrays["labels"] = labels_to_keep(labels, len(atoms))
     write_arrays(path, "dictionary", arrays)
 
 
-def _labels_as_array(labels):
-    """Labels as an array that a file can hold, if that leaves them what they are."""
-    array = np.asarray(labels)
-    if array.dtype.kind not in "biufUS":
-        raise TypeError("labels must be numbers, strings or bools in a file, got dtype "
-                        f"{array.dtype}")
-    changed = [old for old, new in zip(labels, array.tolist()) if old != new]
-    if changed:
-        raise TypeError("labels must be of one type in a file, as an array holds them, got "
-                        f"{changed[0]!r} that would become another")
+def labels_to_keep(labels, n, owners="atoms"):
+    """The labels of n owners as an array (n,) that a file gives back as they are.
+
+    They are numbers, strings (or bytes) or bools, all of one type: others would come back
+    altered, or need pickle. TypeError or ValueError names the label that is in the way.
+    """
+    core.check_labels(labels, n, owners=owners)
+    array = np.asarray(labels) if hasattr(labels, "__array__") else None
+    if array is None or array.dtype.kind not in "biufUS":
+        array = _array_of_one_type([*(labels if array is None else array)])
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError("labels must not be NaN, which equals no label, got nan")
+    return array
+
+
+def _array_of_one_type(labels):
+    """Labels as an array, if each comes out of it as it went in."""
+    plain = [one.item() if isinstance(one, np.generic) else one for one in labels]
+    of_type = {bool: "b", int: "iu", float: "f", str: "U", bytes: "S"}
+    for label in plain:
+        if type(label) not in of_type:
+            raise TypeError("labels must be numbers, strings or bools in a file, got "
+                            f"{label!r}")
+        if type(label) is not type(plain[0]):
+            raise TypeError("labels must be of one type in a file, as an array holds "
+                            f"them, got {plain[0]!r} and {label!r}")
+        if isinstance(label, (str, bytes)) and label[-1:] in ("\0", b"\0"):
+            raise ValueError("labels must not end with a NUL character in a file, since "
+                             f"NumPy drops it, got {label!r}")
+    array = np.array(labels)
+    if plain and array.dtype.kind not in of_type[type(plain[0])]:
+        raise ValueError("labels must be integers of 64 bits in a file, got "
+                         f"{max(plain, key=abs)} beside {min(plain, key=abs)}")
     return array
 
 

@@ -8,6 +8,7 @@ labelled ones, kept in a file, asked again.
 
 A model holds the recipe of its sets, the method with what it chose, the labelled sets as far as new
 ones are compared with them, and the fitted estimator: a file of arrays and JSON, without pickle.
+Labels come back as they were given: numbers, strings or bools, all of one type.
 """
 
 from collections import Counter, namedtuple
@@ -23,13 +24,21 @@ from sklearn.svm import SVC
 import grassmann_sc as core
 from examples.baselines import every_method, videos_of
 from examples.clips import Clip, Recipe, build_all, printable, say, some
-from examples.comparison import Nearest, evaluate, inputs_of, kept_together, told
+from examples.comparison import (
+    Nearest,
+    check_classes,
+    evaluate,
+    inputs_of,
+    kept_together,
+    told,
+)
 from examples.options import MOST_P, Settings
 from grassmann_sc import estimators, files, kernels, tuning
 from grassmann_sc.baselines import estimators as baselines
 from grassmann_sc.baselines import hulls, tensors
 
-NUMBERS = {"bool": "b", "int64": "i", "int32": "i", "uint8": "u", "float64": "f", "float32": "f"}
+CODES = "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]
+NUMBERS = {np.dtype(code).name: np.dtype(code).kind for code in CODES}  # in a file
 
 # Of n sets: their names; labels (n,); scores (n, n_classes), probabilities where the method has
 # them, and the classes; failed: {name: why} of the clips that have no answer.
@@ -132,7 +141,7 @@ class Model:
 
     recipe: of the sets; shape: d and the least p of their subspaces, and (height, width) of their
     frames, which new ones must have; chosen: by cross-validation, in which the share score was
-    right.
+    right; classes: the distinct labels, ascending: the estimator knows their places alone.
     """
     recipe: Recipe
     shape: tuple
@@ -141,10 +150,11 @@ class Model:
     score: float
     reader: object
     estimator: object
+    classes: np.ndarray
     versions: dict
 
     def __repr__(self):
-        classes = some(len(self.estimator.classes_), "class")
+        classes = some(len(self.classes), "class")
         return (f"Model({self.method}, {self.chosen}: {100 * self.score:.1f} % right in "
                 f"cross-validation, {classes})")
 
@@ -152,12 +162,14 @@ class Model:
 def learned(collection, inputs, recipe, settings):
     """The Model that answers best in cross-validation on all sets of a Collection."""
     n = len(collection.label)
+    label = files.labels_to_keep(collection.label, n, "sets")
+    classes, place = np.unique(label, return_inverse=True)
     split = tuning.Split(np.arange(n), np.arange(0))
     group, reasons = kept_together(collection, split)
     for why in reasons:
         say(why)
     best = None
-    rows = evaluate(inputs, collection.label, group, *split, every_method(inputs), settings)
+    rows = evaluate(inputs, place, group, *split, every_method(inputs), settings)
     for row in rows:
         what = f"failed: {row.failed}" if row.failed else told(row.chosen)
         say(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
@@ -165,22 +177,24 @@ def learned(collection, inputs, recipe, settings):
             best = row
     if best is None:
         raise ValueError(f"all methods failed: {row.failed}")
-    return _thing(*_tree(model_of(best, collection, recipe)))  # as a file gives it back, to the bit
+    model = model_of(best, collection, recipe, classes)
+    return _thing(*_tree(model))  # as a file gives it back, to the bit
 
 
-def model_of(row, collection, recipe):
-    """The Model of a comparison.Outcome on all sets of a Collection."""
+def model_of(row, collection, recipe, classes):
+    """The Model of a comparison.Outcome on all sets of a Collection, whose labels were
+    places among the classes."""
     reader = reader_of(row.method, row.chosen, recipe)
     reader.fit(collection)
     p = reader.p if isinstance(reader, (ByProjection, AsTheyAre)) else 1
     shape = collection.X.shape[1], p, collection.frame
     return Model(recipe, shape, row.method.name, told(row.chosen), row.score, reader,
-                 row.estimator, {"scikit-learn": sklearn.__version__})
+                 row.estimator, classes, {"scikit-learn": sklearn.__version__})
 
 
 def answer(model, collection):
     """Answers for the sets of a Collection; where all together have none, each is asked alone."""
-    classes = model.estimator.classes_
+    classes = model.classes
     try:
         labels, scores = _answers(model, collection)
         return Answers(collection.names, labels, scores, classes, dict(collection.unread))
@@ -201,7 +215,7 @@ def _answers(model, collection):
     scores = getattr(model.estimator, "predict_proba", None)
     scores = model.estimator.decision_function(queries) if scores is None else scores(queries)
     scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
-    return model.estimator.predict(queries), scores
+    return model.classes[model.estimator.predict(queries)], scores
 
 
 def _one(collection, i):
@@ -216,27 +230,49 @@ def kinds_of_scores(model):
 
 
 def fit(sets, labels, groups=None, *, recipe=None, settings=None):
-    """The Model learned from n sets of frames, arrays (n_frames, height, width) or (n_frames, d),
-    with labels (n,); groups (n,) are kept together in cross-validation.
+    """The Model learned from n sets of frames, arrays (n_frames, height, width) or
+    (n_frames, d), with labels (n,).
 
-    recipe: examples.clips.Recipe, how sets become subspaces; settings: examples.options.Settings,
+    labels: numbers, strings or bools, all of one type, of two classes or more; answers are
+    of that type. groups (n,), any hashables: kept together in cross-validation. recipe:
+    examples.clips.Recipe, how sets become subspaces. settings: examples.options.Settings,
     as Settings(methods=["gsc", "svm"]): which methods, and among which parameters.
     """
-    recipe = recipe or Recipe(MOST_P, fewer=True)
-    settings = settings or Settings()
-    labels = np.asarray(labels)
-    groups = [None] * len(labels) if groups is None else groups
-    if not len(sets) == len(labels) == len(groups):
-        raise ValueError(f"labels and groups must have one entry a set, got {len(labels)} and "
-                         f"{len(groups)} for {len(sets)} sets")
+    recipe = Recipe(MOST_P, fewer=True) if recipe is None else recipe
+    settings = Settings() if settings is None else settings
+    for name, value, kind in (("recipe", recipe, Recipe),
+                              ("settings", settings, Settings)):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
+    core.check_sequence(sets, "sets", "arrays of frames")
+    labels = files.labels_to_keep(labels, len(sets), "sets")
+    check_classes(labels)
+    if groups is None:
+        groups = [None] * len(sets)
+    else:
+        groups = _checked_groups(groups, len(sets))
     clips = [Clip(f"set {i}", label, group, [np.asarray(rows)])
              for i, (rows, label, group) in enumerate(zip(sets, labels, groups))]
     collection = build_all(clips, recipe, keep_rows=True, strict=True)
     return learned(collection, inputs_for(collection, recipe, settings), recipe, settings)
 
 
+def _checked_groups(groups, n):
+    """The number of each set's group (n,)."""
+    names, number = core.check_labels(groups, n, "groups", "sets")
+    unknown = [name for name in names.tolist() if name is None or name != name]
+    if unknown:
+        raise ValueError(f"groups must name a group for every set, got {unknown[0]}")
+    return number
+
+
 def predict(model, sets):
-    """Answers for sets of frames, by a Model."""
+    """Answers for sets of frames, by a Model: labels are of the type that fit was given."""
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a Model, as fit and load give it, got {model!r}")
+    core.check_sequence(sets, "sets", "arrays of frames")
+    if not len(sets):
+        raise ValueError("sets must hold at least one set, got none")
     clips = [Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)]
     return answer(model, build_new(model, clips))
 
@@ -297,6 +333,8 @@ def _tree(thing):
         if isinstance(value, (np.ndarray, np.generic)):
             if value.dtype.kind == "U":
                 return {"texts": value.tolist()}
+            if value.dtype.kind == "S":
+                return {"bytes": np.char.decode(value, "latin-1").tolist()}
             name = value.dtype.name
             if name not in NUMBERS:
                 raise TypeError(f"a model must hold numbers or texts, got {value.dtype}")
@@ -328,6 +366,8 @@ def _thing(tree, arrays):
     (name, content), = tree.items()
     if name == "texts":
         return np.array(content, str)[()]
+    if name == "bytes":
+        return np.char.encode(np.array(content, str), "latin-1")[()]
     if name in NUMBERS:
         start, shape = content
         if shape is None:

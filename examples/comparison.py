@@ -187,9 +187,19 @@ def svm_predictions(C):
     return predict
 
 
+def check_classes(label):
+    """ValueError unless there are two classes among the labels."""
+    classes = np.unique(label)
+    if len(classes) < 2:
+        got = f"one: {classes[0]}" if len(classes) else "none"
+        raise ValueError("methods are chosen on sets of at least two classes, got "
+                         f"{got}")
+
+
 def folds(y, group, seed, repeats=1):
     """[(train, test), ...] for cross-validation on training sets with labels y, groups kept
     together if there are several."""
+    check_classes(y)
     counts = np.unique(y, return_counts=True)[1]
     if counts.max() < 2:
         raise ValueError("parameters are chosen by cross-validation, which needs two training sets "

@@ -164,9 +164,100 @@ def test_damaged_and_foreign_files_are_refused(tmp_path, damage):
         answers.load(path)
 
 
-def test_labels_and_sets_of_other_lengths_are_refused():
-    with pytest.raises(ValueError, match="one entry a set, got 2 and 2 for 3 sets"):
-        answers.fit([np.eye(3)] * 3, [0, 1])
+KEPT_LABELS = {
+    "ints": [10, 9, -2], "short ints": np.array([3, 1, 2], np.int8),
+    "large": np.array([2**64 - 1, 0, 1], np.uint64), "floats": [0.5, 1.5, -1.0],
+    "float32": np.array([0.1, 0.2, 0.3], np.float32), "bools": [True, False, True],
+    "text": ["ä ", "ä", "\u732b\t"], "empty": ["", " ", "a\0b"], "bytes": [b"x", b"\xff ", b""],
+    "objects": np.array(["b", "a", "c"], object), "scalars": [np.int16(4), np.int16(2), 3]}
+
+
+@pytest.mark.parametrize("kind", KEPT_LABELS)
+def test_labels_come_back_as_they_were_given(tmp_path, kind):
+    """Out of a model and out of a file of atoms: the same values of the same type."""
+    given = KEPT_LABELS[kind]
+    plain = [getattr(label, "item", lambda label=label: label)() for label in given]
+    sets, _ = image_sets(noise=0.1)
+    labels = [given[i % 3] for i in range(24)]
+    if isinstance(given, np.ndarray):
+        labels = np.array(labels, given.dtype)
+    model = answers.fit(sets, labels, settings=settings_of("nearest subspace", p=[2]),
+                        recipe=Recipe(2))
+    answers.save(tmp_path / "model.npz", model)
+    found = answers.predict(answers.load(tmp_path / "model.npz"), sets[:3])
+    if kind == "bools":  # two classes
+        assert found.labels.dtype == bool
+    else:
+        assert [(type(label), label) for label in found.labels.tolist()] == [
+            (type(label), label) for label in plain]
+        assert found.classes.tolist() == sorted(plain)
+    if isinstance(given, np.ndarray) and given.dtype != object:
+        assert found.labels.dtype == found.classes.dtype == given.dtype
+    files.save(tmp_path / "atoms.npz", np.eye(6).reshape(6, 3, 2).swapaxes(0, 1), labels=given)
+    kept = files.load(tmp_path / "atoms.npz").labels.tolist()
+    assert [(type(label), label) for label in kept] == [(type(label), label) for label in plain]
+
+
+@pytest.mark.parametrize("label, rule", [
+    (None, "numbers, strings or bools in a file, got None"),
+    ((1, 2), r"numbers, strings or bools in a file, got \(1, 2\)"),
+    (1j, "numbers, strings or bools in a file, got 1j"),
+    (np.datetime64("2020-01-01"), "numbers, strings or bools in a file, got datetime.date"),
+    (2, "of one type in a file, as an array holds them, got 'a' and 2"),
+    ("a\0", r"not end with a NUL character in a file, since NumPy drops it, got 'a\\x00'"),
+])
+def test_a_label_that_no_file_holds_is_named_before_anything_is_learned(
+        tmp_path, monkeypatch, label, rule):
+    """By every way into a file; a number of another type counts as another label."""
+    monkeypatch.setattr(answers, "build_all", None)
+    labels = ["a", label, "b"]
+    with pytest.raises((TypeError, ValueError), match=f"^labels must (be )?{rule}"):
+        answers.fit([np.eye(3)] * 3, labels)
+    with pytest.raises((TypeError, ValueError), match=f"^labels must (be )?{rule}"):
+        files.save(tmp_path / "atoms.npz", [np.eye(3)[:, :1]] * 3, labels=labels)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("labels, rule", [
+    ([1, True, 0], "of one type in a file, as an array holds them, got 1 and True"),
+    ([1, 0, 1.0], "of one type in a file, as an array holds them, got 1 and 1.0"),
+    ([2**70, 0, 1], "integers of 64 bits in a file, got 1180591620717411303424 beside 0"),
+    ([2**63, -1, 1], "integers of 64 bits in a file, got 9223372036854775808 beside -1"),
+    ([0.5, np.nan, 1.0], "not be NaN, which equals no label, got nan"),
+    (np.array([1, np.nan, 1]), "not be NaN, which equals no label, got nan"),
+    ([b"a\0", b"a", b"b"], r"not end with a NUL character .* got b'a\\x00'"),
+])
+def test_numbers_that_an_array_would_alter_are_no_labels_of_a_file(tmp_path, labels, rule):
+    with pytest.raises((TypeError, ValueError), match=f"^labels must (be )?{rule}"):
+        answers.fit([np.eye(3)] * 3, labels)
+    with pytest.raises((TypeError, ValueError), match=f"^labels must (be )?{rule}"):
+        files.save(tmp_path / "atoms.npz", [np.eye(3)[:, :1]] * 3, labels=labels)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (dict(labels=[0, 1]), "labels must have length 3, one for each of the sets, got 2"),
+    (dict(labels=["a"] * 3), "chosen on sets of at least two classes, got one: a"),
+    (dict(sets=[], labels=[]), "chosen on sets of at least two classes, got none"),
+    (dict(groups=[0, 1]), "groups must have length 3, one for each of the sets, got 2"),
+    (dict(groups=[0, None, 1]), "groups must name a group for every set, got None"),
+    (dict(groups=7), "groups must be a sequence of hashables, got 7"),
+    (dict(sets=5), "sets must be a sequence of arrays of frames, got int"),
+    (dict(settings={"p": [2]}), "settings must be a Settings, got {'p': \\[2\\]}"),
+    (dict(recipe=3), "recipe must be a Recipe, got 3"),
+])
+def test_what_a_model_is_asked_to_learn_from_is_checked_first(monkeypatch, arguments, message):
+    monkeypatch.setattr(answers, "build_all", None)
+    with pytest.raises((TypeError, ValueError), match=message):
+        answers.fit(**{"sets": [np.eye(3)] * 3, "labels": [0, 1, 0], **arguments})
+
+
+def test_what_is_asked_without_a_model_or_sets_is_refused():
+    sets, labels = image_sets()
+    with pytest.raises(TypeError, match="model must be a Model, .* got 'model.npz'"):
+        answers.predict("model.npz", sets)
+    model = answers.fit(sets, labels, settings=settings_of("nearest subspace", p=[2]))
+    with pytest.raises(ValueError, match="sets must hold at least one set, got none"):
+        answers.predict(model, [])
 
 
 # ------------------------------------------------------------------------------- the command

@@ -44,7 +44,7 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
     files.save(path, streams.OnlineGDL(2, 0.3, rng=0).partial_fit(SMALL))
     assert files.load(path).lam == 0.3
     with pytest.raises(
-        TypeError, match="labels must be numbers, strings or bools in a file, got dtype object"
+        TypeError, match="labels must be numbers, strings or bools in a file, got None"
     ):
         files.save(path, SMALL[:3], labels=[None, "a", 3])
 
