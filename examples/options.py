@@ -8,8 +8,11 @@ import argparse
 import ast
 import json
 import math
+import numbers
 import re
 import sys
+from collections import namedtuple
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,20 +26,99 @@ DPI = 120
 EXPERIMENTS = ["casia", "cambridge", "ucsd", "youtube", "ballet", "dyntex"]
 
 
+# What may be asked for: values of a kind, at least or above a number, at most another; of
+# many a list, of what is optional None.
+Rule = namedtuple("Rule", "kind least above most many optional",
+                  defaults=[-math.inf, -math.inf, math.inf, False, False])
+
+RULES = {  # the fields of Settings first, whose options hold as much
+    "p": Rule(int, least=1, many=True, optional=True),
+    "lam": Rule(float, least=0, many=True),
+    "neighbors": Rule(int, least=1, many=True),
+    "C": Rule(float, above=0, many=True),
+    "kernels": Rule(bool),
+    "atoms": Rule(int, least=0),
+    "iterations": Rule(int, least=0),
+    "seconds": Rule(float, least=0, optional=True),
+    "seed": Rule(int, least=0, most=2**31 - 1),  # of scikit-learn, and some more from there
+    "methods": Rule(str, many=True, optional=True),
+    "baselines": Rule(bool),
+    "every": Rule(int, least=1),
+    "at_most": Rule(int, least=1, optional=True),
+    "evenly": Rule(int, least=1, optional=True),
+    "resample": Rule(int, least=1, optional=True),
+    "run": Rule(int, least=1, optional=True),
+    "stack": Rule(int, least=1),
+    "arma": Rule(int, least=0),
+    "repeats": Rule(int, least=1),
+    "train": Rule(float, above=0),
+}
+KINDS = {int: (numbers.Integral, "an integer", "integers"),
+         float: (numbers.Real, "a number", "numbers"),
+         bool: (bool, "True or False", None),
+         str: (str, "the first words of a row", "the first words of rows")}
+
+
+def check_asked(value, name, rule):
+    """The value that an option or a setting may have by its Rule, as Python's own numbers;
+    name: what an error calls it."""
+    if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
+        value = value.item()  # a number of NumPy's
+    if value is None and rule.optional:
+        return None
+    if not rule.many:
+        return _checked_value(value, name, rule)
+    words = KINDS[rule.kind][2]
+    if isinstance(value, (str, bytes, dict)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a list of {words}, got {value!r}")
+    each = rule._replace(many=False)
+    values = [check_asked(one, f"each of {name}", each) for one in value]
+    if not values:
+        raise ValueError(f"{name} must hold {words}, got none")
+    return values
+
+
+def _checked_value(value, name, rule):
+    kind, words, _ = KINDS[rule.kind]
+    if not isinstance(value, kind) or isinstance(value, bool) != (rule.kind is bool):
+        raise TypeError(f"{name} must be {words}, got {value!r}")
+    if kind is str and not value.strip(" ,"):
+        raise ValueError(f"{name} must be {words}, got {value!r}")
+    if kind in (str, bool):
+        return value
+    if not value >= rule.least:
+        raise ValueError(f"{name} must be at least {rule.least}, got {value}")
+    if not value > rule.above:
+        raise ValueError(f"{name} must be above {rule.above}, got {value}")
+    if value > rule.most or math.isinf(value):
+        most = "finite" if math.isinf(rule.most) else f"at most {rule.most}"
+        raise ValueError(f"{name} must be {most}, got {value}")
+    return value
+
+
 @dataclass
 class Settings:
-    """What a comparison of methods depends on; options of classify.py hold as much."""
+    """What a comparison of methods depends on; options of classify.py hold as much.
+
+    Each field is checked by its Rule whenever it is set.
+    """
     p: list | None = None  # dimensions to choose from, None: all that there are
-    lam: list = field(default_factory=lambda: [*LAM])
+    lam: list = field(default_factory=lambda: [*LAM])  # in units of each query's lam_max
     neighbors: list = field(default_factory=lambda: [*NEIGHBORS])
     C: list = field(default_factory=lambda: [*C])
-    kernels: bool = True
+    kernels: bool = True  # are there rows in the spaces of Gaussian kernels?
     atoms: int = 0  # of learned dictionaries, 0: none
     iterations: int = 3
     seconds: float | None = None  # after which a search begins no fold
     seed: int = 0
     methods: list | None = None  # first words of the names of rows, None: all
     baselines: bool = False  # those that methods names are there without
+
+    def __setattr__(self, name, value):
+        if name not in self.__dataclass_fields__:
+            raise AttributeError(f"Settings must have the fields "
+                                 f"{', '.join(self.__dataclass_fields__)}, got {name!r}")
+        super().__setattr__(name, check_asked(value, name, RULES[name]))
 
 
 def parsed(name, parse, *script):
@@ -248,11 +330,6 @@ def _list(text):
     return [words for words in text.split(",") if words.strip(" ,")]
 
 
-LOWEST = {"p": 1, "lam": 0, "neighbors": 1, "C": 0, "every": 1, "at_most": 1, "evenly": 1,
-          "resample": 1, "run": 1, "stack": 1, "arma": 0, "atoms": 0, "iterations": 0, "seed": 0,
-          "repeats": 1, "seconds": 0}  # legal values of the options
-
-
 OF_ANSWERS = {"model", "predict", "out", "strict"}  # what can be asked of a model that was kept
 
 
@@ -265,23 +342,24 @@ def _check_options(parser, options):
         if options.model and name not in OF_ANSWERS and value != parser.get_default(name):
             parser.error(f"--{name.replace('_', '-')} and --model exclude each other: a model "
                          "keeps what it was learned with")
-    if options.methods == []:
-        parser.error("--methods must hold the first words of rows, got none")
-    for name, low in LOWEST.items():
-        given = getattr(options, name)
-        values = given if isinstance(given, list) else [given]
-        for value in values if given is not None else []:
-            if not low <= value < math.inf:
-                parser.error(f"--{name.replace('_', '-')} must be at least {low}, got {value:g}")
-    if min(options.C) <= 0:
-        parser.error(f"--C must be positive, got {min(options.C):g}")
+    for name, rule in RULES.items():
+        value = getattr(options, name)
+        if name == "kernels" and value is None:  # as memory and time allow
+            continue
+        try:
+            check_asked(value, f"--{name.replace('_', '-')}", rule)
+        except (TypeError, ValueError) as error:
+            parser.error(str(error))
     if options.group_by is not None:
         try:
             re.compile(options.group_by)
         except re.error as error:
             parser.error(f"--group-by must be a regular expression, got {options.group_by!r}: "
                          f"{error}")
-    if not (0 < options.train < 1 or options.train >= 1 and options.train.is_integer()):
+    if options.splits is not None and not options.splits.is_file():
+        parser.error(f"--splits must be a CSV file, got {options.splits}; --repeats 1 makes a "
+                     "random split")
+    if options.train >= 1 and not options.train.is_integer():
         parser.error("--train must lie between 0 and 1, or be a whole number, got "
                      f"{options.train:g}")
     if options.p is None and (options.arma or options.rank != "raise"):

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from examples import options, paper_experiments, pictures
@@ -61,6 +62,67 @@ def test_mistakes_are_named_before_anything_is_done(arguments, told):
         timeout=60,
     )
     assert done.returncode == 2 and told in done.stderr and not done.stdout
+
+
+def own_kernel(A, B):
+    return A @ B.T
+
+
+@pytest.mark.parametrize("field, value, rule", [
+    ("p", 3, "p must be a list of integers, got 3"),
+    ("p", np.array(3), "p must be a list of integers, got 3"),
+    ("p", [], "p must hold integers, got none"),
+    ("p", [2, 0], "each of p must be at least 1, got 0"),
+    ("p", [True], "each of p must be an integer, got True"),
+    ("lam", 0.1, "lam must be a list of numbers, got 0.1"),
+    ("lam", [0.1, -1], "each of lam must be at least 0, got -1"),
+    ("lam", [np.nan], "each of lam must be at least 0, got nan"),
+    ("lam", [np.inf], "each of lam must be finite, got inf"),
+    ("neighbors", [2.0], r"each of neighbors must be an integer, got 2\.0"),
+    ("C", [1, 0], "each of C must be above 0, got 0"),
+    ("kernels", [own_kernel], r"kernels must be True or False, got \[<function own_kernel"),
+    ("kernels", None, "kernels must be True or False, got None"),
+    ("atoms", -1, "atoms must be at least 0, got -1"),
+    ("iterations", "3", "iterations must be an integer, got '3'"),
+    ("seconds", -1.0, "seconds must be at least 0, got -1"),
+    ("seed", 2**31, "seed must be at most 2147483647, got 2147483648"),
+    ("methods", "gsc", "methods must be a list of the first words of rows, got 'gsc'"),
+    ("methods", ["gsc", " "], "each of methods must be the first words of a row, got ' '"),
+    ("baselines", 1, "baselines must be True or False, got 1"),
+])
+def test_every_field_of_settings_is_checked_whenever_it_is_set(field, value, rule):
+    """kernels=[own_kernel], which no comparison would use, among them."""
+    with pytest.raises((TypeError, ValueError), match=f"^{rule}"):
+        options.Settings(**{field: value})
+    settings = options.Settings()
+    with pytest.raises((TypeError, ValueError), match=f"^{rule}"):
+        setattr(settings, field, value)
+    assert settings == options.Settings()
+
+
+def test_settings_take_what_they_should_as_pythons_own_and_no_other_name():
+    settings = options.Settings(p=np.arange(1, 3), lam=(0, 0.5), kernels=np.False_,
+                                seconds=np.float32(2), methods=["gsc"])
+    assert (settings.p, settings.lam, settings.kernels) == ([1, 2], [0, 0.5], False)
+    assert [type(value) for value in (*settings.p, settings.seconds)] == [int, int, float]
+    assert options.Settings(p=None, seconds=None, methods=None) == options.Settings()
+    with pytest.raises(AttributeError, match="must have the fields p, lam, .*, got 'kernel'"):
+        settings.kernel = False
+
+
+def test_the_command_is_asked_by_the_rules_of_settings(capsys):
+    fields = options.Settings.__dataclass_fields__
+    assert list(options.RULES)[:len(fields)] == list(fields)
+    asked = options.of_classify(["--data", "x"])
+    assert all(getattr(asked, name) == getattr(options.Settings(), name)
+               for name in fields if name != "kernels")
+    for arguments, rule in ((["--seed", "2147483648"], "--seed must be at most 2147483647"),
+                            (["--lam", "0.1", "inf"], "each of --lam must be finite, got inf"),
+                            (["--methods", " , "], "--methods must hold the first words of rows"),
+                            (["--splits", "1"], "--splits must be a CSV file, got 1; --repeats 1")):
+        with pytest.raises(SystemExit):
+            options.of_classify(["--data", "x", *arguments])
+        assert rule in capsys.readouterr().err
 
 
 def test_help_on_data_is_of_one_experiment_or_of_all(capsys):
