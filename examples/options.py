@@ -12,7 +12,6 @@ import numbers
 import re
 import sys
 from collections import namedtuple
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,21 +25,21 @@ DPI = 120
 EXPERIMENTS = ["casia", "cambridge", "ucsd", "youtube", "ballet", "dyntex"]
 
 
-# What may be asked for: values of a kind, at least or above a number, at most another; of
-# many a list, of what is optional None.
-Rule = namedtuple("Rule", "kind least above most many optional",
-                  defaults=[-math.inf, -math.inf, math.inf, False, False])
+# What may be asked for: values of a kind within bounds; of many a list, of what is optional
+# None.
+Rule = namedtuple("Rule", "kind least most positive many optional",
+                  defaults=[-math.inf, math.inf, False, False, False])
 
 RULES = {  # the fields of Settings first, whose options hold as much
     "p": Rule(int, least=1, many=True, optional=True),
     "lam": Rule(float, least=0, many=True),
     "neighbors": Rule(int, least=1, many=True),
-    "C": Rule(float, above=0, many=True),
+    "C": Rule(float, positive=True, many=True),
     "kernels": Rule(bool),
     "atoms": Rule(int, least=0),
     "iterations": Rule(int, least=0),
     "seconds": Rule(float, least=0, optional=True),
-    "seed": Rule(int, least=0, most=2**31 - 1),  # of scikit-learn, and some more from there
+    "seed": Rule(int, least=0, most=2**31 - 1),  # scikit-learn takes twice as many
     "methods": Rule(str, many=True, optional=True),
     "baselines": Rule(bool),
     "every": Rule(int, least=1),
@@ -51,7 +50,6 @@ RULES = {  # the fields of Settings first, whose options hold as much
     "stack": Rule(int, least=1),
     "arma": Rule(int, least=0),
     "repeats": Rule(int, least=1),
-    "train": Rule(float, above=0),
 }
 KINDS = {int: (numbers.Integral, "an integer", "integers"),
          float: (numbers.Real, "a number", "numbers"),
@@ -59,7 +57,7 @@ KINDS = {int: (numbers.Integral, "an integer", "integers"),
          str: (str, "the first words of a row", "the first words of rows")}
 
 
-def check_asked(value, name, rule):
+def check_value(value, name, rule):
     """The value that an option or a setting may have by its Rule, as Python's own numbers;
     name: what an error calls it."""
     if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
@@ -67,18 +65,21 @@ def check_asked(value, name, rule):
     if value is None and rule.optional:
         return None
     if not rule.many:
-        return _checked_value(value, name, rule)
+        return _checked_one(value, name, rule)
     words = KINDS[rule.kind][2]
-    if isinstance(value, (str, bytes, dict)) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a list of {words}, got {value!r}")
-    each = rule._replace(many=False)
-    values = [check_asked(one, f"each of {name}", each) for one in value]
+    try:
+        if isinstance(value, (str, bytes, dict)):
+            raise TypeError
+        each = rule._replace(many=False, optional=False)
+        values = [check_value(one, name, each) for one in value]
+    except TypeError:
+        raise TypeError(f"{name} must be a list of {words}, got {value!r}") from None
     if not values:
         raise ValueError(f"{name} must hold {words}, got none")
     return values
 
 
-def _checked_value(value, name, rule):
+def _checked_one(value, name, rule):
     kind, words, _ = KINDS[rule.kind]
     if not isinstance(value, kind) or isinstance(value, bool) != (rule.kind is bool):
         raise TypeError(f"{name} must be {words}, got {value!r}")
@@ -88,8 +89,8 @@ def _checked_value(value, name, rule):
         return value
     if not value >= rule.least:
         raise ValueError(f"{name} must be at least {rule.least}, got {value}")
-    if not value > rule.above:
-        raise ValueError(f"{name} must be above {rule.above}, got {value}")
+    if rule.positive and not value > 0:
+        raise ValueError(f"{name} must be positive, got {value}")
     if value > rule.most or math.isinf(value):
         most = "finite" if math.isinf(rule.most) else f"at most {rule.most}"
         raise ValueError(f"{name} must be {most}, got {value}")
@@ -118,7 +119,7 @@ class Settings:
         if name not in self.__dataclass_fields__:
             raise AttributeError(f"Settings must have the fields "
                                  f"{', '.join(self.__dataclass_fields__)}, got {name!r}")
-        super().__setattr__(name, check_asked(value, name, RULES[name]))
+        super().__setattr__(name, check_value(value, name, RULES[name]))
 
 
 def parsed(name, parse, *script):
@@ -347,7 +348,7 @@ def _check_options(parser, options):
         if name == "kernels" and value is None:  # as memory and time allow
             continue
         try:
-            check_asked(value, f"--{name.replace('_', '-')}", rule)
+            check_value(value, f"--{name.replace('_', '-')}", rule)
         except (TypeError, ValueError) as error:
             parser.error(str(error))
     if options.group_by is not None:
@@ -359,7 +360,7 @@ def _check_options(parser, options):
     if options.splits is not None and not options.splits.is_file():
         parser.error(f"--splits must be a CSV file, got {options.splits}; --repeats 1 makes a "
                      "random split")
-    if options.train >= 1 and not options.train.is_integer():
+    if not (0 < options.train < 1 or options.train >= 1 and options.train.is_integer()):
         parser.error("--train must lie between 0 and 1, or be a whole number, got "
                      f"{options.train:g}")
     if options.p is None and (options.arma or options.rank != "raise"):

@@ -311,12 +311,12 @@ def test_errors_are_one_line(tmp_path, arguments, message):
 
 @pytest.mark.parametrize("arguments", [
     "--p 0", "--p 2 --lam nan", "--p 2 --lam -1", "--p 2 --neighbors 5 0", "--p 2 --C -1",
-    "--p 2 --stack 0", "--p 2 --atoms -1", "--C 0", "--train 0"])
+    "--p 2 --stack 0", "--p 2 --atoms -1"])
 def test_options_are_checked(arguments, capsys):
     with pytest.raises(SystemExit):
         classify.parse(["--data", "x.npz", *arguments.split()])
     told = capsys.readouterr().err
-    assert re.search(r"must be (at least [01]|above 0), got (0|nan|-1)", told)
+    assert re.search(r"must be (at least [01]|positive), got (0|nan|-1)", told)
 
 
 def test_baselines_are_rows_of_the_same_table(tmp_path, capsys):

@@ -72,14 +72,14 @@ def own_kernel(A, B):
     ("p", 3, "p must be a list of integers, got 3"),
     ("p", np.array(3), "p must be a list of integers, got 3"),
     ("p", [], "p must hold integers, got none"),
-    ("p", [2, 0], "each of p must be at least 1, got 0"),
-    ("p", [True], "each of p must be an integer, got True"),
+    ("p", [2, 0], "p must be at least 1, got 0"),
+    ("p", [True], r"p must be a list of integers, got \[True\]"),
     ("lam", 0.1, "lam must be a list of numbers, got 0.1"),
-    ("lam", [0.1, -1], "each of lam must be at least 0, got -1"),
-    ("lam", [np.nan], "each of lam must be at least 0, got nan"),
-    ("lam", [np.inf], "each of lam must be finite, got inf"),
-    ("neighbors", [2.0], r"each of neighbors must be an integer, got 2\.0"),
-    ("C", [1, 0], "each of C must be above 0, got 0"),
+    ("lam", [0.1, -1], "lam must be at least 0, got -1"),
+    ("lam", [np.nan], "lam must be at least 0, got nan"),
+    ("lam", [np.inf], "lam must be finite, got inf"),
+    ("neighbors", [2.0], r"neighbors must be a list of integers, got \[2\.0\]"),
+    ("C", [1, 0], "C must be positive, got 0"),
     ("kernels", [own_kernel], r"kernels must be True or False, got \[<function own_kernel"),
     ("kernels", None, "kernels must be True or False, got None"),
     ("atoms", -1, "atoms must be at least 0, got -1"),
@@ -87,7 +87,7 @@ def own_kernel(A, B):
     ("seconds", -1.0, "seconds must be at least 0, got -1"),
     ("seed", 2**31, "seed must be at most 2147483647, got 2147483648"),
     ("methods", "gsc", "methods must be a list of the first words of rows, got 'gsc'"),
-    ("methods", ["gsc", " "], "each of methods must be the first words of a row, got ' '"),
+    ("methods", ["gsc", " "], "methods must be the first words of a row, got ' '"),
     ("baselines", 1, "baselines must be True or False, got 1"),
 ])
 def test_every_field_of_settings_is_checked_whenever_it_is_set(field, value, rule):
@@ -117,7 +117,7 @@ def test_the_command_is_asked_by_the_rules_of_settings(capsys):
     assert all(getattr(asked, name) == getattr(options.Settings(), name)
                for name in fields if name != "kernels")
     for arguments, rule in ((["--seed", "2147483648"], "--seed must be at most 2147483647"),
-                            (["--lam", "0.1", "inf"], "each of --lam must be finite, got inf"),
+                            (["--lam", "0.1", "inf"], "--lam must be finite, got inf"),
                             (["--methods", " , "], "--methods must hold the first words of rows"),
                             (["--splits", "1"], "--splits must be a CSV file, got 1; --repeats 1")):
         with pytest.raises(SystemExit):
