@@ -29,7 +29,7 @@ from examples.comparison import (
     check_classes,
     evaluate,
     inputs_of,
-    kept_together,
+    say_kept_together,
     told,
 )
 from examples.options import MOST_P, Settings
@@ -165,9 +165,7 @@ def learned(collection, inputs, recipe, settings):
     label = files.labels_to_keep(collection.label, n, "sets")
     classes, place = np.unique(label, return_inverse=True)
     split = tuning.Split(np.arange(n), np.arange(0))
-    group, reasons = kept_together(collection, split)
-    for why in reasons:
-        say(why)
+    group, = say_kept_together(collection, [split])
     best = None
     rows = evaluate(inputs, place, group, *split, every_method(inputs), settings)
     for row in rows:

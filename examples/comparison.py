@@ -11,7 +11,7 @@ import re
 import sys
 import time
 import warnings
-from collections import namedtuple
+from collections import Counter, namedtuple
 
 import numpy as np
 
@@ -212,8 +212,14 @@ def folds(y, group, seed, repeats=1):
         else:
             splitter = StratifiedGroupKFold(min(n, len(np.unique(group))), shuffle=True,
                                             random_state=seed + repeat)
-        found += [(fit, validate) for fit, validate in splitter.split(y, y, group)
+        with warnings.catch_warnings():  # kept_together says which classes have one set
+            warnings.filterwarnings("ignore", "The least populated class in y has only 1")
+            pairs = [*splitter.split(y, y, group)]
+        found += [(fit, validate) for fit, validate in pairs
                   if len(validate) and len(np.unique(y[fit])) > 1]
+    if not found:
+        raise ValueError("parameters are chosen by cross-validation, which needs a fold with two "
+                         "classes to learn from, got none")
     return found
 
 
@@ -555,11 +561,10 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
     core.gsc(few, few, 0.1)
     core.glc(few, few, 1)
     results = {}
+    groups = say_kept_together(collection, pairs)
     for i, (train, test) in enumerate(pairs):
         fitted = []
-        group, reasons = kept_together(collection, pairs[i])
-        for why in reasons:
-            say(f"split {i + 1} of {len(pairs)}: {why}")
+        group = groups[i]
         for outcome in evaluate(inputs, label, group, train, test, methods_of, settings):
             name = outcome.method.name
             shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
@@ -590,10 +595,28 @@ def successes(found):
     return [split for split in found if split["failed"] is None]
 
 
+def say_kept_together(collection, pairs):
+    """What cross-validation keeps together in each of the splits; what is to be known of that
+    is said once, with the splits that it is true of."""
+    kept = [kept_together(collection, split) for split in pairs]
+    splits_of = {}
+    for i, (_, reasons) in enumerate(kept, 1):
+        for why in reasons:
+            splits_of.setdefault(why, []).append(i)
+    for why, numbers in splits_of.items():
+        which = f"split {numbers[0]} of {len(pairs)}"
+        if len(numbers) > 1:
+            which = f"{len(numbers)} of {len(pairs)} splits"
+        say(f"{which}: {why}" if len(pairs) > 1 else why)
+    return [of_set for of_set, _ in kept]
+
+
 def kept_together(collection, split):
     """What cross-validation on a training part keeps together, (n,): groups, else the sets of each
-    clip, else None; and why it does not keep what it could."""
+    clip, else None; and what is to be known: why it does not keep what it could, and the classes
+    that it tells nothing of."""
     reasons = []
+    label = collection.label[split.train].tolist()
     clips = None
     if collection.clip is not None and len(np.unique(collection.clip)) < len(collection.clip):
         clips = np.array(clip_names(collection.names, collection.clip))
@@ -601,16 +624,35 @@ def kept_together(collection, split):
         if of_set is None:
             continue
         torn = tuning.shared_groups(split, of_set)
-        label = collection.label[split.train].tolist()
+        alone = _classes_of_one(label, of_set[split.train].tolist())
         if len(torn):
             reasons.append(f"{kind} {torn[0]} has sets in both parts, {len(torn)} in all have: "
                         f"cross-validation does not keep a {kind} together")
-        elif len({*zip(label, of_set[split.train].tolist())}) == len({*label}):
+        elif len(alone) == len({*label}):
             reasons.append(f"no class has two {kind}s to train: cross-validation does not keep a "
                         f"{kind} together")
         else:
-            return of_set, reasons
-    return None, reasons
+            return of_set, reasons + _said_of_one(alone, label, kind)
+    alone = _classes_of_one(label, range(len(label)))
+    return None, reasons + _said_of_one(alone, label, "set")
+
+
+def _classes_of_one(label, unit):
+    """The classes of which all sets belong to one unit."""
+    counts = Counter(c for c, _ in {*zip(label, unit)})
+    return sorted((c for c, count in counts.items() if count == 1), key=core.natural_order)
+
+
+def _said_of_one(alone, label, kind):
+    """What is to be known of classes with one group, clip or set to train."""
+    n_classes = len({*label})
+    if len(alone) in (0, n_classes):  # of all classes folds says it
+        return []
+    who = f"class {alone[0]} has" if len(alone) == 1 else (
+        f"{len(alone)} of {n_classes} classes, {alone[0]} the first, have")
+    whom = "it" if len(alone) == 1 else "them"
+    return [f"{who} one {kind} to train: cross-validation, which needs two, tells nothing of "
+            f"{whom}"]
 
 
 def told(chosen):

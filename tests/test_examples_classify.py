@@ -249,6 +249,25 @@ def test_one_set_a_class_cannot_be_cross_validated():
         comparison.folds(np.arange(4), None, 0)
 
 
+def test_classes_of_one_training_set_are_said_once_and_not_by_others(tmp_path, capsys, recwarn):
+    """Neither five times a split, nor once a split, nor in scikit-learn's words."""
+    label = np.array(["one"] * 2 + ["many"] * 5 + ["some"] * 5)
+    pairs = ([0, 2, 3, 7, 8], [1, 4, 9]), ([1, 4, 5, 9, 10], [0, 2, 7]), ([2, 3, 7, 8], [1, 4, 9])
+    splits = {f"{side}{i}": np.array(pair[k]) for i, pair in enumerate(pairs)
+              for k, side in enumerate(("train", "test"))}
+    path = write(tmp_path, label=label, group=None, **splits)
+    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--no-kernels", "--p",
+                   "2", "--methods", "nearest,dcc,msm"])
+    told = capsys.readouterr()
+    assert "populated" not in told.err + told.out and not len(recwarn)
+    said = [line for line in told.err.splitlines() if "one set to train" in line]
+    assert said == ["2 of 3 splits: class one has one set to train: cross-validation, which needs "
+                    "two, tells nothing of it"]
+    classify.main(["--data", path, "--out", str(tmp_path), "--methods", "nearest", "--p", "2",
+                   "--save", str(tmp_path / "model.npz")])
+    assert "to train" not in capsys.readouterr().err
+
+
 def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     n_frames = len(small_file()["frames"])
     frames = np.random.default_rng(0).standard_normal((n_frames, 9)).astype(np.float32)

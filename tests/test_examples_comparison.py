@@ -49,6 +49,32 @@ def method(reads, estimator, grid=None, predict=None):
     return comparison.Method("row", reads, estimator, grid or {}, predict)
 
 
+# ------------------------------------------------------------------------------------ splits
+
+
+@pytest.mark.parametrize("kind", ["group", "clip", "set"])
+def test_classes_that_cross_validation_tells_nothing_of_are_named(kind):
+    """Those whose training sets are all of one group, one clip, or one set: no fold learns from
+    some of them and asks for others."""
+    label = np.array([*"aaaabbbbcccc", *"abc"])
+    unit = np.array([0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 5, 6])
+    names = [f"x{u}#{i}" for i, u in enumerate(unit)]
+    collection = clips.Collection(None, None, names, label, None, None, np.arange(15))
+    if kind == "set":
+        train = np.array([0, 1, 2, 4, 8])
+    else:
+        train = np.arange(12)
+        of_kind = {"group": unit.astype(str)} if kind == "group" else {"clip": unit}
+        collection = collection._replace(**of_kind)
+    of_set, said = comparison.kept_together(collection, tuning.Split(train, np.arange(12, 15)))
+    assert said == [f"2 of 3 classes, b the first, have one {kind} to train: cross-validation, "
+                    "which needs two, tells nothing of them"]
+    group = None if of_set is None else of_set[train]
+    for fit, validate in comparison.folds(label[train], group, 0, 3):
+        assert of_set is None or not set(group[fit]) & set(group[validate])
+        assert set(label[train][validate]) & set(label[train][fit]) <= {"a"}
+
+
 # ----------------------------------------------------------------------- candidates left out
 
 
