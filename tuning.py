@@ -544,15 +544,23 @@ def corrected_t_test(differences: ArrayLike, ratio: float, *,
     independent; ratio: test sets over training sets. t = mean / sqrt((1 / k + ratio) variance) with
     k - 1 degrees of freedom: the corrected resampled t-test. Source: Nadeau and Bengio 2003.
 
-    n_test: the sets of a test part; then differences are of shares, in [-1, 1], and the variance is
-    at least |mean| / n_test, the least that it has for methods that are alike and differ on |mean|
-    of so many sets. Without it few equal differences have the p-value 0.
+    n_test: the sets of a test part; then differences are of shares, in [-1, 1], and the
+    variance is at least |mean| / n_test. This floor assumes that methods which are alike
+    differ on |mean| of the sets or more, that each of these favours either method with
+    the same chance, and that sets are answered independently of each other: of sets of one
+    clip or group, which are not, it is too low. Without it few equal differences have the
+    p-value 0.
+
+    Of few splits the p-value says little, however large the difference: see the last
+    example. examples.classify gives none for fewer than five.
 
     >>> from grassmann_sc import tuning
     >>> round(float(tuning.corrected_t_test([0.01, 0.03, 0.02, 0.0], ratio=0.25)), 3)
     0.199
     >>> round(float(tuning.corrected_t_test([0.05, 0.05], ratio=1.0, n_test=20)), 3)  # one set
     0.564
+    >>> round(tuning.corrected_t_test([0.45] * 3, ratio=1.0, n_test=20), 3)  # nine sets each time
+    0.122
     """
     from scipy.stats import t as student  # slow to import
 

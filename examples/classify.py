@@ -19,7 +19,7 @@ weighted by their accuracy in cross-validation: those of the coding methods, and
 nearest subspaces and support vector machines (with --seconds, what each row chose). Prints one
 table and writes into OUT, in place of what the last run wrote there:
   results.json     options, accuracy and choices of each method in each split, confusion matrices,
-                   clips that failed
+                   p-values of the differences or why there are none, clips that failed
   predictions.csv  a line a test clip and split: the truth, and what each method answers; with
                    --predict a line a new clip: label, a score for each class, or why it has none
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
@@ -38,7 +38,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections import Counter
+from collections import Counter, namedtuple
 from pathlib import Path
 
 if not __package__:  # runs as a file too
@@ -77,7 +77,7 @@ from examples.comparison import N_GAMMAS, run_splits, slug, successes, told
 from examples.pictures import Results, save_picture
 from grassmann_sc import estimators, files, plots, tuning
 
-FEWEST_SPLITS = 5  # that tell methods apart
+FEWEST_SPLITS = 5  # that tell methods apart: fewer have no p-values
 PICTURED_ATOMS = 40
 PICTURED_ANSWERS = 40  # that were wrong
 PICTURED_P = 3  # of the Gram matrix and the map
@@ -161,28 +161,50 @@ def _of_splits(count, done):
     return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
 
 
-def print_comparison(results, pairs):
-    """Which methods differ from the best one by more than chance over the splits: p-values,
-    adjusted by Holm's correction for the number of rows, and a star below 5 % where there are
-    FEWEST_SPLITS."""
-    done = {name: found for name, found in results.items() if len(successes(found)) == len(pairs)}
-    if len(pairs) < 2 or len(done) < 2:
-        return
+# How rows stand to the best: its name, {row: points behind it}, {row: p-value}, of which
+# test; or why there are no p-values, which are None then.
+Comparison = namedtuple("Comparison", "first behind p_values test why")
+
+
+def compared(results, pairs):
+    """The Comparison of the rows that no split is missing of: what is printed and kept.
+
+    p-values are adjusted by Holm's correction for the number of rows. Fewer splits than
+    FEWEST_SPLITS have none: whatever the difference, they would say nothing.
+    """
     share = {name: np.array([split["accuracy"] for split in found]) / 100
-             for name, found in done.items()}
-    first = max(share, key=lambda name: share[name].mean())
+             for name, found in results.items() if len(successes(found)) == len(pairs)}
+    first = max(share, key=lambda name: share[name].mean(), default=None)
     behind = {name: share[first] - found for name, found in share.items() if name != first}
+    points = {name: 100 * found.mean() for name, found in behind.items()}
+    if not behind:
+        return Comparison(first, points, None, None, "fewer than two methods have all splits")
+    if len(pairs) < FEWEST_SPLITS:
+        why = (f"{some(len(pairs), 'split')}: too few splits to tell which differences are larger "
+               f"than chance, {FEWEST_SPLITS} or more can")
+        return Comparison(first, points, None, None, why)
     n_test = np.mean([len(test) for _, test in pairs])
     ratio = np.mean([len(test) / len(train) for train, test in pairs])
     p_values = tuning.holm([tuning.corrected_t_test(found, ratio, n_test=n_test)
                             for found in behind.values()])
-    enough = len(pairs) >= FEWEST_SPLITS
-    stars = "* below 0.05" if enough else f"no stars below {FEWEST_SPLITS} splits"
-    print(f"Behind {first}, in points, and the p-value ({_name_of_test(pairs)}; Holm's correction "
-          f"over {len(behind)} rows; {stars}):")
-    for (name, found), p_value in zip(behind.items(), p_values):
-        star = " *" if enough and p_value < 0.05 else ""
-        print(f"  {name:{max(map(len, share))}}{100 * found.mean():7.1f}{p_value:8.3f}{star}")
+    test = f"{_name_of_test(pairs)}; Holm's correction over {some(len(behind), 'row')}"
+    return Comparison(first, points, dict(zip(behind, p_values.tolist())), test, None)
+
+
+def print_comparison(results, pairs):
+    """Which methods differ from the best one by more than chance over the splits: p-values, with
+    a star below 5 %; or that there are too few splits to tell."""
+    found = compared(results, pairs)
+    if found.p_values is None:
+        if found.behind:
+            print(found.why)
+        return
+    print(f"Behind {found.first}, in points, and the p-value ({found.test}; * below 0.05):")
+    width = max(map(len, [found.first, *found.behind]))
+    for name, points in found.behind.items():
+        p_value = found.p_values[name]
+        star = " *" if p_value < 0.05 else ""
+        print(f"  {name:{width}}{points:7.1f}{p_value:8.3f}{star}")
 
 
 def _name_of_test(pairs):
@@ -211,6 +233,7 @@ def save_results(out, asked, collection, pairs, results):
         "splits_done": min(len(found) for found in results.values()),
         "methods": {name: _summary(collection.label, pairs, found)
                     for name, found in results.items()},
+        "comparison": compared(results, pairs)._asdict(),
         "failed": [*collection.unread.values()],
     }
     text = json.dumps(content, indent=1, default=_plain)

@@ -147,6 +147,9 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path, capsys, mon
     assert results["methods"][METHODS[6]]["failed"] == ["no such kernel today"] * 2
     assert results["methods"][METHODS[6]]["mean"] is None
     assert results["methods"][METHODS[0]]["mean"] == 100
+    told = results["comparison"]
+    assert told["p_values"] is None and told["why"].startswith("2 splits: too few splits to tell")
+    assert told["why"] in printed and METHODS[6] not in told["behind"]
     assert (tmp_path / "confusion_nearest_subspace.png").exists()
 
 

@@ -356,15 +356,46 @@ def said(capsys, accuracies, pairs):
     return capsys.readouterr().out
 
 
-def test_one_clip_in_each_of_two_splits_is_no_star(capsys):
-    out = said(capsys, {"a": [95.0, 95.0], "b": [90.0, 90.0]}, half_splits(40, 2))
-    assert "no stars below 5 splits" in out and " *\n" not in out
-    p_value = tuning.corrected_t_test([0.05] * 2, 1, n_test=20)
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_fewer_than_five_splits_have_words_and_no_p_value(capsys, k):
+    """However far apart the rows are; five have numbers, and a star."""
+    far = {"a": 95.0, "b": 20.0, "c": 50.0}
+    few = {name: [accuracy] * k for name, accuracy in far.items()}
+    splits = "1 split" if k == 1 else f"{k} splits"
+    words = (f"{splits}: too few splits to tell which differences are larger than chance, 5 or "
+             "more can")
+    assert said(capsys, few, half_splits(400, k)) == words + "\n"
+    found = classify.compared(results_of(few), half_splits(400, k))
+    points = {"b": pytest.approx(75), "c": pytest.approx(45)}
+    assert found == ("a", points, None, None, words)
+    five = {name: [accuracy] * 5 for name, accuracy in far.items()}
+    assert " *\n" in said(capsys, five, half_splits(400, 5))
+
+
+def test_one_clip_in_each_of_five_splits_is_no_star(capsys):
+    out = said(capsys, {"a": [95.0] * 5, "b": [90.0] * 5}, half_splits(40, 5))
+    assert " *\n" not in out
+    p_value = tuning.corrected_t_test([0.05] * 5, 1, n_test=20)
     assert float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
-    far = {"a": [95.0] * 4, "b": [20.0] * 4}
-    assert " *\n" not in said(capsys, far, half_splits(400, 4))
-    assert " *\n" in said(capsys, {name: [found[0]] * 5 for name, found in far.items()},
-                                half_splits(400, 5))
+
+
+def test_what_is_printed_of_chance_is_what_is_kept(capsys):
+    """A row that failed in a split is compared with no other; one row alone with none."""
+    pairs = half_splits(40, 6)
+    results = results_of({"a": [90.0] * 6, "b": [50.0, 60, 70, 50, 60, 70], "c": [99.0] * 6})
+    results["c"][2]["failed"] = "no such kernel"
+    found = classify.compared(results, pairs)
+    assert (found.first, found.behind, found.why) == ("a", {"b": pytest.approx(30)}, None)
+    p_value = tuning.corrected_t_test([0.4, 0.3, 0.2] * 2, 1.0, n_test=20)
+    assert found.p_values == {"b": pytest.approx(p_value)}
+    classify.print_comparison(results, pairs)
+    head, row = capsys.readouterr().out.splitlines()
+    assert found.test in head and row.split()[:3] == ["b", "30.0", f"{p_value:.3f}"]
+    del results["b"]
+    assert classify.compared(results, pairs) == (
+        "a", {}, None, None, "fewer than two methods have all splits")
+    classify.print_comparison(results, pairs)
+    assert not capsys.readouterr().out
 
 
 def test_p_values_are_adjusted_for_the_number_of_rows(capsys):
