@@ -90,22 +90,82 @@ def test_every_row_that_can_be_chosen_is_tried_here():
     assert sorted(row.name for row in every) == sorted(ON_SETS + ON_VIDEOS)
 
 
-def test_the_answers_are_those_of_the_row_that_was_evaluated():
-    """What a model answers is what the row of an evaluation on the same split predicts."""
-    sets, labels = image_sets()
+@pytest.mark.parametrize("name", ["gsc", "kglc", "svm on a kernel", "kahm affine hulls",
+                                  "kahm convex", "dcc", "msm", "gsc 4 learned"])
+def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
+    """What a model answers of sets that hold more than the p that it chose, and its scores, is what
+    the row of an evaluation on the same split predicts."""
+    sets, labels = image_sets(noise=1.0)
     clips = [answers.Clip(str(i), label, None, [one]) for i, (one, label) in
              enumerate(zip(sets, labels))]
-    collection = answers.build_all(clips, Recipe(2), keep_rows=True)
+    recipe = Recipe(3)
+    collection = answers.build_all(clips, recipe, keep_rows=True)
     train = np.arange(0, 24, 2)
-    for name in ("gsc", "kglc", "svm on a kernel", "kahm affine", "dcc", "gsc 4 learned"):
-        settings = settings_of(name, p=[2])
-        inputs = answers.inputs_for(collection, Recipe(2), settings)
-        model = answers.fit(sets[::2], labels[::2], recipe=Recipe(2), settings=settings)
-        rows = comparison.evaluate(inputs, labels, None, train, train + 1,
-                                   answers.every_method(inputs), settings)
-        outcome = next(row for row in rows if row.method.name == model.method)
-        assert comparison.told(outcome.chosen) == model.chosen
-        assert answers.predict(model, sets[1::2]).labels.tolist() == outcome.predicted.tolist()
+    settings = settings_of(name, p=[2])
+    inputs = answers.inputs_for(collection, recipe, settings)
+    model = answers.fit(sets[::2], labels[::2], recipe=recipe, settings=settings)
+    rows = comparison.evaluate(inputs, labels, None, train, train + 1,
+                               answers.every_method(inputs), settings)
+    outcome = next(row for row in rows if row.method.name == model.method)
+    assert comparison.told(outcome.chosen) == model.chosen
+    found = answers.predict(model, sets[1::2])
+    assert found.labels.tolist() == outcome.predicted.tolist()
+    kind = "predict_proba" if answers.kinds_of_scores(model) == "probability" else (
+        "decision_function")
+    scores = getattr(outcome.estimator, kind)(outcome.queries)
+    assert np.allclose(found.scores, scores, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["gsc", "svm on the", "nearest subspace", "gda", "gsc 4 learned"])
+def test_of_two_classes_the_one_of_the_higher_score_is_the_answer(name):
+    sets, labels = image_sets(noise=1.5)
+    two = np.flatnonzero(labels != "cat")
+    sets = [sets[i] for i in two]
+    model = answers.fit(sets[:10], labels[two[:10]], settings=settings_of(name, p=[2]),
+                        recipe=Recipe(2))
+    found = answers.predict(model, sets)
+    assert set(found.labels) == {"ape", "bee"} and found.scores.shape == (16, 2)
+    assert found.labels.tolist() == found.classes[found.scores.argmax(axis=1)].tolist()
+
+
+def test_groups_are_kept_together_in_cross_validation():
+    """Each group of three sets has a look and a label of its own, which say nothing of those of the
+    others: its sets find each other, if they may."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(8), 3)
+    looks = rng.standard_normal((8, 2, 30))
+    sets = [rng.standard_normal((6, 2)) @ looks[g] for g in group]
+    settings = settings_of("nearest subspace", p=[2])
+    for groups, low, high in ((None, 0.95, 1), (group, 0, 0.75), ([*map(str, group)], 0, 0.75)):
+        model = answers.fit(sets, group % 2, groups, settings=settings, recipe=Recipe(2))
+        assert low <= model.score <= high
+
+
+def test_a_video_too_short_for_dynamics_costs_no_other():
+    """What all sets together cannot have is asked of each alone."""
+    videos, labels = simulated_textures(4, texture_systems(12)[::6], n_frames=8)
+    model = answers.fit(videos, labels, settings=settings_of("pm", kernels=False),
+                        recipe=Recipe(2, fewer=True))
+    found = answers.predict(model, [videos[0], videos[1][:2], *videos[2:]])
+    assert found.failed == {"set 1": "a video needs three frames or more"}
+    assert found.names == [f"set {i}" for i in range(len(videos)) if i != 1]
+    alone = answers.predict(model, [videos[0], *videos[2:]])
+    assert found.labels.tolist() == alone.labels.tolist()
+    assert found.scores.shape == (len(videos) - 1, 2)
+
+
+def test_a_model_of_another_version_of_scikit_learn_says_so(tmp_path, monkeypatch, recwarn):
+    sets, labels = image_sets()
+    path = tmp_path / "model.npz"
+    answers.save(path, answers.fit(sets, labels, settings=settings_of("gsc", p=[2])))
+    recwarn.clear()
+    answers.load(path)
+    assert not len(recwarn)
+    ours = answers.sklearn.__version__
+    monkeypatch.setattr(answers.sklearn, "__version__", "9.9")
+    with pytest.warns(UserWarning, match=f"was learned with scikit-learn {ours}, this is 9.9"):
+        model = answers.load(path)
+    assert len(answers.predict(model, sets).labels) == 24
 
 
 def test_the_best_in_cross_validation_answers():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from examples import classify, clips, comparison
+from examples import classify, clips, comparison, pictures
 from examples.options import Settings
 from grassmann_sc import subspaces
 from textures import simulated_textures, texture_systems
@@ -234,6 +234,38 @@ def test_no_seconds_leave_each_method_its_first_candidate(tmp_path, capsys):
     told = capsys.readouterr()
     assert list(accuracies(told.out)) == [*METHODS[:8], *METHODS[-2:]]
     assert "left out 3 of 3 Gaussian kernels" in told.err and "gamma" not in told.out
+
+
+def test_results_and_predictions_are_those_of_their_split(tmp_path):
+    """By hand: two splits of other sets and answers; a row that failed in one of them, and one that
+    has not got to the second."""
+    label = np.array(["c2", "c2", "c10", "c10", "c9", "c9"])
+    names = [f"clip {i}" for i in range(6)]
+    collection = clips.Collection(np.ones((6, 4, 1)), None, names, label, None, ())
+    pairs = [(np.array([0, 2, 4]), np.array([5, 1, 3])), (np.array([1, 3, 5]), np.array([0, 4, 2]))]
+
+    def split(answers, failed=None):
+        shares = {} if failed else comparison.shares_of(label[pairs[0][1]], np.array(answers))
+        return {**dict.fromkeys(("accuracy", "balanced", "f1")), **shares, "seconds": 0.1,
+                "chosen": {}, "predicted": answers if failed else np.array(answers),
+                "failed": failed}
+
+    results = {"both": [split(["c9", "c2", "c2"]), split(["c10", "c9", "c10"])],
+               "once": [split(None, "no kernel"), split(["c2", "c9", "c9"])],
+               "not yet": [split(["c10", "c10", "c10"])]}
+    out = pictures.Results(tmp_path)
+    classify.save_predictions(out, collection, pairs, results)
+    assert (tmp_path / "predictions.csv").read_text().splitlines() == [
+        "clip,split,truth,both,once,not yet",
+        "clip 5,0,c9,c9,,c10", "clip 1,0,c2,c2,,c10", "clip 3,0,c10,c2,,c10",
+        "clip 0,1,c2,c10,c2,", "clip 4,1,c9,c9,c9,", "clip 2,1,c10,c10,c9,"]
+    classify.save_results(out, {}, collection, pairs, results)
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert kept["classes"] == ["c2", "c9", "c10"] and kept["splits_done"] == 1
+    confusion = {name: found["confusion"] for name, found in kept["methods"].items()}
+    assert confusion == {"both": [[1, 0, 1], [0, 2, 0], [1, 0, 1]],  # truth a row
+                         "once": [[1, 0, 0], [0, 1, 0], [0, 1, 0]],
+                         "not yet": [[0, 0, 1], [0, 0, 1], [0, 0, 1]]}
 
 
 def test_classes_are_in_natural_order():

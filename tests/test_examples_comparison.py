@@ -75,6 +75,64 @@ def test_classes_that_cross_validation_tells_nothing_of_are_named(kind):
         assert set(label[train][validate]) & set(label[train][fit]) <= {"a"}
 
 
+@pytest.mark.parametrize("torn", [False, True])
+def test_groups_are_kept_together_before_clips_and_clips_where_groups_are_torn(torn):
+    clip = np.repeat(np.arange(12), 2)
+    group = np.repeat([*"pqrs"], 6)
+    names = [f"x{c}#{i % 2}" for i, c in enumerate(clip)]
+    collection = clips.Collection(None, None, names, clip % 2, group, None, clip)
+    train = np.arange(16 if torn else 18)
+    of_set, said = comparison.kept_together(
+        collection, tuning.Split(train, np.arange(len(train), 24)))
+    kept = clip if torn else group
+    assert len(set(zip(of_set, kept))) == len(set(of_set)) == len(set(kept))
+    assert [text[:7] for text in said] == ["group r"] * torn
+    pairs = comparison.folds(collection.label[train], of_set[train], 0, 3)
+    assert len(pairs) == 3 * (5 if torn else 3)
+    for fit, validate in pairs:
+        assert not set(kept[train][fit]) & set(kept[train][validate])
+
+
+def test_shares_of_uneven_classes_are_those_by_hand():
+    """Right are 3 of 4 a, 1 of 2 b, 1 of 1 c; of what is called so 3 of 3, 1 of 2, 1 of 2."""
+    found = comparison.shares_of(np.array([*"aaaabbc"]), np.array([*"aaabbcc"]))
+    assert found["accuracy"] == pytest.approx(100 * 5 / 7)
+    assert found["balanced"] == pytest.approx(100 * (3 / 4 + 1 / 2 + 1) / 3)
+    assert found["f1"] == pytest.approx(100 * (6 / 7 + 1 / 2 + 2 / 3) / 3)
+
+
+def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
+    """Nothing of another fold, which holds sets to be asked, and of no more than one fold."""
+    sets, label = noisy_sets()
+    asked = []
+
+    class Shares(comparison.Nearest):
+        made = None
+
+        def __init__(self, lam=1):
+            self.lam = lam
+
+        def fit(self, sets, y):
+            given = [rows.tobytes() for rows in sets]
+            if self.made is not None:
+                asked.append("sets" in self.made)
+                assert self.made.setdefault("sets", given) == given
+            self.classes_, self.y_ = np.unique(y), y
+            return self
+
+        def predict(self, sets):
+            return self.y_[np.arange(len(sets)) % len(self.y_)]
+
+    row = method("sets", Shares(), {"lam": [1, 2, 3]})
+    found = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert found.failed is None and asked.count(True) > asked.count(False) > 1
+    made = {}
+    fits = comparison.Fits(Shares(), sets, made)
+    for fit in (TRAIN[:12], TRAIN[12:], TRAIN[:12]):
+        fits[np.ix_(fit, fit)][0].made["sets"] = fit
+        assert len(made) == 1
+
+
 # ----------------------------------------------------------------------- candidates left out
 
 
@@ -212,6 +270,41 @@ def test_the_vote_weighs_all_candidates_of_one_search():
 
 
 NUMBERED = np.repeat(np.arange(36.0)[:, None], 36, axis=1)  # row i of this "Gram matrix" is i
+
+
+def test_a_matrix_that_the_queries_alone_cannot_have_has_no_vote_and_stops_none():
+    sets, label = noisy_sets(noise=1.5)
+
+    class OfFolds:
+        shape = 36, 36
+
+        def __getitem__(self, block):
+            if np.max(block[0]) >= len(TRAIN):
+                raise ValueError("a query has rank 1")
+            return NUMBERED[block] + 1000
+
+    def predict(K_dd, K_xd, y):
+        better, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
+        wrong = asked % (5 + 5 * better) == 0  # those that cannot be had are asked first
+        return {(("lam", i),): (label[asked] + wrong + (asked >= 24) * i) % 3 for i in (0, 1)}
+
+    class Answers(comparison.Nearest):
+        def __init__(self, lam=None):
+            self.lam = lam
+
+    name = "gSC, labelled sets as atoms"
+    inputs = inputs_of(sets, label)
+    both = {("a", 1): NUMBERED, ("b", 2): OfFolds()}
+    row = method(lambda inputs, train: both, Answers(), predict=predict)._replace(name=name)
+    alone = row._replace(reads=lambda inputs, train: {("a", 1): NUMBERED})
+    found = outcomes(inputs, label, row)[comparison.OURS]
+    expected = outcomes(inputs, label, alone)[comparison.OURS]
+    assert found.failed is None and found.chosen == expected.chosen == {"voters": 2}
+    assert found.predicted.tolist() == expected.predicted.tolist()
+    none = row._replace(reads=lambda inputs, train: {("b", 2): OfFolds()})
+    failed = outcomes(inputs, label, none)
+    assert failed[name].failed.endswith("a query has rank 1")
+    assert outcomes(inputs, label, row)[name].chosen["p"] == 1
 
 
 def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
