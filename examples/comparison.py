@@ -223,21 +223,28 @@ def folds(y, group, seed, repeats=1):
     return found
 
 
-def evaluate(inputs, label, group, train, test, methods_of, settings):
+def folds_of_split(label, group, train, settings):
+    """folds of a training part as indices of all sets, repeated where it is small, and how often
+    they are."""
+    n_repeats = min(MOST_REPEATS, -(-MANY // len(train)))
+    group = None if group is None else group[train]
+    pairs = folds(label[train], group, settings.seed, n_repeats)
+    return [(train[fit], train[validate]) for fit, validate in pairs], n_repeats
+
+
+def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=None):
     """The Outcome of each method on a split; one that fails does not keep the others from it.
 
     At last those of two votes, of all candidates of the coding methods, and of the others on Gram
-    matrices, where there is a test part. No label of that goes any further than here.
+    matrices, where there is a test part. No label of that goes any further than here. smallest: so
+    many training sets each fold has at least, in this split unless it is given.
     """
     label = label.copy()
     label[test] = label[train[0]]
-    y = label[train]
-    group = None if group is None else group[train]
-    n_repeats = min(MOST_REPEATS, -(-MANY // len(train)))
-    repeated = [(train[fit], train[validate])
-                for fit, validate in folds(y, group, settings.seed, n_repeats)]
+    repeated, n_repeats = folds_of_split(label, group, train, settings)
     once = repeated[:len(repeated) // n_repeats]  # for estimators on sets: seconds a fit
-    smallest = min(len(fit) for fit, _ in repeated)
+    if smallest is None:
+        smallest = min(len(fit) for fit, _ in repeated)
     split = inputs, label, train, test, settings
     searches = {}  # by predict, so that a method in a kernel's space knows what is known without
     done = []
@@ -254,9 +261,12 @@ def evaluate(inputs, label, group, train, test, methods_of, settings):
         done.append(_attempt(method, search, searches[shared], _p_of(done, inputs), split))
         yield done[-1]
     for name, who in votes:
-        voters = [outcome for outcome in done if outcome.failed is None
-                  and outcome.method.predict and re.match(who, outcome.method.name)]
-        if voters and asked_for(name, settings.methods):
+        asked = [outcome for outcome in done
+                 if outcome.method.predict and re.match(who, outcome.method.name)]
+        voters = [outcome for outcome in asked if outcome.failed is None]
+        if not asked or not asked_for(name, settings.methods):
+            continue
+        if voters:
             known = {outcome.method.predict: searches[outcome.method.predict]
                      for outcome in voters}
             pool = tuning.Pool(known.values())
@@ -266,6 +276,9 @@ def evaluate(inputs, label, group, train, test, methods_of, settings):
             outcome = _attempt(voting, *how)
             seconds = sum(voter.seconds for voter in voters)
             yield outcome._replace(seconds=outcome.seconds + seconds)
+        else:
+            yield Outcome(Method(name, None, None, {}),
+                          failed=f"no row can vote: {asked[0].failed}")
 
 
 def _attempt(method, run, *arguments):
@@ -562,10 +575,13 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
     core.glc(few, few, 1)
     results = {}
     groups = say_kept_together(collection, pairs)
+    # as many atoms in all splits: a row is one method
+    smallest = min(len(fit) for (train, _), group in zip(pairs, groups)
+                   for fit, _ in folds_of_split(label, group, train, settings)[0])
     for i, (train, test) in enumerate(pairs):
         fitted = []
-        group = groups[i]
-        for outcome in evaluate(inputs, label, group, train, test, methods_of, settings):
+        for outcome in evaluate(inputs, label, groups[i], train, test, methods_of, settings,
+                                smallest):
             name = outcome.method.name
             shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
             if outcome.failed is None:

@@ -268,6 +268,21 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
                          "not yet": [[0, 0, 1], [0, 0, 1], [0, 0, 1]]}
 
 
+def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
+    """As many atoms in each; a row that had another name in a split lost its place among them."""
+    path = write(tmp_path, train0=np.array([0, 1, 2, 6, 7, 8]), test0=np.array([5, 10, 11]),
+                 train1=np.array([0, 1, 2, 3, 4, 6, 7, 8, 9, 10]), test1=np.array([5, 11]))
+    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--p", "2", "--atoms",
+                   "100", "--methods", "nearest,gsc,glc", "--no-kernels", "--lam", "0.1"])
+    printed = accuracies(capsys.readouterr().out)
+    found = json.loads((tmp_path / "results.json").read_text())
+    rows = ["nearest subspace", METHODS[4], METHODS[5], METHODS[8],
+            METHODS[9]]
+    assert list(printed) == list(found["methods"]) == rows and found["splits_done"] == 2
+    for row in found["methods"].values():
+        assert len(row["accuracy"]) == 2 and np.sum(row["confusion"]) == 5
+
+
 def test_classes_are_in_natural_order():
     assert classify.natural_classes(np.array(["c10", "c2", "c1"])) == ["c1", "c2", "c10"]
     assert classify.natural_classes(np.array([10, 9, 2])) == [2, 9, 10]

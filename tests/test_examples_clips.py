@@ -22,7 +22,7 @@ from examples.clips import (
     split_by_file,
     split_by_group,
 )
-from examples.options import MOST_P
+from examples.options import MOST_P, Settings
 from grassmann_sc import tuning
 from grassmann_sc.subspaces import block_hankel, from_image_set, from_video
 
@@ -398,7 +398,7 @@ def test_groups_that_one_split_tears_are_kept_together_in_the_others(capsys, mon
         return []
 
     monkeypatch.setattr(comparison, "evaluate", evaluate)
-    list(comparison.run_splits(collection, None, [whole, torn, alone], None, None))
+    list(comparison.run_splits(collection, None, [whole, torn, alone], None, Settings()))
     assert seen == [collection.group.tolist(), None, None]
     said = capsys.readouterr().err.splitlines()[-2:]
     assert [line[:16] for line in said] == ["split 2 of 3: gr", "split 3 of 3: no"]

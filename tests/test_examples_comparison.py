@@ -304,6 +304,7 @@ def test_a_matrix_that_the_queries_alone_cannot_have_has_no_vote_and_stops_none(
     none = row._replace(reads=lambda inputs, train: {("b", 2): OfFolds()})
     failed = outcomes(inputs, label, none)
     assert failed[name].failed.endswith("a query has rank 1")
+    assert failed[comparison.OURS].failed == f"no row can vote: {failed[name].failed}"
     assert outcomes(inputs, label, row)[name].chosen["p"] == 1
 
 
