@@ -10,8 +10,13 @@ import re
 import textwrap
 from collections import namedtuple
 
+import matplotlib
+from PIL import Image, ImageChops
+from PIL.PngImagePlugin import PngInfo
+
 DPI = 80
 COLOURS = 256  # of a picture that is kept: they take a third of the bytes of all
+DRAWN_BY = f"Matplotlib {matplotlib.__version__}"  # as a picture says it, in its metadata
 
 PIECE = re.compile(
     r"^(?P<fence> *```)(?P<marked>\w*)\n(?P<body>.*?)^ *```$"
@@ -42,8 +47,8 @@ def _piece(found):
 def run(path, draw=None):
     """[(what a program printed, what the page says)] of those after which the page says something.
 
-    draw(figure, path of the picture) keeps what is drawn before a picture. What stands under
-    What stands under a script's main clause is not run.
+    draw(figure, path of the picture) keeps what is drawn before a picture. What stands under a
+    script's main clause is not run.
     """
     import matplotlib.pyplot as plt
 
@@ -66,10 +71,39 @@ def run(path, draw=None):
 
 
 def keep(figure, path):
-    """Write a figure as a small PNG."""
-    from PIL import Image
+    """Write a figure as a small PNG; a file that shows it already stays as it is, to the byte."""
+    drawn = small_picture(figure)
+    if not shows(path, drawn):
+        drawn_by = PngInfo()
+        drawn_by.add_text("Software", DRAWN_BY)
+        drawn.save(path, optimize=True, pnginfo=drawn_by)
 
-    figure.savefig(path, dpi=DPI)
-    with Image.open(path) as picture:
-        few = picture.convert("RGB").quantize(COLOURS)
-    few.save(path, optimize=True)
+
+def small_picture(figure):
+    """A figure as the picture of few colours that is kept."""
+    file = io.BytesIO()
+    figure.savefig(file, dpi=DPI)
+    return Image.open(file).convert("RGB").quantize(COLOURS)
+
+
+def shows(path, drawn):
+    """Does the picture at path have the pixels of the one that is drawn?"""
+    if not path.is_file():
+        return False
+    with Image.open(path) as kept:
+        if kept.size != drawn.size:
+            return False
+        difference = ImageChops.difference(kept.convert("RGB"), drawn.convert("RGB"))
+    return difference.getbbox() is None
+
+
+def is_out_of_date(path, figure):
+    """Does the picture at path, drawn by this version of Matplotlib, show something else?
+
+    Another version may draw lines and letters with other pixels, so that only the size is compared.
+    """
+    drawn = small_picture(figure)
+    with Image.open(path) as kept:
+        same_version = kept.info.get("Software") == DRAWN_BY
+        same_size = kept.size == drawn.size
+    return not (shows(path, drawn) if same_version else same_size)

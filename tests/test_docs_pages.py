@@ -5,13 +5,17 @@ import ast
 import importlib.util
 import re
 
+import matplotlib.pyplot as plt
 import pytest
+from PIL import Image
 
-from docs import check_pages, floorplan
+from docs import check_pages, floorplan, snippets
+from docs.house import own_files
 from grassmann_sc import estimators
 from grassmann_sc.baselines import estimators as of_baselines
 from processes import CORE, ROOMS, ROOT
 
+PICTURES = [name for name in own_files(".png") if name.startswith("docs/pictures/")]
 GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 
 
@@ -150,6 +154,49 @@ def test_the_floor_plan_knows_every_import():
         for other, later in others.items()
         if not later
     )
+
+
+def test_the_picture_of_the_floor_plan_is_that_of_the_imports():
+    figure = floorplan.draw(floorplan.plan()).figure
+    assert not snippets.is_out_of_date(floorplan.PICTURE, figure), "python -m docs.floorplan"
+    plt.close(figure)
+
+
+def one_line(height):
+    figure, ax = plt.subplots(figsize=(1, 1))
+    ax.plot([0, height])
+    ax.set(ylim=(0, 3))
+    plt.close(figure)
+    return figure
+
+
+def test_a_picture_is_written_again_if_it_shows_something_else(tmp_path):
+    path = tmp_path / "line.png"
+    snippets.keep(one_line(1), path)
+    Image.open(path).save(path, compress_level=0)  # the pixels of one line in other bytes
+    first = path.read_bytes()
+    snippets.keep(one_line(1), path)
+    assert path.read_bytes() == first
+    snippets.keep(one_line(2), path)
+    assert path.read_bytes() != first
+
+
+def test_a_picture_is_out_of_date_by_pixels_or_by_size(tmp_path, monkeypatch):
+    """Pixels are compared if the same version of Matplotlib drew it, otherwise the size alone."""
+    path = tmp_path / "line.png"
+    snippets.keep(one_line(1), path)
+    larger = one_line(1)
+    larger.set_size_inches(2, 1)
+    figures = [one_line(1), one_line(2), larger]
+    assert [snippets.is_out_of_date(path, one) for one in figures] == [False, True, True]
+    monkeypatch.setattr(snippets, "DRAWN_BY", "Matplotlib 99")
+    assert [snippets.is_out_of_date(path, one) for one in figures] == [False, False, True]
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_kept_pictures_say_what_drew_them(name):
+    with Image.open(ROOT / name) as picture:
+        assert picture.info["Software"].startswith("Matplotlib ")
 
 
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)

@@ -51,13 +51,16 @@ def accuracies(text):
 
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
 def test_pages_print_what_they_say_and_draw_what_they_show(page, elsewhere):
-    drawn = []
-    pairs = snippets.run(page, lambda figure, path: drawn.append(path))
+    out_of_date = {}  # of the pictures drawn, by their paths
+
+    def compare(figure, path):
+        out_of_date[path] = snippets.is_out_of_date(path, figure)
+
+    pairs = snippets.run(page, compare)
     assert all(printed == said for printed, said in pairs), pairs
     assert pairs or page.stem == "testing"
-    if page.parent == GUIDE:
-        assert drawn
-        assert all(path.is_file() for path in drawn)
+    assert not any(out_of_date.values()), f"make pages draws others: {out_of_date}"
+    assert out_of_date or page.parent != GUIDE
 
 
 def test_the_guide_has_six_pages_that_the_index_and_readme_name():
@@ -82,6 +85,8 @@ def test_the_page_on_tests_finds_the_bug_of_a_stranger():
     for kind, text in snippets.pieces(page):
         if kind == "python":
             exec(compile(text, "<page>", "exec"), names)  # no file: hypothesis looks for its lines
+            given = re.findall(r"(.*)\n@given", text)  # the line before: a first call compiles
+            assert all(line.startswith("@settings(deadline=None)") for line in given) and given
     with pytest.raises(AssertionError) as failure:
         names["test_my_angles"]()
     said = re.sub(r"\s+", " ", "".join(failure.value.__notes__))
