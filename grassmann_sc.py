@@ -33,8 +33,8 @@ import warnings
 import zlib
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
-from pathlib import Path
-from typing import Any, TypeAlias
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numba
 import numba.core.event
@@ -60,7 +60,7 @@ Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default
 
 JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy",
        "no_cfunc_wrapper": True}  # a wrapper that nobody calls, a fifth of the time
-DIGEST = f"{zlib.crc32(Path(__file__).read_bytes()):08x}"  # of this file, as it is imported
+DIGEST = f"{zlib.crc32(__loader__.get_data(__file__)):08x}"  # of this file, as it is imported
 
 
 _long: set = set()  # the functions of which jit says so before they are compiled
@@ -78,6 +78,8 @@ def jit(function=None, *, long=False, allocates=True):
     options = {"_nrt": allocates, **JIT}
     if function.__module__ != __name__:
         function.__qualname__ += f"-{DIGEST}"
+    elif __name__ != "grassmann_sc":  # what is cached names its module: one cache for each name
+        function.__qualname__ += f"-{__name__}"
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache
@@ -2522,7 +2524,7 @@ class _Patience(numba.core.event.Listener):
 numba.core.event.register("numba:compile", _Patience())
 
 
-# ------------------------------------------------------------------ the other modules of the house
+# ---------------------------------------------------------------------------- the other modules
 
 
 def needed(module, who, package):
@@ -2533,34 +2535,73 @@ def needed(module, who, package):
         raise ImportError(f"{who}: pip install {package}") from error
 
 
+MODULES = (
+    "discriminative", "estimators", "files", "frames", "intrinsic", "kernels", "learn", "plots",
+    "projected", "scale", "strategies", "streams", "subspaces", "tuning", "baselines.dynamics",
+    "baselines.estimators", "baselines.hulls", "baselines.sets", "baselines.tangent",
+    "baselines.tensors", "baselines.textures",
+)  # beside this file, or in the kit that is installed beside it
+SIGNATURE = b"\nimport grassmann_sc as core"  # a line of each: no other file is taken for one
+
 _here = os.path.dirname(os.path.abspath(__file__))
-_kit = os.path.join(_here, "grassmann_sc_kit")  # beside the installed core
-__path__ = [_kit if os.path.isdir(_kit) else _here]
+_kit = os.path.join(_here, "grassmann_sc_kit")
+__path__: list[str] = []  # a package, so that import statements ask _Finder, but of no folder
 
 
-def __getattr__(name):
-    """grassmann_sc.learn: learn.py beside this file, or that of the installed kit."""
-    if name in modules():
-        return importlib.import_module(f"{__name__}.{name}")
-    if sys._getframe(1).f_code.co_name == "_handle_fromlist":  # of an import statement
-        raise ImportError(f"cannot import name {name!r} from {__name__!r}: if it is a module of "
-                          f"the toolkit, copy {name}.py to {__path__[0]}, or install "
-                          "grassmann_sc_kit")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+class _Finder:
+    """What import statements ask for the modules: it finds these and nothing else."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        """The spec of grassmann_sc.learn, None of what is none of the modules; ImportError if a
+        module is not there, which says what to do."""
+        name = fullname.removeprefix(f"{__name__}.")
+        if name == fullname or name not in ("baselines", *MODULES):
+            return None
+        if __name__ != "grassmann_sc":
+            raise ImportError(f"cannot import {fullname}: the modules import the core by the name "
+                              f"grassmann_sc, and here it is {__name__}; put grassmann_sc.py and "
+                              "the modules beside your script, not into a package, or install "
+                              f"grassmann_sc_kit, and write from grassmann_sc import {name}",
+                              name=fullname)
+        spec = _find(name)
+        if spec is None:
+            file = name.replace(".", "/") + ("/" if name == "baselines" else ".py")
+            raise ImportError(f"cannot import {fullname}: {_here} holds no {file} of the toolkit; "
+                              "copy it there, or install grassmann_sc_kit", name=fullname)
+        return spec
+
+
+def _find(name):
+    """The spec of a module, or of the folder of baselines; None if it is not there."""
+    if name == "baselines":
+        there = any(_find(one) for one in MODULES if one.startswith("baselines."))
+        return ModuleSpec(f"{__name__}.baselines", None, is_package=True) if there else None
+    folder = name.rpartition(".")[0]
+    places = [os.path.join(place, folder) for place in (_kit, _here)]
+    spec = PathFinder.find_spec(f"{__name__}.{name}", places)  # in a zip too
+    if spec is None or not spec.has_location:  # a folder of this name
+        return None
+    return spec if SIGNATURE in spec.loader.get_data(spec.origin) else None
+
+
+sys.meta_path.append(_Finder)
+
+def _is_there(name):
+    """Can this attribute of the core be a module, and is it there?"""
+    is_one = name == "baselines" or name in MODULES
+    return __name__ == "grassmann_sc" and is_one and _find(name) is not None
+
+
+if not TYPE_CHECKING:  # a checker would take any name for one of them
+
+    def __getattr__(name):
+        """grassmann_sc.learn, imported when it is first asked for."""
+        if _is_there(name):
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted([*__all__, *modules()])
-
-
-@functools.cache
-def modules():
-    """Names of the other modules beside this file, or in the installed kit: what imports it as
-    core, and the folder of baselines."""
-    found = ["baselines"] if os.path.isdir(os.path.join(__path__[0], "baselines")) else []
-    for name in os.listdir(__path__[0]):
-        if name.endswith(".py"):
-            with open(os.path.join(__path__[0], name), "rb") as file:
-                if b"\nimport grassmann_sc as core" in file.read():
-                    found.append(name.removesuffix(".py"))
-    return found
+    names = {name.partition(".")[0] for name in MODULES}
+    return sorted([*__all__, *filter(_is_there, names)])

@@ -1,10 +1,11 @@
-"""What is packaged, read from the files: setup.cfg has the rest.
+"""What is packaged, read from the core's tuple MODULES: setup.cfg has the rest.
 
 Installed, the core stays one module and the others become the package grassmann_sc_kit, because
 names such as "learn" and "kernels" belong to other distributions; the core finds them there: from
 grassmann_sc import learn. What else lies beside them is not packaged.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -14,12 +15,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def modules(here=HERE):
-    """{module: its file}: the core, and what imports it as core, here and in baselines/."""
-    found = {CORE: here / f"{CORE}.py"}
-    for path in [*sorted(here.glob("*.py")), *sorted(here.glob("baselines/*.py"))]:
-        if b"\nimport grassmann_sc as core" in path.read_bytes():
-            found[".".join(path.relative_to(here).with_suffix("").parts)] = path
-    return found
+    """{module: its file}: the core, and what its tuple MODULES names."""
+    tree = ast.parse((here / f"{CORE}.py").read_text(encoding="utf-8"))
+    names, = (ast.literal_eval(node.value) for node in tree.body
+              if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MODULES")
+    return {name: here / f"{name.replace('.', '/')}.py" for name in (CORE, *names)}
 
 
 def command(here=HERE):

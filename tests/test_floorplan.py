@@ -127,8 +127,7 @@ def test_the_house_is_what_git_tracks_or_setup_packages(tmp_path, monkeypatch):
     for name in [*own, "test_angles.py", "learn.pyc"]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    for name in ("learn.py", "baselines/hulls.py"):
-        (tmp_path / name).write_text("import numpy\n\nimport grassmann_sc as core\n")
+    (tmp_path / f"{CORE}.py").write_text("MODULES = ('learn', 'baselines.hulls', 'no_file')\n")
     monkeypatch.setattr(house, "ROOT", tmp_path)
     for tracked in ([], [*own, "gone.py", "setup.cfg"]):
         monkeypatch.setattr(house, "tracked", lambda tracked=tracked: tracked)
@@ -143,11 +142,14 @@ def test_a_folder_within_the_repository_of_another_has_no_git(tmp_path, monkeypa
 # ---------------------------------------------------------------------------- who imports whom
 
 
-def test_the_modules_are_found_by_themselves():
-    """In a clone, as in the wheel and beside copied files: what imports the core as core."""
-    assert set(MODULES) == {name.removesuffix(".py").replace("/", ".") for name in FILES
-                            if re.fullmatch(r"(baselines/\w+|(?!setup)\w+)\.py", name)}
-    assert {*core.modules(), CORE} == ROOT_ROOMS | {"baselines"}
+def test_the_core_names_every_module():
+    """Its tuple, by which they are imported and packaged, and the files; each says that it is a
+    module by the line that the core looks for."""
+    files = [name.removesuffix(".py").replace("/", ".") for name in FILES
+             if re.fullmatch(r"(baselines/\w+|(?!setup|grassmann_sc)\w+)\.py", name)]
+    assert sorted(core.MODULES) == sorted(files)
+    assert [CORE, *core.MODULES] == list(MODULES)
+    assert {name.partition(".")[0] for name in core.MODULES} == {*dir(core)} - {*core.__all__}
 
 
 @each_module

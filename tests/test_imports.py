@@ -1,8 +1,11 @@
 """One import world: `from grassmann_sc import learn` in a clone, beside copied files, and installed
 with and without -e; estimators that travel between processes in each."""
 
+import zipfile
+
 import pytest
 
+from docs.house import modules
 from processes import (
     CORE,
     ROOMS,
@@ -118,18 +121,30 @@ def core_alone(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["learn", "baselines", "lern"])
-def test_the_core_alone_says_what_to_copy(name, core_alone):
-    code = f"""
-try:
-    from grassmann_sc import {name}
-except ImportError as error:
-    print(error)
-from grassmann_sc import gsc
+REFUSED = """
+import sys
+for statement in sys.argv[1:]:
+    try:
+        exec(statement)
+    except ImportError as error:
+        print(error)
+    else:
+        raise AssertionError(statement)
 """
-    said, = run_python(code, cwd=core_alone, **QUICK)
-    assert said == (f"cannot import name '{name}' from 'grassmann_sc': if it is a module of the "
-                    f"toolkit, copy {name}.py to {core_alone}, or install grassmann_sc_kit")
+
+
+def refusals(folder, *statements):
+    """What import statements say that must fail in a folder."""
+    return run_python(REFUSED, *statements, cwd=folder, **QUICK)
+
+
+@pytest.mark.parametrize("name, file", [("learn", "learn.py"), ("baselines", "baselines/")])
+def test_the_core_alone_says_what_to_copy(name, file, core_alone):
+    forms = [f"from grassmann_sc import {name}", f"import grassmann_sc.{name}",
+             f"from grassmann_sc.{name} import x"]
+    said = (f"cannot import grassmann_sc.{name}: {core_alone} holds no {file} of the toolkit; copy "
+            "it there, or install grassmann_sc_kit")
+    assert refusals(core_alone, *forms) == [said] * 3
 
 
 def test_the_core_alone_has_its_own_names(core_alone):
@@ -140,6 +155,121 @@ assert dir(grassmann_sc) == sorted(grassmann_sc.__all__), dir(grassmann_sc)
 assert not hasattr(grassmann_sc, "train") and not hasattr(grassmann_sc, "learn")
 """
     assert run_python(code, cwd=core_alone, **QUICK) == []
+
+
+def test_what_else_lies_beside_the_core_is_no_module(core_alone):
+    """Files of its user, some under names of modules: none is imported as a part of the core."""
+    for name in ("utils", "files", "kernels", "learn"):
+        (core_alone / f"{name}.py").write_text(f"print('{name} is run')\n")
+    (core_alone / "plots").mkdir()
+    (core_alone / "baselines").mkdir()
+    (core_alone / "baselines" / "hulls.py").write_text("print('hulls is run')\n")
+    names = ["utils", "files", "kernels", "learn", "plots", "baselines"]
+    said = refusals(core_alone, *(f"from grassmann_sc import {name}" for name in names),
+                    *(f"import grassmann_sc.{name}" for name in [*names, "baselines.hulls"]))
+    assert len(said) == 13 and not [line for line in said if line.endswith("is run")]
+    path = core_alone / "grassmann_sc.py"
+    assert said[0] == f"cannot import name 'utils' from 'grassmann_sc' ({path})"
+    assert said[6] == "No module named 'grassmann_sc.utils'"
+    code = """
+import grassmann_sc, utils
+assert dir(grassmann_sc) == sorted(grassmann_sc.__all__), dir(grassmann_sc)
+assert not hasattr(grassmann_sc, "utils") and not hasattr(grassmann_sc, "files")
+assert grassmann_sc.__path__ == []
+"""
+    assert run_python(code, cwd=core_alone, **QUICK) == ["utils is run"]
+
+
+def test_what_cannot_be_read_beside_the_core_hurts_nobody(tmp_path):
+    """A dangling link, as Emacs locks files, and folders, named as modules are or otherwise."""
+    copy_modules(tmp_path, CORE, "learn", "files")
+    for name in (".#notes.py", "plots.py"):
+        (tmp_path / name).symlink_to("nobody@nowhere.1234:5678")
+    for name in ("notes.py", "kernels.py"):
+        (tmp_path / name).mkdir()
+    code = """
+import grassmann_sc
+from grassmann_sc import learn
+print(*sorted({*dir(grassmann_sc)} - {*grassmann_sc.__all__}))
+print(*map(lambda name: hasattr(grassmann_sc, name), ["x", "notes", "plots", "kernels"]))
+"""
+    said = run_python(code, cwd=tmp_path, **QUICK)
+    assert said == ["files learn", "False False False False"]
+
+
+ZIPPED = """
+import sys
+sys.path.insert(0, "lib.zip")
+from grassmann_sc import gsc, learn, random_subspaces
+from grassmann_sc.baselines import hulls
+D = random_subspaces(3, 5, 2, rng=0)
+assert (gsc(D, D, 0.1) > 0.9).sum() == 3
+assert len(learn.gdl(D, 2, 0.1, n_iter=2, rng=0).atoms) == 2
+print(learn.__file__, hulls.__file__)
+try:
+    from grassmann_sc import streams
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_a_zip_is_imported_from_and_says_what_it_lacks(tmp_path):
+    with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
+        for name in (CORE, "learn", "files", "baselines.hulls"):
+            archive.write(modules()[name], modules()[name].relative_to(ROOT))
+    found, error = run_python(ZIPPED, cwd=tmp_path, **QUICK)
+    inside = tmp_path / "lib.zip"
+    assert found == f"{inside / 'learn.py'} {inside / 'baselines' / 'hulls.py'}"
+    assert error == (f"cannot import grassmann_sc.streams: {inside} holds no streams.py of the "
+                     "toolkit; copy it there, or install grassmann_sc_kit")
+
+
+SMALLEST = "print(core.principal_angles([[1.0], [0.0]], [[0.6], [0.8]]).round(2))"  # one kernel
+
+
+def test_a_core_in_a_zip_compiles_in_memory(tmp_path):
+    with zipfile.ZipFile(tmp_path / "lib.zip", "w") as archive:
+        archive.write(modules()[CORE], f"{CORE}.py")
+    code = f"import sys; sys.path.insert(0, 'lib.zip'); import grassmann_sc as core; {SMALLEST}"
+    assert run_python(code, cwd=tmp_path) == ["[0.93]"]
+    assert [path.name for path in tmp_path.iterdir()] == ["lib.zip"]
+
+
+@pytest.fixture
+def in_a_package(tmp_path):
+    """The core and a module in a package of their user, the core under another name too."""
+    package = tmp_path / "mypkg"
+    package.mkdir()
+    copy_modules(package, CORE, "learn", "files")
+    (package / "__init__.py").touch()
+    (package / "own.py").write_text("from .grassmann_sc import gsc, random_subspaces\n")
+    copy_modules(tmp_path, CORE)
+    (tmp_path / f"{CORE}.py").rename(tmp_path / "gsc_core.py")
+    return tmp_path
+
+
+@pytest.mark.parametrize("core", ["mypkg.grassmann_sc", "gsc_core"])
+def test_under_another_name_the_core_computes_and_modules_say_what_to_do(core, in_a_package):
+    forms = [f"from {core} import learn", f"import {core}.learn"]
+    said = (f"cannot import {core}.learn: the modules import the core by the name grassmann_sc, "
+            f"and here it is {core}; put grassmann_sc.py and the modules beside your script, not "
+            "into a package, or install grassmann_sc_kit, and write from grassmann_sc import learn")
+    assert refusals(in_a_package, *forms) == [said] * 2
+    code = f"""
+from mypkg import own
+import {core} as core
+D = core.random_subspaces(3, 5, 2, rng=0)
+assert (core.gsc(D, D, 0.1) == own.gsc(D, D, 0.1)).all()
+assert dir(core) == sorted(core.__all__)
+"""
+    assert run_python(code, cwd=in_a_package, **QUICK) == []
+
+
+def test_one_file_under_two_names_has_two_caches(in_a_package):
+    """What numba keeps names the module that it is of, which the other name cannot import."""
+    for cwd, name in ((in_a_package, "mypkg.grassmann_sc"), (in_a_package / "mypkg", CORE)):
+        code = f"import {name} as core; {SMALLEST}"
+        assert run_python(code, cwd=cwd) == ["[0.93]"]
 
 
 def test_a_baseline_is_copied_with_its_folder(tmp_path):
@@ -164,7 +294,9 @@ except ModuleNotFoundError as error:
 @pytest.mark.parametrize("code, message", [
     ("import grassmann_sc; grassmann_sc.lern",
      "module 'grassmann_sc' has no attribute 'lern'"),
-    ("from grassmann_sc import lern", "cannot import name 'lern' from 'grassmann_sc'")])
+    ("from grassmann_sc import lern", "cannot import name 'lern' from 'grassmann_sc'"),
+    ("import grassmann_sc.setup", "No module named 'grassmann_sc.setup'"),
+    ("from grassmann_sc.baselines import learn", "cannot import name 'learn' from 'grassmann_sc")])
 def test_names_that_are_nowhere(code, message):
     with pytest.raises((AttributeError, ImportError), match=f"^{message}"):
         exec(code)
