@@ -1,8 +1,10 @@
 """The command grassmann-classify of an installed kit: examples/classify.py from anywhere."""
 
+import importlib.util
 import sys
 
 NAME = "grassmann-classify"
+NEEDED = {"sklearn": "scikit-learn"}  # {module: package} of what only extras install
 
 
 def classify():
@@ -10,6 +12,11 @@ def classify():
     from examples.options import of_classify
 
     of_classify(sys.argv[1:], NAME)  # --help and mistakes, before slow imports
+    missing = [NEEDED[module] for module in NEEDED if importlib.util.find_spec(module) is None]
+    if missing:
+        names = " ".join(missing)
+        sys.exit(f"{NAME}: error: {names} is not installed: {sys.executable} -m pip install "
+                 f"{names}")
     from examples.classify import main
 
     main(sys.argv[1:], NAME)

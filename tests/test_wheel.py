@@ -50,6 +50,42 @@ def test_the_command_answers_help_at_once(installed, tmp_path):
     assert lines[-1] == ""
 
 
+RUN_WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+from importlib.metadata import entry_points
+
+without = sys.argv.pop(1).split()
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] not in without:
+            return PathFinder.find_spec(name, path, target)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
+command, = entry_points(group="console_scripts", name="grassmann-classify")
+try:
+    command.load()()
+except SystemExit as end:
+    print(end.code)
+"""
+
+
+def test_the_command_says_first_what_is_not_installed(installed, tmp_path):
+    """Of what only the extras install; the rest of that it does not need to begin."""
+    python, _ = installed
+    extras = "sklearn skimage imageio av tqdm hypothesis dask distributed"
+    lines = run_python(RUN_WITHOUT, extras, "--data", "nowhere", cwd=tmp_path, python=python)
+    assert lines == ["grassmann-classify: error: scikit-learn is not installed: "
+                     f"{python} -m pip install scikit-learn"]
+    helped = run_python(RUN_WITHOUT, extras, "--help", cwd=tmp_path, python=python)
+    assert helped[0].startswith("usage: ") and helped[-1] == "0"
+    rest = extras.replace("sklearn ", "")
+    lines = run_python(RUN_WITHOUT, rest, "--data", "nowhere", cwd=tmp_path, python=python)
+    assert "nowhere" in lines[-1]
+
+
 def test_the_command_goes_from_a_file_to_answers(installed, tmp_path):
     python, _ = installed
     code = """
