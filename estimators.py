@@ -396,7 +396,7 @@ class Coding:
 
 @dataclass(eq=False, repr=False)
 class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
-    """Codes a query over labelled subspaces and takes the class that explains it best.
+    """Codes a query over labelled subspaces and takes the class of the highest score.
 
     fit takes the dictionary: all training sets, or atoms learned for each class, with their labels.
 
@@ -404,8 +404,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     the paper's lambda; with lam_scale="max" in units of each query's lam_max, so that one grid in
     [0, 1] suits any data. n_neighbors: in 1..N atoms.
     rule: a class's score is, "residual": ||X^||^2 - ||X^ - sum_{j in class} y_j D_j^||_F^2, the
-    paper's; "sum" or "max" of its coefficients y_j, the paper's alternatives. The highest score
-    wins; grassmann_sc.class_scores says what ties, absent classes and zero codes have.
+    paper's; "sum" or "max" of its coefficients y_j, the paper's alternatives; None: "residual" of
+    sparse codes, "sum" of local ones. grassmann_sc.class_scores says why, and what ties, absent
+    classes and zero codes have.
     kernel: "projection", X holds subspaces; "precomputed", X holds inner products instead, the
     symmetric (N, N) of the atoms in fit and (n, N) of queries with atoms elsewhere, as
     ProjectionKernel gives them. All must have the norm of the atoms, a constant diagonal.
@@ -427,7 +428,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     coding: str = "sparse"
     lam: float = 0.1
     n_neighbors: int = 5
-    rule: str = "residual"
+    rule: str | None = None
     lam_scale: str | None = None
     kernel: str = "projection"
     calibrate: bool = True
@@ -435,7 +436,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
         """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with labels y."""
         how = self._how()
-        core.check_choice(self.rule, "rule", *core.RULES)
+        core.check_choice(self.rule, "rule", None, *core.RULES)
         core.check_choice(self.kernel, "kernel", "projection", "precomputed")
         X = self.check_labelled(X, y)
         if self.is_precomputed():
@@ -494,7 +495,8 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
     def _scores_of(self, codes, K_dd, K_xd, index):
         """Scores (n, n_classes) of codes over atoms of the classes index (N,)."""
-        return core.scores_by_class(codes, K_dd, K_xd, index, len(self.classes_), self.rule)
+        rule = self.rule or core.RULES_OF_CODES[self.coding][0]
+        return core.scores_by_class(codes, K_dd, K_xd, index, len(self.classes_), rule)
 
     def _grams(self, X):
         """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and norm2."""

@@ -1594,6 +1594,15 @@ def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels,
     loses it to rounding where inner products are small; "sum" or "max" of the coefficients of the
     class, the paper's alternatives.
 
+    Give "residual" for sparse codes and "sum" for local ones (locality_codes), as classify does:
+    codes do not tell which they are. Local codes sum to 1. Neither they nor the sum over a class
+    change when the origin of the embedding space moves; the residual of a class does, since it
+    puts the atoms of all other classes at the origin. Where inner products are small, as under a
+    narrow kernel or with descriptors of many dimensions, 2 k_c^T y_c - y_c^T K_cc y_c of local
+    codes is negative and falls with every atom that the class has among the neighbours: a class
+    with two of them loses to a class with one. Cross-validation does not show that where a fold
+    has one atom a class.
+
     A class without an atom in the code never wins over one that has: it has 0, or what is just
     below the best. Of classes that tie, to rounding, the one with the nearest atom in the code
     wins, then the first. If a code is zero, an atom of the class with the coefficient 1 is scored,
@@ -1614,10 +1623,14 @@ def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels,
 
 
 RULES = ("residual", "sum", "max")  # of class_scores
+RULES_OF_CODES = {  # that are worth a trial; the first is the usual rule of such codes
+    "sparse": ("residual", "sum"),
+    "local": ("sum", "residual"),  # class_scores says why
+}
 ZERO = len(RULES)  # the rule of codes that are zero
 
 
-def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule="residual"):
+def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
     """class_scores (n, n_classes) without its checks; index (N,): the class of each atom."""
     atoms = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
@@ -1758,16 +1771,18 @@ def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = 
              return_info: bool = False) -> np.ndarray | Classified:
     """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
 
-    The class whose atoms explain most, that of the smallest residual ||X^ - sum_{j in c} y_j
-    D_j^||_F^2 (see class_scores for ties, and for classes without an atom in the code). Give either
-    lam, for the codes of gsc, or n_neighbors, for those of glc. A query whose code is zero, since
-    lam >= its lam_max, has the label of its nearest atom, with a warning.
+    Give either lam, for the codes of gsc, or n_neighbors, for those of glc. With lam the class
+    wins whose atoms explain most, that of the smallest residual ||X^ - sum_{j in c} y_j D_j^||_F^2.
+    With n_neighbors the class wins whose coefficients y_j have the largest sum: class_scores says
+    why local codes need another rule, and what ties and classes without an atom in the code have.
+    A query whose code is zero, since lam >= its lam_max, has the label of its nearest atom, with a
+    warning.
 
     labels: of the atoms (N,), any hashables.
     lam, lam_scale, positive, tol, max_iter: one number lam, else as in gsc.
     n_neighbors, reg: as in glc.
     return_info: a named tuple (labels, residuals (n, C), classes (C,), codes (n, N)); without it no
-    more than the labels is kept.
+    more than the labels is kept. The residuals are those of class_residuals for both codings.
 
     See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV, probabilities.
 
@@ -1789,6 +1804,11 @@ class CodingStep(namedtuple("CodingStep", "solve options")):
 
     def __call__(self, K_dd, K_xd, norm2):
         return self.solve(K_dd, K_xd, norm2, self.options)
+
+    @property
+    def rule(self):
+        """The usual rule of class_scores for its codes."""
+        return RULES_OF_CODES["local" if self.solve is solve_local else "sparse"][0]
 
 
 def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=False, reg=None,
@@ -1827,7 +1847,8 @@ def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
     for rows in query_tiles(n, N):
         K_xd = products[rows]
         y = code(K, K_xd, norm2[rows])
-        best[rows] = scores_by_class(y, K_dd, K_xd, index, len(classes)).argmax(axis=1)
+        scores = scores_by_class(y, K_dd, K_xd, index, len(classes), code.rule)
+        best[rows] = scores.argmax(axis=1)
         unexplained.append(lam_max(K_xd[~y.any(axis=1)]))
         if return_info:
             residuals[rows] = residuals_by_class(y, K_dd, K_xd, norm2[rows], index, len(classes))

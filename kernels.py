@@ -675,8 +675,8 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
              return_info: bool = False) -> np.ndarray | core.Classified:
     """Labels (n,) of sets of frames from their kgSC (lam) or kgLC (n_neighbors) codes.
 
-    atom_sets: labelled sets, labels (N,). Rule and options as in grassmann_sc.classify: the
-    smallest residual in feature space, where each set has a subspace of dimension p.
+    atom_sets: labelled sets, labels (N,). Rules and options as in grassmann_sc.classify, in feature
+    space, where each set has a subspace of dimension p.
 
     >>> import numpy as np
     >>> from grassmann_sc import kernels

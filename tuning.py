@@ -435,10 +435,11 @@ def dimensions(p_max: int, most: int = 8) -> list[int]:
 # ---------------------------------------------------------------------------- from codes to labels
 
 
-def sparse_predictions(lams: ArrayLike, rules: Sequence[str] = ("residual", "sum"),
+def sparse_predictions(lams: ArrayLike,
+                       rules: Sequence[str] = core.RULES_OF_CODES["sparse"],
                        tol: float = 1e-4) -> Callable:
     """predict for Search: labels by sparse codes, for each lambda in units of lam_max and each
-    rule.
+    rule, the usual one first.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -464,9 +465,13 @@ def sparse_predictions(lams: ArrayLike, rules: Sequence[str] = ("residual", "sum
 
 
 def local_predictions(n_neighbors: Iterable[int],
-                      rules: Sequence[str] = ("residual", "sum")) -> Callable:
+                      rules: Sequence[str] = core.RULES_OF_CODES["local"]) -> Callable:
     """predict for Search: labels by local codes, for each number of neighbours (at most the atoms
-    of a fold) and each rule.
+    of a fold) and each rule, the usual one first.
+
+    A Search leaves "sum" for "residual" only where that is better by more than luck. What is wrong
+    with "residual" (grassmann_sc.class_scores) does not show in a fold with fewer sets of a class
+    than all together have.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning

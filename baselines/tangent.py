@@ -122,7 +122,7 @@ def _nearest_class(codes, K_dd, K_xd, labels):
     """The class of least residual for each of the codes, of checked Gram matrices."""
     codes = core.check_codes(codes, *K_xd.shape, "codes")
     classes, index = core.check_labels(labels, len(K_dd))
-    scores = core.scores_by_class(codes, K_dd, K_xd, index, len(classes))
+    scores = core.scores_by_class(codes, K_dd, K_xd, index, len(classes), "residual")
     return classes[scores.argmax(axis=1)]
 
 

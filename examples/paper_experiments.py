@@ -47,7 +47,7 @@ SVM_GRID = {"C": [1, 10, 100], "gamma": [0.1, 1, 10]}
 VIDEO_BASELINES = {"TCCA", "PM", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 
 # clips(folder) -> clips of the layout; splits(collection, folder, repeats, seed) -> [tuning.Split,
-# ...]; dictionary: atoms are learned and an SVM decides, else labelled sets and residuals; classes:
+# ...]; dictionary: atoms are learned and an SVM decides, else labelled sets are the atoms; classes:
 # of the paper's data; printed: {method: what the paper's table prints}.
 Preset = namedtuple("Preset", "title data recipe clips splits repeats dictionary classes printed")
 

@@ -69,7 +69,7 @@ def methods_on_subspaces():
         "nearest subspace": (estimators.NearestSubspace(), {}),
         "gSC, labelled sets as atoms, residuals": (
             estimators.CodingClassifier(lam_scale="max", calibrate=False), {"lam": LAM}),
-        "gLC, labelled sets as atoms, residuals": (
+        "gLC, labelled sets as atoms, sums": (
             estimators.CodingClassifier("local", calibrate=False), {"n_neighbors": NEIGHBORS}),
         "SVM on the projection kernel": (
             make_pipeline(estimators.ProjectionKernel(), SVC(kernel="precomputed")), {"svc__C": C}),
@@ -87,7 +87,7 @@ def methods_on_sets():
         "kgSC, labelled sets as atoms, residuals": (
             make_pipeline(lift, estimators.CodingClassifier(lam_scale="max", calibrate=False)),
             {"kernellift__kernel": KERNELS, "codingclassifier__lam": LAM}),
-        "kgLC, labelled sets as atoms, residuals": (
+        "kgLC, labelled sets as atoms, sums": (
             make_pipeline(lift, estimators.CodingClassifier("local", calibrate=False)),
             {"kernellift__kernel": KERNELS, "codingclassifier__n_neighbors": NEIGHBORS}),
     }

@@ -79,9 +79,9 @@ def of_gram_form(codes, X, D, labels):
                               norm2=X.shape[2])
 
 
-def winners(codes, X, D, labels):
+def winners(codes, X, D, labels, rule="residual"):
     scores, classes = gs.class_scores(codes, gs.projection_kernel(D), gs.projection_kernel(X, D),
-                                      labels, norm2=X.shape[2])
+                                      labels, norm2=X.shape[2], rule=rule)
     return classes[scores.argmax(axis=1)]
 
 
@@ -117,8 +117,47 @@ def test_classify_by_local_codes_is_coding_then_scores(problem, seed, dtype, dat
     residuals, classes = of_gram_form(codes, X, D, labels)
     assert np.array_equal(found.codes, codes) and found.codes.dtype == dtype
     assert np.array_equal(found.residuals, residuals) and found.residuals.dtype == dtype
-    assert np.array_equal(found.labels, winners(codes, X, D, labels))
+    assert np.array_equal(found.labels, winners(codes, X, D, labels, "sum"))
     assert np.array_equal(found.labels, gs.classify(X, D, labels, n_neighbors=m, reg=reg))
+
+
+@laws
+@given(coding_problems(), seeds, st.data())
+def test_labels_by_local_codes_do_not_depend_on_the_origin(problem, seed, data):
+    """A direction that all subspaces share adds 1 to every inner product, which moves the
+    origin. Codes and sums stay, to rounding, and labels where it does not decide."""
+    X, D, labels = drawn(problem, seed, np.float64)
+    options = dict(n_neighbors=data.draw(st.integers(1, len(D))), reg=1e-3)
+    here = gs.classify(X, D, labels, **options, return_info=True)
+    moved = with_shared_direction(X), with_shared_direction(D)
+    there = gs.classify(*moved, labels, **options, return_info=True)
+    assert error(there.codes, here.codes) < 1e-6
+    sums = np.stack([here.codes[:, labels == c].sum(axis=1) for c in here.classes], axis=1)
+    second, first = np.sort(np.c_[np.full(len(X), -9.0), sums], axis=1)[:, -2:].T
+    clear = first - second > 1e-5
+    assert np.array_equal(here.labels[clear], here.classes[sums.argmax(axis=1)][clear])
+    assert np.array_equal(there.labels[clear], here.labels[clear])
+
+
+def with_shared_direction(bases):
+    """Subspaces (n, d + 1, p + 1): those of bases and the last axis."""
+    n, d, p = bases.shape
+    wider = np.zeros((n, d + 1, p + 1))
+    wider[:, :d, :p] = bases
+    wider[:, d, p] = 1
+    return wider
+
+
+def test_by_local_codes_a_class_of_two_near_atoms_wins_over_one_that_is_farther():
+    """Its residual is the larger: nearly orthogonal atoms have coefficients near 1/3."""
+    D = np.eye(4)[:3, :, None]
+    query = np.array([0.2, 0.2, 0.1, 0.95])
+    X = (query / np.linalg.norm(query))[None, :, None]
+    found = gs.classify(X, D, ["right", "right", "other"], n_neighbors=3, return_info=True)
+    assert np.abs(found.codes - 1 / 3).max() < 0.03
+    assert found.labels.tolist() == ["right"]
+    assert found.classes[found.residuals.argmin(axis=1)].tolist() == ["other"]
+    assert winners(found.codes, X, D, ["right", "right", "other"]).tolist() == ["other"]
 
 
 @laws

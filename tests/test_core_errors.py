@@ -258,6 +258,25 @@ def test_gram_matrices(call, bad, error, text):
         call(**bad)
 
 
+@pytest.mark.parametrize("dtype, tolerance", [(np.float32, 1e-4), (np.float64, 1e-8)])
+def test_a_gram_matrix_is_symmetric_to_a_tolerance_of_its_largest_entry(dtype, tolerance):
+    K = 100 * np.eye(5)
+    K[0, 1] = 50 * tolerance
+    gs.locality_codes(K.astype(dtype), np.zeros((1, 5)), 2, norm2=100)
+    K[0, 1] = 200 * tolerance
+    text = f"^K_dd must be symmetric, got entries that differ by {200 * tolerance:.2g} "
+    with pytest.raises(ValueError, match=text):
+        gs.locality_codes(K.astype(dtype), np.zeros((1, 5)), 2, norm2=100)
+
+
+def test_inner_products_keep_within_cauchy_and_schwarz_to_a_thousandth():
+    """A query that is the atom, of a norm that is given too small."""
+    K = np.diag([2.0, 3.0])
+    gs.locality_codes(K, [[0, 3.0]], 1, norm2=3 * 0.999)
+    with pytest.raises(ValueError, match=r"^norm2 must be .*fails at query 0 with norm2 = 2\.97$"):
+        gs.locality_codes(K, [[0, 3.0]], 1, norm2=3 * 0.99)
+
+
 def test_a_product_is_held_against_its_own_atom():
     with pytest.raises(ValueError, match="^norm2 must be .*fails at query 1 with norm2 = 1$"):
         gs.sparse_codes(np.diag([1.0, 4.0]), [[0.5, 1.5], [1.5, 0.5]], 0.1, norm2=1.0)

@@ -125,27 +125,31 @@ def test_the_nearest_is_found_where_distances_or_inner_products_are_equal_to_rou
 
 
 @pytest.mark.parametrize(
-    "options, code, on_grams, coding",
+    "options, code, on_grams, coding, rule",
     [
-        ({"lam": 0.1}, core.gsc, core.sparse_codes, {"lam": 0.1}),
+        ({"lam": 0.1}, core.gsc, core.sparse_codes, {"lam": 0.1}, "residual"),
         (
             {"coding": "local", "n_neighbors": 6},
             core.glc,
             core.locality_codes,
             {"n_neighbors": 6},
+            "sum",
         ),
     ],
 )
-def test_coding_classifier_equals_the_functions(options, code, on_grams, coding):
+def test_coding_classifier_equals_the_functions(options, code, on_grams, coding, rule):
     estimator = estimators.CodingClassifier(**options).fit(D, LABELS)
     codes = on_grams(K_DD, K_QD, norm2=2, **coding)
-    scores, classes = core.class_scores(codes, K_DD, K_QD, LABELS, norm2=2)
+    scores, classes = core.class_scores(codes, K_DD, K_QD, LABELS, norm2=2, rule=rule)
     assert np.array_equal(estimator.transform(Q), codes)
     assert np.array_equal(codes, code(Q, D, **coding))
     assert np.array_equal(estimator.decision_function(Q), scores)
     assert list(estimator.classes_) == list(classes)
     assert np.array_equal(estimator.predict(Q), core.classify(Q, D, LABELS, **coding))
     by_class = [codes[:, LABELS == c] for c in classes]
+    residual, _ = core.class_scores(codes, K_DD, K_QD, LABELS, norm2=2)
+    estimator.set_params(rule="residual").fit(D, LABELS)
+    assert np.array_equal(estimator.decision_function(Q), residual)
     for rule, h in [("sum", np.sum), ("max", np.max)]:
         scores = np.transpose([h(part, axis=1) for part in by_class])
         estimator.set_params(rule=rule).fit(D, LABELS)
@@ -271,6 +275,18 @@ def test_weights_of_a_discriminative_dictionary_are_those_of_the_function():
     assert list(model.classes_) == sorted(set(LABELS) - {"bee"}) == sorted(set(learned.labels))
     errors, classes = discriminative.ridge_residuals(Q, learned.atoms, learned.labels)
     assert np.array_equal(model.predict(Q), classes[errors.argmin(axis=1)])
+
+
+@pytest.mark.parametrize("sharpness", [None, 0.5, 3.0])
+def test_probabilities_of_a_discriminative_dictionary_are_what_its_learning_fits(sharpness):
+    """Their log-loss on the training set is the cost, so that the sharpness is in them."""
+    model = estimators.DiscriminativeDictionary(1, sharpness=sharpness, max_iter=2, random_state=0)
+    shares = model.fit(D, LABELS).predict_proba(D)
+    assert log_loss(LABELS, shares) == pytest.approx(model.costs_[-1] / len(D), rel=1e-9)
+    errors, _ = discriminative.ridge_residuals(Q, model.components_, model.labels_)
+    odds = np.log(model.predict_proba(Q))
+    expected = -model.sharpness_ * errors
+    assert error(odds - odds[:, :1], expected - expected[:, :1]) <= LOOSE
 
 
 def test_kernel_lift_and_dictionary_are_kgdl():

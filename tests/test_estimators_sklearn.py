@@ -517,7 +517,7 @@ def test_wrong_parameters_of_the_nearest_subspace_are_named(options, message):
 
 @pytest.mark.parametrize("options, error, message", [
     ({"coding": "dense"}, ValueError, "coding must be 'sparse' or 'local', got 'dense'"),
-    ({"rule": "min"}, ValueError, "rule must be 'residual', 'sum' or 'max', got 'min'"),
+    ({"rule": "min"}, ValueError, "rule must be None, 'residual', 'sum' or 'max', got 'min'"),
     ({"lam_scale": "mean"}, ValueError, "lam_scale must be None or 'max', got 'mean'"),
     ({"kernel": "rbf"}, ValueError, "kernel must be 'projection' or 'precomputed', got 'rbf'"),
     ({"coding": "local", "n_neighbors": 41}, ValueError, r"n_neighbors must be in 1\.\.40, got 41"),

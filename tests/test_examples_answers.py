@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import grassmann_sc as core
 from examples import answers, classify, comparison
 from examples.clips import Recipe
 from examples.options import Settings
@@ -77,6 +78,26 @@ def test_a_model_of_videos_does_too(tmp_path, name):
     videos, labels = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
     before, after = learned_and_kept(tmp_path, videos, labels, name, kernels=False)
     assert same(before, after) and len(before.labels) == 9
+
+
+@pytest.mark.parametrize("rule", core.RULES)
+def test_a_kept_model_answers_by_the_rule_that_it_was_kept_with(tmp_path, rule):
+    """Files of local codes name their rule, by which they answer whatever the usual one is."""
+    sets, labels = image_sets(noise=1.5)
+    model = answers.fit(sets[::2], labels[::2], recipe=Recipe(2),
+                        settings=settings_of("glc", p=[2]))
+    assert model.estimator.rule in core.RULES_OF_CODES["local"]  # what the search chose
+    model.estimator.set_params(rule=rule)
+    answers.save(tmp_path / "model.npz", model)
+    kept = answers.load(tmp_path / "model.npz")
+    assert kept.estimator.rule == rule
+    K_dd = kept.estimator.gram_
+    K_xd = kept.reader.transform(answers.build_new(kept, [
+        answers.Clip(str(i), None, None, [one]) for i, one in enumerate(sets[1::2])]))
+    codes = core.locality_codes(K_dd, K_xd, 3, norm2=2)
+    scores, classes = core.class_scores(codes, K_dd, K_xd, labels[::2], norm2=2, rule=rule)
+    found = answers.predict(kept, sets[1::2]).labels
+    assert found.tolist() == classes[scores.argmax(axis=1)].tolist()
 
 
 def test_every_row_that_can_be_chosen_is_tried_here():

@@ -503,7 +503,8 @@ def test_labels_are_those_of_the_scores_in_feature_space(coding):
     K_xd = kernel_gram(X, A, D, B, rbf(0.1))
     residuals, classes = gs.class_residuals(found.codes, K_dd, K_xd, y, norm2=2)
     assert error(found.residuals, residuals) <= LOOSE
-    scores, _ = gs.class_scores(found.codes, K_dd, K_xd, y, norm2=2)
+    rule = "sum" if "n_neighbors" in coding else "residual"
+    scores, _ = gs.class_scores(found.codes, K_dd, K_xd, y, norm2=2, rule=rule)
     assert np.array_equal(found.labels, classes[scores.argmax(axis=1)])
     code = kglc if "n_neighbors" in coding else kgsc
     assert error(found.codes, code(X, D, kernel=rbf(0.1), p=2, **coding)) <= LOOSE

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grassmann_sc as core
-from grassmann_sc import kernels, tuning
-from oracles import clusters
+from grassmann_sc import estimators, kernels, tuning
+from oracles import clusters, error
 
 LABELS = np.arange(60) % 3
 FOLDS = [(np.flatnonzero(np.arange(60) % 5 != f), np.arange(f, 60, 5)) for f in range(5)]
@@ -79,15 +79,99 @@ def test_of_equals_to_rounding_the_one_of_more_accuracy_of_its_own_is_chosen():
     assert choose(names, table).gram == ("rbf", 1)
 
 
-def test_another_rule_is_chosen_if_it_is_better_by_more_than_luck():
-    for gain, rule in ((0.0, "residual"), (0.2, "sum")):
-        table = [
-            {
-                (("lam", 0.1), ("rule", "residual")): right(0.7),
-                (("lam", 0.1), ("rule", "sum")): right(0.7 + gain),
-            }
-        ]
+@pytest.mark.parametrize("usual, other", list(core.RULES_OF_CODES.values()))
+def test_another_rule_is_chosen_if_it_is_better_by_more_than_luck(usual, other):
+    """One set more, of 11 on which the rules disagree, is luck; 12 sets more are not."""
+    few = right(0.7)
+    swapped = few.copy()
+    swapped[np.flatnonzero(few)[:5]] = False
+    swapped[np.flatnonzero(~few)[:6]] = True
+    for better, rule in ((few, usual), (swapped, usual), (right(0.9), other)):
+        parameters = [(("lam", 0.1), ("rule", name)) for name in (usual, other)]
+        table = [dict(zip(parameters, (few, better)))]
         assert dict(choose([("linear", 1)], table).parameters)["rule"] == rule
+
+
+def clips_of_twenty_classes():
+    """Gram matrix of five clips of each class under a narrow Gaussian kernel, labels, and which
+    two of a class are to learn from.
+
+    All frames lie in R^6, so that subspaces of frames tell little; a clip shows six of the eight
+    looks of its class.
+    """
+    rng = np.random.default_rng(2)
+    looks = rng.standard_normal((20, 8, 6))
+    y = np.arange(100) // 5
+    sets = [looks[c][rng.permutation(8)[:6]] + 0.2 * rng.standard_normal((6, 6)) for c in y]
+    kernel = kernels.rbf(4.0)
+    K = kernels.kernel_gram(sets, kernels.kernel_bases(sets, kernel, 6), kernel=kernel)
+    return K, y, np.arange(100) % 5 < 2
+
+
+def test_local_codes_do_not_turn_over_in_the_refit():
+    """A fold has one clip of a class, where both rules answer alike; all together have two."""
+    K, y, train = clips_of_twenty_classes()
+    assert np.median(K[y[:, None] != y]) < 1e-6 * K[0, 0]
+    known = np.flatnonzero(train)
+    folds = [(known[::2], known[1::2]), (known[1::2], known[::2])]
+    test = K[np.ix_(~train, train)]
+    rates = {}
+    for rules in (core.RULES_OF_CODES["local"], ["residual"]):
+        predict = tuning.local_predictions([3], rules)
+        choice = tuning.Search(np.where(train, y, 0), folds, predict).choose({("rbf", 6): K})
+        answers = predict(K[np.ix_(train, train)], test, y[train])[choice.parameters]
+        rates[dict(choice.parameters)["rule"]] = choice.score, np.mean(answers == y[~train])
+    assert rates["residual"][0] >= rates["sum"][0] > 0.9  # cross-validation shows no fault
+    assert rates["residual"][1] < 0.3 and rates["sum"][1] > 0.9
+    model = estimators.CodingClassifier("local", n_neighbors=3, kernel="precomputed")
+    model.fit(K[np.ix_(train, train)], y[train])
+    assert np.mean(model.predict(test) == y[~train]) == rates["sum"][1]
+
+
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+def test_one_rule_is_the_usual_one_everywhere(coding):
+    """Of the first candidates of a search, the classifier, and the functions."""
+    X = core.random_subspaces(60, 12, 2, rng=0)
+    y = np.array(list("abc"))[np.arange(60) % 3]
+    D, Q = X[:30], X[30:]
+    K = core.projection_kernel(D)
+    k = core.projection_kernel(Q, D)
+    how = {"lam": 0.1, "lam_scale": "max"} if coding == "sparse" else {"n_neighbors": 6}
+    value = 0.1 if coding == "sparse" else 6
+    predict = tuning.sparse_predictions([value], tol=1e-8) if coding == "sparse" else (
+        tuning.local_predictions([value]))
+    (_, (_, rule)), first = next(iter(predict(K, k, y[:30]).items()))
+    assert rule == core.RULES_OF_CODES[coding][0]
+    model = estimators.CodingClassifier(coding, **how).fit(D, y[:30])
+    explicit = estimators.CodingClassifier(coding, rule=rule, **how).fit(D, y[:30])
+    other = estimators.CodingClassifier(coding, rule=core.RULES_OF_CODES[coding][1], **how)
+    assert np.array_equal(model.decision_function(Q), explicit.decision_function(Q))
+    assert np.array_equal(model.predict(Q), first)
+    assert np.array_equal(core.classify(Q, D, y[:30], **how), first)
+    assert not np.array_equal(other.fit(D, y[:30]).predict(Q), first)
+
+
+def test_shares_of_repeated_folds_are_shares():
+    """A set that is asked again counts no more than others: what is shown is the share of its
+    answers that is right."""
+    asked = np.zeros(60, int)
+    table = {(("lam", 0.1),): right(0.7)}
+
+    def predict(K_dd, K_xd, y):
+        queries = np.rint(K_xd[:, 0]).astype(int)
+        known = answers([table])(K_dd, K_xd, y)
+        lam, = table
+        once = known[lam]
+        again = np.where(asked[queries] == 1, -1, once)  # wrong at the second time
+        asked[queries] += 1
+        return {lam: again}
+
+    folds = FOLDS + FOLDS[:2] + FOLDS[:1]
+    choice = tuning.Search(LABELS, folds, predict).choose(grams([("linear", 1)]))
+    times = np.select([np.arange(60) % 5 == 0, np.arange(60) % 5 == 1], [2 / 3, 1 / 2], 1.0)
+    (share,) = choice.shares.values()
+    assert error(share, right(0.7) * times) < 1e-15
+    assert choice.score == pytest.approx(share.mean())
 
 
 def test_what_cannot_win_is_given_up_and_changes_nothing():
