@@ -16,6 +16,7 @@ import math
 import os
 import warnings
 import zlib
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,11 @@ import grassmann_sc as core
 
 __all__ = ["read_frames", "describe", "raw", "hog", "lbp", "lbp_top", "gait_energy_image"]
 
+STACKS = {".gif", ".tif", ".tiff", ".webp"}  # images that may hold several frames
 IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 ARRAYS = {".npy", ".npz", ".mat"}
+VIDEOS = {".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm",
+          ".wmv"}
 LUMA = [0.299, 0.587, 0.114]  # shares of red, green and blue in grey
 CUT_OFF = 0.9  # a video with less of the frames that it announces; some containers miscount a few
 MOST_POINTS = 24  # of an LBP, the largest number in its source
@@ -39,6 +43,25 @@ MATLAB_TYPES = {*range(1, 8), 9, 12, 13, MATLAB_MATRIX, MATLAB_PACKED, 16, 17, 1
 PATTERN_BITS = 8  # neighbours of a pixel in LBP-TOP, as in its source
 
 
+# Of a folder: files that are clips, image files of one frame in natural order, folders
+Contents = namedtuple("Contents", "clips images folders")
+
+
+class Avoidable(ValueError):
+    """An error that another argument would avoid, or another layout of the files.
+
+    what : is wrong, without advice
+    argument, value : None, or the name of the argument, "size" or "key", and a value of it
+    """
+
+    def __init__(self, what, argument=None, value=None):
+        advice = "" if argument is None else f"; {argument}={value} would read it"
+        super().__init__(what + advice)
+        self.what = what
+        self.argument = argument
+        self.value = value
+
+
 # ---------------------------------------------------------------------------- frames from files
 
 
@@ -47,14 +70,14 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
                 key: str | None = None, frame_axis: int = 0) -> np.ndarray:
     """Frames of a clip, (n_frames, height, width), or (n_frames, d) of an array of feature vectors.
 
-    path : a folder of images, in the natural order of their names (2 before 10); an image file of
-        one or more frames; an .npy, .npz or .mat file with an array (n_frames, d), (n_frames,
-        height, width[, 3 or 4]); anything else is decoded as a video (needs imageio with PyAV: pip
-        install "imageio[pyav]")
+    path : a folder of images of one frame each, in the natural order of their names (2 before 10);
+        an image file of one or more frames; an .npy, .npz or .mat file with an array (n_frames, d),
+        (n_frames, height, width[, 3 or 4]); anything else is decoded as a video (needs imageio with
+        PyAV: pip install "imageio[pyav]")
     grey : luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames, height, width,
         3)
-    size : (height, width) to resize to, bilinear with antialiasing; bytes stay bytes, other types
-        become float32
+    size : (height, width) to resize images to, bilinear with antialiasing; bytes stay bytes, other
+        types become float32
     every, at_most, evenly : every k-th frame, of these the first n or n at even steps from the
         first to the last
     key, frame_axis : the name of the array in an .npz or .mat file that holds several; its axis of
@@ -62,7 +85,7 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
 
     FileNotFoundError, ImportError where a reader is missing; ValueError that names the file, and
     the frame if there is one, if it is empty, cannot be read or decoded, or its frames differ in
-    size.
+    size; if a folder holds clips beside its images; if feature vectors are to be resized.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -72,21 +95,15 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
     ...     frames.read_frames(os.path.join(folder, "clip.npy"), size=(30, 40), every=3).shape
     (4, 30, 40)
     """
-    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
-        raise TypeError(f"path must be a path, got {path!r}")
-    path = Path(path)
+    path = _existing(path)
     size = None if size is None else _check_size(size)
-    if at_most is not None and evenly is not None:
-        raise ValueError(f"give at_most or evenly, not both, got {at_most} and {evenly}")
-    choose = functools.partial(pick, every=core.check_integer(every, "every", 1),
-                               at_most=_count_or_none(at_most, "at_most"),
-                               evenly=_count_or_none(evenly, "evenly"))
+    choose = _chooser(every, at_most, evenly)
     grey = core.check_flag(grey, "grey")
-    prepare = functools.partial(_prepared, grey=grey, size=size)
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    prepare = functools.partial(prepared, grey=grey, size=size, name=path)
     if path.is_dir():
-        return _stacked(path, *_frames_of_folder(path, choose, prepare))
+        files = choose(_images_of(path))
+        frames = [prepare(next(_image_frames(file, i))) for i, file in enumerate(files)]
+        return _stacked(path, frames, files)
     if path.suffix.lower() in ARRAYS:
         frames = _frames_of_array(path, key, frame_axis, choose, prepare)
     elif path.suffix.lower() in IMAGES:
@@ -94,6 +111,104 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
     else:
         frames = choose(map(prepare, _video_frames(path, grey)))
     return _stacked(path, frames)
+
+
+def read_shape(path, size=None, every=1, at_most=None, evenly=None, key=None):
+    """The shape of what read_frames returns with these arguments, from headers alone.
+
+    Colours count as grey. Nothing is decoded, so that a file may turn out to be damaged later. The
+    number of frames of a video is what the file announces, None if it announces none. Errors are
+    those of read_frames.
+    """
+    path = _existing(path)
+    size = None if size is None else _check_size(size)
+    choose = _chooser(every, at_most, evenly)
+    if path.is_dir():
+        files = choose(_images_of(path))
+        shapes = [shape for file in (files if size is None else files[:1])
+                  for shape in _image_shapes(file)[:1]]
+        _check_one_size(path, shapes, files)
+        n_frames = len(files)
+        shape = shapes[0]
+    elif path.suffix.lower() in ARRAYS:
+        n_frames, *shape = _array_shape(path, key)
+        n_frames = len(choose(range(n_frames)))
+        shape = shape[:2]
+    elif path.suffix.lower() in IMAGES:
+        shapes = choose(_image_shapes(path))
+        _check_one_size(path, shapes if size is None else [])
+        n_frames = len(shapes)
+        shape = shapes[0]
+    else:
+        n_frames, *shape = _video_shape(path)
+        n_frames = n_frames and len(choose(range(n_frames)))
+    if n_frames == 0:
+        raise ValueError(f"{path}: holds no frame")
+    if size is not None:
+        _check_image(shape, path)
+        shape = size
+    return n_frames, *shape
+
+
+def contents(folder):
+    """What a folder holds, as Contents: the one rule of what is a clip.
+
+    A video, an array, and an image file of several frames are clips. Image files of one frame are
+    not: all of a folder together are the frames of one clip. Their headers tell them apart; a .gif
+    or .tif without a legible one is taken for what the others in the folder are. A folder that
+    holds images beside clips is no clip. Hidden files are passed over, and links to where the
+    folder lies.
+    """
+    found = Contents([], [], [])
+    doubtful = []
+    for path in visible(folder):
+        suffix = path.suffix.lower()
+        if path.is_dir():
+            found.folders.append(path)
+        elif suffix in ARRAYS | VIDEOS:
+            found.clips.append(path)
+        elif suffix in STACKS:
+            several = _holds_several(path)
+            {None: doubtful, True: found.clips, False: found.images}[several].append(path)
+        elif suffix in IMAGES:
+            found.images.append(path)
+    beside = found.images if found.images and not found.clips else found.clips
+    beside.extend(doubtful)
+    found.images.sort(key=lambda file: core.natural_order(file.name))
+    return Contents(sorted(found.clips), found.images, found.folders)
+
+
+def visible(folder):
+    """What a folder holds but for hidden files and links to where it lies, sorted by name."""
+    here = os.path.realpath(folder)
+    return sorted(path for path in Path(folder).iterdir()
+                  if not path.name.startswith(".") and not _leads_back(path, here))
+
+
+def _leads_back(path, here):
+    """Is this a link to the folder that it is in, or to one that holds this folder?"""
+    if not path.is_symlink():
+        return False
+    target = os.path.realpath(path)
+    return here == target or here.startswith(os.path.join(target, ""))
+
+
+def _existing(path):
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise TypeError(f"path must be a path, got {path!r}")
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    return path
+
+
+def _chooser(every, at_most, evenly):
+    """The function pick with these arguments, checked."""
+    if at_most is not None and evenly is not None:
+        raise ValueError(f"give at_most or evenly, not both, got {at_most} and {evenly}")
+    return functools.partial(pick, every=core.check_integer(every, "every", 1),
+                             at_most=_count_or_none(at_most, "at_most"),
+                             evenly=_count_or_none(evenly, "evenly"))
 
 
 def pick(items, every=1, at_most=None, evenly=None):
@@ -109,26 +224,62 @@ def _stacked(path, frames, files=None):
     """The frames, of these files or all of one, as an array."""
     if not frames:
         raise ValueError(f"{path}: holds no frame")
-    for i, frame in enumerate(frames):
-        if frame.shape != frames[0].shape:
-            raise ValueError(f"{files[i] if files else path}: frames must have one size, frame 0 "
-                             f"has {frames[0].shape} and frame {i} {frame.shape}; size=(height, "
-                             "width) resizes them")
+    _check_one_size(path, [frame.shape for frame in frames], files)
     return np.stack(frames)
 
 
-def _frames_of_folder(path, choose, prepare):
-    files = [file for file in path.iterdir()
-             if file.suffix.lower() in IMAGES and not file.name.startswith(".")]
-    if not files:
-        raise ValueError(f"{path}: holds no image ({', '.join(sorted(IMAGES))})")
-    chosen = choose(sorted(files, key=lambda file: core.natural_order(file.name)))
-    return [prepare(next(_image_frames(file, i))) for i, file in enumerate(chosen)], chosen
+def _check_one_size(path, shapes, files=None):
+    for i, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise Avoidable(f"{files[i] if files else path}: frames must have one size, frame 0 "
+                            f"has {shapes[0]} and frame {i} {shape}", "size", "(height, width)")
+
+
+# ---------------------------------------------------------------------------- images
+
+
+def _images_of(folder):
+    """The images of a folder whose frames are one clip."""
+    found = contents(folder)
+    if not found.images:
+        raise ValueError(f"{folder}: holds no image of one frame ({', '.join(sorted(IMAGES))})")
+    if found.clips:
+        raise Avoidable(f"{folder}: must hold clips or images of one frame, not both, got "
+                        f"{found.images[0].name} beside {found.clips[0].name}; the images of a "
+                        "clip need a folder of their own")
+    return found.images
+
+
+def _holds_several(file):
+    """Does an image file hold several frames? None if its header cannot be read."""
+    from PIL import Image  # matplotlib brings it
+
+    try:
+        with Image.open(file) as image:
+            return getattr(image, "is_animated", False)
+    except Exception:  # whatever a decoder raises on a stranger's file
+        return None
+
+
+def _image_shapes(file):
+    """[(height, width), ...] of the frames of an image file."""
+    from PIL import Image
+
+    sizes = []
+    try:
+        with Image.open(file) as image:
+            for i in range(getattr(image, "n_frames", 1)):
+                if image.format == "TIFF":  # whose frames have sizes of their own
+                    image.seek(i)
+                sizes.append(image.size[::-1])
+    except Exception as error:
+        raise _no_image(file, len(sizes), error) from error
+    return sizes
 
 
 def _image_frames(file, first=0):
     """The frames of an image file, as they are stored; first: what to call the first one."""
-    from PIL import Image, ImageSequence  # matplotlib brings it
+    from PIL import Image, ImageSequence
 
     i = first
     try:
@@ -136,9 +287,13 @@ def _image_frames(file, first=0):
             for page in ImageSequence.Iterator(image):
                 yield np.array(_plain_mode(page))
                 i += 1
-    except Exception as error:  # whatever a decoder raises on a stranger's file
-        reason = str(error) or type(error).__name__
-        raise ValueError(f"{file}: frame {i} cannot be read as an image: {reason}") from error
+    except Exception as error:
+        raise _no_image(file, i, error) from error
+
+
+def _no_image(file, i, error):
+    reason = str(error) or type(error).__name__
+    return ValueError(f"{file}: frame {i} cannot be read as an image: {reason}")
 
 
 def _plain_mode(page):
@@ -148,11 +303,38 @@ def _plain_mode(page):
     return page.convert("L" if page.mode in ("1", "LA", "La") else "RGB")
 
 
-def _video_frames(path, grey):
+# ---------------------------------------------------------------------------- videos
+
+
+def _video_shape(path):
+    """(n_frames, height, width) of a video as its header has them, n_frames None if not there."""
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
-    for module in ("av", "imageio.v3"):
-        imageio = core.needed(module, f"{path}: videos need imageio with PyAV", '"imageio[pyav]"')
+    needs = f"{path}: videos need imageio with PyAV"
+    core.needed("imageio.v3", needs, '"imageio[pyav]"')
+    av = core.needed("av", needs, '"imageio[pyav]"')
+    try:
+        with open(path, "rb") as file, av.open(file) as container:
+            streams = container.streams.video
+            if not streams:
+                raise ValueError("no video stream")
+            shape = streams[0].codec_context.height, streams[0].codec_context.width
+            n_frames = streams[0].frames or None
+    except OSError:
+        raise
+    except (av.error.InvalidDataError, EOFError) as error:
+        raise ValueError(f"{path}: not a video, or cut short") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    if 0 in shape:
+        raise ValueError(f"{path}: not a video, or cut short: its frames have no size")
+    return n_frames, *shape
+
+
+def _video_frames(path, grey):
+    _video_shape(path)  # says what is wrong with a header
+    import imageio.v3 as imageio
+
     i = 0
     try:
         video = imageio.imopen(path, "r", plugin="pyav")
@@ -184,20 +366,35 @@ def _little_to_collect():
             gc.unfreeze()
 
 
+# ---------------------------------------------------------------------------- arrays
+
+
 def _frames_of_array(path, key, frame_axis, choose, prepare):
-    try:
+    with _unreadable(path):
         frames = _array(path, key)
-    except Exception as error:  # MemoryError too, where a huge shape is declared
-        reason = str(error) or type(error).__name__
-        raise ValueError(f"{path}: cannot be read: {reason}") from error
-    colours = frames.shape[3] if frames.ndim == 4 else 1
-    if frames.dtype.kind not in "biuf" or frames.ndim not in (2, 3, 4) or colours not in (1, 3, 4):
-        raise ValueError(f"{path}: frames must be real numbers (n_frames, d), (n_frames, height, "
-                         "width) or (n_frames, height, width, 1, 3 or 4), got "
-                         f"{frames.dtype} {frames.shape}")
+    _check_array(path, frames.shape, frames.dtype)
     frame_axis = core.check_integer(frame_axis, "frame_axis", -frames.ndim, frames.ndim - 1)
     frames = np.moveaxis(frames, frame_axis, 0)
     return [prepare(np.array(frames[i])) for i in choose(range(len(frames)))]
+
+
+@contextlib.contextmanager
+def _unreadable(path):
+    """Whatever a reader raises, MemoryError too where a huge shape is declared, names the file."""
+    try:
+        yield
+    except Avoidable as error:
+        raise Avoidable(f"{path}: {error.what}", error.argument, error.value) from error
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path}: cannot be read: {reason}") from error
+
+
+def _check_array(path, shape, dtype):
+    colours = shape[3] if len(shape) == 4 else 1
+    if dtype.kind not in "biuf" or len(shape) not in (2, 3, 4) or colours not in (1, 3, 4):
+        raise ValueError(f"{path}: frames must be real numbers (n_frames, d), (n_frames, height, "
+                         f"width) or (n_frames, height, width, 1, 3 or 4), got {dtype} {shape}")
 
 
 def _array(path, key):
@@ -215,12 +412,50 @@ def _array(path, key):
         return array
     import scipy.io
 
+    name, _ = _matlab_variable(path, key)
+    return np.asarray(scipy.io.loadmat(path, variable_names=[name])[name])
+
+
+def _array_shape(path, key):
+    """The shape of that array, of which an .npz file's header alone is read."""
+    with _unreadable(path):
+        if path.suffix.lower() == ".npy":
+            array = _array(path, key)
+            shape, dtype = array.shape, array.dtype
+        elif path.suffix.lower() == ".npz":
+            shape, dtype = _packed_header(path, key)
+        else:
+            shape, dtype = _matlab_variable(path, key)[1], np.dtype(float)  # reading tells
+    _check_array(path, shape, dtype)
+    return shape
+
+
+def _packed_header(path, key):
+    """The shape and the dtype of an array of an .npz file."""
+    with np.load(path, allow_pickle=False) as file:
+        name = _array_name(file.files, key)
+        with file.zip.open(name if name in file.zip.namelist() else f"{name}.npy") as member:
+            try:
+                version = np.lib.format.read_magic(member)
+            except ValueError:
+                raise ValueError("a part of it is not an array") from None
+            read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
+                    else np.lib.format.read_array_header_2_0)
+            shape, _, dtype = read(member)
+    return shape, dtype
+
+
+def _matlab_variable(path, key):
+    """The name and the shape of that variable of a checked .mat file."""
+    import scipy.io
+
     _check_elements(path)
     try:
-        names = [name for name, _, _ in scipy.io.whosmat(path)]
-        return np.asarray(scipy.io.loadmat(path)[_array_name(names, key)])
+        shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
     except NotImplementedError:
         raise ValueError("files of MATLAB 7.3 (HDF5) are not supported, save it with -v7") from None
+    name = _array_name([*shapes], key)
+    return name, shapes[name]
 
 
 def _check_elements(path):
@@ -254,27 +489,44 @@ def _check_elements(path):
 
 
 def _array_name(names, key):
+    """The name of the one array, or of that which key names, "frames" unless given."""
     if key is None and len(names) == 1:
         return names[0]
-    if (key or "frames") not in names:
-        raise ValueError("key must name one of its arrays, "
-                         f"{', '.join(names) or 'there are none'}; got {key!r}")
-    return key or "frames"
+    name = "frames" if key is None else key
+    if name in names:
+        return name
+    held = ", ".join(names) or "none"
+    if key is not None or not names:
+        raise ValueError(f"key must name one of its arrays, {held}; got {key!r}")
+    raise Avoidable(f"it holds several arrays, {held}, and none named frames", "key",
+                    repr(names[0]))
 
 
-def _prepared(frame, grey, size):
-    """A frame (height, width[, channels]) or (d,), grey and resized as asked for."""
+def prepared(frame, grey=True, size=None, name=""):
+    """A frame (height, width[, channels]) or (d,), grey and resized as asked for.
+
+    ValueError that begins with the name, if there is one, if a vector is to be resized.
+    """
+    if size is not None:
+        _check_image(frame.shape, name)
     if frame.ndim == 3 and frame.shape[2] in (1, 4):
         frame = frame[..., 0] if frame.shape[2] == 1 else frame[..., :3]
     if grey and frame.ndim == 3:
         luma = frame @ np.array(LUMA)
         frame = (luma if frame.dtype.kind == "f" else np.rint(luma)).astype(frame.dtype)
-    if size is None or frame.ndim == 1 or frame.shape[:2] == size:
+    if size is None or frame.shape[:2] == size:
         return frame
     frame = frame if frame.dtype == np.uint8 else frame.astype(np.float32)
     if frame.ndim == 2:
         return _resized(frame, size)
     return np.stack([_resized(channel, size) for channel in np.moveaxis(frame, 2, 0)], axis=-1)
+
+
+def _check_image(shape, name):
+    """Can a frame of this shape be resized?"""
+    if len(shape) == 1:
+        raise ValueError(f"{name}{': ' if name else ''}frames must be images to be resized, got "
+                         f"vectors of length {shape[0]}")
 
 
 def _resized(channel, size):

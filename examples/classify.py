@@ -4,8 +4,10 @@ Evaluates methods on labelled clips; with --predict NEW or --save MODEL.npz it l
 them, by the method that is best in cross-validation, and answers clips without labels.
 
 DIR holds class folders; a class folder holds clips, or folders of clips, which are then the clips'
-groups. A clip is a folder of images, a video, or an .npy, .npz, .mat, .gif or .tif file. Clips that
-cannot be used are named at the end.
+groups. A clip is a video, an .npy, .npz or .mat file, an image file of several frames (.gif, .tif,
+.webp), or a folder of images of one frame each. Headers are read first: where frames differ in
+size, so that clips would be lost, it stops and says what helps. Damaged clips are named and passed
+over.
 
 Instead of DIR, an .npz file of stacked sets: frames (total, height, width) or (total, d); offset
 (n_sets + 1,), set i is frames[offset[i]:offset[i + 1]]; label (n_sets,); splits train0, test0,
@@ -63,6 +65,7 @@ from examples.clips import (
     find_new_clips,
     load_new_npz,
     load_npz,
+    look,
     middle_frame,
     one_line,
     printable,
@@ -346,7 +349,7 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
         save(f"confusion_{slug(name)}", f"{name}\n{data}: {accuracy:.1f} %",
              plots.plot_confusion, truth.tolist(), predicted.tolist(),
              n_splits=len(successes(found)))
-    _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results)
+    _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, options.key)
     p = min(PICTURED_P, len(inputs.gram))
     K = inputs.gram[p - 1]
     save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
@@ -360,7 +363,7 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
         _save_pictures_of_atoms(save, how, data, collection, arrays)
 
 
-def _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results):
+def _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
     """Those that the method of the highest accuracy got wrong: a frame, truth and answer."""
     name, found = max(results.items(), key=lambda item: _mean_accuracy(item[1]))
     wrong = Counter((i, answer) for split, (_, test) in zip(found, pairs)
@@ -372,7 +375,7 @@ def _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results):
 
     def plot():
         return plots.plot_answers(
-            [middle_frame(by_name[whose[i]]) for (i, _), _ in shown],
+            [middle_frame(by_name[whose[i]], key) for (i, _), _ in shown],
             [collection.label[i] for (i, _), _ in shown], [answer for (_, answer), _ in shown],
             names=[collection.names[i] + (f" ({times} times)" if times > 1 else "")
                    for (i, _), times in shown])
@@ -449,12 +452,13 @@ def read(options):
         pairs = None
         cache = options.out / "cache"
     else:
-        clips, pairs = load_npz(options.data)
+        clips, pairs = load_npz(options.data, options.key)
         cache = None
-    strict = options.strict or cache is None
+    strict = options.strict or cache is None and not options.skip
     most_rows = np.inf if options.kernels else MOST_ROWS
     keep_rows = options.baselines or options.methods or options.kernels is not False
-    collection = build_all(clips, recipe, cache, keep_rows, strict, most_rows)
+    seen = look(clips, recipe, strict, options.skip)
+    collection = build_all(clips, recipe, cache, keep_rows, strict, most_rows, seen=seen)
     seconds = time.perf_counter() - start
     n, d, p = collection.X.shape
     say(f"{some(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
@@ -473,9 +477,11 @@ def run(options):
     """Answer by a model that was kept, or read, build, and learn or evaluate."""
     check_folder(options.out)
     out = Results(options.out)
-    new = options.predict and new_clips(options.predict)
-    if options.model:
-        answer(out, options, answers.load(options.model, "--model"), new)
+    model = options.model and answers.load(options.model, "--model")
+    key = model.recipe.key if model else options.key
+    new = options.predict and new_clips(options.predict, key)
+    if model:
+        answer(out, options, model, new)
         return
     if options.save:
         check_folder(options.save.parent, "what --save lies in")
@@ -531,12 +537,12 @@ def answer(out, options, model, new):
     say_failed(collection._replace(unread=found.failed), {})
 
 
-def new_clips(path):
-    """Those of a folder, a file of stacked sets, or one clip."""
+def new_clips(path, key=None):
+    """Those of a folder, a file of stacked sets, or one clip; key: as in read_frames."""
     if path.suffix == ".npz" and path.is_file() and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if "offset.npy" in archive.namelist():
-                return load_new_npz(path)
+                return load_new_npz(path, key)
     return find_new_clips(path)
 
 

@@ -1,8 +1,8 @@
 """From files to subspaces, for the examples: find clips, build their subspaces once, split them.
 
 A folder holds class folders; a class folder holds clips, or folders of clips, whose names are then
-the clips' groups (persons, scenes). A clip is a folder of images, a video, or an .npy, .npz, .mat,
-.gif or .tif file.
+the clips' groups (persons, scenes). A clip is a video, an .npy, .npz or .mat file, an image file of
+several frames (.gif, .tif, .webp), or a folder of images of one frame each: frames.contents.
 """
 
 import csv
@@ -27,14 +27,21 @@ import grassmann_sc as gs
 from examples.options import USUAL_P
 from grassmann_sc import files, frames, subspaces, tuning
 
-MOST_NAMED = 5  # clips in an error
+MOST_NAMED = 5  # clips, or sizes, in an error
+MANY = 200  # clips whose headers take a bar of progress
+NOTHING = frames.Contents([], [], [])
+DEEPEST = 3  # folders in which a hint looks for an example
+EXAMPLES = {"size": "--size 32 32 brings the frames to one size",
+            "key": "--key {} takes that array of each file",
+            "run": "--run 10 cuts the images of a class into clips of 10"}  # by what is missing
 VERSION = 2  # of the cache: raised when the same recipe gives other numbers
-VIDEOS = {".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm",
-          ".wmv"}
-CLIPS = frames.ARRAYS | VIDEOS | {".gif", ".tif", ".tiff"}
 
-# sources: files or folders, or arrays, whose frames make one set
+# sources: files or folders, or arrays, whose frames make one set; or the one error of what is none
 Clip = namedtuple("Clip", "name label group sources")
+# What headers tell. shapes: {name: (n_frames, height, width) or (n_frames, d)}, n_frames None where
+# a video announces none; why: {name: reason} of the clips that cannot be used; avoidable: {name:
+# advice} of those among them that an option, or another layout of the files, would make usable
+Survey = namedtuple("Survey", "shapes why avoidable")
 # (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None; (height, width) or ()
 Built = namedtuple("Built", "bases rows frame")
 # of all clips that could be built; clip (n,): the number of each set's clip; unread: {name: why} of
@@ -50,6 +57,7 @@ class Recipe:
     features: str = "raw"
     feature_options: dict = field(default_factory=dict)
     size: tuple | None = None
+    key: str | None = None  # of the array in files that hold several
     every: int = 1
     at_most: int | None = None
     evenly: int | None = None
@@ -97,18 +105,24 @@ def build(clip, recipe, keep_rows=False):
     return Built(np.stack(bases), kept, shape)
 
 
+def _chosen(recipe):
+    return dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
+
+
 def _frames_of(source, recipe):
-    chosen = dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
-    if isinstance(source, np.ndarray):
-        return source[frames.pick(range(len(source)), **chosen)]
-    return frames.read_frames(source, size=recipe.size, **chosen)
+    if not isinstance(source, np.ndarray):
+        return frames.read_frames(source, size=recipe.size, key=recipe.key, **_chosen(recipe))
+    chosen = source[frames.pick(range(len(source)), **_chosen(recipe))]
+    if recipe.size is None:
+        return chosen
+    return np.stack([frames.prepared(frame, size=recipe.size) for frame in chosen])
 
 
-def middle_frame(clip):
+def middle_frame(clip, key=None):
     """A frame (height, width) of a clip as it is stored; ValueError if it is made of vectors."""
     source = clip.sources[len(clip.sources) // 2]
     if not isinstance(source, np.ndarray):
-        source = frames.read_frames(source, evenly=3)
+        source = frames.read_frames(source, evenly=3, key=key)
     if source.ndim != 3:
         raise ValueError(f"{clip.name} is made of vectors, not of images")
     return source[len(source) // 2]
@@ -147,14 +161,19 @@ def _normalised(rows, recipe):
 
 
 def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_rows=np.inf,
-              shape=None):
+              shape=None, seen=None):
     """A Collection of all clips that can be built, a clip a thread in memory.
 
     strict: the first failure raises. cache: folder of the results by content; what was built before
     a Ctrl-C stays there; one that cannot be written to costs no clip. keep_rows: with the rows of
     all sets, unless they take more than most_rows bytes together. shape: d, the least p and the
-    frames' (height, width) that all must have; None: those of most.
+    frames' (height, width) that all must have; None: those of most. seen: what survey told of these
+    clips; those that it finds unusable are not decoded.
     """
+    seen = seen or survey(clips, recipe, shape)
+    if strict:
+        for reason in seen.why.values():
+            raise ValueError(reason)
     kept = []
 
     def job(clip):
@@ -164,23 +183,15 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
             kept.extend(rows.nbytes for rows in built.rows or [])
             return clip, built, why
         except Exception as error:  # of a stranger's file: it belongs to the clip
-            reason = printable(str(error) or type(error).__name__)
-            why = reason if clip.name in reason else f"{clip.name}: {reason}"
+            why = _reason(clip, error)
             if strict:
                 raise ValueError(why) from error
             return clip, why, None
 
-    pool = ThreadPoolExecutor(gs.thread_count())
-    try:
-        done = []
-        shown = importlib.util.find_spec("tqdm") is not None
-        with gs.progress_bar(shown, total=len(clips), desc="reading", unit="clip") as move:
-            for result in pool.map(job, clips):
-                done.append(result)
-                move(1)
-    finally:
-        pool.shutdown(cancel_futures=True)
-    why = {clip.name: result for clip, result, _ in done if isinstance(result, str)}
+    legible = [clip for clip in clips if clip.name not in seen.why]
+    _check_any(legible, seen.why)
+    done = _in_threads(job, legible, "reading", True)
+    why = seen.why | {clip.name: result for clip, result, _ in done if isinstance(result, str)}
     built = [(clip, result) for clip, result, _ in done if not isinstance(result, str)]
     not_kept = [error for _, _, error in done if error]
     if not_kept:
@@ -192,10 +203,35 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
         raise ValueError(next(iter(other.values())))
     why |= other
     unread = {clip.name: why[clip.name] for clip in clips if clip.name in why}
-    if not fit:
-        raise ValueError("no clip could be read: " + "; ".join([*unread.values()][:3]))
+    _check_any(fit, unread)
     del built
     return _collect(fit, unread, keep_rows and sum(kept) <= most_rows)
+
+
+def _in_threads(job, items, what, shown):
+    """[job(item), ...], with a bar of progress if it is to be shown and can be."""
+    pool = ThreadPoolExecutor(gs.thread_count())
+    try:
+        done = []
+        shown = shown and importlib.util.find_spec("tqdm") is not None
+        with gs.progress_bar(shown, total=len(items), desc=what, unit="clip") as move:
+            for result in pool.map(job, items):
+                done.append(result)
+                move(1)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return done
+
+
+def _reason(clip, error):
+    """Why a clip cannot be used, in a line that names it."""
+    reason = printable(getattr(error, "what", None) or str(error) or type(error).__name__)
+    return reason if clip.name in reason else f"{clip.name}: {reason}"
+
+
+def _check_any(clips, unread):
+    if not clips:
+        raise ValueError("no clip could be read: " + "; ".join([*unread.values()][:3]))
 
 
 def _of_one_shape(built, shape):
@@ -212,8 +248,7 @@ def _of_one_shape(built, shape):
     for clip, result in built:
         here, p = result.bases.shape[1:]
         if here != d:
-            other[clip.name] = (f"{clip.name}: has d = {here} and {who} {d}; resizing the frames "
-                                "would make them equal")
+            other[clip.name] = f"{clip.name}: has d = {here} and {who} {d}"
         elif frame is not None and result.frame != frame:
             other[clip.name] = f"{clip.name}: has frames of {result.frame} and {who} {frame}"
         elif p < least:
@@ -301,63 +336,244 @@ def _digest(clip, recipe):
     return digest.hexdigest()
 
 
+# ---------------------------------------------------------------------------- headers
+
+
+def survey(clips, recipe, shape=None):
+    """What the headers of clips tell before any clip is decoded, as Survey.
+
+    A clip cannot be used if its header cannot be read, or if its frames do not fit those of most
+    clips, or of a model of this shape, as in build_all: raw frames in their size, others in the
+    length of the rows that the recipe makes of them.
+    """
+    lengths = {}
+
+    def look(clip):
+        try:
+            return _shape_of(clip, recipe, lengths)
+        except Exception as error:  # of a stranger's file: it belongs to the clip
+            return error
+
+    found = _in_threads(look, clips, "headers", len(clips) >= MANY)
+    legible = {clip.name: result for clip, result in zip(clips, found)
+               if not isinstance(result, Exception)}
+    failed = {clip.name: (clip, result) for clip, result in zip(clips, found)
+              if isinstance(result, Exception)}
+    why = {name: _reason(clip, error) for name, (clip, error) in failed.items()}
+    avoidable = {name: _advice(error) for name, (_, error) in failed.items()
+                 if isinstance(error, frames.Avoidable)}
+    keys = {name: lengths[of_clip[1:]] for name, of_clip in legible.items()}
+    usual, who = _usual(keys, recipe, shape)
+    for name, key in keys.items():
+        if usual is not None and key != usual:
+            here = legible[name][1:]
+            fit = next((legible[other][1:] for other, same in keys.items() if same == usual), usual)
+            why[name] = f"{name}: has frames of {_size(here)} and {who} {_size(fit)}"
+            images = len(here) == 2 and len(fit) == 2
+            avoidable[name] = EXAMPLES["size"] if images and shape is None else ""
+    why = {clip.name: why[clip.name] for clip in clips if clip.name in why}
+    return Survey(legible, why, avoidable)
+
+
+def _shape_of(clip, recipe, lengths):
+    """(n_frames, height, width) or (n_frames, d) of a clip, n_frames None if not announced.
+
+    lengths {shape of frames: what frames that fit together have in common} is added to: the shape
+    itself of raw frames, else the length of the rows that the recipe makes.
+    """
+    shapes = [_shape_of_source(source, recipe) for source in clip.sources]
+    first = tuple(shapes[0][1:])
+    for _, *shape in shapes:
+        shape = tuple(shape)
+        if shape not in lengths:
+            lengths[shape] = shape if recipe.features == "raw" else _row_length(shape, recipe)
+        if lengths[shape] != lengths[first]:
+            raise frames.Avoidable(f"{clip.name}: frames must have one size, got {_size(first)} "
+                                   f"and {_size(shape)}", "size", "(height, width)")
+    counts = [n for n, *_ in shapes]
+    return None if None in counts else sum(counts), *first
+
+
+def _shape_of_source(source, recipe):
+    if isinstance(source, Exception):
+        raise source
+    if not isinstance(source, np.ndarray):
+        return frames.read_shape(source, size=recipe.size, key=recipe.key, **_chosen(recipe))
+    n_frames = len(frames.pick(range(len(source)), **_chosen(recipe)))
+    if recipe.size is None:
+        return n_frames, *source.shape[1:]
+    return n_frames, *frames.prepared(source[0], size=recipe.size).shape
+
+
+def _row_length(shape, recipe):
+    """The length of the rows that the recipe's descriptor makes of frames of this shape."""
+    options = recipe.feature_options
+    n_frames = 1
+    if recipe.features == "lbp_top":
+        n_frames = options.get("length") or 2 * max(options.get("radii", [1])) + 1
+    probe = np.ones((n_frames, *shape), np.uint8)
+    return frames.describe(probe, recipe.features, **options).shape[1]
+
+
+def _usual(keys, recipe, shape):
+    """What fits, of {name: what frames have in common}, and who has it."""
+    if shape is None:
+        return (Counter(keys.values()).most_common(1) or [(None, 0)])[0][0], "most clips have"
+    d, _, frame = shape
+    if recipe.features == "raw" and frame:
+        return tuple(frame), "the model has"
+    length = d // (recipe.arma or recipe.stack)
+    return (length,) if recipe.features == "raw" else length, "the model has"
+
+
+def _size(shape):
+    """Of frames, in words."""
+    if np.ndim(shape) == 0:
+        return f"another size, whose rows have length {shape}"
+    if len(shape) == 1:
+        return f"{shape[0]} features"
+    return " x ".join(map(str, shape))
+
+
+def _advice(error):
+    """The option that would avoid an error, or ""."""
+    return EXAMPLES.get(error.argument, "").format(str(error.value).strip("'\""))
+
+
+def look(clips, recipe, strict=False, skip=False):
+    """The Survey of clips, said before anything long begins.
+
+    ValueError, unless skip, if clips would be lost that an option or another layout of the files
+    would keep, or all clips of a class; strict: if any would be.
+    """
+    seen = survey(clips, recipe)
+    _check_any(set(seen.shapes) - set(seen.why), seen.why)
+    say(_overview(clips, seen))
+    if strict:
+        for name, reason in seen.why.items():
+            raise ValueError("; ".join([reason, *filter(None, [seen.avoidable.get(name)])]))
+    damaged = [reason for name, reason in seen.why.items() if name not in seen.avoidable]
+    if damaged:
+        say(f"{some(len(damaged), 'clip')} cannot be read:\n  " + _first_of(damaged, "\n  "))
+    lines = _lost(clips, seen)
+    if lines and skip:
+        say("\n".join(["these clips are lost:", *lines]))
+    elif lines:
+        advice = filter(None, dict.fromkeys(seen.avoidable.values()))
+        raise ValueError("\n".join(["these clips would be lost:", *lines, *advice,
+                                    "--skip goes on without them"]))
+    return seen
+
+
+def _lost(clips, seen):
+    """A line for each class that loses clips which can be read, or all clips; these come first."""
+    lines = {True: [], False: []}
+    for label in dict.fromkeys(clip.label for clip in clips):
+        names = [clip.name for clip in clips if clip.label == label]
+        lost = [name for name in names if name in seen.why]
+        avoidable = [name for name in lost if name in seen.avoidable]
+        whole = len(lost) == len(names)
+        if avoidable or whole:
+            example = seen.why[(avoidable or lost)[0]]
+            part = "all" if whole else f"{len(lost)} of"
+            lines[whole].append(f"  {label}: {part} {some(len(names), 'clip')}, as {example}")
+    return lines[True] + lines[False]
+
+
+def _overview(clips, seen):
+    """How many clips, classes and frames there are, and of which sizes."""
+    sizes = Counter(shape[1:] for shape in seen.shapes.values())
+    counts = [shape[0] for shape in seen.shapes.values()]
+    total = "unknown numbers of frames" if None in counts else some(sum(counts), "frame")
+    each = [f"{_size(size)} in {some(n, 'clip')}" for size, n in sizes.most_common()]
+    where = _size(*sizes) if len(sizes) == 1 else _first_of(each, ", ")
+    return (f"{some(len(clips), 'clip')} of {some(len({clip.label for clip in clips}), 'class')}, "
+            f"{total} of {where}")
+
+
+def _first_of(texts, between):
+    more = len(texts) - MOST_NAMED
+    return between.join([*texts[:MOST_NAMED], *[f"and {more} more"] * (more > 0)])
+
+
 # ---------------------------------------------------------------------------- finding clips
 
 
 def find_clips(folder, group_by=None, run=None):
     """The clips of DIR/class/clip and DIR/class/group/clip, sorted by name: "class/clip".
 
-    Other files are passed over; a folder that cannot be opened is a clip that will fail. group_by:
-    regular expression whose match in a clip's file name (its first group, if it has one) is the
-    clip's group. run: where a class folder holds nothing but images, so many in the order of their
-    names are a clip. Names are made printable.
+    What a clip is, is told by frames.contents. Other files are passed over; a folder that cannot be
+    opened, or holds no clip where one is expected, is a clip that will fail. group_by: regular
+    expression whose match in a clip's file name (its first group, if it has one) is the clip's
+    group. run: where a class folder holds nothing but images, so many in the order of their names
+    are a clip. Names are made printable.
     """
     folder = Path(folder)
     clips = []
-    direct = []  # what is said of classes that hold images
-    for class_folder in filter(Path.is_dir, visible(folder)):
+    unusable = []
+    notes = []
+    for class_folder in frames.contents(folder).folders:
         label = printable(class_folder.name, but="")
-        of_class = _clips_of_class(class_folder)
-        images = [] if of_class else _images(class_folder)
-        if images and run is None:
-            direct.append(f"{label}/ holds {some(len(images), 'image')} directly: put each clip "
-                          "into a folder of its own, or --run 10 cuts them into clips of 10; if "
-                          f"{label} is a clip, give the folder above {folder.name}")
+        found, images = _clips_of_class(class_folder)
+        if images and found:
+            notes.append(f"{some(len(images), 'image')} in {label}/, as {images[0].name}, beside "
+                         "clips")
+        elif images and run is None:
+            unusable.append(_of_images(folder, label, images))
         elif images:
             clips += [Clip(f"{label}/{i // run}", label, _group(images[i], None, group_by),
                            images[i:i + run])
                       for i in range(0, len(images) - run + 1, run)]
-        for path, group in of_class:
+        elif not found:
+            notes.append(f"{label}/, which holds no clip")
+        for path, group, source in found:
             name = printable(path.relative_to(folder).as_posix(), but="")
-            clips.append(Clip(name, label, _group(path, group, group_by), [path]))
+            clips.append(Clip(name, label, _group(path, group, group_by), [source]))
     classes = {clip.label for clip in clips}
     if len(classes) < 2:
         raise ValueError(f"{folder}: must hold two or more class folders of clips (videos, folders "
                          f"of images, arrays); found {some(len(clips), 'clip')} of "
-                         f"{some(len(classes), 'class')}{_hint(folder, direct)}")
-    for text in direct:
+                         f"{some(len(classes), 'class')}{_hint(folder, classes, unusable)}")
+    for text in notes:
         say(f"passed over: {text}")
     alone = sum(clip.group is None for clip in clips)
     if 0 < alone < len(clips):
         say(f"groups are passed over: {alone} of {len(clips)} clips lie in no folder of a group")
-    return clips
+    return sorted(clips + unusable, key=lambda clip: clip.label) if unusable else clips
 
 
-def _hint(folder, direct):
+def _of_images(folder, label, images):
+    """The clip that images directly in a class folder are, which cannot be used."""
+    why = frames.Avoidable(
+        f"{label}/ holds {some(len(images), 'image')} directly: if {label} is a class, put each "
+        "clip into a folder of its own, or --run 10 cuts them into clips of 10; if it is a clip, "
+        f"put it into the folder of its class, as {printable(folder)}/CLASS/{label}", "run", 10)
+    return Clip(label, label, None, [why])
+
+
+def _hint(folder, classes, unusable):
     """What an error says of what lies where class folders are expected."""
-    here = [path.name for path in visible(folder) if path.is_file() and _is_clip(path)]
-    here += [path.name for path in _images(folder)]
+    content = frames.contents(folder)
+    here = content.clips + content.images
+    above = Path(os.path.abspath(folder)).parent
+    beside = [path for path in _readable(above).folders if not path.samefile(folder)]
+    class_beside = next((path for path in beside if _example(path, 2)), None)
+    hint = ""
     if here:
-        direct = [f"{folder.name or folder} holds clips or images directly, as {here[0]}: give the "
-                  "folder above it, whose folders are classes"]
-    return "".join(f"; {text}" for text in direct[:1])
-
-
-def _images(folder):
-    """The images of one frame in a folder, in the natural order of their names."""
-    return sorted((path for path in _readable(folder, [])
-                   if path.suffix.lower() in frames.IMAGES - CLIPS and path.is_file()),
-                  key=lambda path: gs.natural_order(path.name))
+        hint = (f"; clips of all classes lie in one folder, as {here[0].name}: put those of each "
+                f"class into a folder of its own, as {folder}/CLASS/{here[0].name}")
+    elif classes:
+        alone = next(path for path in content.folders if printable(path.name, but="") in classes)
+        inner = [path.name for path in _readable(alone).folders if _example(path, 2)]
+        if len(inner) > 1:
+            hint = (f"; the classes seem to lie one level deeper, as {alone.name}/{inner[0]} and "
+                    f"{alone.name}/{inner[1]}: --data {alone}")
+    elif unusable:
+        hint = f"; {unusable[0].sources[0].what}"
+    if class_beside and (here or unusable):
+        hint += (f"; or, if {Path(folder).resolve().name} is a class as {class_beside.name} beside "
+                 f"it is, --data {above}")
+    return hint
 
 
 def find_new_clips(path):
@@ -366,7 +582,7 @@ def find_new_clips(path):
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     found = list(_clips_within(path))
-    if not found:
+    if found == [path] and path.is_dir() and not frames.contents(path).images:
         raise ValueError(f"{path}: must hold clips (videos, folders of images, arrays), got none")
     above = path.parent if found == [path] else path
     return [Clip(printable(clip.relative_to(above).as_posix(), but=""), None, None, [clip])
@@ -374,62 +590,62 @@ def find_new_clips(path):
 
 
 def _clips_within(path):
-    if path.is_file() or _holds_images(path):
+    """The paths of clips in a folder, and of folders that are none though clips are expected."""
+    if path.is_file():
         yield path
         return
-    for entry in visible(path):
-        if _is_clip(entry):
-            yield entry
-        elif entry.is_dir():
+    content = _readable(path)
+    if content.images or not any(content):
+        yield path
+    for entry in sorted(content.clips + content.folders):
+        if entry in content.folders:
             yield from _clips_within(entry)
+        else:
+            yield entry
 
 
 def _clips_of_class(folder):
-    """(path, name of its group or None) of each clip of a class."""
-    found = []
-    for entry in _readable(folder, [folder]):
-        nested = []
-        if entry.is_dir() and not _holds_images(entry):
-            nested = [path for path in _readable(entry, []) if _is_clip(path)]
-        if nested:
-            found += [(path, entry.name) for path in nested]
-        elif entry.is_dir() or _is_clip(entry):  # one without images is reported as broken
-            found.append((entry, None))
-    return found
+    """[(path, name of its group or None, source), ...] of the clips of a class, and its images."""
+    content = _readable(folder, None)
+    if content is None:
+        return [(folder, None, folder)], []
+    found = [(path, None, path) for path in content.clips]
+    for entry in content.folders:
+        inner = _readable(entry)
+        nested = [(path, entry.name, path) for path in inner.clips]
+        if inner.images:
+            found.append((entry, entry.name if inner.clips else None, entry))
+        else:
+            nested += [(path, entry.name, _source_of(path)) for path in inner.folders
+                       if not any(_readable(path)) or _example(path, DEEPEST)]
+        found += nested or [(entry, None, entry)] * (not inner.images)
+    return sorted(found, key=lambda clip: clip[0]), content.images
 
 
-def visible(folder):
-    """What a folder holds but for hidden files and links to where it lies, sorted by name."""
-    here = os.path.realpath(folder)
-    return sorted(path for path in folder.iterdir()
-                  if not path.name.startswith(".") and not _leads_back(path, here))
+def _source_of(folder):
+    """A folder of images, or an error if its clips lie deeper than those of a group."""
+    if not any(_readable(folder)) or _readable(folder).images:
+        return folder
+    return frames.Avoidable(f"{folder}: clips lie one level too deep, as "
+                            f"{_example(folder, DEEPEST)}: they belong into the folder of a class, "
+                            "or of a group within it")
 
 
-def _leads_back(path, here):
-    """Is this a link to the folder that it is in, or to one that holds this folder?"""
-    if not path.is_symlink():
-        return False
-    target = os.path.realpath(path)
-    return here == target or here.startswith(os.path.join(target, ""))
+def _example(folder, depth):
+    """A clip in a folder, or in one of its folders down to this depth, or None."""
+    content = _readable(folder)
+    for path in content.clips + content.images:
+        return path
+    inner = content.folders if depth > 1 else []
+    return next(filter(None, (_example(path, depth - 1) for path in inner)), None)
 
 
-def _readable(folder, otherwise):
-    """What a folder holds, or the other thing if it cannot be opened."""
+def _readable(folder, otherwise=NOTHING):
+    """The contents of a folder, or the other thing if it cannot be opened."""
     try:
-        return visible(folder)
+        return frames.contents(folder)
     except OSError:
         return otherwise
-
-
-def _holds_images(folder):
-    return any(path.suffix.lower() in frames.IMAGES and path.is_file()
-               for path in _readable(folder, []))
-
-
-def _is_clip(path):
-    if path.is_dir():
-        return _holds_images(path) or not _readable(path, [])
-    return path.suffix.lower() in CLIPS
 
 
 def _group(path, group, group_by):
@@ -456,14 +672,16 @@ def printable(text, but="\n"):
 # ---------------------------------------------------------------------------- a file of sets
 
 
-def load_npz(path):
+def load_npz(path, key=None):
     """Clips of a file of stacked sets, and its splits [(train, test), ...].
 
-    ValueError if the file does not fit together.
+    key: the name of the array of frames, "frames" unless given. ValueError if the file does not fit
+    together.
     """
-    arrays = _npz_arrays(path, ("frames", "offset", "label", "train0", "test0"))
-    rows, offset, label, group = (arrays.pop(key, None)
-                                  for key in ("frames", "offset", "label", "group"))
+    key = key or "frames"
+    arrays = _npz_arrays(path, (key, "offset", "label", "train0", "test0"))
+    rows, offset, label, group = (arrays.pop(name, None)
+                                  for name in (key, "offset", "label", "group"))
     _check_sets(rows, offset)
     n = len(offset) - 1
     if label.shape != (n,):
@@ -475,10 +693,11 @@ def load_npz(path):
     return clips, _npz_splits(arrays, label)
 
 
-def load_new_npz(path):
+def load_new_npz(path, key=None):
     """Clips of a file of stacked sets, whose labels, if it has any, are passed over."""
-    arrays = _npz_arrays(path, ("frames", "offset"))
-    rows = arrays["frames"]
+    key = key or "frames"
+    arrays = _npz_arrays(path, (key, "offset"))
+    rows = arrays[key]
     offset = arrays["offset"]
     _check_sets(rows, offset)
     return [Clip(f"set {i}", None, None, [rows[start:stop]])
@@ -487,7 +706,7 @@ def load_new_npz(path):
 
 def _npz_arrays(path, needed):
     """The arrays of the file whose names mean something here."""
-    used = r"frames|offset|label|group|(train|test)\d+"
+    used = "|".join([*map(re.escape, needed), "label", "group", r"(train|test)\d+"])
     try:
         data = np.load(path, allow_pickle=False)
     except OSError:

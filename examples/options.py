@@ -206,7 +206,7 @@ def of_paper_experiments(arguments):
     add("--repeats", type=int, help="random splits (default: the paper's)")
     add("--seed", type=int, default=0,
         help="for splits, folds and first atoms (default: %(default)s)")
-    add("--strict", action="store_true", help="stop at the first clip that cannot be used")
+    _add_lost_options(parser)
     options = parser.parse_args(arguments)
     if options.help_data:
         return options
@@ -217,6 +217,16 @@ def of_paper_experiments(arguments):
     if options.repeats is not None and options.repeats < 1:
         parser.error(f"--repeats must be at least 1, got {options.repeats}")
     return options
+
+
+def _add_lost_options(parser):
+    """Which clips may be lost: none, those that are damaged, or all that cannot be used."""
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--strict", action="store_true",
+        help="stop at the first clip that cannot be used (default: pass over the damaged ones; "
+             "stop before anything long if others, or all of a class, would be lost, as by frames "
+             "of several sizes)")
+    add("--skip", action="store_true", help="pass over every clip that cannot be used")
 
 
 # ------------------------------------------------------------------------------------- classify.py
@@ -231,7 +241,7 @@ def of_classify(arguments, prog=None):
         help="where results go (default: %(default)s)")
     add("--no-pictures", action="store_true", help="write the numbers alone")
     add_picture_options(parser)
-    add("--strict", action="store_true", help="stop at the first clip that cannot be used")
+    _add_lost_options(parser)
     _add_answer_options(parser.add_argument_group("new clips, whose labels are asked for")
                         .add_argument)
     _add_frame_options(parser.add_argument_group("frames").add_argument)
@@ -254,6 +264,8 @@ def _add_answer_options(add):
 def _add_frame_options(add):
     add("--size", type=int, nargs=2, metavar=("H", "W"),
         help="resize the frames (default: as they are; all must have one size)")
+    add("--key", metavar="NAME", help="the array of frames in .npz and .mat files that hold "
+                                      "several (default: frames)")
     add("--every", type=int, default=1, metavar="K", help="take every k-th frame")
     add("--at-most", type=int, metavar="N", help="take the first N of these")
     add("--evenly", type=int, metavar="N", help="take N frames at even steps over the clip")
@@ -331,7 +343,8 @@ def _list(text):
     return [words for words in text.split(",") if words.strip(" ,")]
 
 
-OF_ANSWERS = {"model", "predict", "out", "strict"}  # what can be asked of a model that was kept
+# What can be asked of a model that was kept
+OF_ANSWERS = {"model", "predict", "out", "strict", "skip"}
 
 
 def _check_options(parser, options):

@@ -32,13 +32,13 @@ from examples.clips import (
     build_all,
     clip_names,
     find_clips,
+    look,
     one_line,
     split_at_random,
     split_by_file,
-    visible,
 )
 from examples.pictures import Results
-from grassmann_sc import estimators, tuning
+from grassmann_sc import estimators, frames, tuning
 
 ATOMS = 200  # of a learned dictionary, or half the training sets if they are fewer; ours
 GAMMA = [1, 0.25, 4]  # of the kernel, in units of the median heuristic; ours
@@ -61,13 +61,13 @@ def casia_clips(folder):
     with open(folder / "gender.csv", newline="", encoding="utf-8") as file:
         gender = {row["person"]: row["gender"] for row in csv.DictReader(file)}
     clips = []
-    for person in filter(Path.is_dir, visible(folder)):
+    for person in filter(Path.is_dir, frames.visible(folder)):
         for walk in person.glob("nm-*"):
             if person.name not in gender:
                 raise ValueError(f"{folder / 'gender.csv'}: must have a line for person "
                                  f"{person.name}")
             name = f"{person.name}/{walk.name}"
-            clips.append(Clip(name, gender[person.name], person.name, visible(walk)))
+            clips.append(Clip(name, gender[person.name], person.name, frames.visible(walk)))
     return sorted(clips)
 
 
@@ -88,8 +88,8 @@ def cambridge_clips(folder):
     """A set for each clip; the illumination is its group."""
     return [Clip(f"{light.name}/{gesture.name}/{clip.name}", gesture.name, light.name, [clip])
             for light in folder.glob("Set[1-5]")
-            for gesture in visible(light)
-            for clip in visible(gesture)]
+            for gesture in frames.visible(light)
+            for clip in frames.visible(gesture)]
 
 
 def cambridge_splits(collection, folder, repeats, seed):
@@ -301,8 +301,9 @@ def run(name, preset, options):
     if not clips:
         raise ValueError(f"{options.data}: holds no clip in the layout of this experiment")
     classify.check_folder(out)
+    seen = look(clips, preset.recipe, options.strict, options.skip)
     collection = build_all(clips, preset.recipe, out / "cache", keep_rows=True,
-                           strict=options.strict)
+                           strict=options.strict, seen=seen)
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
     inputs = comparison.inputs_of(collection, [preset.recipe.p])

@@ -1,6 +1,7 @@
 """From folders to results: clips are found, built once, split as asked for; what cannot be used is
 named and stops nothing."""
 
+import csv
 import json
 import os
 import re
@@ -18,9 +19,13 @@ from examples.clips import (
     build_all,
     clip_names,
     find_clips,
+    find_new_clips,
+    load_new_npz,
+    look,
     split_at_random,
     split_by_file,
     split_by_group,
+    survey,
 )
 from examples.options import MOST_P, Settings
 from grassmann_sc import tuning
@@ -171,14 +176,14 @@ def broken(tree):
 
 def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
     broken(tree)
-    results = run(tmp_path)
+    results = run(tmp_path, "--skip")
     assert results["n_sets"] == 12
     end = capsys.readouterr().err.partition("5 clips could not be used:\n")[2]
     for why in (
-        r"run/corrupt\.mp4: frame 0 cannot be decoded",
+        r"run/corrupt\.mp4: not a video, or cut short",
         "run/empty: holds no image",
         r"walk/sizes/8\.png: frames must have one size",
-        "walk/other: has d = 320 and most clips have 192",
+        "walk/other: has frames of 20 x 16 and most clips have 12 x 16",
         "walk/short: has frames of rank 2 and most clips have 3 or more; --p 2 takes it",
     ):
         assert re.search(why, end) and any(re.search(why, failed) for failed in results["failed"])
@@ -343,7 +348,7 @@ def test_clips_that_could_not_be_read_are_passed_over_and_said(tree, tmp_path, c
     path = tmp_path / "splits.csv"
     lines = [f"{name},{'train' if i % 2 else 'test'}" for i, name in enumerate(names)]
     path.write_text("\n".join(["clip,s", *lines, "run/corrupt.mp4,train", "walk/other,test"]))
-    assert run(tmp_path, "--splits", path, *FEW)["splits_done"] == 1
+    assert run(tmp_path, "--splits", path, "--skip", *FEW)["splits_done"] == 1
     said = "passed over 2 clips that could not be read: run/corrupt.mp4, walk/other"
     assert said in capsys.readouterr().err
 
@@ -580,6 +585,7 @@ def test_whatever_a_decoder_raises_belongs_to_its_clip(tmp_path, monkeypatch, er
         return np.random.default_rng(0).standard_normal((4, 6))
 
     monkeypatch.setattr("grassmann_sc.frames.read_frames", read)
+    monkeypatch.setattr("grassmann_sc.frames.read_shape", lambda *_, **options: (4, 6))
     made = [Clip(name, "a", None, [name]) for name in ("good", "bad")]
     collection = build_all(made, Recipe(p=2))
     assert collection.names == ["good"]
@@ -602,20 +608,47 @@ def test_images_in_class_folders_are_cut_into_clips(tmp_path):
     assert results["n_sets"] == 12 and results["methods"]["nearest subspace"]["mean"] == 100
 
 
-def test_layouts_that_are_none_are_said_with_what_is_seen(tmp_path, capsys):
+def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, capsys):
     data = photographs(tmp_path / "data")
-    expected = ("found 0 clips of 0 classes; run/ holds 32 images directly: put each clip into a "
-                "folder of its own, or --run 10 .* folder above data")
+    expected = ("found 0 clips of 0 classes; run/ holds 32 images directly: if run is a class, put "
+                "each clip into a folder of its own, or --run 10 .*as .*data/CLASS/run")
     with pytest.raises(ValueError, match=expected):
         find_clips(data)
     np.save(data / "walk" / "a.npy", frames_of("walk", 0))
     np.save(data / "run" / "a.npy", frames_of("run", 0))
-    with pytest.raises(ValueError, match="run holds clips or images directly, as a.npy: give the "
-                       "folder above"):
-        find_clips(data / "run")
     images(data / "jump", frames_of("jump", 0))
-    assert len(find_clips(data)) == 2
-    assert "passed over: jump/ holds 8 images directly" in capsys.readouterr().err
+    found = find_clips(data)
+    said = capsys.readouterr().err
+    assert "passed over: 32 images in run/, as 0.png, beside clips" in said
+    with pytest.raises(ValueError, match="jump: all 1 clip, as .* 8 images(.|\n)*\n--run 10 cuts"):
+        look(found, Recipe(p=2))
+    assert list(look(found, Recipe(p=2), skip=True).why) == ["jump"]
+
+
+def arrays(*paths):
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, frames_of(path.name, 0, height=4, width=4))
+
+
+@pytest.mark.parametrize("folder, names, hint", [
+    ("x", ["run1.npy", "walk1.npy"], "those of each class .* as .*/data/x/CLASS/run1.npy$"),
+    ("x", ["a.npy", "../y/b.npy"], "or, if x is a class as y beside it is, --data .*/data$"),
+    ("", ["x/run/a.npy", "x/walk/a.npy"], "as x/run and x/walk: --data .*/data/x$"),
+])
+def test_layouts_that_are_none_are_said_with_what_helps(tmp_path, folder, names, hint):
+    above = tmp_path / "data"
+    arrays(*(above / folder / name for name in names))
+    with pytest.raises(ValueError, match=hint):
+        find_clips(above / folder)
+
+
+def test_clips_one_level_too_deep_are_named(tmp_path):
+    arrays(tmp_path / "walk" / "a.npy", tmp_path / "run" / "ann" / "a.npy",
+           tmp_path / "run" / "ann" / "monday" / "a.npy")
+    seen = look(find_clips(tmp_path), Recipe(p=2), skip=True)
+    assert [*seen.why] == [*seen.avoidable] == ["run/ann/monday"]
+    assert "one level too deep, as " in seen.why["run/ann/monday"]
 
 
 def test_links_that_lead_back_are_not_followed(tmp_path):
@@ -645,3 +678,207 @@ def test_what_is_a_constant_pixel_is_one_rule_for_bases_and_rows(dtype, small, v
     spanned = np.linalg.svd(rows.astype(float), full_matrices=False)[2][:5 + varies].T
     alike = np.linalg.norm(built.bases[0][:, :5 + varies].T @ spanned)**2
     assert alike == pytest.approx(5 + varies, abs=1e-3)
+
+
+def animation(path, frames):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first, *others = map(Image.fromarray, frames)
+    first.save(path, save_all=True, append_images=others)
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".tif", ".TIFF", ".webp"])
+def test_each_file_of_several_frames_is_a_clip_wherever_it_lies(tmp_path, suffix):
+    for k in range(4):
+        for label in ("run", "walk"):
+            path = tmp_path / "data" / label / f"p{k % 2}" / f"{k}{suffix}"
+            animation(path, frames_of(label, k))
+        animation(tmp_path / "new" / f"{k}{suffix}", frames_of("run", k))
+    found = find_clips(tmp_path / "data")
+    assert [clip.name for clip in found][:3] == [
+        f"run/p0/0{suffix}", f"run/p0/2{suffix}", f"run/p1/1{suffix}"]
+    assert [clip.group for clip in found] == ["p0", "p0", "p1", "p1"] * 2
+    assert len(find_new_clips(tmp_path / "new")) == 4
+    assert build_all(found, Recipe(p=2)).X.shape == (8, 192, 2)
+
+
+def test_images_of_one_frame_hide_no_clip_and_are_merged_with_none(tmp_path, capsys):
+    frames = frames_of("run", 0)
+    new = tmp_path / "new"
+    arrays(new / "a.npy", new / "inner" / "c.npy")
+    animation(new / "b.gif", frames[:, :4, :4])
+    animation(new / "one.gif", frames[:1])
+    collection = build_all(find_new_clips(new), Recipe(p=2))
+    assert collection.names == ["a.npy", "b.gif", "inner/c.npy"]
+    why, = collection.unread.values()
+    assert "not both, got one.gif beside a.npy" in why
+    for k in range(5):
+        animation(tmp_path / "frames" / f"{k}.gif", frames[k:k + 1])
+    clip, = find_new_clips(tmp_path / "frames")
+    np.testing.assert_array_equal(
+        build(clip, Recipe(p=2), keep_rows=True).rows[0], frames[:5].reshape(5, 192))
+
+
+def of_sizes(folder):
+    """Clips of three classes: all of one, and half of another, have frames of another size."""
+    for k in range(4):
+        for label, small in (("jump", k < 2), ("run", True), ("walk", False)):
+            path = folder / label / f"{k}.npy"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, frames_of(label, k)[:, :10 if small else 12])
+    np.save(folder / "walk" / "4.npy", frames_of("walk", 4))
+    (folder / "walk" / "text.mp4").write_text("no video")
+    (folder / "empty").mkdir()
+
+
+def test_sizes_that_would_cost_clips_stop_before_anything_is_decoded(
+    tmp_path, capsys, monkeypatch
+):
+    of_sizes(tmp_path / "data")
+    monkeypatch.setattr("grassmann_sc.frames.read_frames", lambda *_, **how: pytest.fail("read"))
+    with pytest.raises(SystemExit) as end:
+        run(tmp_path, *FEW)
+    assert end.value.code.splitlines() == [
+        "examples.classify: these clips would be lost:",
+        "  run: all 4 clips, as run/0.npy: has frames of 10 x 16 and most clips have 12 x 16",
+        "  jump: 2 of 4 clips, as jump/0.npy: has frames of 10 x 16 and most clips have 12 x 16",
+        "--size 32 32 brings the frames to one size",
+        "--skip goes on without them",
+    ]
+    assert capsys.readouterr().err.splitlines() == [
+        "passed over: empty/, which holds no clip",
+        "14 clips of 3 classes, 104 frames of 12 x 16 in 7 clips, 10 x 16 in 6 clips",
+        "1 clip cannot be read:",
+        f"  {tmp_path}/data/walk/text.mp4: not a video, or cut short",
+    ]
+
+
+def test_clips_of_several_sizes_are_resized_or_left_out_as_asked(tmp_path, capsys):
+    of_sizes(tmp_path / "data")
+    results = run(tmp_path, *FEW, "--size", 8, 8)
+    assert results["n_sets"] == 13 and results["subspaces"] == [64, 2]
+    assert len(results["failed"]) == 1
+    capsys.readouterr()
+    results = run(tmp_path, *FEW, "--skip")
+    assert results["n_sets"] == 7 and results["classes"] == ["jump", "walk"]
+    assert "these clips are lost:\n  run: all 4 clips" in capsys.readouterr().err
+
+
+def test_a_class_that_is_damaged_as_a_whole_stops_too(tmp_path):
+    of_sizes(tmp_path / "data")
+    for path in (tmp_path / "data" / "jump").iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(SystemExit, match="lost:\n  jump: all 4 clips, as .*/0.npy: cannot be read"):
+        run(tmp_path, *FEW, "--size", 8, 8)
+
+
+def test_raw_frames_of_as_many_pixels_in_another_shape_are_of_another_size():
+    rng = np.random.default_rng(0)
+    made = [Clip(name, "a", None, [rng.random((4, *shape))])
+            for name, shape in (("x", (4, 6)), ("y", (4, 6)), ("z", (6, 4)), ("v", (24,)))]
+    assert [*survey(made, Recipe(p=2)).why] == ["z", "v"]
+
+
+def test_descriptors_of_one_length_need_no_frames_of_one_size():
+    pytest.importorskip("skimage", reason="LBP needs the extra 'image'")
+    rng = np.random.default_rng(0)
+    made = [Clip(str(h), "a", None, [rng.integers(0, 256, (4, h, 17), np.uint8)])
+            for h in (17, 18, 30)]
+    assert not survey(made, Recipe(p=2, features="lbp")).why
+    assert [*survey(made, Recipe(p=2, features="hog",
+                                 feature_options={"cells_per_block": [1, 1]})).why] == ["30"]
+    options = {"length": 3, "radii": [2, 1, 1]}
+    assert not survey(made, Recipe(p=2, features="lbp_top", feature_options=options)).why
+    assert len(survey(made, Recipe(p=2, features="gei")).why) == 2
+
+
+def test_sets_in_an_array_are_resized_if_they_are_images(tmp_path):
+    frames = np.concatenate([frames_of("ab"[i % 2], i, height=8, width=8) for i in range(8)])
+    arrays = dict(feats=frames, offset=8 * np.arange(9), label=np.arange(8) % 2,
+                  train0=np.arange(4), test0=np.arange(4, 8))
+    np.savez(tmp_path / "sets.npz", **arrays)
+    options = "--key", "feats", *FEW
+    data = tmp_path / "sets.npz"
+    assert run(tmp_path, *options, "--size", 4, 5, data=data)["subspaces"] == [20, 2]
+    with pytest.raises(SystemExit, match="must hold the arrays frames; it holds feats"):
+        run(tmp_path, *FEW, data=data)
+    assert [clip.name for clip in load_new_npz(data, "feats")][-1] == "set 7"
+    np.savez(tmp_path / "sets.npz", **{**arrays, "feats": frames.reshape(64, 64)})
+    with pytest.raises(SystemExit, match="set 0: frames must be images to be resized, got vectors"):
+        run(tmp_path, *options, "--size", 4, 5, data=data)
+
+
+def test_an_array_among_several_is_named_by_key(tmp_path):
+    for label in "ab":
+        (tmp_path / "data" / label).mkdir(parents=True)
+        for k in range(4):
+            frames = frames_of(label, k)
+            others = {"mask": frames > 9} if label == "b" else {}
+            np.savez(tmp_path / "data" / label / f"{k}.npz", feats=frames, **others)
+    with pytest.raises(SystemExit, match="b: all 4 clips, as .*several arrays, feats, mask, "
+                       "and none named frames\n--key feats takes that array"):
+        run(tmp_path, *FEW)
+    model = tmp_path / "model.npz"
+    run_options = ["--key", "feats", *FEW]
+    assert run(tmp_path, *run_options)["n_sets"] == 8
+    classify.main(["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--methods",
+                   "nearest", "--save", str(model), *map(str, run_options)])
+    classify.main(["--model", str(model), "--predict", str(tmp_path / "data" / "b"), "--out",
+                   str(tmp_path / "out")])
+    lines = (tmp_path / "out" / "predictions.csv").read_text().splitlines()[1:]
+    assert len(lines) == 4 and all(line.split(",")[1] == "b" for line in lines)
+
+
+@pytest.mark.parametrize("n", [2, 5, 8, 31])
+def test_what_is_linear_in_time_stays_so_when_it_is_resampled(n):
+    ramp = np.linspace(3, 5, 8)[:, None] * np.ones((1, 4))
+    rows, = build(Clip("c", "a", None, [ramp]), Recipe(p=1, resample=n), keep_rows=True).rows
+    np.testing.assert_allclose(rows[:, 0], np.linspace(3, 5, n), rtol=1e-12)
+
+
+def test_kept_rows_are_centred_before_stacking_where_bases_of_models_are():
+    frames = np.random.default_rng(0).random((9, 6))
+    clip = Clip("c", "a", None, [frames])
+    for how, expected in (
+        ({"arma": 3}, block_hankel(frames - frames.mean(axis=0), 3)),
+        ({"stack": 3}, block_hankel(frames, 3) - block_hankel(frames, 3).mean(axis=0)),
+    ):
+        rows, = build(clip, Recipe(p=2, center=True, **how), keep_rows=True).rows
+        np.testing.assert_allclose(rows, expected, atol=1e-15)
+
+
+def test_a_cache_knows_the_order_that_names_give_to_images(tmp_path):
+    """The bytes of 10.png and 2.png, in the order of texts, are those of a.png and b.png."""
+    first, second, *_ = frames_of("run", 0)
+    recipe = Recipe(p=1, stack=2)
+    for name, frames in (("2", first), ("10", second)):
+        animation(tmp_path / "clip" / f"{name}.png", [frames])
+    clip = Clip("clip", "a", None, [tmp_path / "clip"])
+    before = build_all([clip], recipe, tmp_path / "cache").X
+    (tmp_path / "clip" / "10.png").rename(tmp_path / "clip" / "a.png")
+    (tmp_path / "clip" / "2.png").rename(tmp_path / "clip" / "b.png")
+    after = build_all([clip], recipe, tmp_path / "cache").X
+    assert np.abs(before - after).max() > 0.01
+    np.testing.assert_array_equal(after, build_all([clip], recipe).X)
+
+
+def test_a_new_clip_that_cannot_be_read_has_no_answer_or_stops_if_that_is_asked_for(tmp_path):
+    for label in ("run", "walk"):
+        for k in range(3):
+            animation(tmp_path / "data" / label / f"{k}.tif", frames_of(label, k))
+    animation(tmp_path / "new" / "good.tif", frames_of("walk", 9))
+    animation(tmp_path / "new" / "small.tif", frames_of("walk", 9)[:, :8])
+    (tmp_path / "new" / "text.mp4").write_text("no video")
+    model = str(tmp_path / "model.npz")
+    options = ["--out", str(tmp_path / "out"), "--predict", str(tmp_path / "new")]
+    classify.main(["--data", str(tmp_path / "data"), "--methods", "nearest", "--save", model,
+                   "--p", "2", "--no-kernels", *options])
+    for arguments in ([], ["--skip"]):
+        classify.main(["--model", model, *options, *arguments])
+        with open(tmp_path / "out" / "predictions.csv", newline="") as file:
+            rows = {row["clip"]: row for row in csv.DictReader(file)}
+        assert {name: row["label"] for name, row in rows.items()} == {
+            "good.tif": "walk", "small.tif": "", "text.mp4": ""}
+        assert rows["small.tif"]["failed"].endswith("of 8 x 16 and the model has 12 x 16")
+        assert rows["text.mp4"]["failed"].endswith("text.mp4: not a video, or cut short")
+    with pytest.raises(SystemExit, match="^examples.classify: .*(small.tif|text.mp4): "):
+        classify.main(["--model", model, *options, "--strict"])

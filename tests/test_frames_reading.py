@@ -13,7 +13,7 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from grassmann_sc.frames import read_frames
+from grassmann_sc.frames import contents, read_frames, read_shape
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (12, 16, 24), np.uint8)
 COLOUR = np.random.default_rng(1).integers(0, 256, (12, 16, 24, 3), np.uint8)
@@ -214,7 +214,10 @@ def test_frames_of_many_sizes_are_resized_to_one(tmp_path):
 def test_features_and_frame_axes(tmp_path):
     features = np.random.default_rng(0).random((9, 5))
     np.save(tmp_path / "a.npy", features)
-    np.testing.assert_array_equal(read_frames(tmp_path / "a.npy", size=(3, 3)), features)
+    np.testing.assert_array_equal(read_frames(tmp_path / "a.npy"), features)
+    with pytest.raises(ValueError, match="a.npy: frames must be images to be resized, got vectors "
+                       "of length 5"):
+        read_frames(tmp_path / "a.npy", size=(3, 3))
     scipy.io.savemat(tmp_path / "a.mat", {"video": np.moveaxis(FRAMES, 0, 2), "rate": 25})
     np.testing.assert_array_equal(
         read_frames(tmp_path / "a.mat", key="video", frame_axis=-1), FRAMES
@@ -226,6 +229,24 @@ def broken_video(path, keep, frames=SMOOTH):
     path.write_bytes(keep(data))
 
 
+def stack(path, frames):
+    first, *others = map(Image.fromarray, frames)
+    first.save(path, save_all=True, append_images=others)
+    return path
+
+
+def sound(path):
+    """A video file without a video."""
+    av = pytest.importorskip("av", reason="videos need the extra 'video'")
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("aac", rate=16000, layout="mono")
+        wave = np.sin(np.arange(4000, dtype=np.float32) / 9)[None]
+        frame = av.AudioFrame.from_ndarray(wave, format="fltp", layout="mono")
+        frame.sample_rate = 16000
+        for packet in [*stream.encode(frame), *stream.encode(None)]:
+            container.mux(packet)
+
+
 def spoil_image(path):
     (folder(path, FRAMES[:3]) / "frame1.png").write_bytes((path / "frame1.png").read_bytes()[:60])
 
@@ -233,11 +254,11 @@ def spoil_image(path):
 BROKEN = {
     "garbage.mp4": (
         lambda path: broken_video(path, lambda data: b"no video" * 99),
-        "frame 0 cannot be decoded as a video",
+        "not a video, or cut short$",
     ),
     "cut.mp4": (
         lambda path: broken_video(path, lambda data: data[: len(data) // 3]),
-        "cannot be decoded as a video",
+        "not a video, or cut short$",
     ),
     "cut.avi": (
         lambda path: broken_video(
@@ -247,8 +268,9 @@ BROKEN = {
     ),
     "zeros.mp4": (
         lambda path: broken_video(path, lambda data: bytes(len(data))),
-        "cannot be decoded as a video",
+        "not a video, or cut short$",
     ),
+    "sound.mp4": (lambda path: sound(path), "no video stream$"),
     "nothing.mp4": (lambda path: path.write_bytes(b""), "the file is empty"),
     "no_images": (lambda path: path.mkdir(), "holds no image"),
     "spoilt": (spoil_image, "frame1.png: frame 1 cannot be read as an image"),
@@ -261,7 +283,7 @@ BROKEN = {
     "cut.npz": (lambda path: path.write_bytes(b"PK\x03\x04broken"), "cannot be read"),
     "two.npz": (
         lambda path: np.savez(path, a=FRAMES, b=FRAMES),
-        "key must name one of its arrays, a, b; got None",
+        "it holds several arrays, a, b, and none named frames; key='a' would read it",
     ),
     "empty.npy": (lambda path: np.save(path, FRAMES[:0]), "holds no frame"),
     "flat.npy": (
@@ -281,6 +303,14 @@ BROKEN = {
         "cannot be read: it is damaged",
     ),
     "bytes.npz": (lambda path: zip_of_bytes(path), "cannot be read: a part of it is not an array"),
+    "several_frames": (
+        lambda path: (folder(path, FRAMES[:3]), stack(path / "a.gif", FRAMES)),
+        "must hold clips or images of one frame, not both, got frame0.png beside a.gif",
+    ),
+    "array_beside": (
+        lambda path: (folder(path, FRAMES[:3]), np.save(path / "a.npy", FRAMES)),
+        "must hold clips or images of one frame, not both, got frame0.png beside a.npy",
+    ),
 }
 
 
@@ -290,6 +320,68 @@ def test_broken_files_are_named(tmp_path, name):
     make(tmp_path / name)
     with pytest.raises(ValueError, match=f"{re.escape(str(tmp_path / name))}.*{match}"):
         read_frames(tmp_path / name)
+
+
+SOUND = {
+    "folder": lambda path: folder(path, FRAMES),
+    "colours": lambda path: folder(path, COLOUR),
+    "single.gif": lambda path: stack(path, FRAMES[:1]),
+    "a.gif": lambda path: stack(path, COLOUR),
+    "a.tif": lambda path: stack(path, FRAMES),
+    "deep.TIFF": lambda path: stack(path, FRAMES.astype(np.uint16)),
+    "sizes.tif": lambda path: stack(path, [FRAMES[0], FRAMES[1, :9], FRAMES[2]]),
+    "a.webp": lambda path: stack(path, COLOUR),
+    "a.mp4": lambda path: video(path, SMOOTH),
+    "a.avi": lambda path: video(path, SMOOTH),
+    "a.npy": lambda path: np.save(path, COLOUR),
+    "vectors.npy": lambda path: np.save(path, FRAMES[0] / 9),
+    "a.npz": lambda path: np.savez_compressed(path, frames=FRAMES[..., None], other=FRAMES[0]),
+    "a.mat": lambda path: scipy.io.savemat(path, {"video": FRAMES}),
+}
+
+
+@pytest.mark.parametrize("name", [*SOUND, *BROKEN])
+def test_headers_tell_what_reading_gives(tmp_path, name):
+    """The same shape, or the same error; of damaged files headers may tell less."""
+    make = SOUND[name] if name in SOUND else BROKEN[name][0]
+    make(tmp_path / name)
+    for options in ({}, {"every": 2, "at_most": 3}, {"evenly": 5}, {"size": (8, 9)},
+                    {"key": "frames"}, {"every": 9, "size": (16, 24)}):
+        try:
+            expected = read_frames(tmp_path / name, **options).shape
+        except ValueError as error:
+            expected = str(error)
+        try:
+            told = read_shape(tmp_path / name, **options)
+        except ValueError as error:
+            told = str(error)
+        if name in SOUND or isinstance(told, str):
+            assert told == expected
+
+
+def test_headers_decode_nothing(tmp_path, monkeypatch):
+    BROKEN["cut.avi"][0](tmp_path / "a.avi")  # reading it is an error
+    assert read_shape(tmp_path / "a.avi") == (12, 8 * 16, 4 * 24)
+    np.savez(tmp_path / "a.npz", FRAMES)
+    stack(tmp_path / "a.gif", FRAMES)
+    monkeypatch.setattr(Image.Image, "convert", lambda *_: pytest.fail("decoded"))
+    monkeypatch.setattr(np.lib.format, "read_array", lambda *_, **how: pytest.fail("read"))
+    assert read_shape(tmp_path / "a.npz") == read_shape(tmp_path / "a.gif") == FRAMES.shape
+
+
+def test_a_folder_tells_clips_from_the_images_of_one(tmp_path):
+    folder(tmp_path / "inner", FRAMES[:1])
+    stack(tmp_path / "10.gif", FRAMES[:1])
+    stack(tmp_path / "2.TIF", FRAMES[:1])
+    for name in ("notes.txt", "._x.gif", ".DS_Store"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "broken.gif").write_bytes(b"")
+    names = [[path.name for path in kind] for kind in contents(tmp_path)]
+    assert names == [[], ["2.TIF", "10.gif", "broken.gif"], ["inner"]]
+    stack(tmp_path / "a.GIF", FRAMES)
+    (tmp_path / "b.MP4").write_bytes(b"")
+    names = [[path.name for path in kind] for kind in contents(tmp_path)]
+    assert names == [["a.GIF", "b.MP4", "broken.gif"], ["2.TIF", "10.gif"], ["inner"]]
 
 
 @pytest.mark.parametrize(
