@@ -419,13 +419,15 @@ def _array(path, key):
 def _array_shape(path, key):
     """The shape of that array, of which an .npz file's header alone is read."""
     with _unreadable(path):
-        if path.suffix.lower() == ".npy":
-            array = _array(path, key)
-            shape, dtype = array.shape, array.dtype
+        if path.suffix.lower() == ".mat":
+            _, shape = _matlab_variable(path, key)
+            dtype = np.dtype(float)  # reading tells another one
         elif path.suffix.lower() == ".npz":
             shape, dtype = _packed_header(path, key)
         else:
-            shape, dtype = _matlab_variable(path, key)[1], np.dtype(float)  # reading tells
+            array = _array(path, key)
+            shape = array.shape
+            dtype = array.dtype
     _check_array(path, shape, dtype)
     return shape
 

@@ -250,7 +250,7 @@ def _of_one_shape(built, shape):
         if here != d:
             other[clip.name] = f"{clip.name}: has d = {here} and {who} {d}"
         elif frame is not None and result.frame != frame:
-            other[clip.name] = f"{clip.name}: has frames of {result.frame} and {who} {frame}"
+            other[clip.name] = f"{clip.name}: has frames of {_size(result.frame)} and {who} {_size(frame)}"
         elif p < least:
             other[clip.name] = (f"{clip.name}: has frames of rank {p} and {who} {least} or more; "
                                 f"--p {p} takes it")

@@ -209,8 +209,8 @@ def test_what_a_new_set_must_have_is_what_the_labelled_ones_had(tmp_path):
     found = answers.predict(model, new)
     assert found.names == ["set 0", "set 4"] and found.labels.dtype == labels.dtype
     assert list(found.failed) == ["set 1", "set 2", "set 3"]
-    assert "has frames of (6, 4) and the model has (4, 6)" in found.failed["set 1"]
-    assert "has d = 30 and the model has 24" in found.failed["set 2"]
+    assert "has frames of 6 x 4 and the model has 4 x 6" in found.failed["set 1"]
+    assert "has frames of 5 x 6 and the model has 4 x 6" in found.failed["set 2"]
     assert "must hold p = 3 independent frames" in found.failed["set 3"]
 
 
@@ -386,7 +386,7 @@ def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
     assert [row["clip"] for row in first] == ["a.npy", "c", "some/deep/b.npy",
                                               "some/deep/turned.npy"]
     assert [row["label"] for row in first] == ["run", "run", "walk", ""]
-    assert "has frames of (16, 12) and the model has (12, 16)" in first[-1]["failed"]
+    assert "has frames of 16 x 12 and the model has 12 x 16" in first[-1]["failed"]
     names = {"clip", "label", "method", "chosen", "failed"}
     scores = [name for name in first[0] if name not in names]
     assert [name.split()[1] for name in scores] == ["run", "walk"]
