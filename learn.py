@@ -336,9 +336,10 @@ def check_weights(sample_weight, n):
     weights = weights.astype(np.float64)
     with np.errstate(over="ignore"):
         total = weights.sum()
-    if weights.min() < 0 or not 0 < total < np.inf:
+    least = weights.min(initial=np.inf)
+    if least < 0 or not 0 < total < np.inf:
         raise ValueError("sample_weight must be >= 0 and not all zero, and of a finite sum, got a "
-                         f"least weight of {weights.min()} and a sum of {total}")
+                         f"least weight of {least} and a sum of {total}")
     return weights
 
 
@@ -354,14 +355,15 @@ def first_atoms(X, n_atoms, init, rng, weights):
 
 
 def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
-         rng: core.Rng = None, **options: Any) -> Learned:
+         sample_weight: ArrayLike | None = None, rng: core.Rng = None,
+         **options: Any) -> Learned:
     """gDL in a kernel's feature space (the paper's kgDL): gdl, with its options, on coordinates.
 
     sets: a sequence of sets of frames (n_frames, d). lift: an object such as kernels.Lift(kernel,
     p), whose fit(sets).transform(sets) gives orthonormal coordinates (n, r, p), of the queries too.
-    In coordinates for the span of all training frames the update is exact and the cost never rises,
-    while atoms held in the span of the samples that use them, as printed in the paper, may raise
-    it. Returns Learned, atoms (n_atoms, r, p).
+    It is fitted to the sets of positive weight. In coordinates for the span of all their frames the
+    update is exact and the cost never rises, while atoms held in the span of the samples that use
+    them, as printed in the paper, may raise it. Returns Learned, atoms (n_atoms, r, p).
 
     >>> import numpy as np
     >>> from grassmann_sc import kernels, learn
@@ -373,7 +375,11 @@ def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
     if not callable(getattr(lift, "fit", None)) or not callable(getattr(lift, "transform", None)):
         raise TypeError("lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
                         f" p), got {lift!r}")
-    return gdl(lift.fit(sets).transform(sets), n_atoms, lam, rng=rng, **options)
+    core.check_sequence(sets, "sets", "arrays of frames")
+    weights = check_weights(sample_weight, len(sets))
+    used = [frames for frames, weight in zip(sets, weights) if weight > 0]
+    X = lift.fit(used).transform(sets)
+    return gdl(X, n_atoms, lam, sample_weight=weights, rng=rng, **options)
 
 
 class LabelledAtoms(Noted, namedtuple("LabelledAtoms", "atoms labels")):
@@ -891,7 +897,7 @@ def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.R
     "random": samples drawn without repetition, as in the paper. "kmeans++": one after another, with
     probability proportional to the squared chordal distance from those already drawn, so that
     clusters are covered. "kmeans": the chordal means of the clusters that k-means finds from there.
-    sample_weight (n,) >= 0 multiplies the probabilities.
+    sample_weight (n,) >= 0 multiplies the probabilities; at least n_atoms weights must be positive.
 
     >>> from grassmann_sc import learn, random_subspaces
     >>> X = random_subspaces(20, 8, 2, rng=0)
@@ -901,6 +907,10 @@ def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.R
     X = core.check_dictionary(X, "X")
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1, len(X))
     weights = check_weights(sample_weight, len(X))
+    n_used = np.count_nonzero(weights)
+    if n_atoms > n_used:
+        raise ValueError("n_atoms must be at most the number of samples of positive weight, "
+                         f"{n_used}, got {n_atoms}")
     rng = core.check_rng(rng)
     core.check_choice(method, "method", *METHODS)
     if method == "kmeans":
@@ -914,11 +924,9 @@ def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.R
 def _draw(weights, n_atoms, rng):
     """Indices of samples drawn by their weights (n,), which are used up."""
     left = weights.copy()
-    free = np.ones(len(left))
     chosen = []
     for _ in range(n_atoms):
-        chosen.append(_places(left if left.any() else free, 1, rng)[0])
-        free[chosen[-1]] = 0
+        chosen.append(_places(left, 1, rng)[0])
         left[chosen[-1]] = max(left[chosen[-1]] - 1, 0)
     return chosen
 
@@ -935,12 +943,11 @@ def _draw_apart(X, n_atoms, weights, rng):
     chosen = []
     square = np.full(len(X), 2.0 * p)
     left = weights.copy()
-    free = np.ones(len(X))
     while len(chosen) < n_atoms:
         most = max(1, PRODUCTS // len(X))
         odds = left * (square > 1e-12) * square
         if not odds.any():
-            odds = left if left.any() else free
+            odds = left
             most = 1
         count = min(n_atoms - len(chosen), max(CANDIDATES, len(chosen)), most)
         candidates = _places(odds, count, rng)
@@ -950,7 +957,6 @@ def _draw_apart(X, n_atoms, weights, rng):
             if share * odds[i] < now or most == 1:
                 chosen.append(i)
                 left[i] = 0
-                free[i] = 0
                 square = np.minimum(square, 2 * p - 2 * k)
     return chosen
 

@@ -410,6 +410,8 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     if weights.shape != labels.shape[:1] or weights.min() < 0 or weights.max() == 0:
         raise ValueError(f"weights must be {len(labels)} numbers >= 0, one a voter, not all 0, got "
                          f"{weights}")
+    labels = labels[weights > 0]
+    weights = weights[weights > 0]
     classes, index = core.check_labels(labels.ravel(), labels.size)
     index = index.reshape(labels.shape)
     queries = np.arange(labels.shape[1])

@@ -112,6 +112,21 @@ def samples_and_atoms(draw):
     return X, draw(st.integers(1, n)), seed
 
 
+def statistics(learner):
+    """Y^T Y and the explicit sum_i y_ir X_i^ of each atom of an OnlineGDL, as its file holds
+    them."""
+    state = learner.state()
+    sums = state["sums"]
+    if sums.shape[1] == sums.shape[2]:
+        matrices = state["sizes"][:, :, None] * sums
+    else:
+        matrices = np.einsum("nra,nr,nrb->nab", sums, state["sizes"], sums)
+    if state["piled"].size:
+        rows = state["piled"]
+        matrices = matrices + np.einsum("in,ipa,ipb->nab", state["piled_codes"], rows, rows)
+    return state["shared"], matrices
+
+
 def explicit_errors(X, D, index, ridge):
     """e_c(X) and the codes, by least squares on d x d matrices with rows of the ridge below."""
     n_classes = index.max() + 1

@@ -409,7 +409,8 @@ def test_codes_of_samples_without_weight_are_of_the_atoms_returned(seed):
     X = core.random_subspaces(20, 6, 2, rng=rng)
     weights = (rng.random(20) < 0.4).astype(float)
     weights[0] = 1
-    learned = learn.gdl(X, 8, 0.8, rng=seed, sample_weight=weights, n_iter=3, tol=0)
+    options = dict(init=X[:8], sample_weight=weights, n_iter=3, tol=0)
+    learned = learn.gdl(X, 8, 0.8, **options)
     assert learned.n_replaced > 0
     for i in range(20):
         best = core.gsc(X[i:i + 1], learned.atoms, 0.8)

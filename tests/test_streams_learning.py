@@ -14,7 +14,16 @@ from hypothesis import given, settings
 
 import grassmann_sc as core
 from grassmann_sc import files, learn, streams
-from oracles import LOOSE, TIGHT, clusters, error, explicit_cost, hat, samples_and_atoms
+from oracles import (
+    LOOSE,
+    TIGHT,
+    clusters,
+    error,
+    explicit_cost,
+    hat,
+    samples_and_atoms,
+    statistics,
+)
 from processes import ROOT, interrupted
 
 SOME = core.random_subspaces(30, 70, 2, rng=3)
@@ -201,20 +210,6 @@ def test_merging_is_collecting_all_and_associative_at_full_rank(drawn):
         shared, factors = statistics(merged)
         expected = statistics(whole)
         assert error(shared, expected[0]) <= LOOSE and error(factors, expected[1]) <= LOOSE
-
-
-def statistics(learner):
-    """Y^T Y and the explicit sum_i y_ir X_i^ of each atom, as its file holds them."""
-    state = learner.state()
-    sums = state["sums"]
-    if sums.shape[1] == sums.shape[2]:
-        matrices = state["sizes"][:, :, None] * sums
-    else:
-        matrices = np.einsum("nra,nr,nrb->nab", sums, state["sizes"], sums)
-    if state["piled"].size:
-        rows = state["piled"]
-        matrices = matrices + np.einsum("in,ipa,ipb->nab", state["piled_codes"], rows, rows)
-    return state["shared"], matrices
 
 
 def test_merged_learners_are_as_good_as_one_of_all_at_low_rank():
