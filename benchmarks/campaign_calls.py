@@ -98,23 +98,25 @@ def leaves(value):
     return []
 
 
-def worst_difference(result, expected):
-    """Largest difference relative to the largest number of its array, inf of different forms."""
+def worst_difference(result, expected, least=0.0):
+    """Largest difference relative to the largest number of its array, or to the least unit if that
+    is larger; inf of different forms."""
     ours = leaves(result)
     theirs = leaves(expected)
     if [leaf.shape for leaf in ours] != [leaf.shape for leaf in theirs]:
         return np.inf
-    return max(map(difference_of_arrays, ours, theirs), default=0.0)
+    return max((difference_of_arrays(a, b, least) for a, b in zip(ours, theirs)), default=0.0)
 
 
-def difference_of_arrays(a, b):
+def difference_of_arrays(a, b, least):
     numbers = b.dtype.kind in "biuf"
     if np.array_equal(a, b, equal_nan=numbers):
         return 0.0
     if not numbers:
         return np.inf
     apart = ~((a == b) | np.isnan(a) & np.isnan(b))
-    worst = (np.abs(a.astype(float) - b)[apart] / np.abs(b.astype(float)).max()).max()
+    unit = max(np.abs(b.astype(float)).max(), least)
+    worst = (np.abs(a.astype(float) - b)[apart] / unit).max()
     return float(worst) if worst < np.inf else np.inf  # NaN too
 
 
