@@ -49,6 +49,21 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
         files.save(path, SMALL[:3], labels=[None, "a", 3])
 
 
+def test_what_is_kept_is_read_again_in_whatever_order_it_lay_in_memory(tmp_path):
+    """Bases of one atom, views of its rows, are in Fortran's order too."""
+    path = tmp_path / "kept"
+    strided = np.repeat(SMALL[:3], 2, axis=1)[:, ::2]
+    for atoms in (np.asfortranarray(SMALL[:3]), np.asfortranarray(SMALL[:1]), strided):
+        files.save(path, atoms)
+        assert np.array_equal(files.load(path).atoms, atoms)
+    learn.gdl(SMALL, 1, 0.1, n_iter=1, rng=0, checkpoint=path)
+    resumed = learn.gdl(SMALL, 1, 0.1, n_iter=2, rng=0, resume=path)
+    assert np.array_equal(resumed.atoms, learn.gdl(SMALL, 1, 0.1, n_iter=2, rng=0).atoms)
+    online = streams.OnlineGDL(1, 0.1, rng=0).partial_fit(SMALL)
+    online.save(path)
+    assert np.array_equal(streams.OnlineGDL.load(path).atoms, online.atoms)
+
+
 def test_the_lambda_in_use_is_saved_with_what_was_learned(tmp_path):
     options = {"lam_scale": "max", "n_iter": 1, "rng": 0}
     names = {"lam_scale": "max", "max_iter": 1, "random_state": 0}
