@@ -110,12 +110,13 @@ def discriminative_atoms(X: ArrayLike, y: core.Labels, atoms_per_class: int | Ma
         init = _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng)
     atoms, of_atom = _check_first_atoms(init, classes)
     X, atoms = core.same_dimension(X, atoms, ("X", "init"))
+    weights, exponent = learn.in_units(weights)
     problem = _Problem(X, index, weights, of_atom, _members(of_atom, len(classes)), ridge, beta)
     if beta is None:
         problem = problem._replace(beta=_typical_beta(problem, atoms))
     atoms, costs, stopped = _lower_the_cost(problem, atoms, n_iter, tol)
-    return Discriminative(atoms, classes[of_atom], costs, beta=problem.beta, ridge=ridge,
-                          stopped=stopped)
+    return Discriminative(atoms, classes[of_atom], np.ldexp(costs, exponent), beta=problem.beta,
+                          ridge=ridge, stopped=stopped)
 
 
 def ridge_residuals(X: ArrayLike, D: ArrayLike, labels: core.Labels, *,

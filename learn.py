@@ -324,7 +324,10 @@ def _weighted_median(values, weights):
     """np.median of the values, each repeated weight times."""
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
-    middle = [np.searchsorted(reached, reached[-1] / 2, side) for side in ("left", "right")]
+    reached = reached / reached[-1]
+    slack = len(reached) * np.finfo(float).eps  # rounding of the sums does not break a tie
+    middle = [np.searchsorted(reached, 0.5 - slack, "left"),
+              np.searchsorted(reached, 0.5 + slack, "right")]
     return float(values[order[middle]].mean())
 
 
@@ -341,6 +344,15 @@ def check_weights(sample_weight, n):
         raise ValueError("sample_weight must be >= 0 and not all zero, and of a finite sum, got a "
                          f"least weight of {least} and a sum of {total}")
     return weights
+
+
+def in_units(weights):
+    """Numbers w, not all 0, as w / 2^e of largest absolute value in [0.5, 1), and e.
+
+    No scale of weights matters, but float32 has few.
+    """
+    exponent = int(np.frexp(np.abs(weights).max())[1])
+    return np.ldexp(weights, -exponent), exponent
 
 
 def first_atoms(X, n_atoms, init, rng, weights):
@@ -493,7 +505,7 @@ def copied_rows(D):
 def _update(samples, rows, codes, weights):
     """update_atoms in place, of atoms as rows (N, p, d) and samples as rows (n, p, d)."""
     codes = scipy.sparse.csc_array(codes)
-    weights = np.ldexp(weights, -np.frexp(weights.max())[1])  # no scale matters, float32 has few
+    weights, _ = in_units(weights)
     used = codes.multiply(weights[:, None]).tocsc()
     shared = (codes.T @ used).toarray()
     if not np.isfinite(shared).all():

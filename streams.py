@@ -319,15 +319,17 @@ class OnlineGDL:
         self._add_pile()
         rows = learn.copied_rows(self.atoms)  # (N, p, d)
         N, held, d = self._sums.shape
+        shared, exponent = learn.in_units(self._shared)
+        weights = np.ldexp(self._sizes, -exponent)
 
         def own(r, V):
             if held == d:
-                return V @ self._sums[r] * self._sizes[r].astype(V.dtype)
-            factor, sizes = _used_rows(self._sums[r], self._sizes[r])
-            return (V @ factor.T * sizes.astype(V.dtype)) @ factor
+                return V @ self._sums[r] * weights[r].astype(V.dtype)
+            factor, used = _used_rows(self._sums[r], weights[r])
+            return (V @ factor.T * used.astype(V.dtype)) @ factor
 
         share = self._new / max(np.trace(self._shared), 1e-300)
-        learn.sweep_stream(rows, self._shared, own, max(1, int(share / FRESH)))
+        learn.sweep_stream(rows, shared, own, max(1, int(share / FRESH)))
         return rows.swapaxes(1, 2)
 
     def _move_to(self, atoms):
@@ -397,9 +399,11 @@ class OnlineGDL:
             for r in range(block.start, block.stop):
                 Z, w = part(r)
                 if held == d:
-                    self._sums[r] *= self._sizes[r]
-                    self._sums[r] += learn.weighted_square(Z, w.astype(Z.dtype), limit)
-                    self._sizes[r] = 1
+                    unit = _unit_of(w, self._sizes[r])
+                    self._sums[r] *= self._sizes[r] / unit
+                    w = (w / unit).astype(Z.dtype)
+                    self._sums[r] += learn.weighted_square(Z, w, limit)
+                    self._sizes[r] = unit
                 elif len(w):
                     _append(self._sums[r], self._sizes[r], Z, w, r, limit)
 
@@ -439,9 +443,11 @@ class OnlineGDL:
         both = copy.deepcopy(self)
         both._shared += other._shared
         if self._sums.shape[1] == self._sums.shape[2]:
-            both._sums = (self._sizes[:, :, None] * self._sums
-                          + other._sizes[:, :, None] * other._sums).astype(self._sums.dtype)
-            both._sizes[:] = 1
+            both._sizes = np.maximum(self._sizes, other._sizes)
+            unit = np.where(both._sizes > 0, both._sizes, 1)[:, :, None]
+            both._sums = (self._sizes[:, :, None] / unit * self._sums
+                          + other._sizes[:, :, None] / unit * other._sums
+                          ).astype(self._sums.dtype)
         else:
             both._add_parts(lambda r: _used_rows(other._sums[r], other._sizes[r]))
         both._pile += copy.deepcopy(other._pile)
@@ -690,6 +696,12 @@ def _shapes(shape, rank):
     return {"shared": (N, N), "sums": (N, held, d), "sizes": (N, 1 if held == d else held)}
 
 
+def _unit_of(*weights):
+    """A power of two of the size of the largest: sums in such units suit float32."""
+    most = max(np.abs(w).max(initial=0) for w in weights)
+    return np.ldexp(1.0, np.frexp(most)[1] - 1) if most > 0 else 1.0
+
+
 def _used_rows(factor, sizes):
     count = np.flatnonzero(sizes).max(initial=-1) + 1
     return factor[:count], sizes[:count]
@@ -702,8 +714,9 @@ def _append(factor, sizes, Z, w, seed, limit):
     count = len(v) + len(w)
     if count > len(sizes):
         M = np.concatenate([known, Z])
-        v = np.concatenate([v, w]).astype(M.dtype)
-        Z, w = learn.largest_part(M, v, len(known), len(sizes) // HELD, seed, limit)
+        v, exponent = learn.in_units(np.concatenate([v, w]))
+        Z, w = learn.largest_part(M, v.astype(M.dtype), len(known), len(sizes) // HELD, seed, limit)
+        w = np.ldexp(w.astype(np.float64), exponent)
         count = len(w)
         sizes[:] = 0
     factor[count - len(w):count] = Z

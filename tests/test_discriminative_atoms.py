@@ -144,6 +144,20 @@ def test_errors_are_those_of_least_squares(problem, ridge):
 # -------------------------------------------------------------------- what does not change answers
 
 
+@pytest.mark.parametrize("factor", [2.0**-1000, 1e-300, 1e300])
+def test_a_factor_of_all_weights_changes_nothing_in_float32_either(factor):
+    weights = np.arange(20) % 3 + 1.0
+    options = dict(init=(ATOMS.astype(np.float32), LABELS), n_iter=3, tol=0)
+    X = SAMPLES.astype(np.float32)
+    usual, other = (
+        discriminative.discriminative_atoms(X, Y, 2, sample_weight=c * weights, **options)
+        for c in (1.0, factor)
+    )
+    assert error(hat(other.atoms), hat(usual.atoms)) <= 1e-4
+    assert error(other.costs / factor, usual.costs) <= 1e-4 * usual.costs[0]
+    assert abs(other.beta - usual.beta) <= 1e-4 * usual.beta
+
+
 def test_repetition_acts_as_weight_and_absence_as_none():
     weights = np.array([0, 1, 2, 3] * 5)
     repeated = np.repeat(np.arange(20), weights)

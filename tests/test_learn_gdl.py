@@ -349,6 +349,16 @@ def test_first_atoms_are_drawn_by_squared_distances_from_those_before(weights):
 # ---------------------------- weights
 
 
+@pytest.mark.parametrize("factor", [0.3, 1e30, 1e-300])
+def test_a_factor_of_all_weights_does_not_change_lambda_where_the_median_is_a_tie(factor):
+    for seed in range(20):
+        weights = np.random.default_rng(seed).integers(0, 4, 24).astype(float)
+        options = dict(lam_scale="max", init=SMALL[:3], n_iter=0)
+        lams = [learn.gdl(SMALL, 3, 0.2, sample_weight=w, **options).lam
+                for w in (weights, factor * weights)]
+        assert abs(lams[1] - lams[0]) <= TIGHT
+
+
 @pytest.mark.parametrize("init", ["kmeans++", "random", "kmeans"])
 @pytest.mark.parametrize("coding", [dict(lam=0.2), dict(n_neighbors=2)])
 def test_integer_weights_are_repetitions_and_zero_is_absence(init, coding):

@@ -36,6 +36,23 @@ def cost(X, atoms, lam=0.2):
     return explicit_cost(X, atoms, core.gsc(X, atoms, lam), lam)
 
 
+@pytest.mark.parametrize("X", [SMALL, WIDE[:60]], ids=["eigenvectors", "steps"])
+def test_a_factor_of_all_weights_changes_nothing_in_float32_either(X):
+    X = X.astype(np.float32)
+    weights = np.arange(len(X)) % 3 + 1.0
+
+    def atoms(factor):
+        learner = streams.OnlineGDL(3, 0.2, rng=0)
+        for rows in np.array_split(np.arange(len(X)), 4):
+            learner.partial_fit(X[rows], factor * weights[rows])
+        fork = learner.fork().collect(X[::2], factor * weights[::2])
+        return learner.collect(X[1::2], factor * weights[1::2]).merge(fork).update().atoms
+
+    usual = hat(atoms(1.0))
+    for factor in (2.0**-1000, 1e-300, 1e300):
+        assert error(hat(atoms(factor)), usual) <= 1e-3
+
+
 def test_a_stream_learns_as_well_as_a_batch_and_remembers_in_bounded_space(monkeypatch):
     monkeypatch.setattr(streams, "PILE", 0)  # no samples wait
     rng = np.random.default_rng(0)
