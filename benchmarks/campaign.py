@@ -37,6 +37,10 @@ KINDS = {
     "folders": Kind("folders", 20, 50),
     "disks": Kind("folders", 20, 40),
     "threads": Kind("numbers", 100, 20),
+    "learning": Kind("learning", 450, 50),
+    "weights": Kind("weights", 150, 30),
+    "examples": Kind("examples", 120, 40),
+    "estimators": Kind("estimators", 150, 30),
 }
 SECONDS = sum(kind.share for kind in KINDS.values())
 
