@@ -128,27 +128,21 @@ def test_local_codes_do_not_turn_over_in_the_refit():
     assert np.mean(model.predict(test) == y[~train]) == rates["sum"][1]
 
 
-@pytest.mark.parametrize("coding", ["sparse", "local"])
-def test_one_rule_is_the_usual_one_everywhere(coding):
+@pytest.mark.parametrize("coding, how, predict", [
+    ("sparse", {"lam": 0.1, "lam_scale": "max"}, tuning.sparse_predictions([0.1], tol=1e-8)),
+    ("local", {"n_neighbors": 6}, tuning.local_predictions([6]))], ids=["sparse", "local"])
+def test_one_rule_is_the_usual_one_everywhere(coding, how, predict):
     """Of the first candidates of a search, the classifier, and the functions."""
-    X = core.random_subspaces(60, 12, 2, rng=0)
-    y = np.array(list("abc"))[np.arange(60) % 3]
-    D, Q = X[:30], X[30:]
-    K = core.projection_kernel(D)
-    k = core.projection_kernel(Q, D)
-    how = {"lam": 0.1, "lam_scale": "max"} if coding == "sparse" else {"n_neighbors": 6}
-    value = 0.1 if coding == "sparse" else 6
-    predict = tuning.sparse_predictions([value], tol=1e-8) if coding == "sparse" else (
-        tuning.local_predictions([value]))
-    (_, (_, rule)), first = next(iter(predict(K, k, y[:30]).items()))
-    assert rule == core.RULES_OF_CODES[coding][0]
-    model = estimators.CodingClassifier(coding, **how).fit(D, y[:30])
-    explicit = estimators.CodingClassifier(coding, rule=rule, **how).fit(D, y[:30])
-    other = estimators.CodingClassifier(coding, rule=core.RULES_OF_CODES[coding][1], **how)
-    assert np.array_equal(model.decision_function(Q), explicit.decision_function(Q))
-    assert np.array_equal(model.predict(Q), first)
-    assert np.array_equal(core.classify(Q, D, y[:30], **how), first)
-    assert not np.array_equal(other.fit(D, y[:30]).predict(Q), first)
+    D = core.random_subspaces(30, 12, 2, rng=0)
+    Q = core.random_subspaces(30, 12, 2, rng=1)
+    y = np.arange(30) % 3
+    found = predict(core.projection_kernel(D), core.projection_kernel(Q, D), y)
+    (_, (_, usual)), first = next(iter(found.items()))
+    assert usual == core.RULES_OF_CODES[coding][0]
+    assert np.array_equal(core.classify(Q, D, y, **how), first)
+    for rule in (None, *core.RULES_OF_CODES[coding]):
+        model = estimators.CodingClassifier(coding, rule=rule, **how).fit(D, y)
+        assert np.array_equal(model.predict(Q), first) == (rule in (None, usual))
 
 
 def test_shares_of_repeated_folds_are_shares():
