@@ -410,7 +410,7 @@ def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, 
                 n_neighbors: int | None = None, lam_scale: str | None = None,
                 positive: bool = False, reg: float | None = None, tol: float = 1e-8,
                 max_iter: int = 1000, sparse_output: bool = False, start: int | str = 0,
-                progress: bool = False) -> int:
+                replace: bool = False, progress: bool = False) -> int:
     """Write the codes of X (n, d, p) over atoms D (N, d, q) to out as they come, in memory that
     does not grow with n: those of gsc with lam, of glc with n_neighbors, and their options.
 
@@ -418,10 +418,11 @@ def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, 
     of subspaces in a kernel's feature space are those of their coordinates, by kernels.Lift.
     out: the path of an .npy file, or with sparse_output=True of a folder of CSR parts, both for
     load_codes; an array (n, N) of floats, or what is assigned to like one; a function (row, codes).
-    Never the file or the memory of X or D.
+    Never the file, the store or the memory of X or D.
     start: the row to go on from, or "resume" for where a path ends. A path keeps a fingerprint: the
     rows of X that are done are read and digested again, and ValueError tells if they, the atoms or
-    the options differ. progress: show a bar.
+    the options differ. replace: may a path lose what it holds? Without it ValueError tells of codes
+    of other subspaces, atoms or options, and of other files. progress: show a bar.
     Returns n. Ctrl-C raises a KeyboardInterrupt that says from which row to go on; what was written
     is whole.
 
@@ -442,7 +443,7 @@ def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, 
     step = core.coding_step((len(bases), len(atoms)), atoms.dtype, lam, n_neighbors,
                             lam_scale=lam_scale, positive=positive, reg=reg, tol=tol,
                             max_iter=max_iter, sparse_output=sparse_output)
-    sink = Sink(out, len(bases), atoms, step.options, X=X, D=D)
+    sink = Sink(out, len(bases), atoms, step.options, replace, X=X, D=D)
     K = core.bases_gram(atoms)
     height = rows_in_block(bases.X, len(atoms))
 
@@ -563,15 +564,20 @@ class Sink:
     """Where codes (n, N) over N atoms are written to, row after row, by gsc or glc here or on many
     machines.
 
-    options: of the coding, a named tuple; inputs: what out must not be, by name. keeps: is a
-    fingerprint kept? folder: that of parts, to which others may write them, or None.
+    options: of the coding, a named tuple; replace: may a path lose what it holds? inputs: what out
+    must not be, by name. keeps: is a fingerprint kept? folder: that of parts, to which others may
+    write them, or None.
     """
 
-    def __init__(self, out, n, atoms, options, **inputs):
+    def __init__(self, out, n, atoms, options, replace=False, **inputs):
         self.n = n
+        self.replace = core.check_flag(replace, "replace")
         self.place = _place_of(out, (n, len(atoms)), atoms.dtype, options.sparse_output)
         self.keeps = isinstance(self.place, _Path)
         self.folder = self.place.path if isinstance(self.place, _Folder) else None
+        if self.replace and not self.keeps:
+            raise ValueError("replace belongs to the path of a file or folder, leave it out with "
+                             f"an out of type {type(out).__name__}")
         _check_apart(out, inputs)
         apart = "sparse_output", "init", "return_info"  # change no code
         described = {name: of for name, of in options._asdict().items() if name not in apart}
@@ -590,10 +596,15 @@ class Sink:
         progress = core.check_flag(progress, "progress")
         if not (isinstance(start, str) and start == "resume"):
             start = core.check_integer(start, "start", 0, self.n)
+        if self.replace and start != 0:
+            raise ValueError("replace writes all rows anew, leave it out to go on from start = "
+                             f"{start!r}")
         self.row, whole, text = self.place.find(start)
         if self.keeps:
             if self.row > 0:
                 self._check_same(start, whole, text, digest)
+            elif not self.replace:
+                self._check_nothing_is_lost(digest)
             self.place.begin(self.row, self.fingerprint.text())
         with core.progress_bar(progress, total=self.n, initial=self.row, desc="codes",
                                unit="rows") as move:
@@ -606,6 +617,26 @@ class Sink:
                 raise KeyboardInterrupt(f"the codes of {self.row} of {self.n} rows are written and "
                                         f"whole, start = {self.row} goes on") from None
         return self.row
+
+    def _check_nothing_is_lost(self, digest):
+        """ValueError if the path holds anything but codes of the same problem."""
+        held = self.place.described()
+        if held is None:
+            return
+        rule = "the same subspaces, atoms and options"
+        try:
+            whole, text = self.place.rows("resume")
+            if whole > self.n:
+                raise ValueError(f"{rule} have {self.n} rows")
+            if not text:
+                raise ValueError("there is no fingerprint that tells of what they are")
+            self.fingerprint.check(text, rule, self.place.path, samples=False)
+            found = digest(0, whole)
+            self.fingerprint.add(found).check(text, rule, self.place.path, samples=whole > 0)
+            self.fingerprint.add(-found)
+        except ValueError as error:
+            raise ValueError(f"out must be free, or replace=True be given: {self.place.path} holds "
+                             f"{held}, which would be lost ({error})") from None
 
     def _check_same(self, start, whole, text, digest):
         """ValueError unless the whole rows found, with this fingerprint, are of the same problem;
@@ -662,25 +693,36 @@ def _place_of(out, shape, dtype, sparse):
 
 
 def _check_apart(out, inputs):
-    """ValueError if out is the file or the memory of an input."""
+    """ValueError if out is the file or the memory of an input, or lies in or around its store."""
     paths = [out] if isinstance(out, (str, bytes, os.PathLike)) else _paths_of(out)
     for name, array in inputs.items():
         for path, own in itertools.product(paths, _paths_of(array)):
+            path = os.path.realpath(os.fsdecode(path))
+            own = os.path.realpath(os.fsdecode(own))
             if os.path.exists(path) and os.path.exists(own) and os.path.samefile(path, own):
-                raise ValueError(f"out must be another file than that of {name}, got "
-                                 f"{os.fsdecode(path)}")
+                raise ValueError(f"out must be another file than that of {name}, got {path}")
+            if os.path.isdir(own) and (_lies_in(path, own) or _lies_in(own, path)):
+                raise ValueError(f"out must lie apart from the store of {name}, {own}, got {path}")
         arrays = isinstance(out, np.ndarray) and isinstance(array, np.ndarray)
         if arrays and np.shares_memory(out, array):
             raise ValueError(f"out must share no memory with {name}, got a view of it")
 
 
+def _lies_in(path, folder):
+    return path.startswith(os.path.join(folder, ""))
+
+
 def _paths_of(array):
-    """The files that an array is mapped to or read from, as far as it tells: of a memmap or a view
-    of one, of HDF5, or of such as are in the graph of a Dask array."""
+    """The files or folders that an array is mapped to or read from, as far as it tells: of a memmap
+    or a view of one, of HDF5 or zarr, or of such as are in the graph of a Dask array."""
     if type(array).__module__.partition(".")[0] == "h5py":
         return [array.file.filename]
     if hasattr(array, "dask"):
         return [path for task in array.dask.values() for path in _paths_of(task)]
+    store = getattr(array, "store", None)  # of zarr: root of a folder, path of a file
+    root = getattr(store, "root", getattr(store, "path", None))
+    if isinstance(root, (str, os.PathLike)):
+        return [os.path.join(root, array.path) if os.path.isdir(root) else root]
     while isinstance(array, np.ndarray):
         if getattr(array, "filename", None) is not None:
             return [array.filename]
@@ -702,7 +744,10 @@ class _Function(namedtuple("_Function", "out")):
 
 
 class _Path(namedtuple("_Path", "path shape dtype")):
-    """A path that codes (n, N) of a type are written to and gone on from."""
+    """A path that codes (n, N) of a type are written to and gone on from.
+
+    described() says what would be lost if it was written anew, None if there is nothing.
+    """
 
     def find(self, start):
         """The row to begin at, the rows that are whole and their fingerprint, "" if there is
@@ -720,6 +765,15 @@ class _Path(namedtuple("_Path", "path shape dtype")):
 class _File(_Path):
     """An .npy file (n, N): a header of constant length, which says how many rows are whole and, in
     a comment, their fingerprint."""
+
+    def described(self):
+        if not os.path.exists(self.path) or os.path.getsize(self.path) == 0:
+            return None
+        try:
+            shape = load_codes(self.path).shape
+        except ValueError:
+            return f"{os.path.getsize(self.path)} bytes that are no whole codes"
+        return f"codes {shape}" if shape[0] else None
 
     def rows(self, start):
         with open(self.path, "rb") as file:
@@ -766,6 +820,17 @@ class _File(_Path):
 class _Folder(_Path):
     """A folder of parts, CSR arrays of consecutive rows, each with the fingerprint of the rows up
     to its end."""
+
+    def described(self):
+        parts = _rows_of_parts(self.path) if os.path.isdir(self.path) else []
+        try:
+            stops = [row + _read_part(self.path, row)[0].shape[0] for row in parts[-1:]]
+            first = [_read_part(self.path, row)[0] for row in parts[:1]]
+        except (OSError, ValueError):
+            return f"{len(parts)} parts of codes, of which some cannot be read"
+        if max(stops, default=0) == 0:
+            return None
+        return f"codes ({stops[0]}, {first[0].shape[1]})"
 
     def rows(self, start):
         n = 0

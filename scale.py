@@ -52,15 +52,16 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
          lam_scale: str | None = None, positive: bool = False, reg: float | None = None,
          tol: float = 1e-8, max_iter: int = 1000, sparse_output: bool = False,
          client: distributed.Client | None = None, out: Any = None, start: int | str = 0,
-         progress: bool = False) -> np.ndarray | scipy.sparse.csr_array | dask.array.Array | int:
+         replace: bool = False, progress: bool = False,
+         ) -> np.ndarray | scipy.sparse.csr_array | dask.array.Array | int:
     """Codes of subspaces X (n, d, p) over atoms D (N, d, q): gsc with lam, glc with n_neighbors,
     and their options, block by block on workers; <D_i^, D_j^> is computed once, by one of them.
 
     Of a Dask array a Dask array (n, N), to be computed when it is asked for; of another array, or
-    with sparse_output, codes as gsc returns them. With out (see files.write_codes, and start and
-    progress) codes are written as they come, in order, and n is returned; Ctrl-C raises and says
-    from which row to go on. The parts of a folder are written by workers, which must reach it by
-    the same path, all else here. ValueError names the block and its rows if they are no orthonormal
+    with sparse_output, codes as gsc returns them. With out (see files.write_codes, also for start,
+    replace and progress) codes are written as they come, in order, and n is returned; Ctrl-C raises
+    and says from which row to go on. The parts of a folder are written by workers, which must reach
+    it by the same path, all else here. ValueError names the block and its rows if they are no orthonormal
     bases of the atoms' R^d. No convergence is a warning where it is met, on a worker.
 
     >>> import dask.array
@@ -73,8 +74,9 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
     """
     atoms = core.check_dictionary(D, "D")
     plain = isinstance(start, (int, np.integer)) and start == 0
-    if out is None and (not plain or core.check_flag(progress, "progress")):
-        raise ValueError("start and progress belong to out, leave them out without it")
+    flags = core.check_flag(progress, "progress") or core.check_flag(replace, "replace")
+    if out is None and (flags or not plain):
+        raise ValueError("start, replace and progress belong to out, leave them out without it")
     cut = functools.partial(_Parts, X, len(atoms), n_blocks=CODED)
     parts = cut()
     atoms = atoms.astype(np.result_type(parts.dtype, atoms.dtype), copy=False)
@@ -85,14 +87,16 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
     if out is None and parts.lazy and not sparse_output:
         tasks = parts.each(job, *_atoms_and_gram(atoms))
         return _joined(tasks, parts.sizes, (len(atoms),), atoms.dtype)
+    sink = None
+    if out is not None:
+        sink = files.Sink(out, parts.n_rows(), atoms, step.options, replace, X=X, D=D)
     with _working(client) as client:
         # held by the cluster, and made again if a worker dies, while blocks come and go
         shared = client.persist(_atoms_and_gram(atoms))
-        if out is None:
+        if sink is None:
             codes = list(_in_order(client, parts.each(job, *shared)))
             join = functools.partial(scipy.sparse.vstack, format="csr")
             return (join if sparse_output else np.concatenate)(codes)
-        sink = files.Sink(out, parts.n_rows(), atoms, step.options, X=X, D=D)
         job = functools.partial(job, digested=sink.keeps)
         if sink.folder is not None:
             job = functools.partial(_write_block, folder=os.path.abspath(sink.folder),

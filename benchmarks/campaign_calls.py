@@ -363,7 +363,7 @@ def known_values():
     levels = rng.integers(0, 3, (8, 8, 8))
     np.save("clip.npy", images)
     np.save("codes.npy", core.gsc(X, D, 0.2))
-    files.write_codes("parts", X, D, 0.2, sparse_output=True)
+    files.write_codes("parts", X, D, 0.2, sparse_output=True, replace=True)
     files.save("dictionary.npz", D, lam=0.1, labels=labels)
     files.write_arrays("arrays.npz", "thing", {"a": np.arange(3.0)})
     learn.gdl(X, 3, 0.1, n_iter=1, rng=0, checkpoint="checkpoint.npz")

@@ -76,9 +76,10 @@ def write_subspaces(path, n):
 
 
 JOBS = {  # functions of subspaces in a file, and where codes go
-    "gsc": lambda X, out: files.write_codes(out, X, atoms(), lam(), sparse_output=True),
+    "gsc": lambda X, out: files.write_codes(out, X, atoms(), lam(), sparse_output=True,
+                                            replace=True),
     "glc": lambda X, out: files.write_codes(out, X, atoms(), n_neighbors=N_NEIGHBORS,
-                                            sparse_output=True),
+                                            sparse_output=True, replace=True),
     "OnlineGDL": lambda X, out: streams.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(X, BATCH),
 }
 
@@ -211,7 +212,8 @@ def dask_workers(n, folder):
         with scale.local_client(workers) as client:
             for _ in range(2):  # the first compiles
                 coding, _ = timed(lambda: scale.code(X, atoms(), lam(), client=client,
-                                                     out=folder / "codes", sparse_output=True))
+                                                     out=folder / "codes", sparse_output=True,
+                                                     replace=True))
             for some in (n, n // 4, n // 2, n):  # the first compiles
                 learning, _ = timed(lambda: scale.gdl(X[:some], N, lam(), init=atoms(), n_iter=0,
                                                       client=client))

@@ -44,7 +44,8 @@ def main(asked):
         files.save(OUT / "atoms.npz", learned)
         start = time.perf_counter()
         n = scale.code(X, learned.atoms, learned.lam, client=client, out=OUT / "codes",
-                       sparse_output=True, start="resume" if asked.resume else 0)
+                       sparse_output=True, start="resume" if asked.resume else 0,
+                       replace=not asked.resume)
     codes = files.load_codes(OUT / "codes")
     print(f"codes of {n:,} subspaces: {time.perf_counter() - start:.1f} s, "
           f"{codes.nnz / n:.1f} atoms each")

@@ -210,6 +210,45 @@ def test_an_input_is_never_written_over(store, start, tmp_path):
     assert path.read_bytes() == whole
 
 
+@pytest.mark.parametrize("start", [0, "resume"])
+def test_codes_are_never_written_into_or_around_the_store_of_an_input(start, tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr arrays are not coded without zarr")
+    array = pytest.importorskip("dask.array", reason="Dask arrays are not coded without Dask")
+    group = zarr.open_group(str(tmp_path / "data" / "store.zarr"), mode="w")
+    held = group.create_array("sets/X", shape=X.shape, chunks=(45, 9, 2), dtype=X.dtype)
+    held[:] = X
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    inside = tmp_path / "data" / "store.zarr" / "sets" / "X"
+
+    def everything():
+        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    before = everything()
+    outs = [inside, inside / "codes", inside / "c" / "0", inside.parent, tmp_path / "data",
+            tmp_path / "link" / "store.zarr", os.fsencode(inside), str(inside) + os.sep]
+    for out in outs:
+        for given in (held, array.from_array(held)):
+            with pytest.raises(ValueError, match="out must .* of X, .*got .*data"):
+                files.write_codes(out, given, D, 0.3, sparse_output=True, start=start)
+    with pytest.raises(ValueError, match="out must .* of X, .*got .*codes.npy"):
+        files.write_codes(inside / "codes.npy", held, D, 0.3, start=start)
+    with pytest.raises(ValueError, match="out must .* of D, .*got .*X"):
+        files.write_codes(inside, X, held, n_neighbors=3, sparse_output=True, start=start)
+    assert everything() == before
+    beside = group.create_array("codes", shape=(700, 20), chunks=(45, 20), dtype=X.dtype)
+    assert files.write_codes(beside, held, D, 0.3) == 700
+    assert files.write_codes(inside.parent / "codes", held, D, 0.3, sparse_output=True) == 700
+
+
+def test_codes_go_beside_a_file_of_subspaces(tmp_path):
+    held = mapped(tmp_path, X)
+    assert files.write_codes(tmp_path, held, D, 0.3, sparse_output=True) == 700
+    assert np.array_equal(np.load(tmp_path / "X.npy"), X)
+    os.link(tmp_path / "X.npy", tmp_path / "same.npy")
+    with pytest.raises(ValueError, match="another file than that of X, got .*same.npy"):
+        files.write_codes(tmp_path / "same.npy", held, D, 0.3, replace=True)
+
+
 def test_atoms_and_arrays_in_memory_are_never_written_over(tmp_path):
     atoms = mapped(tmp_path, D)
     for view in (atoms, np.asarray(atoms), atoms[::-1]):
@@ -281,7 +320,9 @@ def test_a_file_that_was_cut_short_is_not_gone_on_from(start, tmp_path):
         files.write_codes(path, X, D, 0.3, start=start)
     with pytest.raises(ValueError, match="is damaged or another file"):
         files.load_codes(path)
-    assert files.write_codes(path, X, D, 0.3) == 700
+    with pytest.raises(ValueError, match="codes.npy holds 32120 bytes that are no whole codes"):
+        files.write_codes(path, X, D, 0.3)
+    assert files.write_codes(path, X, D, 0.3, replace=True) == 700
 
 
 def test_other_files_than_codes_are_named(tmp_path):
@@ -385,6 +426,65 @@ def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_other_codes_are_replaced_only_if_that_is_asked_for(way, tmp_path):
+    name, sparse, dense = WAYS[way]
+    write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
+    write(X[:300], D, 0.3)
+    before = dense(files.load_codes(tmp_path / name)).copy()
+    other = X.copy()
+    other[299] = X[0]
+    for samples, atoms, lam, why in [
+        (X[:299], D, 0.3, "the same subspaces, atoms and options have 299 rows"),
+        (other, D, 0.3, "differs in the samples"),
+        (X, D[::-1], 0.3, "differs in the atoms"),
+        (X, D[:8], 0.3, r"\(n, 8\)"),
+        (X.astype(np.float32), D.astype(np.float32), 0.3, "float32"),
+        (X, D, 0.4, "differs in the options"),
+    ]:
+        match = rf"^out must be free, or replace=True .*{name} holds codes \(300, 20\).*{why}"
+        with pytest.raises(ValueError, match=match):
+            write(samples, atoms, lam)
+    assert np.array_equal(dense(files.load_codes(tmp_path / name)), before)
+    assert write(X[:300], D, 0.3) == 300  # the same again
+    with pytest.raises(KeyboardInterrupt, match="codes of 300 of 700 rows"):
+        write(Stops(350, KeyboardInterrupt(), n_free=0), D, 0.3)
+    assert write(X, D, 0.3) == 700
+    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
+    assert write(X[:200], D[:8], 0.3, replace=True) == 200
+    assert dense(files.load_codes(tmp_path / name)).shape == (200, 8)
+    for start in ("resume", 100):
+        with pytest.raises(ValueError, match=f"replace writes all rows .* start = '?{start}"):
+            write(X, D[:8], 0.3, replace=True, start=start)
+
+
+def test_what_holds_no_codes_is_replaced_only_if_that_is_asked_for(tmp_path):
+    (tmp_path / "letter").write_text("mine")
+    with pytest.raises(ValueError, match="replace=True .*letter holds 4 bytes that are no whole c"):
+        files.write_codes(tmp_path / "letter", X, D, 0.3)
+    assert (tmp_path / "letter").read_text() == "mine"
+    (tmp_path / "empty").write_text("")
+    for name in ("letter", "empty"):
+        assert files.write_codes(tmp_path / name, X, D, 0.3, replace=name == "letter") == 700
+    with pytest.raises(ValueError, match="replace belongs to the path of a file or folder"):
+        files.write_codes(np.empty((700, 20)), X, D, 0.3, replace=True)
+    with pytest.raises(TypeError, match="replace must be True or False, got 'yes'"):
+        files.write_codes(tmp_path / "empty", X, D, 0.3, replace="yes")
+
+
+def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
+    write = functools.partial(files.write_codes, tmp_path, X, D, 0.3, sparse_output=True)
+    write()
+    for row in (0, 100):
+        (tmp_path / f"{row:015d}.npz").unlink(missing_ok=True)
+    left = sorted(os.listdir(tmp_path))
+    for start in (0, "resume"):
+        with pytest.raises(ValueError, match="out must be free, or replace=True be given"):
+            write(start=start)
+    assert sorted(os.listdir(tmp_path)) == left
+    assert write(replace=True) == 700
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_a_resume_gives_what_one_run_gives_on_the_rows_that_it_is_given(way, tmp_path):
     """Rows that are not coded yet may have changed, their blocks may have other lengths, and the
     array may be held elsewhere; a kill at any time leaves such rows."""
@@ -427,10 +527,10 @@ def test_a_file_of_codes_is_an_npy_file_at_each_start(tmp_path):
     files.write_codes(path, X[:300], D, 0.3)
     old = files.load_codes(path)
     for start, n in [(0, 200), ("resume", 300), (100, 700)]:
-        files.write_codes(path, X[:n], D, 0.3, start=start)
+        files.write_codes(path, X[:n], D, 0.3, start=start, replace=start == 0)
         assert np.load(path).shape == (n, 20)
         assert error(np.load(path), sparse_codes()[:n]) <= TIGHT
-    files.write_codes(path, X, D, 0.5)
+    files.write_codes(path, X, D, 0.5, replace=True)
     assert error(old, sparse_codes()[:300]) <= TIGHT  # whoever has mapped a file keeps it
 
 

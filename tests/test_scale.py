@@ -185,6 +185,35 @@ def test_codes_go_on_from_those_of_one_machine_and_refuse_others(client, held, t
             scale.code(swapped, D, 0.3, client=client, **more)
 
 
+def test_other_codes_are_replaced_only_if_that_is_asked_for(client, tmp_path):
+    for path, options in [(tmp_path / "codes.npy", {}),
+                          (tmp_path / "parts", {"sparse_output": True})]:
+        options["out"] = path
+        assert files.write_codes(X=X[:100], D=D, lam=0.3, **options) == 100
+        other = X.copy()
+        other[99] = X[0]
+        for samples, lam, why in [(other, 0.3, "samples"), (X, 0.4, "options")]:
+            with pytest.raises(ValueError, match=f"replace=True .* differs in the {why}"):
+                scale.code(samples, D, lam, client=client, **options)
+        assert files.load_codes(path).shape == (100, 20)
+        assert scale.code(X, D, 0.3, client=client, **options) == 600  # of which 100 are the same
+        assert scale.code(X[:50], D, 0.4, client=client, replace=True, **options) == 50
+        assert files.load_codes(path).shape == (50, 20)
+    with pytest.raises(ValueError, match="start, replace and progress belong to out"):
+        scale.code(X, D, 0.3, client=client, replace=True)
+
+
+def test_codes_are_never_written_into_the_store_of_the_subspaces_by_workers(client, tmp_path):
+    zarr = pytest.importorskip("zarr", reason="zarr arrays need zarr")
+    array = zarr.open(str(tmp_path / "X.zarr"), mode="w", shape=X.shape, dtype=float)
+    array[:] = X
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for held in (array, da.from_array(array)):
+        with pytest.raises(ValueError, match="out must be another file than that of X, got"):
+            scale.code(held, D, 0.3, out=tmp_path / "X.zarr", sparse_output=True, client=client)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
 # ---------------------------------------------------------------------------- faults
 
 
@@ -303,8 +332,8 @@ def test_bad_arguments_are_named(client):
     for arguments, match in [
         (dict(lam=None), "give either lam or n_neighbors"),
         (dict(client=3), "client must be a distributed.Client or None, got 3"),
-        (dict(start=3), "start and progress belong to out"),
-        (dict(start=[[1], [1, 2]]), "start and progress belong to out"),
+        (dict(start=3), "start, replace and progress belong to out"),
+        (dict(start=[[1], [1, 2]]), "start, replace and progress belong to out"),
         (dict(X=X[0]), r"X must have shape \(n, d, p\) with 1 <= p <= d, got \(9, 2\)"),
     ]:
         with pytest.raises((TypeError, ValueError), match=match):
