@@ -61,8 +61,8 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
     with sparse_output, codes as gsc returns them. With out (see files.write_codes, also for start,
     replace and progress) codes are written as they come, in order, and n is returned; Ctrl-C raises
     and says from which row to go on. The parts of a folder are written by workers, which must reach
-    it by the same path, all else here. ValueError names the block and its rows if they are no orthonormal
-    bases of the atoms' R^d. No convergence is a warning where it is met, on a worker.
+    it by the same path, all else here. ValueError names the block and its rows if they are no
+    orthonormal bases of the atoms' R^d. No convergence is a warning where it is met, on a worker.
 
     >>> import dask.array
     >>> from grassmann_sc import random_subspaces, scale

@@ -555,7 +555,7 @@ class OnlineGDL:
         if arrays["waiting"].size:
             X = core.check_dictionary(arrays["waiting"], "waiting")
             weights = core.shaped_array(arrays["waiting_weights"], "waiting_weights", (len(X),))
-            _check_size(weights, "waiting_weights", 2 * X.shape[2] * len(X), np.dtype(float))
+            _check_sums(weights, "waiting_weights", 2 * X.shape[2] * len(X), np.dtype(float))
             new["_waiting"] = X, learn.check_weights(weights, len(X))
         if not arrays["atoms"].size:
             return new
@@ -574,7 +574,7 @@ class OnlineGDL:
             X = bases(rows.swapaxes(1, 2), "piled", len(rows))
             codes = core.check_codes(arrays["piled_codes"], len(X), self.n_atoms, "piled_codes")
             _check_type(rows, "piled", new["atoms"].dtype)
-            _check_size(codes, "piled_codes", rows.size, new["atoms"].dtype)
+            _check_sums(codes, "piled_codes", rows.size, new["atoms"].dtype)
             new["_pile"] = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
             X = bases(arrays["worst"], "worst", "rows")
@@ -605,11 +605,11 @@ def _check_statistics(shared, sums, sizes, dtype):
     if own.min() < 0 or (np.abs(shared) > bound).any():
         raise ValueError("shared must be Y^T Y of codes Y, got an entry that is larger than those "
                          f"of the diagonal allow, {own.min():.3g} to {own.max():.3g}")
-    _check_size(shared, "shared", len(shared), dtype)
+    _check_sums(shared, "shared", len(shared), dtype)
     _, held, d = sums.shape
     vectors = core.largest(sums)
     times = d * vectors if held == d else held * d * vectors * vectors
-    _check_size(sizes, "sizes, with sums,", times, dtype)
+    _check_sums(sizes, "sizes, with sums,", times, dtype)
 
 
 def _check_type(A, name, dtype):
@@ -617,7 +617,7 @@ def _check_type(A, name, dtype):
         raise ValueError(f"{name} must be of {dtype}, beside atoms of their type, got {A.dtype}")
 
 
-def _check_size(A, name, times, dtype):
+def _check_sums(A, name, times, dtype):
     """ValueError unless so many times the largest of A is a number of this type."""
     if not times * core.largest(A) < np.finfo(dtype).max:
         raise ValueError(f"{name} must have sums within {dtype}, got {core.largest(A):.3g}")

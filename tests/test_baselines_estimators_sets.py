@@ -147,6 +147,18 @@ def test_dcc_compares_transformed_bases():
     assert error(fitted.class_scores(Q).max(axis=1), similarity.max(axis=1)) < LOOSE
 
 
+def test_what_dcc_shares_is_shared_by_those_of_the_same_pairs_alone():
+    """made holds what does not depend on dimension and reg; n_between chooses the pairs."""
+    made = {}
+    for n_between in (None, 3, 6, 3):
+        for reg in (1e-3, 0.1):
+            shared = DCC(5, n_between=n_between, reg=reg)
+            shared.made = made
+            alone = DCC(5, n_between=n_between, reg=reg).fit(D, LABELS)
+            assert np.array_equal(shared.fit(D, LABELS).class_scores(Q), alone.class_scores(Q))
+    assert len(made) == 3
+
+
 def test_msm_is_the_mean_squared_cosine_with_the_class_subspace():
     references = [
         np.concatenate([SETS[i] for i in np.flatnonzero(LABELS == c)]) for c in np.unique(LABELS)

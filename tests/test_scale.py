@@ -114,6 +114,28 @@ def test_the_atoms_are_those_of_the_least_cost_even_if_a_round_raised_it(client)
     assert abs(explicit_cost(Z, found.atoms, core.gsc(Z, found.atoms, 0.2), 0.2) - least) <= 1e-6
 
 
+def test_a_resume_keeps_the_atoms_of_the_least_cost_of_the_rounds_before(client, tmp_path):
+    Z = core.random_subspaces(60, 8, 2, rng=7)
+    options = dict(init=Z[:4], rank=1, n_iter=8, tol=0, n_chains=1, client=client)
+    path = tmp_path / "rounds.npz"
+    whole = scale.gdl(Z, 4, 0.2, checkpoint=path, **options)
+    assert whole.costs[-1] > whole.costs.min() + 0.1  # the checkpoint is of before the last round
+    resumed = scale.gdl(Z, 4, 0.2, resume=path, **options)
+    assert np.array_equal(resumed.costs, whole.costs)
+    assert np.array_equal(resumed.atoms, whole.atoms)
+
+
+@pytest.mark.parametrize("n_chains", [2, 3, 5])
+def test_no_sample_is_lost_however_many_chains_there_are(client, n_chains):
+    blocks = da.from_array(X, chunks=(100, 9, 2))  # six of them
+    options = dict(init=X[:5], n_iter=1, tol=0, client=client)
+    one = scale.gdl(blocks, 5, 0.2, n_chains=1, **options)
+    several = scale.gdl(blocks, 5, 0.2, n_chains=n_chains, **options)
+    first = explicit_cost(X, X[:5], core.gsc(X, X[:5], 0.2), 0.2)
+    assert abs(several.costs[0] / first - 1) <= LOOSE
+    assert np.abs(several.costs / one.costs - 1).max() <= LOOSE
+
+
 def test_first_atoms_are_drawn_and_lambda_is_scaled(client, tmp_path):
     empty = da.from_array(X[:0], chunks=(0, 9, 2))
     uneven = da.concatenate([empty, da.from_array(X, chunks=(550, 9, 2)), empty])
