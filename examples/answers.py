@@ -11,6 +11,7 @@ ones are compared with them, and the fitted estimator: a file of arrays and JSON
 Labels come back as they were given: numbers, strings or bools, all of one type.
 """
 
+import typing
 from collections import Counter, namedtuple
 from dataclasses import dataclass, field
 
@@ -313,13 +314,56 @@ def load(path, name="path"):
     with files.refuse_damaged(path, "model", name):
         tree = files.read_json(arrays.pop("model"))
         model = _thing(tree, arrays)
-        if not isinstance(model, Model) or vars(model).keys() != Model.__dataclass_fields__.keys():
+        if not isinstance(model, Model):
             raise ValueError("it holds no model")
+        _check_parts(model)
     other = model.versions["scikit-learn"]
     if other != sklearn.__version__:
         core.warn(f"{path} was learned with scikit-learn {other}, this is {sklearn.__version__}: "
                   "its answers may differ")
     return model
+
+
+TYPES = {int: (int, np.integer), float: (float, int, np.floating), bool: (bool, np.bool_),
+         tuple: (tuple, list)}  # what a file gives back for what is declared
+DECLARED = (Model, Recipe, ByProjection, ByKernel, ByHulls, AsTheyAre)
+
+
+def _check_fields(thing):
+    """ValueError unless a thing has the fields of its class, of the types that are declared."""
+    kind = type(thing)
+    held = vars(thing)
+    missing = [name for name in getattr(kind, "__dataclass_fields__", ()) if name not in held]
+    if missing:
+        raise ValueError(f"{kind.__name__} must have {', '.join(missing)}, got none")
+    if kind not in DECLARED:
+        return
+    hints = typing.get_type_hints(kind)
+    if held.keys() != hints.keys():
+        raise ValueError(f"{kind.__name__} must have {', '.join(hints)}, got {', '.join(held)}")
+    for name, hint in hints.items():
+        value = held[name]
+        declared = typing.get_args(hint) or (hint,)
+        of_one = [isinstance(value, TYPES.get(one, one)) for one in declared]
+        flag = isinstance(value, TYPES[bool]) and not {bool, object} & set(declared)
+        if flag or not any(of_one):
+            raise ValueError(f"{kind.__name__}.{name} must be of type {hint}, got {value!r:.60}")
+
+
+def _check_parts(model):
+    """ValueError unless the parts of a Model can be those of one that was learned."""
+    if not isinstance(model.versions.get("scikit-learn"), str):
+        raise ValueError(f"Model.versions must name scikit-learn's, got {model.versions!r:.60}")
+    sizes = [part for part in model.shape[:2] if isinstance(part, TYPES[int])]
+    frame = model.shape[2] if len(model.shape) == 3 else False
+    if len(sizes) != 2 or not (frame is None or isinstance(frame, TYPES[tuple])):
+        raise ValueError(f"Model.shape must be d, p and that of frames, got {model.shape!r:.60}")
+    if type(model.reader) not in DECLARED[2:]:
+        raise ValueError(f"Model.reader must be known, got {type(model.reader).__name__}")
+    classes = getattr(model.estimator, "classes_", None)
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1:
+        raise ValueError("Model.estimator must have classes, got "
+                         f"{type(model.estimator).__name__} without them")
 
 
 def _tree(thing):
@@ -375,8 +419,11 @@ def _thing(tree, arrays):
         content = _thing(content, arrays)
         if issubclass(KNOWN[name], tuple):
             return KNOWN[name](**content)
+        if not all(isinstance(key, str) for key in content):
+            raise ValueError(f"{name} must have names for its parts, got {list(content)!r:.60}")
         thing = KNOWN[name].__new__(KNOWN[name])
         thing.__dict__.update(content)
+        _check_fields(thing)
         return thing
     return {"list": list, "tuple": tuple, "dict": dict}[name](
         _thing(item, arrays) for item in content)

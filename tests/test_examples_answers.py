@@ -2,6 +2,8 @@
 the method; what a new clip must have is what the labelled ones had."""
 
 import csv
+import json
+import os
 import re
 import shutil
 
@@ -339,6 +341,61 @@ def test_what_is_asked_without_a_model_or_sets_is_refused():
     model = answers.fit(sets, labels, settings=settings_of("nearest subspace", p=[2]))
     with pytest.raises(ValueError, match="sets must hold at least one set, got none"):
         answers.predict(model, [])
+
+
+def replaced(tree, value):
+    """JSON with the value in the place of one part, for each part."""
+    yield value
+    if isinstance(tree, dict):
+        yield from ({name: part} for name, old in tree.items() for part in replaced(old, value))
+    elif isinstance(tree, list):
+        for i, old in enumerate(tree[:20]):
+            yield from ([*tree[:i], part, *tree[i + 1:]] for part in replaced(old, value))
+
+
+def test_a_signed_model_with_absurd_contents_is_refused_or_loaded(tmp_path, monkeypatch):
+    sets, labels = image_sets()
+    path = tmp_path / "model.npz"
+    model = answers.fit(sets, labels, settings=settings_of("gsc"))
+    answers.save(path, model)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of files
+    whole = {name: array for name, array in np.load(path).items()
+             if name not in ("format", "version")}
+    tree = json.loads(str(whole["model"]))
+    kept = 0
+    for value in (None, "x", 1e308, True, {"dict": []}, {"float64": [0, [-1]]}):
+        for change in replaced(tree, value):
+            files.write_arrays(path, "model", whole | {"model": files.as_json(change)})
+            try:
+                loaded = answers.load(path)
+            except ValueError as error:
+                assert "path must be a model" in str(error) and str(path) in str(error)
+            else:
+                assert vars(loaded).keys() == vars(model).keys()
+                kept += 1
+    assert kept  # such as another score
+
+
+@pytest.mark.parametrize("name, value, message", [
+    ("versions", None, "Model.versions must be of type .*dict.*, got None"),
+    ("versions", {}, "Model.versions must name scikit-learn's, got {}"),
+    ("shape", (1, None, ()), "Model.shape must be d, p and that of frames"),
+    ("score", True, "Model.score must be of type .*float.*, got True"),
+    ("reader", None, "Model.reader must be known, got NoneType"),
+    ("estimator", None, "Model.estimator must have classes, got NoneType"),
+])
+def test_what_is_absurd_in_a_model_is_named(tmp_path, name, value, message):
+    sets, labels = image_sets()
+    model = answers.fit(sets, labels, settings=settings_of("nearest"))
+    setattr(model, name, value)
+    answers.save(tmp_path / "model.npz", model)
+    with pytest.raises(ValueError, match=f"model.npz is damaged or another file: {message}"):
+        answers.load(tmp_path / "model.npz")
+
+
+def test_labels_and_sets_of_other_lengths_are_refused():
+    with pytest.raises(ValueError, match="one entry a set, got 2 and 2 for 3 sets"):
+        answers.fit([np.eye(3)] * 3, [0, 1])
 
 
 # ------------------------------------------------------------------------------- the command
