@@ -32,7 +32,7 @@ KINDS = {
     "damaged": Kind("files", 667, 60),
     "kills": Kind("numbers", 40, 50),
     "interrupts": Kind("interrupts", 2159, 70),
-    "presses": Kind("interrupts", 5000, 60),
+    "presses": Kind("interrupts", 2500, 60),
     "forks": Kind("numbers", 655, 60),
     "folders": Kind("folders", 20, 50),
     "disks": Kind("folders", 20, 40),

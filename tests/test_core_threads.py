@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import queue
+import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import grassmann_sc as gs
+import presses
 from grassmann_sc.strategies import KINDS, bases
 from processes import run_python
 
@@ -288,40 +290,126 @@ def test_what_cannot_be_cached_is_compiled_all_the_same(monkeypatch):
     assert double(3) == 6 and double(1.5) == 3.0 and len(double.signatures) == 2
 
 
-INTERRUPT = """
-import os, signal, threading
-import numpy as np
-import grassmann_sc as gs
+def test_control_c_at_any_step_of_coding_begins_no_other_block(monkeypatch, two_threads):
+    X = gs.random_subspaces(900, 6, 2, rng=0)
+    D = gs.random_subspaces(30, 6, 2, rng=1)
+    want = gs.gsc(X, D, 0.1)
+    run_blocks = gs.run_blocks
+    begun = []
+    ended = []
 
-X = gs.random_subspaces(3000, 12, 2, rng=0)
-D = gs.random_subspaces(300, 12, 2, rng=1)
-want = gs.gsc(X[:50], D, 0.01)
-begun = []
-run_blocks = gs.run_blocks
+    def watched(job, n, block):
+        def counted(rows):
+            begun.append(rows)
+            try:
+                return job(rows)
+            finally:
+                ended.append(rows)
 
-def watched(job, n, block):
-    def counted(rows):
-        begun.append(rows)
-        return job(rows)
-    return run_blocks(counted, n, block)
+        return run_blocks(counted, n, block)
 
-gs.run_blocks = watched
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
-try:
-    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    while True:
-        gs.gsc(X, D, 0.01)
-except KeyboardInterrupt:
-    n_begun = len(begun)
-threading.Event().wait(0.3)
-assert len(begun) <= n_begun + 1, (n_begun, len(begun))  # one may be on its way
-gs.run_blocks = run_blocks
-assert np.array_equal(gs.gsc(X[:50], D, 0.01), want)
-"""
+    monkeypatch.setattr(gs, "run_blocks", watched)
+    n_steps = presses.count(lambda: gs.gsc(X, D, 0.1))
+    assert len(begun) > 4
+    pressed = 0
+    for at in range(1, n_steps, max(1, n_steps // 40)):
+        codes = []
+        if presses.press(lambda: codes.append(gs.gsc(X, D, 0.1)), at):
+            pressed += 1
+            n_begun = len(begun)
+            while len(ended) < len(begun):  # blocks of the other thread, which come to their end
+                time.sleep(1e-3)
+            assert len(begun) <= n_begun + 1  # one may have been taken before
+        else:  # the other thread had more blocks this time
+            assert np.array_equal(codes[0], want)
+    assert pressed > 20
+    assert np.array_equal(gs.gsc(X, D, 0.1), want)
 
 
-def test_control_c_stops_coding_and_leaves_it_usable():
-    run_python(INTERRUPT, NUMBA_NUM_THREADS="2")
+# ---------------------------------------------------------------------------- what is uninterrupted
+
+
+@pytest.fixture
+def raising():
+    """Handlers of Ctrl-C and SIGTERM that raise; they must be there in the end."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt(number)
+
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = [signal.signal(number, interrupt) for number in numbers]
+    yield
+    left = [signal.signal(number, handler) for number, handler in zip(numbers, before)]
+    assert left == [interrupt, interrupt]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("times", [1, 2, 10])
+def test_a_job_that_is_pressed_is_done_before_the_signal_is_handled(number, times, raising):
+    done = []
+
+    def job():
+        for i in range(times):
+            os.kill(os.getpid(), number)
+            done.append(i)
+
+    with pytest.raises(KeyboardInterrupt, match=f"^{int(number)}$"):
+        gs.uninterrupted(job)
+    assert done == [*range(times)]
+
+
+def test_a_signal_waits_for_the_outermost_of_nested_jobs(raising):
+    done = []
+
+    def inner():
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append("inner")
+
+    def outer():
+        gs.uninterrupted(inner)
+        done.append("outer")
+
+    with pytest.raises(KeyboardInterrupt):
+        gs.uninterrupted(outer)
+    assert done == ["inner", "outer"]
+
+
+@pytest.mark.parametrize("pressed", [False, True])
+def test_an_error_of_the_job_comes_out_and_is_the_context_of_a_signal(pressed, raising):
+    def job():
+        if pressed:
+            os.kill(os.getpid(), signal.SIGINT)
+        raise ArithmeticError
+
+    with pytest.raises(KeyboardInterrupt if pressed else ArithmeticError) as caught:
+        gs.uninterrupted(job)
+    assert isinstance(caught.value.__context__, ArithmeticError) == pressed
+
+
+def test_a_handler_that_does_not_raise_is_called_once_after_the_job():
+    came = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+
+        def job():
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGINT)
+            return [*came]
+
+        assert gs.uninterrupted(job) == [] and came == [signal.SIGINT]
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        assert gs.uninterrupted(job) == came == [signal.SIGINT]
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_in_another_thread_a_job_just_runs():
+    done = []
+    thread = threading.Thread(target=lambda: done.append(gs.uninterrupted(threading.get_ident)))
+    thread.start()
+    thread.join()
+    assert done == [thread.ident]
 
 
 FORK = """

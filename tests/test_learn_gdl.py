@@ -203,6 +203,26 @@ def test_every_reason_to_stop_is_reached():
     )
 
 
+@pytest.mark.filterwarnings("ignore:interrupted")
+def test_ctrl_c_in_a_part_of_the_learning_ends_all_of_it(monkeypatch):
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    def interrupt_later(K_dd, K_xd, norm2):
+        coded.append(K_xd)
+        if len(coded) == 2:
+            raise KeyboardInterrupt
+        return K_xd
+
+    coded = []
+    y = np.arange(len(SMALL)) % 2
+    with pytest.raises(KeyboardInterrupt):
+        learn.class_dictionaries(SMALL, y, 2, 0.2, rng=0, callback=interrupt)
+    monkeypatch.setattr(learn, "_code_nearest", interrupt_later)  # of k-means
+    with pytest.raises(KeyboardInterrupt):
+        learn.gdl(SMALL, 4, 0.2, init="kmeans", rng=0)
+
+
 def test_clusters_are_found():
     X = clusters(np.random.default_rng(0), 40, 8, 2, 4)
     atoms, _, _ = learn.gdl(X, 4, 0.1, rng=0)

@@ -425,6 +425,27 @@ def test_ctrl_c_in_an_update_loses_nothing(part, rank, monkeypatch):
     assert broken.n_updates == whole.n_updates == 2
 
 
+def test_a_learner_that_an_error_left_half_changed_refuses_to_go_on(monkeypatch, tmp_path):
+    def full(*arguments):
+        raise MemoryError
+
+    path = tmp_path / "half.npz"
+    learner = streams.OnlineGDL(4, 0.3, rng=0).fit(SMALL, 8, checkpoint=path)
+    whole = learner.fork()
+    with monkeypatch.context() as patched:
+        patched.setattr(learner, "_add_parts", full)
+        with pytest.raises(MemoryError):
+            learner.partial_fit(SMALL)
+    for call in (lambda: learner.partial_fit(SMALL), lambda: learner.collect(SMALL), learner.update,
+                 lambda: learner.fit(SMALL), learner.fork, lambda: learner.merge(whole),
+                 lambda: whole.merge(learner), lambda: learner.save(path)):
+        with pytest.raises(RuntimeError, match="was left half changed, by an error"):
+            call()
+    learner.fit(SMALL, 8, resume=path).partial_fit(SMALL)
+    other = streams.OnlineGDL(4, 0.3).fit(SMALL, 8, resume=path).partial_fit(SMALL)
+    assert np.array_equal(learner.atoms, other.atoms)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ArithmeticError])
 def test_a_batch_that_is_not_coded_leaves_the_learner_as_it_was(error):
     failed = []

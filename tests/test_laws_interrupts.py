@@ -1,0 +1,49 @@
+"""Ctrl-C, once and twice, at steps of all that commits: what it leaves is as before the call or as
+after it, and ends, gone on with, as an undisturbed run. Steps are lines: no clock decides."""
+
+import functools
+
+import pytest
+
+import grassmann_sc as core
+import presses
+
+N_STEPS = 14  # of each call, spread over all of it; make campaign takes them all
+LATER = (0, 1, 5)  # steps to a second press, or none
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Small pieces, in a folder that is thrown away."""
+    monkeypatch.chdir(tmp_path)
+    for module, name, value in presses.SMALL:
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.filterwarnings("ignore:interrupted")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of open archives
+@pytest.mark.parametrize("name", presses.NAMES)
+def test_what_ctrl_c_leaves_is_as_before_the_call_or_as_after_it(name, small):
+    subject = presses.subject(name)
+    opcodes = subject.steps == "instruction"
+    n = presses.count(functools.partial(subject.call, subject.start()), opcodes)
+    for i, at in enumerate(range(1, n + 1, max(1, n // N_STEPS))):
+        press = functools.partial(presses.press, at=at, again=LATER[i % 3], opcodes=opcodes)
+        presses.press_subject(subject, press)
+
+
+@pytest.mark.parametrize("again", [0, 1, 2, 5, 40])
+def test_a_job_is_whole_or_not_begun_at_every_instruction(again, small):
+    """Where it raises is where it is pressed, wherever handlers are exchanged."""
+
+    def two(done):
+        core.uninterrupted(lambda: done.extend([done.append(1), 2]))
+
+    n = presses.count(lambda: two([]), opcodes=True)
+    seen = set()
+    for at in range(1, n + 1):
+        done = []
+        error = presses.press(lambda: two(done), at, again, opcodes=True)
+        assert error is not None or at + again > n
+        seen.add(tuple(done))
+    assert seen == {(), (1, None, 2)}
