@@ -208,17 +208,18 @@ def test_ctrl_c_in_a_part_of_the_learning_ends_all_of_it(monkeypatch):
     def interrupt(state):
         raise KeyboardInterrupt
 
-    def interrupt_later(K_dd, K_xd, norm2):
-        coded.append(K_xd)
-        if len(coded) == 2:
+    def interrupt_later(*arguments):
+        done.append(arguments)
+        if len(done) == 2:
             raise KeyboardInterrupt
-        return K_xd
+        return losses(*arguments)
 
-    coded = []
+    done = []
+    losses = learn.sample_losses
     y = np.arange(len(SMALL)) % 2
     with pytest.raises(KeyboardInterrupt):
         learn.class_dictionaries(SMALL, y, 2, 0.2, rng=0, callback=interrupt)
-    monkeypatch.setattr(learn, "_code_nearest", interrupt_later)  # of k-means
+    monkeypatch.setattr(learn, "sample_losses", interrupt_later)  # in k-means
     with pytest.raises(KeyboardInterrupt):
         learn.gdl(SMALL, 4, 0.2, init="kmeans", rng=0)
 
