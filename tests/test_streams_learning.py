@@ -433,7 +433,7 @@ def test_a_learner_that_an_error_left_half_changed_refuses_to_go_on(monkeypatch,
     learner = streams.OnlineGDL(4, 0.3, rng=0).fit(SMALL, 8, checkpoint=path)
     whole = learner.fork()
     with monkeypatch.context() as patched:
-        patched.setattr(learner, "_add_parts", full)
+        patched.setattr(learn, "sweep_stream", full)
         with pytest.raises(MemoryError):
             learner.partial_fit(SMALL)
     for call in (lambda: learner.partial_fit(SMALL), lambda: learner.collect(SMALL), learner.update,
