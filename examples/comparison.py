@@ -31,7 +31,7 @@ except ImportError as error:
 import grassmann_sc as core
 from examples.clips import clip_names, printable, say
 from examples.options import MOST_P
-from grassmann_sc import estimators, kernels, tuning
+from grassmann_sc import estimators, files, kernels, tuning
 
 RIDGE = [0.1, 1, 10, 100, 1000]  # penalties of the ridge classifier on codes of unit variance
 N_FOLDS = 5
@@ -568,7 +568,8 @@ def _points_of_grid(method, inputs, p):
 
 def run_splits(collection, inputs, pairs, methods_of, settings):
     """Evaluate all methods on all splits; gives the Progress after each method of each."""
-    label = collection.label
+    label = files.labels_to_keep(collection.label, len(collection.label), "sets")
+    classes, label = np.unique(label, return_inverse=True)  # as places among the classes
     pairs = tuning.check_splits(pairs, len(label))
     few = collection.X[:2]  # compile, so that the table shows the time of the methods
     core.gsc(few, few, 0.1)
@@ -584,14 +585,16 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
                                 smallest):
             name = outcome.method.name
             shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)
+            predicted = None
             if outcome.failed is None:
+                predicted = classes[outcome.predicted]
                 shares = shares_of(label[test], outcome.predicted)
                 if name not in (PEERS, OURS):
                     fitted.append((name, outcome.estimator, outcome.queries))
             failed = outcome.failed and printable(outcome.failed)
             results.setdefault(name, []).append(
                 {**shares, "seconds": outcome.seconds, "chosen": outcome.chosen,
-                 "predicted": outcome.predicted, "failed": failed, "left_out": outcome.left_out,
+                 "predicted": predicted, "failed": failed, "left_out": outcome.left_out,
                  "ends": outcome.ends, "warned": outcome.warned})
             what = f"failed: {failed}" if failed else told(outcome.chosen)
             say(f"split {i + 1} of {len(pairs)}: {shares['accuracy']:5.1f}  {name}  "

@@ -268,6 +268,28 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
                          "not yet": [[0, 0, 1], [0, 0, 1], [0, 0, 1]]}
 
 
+@pytest.mark.parametrize("two", [[0.5, 1.5], [b"x", b"y "], [-1, 1], ["a", "a "], [True, False]])
+def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
+    path = write(tmp_path, label=np.repeat(two, 6), group=None)
+    asked = ["--no-pictures", "--p", "2", "--methods", "nearest,svm on the", "--no-kernels"]
+    classify.main(["--data", path, "--out", str(tmp_path), *asked])
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert found["classes"] == [str(c) if isinstance(c, bytes) else c for c in sorted(two)]
+    assert all(row["accuracy"] == [100, 100] for row in found["methods"].values())
+    lines = (tmp_path / "predictions.csv").read_text().splitlines()[1:]
+    assert len(lines) == 12 and all(len(set(line.split(",")[2:])) == 1 for line in lines)
+
+
+@pytest.mark.parametrize("two, rule", [
+    ([np.nan, 1.0], "not be NaN, which equals no label"),
+    ([1j, 2j], "be numbers, strings or bools in a file, got 1j"),
+    (np.array(["2020-01-01", "2021-01-01"], "M8[D]"), "be numbers, .*, got datetime.date")])
+def test_other_labels_are_named_before_they_are_compared(tmp_path, two, rule):
+    path = write(tmp_path, label=np.repeat(two, 6), group=None)
+    with pytest.raises(SystemExit, match=f"^examples.classify: labels must {rule}"):
+        classify.main(["--data", path, "--out", str(tmp_path), "--no-kernels"])
+
+
 def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
     """As many atoms in each; a row that had another name in a split lost its place among them."""
     path = write(tmp_path, train0=np.array([0, 1, 2, 6, 7, 8]), test0=np.array([5, 10, 11]),
