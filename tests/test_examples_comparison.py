@@ -117,7 +117,8 @@ def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
             if self.made is not None:
                 asked.append("sets" in self.made)
                 assert self.made.setdefault("sets", given) == given
-            self.classes_, self.y_ = np.unique(y), y
+            self.classes_ = np.unique(y)
+            self.y_ = y
             return self
 
         def predict(self, sets):
