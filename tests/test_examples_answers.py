@@ -172,6 +172,10 @@ def test_a_video_too_short_for_dynamics_costs_no_other():
     found = answers.predict(model, [videos[0], videos[1][:2], *videos[2:]])
     assert found.failed == {"set 1": "a video needs three frames or more"}
     assert found.names == [f"set {i}" for i in range(len(videos)) if i != 1]
+    unread = answers.build_new(model, [answers.Clip("a", None, None, [videos[0]]),
+                                       answers.Clip("b", None, None, [videos[1][:2]]),
+                                       answers.Clip("c", None, None, [videos[0][:, 1:]])])
+    assert set(answers.answer(model, unread).failed) == {"b", "c"}
     alone = answers.predict(model, [videos[0], *videos[2:]])
     assert found.labels.tolist() == alone.labels.tolist()
     assert found.scores.shape == (len(videos) - 1, 2)

@@ -262,6 +262,8 @@ def test_results_and_predictions_are_those_of_their_split(tmp_path):
     classify.save_results(out, {}, collection, pairs, results)
     kept = json.loads((tmp_path / "results.json").read_text())
     assert kept["classes"] == ["c2", "c9", "c10"] and kept["splits_done"] == 1
+    shares = kept["methods"]["both"]["accuracy"]
+    assert kept["methods"]["both"]["std"] == pytest.approx(abs(shares[0] - shares[1]) / 2**0.5)
     confusion = {name: found["confusion"] for name, found in kept["methods"].items()}
     assert confusion == {"both": [[1, 0, 1], [0, 2, 0], [1, 0, 1]],  # truth a row
                          "once": [[1, 0, 0], [0, 1, 0], [0, 1, 0]],

@@ -421,6 +421,15 @@ def test_the_table_says_how_often_and_what_was_left_out_and_at_an_end(capsys):
     assert "\n    p at the end of its grid in 9 of 10 splits\n" in out
 
 
+def test_the_table_has_the_spread_over_splits_and_ends_of_half_of_them(capsys):
+    results = results_of({"KMSM": [80.0, 90.0]})
+    results["KMSM"][0]["ends"] = {"C": "--C 1 10 100"}
+    classify.print_table(results)
+    out = capsys.readouterr().out
+    assert "85.0 ±  7.1" in out  # 10 / sqrt(2)
+    assert "C at the end of its grid in 1 of 2 splits: try --C 1 10 100" in out
+
+
 def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):
     sets, label = noisy_sets()
 
