@@ -60,7 +60,8 @@ Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default
 
 JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy",
        "no_cfunc_wrapper": True}  # a wrapper that nobody calls, a fifth of the time
-DIGEST = f"{zlib.crc32(__loader__.get_data(__file__)):08x}"  # of this file, as it is imported
+_source = globals()["__loader__"].get_data(__file__)  # of this file, in a zip too
+DIGEST = f"{zlib.crc32(_source):08x}"
 
 
 _long: set = set()  # the functions of which jit says so before they are compiled
@@ -2561,12 +2562,11 @@ MODULES = (
     "projected", "scale", "strategies", "streams", "subspaces", "tuning", "baselines.dynamics",
     "baselines.estimators", "baselines.hulls", "baselines.sets", "baselines.tangent",
     "baselines.tensors", "baselines.textures",
-)  # beside this file, or in the kit that is installed beside it
+)  # beside this file
 SIGNATURE = b"\nimport grassmann_sc as core"  # a line of each: no other file is taken for one
 
 _here = os.path.dirname(os.path.abspath(__file__))
-_kit = os.path.join(_here, "grassmann_sc_kit")
-__path__: list[str] = []  # a package, so that import statements ask _Finder, but of no folder
+__path__ = []  # a package, so that import statements ask _Finder, but of no folder
 
 
 class _Finder:
@@ -2598,15 +2598,15 @@ def _find(name):
     if name == "baselines":
         there = any(_find(one) for one in MODULES if one.startswith("baselines."))
         return ModuleSpec(f"{__name__}.baselines", None, is_package=True) if there else None
-    folder = name.rpartition(".")[0]
-    places = [os.path.join(place, folder) for place in (_kit, _here)]
-    spec = PathFinder.find_spec(f"{__name__}.{name}", places)  # in a zip too
+    folder = os.path.join(_here, *name.split(".")[:-1])  # or a place in a zip
+    spec = PathFinder.find_spec(f"{__name__}.{name}", [folder])
     if spec is None or not spec.has_location:  # a folder of this name
         return None
     return spec if SIGNATURE in spec.loader.get_data(spec.origin) else None
 
 
 sys.meta_path.append(_Finder)
+
 
 def _is_there(name):
     """Can this attribute of the core be a module, and is it there?"""

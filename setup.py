@@ -1,8 +1,9 @@
 """What is packaged, read from the core's tuple MODULES: setup.cfg has the rest.
 
-Installed, the core stays one module and the others become the package grassmann_sc_kit, because
-names such as "learn" and "kernels" belong to other distributions; the core finds them there: from
-grassmann_sc import learn. What else lies beside them is not packaged.
+Installed, all modules are the package grassmann_sc, whose __init__.py is the core: type checkers
+find grassmann_sc.learn in a folder alone, and names such as "learn" and "kernels" belong to other
+distributions. The command is in the package grassmann_sc_kit: python imports a package before what
+is in it, and --help does not wait for the core. What else lies beside them is not packaged.
 """
 
 import ast
@@ -31,9 +32,37 @@ def command(here=HERE):
     return found
 
 
-if __name__ == "__main__":
-    from setuptools import setup
+def setup_kit():
+    """Build what setuptools is asked for."""
+    import setuptools
+    from setuptools.command.build_py import build_py
 
-    packaged = [*modules(), "examples.__init__", *(f"examples.{name}" for name in command())]
-    setup(package_dir={KIT: "."},
-          py_modules=[CORE, *(f"{KIT}.{name}" for name in sorted(packaged) if name != CORE)])
+    class Build(build_py):
+        """Modules go into the package grassmann_sc, except in an editable install, which finds
+        them here."""
+
+        def find_modules(self):
+            found = super().find_modules()
+            if self.editable_mode:
+                return found
+            kit = [one for one in found if one[1] != CORE]
+            return [(*placed(name), str(path)) for name, path in modules(Path()).items()] + kit
+
+        def run(self):
+            super().run()
+            if not self.editable_mode:
+                Path(self.build_lib, CORE, "py.typed").touch()
+
+    examples = [f"{KIT}.examples.{name}" for name in ("__init__", *sorted(command()))]
+    setuptools.setup(package_dir={KIT: "."}, py_modules=[CORE, *examples],
+                     cmdclass={"build_py": Build})
+
+
+def placed(name):
+    """(package, module) of a module that is installed: the core is what its package is."""
+    package, _, module = f"{CORE}.{name}".rpartition(".")
+    return (CORE, "__init__") if name == CORE else (package, module)
+
+
+if __name__ == "__main__":
+    setup_kit()

@@ -1,6 +1,9 @@
 """The wheel: what it installs, and what it leaves alone."""
 
 import ast
+import importlib
+import subprocess
+import sys
 import zipfile
 
 import setup
@@ -14,16 +17,17 @@ def version_in_the_core():
     raise AssertionError("no __version__")
 
 
-def test_wheel_holds_the_core_and_the_kit_alone(wheel):
+def test_wheel_holds_the_modules_and_the_command_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     dist_info = f"{KIT}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
     command = {"answers", "baselines", "classify", "clips", "command", "comparison", "options",
                "pictures"}
     assert set(setup.command()) == command
-    kit = {room.replace(".", "/") for room in ROOMS} | {f"examples/{name}" for name in command}
-    kit.add("examples/__init__")
-    assert modules == {f"{CORE}.py", *(f"{KIT}/{name}.py" for name in kit)}
+    package = {f"{room.replace('.', '/')}.py" for room in ROOMS} | {"__init__.py", "py.typed"}
+    examples = {f"{name}.py" for name in ("__init__", *command)}
+    assert modules == {f"{CORE}/{name}" for name in package} | {
+        f"{KIT}/examples/{name}" for name in examples}
 
 
 RUN_COMMAND = """
@@ -113,6 +117,38 @@ def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):
     assert found == [f"{CORE} {KIT}"]
 
 
+USER = """
+import grassmann_sc as gs
+from grassmann_sc import subspaces
+from grassmann_sc.baselines import hulls
+
+labels: int = gs.classify([], [], [])
+bases: int = subspaces.from_sets([], 1)
+"""
+LIBRARIES = "dask.*,distributed.*,hypothesis.*,matplotlib.*,numba.*,PIL.*,scipy.*,sklearn.*"
+
+
+def test_a_type_checker_resolves_every_public_name(installed, tmp_path):
+    """In a script of a user; their hints are seen too, and names that are not there."""
+    python, _ = installed
+    script = USER
+    for module in (CORE, *(f"{CORE}.{room}" for room in ROOMS)):
+        prefix = "_".join(module.split("."))
+        for name in importlib.import_module(module).__all__:
+            script += f"from {module} import {name} as {prefix}_{name}\n"
+    (tmp_path / "script.py").write_text(f"{script}from {CORE}.learn import no_such_name\n")
+    (tmp_path / "mypy.ini").write_text("[mypy]\ncache_dir = cache\n"
+                                       f"[mypy-{LIBRARIES}]\nfollow_imports = skip\n")
+    command = [sys.executable, "-m", "mypy", "--python-executable", python, "script.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    *errors, last = done.stdout.splitlines()
+    wrong = [error.partition(": error: ")[2] for error in errors]
+    array = 'variable has type "int")  [assignment]'
+    assert [error for error in wrong if not error.endswith(array)] == [
+        f'Module "{CORE}.learn" has no attribute "no_such_name"  [attr-defined]'], done.stdout
+    assert len(wrong) == 3 and last.startswith("Found 3 errors"), done.stdout + done.stderr
+
+
 def test_versions_are_one(installed, tmp_path):
     python, _ = installed
     code = f"""
@@ -148,5 +184,5 @@ for name in sys.argv[1:]:
 """
     files = run_python(code, CORE, *(f"{CORE}.{room}" for room in ROOMS), cwd=tmp_path,
                        python=python)
-    kit = [str(site / KIT / f"{room.replace('.', '/')}.py") for room in ROOMS]
-    assert files == [str(site / f"{CORE}.py"), *kit]
+    places = ["__init__", *(room.replace(".", "/") for room in ROOMS)]
+    assert files == [str(site / CORE / f"{place}.py") for place in places]
