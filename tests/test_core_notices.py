@@ -2,7 +2,7 @@
 
 import pytest
 
-from processes import run_python
+from processes import ROOT, run_python
 
 MODULE = """
 import logging, sys
@@ -28,8 +28,7 @@ def told(folder, setting="", cache=None):
     """The lines on stderr of calls with an integer and with a float."""
     if not (folder / "jitted.py").exists():  # a new one is compiled anew
         (folder / "jitted.py").write_text(MODULE, encoding="utf-8")
-    (core,) = run_python("import grassmann_sc; print(grassmann_sc.__path__[0])")
-    code = f"import sys; sys.path.append({core!r}); from jitted import *; {setting}\n{CALLS}"
+    code = f"import sys; sys.path.append({str(ROOT)!r}); from jitted import *; {setting}\n{CALLS}"
     return run_python(code, cwd=folder, NUMBA_CACHE_DIR=str(cache or folder))
 
 
