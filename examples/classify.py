@@ -66,6 +66,7 @@ from examples.clips import (
     load_new_npz,
     load_npz,
     look,
+    look_at_new,
     middle_frame,
     one_line,
     printable,
@@ -501,6 +502,9 @@ def run(options):
 
 def learn(out, options, collection, inputs, new):
     """Learn from all sets, keep the model, answer new clips, as asked."""
+    if new:
+        shape = collection.X.shape[1], 1, collection.frame
+        look_at_new(new, recipe_of(options), shape, options.strict)
     model = answers.learned(collection, inputs, recipe_of(options), options)
     say_failed(collection, {})
     if options.save:

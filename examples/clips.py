@@ -172,8 +172,7 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
     """
     seen = seen or survey(clips, recipe, shape)
     if strict:
-        for reason in seen.why.values():
-            raise ValueError(reason)
+        _check_all(seen._replace(avoidable={}))  # options are of commands, not of this function
     kept = []
 
     def job(clip):
@@ -250,7 +249,8 @@ def _of_one_shape(built, shape):
         if here != d:
             other[clip.name] = f"{clip.name}: has d = {here} and {who} {d}"
         elif frame is not None and result.frame != frame:
-            other[clip.name] = f"{clip.name}: has frames of {_size(result.frame)} and {who} {_size(frame)}"
+            other[clip.name] = (f"{clip.name}: has frames of {_size(result.frame)} and {who} "
+                                f"{_size(frame)}")
         elif p < least:
             other[clip.name] = (f"{clip.name}: has frames of rank {p} and {who} {least} or more; "
                                 f"--p {p} takes it")
@@ -361,7 +361,7 @@ def survey(clips, recipe, shape=None):
               if isinstance(result, Exception)}
     why = {name: _reason(clip, error) for name, (clip, error) in failed.items()}
     avoidable = {name: _advice(error) for name, (_, error) in failed.items()
-                 if isinstance(error, frames.Avoidable)}
+                 if isinstance(error, (frames.Avoidable, ImportError))}
     keys = {name: lengths[of_clip[1:]] for name, of_clip in legible.items()}
     usual, who = _usual(keys, recipe, shape)
     for name, key in keys.items():
@@ -437,7 +437,8 @@ def _size(shape):
 
 def _advice(error):
     """The option that would avoid an error, or ""."""
-    return EXAMPLES.get(error.argument, "").format(str(error.value).strip("'\""))
+    option = getattr(error, "argument", None)
+    return EXAMPLES[option].format(str(error.value).strip("'\"")) if option else ""
 
 
 def look(clips, recipe, strict=False, skip=False):
@@ -450,8 +451,7 @@ def look(clips, recipe, strict=False, skip=False):
     _check_any(set(seen.shapes) - set(seen.why), seen.why)
     say(_overview(clips, seen))
     if strict:
-        for name, reason in seen.why.items():
-            raise ValueError("; ".join([reason, *filter(None, [seen.avoidable.get(name)])]))
+        _check_all(seen)
     damaged = [reason for name, reason in seen.why.items() if name not in seen.avoidable]
     if damaged:
         say(f"{some(len(damaged), 'clip')} cannot be read:\n  " + _first_of(damaged, "\n  "))
@@ -463,6 +463,24 @@ def look(clips, recipe, strict=False, skip=False):
         raise ValueError("\n".join(["these clips would be lost:", *lines, *advice,
                                     "--skip goes on without them"]))
     return seen
+
+
+def look_at_new(clips, recipe, shape, strict=False):
+    """Say which new clips will have no answer, before anything is learned; ValueError if all, or
+    strict and any. shape: as in build_all."""
+    seen = survey(clips, recipe, shape)
+    _check_any(set(seen.shapes) - set(seen.why), seen.why)
+    if strict:
+        _check_all(seen)
+    if seen.why:
+        say(f"{some(len(seen.why), 'new clip')} will have no answer:\n  "
+            + _first_of([*seen.why.values()], "\n  "))
+
+
+def _check_all(seen):
+    """Can all clips be used?"""
+    for name, reason in seen.why.items():
+        raise ValueError("; ".join([reason, *filter(None, [seen.avoidable.get(name)])]))
 
 
 def _lost(clips, seen):

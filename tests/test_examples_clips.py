@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -535,6 +536,7 @@ def test_collections_keep_the_order_of_clips_and_runs(tmp_path):
         ("--train 0", "--train must lie between 0 and 1, or be a whole number, got 0"),
         ("--train 1.5", "--train must lie between 0 and 1, or be a whole number, got 1.5"),
         ("--arma 2 --p 2 3", "--p must be one dimension with --arma, got [2, 3]"),
+        ("--strict --skip", "argument --skip: not allowed with argument --strict"),
         ("--seconds -1", "--seconds must be at least 0, got -1"),
         ("--repeats 0", "--repeats must be at least 1, got 0"),
         ("--lam nan", "--lam must be at least 0, got nan"),
@@ -718,6 +720,26 @@ def test_images_of_one_frame_hide_no_clip_and_are_merged_with_none(tmp_path, cap
         build(clip, Recipe(p=2), keep_rows=True).rows[0], frames[:5].reshape(5, 192))
 
 
+def test_images_beside_clips_of_a_group_are_of_that_group(tmp_path, capsys):
+    for label in ("run", "walk"):
+        arrays(tmp_path / label / "ann" / "a.npy", tmp_path / label / "bob" / "b.npy")
+    animation(tmp_path / "run" / "ann" / "poster.png", frames_of("run", 0)[:1])
+    found = find_clips(tmp_path)
+    assert [(clip.name, clip.group) for clip in found[:3]] == [
+        ("run/ann", "ann"), ("run/ann/a.npy", "ann"), ("run/bob/b.npy", "bob")]
+    assert not capsys.readouterr().err
+    with pytest.raises(ValueError, match="run: 1 of 3 clips, as .* got poster.png beside a.npy"):
+        look(found, Recipe(p=2))
+
+
+def test_a_reader_that_is_missing_stops_before_clips_are_lost(tmp_path, monkeypatch):
+    arrays(*(tmp_path / label / f"{k}.npy" for label in "ab" for k in range(2)))
+    (tmp_path / "a" / "c.mp4").write_bytes(b"a video")
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(ValueError, match="a: 1 of 3 clips, as .*need imageio with PyAV: pip inst"):
+        look(find_clips(tmp_path), Recipe(p=2))
+
+
 def of_sizes(folder):
     """Clips of three classes: all of one, and half of another, have frames of another size."""
     for k in range(4):
@@ -882,3 +904,21 @@ def test_a_new_clip_that_cannot_be_read_has_no_answer_or_stops_if_that_is_asked_
         assert rows["text.mp4"]["failed"].endswith("text.mp4: not a video, or cut short")
     with pytest.raises(SystemExit, match="^examples.classify: .*(small.tif|text.mp4): "):
         classify.main(["--model", model, *options, "--strict"])
+
+
+def test_new_clips_that_will_have_no_answer_are_said_before_anything_is_learned(
+    tmp_path, capsys, monkeypatch
+):
+    arrays(*(tmp_path / "data" / label / f"{k}.npy" for label in "ab" for k in range(2)))
+    arrays(tmp_path / "new" / "good.npy")
+    animation(tmp_path / "new" / "large.gif", frames_of("a", 0))
+    monkeypatch.setattr("examples.answers.learned", lambda *_: pytest.fail("learned"))
+    options = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), *map(str, FEW),
+               "--predict", str(tmp_path / "new")]
+    with pytest.raises(pytest.fail.Exception, match="learned"):
+        classify.main(options)
+    said = "1 new clip will have no answer:\n  large.gif: has frames of 12 x 16 and the model has 4"
+    assert said in capsys.readouterr().err
+    (tmp_path / "new" / "good.npy").unlink()
+    with pytest.raises(SystemExit, match="no clip could be read: large.gif: has frames of 12 x 16"):
+        classify.main(options)
