@@ -252,6 +252,16 @@ def _images_of(folder):
 
 def _holds_several(file):
     """Does an image file hold several frames? None if its header cannot be read."""
+    try:
+        state = file.stat()
+    except OSError:
+        return None
+    return _held_several(file, state.st_mtime_ns, state.st_size)
+
+
+@functools.lru_cache(2**16)
+def _held_several(file, time, size):
+    """The same of a file that was last changed at this time: a folder is looked at repeatedly."""
     from PIL import Image  # matplotlib brings it
 
     try:

@@ -494,7 +494,8 @@ def _lost(clips, seen):
         if avoidable or whole:
             example = seen.why[(avoidable or lost)[0]]
             part = "all" if whole else f"{len(lost)} of"
-            lines[whole].append(f"  {label}: {part} {some(len(names), 'clip')}, as {example}")
+            share = f"{part} {len(names)} clips" if len(names) > 1 else "its one clip"
+            lines[whole].append(f"  {label}: {share}, as {example}")
     return lines[True] + lines[False]
 
 

@@ -622,7 +622,7 @@ def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, ca
     found = find_clips(data)
     said = capsys.readouterr().err
     assert "passed over: 32 images in run/, as 0.png, beside clips" in said
-    with pytest.raises(ValueError, match="jump: all 1 clip, as .* 8 images(.|\n)*\n--run 10 cuts"):
+    with pytest.raises(ValueError, match="jump: its one clip, as .* 8 images(.|\n)*\n--run 10 cuts"):
         look(found, Recipe(p=2))
     assert list(look(found, Recipe(p=2), skip=True).why) == ["jump"]
 
@@ -803,13 +803,13 @@ def test_raw_frames_of_as_many_pixels_in_another_shape_are_of_another_size():
 def test_descriptors_of_one_length_need_no_frames_of_one_size():
     pytest.importorskip("skimage", reason="LBP needs the extra 'image'")
     rng = np.random.default_rng(0)
-    made = [Clip(str(h), "a", None, [rng.integers(0, 256, (4, h, 17), np.uint8)])
+    made = [Clip(str(h), "a", None, [rng.integers(0, 256, (6, h, 17), np.uint8)])
             for h in (17, 18, 30)]
     assert not survey(made, Recipe(p=2, features="lbp")).why
     assert [*survey(made, Recipe(p=2, features="hog",
                                  feature_options={"cells_per_block": [1, 1]})).why] == ["30"]
-    options = {"length": 3, "radii": [2, 1, 1]}
-    assert not survey(made, Recipe(p=2, features="lbp_top", feature_options=options)).why
+    for options in ({"length": 3, "radii": [2, 1, 1]}, {"radii": [1, 1, 2]}, {"length": 6}):
+        assert not survey(made, Recipe(p=2, features="lbp_top", feature_options=options)).why
     assert len(survey(made, Recipe(p=2, features="gei")).why) == 2
 
 
