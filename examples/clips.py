@@ -228,9 +228,10 @@ def _reason(clip, error):
     return reason if clip.name in reason else f"{clip.name}: {reason}"
 
 
-def _check_any(clips, unread):
+def _check_any(clips, unread, advice=()):
     if not clips:
-        raise ValueError("no clip could be read: " + "; ".join([*unread.values()][:3]))
+        why = "; ".join([*unread.values()][:3])
+        raise ValueError("\n".join([f"no clip could be read: {why}", *advice]))
 
 
 def _of_one_shape(built, shape):
@@ -448,7 +449,8 @@ def look(clips, recipe, strict=False, skip=False):
     would keep, or all clips of a class; strict: if any would be.
     """
     seen = survey(clips, recipe)
-    _check_any(set(seen.shapes) - set(seen.why), seen.why)
+    advice = [*filter(None, dict.fromkeys(seen.avoidable.values()))]
+    _check_any(set(seen.shapes) - set(seen.why), seen.why, advice)
     say(_overview(clips, seen))
     if strict:
         _check_all(seen)
@@ -459,7 +461,6 @@ def look(clips, recipe, strict=False, skip=False):
     if lines and skip:
         say("\n".join(["these clips are lost:", *lines]))
     elif lines:
-        advice = filter(None, dict.fromkeys(seen.avoidable.values()))
         raise ValueError("\n".join(["these clips would be lost:", *lines, *advice,
                                     "--skip goes on without them"]))
     return seen
@@ -573,6 +574,8 @@ def _of_images(folder, label, images):
 def _hint(folder, classes, unusable):
     """What an error says of what lies where class folders are expected."""
     content = frames.contents(folder)
+    content = content._replace(folders=[path for path in content.folders
+                                        if _example(path, DEEPEST)])
     here = content.clips + content.images
     above = Path(os.path.abspath(folder)).parent
     beside = [path for path in _readable(above).folders if not path.samefile(folder)]
@@ -582,11 +585,13 @@ def _hint(folder, classes, unusable):
         hint = (f"; clips of all classes lie in one folder, as {here[0].name}: put those of each "
                 f"class into a folder of its own, as {folder}/CLASS/{here[0].name}")
     elif classes:
-        alone = next(path for path in content.folders if printable(path.name, but="") in classes)
-        inner = [path.name for path in _readable(alone).folders if _example(path, 2)]
-        if len(inner) > 1:
-            hint = (f"; the classes seem to lie one level deeper, as {alone.name}/{inner[0]} and "
-                    f"{alone.name}/{inner[1]}: --data {alone}")
+        inner = content.folders
+        while len(inner) == 1:
+            alone, = inner
+            inner = [path for path in _readable(alone).folders if _example(path, DEEPEST)]
+        if len(inner) > 1 and inner[0].parent != folder:
+            hint = (f"; the classes seem to lie deeper, as {inner[0].relative_to(folder)} and "
+                    f"{inner[1].relative_to(folder)}: --data {inner[0].parent}")
     elif unusable:
         hint = f"; {unusable[0].sources[0].what}"
     if class_beside and (here or unusable):

@@ -622,7 +622,7 @@ def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, ca
     found = find_clips(data)
     said = capsys.readouterr().err
     assert "passed over: 32 images in run/, as 0.png, beside clips" in said
-    with pytest.raises(ValueError, match="jump: its one clip, as .* 8 images(.|\n)*\n--run 10 cuts"):
+    with pytest.raises(ValueError, match="jump: its one clip, as .* 8 images(.|\n)*--run 10 cuts"):
         look(found, Recipe(p=2))
     assert list(look(found, Recipe(p=2), skip=True).why) == ["jump"]
 
@@ -637,6 +637,7 @@ def arrays(*paths):
     ("x", ["run1.npy", "walk1.npy"], "those of each class .* as .*/data/x/CLASS/run1.npy$"),
     ("x", ["a.npy", "../y/b.npy"], "or, if x is a class as y beside it is, --data .*/data$"),
     ("", ["x/run/a.npy", "x/walk/a.npy"], "as x/run and x/walk: --data .*/data/x$"),
+    ("", ["x/y/run/a.npy", "x/y/walk/a.npy"], "as x/y/run and x/y/walk: --data .*/data/x/y$"),
 ])
 def test_layouts_that_are_none_are_said_with_what_helps(tmp_path, folder, names, hint):
     above = tmp_path / "data"
@@ -772,6 +773,14 @@ def test_sizes_that_would_cost_clips_stop_before_anything_is_decoded(
         "1 clip cannot be read:",
         f"  {tmp_path}/data/walk/text.mp4: not a video, or cut short",
     ]
+
+
+def test_clips_whose_images_all_differ_in_size_are_told_what_helps(tmp_path):
+    for label in ("run", "walk"):
+        images(tmp_path / "data" / label / "a", [np.eye(n, dtype=np.uint8) for n in (4, 5)])
+    with pytest.raises(SystemExit, match=r"no clip could be read: .*/1.png: frames must have one "
+                       r"size, frame 0 has \(4, 4\) and frame 1 \(5, 5\)(.*)\n--size 32 32 brings"):
+        run(tmp_path, *FEW)
 
 
 def test_clips_of_several_sizes_are_resized_or_left_out_as_asked(tmp_path, capsys):
