@@ -370,8 +370,8 @@ def survey(clips, recipe, shape=None):
             here = legible[name][1:]
             fit = next((legible[other][1:] for other, same in keys.items() if same == usual), usual)
             why[name] = f"{name}: has frames of {_size(here)} and {who} {_size(fit)}"
-            images = len(here) == 2 and len(fit) == 2
-            avoidable[name] = EXAMPLES["size"] if images and shape is None else ""
+            resizable = shape is None and len(here) == len(fit) == 2
+            avoidable[name] = EXAMPLES["size"] if resizable else ""
     why = {clip.name: why[clip.name] for clip in clips if clip.name in why}
     return Survey(legible, why, avoidable)
 

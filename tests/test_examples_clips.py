@@ -822,6 +822,20 @@ def test_descriptors_of_one_length_need_no_frames_of_one_size():
     assert len(survey(made, Recipe(p=2, features="gei")).why) == 2
 
 
+@pytest.mark.parametrize("features, told", [
+    ("raw", "frames of 9 x 9 and the model has 8 x 8"),
+    ("hog", "frames of 9 x 9 and the model has another size, whose rows have length 81"),
+])
+def test_clips_of_another_size_than_a_models_are_told_from_headers(features, told):
+    pytest.importorskip("skimage", reason="HOG needs the extra 'image'")
+    clip = Clip("c", None, None, [np.zeros((4, 9, 9), np.uint8)])
+    recipe = Recipe(p=2, features=features, stack=2, feature_options={
+        "hog": {"pixels_per_cell": [3, 3], "cells_per_block": [1, 1], "orientations": 8}}.get(
+            features, {}))
+    shape = (128, 1, (8, 8)) if features == "raw" else (162, 1, ())
+    assert survey([clip], recipe, shape).why == {"c": f"c: has {told}"}
+
+
 def test_sets_in_an_array_are_resized_if_they_are_images(tmp_path):
     frames = np.concatenate([frames_of("ab"[i % 2], i, height=8, width=8) for i in range(8)])
     arrays = dict(feats=frames, offset=8 * np.arange(9), label=np.arange(8) % 2,
