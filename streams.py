@@ -338,7 +338,7 @@ class OnlineGDL:
         idle, worst = learn.idle_and_worst(np.diag(self._shared), X, losses)
         atoms[idle] = learn.sharpened(X[worst])
         self.atoms = atoms
-        for statistics in (self._shared, self._shared.T, self._sums, self._sizes):
+        for statistics in (self._shared, self._shared.T, self._sizes):
             statistics[idle] = 0
         self.n_replaced += len(idle)
         self._gram = None

@@ -81,6 +81,14 @@ def test_near_hulls_are_told_apart_to_rounding(seed, offset):
     assert error(affine([frames], [tilted], share=1.0), explicit) < 1e-9
 
 
+def test_kernel_hulls_at_small_angles_and_distances_are_told_apart():
+    """A millionth apart, and lines that cross at a distance of 1 by an angle of a hundredth."""
+    near = affine([LINE], [LINE + [0, 0, 2e-6]], kernel=kernels.linear())
+    assert near / 2e-6 == pytest.approx(1, abs=1e-3)
+    crossing = np.array([[3.0, 5, 1], [4, 5.01, 1]])
+    assert affine([LINE], [crossing], kernel=kernels.linear()) == pytest.approx(1, abs=1e-6)
+
+
 def test_kernel_hulls_are_hulls_of_features():
     """(a^T b)^2 is the inner product of all a_i a_j."""
     features = [

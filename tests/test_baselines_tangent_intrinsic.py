@@ -100,6 +100,7 @@ def test_intrinsic_codes_cost_no_more_than_those_of_a_general_solver():
         assert abs(mine - by_a_general_solver(H, lam)) < LOOSE * (1 + mine)
 
 
+@pytest.mark.filterwarnings("error")
 def test_large_supports_and_negative_codes_are_exact():
     rng = np.random.default_rng(0)
     base = bases(rng, 1, 40, 2)[0]

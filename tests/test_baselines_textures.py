@@ -367,3 +367,12 @@ def test_wrong_problems_are_refused(options, kind, message):
 def test_measures_of_a_clip_at_the_end_of_float64_are_finite():
     clip = np.random.default_rng(0).random((9, 9, 9)) * 1e-320
     assert np.isfinite(textures.fractal_measures(clip)).all()
+
+
+def test_ranges_of_clips_span_those_of_each():
+    clips = [smooth_noise(12, seed) + 5 * seed for seed in range(3)]
+    each = np.stack([textures.exponent_ranges([clip], radii=(1, 2)) for clip in clips])
+    together = textures.exponent_ranges(clips, radii=(1, 2))
+    assert np.array_equal(together[..., 0], each[..., 0].min(axis=0))
+    assert np.array_equal(together[..., 1], each[..., 1].max(axis=0))
+    assert (np.ptp(each, axis=0) > 0).any(axis=(0, 1)).all()

@@ -119,6 +119,17 @@ def test_unused_atoms_follow_the_policy(unused):
         assert core.projection_kernel(result.atoms[2:])[0, 1] < 2 - LOOSE  # two samples that differ
 
 
+def test_replacements_are_the_worst_samples_no_two_equal_while_others_are_left():
+    turned = SOME[:2] @ np.array([[0.6, -0.8], [0.8, 0.6]])  # other bases of the first two
+    X = np.concatenate([SOME[:2], turned, SOME[2:4]])
+    losses = np.array([3.0, 2.0, 3.5, 2.5, 1.0, -np.inf])
+    use = np.array([0, 5.0, 1e-6 * 5, 0, 2e-5])
+    idle, worst = learn.idle_and_worst(use, X, losses)
+    assert idle.tolist() == [0, 2, 3] and worst == [2, 3, 4]
+    _, worst = learn.idle_and_worst(np.array([0, 0, 0, 0, 1]), X, losses)
+    assert worst == [2, 3, 4, 2]  # no other is left
+
+
 # ---------------------------- first atoms
 
 
@@ -222,6 +233,29 @@ def test_ctrl_c_in_a_part_of_the_learning_ends_all_of_it(monkeypatch):
     monkeypatch.setattr(learn, "sample_losses", interrupt_later)  # in k-means
     with pytest.raises(KeyboardInterrupt):
         learn.gdl(SMALL, 4, 0.2, init="kmeans", rng=0)
+
+
+def test_ctrl_c_returns_the_best_where_a_coding_may_raise_the_cost():
+    calls = []
+
+    def code(K_dd, K_xd, norm2):
+        calls.append(True)
+        shrink = 1 if len(calls) == 3 else 0.1
+        return shrink * np.eye(len(K_dd))[K_xd.argmax(axis=1)]
+
+    seen = []
+
+    def interrupt(state):
+        seen.append(state)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="best dictionary so far is returned, after 2 of 20"):
+        result = learn.gdl(SMALL, 4, coding=code, tol=0, rng=0, callback=interrupt)
+    ends = [state.costs[-1] for state in seen]
+    assert ends[1] < min(ends[0], ends[2])
+    assert np.array_equal(result.costs, seen[1].costs)
+    assert np.array_equal(result.atoms, seen[1].atoms)
 
 
 def test_clusters_are_found():
@@ -450,16 +484,18 @@ def test_codes_of_samples_without_weight_are_of_the_atoms_returned(seed):
 
 
 def test_atoms_of_a_class_are_those_of_gdl_on_its_weighted_samples():
-    y = np.arange(24) % 2
+    y = np.arange(24) % 3
     weights = np.random.default_rng(0).integers(0, 4, 24)
-    found = learn.class_dictionaries(
-        SMALL, y, 3, 0.2, sample_weight=weights, rng=np.random.default_rng(5)
-    )
+    found = learn.class_dictionaries(SMALL, y, 3, 0.2, lam_scale="max", sample_weight=weights,
+                                     rng=np.random.default_rng(5))
     rng = np.random.default_rng(5)
-    for c in range(2):
+    lams = []
+    for c in range(3):
         mine = (y == c) & (weights > 0)
-        one = learn.gdl(SMALL[mine], 3, 0.2, sample_weight=weights[mine], rng=rng)
+        one = learn.gdl(SMALL[mine], 3, 0.2, lam_scale="max", sample_weight=weights[mine], rng=rng)
         assert np.array_equal(found.atoms[found.labels == c], one.atoms)
+        lams.append(one.lam)
+    assert found.lam == sorted(lams)[1] and len(set(lams)) == 3
 
 
 # ---------------------------- errors

@@ -219,3 +219,12 @@ def test_an_atom_leaves_eigenvectors_that_do_not_lead(d, p, n, second):
     codes = np.array([1, second, *np.linspace(0.5, 0.95, n - 2)])[:, None]
     atom = learn.update_atoms(X, X[:1], codes)
     assert core.projection_kernel(atom, X[1:2]).item() == pytest.approx(p, abs=1e-8)
+
+
+def test_the_largest_part_of_a_sum_is_largest_in_modulus():
+    M = core.random_subspaces(1, 40, 12, rng=0)[0].T.copy()
+    small = 1e-6
+    w = np.array([small, 4, -5, small, 2, -3, *6 * [small]])
+    rows, sizes = learn.largest_part(M, w, 0, 4, 0, learn.ONE_THREAD)
+    assert error(np.sort(sizes), [-5, -3, 2, 4]) <= LOOSE
+    assert error((rows.T * sizes) @ rows, (M.T * w) @ M) <= small

@@ -199,6 +199,115 @@ def test_what_a_stream_holds_does_not_grow(X, rank, dtype, monkeypatch):
     assert np.median(statistics(learner)[0].diagonal()) > 100  # of 20 epochs
 
 
+# ---------------------------------------------------------------------------- a dense twin
+
+
+def dense_stream(batches, D, lam, forgetting):
+    """OnlineGDL from atoms D on batches (X, weights), by d x d matrices: atoms, statistics and cost
+    after each, the number of atoms replaced, and the atoms of a last move."""
+    atoms = D.copy()
+    shared = np.zeros((len(D), len(D)))
+    sums = np.zeros((len(D), D.shape[1], D.shape[1]))
+    new, n_replaced, seen, held = 0, 0, [], []
+
+    def moved():
+        D = atoms.copy()
+        for r in np.flatnonzero(shared.diagonal()):
+            others = np.arange(len(D)) != r
+            S = sums[r] - np.tensordot(shared[r, others], hat(D[others]), 1)
+            D[r] = np.linalg.eigh(S)[1][:, -D.shape[2]:]
+        idle = np.flatnonzero(shared.diagonal() <= 1e-6 * shared.diagonal().max())
+        for r, (_, x) in zip(idle, sorted(seen, key=lambda pair: -round(pair[0], 9))):
+            D[r] = x
+        return D, idle
+
+    for t, (X, weights) in enumerate(batches, 1):
+        codes = core.gsc(X, atoms, lam)
+        losses = np.array([explicit_cost(x[None], atoms, y[None], lam) for x, y in zip(X, codes)])
+        added = (codes.T * weights) @ codes
+        shared, new = shared + added, new + np.trace(added)
+        sums = sums + np.einsum("i,ir,iab->rab", weights, codes, hat(X))
+        seen += [pair for *pair, weight in zip(losses, X, weights) if weight > 0]
+        if new >= 0.3 * np.trace(shared):
+            atoms, idle = moved()
+            shared[idle], shared[:, idle], sums[idle] = 0, 0, 0
+            n_replaced, new, seen = n_replaced + len(idle), 0, []
+        shared, sums, new = (A * (t / (t + 1)) ** forgetting for A in (shared, sums, new))
+        held.append((hat(atoms), shared, sums, weights @ losses / weights.sum()))
+    return held, n_replaced, hat(moved()[0] if seen else atoms)
+
+
+@pytest.mark.parametrize("forgetting", [0, 1, 3])
+@pytest.mark.parametrize("d, n, rank", [(10, 8, None), (32, 2, 7)])  # 28 rows hold 14 samples
+def test_a_stream_is_its_dense_twin(d, n, rank, forgetting):
+    """Some of the first samples, of little weight, are in one half of R^d, all others in the
+    other: atoms that were used come to be of next to no use, and are replaced. fit is partial_fit
+    and a last move."""
+    rng = np.random.default_rng(1)
+    X = np.zeros((12 + 6 * n, d, 2))
+    first = np.arange(len(X)) % 4 < 2
+    first[12:] = False
+    X[first, :d // 2] = clusters(rng, first.sum(), d // 2, 2, 4)
+    X[~first, d // 2:] = clusters(rng, (~first).sum(), d // 2, 2, 4)
+    D = core.orthonormalize(X[:4] + 0.1 * (X[:4] != 0) * rng.standard_normal((4, d, 2)))
+    batches = np.split(X, [4, 8, *range(12, len(X), n)])
+    weights = [1.0 + rng.integers(0, 3, len(batch)) for batch in batches]
+    for t, w in enumerate(weights):
+        w[2:] -= 1
+        w *= [1, 0.05, 1e-3][t % 3] * (1e-7 if t < 3 else 1)  # atoms stay after some batches
+    options = dict(lam=0.3, init=D, forgetting=forgetting, rank=rank)
+    held, n_replaced, _ = dense_stream(zip(batches, weights), D, 0.3, forgetting)
+    stream = streams.OnlineGDL(4, **options)
+    for batch, some, expected in zip(batches, weights, held):
+        stream.partial_fit(batch, some)
+        found = hat(stream.atoms), *statistics(stream), stream.cost
+        for one, other in zip(found, expected):
+            assert error(one, other) <= LOOSE * np.abs(other).max()
+    assert stream.n_replaced == n_replaced >= 2
+    batches.append(X[-1:])
+    ones = [np.ones(len(batch)) for batch in batches]
+    held, _, moved = dense_stream(zip(batches, ones), D, 0.3, forgetting)
+    fitted = streams.OnlineGDL(4, **options).fit(batches)
+    assert error(hat(fitted.atoms), moved) <= LOOSE
+    assert error(moved, held[-1][0]) > LOOSE  # the last move is one
+
+
+def test_the_last_move_of_a_fit_replaces_atoms_too():
+    one, other, useless = np.eye(6).reshape(6, 3, 2).swapaxes(0, 1)  # orthogonal planes
+    stream = streams.OnlineGDL(2, 0.3, init=np.stack([one, useless]), forgetting=0)
+    stream.fit([np.stack([one] * 5 + [other]), one[None]])
+    assert stream.n_replaced == 2  # useless by the other, which was not used after that
+    assert error(hat(stream.atoms), hat(one)) <= TIGHT
+
+
+@pytest.mark.parametrize("X, rank", [(SMALL, None), (WIDE[:24], 4)])
+def test_of_a_replaced_atom_no_statistics_are_kept(X, rank):
+    codes = np.random.default_rng(0).uniform(0.5, 1, (24, 3)) * [1e-4, 1, 1]  # all atoms share
+    stream = streams.OnlineGDL(3, coding=lambda K_dd, K_xd, norm2: codes, init=X[:3], rank=rank)
+    kept = stream.collect(X).fork()
+    shared, sums = (A / 4 for A in statistics(stream))  # faded by (1 - 1 / 2)^2
+    shared[0] = shared[:, 0] = sums[0] = 0
+    found = statistics(stream.update())
+    assert stream.n_replaced == 1 and kept.n_replaced == 0
+    assert np.array_equal(found[0], shared)
+    assert not found[1][0].any()
+    assert rank or error(found[1], sums) <= TIGHT * sums.max()
+
+
+@pytest.mark.parametrize("rank", [None, 3])
+def test_more_atoms_than_are_kept_as_matrices_have_rows_of_eight_p(rank, monkeypatch):
+    """Rows for 4 rank eigenpairs, and what is learned from them is as good."""
+    monkeypatch.setattr(streams, "EXACT", 6 * 80**2 - 1)
+    X = clusters(np.random.default_rng(0), 300, 80, 2, 60)
+    batches = [X[i:i + 50] for i in range(0, 300, 50)]
+    learner = streams.OnlineGDL(6, 0.2, init=X[:6], rank=rank).fit(batches)
+    assert learner.state()["sums"].shape == (6, 4 * (rank or 8 * 2), 80)
+    monkeypatch.setattr(streams, "EXACT", 6 * 80**2)
+    exact = streams.OnlineGDL(6, 0.2, init=X[:6]).fit(batches)
+    assert exact.state()["sums"].shape == (6, 80, 80)
+    assert abs(cost(X, learner.atoms) / cost(X, exact.atoms) - 1) <= 1e-3
+
+
 # ---------------------------------------------------------------------------- merging
 
 
