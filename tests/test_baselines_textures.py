@@ -376,3 +376,12 @@ def test_ranges_of_clips_span_those_of_each():
     assert np.array_equal(together[..., 0], each[..., 0].min(axis=0))
     assert np.array_equal(together[..., 1], each[..., 1].max(axis=0))
     assert (np.ptp(each, axis=0) > 0).any(axis=(0, 1)).all()
+
+
+@pytest.mark.parametrize("span, level", [([0.0, 1.0], -1), ([4.0, 5.0], 0)])
+def test_exponents_beyond_the_range_belong_to_the_first_or_last_level(span, level):
+    ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)  # of gradient 1
+    ranges = np.broadcast_to(span, (4, 5, 2))
+    spectrum = textures.fractal_spectrum(ramp, ranges, radii=(1, 2))[:, 1]
+    assert error(spectrum[:, level], [3, 2, 2, 2]) <= LOOSE
+    assert np.count_nonzero(spectrum) == 4

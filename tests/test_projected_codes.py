@@ -342,3 +342,25 @@ def test_lambdas_of_any_size(lam):
         assert (codes >= 0).all()
         loss = projected.projected_losses(codes, D[:3], D[3:])
         assert error(loss, projected.projected_losses(simplex, D[:3], D[3:])) < LOOSE
+
+
+@pytest.mark.parametrize("least_gap", [0.1, 0.4])
+@quiet
+def test_the_gap_never_falls_below_the_least(least_gap):
+    rng = np.random.default_rng(0)
+    X = bases(rng, 20, 6, 2)
+    found = projected.projected_codes(X, bases(rng, 8, 6, 2), 0.0, least_gap=least_gap,
+                                      return_info=True)
+    assert (found.gap >= least_gap).all()
+    assert (found.gap < 2 * least_gap).any()
+
+
+def test_positive_codes_that_are_reached_satisfy_the_conditions_without_a_warning():
+    rng = np.random.default_rng(0)
+    D = clusters(rng, 10, 6, 2, 1)
+    X = np.linalg.qr(D[:4] + 0.1 * rng.standard_normal((4, 6, 2)))[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = projected.projected_codes(X, D, 0.0, positive=True, return_info=True)
+    assert (found.codes == 0).any()
+    assert found.violation.max() <= 1e-9
