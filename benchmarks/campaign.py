@@ -40,6 +40,9 @@ KINDS = {
     "learning": Kind("learning", 450, 50),
     "weights": Kind("weights", 150, 30),
     "examples": Kind("examples", 120, 40),
+    "imports": Kind("copies", 10, 40),
+    "dask": Kind("dask", 12, 50),
+    "blas": Kind("blas", 60, 20),
     "estimators": Kind("estimators", 150, 30),
 }
 SECONDS = sum(kind.share for kind in KINDS.values())
