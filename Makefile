@@ -5,8 +5,9 @@
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
 # make pages  docs/html: the guide, examples with their output and pictures, the reference; looks for
 #             dead links, and leaves the pictures of README and guide in docs/pictures
-# make campaign   hostile inputs, files, folders, disks, kills, interrupts and forks, in ten minutes;
-#             SEED=1 draws others
+# make campaign   hostile inputs, files, folders, disks, kills, interrupts and forks, and oracles for
+#             coding, learning, weights, examples, imports and Dask, in twelve minutes; SEED=1 draws
+#             others
 #
 # All use .venv, which this file owns: made when it is missing, unfinished or older than setup.cfg.
 # Another interpreter: make demo PYTHON=python3.12

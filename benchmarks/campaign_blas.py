@@ -19,10 +19,16 @@ SAME = {np.float64: 1e-7, np.float32: 1e-2}  # of atoms after steps; else far le
 LARGE = {  # of so many numbers that BLAS starts threads, and Rayleigh-Ritz steps
     "gdl, large": lambda m: learn.gdl(m.X, 6, 0.2, n_iter=2, tol=0, rng=m.seed).costs,
     "update_atoms, large": lambda m: updated_costs(m),
-    "OnlineGDL, large": lambda m: streams.OnlineGDL(6, 0.2, rng=m.seed).partial_fit(m.X).cost,
-    "chordal_mean, large": lambda m: core.chordal_distance(core.chordal_mean(m.X)[None], m.X),
+    "OnlineGDL, large": lambda m: (
+        streams.OnlineGDL(6, 0.2, rng=m.seed).partial_fit(m.X).cost
+    ),
+    "chordal_mean, large": lambda m: core.chordal_distance(
+        core.chordal_mean(m.X)[None], m.X
+    ),
     "projection_kernel, large": lambda m: core.projection_kernel(m.X),
-    "orthonormalize, large": lambda m: core.projection_kernel(core.orthonormalize(m.X + 0.01)),
+    "orthonormalize, large": lambda m: core.projection_kernel(
+        core.orthonormalize(m.X + 0.01)
+    ),
 }
 
 
@@ -32,7 +38,9 @@ def updated_costs(m):
     codes = core.gsc(m.X, D, 0.1)
     D = learn.update_atoms(m.X, D, codes)
     K = core.projection_kernel(D)
-    return learn.sample_losses(K, core.projection_kernel(m.X, D), codes, m.X.shape[2], 0.1)
+    return learn.sample_losses(
+        K, core.projection_kernel(m.X, D), codes, m.X.shape[2], 0.1
+    )
 
 
 @functools.cache
@@ -56,16 +64,25 @@ def blas(seed, case):
     with threadpoolctl.threadpool_limits(1, "blas"):
         expected = call()
     tol = SAME[m.X.dtype.type]
-    what = (f"{name}, {m.X.dtype} {m.X.shape}, {of_blas} threads of BLAS, {of_numba} of Numba, "
-            f"{n_callers} callers")
+    what = (
+        f"{name}, {m.X.dtype} {m.X.shape}, {of_blas} threads of BLAS, {of_numba} of Numba, "
+        f"{n_callers} callers"
+    )
     numba.set_num_threads(of_numba)
     with failing(what), threadpoolctl.threadpool_limits(of_blas, "blas"):
         before = settings()
         for result in called_at_once(call, n_callers):
             error = calls.worst_difference(result, expected, 1e-6)
-            hold(error <= tol, f"differs by {error:.2g}", f"{name} depends on threads of BLAS")
-        hold(settings() == before, f"settings {settings()}, before {before}",
-             "settings of the caller are changed")
+            hold(
+                error <= tol,
+                f"differs by {error:.2g}",
+                f"{name} depends on threads of BLAS",
+            )
+        hold(
+            settings() == before,
+            f"settings {settings()}, before {before}",
+            "settings of the caller are changed",
+        )
 
 
 def called_at_once(call, n_callers):

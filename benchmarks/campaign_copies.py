@@ -36,7 +36,8 @@ for name in settings["names"]:
              "names": f"from {folder}.{last} import *; module = sys.modules['{folder}.{last}']"}
     space = {"sys": sys}
     try:
-        exec(forms[settings["form"]], space)
+        # Python itself gives a folder's modules as attributes only once they are imported
+        exec(forms["from" if "." in name else settings["form"]], space)
         found[name] = [space["module"].__file__, space["module"].__name__]
     except (ImportError, AttributeError) as error:
         found[name] = str(error)
@@ -65,7 +66,9 @@ def imports(seed, case):
     """Some modules in some place, beside strangers; each module of all is asked for."""
     rng = rng_of("imports", seed, case)
     names = sorted(set(modules()) - {CORE})
-    copied = {str(name) for name in rng.choice(names, int(rng.integers(0, 7)), replace=False)}
+    copied = {
+        str(name) for name in rng.choice(names, int(rng.integers(0, 7)), replace=False)
+    }
     if rng.random() < 0.7:  # with what they need
         while more := set().union(*(needs()[name] for name in copied)) - copied:
             copied |= more
@@ -89,7 +92,9 @@ def imports(seed, case):
         if place == "package":
             (target / "__init__.py").touch()
             core = f"mypkg.{CORE}"
-        found = asked(folder, where if place != "package" else folder, core, form, names)
+        found = asked(
+            folder, where if place != "package" else folder, core, form, names
+        )
         check_imports(found, where, copied, place, what)
 
 
@@ -107,12 +112,21 @@ def asked(folder, path, core, form, names):
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     settings = {"path": [str(path)], "core": core, "form": form, "names": names}
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, "-c", CHILD, json.dumps(settings)], cwd=elsewhere,
-                          env=environment | {"NUMBA_DISABLE_JIT": "1"}, capture_output=True,
-                          text=True)
-    hold(done.returncode == 0, f"an interpreter says {done.stderr[-1500:]}: {form}, {path.name}",
-         "imports fail: " + (done.stderr.strip().splitlines() or [""])[-1][:100])
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, json.dumps(settings)],
+        cwd=elsewhere,
+        env=environment | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    hold(
+        done.returncode == 0,
+        f"an interpreter says {done.stderr[-1500:]}: {form}, {path.name}",
+        "imports fail: " + (done.stderr.strip().splitlines() or [""])[-1][:100],
+    )
     *said, last = done.stdout.splitlines()
     hold(not said, f"something else was run, which says {said}", "a stranger was run")
     return json.loads(last)
@@ -121,26 +135,42 @@ def asked(folder, path, core, form, names):
 def check_imports(found, where, copied, place, what):
     """Modules that were copied with what they need are found, there; of others it is said."""
     file, right = found.pop("")
-    hold(file.startswith(str(where)) and right, f"the core is {file}, its codes right: {right}: "
-         f"{what}", "another core")
+    hold(
+        file.startswith(str(where)) and right,
+        f"the core is {file}, its codes right: {right}: {what}",
+        "another core",
+    )
     listed = found.pop("dir")
     there = set() if place == "package" else {name.partition(".")[0] for name in copied}
-    hold(listed == sorted(there), f"dir(core) lists {listed}, not {sorted(there)}: {what}",
-         "dir(core) lists other modules")
+    hold(
+        listed == sorted(there),
+        f"dir(core) lists {listed}, not {sorted(there)}: {what}",
+        "dir(core) lists other modules",
+    )
     for name, answer in found.items():
         whole = {name}
         while more := set().union(*(needs()[one] for one in whole)) - whole:
             whole |= more
         if place != "package" and whole <= copied:
-            hold(isinstance(answer, list) and answer[0].startswith(str(where))
-                 and answer[1] == f"{CORE}.{name}", f"{name} gives {answer}: {what}",
-                 "a module that is there is not found")
+            hold(
+                isinstance(answer, list)
+                and answer[0].startswith(str(where))
+                and answer[1] == f"{CORE}.{name}",
+                f"{name} gives {answer}: {what}",
+                "a module that is there is not found",
+            )
         else:
-            hold(isinstance(answer, str), f"{name} is {answer}, but was not copied: {what}",
-                 "a module is found that is not there")
+            hold(
+                isinstance(answer, str),
+                f"{name} is {answer}, but was not copied: {what}",
+                "a module is found that is not there",
+            )
             parts = {part for one in whole - copied or whole for part in one.split(".")}
-            hold(any(part in answer for part in parts), f"{name}: {answer!r} names nothing that is missing: {what}",
-                 "what is missing is not named")
+            hold(
+                any(part in answer for part in parts),
+                f"{name}: {answer!r} names nothing that is missing: {what}",
+                "what is missing is not named",
+            )
 
 
 # ------------------------------------------------------------- what else lies in a user's folder
@@ -180,9 +210,22 @@ def empty_folder_of_baselines(folder, copied):
 
 
 def remains(folder, copied):
-    for name in ("learn.py~", "learn.py.orig", "grassmann_sc.cpython-39.pyc", "core.ipynb"):
+    for name in (
+        "learn.py~",
+        "learn.py.orig",
+        "grassmann_sc.cpython-39.pyc",
+        "core.ipynb",
+    ):
         (folder / name).write_text("old")
 
 
-STRANGERS = [lock_of_an_editor, dangling_module, folders_with_names_of_files, script_of_the_user,
-             modules_of_the_user, bytes_that_are_no_text, empty_folder_of_baselines, remains]
+STRANGERS = [
+    lock_of_an_editor,
+    dangling_module,
+    folders_with_names_of_files,
+    script_of_the_user,
+    modules_of_the_user,
+    bytes_that_are_no_text,
+    empty_folder_of_baselines,
+    remains,
+]

@@ -28,8 +28,12 @@ def client():
     """Two workers of one thread, each of which may die often."""
     import dask
 
-    dask.config.set({"distributed.scheduler.allowed-failures": 100,
-                     "distributed.worker.memory.terminate": False})
+    dask.config.set(
+        {
+            "distributed.scheduler.allowed-failures": 100,
+            "distributed.worker.memory.terminate": False,
+        }
+    )
     return scale.local_client(2)
 
 
@@ -43,12 +47,21 @@ def dask(seed, case):
     X = plain.clusters(rng, int(rng.integers(300, 3000)), d, p, 7)
     X = X.astype(rng.choice([np.float64, np.float64, np.float32]))
     held, how = held_somehow(rng, X)
-    with warnings.catch_warnings(), failing(f"{job.__name__} of {how}, {X.dtype} {X.shape}, "
-                                            f"{n_kills} kills"):
+    with (
+        warnings.catch_warnings(),
+        failing(f"{job.__name__} of {how}, {X.dtype} {X.shape}, {n_kills} kills"),
+    ):
         warnings.simplefilter("ignore")
         kills = zip(rng.uniform(0, 0.6, n_kills), two_workers())
-        job(rng, X, held, [threading.Timer(delay, os.kill, (process, signal.SIGKILL))
-                           for delay, process in kills])
+        job(
+            rng,
+            X,
+            held,
+            [
+                threading.Timer(delay, os.kill, (process, signal.SIGKILL))
+                for delay, process in kills
+            ],
+        )
 
 
 def held_somehow(rng, X):
@@ -63,7 +76,9 @@ def held_somehow(rng, X):
     if how == "dask":
         cuts = np.sort(rng.integers(0, len(X), 4))
         sizes = np.diff([0, *cuts, len(X)]).tolist()
-        return dask.array.from_array(X, chunks=(tuple(sizes), X.shape[1], X.shape[2])), how
+        return dask.array.from_array(
+            X, chunks=(tuple(sizes), X.shape[1], X.shape[2])
+        ), how
     return X, how
 
 
@@ -98,22 +113,34 @@ def learning(rng, X, held, timers):
     options = dict(init=first, n_iter=2, tol=0)
 
     def learn_on_workers():
-        return scale.gdl(held, n_atoms, lam, n_chains=n_chains, client=client(), **options)
+        return scale.gdl(
+            held, n_atoms, lam, n_chains=n_chains, client=client(), **options
+        )
 
     whole = learn_on_workers()
     shot = under_fire(timers, learn_on_workers)
     with failing(f"{n_atoms} atoms, {n_chains} chains"):
-        hold(np.array_equal(shot.atoms, whole.atoms) and np.array_equal(shot.costs, whole.costs),
-             "a worker that dies changes atoms or costs")
+        hold(
+            np.array_equal(shot.atoms, whole.atoms)
+            and np.array_equal(shot.costs, whole.costs),
+            "a worker that dies changes atoms or costs",
+        )
         tol = COSTS if X.dtype == np.float64 else 1e-4
         alone = learn.gdl(X, n_atoms, lam, **options)
-        hold(np.allclose(whole.costs, alone.costs[::2], rtol=tol, atol=0),
-             f"costs {whole.costs}, on one machine {alone.costs[::2]}",
-             "costs are not those of one machine")
+        hold(
+            np.allclose(whole.costs, alone.costs[::2], rtol=tol, atol=0),
+            f"costs {whole.costs}, on one machine {alone.costs[::2]}",
+            "costs are not those of one machine",
+        )
         codes = core.gsc(X, whole.atoms, lam).astype(float)
-        least = plain.explicit_cost(X.astype(float), whole.atoms.astype(float), codes, lam)
-        hold(abs(whole.costs.min() - least) <= 10 * tol * least,
-             f"least cost {whole.costs.min()}, but it is {least}", "another least cost")
+        least = plain.explicit_cost(
+            X.astype(float), whole.atoms.astype(float), codes, lam
+        )
+        hold(
+            abs(whole.costs.min() - least) <= 10 * tol * least,
+            f"least cost {whole.costs.min()}, but it is {least}",
+            "another least cost",
+        )
 
 
 def coding(rng, X, held, timers):
@@ -131,8 +158,12 @@ def coding(rng, X, held, timers):
     codes = codes.compute() if hasattr(codes, "compute") else codes
     hold(n == len(X), f"{n} rows are written, not {len(X)}", "rows are lost")
     for name, found in (("written", written), ("returned", codes)):
-        hold(np.abs(found - expected).max() <= tol, f"codes that were {name} are others: by "
-             f"{np.abs(found - expected).max():.2g}", "other codes")
+        hold(
+            np.abs(found - expected).max() <= tol,
+            f"codes that were {name} are others: by "
+            f"{np.abs(found - expected).max():.2g}",
+            "other codes",
+        )
 
 
 def gram(rng, X, held, timers):

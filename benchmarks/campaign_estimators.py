@@ -27,7 +27,9 @@ SMALL = {
     "CSLDS": [{"n_states": 2, "compression": 3}],
     "DFS": [{"n_levels": 3, "radii": (1, 2), "rule": "nearest"}],
     "DLPegasos": [{"n_states": 2, "n_iter": 50}],
-    "DiscriminativeDictionary": [{"random_state": 0, "max_iter": 3, "atoms_per_class": 1}],
+    "DiscriminativeDictionary": [
+        {"random_state": 0, "max_iter": 3, "atoms_per_class": 1}
+    ],
     "GDA": [{}, {"rule": "mean"}, {"kernel": "correlation"}],
     "KAHM": [{"hull": "convex"}, {}],
     "LDS": [{"n_states": 2}],
@@ -40,7 +42,7 @@ SMALL = {
 # Three classes each, in the order that np.unique or sorted gives them.
 LABELS = [
     ["ape", "bee", "cat"],
-    ["", " ", "ä\n,\""],
+    ["", " ", 'ä\n,"'],
     [0, 1, 2],
     [-5, 0, 2**40],
     [1.0, 2.0, 1e15],
@@ -84,11 +86,20 @@ def data_for(cls, rng, n):
 
 def estimators(seed, case):
     """One classifier, in turn with one of the laws."""
-    laws = [names_of_classes, reused_arrays, layouts_of_arrays, one_sample_or_class, copies]
+    laws = [
+        names_of_classes,
+        reused_arrays,
+        layouts_of_arrays,
+        one_sample_or_class,
+        copies,
+    ]
     cls, options = classifiers()[case % len(classifiers())]
     law = laws[case // len(classifiers()) % len(laws)]
     rng = rng_of("estimators", seed, case)
-    with warnings.catch_warnings(), failing(f"{law.__name__}, {cls.__name__}({options})"):
+    with (
+        warnings.catch_warnings(),
+        failing(f"{law.__name__}, {cls.__name__}({options})"),
+    ):
         warnings.simplefilter("ignore")
         law(rng, cls, options)
 
@@ -105,7 +116,10 @@ def same_answers(ours, theirs, tol=1e-9):
     """Are labels equal, and numbers, to the tolerance relative to the largest?"""
     same = [all(a == b for a, b in zip(ours[0], theirs[0]))]
     for a, b in zip(ours[1:], theirs[1:]):
-        same.append(a.shape == b.shape and np.abs(a - b).max() <= tol * (1e-300 + np.abs(b).max()))
+        same.append(
+            a.shape == b.shape
+            and np.abs(a - b).max() <= tol * (1e-300 + np.abs(b).max())
+        )
     return all(same)
 
 
@@ -123,21 +137,34 @@ def names_of_classes(rng, cls, options):
     try:
         model = cls(**options).fit(X, y)
     except (ValueError, TypeError) as error:
-        hold(" y " in f" {error} " and "estimators.py" in place_of(error) or "labels" in str(error),
-             f"labels {names} are refused by {error}", "labels are refused without a name")
+        hold(
+            " y " in f" {error} "
+            and "estimators.py" in place_of(error)
+            or "labels" in str(error),
+            f"labels {names} are refused by {error}",
+            "labels are refused without a name",
+        )
         return
     labels, *scores = answers(model, queries)
     expected, *numbers = answers(usual, queries)
-    hold(same_answers(([], *scores), ([], *numbers)), f"labels {names} change the scores",
-         "names of classes change scores")
+    hold(
+        same_answers(([], *scores), ([], *numbers)),
+        f"labels {names} change the scores",
+        "names of classes change scores",
+    )
     wanted = [names[i] for i in expected]
-    hold([*labels] == wanted and [*model.classes_] == names[:len(model.classes_)],
-         f"answers {labels!r}, of classes {model.classes_!r}, not {wanted!r}",
-         "labels come back altered")
+    hold(
+        [*labels] == wanted and [*model.classes_] == names[: len(model.classes_)],
+        f"answers {labels!r}, of classes {model.classes_!r}, not {wanted!r}",
+        "labels come back altered",
+    )
     types = {type(label) for label in np.asarray(labels).tolist()}
     known = {type(label) for label in np.asarray(wanted).tolist()}
-    hold(types <= known or isinstance(names[0], tuple), f"labels of {types}, not {known}",
-         "labels of another type")
+    hold(
+        types <= known or isinstance(names[0], tuple),
+        f"labels of {types}, not {known}",
+        "labels of another type",
+    )
 
 
 def reused_arrays(rng, cls, options):
@@ -151,15 +178,23 @@ def reused_arrays(rng, cls, options):
     kept = copy.deepcopy(first)
     for array in (*X, y):
         array[...] = 0
-    hold(same_answers(answers(model, queries), kept), "the estimator changes with the arrays that "
-         "it was fitted to")
+    hold(
+        same_answers(answers(model, queries), kept),
+        "the estimator changes with the arrays that it was fitted to",
+    )
     for array in first:
         array[...] = array[:1] * 0
-    hold(same_answers(answers(model, queries), kept), "the estimator changes with its answers")
+    hold(
+        same_answers(answers(model, queries), kept),
+        "the estimator changes with its answers",
+    )
     if hasattr(model, "transform"):
         features = model.transform(queries)
         features[...] = 0
-        hold(same_answers(answers(model, queries), kept), "the estimator changes with its features")
+        hold(
+            same_answers(answers(model, queries), kept),
+            "the estimator changes with its features",
+        )
 
 
 def layouts_of_arrays(rng, cls, options):
@@ -171,9 +206,16 @@ def layouts_of_arrays(rng, cls, options):
     some, asked = (changed_arrays(A, LAYOUTS[name]) for A in (X, queries))
     before = [A.tobytes() for A in (*some, *asked)]
     found = answers(cls(**options).fit(some, y), asked)
-    hold(same_answers(found, usual, 1e-6), f"{name} changes answers", "a layout changes answers")
-    hold(before == [A.tobytes() for A in (*some, *asked)], f"{name}: arrays are changed",
-         "arrays are changed")
+    hold(
+        same_answers(found, usual, 1e-6),
+        f"{name} changes answers",
+        "a layout changes answers",
+    )
+    hold(
+        before == [A.tobytes() for A in (*some, *asked)],
+        f"{name}: arrays are changed",
+        "arrays are changed",
+    )
 
 
 def one_sample_or_class(rng, cls, options):
@@ -182,21 +224,29 @@ def one_sample_or_class(rng, cls, options):
     try:
         cls(**options).fit(X, ["a"] * 6)
     except ValueError as error:
-        hold("y must hold at least two classes" in str(error), f"one class is refused by {error}",
-             "one class is refused without its name")
+        hold(
+            "y must hold at least two classes" in str(error),
+            f"one class is refused by {error}",
+            "one class is refused without its name",
+        )
     else:
         raise Failed("one class is accepted")
     y = np.array([0, 0, 0, 0, 0, 1])
     try:
         model = cls(**options).fit(X, y)
     except ValueError as error:
-        return hold("n_neighbors" in str(error) or "class" in str(error),
-                    f"a class of one sample is refused by {error}",
-                    "a class of one sample is refused")
+        return hold(
+            "n_neighbors" in str(error) or "class" in str(error),
+            f"a class of one sample is refused by {error}",
+            "a class of one sample is refused",
+        )
     together = model.predict(queries)
-    alone = [model.predict(queries[i:i + 1])[0] for i in range(len(queries))]
-    hold(together.tolist() == alone, f"{together.tolist()} together, {alone} alone",
-         "other answers alone")
+    alone = [model.predict(queries[i : i + 1])[0] for i in range(len(queries))]
+    hold(
+        together.tolist() == alone,
+        f"{together.tolist()} together, {alone} alone",
+        "other answers alone",
+    )
 
 
 def copies(rng, cls, options):
@@ -207,7 +257,13 @@ def copies(rng, cls, options):
     y = np.array(["b", "c", "a"] * 3)
     model = cls(**options).fit(X, y)
     usual = answers(model, queries)
-    others = {"a clone": clone(model).fit(X, y), "a pickle": pickle.loads(pickle.dumps(model)),
-              "a copy": copy.deepcopy(model), "a second fit": model.fit(X, y)}
+    others = {
+        "a clone": clone(model).fit(X, y),
+        "a pickle": pickle.loads(pickle.dumps(model)),
+        "a copy": copy.deepcopy(model),
+        "a second fit": model.fit(X, y),
+    }
     for name, other in others.items():
-        hold(same_answers(answers(other, queries), usual, 0), f"{name} answers otherwise")
+        hold(
+            same_answers(answers(other, queries), usual, 0), f"{name} answers otherwise"
+        )

@@ -57,7 +57,9 @@ def draw_weights(rng, n):
         return None
     weights = rng.integers(0, 4, n).astype(float) if kind == 1 else rng.uniform(0, 2, n)
     if kind == 3:
-        weights *= rng.choice([1e-300, 1e-30, 1.0, 1e30, 1e300], n if rng.random() < 0.3 else 1)
+        weights *= rng.choice(
+            [1e-300, 1e-30, 1.0, 1e30, 1e300], n if rng.random() < 0.3 else 1
+        )
     weights[rng.random(n) < 0.2] = 0
     weights[rng.integers(n)] = max(weights.max(), 1e-300)
     return weights
@@ -72,14 +74,26 @@ def draw_samples(rng, most=20):
     layout = rng.choice([*LAYOUTS, "plain"])
     weights = draw_weights(rng, len(X))
     w = np.ones(len(X)) if weights is None else weights / weights.max()
-    used = np.ones(len(X), bool) if weights is None else weights > 0  # w may have lost some
+    used = (
+        np.ones(len(X), bool) if weights is None else weights > 0
+    )  # w may have lost some
     n_atoms = int(rng.integers(1, min(used.sum(), 8) + 1))
     eps = ROUNDING * float(np.finfo(X.dtype).eps) * d
     given = LAYOUTS.get(layout, np.array)(X)
     total = 1.0 if weights is None else weights.max()
-    return SimpleNamespace(X=given, weights=weights, w=w, used=used, total=total, eps=eps,
-                           n_atoms=n_atoms, d=d, p=p, dtype=X.dtype,
-                           about=f"{layout} {X.dtype} {X.shape}, {n_atoms} atoms, {kind_of(weights)}")
+    return SimpleNamespace(
+        X=given,
+        weights=weights,
+        w=w,
+        used=used,
+        total=total,
+        eps=eps,
+        n_atoms=n_atoms,
+        d=d,
+        p=p,
+        dtype=X.dtype,
+        about=f"{layout} {X.dtype} {X.shape}, {n_atoms} atoms, {kind_of(weights)}",
+    )
 
 
 def kind_of(weights):
@@ -93,7 +107,9 @@ def kind_of(weights):
 
 def loss(X, D, codes, lam=0.0):
     """||X_i^ - sum_j y_ij D_j^||_F^2 + lam ||y_i||_1 of each sample."""
-    residual = hat(X.astype(float)) - np.einsum("nj,jab->nab", codes, hat(D.astype(float)))
+    residual = hat(X.astype(float)) - np.einsum(
+        "nj,jab->nab", codes, hat(D.astype(float))
+    )
     return np.square(residual).sum(axis=(1, 2)) + lam * np.abs(codes).sum(axis=1)
 
 
@@ -108,9 +124,16 @@ def check_moves(sums, shared, size, before, after, tol, tiny=0.0, skip=()):
     p = before.shape[2]
     for r, V in enumerate(after.astype(float)):
         error = np.abs(V.T @ V - np.eye(p)).max()
-        hold(error <= tol, f"atom {r} is not orthonormal: by {error:.2g}", "not orthonormal")
+        hold(
+            error <= tol,
+            f"atom {r} is not orthonormal: by {error:.2g}",
+            "not orthonormal",
+        )
         if shared[r, r] == 0:
-            hold(np.allclose(hat(V), D[r], atol=tol), f"atom {r} moves, but no sample uses it")
+            hold(
+                np.allclose(hat(V), D[r], atol=tol),
+                f"atom {r} moves, but no sample uses it",
+            )
         others = np.delete(np.arange(len(D)), r)
         S = sums[r] - np.einsum("j,jab->ab", shared[r, others], D[others])
         best = np.linalg.eigvalsh(S)[-p:].sum()
@@ -140,9 +163,13 @@ def check_gaps(X, D, codes, lam, positive, eps):
     l1 = np.abs(codes).sum(axis=1)
     dual = 2 * s * (residual * P).sum(axis=(1, 2)) - s**2 * square
     gap = square + lam * l1 - dual
-    bound = 2 * TOL * X.shape[2] + eps * X.shape[2] * (1 + l1)**2
-    hold((gap <= bound).all(), f"a code is {(gap / bound).max():.2g} times as far from the least "
-         "cost as allowed", "codes are not optimal")
+    bound = 2 * TOL * X.shape[2] + eps * X.shape[2] * (1 + l1) ** 2
+    hold(
+        (gap <= bound).all(),
+        f"a code is {(gap / bound).max():.2g} times as far from the least "
+        "cost as allowed",
+        "codes are not optimal",
+    )
     hold(not positive or (codes >= 0).all(), "codes < 0")
 
 
@@ -172,20 +199,32 @@ def gdl(rng):
     unused = str(rng.choice(["worst", "random", "keep"]))
     states = []
     init = "kmeans++" if rng.random() < 0.5 else draw_bases(rng, m.n_atoms, m.d, m.p)
-    options = how | {"sample_weight": m.weights, "init": init, "unused": unused, "tol": 0}
+    options = how | {
+        "sample_weight": m.weights,
+        "init": init,
+        "unused": unused,
+        "tol": 0,
+    }
     with failing(f"{how}, {unused}, {m.about}"):
         states.append(learn.gdl(m.X, m.n_atoms, n_iter=0, rng=seed, **options))
-        learn.gdl(m.X, m.n_atoms, n_iter=3, rng=seed, callback=states.append,
-                  **options)
+        learn.gdl(m.X, m.n_atoms, n_iter=3, rng=seed, callback=states.append, **options)
         for before, after in zip(states, states[1:]):
             check_iteration(m, before, after, unused)
             if lam is not None:
-                check_gaps(m.X[m.used], after.atoms, after.codes[m.used].astype(float), after.lam,
-                           how.get("positive", False), m.eps)
+                check_gaps(
+                    m.X[m.used],
+                    after.atoms,
+                    after.codes[m.used].astype(float),
+                    after.lam,
+                    how.get("positive", False),
+                    m.eps,
+                )
             else:
                 sums = after.codes.sum(axis=1)
-                hold(np.abs(sums - 1).max() <= m.eps * (1 + np.abs(after.codes).sum()),
-                     "local codes do not sum to 1")
+                hold(
+                    np.abs(sums - 1).max() <= m.eps * (1 + np.abs(after.codes).sum()),
+                    "local codes do not sum to 1",
+                )
 
 
 def draw_coding(rng, m):
@@ -194,8 +233,11 @@ def draw_coding(rng, m):
         return {"n_neighbors": int(rng.integers(1, m.n_atoms + 1))}
     scale = "max" if rng.random() < 0.3 else None
     share = float(rng.choice([0.01, 0.1, 0.5, 1, 1.2]))
-    return {"lam": share if scale else 2 * m.p * share, "lam_scale": scale,
-            "positive": bool(rng.random() < 0.3)}
+    return {
+        "lam": share if scale else 2 * m.p * share,
+        "lam_scale": scale,
+        "positive": bool(rng.random() < 0.3),
+    }
 
 
 def check_iteration(m, before, after, unused):
@@ -209,28 +251,50 @@ def check_iteration(m, before, after, unused):
         moved[idle] = before.atoms[idle]
         losses = loss(m.X, moved, codes, lam)
         check_replaced(m.X[m.used], losses[m.used], after.atoms[idle], m.eps, unused)
-    check_moves(A, B, size, before.atoms, moved, m.eps + TOL,
-                float(np.finfo(m.X.dtype).tiny) / m.eps)
-    hold(after.n_replaced == before.n_replaced + len(idle), f"n_replaced {after.n_replaced}")
-    expected = [m.w @ loss(m.X, after.atoms, y, lam) for y in (codes, after.codes.astype(float))]
+    check_moves(
+        A,
+        B,
+        size,
+        before.atoms,
+        moved,
+        m.eps + TOL,
+        float(np.finfo(m.X.dtype).tiny) / m.eps,
+    )
+    hold(
+        after.n_replaced == before.n_replaced + len(idle),
+        f"n_replaced {after.n_replaced}",
+    )
+    expected = [
+        m.w @ loss(m.X, after.atoms, y, lam) for y in (codes, after.codes.astype(float))
+    ]
     costs = after.costs[-3:] / m.total
-    size = (m.w * m.p * (1 + np.abs(codes).sum(axis=1))**2).sum()
-    hold(np.abs(costs[1:] - expected).max() <= m.eps * size, f"costs {costs[1:]}, but they are "
-         f"{expected}", "costs are others")
+    size = (m.w * m.p * (1 + np.abs(codes).sum(axis=1)) ** 2).sum()
+    hold(
+        np.abs(costs[1:] - expected).max() <= m.eps * size,
+        f"costs {costs[1:]}, but they are {expected}",
+        "costs are others",
+    )
     if after.lam is not None:
-        hold((np.diff(costs) <= m.eps * size).all(), f"costs rise: {costs}", "costs rise")
+        hold(
+            (np.diff(costs) <= m.eps * size).all(), f"costs rise: {costs}", "costs rise"
+        )
 
 
 def check_replaced(X, losses, atoms, eps, unused="worst"):
     """The atoms of no use became samples; the first of them that of the largest loss."""
     near = explicit_gram(X, atoms)
     lost = X.shape[2] - near.max(axis=0)
-    hold((lost <= eps * X.shape[2]).all(), f"an atom of no use became no sample: {lost.max():.2g}",
-         "an atom of no use became no sample")
+    hold(
+        (lost <= eps * X.shape[2]).all(),
+        f"an atom of no use became no sample: {lost.max():.2g}",
+        "an atom of no use became no sample",
+    )
     if unused == "worst":
         same = near[:, 0] >= X.shape[2] * (1 - eps)
-        hold(losses[same].max() >= losses.max() - eps * (1 + losses.max()),
-             "an atom of no use became a sample that was not coded worst")
+        hold(
+            losses[same].max() >= losses.max() - eps * (1 + losses.max()),
+            "an atom of no use became a sample that was not coded worst",
+        )
 
 
 class DenseStream:
@@ -263,17 +327,23 @@ class DenseStream:
         if due:
             use = self.B.diagonal()
             idle = np.flatnonzero(use <= UNUSED * use.max())
-            hold(n_replaced == len(idle), f"{n_replaced} atoms replaced, {len(idle)} are of no use",
-                 "other atoms replaced")
+            hold(
+                n_replaced == len(idle),
+                f"{n_replaced} atoms replaced, {len(idle)} are of no use",
+                "other atoms replaced",
+            )
             self.check_moved(before, after, idle)
             for held in (self.A, self.B, self.B.T, self.size):
                 held[idle] = 0
             self.new = 0.0
             self.since = []
         else:
-            hold(np.array_equal(before, after), "atoms moved before three tenths were new")
+            hold(
+                np.array_equal(before, after),
+                "atoms moved before three tenths were new",
+            )
         self.n_updates += 1
-        fade = (1 - 1 / (self.n_updates + 1))**self.forgetting
+        fade = (1 - 1 / (self.n_updates + 1)) ** self.forgetting
         for held in (self.A, self.B, self.size):
             held *= fade
         self.new *= fade
@@ -286,13 +356,18 @@ class DenseStream:
         if len(idle):  # where they went before is not known, and matters little
             moved[idle] = before[idle]
             tol += np.sqrt(UNUSED)
-            check_replaced(*map(np.concatenate, zip(*self.since)), after[idle], self.eps)
+            check_replaced(
+                *map(np.concatenate, zip(*self.since)), after[idle], self.eps
+            )
         if d <= 16 * p:
             check_moves(self.A, self.B, self.size, before, moved, tol, skip=idle)
         rise = self.cost(moved) - self.cost(before)
         scale = p * (self.size.sum() + np.abs(self.B).sum())
-        hold(rise <= tol * scale, f"the cost of all statistics rises by {rise / scale:.2g}",
-             "the cost of all statistics rises")
+        hold(
+            rise <= tol * scale,
+            f"the cost of all statistics rises by {rise / scale:.2g}",
+            "the cost of all statistics rises",
+        )
 
     def cost(self, D):
         """sum_i w_i ||X_i^ - sum_j y_ij D_j^||^2 but for what no atom changes."""
@@ -314,13 +389,24 @@ def stream(rng):
     init = "kmeans++"
     if rng.random() < 0.5:
         init = draw_bases(rng, m.n_atoms, m.d, m.p).astype(m.dtype)
-    learner = streams.OnlineGDL(m.n_atoms, **how, init=init, rank=rank, forgetting=forgetting,
-                                rng=int(rng.integers(100)))
+    learner = streams.OnlineGDL(
+        m.n_atoms,
+        **how,
+        init=init,
+        rank=rank,
+        forgetting=forgetting,
+        rng=int(rng.integers(100)),
+    )
     dense = DenseStream(m, forgetting)
     n_cuts = int(rng.integers(0, min(len(m.X), 6)))
-    cuts = np.sort(rng.choice(np.arange(1, len(m.X)), n_cuts, replace=False)) if n_cuts else []
+    cuts = (
+        np.sort(rng.choice(np.arange(1, len(m.X)), n_cuts, replace=False))
+        if n_cuts
+        else []
+    )
     waiting = []
-    with failing(f"{how}, forgetting {forgetting}, rank {rank}, cuts {[*map(int, cuts)]}, {m.about}"):
+    cut = [*map(int, cuts)]
+    with failing(f"{how}, forgetting {forgetting}, rank {rank}, cuts {cut}, {m.about}"):
         for rows in np.split(np.arange(len(m.X)), cuts):
             if not m.used[rows].any():
                 continue
@@ -368,10 +454,17 @@ def check_batch(dense, learner, m, rows, how):
         check_gaps(X, before, codes, lam, how["positive"], m.eps)
     losses = loss(X, before, codes, lam)
     dense.collect(X, w, codes, losses)
-    bound = m.eps * (w * m.p * (1 + np.abs(codes).sum(axis=1))**2).sum()
+    bound = m.eps * (w * m.p * (1 + np.abs(codes).sum(axis=1)) ** 2).sum()
     told = np.array([learner.loss, learner.weight]) / m.total
-    hold(abs(told[0] - w @ losses) <= bound, f"loss {told[0]}, but it is {w @ losses}", "loss")
-    hold(abs(told[1] - w.sum()) <= m.eps * w.sum(), f"weight {told[1]}, but it is {w.sum()}")
+    hold(
+        abs(told[0] - w @ losses) <= bound,
+        f"loss {told[0]}, but it is {w @ losses}",
+        "loss",
+    )
+    hold(
+        abs(told[1] - w.sum()) <= m.eps * w.sum(),
+        f"weight {told[1]}, but it is {w.sum()}",
+    )
     replaced = learner.n_replaced
     learner.update()
     dense.check_update(before, learner.atoms, learner.n_replaced - replaced)
@@ -380,7 +473,7 @@ def check_batch(dense, learner, m, rows, how):
 
 def waiting_codes(learner, rows, m):
     """The codes of the samples that came last and have a weight, from what a file would hold."""
-    used = learner.state()["piled_codes"][-len(rows):][m.used[rows]]
+    used = learner.state()["piled_codes"][-len(rows) :][m.used[rows]]
     return used if m.weights is None else used / m.weights[rows][m.used[rows], None]
 
 
@@ -396,31 +489,48 @@ def discriminative_atoms(rng):
     D = draw_bases(rng, len(labels), m.d, int(rng.integers(1, m.d + 1))).astype(X.dtype)
     ridge = float(rng.choice([1e-2, 0.1, 1]))
     beta = float(rng.choice([0.1, 1, 10]))
-    options = dict(beta=beta, ridge=ridge, init=(D, labels), sample_weight=m.weights, tol=0)
+    options = dict(
+        beta=beta, ridge=ridge, init=(D, labels), sample_weight=m.weights, tol=0
+    )
     eps = m.eps / ridge * (1 + beta)
     with failing(f"beta {beta}, ridge {ridge}, atoms of {labels.tolist()}, {m.about}"):
         for n_iter in (1, 4):
-            found = discriminative.discriminative_atoms(X, names, 1, n_iter=n_iter, **options)
+            found = discriminative.discriminative_atoms(
+                X, names, 1, n_iter=n_iter, **options
+            )
             costs = found.costs / m.total
-            ends = [dense_log_loss(X[used], names[used], m.w[used], atoms, labels, beta, ridge)
-                    for atoms in (D, found.atoms)]
+            ends = [
+                dense_log_loss(
+                    X[used], names[used], m.w[used], atoms, labels, beta, ridge
+                )
+                for atoms in (D, found.atoms)
+            ]
             off = np.abs(costs[[0, -1]] - ends).max()
-            hold(off <= eps * (1 + max(ends)), f"costs {costs}, from {ends[0]} to {ends[1]}",
-                 "costs are others")
+            hold(
+                off <= eps * (1 + max(ends)),
+                f"costs {costs}, from {ends[0]} to {ends[1]}",
+                "costs are others",
+            )
             hold((np.diff(costs) <= 0).all(), f"costs rise: {costs}", "costs rise")
             if n_iter == 1 and found.n_iter == 1 and X.dtype == np.float64:
-                check_step(X[used], names[used], m.w[used], D, found.atoms, labels, beta, ridge)
+                check_step(
+                    X[used], names[used], m.w[used], D, found.atoms, labels, beta, ridge
+                )
 
 
 def log_loss_parts(X, y, D, labels, beta, ridge):
     """Codes (n, N) over the atoms of each class, its number for each atom, probabilities (n, C),
     that of its own (n, C), and the cost of each sample."""
     classes, of_atom = np.unique(labels, return_inverse=True)
-    errors, codes = plain.explicit_errors(X.astype(float), D.astype(float), of_atom, ridge)
+    errors, codes = plain.explicit_errors(
+        X.astype(float), D.astype(float), of_atom, ridge
+    )
     scores = -beta * errors
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     own = (np.asarray(y)[:, None] == classes).astype(float)
-    losses = np.log(odds.sum(axis=1)) - ((scores - scores.max(axis=1, keepdims=True)) * own).sum(1)
+    losses = np.log(odds.sum(axis=1)) - (
+        (scores - scores.max(axis=1, keepdims=True)) * own
+    ).sum(1)
     return codes, of_atom, odds / odds.sum(axis=1, keepdims=True), own, losses
 
 
@@ -445,9 +555,17 @@ def check_step(X, y, w, before, after, labels, beta, ridge):
         s = np.abs(pull[:, j]).sum()
         steps[j] = (H + H.T) / s if s > 0 and np.linalg.norm(H) > 1e-13 * s else 0
     q = before.shape[2]
-    far = min(np.abs(hat(after) - hat(np.linalg.eigh(D + 2.0**-k * steps)[1][:, :, -q:])).max()
-              for k in range(31))
-    hold(far <= 1e-6, f"no t gives this step: the nearest is {far:.2g} away", "another step")
+    far = min(
+        np.abs(
+            hat(after) - hat(np.linalg.eigh(D + 2.0**-k * steps)[1][:, :, -q:])
+        ).max()
+        for k in range(31)
+    )
+    hold(
+        far <= 1e-6,
+        f"no t gives this step: the nearest is {far:.2g} away",
+        "another step",
+    )
 
 
 def first_atoms(rng):
@@ -456,22 +574,36 @@ def first_atoms(rng):
     count = int(rng.integers(1, m.used.sum() + 1))
     seed = int(rng.integers(100))
     eps = m.eps * m.p
-    drawn = {name: learn.init_atoms(m.X, count, name, rng=seed, sample_weight=m.weights)
-             for name in learn.METHODS}
+    drawn = {
+        name: learn.init_atoms(m.X, count, name, rng=seed, sample_weight=m.weights)
+        for name in learn.METHODS
+    }
     used = m.X[m.used]
     with failing(f"{count} first atoms, {m.about}"):
         for name in ("random", "kmeans++"):
             lost = m.p - explicit_gram(used, drawn[name]).max(axis=0)
             hold((lost <= eps).all(), f"{name} draws what is no sample of weight > 0")
-        costs = [m.w @ (2 * m.p - 2 * explicit_gram(m.X, drawn[name]).max(axis=1))
-                 for name in ("kmeans++", "kmeans")]
-        hold(costs[1] <= costs[0] + 2 * eps * m.w.sum(), f"k-means raises its cost: {costs}",
-             "k-means raises its cost")
-        n_places = len(np.unique(np.round(hat(used.astype(float)), 3).reshape(len(used), -1),
-                                 axis=0))
+        costs = [
+            m.w @ (2 * m.p - 2 * explicit_gram(m.X, drawn[name]).max(axis=1))
+            for name in ("kmeans++", "kmeans")
+        ]
+        hold(
+            costs[1] <= costs[0] + 2 * eps * m.w.sum(),
+            f"k-means raises its cost: {costs}",
+            "k-means raises its cost",
+        )
+        n_places = len(
+            np.unique(
+                np.round(hat(used.astype(float)), 3).reshape(len(used), -1), axis=0
+            )
+        )
         K = explicit_gram(drawn["kmeans++"], drawn["kmeans++"])
         np.fill_diagonal(K, 0)
-        alike = m.weights is None and n_places == len(used) and K.max(initial=0) >= m.p - 1e-9
+        alike = (
+            m.weights is None
+            and n_places == len(used)
+            and K.max(initial=0) >= m.p - 1e-9
+        )
         hold(not alike, "k-means++ draws a sample twice though others are left")
 
 
@@ -481,7 +613,9 @@ def class_dictionaries(rng):
     names = np.array(["b", "a", "c"])[rng.integers(0, 3, len(m.X))]
     seed = int(rng.integers(100))
     how = {"lam": 0.2 * m.p, "n_iter": 2}
-    found = learn.class_dictionaries(m.X, names, 2, **how, sample_weight=m.weights, rng=seed)
+    found = learn.class_dictionaries(
+        m.X, names, 2, **how, sample_weight=m.weights, rng=seed
+    )
     generator = np.random.default_rng(seed)
     atoms = []
     labels = []
@@ -489,8 +623,15 @@ def class_dictionaries(rng):
         mine = (names == name) & m.used
         if mine.any():
             weights = None if m.weights is None else m.weights[mine]
-            atoms.append(learn.gdl(m.X[mine], min(2, mine.sum()), **how, sample_weight=weights,
-                                   rng=generator).atoms)
+            atoms.append(
+                learn.gdl(
+                    m.X[mine],
+                    min(2, mine.sum()),
+                    **how,
+                    sample_weight=weights,
+                    rng=generator,
+                ).atoms
+            )
             labels += [name] * len(atoms[-1])
     hold(found.labels.tolist() == labels, f"labels {found.labels}, not {labels}")
     hold(np.array_equal(found.atoms, np.concatenate(atoms)), f"other atoms: {m.about}")
@@ -502,12 +643,26 @@ def kernel_learning(rng):
     p = int(rng.integers(1, min(d, 3) + 1))
     sets = plain.clouds(rng, int(rng.integers(3, 10)), d, p, p + 4)
     sets = [float(10.0 ** rng.integers(-3, 4)) * rows for rows in sets]
-    options = dict(n_atoms=2, lam=0.1, init="random", rng=int(rng.integers(100)), n_iter=1, tol=0)
+    options = dict(
+        n_atoms=2, lam=0.1, init="random", rng=int(rng.integers(100)), n_iter=1, tol=0
+    )
     lifted = learn.kgdl(sets, lift=kernels.Lift(kernels.linear(), p), **options).costs
     costs = learn.gdl(subspaces.from_sets(sets, p), **options).costs
-    hold(np.abs(lifted - costs).max() <= 1e-6 * costs.max(), f"costs {lifted}, of subspaces {costs}",
-         "kgdl with the linear kernel differs")
+    hold(
+        np.abs(lifted - costs).max() <= 1e-6 * costs.max(),
+        f"costs {lifted}, not {costs}",
+        "kgdl with the linear kernel differs",
+    )
 
 
-CHECKS = [update_atoms, gdl, stream, discriminative_atoms, gdl, stream, first_atoms,
-          class_dictionaries, kernel_learning]
+CHECKS = [
+    update_atoms,
+    gdl,
+    stream,
+    discriminative_atoms,
+    gdl,
+    stream,
+    first_atoms,
+    class_dictionaries,
+    kernel_learning,
+]

@@ -19,31 +19,61 @@ OF_BASES = {
     "chordal_mean": lambda X, y, w, seed: (core.chordal_mean(X, w)[None], []),
     "karcher_mean": lambda X, y, w, seed: (intrinsic.karcher_mean(X, w)[None], []),
     "update_atoms": lambda X, y, w, seed: (
-        learn.update_atoms(X, X[[0, -1]], core.gsc(X, X[[0, -1]], 0.1), sample_weight=w), []),
+        learn.update_atoms(
+            X, X[[0, -1]], core.gsc(X, X[[0, -1]], 0.1), sample_weight=w
+        ),
+        [],
+    ),
     "gdl": lambda X, y, w, seed: learned(
-        learn.gdl(X, 2, 0.3, n_iter=2, tol=0, sample_weight=w, rng=seed), w),
+        learn.gdl(X, 2, 0.3, n_iter=2, tol=0, sample_weight=w, rng=seed), w
+    ),
     "gdl, local": lambda X, y, w, seed: learned(
-        learn.gdl(X, 2, n_neighbors=1, n_iter=2, tol=0, sample_weight=w, rng=seed), w),
+        learn.gdl(X, 2, n_neighbors=1, n_iter=2, tol=0, sample_weight=w, rng=seed), w
+    ),
     "gdl, relative": lambda X, y, w, seed: learned(
-        learn.gdl(X, 2, 0.2, lam_scale="max", n_iter=2, tol=0, sample_weight=w, rng=seed), w),
+        learn.gdl(
+            X, 2, 0.2, lam_scale="max", n_iter=2, tol=0, sample_weight=w, rng=seed
+        ),
+        w,
+    ),
     "init_atoms": lambda X, y, w, seed: (
-        learn.init_atoms(X, 2, rng=seed, sample_weight=w), []),
+        learn.init_atoms(X, 2, rng=seed, sample_weight=w),
+        [],
+    ),
     "class_dictionaries": lambda X, y, w, seed: (
-        learn.class_dictionaries(X, y, 1, 0.3, n_iter=2, sample_weight=w, rng=seed).atoms, []),
+        learn.class_dictionaries(
+            X, y, 1, 0.3, n_iter=2, sample_weight=w, rng=seed
+        ).atoms,
+        [],
+    ),
     "discriminative_atoms": lambda X, y, w, seed: learned(
-        discriminative.discriminative_atoms(X, y, 1, n_iter=3, tol=0, sample_weight=w, rng=seed),
-        w),
+        discriminative.discriminative_atoms(
+            X, y, 1, n_iter=3, tol=0, sample_weight=w, rng=seed
+        ),
+        w,
+    ),
     "OnlineGDL": lambda X, y, w, seed: (
-        streams.OnlineGDL(2, 0.3, rng=seed).partial_fit(X, w).atoms, []),
+        streams.OnlineGDL(2, 0.3, rng=seed).partial_fit(X, w).atoms,
+        [],
+    ),
     "GrassmannDictionary": lambda X, y, w, seed: (
-        estimators.GrassmannDictionary(2, lam=0.3, max_iter=2, random_state=seed).fit(
-            X, sample_weight=w).components_, []),
+        estimators.GrassmannDictionary(2, lam=0.3, max_iter=2, random_state=seed)
+        .fit(X, sample_weight=w)
+        .components_,
+        [],
+    ),
     "OnlineGrassmannDictionary": lambda X, y, w, seed: (
-        estimators.OnlineGrassmannDictionary(2, lam=0.3, random_state=seed).partial_fit(
-            X, sample_weight=w).components_, []),
+        estimators.OnlineGrassmannDictionary(2, lam=0.3, random_state=seed)
+        .partial_fit(X, sample_weight=w)
+        .components_,
+        [],
+    ),
     "DiscriminativeDictionary": lambda X, y, w, seed: (
-        estimators.DiscriminativeDictionary(1, max_iter=3, random_state=seed).fit(
-            X, y, sample_weight=w).components_, []),
+        estimators.DiscriminativeDictionary(1, max_iter=3, random_state=seed)
+        .fit(X, y, sample_weight=w)
+        .components_,
+        [],
+    ),
 }
 
 
@@ -70,10 +100,14 @@ def of_bases(rng, name):
     d = int(rng.integers(2, 8))
     p = int(rng.integers(1, d))
     n = int(rng.integers(4, 14))
-    X = draw_bases(rng, n, d, p).astype(rng.choice([np.float64, np.float64, np.float32]))
+    X = draw_bases(rng, n, d, p).astype(
+        rng.choice([np.float64, np.float64, np.float32])
+    )
     y = np.array(["b", "a"])[np.arange(n) % 2]
     counts = rng.integers(0, 4, n)
-    counts[[0, 1, -2, -1]] = rng.integers(1, 4, 4)  # both ends and both classes are there
+    counts[[0, 1, -2, -1]] = rng.integers(
+        1, 4, 4
+    )  # both ends and both classes are there
     factor = float(rng.choice(FACTORS))
     seed = int(rng.integers(100))
     rows = np.repeat(np.arange(n), counts)
@@ -97,9 +131,16 @@ def check_same(ours, theirs, dtype):
     tol = SAME if dtype == np.float64 else 1e-2
     (D, costs), (D2, costs2) = ours, theirs
     hold(D.shape == D2.shape, f"{D.shape} bases, not {D2.shape}", "other shapes")
-    hold(np.abs(hat(D.astype(float)) - hat(D2.astype(float))).max() <= tol,
-         f"other subspaces: by {np.abs(hat(D) - hat(D2)).max():.2g}", "other subspaces")
-    hold(np.allclose(costs, costs2, atol=tol), f"costs {costs}, not {costs2}", "other costs")
+    hold(
+        np.abs(hat(D.astype(float)) - hat(D2.astype(float))).max() <= tol,
+        f"other subspaces: by {np.abs(hat(D) - hat(D2)).max():.2g}",
+        "other subspaces",
+    )
+    hold(
+        np.allclose(costs, costs2, atol=tol),
+        f"costs {costs}, not {costs2}",
+        "other costs",
+    )
 
 
 def votes(rng):
@@ -116,8 +157,14 @@ def votes(rng):
             if count:
                 total[label] = total.get(label, 0) + count
         winners.append(max(total, key=total.get))
-    for given, w in ((labels, counts), (labels, factor * counts),
-                     (np.repeat(labels, counts, axis=0), None)):
+    for given, w in (
+        (labels, counts),
+        (labels, factor * counts),
+        (np.repeat(labels, counts, axis=0), None),
+    ):
         found = tuning.vote(given, w).tolist()
-        hold(found == winners, f"{found}, not {winners}: of {labels.tolist()}, weights {w}",
-             "other winners")
+        hold(
+            found == winners,
+            f"{found}, not {winners}: of {labels.tolist()}, weights {w}",
+            "other winners",
+        )
