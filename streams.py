@@ -319,8 +319,9 @@ class OnlineGDL:
         self._add_pile()
         rows = learn.copied_rows(self.atoms)  # (N, p, d)
         N, held, d = self._sums.shape
-        shared, exponent = learn.in_units(self._shared)
-        weights = np.ldexp(self._sizes, -exponent)
+        unit = _unit_of(self._shared, self._sizes)
+        shared = self._shared / unit
+        weights = self._sizes / unit
 
         def own(r, V):
             if held == d:

@@ -1,5 +1,5 @@
-"""Imports of the campaign: copied modules in folders, zips and packages of their users, beside files
-that would mislead them.
+"""Imports of the campaign: copied modules in folders, zips and packages of their users, beside
+files that would mislead them.
 
 Which modules can be imported is told by what was copied and by the import statements in it; a fresh
 interpreter says which can.
