@@ -141,8 +141,7 @@ def presses(seed, case):
         name, at, twice = all_steps(seed)[i]
         again = int(rng.integers(1, NEXT)) * twice
         what = f"pressed at step {at}" + f" and {again} later" * twice
-        instructions = chosen.subject(name).steps == "instruction"
-        press = functools.partial(chosen.press, at=at, again=again, opcodes=instructions)
+        press = functools.partial(chosen.press, at=at, again=again)
     else:
         name = str(rng.choice(chosen.NAMES))
         seconds = seconds_of(name)
@@ -169,10 +168,9 @@ def all_steps(seed):
     every = []
     for name in chosen.NAMES:
         subject = chosen.subject(name)
-        if subject.steps:
+        if subject.has_steps:
             subject.call(subject.start())  # compiles
-            n = chosen.count(functools.partial(subject.call, subject.start()),
-                             subject.steps == "instruction")
+            n = chosen.count(functools.partial(subject.call, subject.start()))
             steps = range(1, n + 1) if n < LONG else range(1 + seed % STRIDE, n + 1, STRIDE)
             every += itertools.product([name], steps, [False, True])
     return [every[i] for i in np.random.default_rng(seed).permutation(len(every))]
@@ -182,4 +180,4 @@ def all_steps(seed):
 def seconds_of(name):
     subject = chosen.subject(name)
     things = [subject.start() for _ in range(3)]
-    return min(timed(subject.call, thing)[0] for thing in things) if subject.steps else SOON
+    return min(timed(subject.call, thing)[0] for thing in things) if subject.has_steps else SOON

@@ -129,7 +129,8 @@ def of_bases(rng, name):
 
 def check_same(ours, theirs, dtype):
     tol = SAME if dtype == np.float64 else 1e-2
-    (D, costs), (D2, costs2) = ours, theirs
+    D, costs = ours
+    D2, costs2 = theirs
     hold(D.shape == D2.shape, f"{D.shape} bases, not {D2.shape}", "other shapes")
     hold(
         np.abs(hat(D.astype(float)) - hat(D2.astype(float))).max() <= tol,

@@ -11,12 +11,13 @@ import textwrap
 from collections import namedtuple
 
 import matplotlib
+import PIL
 from PIL import Image, ImageChops
 from PIL.PngImagePlugin import PngInfo
 
 DPI = 80
 COLOURS = 256  # of a picture that is kept: they take a third of the bytes of all
-DRAWN_BY = f"Matplotlib {matplotlib.__version__}"  # as a picture says it, in its metadata
+DRAWN_BY = f"Matplotlib {matplotlib.__version__}, Pillow {PIL.__version__}"  # in its metadata
 
 PIECE = re.compile(
     r"^(?P<fence> *```)(?P<marked>\w*)\n(?P<body>.*?)^ *```$"
@@ -98,9 +99,8 @@ def shows(path, drawn):
 
 
 def is_out_of_date(path, figure):
-    """Does the picture at path, drawn by this version of Matplotlib, show something else?
-
-    Another version may draw lines and letters with other pixels, so that only the size is compared.
+    """Does the picture at path, drawn by these versions of Matplotlib and Pillow, show something
+    else? Others may draw lines, letters and colours with other pixels: then the size is compared.
     """
     drawn = small_picture(figure)
     with Image.open(path) as kept:

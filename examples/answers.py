@@ -11,9 +11,10 @@ ones are compared with them, and the fitted estimator: a file of arrays and JSON
 Labels come back as they were given: numbers, strings or bools, all of one type.
 """
 
+import math
 import typing
 from collections import Counter, namedtuple
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 
 import numpy as np
 import sklearn
@@ -151,8 +152,8 @@ class Model:
     score: float
     reader: object
     estimator: object
-    classes: np.ndarray
     versions: dict
+    classes: np.ndarray | None = None  # a file without them is older: they are the estimator's
 
     def __repr__(self):
         classes = some(len(self.classes), "class")
@@ -188,7 +189,7 @@ def model_of(row, collection, recipe, classes):
     p = reader.p if isinstance(reader, (ByProjection, AsTheyAre)) else 1
     shape = collection.X.shape[1], p, collection.frame
     return Model(recipe, shape, row.method.name, told(row.chosen), row.score, reader,
-                 row.estimator, classes, {"scikit-learn": sklearn.__version__})
+                 row.estimator, {"scikit-learn": sklearn.__version__}, classes)
 
 
 def answer(model, collection):
@@ -214,7 +215,8 @@ def _answers(model, collection):
     scores = getattr(model.estimator, "predict_proba", None)
     scores = model.estimator.decision_function(queries) if scores is None else scores(queries)
     scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
-    return model.classes[model.estimator.predict(queries)], scores
+    places = np.searchsorted(model.estimator.classes_, model.estimator.predict(queries))
+    return model.classes[places], scores
 
 
 def _one(collection, i):
@@ -364,6 +366,11 @@ def _check_parts(model):
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:
         raise ValueError("Model.estimator must have classes, got "
                          f"{type(model.estimator).__name__} without them")
+    if model.classes is None:
+        model.classes = classes
+    if model.classes.shape != classes.shape:
+        raise ValueError(f"Model.classes must be the {len(classes)} of its estimator, got "
+                         f"{model.classes!r:.60}")
 
 
 def _tree(thing):
@@ -414,7 +421,7 @@ def _thing(tree, arrays):
         start, shape = content
         if shape is None:
             return arrays[name][start]
-        return arrays[name][start:start + int(np.prod(shape))].reshape(shape).copy()
+        return arrays[name][start:start + math.prod(shape)].reshape(shape).copy()
     if name in KNOWN:
         content = _thing(content, arrays)
         if issubclass(KNOWN[name], tuple):
@@ -422,6 +429,9 @@ def _thing(tree, arrays):
         if not all(isinstance(key, str) for key in content):
             raise ValueError(f"{name} must have names for its parts, got {list(content)!r:.60}")
         thing = KNOWN[name].__new__(KNOWN[name])
+        if KNOWN[name] in DECLARED:  # an older file lacks fields that came later, with a default
+            later = {one.name: one.default for one in fields(thing) if one.default is not MISSING}
+            content = later | content
         thing.__dict__.update(content)
         _check_fields(thing)
         return thing

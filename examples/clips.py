@@ -710,6 +710,7 @@ def load_npz(path, key=None):
     n = len(offset) - 1
     if label.shape != (n,):
         raise ValueError(f"label must have length {n}, one a set, got shape {label.shape}")
+    label = files.labels_to_keep(label, n, "sets")
     if group is not None and group.shape != label.shape:
         raise ValueError(f"group must have length {n}, one a set, got shape {group.shape}")
     clips = [Clip(f"set {i}", label[i], None if group is None else group[i],

@@ -1,4 +1,4 @@
-"""What commits, and Ctrl-C at chosen steps of it: lines that a call runs in the toolkit's own
+"""What commits, and Ctrl-C at chosen steps of it: the calls, lines and returns in the toolkit's own
 files, and where Python exchanges handlers of signals. No clock decides."""
 
 import copy
@@ -28,27 +28,25 @@ def is_watched(filename):
     return filename == signal.__file__ or Path(filename).parent in (ROOT, ROOT / "baselines")
 
 
-def count(call, opcodes=False):
+def count(call):
     """The number of steps of a call."""
-    presser = Presser((), opcodes)
+    presser = Presser(())
     presser.run(call)
     return presser.step
 
 
-def press(call, at, again=0, opcodes=False):
+def press(call, at, again=0):
     """The KeyboardInterrupt that came out of a call with a Ctrl-C before its step number at, or
-    None; another one comes so many steps later. opcodes: every instruction is a step, not every
-    line."""
-    presser = Presser((at, at + again) if again else (at,), opcodes)
+    None; another one comes so many steps later."""
+    presser = Presser((at, at + again) if again else (at,))
     return presser.run(call)
 
 
 class Presser:
     """Presses Ctrl-C at these steps."""
 
-    def __init__(self, at, opcodes):
+    def __init__(self, at):
         self.at = [*at]
-        self.opcodes = opcodes
         self.step = 0
 
     def run(self, call):
@@ -82,7 +80,6 @@ class Presser:
     def trace(self, frame, event, arg):
         if not is_watched(frame.f_code.co_filename):
             return None
-        frame.f_trace_opcodes = self.opcodes
         self.count()
         return self.trace
 
@@ -99,9 +96,8 @@ class Presser:
 # ------------------------------------------------------------------------------ what commits
 
 # start(): what a call begins with; call(thing); check(thing, error): it is as before the call or as
-# after it, as after it if no error came out; steps: what is one, "line", "instruction", or None for
-# a call that presses by itself
-Subject = namedtuple("Subject", "start call check steps", defaults=["line"])
+# after it, as after it if no error came out; has_steps: False for a call that presses by itself
+Subject = namedtuple("Subject", "start call check has_steps", defaults=[True])
 SMALL = [  # module, name, value while Subjects are made and called
     (core, "SIGNALS", [signal.SIGTERM, signal.SIGINT]),  # the others have no handler
     (streams, "PILE", 2**9),  # some calls add what waits, some do not
@@ -130,8 +126,8 @@ def subject(name):
     """The Subject of this name. It works in the present folder."""
     kind, _, variant = name.partition(", ")
     if kind == "uninterrupted":
-        call, steps = (job_that_presses, None) if variant else (job_of_two, "instruction")
-        return Subject(list, call, check_job, steps)
+        call = job_that_presses if variant else job_of_two
+        return Subject(list, call, check_job, has_steps=not variant)
     if kind == "write_codes":
         return subject_of_codes(variant == "folder")
     if kind == "fit":

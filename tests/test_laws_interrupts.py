@@ -25,25 +25,24 @@ def small(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", presses.NAMES)
 def test_what_ctrl_c_leaves_is_as_before_the_call_or_as_after_it(name, small):
     subject = presses.subject(name)
-    opcodes = subject.steps == "instruction"
-    n = presses.count(functools.partial(subject.call, subject.start()), opcodes)
+    n = presses.count(functools.partial(subject.call, subject.start()))
     for i, at in enumerate(range(1, n + 1, max(1, n // N_STEPS))):
-        press = functools.partial(presses.press, at=at, again=LATER[i % 3], opcodes=opcodes)
+        press = functools.partial(presses.press, at=at, again=LATER[i % 3])
         presses.press_subject(subject, press)
 
 
 @pytest.mark.parametrize("again", [0, 1, 2, 5, 40])
-def test_a_job_is_whole_or_not_begun_at_every_instruction(again, small):
+def test_a_job_is_whole_or_not_begun_at_every_step(again, small):
     """Where it raises is where it is pressed, wherever handlers are exchanged."""
 
     def two(done):
         core.uninterrupted(lambda: done.extend([done.append(1), 2]))
 
-    n = presses.count(lambda: two([]), opcodes=True)
+    n = presses.count(lambda: two([]))
     seen = set()
     for at in range(1, n + 1):
         done = []
-        error = presses.press(lambda: two(done), at, again, opcodes=True)
+        error = presses.press(lambda: two(done), at, again)
         assert error is not None or at + again > n
         seen.add(tuple(done))
     assert seen == {(), (1, None, 2)}

@@ -152,7 +152,8 @@ each_law = pytest.mark.parametrize(
 
 def check_alike(name, of_all, of_some, times):
     """What weights give, and what the samples give of which each is there so many times."""
-    of_all, of_some = list(of_all), list(of_some)
+    of_all = list(of_all)
+    of_some = list(of_some)
     if name in PER_SAMPLE:
         of_all[-1] = np.repeat(of_all[-1], times, axis=0)
     for one, other in zip(of_all, of_some, strict=True):

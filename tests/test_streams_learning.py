@@ -208,7 +208,10 @@ def dense_stream(batches, D, lam, forgetting):
     atoms = D.copy()
     shared = np.zeros((len(D), len(D)))
     sums = np.zeros((len(D), D.shape[1], D.shape[1]))
-    new, n_replaced, seen, held = 0, 0, [], []
+    new = 0
+    n_replaced = 0
+    seen = []
+    held = []
 
     def moved():
         D = atoms.copy()
@@ -225,13 +228,17 @@ def dense_stream(batches, D, lam, forgetting):
         codes = core.gsc(X, atoms, lam)
         losses = np.array([explicit_cost(x[None], atoms, y[None], lam) for x, y in zip(X, codes)])
         added = (codes.T * weights) @ codes
-        shared, new = shared + added, new + np.trace(added)
+        shared = shared + added
+        new += np.trace(added)
         sums = sums + np.einsum("i,ir,iab->rab", weights, codes, hat(X))
         seen += [pair for *pair, weight in zip(losses, X, weights) if weight > 0]
         if new >= 0.3 * np.trace(shared):
             atoms, idle = moved()
-            shared[idle], shared[:, idle], sums[idle] = 0, 0, 0
-            n_replaced, new, seen = n_replaced + len(idle), 0, []
+            for statistics in (shared, shared.T, sums):
+                statistics[idle] = 0
+            n_replaced += len(idle)
+            new = 0
+            seen = []
         shared, sums, new = (A * (t / (t + 1)) ** forgetting for A in (shared, sums, new))
         held.append((hat(atoms), shared, sums, weights @ losses / weights.sum()))
     return held, n_replaced, hat(moved()[0] if seen else atoms)
