@@ -206,7 +206,8 @@ def write_arrays(path: str | bytes | os.PathLike, kind: str,
     def write(file):
         # read_arrays takes C order alone; other layouts must not cost what is kept
         rows = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-        np.savez(file, format=kind, version=VERSION, **rows)
+        # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the interrupt's place
+        core.uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **rows))
         with zipfile.ZipFile(file, "a") as archive:
             archive.comment = bytes(DIGEST_LENGTH)
         length = file.seek(0, os.SEEK_END) - DIGEST_LENGTH

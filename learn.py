@@ -954,7 +954,7 @@ def _draw_apart(X, n_atoms, weights, rng):
     p = X.shape[2]
     chosen = []
     square = np.full(len(X), 2.0 * p)
-    left = weights.copy()
+    left, _ = in_units(weights)  # odds of large weights must not overflow
     while len(chosen) < n_atoms:
         most = max(1, PRODUCTS // len(X))
         odds = left * (square > 1e-12) * square

@@ -575,7 +575,7 @@ class OnlineGDL:
             X = bases(rows.swapaxes(1, 2), "piled", len(rows))
             codes = core.check_codes(arrays["piled_codes"], len(X), self.n_atoms, "piled_codes")
             _check_type(rows, "piled", new["atoms"].dtype)
-            _check_sums(codes, "piled_codes", rows.size, new["atoms"].dtype)
+            _check_sums(codes, "piled_codes", rows.size, np.dtype(float))
             new["_pile"] = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
             X = bases(arrays["worst"], "worst", "rows")
@@ -606,11 +606,11 @@ def _check_statistics(shared, sums, sizes, dtype):
     if own.min() < 0 or (np.abs(shared) > bound).any():
         raise ValueError("shared must be Y^T Y of codes Y, got an entry that is larger than those "
                          f"of the diagonal allow, {own.min():.3g} to {own.max():.3g}")
-    _check_sums(shared, "shared", len(shared), dtype)
+    _check_sums(shared, "shared", len(shared), shared.dtype)
     _, held, d = sums.shape
-    vectors = core.largest(sums)
-    times = d * vectors if held == d else held * d * vectors * vectors
-    _check_sums(sizes, "sizes, with sums,", times, dtype)
+    _check_sums(sizes, "sizes", held, sizes.dtype)
+    vectors = core.largest(sums)  # their sizes come in units of the largest
+    _check_sums(sums, "sums", d if held == d else held * d * vectors, dtype)
 
 
 def _check_type(A, name, dtype):

@@ -12,7 +12,8 @@ import threadpoolctl
 import grassmann_sc as core
 from benchmarks import campaign_calls as calls
 from benchmarks.campaign_calls import failing, hold, rng_of
-from benchmarks.campaign_numbers import MIDDLING, affinity, middling
+from benchmarks.campaign_interrupts import affinity
+from benchmarks.campaign_numbers import MIDDLING, middling
 from grassmann_sc import learn, streams
 
 SAME = {np.float64: 1e-7, np.float32: 1e-2}  # of atoms after steps; else far less

@@ -308,6 +308,7 @@ FLOATS = [0.1, 0.5, 2.0]
 NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
     "local_client", "Checkpoint", "merge", "update", "collect", "fill", "pack", "values", "once",
     "rows_of", "class_scores", "chosen_kernel", "codes", "options", "is_precomputed", "each_reg",
+    "own",
 }
 
 

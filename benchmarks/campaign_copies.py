@@ -165,7 +165,8 @@ def check_imports(found, where, copied, place, what):
                 f"{name} is {answer}, but was not copied: {what}",
                 "a module is found that is not there",
             )
-            parts = {part for one in whole - copied or whole for part in one.split(".")}
+            missing = whole if place == "package" else whole - copied or whole
+            parts = {part for one in missing for part in one.split(".")}
             hold(
                 any(part in answer for part in parts),
                 f"{name}: {answer!r} names nothing that is missing: {what}",

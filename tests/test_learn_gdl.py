@@ -414,6 +414,14 @@ def test_a_factor_of_all_weights_does_not_change_lambda_where_the_median_is_a_ti
         assert abs(lams[1] - lams[0]) <= TIGHT
 
 
+@pytest.mark.parametrize("factor", [2.0**-1000, 2.0**1018])
+def test_a_factor_of_all_weights_draws_the_same_first_atoms(factor):
+    weights = np.arange(len(SMALL)) % 3 + 1.0
+    usual = learn.init_atoms(SMALL, 4, rng=0, sample_weight=weights)
+    drawn = learn.init_atoms(SMALL, 4, rng=0, sample_weight=factor * weights)
+    assert np.array_equal(drawn, usual)
+
+
 @pytest.mark.parametrize("init", ["kmeans++", "random", "kmeans"])
 @pytest.mark.parametrize("coding", [dict(lam=0.2), dict(n_neighbors=2)])
 def test_integer_weights_are_repetitions_and_zero_is_absence(init, coding):

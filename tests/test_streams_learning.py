@@ -53,6 +53,18 @@ def test_a_factor_of_all_weights_changes_nothing_in_float32_either(X):
         assert error(hat(atoms(factor)), usual) <= 1e-3
 
 
+@pytest.mark.parametrize("factor", [1e-300, 1e300])
+def test_a_learner_of_weights_of_any_size_is_kept_and_read_again(tmp_path, factor):
+    learner = streams.OnlineGDL(3, 0.2, rng=0)
+    weights = factor * (np.arange(12) % 3 + 1.0)
+    for rows in np.array_split(SMALL.astype(np.float32), 2):
+        learner.partial_fit(rows, weights)
+    learner.save(tmp_path / "learner.npz")
+    kept = streams.OnlineGDL.load(tmp_path / "learner.npz")
+    ends = [one.partial_fit(SMALL[:12], weights).atoms for one in (kept, learner)]
+    assert np.array_equal(*ends)
+
+
 def test_a_stream_learns_as_well_as_a_batch_and_remembers_in_bounded_space(monkeypatch):
     monkeypatch.setattr(streams, "PILE", 0)  # no samples wait
     rng = np.random.default_rng(0)
