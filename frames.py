@@ -326,8 +326,9 @@ def _video_shape(path):
     try:
         with open(path, "rb") as file, av.open(file) as container:
             streams = container.streams.video
-            if not streams:
-                raise ValueError("no video stream")
+            if not streams:  # a file that ends before it names its streams has none at all
+                raise ValueError("no video stream" if len(container.streams)
+                                 else "not a video, or cut short")
             shape = streams[0].codec_context.height, streams[0].codec_context.width
             n_frames = streams[0].frames or None
     except OSError:

@@ -260,6 +260,10 @@ BROKEN = {
         lambda path: broken_video(path, lambda data: data[: len(data) // 3]),
         "not a video, or cut short$",
     ),
+    "cut_header.mp4": (
+        lambda path: broken_video(path, lambda data: data[: data.index(b"moov") + 4]),
+        "not a video, or cut short$",
+    ),
     "cut.avi": (
         lambda path: broken_video(
             path, lambda data: data[: len(data) * 2 // 3], np.tile(FRAMES, (1, 8, 4))
