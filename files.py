@@ -624,11 +624,11 @@ class Sink:
         held = self.place.described()
         if held is None:
             return
-        rule = "the same subspaces, atoms and options"
+        rule = "codes of the same subspaces, atoms and options need no replace"
         try:
             whole, text = self.place.rows("resume")
             if whole > self.n:
-                raise ValueError(f"{rule} have {self.n} rows")
+                raise ValueError(f"{rule}: they have {self.n} rows")
             if not text:
                 raise ValueError("there is no fingerprint that tells of what they are")
             self.fingerprint.check(text, rule, self.place.path, samples=False)
@@ -636,8 +636,8 @@ class Sink:
             self.fingerprint.add(found).check(text, rule, self.place.path, samples=whole > 0)
             self.fingerprint.add(-found)
         except ValueError as error:
-            raise ValueError(f"out must be free, or replace=True be given: {self.place.path} holds "
-                             f"{held}, which would be lost ({error})") from None
+            raise ValueError("out must be a path that holds nothing to lose, unless replace=True: "
+                             f"{self.place.path} holds {held} ({error})") from None
 
     def _check_same(self, start, whole, text, digest):
         """ValueError unless the whole rows found, with this fingerprint, are of the same problem;

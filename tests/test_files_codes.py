@@ -434,14 +434,15 @@ def test_other_codes_are_replaced_only_if_that_is_asked_for(way, tmp_path):
     other = X.copy()
     other[299] = X[0]
     for samples, atoms, lam, why in [
-        (X[:299], D, 0.3, "the same subspaces, atoms and options have 299 rows"),
+        (X[:299], D, 0.3, "options need no replace: they have 299 rows"),
         (other, D, 0.3, "differs in the samples"),
         (X, D[::-1], 0.3, "differs in the atoms"),
         (X, D[:8], 0.3, r"\(n, 8\)"),
         (X.astype(np.float32), D.astype(np.float32), 0.3, "float32"),
         (X, D, 0.4, "differs in the options"),
     ]:
-        match = rf"^out must be free, or replace=True .*{name} holds codes \(300, 20\).*{why}"
+        rule = "^out must be a path that holds nothing to lose, unless replace=True: "
+        match = rf"{rule}.*{name} holds codes \(300, 20\).*{why}"
         with pytest.raises(ValueError, match=match):
             write(samples, atoms, lam)
     assert np.array_equal(dense(files.load_codes(tmp_path / name)), before)
@@ -459,7 +460,7 @@ def test_other_codes_are_replaced_only_if_that_is_asked_for(way, tmp_path):
 
 def test_what_holds_no_codes_is_replaced_only_if_that_is_asked_for(tmp_path):
     (tmp_path / "letter").write_text("mine")
-    with pytest.raises(ValueError, match="replace=True .*letter holds 4 bytes that are no whole c"):
+    with pytest.raises(ValueError, match="True: .*letter holds 4 bytes that are no whole codes"):
         files.write_codes(tmp_path / "letter", X, D, 0.3)
     assert (tmp_path / "letter").read_text() == "mine"
     (tmp_path / "empty").write_text("")
@@ -478,7 +479,7 @@ def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
         (tmp_path / f"{row:015d}.npz").unlink(missing_ok=True)
     left = sorted(os.listdir(tmp_path))
     for start in (0, "resume"):
-        with pytest.raises(ValueError, match="out must be free, or replace=True be given"):
+        with pytest.raises(ValueError, match="out must be a path that holds nothing to lose"):
             write(start=start)
     assert sorted(os.listdir(tmp_path)) == left
     assert write(replace=True) == 700
