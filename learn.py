@@ -927,7 +927,7 @@ def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.R
     core.check_choice(method, "method", *METHODS)
     if method == "kmeans":
         return _finished(gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng,
-                                  sample_weight=weights)).atoms
+                             sample_weight=weights)).atoms
     if method == "random":
         return X[_draw(weights, n_atoms, rng)]
     return X[_draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)]
