@@ -1945,9 +1945,9 @@ def check_number(value: Any, name: str, *, least: float | None = None,
 
 
 def _refuse_bool(value, name, wanted):
-    """TypeError for True and False, which Python and NumPy take for 1 and 0."""
-    array = getattr(value, "dtype", None) == np.bool_ and value.ndim == 0
-    if array or isinstance(value, bool):
+    """TypeError for True, False and arrays of them, which Python and NumPy take for 1 and 0."""
+    numbers = value if isinstance(value, (list, tuple)) else [value]
+    if any(isinstance(one, bool) or getattr(one, "dtype", None) == np.bool_ for one in numbers):
         raise TypeError(f"{name} must be {wanted}, got {value!r}")
 
 

@@ -526,7 +526,7 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
 
 
 class OnVideos(Learner):
-    """Base of the classifiers of clips: the check at the door, and the nearest training clip."""
+    """Base of the classifiers of clips: the check of their input, and the nearest training clip."""
 
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
     keeps_input = False

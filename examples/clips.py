@@ -594,7 +594,7 @@ def _hint(folder, classes, unusable):
                     f"{inner[1].relative_to(folder)}: --data {inner[0].parent}")
     elif unusable:
         hint = f"; {unusable[0].sources[0].what}"
-    if class_beside and (here or unusable):
+    if class_beside and (here or unusable or not hint):
         hint += (f"; or, if {Path(folder).resolve().name} is a class as {class_beside.name} beside "
                  f"it is, --data {above}")
     return hint
@@ -650,7 +650,7 @@ def _source_of(folder):
     """A folder of images, or an error if its clips lie deeper than those of a group."""
     if not any(_readable(folder)) or _readable(folder).images:
         return folder
-    return frames.Avoidable(f"{folder}: clips lie one level too deep, as "
+    return frames.Avoidable(f"{folder}: clips lie too deep, as "
                             f"{_example(folder, DEEPEST)}: they belong into the folder of a class, "
                             "or of a group within it")
 

@@ -355,7 +355,7 @@ def _check_options(parser, options):
     for name, value in vars(options).items():
         if options.model and name not in OF_ANSWERS and value != parser.get_default(name):
             parser.error(f"--{name.replace('_', '-')} and --model exclude each other: a model "
-                         "keeps what it was learned with")
+                         "keeps what it was learned with, and answers without pictures")
     for name, rule in RULES.items():
         value = getattr(options, name)
         if name == "kernels" and value is None:  # as memory and time allow

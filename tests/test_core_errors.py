@@ -483,6 +483,12 @@ def test_true_and_false_are_no_numbers(function, arguments, name):
             function(**arguments | {name: flag})
 
 
+@pytest.mark.parametrize("path", [[0.1, True], (True, False), np.array([True, False])])
+def test_a_path_of_lambdas_holds_no_bool(path):
+    with pytest.raises(TypeError, match="^lam must be a number >= 0 or a 1-D array .*True"):
+        gs.gsc(LINES, LINES, path)
+
+
 @pytest.mark.parametrize("flag", [True, np.False_])
 def test_a_seed_is_no_bool(flag):
     with pytest.raises(TypeError, match="^rng must be None, an integer >= 0, .*got (np.)?(Tr|Fa)"):

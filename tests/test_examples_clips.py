@@ -651,7 +651,7 @@ def test_clips_one_level_too_deep_are_named(tmp_path):
            tmp_path / "run" / "ann" / "monday" / "a.npy")
     seen = look(find_clips(tmp_path), Recipe(p=2), skip=True)
     assert [*seen.why] == [*seen.avoidable] == ["run/ann/monday"]
-    assert "one level too deep, as " in seen.why["run/ann/monday"]
+    assert "clips lie too deep, as " in seen.why["run/ann/monday"]
 
 
 def test_links_that_lead_back_are_not_followed(tmp_path):
