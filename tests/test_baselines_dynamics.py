@@ -93,6 +93,17 @@ def test_one_state_and_orthogonal_outputs_have_closed_forms():
     assert dynamics.observability_angles([one, apart])[0, 1] == pytest.approx(np.pi / 2)
 
 
+def test_systems_of_both_sides_are_stabilised_alike():
+    """Distances between two lists are those within both of them together."""
+    rng = np.random.default_rng(0)
+    systems = [(1.4 * np.linalg.qr(rng.standard_normal((2, 2)))[0] * [1, 0.5],
+                rng.standard_normal((4, 2)))
+               for _ in range(4)]
+    whole = dynamics.martin_distances(systems, stabilize=True)
+    between = dynamics.martin_distances(systems[:2], systems[2:], stabilize=True)
+    assert error(between, whole[:2, 2:]) < LOOSE
+
+
 def test_right_angles_are_told_from_rounding_and_counted_if_asked():
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 40)))[0]
     A = np.diag([0.9, 0.5])

@@ -218,6 +218,13 @@ def test_a_bound_shrinks_hulls_to_their_means():
     assert all((a >= b - LOOSE).all() for a, b in zip(grid, grid[1:]))
 
 
+def test_a_bound_of_one_over_the_number_of_frames_leaves_the_means():
+    """Whatever rounding makes of 1 / 49 times 49."""
+    sets = np.random.default_rng(0).standard_normal((2, 49, 5))
+    distance = hulls.convex_hull_distances(sets, bound=1 / 49)[0, 1]
+    assert error(distance, np.linalg.norm(np.subtract(*sets.mean(axis=1)))) < LOOSE
+
+
 def test_affine_hulls_contain_convex_ones():
     assert (affine(SETS, OTHERS, share=1.0) <= convex(SETS, OTHERS) + LOOSE).all()
 

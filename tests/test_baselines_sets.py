@@ -102,6 +102,13 @@ def test_difference_subspace_has_the_least_eigenvectors_of_the_sum_of_projectors
     assert error(G.T @ G, np.eye(m)) < TIGHT
 
 
+@pytest.mark.parametrize("keep, m", [(0.24, 1), (0.26, 2), (0.45, 3), (0.9, 5)])
+def test_difference_subspace_has_the_nearest_number_of_directions(keep, m):
+    """Of six: 0.24 keeps 1.44, 0.26 keeps 1.56."""
+    D = gs.random_subspaces(3, 9, 2, rng=0)
+    assert difference_subspace(D, keep).shape == (9, m)
+
+
 def test_difference_subspace_drops_what_all_share():
     """The common line has the eigenvalue N, every other direction 1."""
     axes = np.eye(5)
@@ -128,6 +135,14 @@ def test_transformed_bases_span_the_images(pair):
         assert basis.shape == (4, k)
         assert error(basis.T @ basis, np.eye(k)) < tol
         assert error(image.T - basis @ (basis.T @ image.T), 0) < tol * np.abs(image).max()
+
+
+@pytest.mark.parametrize("factor", [1e-25, 1e25])
+def test_transformed_bases_ignore_a_factor_of_the_transform(factor):
+    X = gs.random_subspaces(4, 6, 2, rng=0)
+    T = np.random.default_rng(0).standard_normal((6, 4))
+    scaled = transformed_bases(X, factor * T)
+    assert error(hat(scaled), hat(transformed_bases(X, T))) < TIGHT
 
 
 def test_what_a_transform_loses_is_a_right_angle():

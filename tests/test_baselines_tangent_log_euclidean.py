@@ -74,6 +74,15 @@ def test_float32_stays_float32(problem):
     assert error(codes, tangent.log_euclidean_codes(X, D, 0.1)) < 1e-4
 
 
+def test_right_angles_of_all_queries_and_atoms_are_counted(monkeypatch):
+    """In however many tiles the logarithms are taken."""
+    axes = np.eye(2)[:, :, None]
+    for tile in (tangent.TILE, 1):
+        monkeypatch.setattr(tangent, "TILE", tile)
+        with pytest.warns(UserWarning, match=r"not unique for 4 pair\(s\) of subspaces"):
+            tangent.tangent_grams(axes[[1, 0, 1, 1, 0]], axes)
+
+
 @pytest.mark.parametrize("call, message", [
     (lambda X: tangent.tangent_grams(X, X, "median"),
      r"base must be None, 'mean' or a basis \(5, 2\), got 'median'"),

@@ -82,6 +82,30 @@ def test_a_model_of_videos_does_too(tmp_path, name):
     assert same(before, after) and len(before.labels) == 9
 
 
+def test_of_rows_that_are_right_as_often_the_first_answers():
+    sets, labels = image_sets(noise=0.01)
+    methods = ["nearest subspace", "svm", "gsc"]
+    settings = settings_of(None, methods=methods, p=[2], kernels=False)
+    model = answers.fit(sets, labels, settings=settings, recipe=Recipe(2))
+    assert model.score == 1 and model.method == "nearest subspace"
+
+
+def test_rows_that_were_normalised_after_stacking_are_no_videos():
+    """The frames of a clip cannot be told from them."""
+    rng = np.random.default_rng(0)
+    clips = [answers.Clip(str(i), i % 2, None, [rng.random((8, 3, 4))])
+             for i in range(4)]
+    settings = settings_of("lds")
+    for more, as_videos in (({}, True), ({"center": True}, False),
+                            ({"unit_variance": True}, False)):
+        recipe = Recipe(2, stack=2, **more)
+        collection = answers.build_all(clips, recipe, keep_rows=True, strict=True)
+        videos = answers.inputs_for(collection, recipe, settings).videos
+        assert (videos is not None) == as_videos
+        if as_videos:
+            np.testing.assert_array_equal(videos, [clip.sources[0] for clip in clips])
+
+
 @pytest.mark.parametrize("rule", core.RULES)
 def test_a_kept_model_answers_by_the_rule_that_it_was_kept_with(tmp_path, rule):
     """Files of local codes name their rule, by which they answer whatever the usual one is."""

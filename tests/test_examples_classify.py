@@ -307,6 +307,23 @@ def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
         assert len(row["accuracy"]) == 2 and np.sum(row["confusion"]) == 5
 
 
+def test_a_method_that_failed_everywhere_is_not_the_best():
+    """The picture of wrong answers is that of a method which has some."""
+    failed = {"accuracy": np.nan, "failed": "no room", "predicted": None}
+    wrong = {"accuracy": 0.0, "failed": None, "predicted": np.array(["bee"])}
+    collection = SimpleNamespace(names=["a", "b"], label=np.array(["ape", "bee"]),
+                                 clip=np.arange(2))
+    titles = []
+
+    def save(name, title, plot):
+        titles.append(title)
+
+    results = {"dcc": [failed], "gda": [wrong]}
+    classify._save_picture_of_wrong_clips(
+        save, "data", collection, [], [([1], [0])], results, None)
+    assert titles == ["gda, data\n1 wrong answer"]
+
+
 def test_classes_are_in_natural_order():
     assert classify.natural_classes(np.array(["c10", "c2", "c1"])) == ["c1", "c2", "c10"]
     assert classify.natural_classes(np.array([10, 9, 2])) == [2, 9, 10]

@@ -270,6 +270,26 @@ def test_the_vote_weighs_all_candidates_of_one_search():
     assert (found.predicted == votes.argmax(axis=1)).all()
 
 
+def test_folds_that_are_repeated_are_drawn_anew():
+    label = np.arange(24) % 2
+    for group in (None, np.arange(24) // 2):
+        repeated = comparison.folds(label, group, 0, 3)
+        parts = {tuple(validate) for _, validate in repeated}
+        assert len(parts) > 2 * len(repeated) / 3
+
+
+def test_subspaces_of_what_learns_have_the_p_that_sparse_codes_chose():
+    """The largest where no such row is asked for, or it failed."""
+    inputs = comparison.Inputs(None, None, None, [1, 2, 3], {}, {})
+    gsc = comparison.Method("gSC, labelled sets as atoms", "gram", None, {})
+    nearest = comparison.Method("nearest subspace", "gram", None, {})
+    other = comparison.Outcome(nearest, chosen={"p": 1})
+    found = comparison.Outcome(gsc, chosen={"p": 2})
+    assert comparison._p_of([other, found], inputs) == 2
+    assert comparison._p_of([other, found._replace(failed="no room")], inputs) == 3
+    assert comparison._p_of([other], inputs) == 3
+
+
 NUMBERED = np.repeat(np.arange(36.0)[:, None], 36, axis=1)  # row i of this "Gram matrix" is i
 
 

@@ -107,6 +107,13 @@ def test_subvideos_of_lbp_top():
         np.testing.assert_array_equal(row, lbp_top(clip[3 * i : 3 * i + 10])[0])
 
 
+def test_subvideos_of_lbp_top_stand_side_by_side_unless_a_step_is_given():
+    clip = np.random.default_rng(0).integers(0, 256, (11, 6, 7))
+    rows = lbp_top(clip, length=5)
+    np.testing.assert_array_equal(rows, lbp_top(clip, length=5, step=5))
+    np.testing.assert_array_equal(rows, [lbp_top(clip[:5])[0], lbp_top(clip[5:10])[0]])
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -138,6 +145,15 @@ def test_lbp_counts_the_inner_patterns_of_scikit_image(options):
             np.concatenate([np.histogram(c, range(bins + 1))[0] / c.size for c in cells]),
             atol=TIGHT,
         )
+
+
+def test_lbp_takes_as_many_cells_as_there_are_pixels_within_the_border():
+    """One more would be a cell without pixels, which has no shares."""
+    rows = lbp(FRAMES, grid=(20, 28), radius=2)
+    assert np.isfinite(rows).all()
+    for grid in ((21, 28), (20, 29)):
+        with pytest.raises(ValueError, match="grid must have .* border of the radius 2, "):
+            lbp(FRAMES, grid=grid, radius=2)
 
 
 def test_lbp_ignores_a_rise_of_the_grey_levels():

@@ -136,6 +136,13 @@ def test_no_sample_is_lost_however_many_chains_there_are(client, n_chains):
     assert np.abs(several.costs / one.costs - 1).max() <= LOOSE
 
 
+def test_first_atoms_are_drawn_where_one_block_has_most_samples(client):
+    """A few of each block are not enough then: the large one gives more."""
+    uneven = da.from_array(X[:80], chunks=((1,) * 14 + (66,), 9, 2))
+    learned = scale.gdl(uneven, 50, 0.1, n_iter=0, rng=0, client=client)
+    assert learned.atoms.shape == (50, 9, 2)
+
+
 def test_first_atoms_are_drawn_and_lambda_is_scaled(client, tmp_path):
     empty = da.from_array(X[:0], chunks=(0, 9, 2))
     uneven = da.concatenate([empty, da.from_array(X, chunks=(550, 9, 2)), empty])

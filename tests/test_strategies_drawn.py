@@ -112,6 +112,12 @@ def test_tangents_are_tangent_and_the_log_of_their_exp(drawn):
 
 
 @laws
+@given(strategies.tangents(largest=0.25))
+def test_tangents_are_no_longer_than_asked_for(drawn):
+    assert np.linalg.norm(drawn.H, 2) <= 0.25 + 1e-14
+
+
+@laws
 @given(strategies.grams(dtype=dtypes))
 def test_grams_are_those_of_subspaces(K):
     p = K[0, 0]
