@@ -350,7 +350,7 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
         save(f"confusion_{slug(name)}", f"{name}\n{data}: {accuracy:.1f} %",
              plots.plot_confusion, truth.tolist(), predicted.tolist(),
              n_splits=len(successes(found)))
-    _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, options.key)
+    save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, options.key)
     p = min(PICTURED_P, len(inputs.gram))
     K = inputs.gram[p - 1]
     save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
@@ -364,7 +364,7 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
         _save_pictures_of_atoms(save, how, data, collection, arrays)
 
 
-def _save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
+def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
     """Those that the method of the highest accuracy got wrong: a frame, truth and answer."""
     name, found = max(results.items(), key=lambda item: _mean_accuracy(item[1]))
     wrong = Counter((i, answer) for split, (_, test) in zip(found, pairs)

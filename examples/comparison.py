@@ -258,7 +258,7 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
         if shared not in searches:
             how = (repeated, method.predict) if method.predict else (once, grid_predictions)
             searches[shared] = tuning.Search(label, *how)
-        done.append(_attempt(method, search, searches[shared], _p_of(done, inputs), split))
+        done.append(_attempt(method, search, searches[shared], p_of(done, inputs), split))
         yield done[-1]
     for name, who in votes:
         asked = [outcome for outcome in done
@@ -339,7 +339,7 @@ def _voted(method, voters):
     return Outcome(method, None, None, predicted, {"voters": len(voters)})
 
 
-def _p_of(done, inputs):
+def p_of(done, inputs):
     """The p that gSC found best; without gSC, the largest."""
     return next((outcome.chosen["p"] for outcome in done
                  if outcome.failed is None and outcome.method.name.startswith("gSC")),

@@ -319,7 +319,7 @@ def test_a_method_that_failed_everywhere_is_not_the_best():
         titles.append(title)
 
     results = {"dcc": [failed], "gda": [wrong]}
-    classify._save_picture_of_wrong_clips(
+    classify.save_picture_of_wrong_clips(
         save, "data", collection, [], [([1], [0])], results, None)
     assert titles == ["gda, data\n1 wrong answer"]
 

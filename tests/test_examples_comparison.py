@@ -285,9 +285,9 @@ def test_subspaces_of_what_learns_have_the_p_that_sparse_codes_chose():
     nearest = comparison.Method("nearest subspace", "gram", None, {})
     other = comparison.Outcome(nearest, chosen={"p": 1})
     found = comparison.Outcome(gsc, chosen={"p": 2})
-    assert comparison._p_of([other, found], inputs) == 2
-    assert comparison._p_of([other, found._replace(failed="no room")], inputs) == 3
-    assert comparison._p_of([other], inputs) == 3
+    assert comparison.p_of([other, found], inputs) == 2
+    assert comparison.p_of([other, found._replace(failed="no room")], inputs) == 3
+    assert comparison.p_of([other], inputs) == 3
 
 
 NUMBERED = np.repeat(np.arange(36.0)[:, None], 36, axis=1)  # row i of this "Gram matrix" is i
