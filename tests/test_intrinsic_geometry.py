@@ -197,6 +197,17 @@ def test_geodesics_broadcast():
     assert intrinsic.geodesic(X[:3], X[3:], 2).shape == (3, 5, 2)
 
 
+def test_a_vector_that_is_not_tangent_is_named_by_its_index_among_all():
+    """Vectors are mapped a block at a time, but are counted from the first."""
+    X = np.array([[1.0], [0.0]])
+    H = np.tile([[0.0], [1.0]], (intrinsic.CACHE, 1, 1))
+    bad = intrinsic.CACHE - 7
+    H[bad] = 0.5
+    with pytest.raises(ValueError, match=f"got entries up to 0.5 at index {bad};"):
+        intrinsic.exp_map(X, H)
+
+
+
 @pytest.mark.parametrize("call, message", [
     (lambda X: intrinsic.exp_map(X[0], X[1]),
      "H must be tangent at X, X.T H = 0: got entries up to"),
@@ -250,6 +261,15 @@ def test_karcher_mean_of_two_points_is_the_midpoint():
     half, three_quarters = intrinsic.geodesic(X[0], X[1], [0.5, 0.75])
     assert gap_between(intrinsic.karcher_mean(X), half) < TIGHT
     assert gap_between(intrinsic.karcher_mean(X, [1, 3]), three_quarters) < TIGHT
+
+
+def test_karcher_mean_takes_weights_whose_sum_overflows():
+    """Only the ratios of weights matter, at any scale."""
+    X = cluster(np.random.default_rng(1), 4, 8, 2, 0.7)
+    weights = np.array([0.5, 1.0, 0.25, 1.0])
+    huge = intrinsic.karcher_mean(X, 1e308 * weights)
+    assert gap_between(huge, intrinsic.karcher_mean(X, weights)) < TIGHT
+
 
 
 def test_karcher_mean_counts_weights_as_repetitions():

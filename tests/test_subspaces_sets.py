@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import grassmann_sc as core
 from grassmann_sc.subspaces import from_image_set, from_sets
 from oracles import LOOSE, TIGHT, seeds
 
@@ -355,6 +356,15 @@ def test_bad_frames(frames, p, error, match):
 def test_bad_sets(sets, p, error, match):
     with pytest.raises(error, match=match):
         from_sets(sets, p)
+
+
+@pytest.mark.parametrize("stream", [list, iter])
+def test_a_bad_set_behind_many_is_named(stream):
+    """Sets are taken a few at a time, but are counted from the first."""
+    sets = [np.eye(5)] * 4 * core.thread_count() + [np.eye(5), np.ones((5, 5))]
+    with pytest.raises(ValueError, match=rf"sets\[{len(sets) - 1}\] must hold p = 2"):
+        from_sets(stream(sets), 2)
+
 
 
 def test_fewer_directions_are_those_that_there_are():

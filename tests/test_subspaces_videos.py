@@ -222,6 +222,17 @@ def test_unit_variance_is_the_normalisation_of_the_traffic_experiment():
         from_image_set(np.full((5, 9), 0.1), 1, unit_variance=True)
 
 
+def test_unit_variance_keeps_pixels_that_vary_little_in_float32():
+    """A pixel that varies by 0.5 % of the peak counts as much as any other."""
+    rng = np.random.default_rng(0)
+    frames = rng.random((20, 12))
+    frames[:, :6] = 0.5 + 0.005 * rng.standard_normal((20, 6))
+    exact = from_image_set(frames, 3, unit_variance=True)
+    basis = from_image_set(frames.astype(np.float32), 3, unit_variance=True)
+    assert sine(exact, basis) <= 1e-3
+
+
+
 @pytest.mark.parametrize("n_frames, true_rank", [(3, 2), (9, 2)])
 @pytest.mark.parametrize(
     "make",
