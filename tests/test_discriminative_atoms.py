@@ -364,3 +364,15 @@ def test_other_wrong_input_is_named():
         discriminative.ridge_residuals(SAMPLES, ATOMS, LABELS, ridge=0)
     with pytest.raises(ValueError, match="labels must have length 6"):
         discriminative.ridge_residuals(SAMPLES, ATOMS, LABELS[:2])
+
+
+def test_tol_is_of_a_sample_however_many_there_are():
+    """Repeated samples change nothing, not even where the descent stops."""
+    X = core.random_subspaces(12, 8, 2, rng=0)
+    y = np.arange(12) % 2
+    init = X[:4], y[:4]
+    options = dict(init=init, beta=2.0, tol=3e-3)
+    once = discriminative.discriminative_atoms(X, y, 2, **options)
+    many = discriminative.discriminative_atoms(np.tile(X, (64, 1, 1)), np.tile(y, 64), 2, **options)
+    assert once.stopped == many.stopped == "tol"
+    assert once.n_iter == many.n_iter

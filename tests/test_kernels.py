@@ -783,3 +783,23 @@ def test_bad_input_is_named(call, kind, match):
         warnings.simplefilter("error", RuntimeWarning)
         with pytest.raises(kind, match=match):
             call()
+
+
+def test_median_gamma_is_of_frames_from_all_sets():
+    """Not of the first thousand frames, which may lie near each other."""
+    rng = np.random.default_rng(0)
+    near = rng.standard_normal((1000, 3))
+    far = 10 * rng.standard_normal((3000, 3))
+    few = np.concatenate([near[::10], far[::10]])
+    assert kernels.median_gamma([near, far]) == pytest.approx(kernels.median_gamma([few]), rel=0.3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("tied", ["queries", "atoms"])
+def test_coding_warns_of_subspaces_that_are_not_unique_on_either_side(tied):
+    """Two frames of one length at a right angle have no leading direction."""
+    one = [np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])]
+    two = [np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 0.0]])]
+    sides = (two, one) if tied == "queries" else (one, two)
+    with pytest.warns(UserWarning, match=r"not unique in 1 case\(s\)"):
+        kernels.kgsc(*sides, 0.1, kernel=kernels.linear(), p=1)

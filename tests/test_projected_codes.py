@@ -364,3 +364,27 @@ def test_positive_codes_that_are_reached_satisfy_the_conditions_without_a_warnin
         found = projected.projected_codes(X, D, 0.01, positive=True, return_info=True)
     assert (found.codes == 0).any()
     assert found.violation.max() <= 1.01e-9
+
+
+@quiet
+def test_a_start_of_negative_sum_is_left_out():
+    """Its negative, scaled to sum 1, is another start, which helps some queries."""
+    rng = np.random.default_rng(0)
+    D = gs.random_subspaces(6, 6, 2, rng=rng)
+    X = gs.random_subspaces(30, 6, 2, rng=rng)
+    init = rng.standard_normal((30, 6))
+    init *= np.sign(init.sum(axis=1, keepdims=True))
+    alone = projected.projected_codes(X, D, 0.01, return_info=True)
+    helped = projected.projected_codes(X, D, 0.01, init=init, return_info=True)
+    assert (helped.cost < alone.cost - 1e-3).any()
+    left_out = projected.projected_codes(X, D, 0.01, init=-init, return_info=True)
+    np.testing.assert_array_equal(left_out.codes, alone.codes)
+
+
+def test_a_code_whose_gap_closed_is_warned_of_once():
+    """It meets no conditions of first order, which one warning says, not two."""
+    D = np.array([[1.0, 0], [0, 1], [2**-0.5, 2**-0.5]])[:, :, None]
+    X = np.array([[np.cos(0.5)], [-np.sin(0.5)]])[None]
+    with pytest.warns(UserWarning, match="the gap of eigenvalues") as caught:
+        projected.projected_codes(X, D, 0.1, least_gap=0.01)
+    assert len(caught) == 1
