@@ -954,10 +954,11 @@ def _draw_apart(X, n_atoms, weights, rng):
     p = X.shape[2]
     chosen = []
     square = np.full(len(X), 2.0 * p)
-    left, _ = in_units(weights)  # odds of large weights must not overflow
+    left = weights.copy()
+    unit = 2.0 ** -int(2 * p).bit_length()  # of squares: odds stay below the weights
     while len(chosen) < n_atoms:
         most = max(1, PRODUCTS // len(X))
-        odds = left * (square > 1e-12) * square
+        odds = left * ((square > 1e-12) * square * unit)
         if not odds.any():
             odds = left
             most = 1
@@ -965,7 +966,7 @@ def _draw_apart(X, n_atoms, weights, rng):
         candidates = _places(odds, count, rng)
         K = core.bases_gram(X, X[candidates])
         for i, k, share in zip(candidates, K.T, rng.random(count)):
-            now = left[i] * (square[i] > 1e-12) * square[i]
+            now = left[i] * ((square[i] > 1e-12) * square[i] * unit)
             if share * odds[i] < now or most == 1:
                 chosen.append(i)
                 left[i] = 0
@@ -976,7 +977,8 @@ def _draw_apart(X, n_atoms, weights, rng):
 def _places(odds, count, rng):
     """Indices drawn by their odds (n,): each owns its part, so that odds draw as repetitions do."""
     bounds = np.cumsum(odds)
-    return np.searchsorted(bounds, rng.random(count) * bounds[-1], side="right")
+    places = np.searchsorted(bounds, rng.random(count) * bounds[-1], side="right")
+    return np.minimum(places, np.flatnonzero(odds)[-1])  # the least numbers round up to the bound
 
 
 def _code_nearest(K_dd, K_xd, norm2):

@@ -415,11 +415,6 @@ class KAHM(OnSets):
     share: float = 0.98
     bound: float = 1.0
 
-    @property
-    def keeps_input(self) -> bool:  # type: ignore[override]
-        """Frames are kept for affine hulls in a kernel's space alone; all others are copies."""
-        return self.hull == "affine" and self.kernel != "linear"
-
     def _learn_from(self, X):
         """Keep the hulls of sets of frames X."""
         core.check_choice(self.hull, "hull", "affine", "convex")

@@ -416,10 +416,15 @@ def test_a_factor_of_all_weights_does_not_change_lambda_where_the_median_is_a_ti
 
 @pytest.mark.parametrize("factor", [2.0**-1000, 2.0**1018])
 def test_a_factor_of_all_weights_draws_the_same_first_atoms(factor):
+    """And weights that no common unit could hold draw from all samples."""
     weights = np.arange(len(SMALL)) % 3 + 1.0
     usual = learn.init_atoms(SMALL, 4, rng=0, sample_weight=weights)
     drawn = learn.init_atoms(SMALL, 4, rng=0, sample_weight=factor * weights)
     assert np.array_equal(drawn, usual)
+    for least in (1e-320, 5e-324, 1e-31):
+        weights = np.array([1e300, 1e300, least, least, least])
+        atoms = learn.init_atoms(SMALL[:5], 5, rng=0, sample_weight=weights)
+        assert len(np.unique(atoms, axis=0)) == 5
 
 
 @pytest.mark.parametrize("init", ["kmeans++", "random", "kmeans"])
