@@ -58,6 +58,9 @@ def recipes(rng, folder):
         recipe["resample"] = int(rng.integers(4, 12))
     if rng.random() < 0.3:
         recipe["run"] = 4
+    picked = min(recipe.get("at_most", n), recipe.get("evenly", n), n // every)
+    if recipe.get("resample", 0) > picked:
+        recipe.pop("run", None)  # rows between two frames lie on a line
     recipe["stack"] = int(rng.integers(1, 3))
     source = LAYOUTS.get(rng.choice([*LAYOUTS, ""]), np.array)(frames)
     if rng.random() < 0.5:

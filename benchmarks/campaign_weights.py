@@ -17,7 +17,10 @@ FACTORS = [1e-300, 1e-30, 0.3, 2.0**-20, 1e30, 1e300]
 # What takes weights: function (X, y, weights, seed) -> bases (N, d, p), and its costs.
 OF_BASES = {
     "chordal_mean": lambda X, y, w, seed: (core.chordal_mean(X, w)[None], []),
-    "karcher_mean": lambda X, y, w, seed: (intrinsic.karcher_mean(X, w)[None], []),
+    "karcher_mean": lambda X, y, w, seed: (
+        intrinsic.karcher_mean(core.orthonormalize(X[:1] + 0.1 * X), w)[None],
+        [],  # of points far apart there are several means
+    ),
     "update_atoms": lambda X, y, w, seed: (
         learn.update_atoms(
             X, X[[0, -1]], core.gsc(X, X[[0, -1]], 0.1), sample_weight=w
