@@ -43,6 +43,15 @@ def test_class_residuals_are_those_of_d_by_d_matrices(problem, seed, sparse):
     assert error(residuals.T, np.sum(explicit, axis=2)) < LOOSE / 100
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_residuals_of_queries_that_are_atoms_are_zero_to_rounding_never_below(dtype):
+    D = gs.random_subspaces(50, 7, 3, rng=0).astype(dtype)
+    K = gs.projection_kernel(D)
+    residuals, _ = gs.class_residuals(np.eye(50), K, K, np.arange(50), norm2=3)
+    own = residuals.diagonal()
+    assert (own >= 0).all() and own.max() <= 100 * np.finfo(dtype).eps
+
+
 @pytest.mark.parametrize("labels", LABELS, ids=str)
 def test_any_hashable_is_a_label(labels):
     D = bases(np.random.default_rng(0), 3, 5, 2)[[0, 1, 0, 2]]

@@ -401,6 +401,14 @@ def test_one_other_number_is_another_problem(tmp_path, what):
             learn.gdl(X, 4, lam, sample_weight=weights, resume=path)
 
 
+@pytest.mark.parametrize("unused", ["random", "keep"])
+def test_what_becomes_of_unused_atoms_is_a_part_of_the_problem(tmp_path, unused):
+    path = tmp_path / "checkpoint"
+    learn.gdl(SMALL, 4, 0.2, unused="worst", n_iter=1, checkpoint=path)
+    with pytest.raises(ValueError, match="checkpoint differs in the options$"):
+        learn.gdl(SMALL, 4, 0.2, unused=unused, resume=path)
+
+
 def test_the_digests_of_blocks_add_up_and_know_their_places():
     """On one machine or many, in any order."""
     X = core.random_subspaces(20, 6, 2, 0)

@@ -195,6 +195,13 @@ def test_learning_stops_when_the_cost_hardly_falls():
     assert len(costs) < 1000 and falls[-1] <= 1e-3 and (falls[:-1] > 1e-3).all()
 
 
+def test_a_cost_that_stays_the_same_is_a_reason_to_stop_whatever_tol():
+    axes = np.eye(4)[:, :, None]
+    learned = learn.gdl(np.repeat(axes, 2, axis=0), 4, 0.5, init=axes, tol=0)
+    assert learned.costs.tolist() == [3.5, 3.5, 3.5]
+    assert learned.stopped == "tol" and learned.n_iter == 1
+
+
 def test_every_reason_to_stop_is_reached():
     stop = functools.partial(learn.gdl, SMALL, 4, 0.2, rng=0)
     assert stop(n_iter=2, tol=0).stopped == "n_iter" and stop(n_iter=2, tol=0).n_iter == 2
