@@ -302,6 +302,15 @@ def test_the_callers_arrays_are_not_changed():
     assert np.array_equal(X, SOME)
 
 
+def test_the_callers_atoms_stay_as_rough_as_they_were():
+    """Those that just may enter are made orthonormal to rounding in a copy."""
+    D = (1 + 1e-8) * core.random_subspaces(3, 5, 2, rng=8)
+    before = D.copy()
+    learn.update_atoms(SOME, D, np.ones((9, 3)))
+    learn.gdl(SOME, 3, 0.1, init=D, n_iter=1)
+    assert np.array_equal(D, before)
+
+
 def test_layouts_and_byte_orders_are_taken_alike():
     want = learn.gdl(SOME, 3, 0.1, n_iter=2, rng=0).atoms
     strided = np.zeros((18, 5, 2))

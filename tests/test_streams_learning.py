@@ -378,6 +378,22 @@ def test_an_unused_atom_takes_the_worst_sample_of_any_part():
     assert min(core.chordal_distance(far, merged.atoms)[0]) <= LOOSE
 
 
+@pytest.mark.parametrize("other", [{"forgetting": 2}, {"rank": 3}])
+def test_learners_of_other_options_do_not_merge(other):
+    options = {"init": SMALL[:3], "forgetting": 1, "rank": 4}
+    one = streams.OnlineGDL(3, 0.2, **options).collect(SMALL)
+    two = streams.OnlineGDL(3, 0.2, **options | other).collect(SMALL)
+    with pytest.raises(ValueError, match="other must have the same atoms and options"):
+        one.merge(two)
+
+
+def test_a_bar_counts_the_last_batch_of_a_pass_however_small(capsys):
+    pytest.importorskip("tqdm")
+    learner = streams.OnlineGDL(3, 0.2, rng=0)
+    learner.fit(SMALL, batch_size=10, n_epochs=2, progress=True)
+    assert "6/6" in capsys.readouterr().err
+
+
 def test_learners_of_other_atoms_do_not_merge():
     a = streams.OnlineGDL(4, 0.2, rng=0).collect(SMALL)
     for other in (a.fork().partial_fit(SMALL), streams.OnlineGDL(4, 0.3, rng=0).collect(SMALL)):
