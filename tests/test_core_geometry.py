@@ -353,3 +353,12 @@ def test_reconstruct_warns_of_zero_codes():
     with pytest.warns(UserWarning, match=r"reconstruct: point not unique in 2 case\(s\)"):
         points = gs.reconstruct([[0, 0, 0], [1, 0, 0], [0, 0, 0]], D)
     assert error(np.swapaxes(points, 1, 2) @ points, np.eye(2)) < TIGHT
+
+
+def test_eigenvalues_tie_to_rounding_of_the_matrix_and_no_further():
+    eps = np.finfo(float).eps
+    apart = np.array([0, 1, 1 + 100 * 3 * eps])
+    alike = np.array([0, 1, 1 + 3 * 3 * eps])
+    assert not gs.eigenvalues_tie(apart, 1, 1.0, 3)
+    assert gs.eigenvalues_tie(alike, 1, 1.0, 3)
+    assert not gs.eigenvalues_tie(alike, 3, 1.0, 3)
