@@ -222,7 +222,7 @@ def test_other_codes_are_replaced_only_if_that_is_asked_for(client, tmp_path):
         other = X.copy()
         other[99] = X[0]
         for samples, lam, why in [(other, 0.3, "samples"), (X, 0.4, "options")]:
-            with pytest.raises(ValueError, match=f"replace=True .* differs in the {why}"):
+            with pytest.raises(ValueError, match=f"replace=True: .* differs in the {why}"):
                 scale.code(samples, D, lam, client=client, **options)
         assert files.load_codes(path).shape == (100, 20)
         assert scale.code(X, D, 0.3, client=client, **options) == 600  # of which 100 are the same
