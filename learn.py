@@ -504,10 +504,9 @@ def copied_rows(D):
 
 def _update(samples, rows, codes, weights):
     """update_atoms in place, of atoms as rows (N, p, d) and samples as rows (n, p, d)."""
-    codes = scipy.sparse.csc_array(codes)
-    weights, _ = in_units(weights)
-    used = codes.multiply(weights[:, None]).tocsc()
-    shared = (codes.T @ used).toarray()
+    used = scipy.sparse.csc_array(codes)
+    used.data = used.data * _weights_by_atom(used, weights)
+    shared = (used.T @ scipy.sparse.csc_array(codes)).toarray()
     if not np.isfinite(shared).all():
         raise ValueError("codes must have squares within their type, got an overflow in Y^T Y")
     q, d = samples.shape[1:]
@@ -520,13 +519,25 @@ def _update(samples, rows, codes, weights):
     _sweep(rows, shared, terms, q * np.diff(used.indptr))
 
 
+def _weights_by_atom(used, weights):
+    """The weight of the sample of each code in used, CSC (n, N), in a unit 2^e of its atom.
+
+    The scale of S_r does not matter; with one unit for all, an atom of light samples would have 0.
+    """
+    atom = np.repeat(np.arange(used.shape[1]), np.diff(used.indptr))
+    parts, exponents = np.frexp(weights[used.indices])
+    largest = np.full(used.shape[1], np.iinfo(exponents.dtype).min // 2)
+    np.maximum.at(largest, atom[parts > 0], exponents[parts > 0])
+    return np.ldexp(parts, exponents - largest[atom])
+
+
 def _sweep(rows, shared, terms, counts):
     """Update the atoms, rows (N, p, d), in place, as if one after another.
 
     S_r = Z^T diag(w) Z - sum_{j != r} shared[r, j] D_j^, shared (N, N): sum_i w_i y_ir y_ij,
-    terms(r): Z (counts[r], d) and w; without counts[r] the atom stays. Atoms that share no sample
-    do not depend on each other: small updates of such are done at the same time, a large one has
-    the threads of BLAS.
+    terms(r): Z (counts[r], d) and w, each r in a unit of its own; without counts[r] the atom stays.
+    Atoms that share no sample do not depend on each other: small updates of such are done at the
+    same time, a large one has the threads of BLAS.
     """
     N, p, d = rows.shape
     numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d

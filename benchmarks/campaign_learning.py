@@ -268,7 +268,8 @@ def check_iteration(m, before, after, unused):
         m.w @ loss(m.X, after.atoms, y, lam) for y in (codes, after.codes.astype(float))
     ]
     costs = after.costs[-3:] / m.total
-    size = (m.w * m.p * (1 + np.abs(codes).sum(axis=1)) ** 2).sum()
+    lengths = np.maximum(*(np.abs(y).sum(axis=1) for y in (codes, after.codes)))
+    size = (m.w * m.p * (1 + lengths) ** 2).sum()
     hold(
         np.abs(costs[1:] - expected).max() <= m.eps * size,
         f"costs {costs[1:]}, but they are {expected}",

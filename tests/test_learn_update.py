@@ -91,6 +91,24 @@ def test_weights_beyond_float32_count_as_others_do(X, scale):
     assert np.array_equal(learn.update_atoms(X, X[:3], codes, sample_weight=scale * weights), usual)
 
 
+@pytest.mark.parametrize("X", [SHORT, LONG])
+def test_atoms_of_light_samples_are_updated_as_those_of_heavy_ones(X):
+    """Weights that no common unit holds: a scale of S_r does not move an atom."""
+    codes = np.zeros((6, 4))
+    codes[:3, :2] = np.random.default_rng(0).standard_normal((3, 2))
+    codes[3:, 2:] = np.random.default_rng(1).standard_normal((3, 2))
+    weights = np.array([1.0, 2.0, 3.0, 3.0, 1.0, 2.0])
+    usual = learn.update_atoms(X[:6], X[-4:], codes, sample_weight=weights)
+    weights *= np.repeat([2.0**1000, 2.0**-100], 3)
+    told_apart = learn.update_atoms(X[:6], X[-4:], codes, sample_weight=weights)
+    assert np.array_equal(told_apart, usual)
+    codes[2, 3] = 0.5  # a heavy sample of an atom of light ones, which it outweighs
+    atoms = learn.update_atoms(X[:6], X[-4:], codes, sample_weight=weights)
+    S = hat(X[2]) - np.einsum("j,jab->ab", codes[2, :2], hat(atoms[:2]))
+    leading = np.linalg.eigh(S)[1][:, -X.shape[2]:]
+    assert error(hat(atoms[3]), hat(leading)) <= LOOSE
+
+
 def test_each_atom_is_updated_in_turn_with_the_new_ones_before_it():
     rng = np.random.default_rng(0)
     D = core.random_subspaces(4, 5, 2, rng=1)
