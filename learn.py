@@ -651,12 +651,19 @@ def _add_image(Z, w, Q, image, limit):
 
 @jit
 def weighted_square(Z, w, limit):
-    """Z^T diag(w) Z (d, d)."""
-    d = Z.shape[1]
+    """Z^T diag(w) Z (d, d) of rows Z (m, d), in products of at most limit multiplications."""
+    m, d = Z.shape
     S = np.zeros((d, d), Z.dtype)
-    step = max(1, limit // d**2)
-    for i in range(0, len(Z), step):
-        S += (Z[i:i + step].T * w[i:i + step]) @ Z[i:i + step]
+    tile = min(d, round(limit ** (1 / 3)))
+    step = limit // tile**2
+    for start in range(0, m, step):
+        few = np.ascontiguousarray(Z[start:start + step].T)
+        weighted = few * w[start:start + step]
+        for i in range(0, d, tile):
+            for j in range(i, d, tile):
+                S[i:i + tile, j:j + tile] += weighted[i:i + tile] @ few[j:j + tile].T
+    for i in range(tile, d, tile):
+        S[i:i + tile, :i] = S[:i, i:i + tile].T
     return S
 
 

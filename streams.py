@@ -23,7 +23,6 @@ from grassmann_sc import files, learn
 
 __all__ = ["OnlineGDL"]
 
-ALONE = 128  # the largest d of products for which BLAS needs no threads
 FRESH = 0.3  # the share of the statistics that is new when atoms move
 HELD = 4  # times rank rows of a sum are held, before it is cut back to rank
 EXACT = 2**25  # numbers of the sums of all atoms up to which they are kept as matrices
@@ -393,8 +392,6 @@ class OnlineGDL:
     def _add_parts(self, part):
         """Add Z^T diag(w) Z to the sums of atom r, (Z, w) = part(r)."""
         N, held, d = self._sums.shape
-        alone = d <= ALONE or held < d
-        limit = learn.ONE_THREAD if alone else learn.ALL_THREADS
 
         def add(block):
             for r in range(block.start, block.stop):
@@ -403,12 +400,12 @@ class OnlineGDL:
                     unit = _unit_of(w, self._sizes[r])
                     self._sums[r] *= self._sizes[r] / unit
                     w = (w / unit).astype(Z.dtype)
-                    self._sums[r] += learn.weighted_square(Z, w, limit)
+                    self._sums[r] += learn.weighted_square(Z, w, learn.ONE_THREAD)
                     self._sizes[r] = unit
                 elif len(w):
-                    _append(self._sums[r], self._sizes[r], Z, w, r, limit)
+                    _append(self._sums[r], self._sizes[r], Z, w, r)
 
-        core.run_blocks(add, N, 8 if alone else N)
+        core.run_blocks(add, N, max(1, min(8, N // 4)))
 
     def _keep_worst(self, X, losses):
         """Keep the samples coded worst, as many as there are atoms, beside those kept before."""
@@ -708,7 +705,7 @@ def _used_rows(factor, sizes):
     return factor[:count], sizes[:count]
 
 
-def _append(factor, sizes, Z, w, seed, limit):
+def _append(factor, sizes, Z, w, seed):
     """Put Z and w behind the used rows of factor and sizes. Without room for them about the
     eigenpairs largest in modulus of factor^T diag(sizes) factor + Z^T diag(w) Z replace all."""
     known, v = _used_rows(factor, sizes)
@@ -716,7 +713,8 @@ def _append(factor, sizes, Z, w, seed, limit):
     if count > len(sizes):
         M = np.concatenate([known, Z])
         v, exponent = learn.in_units(np.concatenate([v, w]))
-        Z, w = learn.largest_part(M, v.astype(M.dtype), len(known), len(sizes) // HELD, seed, limit)
+        v = v.astype(M.dtype)
+        Z, w = learn.largest_part(M, v, len(known), len(sizes) // HELD, seed, learn.ONE_THREAD)
         w = np.ldexp(w.astype(np.float64), exponent)
         count = len(w)
         sizes[:] = 0
