@@ -151,6 +151,17 @@ def statistics(X, codes, w):
     return A, codes.T @ used, np.abs(used).sum(axis=0)
 
 
+def statistics_by_atom(X, codes, weights):
+    """The same, those of each atom in the largest of its weights: no common unit may hold all."""
+    weights = np.ones(len(X)) if weights is None else weights
+    rows = []
+    for r, y in enumerate(codes.T):
+        mine = np.where(y != 0, weights, 0)
+        A, B, size = statistics(X, codes, mine / (mine.max() or 1.0))
+        rows.append((A[r], B[r], size[r]))
+    return tuple(map(np.array, zip(*rows)))
+
+
 def check_gaps(X, D, codes, lam, positive, eps):
     """No code of these costs less by more than the solver's tolerance: the duality gap of each,
     with the dual point s R of R = X^ - sum_j y_j D_j^ (weak duality bounds what is lost)."""
@@ -183,7 +194,7 @@ def update_atoms(rng):
     codes *= rng.random(codes.shape) < rng.choice([0.2, 0.6, 1])
     codes = codes.astype(m.X.dtype)
     after = learn.update_atoms(m.X, D, codes, sample_weight=m.weights)
-    A, B, size = statistics(m.X, codes.astype(float), m.w)
+    A, B, size = statistics_by_atom(m.X, codes.astype(float), m.weights)
     tiny = float(np.finfo(m.X.dtype).tiny) / m.eps * np.abs(codes).max()
     with failing(m.about):
         hold(after.dtype == m.dtype, f"atoms of {after.dtype}")
@@ -244,7 +255,7 @@ def check_iteration(m, before, after, unused):
     """One iteration of gdl from a state: the atoms with the codes before, then costs."""
     lam = after.lam or 0.0
     codes = before.codes.astype(float)
-    A, B, size = statistics(m.X, codes, m.w)
+    A, B, size = statistics_by_atom(m.X, codes, m.weights)
     moved = after.atoms.copy()
     idle = np.flatnonzero(~codes[m.used].any(axis=0)) if unused != "keep" else []
     if len(idle):
