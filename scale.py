@@ -551,6 +551,9 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
 
     single = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                             "NUMBA_NUM_THREADS"], 1)
+    # Dask gives up a worker that is not there 15 s after it died, also while it is started again:
+    # on a busy machine all go, and the client waits forever
+    dask.config.update_defaults({"distributed": {"deploy": {"lost-worker-timeout": "1 hour"}}})
     with dask.config.set({"distributed.nanny.pre-spawn-environ": single}):
         return distributed.Client(n_workers=n_workers, threads_per_worker=1,
                                   dashboard_address=":0")
