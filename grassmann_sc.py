@@ -58,63 +58,6 @@ AnyKernel = Kernel | str | tuple  # or a name, or a pair of name and number: ker
 Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default_rng takes
 
 
-JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy",
-       "no_cfunc_wrapper": True}  # a wrapper that nobody calls, a fifth of the time
-_source = globals()["__loader__"].get_data(__file__)  # of this file, in a zip too
-DIGEST = f"{zlib.crc32(_source):08x}"
-
-
-_long: set = set()  # the functions of which jit says so before they are compiled
-
-
-def jit(function=None, *, long=False, allocates=True):
-    """Compile without the GIL, cached on disk; where nothing can be written, in memory.
-
-    Functions of other modules may call those under jit_part here. Numba's cache sees changes of a
-    function's own file; those of this one it sees by the name of the function. long: it takes more
-    than two seconds, which the logger grassmann_sc says before. allocates: as of jit_part.
-    """
-    if function is None:
-        return functools.partial(jit, long=long, allocates=allocates)
-    options = {"_nrt": allocates, **JIT}
-    if function.__module__ != __name__:
-        function.__qualname__ += f"-{DIGEST}"
-    elif __name__ != "grassmann_sc":  # what is cached names its module: one cache for each name
-        function.__qualname__ += f"-{__name__}"
-    try:
-        dispatcher = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder for the cache
-        dispatcher = numba.njit(**options)(function)
-    if dispatcher is function:  # NUMBA_DISABLE_JIT=1
-        return function
-    if long:
-        _long.add(dispatcher)
-    compile_and_cache = dispatcher.compile
-
-    def compile_at_least(signature):
-        try:
-            return compile_and_cache(signature)
-        except OSError:  # compiled, but the disk is full
-            return compile_and_cache(signature)  # what is compiled is not made or cached again
-
-    dispatcher.compile = compile_at_least
-    return dispatcher
-
-
-def jit_part(function=None, *, once=False, allocates=False):
-    """Compile as a part of the jitted functions that call it, whose cache holds it too.
-
-    A cache of its own would work under one name of this module only, if an argument is a named
-    tuple. once: it is long and called in one place, where it is put before anything is compiled, so
-    that it is not optimised twice. allocates: it makes arrays, or calls what does; otherwise
-    references to arrays are not counted, which would take a third of a short lasso.
-    """
-    if function is None:
-        return functools.partial(jit_part, once=once, allocates=allocates)
-    return numba.njit(forceinline=True, inline="always" if once else "never", _nrt=allocates,
-                      no_cpython_wrapper=True, **JIT)(function)
-
-
 # ------------------------------------------------------------------------------------- geometry
 
 
@@ -282,21 +225,6 @@ def proj(S: ArrayLike, p: int) -> np.ndarray:
     return basis
 
 
-def eigenvalues_tie(values, p, scale, d):
-    """Are eigenvalues p and p + 1 from the top, of ascending ones, equal to rounding of a d x d
-    matrix of this scale?"""
-    if p == values.shape[-1]:
-        return np.zeros(values.shape[:-1], bool)
-    gap = values[..., -p] - values[..., -p - 1]
-    return gap <= 4 * d * np.finfo(values.dtype).eps * scale
-
-
-def warn_ties(count, what):
-    """Warn, from the line that called the public function, that count results are not unique."""
-    if count:
-        warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie")
-
-
 def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     """Chordal mean of X (n, d, p): the Y (d, p) that minimises sum_i w_i ||Y^ - X_i^||_F^2.
 
@@ -363,6 +291,21 @@ def _leading_by_lanczos(Z, w, p):
     return basis, eigenvalues_tie(values, p, np.abs(values).max(), d)
 
 
+def eigenvalues_tie(values, p, scale, d):
+    """Are eigenvalues p and p + 1 from the top, of ascending ones, equal to rounding of a d x d
+    matrix of this scale?"""
+    if p == values.shape[-1]:
+        return np.zeros(values.shape[:-1], bool)
+    gap = values[..., -p] - values[..., -p - 1]
+    return gap <= 4 * d * np.finfo(values.dtype).eps * scale
+
+
+def warn_ties(count, what):
+    """Warn, from the line that called the public function, that count results are not unique."""
+    if count:
+        warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie")
+
+
 # ---------------------------------------------------------------------------------- Gram matrix
 
 
@@ -384,6 +327,384 @@ def projection_kernel(X: ArrayLike, D: ArrayLike | None = None, *,
     """
     X, Z = _check_pair(X, D, "XD")
     return bases_gram(X, None if D is None else Z, each_p=check_flag(each_p, "each_p"))
+
+
+# -------------------------------------------------------------------------------- sparse coding
+
+SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
+Coded: TypeAlias = np.ndarray | scipy.sparse.csr_array | list | SparseCodes  # as options ask for it
+
+
+def lam_max(K_xd: ArrayLike) -> np.ndarray:
+    """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N); (...).
+
+    >>> from grassmann_sc import lam_max
+    >>> lam_max([[0.5, -2.0, 1.0], [0.1, 0.0, 0.3]])
+    array([4. , 0.6])
+    """
+    K_xd = finite_array(K_xd, "K_xd")
+    if K_xd.ndim < 1 or K_xd.shape[-1] < 1:
+        raise ValueError(f"K_xd must have shape (..., N) with N >= 1, got {K_xd.shape}")
+    return 2 * np.abs(K_xd).max(axis=-1)
+
+
+def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = None,
+        positive: bool = False, init: Codes | None = None, tol: float = 1e-8, max_iter: int = 1000,
+        return_info: bool = False, sparse_output: bool = False) -> Coded:
+    """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
+
+    min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes, which says more, on
+    the projection kernel. Queries pass in tiles, so that with sparse_output=True memory beyond
+    input and output does not grow with n.
+
+    lam: >= 0, the larger the sparser; an array (L,) gives a path of codes (L, n, N).
+    lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, where its code gets 0.
+    positive: codes >= 0.
+    init: codes (n, N) to start from.
+    tol: how near to the best codes the search stops, relative to ||X^||^2 = p.
+    max_iter: of its steps; a warning if that ends it.
+    return_info: a named tuple (codes, gap, n_iter) with the duality gap of each query.
+    sparse_output: a scipy.sparse CSR array.
+
+    See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms,
+    files.write_codes for what does not fit in memory.
+
+    >>> from grassmann_sc import gsc, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> gsc(D[:1], D, lam=1.0).round(6)  # a query that is an atom: 1 - lam / (2 p)
+    array([[0.75, 0.  , 0.  ]])
+    """
+    X, D = check_queries_and_atoms(X, D)
+    options = lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
+                            return_info, sparse_output)
+    return solve_lassos(bases_gram(D), Products(X, D), X.shape[2], options)
+
+
+def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: ArrayLike,
+                 lam_scale: str | None = None, positive: bool = False, init: Codes | None = None,
+                 tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
+                 sparse_output: bool = False) -> Coded:
+    """Codes y: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
+
+    K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or
+    (n,): p for an orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y + lam ||y||_1 (no factor
+    1/2: lam is twice scikit-learn's alpha), the paper's Gram form of sparse coding; K_dd may be
+    singular. lam = 0 gives the least-squares code of least norm, unless positive. An array of lam
+    (L,) gives a path of codes (L, n, N), each solved from the one before. lam_scale="max": each
+    query's lambda is lam times its own lam_max, so that one lam in [0, 1] suits any data.
+
+    The search stops when the duality gap, and the largest violation of the optimality conditions
+    (in units of the cost), are at most tol * norm2, and that violation also at most tol times
+    lam_max / 2, so that small inner products count as large ones do; it warns, with the largest of
+    the three, if max_iter or rounding ends it before. Atoms that are repeated share a coefficient
+    equally, which neither the order of the atoms nor other queries then decide. positive: codes >=
+    0. init: codes (n, N) to start from.
+    Returns codes (n, N) of the type of the Gram matrices, as a scipy.sparse CSR array (for a path,
+    a list of them) with sparse_output=True; with return_info=True a named tuple (codes, gap,
+    n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import sparse_codes
+    >>> sparse_codes(np.eye(3), [[0.5, -0.3, 0.01]], lam=0.2, norm2=1.0).round(6)
+    array([[ 0.4, -0.2,  0. ]])
+    >>> info = sparse_codes(np.eye(3), [[0.5, -0.3, 0.01]], lam=0.2, norm2=1.0, return_info=True)
+    >>> info.gap < 1e-8
+    array([ True])
+    """
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    options = lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
+                            return_info, sparse_output)
+    return solve_lassos(K_dd, K_xd, norm2, options)
+
+
+# ------------------------------------------------------------------ locality-constrained coding
+
+
+def glc(X: ArrayLike, D: ArrayLike, n_neighbors: int, *, reg: float | None = None,
+        sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
+    """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
+
+    min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest atoms:
+    locality_codes on the projection kernel; queries pass in tiles, as in gsc.
+
+    n_neighbors: in 1..N, the nonzeros of a code at most.
+    reg: >= 0, what keeps near neighbours apart, as a share of a trace (1e-10, float32: 1e-5).
+    sparse_output: a scipy.sparse CSR array.
+
+    >>> from grassmann_sc import glc, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> glc(D[:1], D, n_neighbors=2)
+    array([[1., 0., 0.]])
+    """
+    X, D = check_queries_and_atoms(X, D)
+    options = local_options(len(D), X.dtype, n_neighbors, reg, sparse_output)
+    return solve_local(bases_gram(D), Products(X, D), X.shape[2], options)
+
+
+def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2: ArrayLike,
+                   reg: float | None = None,
+                   sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
+    """Codes over the n_neighbors nearest atoms B_j: min ||X^ - sum_j y_j B_j^||_F^2, 1^T y = 1.
+
+    B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's
+    locality-constrained coding, regularised so that dependent neighbours are legal; reg defaults to
+    1e-10 (float32: 1e-5); whatever it is, what rounding leaves of B is regularised. A query equal
+    to an atom, to rounding, gets code 1 on it; atoms that are repeated share a coefficient equally.
+    Ties, to rounding, go to the lower index. Arguments and output as in sparse_codes; n_neighbors
+    in 1..N.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import locality_codes
+    >>> locality_codes(np.eye(3), [[0.5, 0.5, 0.1]], n_neighbors=2, norm2=1.0).round(6)
+    array([[0.5, 0.5, 0. ]])
+    """
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    options = local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
+    return solve_local(K_dd, K_xd, norm2, options)
+
+
+# ---------------------------------------------------------------- from codes to points, classes
+
+
+def reconstruct(codes: Codes, D: ArrayLike) -> np.ndarray:
+    """Points (n, d, p) on the manifold that codes (n, N) over D (N, d, p) stand for.
+
+    Proj(sum_j y_j D_j^), the weighted chordal mean of the atoms (the paper's section on the
+    extrinsic nature of the solution). A warning if some are not unique, as for a zero code.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import reconstruct
+    >>> axes = np.eye(2)[..., None]  # (2, 2, 1): two lines as atoms
+    >>> abs(reconstruct([[0.7, 0.2]], axes)).tolist()  # nearest to 0.7 of one, 0.2 of the other
+    [[[1.0], [0.0]]]
+    """
+    D = check_dictionary(D, "D")
+    codes = check_codes(codes, None, len(D), "codes")
+    points = np.empty((codes.shape[0], *D.shape[1:]), D.dtype)
+    tied = np.zeros(len(points), bool)
+
+    def fill(rows):
+        for i in range(rows.start, rows.stop):
+            points[i], tied[i] = weighted_mean(D, dense_codes(codes[i:i + 1])[0])
+
+    run_blocks(fill, len(points), 16)
+    warn_ties(int(tied.sum()), "reconstruct: point")
+    return points
+
+
+def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
+                 norm2: ArrayLike, rule: str = "residual") -> tuple[np.ndarray, np.ndarray]:
+    """Scores (n, C) of the classes, classes[scores.argmax(axis=1)] are the labels; and classes.
+
+    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
+    sparse_codes. rule: "residual", what atoms of the class explain, 2 k_c^T y_c - y_c^T K_cc y_c =
+    ||X^||^2 - e_c with e_c the paper's class-specific residual error (class_residuals), which
+    loses it to rounding where inner products are small; "sum" or "max" of the coefficients of the
+    class, the paper's alternatives.
+
+    Give "residual" for sparse codes and "sum" for local ones (locality_codes), as classify does:
+    codes do not tell which they are. Local codes sum to 1. Neither they nor the sum over a class
+    change when the origin of the embedding space moves; the residual of a class does, since it
+    puts the atoms of all other classes at the origin. Where inner products are small, as under a
+    narrow kernel or with descriptors of many dimensions, 2 k_c^T y_c - y_c^T K_cc y_c of local
+    codes is negative and falls with every atom that the class has among the neighbours: a class
+    with two of them loses to a class with one. Cross-validation does not show that where a fold
+    has one atom a class.
+
+    A class without an atom in the code never wins over one that has: it has 0, or what is just
+    below the best. Of classes that tie, to rounding, the one with the nearest atom in the code
+    wins, then the first. If a code is zero, an atom of the class with the coefficient 1 is scored,
+    so that the nearest atom wins.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import class_scores
+    >>> scores, classes = class_scores([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"],
+    ...                                norm2=1.0)
+    >>> scores, classes[scores.argmax(axis=1)].tolist()
+    (array([[0.25, 0.  ]]), ['cat'])
+    """
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
+    check_choice(rule, "rule", *RULES)
+    classes, index = check_labels(labels, len(K_dd))
+    return scores_by_class(codes, K_dd, K_xd, index, len(classes), rule), classes
+
+
+def class_residuals(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
+                    norm2: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals (n, C) of the classes, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0, and classes.
+
+    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
+    sparse_codes. The paper's class-specific residual error, to report: where inner products are
+    far below norm2 rounding makes all residuals equal, and a class without an atom in the code has
+    norm2, so that labels are chosen by class_scores. classes are sorted where they can be, else in
+    order of first appearance.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import class_residuals
+    >>> class_residuals([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"], norm2=1.0)
+    (array([[0.75, 1.  ]]), array(['cat', 'dog'], dtype='<U3'))
+    """
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
+    classes, index = check_labels(labels, len(K_dd))
+    residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes))
+    if not np.isfinite(residuals).all():
+        raise ValueError(f"codes must give residuals within {residuals.dtype}, got an overflow")
+    return residuals, classes
+
+
+def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
+    """class_residuals (n, n_classes) without its checks; index (N,): the class of each atom."""
+    residuals = np.empty((len(K_xd), n_classes), K_xd.dtype)
+    for c in range(n_classes):
+        mine = np.flatnonzero(index == c)
+        y = dense_codes(codes[:, mine]).astype(np.float64)  # (n, N_c)
+        Ky = y @ K_dd[np.ix_(mine, mine)]
+        square = norm2 + ((Ky - 2 * K_xd[:, mine]) * y).sum(axis=1)
+        residuals[:, c] = np.maximum(square, 0)
+    return residuals
+
+
+Classified = namedtuple("Classified", "labels residuals classes codes")
+
+
+def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = None,
+             n_neighbors: int | None = None, lam_scale: str | None = None, positive: bool = False,
+             reg: float | None = None, tol: float = 1e-8, max_iter: int = 1000,
+             return_info: bool = False) -> np.ndarray | Classified:
+    """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
+
+    Give either lam, for the codes of gsc, or n_neighbors, for those of glc. With lam the class
+    wins whose atoms explain most, that of the smallest residual ||X^ - sum_{j in c} y_j D_j^||_F^2.
+    With n_neighbors the class wins whose coefficients y_j have the largest sum: class_scores says
+    why local codes need another rule, and what ties and classes without an atom in the code have.
+    A query whose code is zero, since lam >= its lam_max, has the label of its nearest atom, with a
+    warning.
+
+    labels: of the atoms (N,), any hashables.
+    lam, lam_scale, positive, tol, max_iter: one number lam, else as in gsc.
+    n_neighbors, reg: as in glc.
+    return_info: a named tuple (labels, residuals (n, C), classes (C,), codes (n, N)); without it no
+    more than the labels is kept. The residuals are those of class_residuals for both codings.
+
+    See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV, probabilities.
+
+    >>> from grassmann_sc import classify, random_subspaces
+    >>> D = random_subspaces(3, 10, 2, rng=0)
+    >>> classify(D[::-1], D, ["ape", "bee", "cat"], lam=0.1).tolist()
+    ['cat', 'bee', 'ape']
+    """
+    X, D = check_queries_and_atoms(X, D)
+    labelled = check_labels(labels, len(D))
+    code = coding_step((len(X), len(D)), X.dtype, lam, n_neighbors, lam_scale=lam_scale,
+                       positive=positive, reg=reg, tol=tol, max_iter=max_iter)
+    return_info = check_flag(return_info, "return_info")
+    return classify_by_codes(bases_gram(D), Products(X, D), X.shape[2], labelled, code, return_info)
+
+
+# You can stop here: what follows is how the functions above compute, check and import.
+
+
+# ------------------------------------------------------------------------------------ compiling
+
+JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy",
+       "no_cfunc_wrapper": True}  # a wrapper that nobody calls, a fifth of the time
+_source = globals()["__loader__"].get_data(__file__)  # of this file, in a zip too
+DIGEST = f"{zlib.crc32(_source):08x}"
+
+_long: set = set()  # the functions of which jit says so before they are compiled
+
+
+def jit(function=None, *, long=False, allocates=True):
+    """Compile without the GIL, cached on disk; where nothing can be written, in memory.
+
+    Functions of other modules may call those under jit_part here. Numba's cache sees changes of a
+    function's own file; those of this one it sees by the name of the function. long: it takes more
+    than two seconds, which the logger grassmann_sc says before. allocates: as of jit_part.
+    """
+    if function is None:
+        return functools.partial(jit, long=long, allocates=allocates)
+    options = {"_nrt": allocates, **JIT}
+    if function.__module__ != __name__:
+        function.__qualname__ += f"-{DIGEST}"
+    elif __name__ != "grassmann_sc":  # what is cached names its module: one cache for each name
+        function.__qualname__ += f"-{__name__}"
+    try:
+        dispatcher = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder for the cache
+        dispatcher = numba.njit(**options)(function)
+    if dispatcher is function:  # NUMBA_DISABLE_JIT=1
+        return function
+    if long:
+        _long.add(dispatcher)
+    compile_and_cache = dispatcher.compile
+
+    def compile_at_least(signature):
+        try:
+            return compile_and_cache(signature)
+        except OSError:  # compiled, but the disk is full
+            return compile_and_cache(signature)  # what is compiled is not made or cached again
+
+    dispatcher.compile = compile_at_least
+    return dispatcher
+
+
+def jit_part(function=None, *, once=False, allocates=False):
+    """Compile as a part of the jitted functions that call it, whose cache holds it too.
+
+    A cache of its own would work under one name of this module only, if an argument is a named
+    tuple. once: it is long and called in one place, where it is put before anything is compiled, so
+    that it is not optimised twice. allocates: it makes arrays, or calls what does; otherwise
+    references to arrays are not counted, which would take a third of a short lasso.
+    """
+    if function is None:
+        return functools.partial(jit_part, once=once, allocates=allocates)
+    return numba.njit(forceinline=True, inline="always" if once else "never", _nrt=allocates,
+                      no_cpython_wrapper=True, **JIT)(function)
+
+
+class _Patience(numba.core.event.Listener):
+    """Says what is compiled, where that is long and the cache on disk turned out to have
+    nothing."""
+
+    def on_start(self, event):
+        dispatcher = event.data["dispatcher"]
+        if dispatcher in _long:
+            name = dispatcher.py_func.__name__.strip("_").replace("_", " ")
+            logging.getLogger(__name__).warning("grassmann_sc: compiling %s, which takes some "
+                                                "seconds, before its first use", name)
+
+    def on_end(self, event):
+        pass
+
+
+numba.core.event.register("numba:compile", _Patience())
+
+
+# --------------------------------------------------------------------- tiles of the Gram matrix
+
+TILE = 2**21  # numbers of K_xd that are held at a time
+
+
+def query_tiles(n, N):
+    """Slices of n queries whose products with N atoms take at most TILE numbers, or 64 queries."""
+    return slices(n, max(64, TILE // N))
+
+
+class Products:
+    """<X_i^, D_j^> (n, N) of checked X and D, whose rows are computed when they are asked for."""
+
+    def __init__(self, X, D):
+        self.X = X
+        self.D = D
+        self.dtype = X.dtype
+
+    def __len__(self):
+        return len(self.X)
+
+    def __getitem__(self, rows):
+        return bases_gram(self.X[rows], self.D)
 
 
 def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = False) -> np.ndarray:
@@ -499,109 +820,7 @@ def _mirror(K):
                     K[j, i] = K[i, j]
 
 
-# -------------------------------------------------------------------------------- sparse coding
-
-
-SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
-Coded: TypeAlias = np.ndarray | scipy.sparse.csr_array | list | SparseCodes  # as options ask for it
-
-
-def lam_max(K_xd: ArrayLike) -> np.ndarray:
-    """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N); (...).
-
-    >>> from grassmann_sc import lam_max
-    >>> lam_max([[0.5, -2.0, 1.0], [0.1, 0.0, 0.3]])
-    array([4. , 0.6])
-    """
-    K_xd = finite_array(K_xd, "K_xd")
-    if K_xd.ndim < 1 or K_xd.shape[-1] < 1:
-        raise ValueError(f"K_xd must have shape (..., N) with N >= 1, got {K_xd.shape}")
-    return 2 * np.abs(K_xd).max(axis=-1)
-
-
-def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = None,
-        positive: bool = False, init: Codes | None = None, tol: float = 1e-8, max_iter: int = 1000,
-        return_info: bool = False, sparse_output: bool = False) -> Coded:
-    """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
-
-    min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes, which says more, on
-    the projection kernel. Queries pass in tiles, so that with sparse_output=True memory beyond
-    input and output does not grow with n.
-
-    lam: >= 0, the larger the sparser; an array (L,) gives a path of codes (L, n, N).
-    lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, where its code gets 0.
-    positive: codes >= 0.
-    init: codes (n, N) to start from.
-    tol: how near to the best codes the search stops, relative to ||X^||^2 = p.
-    max_iter: of its steps; a warning if that ends it.
-    return_info: a named tuple (codes, gap, n_iter) with the duality gap of each query.
-    sparse_output: a scipy.sparse CSR array.
-
-    See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms,
-    files.write_codes for what does not fit in memory.
-
-    >>> from grassmann_sc import gsc, random_subspaces
-    >>> D = random_subspaces(3, 10, 2, rng=0)
-    >>> gsc(D[:1], D, lam=1.0).round(6)  # a query that is an atom: 1 - lam / (2 p)
-    array([[0.75, 0.  , 0.  ]])
-    """
-    X, D = check_queries_and_atoms(X, D)
-    options = lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
-                            return_info, sparse_output)
-    return solve_lassos(bases_gram(D), Products(X, D), X.shape[2], options)
-
-
-class Products:
-    """<X_i^, D_j^> (n, N) of checked X and D, whose rows are computed when they are asked for."""
-
-    def __init__(self, X, D):
-        self.X = X
-        self.D = D
-        self.dtype = X.dtype
-
-    def __len__(self):
-        return len(self.X)
-
-    def __getitem__(self, rows):
-        return bases_gram(self.X[rows], self.D)
-
-
-def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: ArrayLike,
-                 lam_scale: str | None = None, positive: bool = False, init: Codes | None = None,
-                 tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
-                 sparse_output: bool = False) -> Coded:
-    """Codes y: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
-
-    K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or
-    (n,): p for an orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y + lam ||y||_1 (no factor
-    1/2: lam is twice scikit-learn's alpha), the paper's Gram form of sparse coding; K_dd may be
-    singular. lam = 0 gives the least-squares code of least norm, unless positive. An array of lam
-    (L,) gives a path of codes (L, n, N), each solved from the one before. lam_scale="max": each
-    query's lambda is lam times its own lam_max, so that one lam in [0, 1] suits any data.
-
-    The search stops when the duality gap, and the largest violation of the optimality conditions
-    (in units of the cost), are at most tol * norm2, and that violation also at most tol times
-    lam_max / 2, so that small inner products count as large ones do; it warns, with the largest of
-    the three, if max_iter or rounding ends it before. Atoms that are repeated share a coefficient
-    equally, which neither the order of the atoms nor other queries then decide. positive: codes >=
-    0. init: codes (n, N) to start from.
-    Returns codes (n, N) of the type of the Gram matrices, as a scipy.sparse CSR array (for a path,
-    a list of them) with sparse_output=True; with return_info=True a named tuple (codes, gap,
-    n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
-
-    >>> import numpy as np
-    >>> from grassmann_sc import sparse_codes
-    >>> sparse_codes(np.eye(3), [[0.5, -0.3, 0.01]], lam=0.2, norm2=1.0).round(6)
-    array([[ 0.4, -0.2,  0. ]])
-    >>> info = sparse_codes(np.eye(3), [[0.5, -0.3, 0.01]], lam=0.2, norm2=1.0, return_info=True)
-    >>> info.gap < 1e-8
-    array([ True])
-    """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    options = lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
-                            return_info, sparse_output)
-    return solve_lassos(K_dd, K_xd, norm2, options)
-
+# ---------------------------------------------------------------------------------- many lassos
 
 # share: do atoms that are repeated share a coefficient? In learning one of them is to become idle.
 LassoOptions = namedtuple("LassoOptions", "lam lam_scale positive init tol max_iter return_info "
@@ -809,7 +1028,7 @@ def _warn_gap(gap, limit, max_iter):
              f"{limit[worst[-1]]:.2g}")
 
 
-# ------------------------------------------------------------------------- the solver of a lasso
+# ---------------------------------------------------------------------- the solver of one lasso
 
 # Minimise norm2 - 2 y^T k + y^T K y + lambda ||y||_1, norm2 = ||X^||^2, over y. With g = k - K y,
 # which holds <D_j^, r> for the residual r = X^ - sum_j y_j D_j^, and half = lambda / 2:
@@ -1313,51 +1532,7 @@ def axpy(c, a, b, n):
         b[i] += c * a[i]
 
 
-# ------------------------------------------------------------------- locality-constrained coding
-
-
-def glc(X: ArrayLike, D: ArrayLike, n_neighbors: int, *, reg: float | None = None,
-        sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
-    """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
-
-    min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest atoms:
-    locality_codes on the projection kernel; queries pass in tiles, as in gsc.
-
-    n_neighbors: in 1..N, the nonzeros of a code at most.
-    reg: >= 0, what keeps near neighbours apart, as a share of a trace (1e-10, float32: 1e-5).
-    sparse_output: a scipy.sparse CSR array.
-
-    >>> from grassmann_sc import glc, random_subspaces
-    >>> D = random_subspaces(3, 10, 2, rng=0)
-    >>> glc(D[:1], D, n_neighbors=2)
-    array([[1., 0., 0.]])
-    """
-    X, D = check_queries_and_atoms(X, D)
-    options = local_options(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return solve_local(bases_gram(D), Products(X, D), X.shape[2], options)
-
-
-def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2: ArrayLike,
-                   reg: float | None = None,
-                   sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
-    """Codes over the n_neighbors nearest atoms B_j: min ||X^ - sum_j y_j B_j^||_F^2, 1^T y = 1.
-
-    B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's
-    locality-constrained coding, regularised so that dependent neighbours are legal; reg defaults to
-    1e-10 (float32: 1e-5); whatever it is, what rounding leaves of B is regularised. A query equal
-    to an atom, to rounding, gets code 1 on it; atoms that are repeated share a coefficient equally.
-    Ties, to rounding, go to the lower index. Arguments and output as in sparse_codes; n_neighbors
-    in 1..N.
-
-    >>> import numpy as np
-    >>> from grassmann_sc import locality_codes
-    >>> locality_codes(np.eye(3), [[0.5, 0.5, 0.1]], n_neighbors=2, norm2=1.0).round(6)
-    array([[0.5, 0.5, 0. ]])
-    """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    options = local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
-    return solve_local(K_dd, K_xd, norm2, options)
-
+# ---------------------------------------------------------------------------------- local codes
 
 LocalOptions = namedtuple("LocalOptions", "n_neighbors reg sparse_output")
 
@@ -1556,72 +1731,7 @@ def _check_finite_codes(codes, first=0):
                          " large enough for it")
 
 
-# ------------------------------------------------------------------ from codes to points, classes
-
-
-def reconstruct(codes: Codes, D: ArrayLike) -> np.ndarray:
-    """Points (n, d, p) on the manifold that codes (n, N) over D (N, d, p) stand for.
-
-    Proj(sum_j y_j D_j^), the weighted chordal mean of the atoms (the paper's section on the
-    extrinsic nature of the solution). A warning if some are not unique, as for a zero code.
-
-    >>> import numpy as np
-    >>> from grassmann_sc import reconstruct
-    >>> axes = np.eye(2)[..., None]  # (2, 2, 1): two lines as atoms
-    >>> abs(reconstruct([[0.7, 0.2]], axes)).tolist()  # nearest to 0.7 of one, 0.2 of the other
-    [[[1.0], [0.0]]]
-    """
-    D = check_dictionary(D, "D")
-    codes = check_codes(codes, None, len(D), "codes")
-    points = np.empty((codes.shape[0], *D.shape[1:]), D.dtype)
-    tied = np.zeros(len(points), bool)
-
-    def fill(rows):
-        for i in range(rows.start, rows.stop):
-            points[i], tied[i] = weighted_mean(D, dense_codes(codes[i:i + 1])[0])
-
-    run_blocks(fill, len(points), 16)
-    warn_ties(int(tied.sum()), "reconstruct: point")
-    return points
-
-
-def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
-                 norm2: ArrayLike, rule: str = "residual") -> tuple[np.ndarray, np.ndarray]:
-    """Scores (n, C) of the classes, classes[scores.argmax(axis=1)] are the labels; and classes.
-
-    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
-    sparse_codes. rule: "residual", what atoms of the class explain, 2 k_c^T y_c - y_c^T K_cc y_c =
-    ||X^||^2 - e_c with e_c the paper's class-specific residual error (class_residuals), which
-    loses it to rounding where inner products are small; "sum" or "max" of the coefficients of the
-    class, the paper's alternatives.
-
-    Give "residual" for sparse codes and "sum" for local ones (locality_codes), as classify does:
-    codes do not tell which they are. Local codes sum to 1. Neither they nor the sum over a class
-    change when the origin of the embedding space moves; the residual of a class does, since it
-    puts the atoms of all other classes at the origin. Where inner products are small, as under a
-    narrow kernel or with descriptors of many dimensions, 2 k_c^T y_c - y_c^T K_cc y_c of local
-    codes is negative and falls with every atom that the class has among the neighbours: a class
-    with two of them loses to a class with one. Cross-validation does not show that where a fold
-    has one atom a class.
-
-    A class without an atom in the code never wins over one that has: it has 0, or what is just
-    below the best. Of classes that tie, to rounding, the one with the nearest atom in the code
-    wins, then the first. If a code is zero, an atom of the class with the coefficient 1 is scored,
-    so that the nearest atom wins.
-
-    >>> import numpy as np
-    >>> from grassmann_sc import class_scores
-    >>> scores, classes = class_scores([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"],
-    ...                                norm2=1.0)
-    >>> scores, classes[scores.argmax(axis=1)].tolist()
-    (array([[0.25, 0.  ]]), ['cat'])
-    """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    check_choice(rule, "rule", *RULES)
-    classes, index = check_labels(labels, len(K_dd))
-    return scores_by_class(codes, K_dd, K_xd, index, len(classes), rule), classes
-
+# ---------------------------------------------------------------------------- scores of classes
 
 RULES = ("residual", "sum", "max")  # of class_scores
 RULES_OF_CODES = {  # that are worth a trial; the first is the usual rule of such codes
@@ -1727,79 +1837,6 @@ def _score(K, k, y, mine, all_in_code, rule):
     return score, size
 
 
-def class_residuals(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
-                    norm2: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals (n, C) of the classes, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0, and classes.
-
-    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
-    sparse_codes. The paper's class-specific residual error, to report: where inner products are
-    far below norm2 rounding makes all residuals equal, and a class without an atom in the code has
-    norm2, so that labels are chosen by class_scores. classes are sorted where they can be, else in
-    order of first appearance.
-
-    >>> import numpy as np
-    >>> from grassmann_sc import class_residuals
-    >>> class_residuals([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"], norm2=1.0)
-    (array([[0.75, 1.  ]]), array(['cat', 'dog'], dtype='<U3'))
-    """
-    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
-    classes, index = check_labels(labels, len(K_dd))
-    residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes))
-    if not np.isfinite(residuals).all():
-        raise ValueError(f"codes must give residuals within {residuals.dtype}, got an overflow")
-    return residuals, classes
-
-
-def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
-    """class_residuals (n, n_classes) without its checks; index (N,): the class of each atom."""
-    residuals = np.empty((len(K_xd), n_classes), K_xd.dtype)
-    for c in range(n_classes):
-        mine = np.flatnonzero(index == c)
-        y = dense_codes(codes[:, mine]).astype(np.float64)  # (n, N_c)
-        Ky = y @ K_dd[np.ix_(mine, mine)]
-        square = norm2 + ((Ky - 2 * K_xd[:, mine]) * y).sum(axis=1)
-        residuals[:, c] = np.maximum(square, 0)
-    return residuals
-
-
-Classified = namedtuple("Classified", "labels residuals classes codes")
-
-
-def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = None,
-             n_neighbors: int | None = None, lam_scale: str | None = None, positive: bool = False,
-             reg: float | None = None, tol: float = 1e-8, max_iter: int = 1000,
-             return_info: bool = False) -> np.ndarray | Classified:
-    """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
-
-    Give either lam, for the codes of gsc, or n_neighbors, for those of glc. With lam the class
-    wins whose atoms explain most, that of the smallest residual ||X^ - sum_{j in c} y_j D_j^||_F^2.
-    With n_neighbors the class wins whose coefficients y_j have the largest sum: class_scores says
-    why local codes need another rule, and what ties and classes without an atom in the code have.
-    A query whose code is zero, since lam >= its lam_max, has the label of its nearest atom, with a
-    warning.
-
-    labels: of the atoms (N,), any hashables.
-    lam, lam_scale, positive, tol, max_iter: one number lam, else as in gsc.
-    n_neighbors, reg: as in glc.
-    return_info: a named tuple (labels, residuals (n, C), classes (C,), codes (n, N)); without it no
-    more than the labels is kept. The residuals are those of class_residuals for both codings.
-
-    See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV, probabilities.
-
-    >>> from grassmann_sc import classify, random_subspaces
-    >>> D = random_subspaces(3, 10, 2, rng=0)
-    >>> classify(D[::-1], D, ["ape", "bee", "cat"], lam=0.1).tolist()
-    ['cat', 'bee', 'ape']
-    """
-    X, D = check_queries_and_atoms(X, D)
-    labelled = check_labels(labels, len(D))
-    code = coding_step((len(X), len(D)), X.dtype, lam, n_neighbors, lam_scale=lam_scale,
-                       positive=positive, reg=reg, tol=tol, max_iter=max_iter)
-    return_info = check_flag(return_info, "return_info")
-    return classify_by_codes(bases_gram(D), Products(X, D), X.shape[2], labelled, code, return_info)
-
-
 class CodingStep(namedtuple("CodingStep", "solve options")):
     """A solver with its options, a function (K_dd, K_xd, norm2) -> codes."""
 
@@ -1868,7 +1905,7 @@ def warn_zero_codes(peaks, n):
              "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have them")
 
 
-# --------------------------------------------------------------------------- checks at the door
+# -------------------------------------------------------------------------- checks of arguments
 
 PASSED_THROUGH = "grassmann_sc", "sklearn", "joblib"  # on the way from a user's line to a warning
 
@@ -2346,13 +2383,12 @@ def dense_codes(codes):
     return codes.toarray() if scipy.sparse.issparse(codes) else codes
 
 
-# ------------------------------------------------------------------ the machine room: threads
+# -------------------------------------------------------------------------------------- threads
 
 # Large products are single calls of NumPy's, with the threads of its BLAS. Everything else, jitted
 # loops and many small matrices, runs in blocks, in threads made for the call. No global setting is
 # touched.
 
-TILE = 2**21  # numbers of K_xd that are held at a time
 SCRATCH = 2**20  # numbers that a thread works on at a time
 SMALL_PRODUCT = 2**18  # multiplications up to which BLAS starts no threads
 
@@ -2375,11 +2411,6 @@ def runs(lengths, most, kinds=None):
             found.append(slice(first, i))
             first = i
     return [*found, slice(first, len(ends))] if len(ends) else []
-
-
-def query_tiles(n, N):
-    """Slices of n queries whose products with N atoms take at most TILE numbers, or 64 queries."""
-    return slices(n, max(64, TILE // N))
 
 
 def small_products(A, B, out):
@@ -2506,7 +2537,7 @@ def thread_count():
     return numba.get_num_threads()
 
 
-# ------------------------------------------------------------ words to the user: progress, patience
+# ------------------------------------------------------------------------------------- progress
 
 
 @contextlib.contextmanager
@@ -2526,24 +2557,6 @@ def progress_bar(wanted, **options):
             bar.update(steps)
 
         yield move
-
-
-class _Patience(numba.core.event.Listener):
-    """Says what is compiled, where that is long and the cache on disk turned out to have
-    nothing."""
-
-    def on_start(self, event):
-        dispatcher = event.data["dispatcher"]
-        if dispatcher in _long:
-            name = dispatcher.py_func.__name__.strip("_").replace("_", " ")
-            logging.getLogger(__name__).warning("grassmann_sc: compiling %s, which takes some "
-                                                "seconds, before its first use", name)
-
-    def on_end(self, event):
-        pass
-
-
-numba.core.event.register("numba:compile", _Patience())
 
 
 # ---------------------------------------------------------------------------- the other modules
