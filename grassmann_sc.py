@@ -3,15 +3,30 @@
 The linear method of Harandi, Hartley, Shen, Lovell and Sanderson, "Extrinsic Methods for Coding and
 Dictionary Learning on Grassmann Manifolds" (IJCV 2015), in one file that can be copied alone.
 
-Convention, here and in every module: a set of n subspaces is an array (n, d, p) of orthonormal
-bases, columns are basis vectors; a dictionary is (N, d, q); codes are (n, N). A subspace X is
-embedded as its projector X^ = X X^T, so that <X^, D^> = ||X^T D||_F^2 and ||X^||_F^2 = p. float32
-and float64 are kept, other real types become float64. NUMBA_NUM_THREADS or numba.set_num_threads
-bounds the threads of all but large products, which are those of NumPy's BLAS; results do not depend
-on either. A compilation that takes seconds is announced as a warning of the logger grassmann_sc,
-which reaches stderr unless logging is told otherwise. Below: geometry, Gram matrix, coding,
-classification; then checks of arguments, threads, and the import of the other modules (from
-grassmann_sc import learn).
+Conventions, here and in every module: n subspaces are an array (n, d, p) of orthonormal bases,
+whose columns are the basis vectors; a dictionary is (N, d, q); codes are (n, N). float32 and
+float64 are kept, other real types become float64. A subspace X is embedded as its projector
+X^ = X X^T. It is not formed where d is large: inner products of the bases are enough.
+
+    inner product   <X^, D^> = ||X^T D||_F^2, <X^, X^> = p              projection_kernel
+    distance        ||X^ - Y^||_F = sqrt(2) ||sin theta|| for p = q     chordal_distance
+    closest point   Proj(S) = the p leading eigenvectors of S           proj
+    mean            Proj(sum_i w_i X_i^)                                chordal_mean
+    gSC             min_y ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1     gsc, sparse_codes
+    gLC             min_y ||X^ - sum_j y_j D_j^||_F^2, sum_j y_j = 1,   glc, locality_codes
+                    over the atoms D_j nearest to X
+    point           Proj(sum_j y_j D_j^)                                reconstruct
+    class, by gSC   the least ||X^ - sum_{j in c} y_j D_j^||_F^2        classify, class_residuals
+    class, by gLC   the largest sum_{j in c} y_j                        classify, class_scores
+    gDL             D_r = Proj(sum_i y_ir (X_i^ - sum_{j != r} y_ij D_j^))            learn.gdl
+
+kgSC, kgLC and kgDL, the same in a kernel's feature space, are kernels.kgsc, kernels.kglc and
+learn.kgdl. The other modules are imported from here: from grassmann_sc import learn.
+
+NUMBA_NUM_THREADS or numba.set_num_threads bounds the threads of all but large products, which have
+those of NumPy's BLAS. Numba's threads never change a result; BLAS threads may change the last
+digits. Compiling a long function takes seconds, which the logger grassmann_sc announces as a
+warning, on stderr unless logging is told otherwise.
 """
 
 from __future__ import annotations
