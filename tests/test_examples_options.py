@@ -44,8 +44,8 @@ assert not {SLOW} & set(sys.modules)
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        (["quickstart", "--fomat", "pdf"], "unrecognized arguments: --fomat"),
-        (["quickstart", "--dpi", "3"], "argument --dpi: must be 10 to 2400, got 3"),
+        (["table_digits", "--fomat", "pdf"], "unrecognized arguments: --fomat"),
+        (["table_digits", "--dpi", "3"], "argument --dpi: must be 10 to 2400, got 3"),
         (["table_digits", "--format", "gif"], "invalid choice: 'gif'"),
         (["table_synthetic", "now"], "unrecognized arguments: now"),
         (["paper_experiments", "--data", "x"], "NAME is needed, one of casia, cambridge"),
@@ -137,7 +137,7 @@ def test_help_on_data_is_of_one_experiment_or_of_all(capsys):
 
 @pytest.mark.parametrize("kind, start", [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
 def test_pictures_have_the_format_and_size_that_were_asked_for(tmp_path, kind, start):
-    asked = options.of_pictures("examples.quickstart", ["--format", kind, "--dpi", "50"])
+    asked = options.of_pictures("examples.table_digits", ["--format", kind, "--dpi", "50"])
     figure, ax = plt.subplots(figsize=(4, 2))
     path = pictures.save_picture(tmp_path / "new" / "a.b", ax, asked)
     assert path == tmp_path / "new" / f"a.b.{kind}" and path.read_bytes().startswith(start)
