@@ -526,8 +526,8 @@ def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels,
     with two of them loses to a class with one. Cross-validation does not show that where a fold
     has one atom a class.
 
-    A class without an atom in the code never wins over one that has: it has 0, or what is just
-    below the best. Of classes that tie, to rounding, the one with the nearest atom in the code
+    A class with no atom in the code scores 0, or just below the winner if that is lower. Of
+    classes that tie, to rounding, the one with the nearest atom in the code
     wins, then the first. If a code is zero, an atom of the class with the coefficient 1 is scored,
     so that the nearest atom wins.
 
@@ -624,7 +624,7 @@ def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = 
 # ------------------------------------------------------------------------------------ compiling
 
 JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy",
-       "no_cfunc_wrapper": True}  # a wrapper that nobody calls, a fifth of the time
+       "no_cfunc_wrapper": True}  # skip the unused C wrapper: a fifth of the compile time
 _source = globals()["__loader__"].get_data(__file__)  # of this file, in a zip too
 DIGEST = f"{zlib.crc32(_source):08x}"
 
@@ -668,10 +668,10 @@ def jit(function=None, *, long=False, allocates=True):
 def jit_part(function=None, *, once=False, allocates=False):
     """Compile as a part of the jitted functions that call it, whose cache holds it too.
 
-    A cache of its own would work under one name of this module only, if an argument is a named
-    tuple. once: it is long and called in one place, where it is put before anything is compiled, so
-    that it is not optimised twice. allocates: it makes arrays, or calls what does; otherwise
-    references to arrays are not counted, which would take a third of a short lasso.
+    It is not cached separately: Numba's cache fails for named tuples when the module is imported
+    under two names. once: it is long and called in one place, so it is inlined there before
+    anything is compiled, and not optimised twice. allocates: it makes arrays, or calls a function
+    that does; otherwise references to arrays are not counted, which saves a third of a short lasso.
     """
     if function is None:
         return functools.partial(jit_part, once=once, allocates=allocates)
@@ -975,7 +975,7 @@ TWINS = 16  # eps of the size of inner products within which those of two atoms 
 def _twins(K, tol):
     """The first atom with the inner products of each, to rounding, (N,); None if all differ.
 
-    Atoms whose distance is lost to rounding alone are none: the rows of K tell them apart.
+    Nearly equal atoms whose rows of K differ are not twins.
     """
     twin = np.arange(len(K))
     _find_twins(K, tol, twin)
@@ -1607,8 +1607,8 @@ def rounding(dtype):
 def lengths_above_least(K_dd):
     """||D_j^||^2 above that of the shortest atom, (N,): zero where all are equal to rounding.
 
-    Nearest is the atom of the largest 2 <X^, D_j^> less this. The squared distance, norm2 more than
-    that, would lose small inner products to rounding.
+    The nearest atom has the largest 2 <X^, D_j^> minus this. norm2 is left out: adding it would
+    swamp small inner products.
     """
     square = K_dd.diagonal().astype(np.float64)
     above = square - square.min()
@@ -1715,8 +1715,9 @@ def ridge_factor(B, ridge):
 def _dependent_codes(K, k, norm2, reg, tol, indices):
     """Coefficients (n, m) of neighbours (n, m) that depend on each other, for products k (n, N).
 
-    B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k + mu 1. What
-    k and 1 have, to rounding, in the null space of K is rounding, which 1 / ridge would multiply.
+    B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k + mu 1. The
+    components of k and 1 in the null space of K that are rounding noise become zero: 1 / ridge
+    would amplify them.
     """
     K = K[indices[:, :, None], indices[:, None, :]].astype(np.float64)  # (n, m, m)
     k = np.take_along_axis(k, indices, axis=1).astype(np.float64)
@@ -2466,7 +2467,7 @@ def run_blocks(job, n, block):
     blocks = slices(n, block)
     results = [None] * len(blocks)
     todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
-    begun = []  # helpers that the system has let begin: the others would find nothing to do
+    begun = []  # helper threads that actually started
     ended = queue.SimpleQueue()  # None for each of them that has, or its error
 
     def work():

@@ -848,8 +848,9 @@ def _join(Q, k, W, least, limit):
     """Put orthonormal rows that span W (b, d) less Q[:k] into Q from row k on; returns their
     number.
 
-    Q[:k] has orthonormal rows. What is shorter than least without them, or depends on the rows
-    before it, is dropped; so is what the second look shortens by half, a row of Q to rounding.
+    Q[:k] has orthonormal rows. A row is dropped if what Q[:k] leaves of it is shorter than least,
+    if it depends on the rows before it, or if re-orthogonalisation halves its norm: then it was in
+    the span of Q[:k], but for rounding.
     """
     end = 0
     for _ in range(2):  # twice, since rounding grows where little is left

@@ -7,8 +7,8 @@ len(B)) on rows, such as kernels.rbf(gamma), which is called from one thread, or
 kernels, where "rbf" has the median_gamma of sets2, if given, else of sets. Source: Cevikalp and
 Triggs, CVPR 2010.
 
-A set is kept from its own mean frame, and a pair of sets adds the difference of the two: no set
-says anything of the distance of two others, however far it lies.
+Each set is centred on its own mean, and a pair of sets adds the difference of the two means. So one
+set cannot change the distance of two others, however far away it lies.
 """
 
 from __future__ import annotations
