@@ -2406,7 +2406,7 @@ def dense_codes(codes):
 # touched.
 
 SCRATCH = 2**20  # numbers that a thread works on at a time
-SMALL_PRODUCT = 2**18  # multiplications up to which BLAS starts no threads
+ONE_THREAD = 2**18  # multiplications of a product up to which BLAS starts no threads
 
 
 def slices(n, step):
@@ -2431,7 +2431,7 @@ def runs(lengths, most, kinds=None):
 
 def small_products(A, B, out):
     """out = A B, in products for which BLAS starts no threads."""
-    step = max(1, SMALL_PRODUCT // B.size)
+    step = max(1, ONE_THREAD // B.size)
     for i in range(0, len(A), step):
         np.matmul(A[i:i + step], B, out=out[i:i + step])
     return out

@@ -400,7 +400,7 @@ class OnlineGDL:
                     unit = _unit_of(w, self._sizes[r])
                     self._sums[r] *= self._sizes[r] / unit
                     w = (w / unit).astype(Z.dtype)
-                    self._sums[r] += learn.weighted_square(Z, w, learn.ONE_THREAD)
+                    self._sums[r] += learn.weighted_square(Z, w, core.ONE_THREAD)
                     self._sizes[r] = unit
                 elif len(w):
                     _append(self._sums[r], self._sizes[r], Z, w, r)
@@ -714,7 +714,7 @@ def _append(factor, sizes, Z, w, seed):
         M = np.concatenate([known, Z])
         v, exponent = learn.in_units(np.concatenate([v, w]))
         v = v.astype(M.dtype)
-        Z, w = learn.largest_part(M, v, len(known), len(sizes) // HELD, seed, learn.ONE_THREAD)
+        Z, w = learn.largest_part(M, v, len(known), len(sizes) // HELD, seed, core.ONE_THREAD)
         w = np.ldexp(w.astype(np.float64), exponent)
         count = len(w)
         sizes[:] = 0

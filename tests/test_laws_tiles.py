@@ -16,7 +16,7 @@ from processes import ROOMS
 # Module-level numbers that say how much is taken at a time, and change nothing but memory and time.
 # (TILE alone leaves 64 queries in a tile of the core; hence the 150 below.)
 NAMES = ["TILE", "TILE_SIDE", "MOST_COLUMNS", "MOST_NUMBERS", "ALL_PAIRS", "SHORT", "LARGE",
-         "ONE_THREAD", "SMALL_PRODUCT", "CACHE", "JOINED", "SCRATCH"]
+         "ONE_THREAD", "CACHE", "JOINED", "SCRATCH"]
 
 X = clusters(np.random.default_rng(0), 150, 9, 2, 20)
 D = core.random_subspaces(20, 9, 2, rng=1)

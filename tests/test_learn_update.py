@@ -209,10 +209,12 @@ def test_large_updates_are_those_of_small_ones(monkeypatch):
     D = LONG[:5]
     codes = rng.standard_normal((30, 5))
     whole = learn.update_atoms(LONG, D, codes)
-    for change in (dict(SHORT=0), dict(LARGE=0), dict(ONE_THREAD=8), dict(SHORT=0, LARGE=0)):
+    short = (learn, "SHORT", 0)
+    large = (learn, "LARGE", 0)
+    for changes in ([short], [large], [(learn, "ONE_THREAD", 8)], [short, large]):
         with monkeypatch.context() as patch:
-            for name, value in change.items():
-                patch.setattr(learn, name, value)
+            for change in changes:
+                patch.setattr(*change)
             updated = learn.update_atoms(LONG, D, codes)
         assert error(hat(updated), hat(whole)) <= 1e4 * LOOSE
 
@@ -243,6 +245,6 @@ def test_the_largest_part_of_a_sum_is_largest_in_modulus():
     M = core.random_subspaces(1, 40, 12, rng=0)[0].T.copy()
     small = 1e-6
     w = np.array([small, 4, -5, small, 2, -3, *6 * [small]])
-    rows, sizes = learn.largest_part(M, w, 0, 4, 0, learn.ONE_THREAD)
+    rows, sizes = learn.largest_part(M, w, 0, 4, 0, core.ONE_THREAD)
     assert error(np.sort(sizes), [-5, -3, 2, 4]) <= LOOSE
     assert error((rows.T * sizes) @ rows, (M.T * w) @ M) <= small
