@@ -1,5 +1,5 @@
 # make demo   bundled digits: the quickstart, then every method; tables here, pictures in out/
-# make test   ruff, then the test suite, in two processes of one BLAS thread
+# make test   ruff's rules and format, then the test suite, in two processes of one BLAS thread
 # make types  mypy on the hints of public signatures; what it says depends on NumPy's own hints
 # make bench  every figure of speed and accuracy, beside its target and the peers' (many minutes)
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
@@ -26,6 +26,7 @@ demo: $(READY)
 
 test: $(READY)
 	$(VENV_PYTHON) -m ruff check $$($(VENV_PYTHON) -c "from docs.house import own_files as f; print(*f())")
+	$(VENV_PYTHON) -m ruff format --check --quiet $$($(VENV_PYTHON) -c "from docs.house import own_files as f; print(*f())")
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2 --dist loadfile
 
 types: $(READY)

@@ -1,7 +1,8 @@
-"""Discriminative dictionaries: gDL with labels, atoms that explain their own class and no other.
+"""Discriminative dictionaries: gDL with labels, atoms that explain their own class and
+no other.
 
-Each class c has a few atoms, and a subspace is coded over those of each class alone, by ridge
-regression so that everything is smooth:
+Each class c has a few atoms, and a subspace is coded over those of each class alone, by
+ridge regression so that everything is smooth:
 
     e_c(X) = min_y ||X^ - sum_{j in c} y_j D_j^||_F^2 + ridge ||y||^2.
 
@@ -9,9 +10,10 @@ gDL lowers the errors of each class's own samples. Here the atoms lower
 
     sum_i w_i (beta e_own(X_i) + log sum_c exp(-beta e_c(X_i))),
 
-the log-loss of the probabilities softmax(-beta e): own errors fall and those of other classes rise,
-for the samples near the border. All comes from products X^T D and X (X^T D): no d x d matrix, and
-any orthonormal coordinates serve, those of kernels.Lift too. Needs learn.py for the first atoms.
+the log-loss of the probabilities softmax(-beta e): own errors fall and those of other
+classes rise, for the samples near the border. All comes from products X^T D and X (X^T
+D): no d x d matrix, and any orthonormal coordinates serve, those of kernels.Lift too.
+Needs learn.py for the first atoms.
 """
 
 from __future__ import annotations
@@ -32,17 +34,19 @@ __all__ = ["discriminative_atoms", "ridge_residuals"]
 SHARE = 0.1  # of the decrease that the slope promises, which a step must reach
 LEAST_STEP = 2.0**-30  # where no longer one lowers the cost it is rounding that decides
 LARGEST_STEP = 2.0**30
-BORDER = 4.0  # beta times the mean gap between the own error and the least other, at the start
+# beta times the mean gap between the own error and the least other, at the start
+BORDER = 4.0
 LEAST_GAP = 1e-6  # a mean gap that tells nothing
 LEAST_RIDGE = 1e-4  # above the rounding of the products of equal atoms in float32
 LARGEST_BETA = 1e6
 
 
 class Discriminative(learn.Noted, namedtuple("Discriminative", "atoms labels costs")):
-    """atoms (N, d, p), their labels (N,), and costs: at the first atoms, then one an iteration.
+    """atoms (N, d, p), their labels (N,), and costs: at the first atoms, then one an
+    iteration.
 
-    beta, ridge: those in use; stopped: "n_iter", "tol", or "stationary" where no step lowers the
-    cost.
+    beta, ridge: those in use; stopped: "n_iter", "tol", or "stationary" where no step
+    lowers the cost.
     """
 
     beta: float
@@ -54,35 +58,43 @@ class Discriminative(learn.Noted, namedtuple("Discriminative", "atoms labels cos
         return len(self.costs) - 1
 
 
-def discriminative_atoms(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapping, *,
-                         beta: float | None = None, ridge: float = 0.1,
-                         init: str | ArrayLike | None = None, n_iter: int = 100, tol: float = 1e-5,
-                         sample_weight: ArrayLike | None = None,
-                         rng: core.Rng = None) -> Discriminative:
-    """Atoms for each class of X (n, d, p) with labels y (n,): Discriminative (atoms, labels,
-    costs).
+def discriminative_atoms(
+    X: ArrayLike,
+    y: core.Labels,
+    atoms_per_class: int | Mapping,
+    *,
+    beta: float | None = None,
+    ridge: float = 0.1,
+    init: str | ArrayLike | None = None,
+    n_iter: int = 100,
+    tol: float = 1e-5,
+    sample_weight: ArrayLike | None = None,
+    rng: core.Rng = None,
+) -> Discriminative:
+    """Atoms for each class of X (n, d, p) with labels y (n,): Discriminative (atoms,
+    labels, costs).
 
-    They lower the log-loss at the head of this file. An iteration moves all atoms at once, to
+    They lower the log-loss at the head of this file. An iteration moves all atoms at
+    once, to
 
         D_j <- Proj(D_j^ + t H_j / s_j),   H_j the part of S_j that is tangent at D_j^,
         S_j  = sum_i w_i g_ic y_ij (X_i^ - sum_{l in c} y_il D_l^),   g_ic = [c is i's own] - P_ic,
 
-    s_j = sum_i w_i |g_ic y_ij|, where c is the class of atom j, y the codes over it and P the
-    probabilities. S_j is gDL's matrix with signed weights, -1/(2 beta) times the gradient of the
-    cost in D_j^. Proj, the leading eigenvectors, is here a turn by at most 45 degrees in closed
-    form. t is halved until the cost falls by a share of what the slope promises, as it does for all
-    small t: costs never rise.
+    s_j = sum_i w_i |g_ic y_ij|, where c is the class of atom j, y the codes over it and
+    P the probabilities. S_j is gDL's matrix with signed weights, -1/(2 beta) times the
+    gradient of the cost in D_j^. Proj, the leading eigenvectors, is here a turn by at
+    most 45 degrees in closed form. t is halved until the cost falls by a share of what
+    the slope promises, as it does for all small t: costs never rise.
 
-    atoms_per_class: an integer, or a mapping from class to integer; a class of fewer samples gets
-    that many atoms. Not used with an init of atoms.
-    beta: in (0, 1e6], how sharp the probabilities are: the larger, the fewer samples count, those
-    nearest to the border. None: 4 over the mean of |e_own - least other e| at the first atoms.
-    ridge: >= 1e-4.
-    init: None, gDL of each class with the same codes; or labelled atoms (atoms (N, d, q), labels
-    (N,)), such as learn.class_dictionaries or an earlier call return, with the classes of y.
-    n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most tol a sample.
-    sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as repetition, 0
-    as absence.
+    atoms_per_class: an integer, or a mapping from class to integer; a class of fewer
+    samples gets that many atoms. Not used with an init of atoms. beta: in (0, 1e6], how
+    sharp the probabilities are: the larger, the fewer samples count, those nearest to
+    the border. None: 4 over the mean of |e_own - least other e| at the first atoms.
+    ridge: >= 1e-4. init: None, gDL of each class with the same codes; or labelled atoms
+    (atoms (N, d, q), labels (N,)), such as learn.class_dictionaries or an earlier call
+    return, with the classes of y. n_iter, tol: stops after n_iter iterations, or one
+    that lowers the cost by at most tol a sample. sample_weight: (n,) >= 0, factors of
+    the samples' costs; an integer weight acts as repetition, 0 as absence.
 
     See also estimators.DiscriminativeDictionary, learn.class_dictionaries.
 
@@ -111,20 +123,31 @@ def discriminative_atoms(X: ArrayLike, y: core.Labels, atoms_per_class: int | Ma
     atoms, of_atom = _check_first_atoms(init, classes)
     X, atoms = core.same_dimension(X, atoms, ("X", "init"))
     weights, exponent = learn.in_units(weights)
-    problem = _Problem(X, index, weights, of_atom, _members(of_atom, len(classes)), ridge, beta)
+    problem = _Problem(
+        X, index, weights, of_atom, _members(of_atom, len(classes)), ridge, beta
+    )
     if beta is None:
         problem = problem._replace(beta=_typical_beta(problem, atoms))
     atoms, costs, stopped = _lower_the_cost(problem, atoms, n_iter, tol)
-    return Discriminative(atoms, classes[of_atom], np.ldexp(costs, exponent), beta=problem.beta,
-                          ridge=ridge, stopped=stopped)
+    return Discriminative(
+        atoms,
+        classes[of_atom],
+        np.ldexp(costs, exponent),
+        beta=problem.beta,
+        ridge=ridge,
+        stopped=stopped,
+    )
 
 
-def ridge_residuals(X: ArrayLike, D: ArrayLike, labels: core.Labels, *,
-                    ridge: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-    """Errors (n, C) of X (n, d, p), the e_c(X) at the head of this file >= 0, and the classes (C,).
+def ridge_residuals(
+    X: ArrayLike, D: ArrayLike, labels: core.Labels, *, ridge: float = 0.1
+) -> tuple[np.ndarray, np.ndarray]:
+    """Errors (n, C) of X (n, d, p), the e_c(X) at the head of this file >= 0, and the
+    classes (C,).
 
-    D (N, d, q) atoms with labels (N,); ridge >= 1e-4. The class of the least error is the answer,
-    softmax(-beta errors) are its probabilities, with the beta that the atoms were learned with.
+    D (N, d, q) atoms with labels (N,); ridge >= 1e-4. The class of the least error is
+    the answer, softmax(-beta errors) are its probabilities, with the beta that the
+    atoms were learned with.
 
     >>> from grassmann_sc import discriminative, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -135,27 +158,34 @@ def ridge_residuals(X: ArrayLike, D: ArrayLike, labels: core.Labels, *,
     X, D = core.check_queries_and_atoms(X, D)
     classes, index = core.check_labels(labels, len(D))
     ridge = core.check_number(ridge, "ridge", least=LEAST_RIDGE)
-    return np.maximum(X.shape[2] - ridge_explained(X, D, index, len(classes), ridge), 0), classes
+    return np.maximum(
+        X.shape[2] - ridge_explained(X, D, index, len(classes), ridge), 0
+    ), classes
 
 
 def ridge_explained(X, D, index, n_classes, ridge):
-    """p - e_c(X) (n, n_classes) of checked X (n, d, p), D (N, d, q) of the classes index (N,).
+    """p - e_c(X) (n, n_classes) of checked X (n, d, p), D (N, d, q) of the classes
+    index (N,).
 
-    What chooses a class: errors lose to rounding what little atoms explain of far subspaces.
+    What chooses a class: errors lose to rounding what little atoms explain of far
+    subspaces.
     """
     members = _members(index, n_classes)
     factors = _ridge_factors(core.bases_gram(D), members, ridge)
     explained = np.empty((len(X), n_classes), X.dtype)
     for rows in core.query_tiles(len(X), len(D)):
-        explained[rows] = _codes_and_explained(core.bases_gram(X[rows], D), members, factors)[1]
+        explained[rows] = _codes_and_explained(
+            core.bases_gram(X[rows], D), members, factors
+        )[1]
     return explained
 
 
-# ------------------------------------------------------------------------------------- descent
+# ------------------------------------------------------------------------------ descent
 
 
 def _lower_the_cost(problem, atoms, n_iter, tol):
-    """Atoms after steps that never raise the cost, the costs, and why the last step was the last.
+    """Atoms after steps that never raise the cost, the costs, and why the last step was
+    the last.
 
     Each step is at first twice as long as the one before.
     """
@@ -178,16 +208,17 @@ def _lower_the_cost(problem, atoms, n_iter, tol):
     return here.atoms, np.array(costs), stopped if here.slope > 0 else "stationary"
 
 
-# atoms (N, d, q), their cost, W_j / s_j (N, d, q) with W_j = (I - D_j^) S_j D_j, and the slope:
-# by how much a small step lowers the cost, in steps
+# atoms (N, d, q), their cost, W_j / s_j (N, d, q) with W_j = (I - D_j^) S_j D_j, and
+# the slope: by how much a small step lowers the cost, in steps
 _Place = namedtuple("_Place", "atoms cost tangents slope")
 
 
 def _moved(place, step):
     """Proj(D_j^ + step (W_j D_j^T + D_j W_j^T) / s_j) as bases.
 
-    With the right singular vectors v and values a of step W_j / s_j, D_j v turns towards W_j v by
-    the angle arctan(2 a) / 2, the leading eigenvector of [[1, a], [a, 0]].
+    With the right singular vectors v and values a of step W_j / s_j, D_j v turns
+    towards W_j v by the angle arctan(2 a) / 2, the leading eigenvector of [[1, a], [a,
+    0]].
     """
     D = place.atoms
     W = place.tangents.astype(np.float64, copy=False)
@@ -195,14 +226,18 @@ def _moved(place, step):
     size = np.sqrt(np.maximum(values, 0))
     angle = np.arctan(2 * step * size) / 2
     per_size = np.where(size > 0, np.sin(angle) / np.where(size > 0, size, 1), step)
-    turned = np.matmul(D, V * np.cos(angle)[:, None]) + np.matmul(W, V * per_size[:, None])
+    turned = np.matmul(D, V * np.cos(angle)[:, None]) + np.matmul(
+        W, V * per_size[:, None]
+    )
     excess = np.matmul(turned.swapaxes(1, 2), turned) - np.eye(D.shape[2])
-    return (turned - np.matmul(turned, excess) / 2).astype(D.dtype)  # orthonormal to rounding
+    # orthonormal to rounding
+    return (turned - np.matmul(turned, excess) / 2).astype(D.dtype)
 
 
 class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge beta")):
-    """What stays the same: samples, their classes and weights, the class of each atom, the atoms of
-    each class, ridge and beta."""
+    """What stays the same: samples, their classes and weights, the class of each atom,
+    the atoms of each class, ridge and beta.
+    """
 
     def at(self, atoms):
         """The cost and its slopes at the atoms, in one pass over tiles of the samples."""
@@ -230,7 +265,12 @@ class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge bet
             self._subtract_coded(image, columns, shared, mine, q)
         image = image.reshape(d, N, q).transpose(1, 0, 2)
         tangents = _tangents(atoms, image, size)
-        slope = 4 * self.beta * size @ np.square(tangents).sum(axis=(1, 2), dtype=np.float64)
+        slope = (
+            4
+            * self.beta
+            * size
+            @ np.square(tangents).sum(axis=(1, 2), dtype=np.float64)
+        )
         return _Place(atoms, float(cost), tangents, float(slope))
 
     def _losses(self, errors, tile):
@@ -247,7 +287,9 @@ class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge bet
         """image_j -= sum_l shared[j, l] D_l^ D_j, for j and l in a class."""
         these = (mine[:, None] * q + np.arange(q)).ravel()
         part = columns[:, these]  # (d, m q)
-        weights = np.repeat(np.repeat(shared[np.ix_(mine, mine)].T, q, axis=0), q, axis=1)
+        weights = np.repeat(
+            np.repeat(shared[np.ix_(mine, mine)].T, q, axis=0), q, axis=1
+        )
         image[:, these] -= part @ (weights * (part.T @ part)).astype(part.dtype)
 
 
@@ -256,16 +298,21 @@ def _tangents(atoms, image, size):
     W = image / np.where(size > 0, size, 1)[:, None, None].astype(atoms.dtype)
     for _ in range(2):  # twice, since rounding grows where little is left
         W = W - np.matmul(atoms, np.matmul(atoms.swapaxes(1, 2), W))
-    W[np.linalg.norm(W, axis=(1, 2)) <= 100 * np.finfo(W.dtype).eps] = 0  # ||S_j / s_j|| is about 1
+    # ||S_j / s_j|| is about 1
+    W[np.linalg.norm(W, axis=(1, 2)) <= 100 * np.finfo(W.dtype).eps] = 0
     return W
 
 
 def _typical_beta(problem, atoms):
-    """BORDER over the mean of |e_own - least other e|; 1 where there is none or it is 0."""
+    """BORDER over the mean of |e_own - least other e|; 1 where there is none or it is
+    0.
+    """
     members = problem.members
     factors = _ridge_factors(core.bases_gram(atoms), members, problem.ridge)
     total = 0.0
-    for tile in core.query_tiles(len(problem.X), len(atoms)) if len(members) > 1 else []:
+    for tile in (
+        core.query_tiles(len(problem.X), len(atoms)) if len(members) > 1 else []
+    ):
         K_xd = core.bases_gram(problem.X[tile], atoms)
         errors = problem.X.shape[2] - _codes_and_explained(K_xd, members, factors)[1]
         every = np.arange(len(errors))
@@ -276,7 +323,7 @@ def _typical_beta(problem, atoms):
     return float(BORDER / gap) if gap > LEAST_GAP else 1.0
 
 
-# ---------------------------------------------------------------------- ridge codes of each class
+# ------------------------------------------------------------ ridge codes of each class
 
 
 def _members(of_atom, n_classes):
@@ -286,13 +333,16 @@ def _members(of_atom, n_classes):
 
 def _ridge_factors(K_dd, members, ridge):
     """Cholesky factors of K + ridge I over the atoms of each class, in float64."""
-    return [cho_factor(K_dd[np.ix_(mine, mine)] + ridge * np.eye(len(mine)), lower=True)
-            for mine in members]
+    return [
+        cho_factor(K_dd[np.ix_(mine, mine)] + ridge * np.eye(len(mine)), lower=True)
+        for mine in members
+    ]
 
 
 def _codes_and_explained(K_xd, members, factors):
-    """Codes (t, N) over each class alone and what they explain (t, C), in float64, from products
-    (t, N)."""
+    """Codes (t, N) over each class alone and what they explain (t, C), in float64, from
+    products (t, N).
+    """
     k = K_xd.astype(np.float64)
     codes = np.empty_like(k)
     explained = np.empty((len(k), len(members)))
@@ -302,18 +352,21 @@ def _codes_and_explained(K_xd, members, factors):
     return codes, explained
 
 
-# ---------------------------------------------------------------------------------- first atoms
+# -------------------------------------------------------------------------- first atoms
 
 
 def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
-    """(atoms, labels) that gDL learns for each class with ridge codes, the start of the descent."""
+    """(atoms, labels) that gDL learns for each class with ridge codes, the start of the
+    descent.
+    """
 
     def code(K_dd, K_xd, norm2):
         every = [np.arange(len(K_dd))]
         return _codes_and_explained(K_xd, every, _ridge_factors(K_dd, every, ridge))[0]
 
-    first = learn.class_dictionaries(X, labels, atoms_per_class, coding=code, rng=rng,
-                                     sample_weight=weights)
+    first = learn.class_dictionaries(
+        X, labels, atoms_per_class, coding=code, rng=rng, sample_weight=weights
+    )
     return first.atoms, first.labels
 
 
@@ -322,12 +375,15 @@ def _check_first_atoms(init, classes):
     try:
         given, labels = init
     except (TypeError, ValueError):
-        raise ValueError("init must be None or a pair (atoms, labels), got "
-                         f"{type(init).__name__}") from None
+        raise ValueError(
+            f"init must be None or a pair (atoms, labels), got {type(init).__name__}"
+        ) from None
     atoms = core.kept_array(core.check_dictionary(given, "init"), given)
     named, index = core.check_labels(labels, len(atoms))
     if set(named) != set(classes):
-        raise ValueError("init must have atoms of each class of y and of no other, got labels "
-                         f"{named.tolist()}")
+        raise ValueError(
+            "init must have atoms of each class of y and of no other, got labels "
+            f"{named.tolist()}"
+        )
     position = {label: c for c, label in enumerate(classes)}
     return atoms, np.array([position[label] for label in named])[index]

@@ -1,9 +1,10 @@
-"""scikit-learn estimators over the functions of this project: for Pipeline, GridSearchCV,
-cross_val_score.
+"""scikit-learn estimators over the functions of this project: for Pipeline,
+GridSearchCV, cross_val_score.
 
-Thin: an estimator keeps its parameters, checks its input and calls the function that it is named
-after. Input is sample-first: subspaces (n, d, p), or a sequence of n arrays of frames for the first
-step of a pipeline. Needs scikit-learn and the modules imported below.
+Thin: an estimator keeps its parameters, checks its input and calls the function that it
+is named after. Input is sample-first: subspaces (n, d, p), or a sequence of n arrays of
+frames for the first step of a pipeline. Needs scikit-learn and the modules imported
+below.
 """
 
 from __future__ import annotations
@@ -23,35 +24,62 @@ try:
     from sklearn.utils import column_or_1d
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
-    raise ImportError("estimators needs scikit-learn: pip install scikit-learn") from error
+    raise ImportError(
+        "estimators needs scikit-learn: pip install scikit-learn"
+    ) from error
 
 import grassmann_sc as core
-from grassmann_sc import discriminative, files, frames, kernels, learn, streams, subspaces
+from grassmann_sc import (
+    discriminative,
+    files,
+    frames,
+    kernels,
+    learn,
+    streams,
+    subspaces,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing's own from Python 3.11 on
 
-__all__ = ["ImageSetSubspaces", "NearestSubspace", "CodingClassifier", "GrassmannDictionary",
-           "OnlineGrassmannDictionary", "ProjectionKernel", "KernelLift",
-           "DiscriminativeDictionary", "HOG", "LBP", "LBPTOP", "GaitEnergyImage", "BlockHankel",
-           "VideoSubspaces"]
+__all__ = [
+    "ImageSetSubspaces",
+    "NearestSubspace",
+    "CodingClassifier",
+    "GrassmannDictionary",
+    "OnlineGrassmannDictionary",
+    "ProjectionKernel",
+    "KernelLift",
+    "DiscriminativeDictionary",
+    "HOG",
+    "LBP",
+    "LBPTOP",
+    "GaitEnergyImage",
+    "BlockHankel",
+    "VideoSubspaces",
+]
 
 CALIBRATED = 100  # atoms at most that are coded to choose a temperature
 FOLDS = 5
-STATES = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence,
-          np.random.RandomState)  # which change as numbers are drawn
+STATES = (
+    np.random.Generator,
+    np.random.BitGenerator,
+    np.random.SeedSequence,
+    np.random.RandomState,
+)  # which change as numbers are drawn
 RandomState: TypeAlias = core.Rng | np.random.RandomState
 
 
-# ------------------------------------------------------------------------------- what all share
+# ----------------------------------------------------------------------- what all share
 
 
 class Estimator(base.BaseEstimator):
-    """Base of all. The fields of a class are its parameters; X has three axes, or two where kernel
-    is "precomputed".
+    """Base of all. The fields of a class are its parameters; X has three axes, or two
+    where kernel is "precomputed".
 
-    keeps_input: does what is learned hold arrays of the training set? Then fit takes a copy of
-    them, so that the caller can use the memory again. Only an estimator that holds none says False.
+    keeps_input: does what is learned hold arrays of the training set? Then fit takes a
+    copy of them, so that the caller can use the memory again. Only an estimator that
+    holds none says False.
     """
 
     keeps_input = True
@@ -81,16 +109,21 @@ class Estimator(base.BaseEstimator):
         if fit:
             self.n_features_in_ = d
         elif d != self.n_features_in_:
-            raise ValueError(f"X must have d = {self.n_features_in_}, as in fit, got d = {d} in "
-                             "this call")
+            raise ValueError(
+                f"X must have d = {self.n_features_in_}, as in fit, got d = {d} in "
+                "this call"
+            )
 
 
 class OnSubspaces(Estimator):
-    """Base of those on subspaces X (n, d, p), or on a Gram matrix: (N, N) of the training set in
-    fit, (n, N) of queries with it elsewhere."""
+    """Base of those on subspaces X (n, d, p), or on a Gram matrix: (N, N) of the
+    training set in fit, (n, N) of queries with it elsewhere.
+    """
 
     def check_input(self, X: ArrayLike, fit: bool = False) -> np.ndarray:
-        """X as checked bases or inner products; fit records d or N, all else demands it."""
+        """X as checked bases or inner products; fit records d or N, all else demands
+        it.
+        """
         if not fit:
             check_is_fitted(self)
         if not self.is_precomputed():
@@ -101,12 +134,15 @@ class OnSubspaces(Estimator):
             K = core.check_symmetric(X, "X")
             self.n_features_in_ = len(K)
             return self.own(K, X)
-        return core.shaped_array(X, "X", ("n", self.n_features_in_), ", one column a training set")
+        return core.shaped_array(
+            X, "X", ("n", self.n_features_in_), ", one column a training set"
+        )
 
 
 class ByScores(base.ClassifierMixin):
-    """predict and decision_function from class_scores(X), (n, n_classes): the highest score wins,
-    the first in a tie."""
+    """predict and decision_function from class_scores(X), (n, n_classes): the highest
+    score wins, the first in a tie.
+    """
 
     def check_labelled(self, X: Any, y: core.Labels) -> Any:
         """The training set X, checked; records its classes, and the class of each of X."""
@@ -115,7 +151,9 @@ class ByScores(base.ClassifierMixin):
         return X
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """class_scores (n, n_classes); of two classes (n,), the second's less the first's."""
+        """class_scores (n, n_classes); of two classes (n,), the second's less the
+        first's.
+        """
         scores = self.class_scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
 
@@ -133,12 +171,13 @@ class Transformer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin):
         return self.n_features_out_
 
 
-# -------------------------------------------------------------------------- frames to subspaces
+# ------------------------------------------------------------------ frames to subspaces
 
 
 class SetsTransformer(Transformer, Estimator):
-    """Base of the first steps of a pipeline, which make rows (n_rows, d), or a basis (d, p), of
-    each set of frames."""
+    """Base of the first steps of a pipeline, which make rows (n_rows, d), or a basis
+    (d, p), of each set of frames.
+    """
 
     axis = 1  # the axis of length d
     _descriptors: Callable[..., np.ndarray]  # of a set of frames
@@ -174,8 +213,10 @@ class SetsTransformer(Transformer, Estimator):
     def _check_lengths(self, made):
         for i, one in enumerate(made):
             if one.shape[self.axis] != self.n_features_out_:
-                raise ValueError(f"X must give vectors of d = {self.n_features_out_}, as in fit: "
-                                 f"X[{i}] gives {one.shape[self.axis]}")
+                raise ValueError(
+                    f"X must give vectors of d = {self.n_features_out_}, as in fit: "
+                    f"X[{i}] gives {one.shape[self.axis]}"
+                )
         return made
 
     def rows_of(self, of_set: Any) -> np.ndarray:
@@ -199,11 +240,13 @@ class SetsTransformer(Transformer, Estimator):
 
 @dataclass(eq=False, repr=False)
 class ImageSetSubspaces(SetsTransformer):
-    """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a pipeline.
+    """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a
+    pipeline.
 
-    p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames, see rank.
-    center, unit_variance, rank ("raise", "warn", "pad"): as in subspaces. X is a sequence of n
-    arrays (n_frames_i, d) or (n_frames_i, height, width), or one array of them. fit learns d alone.
+    p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames, see
+    rank. center, unit_variance, rank ("raise", "warn", "pad"): as in subspaces. X is a
+    sequence of n arrays (n_frames_i, d) or (n_frames_i, height, width), or one array of
+    them. fit learns d alone.
 
     >>> import numpy as np
     >>> from grassmann_sc.estimators import ImageSetSubspaces
@@ -232,7 +275,9 @@ class ImageSetSubspaces(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class KernelChoice:
-    """The kernel on frames that the parameters kernel, gamma, gamma_scale, degree and coef0 say."""
+    """The kernel on frames that the parameters kernel, gamma, gamma_scale, degree and
+    coef0 say.
+    """
 
     _: KW_ONLY
     kernel: core.AnyKernel = "linear"
@@ -243,8 +288,14 @@ class KernelChoice:
 
     def chosen_kernel(self, X: core.Sets) -> core.Kernel:
         """A callable k(A, B) for the sets of frames X; sets gamma_ of "rbf"."""
-        kernel = kernels.kernel_named(self.kernel, X, gamma=self.gamma, degree=self.degree,
-                                      gamma_scale=self.gamma_scale, coef0=self.coef0)
+        kernel = kernels.kernel_named(
+            self.kernel,
+            X,
+            gamma=self.gamma,
+            degree=self.degree,
+            gamma_scale=self.gamma_scale,
+            coef0=self.coef0,
+        )
         if isinstance(kernel, kernels.rbf):
             self.gamma_ = kernel.gamma
         return kernel
@@ -252,19 +303,20 @@ class KernelChoice:
 
 @dataclass(eq=False, repr=False)
 class KernelLift(KernelChoice, SetsTransformer):
-    """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r, p):
-    kernels.Lift in a pipeline.
+    """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r,
+    p): kernels.Lift in a pipeline.
 
-    kernel: "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), "linear", or any
-    k(A, B) on rows; ("rbf", gamma) and ("polynomial", degree) say the number too, so that one grid
-    spans kinds of kernels: ["linear", ("polynomial", 2), ("rbf", 0.5), ("rbf", 2)]. gamma: > 0, or
-    None for kernels.median_gamma of the training sets; with gamma_scale="median" in units of that,
-    so that one grid suits any data. p: dimension of the subspaces; each set needs p frames
-    independent in feature space. n_landmarks, method: as in kernels.Lift. random_state: a seed, a
+    kernel: "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0),
+    "linear", or any k(A, B) on rows; ("rbf", gamma) and ("polynomial", degree) say the
+    number too, so that one grid spans kinds of kernels: ["linear", ("polynomial", 2),
+    ("rbf", 0.5), ("rbf", 2)]. gamma: > 0, or None for kernels.median_gamma of the
+    training sets; with gamma_scale="median" in units of that, so that one grid suits
+    any data. p: dimension of the subspaces; each set needs p frames independent in
+    feature space. n_landmarks, method: as in kernels.Lift. random_state: a seed, a
     Generator or a RandomState, which are copied, so that each fit draws the same.
 
-    With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and gamma_ tell
-    of the fit.
+    With CodingClassifier it is kgSC and kgLC, with GrassmannDictionary kgDL. lift_ and
+    gamma_ tell of the fit.
 
     >>> import numpy as np
     >>> from sklearn.pipeline import make_pipeline
@@ -285,9 +337,14 @@ class KernelLift(KernelChoice, SetsTransformer):
     random_state: RandomState = None
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
-        """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array of them."""
-        lift = kernels.Lift(self.chosen_kernel(X), **self.options("p", "n_landmarks", "method"),
-                            rng=rng_of(self.random_state))
+        """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array
+        of them.
+        """
+        lift = kernels.Lift(
+            self.chosen_kernel(X),
+            **self.options("p", "n_landmarks", "method"),
+            rng=rng_of(self.random_state),
+        )
         self.lift_ = lift.fit(X)
         self.n_features_in_ = self.lift_.landmarks_.shape[1]
         self.n_features_out_ = self.lift_.dimension_
@@ -303,16 +360,18 @@ class KernelLift(KernelChoice, SetsTransformer):
         return self.lift_.transform(X)
 
 
-# ---------------------------------------------------------------------------------- classifiers
+# -------------------------------------------------------------------------- classifiers
 
 
 @dataclass(eq=False, repr=False)
 class NearestSubspace(ByScores, OnSubspaces):
-    """The class that most of the n_neighbors nearest training subspaces have, the first in a tie.
+    """The class that most of the n_neighbors nearest training subspaces have, the first
+    in a tie.
 
-    metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal angles;
-    "projection", the norm of their sines, from the projection kernel alone: in the same order as
-    "chordal", but faster, and only to about 1e-8 near 0. n_neighbors: in 1..n.
+    metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal
+    angles; "projection", the norm of their sines, from the projection kernel alone: in
+    the same order as "chordal", but faster, and only to about 1e-8 near 0. n_neighbors:
+    in 1..n.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import NearestSubspace
@@ -336,10 +395,12 @@ class NearestSubspace(ByScores, OnSubspaces):
         return self._distances(X)[0]
 
     def _distances(self, X):
-        """Distances (n, n_train), and what is larger the nearer, without cancellation: far
-        subspaces differ in inner products that distances lose to rounding."""
+        """Distances (n, n_train), and what is larger the nearer, without cancellation:
+        far subspaces differ in inner products that distances lose to rounding.
+        """
         X = self.check_input(X)
-        same = core.rounding(X.dtype)  # less than this apart are subspaces only by rounding
+        # less than this apart are subspaces only by rounding
+        same = core.rounding(X.dtype)
         if self.metric == "geodesic":
             distances = core.geodesic_distance(X, self.subspaces_)
             return distances, -np.maximum(distances, same)
@@ -353,10 +414,13 @@ class NearestSubspace(ByScores, OnSubspaces):
         return np.sqrt(square), np.where(square < core.NEAR, near, K)
 
     def kneighbors(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """(distances, indices), (n, n_neighbors) each, of the nearest training subspaces in order;
-        ties, to rounding, to the lower index."""
+        """(distances, indices), (n, n_neighbors) each, of the nearest training
+        subspaces in order; ties, to rounding, to the lower index.
+        """
         distances, nearness = self._distances(X)
-        count = core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.subspaces_))
+        count = core.check_integer(
+            self.n_neighbors, "n_neighbors", 1, len(self.subspaces_)
+        )
         nearest = core.nearest_atoms(nearness, count)
         distances = np.take_along_axis(distances, nearest, axis=1)
         order = distances.argsort(axis=1, kind="stable")
@@ -398,22 +462,23 @@ class Coding:
 class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     """Codes a query over labelled subspaces and takes the class of the highest score.
 
-    fit takes the dictionary: all training sets, or atoms learned for each class, with their labels.
+    fit takes the dictionary: all training sets, or atoms learned for each class, with
+    their labels.
 
-    coding: "sparse" (gSC, uses lam and lam_scale) or "local" (gLC, uses n_neighbors). lam: >= 0,
-    the paper's lambda; with lam_scale="max" in units of each query's lam_max, so that one grid in
-    [0, 1] suits any data. n_neighbors: in 1..N atoms.
-    rule: a class's score is, "residual": ||X^||^2 - ||X^ - sum_{j in class} y_j D_j^||_F^2, the
-    paper's; "sum" or "max" of its coefficients y_j, the paper's alternatives; None: "residual" of
-    sparse codes, "sum" of local ones. grassmann_sc.class_scores says why, and what ties, absent
-    classes and zero codes have.
-    kernel: "projection", X holds subspaces; "precomputed", X holds inner products instead, the
-    symmetric (N, N) of the atoms in fit and (n, N) of queries with atoms elsewhere, as
-    ProjectionKernel gives them. All must have the norm of the atoms, a constant diagonal.
-    GridSearchCV on the whole Gram matrix then computes it once for all candidates.
-    calibrate: whether fit chooses temperature_, for predict_proba, by the log-loss of at most 100
-    of the atoms, each coded over those outside its fold; else, or where no class has two atoms, it
-    is 1.
+    coding: "sparse" (gSC, uses lam and lam_scale) or "local" (gLC, uses n_neighbors).
+    lam: >= 0, the paper's lambda; with lam_scale="max" in units of each query's
+    lam_max, so that one grid in [0, 1] suits any data. n_neighbors: in 1..N atoms.
+    rule: a class's score is, "residual": ||X^||^2 - ||X^ - sum_{j in class} y_j
+    D_j^||_F^2, the paper's; "sum" or "max" of its coefficients y_j, the paper's
+    alternatives; None: "residual" of sparse codes, "sum" of local ones.
+    grassmann_sc.class_scores says why, and what ties, absent classes and zero codes
+    have. kernel: "projection", X holds subspaces; "precomputed", X holds inner products
+    instead, the symmetric (N, N) of the atoms in fit and (n, N) of queries with atoms
+    elsewhere, as ProjectionKernel gives them. All must have the norm of the atoms, a
+    constant diagonal. GridSearchCV on the whole Gram matrix then computes it once for
+    all candidates. calibrate: whether fit chooses temperature_, for predict_proba, by
+    the log-loss of at most 100 of the atoms, each coded over those outside its fold;
+    else, or where no class has two atoms, it is 1.
 
     See also grassmann_sc.classify, KernelLift for kgSC and kgLC.
 
@@ -434,7 +499,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     calibrate: bool = True
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
-        """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with labels y."""
+        """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with
+        labels y.
+        """
         how = self._how()
         core.check_choice(self.rule, "rule", None, *core.RULES)
         core.check_choice(self.kernel, "kernel", "projection", "precomputed")
@@ -444,8 +511,10 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
             low = X.diagonal().min()
             high = X.diagonal().max()
             if not (low > 0 and high - low <= 1e-3 * high):
-                raise ValueError("X must have a constant positive diagonal, the squared norm p, "
-                                 f"got {low:.4g} to {high:.4g}")
+                raise ValueError(
+                    "X must have a constant positive diagonal, the squared norm p, "
+                    f"got {low:.4g} to {high:.4g}"
+                )
         else:
             self.atoms_ = X
             self.gram_ = core.bases_gram(X)
@@ -457,15 +526,20 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         return self
 
     def _fitted_temperature(self, how):
-        """The T of least log-loss of softmax(scores / T) on atoms of classes that have several."""
+        """The T of least log-loss of softmax(scores / T) on atoms of classes that have
+        several.
+        """
         several = np.bincount(self.index_)[self.index_] > 1
         candidates = np.flatnonzero(several)
         if len(candidates) == 0:
             return 1.0
-        few = np.linspace(0, len(candidates) - 1, min(len(candidates), CALIBRATED)).astype(int)
+        few = np.linspace(
+            0, len(candidates) - 1, min(len(candidates), CALIBRATED)
+        ).astype(int)
         some = candidates[np.argsort(self.index_[candidates], kind="stable")][few]
         scores = np.empty((len(some), len(self.classes_)))
-        for f in range(min(FOLDS, len(some))):  # neighbours, of one class, are in different folds
+        # neighbours, of one class, are in different folds
+        for f in range(min(FOLDS, len(some))):
             mine = some[f::FOLDS]
             rest = np.setdiff1d(np.arange(len(self.gram_)), mine)
             K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
@@ -476,8 +550,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         return _temperature(scores, self.index_[some])
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, N); of an atom, itself: the codes of the training sets say nothing about those
-        of others."""
+        """Codes (n, N); of an atom, itself: the codes of the training sets say nothing
+        about those of others.
+        """
         return self._codes(self._how(), *self._grams(X))
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
@@ -491,7 +566,8 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         """softmax(class_scores / temperature_), (n, n_classes)."""
         scores = self.class_scores(X)
         probabilities = softmax(scores / self.temperature_, axis=1)
-        return core.let_win(probabilities, scores.argmax(axis=1))  # of equal ones the predicted
+        # of equal ones the predicted
+        return core.let_win(probabilities, scores.argmax(axis=1))
 
     def _scores_of(self, codes, K_dd, K_xd, index):
         """Scores (n, n_classes) of codes over atoms of the classes index (N,)."""
@@ -499,7 +575,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         return core.scores_by_class(codes, K_dd, K_xd, index, len(self.classes_), rule)
 
     def _grams(self, X):
-        """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and norm2."""
+        """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and
+        norm2.
+        """
         X = self.check_input(X)
         if self.is_precomputed():
             return core.check_grams(self.gram_, X, self.gram_[0, 0])
@@ -508,12 +586,12 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
 @dataclass(eq=False, repr=False)
 class DiscriminativeDictionary(ByScores, OnSubspaces):
-    """A few atoms for each class, learned to explain it and no other; the class whose atoms explain
-    a query best (discriminative.discriminative_atoms).
+    """A few atoms for each class, learned to explain it and no other; the class whose
+    atoms explain a query best (discriminative.discriminative_atoms).
 
     atoms_per_class, tol: as there. sharpness, reg, max_iter: there beta, ridge, n_iter.
-    random_state: as in KernelLift. components_ (N, d, p), labels_ (N,), costs_, n_iter_ (iterations
-    done) and sharpness_ (in use) tell of the learning.
+    random_state: as in KernelLift. components_ (N, d, p), labels_ (N,), costs_, n_iter_
+    (iterations done) and sharpness_ (in use) tell of the learning.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import DiscriminativeDictionary
@@ -532,19 +610,31 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
 
     keeps_input = False
 
-    def fit(self, X: ArrayLike, y: core.Labels, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from subspaces X (n, d, p) with labels y (n,); classes without weight are none."""
+    def fit(
+        self, X: ArrayLike, y: core.Labels, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from subspaces X (n, d, p) with labels y (n,); classes without weight
+        are none.
+        """
         reg = core.check_number(self.reg, "reg", least=discriminative.LEAST_RIDGE)
         if self.sharpness is not None:
             core.check_number(self.sharpness, "sharpness", above=0)
         X = self.check_labelled(X, y)
         learned = discriminative.discriminative_atoms(
-            X, self.classes_[self.index_], **self.options("atoms_per_class", "tol"),
-            beta=self.sharpness, ridge=reg, rng=rng_of(self.random_state),
-            n_iter=core.check_integer(self.max_iter, "max_iter", 0), sample_weight=sample_weight)
+            X,
+            self.classes_[self.index_],
+            **self.options("atoms_per_class", "tol"),
+            beta=self.sharpness,
+            ridge=reg,
+            rng=rng_of(self.random_state),
+            n_iter=core.check_integer(self.max_iter, "max_iter", 0),
+            sample_weight=sample_weight,
+        )
         self.components_ = learned.atoms
         self.labels_ = learned.labels
-        self.classes_, self.index_ = core.check_labels(learned.labels, len(learned.atoms))
+        self.classes_, self.index_ = core.check_labels(
+            learned.labels, len(learned.atoms)
+        )
         self.costs_ = learned.costs
         self.n_iter_ = learned.n_iter
         self.sharpness_ = learned.beta
@@ -554,16 +644,19 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         """What the classes explain, p less their errors (n, n_classes)."""
         X = self.check_input(X)
         X, D = core.same_dimension(X, self.components_, ("X", "the dictionary"))
-        return discriminative.ridge_explained(X, D, self.index_, len(self.classes_), self.reg)
+        return discriminative.ridge_explained(
+            X, D, self.index_, len(self.classes_), self.reg
+        )
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """softmax(-sharpness_ errors) (n, n_classes): what the learning fits, on the training
-        set."""
+        """softmax(-sharpness_ errors) (n, n_classes): what the learning fits, on the
+        training set.
+        """
         scores = self.class_scores(X)
         return softmax(self.sharpness_ * scores, axis=1)
 
 
-# -------------------------------------------------------------------------- dictionary and kernel
+# ---------------------------------------------------------------- dictionary and kernel
 
 
 @dataclass(eq=False, repr=False)
@@ -587,21 +680,28 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
         return self._codes(how, *_grams_of_queries(X, self.components_, self.gram_))
 
     def _keep(self, atoms, lam, n_iter):
-        vars(self).update(components_=atoms, gram_=core.bases_gram(atoms), lam_=lam, n_iter_=n_iter,
-                          n_features_out_=len(atoms))  # in one step: Ctrl-C comes before or after
+        vars(self).update(
+            components_=atoms,
+            gram_=core.bases_gram(atoms),
+            lam_=lam,
+            n_iter_=n_iter,
+            # in one step: Ctrl-C comes before or after
+            n_features_out_=len(atoms),
+        )
 
 
 @dataclass(eq=False, repr=False)
 class GrassmannDictionary(DictionaryLearner):
-    """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it: the codes are
-    features for any estimator.
+    """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it: the codes
+    are features for any estimator.
 
-    coding, lam, n_neighbors: as in CodingClassifier. lam_scale: None, or "max": one lambda for all,
-    lam times the median lam_max of the training set over the first atoms. init, tol, and max_iter,
-    there n_iter: as in learn.gdl. random_state: as in KernelLift.
+    coding, lam, n_neighbors: as in CodingClassifier. lam_scale: None, or "max": one
+    lambda for all, lam times the median lam_max of the training set over the first
+    atoms. init, tol, and max_iter, there n_iter: as in learn.gdl. random_state: as in
+    KernelLift.
 
-    components_ (n_atoms, d, p), costs_ and n_iter_ (iterations done) tell of the learning, lam_ is
-    the lambda in use.
+    components_ (n_atoms, d, p), costs_ and n_iter_ (iterations done) tell of the
+    learning, lam_ is the lambda in use.
 
     See also learn.gdl; KernelLift before it makes it kgDL.
 
@@ -619,19 +719,27 @@ class GrassmannDictionary(DictionaryLearner):
     tol: float = 1e-6
     random_state: RandomState = None
 
-    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from subspaces X (n, d, p), n >= n_atoms unless init holds atoms."""
         self.fit_transform(X, sample_weight=sample_weight)
         return self
 
-    def fit_transform(self, X: ArrayLike, y: object = None,
-                      sample_weight: ArrayLike | None = None) -> np.ndarray:
+    def fit_transform(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> np.ndarray:
         """Learn, and give the codes (n, n_atoms) that learning ended with."""
         how = self._how()
         X = self.check_input(X, fit=True)
-        learned = learn.gdl(X, **self.options("n_atoms", "init", "tol"), **how,
-                            n_iter=core.check_integer(self.max_iter, "max_iter", 0),
-                            rng=rng_of(self.random_state), sample_weight=sample_weight)
+        learned = learn.gdl(
+            X,
+            **self.options("n_atoms", "init", "tol"),
+            **how,
+            n_iter=core.check_integer(self.max_iter, "max_iter", 0),
+            rng=rng_of(self.random_state),
+            sample_weight=sample_weight,
+        )
         self.costs_ = learned.costs
         self._keep(learned.atoms, learned.lam, learned.n_iter)
         return learned.codes
@@ -639,15 +747,17 @@ class GrassmannDictionary(DictionaryLearner):
 
 @dataclass(eq=False, repr=False)
 class OnlineGrassmannDictionary(DictionaryLearner):
-    """GrassmannDictionary learned from batches (streams.OnlineGDL), in memory that does not grow:
-    partial_fit on each batch of a stream, or fit on an array in random batches.
+    """GrassmannDictionary learned from batches (streams.OnlineGDL), in memory that does
+    not grow: partial_fit on each batch of a stream, or fit on an array in random
+    batches.
 
-    n_atoms, coding, lam, n_neighbors, lam_scale: as in GrassmannDictionary, with the lam_max of the
-    first n_atoms samples at least. init, rank, forgetting: as in streams.OnlineGDL. random_state:
-    as in KernelLift. batch_size, n_epochs: of fit alone.
+    n_atoms, coding, lam, n_neighbors, lam_scale: as in GrassmannDictionary, with the
+    lam_max of the first n_atoms samples at least. init, rank, forgetting: as in
+    streams.OnlineGDL. random_state: as in KernelLift. batch_size, n_epochs: of fit
+    alone.
 
-    learner_ is the OnlineGDL, to save, to merge or to resume; components_ (n_atoms, d, p) and lam_
-    are there once n_atoms samples have come, n_iter_ counts updates.
+    learner_ is the OnlineGDL, to save, to merge or to resume; components_ (n_atoms, d,
+    p) and lam_ are there once n_atoms samples have come, n_iter_ counts updates.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.estimators import OnlineGrassmannDictionary
@@ -674,11 +784,14 @@ class OnlineGrassmannDictionary(DictionaryLearner):
             self.n_features_in_ = X.shape[1]
         else:
             X = self.check_input(X, fit=True)
-        self.learner_ = self._new_learner().fit(X, **self.options("batch_size", "n_epochs"))
+        self.learner_ = self._new_learner().fit(
+            X, **self.options("batch_size", "n_epochs")
+        )
         return self._take_atoms()
 
-    def partial_fit(self, X: ArrayLike, y: object = None,
-                    sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from one more batch X (n, d, p)."""
         first = not hasattr(self, "learner_")
         X = self.check_input(X, fit=first)
@@ -689,7 +802,9 @@ class OnlineGrassmannDictionary(DictionaryLearner):
 
     def _new_learner(self):
         options = self.options("n_atoms", "init", "rank", "forgetting")
-        return streams.OnlineGDL(**options, **self._how(), rng=rng_of(self.random_state))
+        return streams.OnlineGDL(
+            **options, **self._how(), rng=rng_of(self.random_state)
+        )
 
     def _take_atoms(self):
         learner = self.learner_
@@ -699,10 +814,11 @@ class OnlineGrassmannDictionary(DictionaryLearner):
 
 
 class ProjectionKernel(Transformer, OnSubspaces):
-    """Gram rows ||X_i^T D_j||_F^2 against the training subspaces D (core's projection_kernel).
+    """Gram rows ||X_i^T D_j||_F^2 against the training subspaces D (core's
+    projection_kernel).
 
-    For SVC(kernel="precomputed"), CodingClassifier(kernel="precomputed") and every other kernel
-    method.
+    For SVC(kernel="precomputed"), CodingClassifier(kernel="precomputed") and every
+    other kernel method.
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
@@ -729,12 +845,13 @@ class ProjectionKernel(Transformer, OnSubspaces):
         return _gram_rows(self.check_input(X), self.subspaces_)
 
 
-# ------------------------------------------------------------------------ first steps on raw frames
+# ------------------------------------------------------------ first steps on raw frames
 
 
 @dataclass(eq=False, repr=False)
 class HOG(SetsTransformer):
-    """Histograms of oriented gradients, a row a frame: frames.hog, whose source it names.
+    """Histograms of oriented gradients, a row a frame: frames.hog, whose source it
+    names.
 
     orientations, pixels_per_cell, cells_per_block, block_norm, transform_sqrt: as in
     skimage.feature.hog. Frames are (height, width).
@@ -755,7 +872,8 @@ class HOG(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class LBP(SetsTransformer):
-    """Histograms of local binary patterns, a row a frame: frames.lbp, whose parameters it has.
+    """Histograms of local binary patterns, a row a frame: frames.lbp, whose parameters
+    it has.
 
     >>> import numpy as np
     >>> from grassmann_sc.estimators import LBP
@@ -773,9 +891,11 @@ class LBP(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class LBPTOP(SetsTransformer):
-    """LBP from three orthogonal planes, a row a sub-video: frames.lbp_top, whose parameters it has.
+    """LBP from three orthogonal planes, a row a sub-video: frames.lbp_top, whose
+    parameters it has.
 
-    Sub-videos of length frames, a new one every step: a video then has rows enough for a subspace.
+    Sub-videos of length frames, a new one every step: a video then has rows enough for
+    a subspace.
 
     >>> import numpy as np
     >>> from grassmann_sc.estimators import LBPTOP
@@ -793,9 +913,11 @@ class LBPTOP(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class GaitEnergyImage(SetsTransformer):
-    """Mean silhouettes of walks, a row a walk: frames.gait_energy_image, whose parameters it has.
+    """Mean silhouettes of walks, a row a walk: frames.gait_energy_image, whose
+    parameters it has.
 
-    A set is a list of walks (n_frames, height, width), of several views say, or one walk.
+    A set is a list of walks (n_frames, height, width), of several views say, or one
+    walk.
 
     >>> from grassmann_sc.estimators import GaitEnergyImage
     >>> walk = [[[0, 1]], [[1, 1]]]  # two frames of two pixels
@@ -808,18 +930,23 @@ class GaitEnergyImage(SetsTransformer):
 
     def rows_of(self, of_set: Any) -> np.ndarray:
         """Descriptors (n_walks, height width) of one set of walks."""
-        several = isinstance(of_set, (list, tuple)) and of_set and np.ndim(of_set[0]) == 3
+        several = (
+            isinstance(of_set, (list, tuple)) and of_set and np.ndim(of_set[0]) == 3
+        )
         walks = of_set if several else [of_set]
-        return np.concatenate([frames.gait_energy_image(walk, **self.get_params())
-                               for walk in walks])
+        return np.concatenate(
+            [frames.gait_energy_image(walk, **self.get_params()) for walk in walks]
+        )
 
 
 @dataclass(eq=False, repr=False)
 class BlockHankel(SetsTransformer):
-    """Frames stacked with those that follow them: subspaces.block_hankel, a row a stack.
+    """Frames stacked with those that follow them: subspaces.block_hankel, a row a
+    stack.
 
-    n_blocks: frames in a stack, >= 1; 1 leaves the frames as they are, and the order of frames
-    plays no part in their subspace. X: sets of frames, or of descriptors, in order of time.
+    n_blocks: frames in a stack, >= 1; 1 leaves the frames as they are, and the order of
+    frames plays no part in their subspace. X: sets of frames, or of descriptors, in
+    order of time.
 
     >>> from grassmann_sc.estimators import BlockHankel
     >>> BlockHankel(n_blocks=2).fit_transform([[[1.0], [2.0], [3.0]]])  # a video of three frames
@@ -833,8 +960,8 @@ class BlockHankel(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class VideoSubspaces(SetsTransformer):
-    """Videos to subspaces (n, n_blocks d, n_states) of ARMA models: subspaces.from_videos, whose
-    parameters it has, as the first step of a pipeline.
+    """Videos to subspaces (n, n_blocks d, n_states) of ARMA models:
+    subspaces.from_videos, whose parameters it has, as the first step of a pipeline.
 
     X: n videos, frames in order of time, as in ImageSetSubspaces. fit learns d alone.
 
@@ -864,7 +991,7 @@ class VideoSubspaces(SetsTransformer):
         return subspaces.from_videos(X, **self.get_params())
 
 
-# ------------------------------------------------------------------------- what estimators share
+# ---------------------------------------------------------------- what estimators share
 
 
 def first_of(X):
@@ -881,7 +1008,9 @@ def _gram_rows(X, D):
 
 
 def _grams_of_queries(X, D, K_dd):
-    """(K_dd, K_xd, norm2), of one type, of checked subspaces; K_dd is the Gram matrix of D."""
+    """(K_dd, K_xd, norm2), of one type, of checked subspaces; K_dd is the Gram matrix
+    of D.
+    """
     K_xd = _gram_rows(X, D)
     return K_dd.astype(K_xd.dtype, copy=False), K_xd, np.full(len(X), float(X.shape[2]))
 
@@ -889,8 +1018,9 @@ def _grams_of_queries(X, D, K_dd):
 def _temperature(scores, own):
     """The T > 0 of least log-loss of softmax(scores / T) for the classes own (n,).
 
-    The truth is taken to be 1 / (n + 2) short of certain, so that scores without an error do not
-    make T zero. Source: Platt 1999, for the two classes of a support vector machine.
+    The truth is taken to be 1 / (n + 2) short of certain, so that scores without an
+    error do not make T zero. Source: Platt 1999, for the two classes of a support
+    vector machine.
     """
     n, n_classes = scores.shape
     spread = np.ptp(scores, axis=1).mean()
@@ -909,8 +1039,9 @@ def _temperature(scores, own):
 
 
 def rng_of(random_state):
-    """The Generator that functions take as rng; what is given is copied, so that each fit draws
-    the same."""
+    """The Generator that functions take as rng; what is given is copied, so that each
+    fit draws the same.
+    """
     known = isinstance(random_state, STATES)
     state = copy.deepcopy(random_state) if known else random_state
     if isinstance(state, np.random.RandomState):
@@ -919,22 +1050,33 @@ def rng_of(random_state):
 
 
 def classes_of(y, n):
-    """(classes, index of each label among them) of at least two classes, one label a sample."""
+    """(classes, index of each label among them) of at least two classes, one label a
+    sample.
+    """
     if y is None:
-        raise ValueError("fit requires y to be passed, but the target y is None: give a label to "
-                         "each of the subspaces")
+        raise ValueError(
+            "fit requires y to be passed, but the target y is None: give a label to "
+            "each of the subspaces"
+        )
     if np.ma.is_masked(y):
         raise ValueError("y must have no masked entries, got a masked array")
     try:
         y = column_or_1d(y, warn=True)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"y must be one label a subspace, (n,), got {y!r}: {error}") from None
+        raise ValueError(
+            f"y must be one label a subspace, (n,), got {y!r}: {error}"
+        ) from None
     if len(y) != n:
         raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
-    if y.dtype.kind == "f" and not (y == np.floor(y)).all():  # scikit-learn's check warns of others
-        raise ValueError("y must hold classes. Unknown label type: continuous numbers such as "
-                         f"{y[y != np.floor(y)][0]}")
+    # scikit-learn's check warns of others
+    if y.dtype.kind == "f" and not (y == np.floor(y)).all():
+        raise ValueError(
+            "y must hold classes. Unknown label type: continuous numbers such as "
+            f"{y[y != np.floor(y)][0]}"
+        )
     classes, index = core.check_labels(y, n)
     if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
+        raise ValueError(
+            f"y must hold at least two classes, got one class: {classes[0]!r}"
+        )
     return classes, index

@@ -1,11 +1,13 @@
-"""What is kept on disk, whole or not at all and without pickle: dictionaries, codes, checkpoints.
+"""What is kept on disk, whole or not at all and without pickle: dictionaries, codes,
+checkpoints.
 
-A file of arrays is an .npz that stores plain arrays as they are; its comment is the SHA-256 of all
-bytes before it. Reading executes nothing, and takes no more memory than the file is long. Codes
-that do not fit in memory are written block by block: an .npy file holds at each moment the rows
-that are done, a folder holds CSR arrays of consecutive rows, each whole or not there. So what a
-kill, Ctrl-C or a full disk leaves can be read, and gone on from: codes and checkpoints keep the
-Fingerprint of what was computed.
+A file of arrays is an .npz that stores plain arrays as they are; its comment is the
+SHA-256 of all bytes before it. Reading executes nothing, and takes no more memory than
+the file is long. Codes that do not fit in memory are written block by block: an .npy
+file holds at each moment the rows that are done, a folder holds CSR arrays of
+consecutive rows, each whole or not there. So what a kill, Ctrl-C or a full disk leaves
+can be read, and gone on from: codes and checkpoints keep the Fingerprint of what was
+computed.
 """
 
 from __future__ import annotations
@@ -37,8 +39,19 @@ try:
 except ImportError:  # Windows, where no one removes a file that is open
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["save", "load", "write_codes", "load_codes", "each_part", "write_whole", "write_arrays",
-           "read_arrays", "Checkpoint", "check_path", "check_writable"]
+__all__ = [
+    "save",
+    "load",
+    "write_codes",
+    "load_codes",
+    "each_part",
+    "write_whole",
+    "write_arrays",
+    "read_arrays",
+    "Checkpoint",
+    "check_path",
+    "check_writable",
+]
 
 VERSION = 1  # of the format
 DIGEST_LENGTH = 64  # hexadecimal digits
@@ -69,7 +82,8 @@ def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
 
 
 def check_writable(path: str | bytes | os.PathLike, name: str = "path") -> str:
-    """The path as a string, if a file can be written there: for work that is to be kept at its end.
+    """The path as a string, if a file can be written there: for work that is to be kept
+    at its end.
 
     ValueError if a folder has this path, or no file can be made beside it.
 
@@ -84,8 +98,10 @@ def check_writable(path: str | bytes | os.PathLike, name: str = "path") -> str:
     try:
         file, unfinished = _new_file(_target(path, name))
     except OSError as error:
-        raise ValueError(f"{name} must be a path that a file can be written to, got {path}: "
-                         f"{error.strerror or error}") from None
+        raise ValueError(
+            f"{name} must be a path that a file can be written to, got {path}: "
+            f"{error.strerror or error}"
+        ) from None
     file.close()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(unfinished)
@@ -97,17 +113,20 @@ def _target(path, name="path"):
     target = os.path.realpath(check_path(path, name))
     if os.path.exists(target) and not os.path.isfile(target):
         what = "a folder" if os.path.isdir(target) else "no plain file"
-        raise ValueError(f"{name} must be the path of a file, got {check_path(path)}, which is "
-                         f"{what}")
+        raise ValueError(
+            f"{name} must be the path of a file, got {check_path(path)}, which is "
+            f"{what}"
+        )
     return target
 
 
 def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
-    """Call write(file) on a binary file that takes the place of path once it is complete.
+    """Call write(file) on a binary file that takes the place of path once it is
+    complete.
 
-    Until then, and after any error, path is what it was. A link is followed, permissions are those
-    of the file before, or of any new file. What a killed run left unfinished beside path is
-    removed; what a run that is alive is writing there is not.
+    Until then, and after any error, path is what it was. A link is followed,
+    permissions are those of the file before, or of any new file. What a killed run left
+    unfinished beside path is removed; what a run that is alive is writing there is not.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files
@@ -150,7 +169,8 @@ def _new_file(path):
         with contextlib.suppress(FileExistsError):
             file = open(name, "x+b")
             if _lock(file) is not False and os.fstat(file.fileno()).st_nlink:
-                return file, name  # else it was taken for abandoned before it was locked
+                # else it was taken for abandoned before it was locked
+                return file, name
             file.close()
 
 
@@ -175,7 +195,9 @@ def _lock(file):
 
 
 def remove_unfinished(path):
-    """Remove the unfinished files of path whose writers are gone: nobody holds their locks."""
+    """Remove the unfinished files of path whose writers are gone: nobody holds their
+    locks.
+    """
     for slot in range(SLOTS):
         name = _unfinished(path, slot)
         with contextlib.suppress(OSError):
@@ -186,12 +208,15 @@ def remove_unfinished(path):
                 continue
             with open(name, "rb") as file:
                 # its writer may have renamed it just now
-                if _lock(file) and os.path.samestat(os.fstat(file.fileno()), os.lstat(name)):
+                if _lock(file) and os.path.samestat(
+                    os.fstat(file.fileno()), os.lstat(name)
+                ):
                     os.unlink(name)
 
 
-def write_arrays(path: str | bytes | os.PathLike, kind: str,
-                 arrays: Mapping[str, ArrayLike]) -> None:
+def write_arrays(
+    path: str | bytes | os.PathLike, kind: str, arrays: Mapping[str, ArrayLike]
+) -> None:
     """Write a mapping from names to plain arrays as a file of this kind.
 
     >>> import os, tempfile
@@ -206,7 +231,8 @@ def write_arrays(path: str | bytes | os.PathLike, kind: str,
     def write(file):
         # read_arrays takes C order alone; other layouts must not cost what is kept
         rows = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-        # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the interrupt's place
+        # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the
+        # interrupt's place
         core.uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **rows))
         with zipfile.ZipFile(file, "a") as archive:
             archive.comment = bytes(DIGEST_LENGTH)
@@ -218,13 +244,18 @@ def write_arrays(path: str | bytes | os.PathLike, kind: str,
     write_whole(path, write)
 
 
-def read_arrays(path: str | bytes | os.PathLike, kind: str, dtype_kinds: Mapping[str, str],
-                needed: Iterable[str], name: str = "path") -> dict[str, np.ndarray]:
+def read_arrays(
+    path: str | bytes | os.PathLike,
+    kind: str,
+    dtype_kinds: Mapping[str, str],
+    needed: Iterable[str],
+    name: str = "path",
+) -> dict[str, np.ndarray]:
     """The arrays of a file of this kind, by name.
 
-    dtype_kinds: for each name that may occur the kinds of dtype that it may have, as "biufUS";
-    needed: the names that must occur; name: what an error calls the path. ValueError if the file is
-    damaged or of another kind.
+    dtype_kinds: for each name that may occur the kinds of dtype that it may have, as
+    "biufUS"; needed: the names that must occur; name: what an error calls the path.
+    ValueError if the file is damaged or of another kind.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files
@@ -242,21 +273,25 @@ def read_arrays(path: str | bytes | os.PathLike, kind: str, dtype_kinds: Mapping
     form = arrays.pop("format")
     version = arrays.pop("version")
     if version.shape or str(form) != kind or int(version) != VERSION:
-        raise ValueError(f"{name} must be a {kind} of format version {VERSION}, got a {form} of "
-                         f"version {version} in {path}")
+        raise ValueError(
+            f"{name} must be a {kind} of format version {VERSION}, got a {form} of "
+            f"version {version} in {path}"
+        )
     return arrays
 
 
 @contextlib.contextmanager
 def refuse_damaged(path, kind, name="path"):
-    """Whatever Python, NumPy, zipfile or a check make of the content of a file as a ValueError: it
-    must be of this kind."""
+    """Whatever Python, NumPy, zipfile or a check make of the content of a file as a
+    ValueError: it must be of this kind.
+    """
     try:
         yield
     except Exception as error:  # deep JSON, absurd shapes, ...
-        raise ValueError(f"{name} must be a {kind} that this toolkit wrote; {os.fsdecode(path)} is "
-                         f"damaged or another file: {str(error) or type(error).__name__}"
-                         ) from None
+        raise ValueError(
+            f"{name} must be a {kind} that this toolkit wrote; {os.fsdecode(path)} is "
+            f"damaged or another file: {str(error) or type(error).__name__}"
+        ) from None
 
 
 def _read(file, dtype_kinds, needed):
@@ -266,14 +301,18 @@ def _read(file, dtype_kinds, needed):
         unknown = sorted(members.keys() - dtype_kinds.keys())
         missing = sorted(needed - members.keys())
         if unknown or missing or len(members) < len(every):
-            raise ValueError(f"it must hold {', '.join(sorted(needed))} once each: missing "
-                             f"{', '.join(missing) or 'none'}, unknown "
-                             f"{', '.join(unknown) or 'none'}")
+            raise ValueError(
+                f"it must hold {', '.join(sorted(needed))} once each: missing "
+                f"{', '.join(missing) or 'none'}, unknown "
+                f"{', '.join(unknown) or 'none'}"
+            )
         length = file.seek(0, os.SEEK_END) - DIGEST_LENGTH
         if _digest(file, max(length, 0)) != archive.comment:
             raise ValueError("its bytes are not those that were written (SHA-256)")
-        return {name: _member(archive, info, dtype_kinds[name], length)
-                for name, info in members.items()}
+        return {
+            name: _member(archive, info, dtype_kinds[name], length)
+            for name, info in members.items()
+        }
 
 
 def _digest(file, length):
@@ -286,11 +325,15 @@ def _digest(file, length):
 
 
 def _member(archive, info, dtype_kinds, most):
-    """One array, if it is stored as it is, of such a dtype, and as long as its header says."""
+    """One array, if it is stored as it is, of such a dtype, and as long as its header
+    says.
+    """
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         raise ValueError(f"{info.filename} must be stored without compression")
     if info.file_size > most:
-        raise ValueError(f"{info.filename} declares {info.file_size} bytes, more than there are")
+        raise ValueError(
+            f"{info.filename} declares {info.file_size} bytes, more than there are"
+        )
     with archive.open(info) as member:
         data = member.read(info.file_size)
     content = io.BytesIO(data)
@@ -298,29 +341,40 @@ def _member(archive, info, dtype_kinds, most):
         raise ValueError(f"{info.filename} must have a header of version 1.0")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(content)
     if dtype.hasobject or dtype.kind not in dtype_kinds:
-        raise ValueError(f"{info.filename} must have a dtype of kind {dtype_kinds!r}, got {dtype}")
+        raise ValueError(
+            f"{info.filename} must have a dtype of kind {dtype_kinds!r}, got {dtype}"
+        )
     size = dtype.itemsize * math.prod(shape)
     held = len(data) - content.tell()
     if size != held or fortran:
-        raise ValueError(f"{info.filename} declares {shape} of {dtype}, which is {size} bytes, and "
-                         f"holds {held}")
+        raise ValueError(
+            f"{info.filename} declares {shape} of {dtype}, which is {size} bytes, and "
+            f"holds {held}"
+        )
     return np.frombuffer(data, dtype, offset=content.tell()).reshape(shape).copy()
 
 
-# ---------------------------------------------------------------------------- dictionaries
+# ------------------------------------------------------------------------- dictionaries
 
 
 Dictionary = namedtuple("Dictionary", "atoms lam labels")
 
 
-def save(path: str | os.PathLike, atoms: Any, *, lam: float | None = None,
-         labels: core.Labels | None = None) -> None:
-    """Write atoms (N, d, p), or what was learned, with its lambda and labels unless they are given.
+def save(
+    path: str | os.PathLike,
+    atoms: Any,
+    *,
+    lam: float | None = None,
+    labels: core.Labels | None = None,
+) -> None:
+    """Write atoms (N, d, p), or what was learned, with its lambda and labels unless
+    they are given.
 
-    atoms: an array, or what gdl and its like return, an OnlineGDL, or a fitted GrassmannDictionary
-    or DiscriminativeDictionary. The lambda is the one in use, whatever lam_scale it came from. The
-    file is an .npz of plain arrays under exactly this path, replaced whole or not at all;
-    labels (N,) must be numbers, strings or bools, all of one type.
+    atoms: an array, or what gdl and its like return, an OnlineGDL, or a fitted
+    GrassmannDictionary or DiscriminativeDictionary. The lambda is the one in use,
+    whatever lam_scale it came from. The file is an .npz of plain arrays under exactly
+    this path, replaced whole or not at all; labels (N,) must be numbers, strings or
+    bools, all of one type.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -329,7 +383,8 @@ def save(path: str | os.PathLike, atoms: Any, *, lam: float | None = None,
     ...     files.load(os.path.join(folder, "atoms.npz")).lam
     0.2
     """
-    ending = "_" if hasattr(atoms, "components_") else ""  # of what scikit-learn's estimators learn
+    # of what scikit-learn's estimators learn
+    ending = "_" if hasattr(atoms, "components_") else ""
     labels = getattr(atoms, "labels" + ending, None) if labels is None else labels
     lam = getattr(atoms, "lam" + ending, None) if lam is None else lam
     bases = getattr(atoms, "components_" if ending else "atoms", atoms)
@@ -345,8 +400,9 @@ def save(path: str | os.PathLike, atoms: Any, *, lam: float | None = None,
 def labels_to_keep(labels, n, owners="atoms"):
     """The labels of n owners as an array (n,) that a file gives back as they are.
 
-    They are numbers, strings (or bytes) or bools, all of one type: others would come back
-    altered, or need pickle. TypeError or ValueError names the label that is in the way.
+    They are numbers, strings (or bytes) or bools, all of one type: others would come
+    back altered, or need pickle. TypeError or ValueError names the label that is in the
+    way.
     """
     core.check_labels(labels, n, owners=owners)
     array = np.asarray(labels) if hasattr(labels, "__array__") else None
@@ -363,26 +419,34 @@ def _array_of_one_type(labels):
     of_type = {bool: "b", int: "iu", float: "f", str: "U", bytes: "S"}
     for label in plain:
         if type(label) not in of_type:
-            raise TypeError("labels must be numbers, strings or bools in a file, got "
-                            f"{label!r}")
+            raise TypeError(
+                f"labels must be numbers, strings or bools in a file, got {label!r}"
+            )
         if type(label) is not type(plain[0]):
-            raise TypeError("labels must be of one type in a file, as an array holds "
-                            f"them, got {plain[0]!r} and {label!r}")
+            raise TypeError(
+                "labels must be of one type in a file, as an array holds "
+                f"them, got {plain[0]!r} and {label!r}"
+            )
         if isinstance(label, (str, bytes)) and label[-1:] in ("\0", b"\0"):
-            raise ValueError("labels must not end with a NUL character in a file, since "
-                             f"NumPy drops it, got {label!r}")
+            raise ValueError(
+                "labels must not end with a NUL character in a file, since "
+                f"NumPy drops it, got {label!r}"
+            )
     array = np.array(labels)
     if plain and array.dtype.kind not in of_type[type(plain[0])]:
-        raise ValueError("labels must be integers of 64 bits in a file, got "
-                         f"{max(plain, key=abs)} beside {min(plain, key=abs)}")
+        raise ValueError(
+            "labels must be integers of 64 bits in a file, got "
+            f"{max(plain, key=abs)} beside {min(plain, key=abs)}"
+        )
     return array
 
 
 def load(path: str | os.PathLike) -> Dictionary:
-    """Dictionary (atoms, lam, labels) that save wrote; lam and labels are None where none were.
+    """Dictionary (atoms, lam, labels) that save wrote; lam and labels are None where
+    none were.
 
-    Nothing in the file is executed, and no more memory is taken than the file is long. ValueError
-    if it is damaged, truncated or of another kind.
+    Nothing in the file is executed, and no more memory is taken than the file is long.
+    ValueError if it is damaged, truncated or of another kind.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -400,32 +464,48 @@ def load(path: str | os.PathLike) -> Dictionary:
         if "lam" in arrays:
             lam = core.check_number(arrays["lam"], "lam", least=0)
         if labels is not None and labels.shape != (len(atoms),):
-            raise ValueError(f"labels must have shape ({len(atoms)},), got {labels.shape}")
+            raise ValueError(
+                f"labels must have shape ({len(atoms)},), got {labels.shape}"
+            )
     return Dictionary(atoms, lam, labels)
 
 
-# ------------------------------------------------------------------------------------ codes
+# -------------------------------------------------------------------------------- codes
 
 
-def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, *,
-                n_neighbors: int | None = None, lam_scale: str | None = None,
-                positive: bool = False, reg: float | None = None, tol: float = 1e-8,
-                max_iter: int = 1000, sparse_output: bool = False, start: int | str = 0,
-                replace: bool = False, progress: bool = False) -> int:
-    """Write the codes of X (n, d, p) over atoms D (N, d, q) to out as they come, in memory that
-    does not grow with n: those of gsc with lam, of glc with n_neighbors, and their options.
+def write_codes(
+    out: Any,
+    X: ArrayLike,
+    D: ArrayLike,
+    lam: float | None = None,
+    *,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    reg: float | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    sparse_output: bool = False,
+    start: int | str = 0,
+    replace: bool = False,
+    progress: bool = False,
+) -> int:
+    """Write the codes of X (n, d, p) over atoms D (N, d, q) to out as they come, in
+    memory that does not grow with n: those of gsc with lam, of glc with n_neighbors,
+    and their options.
 
-    X: an array, a memmap, or an array of zarr, HDF5 or Dask, read and checked slice by slice. Codes
-    of subspaces in a kernel's feature space are those of their coordinates, by kernels.Lift.
-    out: the path of an .npy file, or with sparse_output=True of a folder of CSR parts, both for
-    load_codes; an array (n, N) of floats, or what is assigned to like one; a function (row, codes).
-    Never the file, the store or the memory of X or D.
-    start: the row to go on from, or "resume" for where a path ends. A path keeps a fingerprint: the
-    rows of X that are done are read and digested again, and ValueError tells if they, the atoms or
-    the options differ. replace: may a path lose what it holds? Without it ValueError tells of codes
-    of other subspaces, atoms or options, and of other files. progress: show a bar.
-    Returns n. Ctrl-C raises a KeyboardInterrupt that says from which row to go on; what was written
-    is whole.
+    X: an array, a memmap, or an array of zarr, HDF5 or Dask, read and checked slice by
+    slice. Codes of subspaces in a kernel's feature space are those of their
+    coordinates, by kernels.Lift. out: the path of an .npy file, or with
+    sparse_output=True of a folder of CSR parts, both for load_codes; an array (n, N) of
+    floats, or what is assigned to like one; a function (row, codes). Never the file,
+    the store or the memory of X or D. start: the row to go on from, or "resume" for
+    where a path ends. A path keeps a fingerprint: the rows of X that are done are read
+    and digested again, and ValueError tells if they, the atoms or the options differ.
+    replace: may a path lose what it holds? Without it ValueError tells of codes of
+    other subspaces, atoms or options, and of other files. progress: show a bar. Returns
+    n. Ctrl-C raises a KeyboardInterrupt that says from which row to go on; what was
+    written is whole.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -441,16 +521,27 @@ def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, 
     """
     bases: Any = StoredBases(X, "X")
     bases, atoms = core.same_dimension(bases, core.check_dictionary(D, "D"), "XD")
-    step = core.coding_step((len(bases), len(atoms)), atoms.dtype, lam, n_neighbors,
-                            lam_scale=lam_scale, positive=positive, reg=reg, tol=tol,
-                            max_iter=max_iter, sparse_output=sparse_output)
+    step = core.coding_step(
+        (len(bases), len(atoms)),
+        atoms.dtype,
+        lam,
+        n_neighbors,
+        lam_scale=lam_scale,
+        positive=positive,
+        reg=reg,
+        tol=tol,
+        max_iter=max_iter,
+        sparse_output=sparse_output,
+    )
     sink = Sink(out, len(bases), atoms, step.options, replace, X=X, D=D)
     K = core.bases_gram(atoms)
     height = rows_in_block(bases.X, len(atoms))
 
     def digest(first, stop):
-        return sum(digest_rows(bases[i:min(i + height, stop)], i)
-                   for i in range(first, stop, height))
+        return sum(
+            digest_rows(bases[i : min(i + height, stop)], i)
+            for i in range(first, stop, height)
+        )
 
     def pieces(row):
         stops = [*range(row - row % height + height, len(bases), height), len(bases)]
@@ -463,8 +554,8 @@ def write_codes(out: Any, X: ArrayLike, D: ArrayLike, lam: float | None = None, 
 
 
 def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
-    """Codes that were written to this path: an array (n, N) read from the file as it is used, or,
-    of a folder, a CSR array.
+    """Codes that were written to this path: an array (n, N) read from the file as it is
+    used, or, of a folder, a CSR array.
 
     n counts the rows that were done. Nothing in a file is executed.
 
@@ -478,13 +569,16 @@ def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
     """
     path = check_path(path)
     if os.path.isdir(path):
-        return scipy.sparse.vstack([codes for _, codes in each_part(path)], format="csr")
+        return scipy.sparse.vstack(
+            [codes for _, codes in each_part(path)], format="csr"
+        )
     with open(path, "rb"), refuse_damaged(path, "file of codes"):
         return np.lib.format.open_memmap(path, mode="r")
 
 
 def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
-    """(first row, CSR array) of each part in a folder of codes, in order, until one is missing.
+    """(first row, CSR array) of each part in a folder of codes, in order, until one is
+    missing.
 
     >>> import tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -496,27 +590,34 @@ def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_a
     """
     path = check_path(path)
     if 0 not in _rows_of_parts(path):
-        raise ValueError(f"path must be a folder of codes, got none from row 0 on in {path}")
+        raise ValueError(
+            f"path must be a folder of codes, got none from row 0 on in {path}"
+        )
     return ((row, codes) for row, codes, _ in _parts_until_a_gap(path))
 
 
-# ------------------------------------------------------------------------------- stored arrays
+# ------------------------------------------------------------------------ stored arrays
 
 
 def is_stored(X):
-    """Is X an array on disk or elsewhere, of which slices are read: a memmap, or of zarr, HDF5 or
-    Dask?"""
+    """Is X an array on disk or elsewhere, of which slices are read: a memmap, or of
+    zarr, HDF5 or Dask?
+    """
     return isinstance(X, np.memmap) or hasattr(X, "chunks") and hasattr(X, "shape")
 
 
 class StoredBases:
-    """Orthonormal bases (n, d, p) of an array, stored or not, read and checked slice by slice."""
+    """Orthonormal bases (n, d, p) of an array, stored or not, read and checked slice by
+    slice.
+    """
 
     def __init__(self, X, name):
         self.X = X if is_stored(X) else core.real_array(X, name)
         self.name = name
-        self.shape = tuple(core.check_integer(n, f"each of the shape of {name}", 0)
-                           for n in self.X.shape)
+        self.shape = tuple(
+            core.check_integer(n, f"each of the shape of {name}", 0)
+            for n in self.X.shape
+        )
         self.dtype = np.dtype(np.float32 if self.X.dtype == np.float32 else np.float64)
         check_shape_of_bases(self.shape, name)
 
@@ -528,7 +629,9 @@ class StoredBases:
         try:
             bases = core.check_bases(self.X[start:stop], self.name, first=start)
         except ValueError as error:
-            raise ValueError(f"{error} (in the block of rows {start}..{stop - 1})") from None
+            raise ValueError(
+                f"{error} (in the block of rows {start}..{stop - 1})"
+            ) from None
         return bases.astype(self.dtype, copy=False)
 
     def astype(self, dtype, copy):
@@ -542,12 +645,16 @@ def check_shape_of_bases(shape, name):
     """ValueError unless arrays of this shape can hold n bases."""
     if len(shape) != 3 or not 1 <= shape[2] <= shape[1]:
         hint = ": transposed?" if len(shape) == 3 and shape[2] > shape[1] else ""
-        raise ValueError(f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}{hint}")
+        raise ValueError(
+            f"{name} must have shape (n, d, p) with 1 <= p <= d, got {shape}{hint}"
+        )
 
 
 def rows_in_block(X, N):
-    """Rows of an array X (n, d, p), stored or not, that are read and coded over N atoms at a time:
-    a few of its chunks, or a chunk that is not much larger than memory asks for."""
+    """Rows of an array X (n, d, p), stored or not, that are read and coded over N atoms
+    at a time: a few of its chunks, or a chunk that is not much larger than memory asks
+    for.
+    """
     step = max(64, min(core.TILE // N, MOST_NUMBERS // (X.shape[1] * X.shape[2])))
     chunks = getattr(X, "chunks", None)
     if not chunks:
@@ -558,16 +665,16 @@ def rows_in_block(X, N):
     return chunk if chunk <= 4 * step else step
 
 
-# ------------------------------------------------------------------------------ where codes go
+# ----------------------------------------------------------------------- where codes go
 
 
 class Sink:
-    """Where codes (n, N) over N atoms are written to, row after row, by gsc or glc here or on many
-    machines.
+    """Where codes (n, N) over N atoms are written to, row after row, by gsc or glc here
+    or on many machines.
 
-    options: of the coding, a named tuple; replace: may a path lose what it holds? inputs: what out
-    must not be, by name. keeps: is a fingerprint kept? folder: that of parts, to which others may
-    write them, or None.
+    options: of the coding, a named tuple; replace: may a path lose what it holds?
+    inputs: what out must not be, by name. keeps: is a fingerprint kept? folder: that of
+    parts, to which others may write them, or None.
     """
 
     def __init__(self, out, n, atoms, options, replace=False, **inputs):
@@ -577,29 +684,36 @@ class Sink:
         self.keeps = isinstance(self.place, _Path)
         self.folder = self.place.path if isinstance(self.place, _Folder) else None
         if self.replace and not self.keeps:
-            raise ValueError("replace belongs to the path of a file or folder, leave it out with "
-                             f"an out of type {type(out).__name__}")
+            raise ValueError(
+                "replace belongs to the path of a file or folder, leave it out with "
+                f"an out of type {type(out).__name__}"
+            )
         _check_apart(out, inputs)
         apart = "sparse_output", "init", "return_info"  # change no code
-        described = {name: of for name, of in options._asdict().items() if name not in apart}
+        described = {
+            name: of for name, of in options._asdict().items() if name not in apart
+        }
         self.fingerprint = Fingerprint(described, atoms)
         self.row = 0
 
     def fill(self, start, progress, digest, pieces):
-        """Write pieces(row), each the codes of consecutive rows, or Written, and the digest of
-        these rows of X, from the row of start on; returns n. A KeyboardInterrupt says from which
-        row to go on.
+        """Write pieces(row), each the codes of consecutive rows, or Written, and the
+        digest of these rows of X, from the row of start on; returns n. A
+        KeyboardInterrupt says from which row to go on.
 
-        digest(first, stop): of these rows of X. Those before the row must be those whose codes a
-        path holds, over the same atoms and with the same options. Of codes without a fingerprint,
-        from an earlier version, a start that is a number goes on unchecked.
+        digest(first, stop): of these rows of X. Those before the row must be those
+        whose codes a path holds, over the same atoms and with the same options. Of
+        codes without a fingerprint, from an earlier version, a start that is a number
+        goes on unchecked.
         """
         progress = core.check_flag(progress, "progress")
         if not (isinstance(start, str) and start == "resume"):
             start = core.check_integer(start, "start", 0, self.n)
         if self.replace and start != 0:
-            raise ValueError("replace writes all rows anew, leave it out to go on from start = "
-                             f"{start!r}")
+            raise ValueError(
+                "replace writes all rows anew, leave it out to go on from start = "
+                f"{start!r}"
+            )
         self.row, whole, text = self.place.find(start)
         if self.keeps:
             if self.row > 0:
@@ -607,16 +721,19 @@ class Sink:
             elif not self.replace:
                 self._check_nothing_is_lost(digest)
             self.place.begin(self.row, self.fingerprint.text())
-        with core.progress_bar(progress, total=self.n, initial=self.row, desc="codes",
-                               unit="rows") as move:
+        with core.progress_bar(
+            progress, total=self.n, initial=self.row, desc="codes", unit="rows"
+        ) as move:
             try:
                 for codes, added in pieces(self.row):
                     if codes.shape[0]:
                         self._write(codes, added)
                         move(codes.shape[0])
             except KeyboardInterrupt:
-                raise KeyboardInterrupt(f"the codes of {self.row} of {self.n} rows are written and "
-                                        f"whole, start = {self.row} goes on") from None
+                raise KeyboardInterrupt(
+                    f"the codes of {self.row} of {self.n} rows are written and "
+                    f"whole, start = {self.row} goes on"
+                ) from None
         return self.row
 
     def _check_nothing_is_lost(self, digest):
@@ -633,22 +750,29 @@ class Sink:
                 raise ValueError("there is no fingerprint that tells of what they are")
             self.fingerprint.check(text, rule, self.place.path, samples=False)
             found = digest(0, whole)
-            self.fingerprint.add(found).check(text, rule, self.place.path, samples=whole > 0)
+            self.fingerprint.add(found).check(
+                text, rule, self.place.path, samples=whole > 0
+            )
             self.fingerprint.add(-found)
         except ValueError as error:
-            raise ValueError("out must be a path that holds nothing to lose, unless replace=True: "
-                             f"{self.place.path} holds {held} ({error})") from None
+            raise ValueError(
+                "out must be a path that holds nothing to lose, unless replace=True: "
+                f"{self.place.path} holds {held} ({error})"
+            ) from None
 
     def _check_same(self, start, whole, text, digest):
-        """ValueError unless the whole rows found, with this fingerprint, are of the same problem;
-        adds the digest of those before the row."""
+        """ValueError unless the whole rows found, with this fingerprint, are of the
+        same problem; adds the digest of those before the row.
+        """
         rule = "out must hold codes of the same subspaces, atoms and options to resume"
         path = self.place.path
         if text:
             self.fingerprint.check(text, rule, path, samples=False)
         elif start == "resume":
-            raise ValueError(f"{rule}, with a fingerprint that tells of them: {path} is of an "
-                             f"earlier version of this toolkit, start = {whole} goes on unchecked")
+            raise ValueError(
+                f"{rule}, with a fingerprint that tells of them: {path} is of an "
+                f"earlier version of this toolkit, start = {whole} goes on unchecked"
+            )
         self.fingerprint.add(digest(0, self.row))
         if text:
             rest = digest(self.row, whole)
@@ -660,9 +784,12 @@ class Sink:
         try:
             self.place.write(self.row, codes, self.fingerprint.text())
         except OSError as error:
-            raise OSError(error.errno, f"{error.strerror or error}: the codes of the rows before "
-                          f"{self.row} are written and whole, start = {self.row} goes on",
-                          error.filename) from error
+            raise OSError(
+                error.errno,
+                f"{error.strerror or error}: the codes of the rows before "
+                f"{self.row} are written and whole, start = {self.row} goes on",
+                error.filename,
+            ) from error
         self.row += codes.shape[0]
 
 
@@ -673,37 +800,60 @@ def _place_of(out, shape, dtype, sparse):
     if isinstance(out, (str, bytes, os.PathLike)):
         path = check_path(out, "out")
         if os.path.exists(path) and os.path.isdir(path) != sparse:
-            raise ValueError("out must be the path of a folder with sparse_output=True, else of a "
-                             f"file, got {path}")
+            raise ValueError(
+                "out must be the path of a folder with sparse_output=True, else of a "
+                f"file, got {path}"
+            )
         return (_Folder if sparse else _File)(path, shape, dtype)
     if not hasattr(out, "__setitem__") or not hasattr(out, "shape"):
-        raise TypeError("out must be a path, an array or a function (row, codes), got "
-                        f"{type(out).__name__}")
+        raise TypeError(
+            "out must be a path, an array or a function (row, codes), got "
+            f"{type(out).__name__}"
+        )
     if sparse:
-        raise ValueError("out must be the path of a folder or a function with sparse_output=True, "
-                         f"got {type(out).__name__}")
+        raise ValueError(
+            "out must be the path of a folder or a function with sparse_output=True, "
+            f"got {type(out).__name__}"
+        )
     if tuple(out.shape) != shape:
         raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
     held = getattr(out, "dtype", None)
-    if isinstance(held, np.dtype) and (held.kind in "SUV"
-                                       or not np.can_cast(dtype, held, "same_kind")):
-        raise TypeError(f"out must have a dtype that holds codes of {dtype}, got {held}")
+    if isinstance(held, np.dtype) and (
+        held.kind in "SUV" or not np.can_cast(dtype, held, "same_kind")
+    ):
+        raise TypeError(
+            f"out must have a dtype that holds codes of {dtype}, got {held}"
+        )
     if isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise ValueError("out must be an array that can be written to, got one that is read-only")
-    return _Function(lambda row, codes: out.__setitem__(slice(row, row + len(codes)), codes))
+        raise ValueError(
+            "out must be an array that can be written to, got one that is read-only"
+        )
+    return _Function(
+        lambda row, codes: out.__setitem__(slice(row, row + len(codes)), codes)
+    )
 
 
 def _check_apart(out, inputs):
-    """ValueError if out is the file or the memory of an input, or lies in or around its store."""
+    """ValueError if out is the file or the memory of an input, or lies in or around its
+    store.
+    """
     paths = [out] if isinstance(out, (str, bytes, os.PathLike)) else _paths_of(out)
     for name, array in inputs.items():
         for path, own in itertools.product(paths, _paths_of(array)):
             path = os.path.realpath(os.fsdecode(path))
             own = os.path.realpath(os.fsdecode(own))
-            if os.path.exists(path) and os.path.exists(own) and os.path.samefile(path, own):
-                raise ValueError(f"out must be another file than that of {name}, got {path}")
+            if (
+                os.path.exists(path)
+                and os.path.exists(own)
+                and os.path.samefile(path, own)
+            ):
+                raise ValueError(
+                    f"out must be another file than that of {name}, got {path}"
+                )
             if os.path.isdir(own) and (_lies_in(path, own) or _lies_in(own, path)):
-                raise ValueError(f"out must lie apart from the store of {name}, {own}, got {path}")
+                raise ValueError(
+                    f"out must lie apart from the store of {name}, {own}, got {path}"
+                )
         arrays = isinstance(out, np.ndarray) and isinstance(array, np.ndarray)
         if arrays and np.shares_memory(out, array):
             raise ValueError(f"out must share no memory with {name}, got a view of it")
@@ -714,8 +864,10 @@ def _lies_in(path, folder):
 
 
 def _paths_of(array):
-    """The files or folders that an array is mapped to or read from, as far as it tells: of a memmap
-    or a view of one, of HDF5 or zarr, or of such as are in the graph of a Dask array."""
+    """The files or folders that an array is mapped to or read from, as far as it tells:
+    of a memmap or a view of one, of HDF5 or zarr, or of such as are in the graph of a
+    Dask array.
+    """
     if type(array).__module__.partition(".")[0] == "h5py":
         return [array.file.filename]
     if hasattr(array, "dask"):
@@ -736,8 +888,10 @@ class _Function(namedtuple("_Function", "out")):
 
     def find(self, start):
         if start == "resume":
-            raise ValueError("start='resume' needs the path of a file or folder as out: give the "
-                             "row where it stopped")
+            raise ValueError(
+                "start='resume' needs the path of a file or folder as out: give the "
+                "row where it stopped"
+            )
         return start, start, ""
 
     def write(self, row, codes, text):
@@ -747,25 +901,30 @@ class _Function(namedtuple("_Function", "out")):
 class _Path(namedtuple("_Path", "path shape dtype")):
     """A path that codes (n, N) of a type are written to and gone on from.
 
-    described() says what would be lost if it was written anew, None if there is nothing.
+    described() says what would be lost if it was written anew, None if there is
+    nothing.
     """
 
     def find(self, start):
-        """The row to begin at, the rows that are whole and their fingerprint, "" if there is
-        none."""
+        """The row to begin at, the rows that are whole and their fingerprint, "" if
+        there is none.
+        """
         whole = 0
         text = ""
         if start != 0 and os.path.exists(self.path):
             whole, text = self.rows(start)
         if start != "resume" and start > whole or whole > self.shape[0]:
-            raise ValueError(f"start must be a row in 0..{whole} where {self.path} holds {whole} "
-                             f"rows of {self.shape[0]}, got {start!r}")
+            raise ValueError(
+                f"start must be a row in 0..{whole} where {self.path} holds {whole} "
+                f"rows of {self.shape[0]}, got {start!r}"
+            )
         return whole if start == "resume" else start, whole, text
 
 
 class _File(_Path):
-    """An .npy file (n, N): a header of constant length, which says how many rows are whole and, in
-    a comment, their fingerprint."""
+    """An .npy file (n, N): a header of constant length, which says how many rows are
+    whole and, in a comment, their fingerprint.
+    """
 
     def described(self):
         if not os.path.exists(self.path) or os.path.getsize(self.path) == 0:
@@ -784,11 +943,15 @@ class _File(_Path):
         n = int(found[1]) if found else 0
         text = found[2].decode().strip() if found else ""
         if header != self._header(n, text):
-            raise ValueError(f"out must be a file of codes (n, {self.shape[1]}) of {self.dtype} "
-                             f"that this toolkit wrote to go on from, got another in {self.path}")
+            raise ValueError(
+                f"out must be a file of codes (n, {self.shape[1]}) of {self.dtype} "
+                f"that this toolkit wrote to go on from, got another in {self.path}"
+            )
         if length < self._offset(n):
-            raise ValueError(f"out must hold the {n} rows that it says are whole to go on from, "
-                             f"got {length} bytes of {self._offset(n)} in {self.path}")
+            raise ValueError(
+                f"out must hold the {n} rows that it says are whole to go on from, "
+                f"got {length} bytes of {self._offset(n)} in {self.path}"
+            )
         return n, text
 
     def begin(self, row, text):
@@ -811,16 +974,20 @@ class _File(_Path):
         return HEADER_LENGTH + row * self.shape[1] * self.dtype.itemsize
 
     def _header(self, n, text):
-        fields = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False,
-                  "shape": (n, self.shape[1])}
+        fields = {
+            "descr": np.lib.format.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": (n, self.shape[1]),
+        }
         text = f"{fields} #{text}" if text else f"{fields}"
         text = text.ljust(HEADER_LENGTH - 11) + "\n"
         return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
 
 
 class _Folder(_Path):
-    """A folder of parts, CSR arrays of consecutive rows, each with the fingerprint of the rows up
-    to its end."""
+    """A folder of parts, CSR arrays of consecutive rows, each with the fingerprint of
+    the rows up to its end.
+    """
 
     def described(self):
         parts = _rows_of_parts(self.path) if os.path.isdir(self.path) else []
@@ -841,11 +1008,15 @@ class _Folder(_Path):
             n = row + codes.shape[0]
             text = _joined_text(text, text_of_part)
             if codes.shape[1] != self.shape[1] or codes.dtype != self.dtype:
-                raise ValueError(f"out must hold codes (n, {self.shape[1]}) of {self.dtype} to go "
-                                 f"on from, got (n, {codes.shape[1]}) of {codes.dtype} in "
-                                 f"{self.path}")
+                raise ValueError(
+                    f"out must hold codes (n, {self.shape[1]}) of {self.dtype} to go "
+                    f"on from, got (n, {codes.shape[1]}) of {codes.dtype} in "
+                    f"{self.path}"
+                )
         if start != "resume" and start < n:
-            raise ValueError(f"start must be where a part ends, such as {n}, got {start}")
+            raise ValueError(
+                f"start must be where a part ends, such as {n}, got {start}"
+            )
         return n, text
 
     def begin(self, row, text):
@@ -856,7 +1027,9 @@ class _Folder(_Path):
         for other in _rows_of_parts(self.path, UNFINISHED):
             remove_unfinished(_name(self.path, other))
         if row == 0:  # what is there can be read before, and without, the first rows
-            self.write(0, scipy.sparse.csr_array((0, self.shape[1]), dtype=self.dtype), text)
+            self.write(
+                0, scipy.sparse.csr_array((0, self.shape[1]), dtype=self.dtype), text
+            )
 
     def write(self, row, codes, text):
         if not isinstance(codes, Written):
@@ -865,13 +1038,16 @@ class _Folder(_Path):
             raise codes.error
 
 
-# Stands for codes of this shape that a worker has written to the folder, or why it could not.
+# Stands for codes of this shape that a worker has written to the folder, or why it
+# could not.
 Written = namedtuple("Written", "shape error")
 
 
 def _joined_text(before, text):
-    """The fingerprint of the rows up to the end of a part, from that of the rows before it: a part
-    by a worker, who knows no others, marks that it tells of its own rows alone."""
+    """The fingerprint of the rows up to the end of a part, from that of the rows before
+    it: a part by a worker, who knows no others, marks that it tells of its own rows
+    alone.
+    """
     key, _, own = text.partition(OWN)
     if not own:
         return text
@@ -879,16 +1055,27 @@ def _joined_text(before, text):
 
 
 def write_part(folder, row, codes, text=""):
-    """Write CSR codes from this row on as a part of a folder, whole or not at all; text: of the
-    fingerprint, if there is one."""
+    """Write CSR codes from this row on as a part of a folder, whole or not at all;
+    text: of the fingerprint, if there is one.
+    """
     fingerprint = {"fingerprint": np.array(text)} if text else {}
-    write_arrays(_name(folder, row), "codes", {
-        "shape": np.array(codes.shape), "values": codes.data, "columns": codes.indices,
-        "starts": codes.indptr, **fingerprint})
+    write_arrays(
+        _name(folder, row),
+        "codes",
+        {
+            "shape": np.array(codes.shape),
+            "values": codes.data,
+            "columns": codes.indices,
+            "starts": codes.indptr,
+            **fingerprint,
+        },
+    )
 
 
 def _read_part(folder, row):
-    """The CSR codes of the part of a folder that begins with this row, and their fingerprint."""
+    """The CSR codes of the part of a folder that begins with this row, and their
+    fingerprint.
+    """
     path = _name(folder, row)
     kinds = {"shape": "i", "values": "f", "columns": "i", "starts": "i"}
     arrays = read_arrays(path, "codes", kinds | {"fingerprint": "U"}, set(kinds))
@@ -901,8 +1088,9 @@ def _read_part(folder, row):
 
 
 def _parts_until_a_gap(path, stop=math.inf):
-    """(first row, codes, fingerprint) of each part of a folder before a row, until one is
-    missing."""
+    """(first row, codes, fingerprint) of each part of a folder before a row, until one
+    is missing.
+    """
     expected = 0
     for row in _rows_of_parts(path):
         if row == expected < stop:
@@ -921,14 +1109,16 @@ def _rows_of_parts(folder, pattern=PART):
     return sorted(int(match[1]) for match in matches if match)
 
 
-# --------------------------------------------------------------------------------- going on
+# ----------------------------------------------------------------------------- going on
 
 
 class Fingerprint:
-    """What a computation is of: digests of its options, of its atoms, and of the samples so far.
+    """What a computation is of: digests of its options, of its atoms, and of the
+    samples so far.
 
-    The digest of samples is a sum over their rows, see digest_rows, so that those of blocks add up
-    in any order, on one machine or many. text() is kept beside what is written.
+    The digest of samples is a sum over their rows, see digest_rows, so that those of
+    blocks add up in any order, on one machine or many. text() is kept beside what is
+    written.
 
     >>> import numpy as np
     >>> from grassmann_sc import files
@@ -959,9 +1149,10 @@ class Fingerprint:
         return f"{self.options} {self.atoms} {OWN}{_shortened(digest)}"
 
     def check(self, text: str, rule: str, path: str, samples: bool) -> None:
-        """ValueError that states the rule and what differs from the text found in path; samples:
-        are all of those that it tells of added?"""
-        names = ("the options", "the atoms", "the samples")[:3 if samples else 2]
+        """ValueError that states the rule and what differs from the text found in path;
+        samples: are all of those that it tells of added?
+        """
+        names = ("the options", "the atoms", "the samples")[: 3 if samples else 2]
         pairs = zip(names, self.text().split(), text.split())
         differing = [name for name, ours, theirs in pairs if ours != theirs]
         if differing:
@@ -973,7 +1164,9 @@ def digest_rows(rows: np.ndarray, first: int = 0) -> int:
     total = 0
     for place, row in enumerate(rows, first):
         salt = place.to_bytes(16, "little")
-        digest = hashlib.blake2b(np.ascontiguousarray(row).data, digest_size=16, salt=salt)
+        digest = hashlib.blake2b(
+            np.ascontiguousarray(row).data, digest_size=16, salt=salt
+        )
         total += int.from_bytes(digest.digest(), "little")
     return total
 
@@ -983,12 +1176,13 @@ def _shortened(digest):
 
 
 class Checkpoint:
-    """The file of a computation that can be resumed, and the fingerprint of what is computed.
+    """The file of a computation that can be resumed, and the fingerprint of what is
+    computed.
 
-    checkpoint, resume: paths or None, where to write to and to read from; ValueError if nothing can
-    be written there. The fingerprint is that
-    of the options and the arrays, the samples, to which others may be added: equal numbers count
-    alike, functions by their names.
+    checkpoint, resume: paths or None, where to write to and to read from; ValueError if
+    nothing can be written there. The fingerprint is that of the options and the arrays,
+    the samples, to which others may be added: equal numbers count alike, functions by
+    their names.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -1003,10 +1197,16 @@ class Checkpoint:
     3
     """
 
-    def __init__(self, checkpoint: str | bytes | os.PathLike | None,
-                 resume: str | bytes | os.PathLike | None, arrays: Iterable[np.ndarray],
-                 options: object) -> None:
-        self.checkpoint = None if checkpoint is None else check_path(checkpoint, "checkpoint")
+    def __init__(
+        self,
+        checkpoint: str | bytes | os.PathLike | None,
+        resume: str | bytes | os.PathLike | None,
+        arrays: Iterable[np.ndarray],
+        options: object,
+    ) -> None:
+        self.checkpoint = (
+            None if checkpoint is None else check_path(checkpoint, "checkpoint")
+        )
         self.resume: Any = None if resume is None else check_path(resume, "resume")
         if self.checkpoint is not None:
             remove_unfinished(os.path.realpath(self.checkpoint))
@@ -1028,20 +1228,25 @@ class Checkpoint:
             write_arrays(self.checkpoint, "checkpoint", {"key": key, **arrays})
 
     def read(self, dtype_kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
-        """The arrays of the file to read from, all of those named, with kinds of dtype, if it is of
-        the same options; check_samples is to follow."""
+        """The arrays of the file to read from, all of those named, with kinds of dtype,
+        if it is of the same options; check_samples is to follow.
+        """
         kinds = {"key": "U", **dtype_kinds}
         arrays = read_arrays(self.resume, "checkpoint", kinds, set(kinds), "resume")
         self.found = str(arrays.pop("key"))
         if len(self.found.split()) != 3:
-            raise ValueError("resume must be a checkpoint with a fingerprint of its samples: "
-                             f"{self.resume} is of an earlier version of this toolkit, or damaged; "
-                             "its atoms, in np.load(resume)['atoms'], can be given as init")
+            raise ValueError(
+                "resume must be a checkpoint with a fingerprint of its samples: "
+                f"{self.resume} is of an earlier version of this toolkit, or damaged; "
+                "its atoms, in np.load(resume)['atoms'], can be given as init"
+            )
         self.fingerprint.check(self.found, RESUMED, self.resume, samples=False)
         return arrays
 
     def check_samples(self) -> None:
-        """ValueError unless the samples that were added are those that the file read is of."""
+        """ValueError unless the samples that were added are those that the file read is
+        of.
+        """
         if self.found is not None:
             self.fingerprint.check(self.found, RESUMED, self.resume, samples=True)
 
@@ -1064,14 +1269,21 @@ def _describe(option):
     return f"{named.__module__}.{named.__qualname__}"
 
 
-# NumPy's, with the name and the largest value of a place in a buffer, which NumPy does not check
-GENERATORS = {"MT19937": {"pos": 624}, "PCG64": {}, "PCG64DXSM": {}, "Philox": {"buffer_pos": 4},
-              "SFC64": {}}
+# NumPy's, with the name and the largest value of a place in a buffer, which NumPy does
+# not check
+GENERATORS = {
+    "MT19937": {"pos": 624},
+    "PCG64": {},
+    "PCG64DXSM": {},
+    "Philox": {"buffer_pos": 4},
+    "SFC64": {},
+}
 
 
 def as_json(content: object) -> np.ndarray:
-    """The content as JSON in an array of a file, in which numbers keep all their digits and arrays
-    are lists."""
+    """The content as JSON in an array of a file, in which numbers keep all their digits
+    and arrays are lists.
+    """
     return np.array(json.dumps(content, default=lambda array: array.tolist()))
 
 
@@ -1081,12 +1293,15 @@ def read_json(text: np.ndarray) -> Any:
 
 
 def read_named(text: np.ndarray, name: str, names: Iterable[str]) -> dict[str, Any]:
-    """The content of such an array, which must be one object of these names; name: what an error
-    calls it."""
+    """The content of such an array, which must be one object of these names; name: what
+    an error calls it.
+    """
     try:
         content = read_json(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} must be JSON, got text that is none: {error}") from None
+        raise ValueError(
+            f"{name} must be JSON, got text that is none: {error}"
+        ) from None
     return check_names(content, name, names)
 
 
@@ -1100,7 +1315,8 @@ def check_names(content: Any, name: str, names: Iterable[str]) -> dict[str, Any]
 
 
 def read_generator(text: np.ndarray) -> np.random.Generator:
-    """The Generator, one of NumPy's, whose state this is as JSON; ValueError if it is none.
+    """The Generator, one of NumPy's, whose state this is as JSON; ValueError if it is
+    none.
 
     >>> import numpy as np
     >>> from grassmann_sc import files
@@ -1115,9 +1331,15 @@ def read_generator(text: np.ndarray) -> np.random.Generator:
         bits.state = state
         kept = read_json(as_json(bits.state))
     except Exception as error:  # whatever JSON or NumPy makes of other states
-        raise ValueError(f"rng must be the state of a generator of NumPy's, got another "
-                         f"({type(error).__name__})") from None
+        raise ValueError(
+            f"rng must be the state of a generator of NumPy's, got another "
+            f"({type(error).__name__})"
+        ) from None
     flat = kept | kept["state"]
-    if kept != state or not all(0 <= flat[name] <= most for name, most in places.items()):
-        raise ValueError("rng must be the state of a generator of NumPy's, got one that none has")
+    if kept != state or not all(
+        0 <= flat[name] <= most for name, most in places.items()
+    ):
+        raise ValueError(
+            "rng must be the state of a generator of NumPy's, got one that none has"
+        )
     return np.random.Generator(bits)

@@ -1,9 +1,10 @@
 """Files to frames, and frames to descriptors.
 
-read_frames reads a clip from images, a video or an array, with a frame a row: (n_frames, height,
-width). describe turns the frames into the rows of an array (n, d), whose span is the clip's
-subspace: raw pixels, HOG, LBP, LBP-TOP or the gait energy image, as in the experiments of Harandi
-et al. 2015. Videos need the extra "video", HOG and LBP scikit-image, the extra "image".
+read_frames reads a clip from images, a video or an array, with a frame a row:
+(n_frames, height, width). describe turns the frames into the rows of an array (n, d),
+whose span is the clip's subspace: raw pixels, HOG, LBP, LBP-TOP or the gait energy
+image, as in the experiments of Harandi et al. 2015. Videos need the extra "video", HOG
+and LBP scikit-image, the extra "image".
 """
 
 from __future__ import annotations
@@ -26,15 +27,48 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
-__all__ = ["read_frames", "describe", "raw", "hog", "lbp", "lbp_top", "gait_energy_image"]
+__all__ = [
+    "read_frames",
+    "describe",
+    "raw",
+    "hog",
+    "lbp",
+    "lbp_top",
+    "gait_energy_image",
+]
 
 STACKS = {".gif", ".tif", ".tiff", ".webp"}  # images that may hold several frames
-IMAGES = {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+IMAGES = {
+    ".bmp",
+    ".gif",
+    ".jpeg",
+    ".jpg",
+    ".pbm",
+    ".pgm",
+    ".png",
+    ".ppm",
+    ".tif",
+    ".tiff",
+    ".webp",
+}
 ARRAYS = {".npy", ".npz", ".mat"}
-VIDEOS = {".avi", ".flv", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ogv", ".ts", ".webm",
-          ".wmv"}
+VIDEOS = {
+    ".avi",
+    ".flv",
+    ".m4v",
+    ".mkv",
+    ".mov",
+    ".mp4",
+    ".mpeg",
+    ".mpg",
+    ".ogv",
+    ".ts",
+    ".webm",
+    ".wmv",
+}
 LUMA = [0.299, 0.587, 0.114]  # shares of red, green and blue in grey
-CUT_OFF = 0.9  # a video with less of the frames that it announces; some containers miscount a few
+# a video with less of the frames that it announces; some containers miscount a few
+CUT_OFF = 0.9
 MOST_POINTS = 24  # of an LBP, the largest number in its source
 MATLAB_HEADER = 128  # bytes
 MATLAB_MATRIX = 14  # an element of elements
@@ -50,8 +84,8 @@ Contents = namedtuple("Contents", "clips images folders")
 class Avoidable(ValueError):
     """An error that another argument would avoid, or another layout of the files.
 
-    what : is wrong, without advice
-    argument, value : None, or the name of the argument, "size" or "key", and a value of it
+    what : is wrong, without advice argument, value : None, or the name of the argument,
+    "size" or "key", and a value of it
     """
 
     def __init__(self, what, argument=None, value=None):
@@ -62,30 +96,45 @@ class Avoidable(ValueError):
         self.value = value
 
 
-# ---------------------------------------------------------------------------- frames from files
+# -------------------------------------------------------------------- frames from files
 
 
-def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, int] | None = None,
-                every: int = 1, at_most: int | None = None, evenly: int | None = None,
-                key: str | None = None, frame_axis: int = 0) -> np.ndarray:
-    """Frames of a clip, (n_frames, height, width), or (n_frames, d) of an array of feature vectors.
+def read_frames(
+    path: str | os.PathLike,
+    *,
+    grey: bool = True,
+    size: tuple[int, int] | None = None,
+    every: int = 1,
+    at_most: int | None = None,
+    evenly: int | None = None,
+    key: str | None = None,
+    frame_axis: int = 0,
+) -> np.ndarray:
+    """Frames of a clip, (n_frames, height, width), or (n_frames, d) of an array of
+    feature vectors.
 
-    path : a folder of images of one frame each, in the natural order of their names (2 before 10);
-        an image file of one or more frames; an .npy, .npz or .mat file with an array (n_frames, d),
-        (n_frames, height, width[, 3 or 4]); anything else is decoded as a video (needs imageio with
-        PyAV: pip install "imageio[pyav]")
-    grey : luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames, height, width,
+    path : a folder of images of one frame each, in the natural order of their names (2
+    before 10);
+        an image file of one or more frames; an .npy, .npz or .mat file with an array
+        (n_frames, d), (n_frames, height, width[, 3 or 4]); anything else is decoded as
+        a video (needs imageio with PyAV: pip install "imageio[pyav]")
+    grey : luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames,
+    height, width,
         3)
-    size : (height, width) to resize images to, bilinear with antialiasing; bytes stay bytes, other
+    size : (height, width) to resize images to, bilinear with antialiasing; bytes stay
+    bytes, other
         types become float32
-    every, at_most, evenly : every k-th frame, of these the first n or n at even steps from the
+    every, at_most, evenly : every k-th frame, of these the first n or n at even steps
+    from the
         first to the last
-    key, frame_axis : the name of the array in an .npz or .mat file that holds several; its axis of
+    key, frame_axis : the name of the array in an .npz or .mat file that holds several;
+    its axis of
         frames (MATLAB's height x width x n_frames: -1)
 
-    FileNotFoundError, ImportError where a reader is missing; ValueError that names the file, and
-    the frame if there is one, if it is empty, cannot be read or decoded, or its frames differ in
-    size; if a folder holds clips beside its images; if feature vectors are to be resized.
+    FileNotFoundError, ImportError where a reader is missing; ValueError that names the
+    file, and the frame if there is one, if it is empty, cannot be read or decoded, or
+    its frames differ in size; if a folder holds clips beside its images; if feature
+    vectors are to be resized.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -116,17 +165,20 @@ def read_frames(path: str | os.PathLike, *, grey: bool = True, size: tuple[int, 
 def read_shape(path, size=None, every=1, at_most=None, evenly=None, key=None):
     """The shape of what read_frames returns with these arguments, from headers alone.
 
-    Colours count as grey. Nothing is decoded, so that a file may turn out to be damaged later. The
-    number of frames of a video is what the file announces, None if it announces none. Errors are
-    those of read_frames.
+    Colours count as grey. Nothing is decoded, so that a file may turn out to be damaged
+    later. The number of frames of a video is what the file announces, None if it
+    announces none. Errors are those of read_frames.
     """
     path = _existing(path)
     size = None if size is None else _check_size(size)
     choose = _chooser(every, at_most, evenly)
     if path.is_dir():
         files = choose(_images_of(path))
-        shapes = [shape for file in (files if size is None else files[:1])
-                  for shape in _image_shapes(file)[:1]]
+        shapes = [
+            shape
+            for file in (files if size is None else files[:1])
+            for shape in _image_shapes(file)[:1]
+        ]
         _check_one_size(path, shapes, files)
         n_frames = len(files)
         shape = shapes[0]
@@ -153,11 +205,11 @@ def read_shape(path, size=None, every=1, at_most=None, evenly=None, key=None):
 def contents(folder):
     """What a folder holds, as Contents: the one rule of what is a clip.
 
-    A video, an array, and an image file of several frames are clips. Image files of one frame are
-    not: all of a folder together are the frames of one clip. Their headers tell them apart; a .gif
-    or .tif without a legible one is taken for what the others in the folder are. A folder that
-    holds images beside clips is no clip. Hidden files are passed over, and links to where the
-    folder lies.
+    A video, an array, and an image file of several frames are clips. Image files of one
+    frame are not: all of a folder together are the frames of one clip. Their headers
+    tell them apart; a .gif or .tif without a legible one is taken for what the others
+    in the folder are. A folder that holds images beside clips is no clip. Hidden files
+    are passed over, and links to where the folder lies.
     """
     found = Contents([], [], [])
     doubtful = []
@@ -169,7 +221,9 @@ def contents(folder):
             found.clips.append(path)
         elif suffix in STACKS:
             several = _holds_several(path)
-            {None: doubtful, True: found.clips, False: found.images}[several].append(path)
+            {None: doubtful, True: found.clips, False: found.images}[several].append(
+                path
+            )
         elif suffix in IMAGES:
             found.images.append(path)
     beside = found.images if found.images and not found.clips else found.clips
@@ -179,10 +233,15 @@ def contents(folder):
 
 
 def visible(folder):
-    """What a folder holds but for hidden files and links to where it lies, sorted by name."""
+    """What a folder holds but for hidden files and links to where it lies, sorted by
+    name.
+    """
     here = os.path.realpath(folder)
-    return sorted(path for path in Path(folder).iterdir()
-                  if not path.name.startswith(".") and not _leads_back(path, here))
+    return sorted(
+        path
+        for path in Path(folder).iterdir()
+        if not path.name.startswith(".") and not _leads_back(path, here)
+    )
 
 
 def _leads_back(path, here):
@@ -205,19 +264,28 @@ def _existing(path):
 def _chooser(every, at_most, evenly):
     """The function pick with these arguments, checked."""
     if at_most is not None and evenly is not None:
-        raise ValueError(f"give at_most or evenly, not both, got {at_most} and {evenly}")
-    return functools.partial(pick, every=core.check_integer(every, "every", 1),
-                             at_most=_count_or_none(at_most, "at_most"),
-                             evenly=_count_or_none(evenly, "evenly"))
+        raise ValueError(
+            f"give at_most or evenly, not both, got {at_most} and {evenly}"
+        )
+    return functools.partial(
+        pick,
+        every=core.check_integer(every, "every", 1),
+        at_most=_count_or_none(at_most, "at_most"),
+        evenly=_count_or_none(evenly, "evenly"),
+    )
 
 
 def pick(items, every=1, at_most=None, evenly=None):
-    """Every k-th item, of these the first at_most, or evenly many at even steps; a list."""
+    """Every k-th item, of these the first at_most, or evenly many at even steps; a
+    list.
+    """
     stop = None if at_most is None else every * at_most
     items = list(itertools.islice(items, 0, stop, every))
     if evenly is None or not items:
         return items
-    return [items[i] for i in np.linspace(0, len(items) - 1, evenly).round().astype(int)]
+    return [
+        items[i] for i in np.linspace(0, len(items) - 1, evenly).round().astype(int)
+    ]
 
 
 def _stacked(path, frames, files=None):
@@ -231,8 +299,12 @@ def _stacked(path, frames, files=None):
 def _check_one_size(path, shapes, files=None):
     for i, shape in enumerate(shapes):
         if shape != shapes[0]:
-            raise Avoidable(f"{files[i] if files else path}: frames must have one size, frame 0 "
-                            f"has {shapes[0]} and frame {i} {shape}", "size", "(height, width)")
+            raise Avoidable(
+                f"{files[i] if files else path}: frames must have one size, frame 0 "
+                f"has {shapes[0]} and frame {i} {shape}",
+                "size",
+                "(height, width)",
+            )
 
 
 # ---------------------------------------------------------------------------- images
@@ -242,11 +314,15 @@ def _images_of(folder):
     """The images of a folder whose frames are one clip."""
     found = contents(folder)
     if not found.images:
-        raise ValueError(f"{folder}: holds no image of one frame ({', '.join(sorted(IMAGES))})")
+        raise ValueError(
+            f"{folder}: holds no image of one frame ({', '.join(sorted(IMAGES))})"
+        )
     if found.clips:
-        raise Avoidable(f"{folder}: must hold clips or images of one frame, not both, got "
-                        f"{found.images[0].name} beside {found.clips[0].name}; the images of a "
-                        "clip need a folder of their own")
+        raise Avoidable(
+            f"{folder}: must hold clips or images of one frame, not both, got "
+            f"{found.images[0].name} beside {found.clips[0].name}; the images of a "
+            "clip need a folder of their own"
+        )
     return found.images
 
 
@@ -261,7 +337,9 @@ def _holds_several(file):
 
 @functools.lru_cache(2**16)
 def _held_several(file, time, size):
-    """The same of a file that was last changed at this time: a folder is looked at repeatedly."""
+    """The same of a file that was last changed at this time: a folder is looked at
+    repeatedly.
+    """
     from PIL import Image  # matplotlib brings it
 
     try:
@@ -288,7 +366,9 @@ def _image_shapes(file):
 
 
 def _image_frames(file, first=0):
-    """The frames of an image file, as they are stored; first: what to call the first one."""
+    """The frames of an image file, as they are stored; first: what to call the first
+    one.
+    """
     from PIL import Image, ImageSequence
 
     i = first
@@ -317,7 +397,9 @@ def _plain_mode(page):
 
 
 def _video_shape(path):
-    """(n_frames, height, width) of a video as its header has them, n_frames None if not there."""
+    """(n_frames, height, width) of a video as its header has them, n_frames None if not
+    there.
+    """
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
     needs = f"{path}: videos need imageio with PyAV"
@@ -326,9 +408,13 @@ def _video_shape(path):
     try:
         with open(path, "rb") as file, av.open(file) as container:
             streams = container.streams.video
-            if not streams:  # a file that ends before it names its streams has none at all
-                raise ValueError("no video stream" if len(container.streams)
-                                 else "not a video, or cut short")
+            # a file that ends before it names its streams has none at all
+            if not streams:
+                raise ValueError(
+                    "no video stream"
+                    if len(container.streams)
+                    else "not a video, or cut short"
+                )
             shape = streams[0].codec_context.height, streams[0].codec_context.width
             n_frames = streams[0].frames or None
     except OSError:
@@ -353,21 +439,26 @@ def _video_frames(path, grey):
             for image in video.iter(format="gray" if grey else "rgb24"):
                 yield image
                 i += 1
-            announced = video.properties(index=...).n_images  # 0 where the container does not say
+            # 0 where the container does not say
+            announced = video.properties(index=...).n_images
             if i < CUT_OFF * announced:
                 raise EOFError(f"the file is cut off, it announces {announced} frames")
         finally:
-            with _little_to_collect():  # each of these collects garbage, longer than decoding
+            # each of these collects garbage, longer than decoding
+            with _little_to_collect():
                 video.close()
                 del video
     except Exception as error:  # whatever a decoder raises on a stranger's file
-        raise ValueError(f"{path}: frame {i} cannot be decoded as a video: {error}") from error
+        raise ValueError(
+            f"{path}: frame {i} cannot be decoded as a video: {error}"
+        ) from error
 
 
 @contextlib.contextmanager
 def _little_to_collect():
     """Garbage collection leaves out what is there already."""
-    ours = gc.get_freeze_count() == 0  # else another thread's, or somebody's who keeps it so
+    # else another thread's, or somebody's who keeps it so
+    ours = gc.get_freeze_count() == 0
     if ours:
         gc.freeze()
     try:
@@ -384,14 +475,18 @@ def _frames_of_array(path, key, frame_axis, choose, prepare):
     with _unreadable(path):
         frames = _array(path, key)
     _check_array(path, frames.shape, frames.dtype)
-    frame_axis = core.check_integer(frame_axis, "frame_axis", -frames.ndim, frames.ndim - 1)
+    frame_axis = core.check_integer(
+        frame_axis, "frame_axis", -frames.ndim, frames.ndim - 1
+    )
     frames = np.moveaxis(frames, frame_axis, 0)
     return [prepare(np.array(frames[i])) for i in choose(range(len(frames)))]
 
 
 @contextlib.contextmanager
 def _unreadable(path):
-    """Whatever a reader raises, MemoryError too where a huge shape is declared, names the file."""
+    """Whatever a reader raises, MemoryError too where a huge shape is declared, names
+    the file.
+    """
     try:
         yield
     except Avoidable as error:
@@ -403,9 +498,15 @@ def _unreadable(path):
 
 def _check_array(path, shape, dtype):
     colours = shape[3] if len(shape) == 4 else 1
-    if dtype.kind not in "biuf" or len(shape) not in (2, 3, 4) or colours not in (1, 3, 4):
-        raise ValueError(f"{path}: frames must be real numbers (n_frames, d), (n_frames, height, "
-                         f"width) or (n_frames, height, width, 1, 3 or 4), got {dtype} {shape}")
+    if (
+        dtype.kind not in "biuf"
+        or len(shape) not in (2, 3, 4)
+        or colours not in (1, 3, 4)
+    ):
+        raise ValueError(
+            f"{path}: frames must be real numbers (n_frames, d), (n_frames, height, "
+            f"width) or (n_frames, height, width, 1, 3 or 4), got {dtype} {shape}"
+        )
 
 
 def _array(path, key):
@@ -447,13 +548,18 @@ def _packed_header(path, key):
     """The shape and the dtype of an array of an .npz file."""
     with np.load(path, allow_pickle=False) as file:
         name = _array_name(file.files, key)
-        with file.zip.open(name if name in file.zip.namelist() else f"{name}.npy") as member:
+        with file.zip.open(
+            name if name in file.zip.namelist() else f"{name}.npy"
+        ) as member:
             try:
                 version = np.lib.format.read_magic(member)
             except ValueError:
                 raise ValueError("a part of it is not an array") from None
-            read = (np.lib.format.read_array_header_1_0 if version == (1, 0)
-                    else np.lib.format.read_array_header_2_0)
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
             shape, _, dtype = read(member)
     return shape, dtype
 
@@ -466,14 +572,18 @@ def _matlab_variable(path, key):
     try:
         shapes = {name: shape for name, shape, _ in scipy.io.whosmat(path)}
     except NotImplementedError:
-        raise ValueError("files of MATLAB 7.3 (HDF5) are not supported, save it with -v7") from None
+        raise ValueError(
+            "files of MATLAB 7.3 (HDF5) are not supported, save it with -v7"
+        ) from None
     name = _array_name([*shapes], key)
     return name, shapes[name]
 
 
 def _check_elements(path):
-    """Each element of a MATLAB file of version 5 must be of a known type and end within its parent:
-    SciPy's reader takes both as they come, and of another type ends the process."""
+    """Each element of a MATLAB file of version 5 must be of a known type and end within
+    its parent: SciPy's reader takes both as they come, and of another type ends the
+    process.
+    """
     data = path.read_bytes()
     order = {b"IM": "little", b"MI": "big"}.get(data[126:128])
     if order is None or 1 not in (data[124], data[125]):
@@ -482,10 +592,11 @@ def _check_elements(path):
     def walk(data, pad):
         at = 0
         while at < len(data):
-            kind = int.from_bytes(data[at:at + 4], order)
-            size = int.from_bytes(data[at + 4:at + 8], order)
+            kind = int.from_bytes(data[at : at + 4], order)
+            size = int.from_bytes(data[at + 4 : at + 8], order)
             start = at + 8
-            if kind >> 16:  # a small element, whose data follow its type and size at once
+            # a small element, whose data follow its type and size at once
+            if kind >> 16:
                 size = kind >> 16
                 kind &= 0xFFFF
                 start = at + 4
@@ -511,8 +622,9 @@ def _array_name(names, key):
     held = ", ".join(names) or "none"
     if key is not None or not names:
         raise ValueError(f"key must name one of its arrays, {held}; got {key!r}")
-    raise Avoidable(f"it holds several arrays, {held}, and none named frames", "key",
-                    repr(names[0]))
+    raise Avoidable(
+        f"it holds several arrays, {held}, and none named frames", "key", repr(names[0])
+    )
 
 
 def prepared(frame, grey=True, size=None, name=""):
@@ -532,14 +644,18 @@ def prepared(frame, grey=True, size=None, name=""):
     frame = frame if frame.dtype == np.uint8 else frame.astype(np.float32)
     if frame.ndim == 2:
         return _resized(frame, size)
-    return np.stack([_resized(channel, size) for channel in np.moveaxis(frame, 2, 0)], axis=-1)
+    return np.stack(
+        [_resized(channel, size) for channel in np.moveaxis(frame, 2, 0)], axis=-1
+    )
 
 
 def _check_image(shape, name):
     """Can a frame of this shape be resized?"""
     if len(shape) == 1:
-        raise ValueError(f"{name}{': ' if name else ''}frames must be images to be resized, got "
-                         f"vectors of length {shape[0]}")
+        raise ValueError(
+            f"{name}{': ' if name else ''}frames must be images to be resized, got "
+            f"vectors of length {shape[0]}"
+        )
 
 
 def _resized(channel, size):
@@ -549,17 +665,21 @@ def _resized(channel, size):
     return np.array(image.resize(size[::-1], Image.Resampling.BILINEAR))
 
 
-# ---------------------------------------------------------------------------- descriptors
+# -------------------------------------------------------------------------- descriptors
 
 
-def describe(frames: ArrayLike, kind: str | Callable = "raw", **options: Any) -> np.ndarray:
+def describe(
+    frames: ArrayLike, kind: str | Callable = "raw", **options: Any
+) -> np.ndarray:
     """Descriptors (n, d) of the frames (n_frames, height, width).
 
     float64, but for raw pixels, which keep their type.
 
-    kind : "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a sub-video), "gei" (one row); or a
+    kind : "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a sub-video), "gei"
+    (one row); or a
         callable kind(frames, **options) that returns such an array
-    options : of the function of that name below; ValueError and TypeError name what does not fit
+    options : of the function of that name below; ValueError and TypeError name what
+    does not fit
 
     >>> import numpy as np
     >>> from grassmann_sc import frames
@@ -567,15 +687,24 @@ def describe(frames: ArrayLike, kind: str | Callable = "raw", **options: Any) ->
     >>> frames.describe(walk).shape, frames.describe(walk, "gei", align=False).shape
     ((5, 192), (1, 192))
     """
-    kinds: dict[str, Callable] = {"raw": raw, "hog": hog, "lbp": lbp, "lbp_top": lbp_top,
-                                  "gei": gait_energy_image}
+    kinds: dict[str, Callable] = {
+        "raw": raw,
+        "hog": hog,
+        "lbp": lbp,
+        "lbp_top": lbp_top,
+        "gei": gait_energy_image,
+    }
     if not callable(kind) and not (isinstance(kind, str) and kind in kinds):
-        raise ValueError(f"kind must be one of {', '.join(kinds)} or a callable, got {kind!r}")
+        raise ValueError(
+            f"kind must be one of {', '.join(kinds)} or a callable, got {kind!r}"
+        )
     descriptor = kind if callable(kind) else kinds[kind]
     rows = np.asarray(descriptor(frames, **options))
     if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "biuf":
-        raise ValueError(f"kind must return real numbers (n, d), {kind!r} returned {rows.dtype} "
-                         f"{rows.shape}")
+        raise ValueError(
+            f"kind must return real numbers (n, d), {kind!r} returned {rows.dtype} "
+            f"{rows.shape}"
+        )
     return rows
 
 
@@ -593,8 +722,9 @@ def raw(frames: ArrayLike) -> np.ndarray:
 def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     """Histograms of oriented gradients of each frame, (n_frames, d).
 
-    scikit-image's with its defaults: 9 orientations, cells of 8 x 8 pixels, blocks of 3 x 3 cells,
-    L2-Hys; the options are those of skimage.feature.hog. Source: Dalal and Triggs 2005.
+    scikit-image's with its defaults: 9 orientations, cells of 8 x 8 pixels, blocks of 3
+    x 3 cells, L2-Hys; the options are those of skimage.feature.hog. Source: Dalal and
+    Triggs 2005.
 
     >>> import numpy as np
     >>> from grassmann_sc import frames
@@ -606,25 +736,37 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     try:
         rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
     except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
-        raise ValueError("options must fit skimage.feature.hog and frames of "
-                         f"{frames.shape[1:]}, got {options}: {error}") from error
+        raise ValueError(
+            "options must fit skimage.feature.hog and frames of "
+            f"{frames.shape[1:]}, got {options}: {error}"
+        ) from error
     rows = np.stack(rows).astype(np.float64, copy=False)
     if not np.isfinite(rows).all():
-        raise ValueError("frames must have gradients whose squares are within float64, got pixels "
-                         f"up to {np.abs(frames).max():g}")
+        raise ValueError(
+            "frames must have gradients whose squares are within float64, got pixels "
+            f"up to {np.abs(frames).max():g}"
+        )
     return rows
 
 
-def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[int, int] = (1, 1),
-        method: str = "nri_uniform") -> np.ndarray:
-    """Histograms of scikit-image's local binary patterns over a grid of cells of each frame.
+def lbp(
+    frames: ArrayLike,
+    *,
+    n_points: int = 8,
+    radius: float = 1,
+    grid: tuple[int, int] = (1, 1),
+    method: str = "nri_uniform",
+) -> np.ndarray:
+    """Histograms of scikit-image's local binary patterns over a grid of cells of each
+    frame.
 
-    (n_frames, rows columns bins); each cell's histogram sums to 1; cells in reading order. Pixels
-    nearer than the radius to the border are left out, because some of their neighbours do not
-    exist. method "nri_uniform": n_points (n_points - 1) + 3 bins, 59 for 8 points; "uniform":
-    n_points + 2; "default", "ror": 2^n_points. Points between pixels are interpolated, so that
-    patterns withstand a linear rise of the grey levels; with n_points=4, radius=1 none is, and any
-    strict rise leaves them alone. Source: Ojala et al. 2002.
+    (n_frames, rows columns bins); each cell's histogram sums to 1; cells in reading
+    order. Pixels nearer than the radius to the border are left out, because some of
+    their neighbours do not exist. method "nri_uniform": n_points (n_points - 1) + 3
+    bins, 59 for 8 points; "uniform": n_points + 2; "default", "ror": 2^n_points. Points
+    between pixels are interpolated, so that patterns withstand a linear rise of the
+    grey levels; with n_points=4, radius=1 none is, and any strict rise leaves them
+    alone. Source: Ojala et al. 2002.
 
     >>> import numpy as np
     >>> from grassmann_sc import frames
@@ -633,11 +775,18 @@ def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[
     ((5, 236), [4.0, 4.0, 4.0, 4.0, 4.0])
     """
     frames = core.check_clip(frames, "frames")
-    feature = core.needed("skimage.feature", "local_binary_pattern needs scikit-image",
-                          "scikit-image")
-    if not isinstance(method, str) or method not in ("nri_uniform", "uniform", "default", "ror"):
-        raise ValueError("method must be one of nri_uniform, uniform, default, ror, got "
-                         f"{method!r}")
+    feature = core.needed(
+        "skimage.feature", "local_binary_pattern needs scikit-image", "scikit-image"
+    )
+    if not isinstance(method, str) or method not in (
+        "nri_uniform",
+        "uniform",
+        "default",
+        "ror",
+    ):
+        raise ValueError(
+            f"method must be one of nri_uniform, uniform, default, ror, got {method!r}"
+        )
     n_points = core.check_integer(n_points, "n_points", 1, MOST_POINTS)
     n_bins = {"nri_uniform": n_points * (n_points - 1) + 3, "uniform": n_points + 2}
     radius = core.check_number(radius, "radius", above=0)
@@ -645,43 +794,61 @@ def lbp(frames: ArrayLike, *, n_points: int = 8, radius: float = 1, grid: tuple[
     height, width = frames.shape[1:]
     rows, columns = core.check_integers(grid, "grid", 2, "(rows, columns)")
     if rows > height - 2 * border or columns > width - 2 * border:
-        raise ValueError("grid must have at most as many cells as pixels within a border of the "
-                         f"radius {radius:g}, rows and columns, got {grid} for frames of "
-                         f"{(height, width)}")
+        raise ValueError(
+            "grid must have at most as many cells as pixels within a border of the "
+            f"radius {radius:g}, rows and columns, got {grid} for frames of "
+            f"{(height, width)}"
+        )
     histograms = []
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Applying `local_binary_pattern`")  # to floats: is meant
+        # to floats: is meant
+        warnings.filterwarnings("ignore", "Applying `local_binary_pattern`")
         for frame in frames:
-            image = np.array(frame)  # scikit-image writes no memory map, but asks that it could
-            patterns = feature.local_binary_pattern(image, n_points, radius, method).astype(int)
-            patterns = patterns[border:height - border, border:width - border]
+            # scikit-image writes no memory map, but asks that it could
+            image = np.array(frame)
+            patterns = feature.local_binary_pattern(
+                image, n_points, radius, method
+            ).astype(int)
+            patterns = patterns[border : height - border, border : width - border]
             bins = n_bins.get(method, 2**n_points)
             histograms.append(_cell_histograms(patterns, (rows, columns), bins))
     return np.stack(histograms)
 
 
 def _cell_histograms(patterns, grid, n_bins):
-    """Histograms of the cells of an image of patterns in reading order, (rows columns n_bins,)."""
+    """Histograms of the cells of an image of patterns in reading order, (rows columns
+    n_bins,).
+    """
     rows, columns = grid
-    histograms = [np.bincount(cell.ravel(), minlength=n_bins) / cell.size
-                  for band in np.array_split(patterns, rows)
-                  for cell in np.array_split(band, columns, axis=1)]
+    histograms = [
+        np.bincount(cell.ravel(), minlength=n_bins) / cell.size
+        for band in np.array_split(patterns, rows)
+        for cell in np.array_split(band, columns, axis=1)
+    ]
     return np.concatenate(histograms)
 
 
-def lbp_top(frames: ArrayLike, *, length: int | None = None, step: int | None = None,
-            radii: Sequence[int] = (1, 1, 1), uniform: bool = True) -> np.ndarray:
+def lbp_top(
+    frames: ArrayLike,
+    *,
+    length: int | None = None,
+    step: int | None = None,
+    radii: Sequence[int] = (1, 1, 1),
+    uniform: bool = True,
+) -> np.ndarray:
     """LBP from three orthogonal planes of each sub-video, (n_sub_videos, 3 bins).
 
-    Histograms on XY, XT and YT, each of sum 1. A voxel's pattern in a plane has bit k set where the
-    k-th of its 8 neighbours on the plane's ellipse, at (r_a cos(2 pi k / 8), r_b sin(2 pi k / 8))
-    rounded to voxels, is at least as bright as it; voxels nearer than a radius to any face are left
-    out. No grey level is interpolated: no strictly rising change of them alters a pattern.
+    Histograms on XY, XT and YT, each of sum 1. A voxel's pattern in a plane has bit k
+    set where the k-th of its 8 neighbours on the plane's ellipse, at (r_a cos(2 pi k /
+    8), r_b sin(2 pi k / 8)) rounded to voxels, is at least as bright as it; voxels
+    nearer than a radius to any face are left out. No grey level is interpolated: no
+    strictly rising change of them alters a pattern.
 
-    length, step : frames of a sub-video and from one's start to the next's (default: the whole
+    length, step : frames of a sub-video and from one's start to the next's (default:
+    the whole
         clip; the paper's DynTex++: 10 and 3)
-    radii : in x, y and t
-    uniform : 59 bins, the 58 patterns with at most two changes around the circle in ascending order
+    radii : in x, y and t uniform : 59 bins, the 58 patterns with at most two changes
+    around the circle in ascending order
         and one for all others, instead of 256
     Source: Zhao and Pietikainen 2007.
 
@@ -695,36 +862,51 @@ def lbp_top(frames: ArrayLike, *, length: int | None = None, step: int | None = 
     length = len(frames) if length is None else core.check_integer(length, "length", 1)
     step = length if step is None else core.check_integer(step, "step", 1)
     if length > len(frames):
-        raise ValueError(f"length must be at most n_frames = {len(frames)}, got {length}")
+        raise ValueError(
+            f"length must be at most n_frames = {len(frames)}, got {length}"
+        )
     if length <= 2 * rt or frames.shape[1] <= 2 * ry or frames.shape[2] <= 2 * rx:
-        raise ValueError("length and frames must leave a voxel that is the radii "
-                         f"{(rx, ry, rt)} from every face, got sub-videos of {length} frames of "
-                         f"{frames.shape[1:]} pixels")
+        raise ValueError(
+            "length and frames must leave a voxel that is the radii "
+            f"{(rx, ry, rt)} from every face, got sub-videos of {length} frames of "
+            f"{frames.shape[1:]} pixels"
+        )
     uniform = core.check_flag(uniform, "uniform")
     bin_of = _uniform_bins() if uniform else np.arange(2**PATTERN_BITS)
-    counts = [_plane_counts(frames[t:t + 2 * rt + 1], (rt, ry, rx), bin_of)
-              for t in range(len(frames) - 2 * rt)]  # a frame at a time keeps memory small
-    inner = np.lib.stride_tricks.sliding_window_view(np.stack(counts), length - 2 * rt, axis=0)
+    counts = [
+        _plane_counts(frames[t : t + 2 * rt + 1], (rt, ry, rx), bin_of)
+        # a frame at a time keeps memory small
+        for t in range(len(frames) - 2 * rt)
+    ]
+    inner = np.lib.stride_tricks.sliding_window_view(
+        np.stack(counts), length - 2 * rt, axis=0
+    )
     inner = inner[::step].sum(axis=-1)  # (n_sub_videos, 3, bins)
     return (inner / inner.sum(axis=2, keepdims=True)).reshape(len(inner), -1)
 
 
 def _plane_counts(slab, radii, bin_of):
-    """Counts (3, bins) of the patterns of a slab's middle frame on XY, XT and YT; radii in t, y,
-    x."""
+    """Counts (3, bins) of the patterns of a slab's middle frame on XY, XT and YT; radii
+    in t, y, x.
+    """
     t, y, x = range(3)  # axes
     patterns = [_patterns(slab, radii, *axes) for axes in ((x, y), (x, t), (y, t))]
     n_bins = bin_of.max() + 1
-    return np.stack([np.bincount(bin_of[p], minlength=n_bins) for p in patterns]).astype(np.float64)
+    return np.stack(
+        [np.bincount(bin_of[p], minlength=n_bins) for p in patterns]
+    ).astype(np.float64)
 
 
 def _patterns(slab, radii, cosine_axis, sine_axis):
-    """8-bit patterns of the voxels in the middle of a slab (2 rt + 1, height, width), in a
-    plane."""
+    """8-bit patterns of the voxels in the middle of a slab (2 rt + 1, height, width),
+    in a plane.
+    """
     shape = [side - 2 * r for side, r in zip(slab.shape, radii)]
 
     def moved(shift):
-        return slab[tuple(slice(r + s, r + s + n) for r, s, n in zip(radii, shift, shape))]
+        return slab[
+            tuple(slice(r + s, r + s + n) for r, s, n in zip(radii, shift, shape))
+        ]
 
     centre = moved((0, 0, 0))
     codes = np.zeros(shape, np.uint8)
@@ -738,23 +920,25 @@ def _patterns(slab, radii, cosine_axis, sine_axis):
 
 
 def _uniform_bins():
-    """Bin of each 8-bit pattern: 0 to 57 for those with at most two changes around the circle, 58
-    for all others."""
+    """Bin of each 8-bit pattern: 0 to 57 for those with at most two changes around the
+    circle, 58 for all others.
+    """
     bits = np.arange(2**PATTERN_BITS)[:, None] >> np.arange(PATTERN_BITS) & 1
     uniform = (bits != np.roll(bits, 1, axis=1)).sum(axis=1) <= 2
     return np.where(uniform, np.cumsum(uniform) - 1, uniform.sum())
 
 
-def gait_energy_image(silhouettes: ArrayLike, *, size: tuple[int, int] | None = None,
-                      align: bool = True) -> np.ndarray:
+def gait_energy_image(
+    silhouettes: ArrayLike, *, size: tuple[int, int] | None = None, align: bool = True
+) -> np.ndarray:
     """The mean silhouette of a walk, (1, height width), entries in [0, 1].
 
     Each is the share of frames in which a pixel is body.
 
-    silhouettes : (n_frames, height, width), body where > 0
-    align : first cut each silhouette to its bounding box, scale it to the full height with its
-        proportions kept and centre it on its mean column, as its source does; frames without body
-        are left out. If False, the frames are averaged as they are
+    silhouettes : (n_frames, height, width), body where > 0 align : first cut each
+    silhouette to its bounding box, scale it to the full height with its
+        proportions kept and centre it on its mean column, as its source does; frames
+        without body are left out. If False, the frames are averaged as they are
     size : (height, width) of the result (default: the frames'); needs align
     Source: Han and Bhanu 2006.
 
@@ -770,26 +954,37 @@ def gait_energy_image(silhouettes: ArrayLike, *, size: tuple[int, int] | None = 
     height, width = silhouettes.shape[1:] if size is None else _check_size(size)
     bodies = [body for body in silhouettes if body.any()]
     if not bodies:
-        raise ValueError(f"silhouettes must hold a pixel > 0, all {len(silhouettes)} frames are "
-                         "empty")
-    return np.mean([_aligned(body, height, width) for body in bodies], axis=0).reshape(1, -1)
+        raise ValueError(
+            f"silhouettes must hold a pixel > 0, all {len(silhouettes)} frames are "
+            "empty"
+        )
+    return np.mean([_aligned(body, height, width) for body in bodies], axis=0).reshape(
+        1, -1
+    )
 
 
 def _aligned(body, height, width):
-    """A silhouette scaled to the full height, its mean column in the middle of the width."""
+    """A silhouette scaled to the full height, its mean column in the middle of the
+    width.
+    """
     rows = np.flatnonzero(body.any(axis=1))
     columns = np.flatnonzero(body.any(axis=0))
-    body = body[rows[0]:rows[-1] + 1, columns[0]:columns[-1] + 1].astype(np.float64)
+    body = body[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float64)
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
     if body.shape != (height, scaled_width):
-        transform = core.needed("skimage.transform", "resize needs scikit-image", "scikit-image")
-        body = transform.resize(body, (height, scaled_width), order=1, anti_aliasing=True)
+        transform = core.needed(
+            "skimage.transform", "resize needs scikit-image", "scikit-image"
+        )
+        body = transform.resize(
+            body, (height, scaled_width), order=1, anti_aliasing=True
+        )
     centre = np.average(np.arange(scaled_width) + 0.5, weights=body.sum(axis=0))
-    left = int(np.floor(width / 2 - centre + 0.5))  # column of the result where the body begins
-    return np.pad(body, [(0, 0), (width, width)])[:, width - left:2 * width - left]
+    # column of the result where the body begins
+    left = int(np.floor(width / 2 - centre + 0.5))
+    return np.pad(body, [(0, 0), (width, width)])[:, width - left : 2 * width - left]
 
 
-# ---------------------------------------------------------------------------- checks at the door
+# ------------------------------------------------------------------- checks at the door
 
 
 def _check_size(size):

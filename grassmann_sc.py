@@ -1,12 +1,15 @@
-"""Coding of linear subspaces: Grassmann sparse coding (gSC) and locality-constrained coding (gLC).
+"""Coding of linear subspaces: Grassmann sparse coding (gSC) and locality-constrained
+coding (gLC).
 
-The linear method of Harandi, Hartley, Shen, Lovell and Sanderson, "Extrinsic Methods for Coding and
-Dictionary Learning on Grassmann Manifolds" (IJCV 2015), in one file that can be copied alone.
+The linear method of Harandi, Hartley, Shen, Lovell and Sanderson, "Extrinsic Methods
+for Coding and Dictionary Learning on Grassmann Manifolds" (IJCV 2015), in one file that
+can be copied alone.
 
-Conventions, here and in every module: n subspaces are an array (n, d, p) of orthonormal bases,
-whose columns are the basis vectors; a dictionary is (N, d, q); codes are (n, N). float32 and
-float64 are kept, other real types become float64. A subspace X is embedded as its projector
-X^ = X X^T. It is not formed where d is large: inner products of the bases are enough.
+Conventions, here and in every module: n subspaces are an array (n, d, p) of orthonormal
+bases, whose columns are the basis vectors; a dictionary is (N, d, q); codes are (n, N).
+float32 and float64 are kept, other real types become float64. A subspace X is embedded
+as its projector X^ = X X^T. It is not formed where d is large: inner products of the
+bases are enough.
 
     inner product   <X^, D^> = ||X^T D||_F^2, <X^, X^> = p              projection_kernel
     distance        ||X^ - Y^||_F = sqrt(2) ||sin theta|| for p = q     chordal_distance
@@ -20,13 +23,14 @@ X^ = X X^T. It is not formed where d is large: inner products of the bases are e
     class, by gLC   the largest sum_{j in c} y_j                        classify, class_scores
     gDL             D_r = Proj(sum_i y_ir (X_i^ - sum_{j != r} y_ij D_j^))            learn.gdl
 
-kgSC, kgLC and kgDL, the same in a kernel's feature space, are kernels.kgsc, kernels.kglc and
-learn.kgdl. The other modules are imported from here: from grassmann_sc import learn.
+kgSC, kgLC and kgDL, the same in a kernel's feature space, are kernels.kgsc,
+kernels.kglc and learn.kgdl. The other modules are imported from here: from grassmann_sc
+import learn.
 
-NUMBA_NUM_THREADS or numba.set_num_threads bounds the threads of all but large products, which have
-those of NumPy's BLAS. Numba's threads never change a result; BLAS threads may change the last
-digits. Compiling a long function takes seconds, which the logger grassmann_sc announces as a
-warning, on stderr unless logging is told otherwise.
+NUMBA_NUM_THREADS or numba.set_num_threads bounds the threads of all but large products,
+which have those of NumPy's BLAS. Numba's threads never change a result; BLAS threads
+may change the last digits. Compiling a long function takes seconds, which the logger
+grassmann_sc announces as a warning, on stderr unless logging is told otherwise.
 """
 
 from __future__ import annotations
@@ -59,29 +63,49 @@ from numpy.typing import ArrayLike
 
 __version__ = "0.2.0"
 __all__ = [
-    "orthonormalize", "random_subspaces", "principal_angles", "chordal_distance",
-    "geodesic_distance", "proj", "chordal_mean", "projection_kernel", "lam_max", "sparse_codes",
-    "locality_codes", "gsc", "glc", "reconstruct", "class_scores", "class_residuals", "classify",
+    "orthonormalize",
+    "random_subspaces",
+    "principal_angles",
+    "chordal_distance",
+    "geodesic_distance",
+    "proj",
+    "chordal_mean",
+    "projection_kernel",
+    "lam_max",
+    "sparse_codes",
+    "locality_codes",
+    "gsc",
+    "glc",
+    "reconstruct",
+    "class_scores",
+    "class_residuals",
+    "classify",
 ]
 
 # What hints name, here and in every module, beside ArrayLike and np.ndarray.
-Codes: TypeAlias = ArrayLike | scipy.sparse.csr_array  # (n, N) as an argument, dense or sparse
-Sets = Sequence[ArrayLike] | np.ndarray  # of frames: arrays (n_i, d), or one array (n, q, d)
+# (n, N) as an argument, dense or sparse
+Codes: TypeAlias = ArrayLike | scipy.sparse.csr_array
+# of frames: arrays (n_i, d), or one array (n, q, d)
+Sets = Sequence[ArrayLike] | np.ndarray
 Labels = Sequence[Hashable] | ArrayLike  # one a sample or atom
-Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # k(A, B) on rows, as in kernels
-AnyKernel = Kernel | str | tuple  # or a name, or a pair of name and number: kernels.kernel_named
-Rng = int | Sequence[int] | np.random.Generator | None  # what np.random.default_rng takes
+# k(A, B) on rows, as in kernels
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
+# or a name, or a pair of name and number: kernels.kernel_named
+AnyKernel = Kernel | str | tuple
+# what np.random.default_rng takes
+Rng = int | Sequence[int] | np.random.Generator | None
 
 
-# ------------------------------------------------------------------------------------- geometry
+# ----------------------------------------------------------------------------- geometry
 
 
 def orthonormalize(A: ArrayLike) -> np.ndarray:
-    """Orthonormal basis of the column space of each matrix of A (..., d, p), p <= d; same shape.
+    """Orthonormal basis of the column space of each matrix of A (..., d, p), p <= d;
+    same shape.
 
-    Thin QR with a positive diagonal of R, so that an orthonormal basis is returned as it is, to
-    rounding. ValueError if columns are dependent to working precision (names the index, its rank
-    and the tolerance).
+    Thin QR with a positive diagonal of R, so that an orthonormal basis is returned as
+    it is, to rounding. ValueError if columns are dependent to working precision (names
+    the index, its rank and the tolerance).
 
     >>> from grassmann_sc import orthonormalize
     >>> orthonormalize([[3.0], [4.0]])
@@ -90,25 +114,32 @@ def orthonormalize(A: ArrayLike) -> np.ndarray:
     """
     A = finite_array(A, "A")
     if A.ndim < 2 or not 1 <= A.shape[-1] <= A.shape[-2]:
-        raise ValueError(f"A must have shape (..., d, p) with 1 <= p <= d, got {A.shape}")
+        raise ValueError(
+            f"A must have shape (..., d, p) with 1 <= p <= d, got {A.shape}"
+        )
     d, p = A.shape[-2:]
-    peak = np.abs(A).max(axis=-2, keepdims=True)  # equal column scales: no overflow, no false rank
+    # equal column scales: no overflow, no false rank
+    peak = np.abs(A).max(axis=-2, keepdims=True)
     Q, R = np.linalg.qr(A / np.where(peak > 0, peak, 1))
     s = np.linalg.svd(R, compute_uv=False)  # (..., p)
     tol = d * np.finfo(A.dtype).eps
     rank = (s > tol * s[..., :1]).sum(axis=-1)
     if (rank < p).any():
         i = tuple(int(j) for j in np.argwhere(rank < p)[0])
-        raise ValueError(f"A must have independent columns: rank {rank[i]} < p = {p} at index "
-                         f"{i or 0}, relative tolerance {tol:.1g}")
+        raise ValueError(
+            f"A must have independent columns: rank {rank[i]} < p = {p} at index "
+            f"{i or 0}, relative tolerance {tol:.1g}"
+        )
     sign = np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1, 1).astype(A.dtype)
     return Q * sign[..., None, :]
 
 
 def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
-    """n subspaces of dimension p in R^d, uniform on the Grassmann manifold; (n, d, p) float64.
+    """n subspaces of dimension p in R^d, uniform on the Grassmann manifold; (n, d, p)
+    float64.
 
-    The orthonormalized columns of Gaussian matrices. rng: as np.random.default_rng takes it.
+    The orthonormalized columns of Gaussian matrices. rng: as np.random.default_rng
+    takes it.
 
     >>> from grassmann_sc import random_subspaces
     >>> X = random_subspaces(5, 10, 3, rng=0)  # five of dimension 3 in R^10
@@ -122,10 +153,11 @@ def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
 
 
 def principal_angles(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
-    """Principal angles of X (..., d, p), Y (..., d, q); (..., min(p, q)) in [0, pi/2], ascending.
+    """Principal angles of X (..., d, p), Y (..., d, q); (..., min(p, q)) in [0, pi/2],
+    ascending.
 
-    theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy at 0
-    and at pi/2, in radians. Leading axes broadcast.
+    theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full
+    accuracy at 0 and at pi/2, in radians. Leading axes broadcast.
 
     >>> import numpy as np
     >>> from grassmann_sc import principal_angles
@@ -150,10 +182,12 @@ def _angles(X, Y):
 
 
 def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
-    """Pairwise ||X_i^ - Y_j^||_F = sqrt(2) ||sin theta||, X (n, d, p), Y (N, d, q); (n, N).
+    """Pairwise ||X_i^ - Y_j^||_F = sqrt(2) ||sin theta||, X (n, d, p), Y (N, d, q); (n,
+    N).
 
-    The second form is for p = q. Equal to sqrt(p + q - 2 <X^, Y^>); near pairs are computed from
-    (I - X X^T) Y so that nothing cancels. Without Y, within X. Source: the paper's chordal metric.
+    The second form is for p = q. Equal to sqrt(p + q - 2 <X^, Y^>); near pairs are
+    computed from (I - X X^T) Y so that nothing cancels. Without Y, within X. Source:
+    the paper's chordal metric.
 
     >>> import numpy as np
     >>> from grassmann_sc import chordal_distance
@@ -174,8 +208,9 @@ NEAR = 0.1  # squared chordal distance below which it is computed without cancel
 
 
 def chordal_squares(X, Z, K):
-    """Squared chordal distances (n, N) of checked X (n, d, p), Z (N, d, q) of projection kernel
-    K."""
+    """Squared chordal distances (n, N) of checked X (n, d, p), Z (N, d, q) of
+    projection kernel K.
+    """
     p = X.shape[2]
     q = Z.shape[2]
     square = p + q - 2 * K
@@ -185,7 +220,8 @@ def chordal_squares(X, Z, K):
         for i in range(rows.start, rows.stop):
             j = np.flatnonzero(near[i])
             for tile in np.array_split(j, 1 + len(j) * X.shape[1] * q // SCRATCH):
-                R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))  # (tile, d, q)
+                # (tile, d, q)
+                R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))
                 square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
 
     run_blocks(refine, len(X), 16)
@@ -193,10 +229,11 @@ def chordal_squares(X, Z, K):
 
 
 def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
-    """Pairwise ||theta||_2 over the principal angles, X (n, d, p), Y (N, d, q); (n, N) in radians.
+    """Pairwise ||theta||_2 over the principal angles, X (n, d, p), Y (N, d, q); (n, N)
+    in radians.
 
-    Without Y, within X. (2/pi) d_geo <= d_chordal / sqrt(2) <= d_geo: the paper's inequality with
-    the factor that it lacks.
+    Without Y, within X. (2/pi) d_geo <= d_chordal / sqrt(2) <= d_geo: the paper's
+    inequality with the factor that it lacks.
 
     >>> import numpy as np
     >>> from grassmann_sc import geodesic_distance
@@ -212,19 +249,20 @@ def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     def fill(rows):
         for i in range(rows.start, rows.stop):
             for j in range(0 if Y is not None else i + 1, len(Z), step):
-                theta = _angles(X[i], Z[j:j + step])  # (step, min(p, q))
-                distance[i, j:j + step] = np.linalg.norm(theta, axis=-1)
+                theta = _angles(X[i], Z[j : j + step])  # (step, min(p, q))
+                distance[i, j : j + step] = np.linalg.norm(theta, axis=-1)
 
     run_blocks(fill, len(X), 4)
     return distance if Y is not None else distance + distance.T
 
 
 def proj(S: ArrayLike, p: int) -> np.ndarray:
-    """Closest point to S (..., d, d) on the manifold of rank-p projectors, as a basis (..., d, p).
+    """Closest point to S (..., d, d) on the manifold of rank-p projectors, as a basis
+    (..., d, p).
 
-    The eigenvectors of the p algebraically largest eigenvalues of the symmetric S, which may be
-    indefinite (the paper's theorem on the closest point). A warning if eigenvalues p and p + 1 tie:
-    the point is not unique, one of them is returned.
+    The eigenvectors of the p algebraically largest eigenvalues of the symmetric S,
+    which may be indefinite (the paper's theorem on the closest point). A warning if
+    eigenvalues p and p + 1 tie: the point is not unique, one of them is returned.
 
     >>> import numpy as np
     >>> from grassmann_sc import proj
@@ -241,11 +279,12 @@ def proj(S: ArrayLike, p: int) -> np.ndarray:
 
 
 def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
-    """Chordal mean of X (n, d, p): the Y (d, p) that minimises sum_i w_i ||Y^ - X_i^||_F^2.
+    """Chordal mean of X (n, d, p): the Y (d, p) that minimises sum_i w_i ||Y^ -
+    X_i^||_F^2.
 
-    Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative weights
-    too. No d x d matrix is formed when d is large. A warning if the mean is not unique; ValueError
-    if all weights are zero.
+    Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative
+    weights too. No d x d matrix is formed when d is large. A warning if the mean is not
+    unique; ValueError if all weights are zero.
 
     See also intrinsic.karcher_mean, the mean of geodesic distances.
 
@@ -259,8 +298,9 @@ def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     X = check_dictionary(X, "X")
     weights = np.ones(len(X)) if weights is None else finite_array(weights, "weights")
     if weights.shape != (len(X),):
-        raise ValueError(f"weights must have shape ({len(X)},), one a subspace, got "
-                         f"{weights.shape}")
+        raise ValueError(
+            f"weights must have shape ({len(X)},), one a subspace, got {weights.shape}"
+        )
     if not weights.any():
         raise ValueError("weights must not all be zero, got only zeros")
     basis, tied = weighted_mean(X, weights)
@@ -269,7 +309,9 @@ def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
 
 
 def weighted_mean(X, weights):
-    """The p algebraically leading eigenvectors (d, p) of sum_i w_i X_i X_i^T; do p, p + 1 tie?"""
+    """The p algebraically leading eigenvectors (d, p) of sum_i w_i X_i X_i^T; do p, p +
+    1 tie?
+    """
     used = np.flatnonzero(weights)
     d, p = X.shape[1:]
     Z = X[used].transpose(1, 0, 2).reshape(d, -1)  # (d, m p)
@@ -279,27 +321,32 @@ def weighted_mean(X, weights):
         return _leading_by_lanczos(Z, w, p)
     if Z.shape[1] + p >= d:
         return _leading_of_dense((Z * w) @ Z.T, p)
-    # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the span of Z,
-    # of eigenvalue 0
+    # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the
+    # span of Z, of eigenvalue 0
     Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p + 1), X.dtype)]))
-    R = R[:, :len(w)]
+    R = R[:, : len(w)]
     vectors, tied = _leading_of_dense((R * w) @ R.T, p)
     return Q @ vectors, tied
 
 
 def _leading_of_dense(S, p):
-    """The p algebraically leading eigenvectors of symmetric S (..., d, d); do p, p + 1 tie?"""
+    """The p algebraically leading eigenvectors of symmetric S (..., d, d); do p, p + 1
+    tie?
+    """
     values, vectors = np.linalg.eigh(S)  # ascending
     tied = eigenvalues_tie(values, p, np.linalg.norm(S, axis=(-2, -1)), S.shape[-1])
-    return vectors[..., :-p - 1:-1], tied
+    return vectors[..., : -p - 1 : -1], tied
 
 
 def _leading_by_lanczos(Z, w, p):
     """The same for S = Z diag(w) Z^T, without forming it."""
-    from scipy.sparse.linalg import LinearOperator, eigsh  # rarely needed, slow to import
+    # rarely needed, slow to import
+    from scipy.sparse.linalg import LinearOperator, eigsh
 
     d = len(Z)
-    S = LinearOperator((d, d), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel())))
+    S = LinearOperator(
+        (d, d), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel()))
+    )
     start = np.random.default_rng(0).standard_normal(d).astype(Z.dtype)
     values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
     basis = np.linalg.qr(vectors[:, :0:-1])[0]
@@ -307,8 +354,9 @@ def _leading_by_lanczos(Z, w, p):
 
 
 def eigenvalues_tie(values, p, scale, d):
-    """Are eigenvalues p and p + 1 from the top, of ascending ones, equal to rounding of a d x d
-    matrix of this scale?"""
+    """Are eigenvalues p and p + 1 from the top, of ascending ones, equal to rounding of
+    a d x d matrix of this scale?
+    """
     if p == values.shape[-1]:
         return np.zeros(values.shape[:-1], bool)
     gap = values[..., -p] - values[..., -p - 1]
@@ -316,21 +364,25 @@ def eigenvalues_tie(values, p, scale, d):
 
 
 def warn_ties(count, what):
-    """Warn, from the line that called the public function, that count results are not unique."""
+    """Warn, from the line that called the public function, that count results are not
+    unique.
+    """
     if count:
         warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie")
 
 
-# ---------------------------------------------------------------------------------- Gram matrix
+# -------------------------------------------------------------------------- Gram matrix
 
 
-def projection_kernel(X: ArrayLike, D: ArrayLike | None = None, *,
-                      each_p: bool = False) -> np.ndarray:
-    """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 of X (n, d, p), D (N, d, q); (n, N) >= 0.
+def projection_kernel(
+    X: ArrayLike, D: ArrayLike | None = None, *, each_p: bool = False
+) -> np.ndarray:
+    """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 of X (n, d, p), D (N, d, q); (n, N) >=
+    0.
 
-    At most min(p, q). Without D, the symmetric (n, n) Gram matrix of X. each_p: (min(p, q), n, N)
-    instead, K[k - 1] that of the k leading columns alone, all from one product. Source: the paper's
-    definition of K(X, D) and K(D).
+    At most min(p, q). Without D, the symmetric (n, n) Gram matrix of X. each_p: (min(p,
+    q), n, N) instead, K[k - 1] that of the k leading columns alone, all from one
+    product. Source: the paper's definition of K(X, D) and K(D).
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel
@@ -344,14 +396,16 @@ def projection_kernel(X: ArrayLike, D: ArrayLike | None = None, *,
     return bases_gram(X, None if D is None else Z, each_p=check_flag(each_p, "each_p"))
 
 
-# -------------------------------------------------------------------------------- sparse coding
+# ------------------------------------------------------------------------ sparse coding
 
 SparseCodes = namedtuple("SparseCodes", "codes gap n_iter")
-Coded: TypeAlias = np.ndarray | scipy.sparse.csr_array | list | SparseCodes  # as options ask for it
+# as options ask for it
+Coded: TypeAlias = np.ndarray | scipy.sparse.csr_array | list | SparseCodes
 
 
 def lam_max(K_xd: ArrayLike) -> np.ndarray:
-    """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N); (...).
+    """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N);
+    (...).
 
     >>> from grassmann_sc import lam_max
     >>> lam_max([[0.5, -2.0, 1.0], [0.1, 0.0, 0.3]])
@@ -363,26 +417,35 @@ def lam_max(K_xd: ArrayLike) -> np.ndarray:
     return 2 * np.abs(K_xd).max(axis=-1)
 
 
-def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = None,
-        positive: bool = False, init: Codes | None = None, tol: float = 1e-8, max_iter: int = 1000,
-        return_info: bool = False, sparse_output: bool = False) -> Coded:
-    """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N, d, q).
+def gsc(
+    X: ArrayLike,
+    D: ArrayLike,
+    lam: ArrayLike,
+    *,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    init: Codes | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    return_info: bool = False,
+    sparse_output: bool = False,
+) -> Coded:
+    """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N,
+    d, q).
 
-    min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes, which says more, on
-    the projection kernel. Queries pass in tiles, so that with sparse_output=True memory beyond
-    input and output does not grow with n.
+    min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes, which
+    says more, on the projection kernel. Queries pass in tiles, so that with
+    sparse_output=True memory beyond input and output does not grow with n.
 
     lam: >= 0, the larger the sparser; an array (L,) gives a path of codes (L, n, N).
-    lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, where its code gets 0.
-    positive: codes >= 0.
-    init: codes (n, N) to start from.
-    tol: how near to the best codes the search stops, relative to ||X^||^2 = p.
-    max_iter: of its steps; a warning if that ends it.
-    return_info: a named tuple (codes, gap, n_iter) with the duality gap of each query.
-    sparse_output: a scipy.sparse CSR array.
+    lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, where its
+    code gets 0. positive: codes >= 0. init: codes (n, N) to start from. tol: how near
+    to the best codes the search stops, relative to ||X^||^2 = p. max_iter: of its
+    steps; a warning if that ends it. return_info: a named tuple (codes, gap, n_iter)
+    with the duality gap of each query. sparse_output: a scipy.sparse CSR array.
 
-    See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for the atoms,
-    files.write_codes for what does not fit in memory.
+    See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for
+    the atoms, files.write_codes for what does not fit in memory.
 
     >>> from grassmann_sc import gsc, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -390,33 +453,56 @@ def gsc(X: ArrayLike, D: ArrayLike, lam: ArrayLike, *, lam_scale: str | None = N
     array([[0.75, 0.  , 0.  ]])
     """
     X, D = check_queries_and_atoms(X, D)
-    options = lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
-                            return_info, sparse_output)
+    options = lasso_options(
+        (len(X), len(D)),
+        lam,
+        lam_scale,
+        positive,
+        init,
+        tol,
+        max_iter,
+        return_info,
+        sparse_output,
+    )
     return solve_lassos(bases_gram(D), Products(X, D), X.shape[2], options)
 
 
-def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: ArrayLike,
-                 lam_scale: str | None = None, positive: bool = False, init: Codes | None = None,
-                 tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
-                 sparse_output: bool = False) -> Coded:
-    """Codes y: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products alone.
+def sparse_codes(
+    K_dd: ArrayLike,
+    K_xd: ArrayLike,
+    lam: ArrayLike,
+    *,
+    norm2: ArrayLike,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    init: Codes | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    return_info: bool = False,
+    sparse_output: bool = False,
+) -> Coded:
+    """Codes y: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products
+    alone.
 
-    K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2, a number or
-    (n,): p for an orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y + lam ||y||_1 (no factor
-    1/2: lam is twice scikit-learn's alpha), the paper's Gram form of sparse coding; K_dd may be
-    singular. lam = 0 gives the least-squares code of least norm, unless positive. An array of lam
-    (L,) gives a path of codes (L, n, N), each solved from the one before. lam_scale="max": each
-    query's lambda is lam times its own lam_max, so that one lam in [0, 1] suits any data.
+    K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2,
+    a number or (n,): p for an orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y
+    + lam ||y||_1 (no factor 1/2: lam is twice scikit-learn's alpha), the paper's Gram
+    form of sparse coding; K_dd may be singular. lam = 0 gives the least-squares code of
+    least norm, unless positive. An array of lam (L,) gives a path of codes (L, n, N),
+    each solved from the one before. lam_scale="max": each query's lambda is lam times
+    its own lam_max, so that one lam in [0, 1] suits any data.
 
-    The search stops when the duality gap, and the largest violation of the optimality conditions
-    (in units of the cost), are at most tol * norm2, and that violation also at most tol times
-    lam_max / 2, so that small inner products count as large ones do; it warns, with the largest of
-    the three, if max_iter or rounding ends it before. Atoms that are repeated share a coefficient
-    equally, which neither the order of the atoms nor other queries then decide. positive: codes >=
+    The search stops when the duality gap, and the largest violation of the optimality
+    conditions (in units of the cost), are at most tol * norm2, and that violation also
+    at most tol times lam_max / 2, so that small inner products count as large ones do;
+    it warns, with the largest of the three, if max_iter or rounding ends it before.
+    Atoms that are repeated share a coefficient equally, which neither the order of the
+    atoms nor other queries then decide. positive: codes >=
     0. init: codes (n, N) to start from.
-    Returns codes (n, N) of the type of the Gram matrices, as a scipy.sparse CSR array (for a path,
-    a list of them) with sparse_output=True; with return_info=True a named tuple (codes, gap,
-    n_iter) whose gap is absolute. Errors: ValueError, TypeError naming the argument.
+    Returns codes (n, N) of the type of the Gram matrices, as a scipy.sparse CSR array
+    (for a path, a list of them) with sparse_output=True; with return_info=True a named
+    tuple (codes, gap, n_iter) whose gap is absolute. Errors: ValueError, TypeError
+    naming the argument.
 
     >>> import numpy as np
     >>> from grassmann_sc import sparse_codes
@@ -427,24 +513,40 @@ def sparse_codes(K_dd: ArrayLike, K_xd: ArrayLike, lam: ArrayLike, *, norm2: Arr
     array([ True])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    options = lasso_options(K_xd.shape, lam, lam_scale, positive, init, tol, max_iter,
-                            return_info, sparse_output)
+    options = lasso_options(
+        K_xd.shape,
+        lam,
+        lam_scale,
+        positive,
+        init,
+        tol,
+        max_iter,
+        return_info,
+        sparse_output,
+    )
     return solve_lassos(K_dd, K_xd, norm2, options)
 
 
-# ------------------------------------------------------------------ locality-constrained coding
+# ---------------------------------------------------------- locality-constrained coding
 
 
-def glc(X: ArrayLike, D: ArrayLike, n_neighbors: int, *, reg: float | None = None,
-        sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
-    """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
+def glc(
+    X: ArrayLike,
+    D: ArrayLike,
+    n_neighbors: int,
+    *,
+    reg: float | None = None,
+    sparse_output: bool = False,
+) -> np.ndarray | scipy.sparse.csr_array:
+    """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D
+    (N, d, q).
 
-    min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest atoms:
-    locality_codes on the projection kernel; queries pass in tiles, as in gsc.
+    min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest
+    atoms: locality_codes on the projection kernel; queries pass in tiles, as in gsc.
 
-    n_neighbors: in 1..N, the nonzeros of a code at most.
-    reg: >= 0, what keeps near neighbours apart, as a share of a trace (1e-10, float32: 1e-5).
-    sparse_output: a scipy.sparse CSR array.
+    n_neighbors: in 1..N, the nonzeros of a code at most. reg: >= 0, what keeps near
+    neighbours apart, as a share of a trace (1e-10, float32: 1e-5). sparse_output: a
+    scipy.sparse CSR array.
 
     >>> from grassmann_sc import glc, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -456,17 +558,24 @@ def glc(X: ArrayLike, D: ArrayLike, n_neighbors: int, *, reg: float | None = Non
     return solve_local(bases_gram(D), Products(X, D), X.shape[2], options)
 
 
-def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2: ArrayLike,
-                   reg: float | None = None,
-                   sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
-    """Codes over the n_neighbors nearest atoms B_j: min ||X^ - sum_j y_j B_j^||_F^2, 1^T y = 1.
+def locality_codes(
+    K_dd: ArrayLike,
+    K_xd: ArrayLike,
+    n_neighbors: int,
+    *,
+    norm2: ArrayLike,
+    reg: float | None = None,
+    sparse_output: bool = False,
+) -> np.ndarray | scipy.sparse.csr_array:
+    """Codes over the n_neighbors nearest atoms B_j: min ||X^ - sum_j y_j B_j^||_F^2,
+    1^T y = 1.
 
-    B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the paper's
-    locality-constrained coding, regularised so that dependent neighbours are legal; reg defaults to
-    1e-10 (float32: 1e-5); whatever it is, what rounding leaves of B is regularised. A query equal
-    to an atom, to rounding, gets code 1 on it; atoms that are repeated share a coefficient equally.
-    Ties, to rounding, go to the lower index. Arguments and output as in sparse_codes; n_neighbors
-    in 1..N.
+    B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the
+    paper's locality-constrained coding, regularised so that dependent neighbours are
+    legal; reg defaults to 1e-10 (float32: 1e-5); whatever it is, what rounding leaves
+    of B is regularised. A query equal to an atom, to rounding, gets code 1 on it; atoms
+    that are repeated share a coefficient equally. Ties, to rounding, go to the lower
+    index. Arguments and output as in sparse_codes; n_neighbors in 1..N.
 
     >>> import numpy as np
     >>> from grassmann_sc import locality_codes
@@ -478,14 +587,15 @@ def locality_codes(K_dd: ArrayLike, K_xd: ArrayLike, n_neighbors: int, *, norm2:
     return solve_local(K_dd, K_xd, norm2, options)
 
 
-# ---------------------------------------------------------------- from codes to points, classes
+# -------------------------------------------------------- from codes to points, classes
 
 
 def reconstruct(codes: Codes, D: ArrayLike) -> np.ndarray:
     """Points (n, d, p) on the manifold that codes (n, N) over D (N, d, p) stand for.
 
-    Proj(sum_j y_j D_j^), the weighted chordal mean of the atoms (the paper's section on the
-    extrinsic nature of the solution). A warning if some are not unique, as for a zero code.
+    Proj(sum_j y_j D_j^), the weighted chordal mean of the atoms (the paper's section on
+    the extrinsic nature of the solution). A warning if some are not unique, as for a
+    zero code.
 
     >>> import numpy as np
     >>> from grassmann_sc import reconstruct
@@ -500,36 +610,46 @@ def reconstruct(codes: Codes, D: ArrayLike) -> np.ndarray:
 
     def fill(rows):
         for i in range(rows.start, rows.stop):
-            points[i], tied[i] = weighted_mean(D, dense_codes(codes[i:i + 1])[0])
+            points[i], tied[i] = weighted_mean(D, dense_codes(codes[i : i + 1])[0])
 
     run_blocks(fill, len(points), 16)
     warn_ties(int(tied.sum()), "reconstruct: point")
     return points
 
 
-def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
-                 norm2: ArrayLike, rule: str = "residual") -> tuple[np.ndarray, np.ndarray]:
-    """Scores (n, C) of the classes, classes[scores.argmax(axis=1)] are the labels; and classes.
+def class_scores(
+    codes: Codes,
+    K_dd: ArrayLike,
+    K_xd: ArrayLike,
+    labels: Labels,
+    *,
+    norm2: ArrayLike,
+    rule: str = "residual",
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores (n, C) of the classes, classes[scores.argmax(axis=1)] are the labels; and
+    classes.
 
-    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
-    sparse_codes. rule: "residual", what atoms of the class explain, 2 k_c^T y_c - y_c^T K_cc y_c =
+    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2
+    as in sparse_codes. rule: "residual", what atoms of the class explain, 2 k_c^T y_c -
+    y_c^T K_cc y_c =
     ||X^||^2 - e_c with e_c the paper's class-specific residual error (class_residuals), which
-    loses it to rounding where inner products are small; "sum" or "max" of the coefficients of the
-    class, the paper's alternatives.
+    loses it to rounding where inner products are small; "sum" or "max" of the
+    coefficients of the class, the paper's alternatives.
 
-    Give "residual" for sparse codes and "sum" for local ones (locality_codes), as classify does:
-    codes do not tell which they are. Local codes sum to 1. Neither they nor the sum over a class
-    change when the origin of the embedding space moves; the residual of a class does, since it
-    puts the atoms of all other classes at the origin. Where inner products are small, as under a
-    narrow kernel or with descriptors of many dimensions, 2 k_c^T y_c - y_c^T K_cc y_c of local
-    codes is negative and falls with every atom that the class has among the neighbours: a class
-    with two of them loses to a class with one. Cross-validation does not show that where a fold
-    has one atom a class.
+    Give "residual" for sparse codes and "sum" for local ones (locality_codes), as
+    classify does: codes do not tell which they are. Local codes sum to 1. Neither they
+    nor the sum over a class change when the origin of the embedding space moves; the
+    residual of a class does, since it puts the atoms of all other classes at the
+    origin. Where inner products are small, as under a narrow kernel or with descriptors
+    of many dimensions, 2 k_c^T y_c - y_c^T K_cc y_c of local codes is negative and
+    falls with every atom that the class has among the neighbours: a class with two of
+    them loses to a class with one. Cross-validation does not show that where a fold has
+    one atom a class.
 
-    A class with no atom in the code scores 0, or just below the winner if that is lower. Of
-    classes that tie, to rounding, the one with the nearest atom in the code
-    wins, then the first. If a code is zero, an atom of the class with the coefficient 1 is scored,
-    so that the nearest atom wins.
+    A class with no atom in the code scores 0, or just below the winner if that is
+    lower. Of classes that tie, to rounding, the one with the nearest atom in the code
+    wins, then the first. If a code is zero, an atom of the class with the coefficient 1
+    is scored, so that the nearest atom wins.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_scores
@@ -545,15 +665,17 @@ def class_scores(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels,
     return scores_by_class(codes, K_dd, K_xd, index, len(classes), rule), classes
 
 
-def class_residuals(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *,
-                    norm2: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals (n, C) of the classes, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0, and classes.
+def class_residuals(
+    codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *, norm2: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals (n, C) of the classes, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0,
+    and classes.
 
-    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2 as in
-    sparse_codes. The paper's class-specific residual error, to report: where inner products are
-    far below norm2 rounding makes all residuals equal, and a class without an atom in the code has
-    norm2, so that labels are chosen by class_scores. classes are sorted where they can be, else in
-    order of first appearance.
+    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2
+    as in sparse_codes. The paper's class-specific residual error, to report: where
+    inner products are far below norm2 rounding makes all residuals equal, and a class
+    without an atom in the code has norm2, so that labels are chosen by class_scores.
+    classes are sorted where they can be, else in order of first appearance.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_residuals
@@ -565,12 +687,16 @@ def class_residuals(codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labe
     classes, index = check_labels(labels, len(K_dd))
     residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes))
     if not np.isfinite(residuals).all():
-        raise ValueError(f"codes must give residuals within {residuals.dtype}, got an overflow")
+        raise ValueError(
+            f"codes must give residuals within {residuals.dtype}, got an overflow"
+        )
     return residuals, classes
 
 
 def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
-    """class_residuals (n, n_classes) without its checks; index (N,): the class of each atom."""
+    """class_residuals (n, n_classes) without its checks; index (N,): the class of each
+    atom.
+    """
     residuals = np.empty((len(K_xd), n_classes), K_xd.dtype)
     for c in range(n_classes):
         mine = np.flatnonzero(index == c)
@@ -584,26 +710,38 @@ def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
 Classified = namedtuple("Classified", "labels residuals classes codes")
 
 
-def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = None,
-             n_neighbors: int | None = None, lam_scale: str | None = None, positive: bool = False,
-             reg: float | None = None, tol: float = 1e-8, max_iter: int = 1000,
-             return_info: bool = False) -> np.ndarray | Classified:
-    """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N, d, q).
+def classify(
+    X: ArrayLike,
+    D: ArrayLike,
+    labels: Labels,
+    *,
+    lam: float | None = None,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    reg: float | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    return_info: bool = False,
+) -> np.ndarray | Classified:
+    """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N,
+    d, q).
 
-    Give either lam, for the codes of gsc, or n_neighbors, for those of glc. With lam the class
-    wins whose atoms explain most, that of the smallest residual ||X^ - sum_{j in c} y_j D_j^||_F^2.
-    With n_neighbors the class wins whose coefficients y_j have the largest sum: class_scores says
-    why local codes need another rule, and what ties and classes without an atom in the code have.
-    A query whose code is zero, since lam >= its lam_max, has the label of its nearest atom, with a
-    warning.
+    Give either lam, for the codes of gsc, or n_neighbors, for those of glc. With lam
+    the class wins whose atoms explain most, that of the smallest residual ||X^ - sum_{j
+    in c} y_j D_j^||_F^2. With n_neighbors the class wins whose coefficients y_j have
+    the largest sum: class_scores says why local codes need another rule, and what ties
+    and classes without an atom in the code have. A query whose code is zero, since lam
+    >= its lam_max, has the label of its nearest atom, with a warning.
 
-    labels: of the atoms (N,), any hashables.
-    lam, lam_scale, positive, tol, max_iter: one number lam, else as in gsc.
-    n_neighbors, reg: as in glc.
-    return_info: a named tuple (labels, residuals (n, C), classes (C,), codes (n, N)); without it no
-    more than the labels is kept. The residuals are those of class_residuals for both codings.
+    labels: of the atoms (N,), any hashables. lam, lam_scale, positive, tol, max_iter:
+    one number lam, else as in gsc. n_neighbors, reg: as in glc. return_info: a named
+    tuple (labels, residuals (n, C), classes (C,), codes (n, N)); without it no more
+    than the labels is kept. The residuals are those of class_residuals for both
+    codings.
 
-    See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV, probabilities.
+    See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV,
+    probabilities.
 
     >>> from grassmann_sc import classify, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -612,19 +750,35 @@ def classify(X: ArrayLike, D: ArrayLike, labels: Labels, *, lam: float | None = 
     """
     X, D = check_queries_and_atoms(X, D)
     labelled = check_labels(labels, len(D))
-    code = coding_step((len(X), len(D)), X.dtype, lam, n_neighbors, lam_scale=lam_scale,
-                       positive=positive, reg=reg, tol=tol, max_iter=max_iter)
+    code = coding_step(
+        (len(X), len(D)),
+        X.dtype,
+        lam,
+        n_neighbors,
+        lam_scale=lam_scale,
+        positive=positive,
+        reg=reg,
+        tol=tol,
+        max_iter=max_iter,
+    )
     return_info = check_flag(return_info, "return_info")
-    return classify_by_codes(bases_gram(D), Products(X, D), X.shape[2], labelled, code, return_info)
+    return classify_by_codes(
+        bases_gram(D), Products(X, D), X.shape[2], labelled, code, return_info
+    )
 
 
 # You can stop here: what follows is how the functions above compute, check and import.
 
 
-# ------------------------------------------------------------------------------------ compiling
+# ---------------------------------------------------------------------------- compiling
 
-JIT = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy",
-       "no_cfunc_wrapper": True}  # skip the unused C wrapper: a fifth of the compile time
+JIT = {
+    "nogil": True,
+    "fastmath": {"reassoc", "contract"},
+    "error_model": "numpy",
+    # skip the unused C wrapper: a fifth of the compile time
+    "no_cfunc_wrapper": True,
+}
 _source = globals()["__loader__"].get_data(__file__)  # of this file, in a zip too
 DIGEST = f"{zlib.crc32(_source):08x}"
 
@@ -634,16 +788,19 @@ _long: set = set()  # the functions of which jit says so before they are compile
 def jit(function=None, *, long=False, allocates=True):
     """Compile without the GIL, cached on disk; where nothing can be written, in memory.
 
-    Functions of other modules may call those under jit_part here. Numba's cache sees changes of a
-    function's own file; those of this one it sees by the name of the function. long: it takes more
-    than two seconds, which the logger grassmann_sc says before. allocates: as of jit_part.
+    Functions of other modules may call those under jit_part here. Numba's cache sees
+    changes of a function's own file; those of this one it sees by the name of the
+    function. long: it takes more than two seconds, which the logger grassmann_sc says
+    before. allocates: as of jit_part.
     """
     if function is None:
         return functools.partial(jit, long=long, allocates=allocates)
     options = {"_nrt": allocates, **JIT}
     if function.__module__ != __name__:
         function.__qualname__ += f"-{DIGEST}"
-    elif __name__ != "grassmann_sc":  # what is cached names its module: one cache for each name
+    elif (
+        __name__ != "grassmann_sc"
+    ):  # what is cached names its module: one cache for each name
         function.__qualname__ += f"-{__name__}"
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
@@ -659,7 +816,8 @@ def jit(function=None, *, long=False, allocates=True):
         try:
             return compile_and_cache(signature)
         except OSError:  # compiled, but the disk is full
-            return compile_and_cache(signature)  # what is compiled is not made or cached again
+            # what is compiled is not made or cached again
+            return compile_and_cache(signature)
 
     dispatcher.compile = compile_at_least
     return dispatcher
@@ -668,27 +826,37 @@ def jit(function=None, *, long=False, allocates=True):
 def jit_part(function=None, *, once=False, allocates=False):
     """Compile as a part of the jitted functions that call it, whose cache holds it too.
 
-    It is not cached separately: Numba's cache fails for named tuples when the module is imported
-    under two names. once: it is long and called in one place, so it is inlined there before
-    anything is compiled, and not optimised twice. allocates: it makes arrays, or calls a function
-    that does; otherwise references to arrays are not counted, which saves a third of a short lasso.
+    It is not cached separately: Numba's cache fails for named tuples when the module is
+    imported under two names. once: it is long and called in one place, so it is inlined
+    there before anything is compiled, and not optimised twice. allocates: it makes
+    arrays, or calls a function that does; otherwise references to arrays are not
+    counted, which saves a third of a short lasso.
     """
     if function is None:
         return functools.partial(jit_part, once=once, allocates=allocates)
-    return numba.njit(forceinline=True, inline="always" if once else "never", _nrt=allocates,
-                      no_cpython_wrapper=True, **JIT)(function)
+    return numba.njit(
+        forceinline=True,
+        inline="always" if once else "never",
+        _nrt=allocates,
+        no_cpython_wrapper=True,
+        **JIT,
+    )(function)
 
 
 class _Patience(numba.core.event.Listener):
-    """Says what is compiled, where that is long and the cache on disk turned out to have
-    nothing."""
+    """Says what is compiled, where that is long and the cache on disk turned out to
+    have nothing.
+    """
 
     def on_start(self, event):
         dispatcher = event.data["dispatcher"]
         if dispatcher in _long:
             name = dispatcher.py_func.__name__.strip("_").replace("_", " ")
-            logging.getLogger(__name__).warning("grassmann_sc: compiling %s, which takes some "
-                                                "seconds, before its first use", name)
+            logging.getLogger(__name__).warning(
+                "grassmann_sc: compiling %s, which takes some "
+                "seconds, before its first use",
+                name,
+            )
 
     def on_end(self, event):
         pass
@@ -697,18 +865,22 @@ class _Patience(numba.core.event.Listener):
 numba.core.event.register("numba:compile", _Patience())
 
 
-# --------------------------------------------------------------------- tiles of the Gram matrix
+# ------------------------------------------------------------- tiles of the Gram matrix
 
 TILE = 2**21  # numbers of K_xd that are held at a time
 
 
 def query_tiles(n, N):
-    """Slices of n queries whose products with N atoms take at most TILE numbers, or 64 queries."""
+    """Slices of n queries whose products with N atoms take at most TILE numbers, or 64
+    queries.
+    """
     return slices(n, max(64, TILE // N))
 
 
 class Products:
-    """<X_i^, D_j^> (n, N) of checked X and D, whose rows are computed when they are asked for."""
+    """<X_i^, D_j^> (n, N) of checked X and D, whose rows are computed when they are
+    asked for.
+    """
 
     def __init__(self, X, D):
         self.X = X
@@ -722,8 +894,11 @@ class Products:
         return bases_gram(self.X[rows], self.D)
 
 
-def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = False) -> np.ndarray:
-    """projection_kernel of checked arrays of one type: BLAS products of tiles, squared and summed.
+def bases_gram(
+    X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = False
+) -> np.ndarray:
+    """projection_kernel of checked arrays of one type: BLAS products of tiles, squared
+    and summed.
 
     BLAS uses its own threads. Without D, tiles start at the diagonal and are mirrored.
     """
@@ -732,8 +907,8 @@ def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = Fal
     n, d, p = X.shape
     N, _, q = D.shape
     K = np.empty((min(p, q), n, N) if each_p else (n, N), X.dtype)
-    # such products run at the full speed of BLAS, short ones are squared in cache, and the buffers
-    # of a call stay below 64 MB
+    # such products run at the full speed of BLAS, short ones are squared in cache, and
+    # the buffers of a call stay below 64 MB
     short = d <= 256
     height = _even_share(n, (512 if short else 1024) // p)
     width = _even_share(N, (2048 if short or d > 1024 else 3072) // q)
@@ -749,13 +924,15 @@ def bases_gram(X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = Fal
             lower = min(i + height, n)
             left = max(i, j) if symmetric else j
             shape = len(buffers), (lower - i) * p, (right - left) * q
-            total, *part = buffers[:, :shape[1] * shape[2]].reshape(shape)
+            total, *part = buffers[:, : shape[1] * shape[2]].reshape(shape)
             for k in range(0, d, depth):
                 piece = slice(k, k + depth)
                 if i == 0 or depth < d:
                     packed = _pack(D[j:right, piece], columns)
                 out = part[0] if k else total
-                np.matmul(_pack(X[i:lower, piece], rows), packed[(left - j) * q:].T, out=out)
+                np.matmul(
+                    _pack(X[i:lower, piece], rows), packed[(left - j) * q :].T, out=out
+                )
                 if k:
                     total += part[0]
             sum_squares(total, p, q, i, left, K)
@@ -774,13 +951,14 @@ def _even_share(total, most):
 def _pack(X, buffer):
     """X (t, d, p) as rows (t p, d), in the buffer."""
     t, d, p = X.shape
-    rows = buffer[:X.size].reshape(t, p, d)
+    rows = buffer[: X.size].reshape(t, p, d)
     np.copyto(rows, X.swapaxes(1, 2))
     return rows.reshape(t * p, d)
 
 
 def sum_squares(product, p, q, top, left, K):
-    """K[top + i, left + j] = the sum of the squares of the p x q numbers of pair i, j of a tile.
+    """K[top + i, left + j] = the sum of the squares of the p x q numbers of pair i, j
+    of a tile.
 
     Or, in K (m, n, N), K[k - 1] that of the leading k x k of them.
     """
@@ -835,31 +1013,55 @@ def _mirror(K):
                     K[j, i] = K[i, j]
 
 
-# ---------------------------------------------------------------------------------- many lassos
+# -------------------------------------------------------------------------- many lassos
 
-# share: do atoms that are repeated share a coefficient? In learning one of them is to become idle.
-LassoOptions = namedtuple("LassoOptions", "lam lam_scale positive init tol max_iter return_info "
-                                          "sparse_output share", defaults=[True])
+# share: do atoms that are repeated share a coefficient? In learning one of them is to
+# become idle.
+LassoOptions = namedtuple(
+    "LassoOptions",
+    "lam lam_scale positive init tol max_iter return_info sparse_output share",
+    defaults=[True],
+)
 
 
-def lasso_options(shape, lam, lam_scale=None, positive=False, init=None, tol=1e-8, max_iter=1000,
-                  return_info=False, sparse_output=False):
+def lasso_options(
+    shape,
+    lam,
+    lam_scale=None,
+    positive=False,
+    init=None,
+    tol=1e-8,
+    max_iter=1000,
+    return_info=False,
+    sparse_output=False,
+):
     """The options of sparse_codes for codes of this shape (n, N), checked."""
     path = finite_array(lam, "lam")
     _refuse_bool(lam, "lam", "a number >= 0 or a 1-D array of them")
     if path.ndim > 1 or path.size == 0 or (path < 0).any():
-        raise ValueError(f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}")
+        raise ValueError(
+            f"lam must be a number >= 0 or a 1-D array of them, got {lam!r}"
+        )
     check_choice(lam_scale, "lam_scale", None, "max")
     init = None if init is None else check_codes(init, *shape, "init")
     tol = check_number(tol, "tol", above=0)
     max_iter = check_integer(max_iter, "max_iter", 1)
-    return LassoOptions(path.astype(np.float64), lam_scale, check_flag(positive, "positive"), init,
-                        tol, max_iter, check_flag(return_info, "return_info"),
-                        check_flag(sparse_output, "sparse_output"))
+    return LassoOptions(
+        path.astype(np.float64),
+        lam_scale,
+        check_flag(positive, "positive"),
+        init,
+        tol,
+        max_iter,
+        check_flag(return_info, "return_info"),
+        check_flag(sparse_output, "sparse_output"),
+    )
 
 
 def solve_lassos(K_dd, K_xd, norm2, options):
-    """sparse_codes without its checks: K_xd is an array or Products, norm2 a number or (n,)."""
+    """sparse_codes without its checks: K_xd is an array or Products, norm2 a number or
+    (n,).
+    """
     n = len(K_xd)
     N = len(K_dd)
     dtype = K_xd.dtype
@@ -879,7 +1081,9 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     spare = []  # arrays to work with, of blocks that have ended
 
     def solve(tile, k_tile, block):
-        """Write the codes of a block of the queries of a tile, or return their nonzero entries."""
+        """Write the codes of a block of the queries of a tile, or return their nonzero
+        entries.
+        """
         rows = slice(tile.start + block.start, tile.start + block.stop)
         k = own_array(k_tile[block], np.float64)
         half = np.outer(path[descending] / 2, _units(k_tile[block], options.lam_scale))
@@ -893,30 +1097,40 @@ def solve_lassos(K_dd, K_xd, norm2, options):
             work = spare.pop()
         except IndexError:
             work = _new_work(K)
-        negative.append(_lasso_paths(work, k, norm2[rows], half, rules, Y, reached, rounds))
+        negative.append(
+            _lasso_paths(work, k, norm2[rows], half, rules, Y, reached, rounds)
+        )
         spare.append(work)
         if not options.positive:
             late = ~(reached <= options.tol * norm2[rows])
             _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
         if twin is not None:
-            moved = np.flatnonzero(rounds.any(axis=0))  # the others are as init has them
+            # the others are as init has them
+            moved = np.flatnonzero(rounds.any(axis=0))
             for y in Y:
                 y[moved] = _share_with_twins(twin, k[moved], equal, y[moved])
         _check_finite_codes(Y, rows.start)
         gap[descending, rows] = reached
         n_iter[descending, rows] = rounds
         if options.sparse_output:
-            return [_nonzeros(Y[i].astype(dtype, copy=False)) for i in np.argsort(descending)]
+            return [
+                _nonzeros(Y[i].astype(dtype, copy=False))
+                for i in np.argsort(descending)
+            ]
         codes[descending, rows] = Y
 
     for tile in query_tiles(n, N):
         k_tile = K_xd[tile]
         size = _queries_in_block(len(k_tile), N)
-        pieces += run_blocks(lambda block: solve(tile, k_tile, block), len(k_tile), size)
+        pieces += run_blocks(
+            lambda block: solve(tile, k_tile, block), len(k_tile), size
+        )
     if min(negative) < -1e-3:
-        warn("K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
-             f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
-             "from the best")
+        warn(
+            "K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
+            f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
+            "from the best"
+        )
     _warn_gap(gap, options.tol * norm2, options.max_iter)
     if options.sparse_output:
         nothing = [_nonzeros(np.empty((0, N), dtype))] * len(path)
@@ -928,7 +1142,9 @@ def solve_lassos(K_dd, K_xd, norm2, options):
 
 
 def _nonzeros(Y):
-    """The entries of Y (t, N) that are not zero, their columns, and how many each row has."""
+    """The entries of Y (t, N) that are not zero, their columns, and how many each row
+    has.
+    """
     values = np.empty(Y.size + 1, Y.dtype)
     columns = np.empty(Y.size + 1, np.int32)
     counts = np.empty(len(Y), np.int64)
@@ -950,9 +1166,13 @@ def _find_nonzeros(Y, values, columns, counts):
 
 
 def _as_csr(pieces, shape):
-    """The CSR array of consecutive rows of _nonzeros: vstack would take a tenth of gsc's time."""
+    """The CSR array of consecutive rows of _nonzeros: vstack would take a tenth of
+    gsc's time.
+    """
     values, columns, counts = (np.concatenate(part) for part in zip(*pieces))
-    return scipy.sparse.csr_array((values, columns, np.append(0, counts.cumsum())), shape=shape)
+    return scipy.sparse.csr_array(
+        (values, columns, np.append(0, counts.cumsum())), shape=shape
+    )
 
 
 def _units(k, lam_scale):
@@ -964,16 +1184,20 @@ def _units(k, lam_scale):
 
 
 def _queries_in_block(n, N):
-    """Queries that a thread takes at a time: few small problems are all left to one thread."""
+    """Queries that a thread takes at a time: few small problems are all left to one
+    thread.
+    """
     share = max(-(-n // 8), 2**12 // N)
     return max(1, min(512, 2**15 // N, share))
 
 
-TWINS = 16  # eps of the size of inner products within which those of two atoms are equal
+# eps of the size of inner products within which those of two atoms are equal
+TWINS = 16
 
 
 def _twins(K, tol):
-    """The first atom with the inner products of each, to rounding, (N,); None if all differ.
+    """The first atom with the inner products of each, to rounding, (N,); None if all
+    differ.
 
     Nearly equal atoms whose rows of K differ are not twins.
     """
@@ -1001,21 +1225,25 @@ def _find_twins(K, tol, twin):
 
 
 def _share_with_twins(twin, k, tol, y):
-    """The codes y (t, N) of products k (t, N), in which atoms that a query does not tell from their
-    twins share their coefficients equally."""
+    """The codes y (t, N) of products k (t, N), in which atoms that a query does not
+    tell from their twins share their coefficients equally.
+    """
     N = len(twin)
     of_twin = scipy.sparse.csr_array((np.ones(N), (np.arange(N), twin)), shape=(N, N))
     same = np.abs(k - k[:, twin]) <= tol * np.abs(k).max(axis=1, keepdims=True)
-    total = np.where(same, y, 0) @ of_twin  # (t, N), of each atom that is the first of its twins
+    # (t, N), of each atom that is the first of its twins
+    total = np.where(same, y, 0) @ of_twin
     count = same @ of_twin
     return np.where(same, (total / np.maximum(count, 1))[:, twin], y)
 
 
 def _try_least_squares(K, k, half, pseudo_inverse, late, Y, gap):
-    """Where late, Y (L, n, N) and gap take the least-squares code of least norm if that is better.
+    """Where late, Y (L, n, N) and gap take the least-squares code of least norm if that
+    is better.
 
-    When lambda = 0, or so small that rounding of K hides it, no residual can be scaled to a dual
-    point; but the cost of least squares is within lambda ||y||_1 of a lower bound.
+    When lambda = 0, or so small that rounding of K hides it, no residual can be scaled
+    to a dual point; but the cost of least squares is within lambda ||y||_1 of a lower
+    bound.
     """
     for i, j in np.argwhere(late):
         y = pseudo_inverse() @ k[j]
@@ -1038,37 +1266,56 @@ def _warn_gap(gap, limit, max_iter):
     late = ~(gap <= limit)
     if late.any():
         worst = np.unravel_index(np.argmax(np.where(late, gap - limit, -1)), gap.shape)
-        warn(f"{int(late.sum())} of {late.size} codes did not converge (max_iter = "
-             f"{max_iter}): worst duality gap {gap[worst]:.2g}, tolerance "
-             f"{limit[worst[-1]]:.2g}")
+        warn(
+            f"{int(late.sum())} of {late.size} codes did not converge (max_iter = "
+            f"{max_iter}): worst duality gap {gap[worst]:.2g}, tolerance "
+            f"{limit[worst[-1]]:.2g}"
+        )
 
 
-# ---------------------------------------------------------------------- the solver of one lasso
+# -------------------------------------------------------------- the solver of one lasso
 
-# Minimise norm2 - 2 y^T k + y^T K y + lambda ||y||_1, norm2 = ||X^||^2, over y. With g = k - K y,
-# which holds <D_j^, r> for the residual r = X^ - sum_j y_j D_j^, and half = lambda / 2:
+# Minimise norm2 - 2 y^T k + y^T K y + lambda ||y||_1, norm2 = ||X^||^2, over y. With g
+# = k - K y, which holds <D_j^, r> for the residual r = X^ - sum_j y_j D_j^, and half =
+# lambda / 2:
 #   y is optimal where g_j = half sign(y_j) if y_j != 0, |g_j| <= half elsewhere;
 #   any multiple s r whose products s g are within half bounds the cost from below (its dual).
-# Rounds of: greedy descent proposes which y_j are nonzero, the support; Cholesky steps solve for
-# them exactly, dropping those that would change sign; the gap between cost and bound is the proof.
+# Rounds of: greedy descent proposes which y_j are nonzero, the support; Cholesky steps
+# solve for them exactly, dropping those that would change sign; the gap between cost
+# and bound is the proof.
 
 # One query: k (N,), its products with the atoms.
 _Query = namedtuple("_Query", "k half norm2")
 _Rules = namedtuple("_Rules", "positive tol max_iter")
 
-# What a thread works with; all but K and diag change as codes are solved, vectors have length N.
-_Work = namedtuple("_Work", [
-    "K", "diag",  # the Gram matrix of the atoms and its diagonal
-    "y", "g",  # the code, and k - K y
-    "support",  # indices of the nonzero y_j in the order of the factor
-    "inside",  # is j among them? False but where new ones are collected
-    "L",  # (N, >= N): Cholesky factor of K[support, support], row by row
-    "size", "scaled",  # what is looked for the largest of; K_jj y_j in descent
-    "sign", "slope", "step",  # along the support: sign(y_j), g_j - half that, what y moves by
-    "cut", "image",  # a step that stops at zero, and L^T cut: see _drop_all
-    "lost", "cosine", "sine",  # rows to delete from the factor, and the rotations for it
-    "negative",  # (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K
-])
+# What a thread works with; all but K and diag change as codes are solved, vectors have
+# length N.
+_Work = namedtuple(
+    "_Work",
+    [
+        "K",
+        "diag",  # the Gram matrix of the atoms and its diagonal
+        "y",
+        "g",  # the code, and k - K y
+        "support",  # indices of the nonzero y_j in the order of the factor
+        "inside",  # is j among them? False but where new ones are collected
+        "L",  # (N, >= N): Cholesky factor of K[support, support], row by row
+        "size",
+        "scaled",  # what is looked for the largest of; K_jj y_j in descent
+        # along the support: sign(y_j), g_j - half that, what y moves by
+        "sign",
+        "slope",
+        "step",
+        "cut",
+        "image",  # a step that stops at zero, and L^T cut: see _drop_all
+        # rows to delete from the factor, and the rotations for it
+        "lost",
+        "cosine",
+        "sine",
+        # (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K
+        "negative",
+    ],
+)
 
 
 def _new_work(K):
@@ -1078,21 +1325,29 @@ def _new_work(K):
     n_rows = len(_Work._fields) + N
     numbers = np.empty(n_rows * width + 7)
     first = -(numbers.ctypes.data // 8) % 8
-    rows = numbers[first:first + n_rows * width].reshape(n_rows, width)
+    rows = numbers[first : first + n_rows * width].reshape(n_rows, width)
     w = _Work(*rows[:-N, :N])
     w.diag[:] = K.diagonal()
-    return tuple(w._replace(K=K, L=rows[-N:], support=np.empty(N, np.int64),
-                            lost=np.empty(N, np.int64), inside=np.zeros(N, np.bool_),
-                            negative=np.zeros(1)))
+    return tuple(
+        w._replace(
+            K=K,
+            L=rows[-N:],
+            support=np.empty(N, np.int64),
+            lost=np.empty(N, np.int64),
+            inside=np.zeros(N, np.bool_),
+            negative=np.zeros(1),
+        )
+    )
 
 
 @jit(long=True, allocates=False)
 def _lasso_paths(work, queries, norm2, half, rules, Y, gap, n_iter):
-    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending; Y[0] starts.
+    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending;
+    Y[0] starts.
 
-    work: of _new_work; rules: a plain tuple of what _Rules names. Writes Y, gap and n_iter (L, n):
-    numba runs Python to return arrays, where a Ctrl-C would come out as a SystemError. Returns the
-    "negative" of _Work.
+    work: of _new_work; rules: a plain tuple of what _Rules names. Writes Y, gap and
+    n_iter (L, n): numba runs Python to return arrays, where a Ctrl-C would come out as
+    a SystemError. Returns the "negative" of _Work.
     """
     w = _Work(*work)
     rules = _Rules(*rules)
@@ -1113,18 +1368,20 @@ def _lasso_paths(work, queries, norm2, half, rules, Y, gap, n_iter):
 
 @jit_part(once=True)
 def _lasso(w, query, rules, m, kept):
-    """One lasso: rounds until the gap is small enough, max_iter, or 11 that lower no cost.
+    """One lasso: rounds until the gap is small enough, max_iter, or 11 that lower no
+    cost.
 
-    m: size of the support; kept: good rows of its factor. m >= 0: w.y, w.support[:m], w.L[:kept]
-    and w.g come from another lambda; m = -1: w.y alone is given. Returns the gap, the number of
-    rounds, and m and kept for the next lambda.
+    m: size of the support; kept: good rows of its factor. m >= 0: w.y, w.support[:m],
+    w.L[:kept] and w.g come from another lambda; m = -1: w.y alone is given. Returns the
+    gap, the number of rounds, and m and kept for the next lambda.
     """
     peak = 0.0  # of k: half of lam_max
     longest = 1e-300
     for j in range(len(query.k)):
         peak = max(peak, query.k[j] if rules.positive else abs(query.k[j]))
         longest = max(longest, w.diag[j])
-    # a violation times ||y||_1, at most about norm2 / sqrt(norm2 longest), is in units of the cost
+    # a violation times ||y||_1, at most about norm2 / sqrt(norm2 longest), is in units
+    # of the cost
     reach = math.sqrt(query.norm2 / longest)
     stalled = 0
     best = np.inf
@@ -1137,7 +1394,8 @@ def _lasso(w, query, rules, m, kept):
         stalled = 0 if cost < best else stalled + 1
         best = min(best, cost)
         gap = max(gap, excess * reach)
-        if excess > rules.tol * peak:  # so that small inner products count as large ones do
+        # so that small inner products count as large ones do
+        if excess > rules.tol * peak:
             gap = max(gap, excess / peak * query.norm2)
         # stalled: rounding forbids more
         if gap <= rules.tol * query.norm2 or n_rounds == rules.max_iter or stalled > 10:
@@ -1172,12 +1430,13 @@ def _start(w, query):
 
 @jit_part
 def _certificate(w, query, positive, m):
-    """Cost less norm2, duality gap and largest violation of the optimality conditions, from
-    g_j = <D_j^, r>.
+    """Cost less norm2, duality gap and largest violation of the optimality conditions,
+    from g_j = <D_j^, r>.
 
-    The dual point is s r with s = min(1, half / max|g|); with y >= 0 also r - t X^, feasible for a
-    large enough shift t. The gap is written so that norm2, which may be far larger than what atoms
-    explain of it, has the factor (1 - s)^2 or t^2. Overwrites w.size.
+    The dual point is s r with s = min(1, half / max|g|); with y >= 0 also r - t X^,
+    feasible for a large enough shift t. The gap is written so that norm2, which may be
+    far larger than what atoms explain of it, has the factor (1 - s)^2 or t^2.
+    Overwrites w.size.
     """
     k, half, norm2 = query
     yk = 0.0
@@ -1195,7 +1454,11 @@ def _certificate(w, query, positive, m):
     peak = np.int64(_largest_bits(w.size.view(np.int64))).view(np.float64)
     excess = max(excess, peak - half)
     short = (peak - half) / peak if peak > half else 0.0  # 1 - s
-    gap = (norm2 - yk) * short * short + 2 * half * l1 - yg * (1 + (1 - short) * (1 - short))
+    gap = (
+        (norm2 - yk) * short * short
+        + 2 * half * l1
+        - yg * (1 + (1 - short) * (1 - short))
+    )
     if positive and peak > half:
         shift = 0.0
         for j in range(len(w.y)):
@@ -1208,7 +1471,9 @@ def _certificate(w, query, positive, m):
 
 @jit_part
 def _largest_bits(bits):
-    """The largest of the bits of numbers >= 0, no -0.0: as integers they have the same order."""
+    """The largest of the bits of numbers >= 0, no -0.0: as integers they have the same
+    order.
+    """
     peak = 0
     for j in range(len(bits)):
         peak = bits[j] if bits[j] > peak else peak
@@ -1221,7 +1486,8 @@ def _argmax(size):
     bits = size.view(np.int64)
     peak = _largest_bits(bits)
     at = 0
-    while at + 512 <= len(bits):  # long stretches without it are passed over, in vector registers
+    # long stretches without it are passed over, in vector registers
+    while at + 512 <= len(bits):
         here = False
         for j in range(at, at + 64):
             here |= bits[j] == peak
@@ -1235,10 +1501,12 @@ def _argmax(size):
 
 @jit_part
 def _descend(w, half, positive, n_steps):
-    """The largest coordinate step of all, n_steps times or until it is small; updates w.y and w.g.
+    """The largest coordinate step of all, n_steps times or until it is small; updates
+    w.y and w.g.
 
-    Coordinate j goes to S(u) / K_jj with u = g_j + K_jj y_j and S(u) = u - clip(u, -half, half), a
-    move of g_j - clip(u, -half, half), in units of K_jj. Overwrites w.size and w.scaled.
+    Coordinate j goes to S(u) / K_jj with u = g_j + K_jj y_j and S(u) = u - clip(u,
+    -half, half), a move of g_j - clip(u, -half, half), in units of K_jj. Overwrites
+    w.size and w.scaled.
     """
     low = -np.inf if positive else -half
     for j in range(len(w.y)):
@@ -1268,7 +1536,8 @@ def _descend(w, half, positive, n_steps):
 
 @jit_part
 def _collect_support(w, m, kept):
-    """w.support becomes that of w.y: what stays of its first m in their order, then the new.
+    """w.support becomes that of w.y: what stays of its first m in their order, then the
+    new.
 
     Returns its size, and how many of the first kept rows of the factor are still good.
     """
@@ -1296,10 +1565,11 @@ def _solve_on_support(w, half, m, kept):
 
     Returns the size of the support and the number of good rows of its factor.
 
-    Exact Newton steps; atoms are dropped as their coefficients reach zero. w.L holds kept good
-    rows. If the full step would change signs, all those atoms are dropped at once when that lowers
-    the cost, else the first on the way. An atom that depends on those before it is moved, at the
-    same residual, in the direction that lowers the l1 norm until a coefficient is zero.
+    Exact Newton steps; atoms are dropped as their coefficients reach zero. w.L holds
+    kept good rows. If the full step would change signs, all those atoms are dropped at
+    once when that lowers the cost, else the first on the way. An atom that depends on
+    those before it is moved, at the same residual, in the direction that lowers the l1
+    norm until a coefficient is zero.
     """
     for i in range(m):
         j = w.support[i]
@@ -1339,7 +1609,8 @@ def _solve_on_support(w, half, m, kept):
 
 @jit_part
 def _drop_all(w, m):
-    """Cut w.step where it changes a sign, so that y + step is zero there, if the cost then falls.
+    """Cut w.step where it changes a sign, so that y + step is zero there, if the cost
+    then falls.
 
     Overwrites w.cut and sets w.image = L^T cut.
     """
@@ -1376,14 +1647,16 @@ def _residual_products(w, k, m):
         axpy(-w.y[j], w.K[j], w.g, len(w.g))
 
 
-# What active sets share, here and in other modules: w has fields as those of _Work, to minimise a
-# quadratic form of K + lift 1 1^T.
+# What active sets share, here and in other modules: w has fields as those of _Work, to
+# minimise a quadratic form of K + lift 1 1^T.
 
 
 @jit_part
 def factor_row(w, r, row, lift=0.0, tol=1e-13):
-    """Row r of the Cholesky factor w.L on the support, row being K[support[r]]; False if its atom
-    depends on those before it, its pivot being at most tol times its diagonal entry."""
+    """Row r of the Cholesky factor w.L on the support, row being K[support[r]]; False
+    if its atom depends on those before it, its pivot being at most tol times its
+    diagonal entry.
+    """
     diagonal = row[w.support[r]] + lift
     new = w.L[r]
     for c in range(r):
@@ -1397,7 +1670,8 @@ def factor_row(w, r, row, lift=0.0, tol=1e-13):
 
 @jit_part
 def null_direction(w, r, row, lift=0.0):
-    """w.step[:r + 1] that changes nothing but the l1 norm, row r of the factor being dependent.
+    """w.step[:r + 1] that changes nothing but the l1 norm, row r of the factor being
+    dependent.
 
     The cost does not rise along it, and a coefficient shrinks.
     """
@@ -1417,7 +1691,9 @@ def null_direction(w, r, row, lift=0.0):
 
 @jit_part
 def first_zero(w, m):
-    """Smallest t at which y + t step has a zero on the support[:m]; inf if there is none."""
+    """Smallest t at which y + t step has a zero on the support[:m]; inf if there is
+    none.
+    """
     t = np.inf
     for i in range(m):
         if w.sign[i] * w.step[i] < 0:
@@ -1427,10 +1703,11 @@ def first_zero(w, m):
 
 @jit_part
 def advance(w, t, m, kept):
-    """y += t step on the support[:m]; atoms that arrive at zero, or past it by rounding, leave.
+    """y += t step on the support[:m]; atoms that arrive at zero, or past it by
+    rounding, leave.
 
-    Moves sign, slope and the support up. Returns the size of the support and the number of good
-    rows of the factor, of which kept were good.
+    Moves sign, slope and the support up. Returns the size of the support and the number
+    of good rows of the factor, of which kept were good.
     """
     count = 0
     for i in range(m):
@@ -1451,10 +1728,11 @@ def advance(w, t, m, kept):
 
 @jit_part
 def delete_rows(w, n_lost, kept):
-    """Take the rows w.lost[:n_lost], ascending, out of the factor w.L; how many rows are then good.
+    """Take the rows w.lost[:n_lost], ascending, out of the factor w.L; how many rows
+    are then good.
 
-    kept rows were. Few rows are rotated away; for more it is cheaper to forget them and all behind
-    them.
+    kept rows were. Few rows are rotated away; for more it is cheaper to forget them and
+    all behind them.
     """
     if n_lost * 6 > kept:
         return min(kept, w.lost[0])
@@ -1462,7 +1740,8 @@ def delete_rows(w, n_lost, kept):
         first = w.lost[i]
         if first >= kept:
             continue
-        for r in range(first + 1, kept):  # row r moves up, rotations make it triangular again
+        # row r moves up, rotations make it triangular again
+        for r in range(first + 1, kept):
             row = w.L[r]
             above = w.L[r - 1]
             copy(row, above, first)
@@ -1479,10 +1758,11 @@ def delete_rows(w, n_lost, kept):
 
 @jit_part
 def orthogonal_rows(B, turns):
-    """Turn the rows of B, by rotations of two, until they are orthogonal: Jacobi's one-sided SVD.
+    """Turn the rows of B, by rotations of two, until they are orthogonal: Jacobi's
+    one-sided SVD.
 
-    Orthogonal relative to their own lengths, however short they are. turns, unless empty, turns
-    with them: from I it becomes the R of R C = B, C being B before.
+    Orthogonal relative to their own lengths, however short they are. turns, unless
+    empty, turns with them: from I it becomes the R of R C = B, C being B before.
     """
     d = B.shape[1]
     for _ in range(60):
@@ -1496,7 +1776,9 @@ def orthogonal_rows(B, turns):
                     continue
                 done = done and ab * ab < 1e-30 * aa * bb
                 slope = (bb - aa) / (2 * ab)
-                t = math.copysign(1.0, slope) / (abs(slope) + math.sqrt(1 + slope * slope))
+                t = math.copysign(1.0, slope) / (
+                    abs(slope) + math.sqrt(1 + slope * slope)
+                )
                 c = 1 / math.sqrt(1 + t * t)
                 _turn(B, a, b, c, c * t)
                 if turns.size:
@@ -1547,7 +1829,7 @@ def axpy(c, a, b, n):
         b[i] += c * a[i]
 
 
-# ---------------------------------------------------------------------------------- local codes
+# -------------------------------------------------------------------------- local codes
 
 LocalOptions = namedtuple("LocalOptions", "n_neighbors reg sparse_output")
 
@@ -1557,7 +1839,9 @@ def local_options(N, dtype, n_neighbors, reg=None, sparse_output=False):
     n_neighbors = check_integer(n_neighbors, "n_neighbors", 1, N)
     default = 1e-5 if dtype == np.float32 else 1e-10
     reg = default if reg is None else check_number(reg, "reg", least=0)
-    return LocalOptions(n_neighbors, min(reg, 1e30), check_flag(sparse_output, "sparse_output"))
+    return LocalOptions(
+        n_neighbors, min(reg, 1e30), check_flag(sparse_output, "sparse_output")
+    )
 
 
 def solve_local(K_dd, K_xd, norm2, options):
@@ -1580,22 +1864,35 @@ def solve_local(K_dd, K_xd, norm2, options):
             k = own_array(k_tile[block], K.dtype)
             _nearest(k, longer, tol, indices[rows])
             dependent = np.ones(len(k), bool)
-            _local_codes(K, k, norm2[rows], options.reg, tol, indices[rows], values[rows],
-                         dependent)
+            _local_codes(
+                K,
+                k,
+                norm2[rows],
+                options.reg,
+                tol,
+                indices[rows],
+                values[rows],
+                dependent,
+            )
             if dependent.any():
                 these = rows.start + np.flatnonzero(dependent)
-                values[these] = _dependent_codes(K, k[dependent], norm2[these], options.reg, tol,
-                                                 indices[these])
+                values[these] = _dependent_codes(
+                    K, k[dependent], norm2[these], options.reg, tol, indices[these]
+                )
             if twin is not None:
                 first = twin[indices[rows]]  # (t, m)
                 same = first[:, :, None] == first[:, None, :]
-                values[rows] = (same * values[rows, None]).sum(axis=2) / same.sum(axis=2)
+                values[rows] = (same * values[rows, None]).sum(axis=2) / same.sum(
+                    axis=2
+                )
 
         run_blocks(solve, len(k_tile), 64)
     values = values.astype(K.dtype, copy=False)
     _check_finite_codes(values)
     starts = np.arange(0, n * m + 1, m)
-    codes = scipy.sparse.csr_array((values.ravel(), indices.ravel(), starts), shape=(n, N))
+    codes = scipy.sparse.csr_array(
+        (values.ravel(), indices.ravel(), starts), shape=(n, N)
+    )
     return codes if options.sparse_output else codes.toarray()
 
 
@@ -1605,18 +1902,24 @@ def rounding(dtype):
 
 
 def lengths_above_least(K_dd):
-    """||D_j^||^2 above that of the shortest atom, (N,): zero where all are equal to rounding.
+    """||D_j^||^2 above that of the shortest atom, (N,): zero where all are equal to
+    rounding.
 
-    The nearest atom has the largest 2 <X^, D_j^> minus this. norm2 is left out: adding it would
-    swamp small inner products.
+    The nearest atom has the largest 2 <X^, D_j^> minus this. norm2 is left out: adding
+    it would swamp small inner products.
     """
     square = K_dd.diagonal().astype(np.float64)
     above = square - square.min()
-    return above if above.max() > 1000 * np.finfo(K_dd.dtype).eps * square.max() else 0 * above
+    return (
+        above
+        if above.max() > 1000 * np.finfo(K_dd.dtype).eps * square.max()
+        else 0 * above
+    )
 
 
 def nearest_atoms(K_xd, n_neighbors):
-    """The atoms (n, n_neighbors), all of one length, that are nearest to each query, by index.
+    """The atoms (n, n_neighbors), all of one length, that are nearest to each query, by
+    index.
 
     Ties, to rounding, go to the lower.
     """
@@ -1624,14 +1927,17 @@ def nearest_atoms(K_xd, n_neighbors):
     tol = rounding(K_xd.dtype)
     K_xd = own_array(K_xd, K_xd.dtype)
     equal = np.zeros(K_xd.shape[1])
-    run_blocks(lambda rows: _nearest(K_xd[rows], equal, tol, indices[rows]), len(K_xd), 64)
+    run_blocks(
+        lambda rows: _nearest(K_xd[rows], equal, tol, indices[rows]), len(K_xd), 64
+    )
     return indices
 
 
 @jit
 def _nearest(queries, longer, tol, indices):
-    """Write nearest_atoms: the m largest of a row, then those that rounding cannot tell from the
-    least of them."""
+    """Write nearest_atoms: the m largest of a row, then those that rounding cannot tell
+    from the least of them.
+    """
     m = indices.shape[1]
     kept = np.empty(m)  # the largest
     for i in range(len(queries)):
@@ -1654,7 +1960,8 @@ def _nearest(queries, longer, tol, indices):
         at = 0
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
-            nearer = near > kept[m - 1] + slack  # as above, to the bit: m places are filled
+            # as above, to the bit: m places are filled
+            nearer = near > kept[m - 1] + slack
             tie = not nearer and near >= kept[m - 1] - slack
             if nearer or tie and n_ties > 0:
                 indices[i, at] = j
@@ -1664,8 +1971,9 @@ def _nearest(queries, longer, tol, indices):
 
 @jit
 def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
-    """Coefficients (n, m) of the neighbours (n, m) of each query; whether these depend on each
-    other, (n,)."""
+    """Coefficients (n, m) of the neighbours (n, m) of each query; whether these depend
+    on each other, (n,).
+    """
     m = indices.shape[1]
     B = np.empty((m, m))
     z = np.empty(m)
@@ -1678,7 +1986,9 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
         equal = 0  # atoms that are the query, to rounding
         for a in range(m):
             for b in range(m):
-                B[a, b] = norm2[i] - k[nearest[a]] - k[nearest[b]] + K[nearest[a], nearest[b]]
+                B[a, b] = (
+                    norm2[i] - k[nearest[a]] - k[nearest[b]] + K[nearest[a], nearest[b]]
+                )
             trace += B[a, a]
             size = max(size, K[nearest[a], nearest[a]])
             equal += B[a, a] <= tol * norm2[i]
@@ -1687,7 +1997,8 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
                 y[a] = 1 / equal if B[a, a] <= tol * norm2[i] else 0.0
             dependent[i] = False
             continue
-        ridge = max(reg * trace, m * tol / 16 * size)  # as much as what rounding does to B
+        # as much as what rounding does to B
+        ridge = max(reg * trace, m * tol / 16 * size)
         if ridge_factor(B, ridge) <= 1e-6 * size:
             continue
         dependent[i] = False
@@ -1700,8 +2011,9 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
 
 @jit_part
 def ridge_factor(B, ridge):
-    """The Cholesky factor of B + ridge I takes the place of the lower half of B; its least square
-    pivot."""
+    """The Cholesky factor of B + ridge I takes the place of the lower half of B; its
+    least square pivot.
+    """
     least = np.inf
     for r in range(len(B)):
         for c in range(r):
@@ -1713,11 +2025,12 @@ def ridge_factor(B, ridge):
 
 
 def _dependent_codes(K, k, norm2, reg, tol, indices):
-    """Coefficients (n, m) of neighbours (n, m) that depend on each other, for products k (n, N).
+    """Coefficients (n, m) of neighbours (n, m) that depend on each other, for products
+    k (n, N).
 
-    B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k + mu 1. The
-    components of k and 1 in the null space of K that are rounding noise become zero: 1 / ridge
-    would amplify them.
+    B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k +
+    mu 1. The components of k and 1 in the null space of K that are rounding noise
+    become zero: 1 / ridge would amplify them.
     """
     K = K[indices[:, :, None], indices[:, None, :]].astype(np.float64)  # (n, m, m)
     k = np.take_along_axis(k, indices, axis=1).astype(np.float64)
@@ -1742,12 +2055,14 @@ def _check_finite_codes(codes, first=0):
         return
     bad = np.argwhere(~np.isfinite(codes))
     if len(bad):
-        raise ValueError(f"codes must be finite, got {codes[tuple(bad[0])]} for query "
-                         f"{first + bad[0, -2]}: K_dd must be positive semidefinite, and lam or reg"
-                         " large enough for it")
+        raise ValueError(
+            f"codes must be finite, got {codes[tuple(bad[0])]} for query "
+            f"{first + bad[0, -2]}: K_dd must be positive semidefinite, and lam or reg"
+            " large enough for it"
+        )
 
 
-# ---------------------------------------------------------------------------- scores of classes
+# -------------------------------------------------------------------- scores of classes
 
 RULES = ("residual", "sum", "max")  # of class_scores
 RULES_OF_CODES = {  # that are worth a trial; the first is the usual rule of such codes
@@ -1758,7 +2073,9 @@ ZERO = len(RULES)  # the rule of codes that are zero
 
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
-    """class_scores (n, n_classes) without its checks; index (N,): the class of each atom."""
+    """class_scores (n, n_classes) without its checks; index (N,): the class of each
+    atom.
+    """
     atoms = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
     longer = lengths_above_least(K_dd)
@@ -1771,26 +2088,37 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
         y = own_array(dense_codes(codes[rows]), K.dtype)
         k = own_array(K_xd[rows], K.dtype)
         size = np.empty((len(y), n_classes))  # of what a score is the sum of
-        near = np.empty((len(y), n_classes))  # of the nearest atom of the class in the code
-        _scores(K, k, y, atoms, starts, longer, RULES.index(rule), scores[rows], size, near)
+        # of the nearest atom of the class in the code
+        near = np.empty((len(y), n_classes))
+        _scores(
+            K, k, y, atoms, starts, longer, RULES.index(rule), scores[rows], size, near
+        )
         top = scores[rows].argmax(axis=1)[:, None]
         best = np.take_along_axis(scores[rows], top, axis=1)
         if not np.isfinite(best).all():
-            raise ValueError(f"codes must give scores within {scores.dtype}, got an overflow")
+            raise ValueError(
+                f"codes must give scores within {scores.dtype}, got an overflow"
+            )
         behind = best - scores[rows]
         tie = behind <= tol * (size + np.take_along_axis(size, top, axis=1))
         near[~tie] = -np.inf
         nearest = near.max(axis=1, keepdims=True)
-        winners[rows] = (near >= nearest - tol * np.abs(nearest)).argmax(axis=1)[:, None]
+        winners[rows] = (near >= nearest - tol * np.abs(nearest)).argmax(axis=1)[
+            :, None
+        ]
 
     run_blocks(score, len(K_xd), 64)
-    below = np.minimum(0, np.nextafter(np.take_along_axis(scores, winners, axis=1), -np.inf))
+    below = np.minimum(
+        0, np.nextafter(np.take_along_axis(scores, winners, axis=1), -np.inf)
+    )
     scores = np.where(scores == -np.inf, below, scores).astype(K.dtype, copy=False)
     return let_win(scores, winners[:, 0])
 
 
 def let_win(scores, winners):
-    """The scores (n, n_classes), in which rounding chose among ties, with these winners (n,)."""
+    """The scores (n, n_classes), in which rounding chose among ties, with these winners
+    (n,).
+    """
     other = np.flatnonzero(scores.argmax(axis=1) != winners)
     best = scores[other].max(axis=1)
     scores[other, winners[other]] = np.nextafter(best, scores.dtype.type(np.inf))
@@ -1799,8 +2127,8 @@ def let_win(scores, winners):
 
 @jit
 def _scores(K, queries, codes, atoms, starts, longer, rule, scores, size, near):
-    """Write (n, C) scores, -inf of classes without an atom in the code, sizes of their sums, and
-    how near the nearest of those atoms is.
+    """Write (n, C) scores, -inf of classes without an atom in the code, sizes of their
+    sums, and how near the nearest of those atoms is.
 
     atoms[starts[c]:starts[c + 1]] are those of class c; rule is an index of RULES.
     """
@@ -1821,13 +2149,15 @@ def _scores(K, queries, codes, atoms, starts, longer, rule, scores, size, near):
                     count += 1
                     near[i, c] = max(near[i, c], 2 * k[j] - longer[j])
             all_in_code = count == starts[c + 1] - starts[c]
-            scores[i, c], size[i, c] = _score(K, k, y, mine[:count], all_in_code,
-                                              ZERO if zero else rule)
+            scores[i, c], size[i, c] = _score(
+                K, k, y, mine[:count], all_in_code, ZERO if zero else rule
+            )
 
 
 @jit_part
 def _score(K, k, y, mine, all_in_code, rule):
-    """The score of a class with these atoms in the code, and the size of what it is the sum of.
+    """The score of a class with these atoms in the code, and the size of what it is the
+    sum of.
 
     By the rule ZERO what an atom with the coefficient 1 explains.
     """
@@ -1865,33 +2195,62 @@ class CodingStep(namedtuple("CodingStep", "solve options")):
         return RULES_OF_CODES["local" if self.solve is solve_local else "sparse"][0]
 
 
-def coding_step(shape, dtype, lam, n_neighbors, *, lam_scale=None, positive=False, reg=None,
-                tol=1e-8, max_iter=1000, sparse_output=False):
-    """The CodingStep for codes of this shape (n, N): sparse with lam, local with n_neighbors."""
+def coding_step(
+    shape,
+    dtype,
+    lam,
+    n_neighbors,
+    *,
+    lam_scale=None,
+    positive=False,
+    reg=None,
+    tol=1e-8,
+    max_iter=1000,
+    sparse_output=False,
+):
+    """The CodingStep for codes of this shape (n, N): sparse with lam, local with
+    n_neighbors.
+    """
     if (lam is None) == (n_neighbors is None):
-        raise ValueError(f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = "
-                         f"{n_neighbors!r}")
+        raise ValueError(
+            f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = "
+            f"{n_neighbors!r}"
+        )
     if lam is None:
         if check_flag(positive, "positive") or lam_scale is not None:
-            raise ValueError("positive and lam_scale belong to sparse coding, leave them out with "
-                             "n_neighbors")
+            raise ValueError(
+                "positive and lam_scale belong to sparse coding, leave them out with "
+                "n_neighbors"
+            )
         options = local_options(shape[1], dtype, n_neighbors, reg, sparse_output)
         return CodingStep(solve_local, options)
     if reg is not None:
-        raise ValueError(f"reg belongs to n_neighbors, leave it out with lam, got {reg!r}")
+        raise ValueError(
+            f"reg belongs to n_neighbors, leave it out with lam, got {reg!r}"
+        )
     if finite_array(lam, "lam").ndim:
         raise ValueError(f"lam must be one number >= 0, got {lam!r}")
-    options = lasso_options(shape, lam, lam_scale, positive, None, tol, max_iter,
-                            sparse_output=sparse_output)
+    options = lasso_options(
+        shape,
+        lam,
+        lam_scale,
+        positive,
+        None,
+        tol,
+        max_iter,
+        sparse_output=sparse_output,
+    )
     return CodingStep(solve_lassos, options)
 
 
 def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
-    """classify without its checks, by a CodingStep: products is K_xd (n, N), an array or Products,
-    norm2 a number or (n,); labelled: what check_labels returns."""
+    """classify without its checks, by a CodingStep: products is K_xd (n, N), an array
+    or Products, norm2 a number or (n,); labelled: what check_labels returns.
+    """
     n = len(products)
     N = len(K_dd)
-    K = own_array(K_dd, np.float64) if code.solve is solve_lassos else K_dd  # once, for all tiles
+    # once, for all tiles
+    K = own_array(K_dd, np.float64) if code.solve is solve_lassos else K_dd
     norm2 = np.broadcast_to(norm2, n)
     classes, index = labelled
     best = np.empty(n, np.int64)
@@ -1905,30 +2264,38 @@ def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
         best[rows] = scores.argmax(axis=1)
         unexplained.append(lam_max(K_xd[~y.any(axis=1)]))
         if return_info:
-            residuals[rows] = residuals_by_class(y, K_dd, K_xd, norm2[rows], index, len(classes))
+            residuals[rows] = residuals_by_class(
+                y, K_dd, K_xd, norm2[rows], index, len(classes)
+            )
             codes[rows] = y
     warn_zero_codes(np.concatenate(unexplained or [[]]), n)
     predicted = classes[best]
-    return Classified(predicted, residuals, classes, codes) if return_info else predicted
+    return (
+        Classified(predicted, residuals, classes, codes) if return_info else predicted
+    )
 
 
 def warn_zero_codes(peaks, n):
     """Warn of queries among n whose codes are zero, of which peaks holds lam_max."""
     if len(peaks):
-        warn(f"{len(peaks)} of {n} codes ({100 * len(peaks) / n:.3g} %) are zero, as lam "
-             f"is at least the lam_max of their queries, {peaks.min():.3g} to "
-             f"{peaks.max():.3g}: they get the label of the nearest atom. With "
-             "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have them")
+        warn(
+            f"{len(peaks)} of {n} codes ({100 * len(peaks) / n:.3g} %) are zero, as lam "
+            f"is at least the lam_max of their queries, {peaks.min():.3g} to "
+            f"{peaks.max():.3g}: they get the label of the nearest atom. With "
+            "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have them"
+        )
 
 
-# -------------------------------------------------------------------------- checks of arguments
+# ------------------------------------------------------------------ checks of arguments
 
-PASSED_THROUGH = "grassmann_sc", "sklearn", "joblib"  # on the way from a user's line to a warning
+# on the way from a user's line to a warning
+PASSED_THROUGH = "grassmann_sc", "sklearn", "joblib"
 
 
 def warn(message: str) -> None:
-    """Warn from the user's line: the first outside the house, and outside what calls it for
-    users."""
+    """Warn from the user's line: the first outside the house, and outside what calls it
+    for users.
+    """
     frame = sys._getframe()
     level = 1
     while frame and frame.f_globals["__name__"].partition(".")[0] in PASSED_THROUGH:
@@ -1937,22 +2304,29 @@ def warn(message: str) -> None:
     warnings.warn(message, stacklevel=level)
 
 
-SMALLEST = 1e-250  # least scale of inner products, 1 over the largest: between, codes are exact
+# least scale of inner products, 1 over the largest: between, codes are exact
+SMALLEST = 1e-250
 LARGEST_PIXEL = 1e140  # of frames whose squares are summed
 
 
 def real_array(A: ArrayLike, name: str) -> np.ndarray:
-    """A as a native float32 or float64 array; TypeError for anything that is not a real number."""
+    """A as a native float32 or float64 array; TypeError for anything that is not a real
+    number.
+    """
     A = plain_array(A, name, "be an array, got nested sequences of different lengths")
     single = A.dtype.newbyteorder("=") == np.float32
     return A.astype(np.float32 if single else np.float64, copy=False)
 
 
 def plain_array(A: ArrayLike, name: str, rule: str) -> np.ndarray:
-    """A as an array of real numbers, none of them masked; rule: what ragged sequences break."""
+    """A as an array of real numbers, none of them masked; rule: what ragged sequences
+    break.
+    """
     if np.ma.is_masked(A):
-        raise ValueError(f"{name} must have no masked entries, got {np.ma.count_masked(A)} of "
-                         "them: fill or drop them")
+        raise ValueError(
+            f"{name} must have no masked entries, got {np.ma.count_masked(A)} of "
+            "them: fill or drop them"
+        )
     try:
         A = np.asarray(A)
     except ValueError:
@@ -1965,7 +2339,8 @@ def plain_array(A: ArrayLike, name: str, rule: str) -> np.ndarray:
 def finite_array(A: ArrayLike, name: str) -> np.ndarray:
     """A as a real array without NaN and infinity."""
     A = real_array(A, name)
-    if A.size and not (np.isfinite(A.max()) and np.isfinite(A.min())):  # no mask of A's size
+    # no mask of A's size
+    if A.size and not (np.isfinite(A.max()) and np.isfinite(A.min())):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
         place = f" at index {where}" if where else ""
         raise ValueError(f"{name} must be finite, got {A[where]}{place}")
@@ -1973,40 +2348,67 @@ def finite_array(A: ArrayLike, name: str) -> np.ndarray:
 
 
 def shaped_array(A, name, shape, note=""):
-    """A as a finite array of this shape, in which a name stands for any length >= 1, and "n" for 0
-    too; note: what to say of it."""
+    """A as a finite array of this shape, in which a name stands for any length >= 1,
+    and "n" for 0 too; note: what to say of it.
+    """
     A = finite_array(A, name)
     named = {n: length for n, length in zip(shape, A.shape) if isinstance(n, str)}
-    if A.shape != tuple(named.get(n, n) for n in shape) or 0 in (named | {"n": 1}).values():
+    if (
+        A.shape != tuple(named.get(n, n) for n in shape)
+        or 0 in (named | {"n": 1}).values()
+    ):
         wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
         raise ValueError(f"{name} must have shape ({wanted}){note}, got {A.shape}")
     return A
 
 
-def check_number(value: Any, name: str, *, least: float | None = None,
-                 above: float | None = None, most: float | None = None) -> float:
-    """The value as a float: one finite real number, no bool, >= least or > above, <= most."""
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+) -> float:
+    """The value as a float: one finite real number, no bool, >= least or > above, <=
+    most.
+    """
     array = finite_array(value, name)
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
     _refuse_bool(value, name, "a number")
     number = float(array)
-    if (least is not None and number < least or above is not None and number <= above
-            or most is not None and number > most):
+    if (
+        least is not None
+        and number < least
+        or above is not None
+        and number <= above
+        or most is not None
+        and number > most
+    ):
         raise ValueError(f"{name} must be {_range(least, above, most)}, got {value!r}")
     return number
 
 
 def _refuse_bool(value, name, wanted):
-    """TypeError for True, False and arrays of them, which Python and NumPy take for 1 and 0."""
+    """TypeError for True, False and arrays of them, which Python and NumPy take for 1
+    and 0.
+    """
     numbers = value if isinstance(value, (list, tuple)) else [value]
-    if any(isinstance(one, bool) or getattr(one, "dtype", None) == np.bool_ for one in numbers):
+    if any(
+        isinstance(one, bool) or getattr(one, "dtype", None) == np.bool_
+        for one in numbers
+    ):
         raise TypeError(f"{name} must be {wanted}, got {value!r}")
 
 
 def _range(least, above, most):
     if most is not None:
-        return f"in ({above:g}, {most:g}]" if least is None else f"in [{least:g}, {most:g}]"
+        return (
+            f"in ({above:g}, {most:g}]"
+            if least is None
+            else f"in [{least:g}, {most:g}]"
+        )
     if least is not None:
         return f">= {least}"
     return "positive" if above == 0 else f"> {above}"
@@ -2048,34 +2450,49 @@ def check_rng(rng: Rng, name: str = "rng") -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} must be None, an integer >= 0, a sequence of them or a "
-                          f"Generator, got {rng!r}: {error}") from None
+        raise type(error)(
+            f"{name} must be None, an integer >= 0, a sequence of them or a "
+            f"Generator, got {rng!r}: {error}"
+        ) from None
 
 
 def check_choice(value: str | None, name: str, *choices: str | None) -> str | None:
     """The value, which must be None or a string among the choices, if one of them is."""
-    if not any(value is choice or isinstance(value, str) and value == choice for choice in choices):
+    if not any(
+        value is choice or isinstance(value, str) and value == choice
+        for choice in choices
+    ):
         *most, last = map(repr, choices)
         raise ValueError(f"{name} must be {', '.join(most)} or {last}, got {value!r}")
     return value
 
 
 def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
-    """Frames (n_frames, d) or (n_frames, height, width) as real, finite rows (n_frames, d).
+    """Frames (n_frames, d) or (n_frames, height, width) as real, finite rows (n_frames,
+    d).
 
-    In the caller's memory and type where NumPy allows it. at_most: what entries are bounded by.
+    In the caller's memory and type where NumPy allows it. at_most: what entries are
+    bounded by.
     """
-    frames = plain_array(frames, name, "hold frames of one shape, got a ragged sequence")
+    frames = plain_array(
+        frames, name, "hold frames of one shape, got a ragged sequence"
+    )
     if frames.ndim not in (2, 3):
-        raise ValueError(f"{name} must have shape (n_frames, d) or (n_frames, height, width), got "
-                         f"{frames.shape}")
+        raise ValueError(
+            f"{name} must have shape (n_frames, d) or (n_frames, height, width), got "
+            f"{frames.shape}"
+        )
     if frames.size == 0:
-        raise ValueError(f"{name} must hold at least one frame of at least one pixel, got shape "
-                         f"{frames.shape}")
+        raise ValueError(
+            f"{name} must hold at least one frame of at least one pixel, got shape "
+            f"{frames.shape}"
+        )
     peak = largest(frames)
     if not peak < np.inf:
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(frames))[0])
-        raise ValueError(f"{name} must be finite, got {frames[where]} in frame {where[0]}")
+        raise ValueError(
+            f"{name} must be finite, got {frames[where]} in frame {where[0]}"
+        )
     if peak > at_most:
         raise ValueError(f"{name} must have entries up to {at_most:g}, got {peak:g}")
     return frames.reshape(len(frames), -1)
@@ -2085,7 +2502,9 @@ def check_clip(clip: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarra
     """Frames (n_frames, height, width), real and finite."""
     rows = check_frames(clip, name, at_most)
     if np.ndim(clip) != 3:
-        raise ValueError(f"{name} must have shape (n_frames, height, width), got {np.shape(clip)}")
+        raise ValueError(
+            f"{name} must have shape (n_frames, height, width), got {np.shape(clip)}"
+        )
     return rows.reshape(np.shape(clip))
 
 
@@ -2093,11 +2512,17 @@ def check_sequence(values: Any, name: str, of: str) -> None:
     """TypeError unless the values are a sequence; of: what of."""
     listed = np.iterable(values) and hasattr(values, "__len__")
     if not listed or isinstance(values, (str, bytes, dict, set)):
-        raise TypeError(f"{name} must be a sequence of {of}, got {type(values).__name__}")
+        raise TypeError(
+            f"{name} must be a sequence of {of}, got {type(values).__name__}"
+        )
 
 
-def check_sets(sets: Sets, name: str, least: int = 0, at_most: float = np.inf) -> list[np.ndarray]:
-    """Sets of frames as rows (n_i, d) of one d, at least so many, of entries up to at_most."""
+def check_sets(
+    sets: Sets, name: str, least: int = 0, at_most: float = np.inf
+) -> list[np.ndarray]:
+    """Sets of frames as rows (n_i, d) of one d, at least so many, of entries up to
+    at_most.
+    """
     check_sequence(sets, name, "arrays of frames")
     checked = list(each_set(sets, name, at_most))
     if len(checked) < least:
@@ -2114,21 +2539,30 @@ def each_set(sets, name, at_most=np.inf):
         lengths.add(len(rows))
         d = d or rows.shape[1]
         if rows.shape[1] != d:
-            hint = "; frames are rows: transposed?" if len(lengths) == 1 < len(rows) else ""
-            raise ValueError(f"{name} must share one d: {name}[0] has d = {d}, {name}[{i}] has d = "
-                             f"{rows.shape[1]}{hint}")
+            hint = (
+                "; frames are rows: transposed?"
+                if len(lengths) == 1 < len(rows)
+                else ""
+            )
+            raise ValueError(
+                f"{name} must share one d: {name}[0] has d = {d}, {name}[{i}] has d = "
+                f"{rows.shape[1]}{hint}"
+            )
         yield rows
 
 
 def warn_of_bases(sets):
-    """Warn if all sets of frames are orthonormal bases (d, p), p < d, whose columns count, not
-    rows."""
+    """Warn if all sets of frames are orthonormal bases (d, p), p < d, whose columns
+    count, not rows.
+    """
     array = isinstance(sets, np.ndarray)
     listed = sets.ndim == 3 if array else isinstance(sets, (list, tuple))
     if listed and len(sets) and all(map(_is_basis, sets)):
-        warn(f"sets must hold frames, which are rows, but all {len(sets)} are orthonormal bases, "
-             f"as {sets[0].shape} at index 0: give these to what takes subspaces (n, d, p), and "
-             "frames that are columns transposed")
+        warn(
+            f"sets must hold frames, which are rows, but all {len(sets)} are orthonormal bases, "
+            f"as {sets[0].shape} at index 0: give these to what takes subspaces (n, d, p), and "
+            "frames that are columns transposed"
+        )
 
 
 def _is_basis(A):
@@ -2152,35 +2586,49 @@ def largest(A):
 def check_kernel(kernel: Any) -> Kernel:
     """The kernel, if it is a callable k(A, B), not a class of them."""
     if not callable(kernel) or isinstance(kernel, type):
-        raise TypeError("kernel must be a callable k(A, B), such as kernels.rbf(gamma), or a name, "
-                        f"got {kernel!r}")
+        raise TypeError(
+            "kernel must be a callable k(A, B), such as kernels.rbf(gamma), or a name, "
+            f"got {kernel!r}"
+        )
     return kernel
 
 
 def kernel_values(kernel, A, B):
     """Checked values k(A, B) of any kernel."""
-    return shaped_array(kernel(A, B), "kernel(A, B)", (len(A), len(B)),
-                        ", one value a pair of rows")
+    return shaped_array(
+        kernel(A, B), "kernel(A, B)", (len(A), len(B)), ", one value a pair of rows"
+    )
 
 
 def exponent(*arrays):
-    """The power of two, exact, that brings the largest number into [1/2, 1), where squares are
-    numbers."""
+    """The power of two, exact, that brings the largest number into [1/2, 1), where
+    squares are numbers.
+    """
     return math.frexp(max(map(largest, arrays)))[1]
 
 
-def check_bases(X: ArrayLike, name: str, ndim: int | None = 3, first: int = 0) -> np.ndarray:
+def check_bases(
+    X: ArrayLike, name: str, ndim: int | None = 3, first: int = 0
+) -> np.ndarray:
     """X as orthonormal bases (..., d, p) with ndim axes, or at least two for ndim=None.
 
     first: the index of X[0] in an error.
     """
     X = real_array(X, name)
     if X.ndim != ndim if ndim else X.ndim < 2:
-        rule = f"{ndim} dimensions (n, d, p)" if ndim else "at least 2 dimensions (..., d, p)"
+        rule = (
+            f"{ndim} dimensions (n, d, p)"
+            if ndim
+            else "at least 2 dimensions (..., d, p)"
+        )
         raise ValueError(f"{name} must have {rule}, got shape {X.shape}")
     d, p = X.shape[-2:]
     if not 1 <= p <= d:
-        hint = f"; axes are {'(n, d, p)' if ndim else '(..., d, p)'}: transposed?" if p > d else ""
+        hint = (
+            f"; axes are {'(n, d, p)' if ndim else '(..., d, p)'}: transposed?"
+            if p > d
+            else ""
+        )
         raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}{hint}")
     flat = X.reshape(-1, d, p)
     error = np.empty(len(flat))
@@ -2194,11 +2642,15 @@ def check_bases(X: ArrayLike, name: str, ndim: int | None = 3, first: int = 0) -
     if not (error <= tol).all():
         bad = int(np.argmin(error <= tol))
         if not np.isfinite(flat[bad]).all():
-            raise ValueError(f"{name} must be finite, got NaN or infinity in the basis at index "
-                             f"{first + bad}")
-        raise ValueError(f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
-                         f"{error[bad]:.2g} at index {first + bad}; call orthonormalize({name}) "
-                         "first")
+            raise ValueError(
+                f"{name} must be finite, got NaN or infinity in the basis at index "
+                f"{first + bad}"
+            )
+        raise ValueError(
+            f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
+            f"{error[bad]:.2g} at index {first + bad}; call orthonormalize({name}) "
+            "first"
+        )
     return X
 
 
@@ -2225,12 +2677,15 @@ def check_dictionary(D: ArrayLike, name: str) -> np.ndarray:
     return D
 
 
-def same_dimension(X: np.ndarray, Y: np.ndarray,
-                   names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def same_dimension(
+    X: np.ndarray, Y: np.ndarray, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
     """X and Y as arrays of one type, if they have the same d; names: what to call them."""
     if X.shape[-2] != Y.shape[-2]:
-        raise ValueError(f"{names[0]} and {names[1]} must have the same d, got {X.shape[-2]} and "
-                         f"{Y.shape[-2]}")
+        raise ValueError(
+            f"{names[0]} and {names[1]} must have the same d, got {X.shape[-2]} and "
+            f"{Y.shape[-2]}"
+        )
     dtype = np.result_type(X.dtype, Y.dtype)
     return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
@@ -2241,8 +2696,9 @@ def check_leading_axes(names: str, *arrays: np.ndarray) -> tuple[int, ...]:
         return np.broadcast_shapes(*(A.shape[:-2] for A in arrays))
     except ValueError:
         shapes = " and ".join(str(A.shape) for A in arrays)
-        raise ValueError(f"{names} must have leading axes that broadcast, got shapes "
-                         f"{shapes}") from None
+        raise ValueError(
+            f"{names} must have leading axes that broadcast, got shapes {shapes}"
+        ) from None
 
 
 def _check_pair(X, Y, names="XY"):
@@ -2250,23 +2706,30 @@ def _check_pair(X, Y, names="XY"):
     return (X, X) if Y is None else same_dimension(X, check_bases(Y, names[1]), names)
 
 
-def check_queries_and_atoms(X: ArrayLike, D: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def check_queries_and_atoms(
+    X: ArrayLike, D: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
     """X (n, d, p) and D (N, d, q), N >= 1, as arrays of one type."""
     return same_dimension(check_bases(X, "X"), check_dictionary(D, "D"), "XD")
 
 
-def check_grams(K_dd: ArrayLike, K_xd: ArrayLike,
-                norm2: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def check_grams(
+    K_dd: ArrayLike, K_xd: ArrayLike, norm2: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gram matrices (N, N), (n, N) of one type, and norm2 as a float64 array (n,)."""
     K_dd = check_symmetric(K_dd, "K_dd")
     K_xd = real_array(K_xd, "K_xd")
     norm2 = finite_array(norm2, "norm2")
     if K_xd.ndim != 2 or K_xd.shape[1] != len(K_dd):
-        raise ValueError(f"K_xd must have shape (n, {len(K_dd)}), one column an atom, got "
-                         f"{K_xd.shape}")
+        raise ValueError(
+            f"K_xd must have shape (n, {len(K_dd)}), one column an atom, got "
+            f"{K_xd.shape}"
+        )
     if norm2.ndim and norm2.shape != (len(K_xd),) or (norm2 < 0).any():
-        raise ValueError(f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got "
-                         f"{norm2!r}")
+        raise ValueError(
+            f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got "
+            f"{norm2!r}"
+        )
     K_dd = own_array(K_dd, K_dd.dtype)
     K_xd = own_array(K_xd, K_xd.dtype)
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
@@ -2277,10 +2740,16 @@ def check_grams(K_dd: ArrayLike, K_xd: ArrayLike,
 
 
 def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray:
-    """K as a finite matrix (N, N), N >= 1, symmetric to rounding; with ndim=None as several,
-    (..., N, N)."""
+    """K as a finite matrix (N, N), N >= 1, symmetric to rounding; with ndim=None as
+    several, (..., N, N).
+    """
     K = real_array(K, name)
-    if K.ndim < 2 or ndim not in (None, K.ndim) or K.shape[-1] != K.shape[-2] or not K.shape[-1]:
+    if (
+        K.ndim < 2
+        or ndim not in (None, K.ndim)
+        or K.shape[-1] != K.shape[-2]
+        or not K.shape[-1]
+    ):
         rule = "a square matrix (N, N)" if ndim else "square, (..., N, N),"
         raise ValueError(f"{name} must be {rule} with N >= 1, got shape {K.shape}")
     scale = largest(K)
@@ -2288,37 +2757,52 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
         finite_array(K, name)
 
     def differences(rows):  # of the entries i, j >= i in these rows i
-        return largest(K[..., rows, rows.start:] - K[..., rows.start:, rows].swapaxes(-1, -2))
+        return largest(
+            K[..., rows, rows.start :] - K[..., rows.start :, rows].swapaxes(-1, -2)
+        )
 
     N = K.shape[-1]
-    asymmetry = max(run_blocks(differences, N, max(128, 2**16 // N)))  # small ones need no threads
+    # small ones need no threads
+    asymmetry = max(run_blocks(differences, N, max(128, 2**16 // N)))
     if asymmetry > (1e-4 if K.dtype == np.float32 else 1e-8) * scale:
-        raise ValueError(f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "
-                         "across the diagonal")
+        raise ValueError(
+            f"{name} must be symmetric, got entries that differ by {asymmetry:.2g} "
+            "across the diagonal"
+        )
     return K
 
 
 def _check_gram_of_atoms(K_dd):
-    """Numbers whose squares are numbers, and |K_ij|^2 <= K_ii K_jj, of a symmetric matrix."""
+    """Numbers whose squares are numbers, and |K_ij|^2 <= K_ii K_jj, of a symmetric
+    matrix.
+    """
     scale = float(largest(K_dd))
     if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
-        raise ValueError(f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
-                         f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel")
+        raise ValueError(
+            f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
+            f"{1 / SMALLEST:g}, got {scale:.2g}: scale the kernel"
+        )
     diagonal = K_dd.diagonal().astype(np.float64)
     if diagonal.min() < 0:
-        raise ValueError(f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}")
+        raise ValueError(
+            f"K_dd must have a nonnegative diagonal, got {diagonal.min():.2g}"
+        )
     tol = 10 * (1e-4 if K_dd.dtype == np.float32 else 1e-8) * scale
     if scale - diagonal.min() <= tol:
         return  # no entry is larger than any of the diagonal
     norm = np.sqrt(diagonal)
 
     def excesses(rows):
-        return (np.abs(K_dd[rows, rows.start:]) - np.outer(norm[rows], norm[rows.start:])).max()
+        return (
+            np.abs(K_dd[rows, rows.start :]) - np.outer(norm[rows], norm[rows.start :])
+        ).max()
 
     excess = max(run_blocks(excesses, len(K_dd), 64))
     if excess > tol:
-        warn("K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
-             f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best")
+        warn(
+            "K_dd must be positive semidefinite, but |K_dd[i, j]| <= sqrt(K_dd[i, i] "
+            f"K_dd[j, j]) fails by {excess:.2g}: codes may be far from the best"
+        )
 
 
 def _check_cauchy_schwarz(K_dd, K_xd, norm2):
@@ -2330,18 +2814,27 @@ def _check_cauchy_schwarz(K_dd, K_xd, norm2):
         finite_array(K_xd, "K_xd")
     if peak <= norm.min() * (bound.min() if len(bound) else 1.0):
         return
-    peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))  # |K_xd| would be as large as K_xd
-    suspect = np.flatnonzero(~(peak <= bound * norm.min()))  # few: they are looked at whole
+    # |K_xd| would be as large as K_xd
+    peak = np.maximum(K_xd.max(axis=1), -K_xd.min(axis=1))
+    # few: they are looked at whole
+    suspect = np.flatnonzero(~(peak <= bound * norm.min()))
     excess = (np.abs(K_xd[suspect]) - bound[suspect, None] * norm).max(axis=1)
-    if len(excess) and excess.max() > 1e-3 * (norm.max() * math.sqrt(norm2.max()) or 1.0):
+    if len(excess) and excess.max() > 1e-3 * (
+        norm.max() * math.sqrt(norm2.max()) or 1.0
+    ):
         i = int(suspect[excess.argmax()])
-        raise ValueError("norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) "
-                         f"fails at query {i} with norm2 = {norm2[i]:.4g}")
+        raise ValueError(
+            "norm2 must be ||X^||^2 of each query: |K_xd| <= sqrt(norm2 K_dd[j, j]) "
+            f"fails at query {i} with norm2 = {norm2[i]:.4g}"
+        )
 
 
-def check_labels(labels: Any, N: int, name: str = "labels",
-                 owners: str = "atoms") -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of the labels of N owners as an array, each label's position in it (N,)."""
+def check_labels(
+    labels: Any, N: int, name: str = "labels", owners: str = "atoms"
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct ones of the labels of N owners as an array, each label's position in
+    it (N,).
+    """
     if np.ma.is_masked(labels):
         raise ValueError(f"{name} must have no masked entries, got a masked array")
     labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
@@ -2351,8 +2844,10 @@ def check_labels(labels: Any, N: int, name: str = "labels",
     if getattr(labels, "ndim", 1) != 1:
         raise ValueError(f"{name} must have one dimension, got shape {labels.shape}")
     if len(labels) != N:
-        raise ValueError(f"{name} must have length {N}, one for each of the {owners}, got "
-                         f"{len(labels)}")
+        raise ValueError(
+            f"{name} must have length {N}, one for each of the {owners}, got "
+            f"{len(labels)}"
+        )
     if isinstance(labels, np.ndarray) and labels.dtype != object:
         return np.unique(labels, return_inverse=True)
     try:
@@ -2362,7 +2857,9 @@ def check_labels(labels: Any, N: int, name: str = "labels",
     with contextlib.suppress(TypeError):  # labels that cannot be sorted
         names = sorted(names)
     types = {type(name) for name in names}
-    plain = len(types) == 1 and issubclass(types.pop(), (bool, int, float, str, np.generic))
+    plain = len(types) == 1 and issubclass(
+        types.pop(), (bool, int, float, str, np.generic)
+    )
     classes = np.array(names) if plain else np.empty(0)
     if classes.tolist() != names:  # an array of one type would alter them
         classes = np.empty(len(names), object)
@@ -2372,16 +2869,20 @@ def check_labels(labels: Any, N: int, name: str = "labels",
 
 
 def natural_order(name):
-    """A key that sorts names with numbers in them as readers do, 2 before 10; what is no string as
-    it is."""
+    """A key that sorts names with numbers in them as readers do, 2 before 10; what is
+    no string as it is.
+    """
     if not isinstance(name, str):
         return name
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-            for part in re.split(r"(\d+)", name)]
+    return [
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+        for part in re.split(r"(\d+)", name)
+    ]
 
 
-def check_codes(codes: Codes, n: int | None, N: int,
-                name: str) -> np.ndarray | scipy.sparse.csr_array:
+def check_codes(
+    codes: Codes, n: int | None, N: int, name: str
+) -> np.ndarray | scipy.sparse.csr_array:
     """Codes (n, N): an array, or CSR if sparse; n = None takes any number."""
     if scipy.sparse.issparse(codes):
         codes = scipy.sparse.csr_array(codes)
@@ -2399,11 +2900,11 @@ def dense_codes(codes):
     return codes.toarray() if scipy.sparse.issparse(codes) else codes
 
 
-# -------------------------------------------------------------------------------------- threads
+# ------------------------------------------------------------------------------ threads
 
-# Large products are single calls of NumPy's, with the threads of its BLAS. Everything else, jitted
-# loops and many small matrices, runs in blocks, in threads made for the call. No global setting is
-# touched.
+# Large products are single calls of NumPy's, with the threads of its BLAS. Everything
+# else, jitted loops and many small matrices, runs in blocks, in threads made for the
+# call. No global setting is touched.
 
 SCRATCH = 2**20  # numbers that a thread works on at a time
 ONE_THREAD = 2**18  # multiplications of a product up to which BLAS starts no threads
@@ -2415,8 +2916,9 @@ def slices(n, step):
 
 
 def runs(lengths, most, kinds=None):
-    """Slices of consecutive sets of frames, each of one kind and at most so many frames, or of one
-    set."""
+    """Slices of consecutive sets of frames, each of one kind and at most so many
+    frames, or of one set.
+    """
     lengths = np.asarray(lengths, np.int64)
     ends = np.cumsum(lengths)
     first = 0
@@ -2433,36 +2935,41 @@ def small_products(A, B, out):
     """out = A B, in products for which BLAS starts no threads."""
     step = max(1, ONE_THREAD // B.size)
     for i in range(0, len(A), step):
-        np.matmul(A[i:i + step], B, out=out[i:i + step])
+        np.matmul(A[i : i + step], B, out=out[i : i + step])
     return out
 
 
 def own_array(A, dtype):
-    """A as a C-ordered writable array of the type: every layout meets the same compiled code."""
+    """A as a C-ordered writable array of the type: every layout meets the same compiled
+    code.
+    """
     A = np.ascontiguousarray(A, dtype)
     return A if A.flags.writeable else A.copy()
 
 
 def kept_array(A, given):
-    """The array A, which checks made of what was given, for somebody who keeps it: a copy, unless
-    the checks have made one."""
+    """The array A, which checks made of what was given, for somebody who keeps it: a
+    copy, unless the checks have made one.
+    """
     listed = isinstance(given, (list, tuple))
     apart = isinstance(given, np.ndarray) and not np.may_share_memory(A, given)
     return A if listed or apart else A.copy()
 
 
 def sets_in_block(sets, most):
-    """Sets of frames that a thread takes at a time, to decompose: all small ones, of which two
-    threads would wait for Python's lock, else so many."""
+    """Sets of frames that a thread takes at a time, to decompose: all small ones, of
+    which two threads would wait for Python's lock, else so many.
+    """
     small = max((len(frames) * frames.size for frames in sets), default=0) < 2**21
     return max(1, len(sets)) if small else most
 
 
 def run_blocks(job, n, block):
-    """[job(slice), ...] over consecutive blocks of range(n), in threads that are made for the call
-    and end with it; the caller is one of them.
+    """[job(slice), ...] over consecutive blocks of range(n), in threads that are made
+    for the call and end with it; the caller is one of them.
 
-    The blocks do not depend on the number of threads. After an error or Ctrl-C no block begins.
+    The blocks do not depend on the number of threads. After an error or Ctrl-C no block
+    begins.
     """
     blocks = slices(n, block)
     results = [None] * len(blocks)
@@ -2487,7 +2994,8 @@ def run_blocks(job, n, block):
         with contextlib.suppress(RuntimeError):  # the system starts no more
             for _ in range(min(thread_count(), len(blocks)) - 1):
                 if operator.length_hint(todo) > 1:
-                    _thread.start_new_thread(help_out, ())  # threading's waits until it begins
+                    # threading's waits until it begins
+                    _thread.start_new_thread(help_out, ())
         work()
     except SystemError as error:
         if isinstance(_first_cause(error), KeyboardInterrupt):
@@ -2512,12 +3020,13 @@ SIGNALS = sorted(signal.valid_signals(), key=lambda number: number == signal.SIG
 
 
 def uninterrupted(job):
-    """job(), whole or not at all: Ctrl-C waits until it is done, and so does every other signal
-    that has a handler in Python.
+    """job(), whole or not at all: Ctrl-C waits until it is done, and so does every
+    other signal that has a handler in Python.
 
-    A signal that comes before job begins may leave it not begun. Those that come while it runs are
-    handled once at its end, however many came. In other threads than the main one job just runs:
-    Python handles no signals there. An error that job itself raises ends it halfway.
+    A signal that comes before job begins may leave it not begun. Those that come while
+    it runs are handled once at its end, however many came. In other threads than the
+    main one job just runs: Python handles no signals there. An error that job itself
+    raises ends it halfway.
     """
     if threading.current_thread() is not threading.main_thread():
         return job()
@@ -2530,8 +3039,9 @@ def uninterrupted(job):
 def _before_signal(number, job):
     """job(), then the handler of the signal, if it came meanwhile.
 
-    Python handles what came up to a call of signal.signal before that call exchanges the handler.
-    So a handler that raises leaves job not begun, or done and the handler restored.
+    Python handles what came up to a call of signal.signal before that call exchanges
+    the handler. So a handler that raises leaves job not begun, or done and the handler
+    restored.
     """
     handler = signal.getsignal(number)
     frames = []
@@ -2548,18 +3058,21 @@ def thread_count():
     """What numba.set_num_threads says, or NUMBA_NUM_THREADS where it was never called."""
     try:
         numba.threading_layer()
-    except ValueError:  # numba has started no threads; to ask it would, bad before a fork
+    except (
+        ValueError
+    ):  # numba has started no threads; to ask it would, bad before a fork
         return numba.config.NUMBA_NUM_THREADS
     return numba.get_num_threads()
 
 
-# ------------------------------------------------------------------------------------- progress
+# ----------------------------------------------------------------------------- progress
 
 
 @contextlib.contextmanager
 def progress_bar(wanted, **options):
-    """The function (steps, cost=None) that moves a bar of tqdm with these options, if it is wanted,
-    else does nothing."""
+    """The function (steps, cost=None) that moves a bar of tqdm with these options, if
+    it is wanted, else does nothing.
+    """
     if not check_flag(wanted, "progress"):
         yield lambda steps, cost=None: None
         return
@@ -2575,7 +3088,7 @@ def progress_bar(wanted, **options):
         yield move
 
 
-# ---------------------------------------------------------------------------- the other modules
+# -------------------------------------------------------------------- the other modules
 
 
 def needed(module, who, package):
@@ -2587,12 +3100,30 @@ def needed(module, who, package):
 
 
 MODULES = (
-    "discriminative", "estimators", "files", "frames", "intrinsic", "kernels", "learn", "plots",
-    "projected", "scale", "strategies", "streams", "subspaces", "tuning", "baselines.dynamics",
-    "baselines.estimators", "baselines.hulls", "baselines.sets", "baselines.tangent",
-    "baselines.tensors", "baselines.textures",
+    "discriminative",
+    "estimators",
+    "files",
+    "frames",
+    "intrinsic",
+    "kernels",
+    "learn",
+    "plots",
+    "projected",
+    "scale",
+    "strategies",
+    "streams",
+    "subspaces",
+    "tuning",
+    "baselines.dynamics",
+    "baselines.estimators",
+    "baselines.hulls",
+    "baselines.sets",
+    "baselines.tangent",
+    "baselines.tensors",
+    "baselines.textures",
 )  # beside this file
-SIGNATURE = b"\nimport grassmann_sc as core"  # a line of each: no other file is taken for one
+# a line of each: no other file is taken for one
+SIGNATURE = b"\nimport grassmann_sc as core"
 
 _here = os.path.dirname(os.path.abspath(__file__))
 __path__ = []  # a package, so that import statements ask _Finder, but of no folder
@@ -2603,22 +3134,28 @@ class _Finder:
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
-        """The spec of grassmann_sc.learn, None of what is none of the modules; ImportError if a
-        module is not there, which says what to do."""
+        """The spec of grassmann_sc.learn, None of what is none of the modules;
+        ImportError if a module is not there, which says what to do.
+        """
         name = fullname.removeprefix(f"{__name__}.")
         if name == fullname or name not in ("baselines", *MODULES):
             return None
         if __name__ != "grassmann_sc":
-            raise ImportError(f"cannot import {fullname}: the modules import the core by the name "
-                              f"grassmann_sc, and here it is {__name__}; put grassmann_sc.py and "
-                              "the modules beside your script, not into a package, or install "
-                              f"grassmann_sc_kit, and write from grassmann_sc import {name}",
-                              name=fullname)
+            raise ImportError(
+                f"cannot import {fullname}: the modules import the core by the name "
+                f"grassmann_sc, and here it is {__name__}; put grassmann_sc.py and "
+                "the modules beside your script, not into a package, or install "
+                f"grassmann_sc_kit, and write from grassmann_sc import {name}",
+                name=fullname,
+            )
         spec = _find(name)
         if spec is None:
             file = name.replace(".", "/") + ("/" if name == "baselines" else ".py")
-            raise ImportError(f"cannot import {fullname}: {_here} holds no {file} of the toolkit; "
-                              "copy it there, or install grassmann_sc_kit", name=fullname)
+            raise ImportError(
+                f"cannot import {fullname}: {_here} holds no {file} of the toolkit; "
+                "copy it there, or install grassmann_sc_kit",
+                name=fullname,
+            )
         return spec
 
 
@@ -2626,7 +3163,11 @@ def _find(name):
     """The spec of a module, or of the folder of baselines; None if it is not there."""
     if name == "baselines":
         there = any(_find(one) for one in MODULES if one.startswith("baselines."))
-        return ModuleSpec(f"{__name__}.baselines", None, is_package=True) if there else None
+        return (
+            ModuleSpec(f"{__name__}.baselines", None, is_package=True)
+            if there
+            else None
+        )
     folder = os.path.join(_here, *name.split(".")[:-1])  # or a place in a zip
     spec = PathFinder.find_spec(f"{__name__}.{name}", [folder])
     if spec is None or not spec.has_location:  # a folder of this name

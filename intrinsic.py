@@ -1,16 +1,18 @@
-"""Geometry in tangent spaces: exponential and logarithm maps, geodesics, the Karcher mean.
+"""Geometry in tangent spaces: exponential and logarithm maps, geodesics, the Karcher
+mean.
 
-A tangent vector at the subspace X (d, p) is a matrix H (d, p) with X^T H = 0. Its norm is
-Frobenius', so that ||log_X(Y)||_F is the geodesic distance, the 2-norm of the principal angles.
+A tangent vector at the subspace X (d, p) is a matrix H (d, p) with X^T H = 0. Its norm
+is Frobenius', so that ||log_X(Y)||_F is the geodesic distance, the 2-norm of the
+principal angles.
 
-With the small singular value decomposition X^T Y = U cos(Theta) V^T, and phi = Theta / sin(Theta),
-which is smooth in cos(Theta) up to 1 and at right angles,
+With the small singular value decomposition X^T Y = U cos(Theta) V^T, and phi = Theta /
+sin(Theta), which is smooth in cos(Theta) up to 1 and at right angles,
 
     log_X(Y) = (Y V - X U cos(Theta)) phi U^T = Y A - X B,
     A = V phi U^T,  B = X^T Y A = U cos(Theta) phi U^T.
 
-Y V U^T is Y aligned with X by Procrustes. No vector is divided by an angle, a sine or a cosine.
-Codes in tangent spaces (lE-SC, iSC) are made in baselines/tangent.py.
+Y V U^T is Y aligned with X by Procrustes. No vector is divided by an angle, a sine or a
+cosine. Codes in tangent spaces (lE-SC, iSC) are made in baselines/tangent.py.
 """
 
 from __future__ import annotations
@@ -29,15 +31,16 @@ TILE = 2**20  # numbers of tangent vectors that are held at a time
 CACHE = 2**16  # and that a thread makes at a time
 
 
-# ----------------------------------------------------------------------------- exp, log, geodesics
+# ------------------------------------------------------------------ exp, log, geodesics
 
 
 def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
-    """exp_X(H): the subspaces reached from X (..., d, p) along tangent vectors H (..., d, p).
+    """exp_X(H): the subspaces reached from X (..., d, p) along tangent vectors H (...,
+    d, p).
 
-    (X W cos(Theta) + Q sin(Theta)) W^T with the thin SVD H = Q Theta W^T; bases (..., d, p).
-    Leading axes broadcast. ValueError unless X^T H = 0, relative to the norm of H (what is left of
-    it is projected out).
+    (X W cos(Theta) + Q sin(Theta)) W^T with the thin SVD H = Q Theta W^T; bases (...,
+    d, p). Leading axes broadcast. ValueError unless X^T H = 0, relative to the norm of
+    H (what is left of it is projected out).
 
     >>> import numpy as np
     >>> from grassmann_sc import intrinsic
@@ -53,7 +56,8 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
     tol = 1e-3 if np.float32 in (X.dtype, H.dtype) else 1e-6
 
     def reached(base, tangent, first):
-        inside = np.matmul(base.swapaxes(1, 2), tangent)  # X^T H (t, p, p), zero to rounding
+        # X^T H (t, p, p), zero to rounding
+        inside = np.matmul(base.swapaxes(1, 2), tangent)
         _check_tangent(inside, tangent, tol, first)
         return _exp(base, tangent - np.matmul(base, inside)), np.inf
 
@@ -62,30 +66,36 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
 
 
 def _exp(X, H):
-    Q, theta, Wt = np.linalg.svd(H, full_matrices=False)  # (..., d, p), (..., p), (..., p, p)
+    # (..., d, p), (..., p), (..., p, p)
+    Q, theta, Wt = np.linalg.svd(H, full_matrices=False)
     cosine = np.cos(theta)[..., None, :]
     sine = np.sin(theta)[..., None, :]
     return np.matmul(np.matmul(X, Wt.swapaxes(-1, -2)) * cosine + Q * sine, Wt)
 
 
 def _check_tangent(inside, tangent, tol, start):
-    """Are the X^T H inside (t, p, p) of tangent vectors (t, d, p) zero? start: index of the
-    first."""
+    """Are the X^T H inside (t, p, p) of tangent vectors (t, d, p) zero? start: index of
+    the first.
+    """
     largest = np.abs(inside).max(axis=(1, 2))
     relative = largest / np.maximum(1, np.linalg.norm(tangent, axis=(1, 2)))
     if not (relative <= tol).all():
         i = int(relative.argmax())
-        raise ValueError(f"H must be tangent at X, X^T H = 0: got entries up to {largest[i]:.2g} "
-                         f"at index {start + i}; subtract X X^T H first")
+        raise ValueError(
+            f"H must be tangent at X, X^T H = 0: got entries up to {largest[i]:.2g} "
+            f"at index {start + i}; subtract X X^T H first"
+        )
 
 
 def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
-    """log_X(Y): the shortest tangent vectors H (..., d, p) at X (..., d, p) with exp_X(H) = Y.
+    """log_X(Y): the shortest tangent vectors H (..., d, p) at X (..., d, p) with
+    exp_X(H) = Y.
 
     ||H||_F is the geodesic distance, the singular values of H are the principal angles of X and Y
-    (..., d, p). Exact to rounding for any pair, near and at right angles too. At a right angle the
-    shortest geodesic is not unique: a warning, and one of them. H depends on the basis of X as a
-    tangent vector does (log_{XR}(Y) = log_X(Y) R), not on that of Y. Leading axes broadcast.
+    (..., d, p). Exact to rounding for any pair, near and at right angles too. At a
+    right angle the shortest geodesic is not unique: a warning, and one of them. H
+    depends on the basis of X as a tangent vector does (log_{XR}(Y) = log_X(Y) R), not
+    on that of Y. Leading axes broadcast.
 
     >>> from grassmann_sc import intrinsic
     >>> H = intrinsic.log_map([[1.0], [0.0]], [[0.6], [0.8]])
@@ -100,8 +110,9 @@ def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
 
 
 def log_of_checked(X, Y):
-    """log_X(Y) for checked X, Y (..., d, p) of one type, and the number of pairs at right
-    angles."""
+    """log_X(Y) for checked X, Y (..., d, p) of one type, and the number of pairs at
+    right angles.
+    """
     tangents, least = _of_each_pair(_log, X, Y, "X and Y")
     n_right = np.count_nonzero(least <= right_angle_cosine(X.dtype, X.shape[-1]))
     return tangents, n_right
@@ -112,21 +123,24 @@ def _log(X, Y, _):
     C = np.matmul(X.swapaxes(1, 2), Y)  # X^T Y = U cosine V^T (t, p, p)
     U, cosine, Vt = np.linalg.svd(C)
     sine = np.sqrt(np.maximum((1 - cosine) * (1 + cosine), 0))
-    phi = np.where(sine > 0, np.arctan2(sine, cosine) / np.where(sine > 0, sine, 1), 1)  # (t, p)
+    # (t, p)
+    phi = np.where(sine > 0, np.arctan2(sine, cosine) / np.where(sine > 0, sine, 1), 1)
     A = np.matmul(Vt.swapaxes(1, 2) * phi[:, None, :], U.swapaxes(1, 2))
     B = np.matmul(C, A)
     return np.matmul(Y, A) - np.matmul(X, B), cosine[:, -1]
 
 
 def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:
-    """The gradient at Y of <W, log_X(Y)>, for tangent vectors W at X: (..., d, p), tangent at Y.
+    """The gradient at Y of <W, log_X(Y)>, for tangent vectors W at X: (..., d, p),
+    tangent at Y.
 
-    The adjoint of the derivative of log_X at Y. With D = Y V = X U cos(Theta) + Q sin(Theta), and
-    W U = Q A + R with Q^T R = 0, it is ((Q cos(Theta) - X U sin(Theta)) A' + R phi(Theta)) V^T,
-    where A' is A with its symmetric part times phi(theta_j - theta_k), its antisymmetric part times
-    phi(theta_j + theta_k), and phi(t) = t / sin(t): parallel transport of what Jacobi fields leave
-    of W. Where two angles are right ones, the gradient is infinite; a large one is returned.
-    Leading axes broadcast.
+    The adjoint of the derivative of log_X at Y. With D = Y V = X U cos(Theta) + Q
+    sin(Theta), and W U = Q A + R with Q^T R = 0, it is ((Q cos(Theta) - X U sin(Theta))
+    A' + R phi(Theta)) V^T, where A' is A with its symmetric part times phi(theta_j -
+    theta_k), its antisymmetric part times phi(theta_j + theta_k), and phi(t) = t /
+    sin(t): parallel transport of what Jacobi fields leave of W. Where two angles are
+    right ones, the gradient is infinite; a large one is returned. Leading axes
+    broadcast.
 
     >>> from grassmann_sc import intrinsic
     >>> intrinsic.log_adjoint([[1.0], [0.0]], [[0.6], [0.8]], [[0.0], [1.0]])  # of the angle
@@ -136,12 +150,14 @@ def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:
     X, Y = _check_points(X, Y)
     W = core.finite_array(W, "W")
     if W.ndim < 2 or W.shape[-2:] != X.shape[-2:]:
-        raise ValueError(f"W must have shape (..., {X.shape[-2]}, {X.shape[-1]}) as X, got "
-                         f"{W.shape}")
+        raise ValueError(
+            f"W must have shape (..., {X.shape[-2]}, {X.shape[-1]}) as X, got {W.shape}"
+        )
     lead = core.check_leading_axes("X, Y and W", X, Y, W)
     if core.largest(W) > 1 / core.SMALLEST:
-        raise ValueError(f"W must have entries up to {1 / core.SMALLEST:g}, got "
-                         f"{core.largest(W):g}")
+        raise ValueError(
+            f"W must have entries up to {1 / core.SMALLEST:g}, got {core.largest(W):g}"
+        )
     gradient = adjoint_of_checked(X.astype(np.float64), Y.astype(np.float64), W)
     dtype = np.result_type(X, W)
     return np.broadcast_to(gradient, (*lead, *X.shape[-2:])).astype(dtype)
@@ -151,7 +167,8 @@ def adjoint_of_checked(X, Y, W):
     """log_adjoint of checked arrays, in float64."""
     U, cosine, Vt = np.linalg.svd(np.matmul(X.swapaxes(-1, -2), Y))  # (..., p, p)
     XU = np.matmul(X, U)
-    Q = np.matmul(Y, Vt.swapaxes(-1, -2)) - XU * cosine[..., None, :]  # Q sin(Theta) (..., d, p)
+    # Q sin(Theta) (..., d, p)
+    Q = np.matmul(Y, Vt.swapaxes(-1, -2)) - XU * cosine[..., None, :]
     sine = np.linalg.norm(Q, axis=-2)
     theta = np.arctan2(sine, cosine)
     turned = sine > 1e-12  # elsewhere the direction says nothing, and is not needed
@@ -162,9 +179,13 @@ def adjoint_of_checked(X, Y, W):
     At = A.swapaxes(-1, -2)
     row = theta[..., :, None]
     column = theta[..., None, :]
-    stretched = ((A + At) * _angle_over_sine(row - column)
-                 + (A - At) * _angle_over_sine(row + column)) / 2
-    carried = Q * np.cos(theta)[..., None, :] - XU * np.sin(theta * turned)[..., None, :]
+    stretched = (
+        (A + At) * _angle_over_sine(row - column)
+        + (A - At) * _angle_over_sine(row + column)
+    ) / 2
+    carried = (
+        Q * np.cos(theta)[..., None, :] - XU * np.sin(theta * turned)[..., None, :]
+    )
     rest = (W - np.matmul(Q, A)) * _angle_over_sine(column)
     return np.matmul(np.matmul(carried, stretched) + rest, Vt)
 
@@ -175,10 +196,12 @@ def _angle_over_sine(angle):
 
 
 def geodesic(X: ArrayLike, Y: ArrayLike, t: ArrayLike) -> np.ndarray:
-    """Points at times t of the shortest geodesics from X (..., d, p), t = 0, to Y, t = 1.
+    """Points at times t of the shortest geodesics from X (..., d, p), t = 0, to Y, t =
+    1.
 
-    exp_X(t log_X(Y)), of constant speed; any real t; bases (..., d, p). The shape of t broadcasts
-    with the leading axes of X and Y. A warning where a right angle makes the geodesic non-unique.
+    exp_X(t log_X(Y)), of constant speed; any real t; bases (..., d, p). The shape of t
+    broadcasts with the leading axes of X and Y. A warning where a right angle makes the
+    geodesic non-unique.
 
     >>> import numpy as np
     >>> from grassmann_sc import intrinsic, principal_angles
@@ -193,8 +216,10 @@ def geodesic(X: ArrayLike, Y: ArrayLike, t: ArrayLike) -> np.ndarray:
     try:
         lead = np.broadcast_shapes(t.shape, H.shape[:-2])
     except ValueError:
-        raise ValueError(f"t must broadcast with the leading axes {H.shape[:-2]} of X and Y, got "
-                         f"shape {t.shape}") from None
+        raise ValueError(
+            f"t must broadcast with the leading axes {H.shape[:-2]} of X and Y, got "
+            f"shape {t.shape}"
+        ) from None
     X = np.broadcast_to(X, H.shape) if X.ndim < H.ndim else X
     H = t[..., None, None].astype(H.dtype, copy=False) * H
     return exp_map(X, np.broadcast_to(H, (*lead, *H.shape[-2:])))
@@ -212,7 +237,9 @@ def _check_points(X, Y):
 def check_same_p(X, Y, name):
     """ValueError unless Y, of this name, has the p of X."""
     if X.shape[-1] != Y.shape[-1]:
-        raise ValueError(f"{name} must have the p of X, got {Y.shape[-1]} and {X.shape[-1]}")
+        raise ValueError(
+            f"{name} must have the p of X, got {Y.shape[-1]} and {X.shape[-1]}"
+        )
 
 
 def right_angle_cosine(dtype, p):
@@ -221,19 +248,27 @@ def right_angle_cosine(dtype, p):
 
 
 def warn_right_angles(count, what):
-    """Warn, from the line that called the public function, that count logarithms are not unique."""
+    """Warn, from the line that called the public function, that count logarithms are
+    not unique.
+    """
     if count:
-        core.warn(f"{what}: log is not unique for {count} pair(s) of subspaces at right "
-                  "angles, one of its values is taken")
+        core.warn(
+            f"{what}: log is not unique for {count} pair(s) of subspaces at right "
+            "angles, one of its values is taken"
+        )
 
 
 def _of_each_pair(job, X, Y, names):
-    """Matrices (..., d, p) and numbers (n,) that job(x, y, first) gives of blocks of the n pairs of
-    X and Y (..., d, p), which broadcast: in float64, x (1, d, p) or as many as y (t, d, p)."""
+    """Matrices (..., d, p) and numbers (n,) that job(x, y, first) gives of blocks of
+    the n pairs of X and Y (..., d, p), which broadcast: in float64, x (1, d, p) or as
+    many as y (t, d, p).
+    """
     lead = core.check_leading_axes(names, X, Y)
     d, p = X.shape[-2:]
-    each_x, each_y = (np.broadcast_to(np.arange(A[..., 0, 0].size).reshape(A.shape[:-2]), lead)
-                      for A in (X, Y))
+    each_x, each_y = (
+        np.broadcast_to(np.arange(A[..., 0, 0].size).reshape(A.shape[:-2]), lead)
+        for A in (X, Y)
+    )
     n = each_x.size
     found = np.empty((n, d, p), np.result_type(X, Y))
     numbers = np.empty(n)
@@ -244,7 +279,9 @@ def _of_each_pair(job, X, Y, names):
     def fill(some):
         x = X if len(X) == 1 else X[each_x.flat[some]]
         y = Y[each_y.flat[some]]
-        found[some], numbers[some] = job(x.astype(np.float64), y.astype(np.float64), some.start)
+        found[some], numbers[some] = job(
+            x.astype(np.float64), y.astype(np.float64), some.start
+        )
 
     if d * p * p <= 2**18:
         core.run_blocks(fill, n, step)
@@ -254,21 +291,28 @@ def _of_each_pair(job, X, Y, names):
     return found.reshape(*lead, d, p), numbers
 
 
-# ------------------------------------------------------------------------------------ Karcher mean
+# ------------------------------------------------------------------------- Karcher mean
 
 
 KarcherMean = namedtuple("KarcherMean", "mean gradient n_iter")
 
 
-def karcher_mean(X: ArrayLike, weights: ArrayLike | None = None, *, tol: float = 1e-12,
-                 max_iter: int = 1000, return_info: bool = False) -> np.ndarray | KarcherMean:
+def karcher_mean(
+    X: ArrayLike,
+    weights: ArrayLike | None = None,
+    *,
+    tol: float = 1e-12,
+    max_iter: int = 1000,
+    return_info: bool = False,
+) -> np.ndarray | KarcherMean:
     """Weighted Karcher (Frechet) mean (d, p) of subspaces X (n, d, p).
 
-    The Y of least sum_i w_i d_geo(Y, X_i)^2: Y <- exp_Y(G), G = sum_i w_i log_Y(X_i) / sum_i w_i,
-    from the chordal mean until ||G||_F <= tol (float32 points: 1e-6 at least); a warning with the
-    final norm if max_iter steps do not reach it. weights >= 0. The minimum is unique if the points
-    lie in an open ball of radius pi/4; a warning if no such ball was found: Y is then a stationary
-    point, which may be one of several. return_info: a named tuple (mean, gradient, n_iter) with
+    The Y of least sum_i w_i d_geo(Y, X_i)^2: Y <- exp_Y(G), G = sum_i w_i log_Y(X_i) /
+    sum_i w_i, from the chordal mean until ||G||_F <= tol (float32 points: 1e-6 at
+    least); a warning with the final norm if max_iter steps do not reach it. weights >=
+    0. The minimum is unique if the points lie in an open ball of radius pi/4; a warning
+    if no such ball was found: Y is then a stationary point, which may be one of
+    several. return_info: a named tuple (mean, gradient, n_iter) with
     ||G||_F at the mean returned.
 
     See also grassmann_sc.chordal_mean, in closed form.
@@ -282,30 +326,41 @@ def karcher_mean(X: ArrayLike, weights: ArrayLike | None = None, *, tol: float =
     """
     return_info = core.check_flag(return_info, "return_info")
     X = core.check_dictionary(X, "X")
-    weights = np.ones(len(X)) if weights is None else core.finite_array(weights, "weights")
+    weights = (
+        np.ones(len(X)) if weights is None else core.finite_array(weights, "weights")
+    )
     if weights.shape != (len(X),) or (weights < 0).any() or not weights.any():
-        raise ValueError(f"weights must be {len(X)} numbers >= 0, one a subspace and not all zero, "
-                         f"got {weights!r}")
+        raise ValueError(
+            f"weights must be {len(X)} numbers >= 0, one a subspace and not all zero, "
+            f"got {weights!r}"
+        )
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 0)
     limit = max(tol, 1e-6) if X.dtype == np.float32 else tol
     used = weights > 0
     share = weights[used].astype(np.float64)
     share /= share.max()  # their sum may overflow
-    mean, gradient, reach, n_iter = _step_to_mean(X[used].astype(np.float64), share / share.sum(),
-                                             limit, max_iter)
+    mean, gradient, reach, n_iter = _step_to_mean(
+        X[used].astype(np.float64), share / share.sum(), limit, max_iter
+    )
     if gradient > limit:
-        core.warn(f"karcher_mean did not converge in {max_iter} steps: gradient norm "
-                  f"{gradient:.2g}, tolerance {limit:.2g}")
+        core.warn(
+            f"karcher_mean did not converge in {max_iter} steps: gradient norm "
+            f"{gradient:.2g}, tolerance {limit:.2g}"
+        )
     if reach >= math.pi / 4 and not _in_a_ball(X[used].astype(np.float64), mean):
-        core.warn("karcher_mean: no ball of radius pi/4 around the points was found (the "
-                  f"farthest is {reach:.3g} from the mean): the mean may not be unique")
+        core.warn(
+            "karcher_mean: no ball of radius pi/4 around the points was found (the "
+            f"farthest is {reach:.3g} from the mean): the mean may not be unique"
+        )
     mean = mean.astype(X.dtype)
     return KarcherMean(mean, gradient, n_iter) if return_info else mean
 
 
 def _step_to_mean(X, weights, limit, max_iter):
-    """The mean, the norm of the gradient there, the largest distance to a point, and the steps."""
+    """The mean, the norm of the gradient there, the largest distance to a point, and
+    the steps.
+    """
     Y, _ = core.weighted_mean(X, weights)
     n_iter = 0
     while True:
@@ -323,14 +378,15 @@ def _gradient(Y, X, weights):
     reach = 0.0
     tile = max(1, TILE // Y.size)
     for i in range(0, len(X), tile):
-        H, _ = log_of_checked(Y, X[i:i + tile])
-        G += np.tensordot(weights[i:i + tile], H, 1)
+        H, _ = log_of_checked(Y, X[i : i + tile])
+        G += np.tensordot(weights[i : i + tile], H, 1)
         reach = max(reach, float(_norms(H).max()))
     return G, reach
 
 
 def _in_a_ball(X, centre):
-    """Is an open ball of radius pi/4 around all points found, by steps towards the farthest?
+    """Is an open ball of radius pi/4 around all points found, by steps towards the
+    farthest?
 
     The steps are 1/2, 1/3, ... of the way. No ball holds two points pi/2 apart.
     """

@@ -1,17 +1,17 @@
-"""Coding in the feature space of a kernel: kgSC, kgLC, the kernel Gram matrix, and coordinates
-(Lift).
+"""Coding in the feature space of a kernel: kgSC, kgLC, the kernel Gram matrix, and
+coordinates (Lift).
 
-A set of frames X (q, d) spans a subspace of the feature space of k(a, b) = <phi(a), phi(b)>, of
-orthonormal basis Psi = Phi(X) A with A (q, p) from kernel_bases. Everything follows from <Psi_i^,
-Psi_j^> = ||A_i^T K(X_i, X_j) A_j||_F^2, which kernel_gram gives. Source: Harandi et al. 2015, the
-section on kernel coding.
+A set of frames X (q, d) spans a subspace of the feature space of k(a, b) = <phi(a),
+phi(b)>, of orthonormal basis Psi = Phi(X) A with A (q, p) from kernel_bases. Everything
+follows from <Psi_i^, Psi_j^> = ||A_i^T K(X_i, X_j) A_j||_F^2, which kernel_gram gives.
+Source: Harandi et al. 2015, the section on kernel coding.
 
-Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array (n, q, d). float32 and
-float64 are kept, other real types become float64. A kernel is any k(A, B) on rows, one of this
-module, or its name: "linear", "polynomial", "rbf", ("polynomial", degree), ("rbf", gamma). degree
-is 2 and coef0 is 1 where nothing else is said, gamma is median_gamma of the sets, of queries and
-atoms that of the atoms' sets. A rank counts the eigenvalues above RANK_TOL times the largest, in
-every function.
+Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array (n, q, d).
+float32 and float64 are kept, other real types become float64. A kernel is any k(A, B)
+on rows, one of this module, or its name: "linear", "polynomial", "rbf", ("polynomial",
+degree), ("rbf", gamma). degree is 2 and coef0 is 1 where nothing else is said, gamma is
+median_gamma of the sets, of queries and atoms that of the atoms' sets. A rank counts
+the eigenvalues above RANK_TOL times the largest, in every function.
 """
 
 from __future__ import annotations
@@ -29,11 +29,24 @@ from numpy.typing import ArrayLike, DTypeLike
 
 import grassmann_sc as core
 
-__all__ = ["linear", "polynomial", "rbf", "median_gamma", "gamma_grid", "kernel_bases",
-           "kernel_gram", "kernel_grams", "kgsc", "kglc", "classify", "Lift"]
+__all__ = [
+    "linear",
+    "polynomial",
+    "rbf",
+    "median_gamma",
+    "gamma_grid",
+    "kernel_bases",
+    "kernel_gram",
+    "kernel_grams",
+    "kgsc",
+    "kglc",
+    "classify",
+    "Lift",
+]
 
 SMALL = 1e-30  # least size of a vector of float32 whose entries keep their digits
-# Eigenvalues of a kernel matrix above this share of the largest count: half of its digits are left.
+# Eigenvalues of a kernel matrix above this share of the largest count: half of its
+# digits are left.
 RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
 TILE = 2**20  # numbers of a tile of kernel values
@@ -42,20 +55,25 @@ MOST_COLUMNS = 2**22  # numbers of the frames that a tile's columns are
 jit = core.jit
 
 
-# -------------------------------------------------------------------------------------- kernels
+# ------------------------------------------------------------------------------ kernels
 
-_Packed = namedtuple("_Packed", "rows squares")  # frames as factors of a product, squared norms
+# frames as factors of a product, squared norms
+_Packed = namedtuple("_Packed", "rows squares")
 
 
 class _Kernel:
-    """A kernel of inner products: its values are written over a product of packed frames."""
+    """A kernel of inner products: its values are written over a product of packed
+    frames.
+    """
 
     def __call__(self, A: ArrayLike, B: ArrayLike) -> np.ndarray:
         A = core.finite_array(A, "A")
         B = core.finite_array(B, "B")
         if A.ndim != 2 or A.shape[1:] != B.shape[1:]:
-            raise ValueError("A and B must have shapes (n_frames, d) of one d, got "
-                             f"{A.shape} and {B.shape}")
+            raise ValueError(
+                "A and B must have shapes (n_frames, d) of one d, got "
+                f"{A.shape} and {B.shape}"
+            )
         origin = B.mean(axis=0, dtype=np.float64) if len(B) else np.zeros(B.shape[1])
         rows = self.pack(A.astype(np.float64), origin)
         columns = self.pack(B.astype(np.float64), origin)
@@ -66,17 +84,27 @@ class _Kernel:
         with np.errstate(over="ignore"):
             values = _tile_values(self, rows, columns).astype(dtype, copy=False)
         if not np.isfinite(values).all():
-            raise ValueError(f"{self} of frames A and B must have values within {values.dtype}, "
-                             "got an overflow")
+            raise ValueError(
+                f"{self} of frames A and B must have values within {values.dtype}, "
+                "got an overflow"
+            )
         return values
 
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
         """The frames, which may be overwritten, packed."""
         return _Packed(frames, _squared_norms(frames))
 
-    def fill(self, product: np.ndarray, rows: _Packed, columns: _Packed, left: int,
-             right: int) -> None:
-        """Kernel values over product = rows @ columns.T, in place, in the columns left..right-1."""
+    def fill(
+        self,
+        product: np.ndarray,
+        rows: _Packed,
+        columns: _Packed,
+        left: int,
+        right: int,
+    ) -> None:
+        """Kernel values over product = rows @ columns.T, in place, in the columns
+        left..right-1.
+        """
 
 
 @dataclass(frozen=True)
@@ -105,14 +133,21 @@ class polynomial(_Kernel):
         core.check_integer(self.degree, "degree", 1)
         core.check_number(self.coef0, "coef0", least=0)
 
-    def fill(self, product: np.ndarray, rows: _Packed, columns: _Packed, left: int,
-             right: int) -> None:
+    def fill(
+        self,
+        product: np.ndarray,
+        rows: _Packed,
+        columns: _Packed,
+        left: int,
+        right: int,
+    ) -> None:
         _power(product, self.coef0, self.degree, left, right)
 
 
 @dataclass(frozen=True)
 class rbf(_Kernel):
-    """The Gaussian k(a, b) = exp(-gamma ||a - b||^2), gamma > 0, in units of 1 / frames^2.
+    """The Gaussian k(a, b) = exp(-gamma ||a - b||^2), gamma > 0, in units of 1 /
+    frames^2.
 
     >>> from grassmann_sc import kernels
     >>> kernels.rbf(gamma=0.5)([[0.0]], [[0.0], [2.0]]).round(4)
@@ -125,15 +160,24 @@ class rbf(_Kernel):
         core.check_number(self.gamma, "gamma", above=0)
 
     def pack(self, frames: np.ndarray, origin: np.ndarray) -> _Packed:
-        frames -= origin  # changes no distance, but the norms from which near ones are computed
+        # changes no distance, but the norms from which near ones are computed
+        frames -= origin
         squares = _squared_norms(frames)
         if not np.isfinite(squares).all():
-            raise ValueError("frames of A and B must have ||frame - mean||^2 within float64, got "
-                             "an overflow")
+            raise ValueError(
+                "frames of A and B must have ||frame - mean||^2 within float64, got "
+                "an overflow"
+            )
         return _Packed(frames, squares)
 
-    def fill(self, product: np.ndarray, rows: _Packed, columns: _Packed, left: int,
-             right: int) -> None:
+    def fill(
+        self,
+        product: np.ndarray,
+        rows: _Packed,
+        columns: _Packed,
+        left: int,
+        right: int,
+    ) -> None:
         _gaussian(product, self.gamma, *rows, *columns, left, right)
 
 
@@ -155,13 +199,14 @@ def _power(product, coef0, degree, left, right):
             line[j] = power
 
 
-CANCELS = 64.0  # sum of squared norms from which rounding of their difference could show in exp
+# sum of squared norms from which rounding of their difference could show in exp
+CANCELS = 64.0
 
 
 @jit
 def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, right):
-    """product <- exp(-gamma ||row - column||^2), where it is rows @ columns.T, in the columns
-    left..right-1.
+    """product <- exp(-gamma ||row - column||^2), where it is rows @ columns.T, in the
+    columns left..right-1.
 
     Near pairs of large norm are computed from their difference.
     """
@@ -176,10 +221,13 @@ def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, 
             line[j] = 2 * line[j] - (square + squares[j])
         if square + largest > cancels:
             for j in range(len(line)):
-                if line[j] > -800 / gamma - 1e-4 * square and square + squares[j] > cancels:
+                if (
+                    line[j] > -800 / gamma - 1e-4 * square
+                    and square + squares[j] > cancels
+                ):
                     apart = 0.0
                     for c in range(d):
-                        apart += (rows[i, c] - columns[left + j, c])**2
+                        apart += (rows[i, c] - columns[left + j, c]) ** 2
                     line[j] = -apart
         for j in range(len(line)):
             line[j] = fast_exp(min(gamma * line[j], 0.0))
@@ -190,8 +238,8 @@ def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, 
 def fast_exp(x):
     """e^x for x <= 0 to one unit in the last place, down to subnormal numbers and zero.
 
-    np.exp in a jitted loop is a call a number; this is arithmetic, which the compiler makes vector
-    instructions of.
+    np.exp in a jitted loop is a call a number; this is arithmetic, which the compiler
+    makes vector instructions of.
     """
     x = max(x, -750.0)  # e^-750 rounds to 0
     k = np.rint(x * 1.4426950408889634)  # 1 / ln 2
@@ -199,7 +247,8 @@ def fast_exp(x):
     y = TAYLOR[0]
     for c in TAYLOR[1:]:
         y = y * r + c
-    power = np.int64((np.int64(np.int32(k)) + 1087) << 52).view(np.float64)  # 2^(k + 64)
+    # 2^(k + 64)
+    power = np.int64((np.int64(np.int32(k)) + 1087) << 52).view(np.float64)
     return y * power * 2.0**-64
 
 
@@ -209,11 +258,16 @@ LN2_LOW = 1.9082149292705877e-10
 
 
 def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=1.0):
-    """The kernel that a name says for sets of frames, one rule everywhere: "linear"; "polynomial",
-    of degree and coef0; "rbf", of gamma, by default median_gamma(sets), and with
-    gamma_scale="median" in units of that. ("polynomial", degree) and ("rbf", gamma) say the number
-    too. A callable is itself."""
-    pair = isinstance(kernel, tuple) and len(kernel) == 2 and kernel[0] in ("rbf", "polynomial")
+    """The kernel that a name says for sets of frames, one rule everywhere: "linear";
+    "polynomial", of degree and coef0; "rbf", of gamma, by default median_gamma(sets),
+    and with gamma_scale="median" in units of that. ("polynomial", degree) and ("rbf",
+    gamma) say the number too. A callable is itself.
+    """
+    pair = (
+        isinstance(kernel, tuple)
+        and len(kernel) == 2
+        and kernel[0] in ("rbf", "polynomial")
+    )
     name, number = kernel if pair else (kernel, None)
     if not isinstance(name, (str, tuple)):
         return core.check_kernel(kernel)
@@ -231,10 +285,11 @@ def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=
 
 
 def median_gamma(sets: core.Sets) -> float:
-    """1 / median squared distance between frames, the usual start for rbf(gamma); a float > 0.
+    """1 / median squared distance between frames, the usual start for rbf(gamma); a
+    float > 0.
 
-    Over pairs of at most 1000 frames, evenly spaced in the order of the sets. ValueError if the
-    median is zero.
+    Over pairs of at most 1000 frames, evenly spaced in the order of the sets.
+    ValueError if the median is zero.
 
     >>> from grassmann_sc import kernels
     >>> kernels.median_gamma([[[0.0], [2.0]]])
@@ -250,16 +305,18 @@ def median_gamma(sets: core.Sets) -> float:
     square = pdist(frames.astype(np.float64), "sqeuclidean")
     median = float(np.median(square)) if len(square) else 0.0
     if not median > 0:
-        raise ValueError("sets must hold frames that differ: the median squared distance of "
-                         f"{len(frames)} of them is {median}")
+        raise ValueError(
+            "sets must hold frames that differ: the median squared distance of "
+            f"{len(frames)} of them is {median}"
+        )
     return 1 / median
 
 
 def gamma_grid(sets: core.Sets, n: int = 5) -> np.ndarray:
     """n values of gamma to choose from by cross-validation, ascending; (n,).
 
-    The powers of 4 around median_gamma. Similar sets, such as the training parts of several splits,
-    have the same grid and can share Gram matrices.
+    The powers of 4 around median_gamma. Similar sets, such as the training parts of
+    several splits, have the same grid and can share Gram matrices.
 
     >>> from grassmann_sc import kernels
     >>> kernels.gamma_grid([[[0.0], [2.0]]], n=3).tolist()
@@ -269,18 +326,21 @@ def gamma_grid(sets: core.Sets, n: int = 5) -> np.ndarray:
     return 4.0 ** (round(math.log(median_gamma(sets), 4)) + np.arange(n) - n // 2)
 
 
-# -------------------------------------------------------------------- sets and their subspaces
+# ------------------------------------------------------------- sets and their subspaces
 
 
 class _Sets:
-    """Checked sets of frames, one after another: set i holds frames starts[i]..starts[i + 1] -
-    1."""
+    """Checked sets of frames, one after another: set i holds frames starts[i]..starts[i
+    + 1] - 1.
+    """
 
     def __init__(self, sets, name):
         self.name = name
         self.frames = core.check_sets(sets, name)
         self.d = self.frames[0].shape[1] if self.frames else None
-        self.dtype = np.dtype(core.float_type(*self.frames) if self.frames else np.float64)
+        self.dtype = np.dtype(
+            core.float_type(*self.frames) if self.frames else np.float64
+        )
         self.lengths = [len(frames) for frames in self.frames]
         self.starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
         self.total = int(self.starts[-1])
@@ -292,8 +352,10 @@ class _Sets:
         """Frames start..stop-1 as a new array."""
         first = int(np.searchsorted(self.starts, start, "right")) - 1
         last = int(np.searchsorted(self.starts, stop))
-        pieces = [frames[max(0, start - at):stop - at]
-                  for frames, at in zip(self.frames[first:last], self.starts[first:last])]
+        pieces = [
+            frames[max(0, start - at) : stop - at]
+            for frames, at in zip(self.frames[first:last], self.starts[first:last])
+        ]
         return np.concatenate(pieces, dtype=dtype or self.dtype)
 
     def mean(self):
@@ -302,15 +364,17 @@ class _Sets:
         return total / max(self.total, 1)
 
 
-def kernel_bases(sets: core.Sets, kernel: core.AnyKernel, p: int | None = None) -> list[np.ndarray]:
-    """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's subspace; a
-    list.
+def kernel_bases(
+    sets: core.Sets, kernel: core.AnyKernel, p: int | None = None
+) -> list[np.ndarray]:
+    """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's
+    subspace; a list.
 
-    p: None for the largest that all sets have; those of a smaller p are the leading columns.
-    A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the paper's kernel coding),
-    solved in float64. ValueError if a set's rank is below p: its name, the rank and the tolerance
-    are given, or if coefficients are beyond the type of the sets, which is theirs too. A warning if
-    eigenvalues p and p + 1 tie.
+    p: None for the largest that all sets have; those of a smaller p are the leading
+    columns. A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the
+    paper's kernel coding), solved in float64. ValueError if a set's rank is below p:
+    its name, the rank and the tolerance are given, or if coefficients are beyond the
+    type of the sets, which is theirs too. A warning if eigenvalues p and p + 1 tie.
 
     >>> from grassmann_sc import kernels
     >>> A, = kernels.kernel_bases([[[3.0, 4.0]]], kernels.linear(), p=1)  # one set of one frame
@@ -330,13 +394,17 @@ def _in_single(bases, kernel):
     for i, A in enumerate(bases):
         largest = np.abs(A).max(axis=0)
         if not (SMALL < largest.min() and largest.max() < 1 / SMALL):
-            raise ValueError(f"sets[{i}] must be of float64 for {kernel}: its coefficients, "
-                             f"{largest.min():.1g} to {largest.max():.1g}, are beyond float32")
+            raise ValueError(
+                f"sets[{i}] must be of float64 for {kernel}: its coefficients, "
+                f"{largest.min():.1g} to {largest.max():.1g}, are beyond float32"
+            )
     return [A.astype(np.float32) for A in bases]
 
 
 def _bases_of_sets(sets, kernel, p):
-    """The list of coefficients of checked sets, and the number of sets whose eigenvalues tie."""
+    """The list of coefficients of checked sets, and the number of sets whose
+    eigenvalues tie.
+    """
     if p is not None:
         p = core.check_integer(p, "p", 1)
     bases = [None] * len(sets)
@@ -361,8 +429,9 @@ def _bases_of_sets(sets, kernel, p):
 
 
 def _coefficients_of_set(kernel, sets, i, p):
-    """Coefficients (n_i, p) of set i, p=None for its rank, and whether its eigenvalues p and p + 1
-    tie."""
+    """Coefficients (n_i, p) of set i, p=None for its rank, and whether its eigenvalues
+    p and p + 1 tie.
+    """
     name = f"{sets.name}[{i}]"
     if isinstance(kernel, _Kernel):
         frames = sets.frames[i].astype(np.float64)
@@ -373,20 +442,26 @@ def _coefficients_of_set(kernel, sets, i, p):
         K = core.kernel_values(kernel, frames, frames).astype(np.float64)
     asymmetry = np.abs(K - K.T).max()
     if asymmetry > 1e-4 * np.abs(K).max():
-        raise ValueError(f"kernel must be symmetric, k(A, B) = k(B, A)^T: its matrix of {name} has "
-                         f"entries that differ by {asymmetry:.2g} across the diagonal")
+        raise ValueError(
+            f"kernel must be symmetric, k(A, B) = k(B, A)^T: its matrix of {name} has "
+            f"entries that differ by {asymmetry:.2g} across the diagonal"
+        )
     values, vectors = np.linalg.eigh((K + K.T) / 2)  # ascending
     tol = RANK_TOL[sets.dtype]
     if values[0] < -math.sqrt(tol) * np.abs(values).max():
-        raise ValueError(f"kernel must be positive semidefinite, its matrix of {name} has the "
-                         f"eigenvalue {values[0]:.2g}")
+        raise ValueError(
+            f"kernel must be positive semidefinite, its matrix of {name} has the "
+            f"eigenvalue {values[0]:.2g}"
+        )
     rank = int((values > tol * values[-1]).sum()) if values[-1] > 0 else 0
     p = max(1, rank) if p is None else p
     if rank < p:
-        raise ValueError(f"{name} must hold p = {p} frames that are independent in feature space: "
-                         f"got {len(frames)} frame(s) of numerical rank {rank} (eigenvalues above "
-                         f"{tol:g} times the largest)")
-    A = vectors[:, :-p - 1:-1] / np.sqrt(values[:-p - 1:-1])
+        raise ValueError(
+            f"{name} must hold p = {p} frames that are independent in feature space: "
+            f"got {len(frames)} frame(s) of numerical rank {rank} (eigenvalues above "
+            f"{tol:g} times the largest)"
+        )
+    A = vectors[:, : -p - 1 : -1] / np.sqrt(values[: -p - 1 : -1])
     return A, core.eigenvalues_tie(values, p, values[-1], len(values))
 
 
@@ -394,32 +469,48 @@ def _stack_coefficients(bases, sets, name):
     """All rows of the bases (total, p), in the order of the frames; checked."""
     core.check_sequence(bases, name, "bases")
     if len(bases) != len(sets):
-        raise ValueError(f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got "
-                         f"{len(bases)}")
+        raise ValueError(
+            f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got "
+            f"{len(bases)}"
+        )
     p = "p"  # of the first, then of all
     checked = []
     for i, A in enumerate(bases):
-        checked.append(core.shaped_array(A, f"{name}[{i}]", (len(sets.frames[i]), p),
-                                         f", a row a frame of {sets.name}[{i}]"))
+        checked.append(
+            core.shaped_array(
+                A,
+                f"{name}[{i}]",
+                (len(sets.frames[i]), p),
+                f", a row a frame of {sets.name}[{i}]",
+            )
+        )
         p = checked[0].shape[1]
     return np.concatenate(checked) if checked else np.empty((0, 1))
 
 
-# --------------------------------------------------------------------------- kernel Gram matrix
+# ------------------------------------------------------------------- kernel Gram matrix
 
 
-def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | None = None,
-                bases2: Sequence[ArrayLike] | None = None, kernel: core.AnyKernel | None = None, *,
-                each_p: bool = False) -> np.ndarray:
-    """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2 of sets X, Y with bases; (n, N).
+def kernel_gram(
+    sets: core.Sets,
+    bases: Sequence[ArrayLike],
+    sets2: core.Sets | None = None,
+    bases2: Sequence[ArrayLike] | None = None,
+    kernel: core.AnyKernel | None = None,
+    *,
+    each_p: bool = False,
+) -> np.ndarray:
+    """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2 of sets X, Y with
+    bases; (n, N).
 
-    Without sets2 and bases2, the symmetric (n, n) matrix of sets, at half the cost. Frames are
-    processed in tiles: working memory does not grow with n, N or the number of frames beside the
-    largest set. kernel, required, that of the bases: one of this module, its name ("rbf" alone
-    without sets2 only) or any k(A, B) on rows, which is called from this thread alone. Source: the
-    paper's kernel coding, with the square of the Frobenius norm that its text means (it prints a
-    trace). each_p: (p, n, N) instead, K[k - 1] that of the k leading columns of the bases alone,
-    all from one pass over the frames.
+    Without sets2 and bases2, the symmetric (n, n) matrix of sets, at half the cost.
+    Frames are processed in tiles: working memory does not grow with n, N or the number
+    of frames beside the largest set. kernel, required, that of the bases: one of this
+    module, its name ("rbf" alone without sets2 only) or any k(A, B) on rows, which is
+    called from this thread alone. Source: the paper's kernel coding, with the square of
+    the Frobenius norm that its text means (it prints a trace). each_p: (p, n, N)
+    instead, K[k - 1] that of the k leading columns of the bases alone, all from one
+    pass over the frames.
 
     >>> from grassmann_sc import kernels
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
@@ -430,8 +521,10 @@ def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | 
     """
     core.check_flag(each_p, "each_p")
     if sets2 is not None and isinstance(kernel, str) and kernel == "rbf":
-        raise ValueError("kernel must be kernels.rbf(gamma) or ('rbf', gamma) with sets2, got "
-                         "'rbf', whose gamma is another for each collection of sets")
+        raise ValueError(
+            "kernel must be kernels.rbf(gamma) or ('rbf', gamma) with sets2, got "
+            "'rbf', whose gamma is another for each collection of sets"
+        )
     if (sets2 is None) != (bases2 is None):
         raise ValueError("sets2 and bases2 must be given together, got one of them")
     X = _Sets(sets, "sets")
@@ -443,15 +536,23 @@ def kernel_gram(sets: core.Sets, bases: Sequence[ArrayLike], sets2: core.Sets | 
     B = _stack_coefficients(bases2, Y, "bases2")
     if len(X) and len(Y) and X.d != Y.d:
         raise ValueError(f"sets and sets2 must have the same d, got {X.d} and {Y.d}")
-    return _within_range(_gram_of_sets(kernel, X, A, Y, B, each_p=each_p), "bases and bases2")
+    return _within_range(
+        _gram_of_sets(kernel, X, A, Y, B, each_p=each_p), "bases and bases2"
+    )
 
 
-def kernel_grams(sets: core.Sets, bases: Sequence[Sequence[ArrayLike]],
-                 kernels: Sequence[core.AnyKernel], *, each_p: bool = False) -> list[np.ndarray]:
-    """[kernel_gram(sets, bases[k], kernel=kernels[k], each_p=each_p), ...], for a search.
+def kernel_grams(
+    sets: core.Sets,
+    bases: Sequence[Sequence[ArrayLike]],
+    kernels: Sequence[core.AnyKernel],
+    *,
+    each_p: bool = False,
+) -> list[np.ndarray]:
+    """[kernel_gram(sets, bases[k], kernel=kernels[k], each_p=each_p), ...], for a
+    search.
 
-    Gaussian kernels share the products of frames, so do polynomial ones: in half the time of single
-    calls and in the memory of one tile more.
+    Gaussian kernels share the products of frames, so do polynomial ones: in half the
+    time of single calls and in the memory of one tile more.
 
     >>> from grassmann_sc import kernels
     >>> sets = [[[3.0, 4.0]], [[-4.0, 3.0]]]
@@ -463,17 +564,23 @@ def kernel_grams(sets: core.Sets, bases: Sequence[Sequence[ArrayLike]],
     core.check_sequence(kernels, "kernels", "kernels")
     core.check_sequence(bases, "bases", "lists of bases, one a kernel")
     if len(bases) != len(kernels):
-        raise ValueError(f"bases must hold {len(kernels)} lists, one a kernel, got {len(bases)}")
+        raise ValueError(
+            f"bases must hold {len(kernels)} lists, one a kernel, got {len(bases)}"
+        )
     core.check_flag(each_p, "each_p")
     X = _Sets(sets, "sets")
     A = [_stack_coefficients(some, X, f"bases[{k}]") for k, some in enumerate(bases)]
     kernels = [kernel_named(kernel, X.frames) for kernel in kernels]
     alike: dict = {}  # kernels that share the products of frames, by index
     for k, kernel in enumerate(kernels):
-        alike.setdefault(type(kernel) if isinstance(kernel, (polynomial, rbf)) else k, []).append(k)
+        alike.setdefault(
+            type(kernel) if isinstance(kernel, (polynomial, rbf)) else k, []
+        ).append(k)
     grams: list = [None] * len(kernels)
     for some in alike.values():
-        found = _grams_of_sets([kernels[k] for k in some], X, [A[k] for k in some], each_p=each_p)
+        found = _grams_of_sets(
+            [kernels[k] for k in some], X, [A[k] for k in some], each_p=each_p
+        )
         for k, K in zip(some, found):
             grams[k] = _within_range(K, f"bases[{k}]")
     return grams
@@ -481,29 +588,39 @@ def kernel_grams(sets: core.Sets, bases: Sequence[Sequence[ArrayLike]],
 
 def _within_range(K, names):
     if not math.isfinite(K.max(initial=0)):  # NaN too
-        raise ValueError(f"{names} must give inner products within {K.dtype}, got an overflow")
+        raise ValueError(
+            f"{names} must give inner products within {K.dtype}, got an overflow"
+        )
     return K
 
 
 def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
-    """kernel_gram of checked sets and their stacked coefficients; without Y, of X with itself."""
+    """kernel_gram of checked sets and their stacked coefficients; without Y, of X with
+    itself.
+    """
     if isinstance(kernel, linear) and len(X) and (Y is None or len(Y)):
         dtype = X.dtype if Y is None else np.result_type(X.dtype, Y.dtype)
         columns = None if Y is None else _linear_subspaces(Y, B, dtype)
         return core.bases_gram(_linear_subspaces(X, A, dtype), columns, each_p=each_p)
-    return _grams_of_sets([kernel], X, [A], Y, None if Y is None else [B], each_p=each_p)[0]
+    return _grams_of_sets(
+        [kernel], X, [A], Y, None if Y is None else [B], each_p=each_p
+    )[0]
 
 
 def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
-    """The same of several kernels that share the products of frames; A and B: a list a kernel."""
+    """The same of several kernels that share the products of frames; A and B: a list a
+    kernel.
+    """
     symmetric = Y is None
     if symmetric:
         Y = X
         B = A
     dtype = np.result_type(X.dtype, Y.dtype)
     shape = len(X), len(Y)
-    grams = [np.zeros((min(A_k.shape[1], B_k.shape[1]), *shape) if each_p else shape)
-             for A_k, B_k in zip(A, B)]
+    grams = [
+        np.zeros((min(A_k.shape[1], B_k.shape[1]), *shape) if each_p else shape)
+        for A_k, B_k in zip(A, B)
+    ]
     A = [np.ascontiguousarray(A_k, np.float64) for A_k in A]
     B = [np.ascontiguousarray(B_k, np.float64) for B_k in B]
     origin = Y.mean()
@@ -512,9 +629,11 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
         start = Y.starts[columns.start]
         stop = Y.starts[columns.stop]
         packed = _pack_frames(kernels[0], Y.rows(start, stop, np.float64), origin)
-        height = max(1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d))
-        starts = Y.starts[columns.start:columns.stop + 1] - start
-        for rows in core.runs(X.lengths[:columns.stop if symmetric else None], height):
+        height = max(
+            1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d)
+        )
+        starts = Y.starts[columns.start : columns.stop + 1] - start
+        for rows in core.runs(X.lengths[: columns.stop if symmetric else None], height):
             halves = _rows_contracted(kernels, X, A, rows, packed, origin, height)
             for half, B_k, K in zip(halves, B, grams):
                 t, p, M = half.shape
@@ -522,8 +641,9 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
                 full = np.zeros((len(starts) - 1, B_k.shape[1], t * p))
                 _contract(across, B_k[start:stop], starts, full, 0, t * p)
                 full = full.reshape(-1, t * p)  # a row a column of a basis of Y
-                core.sum_squares(full, B_k.shape[1], p, columns.start, rows.start,
-                                 K.swapaxes(-1, -2))
+                core.sum_squares(
+                    full, B_k.shape[1], p, columns.start, rows.start, K.swapaxes(-1, -2)
+                )
     if symmetric:
         for K in grams:
             for i in range(1, len(X)):
@@ -546,8 +666,9 @@ def _pack_frames(kernel, frames, origin):
 
 
 def _rows_contracted(kernels, X, A, rows, columns, origin, height):
-    """A_i^T K(X_i, columns) (t, p, M) of a run of t sets, a kernel after another, at most height
-    frames at a time."""
+    """A_i^T K(X_i, columns) (t, p, M) of a run of t sets, a kernel after another, at
+    most height frames at a time.
+    """
     M = len(columns.rows)
     halves = [np.zeros((rows.stop - rows.start, A_k.shape[1], M)) for A_k in A]
     first = X.starts[rows.start]
@@ -555,7 +676,7 @@ def _rows_contracted(kernels, X, A, rows, columns, origin, height):
     for at in range(first, last, height):
         end = min(at + height, last)
         packed = _pack_frames(kernels[0], X.rows(at, end, np.float64), origin)
-        starts = np.clip(X.starts[rows.start:rows.stop + 1], at, end) - at
+        starts = np.clip(X.starts[rows.start : rows.stop + 1], at, end) - at
 
         def take(values, k, left, right):
             _contract(values, A[k][at:end], starts, halves[k], left, right)
@@ -570,12 +691,16 @@ def _tile_values(kernel, rows, columns):
 
 
 def _each_tile(kernels, rows, columns, take):
-    """take(values, k, left, right) of the kernel values (n_rows, n_columns) of kernels[k], of which
-    these columns are ready and in cache, in threads; returns the values of the last."""
+    """take(values, k, left, right) of the kernel values (n_rows, n_columns) of
+    kernels[k], of which these columns are ready and in cache, in threads; returns the
+    values of the last.
+    """
     if not isinstance(kernels[0], _Kernel):  # a user's, alone
         values = core.kernel_values(kernels[0], rows.rows, columns.rows)
         values = np.ascontiguousarray(values, np.float64)
-        core.run_blocks(lambda some: take(values, 0, some.start, some.stop), values.shape[1], 128)
+        core.run_blocks(
+            lambda some: take(values, 0, some.start, some.stop), values.shape[1], 128
+        )
         return values
     product = rows.rows @ columns.rows.T
     last = len(kernels) - 1  # its values may replace the product
@@ -611,8 +736,12 @@ def _contract(K, A, starts, out, left, right):
                 for a in range(A.shape[1]):
                     line = out[s, a, low:high]
                     for j in range(len(line)):
-                        line[j] += (A[r, a] * k0[j] + A[r + 1, a] * k1[j]
-                                    + A[r + 2, a] * k2[j] + A[r + 3, a] * k3[j])
+                        line[j] += (
+                            A[r, a] * k0[j]
+                            + A[r + 1, a] * k1[j]
+                            + A[r + 2, a] * k2[j]
+                            + A[r + 3, a] * k3[j]
+                        )
                 r += 4
             while r < starts[s + 1]:
                 k0 = K[r, low:high]
@@ -623,18 +752,31 @@ def _contract(K, A, starts, out, left, right):
                 r += 1
 
 
-# --------------------------------------------------------------------------------------- coding
+# ------------------------------------------------------------------------------- coding
 
 
-def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.AnyKernel, p: int,
-         lam_scale: str | None = None, positive: bool = False, init: core.Codes | None = None,
-         tol: float = 1e-8, max_iter: int = 1000, return_info: bool = False,
-         sparse_output: bool = False) -> core.Coded:
-    """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets; the paper's kgSC.
+def kgsc(
+    sets: core.Sets,
+    atom_sets: core.Sets,
+    lam: ArrayLike,
+    *,
+    kernel: core.AnyKernel,
+    p: int,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    init: core.Codes | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    return_info: bool = False,
+    sparse_output: bool = False,
+) -> core.Coded:
+    """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets; the
+    paper's kgSC.
 
-    grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. kernel: an object, or a
-    name, as "rbf", whose gamma is median_gamma(atom_sets). To code with several lam, or in several
-    ways, compute the matrices once by kernel_bases and kernel_gram: norm2 is p.
+    grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. kernel: an
+    object, or a name, as "rbf", whose gamma is median_gamma(atom_sets). To code with
+    several lam, or in several ways, compute the matrices once by kernel_bases and
+    kernel_gram: norm2 is p.
 
     See also grassmann_sc.gsc, the same for the linear kernel, and classify.
 
@@ -644,15 +786,31 @@ def kgsc(sets: core.Sets, atom_sets: core.Sets, lam: ArrayLike, *, kernel: core.
     array([[0.5, 0. ]])
     """
     coding = _Coding(sets, atom_sets, kernel, p)
-    options = core.lasso_options(coding.shape, lam, lam_scale, positive, init, tol, max_iter,
-                                 return_info, sparse_output)
+    options = core.lasso_options(
+        coding.shape,
+        lam,
+        lam_scale,
+        positive,
+        init,
+        tol,
+        max_iter,
+        return_info,
+        sparse_output,
+    )
     K_dd, K_xd = coding.grams()
     return core.solve_lassos(K_dd, K_xd, p, options)
 
 
-def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: core.AnyKernel, p: int,
-         reg: float | None = None,
-         sparse_output: bool = False) -> np.ndarray | scipy.sparse.csr_array:
+def kglc(
+    sets: core.Sets,
+    atom_sets: core.Sets,
+    n_neighbors: int,
+    *,
+    kernel: core.AnyKernel,
+    p: int,
+    reg: float | None = None,
+    sparse_output: bool = False,
+) -> np.ndarray | scipy.sparse.csr_array:
     """Kernel Grassmann locality-constrained coding: codes (n, N); the paper's kgLC.
 
     grassmann_sc.locality_codes on the kernel Gram matrices, with its options. See kgsc.
@@ -663,20 +821,34 @@ def kglc(sets: core.Sets, atom_sets: core.Sets, n_neighbors: int, *, kernel: cor
     array([[1., 0.]])
     """
     coding = _Coding(sets, atom_sets, kernel, p)
-    options = core.local_options(coding.shape[1], coding.dtype, n_neighbors, reg, sparse_output)
+    options = core.local_options(
+        coding.shape[1], coding.dtype, n_neighbors, reg, sparse_output
+    )
     K_dd, K_xd = coding.grams()
     return core.solve_local(K_dd, K_xd, p, options)
 
 
-def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kernel: core.AnyKernel,
-             p: int, lam: float | None = None, n_neighbors: int | None = None,
-             lam_scale: str | None = None, positive: bool = False, reg: float | None = None,
-             tol: float = 1e-8, max_iter: int = 1000,
-             return_info: bool = False) -> np.ndarray | core.Classified:
+def classify(
+    sets: core.Sets,
+    atom_sets: core.Sets,
+    labels: core.Labels,
+    *,
+    kernel: core.AnyKernel,
+    p: int,
+    lam: float | None = None,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    reg: float | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    return_info: bool = False,
+) -> np.ndarray | core.Classified:
     """Labels (n,) of sets of frames from their kgSC (lam) or kgLC (n_neighbors) codes.
 
-    atom_sets: labelled sets, labels (N,). Rules and options as in grassmann_sc.classify, in feature
-    space, where each set has a subspace of dimension p.
+    atom_sets: labelled sets, labels (N,). Rules and options as in
+    grassmann_sc.classify, in feature space, where each set has a subspace of dimension
+    p.
 
     >>> import numpy as np
     >>> from grassmann_sc import kernels
@@ -687,16 +859,26 @@ def classify(sets: core.Sets, atom_sets: core.Sets, labels: core.Labels, *, kern
     """
     coding = _Coding(sets, atom_sets, kernel, p)
     labelled = core.check_labels(labels, coding.shape[1])
-    code = core.coding_step(coding.shape, coding.dtype, lam, n_neighbors, lam_scale=lam_scale,
-                            positive=positive, reg=reg, tol=tol, max_iter=max_iter)
+    code = core.coding_step(
+        coding.shape,
+        coding.dtype,
+        lam,
+        n_neighbors,
+        lam_scale=lam_scale,
+        positive=positive,
+        reg=reg,
+        tol=tol,
+        max_iter=max_iter,
+    )
     return_info = core.check_flag(return_info, "return_info")
     K_dd, K_xd = coding.grams()
     return core.classify_by_codes(K_dd, K_xd, p, labelled, code, return_info)
 
 
 class _Coding:
-    """Checked sets to be coded over others: options are checked by its shape (n, N) and dtype
-    before its Gram matrices are computed."""
+    """Checked sets to be coded over others: options are checked by its shape (n, N) and
+    dtype before its Gram matrices are computed.
+    """
 
     def __init__(self, sets, atom_sets, kernel, p):
         self.p = core.check_integer(p, "p", 1)
@@ -708,7 +890,9 @@ class _Coding:
             raise ValueError("atom_sets must hold at least one set of frames, got none")
         self.kernel = kernel_named(kernel, D.frames)
         if len(X) and X.d != D.d:
-            raise ValueError(f"sets and atom_sets must have the same d, got {X.d} and {D.d}")
+            raise ValueError(
+                f"sets and atom_sets must have the same d, got {X.d} and {D.d}"
+            )
         self.shape = len(X), len(D)
         self.dtype = np.result_type(X.dtype, D.dtype)
 
@@ -724,20 +908,21 @@ class _Coding:
         return K_dd.astype(self.dtype, copy=False), K_xd.astype(self.dtype, copy=False)
 
 
-# ---------------------------------------------------------------------------------- coordinates
+# -------------------------------------------------------------------------- coordinates
 
 
 class Lift:
-    """Coordinates of the feature space, in which gsc, glc, gdl and every classifier apply as they
-    are.
+    """Coordinates of the feature space, in which gsc, glc, gdl and every classifier
+    apply as they are.
 
-    fit(sets) keeps the span of all training frames. transform(sets) gives bases (n, r + p, p): r
-    coordinates C of Psi in that span and, so that bases stay orthonormal, p of what lies outside,
-    (I - C^T C)^(1/2), which is zero for sets inside. So inner products of any set with the training
-    sets, and with a dictionary learned from them, are exact; those of two sets that both lie
-    outside are not. n_landmarks: keep the span of so many frames only (Nystroem), chosen by method
-    "kmeans++" in feature space or "random", with rng. Each subspace is projected onto that span,
-    bases are (n, r, p). As many landmarks as frames are exact.
+    fit(sets) keeps the span of all training frames. transform(sets) gives bases (n, r +
+    p, p): r coordinates C of Psi in that span and, so that bases stay orthonormal, p of
+    what lies outside, (I - C^T C)^(1/2), which is zero for sets inside. So inner
+    products of any set with the training sets, and with a dictionary learned from them,
+    are exact; those of two sets that both lie outside are not. n_landmarks: keep the
+    span of so many frames only (Nystroem), chosen by method "kmeans++" in feature space
+    or "random", with rng. Each subspace is projected onto that span, bases are (n, r,
+    p). As many landmarks as frames are exact.
 
     See also learn.kgdl and estimators.KernelLift, which use it.
 
@@ -749,8 +934,15 @@ class Lift:
            [0., 1.]])
     """
 
-    def __init__(self, kernel: core.AnyKernel, p: int, *, n_landmarks: int | None = None,
-                 method: str = "kmeans++", rng: core.Rng = None) -> None:
+    def __init__(
+        self,
+        kernel: core.AnyKernel,
+        p: int,
+        *,
+        n_landmarks: int | None = None,
+        method: str = "kmeans++",
+        rng: core.Rng = None,
+    ) -> None:
         self.kernel = kernel
         self.p = p
         self.n_landmarks = n_landmarks
@@ -758,16 +950,26 @@ class Lift:
         self.rng = rng
 
     def __repr__(self) -> str:
-        given = [f"{name}={value!r}" for name, value in vars(self).items()
-                 if not name.endswith("_") and name not in ("kernel", "p") and value is not None]
-        fitted = f" of {self.dimension_} coordinates" if hasattr(self, "factor_") else ""
-        return f"Lift({', '.join([repr(self.kernel), f'p={self.p!r}', *given])}){fitted}"
+        given = [
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if not name.endswith("_")
+            and name not in ("kernel", "p")
+            and value is not None
+        ]
+        fitted = (
+            f" of {self.dimension_} coordinates" if hasattr(self, "factor_") else ""
+        )
+        return (
+            f"Lift({', '.join([repr(self.kernel), f'p={self.p!r}', *given])}){fitted}"
+        )
 
     def fit(self, sets: core.Sets, y: object = None) -> Lift:
         """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
 
-        factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length of the
-        coordinates, r + p or r; kernel_ is the kernel, which a name says for these sets.
+        factor_ is the Cholesky factor of their kernel matrix; dimension_ is the length
+        of the coordinates, r + p or r; kernel_ is the kernel, which a name says for
+        these sets.
         """
         core.warn_of_bases(sets)
         sets = _Sets(sets, "sets")
@@ -779,17 +981,23 @@ class Lift:
         if self.n_landmarks is not None:
             n = min(n, core.check_integer(self.n_landmarks, "n_landmarks", 1))
         if n > MAX_LANDMARKS:
-            raise ValueError(f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} "
-                             f"for {sets.total} frames")
+            raise ValueError(
+                f"n_landmarks must be at most {MAX_LANDMARKS}, got {self.n_landmarks} "
+                f"for {sets.total} frames"
+            )
         rng = core.check_rng(self.rng)
         Z = _landmarks(kernel, sets, n, self.method, rng).astype(np.float64)
         K = core.kernel_values(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
-            raise ValueError(f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
-                             f"{scale:.2g}")
+            raise ValueError(
+                f"kernel must have k(z, z) > 0 for a frame of sets, got at most "
+                f"{scale:.2g}"
+            )
         tol = len(Z) * np.finfo(float).eps * scale
-        factor, order, rank, _ = scipy.linalg.lapack.dpstrf((K + K.T) / 2, tol=tol, lower=1)
+        factor, order, rank, _ = scipy.linalg.lapack.dpstrf(
+            (K + K.T) / 2, tol=tol, lower=1
+        )
         self.landmarks_ = Z[order[:rank] - 1]
         self.factor_ = np.tril(factor[:rank, :rank])
         self.kernel_ = kernel
@@ -798,8 +1006,8 @@ class Lift:
         return self
 
     def transform(self, sets: core.Sets, p: int | None = None) -> np.ndarray:
-        """Bases (n, r + p, p), or (n, r, p) from fewer landmarks than frames, of the frames'
-        type.
+        """Bases (n, r + p, p), or (n, r, p) from fewer landmarks than frames, of the
+        frames' type.
 
         p: the dimension of these subspaces, if it is not that of fit.
         """
@@ -809,7 +1017,9 @@ class Lift:
         p = core.check_integer(self.p if p is None else p, "p", 1)
         r, d = self.landmarks_.shape
         if len(sets) and sets.d != d:
-            raise ValueError(f"sets must have d = {d}, as in fit, got d = {sets.d} in transform")
+            raise ValueError(
+                f"sets must have d = {d}, as in fit, got d = {sets.d} in transform"
+            )
         bases, tied = _bases_of_sets(sets, self.kernel_, p)
         core.warn_ties(tied, "Lift: subspace")
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
@@ -817,8 +1027,11 @@ class Lift:
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)
             values = core.kernel_values(self.kernel_, self.landmarks_, frames)
-            parts = np.split(values, sets.starts[block.start + 1:block.stop] - first, axis=1)
-            B = np.hstack([part @ A for part, A in zip(parts, bases[block])])  # (r, t p)
+            parts = np.split(
+                values, sets.starts[block.start + 1 : block.stop] - first, axis=1
+            )
+            # (r, t p)
+            B = np.hstack([part @ A for part, A in zip(parts, bases[block])])
             C = scipy.linalg.solve_triangular(self.factor_, B, lower=True)
             C = C.reshape(r, -1, p).transpose(1, 0, 2)  # (t, r, p)
             if self.all_:
@@ -841,21 +1054,26 @@ def _complement(C):
 
 
 def _nearest_orthonormal(C, first):
-    """The orthonormal matrix nearest to each C (n, r, p), of the same span; C[0] is of set
-    first."""
+    """The orthonormal matrix nearest to each C (n, r, p), of the same span; C[0] is of
+    set first.
+    """
     left, s, right = np.linalg.svd(C, full_matrices=False)
     tol = math.sqrt(RANK_TOL[np.dtype(np.float64)])
     rank = (s > tol).sum(axis=1)
     if (rank < C.shape[2]).any():
         i = int(np.argmax(rank < C.shape[2]))
-        raise ValueError("n_landmarks must be larger: the projection of "
-                         f"sets[{first + i}] onto the span of the landmarks has rank {rank[i]} < p "
-                         f"= {C.shape[2]} (tolerance {tol:g})")
+        raise ValueError(
+            "n_landmarks must be larger: the projection of "
+            f"sets[{first + i}] onto the span of the landmarks has rank {rank[i]} < p "
+            f"= {C.shape[2]} (tolerance {tol:g})"
+        )
     return left @ right
 
 
 def _landmarks(kernel, sets, n, method, rng):
-    """n of the frames, or all; in feature space far from each other, or drawn uniformly; (n, d)."""
+    """n of the frames, or all; in feature space far from each other, or drawn
+    uniformly; (n, d).
+    """
     core.check_choice(method, "method", "kmeans++", "random")
     if n == sets.total:
         return sets.rows(0, sets.total)
@@ -870,9 +1088,10 @@ def _spread(kernel, Z, n, rng):
     packed = _pack_frames(kernel, Z.copy(), Z.mean(axis=0))
 
     def one(c):
-        return _Packed(packed.rows[c:c + 1], packed.squares[c:c + 1])
+        return _Packed(packed.rows[c : c + 1], packed.squares[c : c + 1])
 
-    own = np.array([_tile_values(kernel, one(c), one(c))[0, 0] for c in range(len(Z))])  # k(z, z)
+    # k(z, z)
+    own = np.array([_tile_values(kernel, one(c), one(c))[0, 0] for c in range(len(Z))])
     chosen = [int(rng.integers(len(Z)))]
     square = np.full(len(Z), np.inf)
     free = np.ones(len(Z))

@@ -1,10 +1,12 @@
-"""Grassmann dictionary learning (gDL, kgDL): atoms that code subspaces with few coefficients.
+"""Grassmann dictionary learning (gDL, kgDL): atoms that code subspaces with few
+coefficients.
 
-Alternates coding and a closed-form update of one atom after another (Gauss-Seidel), after the
-section on dictionary learning in Harandi et al. 2015. The cost sum_i w_i (||X_i^ - sum_j y_ij
-D_j^||_F^2 + lam ||y_i||_1) never rises. Inside, the memory of subspaces is rows (n, p, d), the
-transposes of the bases, so that a set of them is a matrix of rows of length d; atoms (N, d, p) are
-views of theirs. Checkpoints need files.py beside this one.
+Alternates coding and a closed-form update of one atom after another (Gauss-Seidel),
+after the section on dictionary learning in Harandi et al. 2015. The cost sum_i w_i
+(||X_i^ - sum_j y_ij D_j^||_F^2 + lam ||y_i||_1) never rises. Inside, the memory of
+subspaces is rows (n, p, d), the transposes of the bases, so that a set of them is a
+matrix of rows of length d; atoms (N, d, p) are views of theirs. Checkpoints need
+files.py beside this one.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ METHODS = ("kmeans", "kmeans++", "random")  # of init_atoms
 PRODUCTS = 2**21  # of candidates with all samples that are held at a time
 
 
-# -------------------------------------------------------------------------------------- learning
+# ----------------------------------------------------------------------------- learning
 
 
 class Noted:
@@ -49,11 +51,13 @@ class Noted:
 
 
 class Learned(Noted, namedtuple("Learned", "atoms codes costs")):
-    """atoms (N, d, p), their codes (n, N), and costs: of the first codes, then two an iteration.
+    """atoms (N, d, p), their codes (n, N), and costs: of the first codes, then two an
+    iteration.
 
-    The two are the cost after the update of the atoms and after the coding. n_iter: iterations
-    done; n_replaced: atoms that no sample used and that were replaced, in all; lam: the lambda in
-    use, None without; stopped: "n_iter", "tol", "callback" or "interrupted", None while learning.
+    The two are the cost after the update of the atoms and after the coding. n_iter:
+    iterations done; n_replaced: atoms that no sample used and that were replaced, in
+    all; lam: the lambda in use, None without; stopped: "n_iter", "tol", "callback" or
+    "interrupted", None while learning.
     """
 
     n_replaced: int = 0
@@ -65,37 +69,51 @@ class Learned(Noted, namedtuple("Learned", "atoms codes costs")):
         return len(self.costs) // 2
 
 
-def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: int | None = None,
-        coding: str | Callable | None = None, lam_scale: str | None = None, positive: bool = False,
-        init: str | ArrayLike = "kmeans++", n_iter: int = 20, tol: float = 1e-6,
-        unused: str = "worst", sample_weight: ArrayLike | None = None, rng: core.Rng = None,
-        callback: Callable | None = None, progress: bool = False,
-        checkpoint: str | os.PathLike | None = None,
-        resume: str | os.PathLike | None = None) -> Learned:
-    """Learn n_atoms atoms from X (n, d, p), the paper's gDL; returns Learned (atoms, codes, costs).
+def gdl(
+    X: ArrayLike,
+    n_atoms: int,
+    lam: float | None = None,
+    *,
+    n_neighbors: int | None = None,
+    coding: str | Callable | None = None,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    init: str | ArrayLike = "kmeans++",
+    n_iter: int = 20,
+    tol: float = 1e-6,
+    unused: str = "worst",
+    sample_weight: ArrayLike | None = None,
+    rng: core.Rng = None,
+    callback: Callable | None = None,
+    progress: bool = False,
+    checkpoint: str | os.PathLike | None = None,
+    resume: str | os.PathLike | None = None,
+) -> Learned:
+    """Learn n_atoms atoms from X (n, d, p), the paper's gDL; returns Learned (atoms,
+    codes, costs).
 
-    lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see gsc and glc.
-    coding: "sparse" or "local" to say so, or a function (K_dd, K_xd, norm2=p) -> codes (n, N).
-    lam_scale="max": lambda is lam times the median of the samples' lam_max over the first atoms,
-    the same for all; the result's lam tells it.
-    positive: sparse codes >= 0.
-    init: a method of init_atoms, or atoms (n_atoms, d, p).
-    n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most tol times it.
-    unused: what becomes of an atom that no sample uses: "worst", the sample coded worst takes its
-    place; "random", a random sample; "keep".
-    sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as repetition, 0
-    as absence.
-    callback: called with what is Learned so far after each iteration; a true result stops.
-    progress: show a bar with the cost, by tqdm.
-    checkpoint: path of a file that is replaced, whole, after each iteration.
-    resume: path of a checkpoint of the same problem to go on from, to the bits of an uninterrupted
-    run; rng and init are then the file's.
+    lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see
+    gsc and glc. coding: "sparse" or "local" to say so, or a function (K_dd, K_xd,
+    norm2=p) -> codes (n, N). lam_scale="max": lambda is lam times the median of the
+    samples' lam_max over the first atoms, the same for all; the result's lam tells it.
+    positive: sparse codes >= 0. init: a method of init_atoms, or atoms (n_atoms, d, p).
+    n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most
+    tol times it. unused: what becomes of an atom that no sample uses: "worst", the
+    sample coded worst takes its place; "random", a random sample; "keep".
+    sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as
+    repetition, 0 as absence. callback: called with what is Learned so far after each
+    iteration; a true result stops. progress: show a bar with the cost, by tqdm.
+    checkpoint: path of a file that is replaced, whole, after each iteration. resume:
+    path of a checkpoint of the same problem to go on from, to the bits of an
+    uninterrupted run; rng and init are then the file's.
 
-    With lam no half-step raises the cost, to rounding. Otherwise the cost is the residual alone,
-    and a coding step may raise it since its codes are not chosen to minimise it. Ctrl-C in
-    an iteration, which would lose it, returns the best so far, with a warning.
+    With lam no half-step raises the cost, to rounding. Otherwise the cost is the
+    residual alone, and a coding step may raise it since its codes are not chosen to
+    minimise it. Ctrl-C in an iteration, which would lose it, returns the best so far,
+    with a warning.
 
-    See also kgdl, streams.OnlineGDL for a stream, class_dictionaries for labels, files.save.
+    See also kgdl, streams.OnlineGDL for a stream, class_dictionaries for labels,
+    files.save.
 
     >>> import numpy as np
     >>> from grassmann_sc import learn, random_subspaces
@@ -130,7 +148,9 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
     learner = _Learner(as_rows(X).swapaxes(1, 2), weights, coder, unused, rng)
-    with core.progress_bar(progress, total=n_iter, desc="gdl", unit="iteration") as move:
+    with core.progress_bar(
+        progress, total=n_iter, desc="gdl", unit="iteration"
+    ) as move:
         if state is None:
             learner, state = learner.started(atoms)
         return _iterate(learner, state, n_iter, tol, callback, move, record)
@@ -144,7 +164,9 @@ def _finished(learned):
 
 
 def _iterate(learner, state, n_iter, tol, callback, move, record):
-    """Iterations until a reason to stop; a state is never changed, so that each is whole."""
+    """Iterations until a reason to stop; a state is never changed, so that each is
+    whole.
+    """
     best = state
     stopped = None
     move(state.n_iter)
@@ -168,8 +190,10 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
     except KeyboardInterrupt:
         stopped = "interrupted"
         state = best
-        core.warn("interrupted: the best dictionary so far is returned, after "
-                  f"{state.n_iter} of {n_iter} iterations")
+        core.warn(
+            "interrupted: the best dictionary so far is returned, after "
+            f"{state.n_iter} of {n_iter} iterations"
+        )
     atoms = np.ascontiguousarray(state.atoms)
     return Learned(atoms, *state[1:], **vars(state) | {"stopped": stopped})
 
@@ -205,7 +229,8 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         new = self.coder.code(K, k, self.X.shape[2], codes)
         after = self._losses(K, k, new)
         if self.coder.function is None and self.coder.lam is not None:
-            # no coding raises the cost, but to the tolerance of codes: keep what was better
+            # no coding raises the cost, but to the tolerance of codes: keep what was
+            # better
             worse = after > losses
             new[worse] = codes[worse]
             after[worse] = losses[worse]
@@ -225,9 +250,13 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         if self.unused == "keep":
             return [], []
         losses = np.where(self.weights > 0, losses, -np.inf)
-        idle, worst = idle_and_worst(codes[self.weights > 0].any(axis=0), self.X, losses)
+        idle, worst = idle_and_worst(
+            codes[self.weights > 0].any(axis=0), self.X, losses
+        )
         if self.unused == "random":
-            worst = self.rng.choice(len(self.X), len(idle), p=self.weights / self.weights.sum())
+            worst = self.rng.choice(
+                len(self.X), len(idle), p=self.weights / self.weights.sum()
+            )
         return idle, worst
 
 
@@ -262,8 +291,9 @@ def _write_losses(K, k, codes, p, lam, losses):
 
 
 def idle_and_worst(use, X, losses):
-    """The atoms of next to no use (N,) >= 0, and as many samples of X (n, d, p), of the largest
-    losses (n,), no two equal as long as others are left: two arrays of indices."""
+    """The atoms of next to no use (N,) >= 0, and as many samples of X (n, d, p), of the
+    largest losses (n,), no two equal as long as others are left: two arrays of indices.
+    """
     idle = np.flatnonzero(use <= 1e-6 * use.max())
     chosen = []
     left = losses.copy()
@@ -280,20 +310,25 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
     """How samples are coded: sparse with lam, local with n_neighbors, or by a function."""
 
     def scaled(self, k, weights):
-        """The same with lambda itself for a lam relative to lam_max, of products (n, N)."""
+        """The same with lambda itself for a lam relative to lam_max, of products (n,
+        N).
+        """
         if self.lam_scale is None:
             return self
         unit = _weighted_median(core.lam_max(k), weights) or 1.0
         return self._replace(lam=self.lam * unit, lam_scale=None)
 
     def code(self, K, k, p, before=None):
-        """Codes (n, N); sparse ones descend from the codes before, so that the cost cannot rise."""
+        """Codes (n, N); sparse ones descend from the codes before, so that the cost
+        cannot rise.
+        """
         if self.function is not None:
             codes = self.function(K, k, norm2=p)
             codes = core.check_codes(codes, *k.shape, "coding(K_dd, K_xd, norm2=p)")
             return core.dense_codes(codes).astype(k.dtype)
-        solve, options = core.coding_step(k.shape, K.dtype, self.lam, self.n_neighbors,
-                                          positive=self.positive)
+        solve, options = core.coding_step(
+            k.shape, K.dtype, self.lam, self.n_neighbors, positive=self.positive
+        )
         if self.lam is not None:
             options = options._replace(init=before, share=False)
         return solve(K, k, p, options)
@@ -303,21 +338,35 @@ def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
     """The Coder of these options of gdl."""
     named = coding is None or isinstance(coding, str) and coding in ("sparse", "local")
     if not (callable(coding) or named):
-        raise ValueError(f"coding must be 'sparse', 'local' or a function, got {coding!r}")
+        raise ValueError(
+            f"coding must be 'sparse', 'local' or a function, got {coding!r}"
+        )
     positive = core.check_flag(positive, "positive")
     if lam is not None:
         lam = core.check_number(lam, "lam", least=0)
     if not callable(coding):
-        core.coding_step((1, n_atoms), np.dtype(float), lam, n_neighbors, lam_scale=lam_scale,
-                         positive=positive)
+        core.coding_step(
+            (1, n_atoms),
+            np.dtype(float),
+            lam,
+            n_neighbors,
+            lam_scale=lam_scale,
+            positive=positive,
+        )
         if coding not in (None, "local" if lam is None else "sparse"):
             needed = "lam" if coding == "sparse" else "n_neighbors"
-            raise ValueError(f"coding = {coding!r} needs {needed}, got lam = {lam!r}, "
-                             f"n_neighbors = {n_neighbors!r}")
+            raise ValueError(
+                f"coding = {coding!r} needs {needed}, got lam = {lam!r}, "
+                f"n_neighbors = {n_neighbors!r}"
+            )
     elif n_neighbors is not None or positive or lam_scale is not None:
-        raise ValueError("n_neighbors, positive and lam_scale must be left to the function when "
-                         "coding is one")
-    return Coder(coding if callable(coding) else None, lam, n_neighbors, lam_scale, positive)
+        raise ValueError(
+            "n_neighbors, positive and lam_scale must be left to the function when "
+            "coding is one"
+        )
+    return Coder(
+        coding if callable(coding) else None, lam, n_neighbors, lam_scale, positive
+    )
 
 
 def _weighted_median(values, weights):
@@ -325,9 +374,12 @@ def _weighted_median(values, weights):
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
     reached = reached / reached[-1]
-    slack = len(reached) * np.finfo(float).eps  # rounding of the sums does not break a tie
-    middle = [np.searchsorted(reached, 0.5 - slack, "left"),
-              np.searchsorted(reached, 0.5 + slack, "right")]
+    # rounding of the sums does not break a tie
+    slack = len(reached) * np.finfo(float).eps
+    middle = [
+        np.searchsorted(reached, 0.5 - slack, "left"),
+        np.searchsorted(reached, 0.5 + slack, "right"),
+    ]
     return float(values[order[middle]].mean())
 
 
@@ -341,8 +393,10 @@ def check_weights(sample_weight, n):
         total = weights.sum()
     least = weights.min(initial=np.inf)
     if least < 0 or not 0 < total < np.inf:
-        raise ValueError("sample_weight must be >= 0 and not all zero, and of a finite sum, got a "
-                         f"least weight of {least} and a sum of {total}")
+        raise ValueError(
+            "sample_weight must be >= 0 and not all zero, and of a finite sum, got a "
+            f"least weight of {least} and a sum of {total}"
+        )
     return weights
 
 
@@ -362,20 +416,31 @@ def first_atoms(X, n_atoms, init, rng, weights):
         return init_atoms(X, n_atoms, init, rng, sample_weight=weights)
     atoms = core.check_dictionary(init, "init")
     if atoms.shape != (n_atoms, *X.shape[1:]):
-        raise ValueError(f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}")
+        raise ValueError(
+            f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}"
+        )
     return atoms
 
 
-def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
-         sample_weight: ArrayLike | None = None, rng: core.Rng = None,
-         **options: Any) -> Learned:
-    """gDL in a kernel's feature space (the paper's kgDL): gdl, with its options, on coordinates.
+def kgdl(
+    sets: core.Sets,
+    n_atoms: int,
+    lam: float | None = None,
+    *,
+    lift: Any,
+    sample_weight: ArrayLike | None = None,
+    rng: core.Rng = None,
+    **options: Any,
+) -> Learned:
+    """gDL in a kernel's feature space (the paper's kgDL): gdl, with its options, on
+    coordinates.
 
-    sets: a sequence of sets of frames (n_frames, d). lift: an object such as kernels.Lift(kernel,
-    p), whose fit(sets).transform(sets) gives orthonormal coordinates (n, r, p), of the queries too.
-    It is fitted to the sets of positive weight. In coordinates for the span of all their frames the
-    update is exact and the cost never rises, while atoms held in the span of the samples that use
-    them, as printed in the paper, may raise it. Returns Learned, atoms (n_atoms, r, p).
+    sets: a sequence of sets of frames (n_frames, d). lift: an object such as
+    kernels.Lift(kernel, p), whose fit(sets).transform(sets) gives orthonormal
+    coordinates (n, r, p), of the queries too. It is fitted to the sets of positive
+    weight. In coordinates for the span of all their frames the update is exact and the
+    cost never rises, while atoms held in the span of the samples that use them, as
+    printed in the paper, may raise it. Returns Learned, atoms (n_atoms, r, p).
 
     >>> import numpy as np
     >>> from grassmann_sc import kernels, learn
@@ -384,9 +449,13 @@ def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
     >>> learn.kgdl(sets, 3, lam=0.2, lift=lift, n_iter=2, rng=0).codes.shape
     (6, 3)
     """
-    if not callable(getattr(lift, "fit", None)) or not callable(getattr(lift, "transform", None)):
-        raise TypeError("lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
-                        f" p), got {lift!r}")
+    if not callable(getattr(lift, "fit", None)) or not callable(
+        getattr(lift, "transform", None)
+    ):
+        raise TypeError(
+            "lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
+            f" p), got {lift!r}"
+        )
     core.check_sequence(sets, "sets", "arrays of frames")
     weights = check_weights(sample_weight, len(sets))
     used = [frames for frames, weight in zip(sets, weights) if weight > 0]
@@ -395,23 +464,34 @@ def kgdl(sets: core.Sets, n_atoms: int, lam: float | None = None, *, lift: Any,
 
 
 class LabelledAtoms(Noted, namedtuple("LabelledAtoms", "atoms labels")):
-    """atoms (N, d, p) and their labels (N,); lam: the median of the lambdas that they were learned
-    with."""
+    """atoms (N, d, p) and their labels (N,); lam: the median of the lambdas that they
+    were learned with.
+    """
 
     lam: float | None = None
 
 
-def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapping,
-                       lam: float | None = None, *, sample_weight: ArrayLike | None = None,
-                       rng: core.Rng = None, **options: Any) -> LabelledAtoms:
-    """A small dictionary for each class: LabelledAtoms (atoms, labels), classes in order.
+def class_dictionaries(
+    X: ArrayLike,
+    y: core.Labels,
+    atoms_per_class: int | Mapping,
+    lam: float | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    rng: core.Rng = None,
+    **options: Any,
+) -> LabelledAtoms:
+    """A small dictionary for each class: LabelledAtoms (atoms, labels), classes in
+    order.
 
-    For residual classification (classify, class_scores) with fewer atoms than samples. X (n, d,
-    p), y (n,) labels; atoms_per_class: an integer, or a mapping from class to integer; a class of
-    fewer samples gets that many atoms. The options are those of gdl, which learns each class on its
-    own, but checkpoint and resume. Ctrl-C is raised: not all classes have atoms then.
+    For residual classification (classify, class_scores) with fewer atoms than samples.
+    X (n, d, p), y (n,) labels; atoms_per_class: an integer, or a mapping from class to
+    integer; a class of fewer samples gets that many atoms. The options are those of
+    gdl, which learns each class on its own, but checkpoint and resume. Ctrl-C is
+    raised: not all classes have atoms then.
 
-    See also discriminative.discriminative_atoms, whose atoms of a class know of the others.
+    See also discriminative.discriminative_atoms, whose atoms of a class know of the
+    others.
 
     >>> from grassmann_sc import classify, learn, random_subspaces
     >>> X = random_subspaces(6, 8, 2, rng=0)
@@ -421,7 +501,9 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
     """
     kept = sorted({"checkpoint", "resume"} & options.keys())
     if kept:
-        raise TypeError(f"class_dictionaries has no option {kept[0]}, which is of one run of gdl")
+        raise TypeError(
+            f"class_dictionaries has no option {kept[0]}, which is of one run of gdl"
+        )
     X = core.check_dictionary(X, "X")
     rng = core.check_rng(rng)
     classes, index = core.check_labels(y, len(X), "y", "samples")
@@ -431,8 +513,14 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
     for c, count in enumerate(counts):
         mine = np.flatnonzero((index == c) & (weights > 0))
         if len(mine):
-            learned = gdl(X[mine], min(count, len(mine)), lam, sample_weight=weights[mine],
-                          rng=rng, **options)
+            learned = gdl(
+                X[mine],
+                min(count, len(mine)),
+                lam,
+                sample_weight=weights[mine],
+                rng=rng,
+                **options,
+            )
             found[c] = _finished(learned)
     sizes = [len(learned.atoms) for learned in found.values()]
     atoms = np.concatenate([learned.atoms for learned in found.values()])
@@ -444,23 +532,32 @@ def class_dictionaries(X: ArrayLike, y: core.Labels, atoms_per_class: int | Mapp
 def _atoms_of_class(atoms_per_class, label):
     if hasattr(atoms_per_class, "keys"):
         if label not in atoms_per_class:
-            raise ValueError("atoms_per_class must have an entry for each class of y, got none for "
-                             f"{label}")
+            raise ValueError(
+                "atoms_per_class must have an entry for each class of y, got none for "
+                f"{label}"
+            )
         atoms_per_class = atoms_per_class[label]
     return core.check_integer(atoms_per_class, "atoms_per_class", 1)
 
 
-# ----------------------------------------------------------------------- update of the atoms
+# ------------------------------------------------------------------ update of the atoms
 
 
-def update_atoms(X: ArrayLike, D: ArrayLike, codes: core.Codes, *,
-                 sample_weight: ArrayLike | None = None) -> np.ndarray:
-    """Atoms D (N, d, p) updated one after another for fixed codes (n, N) of X (n, d, p); (N, d, p).
+def update_atoms(
+    X: ArrayLike,
+    D: ArrayLike,
+    codes: core.Codes,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> np.ndarray:
+    """Atoms D (N, d, p) updated one after another for fixed codes (n, N) of X (n, d,
+    p); (N, d, p).
 
-    D_r <- the p algebraically leading eigenvectors of S_r = sum_i w_i y_ir (X_i^ - sum_{j != r}
-    y_ij D_j^), the global minimiser of the cost over that atom, with the atoms before r already
-    updated. No d x d matrix is formed unless d is small; the bases that take part in an atom's
-    update are copied for it. An atom that no sample uses (S_r = 0) stays as it is.
+    D_r <- the p algebraically leading eigenvectors of S_r = sum_i w_i y_ir (X_i^ -
+    sum_{j != r} y_ij D_j^), the global minimiser of the cost over that atom, with the
+    atoms before r already updated. No d x d matrix is formed unless d is small; the
+    bases that take part in an atom's update are copied for it. An atom that no sample
+    uses (S_r = 0) stays as it is.
 
     >>> import numpy as np
     >>> from grassmann_sc import learn
@@ -485,7 +582,8 @@ def as_rows(X):
 
 
 def sharpened(D):
-    """Bases D (N, d, p), orthonormal as they have to be to enter, orthonormal to rounding.
+    """Bases D (N, d, p), orthonormal as they have to be to enter, orthonormal to
+    rounding.
 
     Those that are so already stay as they are.
     """
@@ -508,7 +606,9 @@ def _update(samples, rows, codes, weights):
     used.data = used.data * _weights_by_atom(used, weights)
     shared = (used.T @ scipy.sparse.csc_array(codes)).toarray()
     if not np.isfinite(shared).all():
-        raise ValueError("codes must have squares within their type, got an overflow in Y^T Y")
+        raise ValueError(
+            "codes must have squares within their type, got an overflow in Y^T Y"
+        )
     q, d = samples.shape[1:]
 
     def terms(r):
@@ -520,9 +620,11 @@ def _update(samples, rows, codes, weights):
 
 
 def _weights_by_atom(used, weights):
-    """The weight of the sample of each code in used, CSC (n, N), in a unit 2^e of its atom.
+    """The weight of the sample of each code in used, CSC (n, N), in a unit 2^e of its
+    atom.
 
-    The scale of S_r does not matter; with one unit for all, an atom of light samples would have 0.
+    The scale of S_r does not matter; with one unit for all, an atom of light samples
+    would have 0.
     """
     atom = np.repeat(np.arange(used.shape[1]), np.diff(used.indptr))
     parts, exponents = np.frexp(weights[used.indices])
@@ -534,10 +636,11 @@ def _weights_by_atom(used, weights):
 def _sweep(rows, shared, terms, counts):
     """Update the atoms, rows (N, p, d), in place, as if one after another.
 
-    S_r = Z^T diag(w) Z - sum_{j != r} shared[r, j] D_j^, shared (N, N): sum_i w_i y_ir y_ij,
-    terms(r): Z (counts[r], d) and w, each r in a unit of its own; without counts[r] the atom stays.
-    Atoms that share no sample do not depend on each other: small updates of such are done at the
-    same time, a large one has the threads of BLAS.
+    S_r = Z^T diag(w) Z - sum_{j != r} shared[r, j] D_j^, shared (N, N): sum_i w_i y_ir
+    y_ij, terms(r): Z (counts[r], d) and w, each r in a unit of its own; without
+    counts[r] the atom stays. Atoms that share no sample do not depend on each other:
+    small updates of such are done at the same time, a large one has the threads of
+    BLAS.
     """
     N, p, d = rows.shape
     numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
@@ -560,7 +663,9 @@ def _sweep(rows, shared, terms, counts):
 
 @jit
 def _others(rows, shared, r):
-    """The rows (l p, d) of the atoms other than r with which it shares, and -shared of each row."""
+    """The rows (l p, d) of the atoms other than r with which it shares, and -shared of
+    each row.
+    """
     N, p, d = rows.shape
     count = p * (np.count_nonzero(shared) - (shared[r] != 0))
     B = np.empty((count, d), rows.dtype)
@@ -569,14 +674,15 @@ def _others(rows, shared, r):
     for j in range(N):
         if j != r and shared[j] != 0:
             _put(B[at:], rows[j])
-            b[at:at + p] = -shared[j]
+            b[at : at + p] = -shared[j]
             at += p
     return B, b
 
 
 def _independent_atoms(shared, moving):
-    """Lists of the moving atoms (N,) that share no sample; each atom comes after all before it
-    that it shares with."""
+    """Lists of the moving atoms (N,) that share no sample; each atom comes after all
+    before it that it shares with.
+    """
     coupled = (shared != 0) | (shared.T != 0)
     level = np.zeros(len(shared), int)
     for r in np.flatnonzero(moving & (np.diag(shared) > 0)):
@@ -585,31 +691,37 @@ def _independent_atoms(shared, moving):
 
 
 def _gathered(source, index):
-    """source[index] of rows (n, q, d), contiguous or transposed bases, as one contiguous array."""
+    """source[index] of rows (n, q, d), contiguous or transposed bases, as one
+    contiguous array.
+    """
     if source.flags.c_contiguous:
         return source[index]
     out = np.empty((len(index), *source.shape[1:]), source.dtype)
-    core.run_blocks(lambda i: np.copyto(out[i.start], source[index[i.start]]), len(index), 1)
+    core.run_blocks(
+        lambda i: np.copyto(out[i.start], source[index[i.start]]), len(index), 1
+    )
     return out
 
 
 @jit(long=True)
 def _eigenvectors(A, B, b, V, limit):
-    """The p algebraically leading eigenvectors, as rows, of S = A + B^T diag(b) B, A (d, d) and
-    B (l, d). Or V (p, d), orthonormal rows, if they are as good. Products have at most limit
-    multiplications."""
+    """The p algebraically leading eigenvectors, as rows, of S = A + B^T diag(b) B, A
+    (d, d) and B (l, d). Or V (p, d), orthonormal rows, if they are as good. Products
+    have at most limit multiplications.
+    """
     S = A + weighted_square(B, b, limit)
-    best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][:len(V)])
+    best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][: len(V)])
     return best if _product(best, best @ S) > _product(V, V @ S) else V.copy()
 
 
 @jit(long=True)
 def _climb(Z, w, B, b, V, seed, limit):
-    """The same of S = Z^T diag(w) Z + B^T diag(b) B, Z (m, d), where d is large: S is not formed.
+    """The same of S = Z^T diag(w) Z + B^T diag(b) B, Z (m, d), where d is large: S is
+    not formed.
 
-    By Rayleigh-Ritz steps on a space that grows until the eigenvalues are sure, from V and from p
-    directions of noise, which let it leave eigenvectors that do not lead and the range of S, whose
-    eigenvalues may all be negative.
+    By Rayleigh-Ritz steps on a space that grows until the eigenvalues are sure, from V
+    and from p directions of noise, which let it leave eigenvectors that do not lead and
+    the range of S, whose eigenvalues may all be negative.
     """
     p, d = V.shape
     Q = np.empty((18 * p, d), Z.dtype)
@@ -645,47 +757,58 @@ def _add_image(Z, w, Q, image, limit):
     """image += Q Z^T diag(w) Z."""
     step = max(1, min(CACHED, limit // max(1, len(Q))) // Z.shape[1])
     for i in range(0, len(Z), step):
-        few = Z[i:i + step]
-        image += ((Q @ few.T) * w[i:i + step]) @ few
+        few = Z[i : i + step]
+        image += ((Q @ few.T) * w[i : i + step]) @ few
 
 
 @jit
 def weighted_square(Z, w, limit):
-    """Z^T diag(w) Z (d, d) of rows Z (m, d), in products of at most limit multiplications."""
+    """Z^T diag(w) Z (d, d) of rows Z (m, d), in products of at most limit
+    multiplications.
+    """
     m, d = Z.shape
     S = np.zeros((d, d), Z.dtype)
     tile = min(d, round(limit ** (1 / 3)))
     step = limit // tile**2
     for start in range(0, m, step):
-        few = np.ascontiguousarray(Z[start:start + step].T)
-        weighted = few * w[start:start + step]
+        few = np.ascontiguousarray(Z[start : start + step].T)
+        weighted = few * w[start : start + step]
         for i in range(0, d, tile):
             for j in range(i, d, tile):
-                S[i:i + tile, j:j + tile] += weighted[i:i + tile] @ few[j:j + tile].T
+                S[i : i + tile, j : j + tile] += (
+                    weighted[i : i + tile] @ few[j : j + tile].T
+                )
     for i in range(tile, d, tile):
-        S[i:i + tile, :i] = S[:i, i:i + tile].T
+        S[i : i + tile, :i] = S[:i, i : i + tile].T
     return S
 
 
 def sweep_stream(rows, shared, own, n_sweeps):
-    """Update the atoms, rows (N, p, d), in place and as if one after another, of a stream.
+    """Update the atoms, rows (N, p, d), in place and as if one after another, of a
+    stream.
 
-    S_r = A_r - sum_{j != r} shared[r, j] D_j^; own(r, V): V A_r of rows V (m, d). Where d is large
-    an atom takes a Rayleigh-Ritz step in each of n_sweeps: D_r becomes the best in the span of D_r
-    and of its residual with the S_r before its block moved, so that a block is multiplied with all
-    others at once. Else S_r is formed, and one sweep finds the eigenvectors.
+    S_r = A_r - sum_{j != r} shared[r, j] D_j^; own(r, V): V A_r of rows V (m, d). Where
+    d is large an atom takes a Rayleigh-Ritz step in each of n_sweeps: D_r becomes the
+    best in the span of D_r and of its residual with the S_r before its block moved, so
+    that a block is multiplied with all others at once. Else S_r is formed, and one
+    sweep finds the eigenvectors.
     """
     N, p, d = rows.shape
 
     def find_eigenvectors(atoms):
         for r in atoms.start + np.flatnonzero(np.diag(shared)[atoms] > 0):
             A = own(r, np.eye(d, dtype=rows.dtype))
-            rows[r] = _eigenvectors(A, *_others(rows, shared[r], r), rows[r], ONE_THREAD)
+            rows[r] = _eigenvectors(
+                A, *_others(rows, shared[r], r), rows[r], ONE_THREAD
+            )
 
     if d <= DENSE * p:
-        core.run_blocks(find_eigenvectors, N, N)  # in one, which knows Ctrl-C in compiled code
+        # in one, which knows Ctrl-C in compiled code
+        core.run_blocks(find_eigenvectors, N, N)
         return
-    for few in n_sweeps * core.slices(N, max(1, min(TOGETHER, PRODUCTS // (N * p * p)))):
+    for few in n_sweeps * core.slices(
+        N, max(1, min(TOGETHER, PRODUCTS // (N * p * p)))
+    ):
         V = rows[few]
         coupled = np.flatnonzero(shared[few].any(axis=0))
         others = (rows if len(coupled) == N else rows[coupled]).reshape(-1, d)
@@ -712,8 +835,10 @@ def sweep_stream(rows, shared, own, n_sweeps):
 
 @jit(long=True)
 def _fill_residuals(V, image, rows, counts):
-    """Write the first counts of each rows (b, p, d), orthonormal, that span what orthonormal rows V
-    (b, p, d) leave of image = V S; where that is nothing, noise, lest all of S be negative."""
+    """Write the first counts of each rows (b, p, d), orthonormal, that span what
+    orthonormal rows V (b, p, d) leave of image = V S; where that is nothing, noise,
+    lest all of S be negative.
+    """
     b, p, d = V.shape
     Q = np.empty((2 * p, d), V.dtype)
     for i in range(b):
@@ -723,30 +848,34 @@ def _fill_residuals(V, image, rows, counts):
         counts[i] = _join(Q, p, image[i], least, ONE_THREAD)
         if counts[i] == 0:
             counts[i] = _join(Q, p, _noise(p, d, i).astype(V.dtype), 0.0, ONE_THREAD)
-        _put(rows[i], Q[p:p + counts[i]])
+        _put(rows[i], Q[p : p + counts[i]])
 
 
 @jit(long=True)
 def _settle(Q, images, counts, among, V):
-    """Rows V (b, p, d) of atoms become, one after another, the p leading Ritz vectors of their
-    S in the span of the first p + count rows Q, unless V is as good.
+    """Rows V (b, p, d) of atoms become, one after another, the p leading Ritz vectors
+    of their S in the span of the first p + count rows Q, unless V is as good.
 
-    images: Q S with S as it was before the others moved; among (b, b): their weights in S.
+    images: Q S with S as it was before the others moved; among (b, b): their weights in
+    S.
     """
     b, p, d = V.shape
-    moved = np.empty((2 * b * p, d), V.dtype)  # of each atom its rows as they are and as they were
+    # of each atom its rows as they are and as they were
+    moved = np.empty((2 * b * p, d), V.dtype)
     weights = np.empty(2 * b * p, V.dtype)
     for i in range(b):
         m = p + counts[i]
         for j in range(2 * i):
-            weights[j * p:(j + 1) * p] = among[i, j // 2] * (1 - j % 2 * 2)
+            weights[j * p : (j + 1) * p] = among[i, j // 2] * (1 - j % 2 * 2)
         n_moved = 2 * i * p
-        _add_image(moved[:n_moved], weights[:n_moved], Q[i, :m], images[i, :m], ONE_THREAD)
+        _add_image(
+            moved[:n_moved], weights[:n_moved], Q[i, :m], images[i, :m], ONE_THREAD
+        )
         H = _multiply_transposed(images[i, :m], Q[i, :m], ONE_THREAD)
         values, vectors = np.linalg.eigh(H)
         lead = np.ascontiguousarray(vectors.T[::-1][:p])
-        _put(moved[n_moved + p:], V[i])
-        if np.sum(values[m - p:]) > np.trace(H[:p, :p]):
+        _put(moved[n_moved + p :], V[i])
+        if np.sum(values[m - p :]) > np.trace(H[:p, :p]):
             _put(V[i], _polished(_multiply(lead, Q[i, :m], ONE_THREAD)))
         _put(moved[n_moved:], V[i])
 
@@ -756,21 +885,26 @@ def largest_part(M, w, known, rank, seed, limit):
     """Rows and sizes of about the rank eigenpairs, or all, largest in modulus of
     S = M^T diag(w) M, M (m, d), m > rank.
 
-    Rayleigh-Ritz on S times the first known rows, eigenvectors of before, and a few combinations
-    of all.
+    Rayleigh-Ritz on S times the first known rows, eigenvectors of before, and a few
+    combinations of all.
     """
     m, d = M.shape
     count = min(m, rank + rank // 4 + 1)
     start = np.empty((count, d), M.dtype)
     known = min(known, rank)
     _put(start, M[:known])
-    _put(start[known:], _multiply(_noise(count - known, m, seed).astype(M.dtype), M, limit))
+    _put(
+        start[known:],
+        _multiply(_noise(count - known, m, seed).astype(M.dtype), M, limit),
+    )
     image = np.zeros_like(start)
     _add_image(M, w, start, image, limit)
     Q = np.zeros_like(start)
     count = _join(Q, 0, image, 0.0, limit)
     products = _multiply_transposed(Q[:count], M, limit)
-    values, vectors = np.linalg.eigh(_multiply_transposed(products * w, products, limit))
+    values, vectors = np.linalg.eigh(
+        _multiply_transposed(products * w, products, limit)
+    )
     order = np.argsort(-np.abs(values))[:rank]
     rows = _multiply(np.ascontiguousarray(vectors.T[order]), Q[:count], limit)
     return rows, values[order]
@@ -785,12 +919,14 @@ def _noise(p, d, seed):
 
 @core.jit_part(once=True, allocates=True)
 def _grow(Q, image, H, old, k, best, limit):
-    """A step of _climb on the orthonormal rows Q[:k], with image = Q S new from row old on.
+    """A step of _climb on the orthonormal rows Q[:k], with image = Q S new from row old
+    on.
 
-    Updates H = Q S Q^T, sets best to the p leading Ritz vectors and adds the residuals of the 2 p
-    leading ones to Q, but for those that are sure: the first p to SURE of their values, or to
-    rounding, the next p once they cannot rise above the first. Returns (old, k) of
-    the next step, which are equal when nothing was added, and the sum of the p values.
+    Updates H = Q S Q^T, sets best to the p leading Ritz vectors and adds the residuals
+    of the 2 p leading ones to Q, but for those that are sure: the first p to SURE of
+    their values, or to rounding, the next p once they cannot rise above the first.
+    Returns (old, k) of the next step, which are equal when nothing was added, and the
+    sum of the p values.
     """
     p = len(best)
     eps = np.finfo(Q.dtype).eps
@@ -798,15 +934,16 @@ def _grow(Q, image, H, old, k, best, limit):
     _put(H[:, old:k], H[old:k, :old].T)
     total = -np.inf
     if old < k <= 4 * p:
-        # two steps without Ritz vectors: noise has to turn to where S is large before it tells
+        # two steps without Ritz vectors: noise has to turn to where S is large before
+        # it tells
         scale = np.max(np.abs(H[:k, :k]))
         W = image[old:k]
     else:
         values, vectors = np.linalg.eigh(H[:k, :k])
         theta = values[::-1].copy()  # leading first
         turn = np.ascontiguousarray(vectors.T[::-1])
-        lead = _multiply(turn[:2 * p], Q[:k], limit)
-        W = _multiply(turn[:2 * p], image[:k], limit)  # to be the residuals
+        lead = _multiply(turn[: 2 * p], Q[:k], limit)
+        W = _multiply(turn[: 2 * p], image[:k], limit)  # to be the residuals
         for i in range(len(W)):
             core.axpy(-theta[i], lead[i], W[i], W.shape[1])
         _put(best, lead[:p])
@@ -815,7 +952,7 @@ def _grow(Q, image, H, old, k, best, limit):
         unsure = _keep_unsure(W, theta, p, scale, max(SURE, 10 * eps))
         W = W[:unsure]
         if k > 16 * p:  # start again from the best
-            few = turn[:6 * p]
+            few = turn[: 6 * p]
             _put(Q, _multiply(few, Q[:k], limit))
             _put(image, _multiply(few, image[:k], limit))
             k = len(few)
@@ -837,20 +974,20 @@ def _keep_unsure(residuals, theta, p, scale, tol):
             sure = tol * max(abs(theta[i]), 10 * eps * scale) * max(gap, norm)
         else:
             sure = max(gap / 8, np.sqrt(tol) * scale) ** 2
-        if _product(residuals[i:i + 1], residuals[i:]) > sure / p:
-            _put(residuals[count:], residuals[i:i + 1])
+        if _product(residuals[i : i + 1], residuals[i:]) > sure / p:
+            _put(residuals[count:], residuals[i : i + 1])
             count += 1
     return count
 
 
 @jit
 def _join(Q, k, W, least, limit):
-    """Put orthonormal rows that span W (b, d) less Q[:k] into Q from row k on; returns their
-    number.
+    """Put orthonormal rows that span W (b, d) less Q[:k] into Q from row k on; returns
+    their number.
 
-    Q[:k] has orthonormal rows. A row is dropped if what Q[:k] leaves of it is shorter than least,
-    if it depends on the rows before it, or if re-orthogonalisation halves its norm: then it was in
-    the span of Q[:k], but for rounding.
+    Q[:k] has orthonormal rows. A row is dropped if what Q[:k] leaves of it is shorter
+    than least, if it depends on the rows before it, or if re-orthogonalisation halves
+    its norm: then it was in the span of Q[:k], but for rounding.
     """
     end = 0
     for _ in range(2):  # twice, since rounding grows where little is left
@@ -886,7 +1023,7 @@ def _multiply(A, B, limit):
     out = np.empty((len(A), B.shape[1]), B.dtype)
     step = max(1, limit // max(1, B.size))
     for i in range(0, len(A), step):
-        _put(out[i:], A[i:i + step] @ B)
+        _put(out[i:], A[i : i + step] @ B)
     return out
 
 
@@ -896,7 +1033,7 @@ def _multiply_transposed(A, B, limit):
     out = np.empty((len(A), len(B)), B.dtype)
     step = max(1, limit // max(1, A.size))
     for i in range(0, len(B), step):
-        _put(out[:, i:], A @ B[i:i + step].T)
+        _put(out[:, i:], A @ B[i : i + step].T)
     return out
 
 
@@ -918,17 +1055,25 @@ def _put(target, source):
             target[i, j] = source[i, j]
 
 
-# ---------------------------------------------------------------------------------- first atoms
+# -------------------------------------------------------------------------- first atoms
 
 
-def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.Rng = None, *,
-               sample_weight: ArrayLike | None = None) -> np.ndarray:
-    """n_atoms subspaces to start from, out of X (n, d, p), n_atoms in 1..n; (n_atoms, d, p).
+def init_atoms(
+    X: ArrayLike,
+    n_atoms: int,
+    method: str = "kmeans++",
+    rng: core.Rng = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> np.ndarray:
+    """n_atoms subspaces to start from, out of X (n, d, p), n_atoms in 1..n; (n_atoms,
+    d, p).
 
-    "random": samples drawn without repetition, as in the paper. "kmeans++": one after another, with
-    probability proportional to the squared chordal distance from those already drawn, so that
-    clusters are covered. "kmeans": the chordal means of the clusters that k-means finds from there.
-    sample_weight (n,) >= 0 multiplies the probabilities; at least n_atoms weights must be positive.
+    "random": samples drawn without repetition, as in the paper. "kmeans++": one after
+    another, with probability proportional to the squared chordal distance from those
+    already drawn, so that clusters are covered. "kmeans": the chordal means of the
+    clusters that k-means finds from there. sample_weight (n,) >= 0 multiplies the
+    probabilities; at least n_atoms weights must be positive.
 
     >>> from grassmann_sc import learn, random_subspaces
     >>> X = random_subspaces(20, 8, 2, rng=0)
@@ -940,13 +1085,16 @@ def init_atoms(X: ArrayLike, n_atoms: int, method: str = "kmeans++", rng: core.R
     weights = check_weights(sample_weight, len(X))
     n_used = np.count_nonzero(weights)
     if n_atoms > n_used:
-        raise ValueError("n_atoms must be at most the number of samples of positive weight, "
-                         f"{n_used}, got {n_atoms}")
+        raise ValueError(
+            "n_atoms must be at most the number of samples of positive weight, "
+            f"{n_used}, got {n_atoms}"
+        )
     rng = core.check_rng(rng)
     core.check_choice(method, "method", *METHODS)
     if method == "kmeans":
-        return _finished(gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng,
-                             sample_weight=weights)).atoms
+        return _finished(
+            gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng, sample_weight=weights)
+        ).atoms
     if method == "random":
         return X[_draw(weights, n_atoms, rng)]
     return X[_draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)]
@@ -963,12 +1111,13 @@ def _draw(weights, n_atoms, rng):
 
 
 def _draw_apart(X, n_atoms, weights, rng):
-    """Indices of samples drawn by their weights (n,) times the squares of their distances from
-    those drawn before.
+    """Indices of samples drawn by their weights (n,) times the squares of their
+    distances from those drawn before.
 
-    Many candidates are drawn at a time, by the odds o of all samples before; each is taken, in
-    turn, with the probability o' / o of its odds o' <= o after those taken, as if it was drawn by
-    those. What has no odds, as repeated samples, is drawn only when nothing else is left.
+    Many candidates are drawn at a time, by the odds o of all samples before; each is
+    taken, in turn, with the probability o' / o of its odds o' <= o after those taken,
+    as if it was drawn by those. What has no odds, as repeated samples, is drawn only
+    when nothing else is left.
     """
     p = X.shape[2]
     chosen = []
@@ -994,10 +1143,13 @@ def _draw_apart(X, n_atoms, weights, rng):
 
 
 def _places(odds, count, rng):
-    """Indices drawn by their odds (n,): each owns its part, so that odds draw as repetitions do."""
+    """Indices drawn by their odds (n,): each owns its part, so that odds draw as
+    repetitions do.
+    """
     bounds = np.cumsum(odds)
     places = np.searchsorted(bounds, rng.random(count) * bounds[-1], side="right")
-    return np.minimum(places, np.flatnonzero(odds)[-1])  # the least numbers round up to the bound
+    # the least numbers round up to the bound
+    return np.minimum(places, np.flatnonzero(odds)[-1])
 
 
 def _code_nearest(K_dd, K_xd, norm2):
@@ -1005,7 +1157,7 @@ def _code_nearest(K_dd, K_xd, norm2):
     return np.eye(len(K_dd), dtype=K_xd.dtype)[K_xd.argmax(axis=1)]
 
 
-# ---------------------------------------------------------------------------------------- files
+# -------------------------------------------------------------------------------- files
 
 
 def _write_state(checkpoint, state, rng):
@@ -1014,16 +1166,30 @@ def _write_state(checkpoint, state, rng):
         return
     from grassmann_sc import files
 
-    checkpoint.write({"rng": files.as_json(rng.bit_generator.state), **state._asdict(),
-                      "n_replaced": np.array(state.n_replaced),
-                      "lam": np.array(np.nan if state.lam is None else state.lam)})
+    checkpoint.write(
+        {
+            "rng": files.as_json(rng.bit_generator.state),
+            **state._asdict(),
+            "n_replaced": np.array(state.n_replaced),
+            "lam": np.array(np.nan if state.lam is None else state.lam),
+        }
+    )
 
 
 def _read_state(checkpoint, shape, X, coder):
-    """The state to resume from, of atoms of this shape for samples X so coded, and its rng."""
+    """The state to resume from, of atoms of this shape for samples X so coded, and its
+    rng.
+    """
     from grassmann_sc import files
 
-    kinds = {"rng": "U", "atoms": "f", "codes": "f", "costs": "f", "n_replaced": "i", "lam": "f"}
+    kinds = {
+        "rng": "U",
+        "atoms": "f",
+        "codes": "f",
+        "costs": "f",
+        "n_replaced": "i",
+        "lam": "f",
+    }
     arrays = checkpoint.read(kinds)
     checkpoint.check_samples()
     with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
@@ -1031,18 +1197,26 @@ def _read_state(checkpoint, shape, X, coder):
         codes = core.check_codes(arrays["codes"], len(X), shape[0], "codes")
         costs = core.finite_array(arrays["costs"], "costs")
         if atoms.shape != shape or costs.ndim != 1 or len(costs) % 2 == 0:
-            raise ValueError(f"got atoms of shape {atoms.shape} and costs of {costs.shape}")
+            raise ValueError(
+                f"got atoms of shape {atoms.shape} and costs of {costs.shape}"
+            )
         if not codes.dtype == atoms.dtype == np.result_type(X, atoms):
-            raise ValueError(f"atoms and codes must be of one type, which holds X of {X.dtype}, "
-                             f"got {atoms.dtype} and {codes.dtype}")
+            raise ValueError(
+                f"atoms and codes must be of one type, which holds X of {X.dtype}, "
+                f"got {atoms.dtype} and {codes.dtype}"
+            )
         with np.errstate(over="ignore"):
-            core.finite_array(np.square(codes).sum(axis=0), "the sums of squares of codes")
+            core.finite_array(
+                np.square(codes).sum(axis=0), "the sums of squares of codes"
+            )
         lam = None
         if arrays["lam"].shape or not np.isnan(arrays["lam"]):
             lam = core.check_number(arrays["lam"], "lam", least=0)
         n_replaced = core.check_integer(arrays["n_replaced"], "n_replaced", 0)
         rng = files.read_generator(arrays["rng"])
     if coder.lam_scale is None and lam != coder.lam:
-        raise ValueError(f"resume must be a checkpoint of lam = {coder.lam}, got {lam} in "
-                         f"{checkpoint.resume}")
+        raise ValueError(
+            f"resume must be a checkpoint of lam = {coder.lam}, got {lam} in "
+            f"{checkpoint.resume}"
+        )
     return Learned(atoms, codes, costs, n_replaced=n_replaced, lam=lam), rng

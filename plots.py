@@ -1,9 +1,9 @@
-"""Pictures: atoms as images, principal angles, Gram and confusion matrices, answers as a sheet of
-frames, codes by class, maps of sets, sparsity against lambda, convergence.
+"""Pictures: atoms as images, principal angles, Gram and confusion matrices, answers as
+a sheet of frames, codes by class, maps of sets, sparsity against lambda, convergence.
 
-Every function takes its data first and ax=None by keyword, draws into these axes or into a new
-figure, and returns the axes. None of them shows or saves anything or changes matplotlib's settings.
-The colours suit colour-blind readers.
+Every function takes its data first and ax=None by keyword, draws into these axes or
+into a new figure, and returns the axes. None of them shows or saves anything or changes
+matplotlib's settings. The colours suit colour-blind readers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,19 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
-__all__ = ["plot_atoms", "plot_principal_angles", "plot_angles_pair", "plot_gram",
-           "plot_confusion", "plot_answers", "plot_map", "plot_codes", "plot_sparsity",
-           "plot_convergence", "plot_reliability"]
+__all__ = [
+    "plot_atoms",
+    "plot_principal_angles",
+    "plot_angles_pair",
+    "plot_gram",
+    "plot_confusion",
+    "plot_answers",
+    "plot_map",
+    "plot_codes",
+    "plot_sparsity",
+    "plot_convergence",
+    "plot_reliability",
+]
 
 BLUE = "#0072B2"  # the colours of Okabe and Ito
 VERMILION = "#D55E00"
@@ -38,24 +48,31 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
-LARGEST_LAM = 1e100  # beyond it, and below its inverse, ticks of a logarithmic axis overflow
+# beyond it, and below its inverse, ticks of a logarithmic axis overflow
+LARGEST_LAM = 1e100
 
 
-# --------------------------------------------------------------------------------- the pictures
+# ------------------------------------------------------------------------- the pictures
 
 
-def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_blocks: int = 1,
-               n_directions: int | None = None, labels: core.Labels | None = None,
-               ax: plt.Axes | None = None) -> plt.Axes:
-    """The leading basis vectors of each atom as images: atoms in a grid, an atom's directions from
-    left to right.
+def plot_atoms(
+    D: ArrayLike,
+    image_shape: tuple[int, int],
+    *,
+    n_blocks: int = 1,
+    n_directions: int | None = None,
+    labels: core.Labels | None = None,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """The leading basis vectors of each atom as images: atoms in a grid, an atom's
+    directions from left to right.
 
-    A basis vector's sign says nothing, so each image is divided by its entry of largest magnitude:
-    1 is red, 0 white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height, width) with n_blocks *
-    height * width = d. n_blocks: frames one after another of a vector, as of stacked frames and
-    observability matrices, which stand below each other. n_directions: how many of an atom's p
-    directions (default: 3, or p if less). labels: N names, written above the atoms (default: 0 to
-    N - 1).
+    A basis vector's sign says nothing, so each image is divided by its entry of largest
+    magnitude: 1 is red, 0 white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height,
+    width) with n_blocks * height * width = d. n_blocks: frames one after another of a
+    vector, as of stacked frames and observability matrices, which stand below each
+    other. n_directions: how many of an atom's p directions (default: 3, or p if less).
+    labels: N names, written above the atoms (default: 0 to N - 1).
 
     >>> from grassmann_sc import plots, random_subspaces
     >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
@@ -63,11 +80,14 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_blocks: int = 1,
     D = core.shaped_array(D, "D", ("N", "d", "p"))
     N, d, p = D.shape
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
-    h, w = core.check_integers(image_shape, "image_shape", 2, "two integers (height, width)")
+    h, w = core.check_integers(
+        image_shape, "image_shape", 2, "two integers (height, width)"
+    )
     if n_blocks * h * w != d:
         blocks = f"{n_blocks} * " if n_blocks > 1 else ""
-        raise ValueError(f"image_shape must have {blocks}height * width = d = {d}, got "
-                         f"{image_shape}")
+        raise ValueError(
+            f"image_shape must have {blocks}height * width = d = {d}, got {image_shape}"
+        )
     k = min(p, 3) if n_directions is None else n_directions
     k = core.check_integer(k, "n_directions", 1, p)
     labels = _check_names(range(N) if labels is None else labels, N, "labels")
@@ -75,15 +95,24 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_blocks: int = 1,
     peak = np.abs(vectors).argmax(axis=2)[..., None]  # (N, k, 1)
     largest = np.take_along_axis(vectors, peak, axis=2)
     images = vectors / np.where(largest == 0, 1, largest)
-    canvas, corners, band = _mosaic(_below_each_other(images.reshape(N, k, n_blocks, h, w)))
+    canvas, corners, band = _mosaic(
+        _below_each_other(images.reshape(N, k, n_blocks, h, w))
+    )
     inches = min(0.6 / w, 9 / max(canvas.shape))  # a pixel
-    ax = _axes(ax, max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1)
+    ax = _axes(
+        ax, max(2.8, canvas.shape[1] * inches + 0.2), canvas.shape[0] * inches + 1
+    )
     cmap = matplotlib.colormaps["RdBu_r"].with_extremes(bad="0.88")
     ax.imshow(canvas, cmap=cmap, vmin=-1, vmax=1, interpolation="nearest")
     order = "leading direction" if k == 1 else f"{k} leading directions, left to right"
     blocks = f"; {n_blocks} frames, downwards" if n_blocks > 1 else ""
-    ax.set(xticks=[], yticks=[], xlabel=f"{order}{blocks}\n(white: 0; red, blue: opposite signs)")
-    pixel = 0.9 * min(np.divide(_size_in_points(ax), canvas.shape[::-1]))  # after the layout
+    ax.set(
+        xticks=[],
+        yticks=[],
+        xlabel=f"{order}{blocks}\n(white: 0; red, blue: opposite signs)",
+    )
+    # after the layout
+    pixel = 0.9 * min(np.divide(_size_in_points(ax), canvas.shape[::-1]))
     fontsize = min(FONT, pixel * band / LINE_HEIGHT)
     if fontsize > LEGIBLE:
         for label, (x, y) in zip(labels, corners):
@@ -92,15 +121,20 @@ def plot_atoms(D: ArrayLike, image_shape: tuple[int, int], *, n_blocks: int = 1,
     return ax
 
 
-def plot_principal_angles(X: ArrayLike, Y: ArrayLike | None = None, *,
-                          labels: core.Labels | None = None,
-                          ax: plt.Axes | None = None) -> plt.Axes:
-    """Principal angles in degrees: between two subspaces as bars, or within a set as a matrix
-    grouped by class.
+def plot_principal_angles(
+    X: ArrayLike,
+    Y: ArrayLike | None = None,
+    *,
+    labels: core.Labels | None = None,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """Principal angles in degrees: between two subspaces as bars, or within a set as a
+    matrix grouped by class.
 
-    X (d, p), Y (d, q): bars of the min(p, q) angles, ascending. X (n, d, p), n >= 1, without Y: the
-    root mean square of the p angles of each pair, geodesic_distance / sqrt(p). labels: n classes,
-    which sort the set; the colours span the pairs, the diagonal of zeros lies below them.
+    X (d, p), Y (d, q): bars of the min(p, q) angles, ascending. X (n, d, p), n >= 1,
+    without Y: the root mean square of the p angles of each pair, geodesic_distance /
+    sqrt(p). labels: n classes, which sort the set; the colours span the pairs, the
+    diagonal of zeros lies below them.
 
     >>> import numpy as np
     >>> from grassmann_sc import plots
@@ -111,17 +145,25 @@ def plot_principal_angles(X: ArrayLike, Y: ArrayLike | None = None, *,
     """
     if Y is not None:
         if labels is not None:
-            raise ValueError("labels must be None for a pair of subspaces X, Y: they group a set "
-                             "X (n, d, p)")
+            raise ValueError(
+                "labels must be None for a pair of subspaces X, Y: they group a set "
+                "X (n, d, p)"
+            )
         return _angle_bars(X, Y, ax)
     X = core.shaped_array(X, "X", ("N", "d", "p"))
     angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
     return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
 
 
-def plot_angles_pair(X: ArrayLike, Y: ArrayLike, *, names: Sequence[str] = ("X", "Y"),
-                     ax: plt.Axes | None = None) -> plt.Axes:
-    """Principal angles in degrees between two subspaces as bars, ascending, with the names of both.
+def plot_angles_pair(
+    X: ArrayLike,
+    Y: ArrayLike,
+    *,
+    names: Sequence[str] = ("X", "Y"),
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """Principal angles in degrees between two subspaces as bars, ascending, with the
+    names of both.
 
     X (d, p), Y (d, q); min(p, q) angles. names: of both, for the axis.
 
@@ -134,18 +176,21 @@ def plot_angles_pair(X: ArrayLike, Y: ArrayLike, *, names: Sequence[str] = ("X",
     """
     first, second = _check_names(names, 2, "names")
     ax = _angle_bars(X, Y, ax)
-    ax.set_xlabel(f"index\n{_cut(first, LONGEST_TITLE)} (dimension {np.shape(X)[1]}) and "
-                  f"{_cut(second, LONGEST_TITLE)} ({np.shape(Y)[1]})")
+    ax.set_xlabel(
+        f"index\n{_cut(first, LONGEST_TITLE)} (dimension {np.shape(X)[1]}) and "
+        f"{_cut(second, LONGEST_TITLE)} ({np.shape(Y)[1]})"
+    )
     return ax
 
 
-def plot_gram(K: ArrayLike, labels: core.Labels | None = None, *,
-              ax: plt.Axes | None = None) -> plt.Axes:
-    """A Gram matrix as a picture, sorted by class: inner products of sets of one class should
-    outshine the others.
+def plot_gram(
+    K: ArrayLike, labels: core.Labels | None = None, *, ax: plt.Axes | None = None
+) -> plt.Axes:
+    """A Gram matrix as a picture, sorted by class: inner products of sets of one class
+    should outshine the others.
 
-    K: (n, n), symmetric, as projection_kernel gives it. labels: n classes. The colours span the
-    pairs of different sets.
+    K: (n, n), symmetric, as projection_kernel gives it. labels: n classes. The colours
+    span the pairs of different sets.
 
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
@@ -155,15 +200,21 @@ def plot_gram(K: ArrayLike, labels: core.Labels | None = None, *,
     return _class_matrix(K, labels, K[0, 0], "inner product", "both", ax)
 
 
-def plot_confusion(truth: core.Labels, predicted: core.Labels | None = None, *,
-                   n_splits: int = 1, ax: plt.Axes | None = None) -> plt.Axes:
-    """How often sets of each class (rows) were taken for each class (columns): counts, shaded by
-    their share of the row.
+def plot_confusion(
+    truth: core.Labels,
+    predicted: core.Labels | None = None,
+    *,
+    n_splits: int = 1,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """How often sets of each class (rows) were taken for each class (columns): counts,
+    shaded by their share of the row.
 
-    truth, predicted: n classes each, n >= 1; classes that occur in either have a row and a column,
-    in sorted order. Or a matrix (C, C) of counts, as sklearn's confusion_matrix gives it, and the C
-    names of its classes (default: 0 to C - 1). n_splits: how many splits the counts sum, which the
-    axis says where they are several.
+    truth, predicted: n classes each, n >= 1; classes that occur in either have a row
+    and a column, in sorted order. Or a matrix (C, C) of counts, as sklearn's
+    confusion_matrix gives it, and the C names of its classes (default: 0 to C - 1).
+    n_splits: how many splits the counts sum, which the axis says where they are
+    several.
 
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_confusion(["ape", "ape", "bee"], ["ape", "bee", "bee"])
@@ -180,23 +231,38 @@ def plot_confusion(truth: core.Labels, predicted: core.Labels | None = None, *,
     _mark_classes(ax, "x", classes, edges, "white")
     _mark_classes(ax, "y", classes, edges, "white")
     cell = 0.7 * min(_size_in_points(ax)) / len(classes)
-    fontsize = cell / (CHAR_WIDTH * len(str(counts.max())))  # at which a count fits its cell
+    # at which a count fits its cell
+    fontsize = cell / (CHAR_WIDTH * len(str(counts.max())))
     if fontsize > LEGIBLE:
         for row, column in np.argwhere(counts):
             color = "white" if shares[row, column] > 0.5 else "black"
-            ax.text(column, row, counts[row, column], ha="center", va="center",
-                    fontsize=min(FONT, fontsize), color=color)
+            ax.text(
+                column,
+                row,
+                counts[row, column],
+                ha="center",
+                va="center",
+                fontsize=min(FONT, fontsize),
+                color=color,
+            )
     summed = f" ({n_splits} splits summed)" if n_splits > 1 else ""
     ax.set(xlabel=f"predicted class{summed}", ylabel="true class")
     return ax
 
 
-def plot_answers(frames: Sequence[ArrayLike], truth: core.Labels, predicted: core.Labels, *,
-                 names: Sequence[str] | None = None, ax: plt.Axes | None = None) -> plt.Axes:
-    """A sheet of frames, one a set, with what it is and what it was taken for: "cat, not ape".
+def plot_answers(
+    frames: Sequence[ArrayLike],
+    truth: core.Labels,
+    predicted: core.Labels,
+    *,
+    names: Sequence[str] | None = None,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """A sheet of frames, one a set, with what it is and what it was taken for: "cat,
+    not ape".
 
-    frames: n images (height, width), of any sizes; truth, predicted: n classes each; right answers
-    are written in grey. names: of the sets, n of them.
+    frames: n images (height, width), of any sizes; truth, predicted: n classes each;
+    right answers are written in grey. names: of the sets, n of them.
 
     >>> import numpy as np
     >>> from grassmann_sc import plots
@@ -205,8 +271,10 @@ def plot_answers(frames: Sequence[ArrayLike], truth: core.Labels, predicted: cor
     ['ape', 'cat, not ape']
     """
     core.check_sequence(frames, "frames", "images")
-    images = [core.shaped_array(frame, f"frames[{i}]", ("height", "width"))
-              for i, frame in enumerate(frames)]
+    images = [
+        core.shaped_array(frame, f"frames[{i}]", ("height", "width"))
+        for i, frame in enumerate(frames)
+    ]
     n = len(images)
     truth = _check_names(truth, n, "truth")
     predicted = _check_names(predicted, n, "predicted")
@@ -215,32 +283,50 @@ def plot_answers(frames: Sequence[ArrayLike], truth: core.Labels, predicted: cor
         raise ValueError("frames must hold at least one image, got none")
     columns = min(n, max(2, round(np.sqrt(2 * n))))
     ax = _axes(ax, max(4.2, 1.4 * columns + 0.2), 1.9 * -(-n // columns) + 0.4)
-    for i, (image, true, answer, name) in enumerate(zip(images, truth, predicted, names)):
+    for i, (image, true, answer, name) in enumerate(
+        zip(images, truth, predicted, names)
+    ):
         x = i % columns
         y = 1.4 * (i // columns)
         h, w = np.divide(image.shape, 2.2 * max(image.shape))
         ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
         wrong = true != answer
-        told = f"{_cut(true, 5.5)}, not {_cut(answer, 5.5)}" if wrong else _cut(true, 14)
+        told = (
+            f"{_cut(true, 5.5)}, not {_cut(answer, 5.5)}" if wrong else _cut(true, 14)
+        )
         under = f"\n{_cut(name, 14)}" if name else ""
-        ax.text(x, y + h + 0.05, told + under, ha="center", va="top", fontsize=FONT - 1,
-                color="black" if wrong else "0.45")
-    ax.set(xlim=(-0.5, columns - 0.5), ylim=(y + 0.9, -0.5), xticks=[], yticks=[],
-           xlabel="the class, not the answer")
+        ax.text(
+            x,
+            y + h + 0.05,
+            told + under,
+            ha="center",
+            va="top",
+            fontsize=FONT - 1,
+            color="black" if wrong else "0.45",
+        )
+    ax.set(
+        xlim=(-0.5, columns - 0.5),
+        ylim=(y + 0.9, -0.5),
+        xticks=[],
+        yticks=[],
+        xlabel="the class, not the answer",
+    )
     ax.set_frame_on(False)
     return ax
 
 
-def plot_map(K: ArrayLike, labels: core.Labels | None = None, *,
-             ax: plt.Axes | None = None) -> plt.Axes:
-    """Sets as points in the plane whose distances come nearest to their chordal distances: their
-    principal coordinates.
+def plot_map(
+    K: ArrayLike, labels: core.Labels | None = None, *, ax: plt.Axes | None = None
+) -> plt.Axes:
+    """Sets as points in the plane whose distances come nearest to their chordal
+    distances: their principal coordinates.
 
-    With K centred = V L V^T the point of set i is (sqrt(l_1) v_i1, sqrt(l_2) v_i2): classical
-    multidimensional scaling of the distances sqrt(K_ii + K_jj - 2 K_ij). The axes tell the share of
-    the sum of squared distances that they show. Where points coincide, the lower ones are larger
-    and show as rings. K: (n, n) Gram matrix of the sets, as projection_kernel gives it. labels: n
-    classes, told apart by colour and marker.
+    With K centred = V L V^T the point of set i is (sqrt(l_1) v_i1, sqrt(l_2) v_i2):
+    classical multidimensional scaling of the distances sqrt(K_ii + K_jj - 2 K_ij). The
+    axes tell the share of the sum of squared distances that they show. Where points
+    coincide, the lower ones are larger and show as rings. K: (n, n) Gram matrix of the
+    sets, as projection_kernel gives it. labels: n classes, told apart by colour and
+    marker.
 
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
@@ -248,37 +334,58 @@ def plot_map(K: ArrayLike, labels: core.Labels | None = None, *,
     """
     K = _check_gram(K).astype(float)
     n = len(K)
-    order, classes, edges = _by_class(np.zeros(n) if labels is None else labels, n, "labels")
+    order, classes, edges = _by_class(
+        np.zeros(n) if labels is None else labels, n, "labels"
+    )
     points, shares = _principal_coordinates(K)
     above = _number_above(points[order])[order.argsort()]
     ax = _axes(ax, 6.5, 5)
     for i, label in enumerate(classes):
-        members = order[edges[i]:edges[i + 1]]
+        members = order[edges[i] : edges[i + 1]]
         color = CLASS_COLORS[i % len(CLASS_COLORS)]
         marker = CLASS_MARKERS[i % len(CLASS_MARKERS)]  # neighbours differ in both
         size = 40 if marker == "*" else 22  # of equal weight to the eye
-        ax.scatter(*points[members].T, s=size * (1 + above[members]), color=color, marker=marker,
-                   linewidth=0.4, edgecolor="white",
-                   label=_cut(label, LONGEST_NAME * CHAR_WIDTH))
+        ax.scatter(
+            *points[members].T,
+            s=size * (1 + above[members]),
+            color=color,
+            marker=marker,
+            linewidth=0.4,
+            edgecolor="white",
+            label=_cut(label, LONGEST_NAME * CHAR_WIDTH),
+        )
     if labels is not None and len(classes) <= 60:
-        legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=FONT, frameon=False,
-                           ncols=_legend_columns(len(classes)))
+        legend = ax.legend(
+            loc="upper left",
+            bbox_to_anchor=(1, 1),
+            fontsize=FONT,
+            frameon=False,
+            ncols=_legend_columns(len(classes)),
+        )
         for handle in legend.legend_handles:
             handle.set_sizes([22])
-    ax.set(aspect="equal", xlabel=f"first principal coordinate ({100 * shares[0]:.0f} %)",
-           ylabel=f"second ({100 * shares[1]:.0f} %)")
+    ax.set(
+        aspect="equal",
+        xlabel=f"first principal coordinate ({100 * shares[0]:.0f} %)",
+        ylabel=f"second ({100 * shares[1]:.0f} %)",
+    )
     ax.set_adjustable("datalim")
     return ax
 
 
-def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labels | None = None,
-               ax: plt.Axes | None = None) -> plt.Axes:
+def plot_codes(
+    codes: core.Codes,
+    labels: core.Labels,
+    *,
+    atom_labels: core.Labels | None = None,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
     """Codes as a picture, a sample a row, sorted by class.
 
-    White is zero; the strongest percent of the codes share a colour. The bar of codes without
-    negative ones begins at zero. Where samples or atoms outnumber the pixels, a spot shows the
-    strongest code that it covers. codes: (n, N), dense or scipy.sparse. labels: n classes.
-    atom_labels: N classes, which sort the atoms too.
+    White is zero; the strongest percent of the codes share a colour. The bar of codes
+    without negative ones begins at zero. Where samples or atoms outnumber the pixels, a
+    spot shows the strongest code that it covers. codes: (n, N), dense or scipy.sparse.
+    labels: n classes. atom_labels: N classes, which sort the atoms too.
 
     >>> from grassmann_sc import gsc, plots, random_subspaces
     >>> X = random_subspaces(6, 10, 2, rng=0)
@@ -297,9 +404,15 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
     ax = _axes(ax, 7, 5)
     limit = np.percentile(np.abs(codes.data), 99) if codes.nnz else 1
     signed = codes.data.min(initial=0) < 0
-    image = ax.imshow(_spots(codes, order, atom_order, ax), cmap="RdBu_r", vmin=-limit, vmax=limit,
-                      interpolation="nearest", aspect="auto",
-                      extent=(-0.5, N - 0.5, n - 0.5, -0.5))
+    image = ax.imshow(
+        _spots(codes, order, atom_order, ax),
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+        interpolation="nearest",
+        aspect="auto",
+        extent=(-0.5, N - 0.5, n - 0.5, -0.5),
+    )
     extend = "both" if signed else "max"
     bar = ax.figure.colorbar(image, ax=ax, label="code", extend=extend)
     bar.ax.set_ylim(-limit if signed else 0, limit)
@@ -312,14 +425,22 @@ def plot_codes(codes: core.Codes, labels: core.Labels, *, atom_labels: core.Labe
     return ax
 
 
-def plot_sparsity(K_dd: ArrayLike, K_xd: ArrayLike, lams: ArrayLike, *, norm2: ArrayLike,
-                  lam_scale: str | None = None, ax: plt.Axes | None = None) -> plt.Axes:
-    """What lambda buys: nonzeros of sparse codes, their residual and their duality gap, for each of
-    several lambda.
+def plot_sparsity(
+    K_dd: ArrayLike,
+    K_xd: ArrayLike,
+    lams: ArrayLike,
+    *,
+    norm2: ArrayLike,
+    lam_scale: str | None = None,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """What lambda buys: nonzeros of sparse codes, their residual and their duality gap,
+    for each of several lambda.
 
-    K_dd, K_xd, norm2, lam_scale: as in core's sparse_codes, whose path over lams (L,), all > 0, is
-    drawn. On the left the nonzeros of a code, median and quartiles of the queries; on the right the
-    median of ||X^ - sum_j y_j D_j^||_F^2, and farther out the largest gap, as shares of norm2.
+    K_dd, K_xd, norm2, lam_scale: as in core's sparse_codes, whose path over lams (L,),
+    all > 0, is drawn. On the left the nonzeros of a code, median and quartiles of the
+    queries; on the right the median of ||X^ - sum_j y_j D_j^||_F^2, and farther out the
+    largest gap, as shares of norm2.
 
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
@@ -329,13 +450,16 @@ def plot_sparsity(K_dd: ArrayLike, K_xd: ArrayLike, lams: ArrayLike, *, norm2: A
     """
     lams = np.unique(core.finite_array(lams, "lams"))
     if lams.size == 0 or lams[0] < 1 / LARGEST_LAM or lams[-1] > LARGEST_LAM:
-        raise ValueError(f"lams must hold numbers between {1 / LARGEST_LAM:g} and "
-                         f"{LARGEST_LAM:g}, as an axis of decades needs, got {lams}")
+        raise ValueError(
+            f"lams must hold numbers between {1 / LARGEST_LAM:g} and "
+            f"{LARGEST_LAM:g}, as an axis of decades needs, got {lams}"
+        )
     K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, norm2)
     if len(K_xd) == 0:
         raise ValueError("K_xd must hold at least one query, got none")
-    codes, gap, _ = core.sparse_codes(K_dd, K_xd, lams[::-1], norm2=norm2, lam_scale=lam_scale,
-                                      return_info=True)
+    codes, gap, _ = core.sparse_codes(
+        K_dd, K_xd, lams[::-1], norm2=norm2, lam_scale=lam_scale, return_info=True
+    )
     codes = codes[::-1].astype(float)  # (L, n, N)
     counts = np.count_nonzero(codes, axis=2)  # (L, n)
     residual = norm2 + np.einsum("lnj,lnj->ln", codes @ K_dd - 2 * K_xd, codes)
@@ -344,28 +468,39 @@ def plot_sparsity(K_dd: ArrayLike, K_xd: ArrayLike, lams: ArrayLike, *, norm2: A
     ax = _axes(ax, 6.6, 4)
     low, middle, high = np.percentile(counts, [25, 50, 75], axis=1)
     ax.fill_between(lams, low, high, color=BLUE, alpha=0.2, linewidth=0)
-    line, = ax.plot(lams, middle, "o-", color=BLUE, label="nonzeros (median, quartiles)")
+    (line,) = ax.plot(
+        lams, middle, "o-", color=BLUE, label="nonzeros (median, quartiles)"
+    )
     unit = "" if lam_scale is None else " / λ_max"
     ax.set(xscale="log", xlabel=f"λ{unit}", ylabel="nonzeros of a code", ylim=(0, None))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     right = ax.twinx()
-    lines = [line, *right.plot(lams, share, "s--", color=VERMILION, label="residual (median)")]
+    lines = [
+        line,
+        *right.plot(lams, share, "s--", color=VERMILION, label="residual (median)"),
+    ]
     right.set(ylim=(0, 1.05), ylabel="residual, share of ‖X̂‖²")
     farther = ax.twinx()
     farther.spines.right.set_position(("outward", 48))
     gap = np.maximum(gap, np.finfo(float).eps / 8)  # a logarithmic axis has no 0
     lines += farther.plot(lams, gap, "^:", color="0.45", label="duality gap (largest)")
     farther.set(yscale="log", ylim=(gap.min() / 10, 1), ylabel="gap, share of ‖X̂‖²")
-    ax.legend(handles=lines, frameon=False, fontsize=FONT, loc="lower center",
-              bbox_to_anchor=(0.5, 1), ncols=3)
+    ax.legend(
+        handles=lines,
+        frameon=False,
+        fontsize=FONT,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1),
+        ncols=3,
+    )
     return ax
 
 
 def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axes:
     """The cost of dictionary learning after each half-step.
 
-    costs: (n_half_steps,), after coding, after the update of the atoms, after coding, ..., as
-    learn.gdl records them.
+    costs: (n_half_steps,), after coding, after the update of the atoms, after coding,
+    ..., as learn.gdl records them.
 
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_convergence([9.0, 7.0, 6.0, 5.5])
@@ -377,32 +512,52 @@ def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axe
     iteration = np.arange(len(costs)) / 2
     ax.plot(iteration, costs, color=GREY, linewidth=1, zorder=1)
     size = 30 if len(costs) <= 60 else 8
-    ax.scatter(iteration[::2], costs[::2], s=size, color=BLUE, marker="o", label="after coding")
-    ax.scatter(iteration[1::2], costs[1::2], s=size, facecolor="white", edgecolor=VERMILION,
-               marker="s", label="after the atom update")
+    ax.scatter(
+        iteration[::2], costs[::2], s=size, color=BLUE, marker="o", label="after coding"
+    )
+    ax.scatter(
+        iteration[1::2],
+        costs[1::2],
+        s=size,
+        facecolor="white",
+        edgecolor=VERMILION,
+        marker="s",
+        label="after the atom update",
+    )
     ax.set(xlabel="iteration", ylabel="cost, summed over the samples")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.legend(frameon=False)
     return ax
 
 
-def plot_reliability(confidence: ArrayLike, right: ArrayLike, *, n_bins: int = 10,
-                     ax: plt.Axes | None = None) -> plt.Axes:
-    """How often answers given with a probability are right: the share of right answers against the
-    mean probability of those in each bin of equal width, over the diagonal of perfect calibration.
+def plot_reliability(
+    confidence: ArrayLike,
+    right: ArrayLike,
+    *,
+    n_bins: int = 10,
+    ax: plt.Axes | None = None,
+) -> plt.Axes:
+    """How often answers given with a probability are right: the share of right answers
+    against the mean probability of those in each bin of equal width, over the diagonal
+    of perfect calibration.
 
-    confidence (n,): of the class answered, in [0, 1]; right (n,): whether it was true. The size of
-    a point tells the number of answers; a bar is two binomial standard errors.
+    confidence (n,): of the class answered, in [0, 1]; right (n,): whether it was true.
+    The size of a point tells the number of answers; a bar is two binomial standard
+    errors.
 
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_reliability([0.9, 0.8, 0.6, 0.7], [True, True, False, True], n_bins=2)
     """
     confidence = core.shaped_array(confidence, "confidence", ("n_answers",))
-    right = core.shaped_array(right, "right", confidence.shape, ", one for each of confidence")
+    right = core.shaped_array(
+        right, "right", confidence.shape, ", one for each of confidence"
+    )
     n_bins = core.check_integer(n_bins, "n_bins", 1, 1000)
     if confidence.min() < 0 or confidence.max() > 1 + 1e-6:
-        raise ValueError("confidence must be in [0, 1], got "
-                         f"{confidence.min():g} to {confidence.max():g}")
+        raise ValueError(
+            "confidence must be in [0, 1], got "
+            f"{confidence.min():g} to {confidence.max():g}"
+        )
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
     count = np.bincount(bins, minlength=n_bins)
     some = count > 0
@@ -410,33 +565,50 @@ def plot_reliability(confidence: ArrayLike, right: ArrayLike, *, n_bins: int = 1
     share = np.bincount(bins, right, n_bins)[some] / count[some]
     error = 2 * np.sqrt(share * (1 - share) / count[some])
     ax = _axes(ax, 4.6, 4.4)
-    ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, zorder=1, label="perfectly calibrated")
+    ax.plot(
+        [0, 1], [0, 1], color=GREY, linewidth=1, zorder=1, label="perfectly calibrated"
+    )
     ax.errorbar(mean, share, error, fmt="none", ecolor=BLUE, elinewidth=1, zorder=2)
     size = 12 + 100 * np.sqrt(count[some] / count.max())
-    ax.scatter(mean, share, s=size, color=BLUE, zorder=3, label=f"{len(right)} answers, by bin")
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal",
-           xlabel="mean probability of the answer", ylabel="share of right answers")
+    ax.scatter(
+        mean, share, s=size, color=BLUE, zorder=3, label=f"{len(right)} answers, by bin"
+    )
+    ax.set(
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        aspect="equal",
+        xlabel="mean probability of the answer",
+        ylabel="share of right answers",
+    )
     ax.legend(frameon=False, loc="upper left")
     return ax
 
 
-# ------------------------------------------------------------------------- what is in a picture
+# ----------------------------------------------------------------- what is in a picture
 
 
 def _counts(truth, predicted):
     """(counts (C, C), classes) of labels, or of a matrix of counts and names."""
     table = getattr(truth, "ndim", None) == 2  # of labels a list may hold pairs
     if table or isinstance(truth, list) and truth and isinstance(truth[0], list):
-        counts = core.shaped_array(truth, "truth", ("C", "C"), " of counts, or be n classes")
+        counts = core.shaped_array(
+            truth, "truth", ("C", "C"), " of counts, or be n classes"
+        )
         if (counts < 0).any() or (counts % 1).any():
-            raise ValueError("truth must be a matrix of counts, which are integers >= 0: confusion "
-                             "before any division")
+            raise ValueError(
+                "truth must be a matrix of counts, which are integers >= 0: confusion "
+                "before any division"
+            )
         counts = counts.astype(int)
         names = range(len(counts)) if predicted is None else predicted
-        return counts, _check_names(names, len(counts), "predicted, the names of a matrix,")
+        return counts, _check_names(
+            names, len(counts), "predicted, the names of a matrix,"
+        )
     if predicted is None:
-        raise ValueError("predicted must hold a class for each of truth; a matrix of counts alone "
-                         "must be an array (C, C)")
+        raise ValueError(
+            "predicted must hold a class for each of truth; a matrix of counts alone "
+            "must be an array (C, C)"
+        )
     truth = _check_names(truth, None, "truth")
     predicted = _check_names(predicted, len(truth), "predicted")
     if not truth:
@@ -444,21 +616,26 @@ def _counts(truth, predicted):
     order, classes, edges = _by_class(truth + predicted, 2 * len(truth), "truth")
     index = np.empty(len(order), int)
     index[order] = np.repeat(np.arange(len(classes)), np.diff(edges))
-    pairs = index[:len(truth)] * len(classes) + index[len(truth):]
-    return np.bincount(pairs, minlength=len(classes)**2).reshape(-1, len(classes)), classes
+    pairs = index[: len(truth)] * len(classes) + index[len(truth) :]
+    return np.bincount(pairs, minlength=len(classes) ** 2).reshape(
+        -1, len(classes)
+    ), classes
 
 
 def _below_each_other(images):
-    """(N, k, b, h, w) images as (N, k, H, w), their b frames below each other, NaN between."""
+    """(N, k, b, h, w) images as (N, k, H, w), their b frames below each other, NaN
+    between.
+    """
     N, k, b, h, w = images.shape
     gap = max(1, h // 16) if b > 1 else 0
     apart = np.pad(images, [(0, 0)] * 3 + [(0, gap), (0, 0)], constant_values=np.nan)
-    return apart.reshape(N, k, -1, w)[:, :, :b * (h + gap) - gap]
+    return apart.reshape(N, k, -1, w)[:, :, : b * (h + gap) - gap]
 
 
 def _mosaic(images):
-    """(N, k, h, w) images on a canvas, NaN between; each atom's top left pixel (x, y); and the free
-    rows above it."""
+    """(N, k, h, w) images on a canvas, NaN between; each atom's top left pixel (x, y);
+    and the free rows above it.
+    """
     N, k, h, w = images.shape
     gap = max(1, w // 10)  # between images
     band = max(2, round(0.35 * min(h, w)))  # above them, for a label
@@ -467,16 +644,20 @@ def _mosaic(images):
     columns = min(N, round(np.sqrt(1.3 * N * cell_h / cell_w)) or 1)
     rows = -(-N // columns)
     canvas = np.full((rows * cell_h + gap, columns * cell_w + gap), np.nan)
-    corners = [(gap + i % columns * cell_w, band + i // columns * cell_h) for i in range(N)]
+    corners = [
+        (gap + i % columns * cell_w, band + i // columns * cell_h) for i in range(N)
+    ]
     for atom, (x, y) in zip(images, corners):
         for j, image in enumerate(atom):
             left = x + j * (w + gap)
-            canvas[y:y + h, left:left + w] = image
+            canvas[y : y + h, left : left + w] = image
     return canvas, corners, band
 
 
 def _principal_coordinates(K):
-    """Points (n, 2) of classical scaling, and the share of the sum of squares of both axes."""
+    """Points (n, 2) of classical scaling, and the share of the sum of squares of both
+    axes.
+    """
     n = len(K)
     top = min(2, n)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
@@ -490,7 +671,9 @@ def _principal_coordinates(K):
 
 
 def _number_above(points):
-    """How many of the later points (n, 2) lie where each lies, to a hundredth of the picture."""
+    """How many of the later points (n, 2) lie where each lies, to a hundredth of the
+    picture.
+    """
     side = max(float(np.ptp(points, axis=0).max()), np.finfo(float).tiny)
     places = np.round(100 * points / side).astype(int)
     seen = Counter()
@@ -502,8 +685,9 @@ def _number_above(points):
 
 
 def _spots(codes, order, atom_order, ax):
-    """The sorted codes as a picture of at most one spot for two pixels each way; the strongest code
-    of a spot wins."""
+    """The sorted codes as a picture of at most one spot for two pixels each way; the
+    strongest code of a spot wins.
+    """
     n, N = codes.shape
     width, height = _size_in_points(ax)
     most_columns = max(1, int(width * ax.figure.dpi / 144))
@@ -518,15 +702,23 @@ def _spots(codes, order, atom_order, ax):
 
 
 def _class_matrix(values, labels, alone, meaning, extend, ax):
-    """A matrix (n, n) of pairs of subspaces, sorted by class unless labels are None; the colours
-    span the pairs, or end at alone where these are all 0."""
+    """A matrix (n, n) of pairs of subspaces, sorted by class unless labels are None;
+    the colours span the pairs, or end at alone where these are all 0.
+    """
     n = len(values)
-    order, classes, edges = _by_class(range(n) if labels is None else labels, n, "labels")
+    order, classes, edges = _by_class(
+        range(n) if labels is None else labels, n, "labels"
+    )
     others = values[~np.eye(n, dtype=bool)]
     low, high = (others.min(), others.max()) if others.any() else (0, alone)
     ax = _axes(ax, 6, 5)
-    image = ax.imshow(values[order][:, order], cmap="viridis", vmin=low, vmax=high,
-                      interpolation="nearest")
+    image = ax.imshow(
+        values[order][:, order],
+        cmap="viridis",
+        vmin=low,
+        vmax=high,
+        interpolation="nearest",
+    )
     ax.figure.colorbar(image, ax=ax, label=meaning, extend=extend)
     name = "subspace" if labels is None else "subspaces by class"
     ax.set(xlabel=name, ylabel=name)
@@ -549,13 +741,17 @@ def _angle_bars(X, Y, ax):
     if width < 0.8 * _size_in_points(ax)[0] / len(angles):
         for i, (angle, text) in enumerate(zip(angles, texts), start=1):
             ax.text(i, angle + 1, text, ha="center", va="bottom", fontsize=FONT)
-    ax.set(xlabel="index", ylabel="principal angle (degrees)", ylim=(0, 97),
-           yticks=range(0, 91, 15))
+    ax.set(
+        xlabel="index",
+        ylabel="principal angle (degrees)",
+        ylim=(0, 97),
+        yticks=range(0, 91, 15),
+    )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
 
 
-# ---------------------------------------------------------------------------- classes and names
+# -------------------------------------------------------------------- classes and names
 
 
 def _mark_classes(ax, axis, classes, edges, color):
@@ -564,7 +760,9 @@ def _mark_classes(ax, axis, classes, edges, color):
     length = 0.8 * size["xy".index(axis)]  # less what the layout may take
     draw_line = ax.axvline if axis == "x" else ax.axhline
     for edge in edges[1:-1]:
-        draw_line(edge - 0.5, color=color, linewidth=min(0.8, 0.02 * length / len(classes)))
+        draw_line(
+            edge - 0.5, color=color, linewidth=min(0.8, 0.02 * length / len(classes))
+        )
     room = min(LONGEST_NAME * CHAR_WIDTH, 0.25 * min(size) / FONT)
     names = [_cut(name, room) for name in classes]
     centres = (edges[:-1] + edges[1:] - 1) / 2
@@ -577,23 +775,32 @@ def _mark_classes(ax, axis, classes, edges, color):
         if not kept or at[i] - at[kept[-1]] >= need:
             kept.append(i)
     ticks = ax.xaxis if axis == "x" else ax.yaxis
-    ticks.set_ticks(centres[kept], labels=[names[i] for i in kept], fontsize=FONT,
-                    rotation=90 if upright else 0)
+    ticks.set_ticks(
+        centres[kept],
+        labels=[names[i] for i in kept],
+        fontsize=FONT,
+        rotation=90 if upright else 0,
+    )
 
 
 def _legend_columns(n):
-    """Columns of a legend of n classes, as few as hold it, such that no two classes side by side
-    share their colour or their marker."""
+    """Columns of a legend of n classes, as few as hold it, such that no two classes
+    side by side share their colour or their marker.
+    """
     columns = -(-n // LEGEND_ROWS)
-    while columns > 1 and any(rows % len(cycle) == 0 for rows in (n // columns, -(-n // columns))
-                              for cycle in (CLASS_COLORS, CLASS_MARKERS)):
+    while columns > 1 and any(
+        rows % len(cycle) == 0
+        for rows in (n // columns, -(-n // columns))
+        for cycle in (CLASS_COLORS, CLASS_MARKERS)
+    ):
         columns += 1
     return columns
 
 
 def _by_class(labels, n, name):
-    """The order that sorts n items by class, the classes, and where each begins and the last ends
-    (n_classes + 1,)."""
+    """The order that sorts n items by class, the classes, and where each begins and the
+    last ends (n_classes + 1,).
+    """
     labels = _check_names(labels, n, name)
     try:
         classes = list(dict.fromkeys(labels))
@@ -615,10 +822,10 @@ def _cut(text, width):
     room = max(1, int(width / CHAR_WIDTH))
     if len(text) <= room:
         return text
-    return text[:room // 2] + "…" + text[len(text) - (room - 1) // 2:]
+    return text[: room // 2] + "…" + text[len(text) - (room - 1) // 2 :]
 
 
-# ----------------------------------------------------------------------------- axes and checks
+# ---------------------------------------------------------------------- axes and checks
 
 
 def _axes(ax, width, height):
@@ -640,13 +847,18 @@ def _size_in_points(ax):
 def _check_gram(K):
     K = core.check_symmetric(K, "K")
     if core.largest(K) > 1 / core.SMALLEST:
-        raise ValueError(f"K must have entries up to {1 / core.SMALLEST:g}, got "
-                         f"{core.largest(K):g}")
+        raise ValueError(
+            f"K must have entries up to {1 / core.SMALLEST:g}, got {core.largest(K):g}"
+        )
     return K
 
 
 def _check_names(names, n, name):
-    if not np.iterable(names) or isinstance(names, (str, bytes)) or np.ma.is_masked(names):
+    if (
+        not np.iterable(names)
+        or isinstance(names, (str, bytes))
+        or np.ma.is_masked(names)
+    ):
         raise TypeError(f"{name} must be a sequence of labels, got {names!r}")
     names = list(names)
     if n is not None and len(names) != n:

@@ -1,26 +1,30 @@
 """Coding on the manifold itself: the nearest Proj(sum_j y_j D_j^) to a subspace.
 
-The paper codes in the embedding space, and leaves open coding with Proj inside the norm. As it is
-printed, min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1, that problem has no solution:
-Proj(c M) = Proj(M) for c > 0, so that the cost of c y is ||X^ - Proj(M)||^2 + c lam ||y||_1, which
-falls as c does; and at c = 0 there is no Proj. Here 1^T y = 1, as in gLC and iSC.
+The paper codes in the embedding space, and leaves open coding with Proj inside the
+norm. As it is printed, min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1, that
+problem has no solution: Proj(c M) = Proj(M) for c > 0, so that the cost of c y is ||X^
+- Proj(M)||^2 + c lam ||y||_1, which falls as c does; and at c = 0 there is no Proj.
+Here 1^T y = 1, as in gLC and iSC.
 
-With eigenvalues s_1 >= s_2 >= ... and eigenvectors u_a of M = sum_j y_j D_j^, D_j (d, q),
+With eigenvalues s_1 >= s_2 >= ... and eigenvectors u_a of M = sum_j y_j D_j^, D_j (d,
+q),
 
     d Proj(M) = sum_{a <= q < b} (u_a^T dM u_b) / (s_a - s_b) (u_a u_b^T + u_b u_a^T),
 
-which vanishes along dM = M: the gradient g of the first term has y^T g = 0. So the conditions of
-first order are
+which vanishes along dM = M: the gradient g of the first term has y^T g = 0. So the
+conditions of first order are
 
-    g_j = lam (||y||_1 - sign y_j) where y_j != 0,  |g_j - lam ||y||_1| <= lam elsewhere.
+    g_j = lam (||y||_1 - sign y_j) where y_j != 0, |g_j - lam ||y||_1| <= lam elsewhere.
 
-The sum alone does not make the problem well posed. Where s_q = s_{q+1}, Proj(M + t E) can be, for
-any small t, what E makes of the tied eigenvectors: coefficients that cost nothing turn the point
-towards X. With D = e_1, e_2 and (e_1 + e_2) / sqrt(2), the code (1 + t a, 1 + t b, t c) / sum gives
-every line of that plane, as t -> 0 at the cost lam alone. Descents do end there, so the gap
-s_q - s_{q+1} has a least value: with it, and lam > 0, a minimum exists.
+The sum alone does not make the problem well posed. Where s_q = s_{q+1}, Proj(M + t E)
+can be, for any small t, what E makes of the tied eigenvectors: coefficients that cost
+nothing turn the point towards X. With D = e_1, e_2 and (e_1 + e_2) / sqrt(2), the code
+(1 + t a, 1 + t b, t c) / sum gives every line of that plane, as t -> 0 at the cost lam
+alone. Descents do end there, so the gap s_q - s_{q+1} has a least value: with it, and
+lam > 0, a minimum exists.
 
-All is computed in the span of the query and of the atoms in use, where matrices are small.
+All is computed in the span of the query and of the atoms in use, where matrices are
+small.
 """
 
 from __future__ import annotations
@@ -38,42 +42,57 @@ __all__ = ["projected_codes", "projected_losses"]
 EPS = np.finfo(np.float64).eps
 NEAR = 2.0  # a gap of at most so many times the least counts as closed
 FAR = 4.0  # a step is at most so many times as long as the code
-FLAT = 1e-10  # curvature, relative to the largest, below which a direction counts as flat
+# curvature, relative to the largest, below which a direction counts as flat
+FLAT = 1e-10
 
 
-# ----------------------------------------------------------------------------- codes and losses
+# --------------------------------------------------------------------- codes and losses
 
 
 ProjectedCodes = namedtuple("ProjectedCodes", "codes cost violation gap n_iter")
 
 
-def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = False,
-                    n_neighbors: int | None = None, init: core.Codes | None = None,
-                    least_gap: float = 1e-3, tol: float = 1e-9, max_iter: int = 500,
-                    return_info: bool = False) -> np.ndarray | ProjectedCodes:
-    """Projected codes (n, N) of X (n, d, p) over atoms D (N, d, q): 1^T y = 1, lam >= 0.
+def projected_codes(
+    X: ArrayLike,
+    D: ArrayLike,
+    lam: float,
+    *,
+    positive: bool = False,
+    n_neighbors: int | None = None,
+    init: core.Codes | None = None,
+    least_gap: float = 1e-3,
+    tol: float = 1e-9,
+    max_iter: int = 500,
+    return_info: bool = False,
+) -> np.ndarray | ProjectedCodes:
+    """Projected codes (n, N) of X (n, d, p) over atoms D (N, d, q): 1^T y = 1, lam >=
+    0.
 
-    min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, where Proj gives
-    the closest projector of rank q. positive: y >= 0; then lam says nothing, and the point is a
-    chordal mean with weights. In a kernel's feature space, code the coordinates of kernels.Lift.
+    min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, where
+    Proj gives the closest projector of rank q. positive: y >= 0; then lam says nothing,
+    and the point is a chordal mean with weights. In a kernel's feature space, code the
+    coordinates of kernels.Lift.
 
-    The problem is not convex. Newton steps on an active set of atoms, with a line search, never
-    raise the cost; they start from the code of gSC with this lambda, scaled to sum 1, from that of
-    gLC with n_neighbors (default: 5, or N if less), from the nearest atom, and from init (n, N) if
-    it is given; the best end is the code, of equals the first. So the cost is at most that of each
-    start, but it may be that of a local minimum. Every query goes through the same operations
-    whatever the others are: its code is the same alone and in any batch. With lam = 0 there may be
-    no minimum, only codes that grow for ever.
+    The problem is not convex. Newton steps on an active set of atoms, with a line
+    search, never raise the cost; they start from the code of gSC with this lambda,
+    scaled to sum 1, from that of gLC with n_neighbors (default: 5, or N if less), from
+    the nearest atom, and from init (n, N) if it is given; the best end is the code, of
+    equals the first. So the cost is at most that of each start, but it may be that of a
+    local minimum. Every query goes through the same operations whatever the others are:
+    its code is the same alone and in any batch. With lam = 0 there may be no minimum,
+    only codes that grow for ever.
 
-    least_gap: s_q - s_{q+1}, over the largest |s|, never falls below it, in (0, 0.5]; a start of a
-    smaller gap, or of a sum <= 0, is left out (with positive, negative entries become 0 first). A
-    descent that comes within twice the least gap ends there: on the other side of a tie the point
-    is another one, and the code says little. A warning tells how many codes did.
+    least_gap: s_q - s_{q+1}, over the largest |s|, never falls below it, in (0, 0.5]; a
+    start of a smaller gap, or of a sum <= 0, is left out (with positive, negative
+    entries become 0 first). A descent that comes within twice the least gap ends there:
+    on the other side of a tie the point is another one, and the code says little. A
+    warning tells how many codes did.
 
-    Other descents end when the conditions of first order are violated by at most tol (1 + lam), or
-    after max_iter steps, or where rounding forbids more; a warning gives the largest violation.
-    return_info: a named tuple (codes, cost, violation, gap, n_iter), n numbers each but for the
-    codes; gap is inf for q = d, where there is one point only.
+    Other descents end when the conditions of first order are violated by at most tol (1
+    + lam), or after max_iter steps, or where rounding forbids more; a warning gives the
+    largest violation. return_info: a named tuple (codes, cost, violation, gap, n_iter),
+    n numbers each but for the codes; gap is inf for q = d, where there is one point
+    only.
 
     >>> from grassmann_sc import projected, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -87,7 +106,9 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
     positive = core.check_flag(positive, "positive")
     n_neighbors = min(5, N) if n_neighbors is None else n_neighbors
     n_neighbors = core.check_integer(n_neighbors, "n_neighbors", 1, N)
-    init = None if init is None else core.dense_codes(core.check_codes(init, n, N, "init"))
+    init = (
+        None if init is None else core.dense_codes(core.check_codes(init, n, N, "init"))
+    )
     least_gap = core.check_number(least_gap, "least_gap", above=0, most=0.5)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
@@ -100,7 +121,9 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
     K_dd = core.bases_gram(D.astype(np.float64, copy=False))
     for tile in core.query_tiles(n, N):
         K_xd = _grams_one_by_one(X[tile], atoms)
-        starts = _starts(K_xd, p, K_dd, rules, n_neighbors, None if init is None else init[tile])
+        starts = _starts(
+            K_xd, p, K_dd, rules, n_neighbors, None if init is None else init[tile]
+        )
 
         def solve(block):
             for i in range(block.start, block.stop):
@@ -116,13 +139,16 @@ def projected_codes(X: ArrayLike, D: ArrayLike, lam: float, *, positive: bool = 
     return found if return_info else codes
 
 
-def projected_losses(codes: core.Codes, X: ArrayLike, D: ArrayLike, *,
-                     return_gradient: bool = False) -> np.ndarray | tuple:
-    """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X (n, d, p) over D (N, d, q).
+def projected_losses(
+    codes: core.Codes, X: ArrayLike, D: ArrayLike, *, return_gradient: bool = False
+) -> np.ndarray | tuple:
+    """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X (n, d, p) over D
+    (N, d, q).
 
-    For codes of any sum: only their direction matters. return_gradient: (losses, gradient (n, N))
-    with respect to the codes. A warning where eigenvalues q and q + 1 tie and the point is not
-    unique, as for a zero code; ValueError if a gradient is asked for there.
+    For codes of any sum: only their direction matters. return_gradient: (losses,
+    gradient (n, N)) with respect to the codes. A warning where eigenvalues q and q + 1
+    tie and the point is not unique, as for a zero code; ValueError if a gradient is
+    asked for there.
 
     >>> from grassmann_sc import projected, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -149,8 +175,10 @@ def projected_losses(codes: core.Codes, X: ArrayLike, D: ArrayLike, *,
 
     core.run_blocks(fill, len(X), 4)
     if return_gradient and tied.any():
-        raise ValueError("codes must have a gap between eigenvalues q and q + 1 of sum_j y_j D_j^ "
-                         f"for a gradient, got a tie at index {int(tied.argmax())}")
+        raise ValueError(
+            "codes must have a gap between eigenvalues q and q + 1 of sum_j y_j D_j^ "
+            f"for a gradient, got a tie at index {int(tied.argmax())}"
+        )
     core.warn_ties(int(tied.sum()), "projected_losses: point")
     return (losses, gradient) if return_gradient else losses
 
@@ -158,31 +186,39 @@ def projected_losses(codes: core.Codes, X: ArrayLike, D: ArrayLike, *,
 def _warn_of_ends(violation, gap, rules):
     closed = gap <= NEAR * rules.least_gap
     if closed.any():
-        core.warn(f"the gap of eigenvalues q and q + 1 closed in {int(closed.sum())} of "
-                  f"{len(gap)} projected codes, to {NEAR * rules.least_gap:.2g} or less: their "
-                  "points turn with the smallest changes of the code")
+        core.warn(
+            f"the gap of eigenvalues q and q + 1 closed in {int(closed.sum())} of "
+            f"{len(gap)} projected codes, to {NEAR * rules.least_gap:.2g} or less: their "
+            "points turn with the smallest changes of the code"
+        )
     late = ~closed & ~(violation <= rules.tol)
     if late.any():
-        core.warn(f"{int(late.sum())} of {len(late)} projected codes did not converge (max_iter"
-                  f" = {rules.max_iter}): worst violation of the conditions of first order "
-                  f"{violation[late].max():.2g}, tolerance {rules.tol:.2g}")
+        core.warn(
+            f"{int(late.sum())} of {len(late)} projected codes did not converge (max_iter"
+            f" = {rules.max_iter}): worst violation of the conditions of first order "
+            f"{violation[late].max():.2g}, tolerance {rules.tol:.2g}"
+        )
 
 
-# -------------------------------------------------------------------------------------- starts
+# ------------------------------------------------------------------------------- starts
 
 
 _Rules = namedtuple("_Rules", "lam positive least_gap tol max_iter")
 
 
 def _grams_one_by_one(X, atoms):
-    """||X_i^T D_j||_F^2 (n, N), the same whatever else is in X: BLAS products of one shape each."""
+    """||X_i^T D_j||_F^2 (n, N), the same whatever else is in X: BLAS products of one
+    shape each.
+    """
     N, q, d = atoms.shape
     K = np.empty((len(X), N))
 
     def fill(block):
         for i in range(block.start, block.stop):
             x = np.array(X[i], np.float64, order="C")
-            products = core.small_products(atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1])))
+            products = core.small_products(
+                atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1]))
+            )
             K[i] = np.square(products).reshape(N, -1).sum(axis=1)
 
     core.run_blocks(fill, len(X), 4)
@@ -190,7 +226,9 @@ def _grams_one_by_one(X, atoms):
 
 
 def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
-    """Codes (n, N) to start from: arrays whose rows sum to 1, or are NaN where there is none."""
+    """Codes (n, N) to start from: arrays whose rows sum to 1, or are NaN where there is
+    none.
+    """
     nearest = np.zeros(K_xd.shape)
     nearest[np.arange(len(K_xd)), K_xd.argmax(axis=1)] = 1
     lasso = core.lasso_options(K_xd.shape, rules.lam, positive=rules.positive)
@@ -200,14 +238,19 @@ def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
         sparse = core.solve_lassos(K_dd, K_xd, p, lasso)
         near = core.solve_local(K_dd, K_xd, p, local)
     given = [] if init is None else [init]
-    return [nearest, *(_with_sum_one(start, rules.positive) for start in [sparse, near, *given])]
+    return [
+        nearest,
+        *(_with_sum_one(start, rules.positive) for start in [sparse, near, *given]),
+    ]
 
 
 def _with_sum_one(codes, positive):
     codes = np.maximum(codes.astype(np.float64), 0 if positive else -np.inf)
     total = codes.sum(axis=1)
     usable = total > 1e-6 * np.abs(codes).sum(axis=1)
-    return np.where(usable[:, None], codes / np.where(usable, total, 1)[:, None], np.nan)
+    return np.where(
+        usable[:, None], codes / np.where(usable, total, 1)[:, None], np.nan
+    )
 
 
 def _best_end(x, atoms, starts, rules):
@@ -225,7 +268,7 @@ def _best_end(x, atoms, starts, rules):
     return best._replace(n_iter=sum(end.n_iter for end in ends))
 
 
-# ----------------------------------------------------------------- cost, gradient and curvature
+# --------------------------------------------------------- cost, gradient and curvature
 
 
 def _rows_of_atoms(D):
@@ -233,21 +276,22 @@ def _rows_of_atoms(D):
     return np.array(D.transpose(0, 2, 1), np.float64, order="C")
 
 
-# Coordinates of the query x (r, p) and of the atoms in use F (m, r, q) in the directions Q (d, r),
-# None for r = d: those of R^d.
+# Coordinates of the query x (r, p) and of the atoms in use F (m, r, q) in the
+# directions Q (d, r), None for r = d: those of R^d.
 _Frame = namedtuple("_Frame", "x F Q")
-# What a code stands for: loss = ||X^ - Proj(M)||^2; gap = s_q - s_{q+1} relative to the largest
+# What a code stands for: loss = ||X^ - Proj(M)||^2; gap = s_q - s_{q+1} relative to the
+# largest
 # |s|, tied if it is zero to rounding; A (r, q) and B (r, r - q), eigenvectors of the q largest
-# eigenvalues and of the rest; xa = A^T X (q, p), xb = B^T X (r - q, p); over = 1 / (s_a - s_b),
-# (r - q, q).
+# eigenvalues and of the rest; xa = A^T X (q, p), xb = B^T X (r - q, p); over = 1 / (s_a
+# - s_b), (r - q, q).
 _Point = namedtuple("_Point", "loss gap tied A B xa xb over")
 
 
 def _frame(x, atoms, active):
     """Coordinates for the span of x and of the active atoms.
 
-    Where more than q directions are left outside, all of eigenvalue 0, the coordinates tell of
-    every tie; else they are those of R^d.
+    Where more than q directions are left outside, all of eigenvalue 0, the coordinates
+    tell of every tie; else they are those of R^d.
     """
     d, p = x.shape
     chosen = np.array(atoms[active].swapaxes(1, 2), order="C")  # (m, d, q)
@@ -255,8 +299,8 @@ def _frame(x, atoms, active):
     if m * q + p + q >= d:
         return _Frame(x, chosen, None)
     Q, R = np.linalg.qr(np.hstack([*chosen, x]))
-    F = R[:, :m * q].reshape(-1, m, q).transpose(1, 0, 2)
-    return _Frame(R[:, m * q:], np.ascontiguousarray(F), Q)
+    F = R[:, : m * q].reshape(-1, m, q).transpose(1, 0, 2)
+    return _Frame(R[:, m * q :], np.ascontiguousarray(F), Q)
 
 
 def _point(frame, y):
@@ -265,9 +309,9 @@ def _point(frame, y):
     m, r, q = F.shape
     rows = F.transpose(1, 0, 2).reshape(r, m * q)
     s, V = np.linalg.eigh((rows * np.repeat(y, q)) @ rows.T)  # ascending
-    A = V[:, r - q:]
-    B = V[:, :r - q]
-    below = s[:r - q]
+    A = V[:, r - q :]
+    B = V[:, : r - q]
+    below = s[: r - q]
     next_one = below[-1] if r > q else -np.inf
     if Q is not None:
         next_one = max(next_one, 0.0)
@@ -275,7 +319,7 @@ def _point(frame, y):
     gap = (s[r - q] - next_one) / scale
     xb = B.T @ x
     tied = gap <= 8 * r * EPS
-    apart = s[r - q:] - below[:, None]
+    apart = s[r - q :] - below[:, None]
     loss = q - x.shape[1] + 2 * (xb * xb).sum()
     return _Point(loss, gap, tied, A, B, A.T @ x, xb, 1 / np.where(tied, 1, apart))
 
@@ -283,8 +327,8 @@ def _point(frame, y):
 def _slopes(frame, point):
     """(g, H): gradient and curvature of the loss, for the atoms of the frame.
 
-    To second order Proj(M + t E) is spanned by A + B (t Z + t^2 Y), where Z = (B^T E A) o over and
-    Y = (B^T E B Z - Z A^T E A) o over, o entry by entry.
+    To second order Proj(M + t E) is spanned by A + B (t Z + t^2 Y), where Z = (B^T E A)
+    o over and Y = (B^T E B Z - Z A^T E A) o over, o entry by entry.
     """
     m = len(frame.F)
     Fa = np.matmul(point.A.T, frame.F)  # (m, q, q)
@@ -295,7 +339,9 @@ def _slopes(frame, point):
     g = -4 * (Z.reshape(m, -1) @ cross.ravel())
     V = np.matmul(Fb, np.matmul(Fb.transpose(0, 2, 1), W))
     V -= np.matmul(np.matmul(W, Fa), Fa.transpose(0, 2, 1))
-    T = np.matmul(point.xb, np.matmul(point.xb.T, Z)) - np.matmul(Z, point.xa @ point.xa.T)
+    T = np.matmul(point.xb, np.matmul(point.xb.T, Z)) - np.matmul(
+        Z, point.xa @ point.xa.T
+    )
     Z = Z.reshape(m, -1)
     half = Z @ (V + T / 2).reshape(m, -1).T
     return g, -4 * (half + half.T)
@@ -313,12 +359,13 @@ def _gradient_of_all(frame, point, atoms):
     return -4 * (products[:, :, :q] * products[:, :, q:]).sum(axis=(1, 2))
 
 
-# ------------------------------------------------------------------------------------- descent
+# ------------------------------------------------------------------------------ descent
 
 
 _End = namedtuple("_End", "code cost violation gap n_iter")
 
-# Where a descent is; of the atoms in use active, sign and y (m,), y_j = 0 of those just entered.
+# Where a descent is; of the atoms in use active, sign and y (m,), y_j = 0 of those just
+# entered.
 _State = namedtuple("_State", "active sign y frame point cost")
 
 
@@ -342,7 +389,9 @@ def _descent(x, atoms, start, rules):
         worst = np.abs(excess).max()
         stalled = 0 if state.cost < before else stalled + 1
         before = min(before, state.cost)
-        ended = n_iter >= rules.max_iter or stalled > 3 or _is_closed(state.point, rules)
+        ended = (
+            n_iter >= rules.max_iter or stalled > 3 or _is_closed(state.point, rules)
+        )
         if worst <= rules.tol or ended:
             code = np.zeros(len(start))
             code[state.active] = state.y / state.y.sum()
@@ -352,7 +401,11 @@ def _descent(x, atoms, start, rules):
 
 
 def _cost(point, y, rules):
-    return np.inf if point.gap < rules.least_gap else point.loss + rules.lam * np.abs(y).sum()
+    return (
+        np.inf
+        if point.gap < rules.least_gap
+        else point.loss + rules.lam * np.abs(y).sum()
+    )
 
 
 def _is_closed(point, rules):
@@ -360,10 +413,14 @@ def _is_closed(point, rules):
 
 
 def _violations(g, state, rules):
-    """By how much g_j breaks the conditions of first order (N,), with the sign that y_j wants."""
+    """By how much g_j breaks the conditions of first order (N,), with the sign that y_j
+    wants.
+    """
     level = rules.lam * np.abs(state.y).sum()
     slope = level - g  # of minus the cost, but for the l1 norm
-    excess = slope - np.clip(slope, -np.inf if rules.positive else -rules.lam, rules.lam)
+    excess = slope - np.clip(
+        slope, -np.inf if rules.positive else -rules.lam, rules.lam
+    )
     excess[state.active] = slope[state.active] - rules.lam * state.sign
     return excess
 
@@ -384,10 +441,11 @@ def _with_new_atoms(state, excess, most, x, atoms):
 
 
 def _newton_on_active(state, rules, max_steps):
-    """Newton steps on the active atoms with their signs; an atom leaves as it reaches zero.
+    """Newton steps on the active atoms with their signs; an atom leaves as it reaches
+    zero.
 
-    Returns the state where the conditions of first order hold among the active atoms, or no step
-    lowers the cost, and the number of steps.
+    Returns the state where the conditions of first order hold among the active atoms,
+    or no step lowers the cost, and the number of steps.
     """
     n_steps = 0
     while len(state.active) > 1 and n_steps < max_steps:
@@ -412,7 +470,9 @@ def _newton_on_active(state, rules, max_steps):
 
 
 def _newton_step(slope, H):
-    """-|H|^-1 slope among the steps of sum 0, |H| with the absolute values of H's eigenvalues."""
+    """-|H|^-1 slope among the steps of sum 0, |H| with the absolute values of H's
+    eigenvalues.
+    """
     H = H - H.mean(axis=0)
     H -= H.mean(axis=1)[:, None]
     values, vectors = np.linalg.eigh(H)
@@ -427,12 +487,15 @@ def _keep(state, keep):
     if keep.all():
         return state
     frame = state.frame._replace(F=state.frame.F[keep])
-    return state._replace(active=state.active[keep], sign=state.sign[keep], y=state.y[keep],
-                          frame=frame)
+    return state._replace(
+        active=state.active[keep], sign=state.sign[keep], y=state.y[keep], frame=frame
+    )
 
 
 def _search(state, slope, step, rules):
-    """The state after a step that lowers the cost, or None; no coefficient changes its sign."""
+    """The state after a step that lowers the cost, or None; no coefficient changes its
+    sign.
+    """
     longest = FAR * np.abs(state.y).sum()
     length = np.abs(step).sum()
     if length > longest:
@@ -459,9 +522,17 @@ def _search(state, slope, step, rules):
 
 
 def _nearer(state, slope, y, point, cost, arrived, rules):
-    """The state after a step too small for the cost to tell, if the slopes are smaller; or None."""
-    after = _keep(state._replace(y=y, point=point, cost=min(cost, state.cost)), ~arrived)
+    """The state after a step too small for the cost to tell, if the slopes are smaller;
+    or None.
+    """
+    after = _keep(
+        state._replace(y=y, point=point, cost=min(cost, state.cost)), ~arrived
+    )
     g, _ = _slopes(after.frame, after.point)
     new = g + rules.lam * after.sign
     new -= new.mean()
-    return after if arrived.any() or np.abs(new).max() < 0.9 * np.abs(slope).max() else None
+    return (
+        after
+        if arrived.any() or np.abs(new).max() < 0.9 * np.abs(slope).max()
+        else None
+    )

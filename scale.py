@@ -1,14 +1,17 @@
-"""From one machine to many, on Dask: coding, Gram matrices, and dictionary learning by rounds.
+"""From one machine to many, on Dask: coding, Gram matrices, and dictionary learning by
+rounds.
 
-The mathematics is that of grassmann_sc.py and streams.py; Dask moves blocks of subspaces and sums
-of statistics between workers, and does again what a lost worker had. A client is passed in, or
-client=None starts a worker a core on this machine for the call (in a script, under
-`if __name__ == "__main__":`, since workers import it). Workers should have one thread each, with
-OMP_NUM_THREADS=1 and NUMBA_NUM_THREADS=1, as those of local_client have.
+The mathematics is that of grassmann_sc.py and streams.py; Dask moves blocks of
+subspaces and sums of statistics between workers, and does again what a lost worker had.
+A client is passed in, or client=None starts a worker a core on this machine for the
+call (in a script, under `if __name__ == "__main__":`, since workers import it). Workers
+should have one thread each, with OMP_NUM_THREADS=1 and NUMBA_NUM_THREADS=1, as those of
+local_client have.
 
-X (n, d, p) is a Dask array, or another array that is cut into blocks: in memory, a memmap, of zarr
-or HDF5. Each worker opens a memmap or HDF5 file by its path. Needs dask[distributed], files.py,
-learn.py and streams.py; from_paths also frames.py and subspaces.py.
+X (n, d, p) is a Dask array, or another array that is cut into blocks: in memory, a
+memmap, of zarr or HDF5. Each worker opens a memmap or HDF5 file by its path. Needs
+dask[distributed], files.py, learn.py and streams.py; from_paths also frames.py and
+subspaces.py.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ __all__ = ["local_client", "from_paths", "code", "gram", "gdl"]
 
 BATCH = 1024  # samples that a worker codes and adds to the statistics at a time
 BLOCKS = 16  # into which at least an array is cut, if each keeps LEAST subspaces
-CODED = 64  # the same to be coded: workers share many more evenly, and nothing is kept for each
+# the same to be coded: workers share many more evenly, and nothing is kept for each
+CODED = 64
 LEAST = 256
 DRAWN_FROM = 64  # blocks that first atoms are drawn from
 DRAWN = 10  # samples for each first atom
@@ -48,21 +52,35 @@ PATIENCE = 5  # seconds between looks whether the scheduler is there
 # ------------------------------------------------------------------------------- coding
 
 
-def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: int | None = None,
-         lam_scale: str | None = None, positive: bool = False, reg: float | None = None,
-         tol: float = 1e-8, max_iter: int = 1000, sparse_output: bool = False,
-         client: distributed.Client | None = None, out: Any = None, start: int | str = 0,
-         replace: bool = False, progress: bool = False,
-         ) -> np.ndarray | scipy.sparse.csr_array | dask.array.Array | int:
-    """Codes of subspaces X (n, d, p) over atoms D (N, d, q): gsc with lam, glc with n_neighbors,
-    and their options, block by block on workers; <D_i^, D_j^> is computed once, by one of them.
+def code(
+    X: ArrayLike,
+    D: ArrayLike,
+    lam: float | None = None,
+    *,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    reg: float | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    sparse_output: bool = False,
+    client: distributed.Client | None = None,
+    out: Any = None,
+    start: int | str = 0,
+    replace: bool = False,
+    progress: bool = False,
+) -> np.ndarray | scipy.sparse.csr_array | dask.array.Array | int:
+    """Codes of subspaces X (n, d, p) over atoms D (N, d, q): gsc with lam, glc with
+    n_neighbors, and their options, block by block on workers; <D_i^, D_j^> is computed
+    once, by one of them.
 
-    Of a Dask array a Dask array (n, N), to be computed when it is asked for; of another array, or
-    with sparse_output, codes as gsc returns them. With out (see files.write_codes, also for start,
-    replace and progress) codes are written as they come, in order, and n is returned; Ctrl-C raises
-    and says from which row to go on. The parts of a folder are written by workers, which must reach
-    it by the same path, all else here. ValueError names the block and its rows if they are no
-    orthonormal bases of the atoms' R^d. No convergence is a warning where it is met, on a worker.
+    Of a Dask array a Dask array (n, N), to be computed when it is asked for; of another
+    array, or with sparse_output, codes as gsc returns them. With out (see
+    files.write_codes, also for start, replace and progress) codes are written as they
+    come, in order, and n is returned; Ctrl-C raises and says from which row to go on.
+    The parts of a folder are written by workers, which must reach it by the same path,
+    all else here. ValueError names the block and its rows if they are no orthonormal
+    bases of the atoms' R^d. No convergence is a warning where it is met, on a worker.
 
     >>> import dask.array
     >>> from grassmann_sc import random_subspaces, scale
@@ -76,13 +94,24 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
     plain = isinstance(start, (int, np.integer)) and start == 0
     flags = core.check_flag(progress, "progress") or core.check_flag(replace, "replace")
     if out is None and (flags or not plain):
-        raise ValueError("start, replace and progress belong to out, leave them out without it")
+        raise ValueError(
+            "start, replace and progress belong to out, leave them out without it"
+        )
     cut = functools.partial(_Parts, X, len(atoms), n_blocks=CODED)
     parts = cut()
     atoms = atoms.astype(np.result_type(parts.dtype, atoms.dtype), copy=False)
-    step = core.coding_step((0, len(atoms)), atoms.dtype, lam, n_neighbors, lam_scale=lam_scale,
-                            positive=positive, reg=reg, tol=tol, max_iter=max_iter,
-                            sparse_output=sparse_output)
+    step = core.coding_step(
+        (0, len(atoms)),
+        atoms.dtype,
+        lam,
+        n_neighbors,
+        lam_scale=lam_scale,
+        positive=positive,
+        reg=reg,
+        tol=tol,
+        max_iter=max_iter,
+        sparse_output=sparse_output,
+    )
     job = functools.partial(_code_block, step=step)
     if out is None and parts.lazy and not sparse_output:
         tasks = parts.each(job, *_atoms_and_gram(atoms))
@@ -99,8 +128,12 @@ def code(X: ArrayLike, D: ArrayLike, lam: float | None = None, *, n_neighbors: i
             return (join if sparse_output else np.concatenate)(codes)
         job = functools.partial(job, digested=sink.keeps)
         if sink.folder is not None:
-            job = functools.partial(_write_block, folder=os.path.abspath(sink.folder),
-                                    fingerprint=sink.fingerprint, step=step)
+            job = functools.partial(
+                _write_block,
+                folder=os.path.abspath(sink.folder),
+                fingerprint=sink.fingerprint,
+                step=step,
+            )
 
         def digest(first, stop):
             rows = cut(first, stop)
@@ -144,12 +177,17 @@ def _digest_block(block, where, dtype):
     return files.digest_rows(_bases(block, where).astype(dtype, copy=False), where[1])
 
 
-# ------------------------------------------------------------------------------- Gram matrix
+# -------------------------------------------------------------------------- Gram matrix
 
 
-def gram(X: ArrayLike, D: ArrayLike | None = None, *,
-         client: distributed.Client | None = None) -> np.ndarray | dask.array.Array:
-    """projection_kernel(X, D), (n, N), in blocks on workers; without D half of those of (n, n).
+def gram(
+    X: ArrayLike,
+    D: ArrayLike | None = None,
+    *,
+    client: distributed.Client | None = None,
+) -> np.ndarray | dask.array.Array:
+    """projection_kernel(X, D), (n, N), in blocks on workers; without D half of those of
+    (n, n).
 
     Of Dask arrays a Dask array; of other arrays an array.
 
@@ -174,18 +212,29 @@ def gram(X: ArrayLike, D: ArrayLike | None = None, *,
                 K[i][j] = product(*left, *right)
     if rows.lazy or columns.lazy:
         array = _dask().array
-        blocks = [[array.from_delayed(K[i][j], (n, N), dtype) for j, N in enumerate(columns.sizes)]
-                  for i, n in enumerate(rows.sizes)]
+        blocks = [
+            [
+                array.from_delayed(K[i][j], (n, N), dtype)
+                for j, N in enumerate(columns.sizes)
+            ]
+            for i, n in enumerate(rows.sizes)
+        ]
         return array.block(blocks, allow_unknown_chunksizes=True)
     out = np.empty((rows.n_rows(), columns.n_rows()), dtype)
-    places = [(i, j) for i in range(len(rows)) for j in range(i if D is None else 0, len(columns))]
+    places = [
+        (i, j)
+        for i in range(len(rows))
+        for j in range(i if D is None else 0, len(columns))
+    ]
     with _working(client) as client:
-        for (i, j), block in zip(places, _in_order(client, (K[i][j] for i, j in places))):
+        for (i, j), block in zip(
+            places, _in_order(client, (K[i][j] for i, j in places))
+        ):
             top = rows.blocks[i][1][1]
             left = columns.blocks[j][1][1]
-            out[top:top + block.shape[0], left:left + block.shape[1]] = block
+            out[top : top + block.shape[0], left : left + block.shape[1]] = block
             if D is None:
-                out[left:left + block.shape[1], top:top + block.shape[0]] = block.T
+                out[left : left + block.shape[1], top : top + block.shape[0]] = block.T
     return out
 
 
@@ -197,40 +246,56 @@ def _gram_block(X, where_x, D, where_d, *, dtype):
     return core.bases_gram(*core.same_dimension(X, D, "XD"))
 
 
-# ------------------------------------------------------------------------------- learning
+# ----------------------------------------------------------------------------- learning
 
 
 class Learned(namedtuple("Learned", "atoms costs lam n_replaced stopped")):
-    """atoms (N, d, p) of the least cost, and costs (rounds,), each that of the codes over the atoms
-    of its round.
+    """atoms (N, d, p) of the least cost, and costs (rounds,), each that of the codes
+    over the atoms of its round.
 
-    lam: the lambda in use; n_replaced: unused atoms replaced in all; stopped: "n_iter", "tol",
-    "callback" or "interrupted", None while learning.
+    lam: the lambda in use; n_replaced: unused atoms replaced in all; stopped: "n_iter",
+    "tol", "callback" or "interrupted", None while learning.
     """
 
 
-def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: int | None = None,
-        lam_scale: str | None = None, positive: bool = False, init: str | ArrayLike = "kmeans++",
-        rank: int | None = None, n_iter: int = 20, tol: float = 1e-6, n_chains: int | None = None,
-        rng: core.Rng = None, callback: Callable | None = None, progress: bool = False,
-        checkpoint: str | os.PathLike | None = None, resume: str | os.PathLike | None = None,
-        client: distributed.Client | None = None) -> Learned:
+def gdl(
+    X: ArrayLike,
+    n_atoms: int,
+    lam: float | None = None,
+    *,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    init: str | ArrayLike = "kmeans++",
+    rank: int | None = None,
+    n_iter: int = 20,
+    tol: float = 1e-6,
+    n_chains: int | None = None,
+    rng: core.Rng = None,
+    callback: Callable | None = None,
+    progress: bool = False,
+    checkpoint: str | os.PathLike | None = None,
+    resume: str | os.PathLike | None = None,
+    client: distributed.Client | None = None,
+) -> Learned:
     """Learn n_atoms atoms from X (n, d, p) by rounds on workers; returns Learned.
 
-    In a round each block is coded over the same atoms, the statistics of OnlineGDL are summed along
-    n_chains chains of blocks, a tree merges the chains, and the atoms are updated once, here.
-    n_chains: one for each thread that the workers have at the start, unless it is given. The result
-    depends on it and on the blocks, to what rank cuts off, and not on which workers die.
+    In a round each block is coded over the same atoms, the statistics of OnlineGDL are
+    summed along n_chains chains of blocks, a tree merges the chains, and the atoms are
+    updated once, here. n_chains: one for each thread that the workers have at the
+    start, unless it is given. The result depends on it and on the blocks, to what rank
+    cuts off, and not on which workers die.
 
-    lam, n_neighbors, lam_scale, positive, n_iter, tol, rng, callback, progress, checkpoint, resume:
-    as in learn.gdl; init too, but a method, and the median of lam_max, see 10 samples an atom from
-    at most 64 random blocks. Other samples are refused at the end of the first round that is
-    resumed, in which workers digest them. rank: as in OnlineGDL; below d it makes the update
-    approximate, so that a round may raise the cost: the atoms of the least are returned. n_iter
-    rounds are n_iter + 1 passes over X, since the cost of the last atoms is known after another.
+    lam, n_neighbors, lam_scale, positive, n_iter, tol, rng, callback, progress,
+    checkpoint, resume: as in learn.gdl; init too, but a method, and the median of
+    lam_max, see 10 samples an atom from at most 64 random blocks. Other samples are
+    refused at the end of the first round that is resumed, in which workers digest them.
+    rank: as in OnlineGDL; below d it makes the update approximate, so that a round may
+    raise the cost: the atoms of the least are returned. n_iter rounds are n_iter + 1
+    passes over X, since the cost of the last atoms is known after another.
 
-    ValueError names the block and its rows if they are no bases; ConnectionError if the scheduler
-    is gone: the checkpoint then is that of the last round.
+    ValueError names the block and its rows if they are no bases; ConnectionError if the
+    scheduler is gone: the checkpoint then is that of the last round.
 
     >>> from distributed import Client
     >>> from grassmann_sc import random_subspaces, scale
@@ -241,17 +306,36 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
     >>> learned.atoms.shape, learned.costs.shape  # that of the first atoms comes first
     ((4, 8, 2), (3,))
     """
-    learner = streams.OnlineGDL(n_atoms, lam, n_neighbors=n_neighbors, lam_scale=lam_scale,
-                                positive=positive, init=init, rank=rank, forgetting=0, rng=rng)
+    learner = streams.OnlineGDL(
+        n_atoms,
+        lam,
+        n_neighbors=n_neighbors,
+        lam_scale=lam_scale,
+        positive=positive,
+        init=init,
+        rank=rank,
+        forgetting=0,
+        rng=rng,
+    )
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     tol = core.check_number(tol, "tol", least=0)
     n_chains = None if n_chains is None else core.check_integer(n_chains, "n_chains", 1)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function or None, got {callback!r}")
     parts = _Parts(X, n_atoms)
-    options = [n_atoms, lam, n_neighbors, lam_scale, positive, rank, parts.shape, n_chains,
-               parts.sizes]
-    record = files.Checkpoint(checkpoint, resume, [], options)  # workers digest the samples
+    options = [
+        n_atoms,
+        lam,
+        n_neighbors,
+        lam_scale,
+        positive,
+        rank,
+        parts.shape,
+        n_chains,
+        parts.sizes,
+    ]
+    # workers digest the samples
+    record = files.Checkpoint(checkpoint, resume, [], options)
     with _working(client) as client:
         parts.hold(client)
         if resume is None:
@@ -263,18 +347,25 @@ def gdl(X: ArrayLike, n_atoms: int, lam: float | None = None, *, n_neighbors: in
             learner.set_state(arrays, record.resume)
             with files.refuse_damaged(record.resume, "checkpoint", "resume"):
                 costs = core.shaped_array(arrays["costs"], "costs", ("rounds",))
-                best = core.shaped_array(arrays["best"], "best", np.shape(learner.atoms))
+                best = core.shaped_array(
+                    arrays["best"], "best", np.shape(learner.atoms)
+                )
                 core.check_dictionary(best, "best")
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
         summed_over = functools.partial(_summed, client, parts, n_chains, record)
         learned = Learned(best, costs, learner.lam, learner.n_replaced, None)
-        with core.progress_bar(progress, total=n_iter, desc="gdl", unit="round") as move:
-            return _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move)
+        with core.progress_bar(
+            progress, total=n_iter, desc="gdl", unit="round"
+        ) as move:
+            return _rounds(
+                summed_over, learner, learned, record, n_iter, tol, callback, move
+            )
 
 
 def _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move):
-    """Rounds until a reason to stop: what is Learned, which is never changed, so that it is
-    whole."""
+    """Rounds until a reason to stop: what is Learned, which is never changed, so that
+    it is whole.
+    """
     stopped = None
     try:
         while stopped is None:
@@ -295,42 +386,50 @@ def _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move):
                 move(1)
     except KeyboardInterrupt:
         stopped = "interrupted"
-        core.warn("interrupted: the best dictionary so far is returned, after "
-                  f"{len(learned.costs)} rounds of {n_iter + 1}")
+        core.warn(
+            "interrupted: the best dictionary so far is returned, after "
+            f"{len(learned.costs)} rounds of {n_iter + 1}"
+        )
     return learned._replace(stopped=stopped)
 
 
 def _summed(client, parts, n_chains, record, learner):
     """The learner that has collected all blocks, by chains and a tree.
 
-    The first round digests the samples too, which must be those that a resume goes on with.
+    The first round digests the samples too, which must be those that a resume goes on
+    with.
     """
     keeps = record.checkpoint or record.resume
-    collect = functools.partial(_collect, digested=not keeps or record.fingerprint.samples > 0)
+    collect = functools.partial(
+        _collect, digested=not keeps or record.fingerprint.samples > 0
+    )
     collect = _dask().delayed(collect, pure=False)
     merge = _dask().delayed(_merge, pure=False)
-    empty = client.persist(_dask().delayed((learner.fork(), 0), pure=False, traverse=False))
+    empty = client.persist(
+        _dask().delayed((learner.fork(), 0), pure=False, traverse=False)
+    )
     sums = [empty] * min(n_chains, len(parts))
     for i, (block, where) in enumerate(parts.blocks):
         chain = i % len(sums)
         sums[chain] = collect(sums[chain], block, where)
     while len(sums) > 1:
         pairs = [merge(a, b) for a, b in zip(sums[::2], sums[1::2])]
-        sums = pairs + sums[len(sums) - len(sums) % 2:]
-    (summed, digest), = _in_order(client, sums)
+        sums = pairs + sums[len(sums) - len(sums) % 2 :]
+    ((summed, digest),) = _in_order(client, sums)
     record.fingerprint.add(digest)
     record.check_samples()
     return summed
 
 
 def _collect(collected, block, where, *, digested):
-    """A copy of the learner that has collected a block, batch by batch, and the digest of all that
-    it has, unless the samples are digested."""
+    """A copy of the learner that has collected a block, batch by batch, and the digest
+    of all that it has, unless the samples are digested.
+    """
     learner, digest = collected
     X = _bases(block, where, learner.atoms.shape[1])
     learner = copy.deepcopy(learner)  # a task may be done again
     for i in range(0, len(X), BATCH):
-        learner.collect(X[i:i + BATCH])
+        learner.collect(X[i : i + BATCH])
     return learner, digest + (0 if digested else files.digest_rows(X, where[0] << 64))
 
 
@@ -345,10 +444,13 @@ def _with_first_atoms(learner, parts, client):
     seeds = learner.rng.integers(2**62, size=len(order)).tolist()
     wanted = DRAWN * learner.n_atoms
     draw = _dask().delayed(_drawn_from, pure=False)
-    for quota in (-(-wanted // min(len(order), DRAWN_FROM)), wanted):  # few blocks may have most
+    # few blocks may have most
+    for quota in (-(-wanted // min(len(order), DRAWN_FROM)), wanted):
         samples = []
-        for sample in _in_order(client, (draw(*parts.blocks[i], quota, seed)
-                                         for i, seed in zip(order, seeds))):
+        for sample in _in_order(
+            client,
+            (draw(*parts.blocks[i], quota, seed) for i, seed in zip(order, seeds)),
+        ):
             samples.append(sample)
             found = sum(map(len, samples))
             if found >= wanted:
@@ -359,7 +461,9 @@ def _with_first_atoms(learner, parts, client):
         raise ValueError("X must hold at least one subspace, got empty blocks")
     learner.collect(np.concatenate([sample for sample in samples if len(sample)]))
     if learner.atoms is None:
-        raise ValueError(f"X must hold at least n_atoms = {learner.n_atoms} subspaces, got {found}")
+        raise ValueError(
+            f"X must hold at least n_atoms = {learner.n_atoms} subspaces, got {found}"
+        )
     return learner.fork()
 
 
@@ -370,16 +474,23 @@ def _drawn_from(block, where, count, seed):
     return X[np.sort(chosen)]
 
 
-# ------------------------------------------------------------------------------- from files
+# --------------------------------------------------------------------------- from files
 
 
-def from_paths(paths: Iterable[str | os.PathLike], p: int, *, basis: Callable | None = None,
-               center: bool = False, block_size: int = 64) -> dask.array.Array:
-    """A Dask array (n, d, p) of the subspaces of n clips, read and reduced by workers as needed.
+def from_paths(
+    paths: Iterable[str | os.PathLike],
+    p: int,
+    *,
+    basis: Callable | None = None,
+    center: bool = False,
+    block_size: int = 64,
+) -> dask.array.Array:
+    """A Dask array (n, d, p) of the subspaces of n clips, read and reduced by workers
+    as needed.
 
     basis: a function (path) -> (d, p) of one clip; without it frames.read_frames and
-    subspaces.from_image_set, which center is handed to. The first clip is read at once, for d.
-    block_size: clips in a block. ValueError names the clip that fails.
+    subspaces.from_image_set, which center is handed to. The first clip is read at once,
+    for d. block_size: clips in a block. ValueError names the clip that fails.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -398,7 +509,9 @@ def from_paths(paths: Iterable[str | os.PathLike], p: int, *, basis: Callable | 
     p = core.check_integer(p, "p", 1)
     block_size = core.check_integer(block_size, "block_size", 1)
     if basis is None:
-        basis = functools.partial(_basis_of_clip, p=p, center=core.check_flag(center, "center"))
+        basis = functools.partial(
+            _basis_of_clip, p=p, center=core.check_flag(center, "center")
+        )
     elif not callable(basis):
         raise TypeError(f"basis must be a function of a path or None, got {basis!r}")
     first = _bases_of_clips([paths[0]], basis, None)
@@ -406,8 +519,10 @@ def from_paths(paths: Iterable[str | os.PathLike], p: int, *, basis: Callable | 
     if shape[1] != p:
         raise ValueError(f"basis must give bases (d, {p}), got {shape} of {paths[0]}")
     read = _dask().delayed(_bases_of_clips, pure=False)
-    some = [paths[i:i + block_size] for i in range(0, len(paths), block_size)]
-    return _joined([read(few, basis, shape) for few in some], map(len, some), shape, first.dtype)
+    some = [paths[i : i + block_size] for i in range(0, len(paths), block_size)]
+    return _joined(
+        [read(few, basis, shape) for few in some], map(len, some), shape, first.dtype
+    )
 
 
 def _basis_of_clip(path, p, center):
@@ -426,12 +541,14 @@ def _bases_of_clips(paths, basis, shape):
             raise ValueError(f"paths: {path} has no subspace: {error}") from error
         shape = bases[-1].shape if shape is None else shape
         if bases[-1].shape != shape:
-            raise ValueError(f"{path} has a basis of shape {bases[-1].shape}, and the first clip "
-                             f"one of {shape}")
+            raise ValueError(
+                f"{path} has a basis of shape {bases[-1].shape}, and the first clip "
+                f"one of {shape}"
+            )
     return core.check_bases(np.stack(bases), "basis(path)")
 
 
-# ------------------------------------------------------------------------------- blocks of X
+# -------------------------------------------------------------------------- blocks of X
 
 
 class _Parts:
@@ -471,7 +588,9 @@ class _Parts:
         """Send what is in memory here to the cluster, once."""
         if not files.is_stored(self.X):
             held = [_dask().delayed(block, pure=False) for block, _ in self.blocks]
-            self.blocks = list(zip(client.persist(held), [where for _, where in self.blocks]))
+            self.blocks = list(
+                zip(client.persist(held), [where for _, where in self.blocks])
+            )
 
     def each(self, function, *arguments):
         """Tasks of function(block, where, *arguments) for each block."""
@@ -482,12 +601,16 @@ class _Parts:
 def _joined(tasks, sizes, shape, dtype):
     """The Dask array whose blocks, (size, *shape), the tasks give."""
     array = _dask().array
-    pieces = [array.from_delayed(task, (n, *shape), dtype) for task, n in zip(tasks, sizes)]
+    pieces = [
+        array.from_delayed(task, (n, *shape), dtype) for task, n in zip(tasks, sizes)
+    ]
     return array.concatenate(pieces, allow_unknown_chunksizes=True)
 
 
 def _reader(X):
-    """The function (start, stop) that gives these rows, or what reads them where it is called."""
+    """The function (start, stop) that gives these rows, or what reads them where it is
+    called.
+    """
     if isinstance(X, np.memmap) and X.mode != "c" and X.filename is not None:
         return lambda start, stop: _mapped_rows(X[start:stop])
     if type(X).__module__.partition(".")[0] == "h5py":
@@ -504,8 +627,9 @@ def _mapped_rows(X):
     while isinstance(whole.base, np.memmap):
         whole = whole.base
     offset = whole.offset + X.ctypes.data - whole.ctypes.data
-    return functools.partial(_read_mapped, os.path.abspath(X.filename), X.shape, X.dtype, offset,
-                             X.strides)
+    return functools.partial(
+        _read_mapped, os.path.abspath(X.filename), X.shape, X.dtype, offset, X.strides
+    )
 
 
 def _read_mapped(path, shape, dtype, offset, strides):
@@ -533,11 +657,12 @@ def _bases(block, where, d=None, name="X"):
     return X
 
 
-# ------------------------------------------------------------------------------- the cluster
+# -------------------------------------------------------------------------- the cluster
 
 
 def local_client(n_workers: int | None = None) -> distributed.Client:
-    """A Dask client of workers on this machine, one a core or n_workers, of one thread each.
+    """A Dask client of workers on this machine, one a core or n_workers, of one thread
+    each.
 
     Its close(), or the end of a with block, ends them.
 
@@ -549,14 +674,24 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
     dask = _dask()
     import distributed
 
-    single = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-                            "NUMBA_NUM_THREADS"], 1)
-    # Dask gives up a worker that is not there 15 s after it died, also while it is started again:
-    # on a busy machine all go, and the client waits forever
-    dask.config.update_defaults({"distributed": {"deploy": {"lost-worker-timeout": "1 hour"}}})
+    single = dict.fromkeys(
+        [
+            "OMP_NUM_THREADS",
+            "OPENBLAS_NUM_THREADS",
+            "MKL_NUM_THREADS",
+            "NUMBA_NUM_THREADS",
+        ],
+        1,
+    )
+    # Dask gives up a worker that is not there 15 s after it died, also while it is
+    # started again: on a busy machine all go, and the client waits forever
+    dask.config.update_defaults(
+        {"distributed": {"deploy": {"lost-worker-timeout": "1 hour"}}}
+    )
     with dask.config.set({"distributed.nanny.pre-spawn-environ": single}):
-        return distributed.Client(n_workers=n_workers, threads_per_worker=1,
-                                  dashboard_address=":0")
+        return distributed.Client(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0"
+        )
 
 
 def _dask():
@@ -567,7 +702,8 @@ def _dask():
 
 @contextlib.contextmanager
 def _working(client):
-    """The client given, or one of this machine for as long; ConnectionError if its scheduler goes.
+    """The client given, or one of this machine for as long; ConnectionError if its
+    scheduler goes.
     """
     _dask()
     import distributed
@@ -577,21 +713,25 @@ def _working(client):
         if client is None:
             client = stack.enter_context(local_client())
         elif not isinstance(client, distributed.Client):
-            raise TypeError(f"client must be a distributed.Client or None, got {client!r}")
+            raise TypeError(
+                f"client must be a distributed.Client or None, got {client!r}"
+            )
         try:
             yield client
         except Exception as error:  # Dask raises many kinds once its scheduler is gone
             lost = isinstance(error, (CancelledError, CommClosedError))
             if client.status == "running" and not lost:
                 raise
-            raise ConnectionError("client must stay connected to its scheduler, which is gone: what"
-                                  f" was written before is whole, go on from it ({error})"
-                                  ) from error
+            raise ConnectionError(
+                "client must stay connected to its scheduler, which is gone: what"
+                f" was written before is whole, go on from it ({error})"
+            ) from error
 
 
 def _in_order(client, tasks, settle=False):
-    """The results of tasks in their order, of which few wait for each other. settle: at the end let
-    those that write finish."""
+    """The results of tasks in their order, of which few wait for each other. settle: at
+    the end let those that write finish.
+    """
     import distributed
 
     tasks = iter(tasks)

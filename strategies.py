@@ -1,9 +1,10 @@
 """Hypothesis strategies for subspaces, for tests of your own functions.
 
-Each draws what breaks naive code as often as the rest: repeated and nearly repeated subspaces,
-orthogonal ones, p = d, p = 1, angles of 0 and pi/2, a query that is an atom. An argument n, d, p or
-dtype is a value or a strategy for one. Failing examples shrink to few small subspaces along the
-axes, columns of the identity. Needs hypothesis; three lines test a function:
+Each draws what breaks naive code as often as the rest: repeated and nearly repeated
+subspaces, orthogonal ones, p = d, p = 1, angles of 0 and pi/2, a query that is an atom.
+An argument n, d, p or dtype is a value or a strategy for one. Failing examples shrink
+to few small subspaces along the axes, columns of the identity. Needs hypothesis; three
+lines test a function:
 
     @given(strategies.pairs_at_angles())
     def test_my_angles(pair):
@@ -34,14 +35,26 @@ except ImportError as error:
 
 import grassmann_sc as core
 
-__all__ = ["sizes", "subspaces", "pairs_of_sets", "pairs_at_angles", "tangents", "dictionaries",
-           "grams", "coding_problems", "solved_problems", "image_sets"]
+__all__ = [
+    "sizes",
+    "subspaces",
+    "pairs_of_sets",
+    "pairs_at_angles",
+    "tangents",
+    "dictionaries",
+    "grams",
+    "coding_problems",
+    "solved_problems",
+    "image_sets",
+]
 
-KINDS = ("random", "repeated", "near", "orthogonal")  # every second subspace to the one before
+# every second subspace to the one before
+KINDS = ("random", "repeated", "near", "orthogonal")
 # What is drawn shrinks to the first: an angle that arccos loses along the axes too.
 ANGLES = (1e-12, 0.0, math.pi / 2, math.pi / 2 - 1e-9, math.pi / 4, 1e-8, 1.5)
 LENGTHS = (1.0, 0.0, 1e-12, 1e-6, 0.1, 0.5)
-SHARES = (0.5, 0.1, 1e-2, 1e-4, 1.0, 1.2)  # lambda in units of the smallest whose codes are zero
+# lambda in units of the smallest whose codes are zero
+SHARES = (0.5, 0.1, 1e-2, 1e-4, 1.0, 1.2)
 CLASSES = ("ape", "bee", "cat")
 MOST_SOLVED = 4  # atoms whose 3^4 patterns of signs are tried
 
@@ -51,11 +64,13 @@ Type: TypeAlias = DTypeLike | st.SearchStrategy
 SEEDS = st.integers(0, 2**32 - 1)  # drawn first: they shrink first, to 0, the axes
 
 
-# ------------------------------------------------------------------------------------- subspaces
+# ---------------------------------------------------------------------------- subspaces
 
 
 @st.composite
-def sizes(draw: st.DrawFn, d: Size = st.integers(1, 8), p: Size | None = None) -> tuple[int, int]:
+def sizes(
+    draw: st.DrawFn, d: Size = st.integers(1, 8), p: Size | None = None
+) -> tuple[int, int]:
     """(d, p) with 1 <= p <= d; p = 1 and p = d are as common as all between them.
 
     A p that is given, or drawn, lifts a smaller d that is drawn.
@@ -74,14 +89,21 @@ def sizes(draw: st.DrawFn, d: Size = st.integers(1, 8), p: Size | None = None) -
 
 
 @st.composite
-def subspaces(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.integers(1, 8),
-              p: Size | None = None, *, kinds: Sequence[str] = KINDS,
-              dtype: Type = np.float64) -> np.ndarray:
+def subspaces(
+    draw: st.DrawFn,
+    n: Size = st.integers(1, 6),
+    d: Size = st.integers(1, 8),
+    p: Size | None = None,
+    *,
+    kinds: Sequence[str] = KINDS,
+    dtype: Type = np.float64,
+) -> np.ndarray:
     """A set of n subspaces of R^d, orthonormal bases (n, d, p).
 
-    kinds: what every second one may be to the one before: "random", "repeated" (the same subspace
-    in another basis), "near" (off by 1e-9 to 1e-5) or "orthogonal" (as far as there is room). So
-    subspaces(kinds=["near"]) draws near-duplicates. p: None for sizes.
+    kinds: what every second one may be to the one before: "random", "repeated" (the
+    same subspace in another basis), "near" (off by 1e-9 to 1e-5) or "orthogonal" (as
+    far as there is room). So subspaces(kinds=["near"]) draws near-duplicates. p: None
+    for sizes.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -96,9 +118,15 @@ def subspaces(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.integer
 
 
 @st.composite
-def pairs_of_sets(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.integers(1, 8), *,
-                  dtype: Type = np.float64) -> tuple[np.ndarray, np.ndarray]:
-    """Two sets X (n, d, p), Y (N, d, q) in the same R^d, any p and q; now and then Y[0] is X[0].
+def pairs_of_sets(
+    draw: st.DrawFn,
+    n: Size = st.integers(1, 6),
+    d: Size = st.integers(1, 8),
+    *,
+    dtype: Type = np.float64,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two sets X (n, d, p), Y (N, d, q) in the same R^d, any p and q; now and then Y[0]
+    is X[0].
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -119,13 +147,19 @@ AnglePair = namedtuple("AnglePair", "X Y angles")
 
 
 @st.composite
-def pairs_at_angles(draw: st.DrawFn, angles: Sequence[float] | None = None, *, most: int = 4,
-                    dtype: Type = np.float64) -> AnglePair:
-    """(X (d, p), Y (d, q), angles (min(p, q),)): a pair of subspaces and its principal angles.
+def pairs_at_angles(
+    draw: st.DrawFn,
+    angles: Sequence[float] | None = None,
+    *,
+    most: int = 4,
+    dtype: Type = np.float64,
+) -> AnglePair:
+    """(X (d, p), Y (d, q), angles (min(p, q),)): a pair of subspaces and its principal
+    angles.
 
-    Ascending, in radians, float64; X and Y have them to their rounding, about 1e-15 or, in float32,
-    1e-7. angles: None for up to `most` of 0, 1e-12, pi/2 - 1e-9, pi/2 and a few between, or a list
-    of your own. d may be below p + q where angles are 0.
+    Ascending, in radians, float64; X and Y have them to their rounding, about 1e-15 or,
+    in float32, 1e-7. angles: None for up to `most` of 0, 1e-12, pi/2 - 1e-9, pi/2 and a
+    few between, or a list of your own. d may be below p + q where angles are 0.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -145,9 +179,9 @@ def pairs_at_angles(draw: st.DrawFn, angles: Sequence[float] | None = None, *, m
     needed = k + more + len(apart)
     d = needed + draw(st.integers(0, 2))
     Q = rotation(rng, d)
-    X = Q[:, :k + more]
+    X = Q[:, : k + more]
     Y = Q[:, :k] * np.cos(theta)
-    Y[:, apart] += Q[:, k + more:needed] * np.sin(theta[apart])
+    Y[:, apart] += Q[:, k + more : needed] * np.sin(theta[apart])
     dtype = _drawn(draw, dtype)
     X = (X @ rotation(rng, k + more)).astype(dtype)
     Y = (Y @ rotation(rng, k)).astype(dtype)
@@ -158,12 +192,18 @@ Tangent = namedtuple("Tangent", "X H")
 
 
 @st.composite
-def tangents(draw: st.DrawFn, d: Size = st.integers(1, 8), p: Size | None = None, *,
-             largest: float = 1.5, dtype: Type = np.float64) -> Tangent:
+def tangents(
+    draw: st.DrawFn,
+    d: Size = st.integers(1, 8),
+    p: Size | None = None,
+    *,
+    largest: float = 1.5,
+    dtype: Type = np.float64,
+) -> Tangent:
     """(X, H): a point X (d, p) and a tangent vector H (d, p) there, X^T H = 0.
 
-    The singular values of H, angles to the end of its geodesic, are 0, 1e-12, ... up to largest;
-    below pi/2 H is the log of its exp.
+    The singular values of H, angles to the end of its geodesic, are 0, 1e-12, ... up to
+    largest; below pi/2 H is the log of its exp.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -176,18 +216,24 @@ def tangents(draw: st.DrawFn, d: Size = st.integers(1, 8), p: Size | None = None
     Q = rotation(rng, d)
     m = min(p, d - p)
     s = largest * np.array([draw(st.sampled_from(LENGTHS)) for _ in range(m)])
-    H = Q[:, p:p + m] * s @ rotation(rng, p)[:m]
+    H = Q[:, p : p + m] * s @ rotation(rng, p)[:m]
     dtype = _drawn(draw, dtype)
     return Tangent((Q[:, :p] @ rotation(rng, p)).astype(dtype), H.astype(dtype))
 
 
-# ------------------------------------------------------------------------ dictionaries and codes
+# --------------------------------------------------------------- dictionaries and codes
 
 
-def dictionaries(n_atoms: Size = st.integers(1, 12), d: Size = st.integers(1, 6),
-                 p: Size | None = None, *, kinds: Sequence[str] = KINDS,
-                 dtype: Type = np.float64) -> st.SearchStrategy[np.ndarray]:
-    """A dictionary (N, d, p): now and then atoms repeat, or are more than d (d + 1) / 2.
+def dictionaries(
+    n_atoms: Size = st.integers(1, 12),
+    d: Size = st.integers(1, 6),
+    p: Size | None = None,
+    *,
+    kinds: Sequence[str] = KINDS,
+    dtype: Type = np.float64,
+) -> st.SearchStrategy[np.ndarray]:
+    """A dictionary (N, d, p): now and then atoms repeat, or are more than d (d + 1) /
+    2.
 
     kinds: as in subspaces.
 
@@ -201,13 +247,19 @@ def dictionaries(n_atoms: Size = st.integers(1, 12), d: Size = st.integers(1, 6)
 
 
 @st.composite
-def grams(draw: st.DrawFn, n_atoms: Size = st.integers(1, 12), d: Size = st.integers(1, 6),
-          p: Size | None = None, *, kinds: Sequence[str] = KINDS,
-          dtype: Type = np.float64) -> np.ndarray:
+def grams(
+    draw: st.DrawFn,
+    n_atoms: Size = st.integers(1, 12),
+    d: Size = st.integers(1, 6),
+    p: Size | None = None,
+    *,
+    kinds: Sequence[str] = KINDS,
+    dtype: Type = np.float64,
+) -> np.ndarray:
     """The Gram matrix (N, N) of a dictionary, <D_i^, D_j^> = ||D_i^T D_j||_F^2.
 
-    Symmetric, positive semidefinite to rounding, p along the diagonal; singular where atoms repeat
-    or N > d (d + 1) / 2.
+    Symmetric, positive semidefinite to rounding, p along the diagonal; singular where
+    atoms repeat or N > d (d + 1) / 2.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -218,19 +270,29 @@ def grams(draw: st.DrawFn, n_atoms: Size = st.integers(1, 12), d: Size = st.inte
     return _gram_of_atoms(D).astype(_drawn(draw, dtype))
 
 
-CodingProblem = namedtuple("CodingProblem", "X D K_dd K_xd norm2 lam codes", defaults=(None,))
+CodingProblem = namedtuple(
+    "CodingProblem", "X D K_dd K_xd norm2 lam codes", defaults=(None,)
+)
 
 
 @st.composite
-def coding_problems(draw: st.DrawFn, n_atoms: Size = st.integers(1, 12),
-                    d: Size = st.integers(1, 6), p: Size | None = None, *,
-                    kinds: Sequence[str] = KINDS, share: Share = st.sampled_from(SHARES),
-                    dtype: Type = np.float64) -> CodingProblem:
-    """(X, D, K_dd, K_xd, norm2, lam, None): queries, any dictionary, their inner products, lambda.
+def coding_problems(
+    draw: st.DrawFn,
+    n_atoms: Size = st.integers(1, 12),
+    d: Size = st.integers(1, 6),
+    p: Size | None = None,
+    *,
+    kinds: Sequence[str] = KINDS,
+    share: Share = st.sampled_from(SHARES),
+    dtype: Type = np.float64,
+) -> CodingProblem:
+    """(X, D, K_dd, K_xd, norm2, lam, None): queries, any dictionary, their inner
+    products, lambda.
 
-    X (n, d, p), D (N, d, p); K_dd (N, N), K_xd (n, N) and norm2 = p are float64. Now and then an
-    atom is the first query in another basis. lam: share of the smallest lambda whose codes are all
-    zero; share=0.0 for least squares. Where atoms repeat, codes of the least cost
+    X (n, d, p), D (N, d, p); K_dd (N, N), K_xd (n, N) and norm2 = p are float64. Now
+    and then an atom is the first query in another basis. lam: share of the smallest
+    lambda whose codes are all zero; share=0.0 for least squares. Where atoms repeat,
+    codes of the least cost
     ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 are many: test the cost, or its optimality conditions.
 
     >>> from hypothesis import find
@@ -244,14 +306,20 @@ def coding_problems(draw: st.DrawFn, n_atoms: Size = st.integers(1, 12),
 
 
 @st.composite
-def solved_problems(draw: st.DrawFn, d: Size = st.integers(1, 6), p: Size | None = None, *,
-                    share: Share = st.sampled_from(SHARES),
-                    dtype: Type = np.float64) -> CodingProblem:
-    """(X, D, K_dd, K_xd, norm2, lam, codes): a coding problem and its codes (n, N), the only ones.
+def solved_problems(
+    draw: st.DrawFn,
+    d: Size = st.integers(1, 6),
+    p: Size | None = None,
+    *,
+    share: Share = st.sampled_from(SHARES),
+    dtype: Type = np.float64,
+) -> CodingProblem:
+    """(X, D, K_dd, K_xd, norm2, lam, codes): a coding problem and its codes (n, N), the
+    only ones.
 
-    At most four atoms, none near the span of those before it; so codes are known to about 1e-13, as
-    the best of all patterns of signs. In float32 they are those of the rounded bases. For the rest
-    see coding_problems.
+    At most four atoms, none near the span of those before it; so codes are known to
+    about 1e-13, as the best of all patterns of signs. In float32 they are those of the
+    rounded bases. For the rest see coding_problems.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -259,7 +327,9 @@ def solved_problems(draw: st.DrawFn, d: Size = st.integers(1, 6), p: Size | None
     >>> problem.X.tolist(), problem.D.tolist(), problem.lam, problem.codes
     ([[[1.0]]], [[[1.0]]], 1.0, array([[0.5]]))
     """
-    X, D = draw(_queries_and_atoms(3, st.integers(1, MOST_SOLVED), d, p, KINDS[:1], dtype, 0))
+    X, D = draw(
+        _queries_and_atoms(3, st.integers(1, MOST_SOLVED), d, p, KINDS[:1], dtype, 0)
+    )
     problem = _at_share(coding_problem(X, _independent(D)), _drawn(draw, share))
     codes = [_best_code(problem.K_dd, k, problem.lam / 2) for k in problem.K_xd]
     return problem._replace(codes=np.stack(codes))
@@ -267,7 +337,9 @@ def solved_problems(draw: st.DrawFn, d: Size = st.integers(1, 6), p: Size | None
 
 @st.composite
 def _queries_and_atoms(draw, most, n_atoms, d, p, kinds, dtype, same):
-    """Up to most queries, and atoms; now and then that at index same is the first query."""
+    """Up to most queries, and atoms; now and then that at index same is the first
+    query.
+    """
     rng = _source(draw(SEEDS))
     d, p = draw(sizes(d, p))
     X = bases(rng, draw(st.integers(1, most)), d, p)
@@ -280,7 +352,9 @@ def _queries_and_atoms(draw, most, n_atoms, d, p, kinds, dtype, same):
 
 def coding_problem(X, D, lam=0.0):
     """The coding problem of queries X (n, d, p) and atoms D (N, d, p)."""
-    return CodingProblem(X, D, _gram_of_atoms(D), explicit_gram(X, D), float(X.shape[2]), lam)
+    return CodingProblem(
+        X, D, _gram_of_atoms(D), explicit_gram(X, D), float(X.shape[2]), lam
+    )
 
 
 def _at_share(problem, share):
@@ -300,8 +374,9 @@ def _gram_of_atoms(D):
 
 
 def _independent(D):
-    """The atoms whose projectors have a distance of sqrt(0.1 p) or more from the span of those
-    before."""
+    """The atoms whose projectors have a distance of sqrt(0.1 p) or more from the span
+    of those before.
+    """
     kept = [0]
     for j in range(1, len(D)):
         K = _gram_of_atoms(D[[*kept, j]])
@@ -312,8 +387,9 @@ def _independent(D):
 
 
 def _best_code(K, k, half):
-    """argmin y^T K y - 2 y^T k + 2 half ||y||_1: the best of the minima among all codes of one
-    pattern of signs."""
+    """argmin y^T K y - 2 y^T k + 2 half ||y||_1: the best of the minima among all codes
+    of one pattern of signs.
+    """
     best = np.zeros(len(k))
     least = 0.0
     for signs in itertools.product([-1, 0, 1], repeat=len(k)):
@@ -328,20 +404,28 @@ def _best_code(K, k, half):
     return best
 
 
-# ------------------------------------------------------------------------------- sets of frames
+# ----------------------------------------------------------------------- sets of frames
 
 
 ImageSets = namedtuple("ImageSets", "sets labels")
 
 
 @st.composite
-def image_sets(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.integers(1, 8),
-               p: Size | None = None, *, most_frames: int = 8,
-               dtype: Type = np.float64) -> ImageSets:
-    """(sets, labels): a list of n arrays of frames (n_i, d), each of rank p or more, and classes.
+def image_sets(
+    draw: st.DrawFn,
+    n: Size = st.integers(1, 6),
+    d: Size = st.integers(1, 8),
+    p: Size | None = None,
+    *,
+    most_frames: int = 8,
+    dtype: Type = np.float64,
+) -> ImageSets:
+    """(sets, labels): a list of n arrays of frames (n_i, d), each of rank p or more,
+    and classes.
 
-    p <= n_i <= p + most_frames, labels (n,) are of up to three classes. The frames of a class lie
-    in a subspace of dimension p, or near it. dtype: np.uint8 gives grey values.
+    p <= n_i <= p + most_frames, labels (n,) are of up to three classes. The frames of a
+    class lie in a subspace of dimension p, or near it. dtype: np.uint8 gives grey
+    values.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -369,11 +453,13 @@ def image_sets(draw: st.DrawFn, n: Size = st.integers(1, 6), d: Size = st.intege
     return ImageSets(sets, np.array(labels))
 
 
-# --------------------------------------------------- bases from a Generator, or along the axes
+# -------------------------------------------- bases from a Generator, or along the axes
 
 
 def bases(rng, n, d, p, kind="random"):
-    """n orthonormal bases (n, d, p); what every second one is to the one before, kind says."""
+    """n orthonormal bases (n, d, p); what every second one is to the one before, kind
+    says.
+    """
     core.check_choice(kind, "kind", *KINDS)
     n = core.check_integer(n, "n", 0)
     X = _qr_basis(rng.standard_normal((n, d, p)))
@@ -382,7 +468,9 @@ def bases(rng, n, d, p, kind="random"):
             X[i] = X[i - 1] @ rotation(rng, p)
         elif kind == "near":
             step = 10.0 ** rng.integers(-9, -4)
-            X[i] = _qr_basis(X[i - 1] + step * np.roll(rng.standard_normal((d, p)), 1, axis=0))
+            X[i] = _qr_basis(
+                X[i - 1] + step * np.roll(rng.standard_normal((d, p)), 1, axis=0)
+            )
         elif kind == "orthogonal":  # as far as there is room
             columns = np.hstack([X[i - 1], rng.standard_normal((d, p))])[:, :d]
             X[i] = np.linalg.qr(columns, mode="complete")[0][:, -p:]
@@ -405,8 +493,9 @@ def _source(seed):
 
 
 class _Axes:
-    """Stands for a Generator: its Gaussian matrices are columns of the identity, one after the
-    other."""
+    """Stands for a Generator: its Gaussian matrices are columns of the identity, one
+    after the other.
+    """
 
     def standard_normal(self, shape):
         *n, d, p = shape

@@ -1,8 +1,8 @@
 """Dictionary learning on streams of batches: OnlineGDL, in memory that does not grow.
 
-What a batch tells of the atoms are sums: Y^T Y over its codes, and sum_i y_ir X_i^ for each atom r.
-So learners over the same atoms merge by addition, on one machine or many, and a learner is a file
-of a few arrays. Needs learn.py and files.py.
+What a batch tells of the atoms are sums: Y^T Y over its codes, and sum_i y_ir X_i^ for
+each atom r. So learners over the same atoms merge by addition, on one machine or many,
+and a learner is a file of a few arrays. Needs learn.py and files.py.
 """
 
 from __future__ import annotations
@@ -34,32 +34,34 @@ MIXED = 16  # pieces of a stored array whose samples are shuffled together
 class OnlineGDL:
     """gDL on a stream of batches, in memory that does not grow.
 
-    partial_fit(batch), or fit on an array, stored or not. Each batch is coded and adds to
-    statistics: Y^T Y, and A_r = sum_i y_ir X_i^ for each atom r. Atoms are updated from them once
-    three tenths of Y^T Y, by its trace, are new, and at the end of fit: to the leading eigenvectors
-    of S_r (see learn.update_atoms) if d <= 16 p, else by a Rayleigh-Ritz step towards them for each
-    three tenths. A_r is an exact matrix where 4 rank >= d, or by default if those of all atoms are
-    at most 2^25 numbers (256 MB). Else at most 4 rank rows stand for it, cut back, when they are
-    full, to about the rank eigenvectors of largest absolute eigenvalue (default 8 p). Held are N (N
-    + d min(d, 4 rank)) numbers, at most 2^22 of samples that wait to be added, and as many of their
-    codes, and a batch: no more, however many come.
+    partial_fit(batch), or fit on an array, stored or not. Each batch is coded and adds
+    to statistics: Y^T Y, and A_r = sum_i y_ir X_i^ for each atom r. Atoms are updated
+    from them once three tenths of Y^T Y, by its trace, are new, and at the end of fit:
+    to the leading eigenvectors of S_r (see learn.update_atoms) if d <= 16 p, else by a
+    Rayleigh-Ritz step towards them for each three tenths. A_r is an exact matrix where
+    4 rank >= d, or by default if those of all atoms are at most 2^25 numbers (256 MB).
+    Else at most 4 rank rows stand for it, cut back, when they are full, to about the
+    rank eigenvectors of largest absolute eigenvalue (default 8 p). Held are N (N + d
+    min(d, 4 rank)) numbers, at most 2^22 of samples that wait to be added, and as many
+    of their codes, and a batch: no more, however many come.
 
-    lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from the first
-    batches, until n_atoms samples have come, and lam_scale="max" takes its median over those.
-    forgetting: statistics are multiplied by (1 - 1/t)^forgetting before batch t, so that codes over
-    early atoms fade; 0 keeps all.
-    Attributes: atoms (N, d, p), None before the first update; lam, the lambda in use; cost, per
-    sample, of what was collected for the last update, before it; loss and weight, the sums of
-    costs and weights collected since; n_batches; n_updates; n_replaced.
-    An atom that batches have left unused is replaced by the sample of the last ones coded worst.
+    lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from
+    the first batches, until n_atoms samples have come, and lam_scale="max" takes its
+    median over those. forgetting: statistics are multiplied by (1 - 1/t)^forgetting
+    before batch t, so that codes over early atoms fade; 0 keeps all. Attributes: atoms
+    (N, d, p), None before the first update; lam, the lambda in use; cost, per sample,
+    of what was collected for the last update, before it; loss and weight, the sums of
+    costs and weights collected since; n_batches; n_updates; n_replaced. An atom that
+    batches have left unused is replaced by the sample of the last ones coded worst.
 
-    partial_fit is collect, which codes and adds to the statistics, then update, which moves the
-    atoms. fork gives learners over the same atoms to collect elsewhere, merge brings them together.
-    Ctrl-C leaves the learner as it was before the call or as it is after it, and fit after a whole
-    batch; n_batches tells. It stops the coding of a batch at once; it waits while the batch is
-    added to the statistics and the atoms move. So do all signals with handlers in Python. If
-    another error comes in there, such as a MemoryError, the learner refuses to go on.
-    Learners can be pickled (unless coding is a function that cannot); save and load need no pickle.
+    partial_fit is collect, which codes and adds to the statistics, then update, which
+    moves the atoms. fork gives learners over the same atoms to collect elsewhere, merge
+    brings them together. Ctrl-C leaves the learner as it was before the call or as it
+    is after it, and fit after a whole batch; n_batches tells. It stops the coding of a
+    batch at once; it waits while the batch is added to the statistics and the atoms
+    move. So do all signals with handlers in Python. If another error comes in there,
+    such as a MemoryError, the learner refuses to go on. Learners can be pickled (unless
+    coding is a function that cannot); save and load need no pickle.
 
     >>> from grassmann_sc import random_subspaces, streams
     >>> X = random_subspaces(60, 8, 2, rng=0)
@@ -71,15 +73,26 @@ class OnlineGDL:
 
     _whole = True  # False while what belongs together changes
 
-    def __init__(self, n_atoms: int, lam: float | None = None, *, n_neighbors: int | None = None,
-                 coding: str | Callable | None = None, lam_scale: str | None = None,
-                 positive: bool = False, init: str | ArrayLike = "kmeans++",
-                 rank: int | None = None, forgetting: float = 2.0, rng: core.Rng = None) -> None:
+    def __init__(
+        self,
+        n_atoms: int,
+        lam: float | None = None,
+        *,
+        n_neighbors: int | None = None,
+        coding: str | Callable | None = None,
+        lam_scale: str | None = None,
+        positive: bool = False,
+        init: str | ArrayLike = "kmeans++",
+        rank: int | None = None,
+        forgetting: float = 2.0,
+        rng: core.Rng = None,
+    ) -> None:
         self.n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
         self.rank = None if rank is None else core.check_integer(rank, "rank", 1)
         self.forgetting = core.check_number(forgetting, "forgetting", least=0)
-        self.given = learn.checked_coder(self.n_atoms, lam, n_neighbors, coding, lam_scale,
-                                         positive)
+        self.given = learn.checked_coder(
+            self.n_atoms, lam, n_neighbors, coding, lam_scale, positive
+        )
         self.coder = self.given  # with lambda itself, once it is known
         if isinstance(init, str):
             core.check_choice(init, "init", *learn.METHODS)
@@ -97,16 +110,21 @@ class OnlineGDL:
         self._waiting: Any = None  # (samples, weights) before there are atoms
         self._shared: Any = None  # Y^T Y (N, N)
         self._sums: Any = None  # (N, m, d) and sizes (N, m): sum_i y_ir X_i^ is about
-        self._sizes: Any = None  # sums[r]^T diag(sizes[r]) sums[r], at m = d sizes[r, 0] sums[r],
-        self._pile: list = []  # and what waits: rows (n, p, d) of samples, weighted codes (n, N)
+        # sums[r]^T diag(sizes[r]) sums[r], at m = d sizes[r, 0] sums[r],
+        self._sizes: Any = None
+        # and what waits: rows (n, p, d) of samples, weighted codes (n, N)
+        self._pile: list = []
         self._new = 0.0  # what Y^T Y has since atoms moved, its trace
-        self._worst: Any = None  # (samples, losses) since then that may take the places of atoms
+        # (samples, losses) since then that may take the places of atoms
+        self._worst: Any = None
         self._gram: Any = None  # <D_i^, D_j^> (N, N), as long as atoms stay
         self._clear()
 
     def __repr__(self) -> str:
         lam = self.given.lam
-        rule = f"n_neighbors={self.given.n_neighbors}" if lam is None else f"lam={lam:g}"
+        rule = (
+            f"n_neighbors={self.given.n_neighbors}" if lam is None else f"lam={lam:g}"
+        )
         batches = f"{self.n_batches} batch{'es' * (self.n_batches != 1)}"
         return f"OnlineGDL({self.n_atoms}, {rule}), {batches} learned from"
 
@@ -116,22 +134,31 @@ class OnlineGDL:
 
     # ------------------------------------------------------------------------ learning
 
-    def fit(self, X: ArrayLike | Iterable[ArrayLike], batch_size: int = 256, n_epochs: int = 1, *,
-            progress: bool = False, checkpoint: str | os.PathLike | None = None,
-            checkpoint_every: int = 100, resume: str | os.PathLike | None = None) -> OnlineGDL:
-        """partial_fit on batches of X (n, d, p), in random order, or on each batch of an iterable.
+    def fit(
+        self,
+        X: ArrayLike | Iterable[ArrayLike],
+        batch_size: int = 256,
+        n_epochs: int = 1,
+        *,
+        progress: bool = False,
+        checkpoint: str | os.PathLike | None = None,
+        checkpoint_every: int = 100,
+        resume: str | os.PathLike | None = None,
+    ) -> OnlineGDL:
+        """partial_fit on batches of X (n, d, p), in random order, or on each batch of
+        an iterable.
 
-        A memmap, or a zarr, HDF5 or Dask array, is read in pieces of batch_size rows, one read
-        each: 16 random pieces at a time are shuffled together and cut into batches. So a batch
-        mixes samples of 16 places; a file sorted by class is better shuffled once beforehand if
-        its classes are much longer than a piece.
-        progress: show a bar with the cost, by tqdm.
-        checkpoint: path of a file that is replaced, whole, after every checkpoint_every batches and
-        at the end. resume: path of such a file to go on from, to the bits of an uninterrupted run
-        on the same X and options; rng and init are then the file's. What was learned from is read
-        again, and compared by its digest; ValueError if it differs. Ctrl-C raises a
-        KeyboardInterrupt that says what to resume from; what was learned from whole batches is
-        kept, in the checkpoint and in the learner itself.
+        A memmap, or a zarr, HDF5 or Dask array, is read in pieces of batch_size rows,
+        one read each: 16 random pieces at a time are shuffled together and cut into
+        batches. So a batch mixes samples of 16 places; a file sorted by class is better
+        shuffled once beforehand if its classes are much longer than a piece. progress:
+        show a bar with the cost, by tqdm. checkpoint: path of a file that is replaced,
+        whole, after every checkpoint_every batches and at the end. resume: path of such
+        a file to go on from, to the bits of an uninterrupted run on the same X and
+        options; rng and init are then the file's. What was learned from is read again,
+        and compared by its digest; ValueError if it differs. Ctrl-C raises a
+        KeyboardInterrupt that says what to resume from; what was learned from whole
+        batches is kept, in the checkpoint and in the learner itself.
         """
         batch_size = core.check_integer(batch_size, "batch_size", 1)
         n_epochs = core.check_integer(n_epochs, "n_epochs", 1)
@@ -141,9 +168,18 @@ class OnlineGDL:
         X = files.StoredBases(X, "X") if files.is_stored(X) else X
         shape = getattr(X, "shape", None)
         if shape is None and iter(X) is X and n_epochs > 1:
-            raise ValueError("X must be an array or can be iterated once only: n_epochs must be 1, "
-                             f"got {n_epochs}")
-        options = [self.n_atoms, *self.given, self.rank, self.forgetting, batch_size, shape]
+            raise ValueError(
+                "X must be an array or can be iterated once only: n_epochs must be 1, "
+                f"got {n_epochs}"
+            )
+        options = [
+            self.n_atoms,
+            *self.given,
+            self.rank,
+            self.forgetting,
+            batch_size,
+            shape,
+        ]
         record = files.Checkpoint(checkpoint, resume, [], options)
         self._place = _Place()
         if resume is not None:
@@ -152,12 +188,16 @@ class OnlineGDL:
             vars(self).update(state)
         self._kept = record.resume, self._place.n_done
         total = -(-shape[0] // batch_size) * n_epochs if shape else None
-        with core.progress_bar(progress, total=total, desc="OnlineGDL", unit="batch") as move:
+        with core.progress_bar(
+            progress, total=total, desc="OnlineGDL", unit="batch"
+        ) as move:
             move(self._place.n_done)
             try:
                 self._pass_over(X, batch_size, n_epochs, move, record, every)
                 if self.atoms is None:
-                    raise ValueError(f"X must hold at least n_atoms = {self.n_atoms} samples")
+                    raise ValueError(
+                        f"X must hold at least n_atoms = {self.n_atoms} samples"
+                    )
                 if self._worst is not None:
                     self._at_once(lambda: self._move_to(self._moved()))
             except KeyboardInterrupt:
@@ -174,15 +214,17 @@ class OnlineGDL:
                 try:
                     self.partial_fit(batch)
                 except (TypeError, ValueError) as error:
-                    raise type(error)(f"{error} (in batch {place.batch} of epoch {place.epoch})"
-                                      ) from None
+                    raise type(error)(
+                        f"{error} (in batch {place.batch} of epoch {place.epoch})"
+                    ) from None
                 if place.epoch == 0:
                     record.add(core.real_array(batch, "X"), (place.batch - 1) << 64)
                 move(1, self.cost)
                 if record.checkpoint and place.n_done % every == 0:
                     self._keep(record)
-            self._place = place = _Place(place.epoch + 1, n_done=place.n_done,
-                                         first_seed=place.first_seed)
+            self._place = place = _Place(
+                place.epoch + 1, n_done=place.n_done, first_seed=place.first_seed
+            )
         if record.checkpoint:
             self._keep(record)
 
@@ -202,11 +244,18 @@ class OnlineGDL:
         path, kept = self._kept
         learned = f"learned from {self._place.n_done}{f' of {total}' if total else ''} batches; "
         if path is None:
-            return learned + "none is kept, as there was no checkpoint yet to resume from"
-        return learned + f"{path} holds the first {kept}: resume={path!r} goes on from there"
+            return (
+                learned + "none is kept, as there was no checkpoint yet to resume from"
+            )
+        return (
+            learned
+            + f"{path} holds the first {kept}: resume={path!r} goes on from there"
+        )
 
     def _check_seen(self, X, batch_size, record, place):
-        """ValueError unless the batches of the first epoch are those that were learned from."""
+        """ValueError unless the batches of the first epoch are those that were learned
+        from.
+        """
         seen = place.batch if place.epoch == 0 else None
         if place.first_seed is not None:
             batches = _batches(X, batch_size, place.first_seed, 0)
@@ -214,13 +263,18 @@ class OnlineGDL:
                 record.add(core.real_array(batch, "X"), i << 64)
         record.check_samples()
 
-    def partial_fit(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
+    def partial_fit(
+        self, X: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> OnlineGDL:
         """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
         self._at_once(self._coded(X, sample_weight), self._end_batch, self._place.step)
         return self
 
-    def collect(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> OnlineGDL:
-        """Code a batch X (n, d, p) and add it to the statistics, atoms unchanged; returns self.
+    def collect(
+        self, X: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> OnlineGDL:
+        """Code a batch X (n, d, p) and add it to the statistics, atoms unchanged;
+        returns self.
 
         Until n_atoms samples have come to draw the first atoms from, batches are kept.
         """
@@ -228,16 +282,19 @@ class OnlineGDL:
         return self
 
     def _coded(self, X, sample_weight=None):
-        """The function that adds a batch X (n, d, p), coded in here, to the statistics; nothing
-        changes before it is called."""
+        """The function that adds a batch X (n, d, p), coded in here, to the statistics;
+        nothing changes before it is called.
+        """
         self._check_whole()
         X = core.check_dictionary(X, "X")
         weights = learn.check_weights(sample_weight, len(X))
         known = self.atoms, self.init, (self._waiting or (None,))[0], X
         begun = next(A for A in known if isinstance(A, np.ndarray))
         if X.shape[1:] != begun.shape[1:]:
-            raise ValueError(f"X must have the d and p of the atoms, {begun.shape[1:]}, got "
-                             f"{X.shape[1:]}")
+            raise ValueError(
+                f"X must have the d and p of the atoms, {begun.shape[1:]}, got "
+                f"{X.shape[1:]}"
+            )
         atoms = self.atoms
         X = _as_type(X, np.result_type(X, begun) if atoms is None else atoms.dtype)
         if atoms is None:
@@ -271,7 +328,9 @@ class OnlineGDL:
         return add
 
     def _at_once(self, *steps):
-        """All steps or none, as far as signals go; after another error the learner is not whole."""
+        """All steps or none, as far as signals go; after another error the learner is
+        not whole.
+        """
 
         def take():
             self._whole = False
@@ -284,13 +343,19 @@ class OnlineGDL:
 
     def _check_whole(self):
         if not self._whole:
-            raise RuntimeError("the learner was left half changed, by an error while a batch was "
-                               "added or atoms moved: go on from its last file")
+            raise RuntimeError(
+                "the learner was left half changed, by an error while a batch was "
+                "added or atoms moved: go on from its last file"
+            )
 
     def update(self) -> OnlineGDL:
-        """Move the atoms to where the statistics say, if three tenths are new; returns self."""
+        """Move the atoms to where the statistics say, if three tenths are new; returns
+        self.
+        """
         if not self.weight > 0:
-            raise ValueError("update needs a batch that was collected since the last one")
+            raise ValueError(
+                "update needs a batch that was collected since the last one"
+            )
         self._at_once(self._update)
         return self
 
@@ -300,7 +365,9 @@ class OnlineGDL:
             self._update()
 
     def _update(self):
-        """Move the atoms, if three tenths are new, and begin what is counted from there anew."""
+        """Move the atoms, if three tenths are new, and begin what is counted from there
+        anew.
+        """
         if self._new >= FRESH * np.trace(self._shared):
             self._move_to(self._moved())
         self.cost = float(self.loss / self.weight)
@@ -371,7 +438,10 @@ class OnlineGDL:
         self._shared = self._shared + shared
         self._new += np.trace(shared)
         self._pile.append((learn.copied_rows(X), used))
-        if sum(len(rows) for rows, _ in self._pile) * max(X[0].size, len(self.atoms)) > PILE:
+        if (
+            sum(len(rows) for rows, _ in self._pile) * max(X[0].size, len(self.atoms))
+            > PILE
+        ):
             self._add_pile()
 
     def _add_pile(self):
@@ -384,7 +454,9 @@ class OnlineGDL:
 
         def part(r):
             mine = slice(used.indptr[r], used.indptr[r + 1])
-            return samples[used.indices[mine]].reshape(-1, d), np.repeat(used.data[mine], p)
+            return samples[used.indices[mine]].reshape(-1, d), np.repeat(
+                used.data[mine], p
+            )
 
         self._add_parts(part)
         self._pile = []
@@ -408,15 +480,19 @@ class OnlineGDL:
         core.run_blocks(add, N, max(1, min(8, N // 4)))
 
     def _keep_worst(self, X, losses):
-        """Keep the samples coded worst, as many as there are atoms, beside those kept before."""
+        """Keep the samples coded worst, as many as there are atoms, beside those kept
+        before.
+        """
         X, losses = _appended(self._worst, X, losses)
-        worst = np.sort(np.argsort(-losses, kind="stable")[:self.n_atoms])
+        worst = np.sort(np.argsort(-losses, kind="stable")[: self.n_atoms])
         self._worst = X[worst], losses[worst]
 
-    # ------------------------------------------------------------------------ many learners
+    # -------------------------------------------------------------------- many learners
 
     def fork(self) -> OnlineGDL:
-        """A learner over the same atoms that has collected nothing, to be merged with this one."""
+        """A learner over the same atoms that has collected nothing, to be merged with
+        this one.
+        """
         self._check_begun("fork")
         other = copy.copy(self)
         other._empty()
@@ -425,27 +501,34 @@ class OnlineGDL:
         return copy.deepcopy(other)
 
     def merge(self, other: OnlineGDL) -> OnlineGDL:
-        """The learner over the same atoms that has collected what this one and the other have.
+        """The learner over the same atoms that has collected what this one and the
+        other have.
 
-        Y^T Y adds up exactly; so does sum_i y_ir X_i^ where it is a matrix, and merging is
-        associative to rounding; else to what is cut off. Neither
-        is changed; rng is that of this one, and so are atoms, place and counts of updates.
+        Y^T Y adds up exactly; so does sum_i y_ir X_i^ where it is a matrix, and merging
+        is associative to rounding; else to what is cut off. Neither is changed; rng is
+        that of this one, and so are atoms, place and counts of updates.
         """
         if not isinstance(other, OnlineGDL):
             raise TypeError(f"other must be an OnlineGDL, got {other!r}")
         self._check_begun("merge")
         other._check_begun("merge")
-        if not np.array_equal(self.atoms, other.atoms) or self._described() != other._described():
-            raise ValueError("other must have the same atoms and options, got others: fork one "
-                             "learner, collect with each, then merge")
+        if (
+            not np.array_equal(self.atoms, other.atoms)
+            or self._described() != other._described()
+        ):
+            raise ValueError(
+                "other must have the same atoms and options, got others: fork one "
+                "learner, collect with each, then merge"
+            )
         both = copy.deepcopy(self)
         both._shared += other._shared
         if self._sums.shape[1] == self._sums.shape[2]:
             both._sizes = np.maximum(self._sizes, other._sizes)
             unit = np.where(both._sizes > 0, both._sizes, 1)[:, :, None]
-            both._sums = (self._sizes[:, :, None] / unit * self._sums
-                          + other._sizes[:, :, None] / unit * other._sums
-                          ).astype(self._sums.dtype)
+            both._sums = (
+                self._sizes[:, :, None] / unit * self._sums
+                + other._sizes[:, :, None] / unit * other._sums
+            ).astype(self._sums.dtype)
         else:
             both._add_parts(lambda r: _used_rows(other._sums[r], other._sizes[r]))
         both._pile += copy.deepcopy(other._pile)
@@ -460,12 +543,20 @@ class OnlineGDL:
     def _check_begun(self, what):
         self._check_whole()
         if self.atoms is None:
-            raise ValueError(f"{what} needs a learner that has atoms: collect {self.n_atoms} "
-                             "samples first, or give init")
+            raise ValueError(
+                f"{what} needs a learner that has atoms: collect {self.n_atoms} "
+                "samples first, or give init"
+            )
 
     def _described(self):
-        return [self.n_atoms, self.given.function is None, *self.given[1:], self.lam, self.rank,
-                self.forgetting]
+        return [
+            self.n_atoms,
+            self.given.function is None,
+            *self.given[1:],
+            self.lam,
+            self.rank,
+            self.forgetting,
+        ]
 
     # ------------------------------------------------------------------------ files
 
@@ -475,44 +566,80 @@ class OnlineGDL:
 
     @classmethod
     def load(cls, path: str | os.PathLike, coding: Callable | None = None) -> OnlineGDL:
-        """The learner that save wrote; coding: the function that it was given, if it was."""
+        """The learner that save wrote; coding: the function that it was given, if it
+        was.
+        """
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
         with files.refuse_damaged(path, "learner"):
             options = files.read_named(arrays["options"], "options", OPTIONS)
             by_function = core.check_flag(options.pop("by_function"), "by_function")
             options["init"] = options["init"] or arrays["init"]
         if by_function != (coding is not None):
-            raise ValueError("coding must be the function that the learner was given, if it was, "
-                             f"got {coding!r} for {os.fsdecode(path)}")
+            raise ValueError(
+                "coding must be the function that the learner was given, if it was, "
+                f"got {coding!r} for {os.fsdecode(path)}"
+            )
         with files.refuse_damaged(path, "learner"):
             learner = cls(**options, coding=coding)
         learner.set_state(arrays, path)
         return learner
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that the learner is, as arrays by the names of STATE; what is not there is empty."""
+        """All that the learner is, as arrays by the names of STATE; what is not there
+        is empty.
+        """
         self._check_whole()
         named = isinstance(self.init, str)
-        options = {"n_atoms": self.n_atoms, **self.given._asdict(), "rank": self.rank,
-                   "forgetting": self.forgetting, "init": self.init if named else None}
-        options["by_function"] = options.pop("function") is not None  # load is given it again
-        counts = {"n_batches": self.n_batches, "n_updates": self.n_updates,
-                  "n_replaced": self.n_replaced, "cost": self.cost, "loss": float(self.loss),
-                  "weight": float(self.weight), "new": float(self._new), "lam": self.coder.lam,
-                  "lam_scale": self.coder.lam_scale, "place": vars(self._place)}
-        texts = {"options": options, "counts": counts, "rng": self.rng.bit_generator.state}
-        arrays = {"init": None if named else self.init, "atoms": self.atoms,
-                  "shared": self._shared, "sums": self._sums, "sizes": self._sizes}
+        options = {
+            "n_atoms": self.n_atoms,
+            **self.given._asdict(),
+            "rank": self.rank,
+            "forgetting": self.forgetting,
+            "init": self.init if named else None,
+        }
+        # load is given it again
+        options["by_function"] = options.pop("function") is not None
+        counts = {
+            "n_batches": self.n_batches,
+            "n_updates": self.n_updates,
+            "n_replaced": self.n_replaced,
+            "cost": self.cost,
+            "loss": float(self.loss),
+            "weight": float(self.weight),
+            "new": float(self._new),
+            "lam": self.coder.lam,
+            "lam_scale": self.coder.lam_scale,
+            "place": vars(self._place),
+        }
+        texts = {
+            "options": options,
+            "counts": counts,
+            "rng": self.rng.bit_generator.state,
+        }
+        arrays = {
+            "init": None if named else self.init,
+            "atoms": self.atoms,
+            "shared": self._shared,
+            "sums": self._sums,
+            "sizes": self._sizes,
+        }
         arrays["waiting"], arrays["waiting_weights"] = self._waiting or (None, None)
         arrays["worst"], arrays["worst_losses"] = self._worst or (None, None)
         if self._pile:
             arrays["piled"] = np.concatenate([rows for rows, _ in self._pile])
-            arrays["piled_codes"] = scipy.sparse.vstack([used for _, used in self._pile]).toarray()
+            arrays["piled_codes"] = scipy.sparse.vstack(
+                [used for _, used in self._pile]
+            ).toarray()
         held = {name: array for name, array in arrays.items() if array is not None}
-        return (dict.fromkeys(STATE, np.empty(0)) | held
-                | {name: files.as_json(text) for name, text in texts.items()})
+        return (
+            dict.fromkeys(STATE, np.empty(0))
+            | held
+            | {name: files.as_json(text) for name, text in texts.items()}
+        )
 
-    def set_state(self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike) -> None:
+    def set_state(
+        self, arrays: Mapping[str, np.ndarray], path: str | os.PathLike
+    ) -> None:
         """Become what the arrays of a file say; unchanged if they are damaged."""
         vars(self).update(self._checked_state(arrays, path))
 
@@ -520,8 +647,10 @@ class OnlineGDL:
         """What the arrays of a file say, by the names of attributes."""
         with files.refuse_damaged(path, "learner"):
             counts = files.read_named(arrays["counts"], "counts", COUNTS)
-            new: dict = {name: core.check_integer(counts[name], name, 0)
-                         for name in ("n_batches", "n_updates", "n_replaced")}
+            new: dict = {
+                name: core.check_integer(counts[name], name, 0)
+                for name in ("n_batches", "n_updates", "n_replaced")
+            }
             new["cost"] = _check_or_none(core.check_number, counts["cost"], "cost")
             new["loss"] = core.check_number(counts["loss"], "loss")
             new["weight"] = core.check_number(counts["weight"], "weight", least=0)
@@ -530,30 +659,53 @@ class OnlineGDL:
             new["rng"] = files.read_generator(arrays["rng"])
             new |= self._checked_arrays(arrays)
             if new["atoms"] is None and new["n_batches"] > 0:
-                raise ValueError(f"atoms must be there after {new['n_batches']} batches, got none")
-            most = 0 if new["atoms"] is None else (1 + SAME) * float(np.trace(new["_shared"]))
+                raise ValueError(
+                    f"atoms must be there after {new['n_batches']} batches, got none"
+                )
+            most = (
+                0
+                if new["atoms"] is None
+                else (1 + SAME) * float(np.trace(new["_shared"]))
+            )
             new["_new"] = core.check_number(counts["new"], "new", least=0, most=most)
             new["coder"] = self._coder_in_use(counts["lam"], counts["lam_scale"])
         return new | {"_whole": True}
 
     def _coder_in_use(self, lam, lam_scale):
-        """The given Coder with the lambda of a file: the one given, unless it was scaled."""
+        """The given Coder with the lambda of a file: the one given, unless it was
+        scaled.
+        """
         lam = _check_or_none(core.check_number, lam, "lam", least=0)
         scale = core.check_choice(lam_scale, "lam_scale", None, self.given.lam_scale)
         if lam != self.given.lam and (lam is None or scale == self.given.lam_scale):
-            raise ValueError(f"lam must be {self.given.lam}, the one given, or that one scaled, "
-                             f"got {lam}")
+            raise ValueError(
+                f"lam must be {self.given.lam}, the one given, or that one scaled, "
+                f"got {lam}"
+            )
         return self.given._replace(lam=lam, lam_scale=scale)
 
     def _checked_arrays(self, arrays):
-        """Atoms, statistics and samples of a file by the names of attributes, of shapes that fit
-        each other."""
-        new = {"atoms": None, "_shared": None, "_sums": None, "_sizes": None, "_worst": None,
-               "_waiting": None, "_pile": [], "_gram": None}
+        """Atoms, statistics and samples of a file by the names of attributes, of shapes
+        that fit each other.
+        """
+        new = {
+            "atoms": None,
+            "_shared": None,
+            "_sums": None,
+            "_sizes": None,
+            "_worst": None,
+            "_waiting": None,
+            "_pile": [],
+            "_gram": None,
+        }
         if arrays["waiting"].size:
             X = core.check_dictionary(arrays["waiting"], "waiting")
-            weights = core.shaped_array(arrays["waiting_weights"], "waiting_weights", (len(X),))
-            _check_sums(weights, "waiting_weights", 2 * X.shape[2] * len(X), np.dtype(float))
+            weights = core.shaped_array(
+                arrays["waiting_weights"], "waiting_weights", (len(X),)
+            )
+            _check_sums(
+                weights, "waiting_weights", 2 * X.shape[2] * len(X), np.dtype(float)
+            )
             new["_waiting"] = X, learn.check_weights(weights, len(X))
         if not arrays["atoms"].size:
             return new
@@ -566,34 +718,76 @@ class OnlineGDL:
         shape = new["atoms"].shape[1:]
         for name, of_sums in _shapes(new["atoms"].shape, self.rank).items():
             new[f"_{name}"] = core.shaped_array(arrays[name], name, of_sums)
-        _check_statistics(new["_shared"], new["_sums"], new["_sizes"], new["atoms"].dtype)
+        _check_statistics(
+            new["_shared"], new["_sums"], new["_sizes"], new["atoms"].dtype
+        )
         if arrays["piled"].size:
             rows = core.shaped_array(arrays["piled"], "piled", ("rows", *shape[::-1]))
             X = bases(rows.swapaxes(1, 2), "piled", len(rows))
-            codes = core.check_codes(arrays["piled_codes"], len(X), self.n_atoms, "piled_codes")
+            codes = core.check_codes(
+                arrays["piled_codes"], len(X), self.n_atoms, "piled_codes"
+            )
             _check_type(rows, "piled", new["atoms"].dtype)
             _check_sums(codes, "piled_codes", rows.size, np.dtype(float))
             new["_pile"] = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
             X = bases(arrays["worst"], "worst", "rows")
             _check_type(X, "worst", new["atoms"].dtype)
-            new["_worst"] = X, core.shaped_array(arrays["worst_losses"], "worst_losses", (len(X),))
+            new["_worst"] = (
+                X,
+                core.shaped_array(arrays["worst_losses"], "worst_losses", (len(X),)),
+            )
         return new
 
 
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
-    ["init", "atoms", "shared", "sums", "sizes", "piled", "piled_codes", "waiting",
-     "waiting_weights", "worst", "worst_losses"], "f")  # a file's arrays, their kinds of dtype
+    [
+        "init",
+        "atoms",
+        "shared",
+        "sums",
+        "sizes",
+        "piled",
+        "piled_codes",
+        "waiting",
+        # a file's arrays, their kinds of dtype
+        "waiting_weights",
+        "worst",
+        "worst_losses",
+    ],
+    "f",
+)
 
 
-OPTIONS = ("n_atoms", "lam", "n_neighbors", "lam_scale", "positive", "rank", "forgetting", "init",
-           "by_function")
-COUNTS = ("n_batches", "n_updates", "n_replaced", "cost", "loss", "weight", "new", "lam",
-          "lam_scale", "place")
+OPTIONS = (
+    "n_atoms",
+    "lam",
+    "n_neighbors",
+    "lam_scale",
+    "positive",
+    "rank",
+    "forgetting",
+    "init",
+    "by_function",
+)
+COUNTS = (
+    "n_batches",
+    "n_updates",
+    "n_replaced",
+    "cost",
+    "loss",
+    "weight",
+    "new",
+    "lam",
+    "lam_scale",
+    "place",
+)
 
 
 def _check_statistics(shared, sums, sizes, dtype):
-    """ValueError unless the statistics of a file can be those of codes, over atoms of this type."""
+    """ValueError unless the statistics of a file can be those of codes, over atoms of
+    this type.
+    """
     _check_type(shared, "shared", np.dtype(float))
     _check_type(sums, "sums", dtype)
     _check_type(sizes, "sizes", np.dtype(float))
@@ -601,8 +795,10 @@ def _check_statistics(shared, sums, sizes, dtype):
     length = np.sqrt(np.maximum(own, 0))
     bound = (1 + SAME) * np.outer(length, length) + np.finfo(float).tiny
     if own.min() < 0 or (np.abs(shared) > bound).any():
-        raise ValueError("shared must be Y^T Y of codes Y, got an entry that is larger than those "
-                         f"of the diagonal allow, {own.min():.3g} to {own.max():.3g}")
+        raise ValueError(
+            "shared must be Y^T Y of codes Y, got an entry that is larger than those "
+            f"of the diagonal allow, {own.min():.3g} to {own.max():.3g}"
+        )
     _check_sums(shared, "shared", len(shared), shared.dtype)
     _, held, d = sums.shape
     _check_sums(sizes, "sizes", held, sizes.dtype)
@@ -612,25 +808,32 @@ def _check_statistics(shared, sums, sizes, dtype):
 
 def _check_type(A, name, dtype):
     if A.dtype != dtype:
-        raise ValueError(f"{name} must be of {dtype}, beside atoms of their type, got {A.dtype}")
+        raise ValueError(
+            f"{name} must be of {dtype}, beside atoms of their type, got {A.dtype}"
+        )
 
 
 def _check_sums(A, name, times, dtype):
     """ValueError unless so many times the largest of A is a number of this type."""
     if not times * core.largest(A) < np.finfo(dtype).max:
-        raise ValueError(f"{name} must have sums within {dtype}, got {core.largest(A):.3g}")
+        raise ValueError(
+            f"{name} must have sums within {dtype}, got {core.largest(A):.3g}"
+        )
 
 
 class _Place:
-    """Where a fit is: batches done of an epoch, and the seed of its order; batches done in all, and
-    the seed of the first epoch."""
+    """Where a fit is: batches done of an epoch, and the seed of its order; batches done
+    in all, and the seed of the first epoch.
+    """
 
     def __init__(self, epoch=0, batch=0, seed=None, n_done=0, first_seed=None):
         self.epoch = core.check_integer(epoch, "epoch", 0)
         self.batch = core.check_integer(batch, "batch", 0)
         self.seed = _check_or_none(core.check_integer, seed, "seed", 0)
         self.n_done = core.check_integer(n_done, "n_done", 0)
-        self.first_seed = _check_or_none(core.check_integer, first_seed, "first_seed", 0)
+        self.first_seed = _check_or_none(
+            core.check_integer, first_seed, "first_seed", 0
+        )
 
     def step(self):
         """A batch more is done, if an epoch has begun."""
@@ -646,8 +849,10 @@ def _appended(held, samples, numbers):
     """(samples, numbers) behind those held, or None; all samples of the type of these."""
     if held is None:
         return samples, numbers
-    return (np.concatenate([_as_type(held[0], samples.dtype), samples]),
-            np.concatenate([held[1], numbers]))
+    return (
+        np.concatenate([_as_type(held[0], samples.dtype), samples]),
+        np.concatenate([held[1], numbers]),
+    )
 
 
 def _as_type(X, dtype):
@@ -656,8 +861,9 @@ def _as_type(X, dtype):
 
 
 def _batches(X, batch_size, seed, skip):
-    """The batches of an epoch but for the first so many, which a stream that can be read once only
-    has behind it."""
+    """The batches of an epoch but for the first so many, which a stream that can be
+    read once only has behind it.
+    """
     if hasattr(X, "shape"):
         return _shuffled(X, batch_size, seed, skip)
     return iter(X) if iter(X) is X else itertools.islice(X, skip, None)
@@ -666,24 +872,26 @@ def _batches(X, batch_size, seed, skip):
 def _shuffled(X, batch_size, seed, skip):
     """Batches of X in the random order of the seed, but for the first so many.
 
-    Of a longer stored array, pieces of batch_size rows in random order, MIXED of them at a time.
+    Of a longer stored array, pieces of batch_size rows in random order, MIXED of them
+    at a time.
     """
     rng = np.random.default_rng(seed)
     n = len(X)
-    if n <= MIXED * batch_size:  # all pieces are mixed: read at once, the order is that of an array
+    # all pieces are mixed: read at once, the order is that of an array
+    if n <= MIXED * batch_size:
         X = X[:n]
     if not isinstance(X, files.StoredBases):
         order = rng.permutation(n)
         for i in range(skip * batch_size, n, batch_size):
-            yield X[np.sort(order[i:i + batch_size])]
+            yield X[np.sort(order[i : i + batch_size])]
         return
     starts = batch_size * rng.permutation(-(-n // batch_size))
     for i in range(skip - skip % MIXED, len(starts), MIXED):
-        pieces = [X[start:start + batch_size] for start in starts[i:i + MIXED]]
+        pieces = [X[start : start + batch_size] for start in starts[i : i + MIXED]]
         samples = np.concatenate(pieces)
         order = np.random.default_rng([seed, i]).permutation(len(samples))
         for j in range(max(skip - i, 0) * batch_size, len(samples), batch_size):
-            yield samples[order[j:j + batch_size]]
+            yield samples[order[j : j + batch_size]]
 
 
 def _shapes(shape, rank):
@@ -691,7 +899,11 @@ def _shapes(shape, rank):
     N, d, p = shape
     rank = rank or (d if N * d**2 <= EXACT else 8 * p)
     held = min(d, HELD * rank)
-    return {"shared": (N, N), "sums": (N, held, d), "sizes": (N, 1 if held == d else held)}
+    return {
+        "shared": (N, N),
+        "sums": (N, held, d),
+        "sizes": (N, 1 if held == d else held),
+    }
 
 
 def _unit_of(*weights):
@@ -706,17 +918,21 @@ def _used_rows(factor, sizes):
 
 
 def _append(factor, sizes, Z, w, seed):
-    """Put Z and w behind the used rows of factor and sizes. Without room for them about the
-    eigenpairs largest in modulus of factor^T diag(sizes) factor + Z^T diag(w) Z replace all."""
+    """Put Z and w behind the used rows of factor and sizes. Without room for them about
+    the eigenpairs largest in modulus of factor^T diag(sizes) factor + Z^T diag(w) Z
+    replace all.
+    """
     known, v = _used_rows(factor, sizes)
     count = len(v) + len(w)
     if count > len(sizes):
         M = np.concatenate([known, Z])
         v, exponent = learn.in_units(np.concatenate([v, w]))
         v = v.astype(M.dtype)
-        Z, w = learn.largest_part(M, v, len(known), len(sizes) // HELD, seed, core.ONE_THREAD)
+        Z, w = learn.largest_part(
+            M, v, len(known), len(sizes) // HELD, seed, core.ONE_THREAD
+        )
         w = np.ldexp(w.astype(np.float64), exponent)
         count = len(w)
         sizes[:] = 0
-    factor[count - len(w):count] = Z
-    sizes[count - len(w):count] = w
+    factor[count - len(w) : count] = Z
+    sizes[count - len(w) : count] = w

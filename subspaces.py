@@ -1,22 +1,23 @@
 """Frames to points: subspaces of image sets and of videos.
 
-A set of frames is an array with a frame a row, (n_frames, d) or (n_frames, height, width); its
-subspace is a (d, p) matrix with orthonormal columns. After Harandi et al. 2015, "Modeling of
-Appearance" (SVD, block Hankel matrices) and "Modeling of Dynamics" (ARMA). Shared options of all
-functions that make subspaces:
+A set of frames is an array with a frame a row, (n_frames, d) or (n_frames, height,
+width); its subspace is a (d, p) matrix with orthonormal columns. After Harandi et al.
+2015, "Modeling of Appearance" (SVD, block Hankel matrices) and "Modeling of Dynamics"
+(ARMA). Shared options of all functions that make subspaces:
 
-center : remove the mean frame first (which costs one independent frame)
-unit_variance : remove it and divide each pixel by its standard deviation over the frames, as in the
-    paper's traffic experiment; a constant pixel becomes 0 (one factor for a whole clip would change
-    no subspace)
-rank : when fewer directions than asked for are independent: "raise" a ValueError, "warn" and pad,
-    or "pad": complete the basis by directions orthogonal to the frames, pseudo-random so that
-    padded sets do not look alike; "fewer" (of one set alone): give those that there are, fewer than
-    p columns. No direction at all is always an error.
+center : remove the mean frame first (which costs one independent frame) unit_variance :
+remove it and divide each pixel by its standard deviation over the frames, as in the
+    paper's traffic experiment; a constant pixel becomes 0 (one factor for a whole clip
+    would change no subspace)
+rank : when fewer directions than asked for are independent: "raise" a ValueError,
+"warn" and pad,
+    or "pad": complete the basis by directions orthogonal to the frames, pseudo-random
+    so that padded sets do not look alike; "fewer" (of one set alone): give those that
+    there are, fewer than p columns. No direction at all is always an error.
 
-float32 frames give float32 results, all others float64; the work is done in float64. A singular
-value counts towards the rank when it exceeds 10 eps sqrt(n_frames d) max|F|, eps being that of the
-result's dtype. frames.read_frames reads frames from files.
+float32 frames give float32 results, all others float64; the work is done in float64. A
+singular value counts towards the rank when it exceeds 10 eps sqrt(n_frames d) max|F|,
+eps being that of the result's dtype. frames.read_frames reads frames from files.
 """
 
 from __future__ import annotations
@@ -33,27 +34,42 @@ from numpy.typing import ArrayLike
 import grassmann_sc as core
 
 __all__ = [
-    "from_image_set", "from_sets", "from_video", "from_videos", "block_hankel", "arma",
+    "from_image_set",
+    "from_sets",
+    "from_video",
+    "from_videos",
+    "block_hankel",
+    "arma",
     "observability",
 ]
 
-CONSTANT = 1e3  # a pixel whose standard deviation is below so many eps max|F| does not vary
-STABLE_RADIUS = 1 - 2.0**-30  # to which `stabilize` scales; near 1, it changes next to nothing
+# a pixel whose standard deviation is below so many eps max|F| does not vary
+CONSTANT = 1e3
+# to which `stabilize` scales; near 1, it changes next to nothing
+STABLE_RADIUS = 1 - 2.0**-30
 CACHE = 2**16  # numbers of the frames that fit a core's cache
-JOINED = 8  # triangles at a time; a block has so many times as many pixels as frames, or more
+# triangles at a time; a block has so many times as many pixels as frames, or more
+JOINED = 8
 TINY = 1e-280  # a square as small as this is 0 beside numbers of about 1
 
 
-def from_image_set(frames: ArrayLike, p: int, *, center: bool = False, unit_variance: bool = False,
-                   rank: str = "raise") -> np.ndarray:
+def from_image_set(
+    frames: ArrayLike,
+    p: int,
+    *,
+    center: bool = False,
+    unit_variance: bool = False,
+    rank: str = "raise",
+) -> np.ndarray:
     """Basis (d, p) of the subspace that best fits the frames, leading direction first.
 
-    The p leading left singular vectors of F = [f_1, ..., f_n], whose columns are the vectorised
-    frames: with F = U S V^T, B = U[:, :p] minimises sum_i ||f_i - B B^T f_i||^2. A column's sign is
-    arbitrary.
+    The p leading left singular vectors of F = [f_1, ..., f_n], whose columns are the
+    vectorised frames: with F = U S V^T, B = U[:, :p] minimises sum_i ||f_i - B B^T
+    f_i||^2. A column's sign is arbitrary.
 
-    frames : (n_frames, d) or (n_frames, height, width), real and finite; d = height * width
-    p : 1 <= p <= d; there must be p independent frames, see rank at the head of this module, and
+    frames : (n_frames, d) or (n_frames, height, width), real and finite; d = height *
+    width p : 1 <= p <= d; there must be p independent frames, see rank at the head of
+    this module, and
         center, unit_variance
     Raises TypeError and ValueError on any other input.
 
@@ -70,14 +86,21 @@ def from_image_set(frames: ArrayLike, p: int, *, center: bool = False, unit_vari
     return _basis_of_set(frames, "frames", p, options)
 
 
-def from_sets(sets: core.Sets | Iterable[ArrayLike], p: int, *, center: bool = False,
-              unit_variance: bool = False, rank: str = "raise") -> np.ndarray:
-    """Bases (n, d, p) of n image sets: from_image_set on each, in parallel; the errors name the
-    set.
+def from_sets(
+    sets: core.Sets | Iterable[ArrayLike],
+    p: int,
+    *,
+    center: bool = False,
+    unit_variance: bool = False,
+    rank: str = "raise",
+) -> np.ndarray:
+    """Bases (n, d, p) of n image sets: from_image_set on each, in parallel; the errors
+    name the set.
 
-    sets : iterable of at least one set of frames, each of its own length, all of the same d; or one
-        array (n, n_frames, d) or (n, n_frames, height, width). A generator is read a few sets at a
-        time.
+    sets : iterable of at least one set of frames, each of its own length, all of the
+    same d; or one
+        array (n, n_frames, d) or (n, n_frames, height, width). A generator is read a
+        few sets at a time.
 
     See also estimators.ImageSetSubspaces, the same as the first step of a Pipeline.
 
@@ -93,15 +116,24 @@ def from_sets(sets: core.Sets | Iterable[ArrayLike], p: int, *, center: bool = F
     return _stack(sets, lambda frames, name: _basis_of_set(frames, name, p, options))
 
 
-def from_video(frames: ArrayLike, n_states: int, n_blocks: int, stabilize: bool = False, *,
-               center: bool = False, unit_variance: bool = False,
-               rank: str = "raise") -> np.ndarray:
-    """Orthonormal basis (n_blocks d, n_states) of the observability matrix of arma(frames).
+def from_video(
+    frames: ArrayLike,
+    n_states: int,
+    n_blocks: int,
+    stabilize: bool = False,
+    *,
+    center: bool = False,
+    unit_variance: bool = False,
+    rank: str = "raise",
+) -> np.ndarray:
+    """Orthonormal basis (n_blocks d, n_states) of the observability matrix of
+    arma(frames).
 
-    C has orthonormal columns, so if [I; A; ...; A^(n_blocks-1)] = Q R with blocks Q_k, then the
-    blocks C Q_k are the orthonormal factor of [C; CA; ...; CA^(n_blocks-1)]: no factorisation of
-    the tall matrix is needed. With n_blocks = 1 the dynamics play no part: the basis is that of
-    from_image_set. The paper's eq. (ARMA_obs) and the text after it.
+    C has orthonormal columns, so if [I; A; ...; A^(n_blocks-1)] = Q R with blocks Q_k,
+    then the blocks C Q_k are the orthonormal factor of [C; CA; ...; CA^(n_blocks-1)]:
+    no factorisation of the tall matrix is needed. With n_blocks = 1 the dynamics play
+    no part: the basis is that of from_image_set. The paper's eq. (ARMA_obs) and the
+    text after it.
 
     frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
     stabilize : as in arma
@@ -113,13 +145,23 @@ def from_video(frames: ArrayLike, n_states: int, n_blocks: int, stabilize: bool 
     """
     model = _check_model(n_states, n_blocks, stabilize)
     options = _check_options(center, unit_variance, rank)
-    return _basis_of_video(core.check_frames(frames, "frames"), "frames", model, options)
+    return _basis_of_video(
+        core.check_frames(frames, "frames"), "frames", model, options
+    )
 
 
-def from_videos(videos: core.Sets | Iterable[ArrayLike], n_states: int, n_blocks: int,
-                stabilize: bool = False, *, center: bool = False, unit_variance: bool = False,
-                rank: str = "raise") -> np.ndarray:
-    """Bases (n, n_blocks d, n_states) of n videos: from_video on each, as from_sets does.
+def from_videos(
+    videos: core.Sets | Iterable[ArrayLike],
+    n_states: int,
+    n_blocks: int,
+    stabilize: bool = False,
+    *,
+    center: bool = False,
+    unit_variance: bool = False,
+    rank: str = "raise",
+) -> np.ndarray:
+    """Bases (n, n_blocks d, n_states) of n videos: from_video on each, as from_sets
+    does.
 
     >>> import numpy as np
     >>> from grassmann_sc import subspaces
@@ -129,15 +171,18 @@ def from_videos(videos: core.Sets | Iterable[ArrayLike], n_states: int, n_blocks
     """
     model = _check_model(n_states, n_blocks, stabilize)
     options = _check_options(center, unit_variance, rank, _in_turn)
-    return _stack(videos, lambda frames, name: _basis_of_video(frames, name, model, options))
+    return _stack(
+        videos, lambda frames, name: _basis_of_video(frames, name, model, options)
+    )
 
 
 def block_hankel(frames: ArrayLike, n_blocks: int) -> np.ndarray:
     """Frames with their successors, (n_frames - n_blocks + 1, n_blocks d).
 
-    Row i is f_i, f_(i+1), ..., f_(i+n_blocks-1): the transposed block Hankel matrix of the frames
-    (n_frames, d) or (n_frames, height, width), a set of frames whose subspace, unlike that of the
-    frames, depends on their order. A read-only view: no entry is stored twice.
+    Row i is f_i, f_(i+1), ..., f_(i+n_blocks-1): the transposed block Hankel matrix of
+    the frames (n_frames, d) or (n_frames, height, width), a set of frames whose
+    subspace, unlike that of the frames, depends on their order. A read-only view: no
+    entry is stored twice.
 
     >>> from grassmann_sc import subspaces
     >>> subspaces.block_hankel([[1.0], [2.0], [3.0], [4.0]], n_blocks=2)
@@ -150,20 +195,32 @@ def block_hankel(frames: ArrayLike, n_blocks: int) -> np.ndarray:
     n, d = frames.shape
     if n_blocks > n:
         raise ValueError(f"n_blocks must be at most n_frames = {n}, got {n_blocks}")
-    return np.lib.stride_tricks.sliding_window_view(frames.reshape(-1), n_blocks * d)[::d]
+    return np.lib.stride_tricks.sliding_window_view(frames.reshape(-1), n_blocks * d)[
+        ::d
+    ]
 
 
-def arma(frames: ArrayLike, n_states: int, *, stabilize: bool = False, center: bool = False,
-         unit_variance: bool = False, rank: str = "raise") -> tuple[np.ndarray, np.ndarray]:
-    """A (n_states, n_states), C (d, n_states) of f(t) = C z(t) + w(t), z(t+1) = A z(t) + v(t).
+def arma(
+    frames: ArrayLike,
+    n_states: int,
+    *,
+    stabilize: bool = False,
+    center: bool = False,
+    unit_variance: bool = False,
+    rank: str = "raise",
+) -> tuple[np.ndarray, np.ndarray]:
+    """A (n_states, n_states), C (d, n_states) of f(t) = C z(t) + w(t), z(t+1) = A z(t)
+    + v(t).
 
-    The paper's closed form: F = U S V^T, C = U, A = S V^T D1 V (V^T D2 V)^-1 S^-1 for the n_states
-    leading singular triplets, which is the least-squares solution of A z(t) = z(t+1) for the states
-    S V^T, and is computed as such. Needs n_states + 1 frames; under rank = "warn" or "pad" the
-    solution of least norm stands in where A is not determined, and is 0 on padded directions.
+    The paper's closed form: F = U S V^T, C = U, A = S V^T D1 V (V^T D2 V)^-1 S^-1 for
+    the n_states leading singular triplets, which is the least-squares solution of A
+    z(t) = z(t+1) for the states S V^T, and is computed as such. Needs n_states + 1
+    frames; under rank = "warn" or "pad" the solution of least norm stands in where A is
+    not determined, and is 0 on padded directions.
 
     frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
-    stabilize : scale A to a spectral radius just below 1 if it is 1 or more, so that its powers
+    stabilize : scale A to a spectral radius just below 1 if it is 1 or more, so that
+    its powers
         stay bounded
 
     >>> from grassmann_sc import subspaces
@@ -179,8 +236,8 @@ def arma(frames: ArrayLike, n_states: int, *, stabilize: bool = False, center: b
 
 
 def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
-    """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)], (n_blocks d, n), of A (n, n),
-    C (d, n).
+    """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)], (n_blocks d, n), of A
+    (n, n), C (d, n).
 
     >>> from grassmann_sc import subspaces
     >>> subspaces.observability([[2.0]], [[1.0]], n_blocks=3)
@@ -195,10 +252,11 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
     return np.concatenate([C @ power for power in powers])
 
 
-# ---------------------------------------------------------------------------- from set to basis
+# -------------------------------------------------------------------- from set to basis
 
 
-# run: core.run_blocks for blocks of pixels, or _in_turn where sets are in threads already
+# run: core.run_blocks for blocks of pixels, or _in_turn where sets are in threads
+# already
 _Options = namedtuple("_Options", "center unit_variance rank run")
 _Model = namedtuple("_Model", "n_states n_blocks stabilize")
 
@@ -230,9 +288,12 @@ def _arma(frames, name, model, options):
     C, s, V = _leading_directions(frames, name, model.n_states, "n_states", options)
     A, missing = _transition(s, V)
     if missing:
-        _lack(options.rank, f"{name} must determine A (n_states = {model.n_states}) by at least "
-                            f"n_states + 1 frames: the first {len(frames) - 1} of {len(frames)} "
-                            f"have {missing}")
+        _lack(
+            options.rank,
+            f"{name} must determine A (n_states = {model.n_states}) by at least "
+            f"n_states + 1 frames: the first {len(frames) - 1} of {len(frames)} "
+            f"have {missing}",
+        )
     radius = np.abs(np.linalg.eigvals(A)).max() if model.stabilize else 0
     return A * (STABLE_RADIUS / radius if radius >= 1 else 1), C
 
@@ -245,7 +306,9 @@ def _transition(s, V):
     after = V[1:, :r]
     determined = 0
     if len(before):
-        B, _, determined, _ = np.linalg.lstsq(before, after, rcond=1e3 * np.finfo(float).eps)
+        B, _, determined, _ = np.linalg.lstsq(
+            before, after, rcond=1e3 * np.finfo(float).eps
+        )
         A[:r, :r] = s[:r, None] * B.T / s[:r]
     return A, f"{determined} independent states of {r}" if determined < r else ""
 
@@ -259,8 +322,10 @@ def _powers(A, n_blocks):
             powers[k] = powers[k - 1] @ A
     if not np.isfinite(powers).all():
         radius = np.abs(np.linalg.eigvals(A)).max()
-        raise ValueError(f"A must have powers up to {n_blocks - 1} within range, got spectral "
-                         f"radius {radius:.4g}; stabilize=True scales an estimate back")
+        raise ValueError(
+            f"A must have powers up to {n_blocks - 1} within range, got spectral "
+            f"radius {radius:.4g}; stabilize=True scales an estimate back"
+        )
     return powers
 
 
@@ -274,7 +339,10 @@ def _stack(sets, basis_of):
         n = len(bases)
 
         def work(rows):
-            return [basis_of(some[i], f"sets[{n + i}]") for i in range(rows.start, rows.stop)]
+            return [
+                basis_of(some[i], f"sets[{n + i}]")
+                for i in range(rows.start, rows.stop)
+            ]
 
         for part in core.run_blocks(work, len(some), core.sets_in_block(some, 1)):
             bases += part
@@ -288,22 +356,27 @@ def _in_turn(job, n, block):
     return [job(some) for some in core.slices(n, block)]
 
 
-# ------------------------------------------------------------------------ leading singular triplets
+# ------------------------------------------------------------ leading singular triplets
 
 
 def _leading_directions(frames, name, p, symbol, options):
-    """U (d, p), s (p,), V (n, p): the p leading singular triplets of F = frames^T (d, n).
+    """U (d, p), s (p,), V (n, p): the p leading singular triplets of F = frames^T (d,
+    n).
 
-    In float64, s up to a power of 2. Directions that the rank policy added have s = 0, and columns
-    of zeros in V.
+    In float64, s up to a power of 2. Directions that the rank policy added have s = 0,
+    and columns of zeros in V.
     """
     n, d = frames.shape
     if p > d:
-        raise ValueError(f"{symbol} must be at most d = {d}, the number of pixels in {name}, got "
-                         f"{p}")
+        raise ValueError(
+            f"{symbol} must be at most d = {d}, the number of pixels in {name}, got {p}"
+        )
     if n < p and options.rank == "raise":
-        _lack("raise", f"{name} must hold {symbol} = {p} independent frames, got {n} "
-                       f"frame{'s' * (n > 1)}")
+        _lack(
+            "raise",
+            f"{name} must hold {symbol} = {p} independent frames, got {n} "
+            f"frame{'s' * (n > 1)}",
+        )
     pixels = _Pixels(frames, options)
     U, s, V, gain = _triplets(pixels, p)
     tol = 10 * pixels.eps * math.sqrt(n * d) * pixels.peak * gain
@@ -311,15 +384,22 @@ def _leading_directions(frames, name, p, symbol, options):
     if r == p or r and options.rank == "fewer":
         return _orthonormal(U[:, :r]), s[:r], V[:, :r]
     beside = " beside their mean" if options.center or options.unit_variance else ""
-    _lack(options.rank if r else "raise",
-          f"{name} must hold {symbol} = {p} independent frames{beside}: got numerical rank {r} "
-          f"(singular values above {tol / pixels.unit:.2g})")
+    _lack(
+        options.rank if r else "raise",
+        f"{name} must hold {symbol} = {p} independent frames{beside}: got numerical rank {r} "
+        f"(singular values above {tol / pixels.unit:.2g})",
+    )
     U = np.hstack([U[:, :r], _other_directions(s[:r], d, p - r)])
-    return _orthonormal(U), np.pad(s[:r], (0, p - r)), np.pad(V[:, :r], ((0, 0), (0, p - r)))
+    return (
+        _orthonormal(U),
+        np.pad(s[:r], (0, p - r)),
+        np.pad(V[:, :r], ((0, 0), (0, p - r))),
+    )
 
 
 def _triplets(pixels, p):
-    """U diag(any) (d, p), s (p,) and V (n, p) of F, or as many as there are, descending.
+    """U diag(any) (d, p), s (p,) and V (n, p) of F, or as many as there are,
+    descending.
 
     And the largest factor by which a pixel was normalised.
     """
@@ -336,7 +416,9 @@ def _triplets(pixels, p):
 
 
 class _Pixels:
-    """F^T (n, d) in float64, scaled by a power of 2 and normalised, a block of pixels at a time."""
+    """F^T (n, d) in float64, scaled by a power of 2 and normalised, a block of pixels
+    at a time.
+    """
 
     def __init__(self, frames, options):
         self.frames = frames
@@ -354,18 +436,25 @@ class _Pixels:
 
     def block(self, some):
         """A slice of pixels (n, m), and the largest factor by which one was normalised."""
-        block = np.multiply(self.frames[:, some], self.unit, dtype=np.float64, order="C")
-        gain = normalise(block, self.options.center, self.options.unit_variance,
-                         CONSTANT * self.eps * self.peak)
+        block = np.multiply(
+            self.frames[:, some], self.unit, dtype=np.float64, order="C"
+        )
+        gain = normalise(
+            block,
+            self.options.center,
+            self.options.unit_variance,
+            CONSTANT * self.eps * self.peak,
+        )
         return block, gain
 
 
 def normalise(rows, center, unit_variance, least=None):
-    """Write over rows (n, m) of floats what the options center and unit_variance make of them.
+    """Write over rows (n, m) of floats what the options center and unit_variance make
+    of them.
 
-    A pixel whose standard deviation is at most least, None for what rounding of rows does to one
-    that does not vary, becomes 0. Returns the largest factor, at least 1, by which rounding errors
-    grow.
+    A pixel whose standard deviation is at most least, None for what rounding of rows
+    does to one that does not vary, becomes 0. Returns the largest factor, at least 1,
+    by which rounding errors grow.
     """
     if least is None:
         least = CONSTANT * np.finfo(rows.dtype).eps * core.largest(rows)
@@ -374,17 +463,20 @@ def normalise(rows, center, unit_variance, least=None):
     if not unit_variance:
         return 1.0
     deviation = np.sqrt(np.mean(rows**2, axis=0))
-    factor = np.divide(1, deviation, out=np.zeros_like(deviation), where=deviation > least)
+    factor = np.divide(
+        1, deviation, out=np.zeros_like(deviation), where=deviation > least
+    )
     rows *= factor
     return max(1.0, factor.max())
 
 
 def _joined_triangle(pixels):
-    """L (n, n) of F^T = L Q^T, Q^T Q = I, and the largest factor by which a pixel was normalised.
+    """L (n, n) of F^T = L Q^T, Q^T Q = I, and the largest factor by which a pixel was
+    normalised.
 
-    L has the singular values and left vectors of F^T to full accuracy; a Gram matrix would square
-    the condition number and lose every direction below 1e-8 of the first. Blocks join as a tree,
-    because rounding errors grow along a chain.
+    L has the singular values and left vectors of F^T to full accuracy; a Gram matrix
+    would square the condition number and lose every direction below 1e-8 of the first.
+    Blocks join as a tree, because rounding errors grow along a chain.
     """
 
     def triangle(some):
@@ -393,8 +485,10 @@ def _joined_triangle(pixels):
 
     triangles, gains = zip(*pixels.each_block(triangle))
     while len(triangles) > 1:
-        triangles = [_triangle(np.concatenate(triangles[i:i + JOINED], axis=1))
-                     for i in range(0, len(triangles), JOINED)]
+        triangles = [
+            _triangle(np.concatenate(triangles[i : i + JOINED], axis=1))
+            for i in range(0, len(triangles), JOINED)
+        ]
     return triangles[0], max(gains)
 
 
@@ -416,12 +510,12 @@ def _other_directions(s, d, count):
     return np.random.default_rng([seed, d]).standard_normal((d, count))
 
 
-# -------------------------------------------------------------------------- compiled reflections
+# ----------------------------------------------------------------- compiled reflections
 
-# LAPACK's decompositions hold Python's lock, or start threads of BLAS at every column. On two idle
-# cores they took almost twice the time for a set of 300 x 20,000, on busy ones ten times and more.
-# What a jitted function would return it writes into its arguments: while Numba hands an array over,
-# a Ctrl-C becomes a SystemError.
+# LAPACK's decompositions hold Python's lock, or start threads of BLAS at every column.
+# On two idle cores they took almost twice the time for a set of 300 x 20,000, on busy
+# ones ten times and more. What a jitted function would return it writes into its
+# arguments: while Numba hands an array over, a Ctrl-C becomes a SystemError.
 
 
 def _triangle(A):
@@ -436,10 +530,12 @@ def _triangle(A):
 
 @core.jit
 def _reflect(A, L):
-    """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections; L holds zeros.
+    """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections; L
+    holds zeros.
 
-    They are made four at a time and applied to each row below at once: 1.6 times as fast as one by
-    one. Row i of A becomes the vector v of reflection i, I - v v^T / half, v[:i] = 0.
+    They are made four at a time and applied to each row below at once: 1.6 times as
+    fast as one by one. Row i of A becomes the vector v of reflection i, I - v v^T /
+    half, v[:i] = 0.
     """
     k = len(A)
     half = np.empty(k)
@@ -458,7 +554,9 @@ def _reflect(A, L):
 
 @core.jit_part
 def _reflector(v):
-    """v becomes the vector of the reflection that takes it to (x, 0, ..., 0); x and ||v||^2 / 2."""
+    """v becomes the vector of the reflection that takes it to (x, 0, ..., 0); x and
+    ||v||^2 / 2.
+    """
     square = core.dot(v, v, len(v))
     if square <= TINY:
         return v[0], np.inf
@@ -510,11 +608,12 @@ def _reflect_rows(A, j, half, L):
 
 
 def _left_vectors(L, p):
-    """The p leading left singular vectors (k, p) and singular values of L (k, k), descending.
+    """The p leading left singular vectors (k, p) and singular values of L (k, k),
+    descending.
 
-    L = P B Q^T with bidiagonal B. Its singular triplets u, s, v are the eigenvectors (v_1, u_1,
-    v_2, u_2, ...) of eigenvalue s of the tridiagonal matrix that has zeros on its diagonal and the
-    entries of B beside it. Source: Golub and Kahan 1965.
+    L = P B Q^T with bidiagonal B. Its singular triplets u, s, v are the eigenvectors
+    (v_1, u_1, v_2, u_2, ...) of eigenvalue s of the tridiagonal matrix that has zeros
+    on its diagonal and the entries of B beside it. Source: Golub and Kahan 1965.
     """
     from scipy.linalg import eigh_tridiagonal  # slow to import
 
@@ -523,8 +622,9 @@ def _left_vectors(L, p):
     V = np.zeros((k, k))
     half = np.empty(k)
     _bidiagonal(np.array(L, order="C"), beside, V, half)
-    s, both = eigh_tridiagonal(np.zeros(2 * k), beside, select="i",
-                               select_range=(2 * k - p, 2 * k - 1))  # ascending
+    s, both = eigh_tridiagonal(
+        np.zeros(2 * k), beside, select="i", select_range=(2 * k - p, 2 * k - 1)
+    )  # ascending
     rows = np.array(both[1::2, ::-1].T, order="C")  # (p, k)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
     _reflect_back(V, half, rows)
@@ -533,9 +633,11 @@ def _left_vectors(L, p):
 
 @core.jit
 def _bidiagonal(A, beside, V, half):
-    """B of A = P B Q^T (k, k), its entries row by row: beside (2 k - 1,); and the reflections of P.
+    """B of A = P B Q^T (k, k), its entries row by row: beside (2 k - 1,); and the
+    reflections of P.
 
-    Those have the rows of V as vectors, V[j, :j] = 0. A is overwritten; V (k, k) holds zeros.
+    Those have the rows of V as vectors, V[j, :j] = 0. A is overwritten; V (k, k) holds
+    zeros.
     """
     k = len(A)
     for j in range(k):
@@ -544,16 +646,17 @@ def _bidiagonal(A, beside, V, half):
         beside[2 * j], half[j] = _reflector(V[j, j:])
         if j == k - 1:
             break
-        sums = np.empty(k - 1 - j)  # v^T A / half; np.zeros would take a while to compile
+        # v^T A / half; np.zeros would take a while to compile
+        sums = np.empty(k - 1 - j)
         for i in range(len(sums)):
             sums[i] = 0.0
         for i in range(j, k):
-            core.axpy(V[j, i] / half[j], A[i, j + 1:], sums, len(sums))
-        u = A[j, j + 1:]
+            core.axpy(V[j, i] / half[j], A[i, j + 1 :], sums, len(sums))
+        u = A[j, j + 1 :]
         core.axpy(-V[j, j], sums, u, len(u))
         beside[2 * j + 1], half_u = _reflector(u)
         for i in range(j + 1, k):
-            a = A[i, j + 1:]
+            a = A[i, j + 1 :]
             core.axpy(-V[j, i], sums, a, len(a))
             _mirror_row(u, half_u, a)
 
@@ -595,7 +698,7 @@ def _lack(policy, message):
         core.warn(message + "; the rest was padded")
 
 
-# --------------------------------------------------------------------------- checks at the door
+# ------------------------------------------------------------------- checks at the door
 
 
 def _check_options(center, unit_variance, rank, run=core.run_blocks, *, fewer=False):

@@ -1,9 +1,11 @@
-"""Which p, kernel, lambda, neighbours and rule? Those that classify best in cross-validation.
+"""Which p, kernel, lambda, neighbours and rule? Those that classify best in
+cross-validation.
 
-All of them from Gram matrices of labelled sets, one for each kernel and each p: kernel_gram and
-projection_kernel give those of every p in one pass. A fold is coded once for all lambda and rules,
-and what cannot win any more is not tried on further folds; what a fold cannot have is left out.
-Where few sets cannot tell candidates apart, they vote.
+All of them from Gram matrices of labelled sets, one for each kernel and each p:
+kernel_gram and projection_kernel give those of every p in one pass. A fold is coded
+once for all lambda and rules, and what cannot win any more is not tried on further
+folds; what a fold cannot have is left out. Where few sets cannot tell candidates apart,
+they vote.
 """
 
 from __future__ import annotations
@@ -19,31 +21,42 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
-__all__ = ["Search", "dimensions", "sparse_predictions", "local_predictions",
-           "nearest_predictions", "alike", "vote", "corrected_t_test"]
+__all__ = [
+    "Search",
+    "dimensions",
+    "sparse_predictions",
+    "local_predictions",
+    "nearest_predictions",
+    "alike",
+    "vote",
+    "corrected_t_test",
+]
 
 ALIKE = 0.5  # standard errors of their difference within which candidates are as good
 SURE = 2.5  # from which the worse one is given up
 TIED = 1e-12  # of the sum of weights, and of an accuracy: less is rounding
 
-# gram: the (kernel, p) of the best Gram matrix; parameters: a tuple of (name, value); score: the
-# share of the labelled sets that is right in cross-validation; n_tried: matrices times folds;
-# shares: {(gram, parameters): (n,)} of the candidates that were not given up, of each set the share
-# of its answers that is right, NaN where it was not asked; left_out: {gram: why}.
+# gram: the (kernel, p) of the best Gram matrix; parameters: a tuple of (name, value);
+# score: the share of the labelled sets that is right in cross-validation; n_tried:
+# matrices times folds; shares: {(gram, parameters): (n,)} of the candidates that were
+# not given up, of each set the share of its answers that is right, NaN where it was not
+# asked; left_out: {gram: why}.
 Choice = namedtuple("Choice", "gram parameters score n_tried shares left_out")
 
-# Indices of the sets to learn from and of those to be asked, as check_splits gives them.
+# Indices of the sets to learn from and of those to be asked, as check_splits gives
+# them.
 Split = namedtuple("Split", "train test")
 
 
 class Search:
     """Cross-validation over Gram matrices and parameters.
 
-    y (n,): labels; folds: [(fit, validate), ...], indices of labelled sets, none twice in a fold:
-    of others nothing is used. predict(K_dd, K_xd, y) takes the Gram matrices of a fold's labelled
-    sets and of those to be classified, and gives {parameters: labels}, parameters being a tuple of
-    (name, value): such as sparse_predictions(...) gives. What was computed for one choice serves
-    the next. left_out: {name: why} of the matrices that a fold could not have.
+    y (n,): labels; folds: [(fit, validate), ...], indices of labelled sets, none twice
+    in a fold: of others nothing is used. predict(K_dd, K_xd, y) takes the Gram matrices
+    of a fold's labelled sets and of those to be classified, and gives {parameters:
+    labels}, parameters being a tuple of (name, value): such as sparse_predictions(...)
+    gives. What was computed for one choice serves the next. left_out: {name: why} of
+    the matrices that a fold could not have.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -55,54 +68,79 @@ class Search:
     1.0
     """
 
-    def __init__(self, y: core.Labels, folds: Iterable[tuple[ArrayLike, ArrayLike]],
-                 predict: Callable) -> None:
+    def __init__(
+        self,
+        y: core.Labels,
+        folds: Iterable[tuple[ArrayLike, ArrayLike]],
+        predict: Callable,
+    ) -> None:
         if not callable(predict):
-            raise TypeError(f"predict must be a function of K_dd, K_xd and y, got {predict!r}")
+            raise TypeError(
+                f"predict must be a function of K_dd, K_xd and y, got {predict!r}"
+            )
         self.y = _checked_labels(y)
-        self.folds = check_splits(folds, len(self.y), name="folds", parts=("fit", "validate"))
+        self.folds = check_splits(
+            folds, len(self.y), name="folds", parts=("fit", "validate")
+        )
         self.predict = predict
         self.parameters = None
         self.right: dict = {}  # {(name, fold): (n_parameters, n_validate)}
         self.left_out: dict = {}
 
-    def choose(self, grams: Mapping[tuple, ArrayLike], *, seconds: float | None = None) -> Choice:
+    def choose(
+        self, grams: Mapping[tuple, ArrayLike], *, seconds: float | None = None
+    ) -> Choice:
         """The Choice among grams, {(kernel, p): K (n, n)}, p ascending.
 
-        Of those that are as accurate as the best, to ALIKE standard errors of the difference, the
-        one whose accuracy, averaged with that of its neighbours in p and in the first parameter, is
-        highest: where few sets tell little, no lucky candidate wins. Further parameters, such as
-        the rule, leave the values that predict gives first only for such a difference. Fold by
-        fold; a matrix is given up when its best is behind the leader by SURE standard errors, or
-        further than the sets to come can make up. seconds: begin no fold after so many, but one.
+        Of those that are as accurate as the best, to ALIKE standard errors of the
+        difference, the one whose accuracy, averaged with that of its neighbours in p
+        and in the first parameter, is highest: where few sets tell little, no lucky
+        candidate wins. Further parameters, such as the rule, leave the values that
+        predict gives first only for such a difference. Fold by fold; a matrix is given
+        up when its best is behind the leader by SURE standard errors, or further than
+        the sets to come can make up. seconds: begin no fold after so many, but one.
 
-        A matrix may be anything of that shape whose blocks K[np.ix_(rows, columns)] predict takes.
-        Where a block or predict raises ValueError, as for a p beyond the rank of a set, the matrix
-        is left out, as if it had not been among grams; ValueError if none is left.
+        A matrix may be anything of that shape whose blocks K[np.ix_(rows, columns)]
+        predict takes. Where a block or predict raises ValueError, as for a p beyond the
+        rank of a set, the matrix is left out, as if it had not been among grams;
+        ValueError if none is left.
         """
         if not isinstance(grams, Mapping) or not grams:
             got = "an empty one" if isinstance(grams, Mapping) else type(grams).__name__
-            raise ValueError(f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}")
+            raise ValueError(
+                f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}"
+            )
         shape = len(self.y), len(self.y)
         for name, K in grams.items():
             if np.shape(K) != shape:
-                raise ValueError(f"grams[{name!r}] must have shape {shape}, got {np.shape(K)}")
-        seconds = np.inf if seconds is None else core.check_number(seconds, "seconds", least=0)
+                raise ValueError(
+                    f"grams[{name!r}] must have shape {shape}, got {np.shape(K)}"
+                )
+        seconds = (
+            np.inf
+            if seconds is None
+            else core.check_number(seconds, "seconds", least=0)
+        )
         end = time.perf_counter() + seconds
         found = None
         while found is None:
             possible = [name for name in grams if name not in self.left_out]
             if not possible:
                 name = next(iter(grams))
-                raise ValueError(f"grams must hold a matrix that every fold can have, got "
-                                 f"{len(grams)} of the kind of {name!r}: {self.left_out[name]}")
+                raise ValueError(
+                    f"grams must hold a matrix that every fold can have, got "
+                    f"{len(grams)} of the kind of {name!r}: {self.left_out[name]}"
+                )
             found = self._race(possible, grams, end)
-        left_out = {name: self.left_out[name] for name in grams if name in self.left_out}
+        left_out = {
+            name: self.left_out[name] for name in grams if name in self.left_out
+        }
         return self._best(possible, left_out, *found)
 
     def _race(self, names, grams, end):
-        """The names that can still win after the last fold, that fold and the number of matrices
-        tried; or None where one of them has to be left out."""
+        """The names that can still win after the last fold, that fold and the number of
+        matrices tried; or None where one of them has to be left out.
+        """
         n_tried = 0
         for f in range(len(self.folds)):
             if f > 0 and time.perf_counter() > end and not self._know(names, f):
@@ -129,13 +167,16 @@ class Search:
     def _evaluate(self, name, K, f):
         if (name, f) not in self.right:
             fit, validate = self.folds[f]
-            answers = self.predict(K[np.ix_(fit, fit)], K[np.ix_(validate, fit)], self.y[fit])
+            answers = self.predict(
+                K[np.ix_(fit, fit)], K[np.ix_(validate, fit)], self.y[fit]
+            )
             self.parameters = list(answers)
             self.right[name, f] = np.array(list(answers.values())) == self.y[validate]
 
     def _shares(self, names, last):
-        """{name: (n_parameters, n_seen)}, of each set seen so far the share of its answers that are
-        right."""
+        """{name: (n_parameters, n_seen)}, of each set seen so far the share of its
+        answers that are right.
+        """
         _, place = np.unique(self._asked(last), return_inverse=True)
         counts = np.bincount(place)
         found = {}
@@ -146,11 +187,14 @@ class Search:
 
     def _asked(self, last):
         """The sets of the folds so far, one after another."""
-        return np.concatenate([validate for _, validate in self.folds[:last + 1]])
+        return np.concatenate([validate for _, validate in self.folds[: last + 1]])
 
     def _still_in(self, names, last):
         """The names that can still win after a fold."""
-        best = {name: max(shares, key=np.sum) for name, shares in self._shares(names, last).items()}
+        best = {
+            name: max(shares, key=np.sum)
+            for name, shares in self._shares(names, last).items()
+        }
         leader = max(best.values(), key=np.sum)
         to_come = len(np.unique(self._asked(len(self.folds) - 1))) - len(leader)
 
@@ -162,9 +206,14 @@ class Search:
         return [name for name in names if may_win(best[name])]
 
     def _best(self, tried, left_out, names, last, n_tried):
-        """The Choice among the names that are left; what was tried and given up is a neighbour."""
-        shares = {(name, what): share for name, found in self._shares(names, last).items()
-                  for what, share in zip(self.parameters, found)}
+        """The Choice among the names that are left; what was tried and given up is a
+        neighbour.
+        """
+        shares = {
+            (name, what): share
+            for name, found in self._shares(names, last).items()
+            for what, share in zip(self.parameters, found)
+        }
         mean = {}
         for name in tried:
             known = [f for f in range(last + 1) if (name, f) in self.right]
@@ -173,20 +222,32 @@ class Search:
                 mean |= {(name, what): a for what, a in zip(self.parameters, accuracy)}
         merits = _merits(mean)
         usual = next(iter(shares))[1][1:]
-        best = _robust({candidate: share for candidate, share in shares.items()
-                        if candidate[1][1:] == usual}, merits)
+        best = _robust(
+            {
+                candidate: share
+                for candidate, share in shares.items()
+                if candidate[1][1:] == usual
+            },
+            merits,
+        )
         other = _robust(shares, merits)
         if _is_better(shares[other], shares[best]):
             best = other
         of_all = np.full((len(shares), len(self.y)), np.nan)
         of_all[:, np.unique(self._asked(last))] = list(shares.values())
-        return Choice(*best, float(shares[best].mean()), n_tried, dict(zip(shares, of_all)),
-                      left_out)
+        return Choice(
+            *best,
+            float(shares[best].mean()),
+            n_tried,
+            dict(zip(shares, of_all)),
+            left_out,
+        )
 
 
 class Absent:
-    """Stands for a matrix (n, n) that cannot be had: whoever takes a block of it learns why, and a
-    Search leaves it out."""
+    """Stands for a matrix (n, n) that cannot be had: whoever takes a block of it learns
+    why, and a Search leaves it out.
+    """
 
     def __init__(self, n: int, why: str) -> None:
         self.shape = n, n
@@ -199,8 +260,8 @@ class Absent:
 class Pool(Search):
     """One search over the candidates of several searches on the same labels and folds.
 
-    What those computed serves it, and it serves them. The means of its shares are of the same sets
-    for all candidates, so that they can be weighed against each other.
+    What those computed serves it, and it serves them. The means of its shares are of
+    the same sets for all candidates, so that they can be weighed against each other.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -220,8 +281,11 @@ class Pool(Search):
         super().__init__(self.searches[0].y, self.searches[0].folds, self._answers)
 
     def _answers(self, K_dd, K_xd, y):
-        return {parameters: labels for search in self.searches
-                for parameters, labels in search.predict(K_dd, K_xd, y).items()}
+        return {
+            parameters: labels
+            for search in self.searches
+            for parameters, labels in search.predict(K_dd, K_xd, y).items()
+        }
 
     def _know(self, names, f):
         return all(search._know(names, f) for search in self.searches)
@@ -229,8 +293,12 @@ class Pool(Search):
     def _evaluate(self, name, K, f):
         for search in self.searches:
             search._evaluate(name, K, f)
-        self.parameters = [what for search in self.searches for what in search.parameters]
-        self.right[name, f] = np.concatenate([search.right[name, f] for search in self.searches])
+        self.parameters = [
+            what for search in self.searches for what in search.parameters
+        ]
+        self.right[name, f] = np.concatenate(
+            [search.right[name, f] for search in self.searches]
+        )
 
 
 def _checked_labels(y):
@@ -243,13 +311,19 @@ def _checked_labels(y):
     return classes[index]
 
 
-def check_splits(splits: Iterable[tuple[ArrayLike, ArrayLike]], n: int,
-                 groups: ArrayLike | None = None, *, name: str = "splits",
-                 parts: tuple[str, str] = ("train", "test")) -> list[Split]:
+def check_splits(
+    splits: Iterable[tuple[ArrayLike, ArrayLike]],
+    n: int,
+    groups: ArrayLike | None = None,
+    *,
+    name: str = "splits",
+    parts: tuple[str, str] = ("train", "test"),
+) -> list[Split]:
     """The splits [(train, test), ...] of n sets as a list of Split, or an error.
 
-    In each both parts hold indices in 0..n-1, at least one, none twice, none that is in the other
-    part; groups (n,): nor one whose group is. name and parts are what errors call them.
+    In each both parts hold indices in 0..n-1, at least one, none twice, none that is in
+    the other part; groups (n,): nor one whose group is. name and parts are what errors
+    call them.
 
     >>> from grassmann_sc import tuning
     >>> tuning.check_splits([([0, 3], [1])], 4, ["ann", "bob", "bob", "ann"])
@@ -260,28 +334,40 @@ def check_splits(splits: Iterable[tuple[ArrayLike, ArrayLike]], n: int,
     except TypeError:
         pairs = []
     if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise ValueError(f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
-                         f"{splits!r}")
+        raise ValueError(
+            f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
+            f"{splits!r}"
+        )
     if groups is not None and np.shape(groups) != (n,):
-        raise ValueError(f"groups must have shape ({n},), one a set, got {np.shape(groups)}")
+        raise ValueError(
+            f"groups must have shape ({n},), one a set, got {np.shape(groups)}"
+        )
     checked = []
     for i, pair in enumerate(pairs):
         keys = [f"{part}{i}" for part in parts]
-        split = Split(*(_checked_part(part, n, key, name) for part, key in zip(pair, keys)))
+        split = Split(
+            *(_checked_part(part, n, key, name) for part, key in zip(pair, keys))
+        )
         both = np.intersect1d(*split)
         if both.size:
-            raise ValueError(f"{name}: {keys[0]} and {keys[1]} must not overlap, both hold "
-                             f"{_first('set', both)}")
+            raise ValueError(
+                f"{name}: {keys[0]} and {keys[1]} must not overlap, both hold "
+                f"{_first('set', both)}"
+            )
         torn = [] if groups is None else shared_groups(split, groups)
         if len(torn):
-            raise ValueError(f"{name}: {keys[0]} and {keys[1]} must keep groups together, both "
-                             f"hold sets of {_first('group', torn)}")
+            raise ValueError(
+                f"{name}: {keys[0]} and {keys[1]} must keep groups together, both "
+                f"hold sets of {_first('group', torn)}"
+            )
         checked.append(split)
     return checked
 
 
 def shared_groups(split, groups):
-    """The groups, of groups (n,), any hashables, that have sets in both parts of a Split."""
+    """The groups, of groups (n,), any hashables, that have sets in both parts of a
+    Split.
+    """
     groups = np.asarray(groups).tolist()
     tested = {groups[i] for i in split.test}
     return [*dict.fromkeys(groups[i] for i in split.train if groups[i] in tested)]
@@ -294,42 +380,60 @@ def _checked_part(part, n, key, name):
     except ValueError:  # of lists of several lengths
         index = np.empty((), object)
     if index.shape == (0,):
-        raise ValueError(f"{name} must hold at least one index in each part, got none in {key}")
+        raise ValueError(
+            f"{name} must hold at least one index in each part, got none in {key}"
+        )
     if index.ndim != 1 or index.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold integers (k,) in each part, got {index.dtype} "
-                         f"{index.shape} in {key}")
+        raise ValueError(
+            f"{name} must hold integers (k,) in each part, got {index.dtype} "
+            f"{index.shape} in {key}"
+        )
     if index.min() < 0 or index.max() >= n:
-        raise ValueError(f"{name}: {key} must hold indices in 0..{n - 1}, got {index.min()} to "
-                         f"{index.max()}")
+        raise ValueError(
+            f"{name}: {key} must hold indices in 0..{n - 1}, got {index.min()} to "
+            f"{index.max()}"
+        )
     values, counts = np.unique(index, return_counts=True)
     if len(values) < len(index):
-        raise ValueError(f"{name}: {key} must hold no set twice, got "
-                         f"{_first('set', values[counts > 1])} more than once")
+        raise ValueError(
+            f"{name}: {key} must hold no set twice, got "
+            f"{_first('set', values[counts > 1])} more than once"
+        )
     return index.astype(np.intp, copy=False)
 
 
 def _first(kind, values):
     """The first of some values, and how many more there are."""
-    return f"{kind} {values[0]}" + (f" and {len(values) - 1} more" if len(values) > 1 else "")
+    return f"{kind} {values[0]}" + (
+        f" and {len(values) - 1} more" if len(values) > 1 else ""
+    )
 
 
 def _is_better(a, b, within=ALIKE):
-    """Is the mean of a above that of b by more than so many standard errors of the difference?"""
+    """Is the mean of a above that of b by more than so many standard errors of the
+    difference?
+    """
     gain = a - b
     return gain.mean() > within * gain.std() / math.sqrt(len(gain))
 
 
 def _robust(shares, merits):
     """Of the candidates that are as good as the best the one among the best neighbours."""
-    leader = max(shares, key=lambda candidate: (merits[candidate][1], merits[candidate]))
-    alike = [candidate for candidate in shares
-             if not _is_better(shares[leader], shares[candidate])]
+    leader = max(
+        shares, key=lambda candidate: (merits[candidate][1], merits[candidate])
+    )
+    alike = [
+        candidate
+        for candidate in shares
+        if not _is_better(shares[leader], shares[candidate])
+    ]
     return max(alike, key=merits.get)
 
 
 def _merits(mean):
-    """{candidate: (its mean accuracy, counted twice, with those of its neighbours in p and in the
-    first parameter, its own)}, rounded lest rounding tell equals apart."""
+    """{candidate: (its mean accuracy, counted twice, with those of its neighbours in p
+    and in the first parameter, its own)}, rounded lest rounding tell equals apart.
+    """
     lines = {}
     for candidate in mean:
         for line in _lines_through(candidate):
@@ -339,14 +443,16 @@ def _merits(mean):
         near = []
         for line in _lines_through(candidate):
             i = lines[line].index(candidate)
-            near += lines[line][max(0, i - 1):i] + lines[line][i + 1:i + 2]
+            near += lines[line][max(0, i - 1) : i] + lines[line][i + 1 : i + 2]
         smooth = (2 * own + sum(map(mean.get, near))) / (2 + len(near))
         merits[candidate] = round(smooth, 9), round(own, 9)
     return merits
 
 
 def _lines_through(candidate):
-    """What candidates have in common that differ in p alone, or in the first parameter alone."""
+    """What candidates have in common that differ in p alone, or in the first parameter
+    alone.
+    """
     (kernel, p), what = candidate
     yield kernel, what
     if what:
@@ -355,12 +461,12 @@ def _lines_through(candidate):
 
 
 def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
-    """Those of the candidates {candidate: (n,)}, as in a Choice, that are as good as the best, best
-    first.
+    """Those of the candidates {candidate: (n,)}, as in a Choice, that are as good as
+    the best, best first.
 
-    Their mean share is at most within standard errors of the difference below that of the best, on
-    the sets that all were asked: the one-standard-error rule (Breiman, Friedman, Olshen and Stone
-    1984), of differences.
+    Their mean share is at most within standard errors of the difference below that of
+    the best, on the sets that all were asked: the one-standard-error rule (Breiman,
+    Friedman, Olshen and Stone 1984), of differences.
 
     >>> from grassmann_sc import tuning
     >>> shares = {"gsc": [0.9, 0.8, 1.0], "glc": [1.0, 0.7, 0.9], "nearest": [0.5, 0.4, 0.6]}
@@ -369,24 +475,36 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
     """
     within = core.check_number(within, "within", least=0)
     if not isinstance(shares, Mapping) or not shares:
-        raise ValueError(f"shares must be a dict of at least one candidate, got {shares!r}")
-    known = {candidate: core.real_array(share, f"shares[{candidate!r}]")
-             for candidate, share in shares.items()}
+        raise ValueError(
+            f"shares must be a dict of at least one candidate, got {shares!r}"
+        )
+    known = {
+        candidate: core.real_array(share, f"shares[{candidate!r}]")
+        for candidate, share in shares.items()
+    }
     shapes = sorted({share.shape for share in known.values()})
     if len(shapes) > 1 or len(shapes[0]) != 1:
-        raise ValueError(f"shares must have one shape (n,) for all candidates, got {shapes}")
+        raise ValueError(
+            f"shares must have one shape (n,) for all candidates, got {shapes}"
+        )
     asked = ~np.isnan(list(known.values())).any(axis=0)
     if not asked.any():
-        raise ValueError("shares must have a set that all candidates were asked, got none")
+        raise ValueError(
+            "shares must have a set that all candidates were asked, got none"
+        )
     known = {candidate: share[asked] for candidate, share in known.items()}
     order = sorted(known, key=lambda candidate: -known[candidate].mean())
     best = known[order[0]]
-    return [candidate for candidate in order if not _is_better(best, known[candidate], within)]
+    return [
+        candidate
+        for candidate in order
+        if not _is_better(best, known[candidate], within)
+    ]
 
 
 def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
-    """The label that most rows of labels (n_voters, n) name, (n,); of several, the one that is
-    named by the earliest voter.
+    """The label that most rows of labels (n_voters, n) name, (n,); of several, the one
+    that is named by the earliest voter.
 
     weights (n_voters,), >= 0: of the voters; None for equal ones.
 
@@ -402,21 +520,31 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     try:
         labels = np.asarray(labels)
     except ValueError:
-        raise ValueError("labels must have one length for all voters, got several") from None
+        raise ValueError(
+            "labels must have one length for all voters, got several"
+        ) from None
     if labels.ndim != 2 or labels.size == 0:
-        raise ValueError("labels must have shape (n_voters, n), both >= 1, got shape "
-                         f"{labels.shape}")
-    weights = np.ones(len(labels)) if weights is None else core.finite_array(weights, "weights")
+        raise ValueError(
+            f"labels must have shape (n_voters, n), both >= 1, got shape {labels.shape}"
+        )
+    weights = (
+        np.ones(len(labels))
+        if weights is None
+        else core.finite_array(weights, "weights")
+    )
     if weights.shape != labels.shape[:1] or weights.min() < 0 or weights.max() == 0:
-        raise ValueError(f"weights must be {len(labels)} numbers >= 0, one a voter, not all 0, got "
-                         f"{weights}")
+        raise ValueError(
+            f"weights must be {len(labels)} numbers >= 0, one a voter, not all 0, got "
+            f"{weights}"
+        )
     labels = labels[weights > 0]
     weights = weights[weights > 0]
     classes, index = core.check_labels(labels.ravel(), labels.size)
     index = index.reshape(labels.shape)
     queries = np.arange(labels.shape[1])
     votes = np.stack([weights @ (index == c) for c in range(len(classes))])
-    most = votes.max(axis=0) - TIED * weights.sum()  # sums of the same weights differ by rounding
+    # sums of the same weights differ by rounding
+    most = votes.max(axis=0) - TIED * weights.sum()
     return labels[(votes[index, queries] >= most).argmax(axis=0), queries]
 
 
@@ -434,14 +562,16 @@ def dimensions(p_max: int, most: int = 8) -> list[int]:
     return np.unique(np.geomspace(1, p_max, most).round().astype(int)).tolist()
 
 
-# ---------------------------------------------------------------------------- from codes to labels
+# ----------------------------------------------------------------- from codes to labels
 
 
-def sparse_predictions(lams: ArrayLike,
-                       rules: Sequence[str] = core.RULES_OF_CODES["sparse"],
-                       tol: float = 1e-4) -> Callable:
-    """predict for Search: labels by sparse codes, for each lambda in units of lam_max and each
-    rule, the usual one first.
+def sparse_predictions(
+    lams: ArrayLike,
+    rules: Sequence[str] = core.RULES_OF_CODES["sparse"],
+    tol: float = 1e-4,
+) -> Callable:
+    """predict for Search: labels by sparse codes, for each lambda in units of lam_max
+    and each rule, the usual one first.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -466,14 +596,15 @@ def sparse_predictions(lams: ArrayLike,
     return predict
 
 
-def local_predictions(n_neighbors: Iterable[int],
-                      rules: Sequence[str] = core.RULES_OF_CODES["local"]) -> Callable:
-    """predict for Search: labels by local codes, for each number of neighbours (at most the atoms
-    of a fold) and each rule, the usual one first.
+def local_predictions(
+    n_neighbors: Iterable[int], rules: Sequence[str] = core.RULES_OF_CODES["local"]
+) -> Callable:
+    """predict for Search: labels by local codes, for each number of neighbours (at most
+    the atoms of a fold) and each rule, the usual one first.
 
-    A Search leaves "sum" for "residual" only where that is better by more than luck. What is wrong
-    with "residual" (grassmann_sc.class_scores) does not show in a fold with fewer sets of a class
-    than all together have.
+    A Search leaves "sum" for "residual" only where that is better by more than luck.
+    What is wrong with "residual" (grassmann_sc.class_scores) does not show in a fold
+    with fewer sets of a class than all together have.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -485,23 +616,31 @@ def local_predictions(n_neighbors: Iterable[int],
     rules = _checked_rules(rules)
     if not np.iterable(n_neighbors) or isinstance(n_neighbors, (str, bytes)):
         raise TypeError(f"n_neighbors must be a list of integers, got {n_neighbors!r}")
-    numbers = sorted(core.check_integer(number, "n_neighbors", 1) for number in n_neighbors)
+    numbers = sorted(
+        core.check_integer(number, "n_neighbors", 1) for number in n_neighbors
+    )
     if not numbers:
         raise ValueError("n_neighbors must hold at least one number, got none")
 
     def predict(K_dd, K_xd, y):
         K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
         N = len(K_dd)
-        codes = np.stack([core.solve_local(K_dd, K_xd, norm2,
-                                           core.local_options(N, K_dd.dtype, min(number, N)))
-                          for number in numbers])
+        codes = np.stack(
+            [
+                core.solve_local(
+                    K_dd, K_xd, norm2, core.local_options(N, K_dd.dtype, min(number, N))
+                )
+                for number in numbers
+            ]
+        )
         return _labels_by_rule("n_neighbors", numbers, codes, K_dd, K_xd, y, rules)
 
     return predict
 
 
-def nearest_predictions(K_dd: np.ndarray, K_xd: np.ndarray,
-                        y: np.ndarray) -> dict[tuple, np.ndarray]:
+def nearest_predictions(
+    K_dd: np.ndarray, K_xd: np.ndarray, y: np.ndarray
+) -> dict[tuple, np.ndarray]:
     """predict for Search: the label of the nearest subspace.
 
     >>> import numpy as np
@@ -527,36 +666,43 @@ def _checked_rules(rules):
 
 
 def _labels_by_rule(name, values, codes, K_dd, K_xd, y, rules):
-    """{((name, value), ("rule", rule)): labels (n,)} by codes (n_values, n, N), the first rule
-    first."""
+    """{((name, value), ("rule", rule)): labels (n,)} by codes (n_values, n, N), the
+    first rule first.
+    """
     classes, index = core.check_labels(y, len(y))
     found = {}
-    queries = np.tile(K_xd, (len(values), 1))  # all at once: most blocks of a search are small
+    # all at once: most blocks of a search are small
+    queries = np.tile(K_xd, (len(values), 1))
     codes = codes.reshape(-1, len(K_dd))
     for rule in rules:
         scores = core.scores_by_class(codes, K_dd, queries, index, len(classes), rule)
         labels = classes[scores.argmax(axis=1)].reshape(len(values), -1)
-        found |= {((name, value), ("rule", rule)): row for value, row in zip(values, labels)}
+        found |= {
+            ((name, value), ("rule", rule)): row for value, row in zip(values, labels)
+        }
     return found
 
 
-# -------------------------------------------------------------------------- differences and chance
+# --------------------------------------------------------------- differences and chance
 
 
-def corrected_t_test(differences: ArrayLike, ratio: float, *,
-                     n_test: float | None = None) -> float:
-    """The p-value of a mean difference as large, of either sign, if both methods were alike.
+def corrected_t_test(
+    differences: ArrayLike, ratio: float, *, n_test: float | None = None
+) -> float:
+    """The p-value of a mean difference as large, of either sign, if both methods were
+    alike.
 
-    differences (k,): of the accuracies on k splits of the same sets, which share sets and are not
-    independent; ratio: test sets over training sets. t = mean / sqrt((1 / k + ratio) variance) with
-    k - 1 degrees of freedom: the corrected resampled t-test. Source: Nadeau and Bengio 2003.
+    differences (k,): of the accuracies on k splits of the same sets, which share sets
+    and are not independent; ratio: test sets over training sets. t = mean / sqrt((1 / k
+    + ratio) variance) with k - 1 degrees of freedom: the corrected resampled t-test.
+    Source: Nadeau and Bengio 2003.
 
     n_test: the sets of a test part; then differences are of shares, in [-1, 1], and the
-    variance is at least |mean| / n_test. This floor assumes that methods which are alike
-    differ on |mean| of the sets or more, that each of these favours either method with
-    the same chance, and that sets are answered independently of each other: of sets of one
-    clip or group, which are not, it is too low. Without it few equal differences have the
-    p-value 0.
+    variance is at least |mean| / n_test. This floor assumes that methods which are
+    alike differ on |mean| of the sets or more, that each of these favours either method
+    with the same chance, and that sets are answered independently of each other: of
+    sets of one clip or group, which are not, it is too low. Without it few equal
+    differences have the p-value 0.
 
     Of few splits the p-value says little, however large the difference: see the last
     example. examples.classify gives none for fewer than five.
@@ -581,8 +727,10 @@ def corrected_t_test(differences: ArrayLike, ratio: float, *,
     if n_test is not None:
         n_test = core.check_number(n_test, "n_test", least=1)
         if np.abs(differences).max() > 1 + TIED:
-            raise ValueError("differences must be of shares, in [-1, 1], where n_test is given, "
-                             f"got {differences}")
+            raise ValueError(
+                "differences must be of shares, in [-1, 1], where n_test is given, "
+                f"got {differences}"
+            )
         variance = max(variance, mean / n_test)
     if variance <= 0:
         return 0.0
@@ -590,10 +738,11 @@ def corrected_t_test(differences: ArrayLike, ratio: float, *,
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """p-values (m,) of m comparisons, adjusted so that the chance of one below alpha among those of
-    methods that are alike is at most alpha, (m,).
+    """p-values (m,) of m comparisons, adjusted so that the chance of one below alpha
+    among those of methods that are alike is at most alpha, (m,).
 
-    In ascending order the i-th is max over j <= i of min(1, (m - j + 1) p_j). Source: Holm 1979.
+    In ascending order the i-th is max over j <= i of min(1, (m - j + 1) p_j). Source:
+    Holm 1979.
 
     >>> from grassmann_sc import tuning
     >>> tuning.holm([0.5, 0.25, 0.125]).tolist()
@@ -601,7 +750,9 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     """
     p_values = core.shaped_array(p_values, "p_values", ("n",))
     if p_values.size and not 0 <= p_values.min() <= p_values.max() <= 1:
-        raise ValueError(f"p_values must be a list of numbers in [0, 1], got {p_values}")
+        raise ValueError(
+            f"p_values must be a list of numbers in [0, 1], got {p_values}"
+        )
     order = p_values.argsort(kind="stable")
     rising = np.maximum.accumulate(p_values[order] * np.arange(len(order), 0, -1))
     return rising.clip(max=1)[order.argsort()].astype(p_values.dtype, copy=False)

@@ -1,10 +1,11 @@
-"""Videos as linear dynamical systems: LDS, compared by the angles of
-their observability subspaces, and CS-LDS, recovered from few random measurements of each frame.
+"""Videos as linear dynamical systems: LDS, compared by the angles of their
+observability subspaces, and CS-LDS, recovered from few random measurements of each
+frame.
 
-A system x(t+1) = A x(t), f(t) = C x(t) is a pair (A, C) of A (s, s) and C (d, s), as subspaces.arma
-estimates it from a video; its observability subspace is the column space of O = [C; CA; CA^2; ...],
-which no change of the basis of states alters. Systems are a sequence of such pairs, all of one s
-and d. Work is done in float64.
+A system x(t+1) = A x(t), f(t) = C x(t) is a pair (A, C) of A (s, s) and C (d, s), as
+subspaces.arma estimates it from a video; its observability subspace is the column space
+of O = [C; CA; CA^2; ...], which no change of the basis of states alters. Systems are a
+sequence of such pairs, all of one s and d. Work is done in float64.
 """
 
 from __future__ import annotations
@@ -21,42 +22,58 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 
 import grassmann_sc as core
 
-__all__ = ["martin_distances", "observability_angles", "compress", "recover", "decibels"]
+__all__ = [
+    "martin_distances",
+    "observability_angles",
+    "compress",
+    "recover",
+    "decibels",
+]
 
 Systems = Sequence[tuple[ArrayLike, ArrayLike]]  # pairs (A, C)
 STABLE_RADIUS = 1 - 2.0**-30  # to which stabilize scales, as subspaces.arma does
 EPS = np.finfo(np.float64).eps
 TILE = 2**20  # complex numbers of a tile of cross Gramians
 RIGHT = 1e-12  # cosines below are those of right angles
-NEAR = 1e-4  # squared Martin distances below are computed from the difference of two systems
+# squared Martin distances below are computed from the difference of two systems
+NEAR = 1e-4
 MOST_DOUBLINGS = 64  # of a power of A; 35 take a radius of STABLE_RADIUS to rounding
 
 HELD_OUT = 10  # one of so many innovation measurements is kept to judge a recovery by
 HOPELESS = 0.7  # share of their norm that a recovery must explain better than
 SOLVED = 1e-10  # tolerances of least squares, at the end and on the way
 ROUGHLY = 1e-2
-STALLED = 1e-3  # a step that lowers the residual by less than this share ends a recovery
+# a step that lowers the residual by less than this share ends a recovery
+STALLED = 1e-3
 DONE = 1e-12
 
 
-# ------------------------------------------------------------------------- distances of systems
+# ----------------------------------------------------------------- distances of systems
 
 
-def martin_distances(systems: Systems, systems2: Systems | None = None, *,
-                     stabilize: bool = False, least_cosine: float = 0.0) -> np.ndarray:
-    """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces; (n, N).
+def martin_distances(
+    systems: Systems,
+    systems2: Systems | None = None,
+    *,
+    stabilize: bool = False,
+    least_cosine: float = 0.0,
+) -> np.ndarray:
+    """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces; (n,
+    N).
 
-    theta_k (k = 1..s) are the principal angles of the infinite observability matrices O_i, O_j: for
-    Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j + C_i^T C_j, the cos^2 are the
-    eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is inverted: each system is brought to
-    states in which its own is I, and P_ij has the cosines as singular values. Without systems2,
-    within systems. The kernel exp(-gamma d^2) is prod cos^(2 gamma) theta. An angle whose cosine is
-    below 1e-12, which rounding makes of that of a right angle, counts as one of least_cosine in
-    0..1: with 0 the distance is infinity, else systems with more right angles are farther apart.
+    theta_k (k = 1..s) are the principal angles of the infinite observability matrices
+    O_i, O_j: for Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j + C_i^T
+    C_j, the cos^2 are the eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is
+    inverted: each system is brought to states in which its own is I, and P_ij has the
+    cosines as singular values. Without systems2, within systems. The kernel exp(-gamma
+    d^2) is prod cos^(2 gamma) theta. An angle whose cosine is below 1e-12, which
+    rounding makes of that of a right angle, counts as one of least_cosine in 0..1: with
+    0 the distance is infinity, else systems with more right angles are farther apart.
 
-    stabilize: scale an A of spectral radius 1 or more to just below 1, as subspaces.arma does;
-    without it such a system, whose Gramian is infinite, is a ValueError, as is one that is not
-    observable. Sources: Martin 2000; De Cock and De Moor 2002; Saisan et al., CVPR 2001.
+    stabilize: scale an A of spectral radius 1 or more to just below 1, as
+    subspaces.arma does; without it such a system, whose Gramian is infinite, is a
+    ValueError, as is one that is not observable. Sources: Martin 2000; De Cock and De
+    Moor 2002; Saisan et al., CVPR 2001.
 
     >>> from grassmann_sc.baselines import dynamics
     >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]  # of one state: cos^2 theta = 1 - 0.6^2
@@ -82,12 +99,15 @@ def martin_distances(systems: Systems, systems2: Systems | None = None, *,
     return _mirrored(np.sqrt(square), X, Y)
 
 
-def observability_angles(systems: Systems, systems2: Systems | None = None, *,
-                         stabilize: bool = False) -> np.ndarray:
-    """The principal angles (n, N, s) behind martin_distances, ascending, in [0, pi/2] radians.
+def observability_angles(
+    systems: Systems, systems2: Systems | None = None, *, stabilize: bool = False
+) -> np.ndarray:
+    """The principal angles (n, N, s) behind martin_distances, ascending, in [0, pi/2]
+    radians.
 
-    To full accuracy where all of a pair are small, else to about 1e-8. Those of n_blocks rows of
-    the observability matrices alone: core.principal_angles of subspaces.observability.
+    To full accuracy where all of a pair are small, else to about 1e-8. Those of
+    n_blocks rows of the observability matrices alone: core.principal_angles of
+    subspaces.observability.
 
     >>> from grassmann_sc.baselines import dynamics
     >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]
@@ -105,8 +125,9 @@ def observability_angles(systems: Systems, systems2: Systems | None = None, *,
     return _mirrored(angles, X, Y)
 
 
-# Systems in states in which O^H O = I and A is upper triangular: A (n, s, s), and the complex
-# change of states W (n, s, s), with C W the matrix C of those states; C (n, d, s) as it came.
+# Systems in states in which O^H O = I and A is upper triangular: A (n, s, s), and the
+# complex change of states W (n, s, s), with C W the matrix C of those states; C (n, d,
+# s) as it came.
 Balanced = namedtuple("Balanced", "A W C dtype")
 
 
@@ -122,8 +143,10 @@ def _balanced(systems, name, stabilize):
         radius = np.abs(np.linalg.eigvals(own)).max()
         if radius >= 1:
             if not stabilize:
-                raise ValueError(f"{name}[{i}] must be stable, all |eigenvalues| of A below 1, got "
-                                 f"{radius:.8g}; stabilize=True scales A back")
+                raise ValueError(
+                    f"{name}[{i}] must be stable, all |eigenvalues| of A below 1, got "
+                    f"{radius:.8g}; stabilize=True scales A back"
+                )
             own *= STABLE_RADIUS / radius
         A[i], W[i] = scipy.linalg.schur(own, "complex")
     dtype = core.float_type(C)
@@ -132,10 +155,17 @@ def _balanced(systems, name, stabilize):
     for _ in range(2):  # the second time takes away what rounding left
         for i in range(n):
             P = np.empty((1, 1, s, s), complex)
-            _solve_tile(own[i], A[i:i + 1], W[i:i + 1], A[i:i + 1], W[i:i + 1], 0, 1, P)
+            _solve_tile(
+                own[i], A[i : i + 1], W[i : i + 1], A[i : i + 1], W[i : i + 1], 0, 1, P
+            )
             L = _factor_of_gramian(P[0, 0], f"{name}[{i}]")  # P = L L^H
-            A[i] = scipy.linalg.solve_triangular(L, (L.conj().T @ A[i]).conj().T, lower=True
-                                                 ).conj().T
+            A[i] = (
+                scipy.linalg.solve_triangular(
+                    L, (L.conj().T @ A[i]).conj().T, lower=True
+                )
+                .conj()
+                .T
+            )
             W[i] = scipy.linalg.solve_triangular(L, W[i].conj().T, lower=True).conj().T
     return Balanced(np.triu(A), W, C, dtype)
 
@@ -144,16 +174,19 @@ def _factor_of_gramian(P, name):
     P = (P + P.conj().T) / 2
     values = np.linalg.eigvalsh(P)
     if not values[0] > 10 * len(P) * EPS * values[-1]:
-        raise ValueError(f"{name} must be observable: its Gramian has eigenvalues from "
-                         f"{values[0]:.2g} to {values[-1]:.2g}, lower the number of states")
+        raise ValueError(
+            f"{name} must be observable: its Gramian has eigenvalues from "
+            f"{values[0]:.2g} to {values[-1]:.2g}, lower the number of states"
+        )
     return np.linalg.cholesky(P)
 
 
 def _cross_gramians(X, Y):
-    """(i, j, P) of tiles: P (t, u, s, s) with O_i^H O_j of each pair; if Y is X, of those tiles
-    that reach above the diagonal."""
+    """(i, j, P) of tiles: P (t, u, s, s) with O_i^H O_j of each pair; if Y is X, of
+    those tiles that reach above the diagonal.
+    """
     s = X.A.shape[1]
-    side = max(1, int((TILE // s**2)**0.5))
+    side = max(1, int((TILE // s**2) ** 0.5))
     for j in core.slices(len(Y.A), side):
         columns = Y.C[j].transpose(0, 2, 1).reshape(-1, Y.C.shape[1])  # (u s, d)
         for i in core.slices(len(X.A), side):
@@ -162,15 +195,20 @@ def _cross_gramians(X, Y):
             rows = X.C[i].transpose(0, 2, 1).reshape(-1, X.C.shape[1])
             products = np.matmul(rows, columns.T)  # (t s, u s)
             P = np.empty((len(rows) // s, len(columns) // s, s, s), complex)
-            core.run_blocks(lambda b: _solve_tile(products, X.A[i], X.W[i], Y.A[j], Y.W[j], b.start,
-                                                  b.stop, P), len(P), 4)
+            core.run_blocks(
+                lambda b: _solve_tile(
+                    products, X.A[i], X.W[i], Y.A[j], Y.W[j], b.start, b.stop, P
+                ),
+                len(P),
+                4,
+            )
             yield i, j, P
 
 
 @core.jit
 def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
-    """out[i, j] = the P of P = A1_i^H P A2_j + W1_i^H G_ij W2_j, with G_ij (s, s) the blocks of
-    products and upper triangular A1_i, A2_j, for i in start..stop-1.
+    """out[i, j] = the P of P = A1_i^H P A2_j + W1_i^H G_ij W2_j, with G_ij (s, s) the
+    blocks of products and upper triangular A1_i, A2_j, for i in start..stop-1.
 
     Column by column: what of A1^H P A2 is known gives entry after entry of the next.
     """
@@ -207,9 +245,9 @@ def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
 def _squared_chords(P, near, X, i, Y, j):
     """2 (1 - cos theta) (m, s), ascending, of the m pairs of a tile i, j that are near.
 
-    The eigenvalues of E^H E for E = O_j - O_i Q, with Q the orthogonal factor of P_ij: its blocks
-    obey E(k+1) = E(k) A_j + F(k) (A_j - A), F(k+1) = F(k) A, F(0) = C_i Q, A = Q^H A_i Q, and so do
-    the Gramians of both, in which nothing cancels.
+    The eigenvalues of E^H E for E = O_j - O_i Q, with Q the orthogonal factor of P_ij:
+    its blocks obey E(k+1) = E(k) A_j + F(k) (A_j - A), F(k+1) = F(k) A, F(0) = C_i Q, A
+    = Q^H A_i Q, and so do the Gramians of both, in which nothing cancels.
     """
     pairs = np.argwhere(near)
     found = np.empty((len(pairs), P.shape[2]))
@@ -248,7 +286,9 @@ def _adjoint(A):
 
 
 def _mirrored(values, X, Y):
-    """values in the type of the systems; if both are one, symmetric with 0 on the diagonal."""
+    """values in the type of the systems; if both are one, symmetric with 0 on the
+    diagonal.
+    """
     if X is Y:
         n = len(values)
         below = np.tril_indices(n, -1)
@@ -257,21 +297,24 @@ def _mirrored(values, X, Y):
     return values.astype(np.result_type(X.dtype, Y.dtype), copy=False)
 
 
-# --------------------------------------------------------------------- compressive measurements
+# ------------------------------------------------------------- compressive measurements
 
 
 Measurements = namedtuple("Measurements", "common innovations shape seed")
 
 
-def compress(frames: ArrayLike, n_common: int, n_innovations: int, seed: int = 0) -> Measurements:
+def compress(
+    frames: ArrayLike, n_common: int, n_innovations: int, seed: int = 0
+) -> Measurements:
     """What a compressive camera sees of a clip (n_frames, height, width): Measurements.
 
-    common (n_frames, n_common): products of each frame with the same random vectors; innovations
-    (n_frames, n_innovations): with vectors that are new for each frame. They are rows, drawn at
-    random, of an orthonormal DCT of the pixels under random signs, scaled by sqrt(d / m), so that
-    norms are kept on average; the camera is known by its seed. n_common, n_innovations >= 2, in
-    1..d: the compression is d / (n_common + n_innovations). Source: Sankaranarayanan et al., ECCV
-    2010, whose camera takes noiselets.
+    common (n_frames, n_common): products of each frame with the same random vectors;
+    innovations (n_frames, n_innovations): with vectors that are new for each frame.
+    They are rows, drawn at random, of an orthonormal DCT of the pixels under random
+    signs, scaled by sqrt(d / m), so that norms are kept on average; the camera is known
+    by its seed. n_common, n_innovations >= 2, in 1..d: the compression is d / (n_common
+    + n_innovations). Source: Sankaranarayanan et al., ECCV 2010, whose camera takes
+    noiselets.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import dynamics
@@ -287,11 +330,15 @@ def compress(frames: ArrayLike, n_common: int, n_innovations: int, seed: int = 0
     seed = core.check_integer(seed, "seed", 0)
     common = _Camera(1, d, n_common, [seed, 0])
     innovations = _Camera(n, d, n_innovations, [seed, 1])
-    return Measurements(common.measure(rows), innovations.measure(rows), clip.shape[1:], seed)
+    return Measurements(
+        common.measure(rows), innovations.measure(rows), clip.shape[1:], seed
+    )
 
 
 class _Camera:
-    """m measurements of each of n frames of d pixels, or the same for any number if n = 1."""
+    """m measurements of each of n frames of d pixels, or the same for any number if n =
+    1.
+    """
 
     def __init__(self, n, d, m, seed):
         rng = np.random.default_rng(seed)
@@ -300,7 +347,7 @@ class _Camera:
         for i in range(n):  # those of the first frames do not depend on n
             self.signs[i] = rng.choice([-1.0, 1.0], d)
             self.rows[i] = rng.choice(d, m, replace=False)
-        self.scale = (d / m)**0.5
+        self.scale = (d / m) ** 0.5
 
     def measure(self, frames):
         """(n, m) of frames (n, d)."""
@@ -317,26 +364,34 @@ class _Camera:
 Recovery = namedtuple("Recovery", "A C states frames residual n_iter")
 
 
-def recover(measurements: Measurements, n_states: int, n_coefficients: int | None = None, *,
-            n_blocks: int = 1, n_iter: int = 20) -> Recovery:
+def recover(
+    measurements: Measurements,
+    n_states: int,
+    n_coefficients: int | None = None,
+    *,
+    n_blocks: int = 1,
+    n_iter: int = 20,
+) -> Recovery:
     """The linear dynamical system behind Measurements, as Recovery: f(t) ~ C x(t).
 
-    The states x(t) are the leading right singular vectors of the block Hankel matrix, n_blocks
-    high, of the common measurements, orthonormal over time: the system's own but for a change of
-    basis. The last n_blocks - 1 follow by A, which is fitted to the others by least squares. Then
-    C, whose columns have the same n_coefficients, and no other, nonzero coefficients of the DCT of
-    a frame, from z(t) = Phi(t) C x(t) by CoSaMP on rows: the 2 n_coefficients rows that agree most
-    with the residual join the support, least squares solve for C on it, the largest rows stay;
-    until the residual falls no more, or n_iter times.
+    The states x(t) are the leading right singular vectors of the block Hankel matrix,
+    n_blocks high, of the common measurements, orthonormal over time: the system's own
+    but for a change of basis. The last n_blocks - 1 follow by A, which is fitted to the
+    others by least squares. Then C, whose columns have the same n_coefficients, and no
+    other, nonzero coefficients of the DCT of a frame, from z(t) = Phi(t) C x(t) by
+    CoSaMP on rows: the 2 n_coefficients rows that agree most with the residual join the
+    support, least squares solve for C on it, the largest rows stay; until the residual
+    falls no more, or n_iter times.
 
     n_states needs n_common n_blocks >= n_states and n_frames >= n_states + n_blocks.
-    n_coefficients: None for as many as leave two measurements to each number on the enlarged
-    support; ValueError where measurements are fewer than such numbers.
+    n_coefficients: None for as many as leave two measurements to each number on the
+    enlarged support; ValueError where measurements are fewer than such numbers.
 
-    Recovery: A (s, s), C (d, s), states (n_frames, s), frames (n_frames, height, width), the
-    recovered clip; residual, in [0, 1] and beyond, the relative error at a tenth of the innovation
-    measurements, which the recovery does not see: where compression is hopeless it is near 1 (a
-    warning above 0.7); n_iter. Source: Sankaranarayanan et al., ECCV 2010.
+    Recovery: A (s, s), C (d, s), states (n_frames, s), frames (n_frames, height,
+    width), the recovered clip; residual, in [0, 1] and beyond, the relative error at a
+    tenth of the innovation measurements, which the recovery does not see: where
+    compression is hopeless it is near 1 (a warning above 0.7); n_iter. Source:
+    Sankaranarayanan et al., ECCV 2010.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import dynamics
@@ -347,8 +402,10 @@ def recover(measurements: Measurements, n_states: int, n_coefficients: int | Non
     """
     found = recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter)
     if found.residual > HOPELESS:
-        core.warn(f"recovery is hopeless at this compression: {found.residual:.0%} of the norm "
-                  "of the measurements held out is unexplained")
+        core.warn(
+            f"recovery is hopeless at this compression: {found.residual:.0%} of the norm "
+            "of the measurements held out is unexplained"
+        )
     return found
 
 
@@ -368,25 +425,37 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     held = max(1, m // HELD_OUT)
     numbers = n * (m - held) + s * common.shape[1]
     K = max(1, numbers // (6 * s)) if n_coefficients is None else n_coefficients
-    K = core.check_integer(min(K, d) if n_coefficients is None else K, "n_coefficients", 1, d)
+    K = core.check_integer(
+        min(K, d) if n_coefficients is None else K, "n_coefficients", 1, d
+    )
     if s * min(3 * K, d) > numbers:
-        raise ValueError("measurements must be at least n_states min(3 n_coefficients, d) = "
-                         f"{s * min(3 * K, d)} to tell C, got {numbers}: too strong a compression")
+        raise ValueError(
+            "measurements must be at least n_states min(3 n_coefficients, d) = "
+            f"{s * min(3 * K, d)} to tell C, got {numbers}: too strong a compression"
+        )
     A, X = _states(common, s, n_blocks)
     problem = _SeenSystem(measurements, X, m - held)
     S, steps = _cosamp(problem, K, n_iter)
     C = problem.pixels(S).reshape(s, d).T  # (d, s)
     frames = X @ C.T
-    missed = problem.innovations.measure(frames)[:, m - held:] - innovations[:, m - held:]
-    signal = max(np.linalg.norm(innovations[:, m - held:]), 1e-300)
+    missed = (
+        problem.innovations.measure(frames)[:, m - held :] - innovations[:, m - held :]
+    )
+    signal = max(np.linalg.norm(innovations[:, m - held :]), 1e-300)
     frames = np.ldexp(frames, exponent).reshape(n, *measurements.shape)
-    return Recovery(A, np.ldexp(C, exponent), X, frames, float(np.linalg.norm(missed) / signal),
-                    steps)
+    return Recovery(
+        A,
+        np.ldexp(C, exponent),
+        X,
+        frames,
+        float(np.linalg.norm(missed) / signal),
+        steps,
+    )
 
 
 def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
-    """Signal-to-noise ratio 10 log10(||F||^2 / ||F - R||^2) in dB of recovered frames R; infinity
-    where they are equal.
+    """Signal-to-noise ratio 10 log10(||F||^2 / ||F - R||^2) in dB of recovered frames
+    R; infinity where they are equal.
 
     >>> from grassmann_sc.baselines import dynamics
     >>> round(dynamics.decibels([10.0], [9.0]), 6)
@@ -405,7 +474,9 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
 
 def _log10_norm(A):
     exponent = core.exponent(A)
-    return float(np.log10(np.linalg.norm(np.ldexp(A, -exponent)))) + exponent * math.log10(2)
+    return float(
+        np.log10(np.linalg.norm(np.ldexp(A, -exponent)))
+    ) + exponent * math.log10(2)
 
 
 def _states(common, s, n_blocks):
@@ -415,12 +486,14 @@ def _states(common, s, n_blocks):
     V, values, _ = np.linalg.svd(hankel, full_matrices=False)  # rows are windows
     rank = int((values > 10 * max(hankel.shape) * EPS * values[0]).sum())
     if rank < s:
-        raise ValueError(f"measurements must hold n_states = {s} independent states, got {rank}: "
-                         "the clip changes too little, or n_common n_blocks is too small")
+        raise ValueError(
+            f"measurements must hold n_states = {s} independent states, got {rank}: "
+            "the clip changes too little, or n_common n_blocks is too small"
+        )
     X = np.empty((n, s))
     known = n - n_blocks + 1
     X[:known] = V[:, :s]
-    B = np.linalg.lstsq(X[:known - 1], X[1:known], rcond=1e3 * EPS)[0]
+    B = np.linalg.lstsq(X[: known - 1], X[1:known], rcond=1e3 * EPS)[0]
     for t in range(known, n):
         X[t] = X[t - 1] @ B
     Q, R = np.linalg.qr(X)
@@ -428,8 +501,9 @@ def _states(common, s, n_blocks):
 
 
 class _SeenSystem:
-    """z(t) = Phi(t) C x(t) as a linear map of the DCT coefficients of C, of which only rows of a
-    support (k,) are given: (k, s)."""
+    """z(t) = Phi(t) C x(t) as a linear map of the DCT coefficients of C, of which only
+    rows of a support (k,) are given: (k, s).
+    """
 
     def __init__(self, measurements, X, m):
         common = measurements.common
@@ -439,9 +513,13 @@ class _SeenSystem:
         self.X = X
         self.m = m
         self.common = _Camera(1, d, common.shape[1], [measurements.seed, 0])
-        self.innovations = _Camera(len(X), d, innovations.shape[1], [measurements.seed, 1])
+        self.innovations = _Camera(
+            len(X), d, innovations.shape[1], [measurements.seed, 1]
+        )
         # of common measurements only C^T Phi^T = X^T Z tells, as X is orthonormal
-        self.target = np.concatenate([np.ravel(X.T @ common), np.ravel(innovations[:, :m])])
+        self.target = np.concatenate(
+            [np.ravel(X.T @ common), np.ravel(innovations[:, :m])]
+        )
 
     def pixels(self, S):
         """The columns of C as images (s, height, width) from all coefficients S (d, s)."""
@@ -450,16 +528,17 @@ class _SeenSystem:
 
     def measure(self, S):
         C = self.pixels(S).reshape(S.shape[1], -1)  # (s, d)
-        seen = self.innovations.measure(self.X @ C)[:, :self.m]
+        seen = self.innovations.measure(self.X @ C)[:, : self.m]
         return np.concatenate([np.ravel(self.common.measure(C)), np.ravel(seen)])
 
     def adjoint(self, z):
         s = self.X.shape[1]
         m = self.common.rows.shape[1]
         values = np.zeros(self.innovations.rows.shape)
-        values[:, :self.m] = z[s * m:].reshape(len(values), self.m)
-        C = self.common.adjoint(z[:s * m].reshape(s, m)) + self.X.T @ self.innovations.adjoint(
-            values)
+        values[:, : self.m] = z[s * m :].reshape(len(values), self.m)
+        C = self.common.adjoint(
+            z[: s * m].reshape(s, m)
+        ) + self.X.T @ self.innovations.adjoint(values)
         images = C.reshape(s, *self.shape)
         return scipy.fft.dctn(images, axes=(1, 2), norm="ortho").reshape(s, -1).T
 
@@ -472,11 +551,21 @@ class _SeenSystem:
             S[support] = x.reshape(-1, s)
             return self.measure(S)
 
-        operator = LinearOperator((len(self.target), len(support) * s), matvec=forward,
-                                  rmatvec=lambda z: np.ravel(self.adjoint(z)[support]),
-                                  dtype=np.float64)
-        x = lsmr(operator, self.target, atol=tol, btol=tol, conlim=0, maxiter=20 + 2 * d,
-                 x0=np.ravel(start[support]))[0]
+        operator = LinearOperator(
+            (len(self.target), len(support) * s),
+            matvec=forward,
+            rmatvec=lambda z: np.ravel(self.adjoint(z)[support]),
+            dtype=np.float64,
+        )
+        x = lsmr(
+            operator,
+            self.target,
+            atol=tol,
+            btol=tol,
+            conlim=0,
+            maxiter=20 + 2 * d,
+            x0=np.ravel(start[support]),
+        )[0]
         S[support] = x.reshape(-1, s)
         return S
 
@@ -513,23 +602,29 @@ def _largest_rows(S, k):
     return np.sort(np.argpartition(-energy, min(k, len(S)) - 1)[:k])
 
 
-# ------------------------------------------------------------------------------------- checks
+# ------------------------------------------------------------------------------- checks
 
 
 def check_systems(systems, name):
-    """Systems as a list of at least one pair (A, C) of real, finite arrays, all of one s and d."""
+    """Systems as a list of at least one pair (A, C) of real, finite arrays, all of one
+    s and d.
+    """
     core.check_sequence(systems, name, "pairs (A, C)")
     if len(systems) == 0:
         raise ValueError(f"{name} must hold at least one system, got none")
     checked = []
     for i, pair in enumerate(systems):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(f"{name}[{i}] must be a pair (A, C), got {type(pair).__name__}")
+            raise TypeError(
+                f"{name}[{i}] must be a pair (A, C), got {type(pair).__name__}"
+            )
         A = core.shaped_array(pair[0], f"the A of {name}[{i}]", ("s", "s"))
         C = core.shaped_array(pair[1], f"the C of {name}[{i}]", ("d", len(A)))
         if checked and C.shape != checked[0][1].shape:
-            raise ValueError(f"{name} must share d and s: {name}[0] has {checked[0][1].shape}, "
-                             f"{name}[{i}] has {C.shape}")
+            raise ValueError(
+                f"{name} must share d and s: {name}[0] has {checked[0][1].shape}, "
+                f"{name}[{i}] has {C.shape}"
+            )
         checked.append((A, C))
     return checked
 
@@ -543,18 +638,28 @@ def _check_pair_of_systems(systems, systems2, stabilize):
         return X, X
     second = check_systems(systems2, "systems2")
     if first[0][1].shape != second[0][1].shape:
-        raise ValueError("systems and systems2 must share d and s, got C of "
-                         f"{first[0][1].shape} and {second[0][1].shape}")
+        raise ValueError(
+            "systems and systems2 must share d and s, got C of "
+            f"{first[0][1].shape} and {second[0][1].shape}"
+        )
     return X, _balanced(second, "systems2", stabilize)
 
 
 def _check_measurements(measurements):
     if not isinstance(measurements, Measurements):
-        raise TypeError("measurements must be what compress gives, got "
-                        f"{type(measurements).__name__}")
-    common = core.shaped_array(measurements.common, "measurements.common", ("n_frames", "m"))
-    innovations = core.shaped_array(measurements.innovations, "measurements.innovations",
-                                    (len(common), "m"), ", a row a frame")
+        raise TypeError(
+            "measurements must be what compress gives, got "
+            f"{type(measurements).__name__}"
+        )
+    common = core.shaped_array(
+        measurements.common, "measurements.common", ("n_frames", "m")
+    )
+    innovations = core.shaped_array(
+        measurements.innovations,
+        "measurements.innovations",
+        (len(common), "m"),
+        ", a row a frame",
+    )
     if not innovations.any() or not common.any():
         raise ValueError("measurements must hold a signal, got only zeros")
     return common.astype(np.float64), innovations.astype(np.float64)

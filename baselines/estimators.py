@@ -1,9 +1,9 @@
 """scikit-learn estimators of the methods that the paper compares with.
 
-A query's score for a class is minus its distance from, or its similarity to, what of that class is
-nearest to it; the highest score wins, the first in a tie. Every parameter is meant to be chosen by
-cross-validation. Of videos, X is a sequence of clips, frames in order of time, (n_frames, height,
-width), or one array of them.
+A query's score for a class is minus its distance from, or its similarity to, what of
+that class is nearest to it; the highest score wins, the first in a tie. Every parameter
+is meant to be chosen by cross-validation. Of videos, X is a sequence of clips, frames
+in order of time, (n_frames, height, width), or one array of them.
 """
 
 from __future__ import annotations
@@ -27,27 +27,42 @@ from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors, text
 if TYPE_CHECKING:
     from typing_extensions import Self  # typing's own from Python 3.11 on
 
-__all__ = ["DCC", "GDA", "GGDA", "KAHM", "MSM", "TangentDictionary", "CSLDS", "DFS", "DLPegasos",
-           "LDS", "ProductManifold", "TCCA"]
+__all__ = [
+    "DCC",
+    "GDA",
+    "GGDA",
+    "KAHM",
+    "MSM",
+    "TangentDictionary",
+    "CSLDS",
+    "DFS",
+    "DLPegasos",
+    "LDS",
+    "ProductManifold",
+    "TCCA",
+]
 
 TILE = 2**22  # numbers of the coordinates of queries that are held at a time
 CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
 FAR = 1e300  # a score that stands for minus infinity
-COMMON = 5  # one of so many measurements of CSLDS is common to all frames, unless n_common is given
+# one of so many measurements of CSLDS is common to all frames, unless n_common is given
+COMMON = 5
 ORIENTATIONS = 9  # of a HOG
 BLOCK = 1  # cell: its histograms are normalised one by one
 
 
 def best_of_class(similarity, index):
-    """(n, n_classes): the largest similarity to the members of each class, (n, N) to all, whose
-    classes are index (N,)."""
+    """(n, n_classes): the largest similarity to the members of each class, (n, N) to
+    all, whose classes are index (N,).
+    """
     best = [similarity[:, index == c].max(axis=1) for c in range(index.max() + 1)]
     return np.stack(best, axis=1)
 
 
 def cosine_sums(X, references, n_angles, power):
-    """The sums (n, N) of the n_angles largest cosines between subspaces, of all there are if fewer
-    or for None, to this power; and how many they are."""
+    """The sums (n, N) of the n_angles largest cosines between subspaces, of all there
+    are if fewer or for None, to this power; and how many they are.
+    """
     X, references = core.same_dimension(X, references, ("X", "the training subspaces"))
     most = min(X.shape[2], references.shape[2])
     n_angles = most if n_angles is None else min(n_angles, most)
@@ -55,16 +70,18 @@ def cosine_sums(X, references, n_angles, power):
 
 
 def image_of(bases, T):
-    """Bases (n, m, p) of the images T^T B of bases (n, d, p), which they are themselves if T is
-    None."""
+    """Bases (n, m, p) of the images T^T B of bases (n, d, p), which they are themselves
+    if T is None.
+    """
     if T is None:
         return bases
     return sets.image_bases(bases, T.astype(bases.dtype, copy=False))[0]
 
 
 def first_of_ties(scores, size=None):
-    """The scores (n, n_classes), of which the first wins if several are best, to rounding relative
-    to size (n,), that of the best score unless given."""
+    """The scores (n, n_classes), of which the first wins if several are best, to
+    rounding relative to size (n,), that of the best score unless given.
+    """
     best = scores.max(axis=1)
     size = np.abs(best) if size is None else size
     ties = best - max(32 * np.finfo(scores.dtype).eps, 1e-8) * size
@@ -72,8 +89,9 @@ def first_of_ties(scores, size=None):
 
 
 class Sharing:
-    """What several estimators make of one training set is made once, if whoever fits them gives
-    them one dict, made."""
+    """What several estimators make of one training set is made once, if whoever fits
+    them gives them one dict, made.
+    """
 
     def once(self, key: Hashable, make: Callable) -> Any:
         """make(), or what it gave when it was first asked for."""
@@ -85,22 +103,23 @@ class Sharing:
         return made[key]
 
 
-# ------------------------------------------------------------------------------- discriminants
+# ------------------------------------------------------------------------ discriminants
 
 
 @dataclass(eq=False, repr=False)
 class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
-    """Grassmann discriminant analysis: the nearest training set, or class mean, in at most
-    n_classes - 1 coordinates (sets.gda).
+    """Grassmann discriminant analysis: the nearest training set, or class mean, in at
+    most n_classes - 1 coordinates (sets.gda).
 
-    kernel: "projection", "correlation" (the sum of the n_angles largest canonical correlations,
-    None for all), "binet-cauchy", any k(X, D) -> (n, N) on subspaces, or "precomputed": then X
-    holds inner products, (N, N) of the training sets in fit and (n, N) elsewhere. mix, in [0, 1]:
-    the share of the projection kernel in mix * projection + (1 - mix) * kernel. n_components, reg:
-    as in gda. rule: "neighbor" or "mean".
+    kernel: "projection", "correlation" (the sum of the n_angles largest canonical
+    correlations, None for all), "binet-cauchy", any k(X, D) -> (n, N) on subspaces, or
+    "precomputed": then X holds inner products, (N, N) of the training sets in fit and
+    (n, N) elsewhere. mix, in [0, 1]: the share of the projection kernel in mix *
+    projection + (1 - mix) * kernel. n_components, reg: as in gda. rule: "neighbor" or
+    "mean".
 
-    coordinates_ (N, m) of the training sets, means_ (n_classes, m), values_ and negative_share_
-    tell of the fit.
+    coordinates_ (N, m) of the training sets, means_ (n_classes, m), values_ and
+    negative_share_ tell of the fit.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import GDA
@@ -122,7 +141,9 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         K = self._gram_of_labelled(X, y)
         return self._keep(K, next(self._learn(K, [self.reg])))
 
-    def each_reg(self, X: ArrayLike, y: core.Labels, regs: Sequence[float]) -> Iterator[Self]:
+    def each_reg(
+        self, X: ArrayLike, y: core.Labels, regs: Sequence[float]
+    ) -> Iterator[Self]:
         """Copies of this, fitted with each reg, which share what does not depend on it."""
         K = self._gram_of_labelled(X, y)
         for reg, found in zip(regs, self._learn(K, regs)):
@@ -133,8 +154,14 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
     def _gram_of_labelled(self, X, y):
         core.check_choice(self.rule, "rule", "neighbor", "mean")
         if not callable(self.kernel):
-            core.check_choice(self.kernel, "kernel", "projection", "correlation", "binet-cauchy",
-                              "precomputed")
+            core.check_choice(
+                self.kernel,
+                "kernel",
+                "projection",
+                "correlation",
+                "binet-cauchy",
+                "precomputed",
+            )
         core.check_number(self.mix, "mix", least=0, most=1)
         K = self.check_labelled(X, y)
         if not self.is_precomputed():
@@ -147,8 +174,12 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         self.values_ = found.values
         self.negative_share_ = found.negative_share
         self.coordinates_ = K @ self.coefficients_
-        self.means_ = np.stack([self.coordinates_[self.index_ == c].mean(axis=0)
-                                for c in range(len(self.classes_))])
+        self.means_ = np.stack(
+            [
+                self.coordinates_[self.index_ == c].mean(axis=0)
+                for c in range(len(self.classes_))
+            ]
+        )
         self.n_features_out_ = self.coordinates_.shape[1]
         return self
 
@@ -162,8 +193,9 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         return K @ self.coefficients_
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
-        """Minus the squared distance (n, n_classes) from the nearest set, or the mean, of a
-        class."""
+        """Minus the squared distance (n, n_classes) from the nearest set, or the mean,
+        of a class.
+        """
         coordinates = self.transform(X)
         near = self.means_ if self.rule == "mean" else self.coordinates_
         scores = -cdist(coordinates, near, "sqeuclidean")
@@ -171,33 +203,45 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
             scores = best_of_class(scores, self.index_)
         square = np.square(coordinates).sum(axis=1) + np.square(near).sum(axis=1).max()
         # the best may all but vanish, and all of them
-        return first_of_ties(scores, np.ptp(scores, axis=1) + np.finfo(square.dtype).eps * square)
+        return first_of_ties(
+            scores, np.ptp(scores, axis=1) + np.finfo(square.dtype).eps * square
+        )
 
     def _gram(self, X, D=None):
-        """mix projection + (1 - mix) kernel, of checked subspaces (n, d, p) and (N, d, q)."""
+        """mix projection + (1 - mix) kernel, of checked subspaces (n, d, p) and (N, d,
+        q).
+        """
         if D is not None:
             X, D = core.same_dimension(X, D, ("X", "the training subspaces"))
         if self.mix == 1 or not callable(self.kernel) and self.kernel == "projection":
             return core.bases_gram(X, D)
         Y = X if D is None else D
         if callable(self.kernel):
-            K = core.shaped_array(self.kernel(X, Y), "kernel(X, D)", (len(X), len(Y)),
-                                  ", one value a pair").astype(X.dtype, copy=False)
+            K = core.shaped_array(
+                self.kernel(X, Y),
+                "kernel(X, D)",
+                (len(X), len(Y)),
+                ", one value a pair",
+            ).astype(X.dtype, copy=False)
         elif self.kernel == "binet-cauchy":
             K = sets.binet_cauchy_kernel(X, Y)
         else:
             K = sets.cosine_sums(X, Y, sets.check_angles(self.n_angles, X, Y), 1)
-        return K if self.mix == 0 else self.mix * core.bases_gram(X, D) + (1 - self.mix) * K
+        return (
+            K
+            if self.mix == 0
+            else self.mix * core.bases_gram(X, D) + (1 - self.mix) * K
+        )
 
 
 @dataclass(eq=False, repr=False)
 class GGDA(GDA):
-    """Graph-embedding Grassmann discriminant analysis: the nearest training set, or class mean, in
-    the coordinates of sets.ggda.
+    """Graph-embedding Grassmann discriminant analysis: the nearest training set, or
+    class mean, in the coordinates of sets.ggda.
 
-    kernel, mix, n_angles, rule, and what tells of the fit: as in GDA; by default half the
-    projection kernel and half the largest canonical correlation. n_within, n_between, beta,
-    n_components, reg: as in ggda.
+    kernel, mix, n_angles, rule, and what tells of the fit: as in GDA; by default half
+    the projection kernel and half the largest canonical correlation. n_within,
+    n_between, beta, n_components, reg: as in ggda.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import GGDA
@@ -215,20 +259,26 @@ class GGDA(GDA):
     beta: float = 1.0
 
     def _learn(self, K, regs):
-        return sets.each_ggda(K, self.index_, regs, **self.options(
-            "n_within", "n_between", "beta", "n_components"))
+        return sets.each_ggda(
+            K,
+            self.index_,
+            regs,
+            **self.options("n_within", "n_between", "beta", "n_components"),
+        )
 
 
-# ----------------------------------------------------- discriminant canonical correlations
+# -------------------------------------------------- discriminant canonical correlations
 
 
 @dataclass(eq=False, repr=False)
 class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
-    """The class of the training set of the largest sum of canonical correlations, after the
-    transform that discriminant analysis of canonical correlations learns (sets.dcc).
+    """The class of the training set of the largest sum of canonical correlations, after
+    the transform that discriminant analysis of canonical correlations learns
+    (sets.dcc).
 
-    dimension, n_between, reg, tol, and max_iter, there n_iter: as in dcc; 0 learns nothing.
-    n_angles: the number of largest correlations that are summed, in 1..p, None for all.
+    dimension, n_between, reg, tol, and max_iter, there n_iter: as in dcc; 0 learns
+    nothing. n_angles: the number of largest correlations that are summed, in 1..p, None
+    for all.
 
     transform_ (d, m), or None for the identity, objective_ and n_iter_ tell of the fit.
 
@@ -255,21 +305,25 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
         found = sets.dcc_from(
             lambda: self.once(("begun", self.n_between), begin),
             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
-            **self.options("dimension", "reg", "tol"))
+            **self.options("dimension", "reg", "tol"),
+        )
         self.transform_ = found.transform
         self.objective_ = found.objective
-        self.n_iter_ = max(found.n_iter, min(1, self.max_iter))  # one that did not help was tried
+        # one that did not help was tried
+        self.n_iter_ = max(found.n_iter, min(1, self.max_iter))
         self.bases_ = image_of(X, self.transform_)
         return self
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
-        """The sum (n, n_classes) of the correlations with the most similar set of a class."""
+        """The sum (n, n_classes) of the correlations with the most similar set of a
+        class.
+        """
         X = image_of(self.check_input(X), self.transform_)
         sums, _ = cosine_sums(X, self.bases_, self.n_angles, 1)
         return first_of_ties(best_of_class(sums, self.index_))
 
 
-# ------------------------------------------------------------------------------ sets of frames
+# ----------------------------------------------------------------------- sets of frames
 
 
 class Learner(estimators.ByScores, estimators.Estimator):
@@ -282,11 +336,14 @@ class Learner(estimators.ByScores, estimators.Estimator):
 
 
 class OnSets(Sharing, estimators.KernelChoice, Learner):
-    """Base of the classifiers of sets of frames, a sequence of n arrays (n_frames_i, d) or
-    (n_frames_i, height, width), or one array of them."""
+    """Base of the classifiers of sets of frames, a sequence of n arrays (n_frames_i, d)
+    or (n_frames_i, height, width), or one array of them.
+    """
 
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
-        """X as a list of checked frames (n_i, d); fit records d, every other method demands it."""
+        """X as a list of checked frames (n_i, d); fit records d, every other method
+        demands it.
+        """
         if fit:
             core.warn_of_bases(X)
         else:
@@ -298,18 +355,19 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
 
 @dataclass(eq=False, repr=False)
 class MSM(OnSets):
-    """Mutual subspace method: the class whose reference subspace has the largest mean of the
-    n_angles largest cos^2 with the subspace of a query's frames; with keep the constrained one
-    (CMSM), with a kernel KMSM, with both KCMSM.
+    """Mutual subspace method: the class whose reference subspace has the largest mean
+    of the n_angles largest cos^2 with the subspace of a query's frames; with keep the
+    constrained one (CMSM), with a kernel KMSM, with both KCMSM.
 
-    p: dimension of the subspace of a query; p_reference: of a reference, None for p. reference:
-    "class", one for all frames of a class together; "set", one for each training set. n_angles: in
-    1..min(p, p_reference), None for all. keep: None, or the share of directions, in (0, 1], of the
-    generalised difference subspace of the references that both sides are projected onto
-    (sets.difference_subspace); one that projects to zero counts as a right angle.
-    kernel: "linear", "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0), or any
-    k(A, B) on rows, with the coordinates of kernels.Lift; gamma, gamma_scale, n_landmarks,
-    random_state: as in KernelLift, but more than 4096 frames need n_landmarks. A set needs p frames
+    p: dimension of the subspace of a query; p_reference: of a reference, None for p.
+    reference: "class", one for all frames of a class together; "set", one for each
+    training set. n_angles: in 1..min(p, p_reference), None for all. keep: None, or the
+    share of directions, in (0, 1], of the generalised difference subspace of the
+    references that both sides are projected onto (sets.difference_subspace); one that
+    projects to zero counts as a right angle. kernel: "linear", "rbf" (uses gamma and
+    gamma_scale), "polynomial" (degree and coef0), or any k(A, B) on rows, with the
+    coordinates of kernels.Lift; gamma, gamma_scale, n_landmarks, random_state: as in
+    KernelLift, but more than 4096 frames need n_landmarks. A set needs p frames
     independent in feature space, a reference p_reference.
 
     references_ and, with keep, difference_ are bases, in coordinates of the kernel's.
@@ -343,10 +401,23 @@ class MSM(OnSets):
             core.check_integer(self.n_angles, "n_angles", 1, min(p, q))
         if self.reference == "class":
             every = np.arange(len(self.classes_))
-            X = [np.concatenate([X[i] for i in np.flatnonzero(self.index_ == c)]) for c in every]
+            X = [
+                np.concatenate([X[i] for i in np.flatnonzero(self.index_ == c)])
+                for c in every
+            ]
             self.index_ = every  # the class of each reference
-        space = tuple(self.options("reference", "kernel", "gamma", "gamma_scale", "degree", "coef0",
-                                   "n_landmarks", "random_state").items())
+        space = tuple(
+            self.options(
+                "reference",
+                "kernel",
+                "gamma",
+                "gamma_scale",
+                "degree",
+                "coef0",
+                "n_landmarks",
+                "random_state",
+            ).items()
+        )
         self.lift_ = self.once(space, lambda: self._lift_for(X, q))
         references = self.once((space, q), lambda: self._bases(X, q))
         self.difference_ = None
@@ -355,10 +426,12 @@ class MSM(OnSets):
         self.references_ = image_of(references, self.difference_)
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
-        """The similarity (n, n_classes), in [0, 1], to the most similar reference of a class."""
+        """The similarity (n, n_classes), in [0, 1], to the most similar reference of a
+        class.
+        """
         X = self.check_input(X)
         step = max(1, TILE // (self._n_coordinates() * self.p))
-        parts = [self._similarity(X[i:i + step]) for i in range(0, len(X), step)]
+        parts = [self._similarity(X[i : i + step]) for i in range(0, len(X), step)]
         return first_of_ties(best_of_class(np.concatenate(parts), self.index_))
 
     def _similarity(self, X):
@@ -373,20 +446,28 @@ class MSM(OnSets):
             return None
         n = sum(map(len, X))
         if self.n_landmarks is None and n > hulls.MOST_FRAMES:
-            raise ValueError("n_landmarks must be given with a kernel for more than "
-                             f"{hulls.MOST_FRAMES} frames, got None for {n}, whose "
-                             f"kernel matrix takes {8e-9 * n**2:.1f} GB and its factor "
-                             f"{n**3 / 3:.0e} multiplications")
-        lift = kernels.Lift(kernel, p, n_landmarks=self.n_landmarks,
-                            rng=estimators.rng_of(self.random_state))
+            raise ValueError(
+                "n_landmarks must be given with a kernel for more than "
+                f"{hulls.MOST_FRAMES} frames, got None for {n}, whose "
+                f"kernel matrix takes {8e-9 * n**2:.1f} GB and its factor "
+                f"{n**3 / 3:.0e} multiplications"
+            )
+        lift = kernels.Lift(
+            kernel,
+            p,
+            n_landmarks=self.n_landmarks,
+            rng=estimators.rng_of(self.random_state),
+        )
         return lift.fit(X)
 
     def _bases(self, X, p):
-        """Subspaces (n, d, p) of sets, in the coordinates of the kernel's (n, r, p): what lies
-        outside the span of the references has inner product 0 with all of them."""
+        """Subspaces (n, d, p) of sets, in the coordinates of the kernel's (n, r, p):
+        what lies outside the span of the references has inner product 0 with all of
+        them.
+        """
         if self.lift_ is None:
             return subspaces.from_sets(X, p)
-        return self.lift_.transform(X, p)[:, :self._n_coordinates()]
+        return self.lift_.transform(X, p)[:, : self._n_coordinates()]
 
     def _n_coordinates(self):
         return self.n_features_in_ if self.lift_ is None else len(self.lift_.landmarks_)
@@ -394,13 +475,14 @@ class MSM(OnSets):
 
 @dataclass(eq=False, repr=False)
 class KAHM(OnSets):
-    """Kernelised affine hull method: the class of the training set whose hull of frames is nearest
-    to that of a query (AHISD and CHISD for the linear kernel).
+    """Kernelised affine hull method: the class of the training set whose hull of frames
+    is nearest to that of a query (AHISD and CHISD for the linear kernel).
 
     hull: "affine" (uses dimension and share, hulls.affine_hull_distances) or "convex"
-    (bound, convex_hull_distances). kernel: "linear", "rbf" (uses gamma and
-    gamma_scale, as KernelLift does), "polynomial" (degree and coef0), or any k(A, B) on rows. A
-    warning for queries whose hull meets hulls of several classes: their labels say nothing.
+    (bound, convex_hull_distances). kernel: "linear", "rbf" (uses gamma and gamma_scale,
+    as KernelLift does), "polynomial" (degree and coef0), or any k(A, B) on rows. A
+    warning for queries whose hull meets hulls of several classes: their labels say
+    nothing.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import KAHM
@@ -433,9 +515,11 @@ class KAHM(OnSets):
         distances, meet = self._distances_and_meetings(X)
         met = best_of_class(meet, self.index_).sum(axis=1) > 1
         if met.any():
-            core.warn(f"{met.sum()} of {len(met)} queries have {self.hull} hulls that meet "
-                      "hulls of several classes: their labels say nothing, lower dimension, "
-                      "share or bound, or take another hull")
+            core.warn(
+                f"{met.sum()} of {len(met)} queries have {self.hull} hulls that meet "
+                "hulls of several classes: their labels say nothing, lower dimension, "
+                "share or bound, or take another hull"
+            )
         return first_of_ties(best_of_class(-distances, self.index_))
 
     def _distances_and_meetings(self, X):
@@ -453,19 +537,20 @@ class KAHM(OnSets):
         return hulls.convex_hulls(X, self.bound, self.kernel_)
 
 
-# ------------------------------------------------------------------- dictionaries in tangent spaces
+# ------------------------------------------------------- dictionaries in tangent spaces
 
 
 @dataclass(eq=False, repr=False)
 class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
-    """Learns a dictionary for coding in tangent spaces and codes over it: the paper's baselines for
-    GrassmannDictionary, as features for any estimator.
+    """Learns a dictionary for coding in tangent spaces and codes over it: the paper's
+    baselines for GrassmannDictionary, as features for any estimator.
 
-    method: "log-euclidean" (tangent.log_euclidean_dictionary, uses base: None, "mean" or a
-    basis) or "intrinsic" (tangent.intrinsic_dictionary). n_atoms, lam, init, tol, and
-    max_iter, there n_iter: as there. random_state: as in KernelLift.
+    method: "log-euclidean" (tangent.log_euclidean_dictionary, uses base: None, "mean"
+    or a basis) or "intrinsic" (tangent.intrinsic_dictionary). n_atoms, lam, init, tol,
+    and max_iter, there n_iter: as there. random_state: as in KernelLift.
 
-    components_ (n_atoms, d, p), costs_ and n_iter_ tell of the learning, base_ is the base in use.
+    components_ (n_atoms, d, p), costs_ and n_iter_ tell of the learning, base_ is the
+    base in use.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines.estimators import TangentDictionary
@@ -497,9 +582,12 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
         learn = tangent.intrinsic_dictionary
         if self.method == "log-euclidean":
             learn = partial(tangent.log_euclidean_dictionary, base=self.base)
-        learned = learn(X, **self.options("n_atoms", "lam", "init", "tol"),
-                        n_iter=core.check_integer(self.max_iter, "max_iter", 0),
-                        rng=estimators.rng_of(self.random_state))
+        learned = learn(
+            X,
+            **self.options("n_atoms", "lam", "init", "tol"),
+            n_iter=core.check_integer(self.max_iter, "max_iter", 0),
+            rng=estimators.rng_of(self.random_state),
+        )
         self.base_ = getattr(learned, "base", None)
         self.components_ = learned.atoms
         self.costs_ = learned.costs
@@ -513,22 +601,27 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
         if self.method == "intrinsic":
             codes: Any = tangent.intrinsic_codes(X, self.components_, self.lam)
         else:
-            codes = tangent.log_euclidean_codes(X, self.components_, self.lam, self.base_)
+            codes = tangent.log_euclidean_codes(
+                X, self.components_, self.lam, self.base_
+            )
         return codes
 
 
-# ------------------------------------------------------------------------------------------- videos
+# ------------------------------------------------------------------------------- videos
 
 
 class OnVideos(Learner):
-    """Base of the classifiers of clips: the check of their input, and the nearest training clip."""
+    """Base of the classifiers of clips: the check of their input, and the nearest
+    training clip.
+    """
 
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
     keeps_input = False
 
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
-        """X as a list of checked clips; fit records the sides of the first, which those of all
-        others have to agree with where sizes matter."""
+        """X as a list of checked clips; fit records the sides of the first, which those
+        of all others have to agree with where sizes matter.
+        """
         if not fit:
             check_is_fitted(self)
         clips = tensors.check_clips(X, "X")
@@ -540,13 +633,16 @@ class OnVideos(Learner):
         for i, clip in enumerate(clips):
             if clip.shape[self.alike] != sides:
                 what = "frames" if len(sides) == 2 else "clips, if size is None,"
-                raise ValueError(f"X must have {what} of {sides}, as in fit, got "
-                                 f"{clip.shape[self.alike]} in X[{i}]")
+                raise ValueError(
+                    f"X must have {what} of {sides}, as in fit, got "
+                    f"{clip.shape[self.alike]} in X[{i}]"
+                )
         return clips
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """Minus the distance (n, n_classes) from the nearest clip of a class."""
-        nearness = np.maximum(-self.distances(X), -FAR, dtype=np.float64)  # which holds FAR
+        # which holds FAR
+        nearness = np.maximum(-self.distances(X), -FAR, dtype=np.float64)
         return first_of_ties(best_of_class(nearness, self.index_))
 
 
@@ -571,12 +667,16 @@ class ByRule(OnVideos):
         apart = square[np.isfinite(distances) & (square > 0)]
         typical = float(np.median(apart)) if apart.size else 1.0
         gamma = (1.0 if self.gamma is None else float(self.gamma)) / typical
-        self.gamma_ = min(gamma, np.finfo(float).max)  # which times a distance of 0 is 0
-        self.svm_ = SVC(kernel="precomputed", C=C).fit(np.exp(-self.gamma_ * square), self.index_)
+        # which times a distance of 0 is 0
+        self.gamma_ = min(gamma, np.finfo(float).max)
+        self.svm_ = SVC(kernel="precomputed", C=C).fit(
+            np.exp(-self.gamma_ * square), self.index_
+        )
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
-        """Minus the distance (n, n_classes) from the nearest clip of a class; or the decisions of
-        the support vector machine."""
+        """Minus the distance (n, n_classes) from the nearest clip of a class; or the
+        decisions of the support vector machine.
+        """
         if self.rule == "nearest":
             return super().class_scores(X)
         square = np.square(np.minimum(self.distances(X), np.sqrt(FAR)))
@@ -586,19 +686,20 @@ class ByRule(OnVideos):
         return first_of_ties(decision)
 
 
-# --------------------------------------------------------------------------------- linear systems
+# ----------------------------------------------------------------------- linear systems
 
 
 @dataclass(eq=False, repr=False)
 class LDS(ByRule):
-    """Linear dynamical systems: the class of the training clip at the least distance of ARMA models
-    (subspaces.arma), or a support vector machine on exp(-gamma d^2).
+    """Linear dynamical systems: the class of the training clip at the least distance of
+    ARMA models (subspaces.arma), or a support vector machine on exp(-gamma d^2).
 
-    n_states: of a model; a clip needs n_states + 1 frames and n_states independent ones. metric:
-    "martin" (dynamics.martin_distances) or "angles", the norm of the principal angles
-    of the observability subspaces. center: take the mean frame off each clip. stabilize: as in
-    subspaces.arma; without it a clip whose model is not stable is a ValueError. rule: "nearest" or
-    "svm", which uses C and gamma, in units of 1 over the median d^2 of the training clips, None for
+    n_states: of a model; a clip needs n_states + 1 frames and n_states independent
+    ones. metric: "martin" (dynamics.martin_distances) or "angles", the norm of the
+    principal angles of the observability subspaces. center: take the mean frame off
+    each clip. stabilize: as in subspaces.arma; without it a clip whose model is not
+    stable is a ValueError. rule: "nearest" or "svm", which uses C and gamma, in units
+    of 1 over the median d^2 of the training clips, None for
     1. The kernel of Martin's distance need not be positive definite.
 
     systems_, pairs (A, C), tell of the fit.
@@ -631,38 +732,50 @@ class LDS(ByRule):
 
     def _between(self, systems, systems2):
         if self.metric == "martin":
-            return dynamics.martin_distances(systems, systems2, least_cosine=dynamics.RIGHT)
+            return dynamics.martin_distances(
+                systems, systems2, least_cosine=dynamics.RIGHT
+            )
         angles = dynamics.observability_angles(systems, systems2)
         return np.linalg.norm(angles, axis=2)
 
 
 def systems_of(X, n_states, stabilize=True, center=False):
-    """subspaces.arma of each of the checked clips, in float64, as a float32 A that is scaled back
-    to just below 1 may be of radius 1; the errors name the clip."""
+    """subspaces.arma of each of the checked clips, in float64, as a float32 A that is
+    scaled back to just below 1 may be of radius 1; the errors name the clip.
+    """
     n_states = core.check_integer(n_states, "n_states", 1)
     systems = []
     for i, clip in enumerate(X):
         try:
-            systems.append(subspaces.arma(np.asarray(clip, np.float64), n_states,
-                                          stabilize=stabilize, center=center))
+            systems.append(
+                subspaces.arma(
+                    np.asarray(clip, np.float64),
+                    n_states,
+                    stabilize=stabilize,
+                    center=center,
+                )
+            )
         except ValueError as error:
-            raise ValueError(f"X[{i}] allows no model of n_states = {n_states}: {error}") from None
+            raise ValueError(
+                f"X[{i}] allows no model of n_states = {n_states}: {error}"
+            ) from None
     return systems
 
 
 @dataclass(eq=False, repr=False)
 class CSLDS(ByRule):
-    """LDS from compressive measurements: a camera takes compression times fewer numbers than pixels
-    of each frame, of which the systems are recovered (dynamics.compress, recover);
-    then the nearest by Martin's distance, or a support vector machine.
+    """LDS from compressive measurements: a camera takes compression times fewer numbers
+    than pixels of each frame, of which the systems are recovered (dynamics.compress,
+    recover); then the nearest by Martin's distance, or a support vector machine.
 
-    n_states, n_coefficients, n_blocks: as in recover. compression: > 1, pixels over measurements.
-    n_common: how many of these are common to all frames, None for a fifth, at least as many as tell
-    n_states. random_state: of the camera, the same for all clips; as in KernelLift. rule, C, gamma:
-    as in LDS. A warning that counts the clips whose recovery is hopeless.
+    n_states, n_coefficients, n_blocks: as in recover. compression: > 1, pixels over
+    measurements. n_common: how many of these are common to all frames, None for a
+    fifth, at least as many as tell n_states. random_state: of the camera, the same for
+    all clips; as in KernelLift. rule, C, gamma: as in LDS. A warning that counts the
+    clips whose recovery is hopeless.
 
-    systems_, residuals_ (n_train,), measured_, the numbers (common, innovations), and seed_, which
-    compress takes, tell of the fit.
+    systems_, residuals_ (n_train,), measured_, the numbers (common, innovations), and
+    seed_, which compress takes, tell of the fit.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import CSLDS
@@ -687,14 +800,18 @@ class CSLDS(ByRule):
         given = isinstance(self.random_state, (int, np.integer))
         self.seed_ = self.random_state if given else int(drawn)
         self.systems_, self.residuals_ = self._recovered(X)
-        self._learn_rule(dynamics.martin_distances(self.systems_, stabilize=True,
-                                                   least_cosine=dynamics.RIGHT))
+        self._learn_rule(
+            dynamics.martin_distances(
+                self.systems_, stabilize=True, least_cosine=dynamics.RIGHT
+            )
+        )
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
         systems, _ = self._recovered(self.check_input(X))
-        return dynamics.martin_distances(systems, self.systems_, stabilize=True,
-                                         least_cosine=dynamics.RIGHT)
+        return dynamics.martin_distances(
+            systems, self.systems_, stabilize=True, least_cosine=dynamics.RIGHT
+        )
 
     def _plan(self, d):
         """The numbers of common and innovation measurements of a frame of d pixels."""
@@ -703,40 +820,51 @@ class CSLDS(ByRule):
         n_blocks = core.check_integer(self.n_blocks, "n_blocks", 1)
         total = round(d / compression)
         least = -(-n_states // n_blocks)
-        n_common = max(least, total // COMMON) if self.n_common is None else self.n_common
+        n_common = (
+            max(least, total // COMMON) if self.n_common is None else self.n_common
+        )
         n_common = core.check_integer(n_common, "n_common", least)
         if total - n_common < 2:
-            raise ValueError("compression must leave n_common + 2 measurements of a frame of "
-                             f"{d} pixels, got {compression:g}, which leaves {total} for n_common "
-                             f"= {n_common}")
+            raise ValueError(
+                "compression must leave n_common + 2 measurements of a frame of "
+                f"{d} pixels, got {compression:g}, which leaves {total} for n_common "
+                f"= {n_common}"
+            )
         return n_common, total - n_common
 
     def _recovered(self, X):
-        """(systems, residuals) of checked clips; one by one, as threads would wait for each other
-        between steps as small as these."""
+        """(systems, residuals) of checked clips; one by one, as threads would wait for
+        each other between steps as small as these.
+        """
         found = []
         for i, clip in enumerate(X):
             seen = dynamics.compress(clip, *self.measured_, self.seed_)
             try:
-                found.append(dynamics.recovery_of(seen, **self.options(
-                    "n_states", "n_coefficients", "n_blocks")))
+                found.append(
+                    dynamics.recovery_of(
+                        seen, **self.options("n_states", "n_coefficients", "n_blocks")
+                    )
+                )
             except ValueError as error:
                 raise ValueError(f"X[{i}] cannot be recovered: {error}") from None
         residuals = np.array([one.residual for one in found])
         hopeless = np.count_nonzero(residuals > dynamics.HOPELESS)
         if hopeless:
-            core.warn(f"{hopeless} of {len(X)} clips cannot be recovered at compression "
-                      f"{self.compression:g}: up to {residuals.max():.0%} of the norm of the "
-                      "measurements held out is unexplained")
+            core.warn(
+                f"{hopeless} of {len(X)} clips cannot be recovered at compression "
+                f"{self.compression:g}: up to {residuals.max():.0%} of the norm of the "
+                "measurements held out is unexplained"
+            )
         return [(one.A, one.C) for one in found], residuals
 
 
-# ---------------------------------------------------------------------------------------- tensors
+# ------------------------------------------------------------------------------ tensors
 
 
 def as_tensor(clips, size):
-    """Checked clips as one array (n, n_frames, height, width), resized to size unless it is
-    None."""
+    """Checked clips as one array (n, n_frames, height, width), resized to size unless
+    it is None.
+    """
     if size is None:
         return tensors.check_tensor(clips, "X")
     return tensors.resize_clips(clips, tensors.check_sides(size, "size"))
@@ -744,12 +872,12 @@ def as_tensor(clips, size):
 
 @dataclass(eq=False, repr=False)
 class ProductManifold(OnVideos):
-    """Product manifold (PM): the class of the nearest training clip on a product of three Grassmann
-    manifolds (tensors.mode_bases, product_distances).
+    """Product manifold (PM): the class of the nearest training clip on a product of
+    three Grassmann manifolds (tensors.mode_bases, product_distances).
 
-    p: columns of the factors, an integer or three, None for the least rank of the training clips.
-    size: (n_frames, height, width) to resize all clips to, None for clips that agree. metric:
-    "chordal" or "geodesic".
+    p: columns of the factors, an integer or three, None for the least rank of the
+    training clips. size: (n_frames, height, width) to resize all clips to, None for
+    clips that agree. metric: "chordal" or "geodesic".
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import ProductManifold
@@ -784,14 +912,15 @@ class ProductManifold(OnVideos):
 
 @dataclass(eq=False, repr=False)
 class TCCA(OnVideos):
-    """Tensor canonical correlation analysis: the class of the training clip of the largest sum of
-    canonical correlations (tensors.tensor_correlations), of those that tell the
-    training clips' classes apart best (separations).
+    """Tensor canonical correlation analysis: the class of the training clip of the
+    largest sum of canonical correlations (tensors.tensor_correlations), of those that
+    tell the training clips' classes apart best (separations).
 
-    p, modes: as in tensor_correlations. n_features: how many correlations are summed, None for all.
-    size: as in ProductManifold.
+    p, modes: as in tensor_correlations. n_features: how many correlations are summed,
+    None for all. size: as in ProductManifold.
 
-    separations_ (m,) and features_, the places of the chosen among all, tell of the fit.
+    separations_ (m,) and features_, the places of the chosen among all, tell of the
+    fit.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import TCCA
@@ -817,13 +946,16 @@ class TCCA(OnVideos):
         if self.n_features is not None:
             features = tensors.correlations_of(self.parts_)
             self.separations_ = tensors.separations(features, self.index_)
-            chosen = np.argsort(-self.separations_, kind="stable")[:self.n_features]
+            chosen = np.argsort(-self.separations_, kind="stable")[: self.n_features]
         self.features_ = np.sort(chosen)
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
-        """The sum (n, n_classes) of the chosen correlations with the most similar clip of a
-        class."""
-        features = tensors.correlations_of(self._parts(self.check_input(X)), self.parts_)
+        """The sum (n, n_classes) of the chosen correlations with the most similar clip
+        of a class.
+        """
+        features = tensors.correlations_of(
+            self._parts(self.check_input(X)), self.parts_
+        )
         similarity = features[self.features_].sum(axis=0)
         return first_of_ties(best_of_class(similarity, self.index_))
 
@@ -833,7 +965,7 @@ class TCCA(OnVideos):
         return tensors.tensor_parts(X, p, tensors.check_modes(self.modes))
 
 
-# --------------------------------------------------------------------------------------- textures
+# ----------------------------------------------------------------------------- textures
 
 
 @dataclass(eq=False, repr=False)
@@ -841,9 +973,10 @@ class DFS(ByRule):
     """Dynamic fractal spectrum: a support vector machine on spectra
     (textures.fractal_spectrum), each number divided by its deviation, or the nearest.
 
-    n_levels: of each measure, 2..62, between the exponents that the training clips span. radii: of
-    the cubes that exponents are fitted over; a clip needs 2 max(radii) + 1 frames, rows and
-    columns. rule, C, gamma: as in LDS. Clips may be of several sizes.
+    n_levels: of each measure, 2..62, between the exponents that the training clips
+    span. radii: of the cubes that exponents are fitted over; a clip needs 2 max(radii)
+    + 1 frames, rows and columns. rule, C, gamma: as in LDS. Clips may be of several
+    sizes.
 
     ranges_ (4, 5, n_levels + 1) and spectra_ (n_train, 20 n_levels) tell of the fit.
 
@@ -865,7 +998,9 @@ class DFS(ByRule):
         """Choose the levels, and learn from the spectra of clips X."""
         n_levels = core.check_integer(self.n_levels, "n_levels", 2, 62)
         ranges = textures.exponent_ranges(X, radii=self.radii)
-        self.ranges_ = np.linspace(ranges[:, :, 0], ranges[:, :, 1], n_levels + 1, axis=2)
+        self.ranges_ = np.linspace(
+            ranges[:, :, 0], ranges[:, :, 1], n_levels + 1, axis=2
+        )
         spectra = self._spectra(X)
         self.mean_ = spectra.mean(axis=0)
         deviation = spectra.std(axis=0)
@@ -874,7 +1009,9 @@ class DFS(ByRule):
         self._learn_rule(cdist(self.spectra_, self.spectra_))
 
     def distances(self, X: core.Sets) -> np.ndarray:
-        """Euclidean distances (n, n_train) of scaled spectra from those of the training clips."""
+        """Euclidean distances (n, n_train) of scaled spectra from those of the training
+        clips.
+        """
         spectra = self._spectra(self.check_input(X))
         return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
 
@@ -889,16 +1026,17 @@ class DFS(ByRule):
 
 @dataclass(eq=False, repr=False)
 class DLPegasos(OnVideos):
-    """Distance learning by Pegasos: the nearest training clip by a sum of three distances with
-    learned weights >= 0 (textures.distance_weights).
+    """Distance learning by Pegasos: the nearest training clip by a sum of three
+    distances with learned weights >= 0 (textures.distance_weights).
 
-    The distances: chi^2 of mean LBP histograms (frames.lbp), Euclidean of mean HOGs (frames.hog, of
-    cells of cell x cell pixels), which need the extra "image"; and the norm of the angles of LDS
-    models of n_states, bounded where Martin's is not. Each is divided by its mean over the training
-    clips. lam, n_iter: as in distance_weights. random_state: as in KernelLift.
+    The distances: chi^2 of mean LBP histograms (frames.lbp), Euclidean of mean HOGs
+    (frames.hog, of cells of cell x cell pixels), which need the extra "image"; and the
+    norm of the angles of LDS models of n_states, bounded where Martin's is not. Each is
+    divided by its mean over the training clips. lam, n_iter: as in distance_weights.
+    random_state: as in KernelLift.
 
-    weights_ (3,), in the order LBP, HOG, LDS, and objective_, that of each look at the solver, tell
-    of the fit.
+    weights_ (3,), in the order LBP, HOG, LDS, and objective_, that of each look at the
+    solver, tell of the fit.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import DLPegasos
@@ -925,8 +1063,11 @@ class DLPegasos(OnVideos):
         means = distances.mean(axis=(1, 2))
         self.scale_ = np.where(means > 0, means, 1)
         found = textures.distance_weights(
-            distances / self.scale_[:, None, None], self.index_, **self.options("lam", "n_iter"),
-            rng=estimators.rng_of(self.random_state))
+            distances / self.scale_[:, None, None],
+            self.index_,
+            **self.options("lam", "n_iter"),
+            rng=estimators.rng_of(self.random_state),
+        )
         self.weights_ = found.weights
         self.objective_ = found.objective
 
@@ -938,15 +1079,20 @@ class DLPegasos(OnVideos):
 
     def _describe(self, X):
         """(mean LBP histograms (n, 59), mean HOGs (n, k), systems) of checked clips."""
-        cell = {"pixels_per_cell": (self.cell, self.cell), "cells_per_block": (BLOCK, BLOCK),
-                "orientations": ORIENTATIONS}
+        cell = {
+            "pixels_per_cell": (self.cell, self.cell),
+            "cells_per_block": (BLOCK, BLOCK),
+            "orientations": ORIENTATIONS,
+        }
         patterns = np.stack([frames.lbp(clip).mean(axis=0) for clip in X])
         gradients = np.stack([frames.hog(clip, **cell).mean(axis=0) for clip in X])
         return patterns, gradients, systems_of(X, self.n_states)
 
 
 def _three_distances(described, described2):
-    """(3, n, N) between what _describe gives, of the first with itself without the second."""
+    """(3, n, N) between what _describe gives, of the first with itself without the
+    second.
+    """
     patterns, gradients, systems = described
     patterns2, gradients2, systems2 = described if described2 is None else described2
     chi = np.empty((len(patterns), len(patterns2)))
@@ -954,5 +1100,6 @@ def _three_distances(described, described2):
         total = np.maximum(one + patterns2, 1e-300)
         row[:] = (np.square(one - patterns2) / total).sum(axis=1)
     angles = dynamics.observability_angles(
-        systems, None if described2 is None else systems2)
+        systems, None if described2 is None else systems2
+    )
     return np.stack([chi, cdist(gradients, gradients2), np.linalg.norm(angles, axis=2)])

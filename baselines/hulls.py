@@ -1,14 +1,14 @@
-"""Sets of images as hulls of their frames: distances of affine and convex hulls, in the space of
-frames or in a kernel's feature space (KAHM, with AHISD and CHISD).
+"""Sets of images as hulls of their frames: distances of affine and convex hulls, in the
+space of frames or in a kernel's feature space (KAHM, with AHISD and CHISD).
 
-Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array of them. Everything is
-computed in float64 and returned in the type of the frames. A kernel is any k(A, B) -> (len(A),
-len(B)) on rows, such as kernels.rbf(gamma), which is called from one thread, or a name as in
-kernels, where "rbf" has the median_gamma of sets2, if given, else of sets. Source: Cevikalp and
-Triggs, CVPR 2010.
+Sets are a list of arrays (n_i, d) or (n_i, height, width), or one array of them.
+Everything is computed in float64 and returned in the type of the frames. A kernel is
+any k(A, B) -> (len(A), len(B)) on rows, such as kernels.rbf(gamma), which is called
+from one thread, or a name as in kernels, where "rbf" has the median_gamma of sets2, if
+given, else of sets. Source: Cevikalp and Triggs, CVPR 2010.
 
-Each set is centred on its own mean, and a pair of sets adds the difference of the two means. So one
-set cannot change the distance of two others, however far away it lies.
+Each set is centred on its own mean, and a pair of sets adds the difference of the two
+means. So one set cannot change the distance of two others, however far away it lies.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ import grassmann_sc as core
 
 __all__ = ["affine_hull_distances", "convex_hull_distances"]
 
-TINY = 1e-100  # sets of entries below are lifted in pairs: squares of smaller ones underflow
+# sets of entries below are lifted in pairs: squares of smaller ones underflow
+TINY = 1e-100
 LIFT = 2.0**700  # exact
 
 TILE = 2**21  # numbers of a tile of inner products
-MOST_FRAMES = 4096  # of a set in a kernel's feature space, whose kernel matrix takes 134 MB
+# of a set in a kernel's feature space, whose kernel matrix takes 134 MB
+MOST_FRAMES = 4096
 EPS = np.finfo(np.float64).eps
-RANK_TOL = 1e-8  # singular values of centred frames above this share of the largest count
+# singular values of centred frames above this share of the largest count
+RANK_TOL = 1e-8
 KERNEL_RANK_TOL = 1e-8  # and eigenvalues of a centred kernel matrix
 MEETS = 1e-12  # distances below this share of that of the means are 0, from vectors
 KERNEL_MEETS = 1e-7  # and from inner products alone
@@ -37,23 +40,31 @@ DEPENDENT = 1e-15  # share of a vertex' square that depends on others
 ROUNDING = 2e-15  # of inner products, as a share of the largest square of frames
 
 
-# ---------------------------------------------------------------------------------- affine hulls
+# ------------------------------------------------------------------------- affine hulls
 
 
-def affine_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *,
-                          dimension: int | None = None, share: float = 0.98,
-                          kernel: core.AnyKernel | None = None) -> np.ndarray:
-    """Distances (n, N) of the affine hulls of sets and sets2, or of sets among themselves.
+def affine_hull_distances(
+    sets: core.Sets,
+    sets2: core.Sets | None = None,
+    *,
+    dimension: int | None = None,
+    share: float = 0.98,
+    kernel: core.AnyKernel | None = None,
+) -> np.ndarray:
+    """Distances (n, N) of the affine hulls of sets and sets2, or of sets among
+    themselves.
 
-    The hull of a set is {mu + U v}: the mean of its frames, and the U (d, k) of leading principal
-    directions that hold the share, in (0, 1], of the variance of the set, or of the given dimension
-    k >= 0, for which it needs k + 1 independent frames. The distance of two hulls is
+    The hull of a set is {mu + U v}: the mean of its frames, and the U (d, k) of leading
+    principal directions that hold the share, in (0, 1], of the variance of the set, or
+    of the given dimension k >= 0, for which it needs k + 1 independent frames. The
+    distance of two hulls is
 
         min over v, w of ||mu_i + U_i v - mu_j - U_j w|| = ||(I - U U^T)(mu_i - mu_j)||
 
-    with U an orthonormal basis of [U_i, U_j]. kernel: None for the frames as they are (AHISD), else
-    a set has at most 4096 frames. A warning with the number of pairs of hulls that meet, whose
-    distance 0 says nothing: as a rule those whose dimensions sum to d or more.
+    with U an orthonormal basis of [U_i, U_j]. kernel: None for the frames as they are
+    (AHISD), else a set has at most 4096 frames. A warning with the number of pairs of
+    hulls that meet, whose distance 0 says nothing: as a rule those whose dimensions sum
+    to d or more.
 
     >>> from grassmann_sc.baselines import hulls
     >>> sets = [[[0.0, 0.0], [1.0, 0.0]], [[5.0, 2.0], [9.0, 2.0]]]  # frames on two parallels
@@ -67,14 +78,17 @@ def affine_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *,
     rows = affine_hulls(X, rules, kernel)
     columns = rows if Y is None else affine_hulls(Y, rules, kernel)
     distances, meet = affine_distances(rows, columns, kernel)
-    _warn_meeting(meet, sets2 is None, "affine", "lower dimension or share, or take convex hulls")
+    _warn_meeting(
+        meet, sets2 is None, "affine", "lower dimension or share, or take convex hulls"
+    )
     return distances
 
 
-# What the hulls of sets are to others. H holds the directions U and the mean of each, k + 1 rows,
-# or for a kernel the coefficients of the frames in them, a list; own = U^T mu and ||mu||^2, of a
-# kernel alone; lengths: rows of products that a set takes, those of H or the frames; rounding of
-# the frames, as a distance; tiny: are all entries below TINY?
+# What the hulls of sets are to others. H holds the directions U and the mean of each, k
+# + 1 rows, or for a kernel the coefficients of the frames in them, a list; own = U^T mu
+# and ||mu||^2, of a kernel alone; lengths: rows of products that a set takes, those of
+# H or the frames; rounding of the frames, as a distance; tiny: are all entries below
+# TINY?
 Hulls = namedtuple("Hulls", "H starts own frames lengths rounding tiny dtype")
 
 
@@ -93,25 +107,36 @@ def affine_hulls(sets, rules, kernel):
         own = np.concatenate([products for _, products in found])
     lengths = [len(one) for one in frames or hulls]
     starts = _starts_of([len(one) for one in hulls])
-    return Hulls(H, starts, own, frames, lengths, rounding, tiny, core.float_type(*sets))
+    return Hulls(
+        H, starts, own, frames, lengths, rounding, tiny, core.float_type(*sets)
+    )
 
 
 def affine_distances(rows, columns, kernel):
-    """(distances, which pairs meet) of affine_hulls; of hulls with themselves if both are one."""
+    """(distances, which pairs meet) of affine_hulls; of hulls with themselves if both
+    are one.
+    """
     symmetric = rows is columns
     distances = np.zeros((len(rows.tiny), len(columns.tiny)))
     for i, j, unit in _tiles_of_sets(rows, columns):
         vectors = read_only(np.empty((0, 0)), np.empty((0, 0)))
         if kernel is None:
-            vectors = read_only(rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)])
+            vectors = read_only(
+                rows.H[_span(rows.starts, i)], columns.H[_span(columns.starts, j)]
+            )
             products = vectors[0] @ vectors[1].T
         else:
             products = _kernel_products(kernel, rows, columns, i, j)
         top = _side(rows, i, unit)
         left = _side(columns, j, unit)
         out = np.empty((i.stop - i.start, j.stop - j.start))
-        core.run_blocks(lambda block: _affine_tile(products, top, left, vectors, unit, block.start,
-                                                   block.stop, out), len(out), 8)
+        core.run_blocks(
+            lambda block: _affine_tile(
+                products, top, left, vectors, unit, block.start, block.stop, out
+            ),
+            len(out),
+            8,
+        )
         distances[i, j] = out / unit
     if symmetric:
         distances = np.maximum(distances, distances.T)
@@ -127,9 +152,12 @@ def _span(starts, part):
 
 def _side(hulls, part, unit):
     """starts, own and rounding of consecutive hulls."""
-    starts = hulls.starts[part.start:part.stop + 1]
-    return read_only(starts - starts[0], hulls.own[_span(hulls.starts, part)],
-                     hulls.rounding[part] * unit)
+    starts = hulls.starts[part.start : part.stop + 1]
+    return read_only(
+        starts - starts[0],
+        hulls.own[_span(hulls.starts, part)],
+        hulls.rounding[part] * unit,
+    )
 
 
 def _hull_of_vectors(frames, i, rules):
@@ -138,7 +166,7 @@ def _hull_of_vectors(frames, i, rules):
     _, s, Vt = np.linalg.svd(centred, full_matrices=False)
     rounding = 10 * EPS * math.sqrt(frames.size) * core.largest(frames)
     rank = int((s > max(RANK_TOL * s[0], rounding)).sum())
-    k = _hull_dimension((s[:rank] / s[0])**2, rules, i, len(frames))
+    k = _hull_dimension((s[:rank] / s[0]) ** 2, rules, i, len(frames))
     return np.vstack([Vt[:k], mean])
 
 
@@ -167,14 +195,18 @@ def _hull_dimension(variances, rules, i, n_frames):
         held = np.cumsum(variances) / max(variances.sum(), 1e-300)
         return min(len(held), int(np.searchsorted(held, share * (1 - 1e-14))) + 1)
     if dimension > len(variances):
-        raise ValueError(f"dimension must be below the number of independent frames of each set, "
-                         f"got {dimension} for set {i} of {n_frames} frame(s), whose hull has "
-                         f"dimension {len(variances)}")
+        raise ValueError(
+            f"dimension must be below the number of independent frames of each set, "
+            f"got {dimension} for set {i} of {n_frames} frame(s), whose hull has "
+            f"dimension {len(variances)}"
+        )
     return dimension
 
 
 def _kernel_products(kernel, rows, columns, i, j):
-    """Inner products of all vectors of the hulls i with those of the hulls j, from the kernel."""
+    """Inner products of all vectors of the hulls i with those of the hulls j, from the
+    kernel.
+    """
     X = rows.frames[i]
     Y = columns.frames[j]
     K = _kernel_values(kernel, np.concatenate(X), np.concatenate(Y))
@@ -186,27 +218,40 @@ def _kernel_products(kernel, rows, columns, i, j):
 
 
 # What a thread works with, for hulls of at most so many directions.
-_Span = namedtuple("_Span", [
-    "S", "L",  # I - C^T C, of C = U^T W, and its Cholesky factor on the support
-    "support",  # directions of W that are independent of U and of those before them
-    "x", "y", "z",  # products and coefficients
-])
+_Span = namedtuple(
+    "_Span",
+    [
+        "S",
+        "L",  # I - C^T C, of C = U^T W, and its Cholesky factor on the support
+        "support",  # directions of W that are independent of U and of those before them
+        "x",
+        "y",
+        "z",  # products and coefficients
+    ],
+)
 
 
 @core.jit(long=True)
 def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
-    """out[i, j] = the distance of hulls i and j of a tile, times unit, for i in start..stop-1.
+    """out[i, j] = the distance of hulls i and j of a tile, times unit, for i in
+    start..stop-1.
 
-    products of all vectors of the hulls, (sum (k_i + 1), sum (m_j + 1)); vectors themselves, or
-    empty arrays. With them mu_i - mu_j is a vector, and near pairs are computed from what is left
-    of it, so that nothing cancels.
+    products of all vectors of the hulls, (sum (k_i + 1), sum (m_j + 1)); vectors
+    themselves, or empty arrays. With them mu_i - mu_j is a vector, and near pairs are
+    computed from what is left of it, so that nothing cancels.
     """
     row_starts, row_own, row_rounding = rows
     column_starts, column_own, column_rounding = columns
     A, B = vectors
     most = max(_longest(row_starts), _longest(column_starts))
-    w = _Span(np.empty((most, most)), np.empty((most, most)), np.empty(most, np.int64),
-              np.empty(most), np.empty(most), np.empty(most))
+    w = _Span(
+        np.empty((most, most)),
+        np.empty((most, most)),
+        np.empty(most, np.int64),
+        np.empty(most),
+        np.empty(most),
+        np.empty(most),
+    )
     rest = np.empty(A.shape[1])
     for i in range(start, stop):
         top = row_starts[i]
@@ -214,7 +259,7 @@ def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
         for j in range(out.shape[1]):
             left = column_starts[j]
             m = column_starts[j + 1] - left - 1
-            C = products[top:top + k + 1, left:left + m + 1]
+            C = products[top : top + k + 1, left : left + m + 1]
             if A.size == 0:
                 for a in range(k):  # U^T (mu_i - mu_j)
                     w.x[a] = row_own[top + a] - C[a, m]
@@ -244,9 +289,10 @@ def _longest(starts):
 
 @core.jit_part
 def _square_of_rest(w, U, W, C, k, m, rest, scale):
-    """||rest||^2, scale before, after the projection of rest onto the rows U[:k] and W[:m] is taken
-    off; of short ones from the vector itself, which it changes, three times for what rounding
-    leaves."""
+    """||rest||^2, scale before, after the projection of rest onto the rows U[:k] and
+    W[:m] is taken off; of short ones from the vector itself, which it changes, three
+    times for what rounding leaves.
+    """
     square = scale
     for turn in range(3):
         for a in range(k):
@@ -266,11 +312,12 @@ def _square_of_rest(w, U, W, C, k, m, rest, scale):
 
 @core.jit_part
 def _project(w, C, k, m, tol):
-    """w.x, w.y <- the coefficients of the projection of v onto the span of [U, W], from x = U^T v,
-    y = W^T v and C = U^T W (k, m); returns its squared norm and the least pivot.
+    """w.x, w.y <- the coefficients of the projection of v onto the span of [U, W], from
+    x = U^T v, y = W^T v and C = U^T W (k, m); returns its squared norm and the least
+    pivot.
 
-    (I - C^T C) z = y - C^T x, of which directions of W within the span of U and of those before
-    them, to tol, squared sines, are left out.
+    (I - C^T C) z = y - C^T x, of which directions of W within the span of U and of
+    those before them, to tol, squared sines, are left out.
     """
     held = core.dot(w.x, w.x, k)
     rank = 0
@@ -284,7 +331,7 @@ def _project(w, C, k, m, tol):
                 w.S[b, c] -= C[a, b] * C[a, c]
         w.support[rank] = b
         if w.S[b, b] > tol and core.factor_row(w, rank, w.S[b], 0.0, tol / w.S[b, b]):
-            pivot = min(pivot, w.L[rank, rank]**2)
+            pivot = min(pivot, w.L[rank, rank] ** 2)
             w.z[rank] = w.y[b]
             rank += 1
         else:
@@ -299,33 +346,41 @@ def _project(w, C, k, m, tol):
     return held, pivot
 
 
-# ---------------------------------------------------------------------------------- convex hulls
+# ------------------------------------------------------------------------- convex hulls
 
 
 HullDistances = namedtuple("HullDistances", "distances gap n_iter")
 
 
-def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bound: float = 1.0,
-                          kernel: core.AnyKernel | None = None, tol: float = 1e-10,
-                          max_iter: int = 10000,
-                          return_info: bool = False) -> np.ndarray | HullDistances:
-    """Distances (n, N) of the convex hulls of sets and sets2, or of sets among themselves.
+def convex_hull_distances(
+    sets: core.Sets,
+    sets2: core.Sets | None = None,
+    *,
+    bound: float = 1.0,
+    kernel: core.AnyKernel | None = None,
+    tol: float = 1e-10,
+    max_iter: int = 10000,
+    return_info: bool = False,
+) -> np.ndarray | HullDistances:
+    """Distances (n, N) of the convex hulls of sets and sets2, or of sets among
+    themselves.
 
         min ||sum_a alpha_a x_a - sum_b beta_b y_b||,    sum alpha = sum beta = 1,
         0 <= alpha_a, beta_b <= bound,
 
-    bound in (0, 1], 1 for the convex hull (CHISD), less for a hull reduced to its middle: a set
-    needs 1 / bound frames. Solved by Wolfe's algorithm for the point of least norm of a polytope,
-    here of all differences: the affine hull of a few vertices is solved exactly, vertices of
-    negative weight leave, the one that lies farthest along the solution enters. With v that vertex
-    and x the solution, <x, v> / ||x|| is a lower bound of the distance; the gap to it certifies the
-    result, with what rounding of the frames, of products and of the answer may add, and the search
-    stops when ||x||^2 - <x, v> is at most tol ||x||^2, or at rounding. A warning if max_iter steps
-    do not reach that.
+    bound in (0, 1], 1 for the convex hull (CHISD), less for a hull reduced to its
+    middle: a set needs 1 / bound frames. Solved by Wolfe's algorithm for the point of
+    least norm of a polytope, here of all differences: the affine hull of a few vertices
+    is solved exactly, vertices of negative weight leave, the one that lies farthest
+    along the solution enters. With v that vertex and x the solution, <x, v> / ||x|| is
+    a lower bound of the distance; the gap to it certifies the result, with what
+    rounding of the frames, of products and of the answer may add, and the search stops
+    when ||x||^2 - <x, v> is at most tol ||x||^2, or at rounding. A warning if max_iter
+    steps do not reach that.
 
-    kernel: None for the frames as they are; else a set has at most 4096 frames. A warning with the
-    number of pairs of hulls that meet, of distance 0. return_info: a named tuple (distances, gap,
-    n_iter), gap in units of distance.
+    kernel: None for the frames as they are; else a set has at most 4096 frames. A
+    warning with the number of pairs of hulls that meet, of distance 0. return_info: a
+    named tuple (distances, gap, n_iter), gap in units of distance.
 
     >>> from grassmann_sc.baselines import hulls
     >>> sets = [[[0.0, 0.0], [1.0, 0.0]], [[4.0, 4.0], [9.0, 4.0]]]  # frames on two parallels
@@ -346,8 +401,8 @@ def convex_hull_distances(sets: core.Sets, sets2: core.Sets | None = None, *, bo
     return found if return_info else found.distances
 
 
-# Frames of all sets as rows, of each from its centre (of a kernel as they are, no centres); the
-# rest as in Hulls.
+# Frames of all sets as rows, of each from its centre (of a kernel as they are, no
+# centres); the rest as in Hulls.
 Polytopes = namedtuple("Polytopes", "frames starts centres lengths rounding tiny dtype")
 
 
@@ -357,40 +412,54 @@ def convex_hulls(sets, bound, kernel):
     starts = _starts_of(lengths)
     small = np.flatnonzero(lengths * bound < 1 - 1e-9)
     if len(small):
-        raise ValueError("bound must be at least 1 / n_frames of each set, got "
-                         f"{bound} for set {small[0]} of {lengths[small[0]]} frame(s)")
+        raise ValueError(
+            "bound must be at least 1 / n_frames of each set, got "
+            f"{bound} for set {small[0]} of {lengths[small[0]]} frame(s)"
+        )
     rounding, tiny = _sizes(sets, kernel)
     if kernel is None:
         frames = np.empty((starts[-1], sets[0].shape[1]))
         centres = np.empty((len(sets), sets[0].shape[1]))
         for i, one in enumerate(sets):
-            frames[starts[i]:starts[i + 1]], centres[i] = _centred(one)
+            frames[starts[i] : starts[i + 1]], centres[i] = _centred(one)
     else:
         frames = np.concatenate(_frames_of_kernel(sets))
         centres = np.empty((len(sets), 0))
-    return Polytopes(frames, starts, centres, lengths, rounding, tiny, core.float_type(*sets))
+    return Polytopes(
+        frames, starts, centres, lengths, rounding, tiny, core.float_type(*sets)
+    )
 
 
 def convex_distances(rows, columns, rules, kernel):
-    """(HullDistances, which pairs meet) of convex_hulls; of hulls with themselves if both are one.
+    """(HullDistances, which pairs meet) of convex_hulls; of hulls with themselves if
+    both are one.
 
     rules: (bound, tol, max_iter).
     """
     symmetric = rows is columns
     found = np.zeros((4, len(rows.tiny), len(columns.tiny)))
     for i, j, unit in _tiles_of_sets(rows, columns):
-        frames = [hulls.frames[_span(hulls.starts, part)]
-                  for hulls, part in ((rows, i), (columns, j))]
+        frames = [
+            hulls.frames[_span(hulls.starts, part)]
+            for hulls, part in ((rows, i), (columns, j))
+        ]
         if unit != 1:  # the product of a view with itself is half the work
             frames = [one * unit for one in frames]
         by_grams = kernel is not None or max(map(len, frames)) <= math.isqrt(TILE)
         K = _inner_products_of(*frames, kernel) if by_grams else np.empty((0, 0))
-        sides = [_polytope_side(hulls, part, one, unit, kernel, by_grams)
-                 for hulls, part, one in ((rows, i, frames[0]), (columns, j, frames[1]))]
+        sides = [
+            _polytope_side(hulls, part, one, unit, kernel, by_grams)
+            for hulls, part, one in ((rows, i, frames[0]), (columns, j, frames[1]))
+        ]
         skip = i.start - j.start if symmetric else -len(rows.tiny)
         tile = np.zeros((4, i.stop - i.start, j.stop - j.start))
-        core.run_blocks(lambda block: _fill_rows(K, *sides, rules, skip, block.start, block.stop,
-                                                 tile), i.stop - i.start, 1)
+        core.run_blocks(
+            lambda block: _fill_rows(
+                K, *sides, rules, skip, block.start, block.stop, tile
+            ),
+            i.stop - i.start,
+            1,
+        )
         tile[:2] /= unit
         found[:, i, j] = tile
     if symmetric:
@@ -398,37 +467,44 @@ def convex_distances(rows, columns, rules, kernel):
     distances, gap, n_iter, late = found
     if late.any():
         count = np.count_nonzero(late) // (2 if symmetric else 1)
-        core.warn(f"{count} convex hull distances did not converge (max_iter = {rules[2]}): worst "
-                  f"gap {gap[late > 0].max():.2g}")
+        core.warn(
+            f"{count} convex hull distances did not converge (max_iter = {rules[2]}): worst "
+            f"gap {gap[late > 0].max():.2g}"
+        )
     rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
     gap += np.abs(rounded - distances)
     return HullDistances(rounded, gap, n_iter.astype(np.int64)), distances == 0
 
 
 def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
-    """Of consecutive hulls: starts of the frames of each, the rows of their Gram matrices, or none,
-    frames, centres that they start from, and how far rounding moves them."""
-    starts = hulls.starts[part.start:part.stop + 1] - hulls.starts[part.start]
+    """Of consecutive hulls: starts of the frames of each, the rows of their Gram
+    matrices, or none, frames, centres that they start from, and how far rounding moves
+    them.
+    """
+    starts = hulls.starts[part.start : part.stop + 1] - hulls.starts[part.start]
     grams = np.empty((0, 0))
     if by_grams:
         grams = np.empty((len(frames), max(hulls.lengths[part])))
         for rows in map(slice, starts, starts[1:]):
             one = frames[rows]
-            grams[rows, :len(one)] = _inner_products_of(one, one, kernel)
+            grams[rows, : len(one)] = _inner_products_of(one, one, kernel)
     vectors = frames if kernel is None else np.empty((len(frames), 0))
-    return read_only(starts, grams, vectors, hulls.centres[part] * unit,
-                     hulls.rounding[part] * unit)
+    return read_only(
+        starts, grams, vectors, hulls.centres[part] * unit, hulls.rounding[part] * unit
+    )
 
 
 def _inner_products_of(A, B, kernel):
     return A @ B.T if kernel is None else _kernel_values(kernel, A, B)
 
 
-# ------------------------------------------------------------------------------------- checks
+# ------------------------------------------------------------------------------- checks
 
 
 def check_sets(sets, name):
-    """Sets of frames as a list of at least one real, finite array (n_i, d), all of one d."""
+    """Sets of frames as a list of at least one real, finite array (n_i, d), all of one
+    d.
+    """
     return core.check_sets(sets, name, 1, core.LARGEST_PIXEL)
 
 
@@ -454,7 +530,8 @@ def check_kernel(kernel, sets):
     """None, or a callable, which a name says for these sets."""
     if not isinstance(kernel, (str, tuple)):
         return None if kernel is None else core.check_kernel(kernel)
-    from grassmann_sc import kernels  # another file, which a copy of this one need not have
+    # another file, which a copy of this one need not have
+    from grassmann_sc import kernels
 
     return kernels.kernel_named(kernel, sets)
 
@@ -465,13 +542,17 @@ def _kernel_values(kernel, A, B):
 
 
 def _warn_meeting(meet, symmetric, hulls, advice):
-    """One warning, from the line that called the public function, for all pairs that meet."""
+    """One warning, from the line that called the public function, for all pairs that
+    meet.
+    """
     if symmetric:
         meet = meet[np.tri(len(meet), k=-1, dtype=bool)]
     count = np.count_nonzero(meet)
     if count:
-        core.warn(f"{count} of {meet.size} pairs of {hulls} hulls meet: their distance is 0, which "
-                  f"tells no class from another; {advice}")
+        core.warn(
+            f"{count} of {meet.size} pairs of {hulls} hulls meet: their distance is 0, which "
+            f"tells no class from another; {advice}"
+        )
 
 
 def _centred(frames):
@@ -483,8 +564,9 @@ def _centred(frames):
 
 
 def _sizes(sets, kernel):
-    """(n,) how far rounding moves the frames of each set, and whether all entries are below TINY;
-    0 and False for a kernel's, of which its values tell."""
+    """(n,) how far rounding moves the frames of each set, and whether all entries are
+    below TINY; 0 and False for a kernel's, of which its values tell.
+    """
     if kernel is not None:
         return np.zeros(len(sets)), np.zeros(len(sets), bool)
     largest = np.array([core.largest(one) for one in sets])
@@ -501,18 +583,20 @@ def _frames_of_kernel(sets):
     for i, one in enumerate(sets):
         q = len(one)
         if q > MOST_FRAMES:
-            raise ValueError(f"sets must have at most {MOST_FRAMES} frames with a kernel, got {q} "
-                             f"in set {i}, whose kernel matrix takes {8e-9 * q**2:.1f} GB: take "
-                             "fewer frames, or kernel=None")
+            raise ValueError(
+                f"sets must have at most {MOST_FRAMES} frames with a kernel, got {q} "
+                f"in set {i}, whose kernel matrix takes {8e-9 * q**2:.1f} GB: take "
+                "fewer frames, or kernel=None"
+            )
     return [one.astype(np.float64, copy=False) for one in sets]
 
 
 def _tiles_of_sets(rows, columns):
-    """(i, j, unit) of slices of sets whose products are at most TILE numbers, or those of one pair;
-    of a symmetric matrix, those that reach above the diagonal.
+    """(i, j, unit) of slices of sets whose products are at most TILE numbers, or those
+    of one pair; of a symmetric matrix, those that reach above the diagonal.
 
-    The sets of a slice are all tiny or none. unit: by how much frames are lifted, so that squares
-    of their entries are normal.
+    The sets of a slice are all tiny or none. unit: by how much frames are lifted, so
+    that squares of their entries are normal.
     """
     side = math.isqrt(TILE)
     of_rows = core.runs(rows.lengths, side, rows.tiny)
@@ -523,49 +607,60 @@ def _tiles_of_sets(rows, columns):
                 yield i, j, LIFT if both else 1.0
 
 
-# ------------------------------------------------------------------------- distances of polytopes
+# --------------------------------------------------------------- distances of polytopes
 
-# By Wolfe's algorithm, compiled, from inner products of their vertices. A polytope is the convex
-# hull of frames, or the part of it whose weights are at most a bound. The distance of two is the
-# norm of the least point of the polytope of all differences, whose vertices are differences of
-# vertices: of frames from a centre of their own, plus the offset of the centres. Source: Wolfe,
-# "Finding the nearest point in a polytope", Mathematical Programming 1976.
+# By Wolfe's algorithm, compiled, from inner products of their vertices. A polytope is
+# the convex hull of frames, or the part of it whose weights are at most a bound. The
+# distance of two is the norm of the least point of the polytope of all differences,
+# whose vertices are differences of vertices: of frames from a centre of their own, plus
+# the offset of the centres. Source: Wolfe, "Finding the nearest point in a polytope",
+# Mathematical Programming 1976.
 
 
 def read_only(*arrays):
-    """Views that nobody writes to, the same type for jitted functions as arrays mapped from a file:
-    what was compiled for the ones is not compiled again for the others."""
+    """Views that nobody writes to, the same type for jitted functions as arrays mapped
+    from a file: what was compiled for the ones is not compiled again for the others.
+    """
     views = tuple(array.view() for array in arrays)
     for view in views:
         view.flags.writeable = False
     return views
 
 
-# Two polytopes: inner products of their frames, or none; frames A and B; the offset of the centres;
-# how far rounding moves them.
+# Two polytopes: inner products of their frames, or none; frames A and B; the offset of
+# the centres; how far rounding moves them.
 _Pair = namedtuple("_Pair", "K_ii K_jj K_ij A B offset rounding")
 
 # What a thread works with, for polytopes of at most n frames and m vertices in use.
-_Corral = namedtuple("_Corral", [
-    "toward",  # (n + 1,) inner products of the offset with the frames of both sets and with itself
-    "g",  # (n + 1,) and of the solution
-    "picks",  # (m, 2, h) frames that make each vertex, with weights shares
-    "shares",  # (h,)
-    "columns",  # (m, n + 1) inner products of each vertex with the frames and the offset
-    "Q", "L",  # (m, m) Gram matrix of the vertices, Cholesky factor of Q + lift 1 1^T
-    "support",  # (m,) the vertices in the order of the factor, then those that are not in use
-    "y",  # (m,) weights of the vertices in the solution
-    "step",  # and, along the support, in the affine minimiser
-])
+_Corral = namedtuple(
+    "_Corral",
+    [
+        # (n + 1,) inner products of the offset with the frames of both sets and with
+        # itself
+        "toward",
+        "g",  # (n + 1,) and of the solution
+        "picks",  # (m, 2, h) frames that make each vertex, with weights shares
+        "shares",  # (h,)
+        # (m, n + 1) inner products of each vertex with the frames and the offset
+        "columns",
+        "Q",
+        "L",  # (m, m) Gram matrix of the vertices, Cholesky factor of Q + lift 1 1^T
+        # (m,) the vertices in the order of the factor, then those that are not in use
+        "support",
+        "y",  # (m,) weights of the vertices in the solution
+        "step",  # and, along the support, in the affine minimiser
+    ],
+)
 
 
 @core.jit(long=True)
 def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
-    """Write distances, gap, n_iter and whether tol was missed (4, t, s) of t polytopes with s
-    others, for the rows start..stop-1.
+    """Write distances, gap, n_iter and whether tol was missed (4, t, s) of t polytopes
+    with s others, for the rows start..stop-1.
 
-    K has the inner products of all frames, or is empty. rows, columns: as _polytope_side gives
-    them. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left.
+    K has the inner products of all frames, or is empty. rows, columns: as
+    _polytope_side gives them. rules: (bound, tol, max_iter). Pairs i, j with j <= i +
+    skip are left.
     """
     row_starts, row_grams, A, row_centres, row_rounding = rows
     column_starts, column_grams, B, column_centres, column_rounding = columns
@@ -578,9 +673,15 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
         for j in range(max(0, i + skip + 1), found.shape[2]):
             left = column_starts[j]
             right = column_starts[j + 1]
-            pair = _Pair(row_grams[first:last], column_grams[left:right], K[first:last, left:right],
-                         A[first:last], B[left:right], row_centres[i] - column_centres[j],
-                         row_rounding[i] + column_rounding[j])
+            pair = _Pair(
+                row_grams[first:last],
+                column_grams[left:right],
+                K[first:last, left:right],
+                A[first:last],
+                B[left:right],
+                row_centres[i] - column_centres[j],
+                row_rounding[i] + column_rounding[j],
+            )
             distance, gap, n_steps, late = _nearest_point(w, pair, tol, max_iter)
             found[0, i, j] = distance
             found[1, i, j] = gap
@@ -595,9 +696,18 @@ def _new_corral(n, m, bound):
     shares = np.full(n_full + (1 if left > 1e-9 else 0), bound)
     if left > 1e-9:
         shares[n_full] = left
-    return _Corral(np.empty(n + 1), np.empty(n + 1), np.empty((m, 2, len(shares)), np.int64),
-                   shares, np.empty((m, n + 1)), np.empty((m, m)), np.empty((m, m)), np.arange(m),
-                   np.empty(m), np.empty(m))
+    return _Corral(
+        np.empty(n + 1),
+        np.empty(n + 1),
+        np.empty((m, 2, len(shares)), np.int64),
+        shares,
+        np.empty((m, n + 1)),
+        np.empty((m, m)),
+        np.empty((m, m)),
+        np.arange(m),
+        np.empty(m),
+        np.empty(m),
+    )
 
 
 @core.jit_part(once=True, allocates=True)
@@ -632,7 +742,12 @@ def _nearest_point(w, pair, tol, max_iter):
                 continue
         rounding = ROUNDING * scale
         if meets:
-            return 0.0, np.sqrt(max(square, 0.0) + rounding) + pair.rounding, n_steps, False
+            return (
+                0.0,
+                np.sqrt(max(square, 0.0) + rounding) + pair.rounding,
+                n_steps,
+                False,
+            )
         distance = np.sqrt(square)
         gap = distance - (max(low, 0.0) - rounding) / distance + pair.rounding
         return distance, gap, n_steps, rest > max(tol * square, 1e-13 * scale)
@@ -640,8 +755,9 @@ def _nearest_point(w, pair, tol, max_iter):
 
 @core.jit_part(allocates=True)
 def _start_corral(w, pair):
-    """Fill w.toward, and w.g with the same; returns the largest squared norm of frames and
-    offset."""
+    """Fill w.toward, and w.g with the same; returns the largest squared norm of frames
+    and offset.
+    """
     q = len(pair.A)
     n = q + len(pair.B)
     d = len(pair.offset)
@@ -659,8 +775,9 @@ def _start_corral(w, pair):
 
 @core.jit_part(allocates=True)
 def _farthest_vertex(w, new, q, n):
-    """Pick, as a new vertex, the frames of least w.g of the first set and of largest of the second;
-    returns its inner product with the solution."""
+    """Pick, as a new vertex, the frames of least w.g of the first set and of largest of
+    the second; returns its inner product with the solution.
+    """
     value = w.g[n]
     for side in range(2):
         sign = 1.0 if side == 0 else -1.0
@@ -699,7 +816,7 @@ def _enter_vertex(w, m, pair):
             for b in range(n - q):
                 column[q + b] += share * (pair.K_ij[i, b] - pair.K_jj[j, b])
             column[n] += share * (w.toward[i] - w.toward[q + j])
-    for k in w.support[:m + 1]:
+    for k in w.support[: m + 1]:
         w.Q[new, k] = _vertex_product(w, k, column, n)
 
 
@@ -722,7 +839,9 @@ def _fill_from_frames(column, picks, shares, pair):
 
 @core.jit_part
 def _vertex_product(w, k, values, n):
-    """Of vertex k with the point whose products with the frames and the offset are values."""
+    """Of vertex k with the point whose products with the frames and the offset are
+    values.
+    """
     total = values[n]
     for s in range(len(w.shares)):
         total += w.shares[s] * (values[w.picks[k, 0, s]] - values[w.picks[k, 1, s]])
@@ -731,8 +850,10 @@ def _vertex_product(w, k, values, n):
 
 @core.jit_part(allocates=True)
 def _affine_minimum(w, m, lift):
-    """Move the weights to the point of least norm of the vertices' affine hull, dropping vertices
-    whose weight would become negative on the way; returns how many are left."""
+    """Move the weights to the point of least norm of the vertices' affine hull,
+    dropping vertices whose weight would become negative on the way; returns how many
+    are left.
+    """
     while True:
         for r in range(m):  # (Q + lift 1 1^T) u = 1, the minimiser is u / sum u
             w.step[r] = 1.0

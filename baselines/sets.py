@@ -1,10 +1,12 @@
-"""Sets of images as subspaces, compared and transformed: mutual subspace methods, DCC, GDA, GGDA.
+"""Sets of images as subspaces, compared and transformed: mutual subspace methods, DCC,
+GDA, GGDA.
 
-X (n, d, p) and D (N, d, q) are sets of subspaces. The canonical correlations of X_i and D_j are the
-cosines of their principal angles, the singular values of X_i^T D_j. GDA and GGDA take any Gram
-matrix, so that a kernel's (kernels.kernel_gram) and mixtures of kernels serve too: inner products
-of queries with the training sets (n, N), times coefficients, are coordinates. Hulls of frames, the
-remaining baseline, are in baselines/hulls.py.
+X (n, d, p) and D (N, d, q) are sets of subspaces. The canonical correlations of X_i and
+D_j are the cosines of their principal angles, the singular values of X_i^T D_j. GDA and
+GGDA take any Gram matrix, so that a kernel's (kernels.kernel_gram) and mixtures of
+kernels serve too: inner products of queries with the training sets (n, N), times
+coefficients, are coordinates. Hulls of frames, the remaining baseline, are in
+baselines/hulls.py.
 """
 
 from __future__ import annotations
@@ -19,8 +21,16 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
-__all__ = ["correlation_kernel", "binet_cauchy_kernel", "mutual_similarity", "difference_subspace",
-           "transformed_bases", "dcc", "gda", "ggda"]
+__all__ = [
+    "correlation_kernel",
+    "binet_cauchy_kernel",
+    "mutual_similarity",
+    "difference_subspace",
+    "transformed_bases",
+    "dcc",
+    "gda",
+    "ggda",
+]
 
 LEAST_REG = 1e-14  # and its inverse: beyond, rounding decides
 
@@ -28,16 +38,18 @@ TILE = 2**20  # numbers of a tile of products X_i^T D_j
 PRODUCT = 0  # the power that stands for det^2 in cosine_sums
 
 
-# ---------------------------------------------------------------------- canonical correlations
+# --------------------------------------------------------------- canonical correlations
 
 
-def correlation_kernel(X: ArrayLike, D: ArrayLike | None = None,
-                       n_angles: int | None = None) -> np.ndarray:
-    """K[i, j] = the sum of the n_angles largest canonical correlations of X_i and D_j; (n, N).
+def correlation_kernel(
+    X: ArrayLike, D: ArrayLike | None = None, n_angles: int | None = None
+) -> np.ndarray:
+    """K[i, j] = the sum of the n_angles largest canonical correlations of X_i and D_j;
+    (n, N).
 
-    X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q), None for all of them;
-    1 is the largest correlation alone. In [0, n_angles]. The kernel is indefinite in general: see
-    gda. Source: Harandi et al., CVPR 2011.
+    X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q), None for
+    all of them; 1 is the largest correlation alone. In [0, n_angles]. The kernel is
+    indefinite in general: see gda. Source: Harandi et al., CVPR 2011.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -52,7 +64,8 @@ def correlation_kernel(X: ArrayLike, D: ArrayLike | None = None,
 
 
 def binet_cauchy_kernel(X: ArrayLike, D: ArrayLike | None = None) -> np.ndarray:
-    """K[i, j] = det(X_i^T D_j)^2, the product of cos^2 of all principal angles; (n, N) in [0, 1].
+    """K[i, j] = det(X_i^T D_j)^2, the product of cos^2 of all principal angles; (n, N)
+    in [0, 1].
 
     X (n, d, p), D (N, d, p); without D, within X. Source: Hamm and Lee, ICML 2008.
 
@@ -66,15 +79,18 @@ def binet_cauchy_kernel(X: ArrayLike, D: ArrayLike | None = None) -> np.ndarray:
     """
     X, D = _check_subspaces(X, D)
     if X.shape[2] != D.shape[2]:
-        raise ValueError(f"X and D must have the same p, got {X.shape[2]} and {D.shape[2]}")
+        raise ValueError(
+            f"X and D must have the same p, got {X.shape[2]} and {D.shape[2]}"
+        )
     return cosine_sums(X, D, X.shape[2], PRODUCT)
 
 
 def cosine_sums(X, D, n_angles, power):
-    """Sums (n, N) of cos^power over the n_angles least angles, of checked X and D of one type; half
-    the work if X is D.
+    """Sums (n, N) of cos^power over the n_angles least angles, of checked X and D of
+    one type; half the work if X is D.
 
-    Their columns need not be orthonormal, then cos are the singular values of X_i^T D_j, at most 1.
+    Their columns need not be orthonormal, then cos are the singular values of X_i^T
+    D_j, at most 1.
     """
     n, d, p = X.shape
     N, _, q = D.shape
@@ -85,13 +101,19 @@ def cosine_sums(X, D, n_angles, power):
     height = max(1, math.isqrt(TILE) // p)
     width = max(1, math.isqrt(TILE) // q)
     for j in range(0, N, width):
-        columns = D[j:j + width].swapaxes(1, 2).reshape(-1, d)  # (s q, d)
+        columns = D[j : j + width].swapaxes(1, 2).reshape(-1, d)  # (s q, d)
         for i in range(0, min(n, j + 1) if symmetric else n, height):
-            C = np.matmul(X[i:i + height].swapaxes(1, 2).reshape(-1, d), columns.T)  # (t p, s q)
+            # (t p, s q)
+            C = np.matmul(X[i : i + height].swapaxes(1, 2).reshape(-1, d), columns.T)
             out = np.empty((len(C) // p, C.shape[1] // q), X.dtype)
-            core.run_blocks(lambda rows: _sum_cosines(C, p, q, rows.start, rows.stop, n_angles,
-                                                      power, out), len(out), 8)
-            K[i:i + height, j:j + width] = out
+            core.run_blocks(
+                lambda rows: _sum_cosines(
+                    C, p, q, rows.start, rows.stop, n_angles, power, out
+                ),
+                len(out),
+                8,
+            )
+            K[i : i + height, j : j + width] = out
     if symmetric:
         K = np.triu(K)
         K += np.triu(K, 1).T
@@ -121,8 +143,9 @@ def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
 
 @core.jit_part
 def _leading_sum(cosine, n_angles, power):
-    """The sum of the n_angles largest cosines or of their squares, or the product of all squares;
-    cosine is overwritten."""
+    """The sum of the n_angles largest cosines or of their squares, or the product of
+    all squares; cosine is overwritten.
+    """
     total = 1.0 if power == PRODUCT else 0.0
     for a in range(n_angles):
         largest = a
@@ -138,16 +161,18 @@ def _leading_sum(cosine, n_angles, power):
     return total
 
 
-# -------------------------------------------------------------------- mutual subspace methods
+# -------------------------------------------------------------- mutual subspace methods
 
 
-def mutual_similarity(X: ArrayLike, D: ArrayLike | None = None,
-                      n_angles: int | None = None) -> np.ndarray:
-    """The mean of the n_angles largest cos^2 of the principal angles of X_i and D_j; (n, N).
+def mutual_similarity(
+    X: ArrayLike, D: ArrayLike | None = None, n_angles: int | None = None
+) -> np.ndarray:
+    """The mean of the n_angles largest cos^2 of the principal angles of X_i and D_j;
+    (n, N).
 
-    X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles in 1..min(p, q), None
-    for all. In [0, 1]. The similarity of the mutual subspace method, whose largest names the class.
-    Source: Maeda and Watanabe 1985.
+    X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles in
+    1..min(p, q), None for all. In [0, 1]. The similarity of the mutual subspace method,
+    whose largest names the class. Source: Maeda and Watanabe 1985.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -165,11 +190,12 @@ def mutual_similarity(X: ArrayLike, D: ArrayLike | None = None,
 def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     """Basis (d, m) of the generalised difference subspace of D (N, d, q).
 
-    The span of the eigenvectors of sum_j D_j D_j^T less the leading ones: of the r with a positive
-    eigenvalue, the m = max(1, round(keep r)) least, 0 < keep <= 1. What is common to all D is left
-    out; the constrained mutual subspace method compares transformed_bases of it. A warning if an
-    eigenvalue that is kept ties with one that is not: the subspace is not unique. No d x d matrix
-    is formed when d > N q. Source: Fukui and Yamaguchi 2003.
+    The span of the eigenvectors of sum_j D_j D_j^T less the leading ones: of the r with
+    a positive eigenvalue, the m = max(1, round(keep r)) least, 0 < keep <= 1. What is
+    common to all D is left out; the constrained mutual subspace method compares
+    transformed_bases of it. A warning if an eigenvalue that is kept ties with one that
+    is not: the subspace is not unique. No d x d matrix is formed when d > N q. Source:
+    Fukui and Yamaguchi 2003.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -184,27 +210,35 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
     vectors, values = _principal_directions(D)
     m = max(1, round(keep * len(values)))
     dropped = len(values) - m
-    if dropped and core.eigenvalues_tie(values[::-1], dropped, values[0], len(D) * D.shape[2]):
-        core.warn(f"difference_subspace not unique: eigenvalues {dropped} and {dropped + 1} "
-                  "tie, of which one is kept")
+    if dropped and core.eigenvalues_tie(
+        values[::-1], dropped, values[0], len(D) * D.shape[2]
+    ):
+        core.warn(
+            f"difference_subspace not unique: eigenvalues {dropped} and {dropped + 1} "
+            "tie, of which one is kept"
+        )
     return vectors[:, dropped:]
 
 
 def _principal_directions(D):
-    """Eigenvectors (d, r) and the positive eigenvalues (r,) of sum_j D_j D_j^T, descending."""
+    """Eigenvectors (d, r) and the positive eigenvalues (r,) of sum_j D_j D_j^T,
+    descending.
+    """
     N, d, q = D.shape
     Z = D.transpose(1, 0, 2).reshape(d, N * q)
     if N * q > d:
         Z = np.linalg.qr(Z.T, mode="r").T  # Z Z^T is kept
     vectors, s, _ = np.linalg.svd(Z, full_matrices=False)
     rank = int((s > max(d, N * q) * np.finfo(D.dtype).eps * s[0]).sum())
-    return vectors[:, :rank], s[:rank]**2
+    return vectors[:, :rank], s[:rank] ** 2
 
 
 def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
-    """Orthonormal bases (n, m, min(p, m)) of the images T^T X_i of X (n, d, p) under T (d, m).
+    """Orthonormal bases (n, m, min(p, m)) of the images T^T X_i of X (n, d, p) under T
+    (d, m).
 
-    What T^T maps to zero, to rounding, leaves columns of zeros: a right angle with everything.
+    What T^T maps to zero, to rounding, leaves columns of zeros: a right angle with
+    everything.
 
     >>> import numpy as np
     >>> from grassmann_sc import random_subspaces
@@ -233,36 +267,47 @@ def image_bases(X, T):
     return np.matmul(Q, U) * held[:, None, :], B.astype(X.dtype, copy=False)
 
 
-# ------------------------------------------------------- discriminant canonical correlations
+# -------------------------------------------------- discriminant canonical correlations
 
 
 CorrelationTransform = namedtuple("CorrelationTransform", "transform objective n_iter")
-Pairs = namedtuple("Pairs", "within between share")  # scatters of pairs of sets, see _scatters
+# scatters of pairs of sets, see _scatters
+Pairs = namedtuple("Pairs", "within between share")
 Begun = namedtuple("Begun", "span P index between pairs dtype")  # where dcc begins
 
 
-def dcc(X: ArrayLike, labels: core.Labels, *, dimension: int | None = None,
-        n_between: int | None = None, n_iter: int = 10, reg: float = 1e-3,
-        tol: float = 1e-4) -> CorrelationTransform:
-    """Discriminant analysis of canonical correlations: T (d, m) for subspaces X (N, d, p).
+def dcc(
+    X: ArrayLike,
+    labels: core.Labels,
+    *,
+    dimension: int | None = None,
+    n_between: int | None = None,
+    n_iter: int = 10,
+    reg: float = 1e-3,
+    tol: float = 1e-4,
+) -> CorrelationTransform:
+    """Discriminant analysis of canonical correlations: T (d, m) for subspaces X (N, d,
+    p).
 
-    T is to make the correlations of T^T X_i and T^T X_j large for two sets of one class and small
-    for others. From T = I, up to n_iter times: with T^T P_i orthonormal for P_i = X_i B_i, and
-    P_i^T T T^T P_j = Q_ij diag(cos) Q_ji^T, T has the m leading generalised eigenvectors of
+    T is to make the correlations of T^T X_i and T^T X_j large for two sets of one class
+    and small for others. From T = I, up to n_iter times: with T^T P_i orthonormal for
+    P_i = X_i B_i, and P_i^T T T^T P_j = Q_ij diag(cos) Q_ji^T, T has the m leading
+    generalised eigenvectors of
 
         S_b v = mu (S_w + s I) v,    S = sum over pairs (P_i Q_ij - P_j Q_ji)(P_i Q_ij - P_j Q_ji)^T
 
-    over pairs of different classes (b) and of one (w), s = reg tr(S_w + S_b) / r, reg > 0, scaled
-    to v^T (S_w + s I) v = 1. All is done in the span of X, of dimension r, where T lies. The
-    objective is recorded: b / (b + w) of the mean sums of 1 - cos of pairs of different classes, b,
-    and of one, w, in [0, 1]. A step that does not raise it ends the search and is undone; a rise of
-    at most tol ends it.
+    over pairs of different classes (b) and of one (w), s = reg tr(S_w + S_b) / r, reg >
+    0, scaled to v^T (S_w + s I) v = 1. All is done in the span of X, of dimension r,
+    where T lies. The objective is recorded: b / (b + w) of the mean sums of 1 - cos of
+    pairs of different classes, b, and of one, w, in [0, 1]. A step that does not raise
+    it ends the search and is undone; a rise of at most tol ends it.
 
-    dimension: m, in p + 1..r, None for r. n_between: None for all pairs of different classes, or
-    those of each set with so many nearest sets of other classes (by the sum of the correlations).
-    Returns a named tuple: transform (d, m), or None for T = I if no step raised the objective,
-    objective (n_iter + 1,), ascending, and n_iter. Queries are compared by transformed_bases and
-    correlation_kernel. Source: Kim, Kittler and Cipolla, PAMI 2007.
+    dimension: m, in p + 1..r, None for r. n_between: None for all pairs of different
+    classes, or those of each set with so many nearest sets of other classes (by the sum
+    of the correlations). Returns a named tuple: transform (d, m), or None for T = I if
+    no step raised the objective, objective (n_iter + 1,), ascending, and n_iter.
+    Queries are compared by transformed_bases and correlation_kernel. Source: Kim,
+    Kittler and Cipolla, PAMI 2007.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import sets
@@ -283,8 +328,10 @@ def dcc_begun(X, labels, n_between):
     P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
     pairs = _scatters(P, np.eye(span.shape[1]), index, between)
     if pairs.share == 0:
-        raise ValueError("X must hold subspaces that differ between classes, got canonical "
-                         "correlations of 1 for all pairs")
+        raise ValueError(
+            "X must hold subspaces that differ between classes, got canonical "
+            "correlations of 1 for all pairs"
+        )
     return Begun(span, P, index, between, pairs, X.dtype)
 
 
@@ -301,7 +348,8 @@ def dcc_from(begin, *, dimension, n_iter, reg, tol):
     T = None
     objective = [pairs.share]
     for _ in range(n_iter):
-        # of all directions correlations do not ask for the basis, which a Cholesky factor gives
+        # of all directions correlations do not ask for the basis, which a Cholesky
+        # factor gives
         candidate = _discriminating_directions(pairs, m, reg, any_basis=m == r)
         there = _scatters(P, candidate, index, between)
         rise = there.share - pairs.share
@@ -320,14 +368,17 @@ def dcc_from(begin, *, dimension, n_iter, reg, tol):
 
 
 def _discriminating_directions(pairs, m, reg, any_basis=False):
-    """The m leading eigenvectors (r, m) of S_b v = mu (S_w + s I) v, or any T (r, r) with
-    T^T (S_w + s I) T = I."""
+    """The m leading eigenvectors (r, m) of S_b v = mu (S_w + s I) v, or any T (r, r)
+    with T^T (S_w + s I) T = I.
+    """
     r = len(pairs.within)
     B = pairs.within.copy()
-    B.flat[::r + 1] += reg * (np.trace(pairs.within) + np.trace(pairs.between)) / r
+    B.flat[:: r + 1] += reg * (np.trace(pairs.within) + np.trace(pairs.between)) / r
     if any_basis:
         return scipy.linalg.lapack.dtrtri(scipy.linalg.cholesky(B))[0]
-    return scipy.linalg.eigh(pairs.between, B, subset_by_index=[r - m, r - 1])[1][:, ::-1]
+    return scipy.linalg.eigh(pairs.between, B, subset_by_index=[r - m, r - 1])[1][
+        :, ::-1
+    ]
 
 
 def _pairs_between(X, index, n_between):
@@ -341,7 +392,9 @@ def _pairs_between(X, index, n_between):
 
 
 def nearest_pairs(nearness, allowed, k):
-    """Symmetric (N, N): is one among the k nearest of the other that are allowed, or fewer?"""
+    """Symmetric (N, N): is one among the k nearest of the other that are allowed, or
+    fewer?
+    """
     order = np.where(allowed, -nearness, np.inf).argsort(axis=1, kind="stable")[:, :k]
     chosen = np.zeros(allowed.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -355,7 +408,9 @@ def _scatters(P, T, index, between):
     P = np.matmul(P, B)
     n_classes = index.max() + 1
     members = [np.flatnonzero(index == c) for c in range(n_classes)]
-    parts = [_pair_scatter(images[i], P[i], ~np.eye(len(i), dtype=bool)) for i in members]
+    parts = [
+        _pair_scatter(images[i], P[i], ~np.eye(len(i), dtype=bool)) for i in members
+    ]
     S_w = sum(S for S, _ in parts)
     n_within = sum(len(i) * (len(i) - 1) for i in members)
     loss_w = sum(loss for _, loss in parts) / max(n_within, 1)
@@ -365,12 +420,13 @@ def _scatters(P, T, index, between):
 
 
 def _pair_scatter(images, P, chosen):
-    """The sums of (P_i Q_ij - P_j Q_ji)(...)^T and of 1 - cos over the pairs chosen, a symmetric
-    (N, N) without a diagonal.
+    """The sums of (P_i Q_ij - P_j Q_ji)(...)^T and of 1 - cos over the pairs chosen, a
+    symmetric (N, N) without a diagonal.
 
-    With the degrees of the graph and W_ij = Q_ij Q_ji^T = W_ji^T, the orthogonal factor of the
-    block images_i^T images_j, the first is sum_i degree_i P_i P_i^T - M - M^T with M the sum of
-    P_i W_ij P_j^T over i < j. Directions without correlation are not matched: their part of W is 0.
+    With the degrees of the graph and W_ij = Q_ij Q_ji^T = W_ji^T, the orthogonal factor
+    of the block images_i^T images_j, the first is sum_i degree_i P_i P_i^T - M - M^T
+    with M the sum of P_i W_ij P_j^T over i < j. Directions without correlation are not
+    matched: their part of W is 0.
     """
     N, m, p = images.shape
     r = P.shape[1]
@@ -382,24 +438,30 @@ def _pair_scatter(images, P, chosen):
     for j in range(0, N, width):
         columns = slice(j * p, (j + width) * p)
         above = min(N, j + width)  # rows of blocks that hold pairs i < j
-        W = np.matmul(rows[:above * p], rows[columns].T)  # (above p, t p)
-        tile = np.triu(chosen[:above, j:j + width], 1 - j)
-        core.run_blocks(lambda block: _orthogonal_factors(W, p, tile, block.start, block.stop,
-                                                          loss), above, 8)
-        M = np.matmul(np.matmul(flat[:, :above * p], W), flat[:, columns].T)
+        W = np.matmul(rows[: above * p], rows[columns].T)  # (above p, t p)
+        tile = np.triu(chosen[:above, j : j + width], 1 - j)
+        core.run_blocks(
+            lambda block: _orthogonal_factors(
+                W, p, tile, block.start, block.stop, loss
+            ),
+            above,
+            8,
+        )
+        M = np.matmul(np.matmul(flat[:, : above * p], W), flat[:, columns].T)
         S -= M + M.T
     return (S + S.T) / 2, 2 * loss.sum()
 
 
 @core.jit
 def _orthogonal_factors(W, p, chosen, start, stop, loss):
-    """Blocks i, j (p, p) of W become U V^T of their U S V^T, or 0 if not chosen, for rows
-    start..stop-1 of blocks; loss[i] grows by sum (1 - cos) over its blocks."""
+    """Blocks i, j (p, p) of W become U V^T of their U S V^T, or 0 if not chosen, for
+    rows start..stop-1 of blocks; loss[i] grows by sum (1 - cos) over its blocks.
+    """
     B = np.empty((p, p))
     turns = np.empty((p, p))
     for i in range(start, stop):
         for j in range(chosen.shape[1]):
-            block = W[i * p:(i + 1) * p, j * p:(j + 1) * p]
+            block = W[i * p : (i + 1) * p, j * p : (j + 1) * p]
             if not chosen[i, j]:
                 block[:] = 0
                 continue
@@ -418,28 +480,34 @@ def _orthogonal_factors(W, p, chosen, start, stop, loss):
                             block[b, c] += turns[a, b] * B[a, c] / cosine
 
 
-# ------------------------------------------------------------- discriminants of a Gram matrix
+# ------------------------------------------------------- discriminants of a Gram matrix
 
 
 Discriminant = namedtuple("Discriminant", "coefficients values negative_share")
 
 
-def gda(K: ArrayLike, labels: core.Labels, *, n_components: int | None = None,
-        reg: float = 1e-3) -> Discriminant:
+def gda(
+    K: ArrayLike,
+    labels: core.Labels,
+    *,
+    n_components: int | None = None,
+    reg: float = 1e-3,
+) -> Discriminant:
     """Grassmann discriminant analysis (GDA) of a Gram matrix K (N, N) with labels (N,).
 
     The columns a of coefficients (N, m) maximise
 
         a^T K (V - 1 1^T / N) K a / a^T (K (I - V) K + s I) a,    V = diag of blocks 1 1^T / N_c,
 
-    with s = reg tr(K^2) / N, reg > 0, the denominator 1, and one another's conjugates; values (m,)
-    are the maxima, descending. n_components: m, in 1..n_classes - 1, None for that many; fewer if
-    means of classes coincide. Coordinates of queries are K_xd @ coefficients, in which the nearest
-    training set, or the nearest class mean, names the class.
+    with s = reg tr(K^2) / N, reg > 0, the denominator 1, and one another's conjugates;
+    values (m,) are the maxima, descending. n_components: m, in 1..n_classes - 1, None
+    for that many; fewer if means of classes coincide. Coordinates of queries are K_xd @
+    coefficients, in which the nearest training set, or the nearest class mean, names
+    the class.
 
-    A K that is not positive semidefinite, beyond rounding, has its negative eigenvalues clipped to
-    0; their share of the sum of all |eigenvalues| is negative_share. Source: Hamm and Lee, ICML
-    2008, who take the projection kernel.
+    A K that is not positive semidefinite, beyond rounding, has its negative eigenvalues
+    clipped to 0; their share of the sum of all |eigenvalues| is negative_share. Source:
+    Hamm and Lee, ICML 2008, who take the projection kernel.
 
     >>> from grassmann_sc import projection_kernel, random_subspaces
     >>> from grassmann_sc.baselines import sets
@@ -457,9 +525,15 @@ def each_gda(K, labels, regs, *, n_components=None):
     index, n_classes = check_classes(labels, len(K))
     regs = [check_reg(reg) for reg in regs]
     high = n_classes - 1
-    m = high if n_components is None else core.check_integer(n_components, "n_components", 1, high)
+    m = (
+        high
+        if n_components is None
+        else core.check_integer(n_components, "n_components", 1, high)
+    )
     G, clip, negative_share = _positive_part(K)
-    membership = np.equal.outer(index, np.arange(n_classes)) / np.sqrt(np.bincount(index))
+    membership = np.equal.outer(index, np.arange(n_classes)) / np.sqrt(
+        np.bincount(index)
+    )
     within = G - membership @ (membership.T @ G)  # V = membership membership^T
     scatter = within.T @ within
     share = np.sqrt(np.bincount(index) / len(index))
@@ -468,31 +542,43 @@ def each_gda(K, labels, regs, *, n_components=None):
         B = _ridged(scatter, reg, G)
         solution = scipy.linalg.cho_solve(scipy.linalg.cho_factor(B, lower=True), M)
         values, vectors = np.linalg.eigh(M.T @ solution)
-        rounding = 100 * len(G) * np.finfo(K.dtype).eps**2 / reg  # of M, squared, over s
+        # of M, squared, over s
+        rounding = 100 * len(G) * np.finfo(K.dtype).eps ** 2 / reg
         kept = np.flatnonzero(values > rounding)[::-1][:m]
         if len(kept) == 0:
-            raise ValueError("labels must be of classes whose means differ, got means that "
-                             "coincide in the kernel's feature space")
+            raise ValueError(
+                "labels must be of classes whose means differ, got means that "
+                "coincide in the kernel's feature space"
+            )
         coefficients = solution @ (vectors[:, kept] / np.sqrt(values[kept]))
         yield _discriminant(K, coefficients, values[kept], clip, negative_share)
 
 
-def ggda(K: ArrayLike, labels: core.Labels, *, n_within: int | None = None,
-         n_between: int | None = None, beta: float = 1.0, n_components: int | None = None,
-         reg: float = 1e-3) -> Discriminant:
-    """Graph-embedding Grassmann discriminant analysis (GGDA) of K (N, N) with labels (N,).
+def ggda(
+    K: ArrayLike,
+    labels: core.Labels,
+    *,
+    n_within: int | None = None,
+    n_between: int | None = None,
+    beta: float = 1.0,
+    n_components: int | None = None,
+    reg: float = 1e-3,
+) -> Discriminant:
+    """Graph-embedding Grassmann discriminant analysis (GGDA) of K (N, N) with labels
+    (N,).
 
     The columns of coefficients A (N, m) maximise
 
         tr[(A^T (K D_w K + s I) A)^-1 A^T K (L_b + beta W_w) K A],    s = reg tr(K^2) / N, reg > 0,
 
-    by generalised eigenvectors. W_w is 1 for two sets of one class of which one is among the
-    n_within nearest of the other in that class, W_b for two of different classes of which one is
-    among the other's n_between nearest of other classes, else 0; D are their degrees, L = D - W;
-    near is by K_ii + K_jj - 2 K_ij. None takes all, as do classes that have fewer.
-    beta: >= 0. n_components: m, in 1..N, None for n_classes - 1. Returns what gda does, with values
-    (m,) whose sum is the maximum; an indefinite K, such as mixtures with correlation_kernel, is
-    clipped as there. Source: Harandi, Sanderson, Shirazi and Lovell, CVPR 2011.
+    by generalised eigenvectors. W_w is 1 for two sets of one class of which one is
+    among the n_within nearest of the other in that class, W_b for two of different
+    classes of which one is among the other's n_between nearest of other classes, else
+    0; D are their degrees, L = D - W; near is by K_ii + K_jj - 2 K_ij. None takes all,
+    as do classes that have fewer. beta: >= 0. n_components: m, in 1..N, None for
+    n_classes - 1. Returns what gda does, with values (m,) whose sum is the maximum; an
+    indefinite K, such as mixtures with correlation_kernel, is clipped as there. Source:
+    Harandi, Sanderson, Shirazi and Lovell, CVPR 2011.
 
     >>> from grassmann_sc import projection_kernel, random_subspaces
     >>> from grassmann_sc.baselines import sets
@@ -501,11 +587,22 @@ def ggda(K: ArrayLike, labels: core.Labels, *, n_within: int | None = None,
     >>> (K @ learned.coefficients).shape
     (9, 2)
     """
-    return next(each_ggda(K, labels, [reg], n_within=n_within, n_between=n_between, beta=beta,
-                          n_components=n_components))
+    return next(
+        each_ggda(
+            K,
+            labels,
+            [reg],
+            n_within=n_within,
+            n_between=n_between,
+            beta=beta,
+            n_components=n_components,
+        )
+    )
 
 
-def each_ggda(K, labels, regs, *, n_within=None, n_between=None, beta=1.0, n_components=None):
+def each_ggda(
+    K, labels, regs, *, n_within=None, n_between=None, beta=1.0, n_components=None
+):
     """ggda of each reg, which share all but an eigendecomposition."""
     K = check_gram(K, "K")
     index, n_classes = check_classes(labels, len(K))
@@ -522,15 +619,16 @@ def each_ggda(K, labels, regs, *, n_within=None, n_between=None, beta=1.0, n_com
     numerator = (numerator + numerator.T) / 2
     scatter = (G * W_w.sum(axis=0)) @ G
     for reg in regs:
-        values, vectors = scipy.linalg.eigh(numerator, _ridged(scatter, reg, G),
-                                            subset_by_index=[N - m, N - 1])
+        values, vectors = scipy.linalg.eigh(
+            numerator, _ridged(scatter, reg, G), subset_by_index=[N - m, N - 1]
+        )
         yield _discriminant(K, vectors[:, ::-1], values[::-1], clip, negative_share)
 
 
 def _ridged(scatter, reg, G):
     """scatter + s I with s = reg tr(G^2) / N."""
     ridged = scatter.copy()
-    ridged.flat[::len(G) + 1] += reg * np.square(G).sum() / len(G)
+    ridged.flat[:: len(G) + 1] += reg * np.square(G).sum() / len(G)
     return ridged
 
 
@@ -558,14 +656,15 @@ def _discriminant(K, coefficients, values, clip, negative_share):
 
 
 def _positive_part(K):
-    """(G, Q, share): G is K without its negative eigenvalues, Q (N, r) has the eigenvectors kept.
+    """(G, Q, share): G is K without its negative eigenvalues, Q (N, r) has the
+    eigenvectors kept.
 
     Q is None and G is K if no eigenvalue is negative beyond rounding. share: see gda.
     """
     G = (K.astype(np.float64) + K.T) / 2
     rounding = 1e-5 if K.dtype == np.float32 else 1e-10
     lifted = G.copy()
-    lifted.flat[::len(G) + 1] += rounding * np.abs(G).max()
+    lifted.flat[:: len(G) + 1] += rounding * np.abs(G).max()
     if scipy.linalg.lapack.dpotrf(lifted, lower=1, overwrite_a=1)[1] == 0:
         return G, None, 0.0
     values, vectors = np.linalg.eigh(G)
@@ -574,11 +673,13 @@ def _positive_part(K):
     return (Q * values[values > 0]) @ Q.T, Q, float(share)
 
 
-# ------------------------------------------------------------------------------------ checks
+# ------------------------------------------------------------------------------- checks
 
 
 def _check_subspaces(X, D):
-    """Queries X (n, d, p) and subspaces D (N, d, q), N >= 1, of one type; D is X if it is None."""
+    """Queries X (n, d, p) and subspaces D (N, d, q), N >= 1, of one type; D is X if it
+    is None.
+    """
     if D is not None:
         return core.check_queries_and_atoms(X, D)
     X = core.check_dictionary(X, "X")
@@ -588,7 +689,9 @@ def _check_subspaces(X, D):
 def check_angles(n_angles, X, D):
     """n_angles, or all min(p, q) of them for None."""
     most = min(X.shape[2], D.shape[2])
-    return most if n_angles is None else core.check_integer(n_angles, "n_angles", 1, most)
+    return (
+        most if n_angles is None else core.check_integer(n_angles, "n_angles", 1, most)
+    )
 
 
 def check_reg(reg):
@@ -601,11 +704,15 @@ def check_gram(K, name):
     K = core.check_symmetric(K, name)
     scale = float(np.abs(K).max())
     if not core.SMALLEST <= scale <= 1 / core.SMALLEST:
-        raise ValueError(f"{name} must have a largest entry between {core.SMALLEST:g} and "
-                         f"{1 / core.SMALLEST:g}, got {scale:g}: scale the kernel")
+        raise ValueError(
+            f"{name} must have a largest entry between {core.SMALLEST:g} and "
+            f"{1 / core.SMALLEST:g}, got {scale:g}: scale the kernel"
+        )
     if not K.diagonal().max() > 0:
-        raise ValueError(f"{name} must have squared norms on its diagonal, > 0, got at most "
-                         f"{K.diagonal().max():g}")
+        raise ValueError(
+            f"{name} must have squared norms on its diagonal, > 0, got at most "
+            f"{K.diagonal().max():g}"
+        )
     return K
 
 
@@ -613,5 +720,7 @@ def check_classes(labels, N):
     """The class of each of N labels, and the number of classes, at least two."""
     classes, index = core.check_labels(labels, N)
     if len(classes) < 2:
-        raise ValueError(f"labels must hold at least two classes, got one class: {classes[0]!r}")
+        raise ValueError(
+            f"labels must hold at least two classes, got one class: {classes[0]!r}"
+        )
     return index, len(classes)

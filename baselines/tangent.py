@@ -1,14 +1,17 @@
-"""Log-Euclidean and intrinsic sparse coding, and the dictionaries that are learned for them.
+"""Log-Euclidean and intrinsic sparse coding, and the dictionaries that are learned for
+them.
 
-Both code in tangent spaces, see intrinsic.py: lE-SC in one for all queries, iSC in that of each
-query. Inner products of the logarithms of atoms follow from p x p matrices alone: with
-log_X(D_j) = D_j A_j - X B_j, <log_X(D_i), log_X(D_j)> = tr(A_i^T D_i^T D_j A_j) - tr(B_i^T B_j).
+Both code in tangent spaces, see intrinsic.py: lE-SC in one for all queries, iSC in that
+of each query. Inner products of the logarithms of atoms follow from p x p matrices
+alone: with log_X(D_j) = D_j A_j - X B_j, <log_X(D_i), log_X(D_j)> = tr(A_i^T D_i^T D_j
+A_j) - tr(B_i^T B_j).
 
-Both dictionaries alternate coding and one update of each atom; the cost never rises. At a fixed
-base, log is one to one onto the tangent vectors whose singular values are below pi/2. So an atom of
-the log-Euclidean dictionary is a free tangent vector with that bound, and its best value has a
-closed form: no gradient of log is needed. Intrinsic atoms are seen from a tangent space for each
-sample; they take Riemannian gradient steps.
+Both dictionaries alternate coding and one update of each atom; the cost never rises. At
+a fixed base, log is one to one onto the tangent vectors whose singular values are below
+pi/2. So an atom of the log-Euclidean dictionary is a free tangent vector with that
+bound, and its best value has a closed form: no gradient of log is needed. Intrinsic
+atoms are seen from a tangent space for each sample; they take Riemannian gradient
+steps.
 """
 
 from __future__ import annotations
@@ -23,24 +26,34 @@ from numpy.typing import ArrayLike
 import grassmann_sc as core
 from grassmann_sc import intrinsic, learn
 
-__all__ = ["tangent_grams", "log_euclidean_codes", "log_euclidean_classify", "intrinsic_codes",
-           "intrinsic_classify", "log_euclidean_dictionary", "intrinsic_dictionary"]
+__all__ = [
+    "tangent_grams",
+    "log_euclidean_codes",
+    "log_euclidean_classify",
+    "intrinsic_codes",
+    "intrinsic_classify",
+    "log_euclidean_dictionary",
+    "intrinsic_dictionary",
+]
 
 
-# ---------------------------------------------------------------------------- log-Euclidean coding
+# ----------------------------------------------------------------- log-Euclidean coding
 
 
 TangentGrams = namedtuple("TangentGrams", "K_dd K_xd norm2")
 TILE = 2**22  # numbers of tangent vectors of queries that are held at a time
 
 
-def tangent_grams(X: ArrayLike, D: ArrayLike, base: str | ArrayLike | None = None) -> TangentGrams:
+def tangent_grams(
+    X: ArrayLike, D: ArrayLike, base: str | ArrayLike | None = None
+) -> TangentGrams:
     """Inner products in the tangent space at base of x_i = log(X_i) and d_j = log(D_j).
 
-    For X (n, d, p) and D (N, d, p) a named tuple: K_dd[i, j] = <d_i, d_j> (N, N), K_xd[i, j] =
-    <x_i, d_j> (n, N), norm2[i] = ||x_i||^2 (n,): what grassmann_sc's sparse_codes and
-    class_residuals take. base: None for the span of the first p axes, a subspace (d, p), or "mean",
-    the Karcher mean of the atoms. A warning for subspaces at a right angle to base.
+    For X (n, d, p) and D (N, d, p) a named tuple: K_dd[i, j] = <d_i, d_j> (N, N),
+    K_xd[i, j] = <x_i, d_j> (n, N), norm2[i] = ||x_i||^2 (n,): what grassmann_sc's
+    sparse_codes and class_residuals take. base: None for the span of the first p axes,
+    a subspace (d, p), or "mean", the Karcher mean of the atoms. A warning for subspaces
+    at a right angle to base.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
@@ -73,16 +86,27 @@ def _tangent_grams(X, D, base, caller):
     return TangentGrams((K_dd + K_dd.T) / 2, K_xd, norm2)
 
 
-def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
-                        base: str | ArrayLike | None = None, *, lam_scale: str | None = None,
-                        positive: bool = False, init: core.Codes | None = None, tol: float = 1e-8,
-                        max_iter: int = 1000, return_info: bool = False,
-                        sparse_output: bool = False) -> core.Coded:
-    """Log-Euclidean sparse coding (lE-SC): codes (n, N) of X (n, d, p) over atoms D (N, d, p).
+def log_euclidean_codes(
+    X: ArrayLike,
+    D: ArrayLike,
+    lam: ArrayLike,
+    base: str | ArrayLike | None = None,
+    *,
+    lam_scale: str | None = None,
+    positive: bool = False,
+    init: core.Codes | None = None,
+    tol: float = 1e-8,
+    max_iter: int = 1000,
+    return_info: bool = False,
+    sparse_output: bool = False,
+) -> core.Coded:
+    """Log-Euclidean sparse coding (lE-SC): codes (n, N) of X (n, d, p) over atoms D (N,
+    d, p).
 
-    min ||log(X) - sum_j y_j log(D_j)||^2 + lam ||y||_1 in one tangent space, the paper's
-    log-Euclidean algorithm. base as in tangent_grams ("mean": the paper's lE-SC-adaptive). The
-    lasso, its certificate and its options are those of grassmann_sc.sparse_codes.
+    min ||log(X) - sum_j y_j log(D_j)||^2 + lam ||y||_1 in one tangent space, the
+    paper's log-Euclidean algorithm. base as in tangent_grams ("mean": the paper's
+    lE-SC-adaptive). The lasso, its certificate and its options are those of
+    grassmann_sc.sparse_codes.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
@@ -92,18 +116,33 @@ def log_euclidean_codes(X: ArrayLike, D: ArrayLike, lam: ArrayLike,
     array([[0.4]])
     """
     X, D = _check_sets(X, D)
-    options = core.lasso_options((len(X), len(D)), lam, lam_scale, positive, init, tol, max_iter,
-                                 return_info, sparse_output)
+    options = core.lasso_options(
+        (len(X), len(D)),
+        lam,
+        lam_scale,
+        positive,
+        init,
+        tol,
+        max_iter,
+        return_info,
+        sparse_output,
+    )
     grams = _tangent_grams(X, D, base, "log_euclidean_codes")
     return core.solve_lassos(grams.K_dd, grams.K_xd, grams.norm2, options)
 
 
-def log_euclidean_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike, labels: core.Labels,
-                           base: str | ArrayLike | None = None) -> np.ndarray:
-    """Labels (n,): of the class c with the least ||log(X) - sum_{j in c} y_j log(D_j)||^2.
+def log_euclidean_classify(
+    codes: core.Codes,
+    X: ArrayLike,
+    D: ArrayLike,
+    labels: core.Labels,
+    base: str | ArrayLike | None = None,
+) -> np.ndarray:
+    """Labels (n,): of the class c with the least ||log(X) - sum_{j in c} y_j
+    log(D_j)||^2.
 
-    The residual in the tangent space of log_euclidean_codes, of which codes (n, N) come; labels
-    (N,) are those of the atoms.
+    The residual in the tangent space of log_euclidean_codes, of which codes (n, N)
+    come; labels (N,) are those of the atoms.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
@@ -140,7 +179,9 @@ def tangent_base(base, D):
         return np.eye(d, p, dtype=D.dtype)
     if isinstance(base, str):
         if base != "mean":
-            raise ValueError(f"base must be None, 'mean' or a basis {d, p}, got {base!r}")
+            raise ValueError(
+                f"base must be None, 'mean' or a basis {d, p}, got {base!r}"
+            )
         return intrinsic.karcher_mean(D)
     basis = core.check_bases(base, "base", 2)
     if basis.shape != (d, p):
@@ -148,31 +189,41 @@ def tangent_base(base, D):
     return core.kept_array(basis, base).astype(D.dtype, copy=False)
 
 
-# -------------------------------------------------------------------------------- intrinsic coding
+# --------------------------------------------------------------------- intrinsic coding
 
 
-ALL_PAIRS = 2**26  # numbers D_i^T D_j that are held at most; for more they are computed as needed
+# numbers D_i^T D_j that are held at most; for more they are computed as needed
+ALL_PAIRS = 2**26
 
 
-def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9,
-                    max_iter: int = 10000,
-                    return_info: bool = False) -> np.ndarray | core.SparseCodes:
-    """Intrinsic sparse coding (iSC): codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0.
+def intrinsic_codes(
+    X: ArrayLike,
+    D: ArrayLike,
+    lam: float,
+    *,
+    tol: float = 1e-9,
+    max_iter: int = 10000,
+    return_info: bool = False,
+) -> np.ndarray | core.SparseCodes:
+    """Intrinsic sparse coding (iSC): codes (n, N) of X (n, d, p) over atoms D (N, d,
+    p), lam >= 0.
 
-    min ||sum_j y_j log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
-    each query: the paper's intrinsic coding. lam = 0 gives the code of least norm. With
-    g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the atoms in use alone, an active
-    set is solved exactly until the duality gap, and the largest violation of the optimality
-    conditions (g_j = nu - lam/2 sign(y_j) on the support, |g_j - nu| <= lam/2 off it), are at most
-    tol times the squared distance of the nearest atom, to rounding; a warning with the largest gap
-    if max_iter rounds do not reach that. A warning for atoms at a right angle to a query, whose
-    logarithm is not unique. return_info: a named tuple (codes, gap, n_iter).
+    min ||sum_j y_j log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the
+    tangent space of each query: the paper's intrinsic coding. lam = 0 gives the code of
+    least norm. With g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the
+    atoms in use alone, an active set is solved exactly until the duality gap, and the
+    largest violation of the optimality conditions (g_j = nu - lam/2 sign(y_j) on the
+    support, |g_j - nu| <= lam/2 off it), are at most tol times the squared distance of
+    the nearest atom, to rounding; a warning with the largest gap if max_iter rounds do
+    not reach that. A warning for atoms at a right angle to a query, whose logarithm is
+    not unique. return_info: a named tuple (codes, gap, n_iter).
 
-    Many codes may have the least cost: where the query lies among the atoms, as is common for
-    N > p (d - p), every y >= 0 with sum_j y_j log_X(D_j) = 0 has it. For lam > 0 the code is then
-    the one at which the active set ends: it starts at the nearest atom, of equals the first, and
-    takes in those of the largest violations. Every query goes through the same operations whatever
-    the others are, so that its code is the same alone, in any batch, in any order.
+    Many codes may have the least cost: where the query lies among the atoms, as is
+    common for N > p (d - p), every y >= 0 with sum_j y_j log_X(D_j) = 0 has it. For lam
+    > 0 the code is then the one at which the active set ends: it starts at the nearest
+    atom, of equals the first, and takes in those of the largest violations. Every query
+    goes through the same operations whatever the others are, so that its code is the
+    same alone, in any batch, in any order.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
@@ -188,7 +239,8 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     max_iter = core.check_integer(max_iter, "max_iter", 1)
     n, d, p = X.shape
     N = len(D)
-    atoms = np.array(D.transpose(2, 0, 1), np.float64, order="C")  # columns as rows (p, N, d)
+    # columns as rows (p, N, d)
+    atoms = np.array(D.transpose(2, 0, 1), np.float64, order="C")
     pairs = _products_of_pairs(atoms)
     codes = np.empty((n, N), X.dtype)
     gap = np.empty(n)
@@ -197,27 +249,34 @@ def intrinsic_codes(X: ArrayLike, D: ArrayLike, lam: float, *, tol: float = 1e-9
     n_right = 0
     step = max(1, core.TILE // (p * max(p * N, d)))
     for tile in core.slices(n, step):
-        x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")  # columns as rows (t, p, d)
+        # columns as rows (t, p, d)
+        x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")
         C = _products_with_atoms(x, atoms)
         if lam > 0:
             found = _lassos_of_tile(C, x, atoms, pairs, (lam / 2, tol, max_iter))
         else:
             found = _least_squares_of_tile(C, x, atoms, pairs)
         codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = found
-        n_right += np.count_nonzero(least_cosine <= intrinsic.right_angle_cosine(X.dtype, p))
+        n_right += np.count_nonzero(
+            least_cosine <= intrinsic.right_angle_cosine(X.dtype, p)
+        )
     intrinsic.warn_right_angles(n_right, "intrinsic_codes")
     if late.any():
-        core.warn(f"{np.count_nonzero(late)} of {n} intrinsic codes did not converge (max_iter "
-                  f"= {max_iter}): worst duality gap {gap[late].max():.2g}")
+        core.warn(
+            f"{np.count_nonzero(late)} of {n} intrinsic codes did not converge (max_iter "
+            f"= {max_iter}): worst duality gap {gap[late].max():.2g}"
+        )
     return core.SparseCodes(codes, gap, n_iter) if return_info else codes
 
 
-def intrinsic_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike,
-                       labels: core.Labels) -> np.ndarray:
+def intrinsic_classify(
+    codes: core.Codes, X: ArrayLike, D: ArrayLike, labels: core.Labels
+) -> np.ndarray:
     """Labels (n,): of the class c with the least ||X^ - sum_{j in c} y_j D_j^||_F^2.
 
-    The extrinsic residual of codes (n, N) of intrinsic_codes. The intrinsic one, ||sum_{j in c} y_j
-    log_X(D_j)||, is zero for every class that the code does not use, and says nothing.
+    The extrinsic residual of codes (n, N) of intrinsic_codes. The intrinsic one,
+    ||sum_{j in c} y_j log_X(D_j)||, is zero for every class that the code does not use,
+    and says nothing.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import tangent
@@ -231,16 +290,20 @@ def intrinsic_classify(codes: core.Codes, X: ArrayLike, D: ArrayLike,
 
 
 def _products_of_pairs(atoms):
-    """D_i^T D_j of all pairs, (p, N, p, N), or an empty array if they are too many to be held."""
+    """D_i^T D_j of all pairs, (p, N, p, N), or an empty array if they are too many to
+    be held.
+    """
     p, N, d = atoms.shape
-    if (p * N)**2 > ALL_PAIRS:
+    if (p * N) ** 2 > ALL_PAIRS:
         return np.empty((0, 0, 0, 0))
     rows = atoms.reshape(p * N, d)
     return np.matmul(rows, rows.T).reshape(p, N, p, N)
 
 
 def _products_with_atoms(x, atoms):
-    """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), the same whatever else is in the tile."""
+    """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), the same whatever else is in the
+    tile.
+    """
     t, p, d = x.shape
     N = atoms.shape[1]
     C = products_of_rows(x.reshape(t * p, d), atoms.reshape(p * N, d))
@@ -248,9 +311,12 @@ def _products_with_atoms(x, atoms):
 
 
 def _lassos_of_tile(C, x, atoms, pairs, rules):
-    """Codes (t, N), gap, n_iter, late (t,), and the least cosines (t, N) of queries and atoms."""
-    parts = core.run_blocks(lambda some: _affine_lassos(C[some], x[some], atoms, pairs, *rules),
-                            len(C), 16)
+    """Codes (t, N), gap, n_iter, late (t,), and the least cosines (t, N) of queries and
+    atoms.
+    """
+    parts = core.run_blocks(
+        lambda some: _affine_lassos(C[some], x[some], atoms, pairs, *rules), len(C), 16
+    )
     return [np.concatenate(part) for part in zip(*parts)]
 
 
@@ -261,12 +327,16 @@ def _least_squares_of_tile(C, x, atoms, pairs):
     codes = np.empty((t, N))
     gap = np.empty(t)
     for i in range(t):
-        codes[i], gap[i] = _affine_least_squares(_log_gram(factors[i], x[i], atoms, pairs))
+        codes[i], gap[i] = _affine_least_squares(
+            _log_gram(factors[i], x[i], atoms, pairs)
+        )
     return codes, gap, np.zeros(t, np.int64), np.zeros(t, bool), least_cosine
 
 
 def _affine_least_squares(G):
-    """(y, gap) for the y of least norm among the minimisers of y^T G y with sum_j y_j = 1."""
+    """(y, gap) for the y of least norm among the minimisers of y^T G y with sum_j y_j =
+    1.
+    """
     N = len(G)
     values, vectors = np.linalg.eigh((G + G.T) / 2)
     null = values <= 1e-13 * N * values[-1]
@@ -281,35 +351,53 @@ def _affine_least_squares(G):
     return y, min(y @ g, (g.max() - g.min()) * np.abs(y).sum() * 2)
 
 
-# ------------------------------------------------- the lasso with sum 1, on G = <log D_i, log D_j>
+# -------------------------------------- the lasso with sum 1, on G = <log D_i, log D_j>
 
 # One query: log_X(D_j) = D_j A_j - X B_j.
-_Logarithms = namedtuple("_Logarithms", [
-    "A", "B",  # factors (p, p, N)
-    "x", "atoms",  # columns of X (p, d) and of the atoms (p, N, d), as rows
-    "pairs",  # (p, N, p, N): columns of D_i^T D_j; empty if they are not at hand
-    "by_vectors",  # whether inner products are to be taken from the tangent vectors themselves
-])
+_Logarithms = namedtuple(
+    "_Logarithms",
+    [
+        "A",
+        "B",  # factors (p, p, N)
+        "x",
+        "atoms",  # columns of X (p, d) and of the atoms (p, N, d), as rows
+        "pairs",  # (p, N, p, N): columns of D_i^T D_j; empty if they are not at hand
+        # whether inner products are to be taken from the tangent vectors themselves
+        "by_vectors",
+    ],
+)
 
-# What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have just
-# entered the support. Length N, but for columns and L (N, N), of which what is not used takes no
-# memory. The core's active-set algebra knows these
-# names.
-_ActiveSet = namedtuple("_ActiveSet", [
-    "y", "g",  # the code, and G y
-    "support",  # in the order of the factor
-    "place", "columns",  # row columns[place[j]] is G[j], for atoms that have been in use; else -1
-    "L",  # Cholesky factor of G + lift 1 1^T on the support, row by row
-    "violation",  # of the optimality conditions off the support: see _affine_certificate
-    "sign", "slope", "step", "ones",  # along the support: see _solve_on_active
-    "lost", "cosine", "sine",  # rows to delete from the factor, and the rotations for it
-])
+# What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have
+# just entered the support. Length N, but for columns and L (N, N), of which what is not
+# used takes no memory. The core's active-set algebra knows these names.
+_ActiveSet = namedtuple(
+    "_ActiveSet",
+    [
+        "y",
+        "g",  # the code, and G y
+        "support",  # in the order of the factor
+        # row columns[place[j]] is G[j], for atoms that have been in use; else -1
+        "place",
+        "columns",
+        "L",  # Cholesky factor of G + lift 1 1^T on the support, row by row
+        # of the optimality conditions off the support: see _affine_certificate
+        "violation",
+        "sign",
+        "slope",
+        "step",
+        "ones",  # along the support: see _solve_on_active
+        # rows to delete from the factor, and the rotations for it
+        "lost",
+        "cosine",
+        "sine",
+    ],
+)
 
 
 @core.jit(long=True)
 def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
-    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap, n_iter, late,
-    and the smallest cosines (n, N). C (n, p, p, N) as for log_factors.
+    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap,
+    n_iter, late, and the smallest cosines (n, N). C (n, p, p, N) as for log_factors.
     """
     n = len(C)
     N = C.shape[3]
@@ -320,7 +408,7 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     least = np.empty((n, N))
     w = _new_active_set(N)
     for i in range(n):
-        factors, square, cosines = log_factors(C[i:i + 1])
+        factors, square, cosines = log_factors(C[i : i + 1])
         nearest = 0
         peak = 0.0
         for j in range(N):
@@ -347,19 +435,33 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
 @core.jit_part(allocates=True)
 def _new_active_set(N):
     v = np.empty((9, N))
-    return _ActiveSet(v[0], v[1], np.empty(N, np.int64), np.empty(N, np.int64), np.empty((N, N)),
-                      np.empty((N, N)), v[2], v[3], v[4], v[5], v[6], np.empty(N, np.int64), v[7],
-                      v[8])
+    return _ActiveSet(
+        v[0],
+        v[1],
+        np.empty(N, np.int64),
+        np.empty(N, np.int64),
+        np.empty((N, N)),
+        np.empty((N, N)),
+        v[2],
+        v[3],
+        v[4],
+        v[5],
+        v[6],
+        np.empty(N, np.int64),
+        v[7],
+        v[8],
+    )
 
 
 @core.jit_part(once=True, allocates=True)
 def _affine_lasso(w, logs, half, lift, limit, max_iter):
-    """One code, from 1 at the nearest atom: the atoms that violate the optimality conditions most
-    become active, the active set is solved exactly, until certified.
+    """One code, from 1 at the nearest atom: the atoms that violate the optimality
+    conditions most become active, the active set is solved exactly, until certified.
 
     Returns the gap, the number of rounds, and whether limit was missed.
     """
-    m = np.int64(1)  # active atoms; for a plain 1 Numba compiles what takes it once more
+    # active atoms; for a plain 1 Numba compiles what takes it once more
+    m = np.int64(1)
     n_new = 1
     n_columns = 0
     n_rounds = 0
@@ -386,11 +488,13 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
 
 @core.jit_part
 def _affine_certificate(w, half, m):
-    """Cost, duality gap and largest violation of the optimality conditions; sets w.g = G y.
+    """Cost, duality gap and largest violation of the optimality conditions; sets w.g =
+    G y.
 
-    nu = g_j + half sign(y_j) on the support. w.violation[j] is that of an atom off the support,
-    with the sign of the coefficient that would lower the cost. The dual, max 2 nu - ||v||^2 subject
-    to |<log_X(D_j), v> - nu| <= half, is evaluated at v = scale sum_j y_j log_X(D_j).
+    nu = g_j + half sign(y_j) on the support. w.violation[j] is that of an atom off the
+    support, with the sign of the coefficient that would lower the cost. The dual, max 2
+    nu - ||v||^2 subject to |<log_X(D_j), v> - nu| <= half, is evaluated at v = scale
+    sum_j y_j log_X(D_j).
     """
     for j in range(len(w.g)):
         w.g[j] = 0.0
@@ -427,8 +531,8 @@ def _affine_certificate(w, half, m):
 
 @core.jit_part
 def _enter(w, m, most):
-    """Append to the m active atoms that of largest violation, and up to most in all that come
-    within a factor of four; returns their number. Overwrites w.violation.
+    """Append to the m active atoms that of largest violation, and up to most in all
+    that come within a factor of four; returns their number. Overwrites w.violation.
 
     The sign of the violation is that of the coefficient to be.
     """
@@ -451,12 +555,14 @@ def _enter(w, m, most):
 
 @core.jit_part(once=True)
 def _solve_on_active(w, half, lift, m):
-    """Minimise over w.y on the support[:m] with their signs and sum 1; returns their number.
+    """Minimise over w.y on the support[:m] with their signs and sum 1; returns their
+    number.
 
-    Atoms leave as their coefficients reach zero. slope is minus half the gradient, to a constant,
-    which changes nothing on sum_j y_j = 1; it is chosen so that lambda drops out for codes >= 0.
-    lift 1 1^T, constant there too, makes G regular whenever the solution is unique. An atom that
-    depends on those before it is moved along a direction that changes nothing but the l1 norm.
+    Atoms leave as their coefficients reach zero. slope is minus half the gradient, to a
+    constant, which changes nothing on sum_j y_j = 1; it is chosen so that lambda drops
+    out for codes >= 0. lift 1 1^T, constant there too, makes G regular whenever the
+    solution is unique. An atom that depends on those before it is moved along a
+    direction that changes nothing but the l1 norm.
     """
     kept = np.int64(0)
     for i in range(m):
@@ -484,7 +590,9 @@ def _solve_on_active(w, half, lift, m):
 
 @core.jit_part
 def _step_with_sum_one(w, m):
-    """Solve (G + lift 1 1^T) step = slope + nu 1 with 1^T step = 1 - 1^T y. Overwrites w.ones."""
+    """Solve (G + lift 1 1^T) step = slope + nu 1 with 1^T step = 1 - 1^T y. Overwrites
+    w.ones.
+    """
     missing = 1.0
     for i in range(m):
         w.step[i] = w.slope[i]
@@ -535,7 +643,9 @@ def _log_column(logs, j, column):
 
 @core.jit_part(allocates=True)
 def _log_column_by_vectors(logs, j, column):
-    """The same, from H = log_X(D_j): X^T H = 0, so that <log_X(D_i), H> = tr(A_i^T D_i^T H)."""
+    """The same, from H = log_X(D_j): X^T H = 0, so that <log_X(D_i), H> = tr(A_i^T
+    D_i^T H).
+    """
     A, B, x, atoms, _, _ = logs
     p, N, d = atoms.shape
     h = np.empty(d)  # a column of H
@@ -552,35 +662,47 @@ def _log_column_by_vectors(logs, j, column):
                 column[i] += A[a, b, i] * core.dot(atoms[a, i], h, d)
 
 
-# ------------------------------------------------------------------- dictionaries in tangent spaces
+# ------------------------------------------------------- dictionaries in tangent spaces
 
-ARMIJO = 1e-4  # the share of the fall that a slope promises with which a step is content
+# the share of the fall that a slope promises with which a step is content
+ARMIJO = 1e-4
 
 
 LogEuclideanDictionary = namedtuple("LogEuclideanDictionary", "atoms codes costs base")
 
 
-def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
-                             base: str | ArrayLike | None = None, positive: bool = False,
-                             init: str | ArrayLike = "kmeans++", n_iter: int = 20,
-                             tol: float = 1e-6, rng: core.Rng = None) -> LogEuclideanDictionary:
-    """Learn n_atoms atoms from X (n, d, p) for log_euclidean_codes: (atoms, codes, costs, base).
+def log_euclidean_dictionary(
+    X: ArrayLike,
+    n_atoms: int,
+    lam: float,
+    *,
+    base: str | ArrayLike | None = None,
+    positive: bool = False,
+    init: str | ArrayLike = "kmeans++",
+    n_iter: int = 20,
+    tol: float = 1e-6,
+    rng: core.Rng = None,
+) -> LogEuclideanDictionary:
+    """Learn n_atoms atoms from X (n, d, p) for log_euclidean_codes: (atoms, codes,
+    costs, base).
 
-    min sum_i ||log(X_i) - sum_j y_ij log(D_j)||^2 + lam ||y_i||_1 over codes and atoms D_j (d, p),
-    in one tangent space. For fixed codes and other atoms the cost is, to a constant,
-    (sum_i y_ir^2) ||log(D_r) - T_r||^2 with
+    min sum_i ||log(X_i) - sum_j y_ij log(D_j)||^2 + lam ||y_i||_1 over codes and atoms
+    D_j (d, p), in one tangent space. For fixed codes and other atoms the cost is, to a
+    constant, (sum_i y_ir^2) ||log(D_r) - T_r||^2 with
 
         T_r = sum_i y_ir (log(X_i) - sum_{j != r} y_ij log(D_j)) / sum_i y_ir^2:
 
-    the best atom is T_r, or, where its singular values exceed pi/2 (less rounding), the nearest
-    that has them clipped. Without that bound, the l1 norm would make the logarithms of atoms grow
-    for ever. An atom that no sample uses is replaced by the sample that is coded worst.
+    the best atom is T_r, or, where its singular values exceed pi/2 (less rounding), the
+    nearest that has them clipped. Without that bound, the l1 norm would make the
+    logarithms of atoms grow for ever. An atom that no sample uses is replaced by the
+    sample that is coded worst.
 
-    base: as in tangent_grams, "mean": the Karcher mean of X; the base in use is returned, for
-    log_euclidean_codes(X, atoms, lam, base). positive: codes >= 0. init: a method of
-    learn.init_atoms, or atoms (n_atoms, d, p). Ends after n_iter iterations, or one that lowers the
-    cost by at most tol times it. costs: of the first codes, then two an iteration, after the atoms
-    and after the codes. A warning for samples at a right angle to base.
+    base: as in tangent_grams, "mean": the Karcher mean of X; the base in use is
+    returned, for log_euclidean_codes(X, atoms, lam, base). positive: codes >= 0. init:
+    a method of learn.init_atoms, or atoms (n_atoms, d, p). Ends after n_iter
+    iterations, or one that lowers the cost by at most tol times it. costs: of the first
+    codes, then two an iteration, after the atoms and after the codes. A warning for
+    samples at a right angle to base.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import tangent
@@ -591,7 +713,9 @@ def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
     """
     X, atoms, lam, n_iter, tol = _check_problem(X, n_atoms, lam, init, n_iter, tol, rng)
     n, d, p = X.shape
-    options = core.lasso_options((n, len(atoms)), lam, positive=positive)._replace(share=False)
+    options = core.lasso_options((n, len(atoms)), lam, positive=positive)._replace(
+        share=False
+    )
     base = tangent_base(base, X)
     H, n_right = intrinsic.log_of_checked(base, X)
     intrinsic.warn_right_angles(n_right, "log_euclidean_dictionary")
@@ -609,7 +733,9 @@ def log_euclidean_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
     def update(tangents, codes):
         tangents = _update_tangents(H, tangents, codes, bound)
         tangents -= np.matmul(base, np.matmul(base.T, tangents))  # rounding
-        return tangents, _losses_in_tangents(*_tangent_products(H, tangents), codes, norm2, lam)
+        return tangents, _losses_in_tangents(
+            *_tangent_products(H, tangents), codes, norm2, lam
+        )
 
     first = _clipped(H.reshape(n, d, p), bound)  # what a sample is as an atom
     tangents, codes, costs = _alternated(X, first, tangents, code, update, n_iter, tol)
@@ -629,11 +755,13 @@ def _check_problem(X, n_atoms, lam, init, n_iter, tol, rng):
 
 
 def _alternated(X, samples, atoms, code, update, n_iter, tol):
-    """Atoms, codes (n, N) and costs after turns of update and code, of which none raises a cost.
+    """Atoms, codes (n, N) and costs after turns of update and code, of which none
+    raises a cost.
 
-    code(atoms, codes before or None): the losses of samples X, (n,), their codes, and what else is
-    held of each; update(atoms, codes, ...): atoms, and the losses with these. A sample whose new
-    code is worse keeps the old. Unused atoms are replaced by samples (n, d, p).
+    code(atoms, codes before or None): the losses of samples X, (n,), their codes, and
+    what else is held of each; update(atoms, codes, ...): atoms, and the losses with
+    these. A sample whose new code is worse keeps the old. Unused atoms are replaced by
+    samples (n, d, p).
     """
     losses, *held = code(atoms, None)
     costs = [losses.sum()]
@@ -653,9 +781,13 @@ def _alternated(X, samples, atoms, code, update, n_iter, tol):
 
 
 def _without_rounding(H):
-    """H (n, d, p) in float64, zero where it is so to rounding: codes could make much of it."""
+    """H (n, d, p) in float64, zero where it is so to rounding: codes could make much of
+    it.
+    """
     length = np.linalg.norm(H, axis=(1, 2), keepdims=True)
-    return np.where(length > 64 * H.shape[2] * np.finfo(H.dtype).eps, H, 0).astype(np.float64)
+    return np.where(length > 64 * H.shape[2] * np.finfo(H.dtype).eps, H, 0).astype(
+        np.float64
+    )
 
 
 def _clipped(H, bound):
@@ -663,7 +795,9 @@ def _clipped(H, bound):
     left, s, right = np.linalg.svd(H, full_matrices=False)
     long = s.max(axis=1, initial=0) > bound
     H = H.copy()
-    H[long] = np.matmul(left[long] * np.minimum(s[long], bound)[:, None, :], right[long])
+    H[long] = np.matmul(
+        left[long] * np.minimum(s[long], bound)[:, None, :], right[long]
+    )
     return H
 
 
@@ -690,29 +824,41 @@ def _tangent_products(H, tangents):
 
 def _losses_in_tangents(K, k, codes, norm2, lam):
     """||x_i - sum_j y_ij d_j||^2 + lam ||y_i||_1 (n,)."""
-    return norm2 + ((codes @ K - 2 * k) * codes).sum(axis=1) + lam * np.abs(codes).sum(axis=1)
+    return (
+        norm2
+        + ((codes @ K - 2 * k) * codes).sum(axis=1)
+        + lam * np.abs(codes).sum(axis=1)
+    )
 
 
-# --------------------------------------------------------------------------- intrinsic dictionary
+# ----------------------------------------------------------------- intrinsic dictionary
 
 
 IntrinsicDictionary = namedtuple("IntrinsicDictionary", "atoms codes costs")
 
 
-def intrinsic_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
-                         init: str | ArrayLike = "kmeans++", n_iter: int = 20, tol: float = 1e-6,
-                         rng: core.Rng = None) -> IntrinsicDictionary:
+def intrinsic_dictionary(
+    X: ArrayLike,
+    n_atoms: int,
+    lam: float,
+    *,
+    init: str | ArrayLike = "kmeans++",
+    n_iter: int = 20,
+    tol: float = 1e-6,
+    rng: core.Rng = None,
+) -> IntrinsicDictionary:
     """Learn n_atoms atoms from X (n, d, p) for intrinsic_codes: (atoms, codes, costs).
 
-    min sum_i ||sum_j y_ij log_{X_i}(D_j)||^2 + lam ||y_i||_1 subject to sum_j y_ij = 1, over codes
-    and atoms, after Xie, Ho and Vemuri (ICML 2013). Each atom in turn takes a step along the
-    geodesic against its Riemannian gradient, 2 sum_i y_ir log_adjoint(X_i, D_r, V_i) with
-    V_i = sum_j y_ij log_{X_i}(D_j), first of the length 1 / (2 sum_i y_ir^2) that is exact in flat
-    space, then halved until the cost falls enough; an atom for which it does not stays. So the cost
-    never rises. Atoms tend to move outwards, since samples between them are coded exactly, until
-    one is at a right angle to a sample: log jumps there, and the atom may stop short of a minimum.
-    An atom that no sample uses is replaced by the sample that is coded worst. init, n_iter, tol,
-    costs: as in log_euclidean_dictionary.
+    min sum_i ||sum_j y_ij log_{X_i}(D_j)||^2 + lam ||y_i||_1 subject to sum_j y_ij = 1,
+    over codes and atoms, after Xie, Ho and Vemuri (ICML 2013). Each atom in turn takes
+    a step along the geodesic against its Riemannian gradient, 2 sum_i y_ir
+    log_adjoint(X_i, D_r, V_i) with V_i = sum_j y_ij log_{X_i}(D_j), first of the length
+    1 / (2 sum_i y_ir^2) that is exact in flat space, then halved until the cost falls
+    enough; an atom for which it does not stays. So the cost never rises. Atoms tend to
+    move outwards, since samples between them are coded exactly, until one is at a right
+    angle to a sample: log jumps there, and the atom may stop short of a minimum. An
+    atom that no sample uses is replaced by the sample that is coded worst. init,
+    n_iter, tol, costs: as in log_euclidean_dictionary.
 
     >>> from grassmann_sc import random_subspaces
     >>> from grassmann_sc.baselines import tangent
@@ -732,12 +878,17 @@ def intrinsic_dictionary(X: ArrayLike, n_atoms: int, lam: float, *,
         return _intrinsic_losses(V, codes, lam), codes, V
 
     def update(atoms, codes, V):
-        atoms = np.stack([_gradient_step(samples, atom, codes[:, r], V)
-                          for r, atom in enumerate(atoms)])
+        atoms = np.stack(
+            [
+                _gradient_step(samples, atom, codes[:, r], V)
+                for r, atom in enumerate(atoms)
+            ]
+        )
         return atoms, _intrinsic_losses(V, codes, lam)
 
-    atoms, codes, costs = _alternated(X, samples, atoms.astype(np.float64), code, update, n_iter,
-                                      tol)
+    atoms, codes, costs = _alternated(
+        X, samples, atoms.astype(np.float64), code, update, n_iter, tol
+    )
     return IntrinsicDictionary(atoms.astype(X.dtype), codes.astype(X.dtype), costs)
 
 
@@ -764,7 +915,7 @@ def _gradient_step(samples, atom, y, V):
     y = y[rows, None, None]
     H, _ = intrinsic.log_of_checked(X, atom)
     rest = V[rows] - y * H
-    before = (V[rows]**2).sum()
+    before = (V[rows] ** 2).sum()
     G = 2 * (y * intrinsic.adjoint_of_checked(X, atom, V[rows])).sum(axis=0)
     G -= atom @ (atom.T @ G)  # rounding
     slope = (G * G).sum()
@@ -782,22 +933,25 @@ def _gradient_step(samples, atom, y, V):
     return atom
 
 
-# ------------------------------------------------------------- logarithms of all atoms, compiled
+# ---------------------------------------------------- logarithms of all atoms, compiled
 
-# intrinsic.py says the same in NumPy for any pairs. For p = 3 the one-sided Jacobi rotations below
-# need a quarter of the time of NumPy's batched singular value decomposition; with it, iSC for
-# d = 100 would take more than twice as long (examples/table_running_time.py). For p = 10 both are
-# equal.
+# intrinsic.py says the same in NumPy for any pairs. For p = 3 the one-sided Jacobi
+# rotations below need a quarter of the time of NumPy's batched singular value
+# decomposition; with it, iSC for d = 100 would take more than twice as long
+# (examples/table_running_time.py). For p = 10 both are equal.
 #
-# Queries are rows x (n, p, d): x[i, a] is column a of X_i. Atoms are rows (p, N, d): atoms[a, j]
-# is column a of D_j. Then C[i, a, b, j] = (X_i^T D_j)[a, b] is one matrix product for all of them.
+# Queries are rows x (n, p, d): x[i, a] is column a of X_i. Atoms are rows (p, N, d):
+# atoms[a, j] is column a of D_j. Then C[i, a, b, j] = (X_i^T D_j)[a, b] is one matrix
+# product for all of them.
 
 
 def products_of_rows(X, Y):
-    """X_i^T Y_j (n, N) of rows X (n, m), Y (N, m): each summed in one order, in threads.
+    """X_i^T Y_j (n, N) of rows X (n, m), Y (N, m): each summed in one order, in
+    threads.
 
-    So a product depends on its two rows alone. What BLAS makes of a row depends, by rounding, on
-    how many there are; where minimisers are not unique, that would choose among them.
+    So a product depends on its two rows alone. What BLAS makes of a row depends, by
+    rounding, on how many there are; where minimisers are not unique, that would choose
+    among them.
     """
     out = np.empty((len(X), len(Y)), X.dtype)
     core.run_blocks(lambda rows: _fill_products(X[rows], Y, out[rows]), len(X), 32)
@@ -821,10 +975,12 @@ def _fill_products(X, Y, out):
 
 @core.jit(long=True)
 def log_factors(C):
-    """Factors of log_X(D_j) = D_j A_j - X B_j from C[i, :, :, j] = X_i^T D_j = U cos(Theta) V^T.
+    """Factors of log_X(D_j) = D_j A_j - X B_j from C[i, :, :, j] = X_i^T D_j = U
+    cos(Theta) V^T.
 
-    A = V phi U^T and B = U cos(Theta) phi U^T with phi = Theta / sin(Theta). Returns factors
-    (n, 2, p, p, N), which hold A and B, ||Theta||^2 (n, N) and the smallest cosines (n, N).
+    A = V phi U^T and B = U cos(Theta) phi U^T with phi = Theta / sin(Theta). Returns
+    factors (n, 2, p, p, N), which hold A and B, ||Theta||^2 (n, N) and the smallest
+    cosines (n, N).
     """
     n, p, _, N = C.shape
     factors = np.empty((n, 2, p, p, N))
@@ -858,8 +1014,8 @@ def log_factors(C):
 def _angles_of_columns(T, cosine, phi):
     """The columns of T = U cos(Theta), held as rows, become U; sets cosine and phi.
 
-    Returns ||Theta||^2 and the smallest cosine. A column that vanishes is a right angle: any
-    direction that is left will do.
+    Returns ||Theta||^2 and the smallest cosine. A column that vanishes is a right
+    angle: any direction that is left will do.
     """
     p = len(T)
     square = 0.0
@@ -883,8 +1039,9 @@ def _angles_of_columns(T, cosine, phi):
 
 @core.jit_part(allocates=True)
 def _complete(T, k):
-    """Row k of T becomes a unit vector orthogonal to the other rows, which are orthogonal or
-    vanish."""
+    """Row k of T becomes a unit vector orthogonal to the other rows, which are
+    orthogonal or vanish.
+    """
     p = len(T)
     best = 0.0
     trial = np.empty(p)

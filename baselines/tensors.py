@@ -1,9 +1,10 @@
 """Videos as tensors: PM, points on a product of Grassmann manifolds,
 and TCCA, canonical correlations of tensors.
 
-Clips are an array (n, n_frames, height, width) of videos of one size, to which resize_clips brings
-those of several; axes t, y, x. The unfolding of a clip along an axis has what lies at one place of
-that axis in a row: (I_k, rest). Work is done in float64.
+Clips are an array (n, n_frames, height, width) of videos of one size, to which
+resize_clips brings those of several; axes t, y, x. The unfolding of a clip along an
+axis has what lies at one place of that axis in a row: (I_k, rest). Work is done in
+float64.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 
-__all__ = ["resize_clips", "mode_bases", "product_distances", "tensor_correlations", "separations"]
+__all__ = [
+    "resize_clips",
+    "mode_bases",
+    "product_distances",
+    "tensor_correlations",
+    "separations",
+]
 
 AXES = "tyx"
 JOINT = {"yx": 0, "tx": 1, "ty": 2}  # shared axes -> the axis that is left
@@ -27,15 +34,16 @@ MODES = (*JOINT, *SINGLE)
 EPS = np.finfo(np.float64).eps
 TILE = 2**20  # numbers of a tile of products
 RIDGE = 1e-8  # share of the mean square that every direction of a fit has at least
-N_ALTERNATIONS = 10  # of the fits of a shared axis; tensor_correlations says what is reached
+# of the fits of a shared axis; tensor_correlations says what is reached
+N_ALTERNATIONS = 10
 
 
 def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
-    """Clips of any sizes as one array (n, *shape), linear in time and space, antialiased where they
-    shrink.
+    """Clips of any sizes as one array (n, *shape), linear in time and space,
+    antialiased where they shrink.
 
-    clips: a sequence of arrays (n_frames, height, width), shape: three integers >= 1. Needs
-    scikit-image, the extra "image", unless all have that shape already.
+    clips: a sequence of arrays (n_frames, height, width), shape: three integers >= 1.
+    Needs scikit-image, the extra "image", unless all have that shape already.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tensors
@@ -52,24 +60,30 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
 
 
 def _resized_clip(clip, shape):
-    transform = core.needed("skimage.transform", "resize_clips needs scikit-image", "scikit-image")
-    return transform.resize(clip.astype(np.float64), shape, order=1, mode="edge",
-                            anti_aliasing=True)
+    transform = core.needed(
+        "skimage.transform", "resize_clips needs scikit-image", "scikit-image"
+    )
+    return transform.resize(
+        clip.astype(np.float64), shape, order=1, mode="edge", anti_aliasing=True
+    )
 
 
-# ------------------------------------------------------------------------------ product manifolds
+# -------------------------------------------------------------------- product manifolds
 
 
-def mode_bases(clips: core.Sets, p: int | Sequence[int] | None = None) -> list[np.ndarray]:
+def mode_bases(
+    clips: core.Sets, p: int | Sequence[int] | None = None
+) -> list[np.ndarray]:
     """The three factors of the modified higher-order SVD of clips: [V_t, V_y, V_x].
 
-    With A_(k) = U S V^T the unfolding along axis k, (I_k, rest), V_k (n, rest, p_k) holds the p_k
-    leading right singular vectors, orthonormal: a point on a Grassmann manifold of its own. A
-    factor of the clip, or mixing the places of axis k by an orthogonal matrix, leaves its span
-    alone.
+    With A_(k) = U S V^T the unfolding along axis k, (I_k, rest), V_k (n, rest, p_k)
+    holds the p_k leading right singular vectors, orthonormal: a point on a Grassmann
+    manifold of its own. A factor of the clip, or mixing the places of axis k by an
+    orthogonal matrix, leaves its span alone.
 
-    p: an integer or three; p_k is at most I_k; None for the least rank of an unfolding. Directions
-    that a clip lacks are columns of zeros. Source: Lui, Beveridge and Kirby, CVPR 2010.
+    p: an integer or three; p_k is at most I_k; None for the least rank of an unfolding.
+    Directions that a clip lacks are columns of zeros. Source: Lui, Beveridge and Kirby,
+    CVPR 2010.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tensors
@@ -90,22 +104,26 @@ def _right_factors(clips, k, p):
     least = V.shape[2]
     step = max(1, TILE // clips[0].size)
     for i in range(0, n, step):
-        unfolded = np.moveaxis(clips[i:i + step], 1 + k, 1).reshape(-1, side, rest)
+        unfolded = np.moveaxis(clips[i : i + step], 1 + k, 1).reshape(-1, side, rest)
         _, s, Vt = np.linalg.svd(unfolded.astype(np.float64), full_matrices=False)
         held = s > max(side, rest) * np.finfo(clips.dtype).eps * s[:, :1]
         least = min(least, int(held.sum(axis=1).min()))
         kept = (Vt * held[:, :, None]).swapaxes(1, 2)
-        V[i:i + step] = kept[:, :, :V.shape[2]]
+        V[i : i + step] = kept[:, :, : V.shape[2]]
     return V[:, :, :least] if p is None else V
 
 
-def product_distances(X: Sequence[ArrayLike], Y: Sequence[ArrayLike] | None = None,
-                      metric: str = "chordal") -> np.ndarray:
-    """Distances (n, N) on the product manifold of mode_bases X and Y, or of X among themselves.
+def product_distances(
+    X: Sequence[ArrayLike],
+    Y: Sequence[ArrayLike] | None = None,
+    metric: str = "chordal",
+) -> np.ndarray:
+    """Distances (n, N) on the product manifold of mode_bases X and Y, or of X among
+    themselves.
 
-    metric: "chordal", the norm of the sines of all principal angles of the three factors;
-    "geodesic", that of the angles, some times slower. A direction that one of two clips lacks is at
-    a right angle. Source: Lui, Beveridge and Kirby, CVPR 2010.
+    metric: "chordal", the norm of the sines of all principal angles of the three
+    factors; "geodesic", that of the angles, some times slower. A direction that one of
+    two clips lacks is at a right angle. Source: Lui, Beveridge and Kirby, CVPR 2010.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tensors
@@ -122,13 +140,17 @@ def product_distances(X: Sequence[ArrayLike], Y: Sequence[ArrayLike] | None = No
     Y = _check_factors(Y, "Y")
     for k in range(3):
         if X[k].shape[1:] != Y[k].shape[1:]:
-            raise ValueError("X and Y must be of clips of one size and one p, got factors "
-                             f"{X[k].shape[1:]} and {Y[k].shape[1:]} of axis {AXES[k]}")
+            raise ValueError(
+                "X and Y must be of clips of one size and one p, got factors "
+                f"{X[k].shape[1:]} and {Y[k].shape[1:]} of axis {AXES[k]}"
+            )
     return np.sqrt(sum(_squares(V, W, metric) for V, W in zip(X, Y)))
 
 
 def _squares(X, Y, metric):
-    """Squared distances of bases (n, d, p) and (N, d, p) with columns of zeros at the end."""
+    """Squared distances of bases (n, d, p) and (N, d, p) with columns of zeros at the
+    end.
+    """
     if not X.any(axis=1).all() or Y is not None and not Y.any(axis=1).all():
         Y = _completed(X if Y is None else Y, 1)
         X = _completed(X, 0)
@@ -138,32 +160,40 @@ def _squares(X, Y, metric):
 
 
 def _completed(V, side):
-    """Bases (n, d + 2 p, p), of which columns of zeros became directions beside R^d: others on
-    either side, so that they are at right angles to all."""
+    """Bases (n, d + 2 p, p), of which columns of zeros became directions beside R^d:
+    others on either side, so that they are at right angles to all.
+    """
     n, d, p = V.shape
     beside = np.zeros((n, 2, p, p), V.dtype)
     beside[:, side, range(p), range(p)] = ~V.any(axis=1)
     return np.concatenate([V, beside.reshape(n, 2 * p, p)], axis=1)
 
 
-# ------------------------------------------------------------------ tensor canonical correlations
+# -------------------------------------------------------- tensor canonical correlations
 
 
-def tensor_correlations(clips: core.Sets, clips2: core.Sets | None = None, *, p: int = 5,
-                        modes: Sequence[str] = MODES) -> np.ndarray:
-    """Canonical correlations of tensors as features (m, n, N) in [0, 1], of clips and clips2, or of
-    clips among themselves: p for each mode, in the order of modes, descending.
+def tensor_correlations(
+    clips: core.Sets,
+    clips2: core.Sets | None = None,
+    *,
+    p: int = 5,
+    modes: Sequence[str] = MODES,
+) -> np.ndarray:
+    """Canonical correlations of tensors as features (m, n, N) in [0, 1], of clips and
+    clips2, or of clips among themselves: p for each mode, in the order of modes,
+    descending.
 
-    modes: any of "yx", "tx", "ty", in which two axes are shared: the clips' unfoldings along the
-    axis that is left span subspaces (mode_bases), whose canonical correlations they are; "yx" is
-    that of image sets. And of "t", "y", "x", in which one is shared: of the clips' p leading
-    components in either of the other axes, a weighted sum in each, a = A x_1 u x_2 w, is a function
-    of the shared axis; from the leading components, u, w of one clip and those of the other are
-    fitted in turn, each by least squares, ten times. Every fit raises the correlation of a and b.
-    Features are the canonical correlations over u at the w found. The first is a lower bound of the
-    largest correlation of any a and b, near one of many local maxima, at times 0.4 below the
-    largest, which a start from each pair of components does not always find either. Features depend
-    a little on which of two clips is first.
+    modes: any of "yx", "tx", "ty", in which two axes are shared: the clips' unfoldings
+    along the axis that is left span subspaces (mode_bases), whose canonical
+    correlations they are; "yx" is that of image sets. And of "t", "y", "x", in which
+    one is shared: of the clips' p leading components in either of the other axes, a
+    weighted sum in each, a = A x_1 u x_2 w, is a function of the shared axis; from the
+    leading components, u, w of one clip and those of the other are fitted in turn, each
+    by least squares, ten times. Every fit raises the correlation of a and b. Features
+    are the canonical correlations over u at the w found. The first is a lower bound of
+    the largest correlation of any a and b, near one of many local maxima, at times 0.4
+    below the largest, which a start from each pair of components does not always find
+    either. Features depend a little on which of two clips is first.
 
     p: at most the length of each axis; a direction that a clip lacks has correlation 0.
     Source: Kim and Cipolla, PAMI 2009.
@@ -182,28 +212,40 @@ def tensor_correlations(clips: core.Sets, clips2: core.Sets | None = None, *, p:
     p = core.check_integer(p, "p", 1, min(X.shape[1:]))
     Y = None if clips2 is None else check_tensor(clips2, "clips2")
     if Y is not None and X.shape[1:] != Y.shape[1:]:
-        raise ValueError("clips and clips2 must be of one size, got "
-                         f"{X.shape[1:]} and {Y.shape[1:]}")
-    return correlations_of(tensor_parts(X, p, modes),
-                           None if Y is None else tensor_parts(Y, p, modes))
+        raise ValueError(
+            f"clips and clips2 must be of one size, got {X.shape[1:]} and {Y.shape[1:]}"
+        )
+    return correlations_of(
+        tensor_parts(X, p, modes), None if Y is None else tensor_parts(Y, p, modes)
+    )
 
 
-# What the correlations of clips need: of joint modes bases (n, rest, p), of single ones Components.
+# What the correlations of clips need: of joint modes bases (n, rest, p), of single ones
+# Components.
 Components = namedtuple("Components", "cores grams")  # (n, p p, I), (n, p p, p p)
 
 
 def tensor_parts(clips, p, modes):
     """Parts of checked arguments for correlations_of, one a mode."""
-    return [_right_factors(clips, JOINT[mode], p) if mode in JOINT
-            else _components(clips, SINGLE[mode], p) for mode in modes]
+    return [
+        _right_factors(clips, JOINT[mode], p)
+        if mode in JOINT
+        else _components(clips, SINGLE[mode], p)
+        for mode in modes
+    ]
 
 
 def correlations_of(parts, parts2=None):
     """tensor_correlations of tensor_parts."""
     symmetric = parts2 is None
-    return np.concatenate([_single_correlations(one, two, symmetric) if isinstance(one, Components)
-                           else _joint_correlations(one, two)
-                           for one, two in zip(parts, parts if symmetric else parts2)])
+    return np.concatenate(
+        [
+            _single_correlations(one, two, symmetric)
+            if isinstance(one, Components)
+            else _joint_correlations(one, two)
+            for one, two in zip(parts, parts if symmetric else parts2)
+        ]
+    )
 
 
 def _joint_correlations(X, Y):
@@ -217,11 +259,11 @@ def _joint_correlations(X, Y):
 
 
 def _tiles_of_products(X, Y, symmetric):
-    """(i, j, X[i] Y[j]^T (t, p, u p)) of tiles of X (n, p, d), Y (N, p, d); if symmetric, of those
-    that reach above the diagonal.
+    """(i, j, X[i] Y[j]^T (t, p, u p)) of tiles of X (n, p, d), Y (N, p, d); if
+    symmetric, of those that reach above the diagonal.
 
-    Clip by clip, BLAS products of one shape each: one of all rows would be rounded by how many
-    there are, and choose between clips that tie.
+    Clip by clip, BLAS products of one shape each: one of all rows would be rounded by
+    how many there are, and choose between clips that tie.
     """
     _, p, d = X.shape
     side = max(1, math.isqrt(TILE) // p)
@@ -245,16 +287,24 @@ def _singular_values(blocks):
 
 
 def _components(clips, axis, p):
-    """Components of the p leading components of clips in the two axes other than this one."""
+    """Components of the p leading components of clips in the two axes other than this
+    one.
+    """
     n = len(clips)
     A = np.moveaxis(clips, 1 + axis, 1).astype(np.float64)  # (n, I, J, K)
     A = A / np.abs(A).max(axis=(1, 2, 3), keepdims=True)
     for k in (2, 3):
         rows = np.moveaxis(A, k, 1).reshape(n, A.shape[k], -1)
         U = np.linalg.svd(rows, full_matrices=False)[0][:, :, :p]  # (n, J, p)
-        A = np.moveaxis(np.matmul(U.swapaxes(1, 2), rows).reshape(
-            n, p, *np.delete(A.shape[1:], k - 1)), 1, k)
-    cores = np.ascontiguousarray(np.moveaxis(A, 1, 3)).reshape(n, p * p, -1)  # (n, p p, I)
+        A = np.moveaxis(
+            np.matmul(U.swapaxes(1, 2), rows).reshape(
+                n, p, *np.delete(A.shape[1:], k - 1)
+            ),
+            1,
+            k,
+        )
+    # (n, p p, I)
+    cores = np.ascontiguousarray(np.moveaxis(A, 1, 3)).reshape(n, p * p, -1)
     return Components(cores, np.matmul(cores, cores.swapaxes(1, 2)))
 
 
@@ -264,8 +314,13 @@ def _single_correlations(X, Y, symmetric):
     found = np.zeros((p, n, len(Y.cores)))
     for i, j, cross in _tiles_of_products(X.cores, Y.cores, symmetric):
         whitened = np.empty((len(cross), cross.shape[2] // size, p, p))
-        core.run_blocks(lambda b: _alternate(cross, X.grams[i], Y.grams[j], b.start, b.stop,
-                                             whitened), len(cross), 4)
+        core.run_blocks(
+            lambda b: _alternate(
+                cross, X.grams[i], Y.grams[j], b.start, b.stop, whitened
+            ),
+            len(cross),
+            4,
+        )
         found[:, i, j] = _singular_values(whitened)
     if symmetric:
         below = np.tril_indices(n, -1)
@@ -275,10 +330,12 @@ def _single_correlations(X, Y, symmetric):
 
 @core.jit(long=True)
 def _alternate(cross, own, own2, start, stop, out):
-    """out[i, j] (p, p) = L^-1 G M^-T for the Gram matrices L L^T, G, M M^T of A_i x w and B_j x v,
-    whose singular values are the correlations, at the w, v found; for i in start..stop-1.
+    """out[i, j] (p, p) = L^-1 G M^-T for the Gram matrices L L^T, G, M M^T of A_i x w
+    and B_j x v, whose singular values are the correlations, at the w, v found; for i in
+    start..stop-1.
 
-    cross[i] holds blocks (p p, p p) of inner products of components, own and own2 the clips' own.
+    cross[i] holds blocks (p p, p p) of inner products of components, own and own2 the
+    clips' own.
     """
     p = out.shape[2]
     left = np.zeros((p, p))  # Gram matrices and their factors
@@ -288,7 +345,7 @@ def _alternate(cross, own, own2, start, stop, out):
     factors = np.empty((4, p))  # u and w of A, u and w of B
     for i in range(start, stop):
         for j in range(out.shape[1]):
-            block = cross[i, :, j * p * p:(j + 1) * p * p]
+            block = cross[i, :, j * p * p : (j + 1) * p * p]
             factors[:] = 0
             factors[:, 0] = 1
             for turn in range(2 * N_ALTERNATIONS + 1):
@@ -311,7 +368,9 @@ def _alternate(cross, own, own2, start, stop, out):
 
 @core.jit_part
 def _weigh(block, w, v, over_u, out):
-    """out[a, b] = sum over c, e of block[(a, c), (b, e)] w_c v_e, or of block[(c, a), (e, b)]."""
+    """out[a, b] = sum over c, e of block[(a, c), (b, e)] w_c v_e, or of block[(c, a),
+    (e, b)].
+    """
     p = len(w)
     for a in range(p):
         for b in range(p):
@@ -359,9 +418,10 @@ def _fit(L, G, other, transposed, out):
 def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     """How well each similarity of features (m, N, N) tells classes apart, (m,).
 
-    The mean over pairs of one class less that over pairs of two, over the root of the sum of the
-    variances; 0 for a feature that is the same for all pairs. labels (N,) of at least two classes.
-    Where no class has two members, each with itself stands for a pair of one class.
+    The mean over pairs of one class less that over pairs of two, over the root of the
+    sum of the variances; 0 for a feature that is the same for all pairs. labels (N,) of
+    at least two classes. Where no class has two members, each with itself stands for a
+    pair of one class.
 
     >>> from grassmann_sc.baselines import tensors
     >>> similarity = [[1.0, 0.9, 0.1], [0.9, 1.0, 0.3], [0.1, 0.3, 1.0]]
@@ -371,7 +431,9 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     features = core.shaped_array(features, "features", ("m", "N", "N"))
     classes, index = core.check_labels(labels, features.shape[1])
     if len(classes) < 2:
-        raise ValueError(f"labels must hold at least two classes, got one class: {classes[0]!r}")
+        raise ValueError(
+            f"labels must hold at least two classes, got one class: {classes[0]!r}"
+        )
     same = np.equal.outer(index, index)
     within = same & ~np.eye(len(index), dtype=bool)
     if not within.any():
@@ -382,7 +444,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     return gap / np.sqrt(np.maximum(spread, 1e-30))
 
 
-# ------------------------------------------------------------------------------------- checks
+# ------------------------------------------------------------------------------- checks
 
 
 def check_clips(clips, name):
@@ -390,8 +452,10 @@ def check_clips(clips, name):
     core.check_sequence(clips, name, "clips")
     if len(clips) == 0:
         raise ValueError(f"{name} must hold at least one clip, got none")
-    return [core.check_clip(clip, f"{name}[{i}]", core.LARGEST_PIXEL)
-            for i, clip in enumerate(clips)]
+    return [
+        core.check_clip(clip, f"{name}[{i}]", core.LARGEST_PIXEL)
+        for i, clip in enumerate(clips)
+    ]
 
 
 def check_sides(shape, name):
@@ -407,9 +471,13 @@ def check_modes(modes):
         raise TypeError(f"modes must be a sequence of names, got {modes!r}")
     modes = tuple(modes)
     if not all(isinstance(mode, str) for mode in modes):
-        raise TypeError(f"modes must be names, some of {', '.join(MODES)}, got {modes!r}")
+        raise TypeError(
+            f"modes must be names, some of {', '.join(MODES)}, got {modes!r}"
+        )
     if not modes or len(set(modes)) < len(modes) or not set(modes) <= set(MODES):
-        raise ValueError(f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}")
+        raise ValueError(
+            f"modes must be some of {', '.join(MODES)}, each once, got {modes!r}"
+        )
     return modes
 
 
@@ -427,19 +495,27 @@ def check_tensor(clips, name):
     listed = check_clips(clips, name)
     for i, clip in enumerate(listed):
         if clip.shape != listed[0].shape:
-            raise ValueError(f"{name} must be of one size, see resize_clips: {name}[0] has "
-                             f"{listed[0].shape}, {name}[{i}] has {clip.shape}")
+            raise ValueError(
+                f"{name} must be of one size, see resize_clips: {name}[0] has "
+                f"{listed[0].shape}, {name}[{i}] has {clip.shape}"
+            )
         if not clip.any():
-            raise ValueError(f"{name}[{i}] must hold a pixel other than 0, got only zeros")
+            raise ValueError(
+                f"{name}[{i}] must hold a pixel other than 0, got only zeros"
+            )
     return np.stack(listed).astype(core.float_type(*listed))
 
 
 def _check_factors(X, name):
     if not isinstance(X, (list, tuple)) or len(X) != 3:
-        raise TypeError(f"{name} must be the three factors that mode_bases gives, got "
-                        f"{type(X).__name__}")
+        raise TypeError(
+            f"{name} must be the three factors that mode_bases gives, got "
+            f"{type(X).__name__}"
+        )
     X = [core.finite_array(V, f"{name}[{k}]") for k, V in enumerate(X)]
     if any(V.ndim != 3 or len(V) != len(X[0]) or V.size == 0 for V in X):
-        raise ValueError(f"{name} must be three arrays (n, d, p) of one n, got shapes "
-                         f"{[V.shape for V in X]}")
+        raise ValueError(
+            f"{name} must be three arrays (n, d, p) of one n, got shapes "
+            f"{[V.shape for V in X]}"
+        )
     return X

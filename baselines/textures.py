@@ -15,12 +15,19 @@ from scipy.ndimage import uniform_filter1d
 
 import grassmann_sc as core
 
-__all__ = ["box_dimensions", "fractal_measures", "fractal_exponents", "exponent_ranges",
-           "fractal_spectrum", "distance_weights"]
+__all__ = [
+    "box_dimensions",
+    "fractal_measures",
+    "fractal_exponents",
+    "exponent_ranges",
+    "fractal_spectrum",
+    "distance_weights",
+]
 
 MEASURES = ("intensity", "gradient", "flow", "laplacian", "curvature")
 PARTS = ("volume", "slices along t", "slices along y", "slices along x")
-FLAT = 0.01  # share of the root mean square spatial gradient below which there is no normal flow
+# share of the root mean square spatial gradient below which there is no normal flow
+FLAT = 0.01
 LEVELS = 10
 RADII = (1, 2, 3, 4)
 MOST_LEVELS = 62  # bits of an integer
@@ -32,26 +39,29 @@ CHECKS = 50  # of the objective of distance_weights
 MOST_TRIPLETS = 2**20
 
 
-# ----------------------------------------------------------------------- dynamic fractal spectrum
+# ------------------------------------------------------------- dynamic fractal spectrum
 
 
-def fractal_spectrum(clip: ArrayLike, ranges: ArrayLike, *,
-                     radii: Sequence[int] = RADII) -> np.ndarray:
-    """Dynamic fractal spectrum of a clip: box-counting dimensions (4, 5, n_levels) of level sets of
-    its local exponents.
+def fractal_spectrum(
+    clip: ArrayLike, ranges: ArrayLike, *, radii: Sequence[int] = RADII
+) -> np.ndarray:
+    """Dynamic fractal spectrum of a clip: box-counting dimensions (4, 5, n_levels) of
+    level sets of its local exponents.
 
-    For each of five measures (fractal_measures) mu, the exponent alpha of a voxel is the slope of
-    ln mu(B_r) over ln(2 r + 1), with B_r the cube of side 2 r + 1 around it, r in radii. The voxels
-    whose alpha is in one of n_levels intervals make a level set, whose dimension is that of
-    box_dimensions. Part 0 of the spectrum is volumetric, cubes and boxes in 3-D; parts 1 to 3 are
-    multi-slice, squares and boxes within the slices along t, y, x, averaged over the slices.
+    For each of five measures (fractal_measures) mu, the exponent alpha of a voxel is
+    the slope of ln mu(B_r) over ln(2 r + 1), with B_r the cube of side 2 r + 1 around
+    it, r in radii. The voxels whose alpha is in one of n_levels intervals make a level
+    set, whose dimension is that of box_dimensions. Part 0 of the spectrum is
+    volumetric, cubes and boxes in 3-D; parts 1 to 3 are multi-slice, squares and boxes
+    within the slices along t, y, x, averaged over the slices.
 
-    ranges (4, 5, 2): the least and greatest alpha that the levels divide evenly, as exponent_ranges
-    gives them; or (4, 5, n_levels + 1) ascending edges; what lies beyond belongs to the first or
-    last level. Two ends stand for 10 levels. An exponent needs a positive measure around the voxel,
-    and the cubes to fit into the clip; an empty level set has dimension 0. A factor of all
-    intensities alters no exponent, and an affine change of positive slope only those of the
-    intensity itself. Source: Xu, Quan, Ling and Ji, ICCV 2011.
+    ranges (4, 5, 2): the least and greatest alpha that the levels divide evenly, as
+    exponent_ranges gives them; or (4, 5, n_levels + 1) ascending edges; what lies
+    beyond belongs to the first or last level. Two ends stand for 10 levels. An exponent
+    needs a positive measure around the voxel, and the cubes to fit into the clip; an
+    empty level set has dimension 0. A factor of all intensities alters no exponent, and
+    an affine change of positive slope only those of the intensity itself. Source: Xu,
+    Quan, Ling and Ji, ICCV 2011.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
@@ -69,14 +79,16 @@ def fractal_spectrum(clip: ArrayLike, ranges: ArrayLike, *,
         for part in range(len(PARTS)):
             alpha = _exponents(measure, part, radii)
             inner = edges[part, m, 1:-1]
-            levels = np.where(np.isnan(alpha), NONE, np.searchsorted(inner, alpha, side="right"))
+            levels = np.where(
+                np.isnan(alpha), NONE, np.searchsorted(inner, alpha, side="right")
+            )
             spectrum[part, m] = _mean_dimensions(levels, part, edges.shape[2] - 1)
     return spectrum
 
 
 def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.ndarray:
-    """Ranges (4, 5, 2) of exponents for fractal_spectrum: the least first and greatest 99th
-    percentile over clips; [0, 1] where no clip has an exponent.
+    """Ranges (4, 5, 2) of exponents for fractal_spectrum: the least first and greatest
+    99th percentile over clips; [0, 1] where no clip has an exponent.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
@@ -108,10 +120,11 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
 def fractal_measures(clip: ArrayLike) -> np.ndarray:
     """The five measures (5, n_frames, height, width) >= 0 of a clip f at each voxel.
 
-    "intensity" f less its least value if that is negative; "gradient" |f_t|, the temporal change of
-    brightness; "flow" |f_t| / ||(f_x, f_y)||, the speed along the normal of an edge, 0 where the
-    frame is flat (below 1 % of the root mean square gradient); "laplacian" |f_xx + f_yy|;
-    "curvature", the largest |eigenvalue| of the Hessian of the frame. By central differences.
+    "intensity" f less its least value if that is negative; "gradient" |f_t|, the
+    temporal change of brightness; "flow" |f_t| / ||(f_x, f_y)||, the speed along the
+    normal of an edge, 0 where the frame is flat (below 1 % of the root mean square
+    gradient); "laplacian" |f_xx + f_yy|; "curvature", the largest |eigenvalue| of the
+    Hessian of the frame. By central differences.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
@@ -122,10 +135,12 @@ def fractal_measures(clip: ArrayLike) -> np.ndarray:
     return np.stack(list(_measures(check_texture(clip, "clip", None))))
 
 
-def fractal_exponents(measure: ArrayLike, part: int = 0, *,
-                      radii: Sequence[int] = RADII) -> np.ndarray:
-    """Exponents of a measure (n_frames, height, width) >= 0 at the voxels whose cubes, or squares
-    within slices, fit into the clip; NaN where the measure of the smallest is 0.
+def fractal_exponents(
+    measure: ArrayLike, part: int = 0, *, radii: Sequence[int] = RADII
+) -> np.ndarray:
+    """Exponents of a measure (n_frames, height, width) >= 0 at the voxels whose cubes,
+    or squares within slices, fit into the clip; NaN where the measure of the smallest
+    is 0.
 
     part: 0, cubes in 3-D; 1, 2, 3, squares in slices along t, y, x.
 
@@ -142,16 +157,18 @@ def fractal_exponents(measure: ArrayLike, part: int = 0, *,
     return _exponents(measure, part, radii)
 
 
-def box_dimensions(levels: ArrayLike, n_levels: int,
-                   sides: Sequence[int] | None = None) -> np.ndarray:
+def box_dimensions(
+    levels: ArrayLike, n_levels: int, sides: Sequence[int] | None = None
+) -> np.ndarray:
     """Box-counting dimensions (n_levels,) of the sets of voxels of each level.
 
-    levels: integers (a, b, c) or (a, b), 0..n_levels - 1, other values belong to no set. The slope
-    of ln N_s over -ln s by least squares, with N_s the number of boxes of side s that hold a voxel
-    of the set; 0 for an empty set. sides: two ascending integers >= 1 or more, None for 1, 2, 4,
+    levels: integers (a, b, c) or (a, b), 0..n_levels - 1, other values belong to no
+    set. The slope of ln N_s over -ln s by least squares, with N_s the number of boxes
+    of side s that hold a voxel of the set; 0 for an empty set. sides: two ascending
+    integers >= 1 or more, None for 1, 2, 4,
     ... up to a quarter of the shortest axis of more than one voxel, at least 2 and at most 16. The
-    dimension of a set that repeats itself at other ratios, as 3 of the Sierpinski carpet, is exact
-    at their powers alone.
+    dimension of a set that repeats itself at other ratios, as 3 of the Sierpinski
+    carpet, is exact at their powers alone.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
@@ -161,8 +178,10 @@ def box_dimensions(levels: ArrayLike, n_levels: int,
     """
     levels = core.plain_array(levels, "levels", "be integers, got a ragged sequence")
     if levels.ndim not in (2, 3) or levels.dtype.kind not in "biu" or levels.size == 0:
-        raise ValueError("levels must be integers (a, b) or (a, b, c), got "
-                         f"{levels.dtype} {levels.shape}")
+        raise ValueError(
+            "levels must be integers (a, b) or (a, b, c), got "
+            f"{levels.dtype} {levels.shape}"
+        )
     n_levels = core.check_integer(n_levels, "n_levels", 1, MOST_LEVELS)
     if levels.ndim == 2:
         levels = levels[None]
@@ -171,7 +190,7 @@ def box_dimensions(levels: ArrayLike, n_levels: int,
     return _dimensions(levels, check_ascending(sides, "sides"), False, n_levels)[0]
 
 
-# ------------------------------------------------------------------------- exponents and level sets
+# ------------------------------------------------------------- exponents and level sets
 
 
 def _measures(f):
@@ -191,10 +210,14 @@ def _measures(f):
 
 
 def _exponents(measure, part, radii):
-    """Slopes of ln mu(B_r) over ln(2 r + 1) at the voxels whose largest cube is in the clip."""
+    """Slopes of ln mu(B_r) over ln(2 r + 1) at the voxels whose largest cube is in the
+    clip.
+    """
     axes = [axis for axis in range(3) if axis != part - 1]
     border = max(radii)
-    inside = tuple(slice(border, -border) if axis in axes else slice(None) for axis in range(3))
+    inside = tuple(
+        slice(border, -border) if axis in axes else slice(None) for axis in range(3)
+    )
     logs = np.log(2 * np.array(radii) + 1.0)
     weights = (logs - logs.mean()) / np.square(logs - logs.mean()).sum()
     total = measure / max(measure.max(), 1e-300)
@@ -212,8 +235,9 @@ def _exponents(measure, part, radii):
 
 
 def _mean_dimensions(levels, part, n_levels):
-    """Dimensions (n_levels,) of level sets, in slices their mean; the border is cut off so that
-    boxes of all sides divide the array."""
+    """Dimensions (n_levels,) of level sets, in slices their mean; the border is cut off
+    so that boxes of all sides divide the array.
+    """
     axes = [axis for axis in range(3) if axis != part - 1]
     sides = _usual_sides([levels.shape[axis] for axis in axes])
     for axis in axes:
@@ -232,12 +256,15 @@ def _usual_sides(lengths):
 
 
 def _dimensions(levels, sides, sliced, n_levels):
-    """Dimensions (n_slices, n_levels) of levels (a, b, c) in slices along the first axis, or
-    (1, n_levels) in the volume."""
+    """Dimensions (n_slices, n_levels) of levels (a, b, c) in slices along the first
+    axis, or (1, n_levels) in the volume.
+    """
     bits = np.zeros(levels.shape, np.int64)
     known = (levels >= 0) & (levels < n_levels)
     bits[known] = np.int64(1) << levels[known].astype(np.int64)
-    counts = np.stack([_count_boxes(bits, 1 if sliced else s, s, sliced, n_levels) for s in sides])
+    counts = np.stack(
+        [_count_boxes(bits, 1 if sliced else s, s, sliced, n_levels) for s in sides]
+    )
     logs = np.log(sides)
     weights = (logs.mean() - logs) / np.square(logs - logs.mean()).sum()
     return np.tensordot(weights, np.log(np.maximum(counts, 1)), 1) + 0.0
@@ -246,7 +273,8 @@ def _dimensions(levels, sides, sliced, n_levels):
 @core.jit
 def _count_boxes(bits, depth, side, sliced, n_levels):
     """How many boxes of depth x side x side hold a voxel of each level, (n_slices or 1,
-    n_levels)."""
+    n_levels).
+    """
     n, m, q = bits.shape
     boxes = np.zeros((-(-n // depth), -(-m // side), -(-q // side)), np.int64)
     for i in range(n):
@@ -265,29 +293,37 @@ def _count_boxes(bits, depth, side, sliced, n_levels):
     return counts
 
 
-# ---------------------------------------------------------------------- learned sum of distances
+# ------------------------------------------------------------- learned sum of distances
 
 
 DistanceWeights = namedtuple("DistanceWeights", "weights objective")
 
 
-def distance_weights(distances: ArrayLike, labels: core.Labels, lam: float = 0.01, *,
-                     n_iter: int = 2000, batch: int = 1000,
-                     rng: core.Rng = None) -> DistanceWeights:
-    """Weights w >= 0 (m,) that make sum_k w_k distances[k] small within classes (DL-Pegasos).
+def distance_weights(
+    distances: ArrayLike,
+    labels: core.Labels,
+    lam: float = 0.01,
+    *,
+    n_iter: int = 2000,
+    batch: int = 1000,
+    rng: core.Rng = None,
+) -> DistanceWeights:
+    """Weights w >= 0 (m,) that make sum_k w_k distances[k] small within classes
+    (DL-Pegasos).
 
     Minimises, over triplets of sets i, j of one class and l of another,
 
         lam / 2 ||w||^2 + mean over triplets of max(0, 1 - w^T (d_il - d_ij)),    w >= 0,
 
-    by Pegasos: a step -1 / (lam t) along the subgradient of a random batch of triplets, onto w >= 0
-    and into the ball of radius 1 / sqrt(lam), in which the minimum lies. The answer is the best, by
-    the objective over all triplets, of the iterates and of their means weighted by t, looked at
-    every n_iter / 50 steps. distances (m, N, N) should be of one scale.
+    by Pegasos: a step -1 / (lam t) along the subgradient of a random batch of triplets,
+    onto w >= 0 and into the ball of radius 1 / sqrt(lam), in which the minimum lies.
+    The answer is the best, by the objective over all triplets, of the iterates and of
+    their means weighted by t, looked at every n_iter / 50 steps. distances (m, N, N)
+    should be of one scale.
 
-    Of more than 2^20 triplets as many are drawn. Returns a named tuple: weights, and objective, the
-    lowest value so far at each look, from that of w = 0, which is 1. Sources: Ghanem and Ahuja,
-    ECCV 2010; Shalev-Shwartz, Singer and Srebro, ICML 2007.
+    Of more than 2^20 triplets as many are drawn. Returns a named tuple: weights, and
+    objective, the lowest value so far at each look, from that of w = 0, which is 1.
+    Sources: Ghanem and Ahuja, ECCV 2010; Shalev-Shwartz, Singer and Srebro, ICML 2007.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
@@ -296,7 +332,9 @@ def distance_weights(distances: ArrayLike, labels: core.Labels, lam: float = 0.0
     >>> textures.distance_weights([apart, 6 - apart], labels, rng=0).weights > 0
     array([ True, False])
     """
-    D = core.shaped_array(distances, "distances", ("m", "N", "N")).astype(np.float64, copy=False)
+    D = core.shaped_array(distances, "distances", ("m", "N", "N")).astype(
+        np.float64, copy=False
+    )
     _, index = core.check_labels(labels, D.shape[1])
     lam = core.check_number(lam, "lam", above=0)
     n_iter = core.check_integer(n_iter, "n_iter", 1)
@@ -332,13 +370,16 @@ def hinge_objective(w, margins, lam):
 
 def triplet_margins(distances, index, rng):
     """d_il - d_ij (n, m) of all triplets, i and j of one class and l of another, or of
-    MOST_TRIPLETS drawn at random, of distances (m, N, N)."""
+    MOST_TRIPLETS drawn at random, of distances (m, N, N).
+    """
     same = np.equal.outer(index, index)
     within = same & ~np.eye(len(index), dtype=bool)
     counts = within.sum(axis=1) * (~same).sum(axis=1)  # triplets of each i
     if not counts.any():
-        raise ValueError("labels must have two classes, and two members of one of them, to compare "
-                         f"pairs, got {len(np.unique(index))} classes of {len(index)} clips")
+        raise ValueError(
+            "labels must have two classes, and two members of one of them, to compare "
+            f"pairs, got {len(np.unique(index))} classes of {len(index)} clips"
+        )
     ends = np.cumsum(counts)
     if ends[-1] > MOST_TRIPLETS:
         chosen = np.sort(rng.integers(ends[-1], size=MOST_TRIPLETS))
@@ -354,35 +395,46 @@ def triplet_margins(distances, index, rng):
     return margins
 
 
-# ------------------------------------------------------------------------------------- checks
+# ------------------------------------------------------------------------------- checks
 
 
 def check_ascending(values, name):
     """The values as an ascending tuple of at least two integers >= 1."""
     if not np.iterable(values) or isinstance(values, (str, bytes)):
-        raise TypeError(f"{name} must be two integers or more, ascending, got {values!r}")
+        raise TypeError(
+            f"{name} must be two integers or more, ascending, got {values!r}"
+        )
     values = tuple(core.check_integer(value, name, 1) for value in values)
     if len(values) < 2 or sorted(set(values)) != list(values):
-        raise ValueError(f"{name} must be two integers or more, ascending, got {values}")
+        raise ValueError(
+            f"{name} must be two integers or more, ascending, got {values}"
+        )
     return values
 
 
 def check_texture(clip, name, radii, varies=True):
-    """A clip (n_frames, height, width), in which the largest cube fits and something varies."""
+    """A clip (n_frames, height, width), in which the largest cube fits and something
+    varies.
+    """
     f = core.check_clip(clip, name).astype(np.float64)
     least = 3 if radii is None else max(radii) * 2 + 1
     if min(f.shape) < least:
-        raise ValueError(f"{name} must have at least {least} frames, rows and columns, got "
-                         f"{f.shape}")
+        raise ValueError(
+            f"{name} must have at least {least} frames, rows and columns, got {f.shape}"
+        )
     if varies and f.min() == f.max():
-        raise ValueError(f"{name} must vary, a constant clip has no texture: got {f.min():g} "
-                         "everywhere")
+        raise ValueError(
+            f"{name} must vary, a constant clip has no texture: got {f.min():g} "
+            "everywhere"
+        )
     in_range = 1e-100 <= core.largest(f) <= 1e100
     return f if in_range else np.ldexp(f, -core.exponent(f))
 
 
 def _check_edges(ranges):
-    edges = core.shaped_array(ranges, "ranges", (len(PARTS), len(MEASURES), "2 or more"))
+    edges = core.shaped_array(
+        ranges, "ranges", (len(PARTS), len(MEASURES), "2 or more")
+    )
     if not (np.diff(edges, axis=2) > 0).all():
         raise ValueError("ranges must ascend")
     core.check_integer(edges.shape[2] - 1, "the levels of ranges", 1, MOST_LEVELS)

@@ -1,5 +1,5 @@
-"""How exact is the core? The worst figure of each oracle over random and degenerate cases, beside
-the bound it must meet: python -m benchmarks.accuracy
+"""How exact is the core? The worst figure of each oracle over random and degenerate
+cases, beside the bound it must meet: python -m benchmarks.accuracy
 """
 
 import time
@@ -22,15 +22,30 @@ SIZES = [(1, 1), (2, 1), (4, 2), (5, 5), (6, 3), (9, 2), (16, 4), (30, 3)]  # (d
 N_ATOMS = [1, 3, 12, 60]  # 60 > d (d + 1) / 2 for the first six sizes
 LAMBDAS = [1e-4, 1e-2, 0.1, 0.5, 1.0]  # of lam_max
 N_QUERIES = 3
-ANGLES = [[0], [1e-12], [1e-10, 1.5], [np.pi / 4], [np.pi / 2 - 1e-9], [np.pi / 2],
-          [1e-10, np.pi / 2], [0, 1e-12, 1e-10, np.pi / 4, 1.5, np.pi / 2 - 1e-9, np.pi / 2]]
+ANGLES = [
+    [0],
+    [1e-12],
+    [1e-10, 1.5],
+    [np.pi / 4],
+    [np.pi / 2 - 1e-9],
+    [np.pi / 2],
+    [1e-10, np.pi / 2],
+    [0, 1e-12, 1e-10, np.pi / 4, 1.5, np.pi / 2 - 1e-9, np.pi / 2],
+]
 ANGLE_SIZES = [(14, 7), (10, 7), (60, 7), (400, 7)]  # the second has p > d / 2
-BOUNDS = {"cost above scikit-learn's / norm2": 1e-9, "cost above that of float64 / norm2": None,
-          "cost difference where it converged / norm2": 1e-9, "optimality conditions / norm2": 1e-8,
-          "duality gap / norm2": 1e-8, "class residuals against d x d": 1e-10,
-          "|1^T y - 1| of local codes": 1e-8, "principal angles against 50 digits": 3e-15,
-          "distances against 50 digits": 1e-14, "proj beaten by": 1e-13,
-          "chordal_mean beaten by": 1e-13}
+BOUNDS = {
+    "cost above scikit-learn's / norm2": 1e-9,
+    "cost above that of float64 / norm2": None,
+    "cost difference where it converged / norm2": 1e-9,
+    "optimality conditions / norm2": 1e-8,
+    "duality gap / norm2": 1e-8,
+    "class residuals against d x d": 1e-10,
+    "|1^T y - 1| of local codes": 1e-8,
+    "principal angles against 50 digits": 3e-15,
+    "distances against 50 digits": 1e-14,
+    "proj beaten by": 1e-13,
+    "chordal_mean beaten by": 1e-13,
+}
 worst = {}  # (oracle, type) -> (worst figure, cases)
 
 
@@ -44,8 +59,12 @@ def true_angles(X, Y):
     """To 50 digits, of the spans of the rounded matrices."""
     with mpmath.workdps(50):
         Q, P = (mpmath.qr(mpmath.matrix(A.tolist()), mode="skinny")[0] for A in (X, Y))
-        return np.sort([float(mpmath.acos(min(c, mpmath.mpf(1))))
-                        for c in mpmath.svd_r(Q.T * P, compute_uv=False)])
+        return np.sort(
+            [
+                float(mpmath.acos(min(c, mpmath.mpf(1))))
+                for c in mpmath.svd_r(Q.T * P, compute_uv=False)
+            ]
+        )
 
 
 def pair_at(angles, rng, d, p):
@@ -58,33 +77,50 @@ def pair_at(angles, rng, d, p):
 
 
 def beaten_by(best, S):
-    """By how much, relative to the scale of S, the p largest eigenvalues exceed tr(Y^T S Y), which
-    no subspace does: to 50 digits, of the span of the rounded matrix."""
+    """By how much, relative to the scale of S, the p largest eigenvalues exceed tr(Y^T
+    S Y), which no subspace does: to 50 digits, of the span of the rounded matrix.
+    """
     with mpmath.workdps(50):
         Y, _ = mpmath.qr(mpmath.matrix(best.tolist()), mode="skinny")
         exact = mpmath.matrix(((S + S.T) / 2).tolist())
-        largest = sorted(mpmath.eigsy(exact, eigvals_only=True))[-best.shape[1]:]
+        largest = sorted(mpmath.eigsy(exact, eigvals_only=True))[-best.shape[1] :]
         reached = Y.T * exact * Y
         short = sum(largest) - sum(reached[i, i] for i in range(reached.rows))
     return float(short) / max(np.abs(S).sum(axis=1).max(), 1e-300)
 
 
 def check_sparse(problem, positive):
-    """Cost against scikit-learn's coordinate descent on vec(X X^T), optimality conditions, gap."""
+    """Cost against scikit-learn's coordinate descent on vec(X X^T), optimality
+    conditions, gap.
+    """
     X, D, K_dd, K_xd, p, lam, _ = problem
-    codes, gap, _ = gs.sparse_codes(K_dd, K_xd, lam, norm2=p, positive=positive, return_info=True)
+    codes, gap, _ = gs.sparse_codes(
+        K_dd, K_xd, lam, norm2=p, positive=positive, return_info=True
+    )
     rough = gs.gsc(np.float32(X), np.float32(D), lam, positive=positive).astype(float)
     for dtype, Y in ((np.float64, codes), (np.float32, rough)):
-        record("optimality conditions / norm2",
-               [violation(K_dd, k, y, lam, positive) / p for k, y in zip(K_xd, Y)], dtype)
+        record(
+            "optimality conditions / norm2",
+            [violation(K_dd, k, y, lam, positive) / p for k, y in zip(K_xd, Y)],
+            dtype,
+        )
     record("duality gap / norm2", gap / p)
     own = cost(problem, codes)
-    record("cost above that of float64 / norm2", (cost(problem, rough) - own) / p, np.float32)
+    record(
+        "cost above that of float64 / norm2",
+        (cost(problem, rough) - own) / p,
+        np.float32,
+    )
     if len(D) > 12 or lam < 1e-3:
         return
     A = vectors(D).T
-    lasso = Lasso(lam / (2 * len(A)), fit_intercept=False, positive=positive, tol=1e-14,
-                  max_iter=20_000)
+    lasso = Lasso(
+        lam / (2 * len(A)),
+        fit_intercept=False,
+        positive=positive,
+        tol=1e-14,
+        max_iter=20_000,
+    )
     theirs, gaps = zip(*((lasso.fit(A, x).coef_, lasso.dual_gap_) for x in vectors(X)))
     above = (own - cost(problem, np.array(theirs))) / p
     record("cost above scikit-learn's / norm2", above)
@@ -101,7 +137,9 @@ def check_classes(problem, rng):
     for dtype in (np.float64, np.float32):
         X, D, K, k = (A.astype(dtype) for A in problem[:4])
         codes = drawn_codes.astype(dtype)
-        residuals, classes = gs.class_residuals(codes, K, k, labels, norm2=problem.norm2)
+        residuals, classes = gs.class_residuals(
+            codes, K, k, labels, norm2=problem.norm2
+        )
         explicit = [cost(problem, codes.astype(float) * (labels == c)) for c in classes]
         record("class residuals against d x d", np.abs(residuals.T - explicit), dtype)
         local = gs.glc(X, D, min(n_atoms, 20)).astype(float)
@@ -131,12 +169,16 @@ def check_angles(rng):
             arc = gs.geodesic_distance(X[None], Y[None])
             chord = gs.chordal_distance(X[None], Y[None])
             record("distances against 50 digits", abs(arc - np.linalg.norm(truth)))
-            record("distances against 50 digits",
-                   abs(chord - np.sqrt(2) * np.linalg.norm(np.sin(truth))))
+            record(
+                "distances against 50 digits",
+                abs(chord - np.sqrt(2) * np.linalg.norm(np.sin(truth))),
+            )
             for dtype in (np.float64, np.float32):
                 A = X.astype(dtype)
                 B = Y.astype(dtype)
-                off = gs.principal_angles(A, B) - true_angles(A.astype(float), B.astype(float))
+                off = gs.principal_angles(A, B) - true_angles(
+                    A.astype(float), B.astype(float)
+                )
                 record("principal angles against 50 digits", np.abs(off).max(), dtype)
 
 
@@ -148,15 +190,20 @@ def check_points(rng):
             X = bases(rng, 5, d, p, kind)
             S = {"random": G + G.T, "near": G @ G.T}.get(kind, -G @ G.T)
             record("proj beaten by", beaten_by(gs.proj(S, p), S))
-            for w in (np.ones(5), rng.uniform(0, 1, 5), rng.standard_normal(5),
-                      -rng.uniform(0, 1, 5)):
+            for w in (
+                np.ones(5),
+                rng.uniform(0, 1, 5),
+                rng.standard_normal(5),
+                -rng.uniform(0, 1, 5),
+            ):
                 S = np.einsum("n,nij->ij", w, X @ X.swapaxes(1, 2))
                 record("chordal_mean beaten by", beaten_by(gs.chordal_mean(X, w), S))
 
 
 def main():
     started = time.perf_counter()
-    # scikit-learn stops at rounding or late; means that are not unique are optimal all the same
+    # scikit-learn stops at rounding or late; means that are not unique are optimal all
+    # the same
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(SEED)
     for check in (check_codes, check_angles, check_points):
@@ -169,7 +216,9 @@ def main():
             if dtype == np.float64 and bound:
                 rule = f"{bound:9.0e}{'' if figure <= bound else '  MISSED'}"
             if cases:
-                print(f"{oracle:45s} {dtype.__name__:8s} {cases:6d} {figure:9.1e} {rule}")
+                print(
+                    f"{oracle:45s} {dtype.__name__:8s} {cases:6d} {figure:9.1e} {rule}"
+                )
     print(f"{time.perf_counter() - started:.0f} s")
 
 

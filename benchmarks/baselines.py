@@ -1,13 +1,15 @@
 """The paper's baselines: python -m benchmarks.baselines [--quick] [--out DIR]
 
-On sets of images each beside the straightforward loop over pairs, as one writes it from the
-equations, beside projection_kernel, and as the number of sets grows. Loops run on some of the pairs
-and are scaled up to all; answers are compared on the pairs that both have.
+On sets of images each beside the straightforward loop over pairs, as one writes it from
+the equations, beside projection_kernel, and as the number of sets grows. Loops run on
+some of the pairs and are scaled up to all; answers are compared on the pairs that both
+have.
 
-On videos: a fractal spectrum of 50 x 50 x 50 voxels on one core; the signal-to-noise ratio of
-CS-LDS against compression, as a table and a picture in OUT; simulated dynamic textures of a dozen
-known systems, all methods in one table, parameters by cross-validation on the training part;
-seconds of fit and prediction as clips grow from 50 to 500.
+On videos: a fractal spectrum of 50 x 50 x 50 voxels on one core; the signal-to-noise
+ratio of CS-LDS against compression, as a table and a picture in OUT; simulated dynamic
+textures of a dozen known systems, all methods in one table, parameters by
+cross-validation on the training part; seconds of fit and prediction as clips grow from
+50 to 500.
 """
 
 import cProfile
@@ -19,9 +21,15 @@ from types import SimpleNamespace
 
 from examples.options import of_these, parsed
 
-options = parsed(__name__, of_these, "benchmarks.baselines", {
-    "--quick": dict(action="store_true", help="only what has a target"),
-    "--out": dict(type=Path, default=Path("out"), help="folder of the picture")})
+options = parsed(
+    __name__,
+    of_these,
+    "benchmarks.baselines",
+    {
+        "--quick": dict(action="store_true", help="only what has a target"),
+        "--out": dict(type=Path, default=Path("out"), help="folder of the picture"),
+    },
+)
 
 import matplotlib
 import numpy as np
@@ -35,8 +43,21 @@ from examples.baselines import STATES, video_baselines
 from examples.pictures import save_picture
 from grassmann_sc import kernels
 from grassmann_sc.baselines import dynamics, hulls, textures
-from grassmann_sc.baselines.estimators import CSLDS, DFS, LDS, TCCA, DLPegasos, ProductManifold
-from grassmann_sc.baselines.sets import correlation_kernel, dcc, gda, ggda, mutual_similarity
+from grassmann_sc.baselines.estimators import (
+    CSLDS,
+    DFS,
+    LDS,
+    TCCA,
+    DLPegasos,
+    ProductManifold,
+)
+from grassmann_sc.baselines.sets import (
+    correlation_kernel,
+    dcc,
+    gda,
+    ggda,
+    mutual_similarity,
+)
 from grassmann_sc.subspaces import from_sets
 from oracles import cosines, discriminants, each_pair
 from textures import simulated_clip, simulated_textures, texture_systems
@@ -64,12 +85,16 @@ N_STATES = 4  # of the simulated systems
 
 
 def problem(n, seed=0):
-    """n sets of frames, in classes that have P-dimensional patterns and means; their subspaces."""
+    """n sets of frames, in classes that have P-dimensional patterns and means; their
+    subspaces.
+    """
     rng = np.random.default_rng(seed)
     patterns = rng.standard_normal((N_CLASSES, P, D))
     labels = np.arange(n) % N_CLASSES
     sets = rng.standard_normal((n, N_FRAMES, P)) @ patterns[labels]
-    sets += 0.7 * rng.standard_normal(sets.shape) + patterns[labels].mean(axis=1)[:, None]
+    sets += (
+        0.7 * rng.standard_normal(sets.shape) + patterns[labels].mean(axis=1)[:, None]
+    )
     return sets, from_sets(sets, P), labels
 
 
@@ -83,7 +108,9 @@ def calls_of(sets, X, labels):
         "ggda": lambda: ggda(gram, labels).coefficients,
         "dcc, a step": lambda: dcc(X, labels, n_iter=1).transform,
         "affine_hull_distances": lambda: hulls.affine_hull_distances(sets),
-        "affine, Gaussian": lambda: hulls.affine_hull_distances(sets, kernel=kernels.rbf(GAMMA)),
+        "affine, Gaussian": lambda: hulls.affine_hull_distances(
+            sets, kernel=kernels.rbf(GAMMA)
+        ),
         "convex_hull_distances": lambda: hulls.convex_hull_distances(sets),
     }
 
@@ -112,34 +139,50 @@ def against_loops():
         "affine_hull_distances": (partial(oracles.affine_distance, share=0.98), sets),
         "convex_hull_distances": (partial(oracles.convex_distance, ftol=1e-12), sets),
     }
-    loops = {name: (partial(each_pair, function, data[few], data[few]), of_all)
-             for name, (function, data) in loops.items()}
-    loops |= {"gda": (lambda: discriminants(K, *oracles.gda_matrices(labels), 1e-3)[1], 1),
-              "ggda": (lambda: discriminants(K, *oracles.ggda_matrices(labels), 1e-3)[1], 1),
-              "dcc, a step": (lambda: dcc_scatters(X[few]), of_each)}
+    loops = {
+        name: (partial(each_pair, function, data[few], data[few]), of_all)
+        for name, (function, data) in loops.items()
+    }
+    loops |= {
+        "gda": (lambda: discriminants(K, *oracles.gda_matrices(labels), 1e-3)[1], 1),
+        "ggda": (lambda: discriminants(K, *oracles.ggda_matrices(labels), 1e-3)[1], 1),
+        "dcc, a step": (lambda: dcc_scatters(X[few]), of_each),
+    }
     calls = calls_of(sets, X, labels)
     for name in calls:
         calls_of(sets[:50], X[:50], labels[:50])[name]()
-    (gram_seconds,) = interleaved([lambda: gs.projection_kernel(X, X.copy())], REPETITIONS)
-    print(f"{N_SETS} sets of {N_FRAMES} frames, d = {D}, p = {P}; projection_kernel(X, D): "
-          f"{gram_seconds:.3f} s")
+    (gram_seconds,) = interleaved(
+        [lambda: gs.projection_kernel(X, X.copy())], REPETITIONS
+    )
+    print(
+        f"{N_SETS} sets of {N_FRAMES} frames, d = {D}, p = {P}; projection_kernel(X, D): "
+        f"{gram_seconds:.3f} s"
+    )
     for name, call in calls.items():
         (seconds,) = interleaved([call], REPETITIONS)
         of_gram = not ("hull" in name or "dcc" in name or "affine" in name)
         figure(f"{name} (s)", seconds)
-        figure(f"{name}: time, of projection_kernel's (1)", seconds / gram_seconds,
-               f"<= {MOST}" if of_gram else "")
+        figure(
+            f"{name}: time, of projection_kernel's (1)",
+            seconds / gram_seconds,
+            f"<= {MOST}" if of_gram else "",
+        )
         if name not in loops:
             continue
         loop, factor = loops[name]
         loop_seconds, theirs = timed(loop)
-        figure(f"{name}: speed over the loop, {factor * loop_seconds:.3g} s (1)",
-               factor * loop_seconds / seconds, ">= 1")
+        figure(
+            f"{name}: speed over the loop, {factor * loop_seconds:.3g} s (1)",
+            factor * loop_seconds / seconds,
+            ">= 1",
+        )
         if theirs.shape == (N_LOOP, N_LOOP):
             ours = call()[few, few]
             off = ~np.eye(N_LOOP, dtype=bool)
-            print(f"    apart from the loop's by {np.abs(ours - theirs)[off].max():.1e}, largest "
-                  f"{theirs.max():.3g}")
+            print(
+                f"    apart from the loop's by {np.abs(ours - theirs)[off].max():.1e}, largest "
+                f"{theirs.max():.3g}"
+            )
 
 
 def seconds_and_memory(name, n):
@@ -154,10 +197,14 @@ def growth(numbers):
     for name in calls_of(*problem(20)):
         for n in numbers:
             seconds[name, n], memory = in_child(seconds_and_memory, name, n)
-            print(f"  {name:24s} n = {n:5d}: {seconds[name, n]:8.3f} s, {memory:8.1f} MB",
-                  flush=True)
-        figure(f"{name}: exponent of time from {numbers[-2]} to {numbers[-1]} sets (1)",
-               np.log2(seconds[name, numbers[-1]] / seconds[name, numbers[-2]]))
+            print(
+                f"  {name:24s} n = {n:5d}: {seconds[name, n]:8.3f} s, {memory:8.1f} MB",
+                flush=True,
+            )
+        figure(
+            f"{name}: exponent of time from {numbers[-2]} to {numbers[-1]} sets (1)",
+            np.log2(seconds[name, numbers[-1]] / seconds[name, numbers[-2]]),
+        )
     return max(calls_of(*problem(20)), key=lambda name: seconds[name, numbers[-1]])
 
 
@@ -171,30 +218,42 @@ def profile_of(name, n):
 
 
 def simulated():
-    """A line a method: accuracy, seconds with the search, and what was chosen. A candidate that
-    the clips of a fold allow no model of has no answer right."""
+    """A line a method: accuracy, seconds with the search, and what was chosen. A
+    candidate that the clips of a fold allow no model of has no answer right.
+    """
     for noise in NOISES:
         clips, labels = simulated_textures(N_CLIPS, noise=noise)
         inputs = SimpleNamespace(videos=clips, p=STATES)
-        print(f"{len(clips)} simulated textures of 12 systems, noise {noise:g}; half to train")
+        print(
+            f"{len(clips)} simulated textures of 12 systems, noise {noise:g}; half to train"
+        )
         for name, _, estimator, grid, _ in video_baselines(inputs):
             search = GridSearchCV(estimator, grid, cv=N_FOLDS, error_score=0)
             try:
                 seconds, found = timed(
-                    lambda: search.fit(clips[::2], labels[::2]).predict(clips[1::2]))
+                    lambda: search.fit(clips[::2], labels[::2]).predict(clips[1::2])
+                )
             except ValueError as error:
                 print(f"  {name:12s} failed: {error}", flush=True)
                 continue
             right = 100 * np.mean(found == labels[1::2])
-            chosen = ", ".join(f"{key} {value}" for key, value in search.best_params_.items())
+            chosen = ", ".join(
+                f"{key} {value}" for key, value in search.best_params_.items()
+            )
             print(f"  {name:12s}{right:7.1f} %{seconds:9.1f} s   {chosen}", flush=True)
 
 
 def growth_of_clips(numbers):
     print("Seconds of fit on n clips and prediction of as many")
     systems = texture_systems()
-    simple = {"LDS": LDS(N_STATES), "CS-LDS": CSLDS(N_STATES), "PM": ProductManifold(4),
-              "TCCA": TCCA(4), "DFS": DFS(), "DL-Pegasos": DLPegasos(N_STATES)}
+    simple = {
+        "LDS": LDS(N_STATES),
+        "CS-LDS": CSLDS(N_STATES),
+        "PM": ProductManifold(4),
+        "TCCA": TCCA(4),
+        "DFS": DFS(),
+        "DL-Pegasos": DLPegasos(N_STATES),
+    }
     clips, labels = simulated_textures(-(-max(numbers) // len(systems)), systems)
     order = np.random.default_rng(0).permutation(len(clips))
     for name, estimator in simple.items():
@@ -203,7 +262,9 @@ def growth_of_clips(numbers):
         for n in numbers:
             some = [clips[i] for i in order[:n]]
             y = labels[order[:n]]
-            seconds.append(timed(lambda: clone(estimator).fit(some, y).predict(some))[0])
+            seconds.append(
+                timed(lambda: clone(estimator).fit(some, y).predict(some))[0]
+            )
         told = ", ".join(f"{n}: {s:.2f}" for n, s in zip(numbers, seconds))
         exponent = np.log(seconds[-1] / seconds[0]) / np.log(numbers[-1] / numbers[0])
         print(f"  {name:12s}{told}   exponent {exponent:.2f}", flush=True)
@@ -239,12 +300,21 @@ def noise_against_compression(out):
         told = ", ".join(f"{value:.1f}" for value in snr)
         print(f"  noise {noise:4g}: {told}; all pixels seen {best:.1f}", flush=True)
         if noise > 0:  # without, it is about 250 dB throughout
-            line = ax.plot(COMPRESSIONS, snr, marker="o", label=f"noise {noise:g}",
-                           color=COLOURS[noise])
+            line = ax.plot(
+                COMPRESSIONS,
+                snr,
+                marker="o",
+                label=f"noise {noise:g}",
+                color=COLOURS[noise],
+            )
             ax.axhline(best, color=line[0].get_color(), linestyle="--", linewidth=1)
     ax.plot([], [], color="0.4", linestyle="--", linewidth=1, label="all pixels seen")
-    ax.set(xscale="log", xlabel="compression, pixels over measurements", ylim=(0, None),
-           ylabel="signal-to-noise ratio of the recovered clip in dB")
+    ax.set(
+        xscale="log",
+        xlabel="compression, pixels over measurements",
+        ylim=(0, None),
+        ylabel="signal-to-noise ratio of the recovered clip in dB",
+    )
     ax.minorticks_off()
     ax.set_xticks(COMPRESSIONS, [f"{c:g}" for c in COMPRESSIONS])
     ax.set_title("CS-LDS, 4 states, 60 frames of a simulated texture", fontsize=10)

@@ -1,10 +1,12 @@
-"""A hostile campaign on the whole toolkit: python -m benchmarks.campaign, or make campaign
+"""A hostile campaign on the whole toolkit: python -m benchmarks.campaign, or make
+campaign
 
-Kinds of cases, drawn from the seed: at least so many of each as KINDS says, more if its share of
-the time allows; a function (seed, case) for each in benchmarks/campaign_*.py raises what went
-wrong. A kind runs in a process of its own, so that a crash or a hang is one failed case and the
-next one follows. Prints a table, then the first failures of each kind with what reproduces them;
-exit status 1 if a case failed or a kind is short of cases.
+Kinds of cases, drawn from the seed: at least so many of each as KINDS says, more if its
+share of the time allows; a function (seed, case) for each in benchmarks/campaign_*.py
+raises what went wrong. A kind runs in a process of its own, so that a crash or a hang
+is one failed case and the next one follows. Prints a table, then the first failures of
+each kind with what reproduces them; exit status 1 if a case failed or a kind is short
+of cases.
 """
 
 import importlib
@@ -47,21 +49,31 @@ KINDS = {
 }
 SECONDS = sum(kind.share for kind in KINDS.values())
 
-options = parsed(__name__, of_these, "benchmarks.campaign", {
-    "--seed": dict(type=int, default=0),
-    "--seconds": dict(type=float, default=SECONDS, help="for all kinds"),
-    "--only": dict(choices=KINDS, metavar="KIND",
-                   help=f"{', '.join(KINDS)}: one kind, in its share of the seconds"),
-    "--case": dict(type=int, help="with --only: one case, and its traceback"),
-    "--show": dict(type=int, default=5, help="failures to print of each kind"),
-    "--work": dict(type=float, nargs=3, help="for a child of the campaign alone")})
+options = parsed(
+    __name__,
+    of_these,
+    "benchmarks.campaign",
+    {
+        "--seed": dict(type=int, default=0),
+        "--seconds": dict(type=float, default=SECONDS, help="for all kinds"),
+        "--only": dict(
+            choices=KINDS,
+            metavar="KIND",
+            help=f"{', '.join(KINDS)}: one kind, in its share of the seconds",
+        ),
+        "--case": dict(type=int, help="with --only: one case, and its traceback"),
+        "--show": dict(type=int, default=5, help="failures to print of each kind"),
+        "--work": dict(type=float, nargs=3, help="for a child of the campaign alone"),
+    },
+)
 if options and options.case is not None and options.only is None:
     sys.exit("--case needs --only")
 
 from benchmarks.campaign_calls import Done, Failed, failing
 from benchmarks.common import ROOT, header, n_cores, timed
 
-START_LIMIT = 300  # seconds until a child's first case is done: Numba may have to compile
+# seconds until a child's first case is done: Numba may have to compile
+START_LIMIT = 300
 LIMIT = 60  # seconds of any other case
 EXHAUSTED = "there are no more cases"
 
@@ -78,7 +90,9 @@ def main(options):
 
 
 def case_function(kind):
-    return getattr(importlib.import_module(f"benchmarks.campaign_{KINDS[kind].room}"), kind)
+    return getattr(
+        importlib.import_module(f"benchmarks.campaign_{KINDS[kind].room}"), kind
+    )
 
 
 def campaign(options):
@@ -95,17 +109,22 @@ def campaign(options):
         shares = sum(kind.share for kind in left.values())
         name = next(iter(left))
         seconds = max(end - time.time(), 0) * left.pop(name).share / shares
-        taken, outcomes[name] = timed(run_kind, name, options.seed, seconds,
-                                      KINDS[name].share * unit)
+        taken, outcomes[name] = timed(
+            run_kind, name, options.seed, seconds, KINDS[name].share * unit
+        )
         held = outcomes[name].count(None)
         tried = len(outcomes[name])
         print(f"{name:12}{tried:9}{held:9}{tried - held:9}{taken:9.0f}", flush=True)
-    return int(any([print_failures(name, outcomes[name], options) for name in outcomes]))
+    return int(
+        any([print_failures(name, outcomes[name], options) for name in outcomes])
+    )
 
 
 def run_kind(name, seed, seconds, share):
-    """An outcome a case: (cause, message), None if it held. There are cases until the seconds are
-    over and their least number is reached, at most for three times the share."""
+    """An outcome a case: (cause, message), None if it held. There are cases until the
+    seconds are over and their least number is reached, at most for three times the
+    share.
+    """
     start = time.time()
     hard = start + 3 * share
     outcomes = []
@@ -121,19 +140,43 @@ def run_kind(name, seed, seconds, share):
 
 
 def run_child(name, seed, outcomes, limits, folder):
-    """Add outcomes of cases in a child that works in the folder; why it ended, None if it died."""
+    """Add outcomes of cases in a child that works in the folder; why it ended, None if
+    it died.
+    """
     plan = [len(outcomes), *limits]
-    command = [sys.executable, "-m", "benchmarks.campaign", "--only", name, "--seed", str(seed),
-               "--work", *map(str, plan)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.campaign",
+        "--only",
+        name,
+        "--seed",
+        str(seed),
+        "--work",
+        *map(str, plan),
+    ]
     threads = os.environ.get("NUMBA_NUM_THREADS", str(max(2, n_cores())))
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1",
-                                "MPLBACKEND": "agg", "NUMBA_NUM_THREADS": threads}
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "PYTHONFAULTHANDLER": "1",
+        "MPLBACKEND": "agg",
+        "NUMBA_NUM_THREADS": threads,
+    }
     with tempfile.TemporaryFile() as errors:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=folder,
-                                 env=environment, bufsize=0, start_new_session=True)
+        child = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=folder,
+            env=environment,
+            bufsize=0,
+            start_new_session=True,
+        )
         try:
             while True:
-                line = next_line(child.stdout, LIMIT if len(outcomes) > plan[0] else START_LIMIT)
+                line = next_line(
+                    child.stdout, LIMIT if len(outcomes) > plan[0] else START_LIMIT
+                )
                 if not line:
                     outcomes.append(autopsy(child, errors, line is None))
                     return None
@@ -159,9 +202,13 @@ def autopsy(child, errors, hangs):
     end_group(child)
     errors.seek(0)
     said = errors.read().decode(errors="replace").partition("\nExtension modules")[0]
-    stacks = said[said.rfind("Fatal Python error"):].split("\n\n")
-    busy = [stack for stack in stacks if not re.search(r"first\):\n.* in serve\n", stack)]
-    return "hangs" if hangs else f"died, status {child.returncode}", "\n\n".join(busy)[:4000]
+    stacks = said[said.rfind("Fatal Python error") :].split("\n\n")
+    busy = [
+        stack for stack in stacks if not re.search(r"first\):\n.* in serve\n", stack)
+    ]
+    return "hangs" if hangs else f"died, status {child.returncode}", "\n\n".join(busy)[
+        :4000
+    ]
 
 
 def end_group(child):
@@ -173,23 +220,32 @@ def end_group(child):
 
 
 def print_failures(name, outcomes, options):
-    """The first of each cause, the most frequent causes first; how many causes there are."""
+    """The first of each cause, the most frequent causes first; how many causes there
+    are.
+    """
     causes = Counter(outcome[0] for outcome in outcomes if outcome)
     if causes:
         print(f"\n{name}: {causes.total()} failed, {len(causes)} causes")
     for cause, count in causes.most_common(options.show):
-        case, message = next((case, outcome[1]) for case, outcome in enumerate(outcomes)
-                             if outcome and outcome[0] == cause)
+        case, message = next(
+            (case, outcome[1])
+            for case, outcome in enumerate(outcomes)
+            if outcome and outcome[0] == cause
+        )
         print(f"  {cause}" + (f" ({count} times)" if count > 1 else ""))
         for line in message.splitlines():
             print(f"    {line}")
-        print(f"    python -m benchmarks.campaign --only {name} --seed {options.seed} "
-              f"--case {case}")
+        print(
+            f"    python -m benchmarks.campaign --only {name} --seed {options.seed} "
+            f"--case {case}"
+        )
     return len(causes)
 
 
 def work(kind, seed, first, soft, hard):
-    """Outcomes from the first case on, and why they end, as JSON on the standard output."""
+    """Outcomes from the first case on, and why they end, as JSON on the standard
+    output.
+    """
     report = os.fdopen(os.dup(1), "w", 1)
     os.dup2(2, 1)  # what the cases print
     warnings.simplefilter("ignore")

@@ -1,5 +1,6 @@
-"""Threads of BLAS in the campaign: with so many of them, of Numba and of the caller's own, results
-are the same to rounding, and the caller's settings stay as they were."""
+"""Threads of BLAS in the campaign: with so many of them, of Numba and of the caller's
+own, results are the same to rounding, and the caller's settings stay as they were.
+"""
 
 import functools
 import threading
@@ -18,7 +19,9 @@ from grassmann_sc import learn, streams
 
 SAME = {np.float64: 1e-7, np.float32: 1e-2}  # of atoms after steps; else far less
 LARGE = {  # of so many numbers that BLAS starts threads, and Rayleigh-Ritz steps
-    "gdl, large": lambda m: learn.gdl(m.X, 6, 0.2, n_iter=2, tol=0, rng=m.seed).costs[-1],
+    "gdl, large": lambda m: learn.gdl(m.X, 6, 0.2, n_iter=2, tol=0, rng=m.seed).costs[
+        -1
+    ],
     "update_atoms, large": lambda m: updated_costs(m),
     "OnlineGDL, large": lambda m: (
         streams.OnlineGDL(6, 0.2, rng=m.seed).partial_fit(m.X).cost

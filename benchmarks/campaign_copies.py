@@ -1,8 +1,8 @@
-"""Imports of the campaign: copied modules in folders, zips and packages of their users, beside
-files that would mislead them.
+"""Imports of the campaign: copied modules in folders, zips and packages of their users,
+beside files that would mislead them.
 
-Which modules can be imported is told by what was copied and by the import statements in it; a fresh
-interpreter says which can.
+Which modules can be imported is told by what was copied and by the import statements in
+it; a fresh interpreter says which can.
 """
 
 import ast
@@ -133,7 +133,9 @@ def asked(folder, path, core, form, names):
 
 
 def check_imports(found, where, copied, place, what):
-    """Modules that were copied with what they need are found, there; of others it is said."""
+    """Modules that were copied with what they need are found, there; of others it is
+    said.
+    """
     file, right = found.pop("")
     hold(
         file.startswith(str(where)) and right,
@@ -174,7 +176,7 @@ def check_imports(found, where, copied, place, what):
             )
 
 
-# ------------------------------------------------------------- what else lies in a user's folder
+# ---------------------------------------------------- what else lies in a user's folder
 
 
 def lock_of_an_editor(folder, copied):

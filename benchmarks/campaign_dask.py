@@ -1,7 +1,8 @@
-"""Dask in the campaign: codes, Gram matrices and learning of several chains, while workers die.
+"""Dask in the campaign: codes, Gram matrices and learning of several chains, while
+workers die.
 
-What is computed must be what one machine computes, and, of learning by the same chains, the same to
-the bit whoever dies.
+What is computed must be what one machine computes, and, of learning by the same chains,
+the same to the bit whoever dies.
 """
 
 import functools
@@ -38,7 +39,9 @@ def client():
 
 
 def dask(seed, case):
-    """Learning, codes or a Gram matrix of one problem; in two cases of three a worker dies."""
+    """Learning, codes or a Gram matrix of one problem; in two cases of three a worker
+    dies.
+    """
     rng = rng_of("dask", seed, case)
     job = [learning, coding, learning, gram][case % 4]
     n_kills = int(rng.integers(0, 3))
@@ -65,7 +68,9 @@ def dask(seed, case):
 
 
 def held_somehow(rng, X):
-    """X in memory, in a file that is mapped, or as a Dask array of uneven blocks, one empty."""
+    """X in memory, in a file that is mapped, or as a Dask array of uneven blocks, one
+    empty.
+    """
     import dask.array
 
     how = ["memory", "map", "dask"][rng.integers(3)]
@@ -105,7 +110,9 @@ def under_fire(timers, job):
 
 
 def learning(rng, X, held, timers):
-    """By some chains, undisturbed and under fire; on one machine; and the cost of the atoms."""
+    """By some chains, undisturbed and under fire; on one machine; and the cost of the
+    atoms.
+    """
     n_atoms = int(rng.integers(1, 8))
     lam = 0.1 * X.shape[2]
     first = X[rng.choice(len(X), n_atoms, replace=False)]

@@ -1,7 +1,9 @@
-"""Estimators of the campaign: labels of every kind, arrays that the caller goes on using, layouts.
+"""Estimators of the campaign: labels of every kind, arrays that the caller goes on
+using, layouts.
 
-The laws hold for every public classifier: names of classes do not choose answers, what was learned
-belongs to the estimator, an answer does not depend on how an array lies in memory.
+The laws hold for every public classifier: names of classes do not choose answers, what
+was learned belongs to the estimator, an answer does not depend on how an array lies in
+memory.
 """
 
 import copy
@@ -69,8 +71,9 @@ def classifiers():
 
 
 def data_for(cls, rng, n):
-    """n training samples and four queries of the kind that the class takes, near three or fewer
-    classes in turn."""
+    """n training samples and four queries of the kind that the class takes, near three
+    or fewer classes in turn.
+    """
     if issubclass(cls, OnVideos):
         X = np.random.default_rng(3).random((3, 10, 8, 9)).cumsum(axis=1)
         X = X[np.arange(n + 4) % 3] + 0.5 * rng.random((n + 4, 10, 8, 9))
@@ -124,8 +127,9 @@ def same_answers(ours, theirs, tol=1e-9):
 
 
 def names_of_classes(rng, cls, options):
-    """Classes by other names, in the same order, have the same scores; labels come back as they
-    were given, of the type that they had."""
+    """Classes by other names, in the same order, have the same scores; labels come back
+    as they were given, of the type that they had.
+    """
     names = LABELS[rng.integers(len(LABELS))]
     n = int(rng.integers(6, 12))
     X, queries = data_for(cls, rng, n)
@@ -168,8 +172,9 @@ def names_of_classes(rng, cls, options):
 
 
 def reused_arrays(rng, cls, options):
-    """The caller fills the arrays of the training set, of labels and of queries anew, and writes
-    into what was answered: later answers are as before."""
+    """The caller fills the arrays of the training set, of labels and of queries anew,
+    and writes into what was answered: later answers are as before.
+    """
     X, queries = data_for(cls, rng, 9)
     X = changed_arrays(X, np.array)
     y = np.arange(9) % 3

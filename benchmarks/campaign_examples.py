@@ -1,5 +1,6 @@
-"""The examples of the campaign: clips, subspaces, splits, answers and tables, each told a second
-time in plain NumPy and loops."""
+"""The examples of the campaign: clips, subspaces, splits, answers and tables, each told
+a second time in plain NumPy and loops.
+"""
 
 import contextlib
 import csv
@@ -34,12 +35,14 @@ def examples(seed, case):
             check(rng, Path(folder))
 
 
-# ---------------------------------------------------------------------------- clips to subspaces
+# ------------------------------------------------------------------- clips to subspaces
 
 
 def recipes(rng, folder):
-    """A clip by a recipe: frames picked, resampled, cut into runs, stacked, normalised; then the
-    leading singular vectors, of well-known gaps, since the frames are made of them."""
+    """A clip by a recipe: frames picked, resampled, cut into runs, stacked, normalised;
+    then the leading singular vectors, of well-known gaps, since the frames are made of
+    them.
+    """
     n = int(rng.integers(8, 30))
     shape = [(int(rng.integers(4, 9)),), (3, int(rng.integers(2, 4)))][rng.integers(2)]
     d = int(np.prod(shape))
@@ -127,7 +130,9 @@ def dense_runs(
 
 
 def trees(rng, folder):
-    """find_clips names the clips that were put there, by class and group, and no others."""
+    """find_clips names the clips that were put there, by class and group, and no
+    others.
+    """
     names = ["ape", "b c", 'ü,"', "-x", "10", "9"]
     expected = []
     grouped = bool(rng.random() < 0.5)
@@ -154,7 +159,7 @@ def trees(rng, folder):
     )
 
 
-# ------------------------------------------------------------------------------ splits, by name
+# ---------------------------------------------------------------------- splits, by name
 
 
 def splits(rng, folder):
@@ -186,7 +191,9 @@ def splits(rng, folder):
 
 
 def drawn_splits(rng):
-    """Random splits: each class on both sides, clips whole; of groups each left out once."""
+    """Random splits: each class on both sides, clips whole; of groups each left out
+    once.
+    """
     label = np.repeat(["a", "b", "c"], rng.integers(2, 6, 3))
     clip = np.repeat(np.arange(len(label)), rng.integers(1, 4, len(label)))
     of_set = label[clip]
@@ -212,7 +219,7 @@ def drawn_splits(rng):
     hold(left_out == ["x", "y", "z"], f"groups {left_out} are left out", "other groups")
 
 
-# ------------------------------------------------------------------------------------- answers
+# ------------------------------------------------------------------------------ answers
 
 
 METHODS = ["nearest subspace", "svm", "gsc", "glc", "gda", "dcc", "msm"]
@@ -226,8 +233,10 @@ KINDS_OF_LABELS = [
 
 
 def kept_answers(rng, folder):
-    """A model answers labels as they were given; the same from its file, and of each set alone;
-    the nearest subspace is that of the largest ||X_i^T D_j||^2, in a plain loop."""
+    """A model answers labels as they were given; the same from its file, and of each
+    set alone; the nearest subspace is that of the largest ||X_i^T D_j||^2, in a plain
+    loop.
+    """
     method = METHODS[rng.integers(len(METHODS))]
     names = KINDS_OF_LABELS[rng.integers(len(KINDS_OF_LABELS))]
     n = 5 * len(names)
@@ -294,7 +303,7 @@ def kept_answers(rng, folder):
             )
 
 
-# -------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------- tables
 
 
 def tables(rng, folder):
@@ -335,7 +344,9 @@ def tables(rng, folder):
 
 
 def check_method(rows, column, method, told, classes):
-    """Accuracy, balanced accuracy and F1 of each split, and the confusion matrix, by counting."""
+    """Accuracy, balanced accuracy and F1 of each split, and the confusion matrix, by
+    counting.
+    """
     if any(told["failed"]):
         return
     confusion = np.zeros((len(classes), len(classes)), int)

@@ -1,5 +1,6 @@
-"""Folders and disks of the campaign: examples.classify on hostile trees, and everything that writes
-on a disk that fills."""
+"""Folders and disks of the campaign: examples.classify on hostile trees, and everything
+that writes on a disk that fills.
+"""
 
 import contextlib
 import ctypes
@@ -23,7 +24,19 @@ from benchmarks.common import ROOT, run_child
 from examples import clips
 from grassmann_sc import files, learn
 
-QUICK = ["--p", "2", "--repeats", "1", "--lam", "0.1", "--neighbors", "1", "--C", "1", "--skip"]
+QUICK = [
+    "--p",
+    "2",
+    "--repeats",
+    "1",
+    "--lam",
+    "0.1",
+    "--neighbors",
+    "1",
+    "--C",
+    "1",
+    "--skip",
+]
 
 
 def classify(data, out, *options):
@@ -31,7 +44,10 @@ def classify(data, out, *options):
     from examples import classify as program
 
     arguments = ["--data", str(data), "--out", str(out), *QUICK, *options]
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
         try:
             program.main(arguments)
         except SystemExit as end:
@@ -44,7 +60,9 @@ def images(rng, *shape):
 
 
 class Tree:
-    """Class folders of good clips; names of those that can be used, and of those that cannot."""
+    """Class folders of good clips; names of those that can be used, and of those that
+    cannot.
+    """
 
     def __init__(self, root, rng):
         self.root = Path(root)
@@ -52,7 +70,7 @@ class Tree:
         self.good = set()
         self.bad = set()
         self.sound = True  # two classes of two clips and more: there must be results
-        for label in "abc"[:rng.integers(2, 4)]:
+        for label in "abc"[: rng.integers(2, 4)]:
             self.add(*(f"{label}/{i}.npy" for i in range(4)))
 
     def add(self, *names, frames=None):
@@ -99,13 +117,23 @@ class Hostile:
             (tree.root / "a/locked.npy").chmod(0)
 
     def odd_names(tree):
-        for name in ("new\nline", "  spaces  ", "ünï 中文 🙂", "quote'\"", "-dash", "%s{}\\n",
-                     "a" * 240, os.fsdecode(b"\xff\xfe")):
+        for name in (
+            "new\nline",
+            "  spaces  ",
+            "ünï 中文 🙂",
+            "quote'\"",
+            "-dash",
+            "%s{}\\n",
+            "a" * 240,
+            os.fsdecode(b"\xff\xfe"),
+        ):
             tree.add(f"b/{name}.npy")
         tree.add_bad("b/" + os.fsdecode(b"\xff") + "\n 🙂.npy", data=b"nothing")
 
     def odd_class(tree):
-        name = tree.rng.choice(["new\nline", "ünï 中文", " ", "-c", os.fsdecode(b"\xff")])
+        name = tree.rng.choice(
+            ["new\nline", "ünï 中文", " ", "-c", os.fsdecode(b"\xff")]
+        )
         tree.add(*(f"{name}/{i}.npy" for i in range(4)))
 
     def mixed_kinds(tree):
@@ -118,7 +146,7 @@ class Hostile:
             tree.add_bad(f"a/empty.{suffix}", data=b"")
             tree.add_bad(f"b/damaged.{suffix}", data=tree.rng.bytes(300))
         whole = (tree.root / "a/0.npy").read_bytes()
-        tree.add_bad("b/cut.npy", data=whole[:-int(tree.rng.integers(1, len(whole)))])
+        tree.add_bad("b/cut.npy", data=whole[: -int(tree.rng.integers(1, len(whole)))])
 
     def useless_clips(tree):
         tree.add_bad("a/one_frame.npy", frames=images(tree.rng, 1, 6, 5))
@@ -134,7 +162,9 @@ class Hostile:
             folder.mkdir()
             for i in range(4):
                 prefix = os.fsdecode(b"\xff\n") if "odd" in name else ""
-                Image.fromarray(images(tree.rng, 6, 5)).save(folder / f"{prefix}{i}.png")
+                Image.fromarray(images(tree.rng, 6, 5)).save(
+                    folder / f"{prefix}{i}.png"
+                )
         tree.good |= {"a/images", "a/images_with_odd_names"}
         tree.add_bad("a/broken_images/2.png", data=b"no picture")
 
@@ -163,15 +193,23 @@ class Fatal:
 def folders(seed, case):
     """First each hostility alone, then several at a time."""
     rng = rng_of("folders", seed, case)
-    hostile, fatal = ([*filter(inspect.isfunction, vars(cls).values())] for cls in (Hostile, Fatal))
+    hostile, fatal = (
+        [*filter(inspect.isfunction, vars(cls).values())] for cls in (Hostile, Fatal)
+    )
     if case < len(hostile + fatal):
         chosen = [(hostile + fatal)[case]]
     else:
         chosen = list(rng.choice(hostile, int(rng.integers(2, 6)), replace=False))
         chosen += [fatal[rng.integers(2)]] if rng.random() < 0.1 else []
-    options = [["--no-pictures"], ["--no-pictures", "--kernels"], ["--no-pictures", "--atoms", "2"],
-               []][rng.choice(4, p=[0.5, 0.2, 0.2, 0.1])]
-    what = f"{', '.join(hostility.__name__ for hostility in chosen)}; {' '.join(options)}"
+    options = [
+        ["--no-pictures"],
+        ["--no-pictures", "--kernels"],
+        ["--no-pictures", "--atoms", "2"],
+        [],
+    ][rng.choice(4, p=[0.5, 0.2, 0.2, 0.1])]
+    what = (
+        f"{', '.join(hostility.__name__ for hostility in chosen)}; {' '.join(options)}"
+    )
     with tempfile.TemporaryDirectory(dir=".") as folder:
         tree = Tree(Path(folder) / "data", rng)
         for hostility in chosen:
@@ -182,7 +220,9 @@ def folders(seed, case):
 
 
 def check_run(tree, out, options):
-    """No traceback; results of all good clips that name all others, if there can be any."""
+    """No traceback; results of all good clips that name all others, if there can be
+    any.
+    """
     end = classify(tree.root, out, *options)
     file = out / "results.json"
     if not tree.sound:
@@ -192,11 +232,15 @@ def check_run(tree, out, options):
     named = "\n".join(results["failed"])
     unnamed = [name for name in tree.bad if clips.printable(name) not in named]
     hold(not unnamed, f"not named among the failed: {unnamed}; named: {named[:500]}")
-    hold(results["n_sets"] == len(tree.good), f"other number of sets: {results['n_sets']} of "
-         f"{len(tree.good)} good clips; failed: {named[:500]}")
+    hold(
+        results["n_sets"] == len(tree.good),
+        f"other number of sets: {results['n_sets']} of "
+        f"{len(tree.good)} good clips; failed: {named[:500]}",
+    )
 
 
-NEW_MOUNTS = 0x00020000  # unshare(2): mounts that nobody else sees and that end with this process
+# unshare(2): mounts that nobody else sees and that end with this process
+NEW_MOUNTS = 0x00020000
 PRIVATE = 0x00044000  # mount(2), recursively
 GROW = 0x20
 DETACH = 2
@@ -209,11 +253,16 @@ def may_mount():
     if not sys.platform.startswith("linux"):
         return False
     libc = ctypes.CDLL(None)
-    return libc.unshare(NEW_MOUNTS) == 0 and libc.mount(b"none", b"/", None, PRIVATE, None) == 0
+    return (
+        libc.unshare(NEW_MOUNTS) == 0
+        and libc.mount(b"none", b"/", None, PRIVATE, None) == 0
+    )
 
 
 class SmallDisk:
-    """A folder of a disk of so many bytes; where none may be mounted, no file becomes longer."""
+    """A folder of a disk of so many bytes; where none may be mounted, no file becomes
+    longer.
+    """
 
     def __init__(self, size):
         self.size = size
@@ -229,8 +278,9 @@ class SmallDisk:
         return self
 
     def mount(self, flags, size):
-        if ctypes.CDLL(None).mount(b"tmpfs", os.fsencode(self.folder), b"tmpfs", flags,
-                                   b"size=%d" % size):
+        if ctypes.CDLL(None).mount(
+            b"tmpfs", os.fsencode(self.folder), b"tmpfs", flags, b"size=%d" % size
+        ):
             raise Failed(f"cannot mount a disk of {size} bytes")
 
     def grow(self):
@@ -250,13 +300,18 @@ class SmallDisk:
 def disks(seed, case):
     rng = rng_of("disks", seed, case)
     fill = {3: fill_numba_cache, 9: fill_codes}.get(
-        case % 12, [fill_dictionary, fill_checkpoint, fill_results][case % 3])
+        case % 12, [fill_dictionary, fill_checkpoint, fill_results][case % 3]
+    )
     size = int(rng.choice([2**13, 2**14, 2**15, 2**16, 2**17]) * rng.uniform(1, 2))
     with SmallDisk(size) as disk:
         what = f"{fill.__name__}, {size} bytes, {'tmpfs' if disk.mounted else 'RLIMIT_FSIZE'}"
         with failing(what):
             fill(rng, disk)
-            strays = [path.name for path in disk.folder.rglob("*") if "unfinished" in path.name]
+            strays = [
+                path.name
+                for path in disk.folder.rglob("*")
+                if "unfinished" in path.name
+            ]
             hold(not strays, f"{fill.__name__} leaves {strays}")
 
 
@@ -281,7 +336,10 @@ def fill_dictionary(rng, disk):
     if failed and not had_old:
         return hold(not path.exists(), "half a file is left")
     atoms = files.load(path).atoms
-    hold(worst_difference(atoms, old if failed else new) == 0, "the file holds other atoms")
+    hold(
+        worst_difference(atoms, old if failed else new) == 0,
+        "the file holds other atoms",
+    )
 
 
 def fill_checkpoint(rng, disk):
@@ -295,7 +353,9 @@ def fill_checkpoint(rng, disk):
         with open(hog, "ab") as file:
             file.write(bytes(disk.size // 8))
 
-    failed = is_full(lambda: learn.gdl(X, 5, 0.2, checkpoint=path, callback=take_more, **options))
+    failed = is_full(
+        lambda: learn.gdl(X, 5, 0.2, checkpoint=path, callback=take_more, **options)
+    )
     if not path.exists():
         return hold(failed, "no checkpoint and no error")
     disk.grow()
@@ -305,22 +365,36 @@ def fill_checkpoint(rng, disk):
 
 
 def fill_codes(rng, disk):
-    """What is left of codes that need more, in a file and in a folder of parts, is right."""
-    X = core.random_subspaces(13_000, 8, 2, rng)  # four blocks, of 17 MB or 80 kB in parts
+    """What is left of codes that need more, in a file and in a folder of parts, is
+    right.
+    """
+    # four blocks, of 17 MB or 80 kB in parts
+    X = core.random_subspaces(13_000, 8, 2, rng)
     D = core.random_subspaces(500, 8, 2, rng)
     expected = core.glc(X, D, 2)
     for sparse, size in ((False, 40_000_000), (True, 200_000)):
         with SmallDisk(size) as own:
             path = own.folder / "codes"
-            hold(is_full(lambda: files.write_codes(path, X, D, n_neighbors=2,
-                                                   sparse_output=sparse)), "the codes fitted")
+            hold(
+                is_full(
+                    lambda: files.write_codes(
+                        path, X, D, n_neighbors=2, sparse_output=sparse
+                    )
+                ),
+                "the codes fitted",
+            )
             codes = core.dense_codes(files.load_codes(path))
             hold(0 < len(codes) < len(X), f"{len(codes)} rows are left")
-            hold(worst_difference(codes, expected[:len(codes)]) < 1e-9, "other codes are left")
+            hold(
+                worst_difference(codes, expected[: len(codes)]) < 1e-9,
+                "other codes are left",
+            )
 
 
 def fill_results(rng, disk):
-    """examples.classify leaves whole files of all clips or an error; all once there is room."""
+    """examples.classify leaves whole files of all clips or an error; all once there is
+    room.
+    """
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         resource.setrlimit(resource.RLIMIT_FSIZE, disk.limit)  # for the data
         tree = Tree(folder, rng)
@@ -339,14 +413,20 @@ def fill_results(rng, disk):
 
 
 def check_results(out, tree, end):
-    """Each file is whole; there are results of all clips, or an error that tells of the disk."""
+    """Each file is whole; there are results of all clips, or an error that tells of the
+    disk.
+    """
     file = out / "results.json"
     if file.exists():
         results = json.loads(file.read_text())
-        hold(results["n_sets"] == len(tree.good) and not results["failed"],
-             f"{results['n_sets']} sets of {len(tree.good)} clips; failed: {results['failed'][:2]}")
+        hold(
+            results["n_sets"] == len(tree.good) and not results["failed"],
+            f"{results['n_sets']} sets of {len(tree.good)} clips; failed: {results['failed'][:2]}",
+        )
     hold(file.exists() or end is not None, "no results and no error")
-    told = not isinstance(end, str) or any(os.strerror(number) in end for number in FULL)
+    told = not isinstance(end, str) or any(
+        os.strerror(number) in end for number in FULL
+    )
     hold(told, f"ends with {end!r}")
     for path in out.rglob("*.npz"):
         with failing(f"{path.name} is not whole"), np.load(path) as arrays:
@@ -356,5 +436,9 @@ def check_results(out, tree, end):
 
 def fill_numba_cache(rng, disk):
     """Without room for compiled code, calls compile for themselves."""
-    run_child("import grassmann_sc as gs; gs.chordal_distance(gs.random_subspaces(3, 4, 2, 0))",
-              cwd="/", NUMBA_CACHE_DIR=str(disk.folder / "cache"), PYTHONPATH=str(ROOT))
+    run_child(
+        "import grassmann_sc as gs; gs.chordal_distance(gs.random_subspaces(3, 4, 2, 0))",
+        cwd="/",
+        NUMBA_CACHE_DIR=str(disk.folder / "cache"),
+        PYTHONPATH=str(ROOT),
+    )

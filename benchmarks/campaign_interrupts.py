@@ -1,6 +1,8 @@
-"""Ctrl-C of the campaign: any call at any moment, after which cores, threads and results are as
-ever; and what commits, once and twice, at every step and at random: the state after it is that
-before the call or that after it, and what goes on from there ends as an undisturbed run."""
+"""Ctrl-C of the campaign: any call at any moment, after which cores, threads and
+results are as ever; and what commits, once and twice, at every step and at random: the
+state after it is that before the call or that after it, and what goes on from there
+ends as an undisturbed run.
+"""
 
 import atexit
 import functools
@@ -26,7 +28,7 @@ SOON = 0.04  # seconds of a call that is interrupted
 affinity = getattr(os, "sched_getaffinity", lambda process: None)
 
 
-# ------------------------------------------------------------------------------ any call
+# ----------------------------------------------------------------------------- any call
 
 
 @functools.cache
@@ -52,7 +54,9 @@ def interrupts(seed, case):
     call, seconds, expected = interruptible()[name]
     cores = affinity(0)
     delay = max(1e-6, float(rng.uniform(0, 1.2 * seconds)))
-    with failing(f"{name}, interrupted after {1000 * delay:.2f} of {1000 * seconds:.2f} ms"):
+    with failing(
+        f"{name}, interrupted after {1000 * delay:.2f} of {1000 * seconds:.2f} ms"
+    ):
         error = pressed(call, [delay])
         error = None if isinstance(error, KeyboardInterrupt) else error
         what = f"{name}: {type(error).__name__} in place of KeyboardInterrupt"
@@ -73,7 +77,7 @@ def pool_works():
     return True
 
 
-# ------------------------------------------------------------------------------ at random
+# ---------------------------------------------------------------------------- at random
 
 
 PRESSER = """
@@ -89,15 +93,20 @@ for line in sys.stdin:
 @functools.cache
 def presser(parent):
     """A child of this process that presses Ctrl-C, as a user does: from outside."""
-    child = subprocess.Popen([sys.executable, "-c", PRESSER], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, bufsize=0)
+    child = subprocess.Popen(
+        [sys.executable, "-c", PRESSER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    )
     atexit.register(child.kill)
     return child
 
 
 def pressed(call, delays):
-    """What the call raised, or None, with a Ctrl-C after so many seconds and another so many after
-    that, in the call or after it."""
+    """What the call raised, or None, with a Ctrl-C after so many seconds and another so
+    many after that, in the call or after it.
+    """
     child = presser(os.getpid())
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     raised = KeyboardInterrupt()
@@ -123,7 +132,7 @@ def pressed(call, delays):
     return raised
 
 
-# ------------------------------------------------------------------------------ what commits
+# ------------------------------------------------------------------------- what commits
 
 
 NEXT = 12  # steps that a second press may come later
@@ -132,8 +141,9 @@ STRIDE = 16
 
 
 def presses(seed, case):
-    """A Ctrl-C, or two, at a step of what commits, in another order for each seed; every fourth
-    time, and after the last step, at a random moment."""
+    """A Ctrl-C, or two, at a step of what commits, in another order for each seed;
+    every fourth time, and after the last step, at a random moment.
+    """
     begin()
     rng = rng_of("presses", seed, case)
     i = case - case // 4
@@ -156,22 +166,27 @@ def presses(seed, case):
 
 @functools.cache
 def begin():
-    """Make pieces small, and leave out the signals without a handler, whose steps do nothing."""
+    """Make pieces small, and leave out the signals without a handler, whose steps do
+    nothing.
+    """
     for module, name, value in chosen.SMALL:
         setattr(module, name, value)
 
 
 @functools.cache
 def all_steps(seed):
-    """(name, step, is it pressed twice?) of every step of all subjects, every STRIDE-th of long
-    ones, in a random order."""
+    """(name, step, is it pressed twice?) of every step of all subjects, every STRIDE-th
+    of long ones, in a random order.
+    """
     every = []
     for name in chosen.NAMES:
         subject = chosen.subject(name)
         if subject.has_steps:
             subject.call(subject.start())  # compiles
             n = chosen.count(functools.partial(subject.call, subject.start()))
-            steps = range(1, n + 1) if n < LONG else range(1 + seed % STRIDE, n + 1, STRIDE)
+            steps = (
+                range(1, n + 1) if n < LONG else range(1 + seed % STRIDE, n + 1, STRIDE)
+            )
             every += itertools.product([name], steps, [False, True])
     return [every[i] for i in np.random.default_rng(seed).permutation(len(every))]
 
@@ -180,4 +195,8 @@ def all_steps(seed):
 def seconds_of(name):
     subject = chosen.subject(name)
     things = [subject.start() for _ in range(3)]
-    return min(timed(subject.call, thing)[0] for thing in things) if subject.has_steps else SOON
+    return (
+        min(timed(subject.call, thing)[0] for thing in things)
+        if subject.has_steps
+        else SOON
+    )

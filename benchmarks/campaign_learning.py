@@ -1,9 +1,9 @@
 """Learning of the campaign, against the paper's equations in d x d matrices.
 
-Dense NumPy says of every step what it must reach: an update of atoms the leading eigenvectors, a
-code the minimum (by its duality gap), a stream the same from sums that fade. The steps are compared
-one by one, each from where the library stood before it, so that rounding cannot lead two runs apart
-and ties of eigenvalues do not matter.
+Dense NumPy says of every step what it must reach: an update of atoms the leading
+eigenvectors, a code the minimum (by its duality gap), a stream the same from sums that
+fade. The steps are compared one by one, each from where the library stood before it, so
+that rounding cannot lead two runs apart and ties of eigenvalues do not matter.
 """
 
 import os
@@ -34,7 +34,7 @@ def learning(seed, case):
         check(rng)
 
 
-# -------------------------------------------------------------------------------- hostile draws
+# ------------------------------------------------------------------------ hostile draws
 
 
 def axes(rng, n, d, p):
@@ -43,7 +43,9 @@ def axes(rng, n, d, p):
 
 
 def draw_bases(rng, n, d, p):
-    """n bases of R^d of any kind: random, clustered, repeated, nearly so, at right angles."""
+    """n bases of R^d of any kind: random, clustered, repeated, nearly so, at right
+    angles.
+    """
     kind = rng.choice([*KINDS, "clustered", "axes"])
     if kind == "clustered":
         return plain.clusters(rng, n, d, p, int(rng.integers(1, 4)))
@@ -66,7 +68,9 @@ def draw_weights(rng, n):
 
 
 def draw_samples(rng, most=20):
-    """Samples X (n, d, p) in any layout, weights, their numbers w (n,), and how many atoms."""
+    """Samples X (n, d, p) in any layout, weights, their numbers w (n,), and how many
+    atoms.
+    """
     d = int(rng.integers(17, 40) if rng.random() < 0.3 else rng.integers(1, 9))
     p = int(rng.choice([1, d, int(rng.integers(1, d + 1))])) if d < 17 else 1
     X = draw_bases(rng, int(rng.integers(1, most + 1)), d, p)
@@ -102,7 +106,7 @@ def kind_of(weights):
     return f"weights {weights[weights > 0].min():.2g} to {weights.max():.2g}"
 
 
-# ------------------------------------------------------------------------------- the equations
+# ------------------------------------------------------------------------ the equations
 
 
 def loss(X, D, codes, lam=0.0):
@@ -118,8 +122,9 @@ def check_moves(sums, shared, size, before, after, tol, tiny=0.0, skip=()):
 
         S_r = A_r - sum_{j != r} B_rj D_j^,   A_r = sum_i w_i y_ir X_i^,   B = Y^T diag(w) Y
 
-    (sums A (N, d, d), shared B (N, N)), or the value of them; one of B_rr = 0 stays. size (N,): of
-    the terms of A_r, which rounding is relative to."""
+    (sums A (N, d, d), shared B (N, N)), or the value of them; one of B_rr = 0 stays.
+    size (N,): of the terms of A_r, which rounding is relative to.
+    """
     D = hat(before.astype(float))
     p = before.shape[2]
     for r, V in enumerate(after.astype(float)):
@@ -152,7 +157,9 @@ def statistics(X, codes, w):
 
 
 def statistics_by_atom(X, codes, weights):
-    """The same, those of each atom in the largest of its weights: no common unit may hold all."""
+    """The same, those of each atom in the largest of its weights: no common unit may
+    hold all.
+    """
     weights = np.ones(len(X)) if weights is None else weights
     rows = []
     for r, y in enumerate(codes.T):
@@ -163,8 +170,10 @@ def statistics_by_atom(X, codes, weights):
 
 
 def check_gaps(X, D, codes, lam, positive, eps):
-    """No code of these costs less by more than the solver's tolerance: the duality gap of each,
-    with the dual point s R of R = X^ - sum_j y_j D_j^ (weak duality bounds what is lost)."""
+    """No code of these costs less by more than the solver's tolerance: the duality gap
+    of each, with the dual point s R of R = X^ - sum_j y_j D_j^ (weak duality bounds
+    what is lost).
+    """
     P = hat(X.astype(float))
     residual = P - np.einsum("nj,jab->nab", codes, hat(D.astype(float)))
     products = np.einsum("nab,jab->nj", residual, hat(D.astype(float)))
@@ -184,7 +193,7 @@ def check_gaps(X, D, codes, lam, positive, eps):
     hold(not positive or (codes >= 0).all(), "codes < 0")
 
 
-# ---------------------------------------------------------------------------------- the checks
+# --------------------------------------------------------------------------- the checks
 
 
 def update_atoms(rng):
@@ -202,7 +211,9 @@ def update_atoms(rng):
 
 
 def gdl(rng):
-    """Every iteration: the move of the atoms, the atoms that are replaced, costs and codes."""
+    """Every iteration: the move of the atoms, the atoms that are replaced, costs and
+    codes.
+    """
     m = draw_samples(rng)
     how = draw_coding(rng, m)
     lam = how.get("lam")
@@ -310,8 +321,9 @@ def check_replaced(X, losses, atoms, eps, unused="worst"):
 
 
 class DenseStream:
-    """What OnlineGDL says of itself, in sums of d x d matrices: A_r, B and the share of B that is
-    new, which fade by (1 - 1/t)^forgetting before batch t."""
+    """What OnlineGDL says of itself, in sums of d x d matrices: A_r, B and the share of
+    B that is new, which fade by (1 - 1/t)^forgetting before batch t.
+    """
 
     def __init__(self, m, forgetting):
         self.A = np.zeros((m.n_atoms, m.d, m.d))
@@ -330,7 +342,9 @@ class DenseStream:
         self.since.append((X, losses))
 
     def check_update(self, before, after, n_replaced):
-        """The atoms after an update: as they were, or moved, and those of no use replaced."""
+        """The atoms after an update: as they were, or moved, and those of no use
+        replaced.
+        """
         total = np.trace(self.B)
         if abs(self.new - FRESH * total) < 1e-9 * total:  # as rounding wants it
             due = not np.array_equal(before, after)
@@ -389,7 +403,9 @@ class DenseStream:
 
 
 def stream(rng):
-    """Batches of any size, some of them collected by a fork, the learner now and then in a file."""
+    """Batches of any size, some of them collected by a fork, the learner now and then
+    in a file.
+    """
     m = draw_samples(rng, most=60)
     if m.weights is not None:
         m.w = m.weights  # batches of 1e-300 and of 1e300 have no common unit
@@ -433,7 +449,9 @@ def stream(rng):
 
 
 def collected(rng, learner, m, rows):
-    """The learner that has collected these samples, or their half beside a fork's, merged."""
+    """The learner that has collected these samples, or their half beside a fork's,
+    merged.
+    """
     weights = np.ones(len(m.X)) if m.weights is None else m.weights
     halves = np.array_split(rows, 2)
     alone = learner.atoms is None or not all(m.used[half].any() for half in halves)
@@ -484,13 +502,17 @@ def check_batch(dense, learner, m, rows, how):
 
 
 def waiting_codes(learner, rows, m):
-    """The codes of the samples that came last and have a weight, from what a file would hold."""
+    """The codes of the samples that came last and have a weight, from what a file would
+    hold.
+    """
     used = learner.state()["piled_codes"][-len(rows) :][m.used[rows]]
     return used if m.weights is None else used / m.weights[rows][m.used[rows], None]
 
 
 def discriminative_atoms(rng):
-    """Costs against the log-loss of errors by least squares; one step against dense matrices."""
+    """Costs against the log-loss of errors by least squares; one step against dense
+    matrices.
+    """
     m = draw_samples(rng)
     X = m.X
     y = np.arange(len(X)) % int(rng.integers(1, 4))
@@ -531,8 +553,9 @@ def discriminative_atoms(rng):
 
 
 def log_loss_parts(X, y, D, labels, beta, ridge):
-    """Codes (n, N) over the atoms of each class, its number for each atom, probabilities (n, C),
-    that of its own (n, C), and the cost of each sample."""
+    """Codes (n, N) over the atoms of each class, its number for each atom,
+    probabilities (n, C), that of its own (n, C), and the cost of each sample.
+    """
     classes, of_atom = np.unique(labels, return_inverse=True)
     errors, codes = plain.explicit_errors(
         X.astype(float), D.astype(float), of_atom, ridge
@@ -552,8 +575,9 @@ def dense_log_loss(X, y, w, D, labels, beta, ridge):
 
 
 def check_step(X, y, w, before, after, labels, beta, ridge):
-    """after is Proj(D_j^ + t H_j / s_j) of all atoms for a t that is a power of 2: H_j the tangent
-    part of S_j = sum_i w_i g_ic y_ij (X_i^ - sum_{l in c} y_il D_l^), s_j = sum_i w_i |g_ic y_ij|.
+    """after is Proj(D_j^ + t H_j / s_j) of all atoms for a t that is a power of 2: H_j
+    the tangent part of S_j = sum_i w_i g_ic y_ij (X_i^ - sum_{l in c} y_il D_l^), s_j =
+    sum_i w_i |g_ic y_ij|.
     """
     codes, of_atom, P, own, _ = log_loss_parts(X, y, before, labels, beta, ridge)
     pull = w[:, None] * (own - P)[:, of_atom] * codes
@@ -581,7 +605,9 @@ def check_step(X, y, w, before, after, labels, beta, ridge):
 
 
 def first_atoms(rng):
-    """Samples, as often as they may be drawn; of k-means a fixed cost below that of its start."""
+    """Samples, as often as they may be drawn; of k-means a fixed cost below that of its
+    start.
+    """
     m = draw_samples(rng)
     count = int(rng.integers(1, m.used.sum() + 1))
     seed = int(rng.integers(100))

@@ -1,6 +1,7 @@
-"""Numbers of the campaign: codes against their optimality conditions in long double, layouts of
-arrays, one thread beside two; and that they stay what they are: SIGKILL while a checkpoint is
-written, forks while other threads compute."""
+"""Numbers of the campaign: codes against their optimality conditions in long double,
+layouts of arrays, one thread beside two; and that they stay what they are: SIGKILL
+while a checkpoint is written, forks while other threads compute.
+"""
 
 import faulthandler
 import functools
@@ -28,9 +29,10 @@ from grassmann_sc.strategies import KINDS, bases, rotation
 
 LONG = np.longdouble
 
-# A code may miss its optimality conditions by the tolerance of the solver and by the rounding of
-# the Gram matrices, ROUNDING eps max(p, q) for each of the 1 + ||y||_1 terms that make a product:
-# within as much atoms count as repeated, and share a coefficient.
+# A code may miss its optimality conditions by the tolerance of the solver and by the
+# rounding of the Gram matrices, ROUNDING eps max(p, q) for each of the 1 + ||y||_1
+# terms that make a product: within as much atoms count as repeated, and share a
+# coefficient.
 TOL = 1e-8
 ROUNDING = 32
 
@@ -60,21 +62,38 @@ def coding_problem(rng):
     D = D.astype(dtype)
     eps = ROUNDING * float(np.finfo(dtype).eps) * max(p, q)
     about = f"{kind}, X {X.shape}, D {D.shape}, {dtype.__name__}"
-    return SimpleNamespace(X=X, D=D, eps=eps, K=long_gram(D, D), k=long_gram(X, D), norm2=float(p),
-                           dtype=dtype, about=about)
+    return SimpleNamespace(
+        X=X,
+        D=D,
+        eps=eps,
+        K=long_gram(D, D),
+        k=long_gram(X, D),
+        norm2=float(p),
+        dtype=dtype,
+        about=about,
+    )
 
 
 def long_gram(X, D):
     """||X_i^T D_j||_F^2 in long double."""
-    return (np.einsum("idp,jdq->ijpq", X.astype(LONG), D.astype(LONG))**2).sum(axis=(2, 3))
+    return (np.einsum("idp,jdq->ijpq", X.astype(LONG), D.astype(LONG)) ** 2).sum(
+        axis=(2, 3)
+    )
 
 
 def check_sparse(rng, problem):
-    """A call of gsc or sparse_codes with random options; each of its codes must be optimal."""
+    """A call of gsc or sparse_codes with random options; each of its codes must be
+    optimal.
+    """
     peak = 2 * float(np.abs(problem.k).max()) or 1.0
-    share = rng.choice([0, 1e-6, 1e-4, 1e-2, 0.1, 0.5, 1, 1.2], int(rng.choice([1, 1, 3])))
+    share = rng.choice(
+        [0, 1e-6, 1e-4, 1e-2, 0.1, 0.5, 1, 1.2], int(rng.choice([1, 1, 3]))
+    )
     relative = bool(rng.random() < 0.3)
-    options = {"lam_scale": "max" if relative else None, "positive": bool(rng.random() < 0.4)}
+    options = {
+        "lam_scale": "max" if relative else None,
+        "positive": bool(rng.random() < 0.4),
+    }
     shape = problem.k.shape
     if rng.random() < 0.3:
         options["init"] = rng.standard_normal(shape)
@@ -84,14 +103,25 @@ def check_sparse(rng, problem):
     result, warned = sparse_call(rng, problem, lam, options)
     told = {name: value for name, value in options.items() if name != "init"}
     codes = result.codes if isinstance(result.codes, list) else [result.codes]
-    codes = np.stack([core.dense_codes(y) for y in codes]).reshape(-1, *shape).astype(LONG)
+    codes = (
+        np.stack([core.dense_codes(y) for y in codes]).reshape(-1, *shape).astype(LONG)
+    )
     gaps = np.reshape(result.gap, (-1, shape[0]))
     for i, one in enumerate(np.atleast_1d(lam)):
         for j, k in enumerate(problem.k):
             unit = 2 * np.abs(k).max() if relative else 1
-            with failing(f"lam {one:.3g}, {told}, {problem.about}, query {j}, warned {warned}"):
-                check_code(problem, k, LONG(one) * (unit or 1), codes[i, j], gaps[i, j],
-                           options["positive"], warned)
+            with failing(
+                f"lam {one:.3g}, {told}, {problem.about}, query {j}, warned {warned}"
+            ):
+                check_code(
+                    problem,
+                    k,
+                    LONG(one) * (unit or 1),
+                    codes[i, j],
+                    gaps[i, j],
+                    options["positive"],
+                    warned,
+                )
 
 
 def sparse_call(rng, problem, lam, options):
@@ -107,8 +137,13 @@ def sparse_call(rng, problem, lam, options):
 
 
 def check_code(problem, k, lam, y, gap, positive, warned):
-    """Optimality of one code y; if the toolkit warned, its gap must say how far from it y is."""
-    hold(np.isfinite(y).all() and not (positive and (y < 0).any()), "code not finite or not >= 0")
+    """Optimality of one code y; if the toolkit warned, its gap must say how far from it
+    y is.
+    """
+    hold(
+        np.isfinite(y).all() and not (positive and (y < 0).any()),
+        "code not finite or not >= 0",
+    )
     l1 = np.abs(y).sum()
     rounding = problem.eps * (1 + l1)
     if lam == 0 and not positive:
@@ -117,22 +152,35 @@ def check_code(problem, k, lam, y, gap, positive, warned):
     violation = plain.violation(problem.K, k, y, lam, positive)
     largest = problem.K.diagonal().max()
     bound = TOL * np.sqrt(problem.norm2 * largest) + rounding
-    if warned:  # a step in that coordinate would gain violation^2 / K_jj, at most the gap
+    # a step in that coordinate would gain violation^2 / K_jj, at most the gap
+    if warned:
         bound += np.sqrt(max(gap, 0) * largest)
-    hold(violation <= bound, f"optimality conditions violated: by {float(violation):.2g}, bound "
-         f"{float(bound):.2g}, gap {gap:.2g}")
+    hold(
+        violation <= bound,
+        f"optimality conditions violated: by {float(violation):.2g}, bound "
+        f"{float(bound):.2g}, gap {gap:.2g}",
+    )
 
 
 def check_least_squares(problem, k, y, bound):
-    """For lambda = 0: no worse than least squares over the eigenvectors of K above rounding."""
-    best, *_ = np.linalg.lstsq(problem.K.astype(float), k.astype(float), problem.eps * len(k))
+    """For lambda = 0: no worse than least squares over the eigenvectors of K above
+    rounding.
+    """
+    best, *_ = np.linalg.lstsq(
+        problem.K.astype(float), k.astype(float), problem.eps * len(k)
+    )
     cost, least = (z @ (problem.K @ z - 2 * k) for z in (y, best))
-    hold(cost - least <= bound, f"cost above least squares: by {float(cost - least):.2g}, bound "
-         f"{float(bound):.2g}")
+    hold(
+        cost - least <= bound,
+        f"cost above least squares: by {float(cost - least):.2g}, bound "
+        f"{float(bound):.2g}",
+    )
 
 
 def check_local(rng, problem):
-    """Sum 1, on the nearest atoms, and (B + ridge I) y a multiple of 1, for each code of glc."""
+    """Sum 1, on the nearest atoms, and (B + ridge I) y a multiple of 1, for each code
+    of glc.
+    """
     n_atoms = len(problem.K)
     m = int(rng.integers(1, min(n_atoms, 12) + 1))
     reg = None if rng.random() < 0.5 else float(10.0 ** rng.integers(-8, 0))
@@ -158,15 +206,27 @@ def check_local_code(problem, k, y, m, reg):
     if len(same) and np.isin(used, same).all():  # the query is an atom
         return
     nearest = np.argsort(distance, kind="stable")[:m]
-    if len(same) or len(used) > m or np.ptp(np.sort(distance)[m - 1:m + 1]) < 8 * problem.eps:
+    if (
+        len(same)
+        or len(used) > m
+        or np.ptp(np.sort(distance)[m - 1 : m + 1]) < 8 * problem.eps
+    ):
         return  # ties, and atoms that are the query or not as rounding wants it
-    B = problem.norm2 - k[nearest][:, None] - k[nearest] + problem.K[np.ix_(nearest, nearest)]
+    B = (
+        problem.norm2
+        - k[nearest][:, None]
+        - k[nearest]
+        + problem.K[np.ix_(nearest, nearest)]
+    )
     ridge = reg * np.trace(B)
     image = B @ y[nearest] + ridge * y[nearest]
     error = np.ptp(image)
     bound = 4 * problem.eps * (1 + l1)
-    hold(error <= bound, f"not the solution over the neighbours: (B + ridge) y varies by "
-         f"{float(error):.2g}, bound {float(bound):.2g}")
+    hold(
+        error <= bound,
+        f"not the solution over the neighbours: (B + ridge) y varies by "
+        f"{float(error):.2g}, bound {float(bound):.2g}",
+    )
 
 
 def strided(A):
@@ -190,35 +250,62 @@ def mapped(A):
     return np.load(path, mmap_mode="r")
 
 
-LAYOUTS = {"Fortran order": np.asfortranarray, "strided": strided, "read-only": read_only,
-           "byte-swapped": lambda A: A.astype(A.dtype.newbyteorder()), "memory-mapped": mapped}
-DATA = {"sets", "atom_sets", "frames", "videos", "A", "B", "silhouettes"}  # integers are legal
+LAYOUTS = {
+    "Fortran order": np.asfortranarray,
+    "strided": strided,
+    "read-only": read_only,
+    "byte-swapped": lambda A: A.astype(A.dtype.newbyteorder()),
+    "memory-mapped": mapped,
+}
+# integers are legal
+DATA = {"sets", "atom_sets", "frames", "videos", "A", "B", "silhouettes"}
 SAME = 1e-9  # largest difference: another layout may be summed in another order
-ROUNDED = ROUNDING * np.finfo(float).eps * 2  # of what vanishes, as a gap does, where norm2 is 2
+# of what vanishes, as a gap does, where norm2 is 2
+ROUNDED = ROUNDING * np.finfo(float).eps * 2
 
 
 @functools.cache
 def all_layouts():
     """(call, name of the layout) for every call with arrays."""
-    some = [call for call in calls.all_calls() if any(map(arrays_in, call.arguments.values()))]
-    whole_too = [call for call in some if DATA & {name.rpartition(".")[2]
-                                                   for name in call.arguments}]
-    return ([(call, layout) for layout in LAYOUTS for call in some]
-            + [(call, "integers") for call in whole_too])
+    some = [
+        call
+        for call in calls.all_calls()
+        if any(map(arrays_in, call.arguments.values()))
+    ]
+    whole_too = [
+        call
+        for call in some
+        if DATA & {name.rpartition(".")[2] for name in call.arguments}
+    ]
+    return [(call, layout) for layout in LAYOUTS for call in some] + [
+        (call, "integers") for call in whole_too
+    ]
 
 
 def layouts(seed, case):
-    """A call with all its arrays in another layout: the same result, the arrays as they were."""
+    """A call with all its arrays in another layout: the same result, the arrays as they
+    were.
+    """
     if case >= len(all_layouts()):
         raise Done
-    call, layout = all_layouts()[rng_of("layouts", seed, 0).permutation(len(all_layouts()))[case]]
+    call, layout = all_layouts()[
+        rng_of("layouts", seed, 0).permutation(len(all_layouts()))[case]
+    ]
     plain = dict(call.arguments)
     if layout == "integers":
-        changed = {name: changed_arrays(value, lambda A: np.rint(4 * A).astype(np.int32))
-                   for name, value in plain.items() if name.rpartition(".")[2] in DATA}
-        plain |= {name: changed_arrays(value, np.float64) for name, value in changed.items()}
+        changed = {
+            name: changed_arrays(value, lambda A: np.rint(4 * A).astype(np.int32))
+            for name, value in plain.items()
+            if name.rpartition(".")[2] in DATA
+        }
+        plain |= {
+            name: changed_arrays(value, np.float64) for name, value in changed.items()
+        }
     else:
-        changed = {name: changed_arrays(value, LAYOUTS[layout]) for name, value in plain.items()}
+        changed = {
+            name: changed_arrays(value, LAYOUTS[layout])
+            for name, value in plain.items()
+        }
     before = [array.tobytes() for array in arrays_in(list(changed.values()))]
     try:
         expected = run(call, **plain)
@@ -226,10 +313,18 @@ def layouts(seed, case):
         return  # integers do not suit this call
     what = f"{call.name}({', '.join(changed)}), {layout}"
     with failing(what):
-        difference = calls.worst_difference(run(call, **changed), expected, ROUNDED / SAME)
-        hold(difference <= SAME, f"relative difference {difference:.2g}", f"differs: {what}")
-        hold(before == [array.tobytes() for array in arrays_in(list(changed.values()))],
-             "changes its input")
+        difference = calls.worst_difference(
+            run(call, **changed), expected, ROUNDED / SAME
+        )
+        hold(
+            difference <= SAME,
+            f"relative difference {difference:.2g}",
+            f"differs: {what}",
+        )
+        hold(
+            before == [array.tobytes() for array in arrays_in(list(changed.values()))],
+            "changes its input",
+        )
 
 
 def arrays_in(value):
@@ -258,8 +353,11 @@ def threads(seed, case):
         numba.set_num_threads(n_threads)
         results.append(MIDDLING[name](m))
     difference = calls.worst_difference(*results)
-    hold(difference == 0, f"{name} depends on threads: X {m.X.shape}, D {m.D.shape}: by "
-         f"{difference:.2g}", f"{name} depends on threads")
+    hold(
+        difference == 0,
+        f"{name} depends on threads: X {m.X.shape}, D {m.D.shape}: by {difference:.2g}",
+        f"{name} depends on threads",
+    )
 
 
 def middling(rng):
@@ -284,7 +382,9 @@ MIDDLING = {
     "geodesic_distance": lambda m: core.geodesic_distance(m.X, m.D),
     "projection_kernel": lambda m: core.projection_kernel(m.X, m.D),
     "gsc": lambda m: core.gsc(m.X, m.D, 0.1 * m.p, return_info=True),
-    "gsc, path": lambda m: core.gsc(m.X, m.D, [0.5, 0.1, 0.0], lam_scale="max", positive=True),
+    "gsc, path": lambda m: core.gsc(
+        m.X, m.D, [0.5, 0.1, 0.0], lam_scale="max", positive=True
+    ),
     "glc": lambda m: core.glc(m.X, m.D, 5),
     "reconstruct": lambda m: core.reconstruct(core.glc(m.X, m.D, 5), m.D),
     "classify": lambda m: core.classify(m.X, m.D, m.labels, lam=0.1, return_info=True),
@@ -293,9 +393,15 @@ MIDDLING = {
     "OnlineGDL": lambda m: streams.OnlineGDL(8, 0.2, rng=m.seed).fit(m.X, 32).atoms,
     "from_sets": lambda m: subspaces.from_sets(m.sets, m.p),
     "from_videos": lambda m: subspaces.from_videos(m.sets, m.p, 2, rank="pad"),
-    "kgsc": lambda m: kernels.kgsc(m.sets[:40], m.sets[40:], 0.1, kernel=kernels.rbf(0.01), p=1),
-    "kglc": lambda m: kernels.kglc(m.sets[:40], m.sets[40:], 3, kernel=kernels.rbf(0.01), p=1),
-    "Lift": lambda m: kernels.Lift(kernels.rbf(0.01), 1, rng=m.seed).fit_transform(m.sets),
+    "kgsc": lambda m: kernels.kgsc(
+        m.sets[:40], m.sets[40:], 0.1, kernel=kernels.rbf(0.01), p=1
+    ),
+    "kglc": lambda m: kernels.kglc(
+        m.sets[:40], m.sets[40:], 3, kernel=kernels.rbf(0.01), p=1
+    ),
+    "Lift": lambda m: kernels.Lift(kernels.rbf(0.01), 1, rng=m.seed).fit_transform(
+        m.sets
+    ),
     "karcher_mean": lambda m: intrinsic.karcher_mean(m.D, max_iter=20),
     "log_map": lambda m: intrinsic.log_map(m.D[0], m.X.astype(float)),
     "intrinsic_codes": lambda m: tangent.intrinsic_codes(m.X[:20], m.D, 0.1),
@@ -312,15 +418,22 @@ LEARN = functools.partial(learn.gdl, n_atoms=6, n_iter=15, tol=0)
 LEARNING = [  # of samples, and paths to checkpoints
     functools.partial(LEARN, lam=0.2, rng=1),
     functools.partial(LEARN, n_neighbors=3, rng=2, unused="random"),
-    functools.partial(LEARN, lam=0.3, lam_scale="max", positive=True, rng=3, init="kmeans"),
-    lambda X, **paths: streams.OnlineGDL(6, 0.2, init="random", rng=4).fit(
-        X, 4, 2, checkpoint_every=2, **paths).state(),
+    functools.partial(
+        LEARN, lam=0.3, lam_scale="max", positive=True, rng=3, init="kmeans"
+    ),
+    lambda X, **paths: (
+        streams.OnlineGDL(6, 0.2, init="random", rng=4)
+        .fit(X, 4, 2, checkpoint_every=2, **paths)
+        .state()
+    ),
 ]
 
 
 @functools.cache
 def uninterrupted(which):
-    """(samples, seconds, result) of learning that is left alone, with a checkpoint beside it."""
+    """(samples, seconds, result) of learning that is left alone, with a checkpoint
+    beside it.
+    """
     X = core.random_subspaces(40, 12, 2, which)
     X = X.astype(np.float32) if which == 1 else X
     LEARNING[which](X)  # compiles
@@ -328,7 +441,9 @@ def uninterrupted(which):
 
 
 def kills(seed, case):
-    """A child that learns is killed; its checkpoint resumes to the bits of the whole run."""
+    """A child that learns is killed; its checkpoint resumes to the bits of the whole
+    run.
+    """
     rng = rng_of("kills", seed, case)
     which = case % len(LEARNING)
     X, seconds, expected = uninterrupted(which)
@@ -359,8 +474,12 @@ def go_on(learning, X):
 
 
 def run_and_exit(job):
-    """In a forked child: status 0 unless the job returns False; a file says where it hangs."""
-    faulthandler.dump_traceback_later(CHILD_LIMIT, exit=True, file=open("hangs.txt", "w"))
+    """In a forked child: status 0 unless the job returns False; a file says where it
+    hangs.
+    """
+    faulthandler.dump_traceback_later(
+        CHILD_LIMIT, exit=True, file=open("hangs.txt", "w")
+    )
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(CHILD_LIMIT + 5)
     status = RAISES
@@ -376,8 +495,10 @@ def busy_threads():
     m = middling(np.random.default_rng(1))
     K = core.projection_kernel(m.D)
     k = core.projection_kernel(m.X, m.D)
-    jobs = [lambda: core.sparse_codes(K, k, 0.1 * m.p, norm2=m.p),
-            lambda: core.locality_codes(K, k, 5, norm2=m.p)]
+    jobs = [
+        lambda: core.sparse_codes(K, k, 0.1 * m.p, norm2=m.p),
+        lambda: core.locality_codes(K, k, 5, norm2=m.p),
+    ]
 
     def work(job):
         with warnings.catch_warnings():
@@ -394,8 +515,10 @@ def busy_threads():
 def small_problem():
     """Calls for the child, and what they give."""
     m = middling(np.random.default_rng(2))
-    calls = [functools.partial(MIDDLING[name], m)
-             for name in ("gsc", "glc", "chordal_distance", "from_sets", "kglc", "gdl")]
+    calls = [
+        functools.partial(MIDDLING[name], m)
+        for name in ("gsc", "glc", "chordal_distance", "from_sets", "kglc", "gdl")
+    ]
     return [(call, call()) for call in calls]
 
 
@@ -412,7 +535,15 @@ def forks(seed, case):
         run_and_exit(lambda: calls.worst_difference(call(), expected) == 0)
     _, status = os.waitpid(child, 0)
     status = os.waitstatus_to_exitcode(status)
-    told = {-signal.SIGALRM: "hangs", 1: "hangs", RAISES: "raises", DIFFERS: "gives other numbers"}
+    told = {
+        -signal.SIGALRM: "hangs",
+        1: "hangs",
+        RAISES: "raises",
+        DIFFERS: "gives other numbers",
+    }
     with open("hangs.txt") as file:
-        hold(status == 0, f"forked child {told.get(status, status)}: call {number} of "
-             f"small_problem: {file.read()[:3000]}")
+        hold(
+            status == 0,
+            f"forked child {told.get(status, status)}: call {number} of "
+            f"small_problem: {file.read()[:3000]}",
+        )

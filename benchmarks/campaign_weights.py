@@ -1,5 +1,6 @@
-"""Weights of the campaign: of whatever takes them a weight of k acts as k repetitions, of 0 as
-absence, and a factor of all weights as nothing."""
+"""Weights of the campaign: of whatever takes them a weight of k acts as k repetitions,
+of 0 as absence, and a factor of all weights as nothing.
+"""
 
 import warnings
 
@@ -99,7 +100,9 @@ def weights(seed, case):
 
 
 def of_bases(rng, name):
-    """Integer weights beside repetition and absence, and beside themselves times a factor."""
+    """Integer weights beside repetition and absence, and beside themselves times a
+    factor.
+    """
     d = int(rng.integers(2, 8))
     p = int(rng.integers(1, d))
     n = int(rng.integers(4, 14))

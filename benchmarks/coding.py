@@ -1,9 +1,10 @@
-"""Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's running times; and
-what the first result costs: import and first gsc in fresh interpreters, with an empty cache, a full
-one and none: python -m benchmarks.coding
+"""Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's
+running times; and what the first result costs: import and first gsc in fresh
+interpreters, with an empty cache, a full one and none: python -m benchmarks.coding
 
-There is no peer here: the comparisons are with the Gram matrices alone and with the paper;
-benchmarks.scale measures growth with n. Compiled code goes to a temporary folder.
+There is no peer here: the comparisons are with the Gram matrices alone and with the
+paper; benchmarks.scale measures growth with n. Compiled code goes to a temporary
+folder.
 """
 
 import shutil
@@ -50,28 +51,41 @@ def grams(X, D):
 def local():
     X, D = problem(N, GLC_D)
     codes = gs.glc(X, D, NEIGHBORS)
-    gram, glc = interleaved([lambda: grams(X, D), lambda: gs.glc(X, D, NEIGHBORS)], REPETITIONS)
-    print(f"gLC, {NEIGHBORS} neighbours, n = N = {N}, p = {P}, d = {GLC_D}: {glc:.4f} s, its Gram "
-          f"matrices {gram:.4f} s; largest |1^T y - 1| {np.abs(codes.sum(axis=1) - 1).max():.0e}")
+    gram, glc = interleaved(
+        [lambda: grams(X, D), lambda: gs.glc(X, D, NEIGHBORS)], REPETITIONS
+    )
+    print(
+        f"gLC, {NEIGHBORS} neighbours, n = N = {N}, p = {P}, d = {GLC_D}: {glc:.4f} s, its Gram "
+        f"matrices {gram:.4f} s; largest |1^T y - 1| {np.abs(codes.sum(axis=1) - 1).max():.0e}"
+    )
     figure("gLC over its Gram matrices (1)", glc / gram, "<= 1.25")
 
 
 def end_to_end():
-    print(f"gSC from end to end, {N} queries, {N} atoms, p = {P}, lambda = {LAM} lam_max; the "
-          "paper's: Gram matrices alone, quad-core i7, MATLAB")
+    print(
+        f"gSC from end to end, {N} queries, {N} atoms, p = {P}, lambda = {LAM} lam_max; the "
+        "paper's: Gram matrices alone, quad-core i7, MATLAB"
+    )
     for d, paper in PAPER.items():
         X, D = problem(N, d)
         K, k = grams(X, D)
         lam = LAM * gs.lam_max(k).max()
         codes = gs.gsc(X, D, lam)
         gram, gsc = interleaved([lambda: grams(X, D), lambda: gs.gsc(X, D, lam)], 2)
-        figure(f"R^{d}: gsc (s); paper {paper} s; Gram matrices alone {gram:.3f} s", gsc)
-        figure(f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a "
-               f"code, worst gap {common.relative_gap(K, k, codes, lam, P).max():.0e}", paper / gsc)
+        figure(
+            f"R^{d}: gsc (s); paper {paper} s; Gram matrices alone {gram:.3f} s", gsc
+        )
+        figure(
+            f"R^{d}: the paper's time over ours (1); {np.count_nonzero(codes) / N:.0f} atoms a "
+            f"code, worst gap {common.relative_gap(K, k, codes, lam, P).max():.0e}",
+            paper / gsc,
+        )
 
 
 def start_up():
-    header("Start-up: import and gsc of 100 queries on 50 atoms, float64, fresh interpreters")
+    header(
+        "Start-up: import and gsc of 100 queries on 50 atoms, float64, fresh interpreters"
+    )
     with tempfile.TemporaryDirectory() as cache:
         wall, text = run_child(SCRIPT, NUMBA_CACHE_DIR=cache)
         first_import, first_codes, total = map(float, text.split())
@@ -79,31 +93,53 @@ def start_up():
         figure("cold, empty cache: first gsc, compiled (s)", first_codes)
         figure("cold, empty cache: both, interpreter included (s)", wall, "<= 20")
         runs = [run_child(SCRIPT, NUMBA_CACHE_DIR=cache) for _ in range(STARTS)]
-        numpy, numba = interleaved([lambda: run_child("import numpy"),
-                                    lambda: run_child("import numba, scipy.sparse")], STARTS)
-    imported, coded, again = np.median([np.float64(text.split()) for _, text in runs], axis=0)
-    figure(f"warm: import (s); a whole interpreter with numpy alone {numpy:.2f} s, with numba and "
-           f"scipy.sparse {numba:.2f} s", imported, "<= 0.8")
+        numpy, numba = interleaved(
+            [
+                lambda: run_child("import numpy"),
+                lambda: run_child("import numba, scipy.sparse"),
+            ],
+            STARTS,
+        )
+    imported, coded, again = np.median(
+        [np.float64(text.split()) for _, text in runs], axis=0
+    )
+    figure(
+        f"warm: import (s); a whole interpreter with numpy alone {numpy:.2f} s, with numba and "
+        f"scipy.sparse {numba:.2f} s",
+        imported,
+        "<= 0.8",
+    )
     figure("warm: first gsc, loaded from the cache (s)", coded)
-    figure("warm: script that codes 100 queries, wall (s)", np.median([wall for wall, _ in runs]),
-           "<= 2")
+    figure(
+        "warm: script that codes 100 queries, wall (s)",
+        np.median([wall for wall, _ in runs]),
+        "<= 2",
+    )
 
-    # A folder that nobody may write to, root neither: a file stands where the cache would go, and
-    # home is no folder.
+    # A folder that nobody may write to, root neither: a file stands where the cache
+    # would go, and home is no folder.
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copy(common.ROOT / "grassmann_sc.py", folder)
         (folder / "__pycache__").touch()
         folder.chmod(0o555)
-        nowhere = {key: "/dev/null/cache" for key in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR",
-                                                      "LOCALAPPDATA")}
+        nowhere = {
+            key: "/dev/null/cache"
+            for key in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "LOCALAPPDATA")
+        }
         wall, text = run_child(SCRIPT, cwd=folder, **nowhere)
         written = sorted(path.name for path in folder.iterdir())
         folder.chmod(0o755)
-    figure("read-only copy, no cache anywhere: compiled in memory, wall (s); files there: "
-           f"{', '.join(written)}", wall)
-    figure("sum of |codes| apart from the cached run's, cold and read-only, relative (1)",
-           max(abs(total - again), abs(float(text.split()[2]) - again)) / again, "<= 1e-12")
+    figure(
+        "read-only copy, no cache anywhere: compiled in memory, wall (s); files there: "
+        f"{', '.join(written)}",
+        wall,
+    )
+    figure(
+        "sum of |codes| apart from the cached run's, cold and read-only, relative (1)",
+        max(abs(total - again), abs(float(text.split()[2]) - again)) / again,
+        "<= 1e-12",
+    )
 
 
 if __name__ == "__main__":

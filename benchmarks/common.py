@@ -1,5 +1,6 @@
-"""What the benchmarks share: the header, interleaved timing, fresh interpreters, memory, peers,
-data and the duality gap."""
+"""What the benchmarks share: the header, interleaved timing, fresh interpreters,
+memory, peers, data and the duality gap.
+"""
 
 import ctypes
 import functools
@@ -23,7 +24,8 @@ from grassmann_sc.subspaces import from_sets
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ["numpy", "scipy", "numba", "threadpoolctl", "spams-bin", "scikit-learn"]
 FRAMES_IN_SET = 5  # images in a set of digits
-REST = 0.15  # seconds between calls: the threads of BLAS wait for work, at full load, for 0.1 s
+# seconds between calls: the threads of BLAS wait for work, at full load, for 0.1 s
+REST = 0.15
 
 
 def header(title):
@@ -31,18 +33,30 @@ def header(title):
     cpu = re.search(r"model name\s*: (.*)", text_of("/proc/cpuinfo"))
     threadpoolctl = peer("threadpoolctl")
     pools = threadpoolctl.threadpool_info() if threadpoolctl else []
-    blas = [f"{pool['internal_api']} {pool['num_threads']}" for pool in pools
-            if pool["user_api"] == "blas"]
+    blas = [
+        f"{pool['internal_api']} {pool['num_threads']}"
+        for pool in pools
+        if pool["user_api"] == "blas"
+    ]
     print(f"== {title}")
-    print(f"{cpu[1] if cpu else platform.processor()} ({platform.machine()}, {platform.system()}), "
-          f"{n_cores()} cores; threads: BLAS {' '.join(blas) or '?'}, "
-          f"numba {numba.config.NUMBA_NUM_THREADS}")
-    print(f"python {platform.python_version()}, "
-          + ", ".join(f"{name} {version_of(name)}" for name in PACKAGES), flush=True)
+    print(
+        f"{cpu[1] if cpu else platform.processor()} ({platform.machine()}, {platform.system()}), "
+        f"{n_cores()} cores; threads: BLAS {' '.join(blas) or '?'}, "
+        f"numba {numba.config.NUMBA_NUM_THREADS}"
+    )
+    print(
+        f"python {platform.python_version()}, "
+        + ", ".join(f"{name} {version_of(name)}" for name in PACKAGES),
+        flush=True,
+    )
 
 
 def n_cores():
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
 
 
 @functools.cache
@@ -51,7 +65,9 @@ def peer(module, package=None):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        print(f"NOT COMPARED with {package or module} ({error}): pip install {package or module}")
+        print(
+            f"NOT COMPARED with {package or module} ({error}): pip install {package or module}"
+        )
 
 
 def figure(name, value, target=""):
@@ -70,11 +86,12 @@ def timed(call, *arguments):
 
 
 def interleaved(callables, repetitions, rest=REST, before=None, again=False):
-    """Least seconds of each callable, since a busy neighbour only adds, called in turn after a
-    rest, and after before(), if there is one; call each once before.
+    """Least seconds of each callable, since a busy neighbour only adds, called in turn
+    after a rest, and after before(), if there is one; call each once before.
 
-    again: after a call of its own that is not timed, so that none pays for what the one before it
-    left: threads that wait awake, as those of OpenMP, or memory that is given back.
+    again: after a call of its own that is not timed, so that none pays for what the one
+    before it left: threads that wait awake, as those of OpenMP, or memory that is given
+    back.
     """
     seconds = np.empty((repetitions, len(callables)))
     for row in seconds:
@@ -89,10 +106,19 @@ def interleaved(callables, repetitions, rest=REST, before=None, again=False):
 
 
 def run_child(code, cwd=ROOT, **environment):
-    """(wall seconds, printed text) of a fresh interpreter that runs the code in the folder cwd."""
-    seconds, done = timed(lambda: subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, env=os.environ | environment, text=True,
-        stdout=subprocess.PIPE, check=True))
+    """(wall seconds, printed text) of a fresh interpreter that runs the code in the
+    folder cwd.
+    """
+    seconds, done = timed(
+        lambda: subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=cwd,
+            env=os.environ | environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+    )
     return seconds, done.stdout
 
 
@@ -112,14 +138,16 @@ def call_of(function, arguments):
 
 
 def extra_memory(call):
-    """MB of the peak resident set during call() beyond what was resident before and beyond its
-    result; NaN without /proc.
+    """MB of the peak resident set during call() beyond what was resident before and
+    beyond its result; NaN without /proc.
 
-    In a process of its own: freed memory is handed back first, so that the call cannot hide in it.
+    In a process of its own: freed memory is handed back first, so that the call cannot
+    hide in it.
     """
     try:
         ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5")  # the peak restarts from the present
+        # the peak restarts from the present
+        Path("/proc/self/clear_refs").write_text("5")
     except (AttributeError, OSError):
         pass
     before = status("VmHWM")
@@ -131,22 +159,34 @@ def extra_memory(call):
 
 def about(centres, n, noise, rng, in_turn=False):
     """n subspaces about centres, in turn or drawn."""
-    noise = noise * rng.standard_normal((n, *centres.shape[1:])) / centres.shape[1]**0.5
-    which = np.arange(n) % len(centres) if in_turn else rng.integers(len(centres), size=n)
+    noise = (
+        noise * rng.standard_normal((n, *centres.shape[1:])) / centres.shape[1] ** 0.5
+    )
+    which = (
+        np.arange(n) % len(centres) if in_turn else rng.integers(len(centres), size=n)
+    )
     return gs.orthonormalize(centres[which] + noise)
 
 
 def digit_subspaces(n, p, seed=0):
-    """(n, 64, p), of sets of images of one digit, the digits in turn, no image twice in a set."""
-    datasets = peer("sklearn.datasets", "scikit-learn") or sys.exit("digits need scikit-learn")
+    """(n, 64, p), of sets of images of one digit, the digits in turn, no image twice in
+    a set.
+    """
+    datasets = peer("sklearn.datasets", "scikit-learn") or sys.exit(
+        "digits need scikit-learn"
+    )
     images, digit = datasets.load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
     of = [images[digit == c] for c in range(10)]
-    return from_sets([rng.choice(of[i % 10], FRAMES_IN_SET, replace=False) for i in range(n)], p)
+    return from_sets(
+        [rng.choice(of[i % 10], FRAMES_IN_SET, replace=False) for i in range(n)], p
+    )
 
 
 def read_problem(argument, p=3):
-    """(name, queries, atoms): the first split of FILE.npz or FILE.npz:p of examples.classify."""
+    """(name, queries, atoms): the first split of FILE.npz or FILE.npz:p of
+    examples.classify.
+    """
     path, _, tail = argument.rpartition(":")
     path, p = (path, int(tail)) if path and tail.isdigit() else (argument, p)
     found, ((train, test), *_) = load_npz(path)
@@ -163,7 +203,9 @@ def cost(X, atoms, lam):
 
 
 def relative_gap(K, k, codes, lam, norm2):
-    """Duality gap / norm2 of each code, as if from r = X^ - sum_j y_j D_j^ and a dual point s r."""
+    """Duality gap / norm2 of each code, as if from r = X^ - sum_j y_j D_j^ and a dual
+    point s r.
+    """
     Ky = codes @ K
     rr = norm2 - (codes * (2 * k - Ky)).sum(axis=1)  # ||r||^2
     rx = norm2 - (codes * k).sum(axis=1)  # <r, X^>
@@ -185,5 +227,5 @@ def status(key):
 
 
 def text_of(path):
-    """"" where there is no such file."""
+    """ "" where there is no such file."""
     return Path(path).read_text() if Path(path).exists() else ""

@@ -1,9 +1,9 @@
-"""The kernel Gram matrix of sets of frames against scikit-learn's kernel of all frames followed by
-products of blocks: python -m benchmarks.kernels
+"""The kernel Gram matrix of sets of frames against scikit-learn's kernel of all frames
+followed by products of blocks: python -m benchmarks.kernels
 
-The peer is rbf_kernel (BLAS with all threads) on the frames of all sets and then np.matmul of its
-blocks with the bases, which are computed before, for both. The other yardstick is np.matmul and
-np.exp of as many numbers, into an array of 2000 rows.
+The peer is rbf_kernel (BLAS with all threads) on the frames of all sets and then
+np.matmul of its blocks with the bases, which are computed before, for both. The other
+yardstick is np.matmul and np.exp of as many numbers, into an array of 2000 rows.
 """
 
 from examples.options import of_nothing, parsed
@@ -25,7 +25,8 @@ REPETITIONS = 2
 GAMMA = 1 / (2 * D)
 KERNEL = kernels.rbf(GAMMA)
 STRIP = 2000  # rows of frames of the plain product
-TIME = 1.3  # of theirs with 1 GB of warm memory: our product in float64 alone is 0.6 of that
+# of theirs with 1 GB of warm memory: our product in float64 alone is 0.6 of that
+TIME = 1.3
 
 
 def sets_and_bases(seed, dtype=np.float64):
@@ -42,7 +43,8 @@ def library(X, A, Y, B):
     N = len(Y)
     K = rbf_kernel(X.reshape(-1, d), Y.reshape(-1, d), gamma=GAMMA)
     half = np.matmul(A.transpose(0, 2, 1), K.reshape(n, q, N * q))  # (n, p, N q)
-    half = np.ascontiguousarray(half.reshape(-1, N, q).transpose(1, 0, 2))  # else not by BLAS
+    # else not by BLAS
+    half = np.ascontiguousarray(half.reshape(-1, N, q).transpose(1, 0, 2))
     full = np.matmul(half, B).reshape(N, n, -1)  # (N, n, p p)
     return np.einsum("jia,jia->ij", full, full)
 
@@ -56,44 +58,68 @@ def product_and_exp(X, Y, out):
 
 
 def main():
-    header("Kernel Gram matrix: kernel_gram(sets, bases, sets2, bases2, rbf) against rbf_kernel of "
-           "scikit-learn and block products")
+    header(
+        "Kernel Gram matrix: kernel_gram(sets, bases, sets2, bases2, rbf) against rbf_kernel of "
+        "scikit-learn and block products"
+    )
     calls = []
     theirs = peer("sklearn.metrics.pairwise", "scikit-learn")
     for dtype in (np.float64, np.float32):
         X, A = sets_and_bases(0, dtype)
         Y, B = sets_and_bases(1, dtype)
         out = np.empty((STRIP, N_SETS * N_FRAMES), dtype)
-        calls += [partial(kernels.kernel_gram, X, A, Y, B, KERNEL),
-                  partial(kernels.kernel_gram, X, A, kernel=KERNEL),
-                  partial(product_and_exp, -np.abs(X), np.abs(Y) / D, out)]
+        calls += [
+            partial(kernels.kernel_gram, X, A, Y, B, KERNEL),
+            partial(kernels.kernel_gram, X, A, kernel=KERNEL),
+            partial(product_and_exp, -np.abs(X), np.abs(Y) / D, out),
+        ]
         few = slice(200)
         ours = kernels.kernel_gram(X[few], A[few], Y, B, KERNEL)
         reference = library(X[few], A[few], Y, B) if theirs else np.nan
-        print(f"{dtype.__name__}: apart from scikit-learn's by {np.abs(ours - reference).max():.1e}"
-              f", largest entry {ours.max():.2g}", flush=True)
+        print(
+            f"{dtype.__name__}: apart from scikit-learn's by {np.abs(ours - reference).max():.1e}"
+            f", largest entry {ours.max():.2g}",
+            flush=True,
+        )
         kernels.kernel_gram(X[few], A[few], kernel=KERNEL)
         if theirs:
             calls.append(partial(library, X, A, Y, B))
     seconds = interleaved(calls, REPETITIONS, again=True).reshape(2, -1)
     print(f"{N_SETS} x {N_SETS} sets of {N_FRAMES} frames, d = {D}, p = {P}, Gaussian")
-    for name, (own, symmetric, plain, *library_s) in zip(("float64", "float32"), seconds):
+    for name, (own, symmetric, plain, *library_s) in zip(
+        ("float64", "float32"), seconds
+    ):
         rate = 1e-9 * (N_SETS * N_FRAMES) ** 2 / own
-        print(f"  {name}: ours {own:.2f} s ({rate:.2f} billion kernel values/s), symmetric "
-              f"{symmetric:.2f} s, product and exp {plain:.2f} s"
-              + "".join(f", scikit-learn {s:.2f} s" for s in library_s))
+        print(
+            f"  {name}: ours {own:.2f} s ({rate:.2f} billion kernel values/s), symmetric "
+            f"{symmetric:.2f} s, product and exp {plain:.2f} s"
+            + "".join(f", scikit-learn {s:.2f} s" for s in library_s)
+        )
         for s in library_s:
-            figure(f"{name}: time, of scikit-learn's and block products (1)", own / s, f"<= {TIME}")
+            figure(
+                f"{name}: time, of scikit-learn's and block products (1)",
+                own / s,
+                f"<= {TIME}",
+            )
         figure(f"{name}: rate, of plain product and np.exp (1)", plain / own)
-        figure(f"{name}: symmetric over rectangular time (1)", symmetric / own, "<= 0.8")
+        figure(
+            f"{name}: symmetric over rectangular time (1)", symmetric / own, "<= 0.8"
+        )
     for name in WAYS if theirs else list(WAYS)[:2]:
-        figure(f"{name}: peak memory beyond input and output (MB)", *in_child(memory, name),
-               "<= 128" if name.startswith("kernel") else "")
+        figure(
+            f"{name}: peak memory beyond input and output (MB)",
+            *in_child(memory, name),
+            "<= 128" if name.startswith("kernel") else "",
+        )
 
 
-WAYS = {"kernel_gram(X, A, Y, B)": lambda X, A, Y, B: kernels.kernel_gram(X, A, Y, B, KERNEL),
-        "kernel_gram(X, A)": lambda X, A, Y, B: kernels.kernel_gram(X, A, kernel=KERNEL),
-        "scikit-learn and block products": library}
+WAYS = {
+    "kernel_gram(X, A, Y, B)": lambda X, A, Y, B: kernels.kernel_gram(
+        X, A, Y, B, KERNEL
+    ),
+    "kernel_gram(X, A)": lambda X, A, Y, B: kernels.kernel_gram(X, A, kernel=KERNEL),
+    "scikit-learn and block products": library,
+}
 
 
 def memory(name):

@@ -2,21 +2,31 @@
 
     python -m benchmarks.lasso [--data FILE.npz[:p]] ...
 
-Ratios are the peer's time over ours: above 1 we are faster. Calls follow each other without a rest;
-in SPAMS' table, whose threads wait awake for its next, those of one peer do.
-Gaps are duality gaps over ||X^||^2, the worst of all queries, computed here from the codes. SPAMS
-gets both Gram matrices, in Fortran order, all threads and no bound on the support. Its sparse
-matrix is compared with ours (sparse_output=True); ours dense is timed beside it. celer and skglm
-are left out: they take no Gram matrix.
+Ratios are the peer's time over ours: above 1 we are faster. Calls follow each other
+without a rest; in SPAMS' table, whose threads wait awake for its next, those of one
+peer do. Gaps are duality gaps over ||X^||^2, the worst of all queries, computed here
+from the codes. SPAMS gets both Gram matrices, in Fortran order, all threads and no
+bound on the support. Its sparse matrix is compared with ours (sparse_output=True); ours
+dense is timed beside it. celer and skglm are left out: they take no Gram matrix.
 """
 
 import warnings
 
 from examples.options import of_these, parsed
 
-options = parsed(__name__, of_these, "benchmarks.lasso", {
-    "--data": dict(action="append", default=[], metavar="FILE.npz[:p]",
-                   help="atoms train0, queries test0; p = 3")})
+options = parsed(
+    __name__,
+    of_these,
+    "benchmarks.lasso",
+    {
+        "--data": dict(
+            action="append",
+            default=[],
+            metavar="FILE.npz[:p]",
+            help="atoms train0, queries test0; p = 3",
+        )
+    },
+)
 
 import numpy as np
 
@@ -24,12 +34,18 @@ import grassmann_sc as gs
 from benchmarks import common
 from benchmarks.common import figure, header, interleaved, n_cores, peer, timed
 
-RATIOS = [0.5, 0.2, 0.1, 0.03, 0.01, 0.003]  # lambda / the largest lam_max of the queries
+# lambda / the largest lam_max of the queries
+RATIOS = [0.5, 0.2, 0.1, 0.03, 0.01, 0.003]
 N_QUERIES = {50: 4000, 200: 2000, 1000: 400}  # of the dictionaries with N atoms
-FEWER = {0.03: 40, 0.01: 16, 0.003: 12}  # lambda / lam_max: most queries where N >= 1000
+# lambda / lam_max: most queries where N >= 1000
+FEWER = {0.03: 40, 0.01: 16, 0.003: 12}
 SECONDS = 0.5  # of a cell, about: 2 to 20 repetitions
-SKLEARN = [(200, 0.1, 100), (200, 0.01, 40), (1000, 0.1, 40),
-           (1000, 0.01, 4)]  # N, lambda / lam_max, queries; on digits
+SKLEARN = [
+    (200, 0.1, 100),
+    (200, 0.01, 40),
+    (1000, 0.1, 40),
+    (1000, 0.01, 4),
+]  # N, lambda / lam_max, queries; on digits
 PATH = np.geomspace(0.5, 0.01, 10)  # lambda / lam_max
 N_PATH = {"digits 200": 1000, "digits 1000": 200, "random 1000": 40}
 
@@ -53,22 +69,29 @@ def problems_of(data):
 
 def spams_lasso(spams, K, k, lam, p):
     """A call of SPAMS on data in its own layout; its objective is half of ours."""
-    X = np.zeros(k.T.shape, order="F")  # only norms are read: the products with the atoms are q
+    # only norms are read: the products with the atoms are q
+    X = np.zeros(k.T.shape, order="F")
     X[0] = np.sqrt(p)
     Q = np.asfortranarray(K)
     q = np.asfortranarray(k.T)
-    return lambda: spams.lasso(X, Q=Q, q=q, lambda1=lam / 2, mode=2, numThreads=n_cores(), L=len(K))
+    return lambda: spams.lasso(
+        X, Q=Q, q=q, lambda1=lam / 2, mode=2, numThreads=n_cores(), L=len(K)
+    )
 
 
 def cell(spams, name, K, K_xd, p, ratio):
-    """Print a row: one dictionary, one lambda; returns our worst gap and SPAMS' time over ours."""
+    """Print a row: one dictionary, one lambda; returns our worst gap and SPAMS' time
+    over ours.
+    """
     n = len(K_xd)
     if len(K) >= 1000:
         n = min(n, FEWER.get(ratio, n))
     k = K_xd[:n]
     lam = ratio * gs.lam_max(K_xd).max()
-    calls = [lambda: gs.sparse_codes(K, k, lam, norm2=p, sparse_output=True),
-             lambda: gs.sparse_codes(K, k, lam, norm2=p)]
+    calls = [
+        lambda: gs.sparse_codes(K, k, lam, norm2=p, sparse_output=True),
+        lambda: gs.sparse_codes(K, k, lam, norm2=p),
+    ]
     if spams:
         calls.append(spams_lasso(spams, K, k, lam, p))
     once, codes = zip(*map(timed, calls))
@@ -80,33 +103,48 @@ def cell(spams, name, K, K_xd, p, ratio):
     if theirs:
         other = common.relative_gap(K, k, codes[2].T.toarray(), lam, p).max()
     speed = (theirs or [np.nan])[0] / ours
-    print(f"{name:16s} {ratio:7.3f} {n:7d} {codes[0].nnz / n:7.0f} | {ours:8.1f} {dense:8.1f} "
-          f"{ours * speed:8.1f} {speed:6.2f} | {gap:7.0e} {other:7.0e}", flush=True)
+    print(
+        f"{name:16s} {ratio:7.3f} {n:7d} {codes[0].nnz / n:7.0f} | {ours:8.1f} {dense:8.1f} "
+        f"{ours * speed:8.1f} {speed:6.2f} | {gap:7.0e} {other:7.0e}",
+        flush=True,
+    )
     return gap, speed
 
 
 def against_spams(problems):
     spams = peer("spams", "spams-bin")
     print(f"{'':40s} | {'us a query:':^33s} | {'worst gap:':^15s}")
-    print(f"{'atoms':16s} {'lam/max':>7s} {'queries':>7s} {'support':>7s} | {'sparse':>8s} "
-          f"{'dense':>8s} {'SPAMS':>8s} {'ratio':>6s} | {'ours':>7s} {'SPAMS':>7s}")
-    cells = [(len(K), *cell(spams, name, K, K_xd, p, ratio))
-             for name, K, K_xd, p in problems for ratio in RATIOS]
+    print(
+        f"{'atoms':16s} {'lam/max':>7s} {'queries':>7s} {'support':>7s} | {'sparse':>8s} "
+        f"{'dense':>8s} {'SPAMS':>8s} {'ratio':>6s} | {'ours':>7s} {'SPAMS':>7s}"
+    )
+    cells = [
+        (len(K), *cell(spams, name, K, K_xd, p, ratio))
+        for name, K, K_xd, p in problems
+        for ratio in RATIOS
+    ]
     n_atoms, gaps, ratios = map(np.array, zip(*cells))
     figure("worst gap of all cells, ours (1)", gaps.max(), "<= 1e-8")
     if spams:
-        figure("geometric mean of SPAMS' time over ours (1)", np.exp(np.log(ratios).mean()),
-               ">= 3.2")
-        figure("worst cell of dictionaries of 200 atoms or more (1)", ratios[n_atoms >= 200].min(),
-               ">= 1")
+        figure(
+            "geometric mean of SPAMS' time over ours (1)",
+            np.exp(np.log(ratios).mean()),
+            ">= 3.2",
+        )
+        figure(
+            "worst cell of dictionaries of 200 atoms or more (1)",
+            ratios[n_atoms >= 200].min(),
+            ">= 1",
+        )
         figure("worst cell (1)", ratios.min())
 
 
 def against_sklearn(problems):
-    """scikit-learn solves query by query, in one process or in several: the faster counts.
+    """scikit-learn solves query by query, in one process or in several: the faster
+    counts.
 
-    lasso_lars uses both Gram matrices; lasso_cd ignores that of the queries and computes it from
-    data, here whitened: as few coordinates as K has rank.
+    lasso_lars uses both Gram matrices; lasso_cd ignores that of the queries and
+    computes it from data, here whitened: as few coordinates as K has rank.
     """
     sklearn = peer("sklearn.decomposition", "scikit-learn")
     for N, ratio, n in SKLEARN if sklearn else []:
@@ -122,19 +160,34 @@ def against_sklearn(problems):
         calls = [lambda: gs.sparse_codes(K, k, lam, norm2=p)]
         for method in ("lasso_lars", "lasso_cd"):
             for n_jobs in (1, n_cores()):
-                calls.append(lambda method=method, n_jobs=n_jobs: sklearn.sparse_encode(
-                    X, W, gram=K, cov=cov, algorithm=method, alpha=lam / 2, max_iter=10_000,
-                    n_jobs=n_jobs, check_input=False))
+                calls.append(
+                    lambda method=method, n_jobs=n_jobs: sklearn.sparse_encode(
+                        X,
+                        W,
+                        gram=K,
+                        cov=cov,
+                        algorithm=method,
+                        alpha=lam / 2,
+                        max_iter=10_000,
+                        n_jobs=n_jobs,
+                        check_input=False,
+                    )
+                )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # late convergence shows in the gap
             gap = [common.relative_gap(K, k, call(), lam, p).max() for call in calls]
             ours, *others = interleaved(calls, 2, rest=0)
-        print(f"digits {N}, lam/max {ratio}, {n} queries, dense codes: ours {1e6 * ours / n:.1f} "
-              f"us a query, gap {gap[0]:.0e}")
+        print(
+            f"digits {N}, lam/max {ratio}, {n} queries, dense codes: ours {1e6 * ours / n:.1f} "
+            f"us a query, gap {gap[0]:.0e}"
+        )
         theirs = np.reshape(others, (2, 2)).min(axis=1)
         for method, other, error in zip(("lasso_lars", "lasso_cd"), theirs, gap[1::2]):
-            figure(f"{method}: {1e6 * other / n:.1f} us a query, gap {error:.0e}; its time over "
-                   "ours (1)", other / ours)
+            figure(
+                f"{method}: {1e6 * other / n:.1f} us a query, gap {error:.0e}; its time over "
+                "ours (1)",
+                other / ours,
+            )
 
 
 def paths(problems):
@@ -142,14 +195,20 @@ def paths(problems):
         _, K, k, p = problems[name]
         k = k[:n]
         lams = PATH * gs.lam_max(k).max()
-        calls = [lambda lam=lam: gs.sparse_codes(K, k, lam, norm2=p, sparse_output=True)
-                 for lam in (lams, lams[-1])]
+        calls = [
+            lambda lam=lam: gs.sparse_codes(K, k, lam, norm2=p, sparse_output=True)
+            for lam in (lams, lams[-1])
+        ]
         codes = calls[0]()
-        gap = max(common.relative_gap(K, k, y.toarray(), lam, p).max()
-                  for y, lam in zip(codes, lams))
+        gap = max(
+            common.relative_gap(K, k, y.toarray(), lam, p).max()
+            for y, lam in zip(codes, lams)
+        )
         path, alone = interleaved(calls, 3, rest=0) / n * 1e6
-        print(f"{name}, path of {len(lams)} from {PATH[0]} to {PATH[-1]} lam_max, {n} queries: "
-              f"{path:.1f} us a query, its smallest alone {alone:.1f}; worst gap {gap:.0e}")
+        print(
+            f"{name}, path of {len(lams)} from {PATH[0]} to {PATH[-1]} lam_max, {n} queries: "
+            f"{path:.1f} us a query, its smallest alone {alone:.1f}; worst gap {gap:.0e}"
+        )
         # the last of its problems alone, begun at the one before, takes half of that
         figure("path over its smallest value alone (1)", path / alone, "<= 1.9")
 

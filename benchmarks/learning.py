@@ -1,5 +1,5 @@
-"""Dictionary learning: the update of the atoms beside coding and a textbook update, peers, memory,
-streams: python -m benchmarks.learning [--only PART]
+"""Dictionary learning: the update of the atoms beside coding and a textbook update,
+peers, memory, streams: python -m benchmarks.learning [--only PART]
 """
 
 import tempfile
@@ -8,8 +8,12 @@ from pathlib import Path
 
 from examples.options import of_these, parsed
 
-options = parsed(__name__, of_these, "benchmarks.learning", {
-    "--only": dict(choices=["sweeps", "peers", "large", "stream"], help="one part")})
+options = parsed(
+    __name__,
+    of_these,
+    "benchmarks.learning",
+    {"--only": dict(choices=["sweeps", "peers", "large", "stream"], help="one part")},
+)
 
 import numpy as np
 
@@ -43,7 +47,9 @@ def clusters(n, d, p, k, noise, seed=0):
 
 
 def textbook(X, atoms, codes, n_atoms):
-    """The update as printed: S_r from d x d residuals of samples of the atom, all eigenvectors."""
+    """The update as printed: S_r from d x d residuals of samples of the atom, all
+    eigenvectors.
+    """
     atoms = atoms.copy()
     p = X.shape[2]
     for r in range(n_atoms):
@@ -59,7 +65,9 @@ def textbook(X, atoms, codes, n_atoms):
 
 
 def optimality(X, atoms, codes, updated):
-    """Largest relative shortfall of an updated atom's eigenvalue sum from that of eigh of S_r."""
+    """Largest relative shortfall of an updated atom's eigenvalue sum from that of eigh
+    of S_r.
+    """
     now = atoms.copy()
     shared = codes.T @ codes
     worst = 0.0
@@ -67,22 +75,34 @@ def optimality(X, atoms, codes, updated):
         if codes[:, r].any():
             index = np.flatnonzero(codes[:, r])
             others = np.setdiff1d(np.flatnonzero(shared[r]), r)
-            B = np.concatenate([X[index], now[others]]).transpose(1, 0, 2).reshape(X.shape[1], -1)
-            w = np.repeat(np.concatenate([codes[index, r], -shared[r, others]]), X.shape[2])
+            B = (
+                np.concatenate([X[index], now[others]])
+                .transpose(1, 0, 2)
+                .reshape(X.shape[1], -1)
+            )
+            w = np.repeat(
+                np.concatenate([codes[index, r], -shared[r, others]]), X.shape[2]
+            )
             S = (B * w) @ B.T
             best = np.linalg.eigvalsh(S)[-X.shape[2] :].sum()
-            worst = max(worst, (best - np.trace(updated[r].T @ S @ updated[r])) / abs(best))
+            worst = max(
+                worst, (best - np.trace(updated[r].T @ S @ updated[r])) / abs(best)
+            )
         now[r] = updated[r]
     return worst
 
 
 def sweeps():
-    print(f"Update of {N} atoms, {N_SAMPLES} samples, d = {D}, p = {P}, random samples as first "
-          "atoms; one run")
-    data = {"40 clusters": clusters(N_SAMPLES, D, P, 40, 1.0),
-            "100 clusters": clusters(N_SAMPLES, D, P, 100, 1.0),
-            "uniform": gs.random_subspaces(N_SAMPLES, D, P, 0),
-            "40 clusters, small lam": clusters(N_SAMPLES, D, P, 40, 1.0)}
+    print(
+        f"Update of {N} atoms, {N_SAMPLES} samples, d = {D}, p = {P}, random samples as first "
+        "atoms; one run"
+    )
+    data = {
+        "40 clusters": clusters(N_SAMPLES, D, P, 40, 1.0),
+        "100 clusters": clusters(N_SAMPLES, D, P, 100, 1.0),
+        "uniform": gs.random_subspaces(N_SAMPLES, D, P, 0),
+        "40 clusters, small lam": clusters(N_SAMPLES, D, P, 40, 1.0),
+    }
     for name, X in data.items():
         atoms = learn.init_atoms(X, N, "random", 0)
         k = gs.projection_kernel(X, atoms)
@@ -91,21 +111,31 @@ def sweeps():
             lam = 0.1
         codes = gs.gsc(X, atoms, lam)
         updated = learn.update_atoms(X, atoms, codes)
-        code, update = interleaved([lambda: gs.gsc(X, atoms, lam),
-                                    lambda: learn.update_atoms(X, atoms, codes)], 5)
+        code, update = interleaved(
+            [
+                lambda: gs.gsc(X, atoms, lam),
+                lambda: learn.update_atoms(X, atoms, codes),
+            ],
+            5,
+        )
         plain, _ = timed(textbook, X, atoms, codes, TEXTBOOK_ATOMS)
         plain *= np.count_nonzero(codes.any(axis=0)) / TEXTBOOK_ATOMS
         coupled = np.count_nonzero(codes.T @ codes) / N - 1
-        print(f" {name}: lam = {lam:.3g}, {np.count_nonzero(codes) / N_SAMPLES:.1f} atoms a code, "
-              f"{coupled:.0f} others share samples with an atom; coding {code:.3f} s, update "
-              f"{update:.3f} s, textbook {plain:.1f} s (from {TEXTBOOK_ATOMS} atoms)")
-        # atoms that share samples wait for each other; each is multiplied, with all that takes
-        # part in it, by 24 to 31 directions
+        print(
+            f" {name}: lam = {lam:.3g}, {np.count_nonzero(codes) / N_SAMPLES:.1f} atoms a code, "
+            f"{coupled:.0f} others share samples with an atom; coding {code:.3f} s, update "
+            f"{update:.3f} s, textbook {plain:.1f} s (from {TEXTBOOK_ATOMS} atoms)"
+        )
+        # atoms that share samples wait for each other; each is multiplied, with all
+        # that takes part in it, by 24 to 31 directions
         most = 6 if coupled > N / 2 else 1.3
         figure(f"{name}: update over coding (1)", update / code, f"<= {most}")
         figure(f"{name}: textbook over update (1)", plain / update, ">= 10")
-        figure(f"{name}: worst atom beside eigh, relative", optimality(X, atoms, codes, updated),
-               "<= 1e-8")
+        figure(
+            f"{name}: worst atom beside eigh, relative",
+            optimality(X, atoms, codes, updated),
+            "<= 1e-8",
+        )
 
 
 def peers():
@@ -113,17 +143,37 @@ def peers():
     n_atoms = 60
     lam = 0.2
     vectors = np.ascontiguousarray((X @ X.swapaxes(1, 2)).reshape(len(X), -1))
-    print("Seconds a pass over 1000 samples, d = 30, p = 3, 60 atoms; the peers learn free vectors "
-          "vec(X X^T), not subspaces")
-    calls = {"gdl (10 iterations)": lambda: learn.gdl(X, n_atoms, lam, n_iter=10, tol=0, rng=0)}
+    print(
+        "Seconds a pass over 1000 samples, d = 30, p = 3, 60 atoms; the peers learn free vectors "
+        "vec(X X^T), not subspaces"
+    )
+    calls = {
+        "gdl (10 iterations)": lambda: learn.gdl(
+            X, n_atoms, lam, n_iter=10, tol=0, rng=0
+        )
+    }
     if decomposition := peer("sklearn.decomposition", "scikit-learn"):
-        machine = decomposition.DictionaryLearning(n_atoms, alpha=lam / 2, max_iter=10, tol=0,
-                                                   fit_algorithm="cd", random_state=0)
-        calls["scikit-learn DictionaryLearning, lasso_cd (10)"] = lambda: machine.fit(vectors)
+        machine = decomposition.DictionaryLearning(
+            n_atoms,
+            alpha=lam / 2,
+            max_iter=10,
+            tol=0,
+            fit_algorithm="cd",
+            random_state=0,
+        )
+        calls["scikit-learn DictionaryLearning, lasso_cd (10)"] = lambda: machine.fit(
+            vectors
+        )
     if spams := peer("spams", "spams-bin"):
         calls["SPAMS trainDL (10 x 2 batches of 512)"] = lambda: spams.trainDL(
-            np.asfortranarray(vectors.T), K=n_atoms, lambda1=lam / 2, iter=20, batchsize=512,
-            numThreads=2, verbose=False)
+            np.asfortranarray(vectors.T),
+            K=n_atoms,
+            lambda1=lam / 2,
+            iter=20,
+            batchsize=512,
+            numThreads=2,
+            verbose=False,
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, call in calls.items():
@@ -132,16 +182,23 @@ def peers():
 
 
 def large():
-    print(f"Large d: {LARGE_N} samples, p = {LARGE_P}, {LARGE_ATOMS} atoms, 2 iterations with "
-          "their start, each in a process of its own")
+    print(
+        f"Large d: {LARGE_N} samples, p = {LARGE_P}, {LARGE_ATOMS} atoms, 2 iterations with "
+        "their start, each in a process of its own"
+    )
     seconds = {}
     for d in LARGE_D:
         memory, seconds[d] = in_child(learn_large, d)
         figure(f"d = {d}: seconds an iteration", seconds[d])
-        figure(f"d = {d}: peak resident memory of the process over the data (1)", memory,
-               "<= 3.5" if d == LARGE_D[-1] else "")
-    figure(f"time a dimension, d = {LARGE_D[-1]} over d = {LARGE_D[0]} (1)",
-           seconds[LARGE_D[-1]] / seconds[LARGE_D[0]] * LARGE_D[0] / LARGE_D[-1])
+        figure(
+            f"d = {d}: peak resident memory of the process over the data (1)",
+            memory,
+            "<= 3.5" if d == LARGE_D[-1] else "",
+        )
+    figure(
+        f"time a dimension, d = {LARGE_D[-1]} over d = {LARGE_D[0]} (1)",
+        seconds[LARGE_D[-1]] / seconds[LARGE_D[0]] * LARGE_D[0] / LARGE_D[-1],
+    )
 
 
 def learn_large(d):
@@ -159,8 +216,10 @@ def learn_large(d):
 
 
 def stream():
-    print(f"A stream of {STREAM} subspaces, d = {STREAM_D}, p = {STREAM_P}, {STREAM_ATOMS} atoms, "
-          f"batches of {BATCH}, in a process of its own")
+    print(
+        f"A stream of {STREAM} subspaces, d = {STREAM_D}, p = {STREAM_P}, {STREAM_ATOMS} atoms, "
+        f"batches of {BATCH}, in a process of its own"
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "atoms"
         seconds, (early, late) = timed(in_child, learn_stream, path)
@@ -173,7 +232,11 @@ def stream():
     figure("seconds in all", seconds)
     figure("resident memory at 10 % (MB)", early)
     figure("resident memory at 100 % (MB)", late)
-    figure("cost on 2000 held out, stream over gdl on 5000 (1)", costs[0] / costs[1], "<= 1.05")
+    figure(
+        "cost on 2000 held out, stream over gdl on 5000 (1)",
+        costs[0] / costs[1],
+        "<= 1.05",
+    )
 
 
 def learn_stream(path):

@@ -1,12 +1,13 @@
-"""From one machine to many: cost a subspace and memory as data grow, coding beside its product,
-workers of Dask, their kills, and merging.
+"""From one machine to many: cost a subspace and memory as data grow, coding beside its
+product, workers of Dask, their kills, and merging.
 
-    python -m benchmarks.scale [--sizes 1000 10000 100000 1000000] [--kills 10] [--folder DIR]
+    python -m benchmarks.scale [--sizes 1000 10000 100000 1000000] [--kills 10]
+    [--folder DIR]
                                [--parts growth product merging dask plan dask_kills]
 
-dask fits the model of a round's time that the README gives, plan extrapolates it. DIR takes files
-of 2.4 kB a subspace and 4 kB for its codes; by default a temporary folder. The picture of seconds
-and memory a subspace is out/scale.png.
+dask fits the model of a round's time that the README gives, plan extrapolates it. DIR
+takes files of 2.4 kB a subspace and 4 kB for its codes; by default a temporary folder.
+The picture of seconds and memory a subspace is out/scale.png.
 """
 
 import functools
@@ -20,12 +21,27 @@ from pathlib import Path
 from examples.options import of_these, parsed
 
 PARTS = ["growth", "product", "merging", "dask", "plan", "dask_kills"]
-options = parsed(__name__, of_these, "benchmarks.scale", {
-    "--sizes": dict(type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6],
-                    help="subspaces (default: up to a million)"),
-    "--kills": dict(type=int, default=10, help="of Dask workers (default: 10)"),
-    "--folder": dict(type=Path, help="where the files go, for their time"),
-    "--parts": dict(nargs="+", choices=PARTS, default=PARTS, help="one or several (default: all)")})
+options = parsed(
+    __name__,
+    of_these,
+    "benchmarks.scale",
+    {
+        "--sizes": dict(
+            type=int,
+            nargs="+",
+            default=[10**3, 10**4, 10**5, 10**6],
+            help="subspaces (default: up to a million)",
+        ),
+        "--kills": dict(type=int, default=10, help="of Dask workers (default: 10)"),
+        "--folder": dict(type=Path, help="where the files go, for their time"),
+        "--parts": dict(
+            nargs="+",
+            choices=PARTS,
+            default=PARTS,
+            help="one or several (default: all)",
+        ),
+    },
+)
 
 import numpy as np
 
@@ -45,7 +61,9 @@ DRAWN = 4096  # subspaces drawn at a time
 FEW = 10**4  # subspaces that a larger file is measured beside
 PLAN = {"n": 10**8, "workers": 64, "N": 1000, "d": 400, "p": 4}
 BANDWIDTH = 1e9  # bytes a second between machines, supposed: that of 10 gigabit
-ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1")
+ONE_THREAD = dict.fromkeys(
+    ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1"
+)
 
 
 @functools.cache
@@ -76,19 +94,25 @@ def write_subspaces(path, n):
 
 
 JOBS = {  # functions of subspaces in a file, and where codes go
-    "gsc": lambda X, out: files.write_codes(out, X, atoms(), lam(), sparse_output=True,
-                                            replace=True),
-    "glc": lambda X, out: files.write_codes(out, X, atoms(), n_neighbors=N_NEIGHBORS,
-                                            sparse_output=True, replace=True),
-    "OnlineGDL": lambda X, out: streams.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(X, BATCH),
+    "gsc": lambda X, out: files.write_codes(
+        out, X, atoms(), lam(), sparse_output=True, replace=True
+    ),
+    "glc": lambda X, out: files.write_codes(
+        out, X, atoms(), n_neighbors=N_NEIGHBORS, sparse_output=True, replace=True
+    ),
+    "OnlineGDL": lambda X, out: streams.OnlineGDL(N, lam(), init=atoms(), rng=0).fit(
+        X, BATCH
+    ),
 }
 
 
 def measured(what, path, out):
-    """Mean seconds a subspace of a job, and of the same for FEW of them before and after it, if
-    there are more, and its peak of anonymous memory in MB beyond that at the start.
+    """Mean seconds a subspace of a job, and of the same for FEW of them before and
+    after it, if there are more, and its peak of anonymous memory in MB beyond that at
+    the start.
 
-    Means, since the best of many short runs is the machine at its best, that of a long one is not.
+    Means, since the best of many short runs is the machine at its best, that of a long
+    one is not.
     """
     X = np.load(path, mmap_mode="r")
     JOBS[what](X[:2048], out)  # compiles, and fills buffers
@@ -104,36 +128,51 @@ def measured(what, path, out):
     around = [X[:FEW]] * 2 if len(X) > FEW else []
     rounds = []
     while len(rounds) < 3 and np.sum(rounds) < 4:
-        rounds.append([timed(JOBS[what], part, out)[0] for part in (*around, X, *around)])
+        rounds.append(
+            [timed(JOBS[what], part, out)[0] for part in (*around, X, *around)]
+        )
     ended.set()
     watcher.join()
     seconds = np.mean(rounds, axis=0)
     whole = seconds[len(around)]
-    few = (seconds.sum() - whole) / (2 * FEW * len(around)) if around else whole / len(X)
+    few = (
+        (seconds.sum() - whole) / (2 * FEW * len(around)) if around else whole / len(X)
+    )
     return whole / len(X), few, (max(bytes_seen) - bytes_seen[0]) / 2**20
 
 
 def growth(sizes, folder):
     """Seconds a subspace, and memory, as the file grows."""
-    print(f"-- from a memmap, G({P}, {D}), {N} atoms, lambda = {SHARE} lam_max, {N_NEIGHBORS} "
-          "neighbours")
+    print(
+        f"-- from a memmap, G({P}, {D}), {N} atoms, lambda = {SHARE} lam_max, {N_NEIGHBORS} "
+        "neighbours"
+    )
     table = {what: [] for what in JOBS}
     for n in sizes:
         path = folder / "X.npy"
         write_subspaces(path, n)
         for what in JOBS:
-            seconds, of_few, megabytes = in_child(measured, what, path, folder / "codes")
+            seconds, of_few, megabytes = in_child(
+                measured, what, path, folder / "codes"
+            )
             table[what].append((n, 1e6 * seconds, megabytes))
             each = f"{what}, {n:,} subspaces"
             figure(f"{each}: microseconds a subspace", 1e6 * seconds)
             figure(f"{each}: MB of peak anonymous memory beside the start", megabytes)
             if n > FEW:
-                figure(f"{each}: seconds a subspace over those of {FEW:,} (1)", seconds / of_few,
-                       "<= 1.15")
+                figure(
+                    f"{each}: seconds a subspace over those of {FEW:,} (1)",
+                    seconds / of_few,
+                    "<= 1.15",
+                )
         path.unlink()
     n, online, _ = table["OnlineGDL"][-1]
     if n >= 10**5:
-        figure(f"OnlineGDL over gsc, {n:,} subspaces (1)", online / table["gsc"][-1][1], "<= 5")
+        figure(
+            f"OnlineGDL over gsc, {n:,} subspaces (1)",
+            online / table["gsc"][-1][1],
+            "<= 5",
+        )
     draw_growth(table)
 
 
@@ -142,20 +181,30 @@ def draw_growth(table):
 
     from examples.pictures import save_picture
 
-    _, (above, below) = plt.subplots(2, 1, figsize=(6, 6), sharex=True, layout="constrained")
+    _, (above, below) = plt.subplots(
+        2, 1, figsize=(6, 6), sharex=True, layout="constrained"
+    )
     for what, rows in table.items():
         n, us, megabytes = zip(*rows)
         above.plot(n, us, "o-", label=what)
         below.plot(n, megabytes, "o-", label=what)
-    above.set(xscale="log", yscale="log", ylabel="microseconds a subspace", ylim=(1, 2000))
-    below.set(xlabel="subspaces in the file", ylabel="peak anonymous memory, MB", ylim=(0, None))
+    above.set(
+        xscale="log", yscale="log", ylabel="microseconds a subspace", ylim=(1, 2000)
+    )
+    below.set(
+        xlabel="subspaces in the file",
+        ylabel="peak anonymous memory, MB",
+        ylim=(0, None),
+    )
     above.legend()
     print(f"  picture: {save_picture(common.ROOT / 'out' / 'scale', above)}")
 
 
 def over_product(n, folder):
     """Coding end to end beside its product with the atoms alone, and what the rest is."""
-    print(f"-- coding {n:,} subspaces from a file into a file, beside the product with the atoms")
+    print(
+        f"-- coding {n:,} subspaces from a file into a file, beside the product with the atoms"
+    )
     X = write_subspaces(folder / "X.npy", n)
     A = atoms()
     rows = min(n, files.rows_in_block(X, N))
@@ -167,11 +216,14 @@ def over_product(n, folder):
     k = gs.bases_gram(block, A)
     options = gs.lasso_options(k.shape, lam(), sparse_output=True)
     codes = gs.solve_lassos(K, k, P, options)
-    steps = {"product with the atoms alone": lambda: np.matmul(left, right.T, out=product),
-             "reading": lambda: np.array(X[:rows]), "checks": lambda: gs.check_bases(block, "X"),
-             "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
-             "lassos": lambda: gs.solve_lassos(K, k, P, options),
-             "writing": lambda: files.write_part(folder, 0, codes)}
+    steps = {
+        "product with the atoms alone": lambda: np.matmul(left, right.T, out=product),
+        "reading": lambda: np.array(X[:rows]),
+        "checks": lambda: gs.check_bases(block, "X"),
+        "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
+        "lassos": lambda: gs.solve_lassos(K, k, P, options),
+        "writing": lambda: files.write_part(folder, 0, codes),
+    }
     for call in steps.values():
         call()
     seconds = dict(zip(steps, interleaved(steps.values(), 5, 0)))
@@ -193,8 +245,14 @@ def merging(folder):
     B = start.fork().collect(X[2000:])
     seconds, merged = timed(A.merge, B)
     figure("seconds to merge", seconds)
-    one, two = (common.cost(X, learner.update().atoms, lam()) for learner in (both, merged))
-    figure("cost after merging over that of one learner, less 1", abs(two / one - 1), "<=1e-3")
+    one, two = (
+        common.cost(X, learner.update().atoms, lam()) for learner in (both, merged)
+    )
+    figure(
+        "cost after merging over that of one learner, less 1",
+        abs(two / one - 1),
+        "<=1e-3",
+    )
 
 
 def dask_workers(n, folder):
@@ -204,24 +262,42 @@ def dask_workers(n, folder):
     plain, _ = timed(JOBS["gsc"], X, folder / "codes")
     learner = streams.OnlineGDL(N, lam(), init=atoms())
     collected, _ = timed(lambda: learner.collect(X[:]).update())
-    figure("plain coding, this process's threads: microseconds a subspace", 1e6 * plain / n)
+    figure(
+        "plain coding, this process's threads: microseconds a subspace", 1e6 * plain / n
+    )
     figure("plain statistics and update: microseconds a subspace", 1e6 * collected / n)
     seconds = {}
     rounds = []  # (subspaces, workers, seconds)
     for workers in (1, 2):
         with scale.local_client(workers) as client:
             for _ in range(2):  # the first compiles
-                coding, _ = timed(lambda: scale.code(X, atoms(), lam(), client=client,
-                                                     out=folder / "codes", sparse_output=True,
-                                                     replace=True))
+                coding, _ = timed(
+                    lambda: scale.code(
+                        X,
+                        atoms(),
+                        lam(),
+                        client=client,
+                        out=folder / "codes",
+                        sparse_output=True,
+                        replace=True,
+                    )
+                )
             for some in (n, n // 4, n // 2, n):  # the first compiles
-                learning, _ = timed(lambda: scale.gdl(X[:some], N, lam(), init=atoms(), n_iter=0,
-                                                      client=client))
+                learning, _ = timed(
+                    lambda: scale.gdl(
+                        X[:some], N, lam(), init=atoms(), n_iter=0, client=client
+                    )
+                )
                 rounds.append((some, workers, learning))
             rounds.pop(-4)
             seconds[workers] = np.array([coding, learning])
-            figure(f"{workers} workers, coding: microseconds a subspace", 1e6 * coding / n)
-            figure(f"{workers} workers, a round: microseconds a subspace", 1e6 * learning / n)
+            figure(
+                f"{workers} workers, coding: microseconds a subspace", 1e6 * coding / n
+            )
+            figure(
+                f"{workers} workers, a round: microseconds a subspace",
+                1e6 * learning / n,
+            )
     speed_up = seconds[1] / seconds[2]
     figure("coding: speed of two workers over one", speed_up[0])
     figure("a round: speed of two workers over one", speed_up[1])
@@ -232,11 +308,15 @@ def dask_workers(n, folder):
 
 
 def fitted_round(rounds):
-    """The model n t / W + ceil(log2 W) m + u of the rounds measured, without their update."""
+    """The model n t / W + ceil(log2 W) m + u of the rounds measured, without their
+    update.
+    """
     n, workers, seconds = map(np.array, zip(*rounds))
     model = np.stack([n / workers, np.log2(workers), np.ones(len(n))], axis=1)
     (t, m, u), *_ = np.linalg.lstsq(model / seconds[:, None], np.ones(len(n)))
-    figure("fitted t, coding and statistics on one core: microseconds a subspace", 1e6 * t)
+    figure(
+        "fitted t, coding and statistics on one core: microseconds a subspace", 1e6 * t
+    )
     figure("fitted m, of a second worker: seconds", m)
     figure("fitted u, of a round beside that: seconds", u)
     off = np.abs(model @ [t, m, u] / seconds - 1).max()
@@ -246,7 +326,9 @@ def fitted_round(rounds):
 def plan():
     """What the model says of PLAN, from one core's t, m and u at its N, d and p."""
     n, workers, N_, d, p = PLAN.values()
-    print(f"-- extrapolated: {n:.0e} subspaces of R^{d} (p = {p}), {N_} atoms, {workers} workers")
+    print(
+        f"-- extrapolated: {n:.0e} subspaces of R^{d} (p = {p}), {N_} atoms, {workers} workers"
+    )
     t, merge, u, moved = in_child(measure_plan, **ONE_THREAD)
     m = merge + moved / BANDWIDTH
     depth = np.ceil(np.log2(workers))
@@ -267,8 +349,11 @@ def measure_plan():
     empty = streams.OnlineGDL(N_, lam(), init=A).collect(X[:N_]).fork()
     first = empty.fork().collect(X[: DRAWN // 4])  # statistics are full from here on
     second = empty.fork()
-    calls = (lambda: [second.collect(X[i : i + 1024]) for i in range(0, DRAWN, 1024)],
-             lambda: first.merge(second), second.update)
+    calls = (
+        lambda: [second.collect(X[i : i + 1024]) for i in range(0, DRAWN, 1024)],
+        lambda: first.merge(second),
+        second.update,
+    )
     collecting, *seconds = (timed(call)[0] for call in calls)
     return collecting / DRAWN, *seconds, state_bytes(first)
 
@@ -278,13 +363,17 @@ def state_bytes(learner):
 
 
 def dask_kills(count, folder):
-    """One of two workers is killed while a dictionary is learned, or used, again and again."""
+    """One of two workers is killed while a dictionary is learned, or used, again and
+    again.
+    """
     print(f"-- {count} kills of Dask workers")
     X = write_subspaces(folder / "X.npy", 20000)
     first = np.array(X[:40])
     options = dict(init=first, n_iter=2, tol=0, n_chains=4)
-    jobs = [lambda client: scale.gdl(X, 40, lam(), client=client, **options).atoms,
-            lambda client: scale.code(X, first, lam(), client=client)]
+    jobs = [
+        lambda client: scale.gdl(X, 40, lam(), client=client, **options).atoms,
+        lambda client: scale.code(X, first, lam(), client=client),
+    ]
     whole = []  # (seconds, result) of each job
     for job in jobs:
         with scale.local_client(2) as client:
@@ -309,14 +398,20 @@ def dask_kills(count, folder):
 
 def main(options):
     largest = max(options.sizes)
-    jobs = [lambda folder: growth(options.sizes, folder),
-            lambda folder: over_product(largest, folder), merging,
-            lambda folder: dask_workers(min(largest, 10**5), folder), lambda folder: plan(),
-            lambda folder: dask_kills(options.kills, folder)]
+    jobs = [
+        lambda folder: growth(options.sizes, folder),
+        lambda folder: over_product(largest, folder),
+        merging,
+        lambda folder: dask_workers(min(largest, 10**5), folder),
+        lambda folder: plan(),
+        lambda folder: dask_kills(options.kills, folder),
+    ]
     warnings.filterwarnings("ignore", ".*large graph")
     header("Streams, files of codes, and Dask")
     for part, job in zip(PARTS, jobs):
-        if part in options.parts and (not part.startswith("dask") or peer("distributed", "Dask")):
+        if part in options.parts and (
+            not part.startswith("dask") or peer("distributed", "Dask")
+        ):
             with tempfile.TemporaryDirectory(dir=options.folder) as folder:
                 job(Path(folder))
 

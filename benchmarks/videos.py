@@ -1,7 +1,8 @@
-"""Videos to points: ARMA models of simulated systems against the truth, and of a long clip against
-the direct way: python -m benchmarks.videos
+"""Videos to points: ARMA models of simulated systems against the truth, and of a long
+clip against the direct way: python -m benchmarks.videos
 
-The direct way takes LAPACK's SVD of the frames and Gram-Schmidt (QR) of the whole stack [C; CA;
+The direct way takes LAPACK's SVD of the frames and Gram-Schmidt (QR) of the whole stack
+[C; CA;
 ...], as the paper words it.
 """
 
@@ -25,7 +26,9 @@ REPETITIONS = 5
 def simulated(rng, n, d, radius, n_frames=60):
     """A, C and frames without noise of a system whose eigenvalues lie evenly on an arc."""
     angles = np.linspace(0.3, 2.8, n // 2)
-    turns = np.moveaxis([[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]], 2, 0)
+    turns = np.moveaxis(
+        [[np.cos(angles), -np.sin(angles)], [np.sin(angles), np.cos(angles)]], 2, 0
+    )
     A = radius * scipy.linalg.block_diag(*turns)
     T = np.linalg.qr(rng.standard_normal((n, n)))[0] * rng.uniform(0.7, 1.4, n)
     C = rng.standard_normal((d, n))
@@ -40,11 +43,19 @@ def sine(basis, B):
 
 
 def direct(frames):
-    U, s, Vt = np.linalg.svd(frames.reshape(len(frames), -1).T.astype(float), full_matrices=False)
+    U, s, Vt = np.linalg.svd(
+        frames.reshape(len(frames), -1).T.astype(float), full_matrices=False
+    )
     U = U[:, :N_STATES]
     s = s[:N_STATES]
     V = Vt[:N_STATES].T
-    A = np.diag(s) @ V[1:].T @ V[:-1] @ np.linalg.inv(V[:-1].T @ V[:-1]) @ np.diag(1 / s)
+    A = (
+        np.diag(s)
+        @ V[1:].T
+        @ V[:-1]
+        @ np.linalg.inv(V[:-1].T @ V[:-1])
+        @ np.diag(1 / s)
+    )
     blocks = [U]
     for _ in range(N_BLOCKS - 1):
         blocks.append(blocks[-1] @ A)
@@ -60,32 +71,48 @@ def main():
         A_hat, C_hat = arma(frames, N_STATES)
         T = C_hat.T @ C  # states of the estimate from those of the system
         spectra = [np.sort_complex(np.linalg.eigvals(M)) for M in (A_hat, A)]
-        row[:] = (np.abs(A_hat - T @ A @ np.linalg.inv(T)).max(),
-                  np.abs(spectra[0] - spectra[1]).max(),
-                  sine(from_video(frames, N_STATES, N_BLOCKS), observability(A, C, N_BLOCKS)))
-    print(f"20 noise-free systems, {N_STATES} states, 500 pixels, 60 frames: largest errors")
-    names = ("A up to similarity", "eigenvalues of A",
-             "sine of the angle to the true observability subspace")
+        row[:] = (
+            np.abs(A_hat - T @ A @ np.linalg.inv(T)).max(),
+            np.abs(spectra[0] - spectra[1]).max(),
+            sine(from_video(frames, N_STATES, N_BLOCKS), observability(A, C, N_BLOCKS)),
+        )
+    print(
+        f"20 noise-free systems, {N_STATES} states, 500 pixels, 60 frames: largest errors"
+    )
+    names = (
+        "A up to similarity",
+        "eigenvalues of A",
+        "sine of the angle to the true observability subspace",
+    )
     for name, worst in zip(names, errors.max(axis=0)):
         figure(name, worst, "<= 1e-8")
     _, _, frames = simulated(rng, N_STATES, 500, 1.1)
     for stabilize in (False, True):
-        radius = np.abs(np.linalg.eigvals(arma(frames, N_STATES, stabilize=stabilize)[0])).max()
+        radius = np.abs(
+            np.linalg.eigvals(arma(frames, N_STATES, stabilize=stabilize)[0])
+        ).max()
         figure(f"spectral radius estimated for 1.1, stabilize={stabilize}", radius)
     frames = rng.integers(0, 256, (N_FRAMES, PIXELS), np.uint8)
-    print(f"a clip of {N_FRAMES} frames of {PIXELS} pixels (bytes), {N_STATES} states, {N_BLOCKS} "
-          "blocks")
+    print(
+        f"a clip of {N_FRAMES} frames of {PIXELS} pixels (bytes), {N_STATES} states, {N_BLOCKS} "
+        "blocks"
+    )
 
     def ours():
         return from_video(frames, N_STATES, N_BLOCKS)
 
-    figure("sine of the angle to the direct way's subspace", sine(ours(), direct(frames)),
-           "<= 1e-8")
+    figure(
+        "sine of the angle to the direct way's subspace",
+        sine(ours(), direct(frames)),
+        "<= 1e-8",
+    )
     own, theirs = interleaved([ours, lambda: direct(frames)], REPETITIONS)
     figure("seconds", own)
     figure("time, of the direct way's", own / theirs, "<= 1")
     figure("extra peak memory, MB", extra_memory(ours), "<= 1500")
-    figure("extra peak memory of the direct way, MB", extra_memory(lambda: direct(frames)))
+    figure(
+        "extra peak memory of the direct way, MB", extra_memory(lambda: direct(frames))
+    )
 
 
 if __name__ == "__main__":

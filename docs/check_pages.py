@@ -1,7 +1,8 @@
 """Are all links within a folder of pages whole? python -m docs.check_pages docs/html
 
-Every href and src of every page that leads to no other site must name a file that is there, and an
-anchor in it if it names one; every picture must be one. Exits with what is missing.
+Every href and src of every page that leads to no other site must name a file that is
+there, and an anchor in it if it names one; every picture must be one. Exits with what
+is missing.
 """
 
 import argparse
@@ -32,17 +33,23 @@ class Page(HTMLParser):
 
 def missing(folder):
     """What the pages of a folder name and is not there: a line each."""
-    pages = {path: Page(path) for path in sorted(Path(folder).resolve().rglob("*.html"))}
+    pages = {
+        path: Page(path) for path in sorted(Path(folder).resolve().rglob("*.html"))
+    }
     found = [] if pages else [f"{folder} holds no page"]
     for path, page in pages.items():
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = (
+                (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            )
             if not target.exists():
                 found.append(f"{path}: {link} is not there")
-            elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
+            elif (
+                target in pages and unquote(parts.fragment) not in pages[target].anchors
+            ):
                 found.append(f"{path}: {link} names no anchor")
             elif not target.read_bytes().startswith(PICTURES.get(target.suffix, b"")):
                 found.append(f"{path}: {link} is no picture")
@@ -50,8 +57,11 @@ def missing(folder):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m docs.check_pages", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m docs.check_pages",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("folder", help="of the pages")
     broken = missing(parser.parse_args().folder)
     sys.exit("\n".join(broken) if broken else None)

@@ -1,5 +1,6 @@
-"""Sphinx: the pages, the gallery of examples/gallery, and the reference from the docstrings (make
-pages)."""
+"""Sphinx: the pages, the gallery of examples/gallery, and the reference from the
+docstrings (make pages).
+"""
 
 import inspect
 import logging
@@ -16,7 +17,8 @@ import matplotlib
 import grassmann_sc
 from docs import house, snippets
 
-logging.getLogger("grassmann_sc").setLevel("ERROR")  # pages do not say what was compiled
+# pages do not say what was compiled
+logging.getLogger("grassmann_sc").setLevel("ERROR")
 matplotlib.use("agg")
 HERE = Path(__file__).resolve().parent
 project = "grassmann_sc"
@@ -34,7 +36,8 @@ html_show_sourcelink = False
 html_copy_source = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the text tells shapes and ranges, which say more
-python_maximum_signature_line_length = 80  # beyond it, each parameter on a line of its own
+# beyond it, each parameter on a line of its own
+python_maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 autodoc_default_options = {"members": True}
 sphinx_gallery_conf = {
@@ -51,14 +54,15 @@ sphinx_gallery_conf = {
     "capture_repr": (),  # what is shown is what is printed or drawn
 }
 
-# ---------------------------------------------------------------- pictures, and a page a module
+# -------------------------------------------------------- pictures, and a page a module
 
 
 def draw_pictures(app):
     """What the guide's snippets draw, where its pages show it."""
     here = os.getcwd()
     for page in sorted(HERE.glob("guide/*.rst")):
-        with tempfile.TemporaryDirectory() as folder:  # of the files that snippets write
+        # of the files that snippets write
+        with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             try:
                 snippets.run(page, snippets.keep)
@@ -91,18 +95,23 @@ From the docstrings, as they stand in the files. Every module is imported throug
 
 """
 
-# ------------------------------------------------------------------------- docstrings as plain text
+# ------------------------------------------------------------- docstrings as plain text
 
-MARKUP = re.compile(r"([\\*`_|])")  # what is mathematics in a docstring and markup for Sphinx
+# what is mathematics in a docstring and markup for Sphinx
+MARKUP = re.compile(r"([\\*`_|])")
 ESCAPED = r"\\\1"
 ITEM = re.compile(r"- ")  # an entry of a list
 
 
 def plain_text(app, what, name, obj, options, lines):
-    """Docstrings are plain text: what flows is a paragraph, parameters are a list of fields."""
+    """Docstrings are plain text: what flows is a paragraph, parameters are a list of
+    fields.
+    """
     parameters = names_of_parameters(obj)
     paragraphs = "\n".join(lines).split("\n\n")
-    lines[:] = "\n\n".join(as_markup(text, parameters) for text in paragraphs).split("\n") + [""]
+    lines[:] = "\n\n".join(as_markup(text, parameters) for text in paragraphs).split(
+        "\n"
+    ) + [""]
 
 
 def names_of_parameters(obj):
@@ -114,26 +123,35 @@ def names_of_parameters(obj):
 
 
 def as_markup(paragraph, parameters=()):
-    """A paragraph of plain text as reStructuredText: an example as it is, parameters as a list of
-    definitions, what is indented row by row, each entry of a list on a line of its own."""
+    """A paragraph of plain text as reStructuredText: an example as it is, parameters as
+    a list of definitions, what is indented row by row, each entry of a list on a line
+    of its own.
+    """
     text = paragraph.strip("\n")
     if text.lstrip().startswith(">>>"):
         return paragraph
     named = described(parameters, text)
     starts = [found.start() for found in named] + [len(text)]
-    listed = [f"``{' '.join(found[1].split())}``\n   {flowing(text[found.end():end])}"
-              for found, end in zip(named, starts[1:])]
-    before = text[:starts[0]].strip("\n")
-    return "\n\n".join([as_rows(before)] * bool(before) + ["\n".join(listed)] * bool(listed))
+    listed = [
+        f"``{' '.join(found[1].split())}``\n   {flowing(text[found.end() : end])}"
+        for found, end in zip(named, starts[1:])
+    ]
+    before = text[: starts[0]].strip("\n")
+    return "\n\n".join(
+        [as_rows(before)] * bool(before) + ["\n".join(listed)] * bool(listed)
+    )
 
 
 def described(parameters, text):
-    """Where descriptions of parameters begin: p: ...; center, rank ("raise", "pad"): ...;
-    lam_scale="max": ..., at the start of a row or sentence."""
+    """Where descriptions of parameters begin: p: ...; center, rank ("raise", "pad"):
+    ...; lam_scale="max": ..., at the start of a row or sentence.
+    """
     if not parameters:
         return []
     name = rf'(?:{"|".join(parameters)})(?:="\w+"| \([^()]*\))?'
-    return list(re.finditer(rf"(?:^|(?<=\. ))({name}(?:,\s{name})*) ?:\s", text, re.MULTILINE))
+    return list(
+        re.finditer(rf"(?:^|(?<=\. ))({name}(?:,\s{name})*) ?:\s", text, re.MULTILINE)
+    )
 
 
 def flowing(text):

@@ -1,7 +1,8 @@
 """The floor plan of the house, from its imports: python -m docs.floorplan
 
-Reads the modules at the root and draws who imports whom into docs/pictures/floorplan.png. All
-import the core, whose arrows are left out; dashed: an import within a function.
+Reads the modules at the root and draws who imports whom into
+docs/pictures/floorplan.png. All import the core, whose arrows are left out; dashed: an
+import within a function.
 """
 
 import ast
@@ -30,7 +31,10 @@ def imported_modules(path, rooms):
     top = {id(node) for node in tree.body}
     found = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == CORE:
+        if (
+            isinstance(node, ast.ImportFrom)
+            and (node.module or "").partition(".")[0] == CORE
+        ):
             for alias in node.names:
                 name = f"{node.module}.{alias.name}".removeprefix(f"{CORE}.")
                 if name in rooms:
@@ -46,7 +50,9 @@ def plan():
 
 
 def levels(imports):
-    """How far each module stands above the core: 0 if it imports nothing else at its top."""
+    """How far each module stands above the core: 0 if it imports nothing else at its
+    top.
+    """
     height = {}
 
     def of(module):
@@ -61,13 +67,19 @@ def levels(imports):
 
 
 def places(imports):
-    """(x, y) of each module: higher than what it imports, those of a folder to the right, else as
-    what imports them stands from left to right. Neighbours differ in height, so that names fit."""
+    """(x, y) of each module: higher than what it imports, those of a folder to the
+    right, else as what imports them stands from left to right. Neighbours differ in
+    height, so that names fit.
+    """
     height = levels(imports)
-    rows = [[m for m in imports if height[m] == level] for level in range(max(height.values()) + 1)]
+    rows = [
+        [m for m in imports if height[m] == level]
+        for level in range(max(height.values()) + 1)
+    ]
     widest = max(map(len, rows))
     place = {}
     for level in reversed(range(len(rows))):
+
         def wish(module):
             above = [place[m][0] for m in place if module in imports[m]]
             return "." in module, sum(above) / len(above) if above else widest, module
@@ -90,18 +102,40 @@ def draw(imports):
     boxes = {}
     for module, (x, y) in place.items():
         folder = module.rpartition(".")[0]
-        name = f"{CORE}: imported by all" if module == CORE else module.replace(".", "/\n")
-        boxes[module] = ax.text(x, y, name, ha="center", va="center", fontsize=9, zorder=2, bbox={
-            "boxstyle": "round", "facecolor": COLORS[folder], "edgecolor": "0.3"})
+        name = (
+            f"{CORE}: imported by all" if module == CORE else module.replace(".", "/\n")
+        )
+        boxes[module] = ax.text(
+            x,
+            y,
+            name,
+            ha="center",
+            va="center",
+            fontsize=9,
+            zorder=2,
+            bbox={"boxstyle": "round", "facecolor": COLORS[folder], "edgecolor": "0.3"},
+        )
     ax.set(xlim=(-STEP, widest + STEP), ylim=(bottom, top))
     ax.axis("off")
     ax.figure.canvas.draw()  # gives the boxes their sizes
     for module, others in imports.items():
         for other, later in others.items():
-            ax.annotate("", place[other], place[module], zorder=1, arrowprops={
-                "arrowstyle": "-|>", "color": "0.45", "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1,
-                "patchA": boxes[module].get_bbox_patch(), "patchB": boxes[other].get_bbox_patch(),
-                "linestyle": "--" if later else "-"})
+            ax.annotate(
+                "",
+                place[other],
+                place[module],
+                zorder=1,
+                arrowprops={
+                    "arrowstyle": "-|>",
+                    "color": "0.45",
+                    "linewidth": 0.9,
+                    "shrinkA": 0,
+                    "shrinkB": 1,
+                    "patchA": boxes[module].get_bbox_patch(),
+                    "patchB": boxes[other].get_bbox_patch(),
+                    "linestyle": "--" if later else "-",
+                },
+            )
     return ax
 
 

@@ -1,4 +1,6 @@
-"""The house's own files, which its checks look at. What else lies beside them is not looked at."""
+"""The house's own files, which its checks look at. What else lies beside them is not
+looked at.
+"""
 
 import functools
 import subprocess
@@ -14,15 +16,19 @@ CORE = setup.CORE
 def own_files(suffix=".py"):
     """Names, below ROOT, of the house's files with this suffix.
 
-    They are what git tracks; in a copy without git, the modules, files at the root that are no
-    Python, and all that lies in the folders.
+    They are what git tracks; in a copy without git, the modules, files at the root that
+    are no Python, and all that lies in the folders.
     """
     names = tracked() or packaged()
-    return sorted(name for name in names if name.endswith(suffix) and (ROOT / name).is_file())
+    return sorted(
+        name for name in names if name.endswith(suffix) and (ROOT / name).is_file()
+    )
 
 
 def tracked():
-    """What git tracks below ROOT; nothing where there is no git, or ROOT is not the house's."""
+    """What git tracks below ROOT; nothing where there is no git, or ROOT is not the
+    house's.
+    """
     try:
         done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
     except OSError:
@@ -43,5 +49,8 @@ def packaged():
 def modules():
     """{module: its file} of the modules of the house, the core among them."""
     own = own_files()
-    return {name: path for name, path in setup.modules(ROOT).items()
-            if path.relative_to(ROOT).as_posix() in own}
+    return {
+        name: path
+        for name, path in setup.modules(ROOT).items()
+        if path.relative_to(ROOT).as_posix() in own
+    }

@@ -1,7 +1,8 @@
-"""The pages' snippets, run as they are printed: programs, what each prints, the pictures they draw.
+"""The pages' snippets, run as they are printed: programs, what each prints, the
+pictures they draw.
 
-A page is Markdown or reStructuredText. Its Python blocks are one program, in order; the block of
-text after one is what it prints, the picture after one is what it draws.
+A page is Markdown or reStructuredText. Its Python blocks are one program, in order; the
+block of text after one is what it prints, the picture after one is what it draws.
 """
 
 import contextlib
@@ -17,7 +18,8 @@ from PIL.PngImagePlugin import PngInfo
 
 DPI = 80
 COLOURS = 256  # of a picture that is kept: they take a third of the bytes of all
-DRAWN_BY = f"Matplotlib {matplotlib.__version__}, Pillow {PIL.__version__}"  # in its metadata
+# in its metadata
+DRAWN_BY = f"Matplotlib {matplotlib.__version__}, Pillow {PIL.__version__}"
 
 PIECE = re.compile(
     r"^(?P<fence> *```)(?P<marked>\w*)\n(?P<body>.*?)^ *```$"
@@ -27,7 +29,8 @@ PIECE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
-# kind: the language of a block, "" or "text" for what is printed; or "picture", text is its path
+# kind: the language of a block, "" or "text" for what is printed; or "picture", text is
+# its path
 Piece = namedtuple("Piece", "kind text")
 
 
@@ -46,10 +49,11 @@ def _piece(found):
 
 
 def run(path, draw=None):
-    """[(what a program printed, what the page says)] of those after which the page says something.
+    """[(what a program printed, what the page says)] of those after which the page says
+    something.
 
-    draw(figure, path of the picture) keeps what is drawn before a picture. What stands under a
-    script's main clause is not run.
+    draw(figure, path of the picture) keeps what is drawn before a picture. What stands
+    under a script's main clause is not run.
     """
     import matplotlib.pyplot as plt
 
@@ -72,7 +76,9 @@ def run(path, draw=None):
 
 
 def keep(figure, path):
-    """Write a figure as a small PNG; a file that shows it already stays as it is, to the byte."""
+    """Write a figure as a small PNG; a file that shows it already stays as it is, to
+    the byte.
+    """
     drawn = small_picture(figure)
     if not shows(path, drawn):
         drawn_by = PngInfo()
@@ -99,8 +105,9 @@ def shows(path, drawn):
 
 
 def is_out_of_date(path, figure):
-    """Does the picture at path, drawn by these versions of Matplotlib and Pillow, show something
-    else? Others may draw lines, letters and colours with other pixels: then the size is compared.
+    """Does the picture at path, drawn by these versions of Matplotlib and Pillow, show
+    something else? Others may draw lines, letters and colours with other pixels: then
+    the size is compared.
     """
     drawn = small_picture(figure)
     with Image.open(path) as kept:

@@ -2,4 +2,5 @@
 
 import sys
 
-sys.modules.setdefault("examples", sys.modules[__name__])  # in an installed kit, by that name too
+# in an installed kit, by that name too
+sys.modules.setdefault("examples", sys.modules[__name__])

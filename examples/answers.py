@@ -1,14 +1,15 @@
-"""Answers for sets and clips without labels: the best of the compared methods, learned from all
-labelled ones, kept in a file, asked again.
+"""Answers for sets and clips without labels: the best of the compared methods, learned
+from all labelled ones, kept in a file, asked again.
 
     from examples import answers                # installed: from grassmann_sc_kit.examples import
     model = answers.fit(sets, labels)           # arrays of frames (n_frames, height, width)
     answers.save("model.npz", model)
     answers.predict(answers.load("model.npz"), new_sets).labels
 
-A model holds the recipe of its sets, the method with what it chose, the labelled sets as far as new
-ones are compared with them, and the fitted estimator: a file of arrays and JSON, without pickle.
-Labels come back as they were given: numbers, strings or bools, all of one type.
+A model holds the recipe of its sets, the method with what it chose, the labelled sets
+as far as new ones are compared with them, and the fitted estimator: a file of arrays
+and JSON, without pickle. Labels come back as they were given: numbers, strings or
+bools, all of one type.
 """
 
 import math
@@ -42,30 +43,33 @@ from grassmann_sc.baselines import hulls, tensors
 CODES = "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]
 NUMBERS = {np.dtype(code).name: np.dtype(code).kind for code in CODES}  # in a file
 
-# Of n sets: their names; labels (n,); scores (n, n_classes), probabilities where the method has
-# them, and the classes; failed: {name: why} of the clips that have no answer.
+# Of n sets: their names; labels (n,); scores (n, n_classes), probabilities where the
+# method has them, and the classes; failed: {name: why} of the clips that have no
+# answer.
 Answers = namedtuple("Answers", "names labels scores classes failed")
 
 
-# ------------------------------------------------- what an estimator is given, of sets of frames
+# ---------------------------------------- what an estimator is given, of sets of frames
 
 
 @dataclass
 class ByProjection:
     """Rows of the projection kernel of p-dimensional subspaces, with the labelled ones."""
+
     p: int
     bases: np.ndarray | None = None
 
     def fit(self, collection):
-        self.bases = np.ascontiguousarray(collection.X[:, :, :self.p])
+        self.bases = np.ascontiguousarray(collection.X[:, :, : self.p])
 
     def transform(self, collection):
-        return core.projection_kernel(collection.X[:, :, :self.p], self.bases)
+        return core.projection_kernel(collection.X[:, :, : self.p], self.bases)
 
 
 @dataclass
 class ByKernel:
     """The same in the feature space of a Gaussian kernel."""
+
     p: int
     gamma: float
     sets: list = field(default_factory=list)
@@ -80,12 +84,17 @@ class ByKernel:
 
     def transform(self, collection):
         coded = self._coded(collection)
-        return kernels.kernel_gram(*coded, self.sets, self.bases, kernels.rbf(self.gamma))
+        return kernels.kernel_gram(
+            *coded, self.sets, self.bases, kernels.rbf(self.gamma)
+        )
 
 
 @dataclass
 class ByHulls:
-    """Minus the distances from the hulls of the labelled sets: affine where share is given."""
+    """Minus the distances from the hulls of the labelled sets: affine where share is
+    given.
+    """
+
     share: float | None = None
     bound: float | None = None
     gamma: float | None = None
@@ -96,15 +105,21 @@ class ByHulls:
 
     def transform(self, collection):
         if self.bound is not None:
-            return -hulls.convex_hull_distances(collection.sets, self.sets, bound=self.bound)
+            return -hulls.convex_hull_distances(
+                collection.sets, self.sets, bound=self.bound
+            )
         kernel = None if self.gamma is None else kernels.rbf(self.gamma)
-        return -hulls.affine_hull_distances(collection.sets, self.sets, share=self.share,
-                                            kernel=kernel)
+        return -hulls.affine_hull_distances(
+            collection.sets, self.sets, share=self.share, kernel=kernel
+        )
 
 
 @dataclass
 class AsTheyAre:
-    """Subspaces of dimension p, "sets" of rows, or "videos", their rows of n_blocks frames."""
+    """Subspaces of dimension p, "sets" of rows, or "videos", their rows of n_blocks
+    frames.
+    """
+
     kind: str
     p: int = 1
     n_blocks: int = 1
@@ -114,7 +129,7 @@ class AsTheyAre:
 
     def transform(self, collection):
         if self.kind == "subspaces":
-            return np.ascontiguousarray(collection.X[:, :, :self.p])
+            return np.ascontiguousarray(collection.X[:, :, : self.p])
         if self.kind == "sets":
             return collection.sets
         videos = videos_of(collection, self.n_blocks)
@@ -134,17 +149,20 @@ def reader_of(method, chosen, recipe):
     return ByProjection(chosen["p"]) if gamma is None else ByKernel(chosen["p"], gamma)
 
 
-# ------------------------------------------------------------------------------ learn and answer
+# --------------------------------------------------------------------- learn and answer
 
 
 @dataclass
 class Model:
-    """What answers: the estimator of a method, fitted to labelled sets, and what it is given.
+    """What answers: the estimator of a method, fitted to labelled sets, and what it is
+    given.
 
-    recipe: of the sets; shape: d and the least p of their subspaces, and (height, width) of their
-    frames, which new ones must have; chosen: by cross-validation, in which the share score was
-    right; classes: the distinct labels, ascending: the estimator knows their places alone.
+    recipe: of the sets; shape: d and the least p of their subspaces, and (height,
+    width) of their frames, which new ones must have; chosen: by cross-validation, in
+    which the share score was right; classes: the distinct labels, ascending: the
+    estimator knows their places alone.
     """
+
     recipe: Recipe
     shape: tuple
     method: str
@@ -153,12 +171,15 @@ class Model:
     reader: object
     estimator: object
     versions: dict
-    classes: np.ndarray | None = None  # a file without them is older: they are the estimator's
+    # a file without them is older: they are the estimator's
+    classes: np.ndarray | None = None
 
     def __repr__(self):
         classes = some(len(self.classes), "class")
-        return (f"Model({self.method}, {self.chosen}: {100 * self.score:.1f} % right in "
-                f"cross-validation, {classes})")
+        return (
+            f"Model({self.method}, {self.chosen}: {100 * self.score:.1f} % right in "
+            f"cross-validation, {classes})"
+        )
 
 
 def learned(collection, inputs, recipe, settings):
@@ -167,7 +188,7 @@ def learned(collection, inputs, recipe, settings):
     label = files.labels_to_keep(collection.label, n, "sets")
     classes, place = np.unique(label, return_inverse=True)
     split = tuning.Split(np.arange(n), np.arange(0))
-    group, = say_kept_together(collection, [split])
+    (group,) = say_kept_together(collection, [split])
     best = None
     rows = evaluate(inputs, place, group, *split, every_method(inputs), settings)
     for row in rows:
@@ -183,46 +204,73 @@ def learned(collection, inputs, recipe, settings):
 
 def model_of(row, collection, recipe, classes):
     """The Model of a comparison.Outcome on all sets of a Collection, whose labels were
-    places among the classes."""
+    places among the classes.
+    """
     reader = reader_of(row.method, row.chosen, recipe)
     reader.fit(collection)
     p = reader.p if isinstance(reader, (ByProjection, AsTheyAre)) else 1
     shape = collection.X.shape[1], p, collection.frame
-    return Model(recipe, shape, row.method.name, told(row.chosen), row.score, reader,
-                 row.estimator, {"scikit-learn": sklearn.__version__}, classes)
+    return Model(
+        recipe,
+        shape,
+        row.method.name,
+        told(row.chosen),
+        row.score,
+        reader,
+        row.estimator,
+        {"scikit-learn": sklearn.__version__},
+        classes,
+    )
 
 
 def answer(model, collection):
-    """Answers for the sets of a Collection; where all together have none, each is asked alone."""
+    """Answers for the sets of a Collection; where all together have none, each is asked
+    alone.
+    """
     classes = model.classes
     try:
         labels, scores = _answers(model, collection)
-        return Answers(collection.names, labels, scores, classes, dict(collection.unread))
+        return Answers(
+            collection.names, labels, scores, classes, dict(collection.unread)
+        )
     except ValueError as error:
         if len(collection.names) == 1:
-            name, = collection.names
+            (name,) = collection.names
             why = {name: printable(error), **collection.unread}
             return Answers([], classes[:0], np.empty((0, len(classes))), classes, why)
     found = [answer(model, _one(collection, i)) for i in range(len(collection.names))]
     names, labels, scores = zip(*((one.names, one.labels, one.scores) for one in found))
     failed = {name: why for one in found for name, why in one.failed.items()}
-    return Answers(sum(names, []), np.concatenate(labels), np.concatenate(scores), classes,
-                   {**collection.unread, **failed})
+    return Answers(
+        sum(names, []),
+        np.concatenate(labels),
+        np.concatenate(scores),
+        classes,
+        {**collection.unread, **failed},
+    )
 
 
 def _answers(model, collection):
     queries = model.reader.transform(collection)
     scores = getattr(model.estimator, "predict_proba", None)
-    scores = model.estimator.decision_function(queries) if scores is None else scores(queries)
+    scores = (
+        model.estimator.decision_function(queries)
+        if scores is None
+        else scores(queries)
+    )
     scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
     places = np.searchsorted(model.estimator.classes_, model.estimator.predict(queries))
     return model.classes[places], scores
 
 
 def _one(collection, i):
-    sets = collection.sets and collection.sets[i:i + 1]
-    return collection._replace(X=collection.X[i:i + 1], sets=sets, names=collection.names[i:i + 1],
-                               unread={})
+    sets = collection.sets and collection.sets[i : i + 1]
+    return collection._replace(
+        X=collection.X[i : i + 1],
+        sets=sets,
+        names=collection.names[i : i + 1],
+        unread={},
+    )
 
 
 def kinds_of_scores(model):
@@ -234,15 +282,18 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     """The Model learned from n sets of frames, arrays (n_frames, height, width) or
     (n_frames, d), with labels (n,).
 
-    labels: numbers, strings or bools, all of one type, of two classes or more; answers are
-    of that type. groups (n,), any hashables: kept together in cross-validation. recipe:
-    examples.clips.Recipe, how sets become subspaces. settings: examples.options.Settings,
-    as Settings(methods=["gsc", "svm"]): which methods, and among which parameters.
+    labels: numbers, strings or bools, all of one type, of two classes or more; answers
+    are of that type. groups (n,), any hashables: kept together in cross-validation.
+    recipe: examples.clips.Recipe, how sets become subspaces. settings:
+    examples.options.Settings, as Settings(methods=["gsc", "svm"]): which methods, and
+    among which parameters.
     """
     recipe = Recipe(MOST_P, fewer=True) if recipe is None else recipe
     settings = Settings() if settings is None else settings
-    for name, value, kind in (("recipe", recipe, Recipe),
-                              ("settings", settings, Settings)):
+    for name, value, kind in (
+        ("recipe", recipe, Recipe),
+        ("settings", settings, Settings),
+    ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
     core.check_sequence(sets, "sets", "arrays of frames")
@@ -252,10 +303,14 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
         groups = [None] * len(sets)
     else:
         groups = _checked_groups(groups, len(sets))
-    clips = [Clip(f"set {i}", label, group, [np.asarray(rows)])
-             for i, (rows, label, group) in enumerate(zip(sets, labels, groups))]
+    clips = [
+        Clip(f"set {i}", label, group, [np.asarray(rows)])
+        for i, (rows, label, group) in enumerate(zip(sets, labels, groups))
+    ]
     collection = build_all(clips, recipe, keep_rows=True, strict=True)
-    return learned(collection, inputs_for(collection, recipe, settings), recipe, settings)
+    return learned(
+        collection, inputs_for(collection, recipe, settings), recipe, settings
+    )
 
 
 def _checked_groups(groups, n):
@@ -268,13 +323,19 @@ def _checked_groups(groups, n):
 
 
 def predict(model, sets):
-    """Answers for sets of frames, by a Model: labels are of the type that fit was given."""
+    """Answers for sets of frames, by a Model: labels are of the type that fit was
+    given.
+    """
     if not isinstance(model, Model):
-        raise TypeError(f"model must be a Model, as fit and load give it, got {model!r}")
+        raise TypeError(
+            f"model must be a Model, as fit and load give it, got {model!r}"
+        )
     core.check_sequence(sets, "sets", "arrays of frames")
     if not len(sets):
         raise ValueError("sets must hold at least one set, got none")
-    clips = [Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)]
+    clips = [
+        Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)
+    ]
     return answer(model, build_new(model, clips))
 
 
@@ -285,7 +346,9 @@ def build_new(model, clips, cache=None, strict=False):
 
 
 def inputs_for(collection, recipe, settings):
-    """The Inputs of a Collection, with videos where methods that read these may be asked for."""
+    """The Inputs of a Collection, with videos where methods that read these may be
+    asked for.
+    """
     inputs = inputs_of(collection, settings.p)
     normalised = recipe.stack > 1 and (recipe.center or recipe.unit_variance)
     if normalised or not (settings.baselines or settings.methods):
@@ -293,14 +356,32 @@ def inputs_for(collection, recipe, settings):
     return inputs._replace(videos=videos_of(collection, recipe.arma or recipe.stack))
 
 
-# ------------------------------------------------------------------------------------- files
+# -------------------------------------------------------------------------------- files
 
 
-KNOWN = {cls.__name__: cls for cls in (
-    Model, Recipe, ByProjection, ByKernel, ByHulls, AsTheyAre, Nearest, kernels.Lift, kernels.rbf,
-    estimators.CodingClassifier, estimators.GrassmannDictionary, SVC, Pipeline, StandardScaler,
-    RidgeClassifierCV, LabelBinarizer, tensors.Components,
-    *(getattr(baselines, name) for name in baselines.__all__))}
+KNOWN = {
+    cls.__name__: cls
+    for cls in (
+        Model,
+        Recipe,
+        ByProjection,
+        ByKernel,
+        ByHulls,
+        AsTheyAre,
+        Nearest,
+        kernels.Lift,
+        kernels.rbf,
+        estimators.CodingClassifier,
+        estimators.GrassmannDictionary,
+        SVC,
+        Pipeline,
+        StandardScaler,
+        RidgeClassifierCV,
+        LabelBinarizer,
+        tensors.Components,
+        *(getattr(baselines, name) for name in baselines.__all__),
+    )
+}
 
 
 def save(path, model):
@@ -310,9 +391,12 @@ def save(path, model):
 
 
 def load(path, name="path"):
-    """The Model that save wrote; ValueError if the file is damaged or another. name: what errors
-    call the path."""
-    arrays = files.read_arrays(path, "model", {"model": "U", **NUMBERS}, {"model"}, name)
+    """The Model that save wrote; ValueError if the file is damaged or another. name:
+    what errors call the path.
+    """
+    arrays = files.read_arrays(
+        path, "model", {"model": "U", **NUMBERS}, {"model"}, name
+    )
     with files.refuse_damaged(path, "model", name):
         tree = files.read_json(arrays.pop("model"))
         model = _thing(tree, arrays)
@@ -321,56 +405,80 @@ def load(path, name="path"):
         _check_parts(model)
     other = model.versions["scikit-learn"]
     if other != sklearn.__version__:
-        core.warn(f"{path} was learned with scikit-learn {other}, this is {sklearn.__version__}: "
-                  "its answers may differ")
+        core.warn(
+            f"{path} was learned with scikit-learn {other}, this is {sklearn.__version__}: "
+            "its answers may differ"
+        )
     return model
 
 
-TYPES = {int: (int, np.integer), float: (float, int, np.floating), bool: (bool, np.bool_),
-         tuple: (tuple, list)}  # what a file gives back for what is declared
+TYPES = {
+    int: (int, np.integer),
+    float: (float, int, np.floating),
+    bool: (bool, np.bool_),
+    tuple: (tuple, list),
+}  # what a file gives back for what is declared
 DECLARED = (Model, Recipe, ByProjection, ByKernel, ByHulls, AsTheyAre)
 
 
 def _check_fields(thing):
-    """ValueError unless a thing has the fields of its class, of the types that are declared."""
+    """ValueError unless a thing has the fields of its class, of the types that are
+    declared.
+    """
     kind = type(thing)
     held = vars(thing)
-    missing = [name for name in getattr(kind, "__dataclass_fields__", ()) if name not in held]
+    missing = [
+        name for name in getattr(kind, "__dataclass_fields__", ()) if name not in held
+    ]
     if missing:
         raise ValueError(f"{kind.__name__} must have {', '.join(missing)}, got none")
     if kind not in DECLARED:
         return
     hints = typing.get_type_hints(kind)
     if held.keys() != hints.keys():
-        raise ValueError(f"{kind.__name__} must have {', '.join(hints)}, got {', '.join(held)}")
+        raise ValueError(
+            f"{kind.__name__} must have {', '.join(hints)}, got {', '.join(held)}"
+        )
     for name, hint in hints.items():
         value = held[name]
         declared = typing.get_args(hint) or (hint,)
         of_one = [isinstance(value, TYPES.get(one, one)) for one in declared]
         flag = isinstance(value, TYPES[bool]) and not {bool, object} & set(declared)
         if flag or not any(of_one):
-            raise ValueError(f"{kind.__name__}.{name} must be of type {hint}, got {value!r:.60}")
+            raise ValueError(
+                f"{kind.__name__}.{name} must be of type {hint}, got {value!r:.60}"
+            )
 
 
 def _check_parts(model):
     """ValueError unless the parts of a Model can be those of one that was learned."""
     if not isinstance(model.versions.get("scikit-learn"), str):
-        raise ValueError(f"Model.versions must name scikit-learn's, got {model.versions!r:.60}")
+        raise ValueError(
+            f"Model.versions must name scikit-learn's, got {model.versions!r:.60}"
+        )
     sizes = [part for part in model.shape[:2] if isinstance(part, TYPES[int])]
     frame = model.shape[2] if len(model.shape) == 3 else False
     if len(sizes) != 2 or not (frame is None or isinstance(frame, TYPES[tuple])):
-        raise ValueError(f"Model.shape must be d, p and that of frames, got {model.shape!r:.60}")
+        raise ValueError(
+            f"Model.shape must be d, p and that of frames, got {model.shape!r:.60}"
+        )
     if type(model.reader) not in DECLARED[2:]:
-        raise ValueError(f"Model.reader must be known, got {type(model.reader).__name__}")
+        raise ValueError(
+            f"Model.reader must be known, got {type(model.reader).__name__}"
+        )
     classes = getattr(model.estimator, "classes_", None)
     if not isinstance(classes, np.ndarray) or classes.ndim != 1:
-        raise ValueError("Model.estimator must have classes, got "
-                         f"{type(model.estimator).__name__} without them")
+        raise ValueError(
+            "Model.estimator must have classes, got "
+            f"{type(model.estimator).__name__} without them"
+        )
     if model.classes is None:
         model.classes = classes
     if model.classes.shape != classes.shape:
-        raise ValueError(f"Model.classes must be the {len(classes)} of its estimator, got "
-                         f"{model.classes!r:.60}")
+        raise ValueError(
+            f"Model.classes must be the {len(classes)} of its estimator, got "
+            f"{model.classes!r:.60}"
+        )
 
 
 def _tree(thing):
@@ -386,7 +494,9 @@ def _tree(thing):
                 return {"bytes": np.char.decode(value, "latin-1").tolist()}
             name = value.dtype.name
             if name not in NUMBERS:
-                raise TypeError(f"a model must hold numbers or texts, got {value.dtype}")
+                raise TypeError(
+                    f"a model must hold numbers or texts, got {value.dtype}"
+                )
             start = lengths[name]
             lengths[name] += value.size
             parts.setdefault(name, []).append(np.ravel(value))
@@ -412,7 +522,7 @@ def _thing(tree, arrays):
     """What _tree was given."""
     if not isinstance(tree, dict):
         return tree
-    (name, content), = tree.items()
+    ((name, content),) = tree.items()
     if name == "texts":
         return np.array(content, str)[()]
     if name == "bytes":
@@ -421,19 +531,27 @@ def _thing(tree, arrays):
         start, shape = content
         if shape is None:
             return arrays[name][start]
-        return arrays[name][start:start + math.prod(shape)].reshape(shape).copy()
+        return arrays[name][start : start + math.prod(shape)].reshape(shape).copy()
     if name in KNOWN:
         content = _thing(content, arrays)
         if issubclass(KNOWN[name], tuple):
             return KNOWN[name](**content)
         if not all(isinstance(key, str) for key in content):
-            raise ValueError(f"{name} must have names for its parts, got {list(content)!r:.60}")
+            raise ValueError(
+                f"{name} must have names for its parts, got {list(content)!r:.60}"
+            )
         thing = KNOWN[name].__new__(KNOWN[name])
-        if KNOWN[name] in DECLARED:  # an older file lacks fields that came later, with a default
-            later = {one.name: one.default for one in fields(thing) if one.default is not MISSING}
+        # an older file lacks fields that came later, with a default
+        if KNOWN[name] in DECLARED:
+            later = {
+                one.name: one.default
+                for one in fields(thing)
+                if one.default is not MISSING
+            }
             content = later | content
         thing.__dict__.update(content)
         _check_fields(thing)
         return thing
     return {"list": list, "tuple": tuple, "dict": dict}[name](
-        _thing(item, arrays) for item in content)
+        _thing(item, arrays) for item in content
+    )

@@ -1,8 +1,8 @@
-"""The baselines as rows of examples.classify --baselines, tuned as its own are: those on sets, and
-those on videos where the input is clips of frames in order.
+"""The baselines as rows of examples.classify --baselines, tuned as its own are: those
+on sets, and those on videos where the input is clips of frames in order.
 
-Gram matrices and distances of all sets are computed once for all splits, folds and candidates; what
-is learned is learned on the training part of a split or fold alone.
+Gram matrices and distances of all sets are computed once for all splits, folds and
+candidates; what is learned is learned on the training part of a split or fold alone.
 """
 
 import importlib.util
@@ -43,7 +43,9 @@ CORRELATIONS = [3, 5]  # of each mode of TCCA
 
 
 def every_method(inputs):
-    """methods_of for these inputs: the paper's and their peers, and all that settings ask for."""
+    """methods_of for these inputs: the paper's and their peers, and all that settings
+    ask for.
+    """
 
     def methods_of(n_train, smallest, settings):
         yield from methods(n_train, smallest, settings)
@@ -64,7 +66,8 @@ def baselines(inputs, smallest, settings):
     yield Method("GGDA", "gram", ggda, {}, embedding)
     if settings.kernels:
         yield Method("GDA in a kernel's space", "kernels", gda, {}, discriminant)
-    most = min(smallest, inputs.subspaces.shape[1])  # of the span of a fold's sets, or fewer
+    # of the span of a fold's sets, or fewer
+    most = min(smallest, inputs.subspaces.shape[1])
     dimensions = [m for m in (inputs.p[-1] + 1, most // 2) if inputs.p[-1] < m <= most]
     p = sorted({inputs.p[0], inputs.p[len(inputs.p) // 2], inputs.p[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
@@ -74,7 +77,9 @@ def baselines(inputs, smallest, settings):
     by_rows = tuning.nearest_predictions
     shares = {"share": SHARES}
     yield Method("KAHM, affine hulls", affine_hulls, Nearest(), shares, by_rows)
-    yield Method("KAHM, convex hulls", convex_hulls, Nearest(), {"bound": BOUNDS}, by_rows)
+    yield Method(
+        "KAHM, convex hulls", convex_hulls, Nearest(), {"bound": BOUNDS}, by_rows
+    )
     if settings.kernels:
         in_kernels = partial(affine_hulls, gaussian=True)
         name = "KAHM, affine hulls in a kernel's space"
@@ -85,7 +90,9 @@ def baselines(inputs, smallest, settings):
     yield Method("CMSM", "sets", MSM(), constrained)
     if settings.kernels:
         few = LANDMARKS if sum(map(len, inputs.sets)) > MANY_ROWS else None
-        lifted = MSM(kernel="rbf", gamma_scale="median", n_landmarks=few, random_state=0)
+        lifted = MSM(
+            kernel="rbf", gamma_scale="median", n_landmarks=few, random_state=0
+        )
         grid = {"p": p, "gamma": WIDTHS}  # of sets: the row of nearest subspaces
         yield Method("KMSM", "sets", lifted, grid)
         yield Method("KCMSM", "sets", lifted, {**grid, "keep": KEEP[1:]})
@@ -120,8 +127,10 @@ def video_baselines(inputs):
 
 
 def videos_of(collection, n_blocks=1):
-    """The clips (n_frames, height, width) behind the rows of a Collection of raw frames, stacked
-    n_blocks high; None where rows are no frames, or too few for any dynamics."""
+    """The clips (n_frames, height, width) behind the rows of a Collection of raw
+    frames, stacked n_blocks high; None where rows are no frames, or too few for any
+    dynamics.
+    """
     if collection.sets is None or len(collection.frame) != 2:
         return None
     d = collection.frame[0] * collection.frame[1]
@@ -135,8 +144,10 @@ def videos_of(collection, n_blocks=1):
 
 
 def discriminant_predictions(estimator, name, values):
-    """predict for tuning.Search: labels by GDA or GGDA of Gram matrices, with each reg and each
-    value of a parameter: of a rule, which answers and does not learn, by the same fits."""
+    """predict for tuning.Search: labels by GDA or GGDA of Gram matrices, with each reg
+    and each value of a parameter: of a rule, which answers and does not learn, by the
+    same fits.
+    """
 
     def predict(K_dd, K_xd, y):
         found = {}
@@ -153,7 +164,9 @@ def discriminant_predictions(estimator, name, values):
 
 
 def affine_hulls(inputs, train, gaussian=False):
-    """{(kernel, share): -distances} of the affine hulls of all sets, or of their images."""
+    """{(kernel, share): -distances} of the affine hulls of all sets, or of their
+    images.
+    """
     found = {}
     for gamma in _gammas(inputs, train) if gaussian else [None]:
         kernel = None if gamma is None else kernels.rbf(gamma)
@@ -161,8 +174,9 @@ def affine_hulls(inputs, train, gaussian=False):
         for share in SHARES:
             key = "affine", gamma, share
             if key not in inputs.hulls:
-                inputs.hulls[key] = -hulls.affine_hull_distances(inputs.sets, share=share,
-                                                                 kernel=kernel)
+                inputs.hulls[key] = -hulls.affine_hull_distances(
+                    inputs.sets, share=share, kernel=kernel
+                )
             found[name, share] = inputs.hulls[key]
     return found
 
@@ -174,8 +188,10 @@ def convex_hulls(inputs, train):
     for bound in BOUNDS:
         key = "convex", bound
         if bound * shortest < 1:
-            why = (f"a set has {some(shortest, 'frame')}, of which a bound of {bound:g} needs "
-                   f"{1 / bound:g}")
+            why = (
+                f"a set has {some(shortest, 'frame')}, of which a bound of {bound:g} needs "
+                f"{1 / bound:g}"
+            )
             found[None, bound] = tuning.Absent(len(inputs.sets), why)
             continue
         if key not in inputs.hulls:
@@ -185,4 +201,6 @@ def convex_hulls(inputs, train):
 
 
 def _gammas(inputs, train):
-    return [float(gamma) for gamma in kernels.gamma_grid([inputs.sets[i] for i in train], 3)]
+    return [
+        float(gamma) for gamma in kernels.gamma_grid([inputs.sets[i] for i in train], 3)
+    ]

@@ -1,29 +1,33 @@
 """From files to answers, by coding subspaces: python -m examples.classify --data DIR
 
-Evaluates methods on labelled clips; with --predict NEW or --save MODEL.npz it learns from all of
-them, by the method that is best in cross-validation, and answers clips without labels.
+Evaluates methods on labelled clips; with --predict NEW or --save MODEL.npz it learns
+from all of them, by the method that is best in cross-validation, and answers clips
+without labels.
 
-DIR holds class folders; a class folder holds clips, or folders of clips, which are then the clips'
-groups. A clip is a video, an .npy, .npz or .mat file, an image file of several frames (.gif, .tif,
-.webp), or a folder of images of one frame each. Headers are read first: where frames differ in
-size, so that clips would be lost, it stops and says what helps. Damaged clips are named and passed
-over.
+DIR holds class folders; a class folder holds clips, or folders of clips, which are then
+the clips' groups. A clip is a video, an .npy, .npz or .mat file, an image file of
+several frames (.gif, .tif, .webp), or a folder of images of one frame each. Headers are
+read first: where frames differ in size, so that clips would be lost, it stops and says
+what helps. Damaged clips are named and passed over.
 
-Instead of DIR, an .npz file of stacked sets: frames (total, height, width) or (total, d); offset
-(n_sets + 1,), set i is frames[offset[i]:offset[i + 1]]; label (n_sets,); splits train0, test0,
-train1, ..., indices of sets; and if need be group (n_sets,).
+Instead of DIR, an .npz file of stacked sets: frames (total, height, width) or (total,
+d); offset (n_sets + 1,), set i is frames[offset[i]:offset[i + 1]]; label (n_sets,);
+splits train0, test0, train1, ..., indices of sets; and if need be group (n_sets,).
 
-In each split lambda, the neighbours, C and the kernel, linear or Gaussian, of kgSC and kgLC are
-chosen by cross-validation on the training part alone. The sets of a clip (--run) are on one side
-of a split, unless --splits names them one by one. Where no group is in both parts of a split, none
-is in both parts of a cross-validation either, nor is a clip. In two more rows all candidates vote,
-weighted by their accuracy in cross-validation: those of the coding methods, and those of the
-nearest subspaces and support vector machines (with --seconds, what each row chose). Prints one
-table and writes into OUT, in place of what the last run wrote there:
+In each split lambda, the neighbours, C and the kernel, linear or Gaussian, of kgSC and
+kgLC are chosen by cross-validation on the training part alone. The sets of a clip
+(--run) are on one side of a split, unless --splits names them one by one. Where no
+group is in both parts of a split, none is in both parts of a cross-validation either,
+nor is a clip. In two more rows all candidates vote, weighted by their accuracy in
+cross-validation: those of the coding methods, and those of the nearest subspaces and
+support vector machines (with --seconds, what each row chose). Prints one table and
+writes into OUT, in place of what the last run wrote there:
   results.json     options, accuracy and choices of each method in each split, confusion matrices,
                    p-values of the differences or why there are none, clips that failed
-  predictions.csv  a line a test clip and split: the truth, and what each method answers; with
-                   --predict a line a new clip: label, a score for each class, or why it has none
+  predictions.csv a line a test clip and split: the truth, and what each method answers;
+  with
+                   --predict a line a new clip: label, a score for each class, or why it
+                   has none
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
                    both parts, learned atoms
   *.png            confusion matrices, the clips that the best method got wrong, Gram matrix, map
@@ -87,7 +91,8 @@ PICTURED_ANSWERS = 40  # that were wrong
 PICTURED_P = 3  # of the Gram matrix and the map
 MOST_ROWS = 2**30  # bytes of all rows up to which kernels are the default
 MOST_GRAMS = 2**31  # and of Gram matrices
-MOST_PRODUCTS = 1e13  # multiplications of all Gram matrices, some minutes, up to which they are
+# multiplications of all Gram matrices, some minutes, up to which they are
+MOST_PRODUCTS = 1e13
 
 
 COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
@@ -131,11 +136,15 @@ def _most_often(done):
     for name in dict.fromkeys(name for split in done for name in split["chosen"]):
         if name == "voters":
             numbers = sorted({split["chosen"][name] for split in done})
-            words.append(" to ".join(f"{number}" for number in numbers[::max(1, len(numbers) - 1)])
-                        + " voters")
+            words.append(
+                " to ".join(
+                    f"{number}" for number in numbers[:: max(1, len(numbers) - 1)]
+                )
+                + " voters"
+            )
             continue
         counts = Counter(split["chosen"].get(name) for split in done)
-        (value, count), = counts.most_common(1)
+        ((value, count),) = counts.most_common(1)
         if value is not None:
             often = f" in {count} of {len(done)}" if len(done) > 1 else ""
             words.append(told({name: value}) + often)
@@ -143,21 +152,30 @@ def _most_often(done):
 
 
 def _notes(done):
-    """What a row says of candidates that were left out, and of grids at whose end, in half of the
-    splits or more, the choice was."""
+    """What a row says of candidates that were left out, and of grids at whose end, in
+    half of the splits or more, the choice was.
+    """
     left_out = Counter(name for split in done for name in split["left_out"])
     for name, count in left_out.items():
-        why = next(split["left_out"][name] for split in done if name in split["left_out"])
+        why = next(
+            split["left_out"][name] for split in done if name in split["left_out"]
+        )
         yield f"{name} left out{_of_splits(count, done)}: {why}"
-    for name, count in Counter(name for split in done for name in split["ends"]).items():
+    for name, count in Counter(
+        name for split in done for name in split["ends"]
+    ).items():
         if 2 * count >= len(done):
-            tries = Counter(split["ends"][name] for split in done if name in split["ends"])
-            (option, _), = tries.most_common(1)
+            tries = Counter(
+                split["ends"][name] for split in done if name in split["ends"]
+            )
+            ((option, _),) = tries.most_common(1)
             hint = f": try {option}" if option else ""
             yield f"{name} at the end of its grid{_of_splits(count, done)}{hint}"
     warned = Counter(text for split in done for text in split["warned"])
     for text, count in warned.most_common(1):
-        others = f", and {some(len(warned) - 1, 'other warning')}" if len(warned) > 1 else ""
+        others = (
+            f", and {some(len(warned) - 1, 'other warning')}" if len(warned) > 1 else ""
+        )
         yield f"warned{_of_splits(count, done)}: {text}{others}"
 
 
@@ -165,8 +183,8 @@ def _of_splits(count, done):
     return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
 
 
-# How rows stand to the best: its name, {row: points behind it}, {row: p-value}, of which
-# test; or why there are no p-values, which are None then.
+# How rows stand to the best: its name, {row: points behind it}, {row: p-value}, of
+# which test; or why there are no p-values, which are None then.
 Comparison = namedtuple("Comparison", "first behind p_values test why")
 
 
@@ -176,34 +194,50 @@ def compared(results, pairs):
     p-values are adjusted by Holm's correction for the number of rows. Fewer splits than
     FEWEST_SPLITS have none: whatever the difference, they would say nothing.
     """
-    share = {name: np.array([split["accuracy"] for split in found]) / 100
-             for name, found in results.items() if len(successes(found)) == len(pairs)}
+    share = {
+        name: np.array([split["accuracy"] for split in found]) / 100
+        for name, found in results.items()
+        if len(successes(found)) == len(pairs)
+    }
     first = max(share, key=lambda name: share[name].mean(), default=None)
-    behind = {name: share[first] - found for name, found in share.items() if name != first}
+    behind = {
+        name: share[first] - found for name, found in share.items() if name != first
+    }
     points = {name: 100 * found.mean() for name, found in behind.items()}
     if not behind:
-        return Comparison(first, points, None, None, "fewer than two methods have all splits")
+        return Comparison(
+            first, points, None, None, "fewer than two methods have all splits"
+        )
     if len(pairs) < FEWEST_SPLITS:
-        why = (f"{some(len(pairs), 'split')}: too few splits to tell which differences are larger "
-               f"than chance, {FEWEST_SPLITS} or more can")
+        why = (
+            f"{some(len(pairs), 'split')}: too few splits to tell which differences are larger "
+            f"than chance, {FEWEST_SPLITS} or more can"
+        )
         return Comparison(first, points, None, None, why)
     n_test = np.mean([len(test) for _, test in pairs])
     ratio = np.mean([len(test) / len(train) for train, test in pairs])
-    p_values = tuning.holm([tuning.corrected_t_test(found, ratio, n_test=n_test)
-                            for found in behind.values()])
+    p_values = tuning.holm(
+        [
+            tuning.corrected_t_test(found, ratio, n_test=n_test)
+            for found in behind.values()
+        ]
+    )
     test = f"{_name_of_test(pairs)}; Holm's correction over {some(len(behind), 'row')}"
     return Comparison(first, points, dict(zip(behind, p_values.tolist())), test, None)
 
 
 def print_comparison(results, pairs):
-    """Which methods differ from the best one by more than chance over the splits: p-values, with
-    a star below 5 %; or that there are too few splits to tell."""
+    """Which methods differ from the best one by more than chance over the splits:
+    p-values, with a star below 5 %; or that there are too few splits to tell.
+    """
     found = compared(results, pairs)
     if found.p_values is None:
         if found.behind:
             print(found.why)
         return
-    print(f"Behind {found.first}, in points, and the p-value ({found.test}; * below 0.05):")
+    print(
+        f"Behind {found.first}, in points, and the p-value ({found.test}; * below 0.05):"
+    )
     width = max(map(len, [found.first, *found.behind]))
     for name, points in found.behind.items():
         p_value = found.p_values[name]
@@ -215,18 +249,22 @@ def _name_of_test(pairs):
     """Of the test that is right for splits into (train, test)."""
     tested = np.concatenate([test for _, test in pairs])
     if len(np.unique(tested)) == len(tested):
-        return (f"paired t-test over {len(pairs)} parts left out in turn, its variance corrected "
-                "for the training sets that they share")
+        return (
+            f"paired t-test over {len(pairs)} parts left out in turn, its variance corrected "
+            "for the training sets that they share"
+        )
     return f"corrected resampled t-test over {len(pairs)} splits"
 
 
-# -------------------------------------------------------------------------- what is left behind
+# ------------------------------------------------------------------ what is left behind
 
 
 def save_results(out, asked, collection, pairs, results):
     """results.json, whole after each method; "splits_done" tells how far it went."""
-    versions = {name: importlib.metadata.version(name)
-                for name in ("numpy", "scipy", "numba", "scikit-learn")}
+    versions = {
+        name: importlib.metadata.version(name)
+        for name in ("numpy", "scipy", "numba", "scikit-learn")
+    }
     content = {
         "options": asked,
         "versions": versions,
@@ -235,8 +273,10 @@ def save_results(out, asked, collection, pairs, results):
         "classes": natural_classes(collection.label),
         "splits": len(pairs),
         "splits_done": min(len(found) for found in results.values()),
-        "methods": {name: _summary(collection.label, pairs, found)
-                    for name, found in results.items()},
+        "methods": {
+            name: _summary(collection.label, pairs, found)
+            for name, found in results.items()
+        },
         "comparison": compared(results, pairs)._asdict(),
         "failed": [*collection.unread.values()],
     }
@@ -248,10 +288,19 @@ def save_predictions(out, collection, pairs, results):
     """predictions.csv: what each method answers for each test clip of each split."""
     rows = []
     for k, (_, test) in enumerate(pairs):
-        found = [splits[k]["predicted"] if k < len(splits) else None for splits in results.values()]
-        rows += [[collection.names[i], k, collection.label[i],
-                  *("" if labels is None else labels[row] for labels in found)]
-                 for row, i in enumerate(test)]
+        found = [
+            splits[k]["predicted"] if k < len(splits) else None
+            for splits in results.values()
+        ]
+        rows += [
+            [
+                collection.names[i],
+                k,
+                collection.label[i],
+                *("" if labels is None else labels[row] for labels in found),
+            ]
+            for row, i in enumerate(test)
+        ]
     write_csv(out, ["clip", "split", "truth", *results], rows)
 
 
@@ -269,8 +318,10 @@ def _summary(label, pairs, found):
     confusion = np.zeros((len(place), len(place)), int)
     np.add.at(confusion, ([place[c] for c in truth], [place[c] for c in predicted]), 1)
     accuracy = [split["accuracy"] for split in successes(found)]
-    others = {name: [None if split["failed"] else split[name] for split in found]
-              for name in ("balanced", "f1")}
+    others = {
+        name: [None if split["failed"] else split[name] for split in found]
+        for name in ("balanced", "f1")
+    }
     return {
         "mean": np.mean(accuracy) if accuracy else None,
         "std": np.std(accuracy, ddof=1) if len(accuracy) > 1 else None,
@@ -289,7 +340,9 @@ def natural_classes(label):
 
 
 def _all_answers(label, pairs, found):
-    """True and predicted labels of the test parts of all splits on which a method succeeded."""
+    """True and predicted labels of the test parts of all splits on which a method
+    succeeded.
+    """
     truth = [label[:0]]
     predicted = [label[:0]]
     for split, (_, test) in zip(found, pairs):
@@ -306,30 +359,39 @@ def _plain(value):
 
 def save_codes(out, collection, done):
     """codes.npz of the last split, of which done is the Progress; its arrays."""
-    arrays = {"names": np.array(collection.names), "label": collection.label, "train": done.train,
-              "test": done.test}
+    arrays = {
+        "names": np.array(collection.names),
+        "label": collection.label,
+        "train": done.train,
+        "test": done.test,
+    }
     for name, estimator, queries in done.fitted:
         coder = _coder(estimator)
         if coder is not None and not name.startswith("nearest subspace"):
             arrays["codes_" + slug(name)] = coder.transform(queries)
             if hasattr(coder, "steps"):
                 arrays["atoms_" + slug(name)] = coder[-1].components_
-    out.write(out.folder / "codes.npz", lambda file: np.savez_compressed(file, **arrays))
+    out.write(
+        out.folder / "codes.npz", lambda file: np.savez_compressed(file, **arrays)
+    )
     return arrays
 
 
 def _coder(estimator):
-    """The part of a fitted estimator that gives codes, a Pipeline if its atoms were learned, or
-    None: what else transforms, as GGDA, gives no codes."""
+    """The part of a fitted estimator that gives codes, a Pipeline if its atoms were
+    learned, or None: what else transforms, as GGDA, gives no codes.
+    """
     if not hasattr(estimator, "steps"):
         return estimator if isinstance(estimator, estimators.CodingClassifier) else None
     learned = [i for i, step in enumerate(estimator) if hasattr(step, "components_")]
-    return estimator[:learned[0] + 1] if learned else None
+    return estimator[: learned[0] + 1] if learned else None
 
 
 def save_pictures(out, options, collection, clips, inputs, pairs, results, arrays):
-    """Confusion matrices and wrong clips over all splits, Gram matrix and map of all clips, codes
-    and atoms of the last split; one that cannot be drawn is said, and costs no other."""
+    """Confusion matrices and wrong clips over all splits, Gram matrix and map of all
+    clips, codes and atoms of the last split; one that cannot be drawn is said, and
+    costs no other.
+    """
     matplotlib.use("agg")
     label = collection.label.tolist()
     data = printable(options.data.stem)
@@ -347,16 +409,28 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
         if not len(truth):
             continue
         accuracy = np.mean([split["accuracy"] for split in successes(found)])
-        save(f"confusion_{slug(name)}", f"{name}\n{data}: {accuracy:.1f} %",
-             plots.plot_confusion, truth.tolist(), predicted.tolist(),
-             n_splits=len(successes(found)))
-    save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, options.key)
+        save(
+            f"confusion_{slug(name)}",
+            f"{name}\n{data}: {accuracy:.1f} %",
+            plots.plot_confusion,
+            truth.tolist(),
+            predicted.tolist(),
+            n_splits=len(successes(found)),
+        )
+    save_picture_of_wrong_clips(
+        save, data, collection, clips, pairs, results, options.key
+    )
     p = min(PICTURED_P, len(inputs.gram))
     K = inputs.gram[p - 1]
     save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
     save("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map, K, label)
-    how = {slug(name): f"{name}\n{data}, {told(successes(found)[-1]['chosen'])}".replace(
-        "lam ", "λ / λ_max ") for name, found in results.items() if successes(found)}
+    how = {
+        slug(name): f"{name}\n{data}, {told(successes(found)[-1]['chosen'])}".replace(
+            "lam ", "λ / λ_max "
+        )
+        for name, found in results.items()
+        if successes(found)
+    }
     _save_pictures_of_codes(save, how, collection.label, arrays)
     if len(collection.frame) != 2:
         say("no picture of the atoms: they are made of features, not of pixels")
@@ -365,11 +439,16 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
 
 
 def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
-    """Those that the method of the highest accuracy got wrong: a frame, truth and answer."""
+    """Those that the method of the highest accuracy got wrong: a frame, truth and
+    answer.
+    """
     name, found = max(results.items(), key=lambda item: _mean_accuracy(item[1]))
-    wrong = Counter((i, answer) for split, (_, test) in zip(found, pairs)
-                    for i, answer in zip(test, [] if split["failed"] else split["predicted"])
-                    if answer != collection.label[i])
+    wrong = Counter(
+        (i, answer)
+        for split, (_, test) in zip(found, pairs)
+        for i, answer in zip(test, [] if split["failed"] else split["predicted"])
+        if answer != collection.label[i]
+    )
     by_name = {clip.name: clip for clip in clips}
     whose = clip_names(collection.names, collection.clip)
     shown = wrong.most_common(PICTURED_ANSWERS)
@@ -377,9 +456,13 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
     def plot():
         return plots.plot_answers(
             [middle_frame(by_name[whose[i]], key) for (i, _), _ in shown],
-            [collection.label[i] for (i, _), _ in shown], [answer for (_, answer), _ in shown],
-            names=[collection.names[i] + (f" ({times} times)" if times > 1 else "")
-                   for (i, _), times in shown])
+            [collection.label[i] for (i, _), _ in shown],
+            [answer for (_, answer), _ in shown],
+            names=[
+                collection.names[i] + (f" ({times} times)" if times > 1 else "")
+                for (i, _), times in shown
+            ],
+        )
 
     if shown:
         part = f"{len(shown)} of " if len(shown) < len(wrong) else ""
@@ -397,8 +480,14 @@ def _save_pictures_of_codes(save, how, label, arrays):
     for key in [key for key in arrays if key.startswith("codes_")]:
         learned = key.replace("codes", "atoms", 1) in arrays
         labelled = not learned and arrays[key].shape[1] == len(atoms)
-        save(key, how[key.removeprefix("codes_")], plots.plot_codes, arrays[key], samples,
-             atom_labels=atoms if labelled else None)
+        save(
+            key,
+            how[key.removeprefix("codes_")],
+            plots.plot_codes,
+            arrays[key],
+            samples,
+            atom_labels=atoms if labelled else None,
+        )
 
 
 def _save_pictures_of_atoms(save, how, data, collection, arrays):
@@ -406,22 +495,37 @@ def _save_pictures_of_atoms(save, how, data, collection, arrays):
     of_frames = {"n_blocks": collection.X.shape[1] // np.prod(collection.frame)}
     learned = [key for key in arrays if key.startswith("atoms_")]
     for key in learned:
-        save(key, how[key.removeprefix("atoms_")], plots.plot_atoms,
-             arrays[key][:PICTURED_ATOMS], collection.frame, **of_frames)
+        save(
+            key,
+            how[key.removeprefix("atoms_")],
+            plots.plot_atoms,
+            arrays[key][:PICTURED_ATOMS],
+            collection.frame,
+            **of_frames,
+        )
     if not learned:
         train = arrays["train"]
         classes, first = np.unique(collection.label[train], return_index=True)
         sets = train[first[:PICTURED_ATOMS]]
         names = classes[:PICTURED_ATOMS].tolist()
-        save("atoms", f"A labelled set of each class, {data}", plots.plot_atoms,
-             collection.X[sets], collection.frame, labels=names, **of_frames)
+        save(
+            "atoms",
+            f"A labelled set of each class, {data}",
+            plots.plot_atoms,
+            collection.X[sets],
+            collection.frame,
+            labels=names,
+            **of_frames,
+        )
 
 
-# ---------------------------------------------------------------------------------- the command
+# -------------------------------------------------------------------------- the command
 
 
 def recipe_of(options):
-    chosen = {name: getattr(options, name, None) for name in Recipe.__dataclass_fields__}
+    chosen = {
+        name: getattr(options, name, None) for name in Recipe.__dataclass_fields__
+    }
     chosen["size"] = options.size and tuple(options.size)
     chosen["p"] = MOST_P if options.p is None else max(options.p)
     chosen["fewer"] = options.p is None or len(options.p) > 1
@@ -432,12 +536,15 @@ def choose_splits(options, collection):
     """[(train, test), ...] and how they came about."""
     label = collection.label
     if options.splits:
-        pairs = split_by_file(options.splits, collection.names, collection.clip,
-                              collection.unread)
+        pairs = split_by_file(
+            options.splits, collection.names, collection.clip, collection.unread
+        )
         return pairs, f"splits of {printable(options.splits)}"
     if collection.group is not None:
         return split_by_group(label, collection.group), "one group left out at a time"
-    pairs = split_at_random(label, options.train, options.repeats, options.seed, collection.clip)
+    pairs = split_at_random(
+        label, options.train, options.repeats, options.seed, collection.clip
+    )
     share = f"{100 * options.train:g} %"
     if options.train >= 1:
         share = f"{options.train:g} clips a class"
@@ -459,11 +566,15 @@ def read(options):
     most_rows = np.inf if options.kernels else MOST_ROWS
     keep_rows = options.baselines or options.methods or options.kernels is not False
     seen = look(clips, recipe, strict, options.skip)
-    collection = build_all(clips, recipe, cache, keep_rows, strict, most_rows, seen=seen)
+    collection = build_all(
+        clips, recipe, cache, keep_rows, strict, most_rows, seen=seen
+    )
     seconds = time.perf_counter() - start
     n, d, p = collection.X.shape
-    say(f"{some(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
-        f"{1000 * seconds / len(clips):.1f} ms a clip")
+    say(
+        f"{some(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
+        f"{1000 * seconds / len(clips):.1f} ms a clip"
+    )
     if options.predict or options.save:
         return collection, clips, None, None
     if pairs and not options.splits:
@@ -493,7 +604,9 @@ def run(options):
         why = too_large(collection.sets, len(inputs.p))
         options.kernels = why is None
         if why:
-            say(f"left out the rows in a kernel's space: {why}; --kernels asks for them")
+            say(
+                f"left out the rows in a kernel's space: {why}; --kernels asks for them"
+            )
     if pairs is None:
         learn(out, options, collection, inputs, new)
     else:
@@ -517,8 +630,10 @@ def learn(out, options, collection, inputs, new):
 
 
 def _described(model):
-    return (f"{model.method} ({model.chosen}): {100 * model.score:.1f} % right in cross-validation "
-            "on the labelled sets")
+    return (
+        f"{model.method} ({model.chosen}): {100 * model.score:.1f} % right in cross-validation "
+        "on the labelled sets"
+    )
 
 
 def answer(out, options, model, new):
@@ -526,13 +641,25 @@ def answer(out, options, model, new):
     collection = answers.build_new(model, new, options.out / "cache", options.strict)
     found = answers.answer(model, collection)
     kind = answers.kinds_of_scores(model)
-    header = ["clip", "label", *(f"{kind} {c}" for c in found.classes), "method", "chosen",
-              "failed"]
+    header = [
+        "clip",
+        "label",
+        *(f"{kind} {c}" for c in found.classes),
+        "method",
+        "chosen",
+        "failed",
+    ]
     how = [model.method, model.chosen]
-    rows = [[name, label, *scores, *how, ""]
-            for name, label, scores in zip(found.names, found.labels, found.scores.tolist())]
+    rows = [
+        [name, label, *scores, *how, ""]
+        for name, label, scores in zip(found.names, found.labels, found.scores.tolist())
+    ]
     empty = [""] * (1 + len(found.classes))
-    write_csv(out, header, rows + [[name, *empty, *how, why] for name, why in found.failed.items()])
+    write_csv(
+        out,
+        header,
+        rows + [[name, *empty, *how, why] for name, why in found.failed.items()],
+    )
     print(_described(model))
     counts = Counter(found.labels.tolist())
     for label in sorted(counts, key=core.natural_order):
@@ -560,8 +687,10 @@ def compare(out, options, collection, clips, inputs, pairs, how):
     n_classes = len(np.unique(collection.label))
     dimensions = ", ".join(map(str, inputs.p))
     spread = "; ± is over the splits" if len(pairs) > 1 else ""
-    print(f"{some(n, 'set')}, {some(n_classes, 'class')}, subspaces of R^{d} of dimension "
-          f"{dimensions}, {some(len(pairs), 'split')}: {how}{spread}")
+    print(
+        f"{some(n, 'set')}, {some(n_classes, 'class')}, subspaces of R^{d} of dimension "
+        f"{dimensions}, {some(len(pairs), 'split')}: {how}{spread}"
+    )
     print_table(results, columns_of(options, collection.label))
     print_comparison(results, pairs)
     arrays = save_codes(out, collection, done)
@@ -572,37 +701,49 @@ def compare(out, options, collection, clips, inputs, pairs, how):
 
 
 def too_large(sets, n_dimensions):
-    """Why the Gram matrices of Gaussian kernels are not computed unless they are asked for, or
-    None."""
+    """Why the Gram matrices of Gaussian kernels are not computed unless they are asked
+    for, or None.
+    """
     if sets is None:
         return f"all frames take more than {MOST_ROWS / 2**30:g} GiB"
-    size = 8 * len(sets)**2 * n_dimensions * N_GAMMAS
+    size = 8 * len(sets) ** 2 * n_dimensions * N_GAMMAS
     if size > MOST_GRAMS:
         return f"Gram matrices of {len(sets)} sets take {size / 2**30:.1f} GiB"
-    products = N_GAMMAS * sum(map(len, sets))**2 / 2 * sets[0].shape[1]
+    products = N_GAMMAS * sum(map(len, sets)) ** 2 / 2 * sets[0].shape[1]
     if products > MOST_PRODUCTS:
         return f"Gram matrices take {products:.1g} multiplications"
     return None
 
 
 def check_folder(out, name="--out"):
-    """Make the folder of results, or say before any work is done that nothing can be left there."""
+    """Make the folder of results, or say before any work is done that nothing can be
+    left there.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
             pass
     except OSError as error:
-        raise ValueError(f"{name} must be a folder that can be written to, got {out}: "
-                         f"{error}") from None
+        raise ValueError(
+            f"{name} must be a folder that can be written to, got {out}: {error}"
+        ) from None
 
 
 def say_failed(collection, results):
-    """Name the clips that failed, and the methods: exit with status 1 if there are any of these."""
+    """Name the clips that failed, and the methods: exit with status 1 if there are any
+    of these.
+    """
     if collection.unread:
-        say(f"\n{some(len(collection.unread), 'clip')} could not be used:\n  "
-            + "\n  ".join(collection.unread.values()))
-    failed = {name: split["failed"] for name, found in results.items() for split in found
-              if split["failed"]}
+        say(
+            f"\n{some(len(collection.unread), 'clip')} could not be used:\n  "
+            + "\n  ".join(collection.unread.values())
+        )
+    failed = {
+        name: split["failed"]
+        for name, found in results.items()
+        for split in found
+        if split["failed"]
+    }
     if failed:
         sys.exit("\n".join(f"{name} failed: {why}" for name, why in failed.items()))
 

@@ -1,8 +1,10 @@
-"""From files to subspaces, for the examples: find clips, build their subspaces once, split them.
+"""From files to subspaces, for the examples: find clips, build their subspaces once,
+split them.
 
-A folder holds class folders; a class folder holds clips, or folders of clips, whose names are then
-the clips' groups (persons, scenes). A clip is a video, an .npy, .npz or .mat file, an image file of
-several frames (.gif, .tif, .webp), or a folder of images of one frame each: frames.contents.
+A folder holds class folders; a class folder holds clips, or folders of clips, whose
+names are then the clips' groups (persons, scenes). A clip is a video, an .npy, .npz or
+.mat file, an image file of several frames (.gif, .tif, .webp), or a folder of images of
+one frame each: frames.contents.
 """
 
 import csv
@@ -31,28 +33,36 @@ MOST_NAMED = 5  # clips, or sizes, in an error
 MANY = 200  # clips whose headers take a bar of progress
 NOTHING = frames.Contents([], [], [])
 DEEPEST = 3  # folders in which a hint looks for an example
-EXAMPLES = {"size": "--size 32 32 brings the frames to one size",
-            "key": "--key {} takes that array of each file",
-            "run": "--run 10 cuts the images of a class into clips of 10"}  # by what is missing
+EXAMPLES = {
+    "size": "--size 32 32 brings the frames to one size",
+    "key": "--key {} takes that array of each file",
+    # by what is missing
+    "run": "--run 10 cuts the images of a class into clips of 10",
+}
 VERSION = 2  # of the cache: raised when the same recipe gives other numbers
 
-# sources: files or folders, or arrays, whose frames make one set; or the one error of what is none
+# sources: files or folders, or arrays, whose frames make one set; or the one error of
+# what is none
 Clip = namedtuple("Clip", "name label group sources")
-# What headers tell. shapes: {name: (n_frames, height, width) or (n_frames, d)}, n_frames None where
-# a video announces none; why: {name: reason} of the clips that cannot be used; avoidable: {name:
-# advice} of those among them that an option, or another layout of the files, would make usable
+# What headers tell. shapes: {name: (n_frames, height, width) or (n_frames, d)},
+# n_frames None where a video announces none; why: {name: reason} of the clips that
+# cannot be used; avoidable: {name: advice} of those among them that an option, or
+# another layout of the files, would make usable
 Survey = namedtuple("Survey", "shapes why avoidable")
-# (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None; (height, width) or ()
+# (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None; (height, width)
+# or ()
 Built = namedtuple("Built", "bases rows frame")
-# of all clips that could be built; clip (n,): the number of each set's clip; unread: {name: why} of
-# those that could not be built
-Collection = namedtuple("Collection", "X sets names label group frame clip unread",
-                        defaults=[None, {}])
+# of all clips that could be built; clip (n,): the number of each set's clip; unread:
+# {name: why} of those that could not be built
+Collection = namedtuple(
+    "Collection", "X sets names label group frame clip unread", defaults=[None, {}]
+)
 
 
 @dataclass(frozen=True)
 class Recipe:
     """How a clip becomes subspaces; the defaults take raw pixels of all frames."""
+
     p: int
     features: str = "raw"
     feature_options: dict = field(default_factory=dict)
@@ -64,7 +74,8 @@ class Recipe:
     resample: int | None = None  # the rows, linearly in time
     run: int | None = None  # cut the rows into sets of so many
     stack: int = 1  # blocks of the Hankel matrix
-    arma: int = 0  # blocks of the observability matrix of an ARMA model of p states, 0: no model
+    # blocks of the observability matrix of an ARMA model of p states, 0: no model
+    arma: int = 0
     center: bool = False
     unit_variance: bool = False
     stabilize: bool = False
@@ -73,31 +84,44 @@ class Recipe:
     fewer: bool = False  # as many as the frames allow, at most p
 
 
-# ---------------------------------------------------------------------------- clips to subspaces
+# ------------------------------------------------------------------- clips to subspaces
 
 
 def build(clip, recipe, keep_rows=False):
     """The subspaces of a clip, one a run, as Built.
 
-    If asked for, with the rows (n_rows, d) of each: normalised frames or descriptors, stacked as
-    stack or arma says (the span of stacked frames models the same dynamics).
+    If asked for, with the rows (n_rows, d) of each: normalised frames or descriptors,
+    stacked as stack or arma says (the span of stacked frames models the same dynamics).
     """
     parts = [_frames_of(source, recipe) for source in clip.sources]
-    rows = [frames.describe(part, recipe.features, **recipe.feature_options) for part in parts]
-    rows = _resampled(np.concatenate(rows) if len(rows) > 1 else rows[0], recipe.resample)
+    rows = [
+        frames.describe(part, recipe.features, **recipe.feature_options)
+        for part in parts
+    ]
+    rows = _resampled(
+        np.concatenate(rows) if len(rows) > 1 else rows[0], recipe.resample
+    )
     if recipe.single:
         rows = rows.astype(np.float32, copy=False)
     runs = _runs(rows, recipe.run)
-    normal = dict(center=recipe.center, unit_variance=recipe.unit_variance, rank=recipe.rank)
+    normal = dict(
+        center=recipe.center, unit_variance=recipe.unit_variance, rank=recipe.rank
+    )
     n_blocks = recipe.arma or recipe.stack
     if recipe.arma:
-        bases = [subspaces.from_video(run, recipe.p, recipe.arma, recipe.stabilize, **normal)
-                 for run in runs]
+        bases = [
+            subspaces.from_video(run, recipe.p, recipe.arma, recipe.stabilize, **normal)
+            for run in runs
+        ]
     else:
         if recipe.fewer:
             normal["rank"] = "fewer"
-        bases = [subspaces.from_image_set(subspaces.block_hankel(run, n_blocks), recipe.p, **normal)
-                 for run in runs]
+        bases = [
+            subspaces.from_image_set(
+                subspaces.block_hankel(run, n_blocks), recipe.p, **normal
+            )
+            for run in runs
+        ]
         p = min(basis.shape[1] for basis in bases)
         bases = [basis[:, :p] for basis in bases]
     kept = [_kept_rows(run, recipe, n_blocks) for run in runs] if keep_rows else None
@@ -111,7 +135,9 @@ def _chosen(recipe):
 
 def _frames_of(source, recipe):
     if not isinstance(source, np.ndarray):
-        return frames.read_frames(source, size=recipe.size, key=recipe.key, **_chosen(recipe))
+        return frames.read_frames(
+            source, size=recipe.size, key=recipe.key, **_chosen(recipe)
+        )
     chosen = source[frames.pick(range(len(source)), **_chosen(recipe))]
     if recipe.size is None:
         return chosen
@@ -119,7 +145,9 @@ def _frames_of(source, recipe):
 
 
 def middle_frame(clip, key=None):
-    """A frame (height, width) of a clip as it is stored; ValueError if it is made of vectors."""
+    """A frame (height, width) of a clip as it is stored; ValueError if it is made of
+    vectors.
+    """
     source = clip.sources[len(clip.sources) // 2]
     if not isinstance(source, np.ndarray):
         source = frames.read_frames(source, evenly=3, key=key)
@@ -135,20 +163,26 @@ def _resampled(rows, n):
     whole, share = np.divmod(np.linspace(0, len(rows) - 1, n), 1)
     before = whole.astype(int)
     share = share[:, None]
-    return (1 - share) * rows[before] + share * rows[np.minimum(before + 1, len(rows) - 1)]
+    return (1 - share) * rows[before] + share * rows[
+        np.minimum(before + 1, len(rows) - 1)
+    ]
 
 
 def _runs(rows, length):
-    """The rows in pieces of this length, what is left at the end dropped; None: one piece."""
+    """The rows in pieces of this length, what is left at the end dropped; None: one
+    piece.
+    """
     if length is None:
         return [rows]
     if len(rows) < length:
         raise ValueError(f"a run takes {length} frames, got {len(rows)}")
-    return [rows[i:i + length] for i in range(0, len(rows) - length + 1, length)]
+    return [rows[i : i + length] for i in range(0, len(rows) - length + 1, length)]
 
 
 def _kept_rows(rows, recipe, n_blocks):
-    """The rows that a kernel takes for a run, in which center acts on what from_video saw."""
+    """The rows that a kernel takes for a run, in which center acts on what from_video
+    saw.
+    """
     if recipe.arma:
         return subspaces.block_hankel(_normalised(rows, recipe), n_blocks)
     return _normalised(subspaces.block_hankel(rows, n_blocks), recipe)
@@ -160,19 +194,29 @@ def _normalised(rows, recipe):
     return rows
 
 
-def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_rows=np.inf,
-              shape=None, seen=None):
+def build_all(
+    clips,
+    recipe,
+    cache=None,
+    keep_rows=False,
+    strict=False,
+    most_rows=np.inf,
+    shape=None,
+    seen=None,
+):
     """A Collection of all clips that can be built, a clip a thread in memory.
 
-    strict: the first failure raises. cache: folder of the results by content; what was built before
-    a Ctrl-C stays there; one that cannot be written to costs no clip. keep_rows: with the rows of
-    all sets, unless they take more than most_rows bytes together. shape: d, the least p and the
-    frames' (height, width) that all must have; None: those of most. seen: what survey told of these
-    clips; those that it finds unusable are not decoded.
+    strict: the first failure raises. cache: folder of the results by content; what was
+    built before a Ctrl-C stays there; one that cannot be written to costs no clip.
+    keep_rows: with the rows of all sets, unless they take more than most_rows bytes
+    together. shape: d, the least p and the frames' (height, width) that all must have;
+    None: those of most. seen: what survey told of these clips; those that it finds
+    unusable are not decoded.
     """
     seen = seen or survey(clips, recipe, shape)
     if strict:
-        _check_all(seen._replace(avoidable={}))  # options are of commands, not of this function
+        # options are of commands, not of this function
+        _check_all(seen._replace(avoidable={}))
     kept = []
 
     def job(clip):
@@ -190,12 +234,16 @@ def build_all(clips, recipe, cache=None, keep_rows=False, strict=False, most_row
     legible = [clip for clip in clips if clip.name not in seen.why]
     _check_any(legible, seen.why)
     done = _in_threads(job, legible, "reading", True)
-    why = seen.why | {clip.name: result for clip, result, _ in done if isinstance(result, str)}
+    why = seen.why | {
+        clip.name: result for clip, result, _ in done if isinstance(result, str)
+    }
     built = [(clip, result) for clip, result, _ in done if not isinstance(result, str)]
     not_kept = [error for _, _, error in done if error]
     if not_kept:
-        say(f"{some(len(not_kept), 'clip')} could not be kept in {cache} and would be built again: "
-            f"{not_kept[0]}")
+        say(
+            f"{some(len(not_kept), 'clip')} could not be kept in {cache} and would be built again: "
+            f"{not_kept[0]}"
+        )
     del done
     fit, other = _of_one_shape(built, shape) if built else ([], {})
     if strict and other:
@@ -224,7 +272,9 @@ def _in_threads(job, items, what, shown):
 
 def _reason(clip, error):
     """Why a clip cannot be used, in a line that names it."""
-    reason = printable(getattr(error, "what", None) or str(error) or type(error).__name__)
+    reason = printable(
+        getattr(error, "what", None) or str(error) or type(error).__name__
+    )
     return reason if clip.name in reason else f"{clip.name}: {reason}"
 
 
@@ -235,8 +285,9 @@ def _check_any(clips, unread, advice=()):
 
 
 def _of_one_shape(built, shape):
-    """The clips whose d is that of most, and whose p is not below that of most and USUAL_P, or
-    those of this shape; and {name: why the clip is left out} of the others."""
+    """The clips whose d is that of most, and whose p is not below that of most and
+    USUAL_P, or those of this shape; and {name: why the clip is left out} of the others.
+    """
     who = "most clips have" if shape is None else "the model has"
     of_built = [result.bases.shape[1:] for _, result in built]
     if shape is None:
@@ -250,11 +301,15 @@ def _of_one_shape(built, shape):
         if here != d:
             other[clip.name] = f"{clip.name}: has d = {here} and {who} {d}"
         elif frame is not None and result.frame != frame:
-            other[clip.name] = (f"{clip.name}: has frames of {_size(result.frame)} and {who} "
-                                f"{_size(frame)}")
+            other[clip.name] = (
+                f"{clip.name}: has frames of {_size(result.frame)} and {who} "
+                f"{_size(frame)}"
+            )
         elif p < least:
-            other[clip.name] = (f"{clip.name}: has frames of rank {p} and {who} {least} or more; "
-                                f"--p {p} takes it")
+            other[clip.name] = (
+                f"{clip.name}: has frames of rank {p} and {who} {least} or more; "
+                f"--p {p} takes it"
+            )
         else:
             fit.append((clip, result))
     return fit, other
@@ -271,7 +326,7 @@ def _collect(built, unread, keep_rows):
     sets = []
     while built:  # from the last to the first, so that memory is freed as X fills
         result = built.pop()[1]
-        X[end - len(result.bases):end] = result.bases[:, :, :p]
+        X[end - len(result.bases) : end] = result.bases[:, :, :p]
         end -= len(result.bases)
         sets[:0] = result.rows if keep_rows else []
     each = np.repeat(np.arange(len(clips)), counts)
@@ -286,14 +341,20 @@ def _collect(built, unread, keep_rows):
 
 
 def clip_names(names, clip):
-    """The name of each set's clip, its own without the #number that it has where its clip has
-    several."""
+    """The name of each set's clip, its own without the #number that it has where its
+    clip has several.
+    """
     counts = np.bincount(clip)
-    return [name.rpartition("#")[0] if counts[c] > 1 else name for name, c in zip(names, clip)]
+    return [
+        name.rpartition("#")[0] if counts[c] > 1 else name
+        for name, c in zip(names, clip)
+    ]
 
 
 def _cached(clip, recipe, cache, keep_rows):
-    """What build gives, from the cache if it is there, and why it could not be kept, or None."""
+    """What build gives, from the cache if it is there, and why it could not be kept, or
+    None.
+    """
     if cache is None:
         return build(clip, recipe, keep_rows), None
     path = Path(cache) / (_digest(clip, recipe) + ".npz")
@@ -327,7 +388,9 @@ def _digest(clip, recipe):
         elif source.is_dir():
             for file in sorted(source.iterdir()):
                 if file.is_file():
-                    digest.update(os.fsencode(file.name) + f"\0{file.stat().st_size}\0".encode())
+                    digest.update(
+                        os.fsencode(file.name) + f"\0{file.stat().st_size}\0".encode()
+                    )
                     digest.update(file.read_bytes())
         else:
             digest.update(source.suffix.lower().encode())
@@ -343,9 +406,9 @@ def _digest(clip, recipe):
 def survey(clips, recipe, shape=None):
     """What the headers of clips tell before any clip is decoded, as Survey.
 
-    A clip cannot be used if its header cannot be read, or if its frames do not fit those of most
-    clips, or of a model of this shape, as in build_all: raw frames in their size, others in the
-    length of the rows that the recipe makes of them.
+    A clip cannot be used if its header cannot be read, or if its frames do not fit
+    those of most clips, or of a model of this shape, as in build_all: raw frames in
+    their size, others in the length of the rows that the recipe makes of them.
     """
     lengths = {}
 
@@ -356,19 +419,31 @@ def survey(clips, recipe, shape=None):
             return error
 
     found = _in_threads(look, clips, "headers", len(clips) >= MANY)
-    legible = {clip.name: result for clip, result in zip(clips, found)
-               if not isinstance(result, Exception)}
-    failed = {clip.name: (clip, result) for clip, result in zip(clips, found)
-              if isinstance(result, Exception)}
+    legible = {
+        clip.name: result
+        for clip, result in zip(clips, found)
+        if not isinstance(result, Exception)
+    }
+    failed = {
+        clip.name: (clip, result)
+        for clip, result in zip(clips, found)
+        if isinstance(result, Exception)
+    }
     why = {name: _reason(clip, error) for name, (clip, error) in failed.items()}
-    avoidable = {name: _advice(error) for name, (_, error) in failed.items()
-                 if isinstance(error, (frames.Avoidable, ImportError))}
+    avoidable = {
+        name: _advice(error)
+        for name, (_, error) in failed.items()
+        if isinstance(error, (frames.Avoidable, ImportError))
+    }
     keys = {name: lengths[of_clip[1:]] for name, of_clip in legible.items()}
     usual, who = _usual(keys, recipe, shape)
     for name, key in keys.items():
         if usual is not None and key != usual:
             here = legible[name][1:]
-            fit = next((legible[other][1:] for other, same in keys.items() if same == usual), usual)
+            fit = next(
+                (legible[other][1:] for other, same in keys.items() if same == usual),
+                usual,
+            )
             why[name] = f"{name}: has frames of {_size(here)} and {who} {_size(fit)}"
             resizable = shape is None and len(here) == len(fit) == 2
             avoidable[name] = EXAMPLES["size"] if resizable else ""
@@ -377,20 +452,27 @@ def survey(clips, recipe, shape=None):
 
 
 def _shape_of(clip, recipe, lengths):
-    """(n_frames, height, width) or (n_frames, d) of a clip, n_frames None if not announced.
+    """(n_frames, height, width) or (n_frames, d) of a clip, n_frames None if not
+    announced.
 
-    lengths {shape of frames: what frames that fit together have in common} is added to: the shape
-    itself of raw frames, else the length of the rows that the recipe makes.
+    lengths {shape of frames: what frames that fit together have in common} is added to:
+    the shape itself of raw frames, else the length of the rows that the recipe makes.
     """
     shapes = [_shape_of_source(source, recipe) for source in clip.sources]
     first = tuple(shapes[0][1:])
     for _, *shape in shapes:
         shape = tuple(shape)
         if shape not in lengths:
-            lengths[shape] = shape if recipe.features == "raw" else _row_length(shape, recipe)
+            lengths[shape] = (
+                shape if recipe.features == "raw" else _row_length(shape, recipe)
+            )
         if lengths[shape] != lengths[first]:
-            raise frames.Avoidable(f"{clip.name}: frames must have one size, got {_size(first)} "
-                                   f"and {_size(shape)}", "size", "(height, width)")
+            raise frames.Avoidable(
+                f"{clip.name}: frames must have one size, got {_size(first)} "
+                f"and {_size(shape)}",
+                "size",
+                "(height, width)",
+            )
     counts = [n for n, *_ in shapes]
     return None if None in counts else sum(counts), *first
 
@@ -399,7 +481,9 @@ def _shape_of_source(source, recipe):
     if isinstance(source, Exception):
         raise source
     if not isinstance(source, np.ndarray):
-        return frames.read_shape(source, size=recipe.size, key=recipe.key, **_chosen(recipe))
+        return frames.read_shape(
+            source, size=recipe.size, key=recipe.key, **_chosen(recipe)
+        )
     n_frames = len(frames.pick(range(len(source)), **_chosen(recipe)))
     if recipe.size is None:
         return n_frames, *source.shape[1:]
@@ -407,7 +491,9 @@ def _shape_of_source(source, recipe):
 
 
 def _row_length(shape, recipe):
-    """The length of the rows that the recipe's descriptor makes of frames of this shape."""
+    """The length of the rows that the recipe's descriptor makes of frames of this
+    shape.
+    """
     options = recipe.feature_options
     n_frames = 1
     if recipe.features == "lbp_top":
@@ -419,7 +505,9 @@ def _row_length(shape, recipe):
 def _usual(keys, recipe, shape):
     """What fits, of {name: what frames have in common}, and who has it."""
     if shape is None:
-        return (Counter(keys.values()).most_common(1) or [(None, 0)])[0][0], "most clips have"
+        return (Counter(keys.values()).most_common(1) or [(None, 0)])[0][
+            0
+        ], "most clips have"
     d, _, frame = shape
     if recipe.features == "raw" and frame:
         return tuple(frame), "the model has"
@@ -445,8 +533,8 @@ def _advice(error):
 def look(clips, recipe, strict=False, skip=False):
     """The Survey of clips, said before anything long begins.
 
-    ValueError, unless skip, if clips would be lost that an option or another layout of the files
-    would keep, or all clips of a class; strict: if any would be.
+    ValueError, unless skip, if clips would be lost that an option or another layout of
+    the files would keep, or all clips of a class; strict: if any would be.
     """
     seen = survey(clips, recipe)
     advice = [*filter(None, dict.fromkeys(seen.avoidable.values()))]
@@ -454,28 +542,44 @@ def look(clips, recipe, strict=False, skip=False):
     say(_overview(clips, seen))
     if strict:
         _check_all(seen)
-    damaged = [reason for name, reason in seen.why.items() if name not in seen.avoidable]
+    damaged = [
+        reason for name, reason in seen.why.items() if name not in seen.avoidable
+    ]
     if damaged:
-        say(f"{some(len(damaged), 'clip')} cannot be read:\n  " + _first_of(damaged, "\n  "))
+        say(
+            f"{some(len(damaged), 'clip')} cannot be read:\n  "
+            + _first_of(damaged, "\n  ")
+        )
     lines = _lost(clips, seen)
     if lines and skip:
         say("\n".join(["these clips are lost:", *lines]))
     elif lines:
-        raise ValueError("\n".join(["these clips would be lost:", *lines, *advice,
-                                    "--skip goes on without them"]))
+        raise ValueError(
+            "\n".join(
+                [
+                    "these clips would be lost:",
+                    *lines,
+                    *advice,
+                    "--skip goes on without them",
+                ]
+            )
+        )
     return seen
 
 
 def look_at_new(clips, recipe, shape, strict=False):
-    """Say which new clips will have no answer, before anything is learned; ValueError if all, or
-    strict and any. shape: as in build_all."""
+    """Say which new clips will have no answer, before anything is learned; ValueError
+    if all, or strict and any. shape: as in build_all.
+    """
     seen = survey(clips, recipe, shape)
     _check_any(set(seen.shapes) - set(seen.why), seen.why)
     if strict:
         _check_all(seen)
     if seen.why:
-        say(f"{some(len(seen.why), 'new clip')} will have no answer:\n  "
-            + _first_of([*seen.why.values()], "\n  "))
+        say(
+            f"{some(len(seen.why), 'new clip')} will have no answer:\n  "
+            + _first_of([*seen.why.values()], "\n  ")
+        )
 
 
 def _check_all(seen):
@@ -485,7 +589,9 @@ def _check_all(seen):
 
 
 def _lost(clips, seen):
-    """A line for each class that loses clips which can be read, or all clips; these come first."""
+    """A line for each class that loses clips which can be read, or all clips; these
+    come first.
+    """
     lines = {True: [], False: []}
     for label in dict.fromkeys(clip.label for clip in clips):
         names = [clip.name for clip in clips if clip.label == label]
@@ -504,11 +610,15 @@ def _overview(clips, seen):
     """How many clips, classes and frames there are, and of which sizes."""
     sizes = Counter(shape[1:] for shape in seen.shapes.values())
     counts = [shape[0] for shape in seen.shapes.values()]
-    total = "unknown numbers of frames" if None in counts else some(sum(counts), "frame")
+    total = (
+        "unknown numbers of frames" if None in counts else some(sum(counts), "frame")
+    )
     each = [f"{_size(size)} in {some(n, 'clip')}" for size, n in sizes.most_common()]
     where = _size(*sizes) if len(sizes) == 1 else _first_of(each, ", ")
-    return (f"{some(len(clips), 'clip')} of {some(len({clip.label for clip in clips}), 'class')}, "
-            f"{total} of {where}")
+    return (
+        f"{some(len(clips), 'clip')} of {some(len({clip.label for clip in clips}), 'class')}, "
+        f"{total} of {where}"
+    )
 
 
 def _first_of(texts, between):
@@ -516,17 +626,19 @@ def _first_of(texts, between):
     return between.join([*texts[:MOST_NAMED], *[f"and {more} more"] * (more > 0)])
 
 
-# ---------------------------------------------------------------------------- finding clips
+# ------------------------------------------------------------------------ finding clips
 
 
 def find_clips(folder, group_by=None, run=None):
-    """The clips of DIR/class/clip and DIR/class/group/clip, sorted by name: "class/clip".
+    """The clips of DIR/class/clip and DIR/class/group/clip, sorted by name:
+    "class/clip".
 
-    What a clip is, is told by frames.contents. Other files are passed over; a folder that cannot be
-    opened, or holds no clip where one is expected, is a clip that will fail. group_by: regular
-    expression whose match in a clip's file name (its first group, if it has one) is the clip's
-    group. run: where a class folder holds nothing but images, so many in the order of their names
-    are a clip. Names are made printable.
+    What a clip is, is told by frames.contents. Other files are passed over; a folder
+    that cannot be opened, or holds no clip where one is expected, is a clip that will
+    fail. group_by: regular expression whose match in a clip's file name (its first
+    group, if it has one) is the clip's group. run: where a class folder holds nothing
+    but images, so many in the order of their names are a clip. Names are made
+    printable.
     """
     folder = Path(folder)
     clips = []
@@ -536,14 +648,22 @@ def find_clips(folder, group_by=None, run=None):
         label = printable(class_folder.name, but="")
         found, images = _clips_of_class(class_folder)
         if images and found:
-            notes.append(f"{some(len(images), 'image')} in {label}/, as {images[0].name}, beside "
-                         "clips")
+            notes.append(
+                f"{some(len(images), 'image')} in {label}/, as {images[0].name}, beside "
+                "clips"
+            )
         elif images and run is None:
             unusable.append(_of_images(folder, label, images))
         elif images:
-            clips += [Clip(f"{label}/{i // run}", label, _group(images[i], None, group_by),
-                           images[i:i + run])
-                      for i in range(0, len(images) - run + 1, run)]
+            clips += [
+                Clip(
+                    f"{label}/{i // run}",
+                    label,
+                    _group(images[i], None, group_by),
+                    images[i : i + run],
+                )
+                for i in range(0, len(images) - run + 1, run)
+            ]
         elif not found:
             notes.append(f"{label}/, which holds no clip")
         for path, group, source in found:
@@ -551,14 +671,18 @@ def find_clips(folder, group_by=None, run=None):
             clips.append(Clip(name, label, _group(path, group, group_by), [source]))
     classes = {clip.label for clip in clips}
     if len(classes) < 2:
-        raise ValueError(f"{folder}: must hold two or more class folders of clips (videos, folders "
-                         f"of images, arrays); found {some(len(clips), 'clip')} of "
-                         f"{some(len(classes), 'class')}{_hint(folder, classes, unusable)}")
+        raise ValueError(
+            f"{folder}: must hold two or more class folders of clips (videos, folders "
+            f"of images, arrays); found {some(len(clips), 'clip')} of "
+            f"{some(len(classes), 'class')}{_hint(folder, classes, unusable)}"
+        )
     for text in notes:
         say(f"passed over: {text}")
     alone = sum(clip.group is None for clip in clips)
     if 0 < alone < len(clips):
-        say(f"groups are passed over: {alone} of {len(clips)} clips lie in no folder of a group")
+        say(
+            f"groups are passed over: {alone} of {len(clips)} clips lie in no folder of a group"
+        )
     return sorted(clips + unusable, key=lambda clip: clip.label) if unusable else clips
 
 
@@ -567,54 +691,74 @@ def _of_images(folder, label, images):
     why = frames.Avoidable(
         f"{label}/ holds {some(len(images), 'image')} directly: if {label} is a class, put each "
         "clip into a folder of its own, or --run 10 cuts them into clips of 10; if it is a clip, "
-        f"put it into the folder of its class, as {printable(folder)}/CLASS/{label}", "run", 10)
+        f"put it into the folder of its class, as {printable(folder)}/CLASS/{label}",
+        "run",
+        10,
+    )
     return Clip(label, label, None, [why])
 
 
 def _hint(folder, classes, unusable):
     """What an error says of what lies where class folders are expected."""
     content = frames.contents(folder)
-    content = content._replace(folders=[path for path in content.folders
-                                        if _example(path, DEEPEST)])
+    content = content._replace(
+        folders=[path for path in content.folders if _example(path, DEEPEST)]
+    )
     here = content.clips + content.images
     above = Path(os.path.abspath(folder)).parent
     beside = [path for path in _readable(above).folders if not path.samefile(folder)]
     class_beside = next((path for path in beside if _example(path, 2)), None)
     hint = ""
     if here:
-        hint = (f"; clips of all classes lie in one folder, as {here[0].name}: put those of each "
-                f"class into a folder of its own, as {folder}/CLASS/{here[0].name}")
+        hint = (
+            f"; clips of all classes lie in one folder, as {here[0].name}: put those of each "
+            f"class into a folder of its own, as {folder}/CLASS/{here[0].name}"
+        )
     elif classes:
         inner = content.folders
         while len(inner) == 1:
-            alone, = inner
-            inner = [path for path in _readable(alone).folders if _example(path, DEEPEST)]
+            (alone,) = inner
+            inner = [
+                path for path in _readable(alone).folders if _example(path, DEEPEST)
+            ]
         if len(inner) > 1 and inner[0].parent != folder:
-            hint = (f"; the classes seem to lie deeper, as {inner[0].relative_to(folder)} and "
-                    f"{inner[1].relative_to(folder)}: --data {inner[0].parent}")
+            hint = (
+                f"; the classes seem to lie deeper, as {inner[0].relative_to(folder)} and "
+                f"{inner[1].relative_to(folder)}: --data {inner[0].parent}"
+            )
     elif unusable:
         hint = f"; {unusable[0].sources[0].what}"
     if class_beside and (here or unusable or not hint):
-        hint += (f"; or, if {Path(folder).resolve().name} is a class as {class_beside.name} beside "
-                 f"it is, --data {above}")
+        hint += (
+            f"; or, if {Path(folder).resolve().name} is a class as {class_beside.name} beside "
+            f"it is, --data {above}"
+        )
     return hint
 
 
 def find_new_clips(path):
-    """The clips of a folder, at any depth, or the one clip that a path is, without labels."""
+    """The clips of a folder, at any depth, or the one clip that a path is, without
+    labels.
+    """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     found = list(_clips_within(path))
     if found == [path] and path.is_dir() and not frames.contents(path).images:
-        raise ValueError(f"{path}: must hold clips (videos, folders of images, arrays), got none")
+        raise ValueError(
+            f"{path}: must hold clips (videos, folders of images, arrays), got none"
+        )
     above = path.parent if found == [path] else path
-    return [Clip(printable(clip.relative_to(above).as_posix(), but=""), None, None, [clip])
-            for clip in found]
+    return [
+        Clip(printable(clip.relative_to(above).as_posix(), but=""), None, None, [clip])
+        for clip in found
+    ]
 
 
 def _clips_within(path):
-    """The paths of clips in a folder, and of folders that are none though clips are expected."""
+    """The paths of clips in a folder, and of folders that are none though clips are
+    expected.
+    """
     if path.is_file():
         yield path
         return
@@ -629,7 +773,9 @@ def _clips_within(path):
 
 
 def _clips_of_class(folder):
-    """[(path, name of its group or None, source), ...] of the clips of a class, and its images."""
+    """[(path, name of its group or None, source), ...] of the clips of a class, and its
+    images.
+    """
     content = _readable(folder, None)
     if content is None:
         return [(folder, None, folder)], []
@@ -640,8 +786,11 @@ def _clips_of_class(folder):
         if inner.images:
             found.append((entry, entry.name if inner.clips else None, entry))
         else:
-            nested += [(path, entry.name, _source_of(path)) for path in inner.folders
-                       if not any(_readable(path)) or _example(path, DEEPEST)]
+            nested += [
+                (path, entry.name, _source_of(path))
+                for path in inner.folders
+                if not any(_readable(path)) or _example(path, DEEPEST)
+            ]
         found += nested or [(entry, None, entry)] * (not inner.images)
     return sorted(found, key=lambda clip: clip[0]), content.images
 
@@ -650,9 +799,11 @@ def _source_of(folder):
     """A folder of images, or an error if its clips lie deeper than those of a group."""
     if not any(_readable(folder)) or _readable(folder).images:
         return folder
-    return frames.Avoidable(f"{folder}: clips lie too deep, as "
-                            f"{_example(folder, DEEPEST)}: they belong into the folder of a class, "
-                            "or of a group within it")
+    return frames.Avoidable(
+        f"{folder}: clips lie too deep, as "
+        f"{_example(folder, DEEPEST)}: they belong into the folder of a class, "
+        "or of a group within it"
+    )
 
 
 def _example(folder, depth):
@@ -678,43 +829,63 @@ def _group(path, group, group_by):
     try:
         match = re.search(group_by, path.name)
     except re.error as error:
-        raise ValueError(f"group_by must be a regular expression, got {group_by!r}: {error}"
-                         ) from None
+        raise ValueError(
+            f"group_by must be a regular expression, got {group_by!r}: {error}"
+        ) from None
     if not match:
-        raise ValueError(f"{path}: the name has no group, {group_by!r} does not match it")
+        raise ValueError(
+            f"{path}: the name has no group, {group_by!r} does not match it"
+        )
     return match.group(1) if match.re.groups else match.group()
 
 
 def printable(text, but="\n"):
-    """The text with all but some control characters, and bytes that are no UTF-8, as escapes: the
-    name of a file may hold what a terminal obeys, and what no picture can show."""
+    """The text with all but some control characters, and bytes that are no UTF-8, as
+    escapes: the name of a file may hold what a terminal obeys, and what no picture can
+    show.
+    """
     return "".join(
         c.encode("unicode_escape").decode()
-        if unicodedata.category(c) in ("Cc", "Cs") and c not in but else c for c in str(text))
+        if unicodedata.category(c) in ("Cc", "Cs") and c not in but
+        else c
+        for c in str(text)
+    )
 
 
-# ---------------------------------------------------------------------------- a file of sets
+# ----------------------------------------------------------------------- a file of sets
 
 
 def load_npz(path, key=None):
     """Clips of a file of stacked sets, and its splits [(train, test), ...].
 
-    key: the name of the array of frames, "frames" unless given. ValueError if the file does not fit
-    together.
+    key: the name of the array of frames, "frames" unless given. ValueError if the file
+    does not fit together.
     """
     key = key or "frames"
     arrays = _npz_arrays(path, (key, "offset", "label", "train0", "test0"))
-    rows, offset, label, group = (arrays.pop(name, None)
-                                  for name in (key, "offset", "label", "group"))
+    rows, offset, label, group = (
+        arrays.pop(name, None) for name in (key, "offset", "label", "group")
+    )
     _check_sets(rows, offset)
     n = len(offset) - 1
     if label.shape != (n,):
-        raise ValueError(f"label must have length {n}, one a set, got shape {label.shape}")
+        raise ValueError(
+            f"label must have length {n}, one a set, got shape {label.shape}"
+        )
     label = files.labels_to_keep(label, n, "sets")
     if group is not None and group.shape != label.shape:
-        raise ValueError(f"group must have length {n}, one a set, got shape {group.shape}")
-    clips = [Clip(f"set {i}", label[i], None if group is None else group[i],
-                  [rows[offset[i]:offset[i + 1]]]) for i in range(n)]
+        raise ValueError(
+            f"group must have length {n}, one a set, got shape {group.shape}"
+        )
+    clips = [
+        Clip(
+            f"set {i}",
+            label[i],
+            None if group is None else group[i],
+            [rows[offset[i] : offset[i + 1]]],
+        )
+        for i in range(n)
+    ]
     return clips, _npz_splits(arrays, label)
 
 
@@ -725,8 +896,10 @@ def load_new_npz(path, key=None):
     rows = arrays[key]
     offset = arrays["offset"]
     _check_sets(rows, offset)
-    return [Clip(f"set {i}", None, None, [rows[start:stop]])
-            for i, (start, stop) in enumerate(zip(offset, offset[1:]))]
+    return [
+        Clip(f"set {i}", None, None, [rows[start:stop]])
+        for i, (start, stop) in enumerate(zip(offset, offset[1:]))
+    ]
 
 
 def _npz_arrays(path, needed):
@@ -743,8 +916,10 @@ def _npz_arrays(path, needed):
     with data:
         missing = [key for key in needed if key not in data.files]
         if missing:
-            raise ValueError(f"{path} must hold the arrays {', '.join(missing)}; it holds "
-                             f"{', '.join(data.files) or 'none'}")
+            raise ValueError(
+                f"{path} must hold the arrays {', '.join(missing)}; it holds "
+                f"{', '.join(data.files) or 'none'}"
+            )
         try:
             arrays = {key: data[key] for key in data.files if re.fullmatch(used, key)}
         except Exception as error:
@@ -757,34 +932,51 @@ def _npz_arrays(path, needed):
 
 def _check_sets(rows, offset):
     if rows.ndim not in (2, 3) or rows.dtype.kind not in "biuf":
-        raise ValueError("frames must be real numbers (total, d) or (total, height, width), got "
-                         f"{rows.dtype} {rows.shape}")
+        raise ValueError(
+            "frames must be real numbers (total, d) or (total, height, width), got "
+            f"{rows.dtype} {rows.shape}"
+        )
     if offset.ndim != 1 or len(offset) < 2 or offset.dtype.kind not in "iu":
-        raise ValueError("offset must hold n_sets + 1 >= 2 integers, got "
-                         f"{offset.dtype} {offset.shape}")
+        raise ValueError(
+            "offset must hold n_sets + 1 >= 2 integers, got "
+            f"{offset.dtype} {offset.shape}"
+        )
     falls = np.flatnonzero(offset[1:] <= offset[:-1])
     if len(falls):
         i = falls[0]
-        raise ValueError(f"offset must rise, every set holding a frame, got {offset[i]} and "
-                         f"{offset[i + 1]} for set {i}")
+        raise ValueError(
+            f"offset must rise, every set holding a frame, got {offset[i]} and "
+            f"{offset[i + 1]} for set {i}"
+        )
     if offset[0] != 0 or offset[-1] != len(rows):
-        raise ValueError(f"offset must go from 0 to {len(rows)}, the number of frames, got "
-                         f"{offset[0]} to {offset[-1]}")
+        raise ValueError(
+            f"offset must go from 0 to {len(rows)}, the number of frames, got "
+            f"{offset[0]} to {offset[-1]}"
+        )
 
 
 def _npz_splits(arrays, label):
-    """[(train, test), ...] from the arrays train0, test0, ...: indices, none on both sides."""
+    """[(train, test), ...] from the arrays train0, test0, ...: indices, none on both
+    sides.
+    """
     numbers = range((len(arrays) + 1) // 2)
-    missing = {f"{side}{i}" for i in numbers for side in ("train", "test")} - set(arrays)
+    missing = {f"{side}{i}" for i in numbers for side in ("train", "test")} - set(
+        arrays
+    )
     if missing:
-        raise ValueError("the splits must be train0, test0, train1, test1, ...: "
-                         f"{min(missing)} is missing among {', '.join(sorted(arrays))}")
-    pairs = tuning.check_splits([(arrays[f"train{i}"], arrays[f"test{i}"]) for i in numbers],
-                                len(label))
+        raise ValueError(
+            "the splits must be train0, test0, train1, test1, ...: "
+            f"{min(missing)} is missing among {', '.join(sorted(arrays))}"
+        )
+    pairs = tuning.check_splits(
+        [(arrays[f"train{i}"], arrays[f"test{i}"]) for i in numbers], len(label)
+    )
     for i, (train, _) in enumerate(pairs):
         if len(np.unique(label[train])) < 2:
-            raise ValueError(f"train{i} must hold sets of at least two classes, got one: "
-                             f"{label[train[0]]}")
+            raise ValueError(
+                f"train{i} must hold sets of at least two classes, got one: "
+                f"{label[train[0]]}"
+            )
     return pairs
 
 
@@ -794,10 +986,10 @@ def _npz_splits(arrays, label):
 def split_by_file(path, names, clip=None, unread=()):
     """The splits of a CSV file, by the names of clips, class/clip, as tuning.Split.
 
-    A header clip,NAME,NAME,... and a line a clip with train, test or nothing in each column. Of a
-    clip that was cut into several sets a line may name one, class/clip#set; else they stay
-    together. clip (n,): the number of each set's clip; unread: clips that could not be read, which
-    are passed over.
+    A header clip,NAME,NAME,... and a line a clip with train, test or nothing in each
+    column. Of a clip that was cut into several sets a line may name one,
+    class/clip#set; else they stay together. clip (n,): the number of each set's clip;
+    unread: clips that could not be read, which are passed over.
     """
     header, rows = _read_rows(path)
     lines = {}
@@ -805,28 +997,40 @@ def split_by_file(path, names, clip=None, unread=()):
     for line, (name, *sides) in rows:
         name = printable(name, but="")
         if len(sides) != len(header) - 1 or not set(sides) <= {"train", "test", ""}:
-            raise ValueError(f"{path}: line {line} must hold a clip and train, test or nothing in "
-                             f"{len(header) - 1} columns, got {','.join([name, *sides])!r}")
+            raise ValueError(
+                f"{path}: line {line} must hold a clip and train, test or nothing in "
+                f"{len(header) - 1} columns, got {','.join([name, *sides])!r}"
+            )
         if name in parts:
-            raise ValueError(f"{path}: must name a clip once, got {name} in lines {lines[name]} "
-                             f"and {line}")
+            raise ValueError(
+                f"{path}: must name a clip once, got {name} in lines {lines[name]} "
+                f"and {line}"
+            )
         lines[name] = line
         parts[name] = sides
     clips = names if clip is None else clip_names(names, clip)
     for name, whole in zip(names, clips):
         if name != whole and name in parts and whole in parts:
-            raise ValueError(f"{path}: must name a clip or its sets, got {whole} in line "
-                             f"{lines[whole]} and {name} in line {lines[name]}")
+            raise ValueError(
+                f"{path}: must name a clip or its sets, got {whole} in line "
+                f"{lines[whole]} and {name} in line {lines[name]}"
+            )
     _check_names(path, lines, {*names, *clips}, set(unread))
     absent = [""] * (len(header) - 1)
-    of_set = [parts.get(name, parts.get(whole, absent)) for name, whole in zip(names, clips)]
+    of_set = [
+        parts.get(name, parts.get(whole, absent)) for name, whole in zip(names, clips)
+    ]
     pairs = []
     for k, split in enumerate(header[1:]):
-        train, test = (np.array([i for i, part in enumerate(of_set) if part[k] == side], int)
-                       for side in ("train", "test"))
+        train, test = (
+            np.array([i for i, part in enumerate(of_set) if part[k] == side], int)
+            for side in ("train", "test")
+        )
         if not len(train) or not len(test):
-            raise ValueError(f"{path}: split {split!r} must have clips to train and to test, got "
-                             f"{len(train)} and {len(test)} that could be read")
+            raise ValueError(
+                f"{path}: split {split!r} must have clips to train and to test, got "
+                f"{len(train)} and {len(test)} that could be read"
+            )
         pairs.append((train, test))
     return tuning.check_splits(pairs, len(names))
 
@@ -834,29 +1038,43 @@ def split_by_file(path, names, clip=None, unread=()):
 def _read_rows(path):
     """The first row of a CSV file of splits, and (line, row) of all others."""
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:  # Excel's has a mark in front
+        # Excel's has a mark in front
+        with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
-            (_, header), *rows = [(reader.line_num, row) for row in reader if row] or [(1, [])]
+            (_, header), *rows = [(reader.line_num, row) for row in reader if row] or [
+                (1, [])
+            ]
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
     if len(header) < 2 or header[0] != "clip":
-        raise ValueError(f"{path}: the first line must be clip,NAME,... with a column for each "
-                         f"split, got {','.join(header)!r}")
+        raise ValueError(
+            f"{path}: the first line must be clip,NAME,... with a column for each "
+            f"split, got {','.join(header)!r}"
+        )
     return header, rows
 
 
 def _check_names(path, lines, known, unread):
-    """Does each name, {name: line}, mean a clip or a set that is there? Those that could not be
-    read are said."""
+    """Does each name, {name: line}, mean a clip or a set that is there? Those that
+    could not be read are said.
+    """
     other = [name for name in lines if name not in known]
     passed = [name for name in other if unread & {name, name.rpartition("#")[0]}]
     nowhere = [f"{name} in line {lines[name]}" for name in other if name not in passed]
     if nowhere:
-        more = f" and {len(nowhere) - MOST_NAMED} more" if len(nowhere) > MOST_NAMED else ""
-        raise ValueError(f"{path}: must name clips that are there, got "
-                         f"{', '.join(nowhere[:MOST_NAMED])}{more}")
+        more = (
+            f" and {len(nowhere) - MOST_NAMED} more"
+            if len(nowhere) > MOST_NAMED
+            else ""
+        )
+        raise ValueError(
+            f"{path}: must name clips that are there, got "
+            f"{', '.join(nowhere[:MOST_NAMED])}{more}"
+        )
     if passed:
-        say(f"{path}: passed over {len(passed)} clips that could not be read: {', '.join(passed)}")
+        say(
+            f"{path}: passed over {len(passed)} clips that could not be read: {', '.join(passed)}"
+        )
 
 
 def split_by_group(label, group):
@@ -868,11 +1086,11 @@ def split_by_group(label, group):
 
 
 def split_at_random(label, share, repeats, seed, clip=None):
-    """So many random splits with this share, or whole number, of the clips of each class in the
-    training part.
+    """So many random splits with this share, or whole number, of the clips of each
+    class in the training part.
 
-    clip (n,): the number of each set's clip, whose sets stay together; unless given, each set is a
-    clip.
+    clip (n,): the number of each set's clip, whose sets stay together; unless given,
+    each set is a clip.
     """
     clip = np.arange(len(label)) if clip is None else clip
     _, first, clip = np.unique(clip, return_index=True, return_inverse=True)
@@ -881,20 +1099,28 @@ def split_at_random(label, share, repeats, seed, clip=None):
 
 
 def sets_of_clips(pairs, clip):
-    """The splits of sets that splits of clips mean; clip (n,): the number of each set's clip."""
+    """The splits of sets that splits of clips mean; clip (n,): the number of each set's
+    clip.
+    """
     sets = np.split(np.argsort(clip, kind="stable"), np.cumsum(np.bincount(clip))[:-1])
-    return [tuning.Split(*(np.concatenate([sets[c] for c in part]) for part in pair))
-            for pair in pairs]
+    return [
+        tuning.Split(*(np.concatenate([sets[c] for c in part]) for part in pair))
+        for pair in pairs
+    ]
 
 
 def _random_pairs(label, share, repeats, seed):
     classes, counts = np.unique(label, return_counts=True)
     if counts.min() < 2:
-        raise ValueError("a random split needs two clips of each class, "
-                         f"{classes[counts.argmin()]} has one that could be read")
+        raise ValueError(
+            "a random split needs two clips of each class, "
+            f"{classes[counts.argmin()]} has one that could be read"
+        )
     if share >= 1:
         rng = np.random.default_rng(seed)
-        return [_so_many_of_each(label, classes, int(share), rng) for _ in range(repeats)]
+        return [
+            _so_many_of_each(label, classes, int(share), rng) for _ in range(repeats)
+        ]
     least = len(classes) / len(label)  # a clip of each class on both sides
     share = min(max(share, least), 1 - least)
     splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
@@ -906,14 +1132,16 @@ def _so_many_of_each(label, classes, number, rng):
     for name in classes:
         members = rng.permutation(np.flatnonzero(label == name))
         if len(members) <= number:
-            raise ValueError(f"--train {number} needs {number + 1} clips of each class, {name} has "
-                             f"{len(members)} that could be read")
+            raise ValueError(
+                f"--train {number} needs {number + 1} clips of each class, {name} has "
+                f"{len(members)} that could be read"
+            )
         train.append(members[:number])
     train = np.sort(np.concatenate(train))
     return train, np.setdiff1d(np.arange(len(label)), train)
 
 
-# ---------------------------------------------------------------------------- what examples share
+# ------------------------------------------------------------------ what examples share
 
 
 def some(number, thing):
@@ -932,7 +1160,9 @@ def say(text):
 
 @contextmanager
 def one_line(script, more=""):
-    """The errors of a script's data, its warnings, and Ctrl-C, as what it says, under its name."""
+    """The errors of a script's data, its warnings, and Ctrl-C, as what it says, under
+    its name.
+    """
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: say(f"{script}: {message}")
@@ -940,4 +1170,6 @@ def one_line(script, more=""):
     except (OSError, ValueError, TypeError, ImportError) as error:
         sys.exit(printable(f"{script}: {error}{more}"))
     except KeyboardInterrupt:
-        sys.exit(f"{script}: stopped; the next run starts from the subspaces that were built")
+        sys.exit(
+            f"{script}: stopped; the next run starts from the subspaces that were built"
+        )

@@ -1,4 +1,6 @@
-"""The command grassmann-classify of an installed kit: examples/classify.py from anywhere."""
+"""The command grassmann-classify of an installed kit: examples/classify.py from
+anywhere.
+"""
 
 import importlib.util
 import sys
@@ -12,11 +14,15 @@ def classify():
     from examples.options import of_classify
 
     of_classify(sys.argv[1:], NAME)  # --help and mistakes, before slow imports
-    missing = [NEEDED[module] for module in NEEDED if importlib.util.find_spec(module) is None]
+    missing = [
+        NEEDED[module] for module in NEEDED if importlib.util.find_spec(module) is None
+    ]
     if missing:
         names = " ".join(missing)
-        sys.exit(f"{NAME}: error: {names} is not installed: {sys.executable} -m pip install "
-                 f"{names}")
+        sys.exit(
+            f"{NAME}: error: {names} is not installed: {sys.executable} -m pip install "
+            f"{names}"
+        )
     from examples.classify import main
 
     main(sys.argv[1:], NAME)

@@ -1,10 +1,13 @@
-"""Learn a dictionary from a file of subspaces and code them into files, on workers of Dask.
+"""Learn a dictionary from a file of subspaces and code them into files, on workers of
+Dask.
 
-    python -m examples.many_machines [--workers 2 | --scheduler tcp://HOST:8786] [--data FILE.npy]
+    python -m examples.many_machines [--workers 2 | --scheduler tcp://HOST:8786] [--data
+    FILE.npy]
 
-FILE.npy holds subspaces (n, d, p), where all workers find it under the same path; without it a file
-of 20,000 is written. Leaves out/many_machines/atoms.npz, rounds.npz (a checkpoint: run again with
---resume after a kill) and codes/, which files.load_codes reads. Needs dask[distributed].
+FILE.npy holds subspaces (n, d, p), where all workers find it under the same path;
+without it a file of 20,000 is written. Leaves out/many_machines/atoms.npz, rounds.npz
+(a checkpoint: run again with --resume after a kill) and codes/, which files.load_codes
+reads. Needs dask[distributed].
 """
 
 import sys
@@ -36,21 +39,43 @@ def main(asked):
 
     with connect(asked) as client:
         start = time.perf_counter()
-        learned = scale.gdl(X, N_ATOMS, LAM, lam_scale="max", n_iter=N_ROUNDS, rng=0, client=client,
-                            checkpoint=checkpoint, resume=checkpoint if asked.resume else None)
-        print(f"{len(learned.costs)} rounds over {len(X):,} subspaces: "
-              f"{time.perf_counter() - start:.1f} s, cost a subspace",
-              *(f"{cost:.4f}" for cost in learned.costs / len(X)))
+        learned = scale.gdl(
+            X,
+            N_ATOMS,
+            LAM,
+            lam_scale="max",
+            n_iter=N_ROUNDS,
+            rng=0,
+            client=client,
+            checkpoint=checkpoint,
+            resume=checkpoint if asked.resume else None,
+        )
+        print(
+            f"{len(learned.costs)} rounds over {len(X):,} subspaces: "
+            f"{time.perf_counter() - start:.1f} s, cost a subspace",
+            *(f"{cost:.4f}" for cost in learned.costs / len(X)),
+        )
         files.save(OUT / "atoms.npz", learned)
         start = time.perf_counter()
-        n = scale.code(X, learned.atoms, learned.lam, client=client, out=OUT / "codes",
-                       sparse_output=True, start="resume" if asked.resume else 0,
-                       replace=not asked.resume)
+        n = scale.code(
+            X,
+            learned.atoms,
+            learned.lam,
+            client=client,
+            out=OUT / "codes",
+            sparse_output=True,
+            start="resume" if asked.resume else 0,
+            replace=not asked.resume,
+        )
     codes = files.load_codes(OUT / "codes")
-    print(f"codes of {n:,} subspaces: {time.perf_counter() - start:.1f} s, "
-          f"{codes.nnz / n:.1f} atoms each")
+    print(
+        f"codes of {n:,} subspaces: {time.perf_counter() - start:.1f} s, "
+        f"{codes.nnz / n:.1f} atoms each"
+    )
     here = gs.gsc(X[:1000], learned.atoms, learned.lam)
-    print(f"beside those of one machine: {abs(codes[:1000].toarray() - here).max():.1g} apart")
+    print(
+        f"beside those of one machine: {abs(codes[:1000].toarray() - here).max():.1g} apart"
+    )
 
 
 def connect(asked):
@@ -68,7 +93,9 @@ def write_subspaces(path):
         rng = np.random.default_rng(0)
         centres = gs.random_subspaces(40, 50, 3, rng)
         noise = 0.5 * rng.standard_normal((N_SUBSPACES, 50, 3)) / 50**0.5
-        np.save(path, gs.orthonormalize(centres[rng.integers(0, 40, N_SUBSPACES)] + noise))
+        np.save(
+            path, gs.orthonormalize(centres[rng.integers(0, 40, N_SUBSPACES)] + noise)
+        )
     return path
 
 

@@ -1,7 +1,7 @@
 """What scripts can be asked, apart from what they do: --help must not wait for imports.
 
-Needs the standard library alone. The description of a script is its docstring, which is read from
-its file.
+Needs the standard library alone. The description of a script is its docstring, which is
+read from its file.
 """
 
 import argparse
@@ -15,7 +15,8 @@ from collections import namedtuple
 from dataclasses import dataclass, field
 from pathlib import Path
 
-LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]  # in units of each query's lam_max
+# in units of each query's lam_max
+LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]
 NEIGHBORS = [3, 5, 10, 20, 40]
 C = [0.1, 1, 10, 100, 1000]
 MOST_P = 24
@@ -25,10 +26,13 @@ DPI = 120
 EXPERIMENTS = ["casia", "cambridge", "ucsd", "youtube", "ballet", "dyntex"]
 
 
-# What may be asked for: values of a kind within bounds; of many a list, of what is optional
-# None.
-Rule = namedtuple("Rule", "kind least most positive many optional",
-                  defaults=[-math.inf, math.inf, False, False, False])
+# What may be asked for: values of a kind within bounds; of many a list, of what is
+# optional None.
+Rule = namedtuple(
+    "Rule",
+    "kind least most positive many optional",
+    defaults=[-math.inf, math.inf, False, False, False],
+)
 
 RULES = {  # the fields of Settings first, whose options hold as much
     "p": Rule(int, least=1, many=True, optional=True),
@@ -51,15 +55,18 @@ RULES = {  # the fields of Settings first, whose options hold as much
     "arma": Rule(int, least=0),
     "repeats": Rule(int, least=1),
 }
-KINDS = {int: (numbers.Integral, "an integer", "integers"),
-         float: (numbers.Real, "a number", "numbers"),
-         bool: (bool, "True or False", None),
-         str: (str, "the first words of a row", "the first words of rows")}
+KINDS = {
+    int: (numbers.Integral, "an integer", "integers"),
+    float: (numbers.Real, "a number", "numbers"),
+    bool: (bool, "True or False", None),
+    str: (str, "the first words of a row", "the first words of rows"),
+}
 
 
 def check_value(value, name, rule):
-    """The value that an option or a setting may have by its Rule, as Python's own numbers;
-    name: what an error calls it."""
+    """The value that an option or a setting may have by its Rule, as Python's own
+    numbers; name: what an error calls it.
+    """
     if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
         value = value.item()  # a number of NumPy's
     if value is None and rule.optional:
@@ -103,8 +110,10 @@ class Settings:
 
     Each field is checked by its Rule whenever it is set.
     """
+
     p: list | None = None  # dimensions to choose from, None: all that there are
-    lam: list = field(default_factory=lambda: [*LAM])  # in units of each query's lam_max
+    # in units of each query's lam_max
+    lam: list = field(default_factory=lambda: [*LAM])
     neighbors: list = field(default_factory=lambda: [*NEIGHBORS])
     C: list = field(default_factory=lambda: [*C])
     kernels: bool = True  # are there rows in the spaces of Gaussian kernels?
@@ -117,14 +126,17 @@ class Settings:
 
     def __setattr__(self, name, value):
         if name not in self.__dataclass_fields__:
-            raise AttributeError(f"Settings must have the fields "
-                                 f"{', '.join(self.__dataclass_fields__)}, got {name!r}")
+            raise AttributeError(
+                f"Settings must have the fields "
+                f"{', '.join(self.__dataclass_fields__)}, got {name!r}"
+            )
         super().__setattr__(name, check_value(value, name, RULES[name]))
 
 
 def parsed(name, parse, *script):
-    """What parse(*script, arguments) makes of the command line, None where a module of this
-    __name__ is imported. It stands above the imports that --help and mistakes shall not wait for.
+    """What parse(*script, arguments) makes of the command line, None where a module of
+    this __name__ is imported. It stands above the imports that --help and mistakes
+    shall not wait for.
     """
     return parse(*script, sys.argv[1:]) if name == "__main__" else None
 
@@ -134,9 +146,11 @@ def parser_of(script, prog=None):
     file = Path(__file__).parents[1].joinpath(*script.split(".")).with_suffix(".py")
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
     usual = f"python -m {script}"
-    return argparse.ArgumentParser(prog=prog or usual,
-                                   description=text.replace(usual, prog or usual),
-                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    return argparse.ArgumentParser(
+        prog=prog or usual,
+        description=text.replace(usual, prog or usual),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def of_nothing(script, arguments):
@@ -161,11 +175,19 @@ def of_pictures(script, arguments):
 
 def add_picture_options(parser):
     """--format and --dpi, which pictures.save_picture takes."""
-    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0],
-                        help="of the pictures (default: %(default)s)")
-    parser.add_argument("--dpi", type=_dots, default=DPI,
-                        help="dots per inch of png, and of images within pdf and svg (default: "
-                             "%(default)s)")
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="of the pictures (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--dpi",
+        type=_dots,
+        default=DPI,
+        help="dots per inch of png, and of images within pdf and svg (default: "
+        "%(default)s)",
+    )
 
 
 def _dots(text):
@@ -176,22 +198,39 @@ def _dots(text):
 
 
 def of_files(script, arguments):
-    """Of a script that codes files beside its own data: options.data, options.p, and pictures."""
+    """Of a script that codes files beside its own data: options.data, options.p, and
+    pictures.
+    """
     parser = parser_of(script)
-    parser.add_argument("--data", nargs="*", default=[], metavar="FILE", help="files .npz")
-    parser.add_argument("--p", nargs="*", type=int, default=[], metavar="P",
-                        help="dimension of the subspaces of each file (default: 3)")
+    parser.add_argument(
+        "--data", nargs="*", default=[], metavar="FILE", help="files .npz"
+    )
+    parser.add_argument(
+        "--p",
+        nargs="*",
+        type=int,
+        default=[],
+        metavar="P",
+        help="dimension of the subspaces of each file (default: 3)",
+    )
     add_picture_options(parser)
     return parser.parse_args(arguments)
 
 
 def of_many_machines(arguments):
     """Of many_machines.py."""
-    return of_these("examples.many_machines", {
-        "--workers": dict(type=int, help="on this machine; one a core unless given"),
-        "--scheduler": dict(metavar="ADDRESS", help="of a cluster that runs"),
-        "--data": dict(type=Path, metavar="FILE.npy", help="subspaces (n, d, p)"),
-        "--resume": dict(action="store_true", help="go on after a kill")}, arguments)
+    return of_these(
+        "examples.many_machines",
+        {
+            "--workers": dict(
+                type=int, help="on this machine; one a core unless given"
+            ),
+            "--scheduler": dict(metavar="ADDRESS", help="of a cluster that runs"),
+            "--data": dict(type=Path, metavar="FILE.npy", help="subspaces (n, d, p)"),
+            "--resume": dict(action="store_true", help="go on after a kill"),
+        },
+        arguments,
+    )
 
 
 def of_paper_experiments(arguments):
@@ -199,13 +238,25 @@ def of_paper_experiments(arguments):
     parser = parser_of("examples.paper_experiments")
     add = parser.add_argument
     add("name", choices=EXPERIMENTS, nargs="?", help="the experiment")
-    add("--help-data", action="store_true",
-        help="say what to download and how to lay it out, for NAME or for all")
+    add(
+        "--help-data",
+        action="store_true",
+        help="say what to download and how to lay it out, for NAME or for all",
+    )
     add("--data", type=Path, metavar="DIR", help="the data, in that layout")
-    add("--out", type=Path, default=Path("out"), help="where results go (default: %(default)s)")
+    add(
+        "--out",
+        type=Path,
+        default=Path("out"),
+        help="where results go (default: %(default)s)",
+    )
     add("--repeats", type=int, help="random splits (default: the paper's)")
-    add("--seed", type=int, default=0,
-        help="for splits, folds and first atoms (default: %(default)s)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        help="for splits, folds and first atoms (default: %(default)s)",
+    )
     _add_lost_options(parser)
     options = parser.parse_args(arguments)
     if options.help_data:
@@ -220,30 +271,46 @@ def of_paper_experiments(arguments):
 
 
 def _add_lost_options(parser):
-    """Which clips may be lost: none, those that are damaged, or all that cannot be used."""
+    """Which clips may be lost: none, those that are damaged, or all that cannot be
+    used.
+    """
     add = parser.add_mutually_exclusive_group().add_argument
-    add("--strict", action="store_true",
+    add(
+        "--strict",
+        action="store_true",
         help="stop at the first clip that cannot be used (default: pass over the damaged ones; "
-             "stop before anything long if others, or all of a class, would be lost, as by frames "
-             "of several sizes)")
+        "stop before anything long if others, or all of a class, would be lost, as by frames "
+        "of several sizes)",
+    )
     add("--skip", action="store_true", help="pass over every clip that cannot be used")
 
 
-# ------------------------------------------------------------------------------------- classify.py
+# -------------------------------------------------------------------------- classify.py
 
 
 def of_classify(arguments, prog=None):
     """What is asked of classify.py."""
     parser = parser_of("examples.classify", prog)
     add = parser.add_argument
-    add("--data", type=Path, metavar="DIR", help="the folder, or the .npz file, in the form above")
-    add("--out", type=Path, default=Path("out"), metavar="OUT",
-        help="where results go (default: %(default)s)")
+    add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="the folder, or the .npz file, in the form above",
+    )
+    add(
+        "--out",
+        type=Path,
+        default=Path("out"),
+        metavar="OUT",
+        help="where results go (default: %(default)s)",
+    )
     add("--no-pictures", action="store_true", help="write the numbers alone")
     add_picture_options(parser)
     _add_lost_options(parser)
-    _add_answer_options(parser.add_argument_group("new clips, whose labels are asked for")
-                        .add_argument)
+    _add_answer_options(
+        parser.add_argument_group("new clips, whose labels are asked for").add_argument
+    )
     _add_frame_options(parser.add_argument_group("frames").add_argument)
     _add_subspace_options(parser.add_argument_group("subspaces").add_argument)
     _add_evaluation_options(parser.add_argument_group("evaluation").add_argument)
@@ -254,89 +321,213 @@ def of_classify(arguments, prog=None):
 
 
 def _add_answer_options(add):
-    add("--predict", type=Path, metavar="NEW",
+    add(
+        "--predict",
+        type=Path,
+        metavar="NEW",
         help="a folder that holds clips, at any depth, or one clip, or an .npz file of frames and "
-             "offset: learn from all of DIR and answer these")
-    add("--save", type=Path, metavar="MODEL.npz", help="learn from all of DIR and keep the model")
-    add("--model", type=Path, metavar="MODEL.npz", help="answer by a model that was kept")
+        "offset: learn from all of DIR and answer these",
+    )
+    add(
+        "--save",
+        type=Path,
+        metavar="MODEL.npz",
+        help="learn from all of DIR and keep the model",
+    )
+    add(
+        "--model",
+        type=Path,
+        metavar="MODEL.npz",
+        help="answer by a model that was kept",
+    )
 
 
 def _add_frame_options(add):
-    add("--size", type=int, nargs=2, metavar=("H", "W"),
-        help="resize the frames (default: as they are; all must have one size)")
-    add("--key", metavar="NAME", help="the array of frames in .npz and .mat files that hold "
-                                      "several (default: frames)")
+    add(
+        "--size",
+        type=int,
+        nargs=2,
+        metavar=("H", "W"),
+        help="resize the frames (default: as they are; all must have one size)",
+    )
+    add(
+        "--key",
+        metavar="NAME",
+        help="the array of frames in .npz and .mat files that hold "
+        "several (default: frames)",
+    )
     add("--every", type=int, default=1, metavar="K", help="take every k-th frame")
     add("--at-most", type=int, metavar="N", help="take the first N of these")
-    add("--evenly", type=int, metavar="N", help="take N frames at even steps over the clip")
-    add("--resample", type=int, metavar="N", help="resample the frames to N, linearly in time")
-    add("--run", type=int, metavar="N",
+    add(
+        "--evenly",
+        type=int,
+        metavar="N",
+        help="take N frames at even steps over the clip",
+    )
+    add(
+        "--resample",
+        type=int,
+        metavar="N",
+        help="resample the frames to N, linearly in time",
+    )
+    add(
+        "--run",
+        type=int,
+        metavar="N",
         help="cut each clip into sets of N frames, which stay together in splits, and images that "
-             "lie directly in class folders into clips of N")
-    add("--features", default="raw", choices=["raw", "hog", "lbp", "lbp_top", "gei"],
-        help="descriptor of a frame (default: its pixels)")
-    add("--feature-options", type=json.loads, default={}, metavar="JSON",
-        help='its options, as \'{"grid": [2, 2]}\'')
+        "lie directly in class folders into clips of N",
+    )
+    add(
+        "--features",
+        default="raw",
+        choices=["raw", "hog", "lbp", "lbp_top", "gei"],
+        help="descriptor of a frame (default: its pixels)",
+    )
+    add(
+        "--feature-options",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+        help="its options, as '{\"grid\": [2, 2]}'",
+    )
 
 
 def _add_subspace_options(add):
-    add("--p", type=int, nargs="+",
+    add(
+        "--p",
+        type=int,
+        nargs="+",
         help="their dimension, or several to choose from by cross-validation (default: up to the "
-             f"rank of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or "
-             "pad)")
+        f"rank of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or "
+        "pad)",
+    )
     add("--center", action="store_true", help="remove the mean frame of each set first")
-    add("--unit-variance", action="store_true",
-        help="and divide each pixel by its standard deviation over the set")
-    add("--stack", type=int, default=1, metavar="M",
-        help="stack each frame with the M - 1 that follow it (block Hankel matrix)")
-    add("--arma", type=int, default=0, metavar="M",
-        help="ARMA model with p states, observability matrix of M blocks")
+    add(
+        "--unit-variance",
+        action="store_true",
+        help="and divide each pixel by its standard deviation over the set",
+    )
+    add(
+        "--stack",
+        type=int,
+        default=1,
+        metavar="M",
+        help="stack each frame with the M - 1 that follow it (block Hankel matrix)",
+    )
+    add(
+        "--arma",
+        type=int,
+        default=0,
+        metavar="M",
+        help="ARMA model with p states, observability matrix of M blocks",
+    )
     add("--stabilize", action="store_true", help="scale unstable ARMA models back")
-    add("--rank", default="raise", choices=["raise", "warn", "pad"],
-        help="what to do with fewer than p independent frames")
+    add(
+        "--rank",
+        default="raise",
+        choices=["raise", "warn", "pad"],
+        help="what to do with fewer than p independent frames",
+    )
     add("--single", action="store_true", help="single precision: half the memory")
 
 
 def _add_evaluation_options(add):
-    add("--splits", type=Path, metavar="FILE.csv",
+    add(
+        "--splits",
+        type=Path,
+        metavar="FILE.csv",
         help="splits: a line clip,NAME,NAME,... and a line a clip, class/clip, or of one of its "
-             "sets, class/clip#0, with train, test or nothing")
-    add("--group-by", metavar="REGEX",
-        help="take a clip's group from its file name, and leave one group out at a time")
-    add("--repeats", type=int, default=10,
-        help="random splits, if there are no others (default: %(default)s)")
-    add("--train", type=float, default=0.5, metavar="SHARE",
+        "sets, class/clip#0, with train, test or nothing",
+    )
+    add(
+        "--group-by",
+        metavar="REGEX",
+        help="take a clip's group from its file name, and leave one group out at a time",
+    )
+    add(
+        "--repeats",
+        type=int,
+        default=10,
+        help="random splits, if there are no others (default: %(default)s)",
+    )
+    add(
+        "--train",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
         help="of each class in a random split, or a whole number of its clips (default: "
-             "%(default)s)")
+        "%(default)s)",
+    )
     add("--f1", action="store_true", help="a column of F1, the mean over the classes")
-    add("--seconds", type=float,
+    add(
+        "--seconds",
+        type=float,
         help="after which a search for parameters begins no fold, and leaves out Gaussian kernels "
-             "that take longer, in a split (default: no bound)")
-    add("--seed", type=int, default=Settings.seed,
-        help="for splits, folds and first atoms (default: %(default)s)")
+        "that take longer, in a split (default: no bound)",
+    )
+    add(
+        "--seed",
+        type=int,
+        default=Settings.seed,
+        help="for splits, folds and first atoms (default: %(default)s)",
+    )
 
 
 def _add_method_options(add):
-    add("--methods", type=_list, metavar="WORDS,...",
-        help="the rows that begin with these words, as gsc,kgsc,svm or \"gsc 40,svm on a kernel\", "
-             "baselines too (default: all that the other options ask for)")
-    add("--lam", type=float, nargs="+", default=LAM,
-        help="candidates for gSC, in units of lam_max (default: %(default)s)")
-    add("--neighbors", type=int, nargs="+", default=NEIGHBORS,
-        help="candidates for gLC (default: %(default)s)")
-    add("--C", type=float, nargs="+", default=C,
-        help="candidates for the SVM (default: %(default)s)")
-    add("--atoms", type=int, default=Settings.atoms, metavar="N",
-        help="also learn dictionaries of N atoms (default: none)")
-    add("--kernels", action=argparse.BooleanOptionalAction,
+    add(
+        "--methods",
+        type=_list,
+        metavar="WORDS,...",
+        help='the rows that begin with these words, as gsc,kgsc,svm or "gsc 40,svm on a kernel", '
+        "baselines too (default: all that the other options ask for)",
+    )
+    add(
+        "--lam",
+        type=float,
+        nargs="+",
+        default=LAM,
+        help="candidates for gSC, in units of lam_max (default: %(default)s)",
+    )
+    add(
+        "--neighbors",
+        type=int,
+        nargs="+",
+        default=NEIGHBORS,
+        help="candidates for gLC (default: %(default)s)",
+    )
+    add(
+        "--C",
+        type=float,
+        nargs="+",
+        default=C,
+        help="candidates for the SVM (default: %(default)s)",
+    )
+    add(
+        "--atoms",
+        type=int,
+        default=Settings.atoms,
+        metavar="N",
+        help="also learn dictionaries of N atoms (default: none)",
+    )
+    add(
+        "--kernels",
+        action=argparse.BooleanOptionalAction,
         help="kgSC and kgLC too, which keep all frames in memory (default: where "
-             "that, and some minutes of time, suffice)")
-    add("--baselines", action="store_true",
+        "that, and some minutes of time, suffice)",
+    )
+    add(
+        "--baselines",
+        action="store_true",
         help="also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
-             "hulls, mutual subspace methods; on raw frames PM, TCCA, LDS, CS-LDS, DFS, "
-             "DL-Pegasos")
-    add("--iterations", type=int, default=Settings.iterations,
-        help="of dictionary learning (default: %(default)s)")
+        "hulls, mutual subspace methods; on raw frames PM, TCCA, LDS, CS-LDS, DFS, "
+        "DL-Pegasos",
+    )
+    add(
+        "--iterations",
+        type=int,
+        default=Settings.iterations,
+        help="of dictionary learning (default: %(default)s)",
+    )
 
 
 def _list(text):
@@ -353,9 +544,15 @@ def _check_options(parser, options):
     if options.model and options.predict is None:
         parser.error("--model needs --predict")
     for name, value in vars(options).items():
-        if options.model and name not in OF_ANSWERS and value != parser.get_default(name):
-            parser.error(f"--{name.replace('_', '-')} and --model exclude each other: a model "
-                         "keeps what it was learned with, and answers without pictures")
+        if (
+            options.model
+            and name not in OF_ANSWERS
+            and value != parser.get_default(name)
+        ):
+            parser.error(
+                f"--{name.replace('_', '-')} and --model exclude each other: a model "
+                "keeps what it was learned with, and answers without pictures"
+            )
     for name, rule in RULES.items():
         value = getattr(options, name)
         if name == "kernels" and value is None:  # as memory and time allow
@@ -368,14 +565,20 @@ def _check_options(parser, options):
         try:
             re.compile(options.group_by)
         except re.error as error:
-            parser.error(f"--group-by must be a regular expression, got {options.group_by!r}: "
-                         f"{error}")
+            parser.error(
+                f"--group-by must be a regular expression, got {options.group_by!r}: "
+                f"{error}"
+            )
     if options.splits is not None and not options.splits.is_file():
-        parser.error(f"--splits must be a CSV file, got {options.splits}; --repeats 1 makes a "
-                     "random split")
+        parser.error(
+            f"--splits must be a CSV file, got {options.splits}; --repeats 1 makes a "
+            "random split"
+        )
     if not (0 < options.train < 1 or options.train >= 1 and options.train.is_integer()):
-        parser.error("--train must lie between 0 and 1, or be a whole number, got "
-                     f"{options.train:g}")
+        parser.error(
+            "--train must lie between 0 and 1, or be a whole number, got "
+            f"{options.train:g}"
+        )
     if options.p is None and (options.arma or options.rank != "raise"):
         options.p = [USUAL_P]
     if options.arma and len(options.p) > 1:

@@ -1,9 +1,11 @@
-"""The paper's six experiments on real data: python -m examples.paper_experiments NAME --data DIR
+"""The paper's six experiments on real data: python -m examples.paper_experiments NAME
+--data DIR
 
-Prints ours beside the paper's figures. The data sets cannot be shipped: --help-data [NAME] says
-what to download and how to lay it out. Preprocessing, descriptor, p, ARMA orders, protocol and
-repetitions are the paper's; what it leaves open is marked "ours" there. The subspaces are kept in
-OUT/NAME/cache, results.json and codes.npz go to OUT/NAME.
+Prints ours beside the paper's figures. The data sets cannot be shipped: --help-data
+[NAME] says what to download and how to lay it out. Preprocessing, descriptor, p, ARMA
+orders, protocol and repetitions are the paper's; what it leaves open is marked "ours"
+there. The subspaces are kept in OUT/NAME/cache, results.json and codes.npz go to
+OUT/NAME.
 """
 
 import csv
@@ -40,34 +42,43 @@ from examples.clips import (
 from examples.pictures import Results
 from grassmann_sc import estimators, frames, tuning
 
-ATOMS = 200  # of a learned dictionary, or half the training sets if they are fewer; ours
+# of a learned dictionary, or half the training sets if they are fewer; ours
+ATOMS = 200
 GAMMA = [1, 0.25, 4]  # of the kernel, in units of the median heuristic; ours
 LANDMARKS = 1000  # of the kernel, for large sets; ours
 SVM_GRID = {"C": [1, 10, 100], "gamma": [0.1, 1, 10]}
 VIDEO_BASELINES = {"TCCA", "PM", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 
-# clips(folder) -> clips of the layout; splits(collection, folder, repeats, seed) -> [tuning.Split,
-# ...]; dictionary: atoms are learned and an SVM decides, else labelled sets are the atoms; classes:
-# of the paper's data; printed: {method: what the paper's table prints}.
-Preset = namedtuple("Preset", "title data recipe clips splits repeats dictionary classes printed")
+# clips(folder) -> clips of the layout; splits(collection, folder, repeats, seed) ->
+# [tuning.Split, ...]; dictionary: atoms are learned and an SVM decides, else labelled
+# sets are the atoms; classes: of the paper's data; printed: {method: what the paper's
+# table prints}.
+Preset = namedtuple(
+    "Preset", "title data recipe clips splits repeats dictionary classes printed"
+)
 
 
-# ---------------------------------------------------------------------------- clips and splits
+# --------------------------------------------------------------------- clips and splits
 
 
 def casia_clips(folder):
-    """A set for each person and walk in normal clothes: a gait energy image from each of its
-    views."""
+    """A set for each person and walk in normal clothes: a gait energy image from each
+    of its views.
+    """
     with open(folder / "gender.csv", newline="", encoding="utf-8") as file:
         gender = {row["person"]: row["gender"] for row in csv.DictReader(file)}
     clips = []
     for person in filter(Path.is_dir, frames.visible(folder)):
         for walk in person.glob("nm-*"):
             if person.name not in gender:
-                raise ValueError(f"{folder / 'gender.csv'}: must have a line for person "
-                                 f"{person.name}")
+                raise ValueError(
+                    f"{folder / 'gender.csv'}: must have a line for person "
+                    f"{person.name}"
+                )
             name = f"{person.name}/{walk.name}"
-            clips.append(Clip(name, gender[person.name], person.name, frames.visible(walk)))
+            clips.append(
+                Clip(name, gender[person.name], person.name, frames.visible(walk))
+            )
     return sorted(clips)
 
 
@@ -78,7 +89,10 @@ def casia_splits(collection, folder, repeats, seed):
     persons = [np.unique(collection.group[collection.label == c]) for c in genders]
     pairs = []
     for _ in range(repeats):
-        chosen = [rng.choice(names, min(10, len(names) // 2), replace=False) for names in persons]
+        chosen = [
+            rng.choice(names, min(10, len(names) // 2), replace=False)
+            for names in persons
+        ]
         train = np.isin(collection.group, np.concatenate(chosen))
         pairs.append((np.flatnonzero(train), np.flatnonzero(~train)))
     return tuning.check_splits(pairs, len(collection.label), collection.group)
@@ -86,22 +100,31 @@ def casia_splits(collection, folder, repeats, seed):
 
 def cambridge_clips(folder):
     """A set for each clip; the illumination is its group."""
-    return [Clip(f"{light.name}/{gesture.name}/{clip.name}", gesture.name, light.name, [clip])
-            for light in folder.glob("Set[1-5]")
-            for gesture in frames.visible(light)
-            for clip in frames.visible(gesture)]
+    return [
+        Clip(
+            f"{light.name}/{gesture.name}/{clip.name}", gesture.name, light.name, [clip]
+        )
+        for light in folder.glob("Set[1-5]")
+        for gesture in frames.visible(light)
+        for clip in frames.visible(gesture)
+    ]
 
 
 def cambridge_splits(collection, folder, repeats, seed):
-    """Trained on Set5, tested on each other illumination: the columns of the paper's table."""
+    """Trained on Set5, tested on each other illumination: the columns of the paper's
+    table.
+    """
     train = np.flatnonzero(collection.group == "Set5")
-    pairs = [(train, np.flatnonzero(collection.group == f"Set{k}")) for k in range(1, 5)]
+    pairs = [
+        (train, np.flatnonzero(collection.group == f"Set{k}")) for k in range(1, 5)
+    ]
     return tuning.check_splits(pairs, len(collection.label), collection.group)
 
 
 def given_splits(collection, folder, repeats, seed):
-    return split_by_file(folder / "splits.csv", collection.names, collection.clip,
-                         collection.unread)
+    return split_by_file(
+        folder / "splits.csv", collection.names, collection.clip, collection.unread
+    )
 
 
 def random_splits(share):
@@ -111,7 +134,7 @@ def random_splits(share):
     return splits
 
 
-# -------------------------------------------------------------------------------- the experiments
+# ---------------------------------------------------------------------- the experiments
 
 
 CASIA = Preset(
@@ -130,8 +153,14 @@ train. Ours: 10 repetitions.""",
     dictionary=False,
     classes=2,
     printed={
-        "DCC": "85.9 ± 6.6", "KAHM": "89.8 ± 2.4", "GDA": "76.4 ± 5.8", "GGDA": "84.3 ± 4.8",
-        "iSC": "86.9 ± 3.2", "gSC": "94.3 ± 2.1", "gLC": "93.7 ± 2.1", "kgSC": "95.6 ± 2.1",
+        "DCC": "85.9 ± 6.6",
+        "KAHM": "89.8 ± 2.4",
+        "GDA": "76.4 ± 5.8",
+        "GGDA": "84.3 ± 4.8",
+        "iSC": "86.9 ± 3.2",
+        "gSC": "94.3 ± 2.1",
+        "gLC": "93.7 ± 2.1",
+        "kgSC": "95.6 ± 2.1",
         "kgLC": "95.2 ± 1.6",
     },
 )
@@ -151,9 +180,16 @@ Set4.""",
     dictionary=False,
     classes=9,
     printed={
-        "TCCA": "82 ± 3.5", "KAHM": "43 ± 1.4", "GDA": "87.4 ± 3.8", "GGDA": "91.1 ± 2.5",
-        "PM": "91.7 ± 2.3", "iSC": "92.4 ± 2.1", "gSC": "93.3 ± 0.9", "gLC": "95.4 ± 1.3",
-        "kgSC": "94.4 ± 2.0", "kgLC": "95.7 ± 1.6",
+        "TCCA": "82 ± 3.5",
+        "KAHM": "43 ± 1.4",
+        "GDA": "87.4 ± 3.8",
+        "GGDA": "91.1 ± 2.5",
+        "PM": "91.7 ± 2.3",
+        "iSC": "92.4 ± 2.1",
+        "gSC": "93.3 ± 0.9",
+        "gLC": "95.4 ± 1.3",
+        "kgSC": "94.4 ± 2.0",
+        "kgLC": "95.7 ± 1.6",
     },
 )
 
@@ -175,9 +211,16 @@ subspace).""",
     dictionary=False,
     classes=3,
     printed={
-        "LDS": "87.8 ± 3.0", "CS-LDS": "86.6 ± 2.2", "KAHM": "82.7 ± 2.1", "GDA": "79.1 ± 6.7",
-        "GGDA": "89.4 ± 1.5", "iSC": "92.2 ± 4.0", "gSC": "92.9 ± 3.7", "gLC": "92.2 ± 4.5",
-        "kgSC": "94.9 ± 4.1", "kgLC": "95.3 ± 2.2",
+        "LDS": "87.8 ± 3.0",
+        "CS-LDS": "86.6 ± 2.2",
+        "KAHM": "82.7 ± 2.1",
+        "GDA": "79.1 ± 6.7",
+        "GGDA": "89.4 ± 1.5",
+        "iSC": "92.2 ± 4.0",
+        "gSC": "92.9 ± 3.7",
+        "gLC": "92.2 ± 4.5",
+        "kgSC": "94.9 ± 4.1",
+        "kgLC": "95.3 ± 2.2",
     },
 )
 
@@ -197,8 +240,14 @@ histogram of 59 bins a face.""",
     dictionary=True,
     classes=47,
     printed={
-        "DCC": "60.21 ± 2.9", "KAHM": "67.49 ± 3.5", "GDA": "58.72 ± 3.0", "GGDA": "61.06 ± 2.2",
-        "gSC": "70.47 ± 1.7", "gLC": "71.74 ± 2.3", "kgSC": "73.91 ± 1.9", "kgLC": "73.53 ± 2.3",
+        "DCC": "60.21 ± 2.9",
+        "KAHM": "67.49 ± 3.5",
+        "GDA": "58.72 ± 3.0",
+        "GGDA": "61.06 ± 2.2",
+        "gSC": "70.47 ± 1.7",
+        "gLC": "71.74 ± 2.3",
+        "kgSC": "73.91 ± 1.9",
+        "kgLC": "73.53 ± 2.3",
     },
 )
 
@@ -217,8 +266,14 @@ figures are of an easier task.)""",
     dictionary=True,
     classes=8,
     printed={
-        "DCC": "41.95 ± 9.6", "KAHM": "70.05 ± 0.9", "GDA": "67.33 ± 1.1", "GGDA": "73.54 ± 2.0",
-        "gSC": "79.64 ± 1.1", "gLC": "81.42 ± 0.8", "kgSC": "83.53 ± 0.8", "kgLC": "86.94 ± 1.1",
+        "DCC": "41.95 ± 9.6",
+        "KAHM": "70.05 ± 0.9",
+        "GDA": "67.33 ± 1.1",
+        "GGDA": "73.54 ± 2.0",
+        "gSC": "79.64 ± 1.1",
+        "gLC": "81.42 ± 0.8",
+        "kgSC": "83.53 ± 0.8",
+        "kgLC": "86.94 ± 1.1",
     },
 )
 
@@ -236,51 +291,77 @@ radii 1, 59 bins a plane.""",
     dictionary=True,
     classes=36,
     printed={
-        "DL-PEGASOS": "63.7", "DFS": "89.9", "DCC": "53.2", "KAHM": "82.8", "GDA": "81.2",
-        "GGDA": "84.1", "gSC": "90.3", "gLC": "91.8", "kgSC": "92.8", "kgLC": "93.2",
+        "DL-PEGASOS": "63.7",
+        "DFS": "89.9",
+        "DCC": "53.2",
+        "KAHM": "82.8",
+        "GDA": "81.2",
+        "GGDA": "84.1",
+        "gSC": "90.3",
+        "gLC": "91.8",
+        "kgSC": "92.8",
+        "kgLC": "93.2",
     },
 )
 
-PRESETS = {"casia": CASIA, "cambridge": CAMBRIDGE, "ucsd": UCSD, "youtube": YOUTUBE,
-           "ballet": BALLET, "dyntex": DYNTEX}
+PRESETS = {
+    "casia": CASIA,
+    "cambridge": CAMBRIDGE,
+    "ucsd": UCSD,
+    "youtube": YOUTUBE,
+    "ballet": BALLET,
+    "dyntex": DYNTEX,
+}
 
 
 def methods_of(preset, inputs):
     """Those of classify.py and baselines.py that the experiment compares.
 
-    Over learned atoms also in a Gaussian kernel's feature space (kgDL), and with the paper's
-    Gaussian SVM, its C and gamma by cross-validation on the codes.
+    Over learned atoms also in a Gaussian kernel's feature space (kgDL), and with the
+    paper's Gaussian SVM, its C and gamma by cross-validation on the codes.
     """
     n_rows = sum(map(len, inputs.sets))
     n_landmarks = LANDMARKS if n_rows > 4 * LANDMARKS else None
-    lift = estimators.KernelLift(p=preset.recipe.p, gamma_scale="median", n_landmarks=n_landmarks,
-                                 random_state=0)
+    lift = estimators.KernelLift(
+        p=preset.recipe.p, gamma_scale="median", n_landmarks=n_landmarks, random_state=0
+    )
     svm = GridSearchCV(SVC(), SVM_GRID, cv=3)
 
     def methods(n_train, smallest, settings):
         for method in comparison.methods(n_train, smallest, settings):
-            labelled = method.name.partition(",")[0] in preset.printed and not preset.dictionary
+            labelled = (
+                method.name.partition(",")[0] in preset.printed
+                and not preset.dictionary
+            )
             if method.name == "nearest subspace" or labelled:
                 yield method
             elif preset.dictionary and "learned" in method.name:
                 learning = method.estimator.steps[:1]
                 yield method._replace(estimator=Pipeline([*learning, ("svm", svm)]))
                 lifted = Pipeline([("lift", lift), *learning, ("svm", svm)])
-                yield method._replace(name="k" + method.name, reads="sets", estimator=lifted,
-                                      grid={**method.grid, "lift__gamma": GAMMA})
+                yield method._replace(
+                    name="k" + method.name,
+                    reads="sets",
+                    estimator=lifted,
+                    grid={**method.grid, "lift__gamma": GAMMA},
+                )
         found = [*baselines(inputs, smallest, settings), *video_baselines(inputs)]
-        yield from (method for method in found
-                    if method.name.partition(",")[0] in preset.printed)
+        yield from (
+            method
+            for method in found
+            if method.name.partition(",")[0] in preset.printed
+        )
 
     return methods
 
 
-# ------------------------------------------------------------------------------------ the command
+# -------------------------------------------------------------------------- the command
 
 
 def videos_for(preset, clips, collection, out, strict):
-    """The clips of a Collection for the baselines on videos, None if the paper shows none of these;
-    where the sets are of descriptors, the frames are read again."""
+    """The clips of a Collection for the baselines on videos, None if the paper shows
+    none of these; where the sets are of descriptors, the frames are read again.
+    """
     if not VIDEO_BASELINES & set(preset.printed):
         return None
     recipe = preset.recipe
@@ -288,10 +369,14 @@ def videos_for(preset, clips, collection, out, strict):
         known = set(clip_names(collection.names, collection.clip))
         kept = [clip for clip in clips if clip.name in known]
         recipe = replace(recipe, features="raw", feature_options={}, p=1)
-        collection = build_all(kept, recipe, out / "cache", keep_rows=True, strict=strict)
+        collection = build_all(
+            kept, recipe, out / "cache", keep_rows=True, strict=strict
+        )
         if len(collection.sets) != len(kept):
-            raise ValueError("all clips must have frames of one size for the baselines on videos, "
-                             "got " + "; ".join([*collection.unread.values()][:3]))
+            raise ValueError(
+                "all clips must have frames of one size for the baselines on videos, "
+                "got " + "; ".join([*collection.unread.values()][:3])
+            )
     return videos_of(collection, recipe.arma or recipe.stack)
 
 
@@ -299,11 +384,19 @@ def run(name, preset, options):
     out = options.out / name
     clips = preset.clips(options.data)
     if not clips:
-        raise ValueError(f"{options.data}: holds no clip in the layout of this experiment")
+        raise ValueError(
+            f"{options.data}: holds no clip in the layout of this experiment"
+        )
     classify.check_folder(out)
     seen = look(clips, preset.recipe, options.strict, options.skip)
-    collection = build_all(clips, preset.recipe, out / "cache", keep_rows=True,
-                           strict=options.strict, seen=seen)
+    collection = build_all(
+        clips,
+        preset.recipe,
+        out / "cache",
+        keep_rows=True,
+        strict=options.strict,
+        seen=seen,
+    )
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
     inputs = comparison.inputs_of(collection, [preset.recipe.p])
@@ -318,11 +411,15 @@ def run(name, preset, options):
         classify.save_results(left, asked, collection, pairs, done.results)
     n, d, p = collection.X.shape
     classes = len(np.unique(collection.label))
-    print(f"{preset.title}: {n} sets, {classes} classes, {p}-dimensional subspaces of R^{d}, "
-          f"{len(pairs)} splits")
+    print(
+        f"{preset.title}: {n} sets, {classes} classes, {p}-dimensional subspaces of R^{d}, "
+        f"{len(pairs)} splits"
+    )
     if classes < preset.classes:
-        print(f"The paper's data has {preset.classes} classes, this {classes}: an easier task than "
-              "that of its figures")
+        print(
+            f"The paper's data has {preset.classes} classes, this {classes}: an easier task than "
+            "that of its figures"
+        )
     print_table(preset, done.results)
     classify.save_codes(left, collection, done)
     classify.say_failed(collection, done.results)
@@ -345,8 +442,13 @@ def print_table(preset, results):
 def main(arguments=None):
     options = parse(arguments)
     if options.help_data:
-        print("\n\n".join(f"{name}: {preset.title}\n{preset.data}"
-                          for name, preset in PRESETS.items() if options.name in (None, name)))
+        print(
+            "\n\n".join(
+                f"{name}: {preset.title}\n{preset.data}"
+                for name, preset in PRESETS.items()
+                if options.name in (None, name)
+            )
+        )
         return
     preset = PRESETS[options.name]
     with one_line("examples.paper_experiments", f"\n\n{preset.title}\n{preset.data}"):

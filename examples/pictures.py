@@ -12,11 +12,11 @@ KINDS = {f".{kind}" for kind in (*FORMATS, "json", "npz", "csv")}
 
 
 def save_picture(path, ax, options=None, write=files.write_whole):
-    """The picture of these axes as a file, whole or not at all; its folder is made. Returns its
-    path.
+    """The picture of these axes as a file, whole or not at all; its folder is made.
+    Returns its path.
 
-    path: without a suffix. options: .format and .dpi, as the scripts are asked for them. write:
-    as files.write_whole.
+    path: without a suffix. options: .format and .dpi, as the scripts are asked for
+    them. write: as files.write_whole.
     """
     kind = getattr(options, "format", FORMATS[0])
     dpi = getattr(options, "dpi", DPI)
@@ -30,7 +30,9 @@ def save_picture(path, ax, options=None, write=files.write_whole):
 
 
 class Results:
-    """A folder of results: the first file that a run writes takes away those of the run before."""
+    """A folder of results: the first file that a run writes takes away those of the run
+    before.
+    """
 
     def __init__(self, folder):
         self.folder = folder
@@ -51,7 +53,9 @@ class Results:
 def remove_files(folder):
     """Remove the files that the list of a folder names, and the list."""
     try:
-        names = (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
+        names = (
+            (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
+        )
     except FileNotFoundError:
         return
     for name in names:

@@ -1,12 +1,13 @@
 """Is gSC close to coding on the manifold itself? python -m examples.projected_coding
 
-The paper codes in the embedding space, takes Proj of the combination for its point, and expects the
-error to be "very close" to that of coding with Proj inside the norm. This script asks that of four
-classes on G(p, d), near each other or far apart, with many or few atoms, and of files:
---data FILE.npz ... with --p, the dimension of the subspaces of each (see the README for their
-form; split 0 is used). The code of gSC is scaled to sum 1: how much more does it cost than
-projected_codes; how often does the projected code end at a tie of eigenvalues; how many atoms
-do the two share; which classes do they give? Prints a table, leaves a picture in out/.
+The paper codes in the embedding space, takes Proj of the combination for its point, and
+expects the error to be "very close" to that of coding with Proj inside the norm. This
+script asks that of four classes on G(p, d), near each other or far apart, with many or
+few atoms, and of files: --data FILE.npz ... with --p, the dimension of the subspaces of
+each (see the README for their form; split 0 is used). The code of gSC is scaled to sum
+1: how much more does it cost than projected_codes; how often does the projected code
+end at a tie of eigenvalues; how many atoms do the two share; which classes do they
+give? Prints a table, leaves a picture in out/.
 """
 
 import sys
@@ -50,17 +51,22 @@ SETTINGS = [
 Data = namedtuple("Data", "name atoms queries labels truth")
 
 # Of each query; see compare.
-Answer = namedtuple("Answer", [
-    "gap",  # s_p - s_{p+1} of the scaled code of gSC, over the largest |s|
-    "cost", "best",  # of the scaled code of gSC, and of the projected code
-    "closed",  # did the projected code end at a tie?
-    "agreement",  # atoms in both supports over atoms in either
-])
+Answer = namedtuple(
+    "Answer",
+    [
+        "gap",  # s_p - s_{p+1} of the scaled code of gSC, over the largest |s|
+        "cost",
+        "best",  # of the scaled code of gSC, and of the projected code
+        "closed",  # did the projected code end at a tie?
+        "agreement",  # atoms in both supports over atoms in either
+    ],
+)
 
 
 def draw(setting, rng):
-    """The Data of a setting: classes at exp of tangent vectors of length spread at one point, with
-    normal noise of deviation sigma in each coordinate."""
+    """The Data of a setting: classes at exp of tangent vectors of length spread at one
+    point, with normal noise of deviation sigma in each coordinate.
+    """
     d, p, n_atoms, spread, sigma = setting
     base = core.random_subspaces(1, d, p, rng=rng)[0]
     means = rng.standard_normal((N_CLASSES, 1, d, p))
@@ -73,8 +79,13 @@ def draw(setting, rng):
     first = n_atoms // N_CLASSES
     name = f"G({p}, {d}), classes {spread:g}, noise {sigma:g}"
     classes = np.arange(N_CLASSES)
-    return Data(name, X[:, :first].reshape(-1, d, p), X[:, first:].reshape(-1, d, p),
-                np.repeat(classes, first), np.repeat(classes, each - first))
+    return Data(
+        name,
+        X[:, :first].reshape(-1, d, p),
+        X[:, first:].reshape(-1, d, p),
+        np.repeat(classes, first),
+        np.repeat(classes, each - first),
+    )
 
 
 def read(path, p, rng):
@@ -89,10 +100,10 @@ def read(path, p, rng):
     frames = frames.reshape(len(frames), -1).astype(np.float64) / scale
     train = rng.permutation(train)[:N_ATOMS]
     test = rng.permutation(test)[:N_QUERIES]
-    sets = [frames[offset[i]:offset[i + 1]] for i in [*train, *test]]
+    sets = [frames[offset[i] : offset[i + 1]] for i in [*train, *test]]
     X = subspaces.from_sets(sets, p)
     name = f"{Path(path).stem}, G({p}, {X.shape[1]})"
-    return Data(name, X[:len(train)], X[len(train):], labels[train], labels[test])
+    return Data(name, X[: len(train)], X[len(train) :], labels[train], labels[test])
 
 
 def scaled(codes):
@@ -101,7 +112,9 @@ def scaled(codes):
 
 
 def gap_of(y, atoms):
-    """s_p - s_{p+1} of sum_j y_j D_j^, over the largest |s|, in the span of the atoms in use."""
+    """s_p - s_{p+1} of sum_j y_j D_j^, over the largest |s|, in the span of the atoms
+    in use.
+    """
     used = np.flatnonzero(y)
     _, d, p = atoms.shape
     R = np.linalg.qr(np.hstack([*atoms[used]]), mode="r")  # (r, m p)
@@ -114,13 +127,16 @@ def by_residual(codes, data):
     """The class of least ||X^ - sum_{j in c} y_j D_j^||^2."""
     K_dd = core.projection_kernel(data.atoms)
     K_xd = core.projection_kernel(data.queries, data.atoms)
-    scores, classes = core.class_scores(codes, K_dd, K_xd, data.labels,
-                                        norm2=data.queries.shape[2])
+    scores, classes = core.class_scores(
+        codes, K_dd, K_xd, data.labels, norm2=data.queries.shape[2]
+    )
     return classes[scores.argmax(axis=1)]
 
 
 def by_point(codes, data):
-    """The class whose part of the code has the nearest Proj; one that is not used is far."""
+    """The class whose part of the code has the nearest Proj; one that is not used is
+    far.
+    """
     classes = np.unique(data.labels)
     distance = np.full((len(codes), len(classes)), np.inf)
     for c, label in enumerate(classes):
@@ -128,7 +144,8 @@ def by_point(codes, data):
         used = codes[:, mine].any(axis=1)
         if used.any():
             distance[used, c] = projected.projected_losses(
-                codes[np.ix_(used, mine)], data.queries[used], data.atoms[mine])
+                codes[np.ix_(used, mine)], data.queries[used], data.atoms[mine]
+            )
     return classes[distance.argmin(axis=1)]
 
 
@@ -146,48 +163,88 @@ def compare(data):
     used_best = best.codes != 0
     agreement = (used & used_best).sum(axis=1) / (used | used_best).sum(axis=1)
     gap = np.array([gap_of(y, data.atoms) for y in baseline])
-    return Answer(gap, cost, best.cost, best.gap <= 2e-3, agreement), codes, best.codes, seconds
+    return (
+        Answer(gap, cost, best.cost, best.gap <= 2e-3, agreement),
+        codes,
+        best.codes,
+        seconds,
+    )
 
 
 def print_row(data, answer, codes, best, seconds):
     excess = 100 * (answer.cost / answer.best - 1)
     still = excess[~answer.closed]
-    rates = [100 * np.mean(rule(y, data) == data.truth)
-             for y in (codes, best) for rule in (by_residual, by_point)]
+    rates = [
+        100 * np.mean(rule(y, data) == data.truth)
+        for y in (codes, best)
+        for rule in (by_residual, by_point)
+    ]
     of_open = f"{np.median(still):8.1f}" if len(still) else f"{'-':>8}"
-    print(f"{data.name:36}{len(data.atoms):5d}{np.median(answer.gap):8.2f}"
-          f"{np.median(excess):9.1f}{np.quantile(excess, 0.9):8.1f}{of_open}"
-          f"{100 * answer.closed.mean():8.0f}{100 * answer.agreement.mean():8.0f}"
-          + "".join(f"{rate:7.1f}" for rate in rates)
-          + f"{1e3 * seconds[0]:9.2f}{1e3 * seconds[1]:8.1f}", flush=True)
+    print(
+        f"{data.name:36}{len(data.atoms):5d}{np.median(answer.gap):8.2f}"
+        f"{np.median(excess):9.1f}{np.quantile(excess, 0.9):8.1f}{of_open}"
+        f"{100 * answer.closed.mean():8.0f}{100 * answer.agreement.mean():8.0f}"
+        + "".join(f"{rate:7.1f}" for rate in rates)
+        + f"{1e3 * seconds[0]:9.2f}{1e3 * seconds[1]:8.1f}",
+        flush=True,
+    )
 
 
 def print_header():
-    print(f"lambda = {LAM}; excess: cost of gSC's code, scaled to sum 1, over that of the "
-          "projected code, in %: median, 90 % quantile, median of the codes that ended at no tie\n"
-          "accuracy in % of both codes, by residuals of the classes and by their points")
-    names = [("", 36), ("N", 5), ("gap", 8), ("excess", 9), ("90 %", 8), ("no tie", 8),
-             ("tie %", 8), ("shared%", 8), ("gSC", 7), ("point", 7), ("proj.", 7), ("point", 7),
-             ("ms gSC", 9), ("ms proj", 8)]
+    print(
+        f"lambda = {LAM}; excess: cost of gSC's code, scaled to sum 1, over that of the "
+        "projected code, in %: median, 90 % quantile, median of the codes that ended at no tie\n"
+        "accuracy in % of both codes, by residuals of the classes and by their points"
+    )
+    names = [
+        ("", 36),
+        ("N", 5),
+        ("gap", 8),
+        ("excess", 9),
+        ("90 %", 8),
+        ("no tie", 8),
+        ("tie %", 8),
+        ("shared%", 8),
+        ("gSC", 7),
+        ("point", 7),
+        ("proj.", 7),
+        ("point", 7),
+        ("ms gSC", 9),
+        ("ms proj", 8),
+    ]
     print("".join(f"{name:>{width}}" for name, width in names))
 
 
 def draw_picture(names, answers):
-    """The excess of each query against the gap of its code of gSC; hollow: the projected code ended
-    at a tie."""
+    """The excess of each query against the gap of its code of gSC; hollow: the
+    projected code ended at a tie.
+    """
     ax = plt.figure(figsize=(8, 5), layout="constrained").add_subplot()
     for i, (name, answer) in enumerate(zip(names, answers)):
         color = COLORS[i % len(COLORS)]
         marker = MARKERS[i % len(MARKERS)]
         excess = np.maximum(100 * (answer.cost / answer.best - 1), 1e-3)
         for shown, face in [(~answer.closed, color), (answer.closed, "none")]:
-            ax.scatter(answer.gap[shown], excess[shown], s=18, marker=marker, facecolor=face,
-                       edgecolor=color, linewidth=0.8)
+            ax.scatter(
+                answer.gap[shown],
+                excess[shown],
+                s=18,
+                marker=marker,
+                facecolor=face,
+                edgecolor=color,
+                linewidth=0.8,
+            )
         ax.scatter([], [], s=18, marker=marker, color=color, label=name)
-    ax.set(yscale="log", xlabel="gap of eigenvalues p and p + 1 at the code of gSC, relative",
-           ylabel="its cost beyond that of the projected code, in % (at least 0.001)")
-    ax.set_title(f"gSC's code and the projected one, λ = {LAM}; hollow: the latter ended where "
-                 "eigenvalues tie", fontsize=9)
+    ax.set(
+        yscale="log",
+        xlabel="gap of eigenvalues p and p + 1 at the code of gSC, relative",
+        ylabel="its cost beyond that of the projected code, in % (at least 0.001)",
+    )
+    ax.set_title(
+        f"gSC's code and the projected one, λ = {LAM}; hollow: the latter ended where "
+        "eigenvalues tie",
+        fontsize=9,
+    )
     ax.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
@@ -202,7 +259,9 @@ def problems(settings, asked, rng):
 
 def main(asked):
     matplotlib.use("agg")
-    warnings.filterwarnings("ignore", "the gap of eigenvalues|projected_losses|.*did not converge")
+    warnings.filterwarnings(
+        "ignore", "the gap of eigenvalues|projected_losses|.*did not converge"
+    )
     rng = np.random.default_rng(SEED)
     compare(draw(Setting(6, 1, 4, 0.6, 0.1), rng))  # compile
     names = []

@@ -1,9 +1,11 @@
-"""Looks for what the paper's synthetic table leaves unprinted: python -m examples.search_synthetic
+"""Looks for what the paper's synthetic table leaves unprinted: python -m
+examples.search_synthetic
 
-Seeded. Combinations of base points, class means, their length and sigma are tried on small draws,
-with several lambda for each method and two rules for iSC; accuracies are interpolated in sigma. The
-script prints the settings whose 16 figures come closest to the paper's, with one lambda a method,
-one length an experiment and sigma free in each problem.
+Seeded. Combinations of base points, class means, their length and sigma are tried on
+small draws, with several lambda for each method and two rules for iSC; accuracies are
+interpolated in sigma. The script prints the settings whose 16 figures come closest to
+the paper's, with one lambda a method, one length an experiment and sigma free in each
+problem.
 """
 
 import functools
@@ -35,21 +37,26 @@ FINE = np.linspace(SIGMAS[0], SIGMAS[-1], 54)
 EVERY_MEANS = ["any", "orthogonal"]
 Kind = namedtuple("Kind", "base means spread")
 FIRST = [  # of experiment 1
-    Kind(*values) for values in itertools.product(
-        ["identity"], EVERY_MEANS, [0.5, 0.65, 0.8, 1.2, 1.6, 2.0, 2.4, 3.0])
+    Kind(*values)
+    for values in itertools.product(
+        ["identity"], EVERY_MEANS, [0.5, 0.65, 0.8, 1.2, 1.6, 2.0, 2.4, 3.0]
+    )
 ]
 SECOND = [
     *(Kind("each", "any", spread) for spread in [0.0, 1.0, 1.5, 2.0, 2.5]),
     *(Kind("positive", "any", spread) for spread in [0.0, 1.0]),
-    *(Kind(*values) for values in itertools.product(
-        ["one"], EVERY_MEANS, [0.8, 1.2, 1.6, 2.0, 2.4])),
+    *(
+        Kind(*values)
+        for values in itertools.product(["one"], EVERY_MEANS, [0.8, 1.2, 1.6, 2.0, 2.4])
+    ),
 ]
 RULES = {"iSC": ["extrinsic residual", "intrinsic residual by weight"]}
 BASES = {"lE-SC-adaptive": ["mean of the atoms", "mean of all data"]}
 N_PAIRS = 400  # of each experiment that are combined
 N_SHOWN = 8
 
-# One kind with two sigmas, indices of FINE, and the squared differences {method: of each variant}.
+# One kind with two sigmas, indices of FINE, and the squared differences {method: of
+# each variant}.
 Pair = namedtuple("Pair", "kind i j cost")
 
 
@@ -59,9 +66,11 @@ def variants(method):
 
 
 def by_weight(H, codes, labels):
-    """The class of smallest ||sum_{j in c} y_j log_X(D_j)|| / |sum_{j in c} y_j|, for the
-    logarithms H (n, N, d p)."""
-    parts = codes[:, None, :] * (labels == np.arange(N_CLASSES)[:, None])  # (n, class, N)
+    """The class of smallest ||sum_{j in c} y_j log_X(D_j)|| / |sum_{j in c} y_j|, for
+    the logarithms H (n, N, d p).
+    """
+    # (n, class, N)
+    parts = codes[:, None, :] * (labels == np.arange(N_CLASSES)[:, None])
     weight = np.abs(parts.sum(axis=2))
     length = np.linalg.norm(np.matmul(parts, H), axis=2)
     ratio = np.where(weight > 1e-9, length / np.maximum(weight, 1e-9), np.inf)
@@ -93,34 +102,51 @@ def accuracies(atoms, queries, labels, truth):
     def extrinsic_coding(_, lam):
         return core.classify(queries, atoms, labels, lam=lam)
 
-    predict = {"lE-SC": log_euclidean, "lE-SC-adaptive": log_euclidean, "iSC": intrinsic_coding,
-               "gSC": extrinsic_coding}
-    return {method: [100 * np.mean(predict[method](*variant) == truth)
-                     for variant in variants(method)] for method in PAPER}
+    predict = {
+        "lE-SC": log_euclidean,
+        "lE-SC-adaptive": log_euclidean,
+        "iSC": intrinsic_coding,
+        "gSC": extrinsic_coding,
+    }
+    return {
+        method: [
+            100 * np.mean(predict[method](*variant) == truth)
+            for variant in variants(method)
+        ]
+        for method in PAPER
+    }
 
 
 def grid(kinds):
     """{method: (kind, sigma on FINE, variant) mean accuracies}."""
-    found = {method: np.empty((len(kinds), len(FINE), len(variants(method)))) for method in PAPER}
+    found = {
+        method: np.empty((len(kinds), len(FINE), len(variants(method))))
+        for method in PAPER
+    }
     for i, kind in enumerate(kinds):
         start = time.perf_counter()
         rows = []
         for sigma in SIGMAS:
             problem = Problem("", *kind, sigma)
-            draws = [draw(problem, np.random.default_rng(seed), N_QUERIES) for seed in SEEDS]
+            draws = [
+                draw(problem, np.random.default_rng(seed), N_QUERIES) for seed in SEEDS
+            ]
             rows.append([accuracies(*one) for one in draws])
         for method, table in found.items():
             coarse = np.array([[one[method] for one in row] for row in rows])
             coarse = coarse.mean(axis=1)  # (sigma, variant)
-            table[i] = np.transpose([np.interp(FINE, SIGMAS, column) for column in coarse.T])
+            table[i] = np.transpose(
+                [np.interp(FINE, SIGMAS, column) for column in coarse.T]
+            )
         seconds = time.perf_counter() - start
         print(f"{kind.base}, {kind.means}, {kind.spread}: {seconds:.0f} s", flush=True)
     return found
 
 
 def best_pairs(found, printed):
-    """The best of the pairs of rising sigma for each kind, best first; printed: two figures of each
-    method."""
+    """The best of the pairs of rising sigma for each kind, best first; printed: two
+    figures of each method.
+    """
     n_kinds = len(found["gSC"])
     pairs = []
     for kind in range(n_kinds):
@@ -135,19 +161,27 @@ def best_pairs(found, printed):
 
 
 def joint_cost(a, b):
-    """Sum of squared differences of all 16 figures, with the best variant of each method."""
+    """Sum of squared differences of all 16 figures, with the best variant of each
+    method.
+    """
     return sum((a.cost[method] + b.cost[method]).min() for method in PAPER)
 
 
 def show(cost, a, b, first, second):
-    """Print the settings of a pair a of experiment 1 and b of experiment 2, and their figures."""
-    print(f"\nroot mean square difference {np.sqrt(cost / 16):.2f}: {tuple(FIRST[a.kind])}, sigma "
-          f"{FINE[a.i]:.2f} {FINE[a.j]:.2f}; {tuple(SECOND[b.kind])}, sigma {FINE[b.i]:.2f} "
-          f"{FINE[b.j]:.2f}")
+    """Print the settings of a pair a of experiment 1 and b of experiment 2, and their
+    figures.
+    """
+    print(
+        f"\nroot mean square difference {np.sqrt(cost / 16):.2f}: {tuple(FIRST[a.kind])}, sigma "
+        f"{FINE[a.i]:.2f} {FINE[a.j]:.2f}; {tuple(SECOND[b.kind])}, sigma {FINE[b.i]:.2f} "
+        f"{FINE[b.j]:.2f}"
+    )
     for method in PAPER:
         best = int((a.cost[method] + b.cost[method]).argmin())
-        figures = [*first[method][a.kind, [a.i, a.j], best],
-                   *second[method][b.kind, [b.i, b.j], best]]
+        figures = [
+            *first[method][a.kind, [a.i, a.j], best],
+            *second[method][b.kind, [b.i, b.j], best],
+        ]
         cells = [f"{x:7.1f} ({y:4.1f})" for x, y in zip(figures, PAPER[method])]
         print(f"  {method:16}" + "".join(cells) + f"   {variants(method)[best]}")
 

@@ -1,10 +1,12 @@
-"""Every method on sets of handwritten digits, in ten random splits: python -m examples.table_digits
+"""Every method on sets of handwritten digits, in ten random splits: python -m
+examples.table_digits
 
-Three images of a digit span a plane in R^64. Planes of labelled sets are the dictionary of gSC and
-gLC, or the samples from which a smaller dictionary is learned. kgSC and kgLC do the same in the
-feature space of a kernel. Lambda, the neighbours, C and the kernel, linear or Gaussian, are chosen
-by cross-validation on the training sets alone. Prints one table and leaves pictures of the last
-split in out/. Needs scikit-learn (digits, SVC, GridSearchCV).
+Three images of a digit span a plane in R^64. Planes of labelled sets are the dictionary
+of gSC and gLC, or the samples from which a smaller dictionary is learned. kgSC and kgLC
+do the same in the feature space of a kernel. Lambda, the neighbours, C and the kernel,
+linear or Gaussian, are chosen by cross-validation on the training sets alone. Prints
+one table and leaves pictures of the last split in out/. Needs scikit-learn (digits,
+SVC, GridSearchCV).
 """
 
 import sys
@@ -40,20 +42,26 @@ RIDGE = [0.1, 1, 10, 100]
 N_ATOMS = 40  # of the learned dictionaries
 N_ITER = 3
 KERNELS = [  # gamma in units of median_gamma; of equal scores the first parameters win
-    "linear", ("rbf", 0.25), ("rbf", 1), ("rbf", 4)
+    "linear",
+    ("rbf", 0.25),
+    ("rbf", 1),
+    ("rbf", 4),
 ]
 OUT = Path("out")
 
 
 def split_digits(seed, size=3, n_train=8):
-    """Two pairs, to train and to test: sets of images (n, size, 8, 8), and their digits (n,)."""
+    """Two pairs, to train and to test: sets of images (n, size, 8, 8), and their digits
+    (n,).
+    """
     digits = load_digits()
     order = np.random.default_rng(seed).permutation(len(digits.images))
     train = []
     test = []
     for c in range(10):
-        mine = order[digits.target[order] == c]  # the images of digit c; none is in two sets
-        sets = mine[:len(mine) // size * size].reshape(-1, size)
+        # the images of digit c; none is in two sets
+        mine = order[digits.target[order] == c]
+        sets = mine[: len(mine) // size * size].reshape(-1, size)
         train.append(sets[:n_train])
         test.append(sets[n_train:])
     parts = np.concatenate(train), np.concatenate(test)
@@ -68,15 +76,25 @@ def methods_on_subspaces():
     return {
         "nearest subspace": (estimators.NearestSubspace(), {}),
         "gSC, labelled sets as atoms, residuals": (
-            estimators.CodingClassifier(lam_scale="max", calibrate=False), {"lam": LAM}),
+            estimators.CodingClassifier(lam_scale="max", calibrate=False),
+            {"lam": LAM},
+        ),
         "gLC, labelled sets as atoms, sums": (
-            estimators.CodingClassifier("local", calibrate=False), {"n_neighbors": NEIGHBORS}),
+            estimators.CodingClassifier("local", calibrate=False),
+            {"n_neighbors": NEIGHBORS},
+        ),
         "SVM on the projection kernel": (
-            make_pipeline(estimators.ProjectionKernel(), SVC(kernel="precomputed")), {"svc__C": C}),
+            make_pipeline(estimators.ProjectionKernel(), SVC(kernel="precomputed")),
+            {"svc__C": C},
+        ),
         f"gSC, {N_ATOMS} learned atoms, ridge": (
-            on_codes(sparse, RIDGE), {"grassmanndictionary__lam": LAM}),
+            on_codes(sparse, RIDGE),
+            {"grassmanndictionary__lam": LAM},
+        ),
         f"gLC, {N_ATOMS} learned atoms, ridge": (
-            on_codes(local, RIDGE), {"grassmanndictionary__n_neighbors": NEIGHBORS}),
+            on_codes(local, RIDGE),
+            {"grassmanndictionary__n_neighbors": NEIGHBORS},
+        ),
     }
 
 
@@ -85,11 +103,15 @@ def methods_on_sets():
     lift = estimators.KernelLift(gamma_scale="median", p=P)
     return {
         "kgSC, labelled sets as atoms, residuals": (
-            make_pipeline(lift, estimators.CodingClassifier(lam_scale="max", calibrate=False)),
-            {"kernellift__kernel": KERNELS, "codingclassifier__lam": LAM}),
+            make_pipeline(
+                lift, estimators.CodingClassifier(lam_scale="max", calibrate=False)
+            ),
+            {"kernellift__kernel": KERNELS, "codingclassifier__lam": LAM},
+        ),
         "kgLC, labelled sets as atoms, sums": (
             make_pipeline(lift, estimators.CodingClassifier("local", calibrate=False)),
-            {"kernellift__kernel": KERNELS, "codingclassifier__n_neighbors": NEIGHBORS}),
+            {"kernellift__kernel": KERNELS, "codingclassifier__n_neighbors": NEIGHBORS},
+        ),
     }
 
 
@@ -112,7 +134,9 @@ def print_table(scores):
 
 
 def short(name):
-    """The first word of a method's name, with the number of its atoms if they are learned."""
+    """The first word of a method's name, with the number of its atoms if they are
+    learned.
+    """
     return name.split()[0].rstrip(",") + (f" {N_ATOMS}" if "learned" in name else "")
 
 
@@ -127,12 +151,21 @@ def save_pictures(fitted, D, y, X, asked):
     how = f"gDL, {N_ATOMS} atoms, λ = {learned.lam:g} of the median λ_max, digits"
     save("atoms", plots.plot_atoms(learned.components_, (8, 8)), how, asked)
     save("convergence", plots.plot_convergence(learned.costs_), how, asked)
-    save("codes_learned", plots.plot_codes(learned.transform(D), y), f"Codes: {how}", asked)
+    save(
+        "codes_learned",
+        plots.plot_codes(learned.transform(D), y),
+        f"Codes: {how}",
+        asked,
+    )
     _, near = fitted["nearest subspace"].kneighbors(X[:1])
     nearest = near[0, 0]
     names = "first query", f"nearest labelled set, a {y[nearest]}"
-    save("angles_pair", plots.plot_angles_pair(X[0], D[nearest], names=names),
-         "Nearest subspace, digits", asked)
+    save(
+        "angles_pair",
+        plots.plot_angles_pair(X[0], D[nearest], names=names),
+        "Nearest subspace, digits",
+        asked,
+    )
 
 
 def main(asked=None):
@@ -147,8 +180,10 @@ def main(asked=None):
             core.gsc(D[:2], D[:2], 0.1)
             core.glc(D[:2], D[:2], 1)
             learn.gdl(D[:4], 2, 0.1, n_iter=1, rng=0)
-        found = [*evaluate(methods_on_subspaces(), D, y, X, truth),
-                 *evaluate(methods_on_sets(), sets, y, queries, truth)]
+        found = [
+            *evaluate(methods_on_subspaces(), D, y, X, truth),
+            *evaluate(methods_on_sets(), sets, y, queries, truth),
+        ]
         for name, accuracy, seconds, _ in found:
             scores.setdefault(name, []).append((accuracy, seconds))
         if i == 1:
@@ -157,8 +192,10 @@ def main(asked=None):
             print(f"{'':15}{heads}")
         told = "".join(f"{accuracy:9.1f}" for _, accuracy, *_ in found)
         print(f"split {i:2} of {len(SEEDS)}:{told}", flush=True)
-    print(f"\n{len(D)} sets of {sets.shape[1]} images to train, {len(X)} to test, {P}-dimensional "
-          f"subspaces of R^{D.shape[1]}, {len(SEEDS)} splits; ± is over the splits")
+    print(
+        f"\n{len(D)} sets of {sets.shape[1]} images to train, {len(X)} to test, {P}-dimensional "
+        f"subspaces of R^{D.shape[1]}, {len(SEEDS)} splits; ± is over the splits"
+    )
     print_table(scores)
     print("\nPictures of the last split:")
     save_pictures({name: best for name, *_, best in found}, D, y, X, asked)
@@ -166,5 +203,6 @@ def main(asked=None):
 
 
 if __name__ == "__main__":
-    with threadpool_limits(1, user_api="blas"):  # for matrices this small BLAS' threads cost more
+    # for matrices this small BLAS' threads cost more
+    with threadpool_limits(1, user_api="blas"):
         main(asked)

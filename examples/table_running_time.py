@@ -1,11 +1,12 @@
 """The paper's running times of gSC and iSC: python -m examples.table_running_time
 
-What 1000 queries need of 1000 atoms: gSC the similarities ||X^T D_j||^2, iSC the projections
-log_X(D_j) of the dictionary into the tangent space of each query. Both use all cores. The tangent
-vectors are made in their fastest form: one matrix product, small singular value decompositions, and
-the vectors a tile at a time in cache, where the next query overwrites them. A third row is what
-intrinsic_codes uses instead: the p x p factors of the logarithms, without the vectors. Prints the
-table and leaves a plot of time against d in out/. Needs 2 GB.
+What 1000 queries need of 1000 atoms: gSC the similarities ||X^T D_j||^2, iSC the
+projections log_X(D_j) of the dictionary into the tangent space of each query. Both use
+all cores. The tangent vectors are made in their fastest form: one matrix product, small
+singular value decompositions, and the vectors a tile at a time in cache, where the next
+query overwrites them. A third row is what intrinsic_codes uses instead: the p x p
+factors of the logarithms, without the vectors. Prints the table and leaves a plot of
+time against d in out/. Needs 2 GB.
 """
 
 import sys
@@ -57,7 +58,7 @@ def tangent_projections(X, D, vectors=True):
     step = max(1, PRODUCTS // (p * max(p * N, d)))
     total = 0.0
     for i in range(0, n, step):
-        x = np.array(X[i:i + step].swapaxes(1, 2), order="C")  # (t, p, d)
+        x = np.array(X[i : i + step].swapaxes(1, 2), order="C")  # (t, p, d)
         C = np.matmul(x.reshape(-1, d), atoms.reshape(-1, d).T).reshape(-1, p, p, N)
 
         def project(block):
@@ -82,10 +83,12 @@ def make_vectors(x, atoms, factors):
 
 @core.jit
 def tangents(x, atoms, factors, first, out):
-    """out[b, j] = column b of log_X(D_{first + j}), for the atoms that fit into out (p, m, d).
+    """out[b, j] = column b of log_X(D_{first + j}), for the atoms that fit into out (p,
+    m, d).
 
-    x (p, d) is one query, factors (2, p, p, N) are its own. All tangent vectors of a query would be
-    p d N numbers: callers take a few atoms at a time, so that they stay in cache.
+    x (p, d) is one query, factors (2, p, p, N) are its own. All tangent vectors of a
+    query would be p d N numbers: callers take a few atoms at a time, so that they stay
+    in cache.
     """
     p, m, d = out.shape
     for j in range(min(m, atoms.shape[1] - first)):
@@ -127,10 +130,20 @@ def draw(times):
         ax.loglog(SIZES, row, "o-", color=color, label=name)
     for task, row in PAPER.items():
         color, _ = STYLES[task]
-        ax.loglog(SIZES, row, "s--", color=color, markerfacecolor="white",
-                  label=f"{task}, as the paper prints it")
-    ax.set(xlabel="d", ylabel=f"seconds for {N_QUERIES} queries, {N_ATOMS} atoms, p = {P}")
-    ax.legend(frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+        ax.loglog(
+            SIZES,
+            row,
+            "s--",
+            color=color,
+            markerfacecolor="white",
+            label=f"{task}, as the paper prints it",
+        )
+    ax.set(
+        xlabel="d", ylabel=f"seconds for {N_QUERIES} queries, {N_ATOMS} atoms, p = {P}"
+    )
+    ax.legend(
+        frameon=False, fontsize=8, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1)
+    )
     return ax
 
 
@@ -148,14 +161,20 @@ def measure():
 
 def print_row(name, numbers, digits, printed=None):
     """A row of the table, the paper's figures in brackets."""
-    brackets = [f"({value:.1f})" for value in printed] if printed else [""] * len(numbers)
-    cells = [f"{number:11.{digits}f} {text:>8}" for number, text in zip(numbers, brackets)]
+    brackets = (
+        [f"({value:.1f})" for value in printed] if printed else [""] * len(numbers)
+    )
+    cells = [
+        f"{number:11.{digits}f} {text:>8}" for number, text in zip(numbers, brackets)
+    ]
     print(f"{name:22}" + "".join(cells))
 
 
 def print_table(times):
-    print(f"\n{N_QUERIES} queries, {N_ATOMS} atoms, {P}-dimensional subspaces of R^d; seconds, the "
-          "paper's in brackets")
+    print(
+        f"\n{N_QUERIES} queries, {N_ATOMS} atoms, {P}-dimensional subspaces of R^d; seconds, the "
+        "paper's in brackets"
+    )
     print(f"{'':22}" + "".join(f"{f'd = {d}':>20}" for d in SIZES))
     for task, row in times.items():
         print_row(task, row, 2, PAPER.get(task))

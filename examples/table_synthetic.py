@@ -1,10 +1,11 @@
-"""The paper's synthetic table on G(2, 6), and two more methods: python -m examples.table_synthetic
+"""The paper's synthetic table on G(2, 6), and two more methods: python -m
+examples.table_synthetic
 
-Four classes; the samples of a class are normal in a tangent space and mapped by exp. Experiment 1:
-the tangent space at the identity subspace, experiment 2: at random; the class means are tangent
-vectors. The paper prints neither their length, nor the variances, nor lambda, nor iSC's decision
-rule: examples/search_synthetic.py looked for the values below, which come closest to its table; the
-seeds here are others.
+Four classes; the samples of a class are normal in a tangent space and mapped by exp.
+Experiment 1: the tangent space at the identity subspace, experiment 2: at random; the
+class means are tangent vectors. The paper prints neither their length, nor the
+variances, nor lambda, nor iSC's decision rule: examples/search_synthetic.py looked for
+the values below, which come closest to its table; the seeds here are others.
 """
 
 import sys
@@ -48,7 +49,8 @@ PAPER = {
     "iSC": [98.6, 84.1, 64.7, 53.4],
     "gSC": [99.2, 86.6, 66.9, 57.4],
 }
-ORDERINGS = [  # in the paper's table and text: (experiments, better method, worse methods)
+# in the paper's table and text: (experiments, better method, worse methods)
+ORDERINGS = [
     ((1,), "lE-SC", ["lE-SC-adaptive", "iSC", "gSC"]),
     ((1, 2), "gSC", ["iSC"]),
     ((2,), "iSC", ["lE-SC", "lE-SC-adaptive"]),
@@ -63,8 +65,9 @@ def tangents(rng, base, n):
 
 
 def base_point(problem, rng):
-    """A basis (D, P): "identity", the first axes; "one", "each": uniform on the manifold;
-    "positive": of uniform numbers in [0, 1]."""
+    """A basis (D, P): "identity", the first axes; "one", "each": uniform on the
+    manifold; "positive": of uniform numbers in [0, 1].
+    """
     if problem.base == "identity":
         return np.eye(D, P)
     if problem.base == "positive":
@@ -75,16 +78,18 @@ def base_point(problem, rng):
 def draw(problem, rng, n_queries=N_QUERIES):
     """(atoms, queries, labels, truth) of a problem, class after class.
 
-    A sample of class c is exp(mean_c + sigma normal) at base c, one base for all classes if it is
-    "identity" or "one". The means are tangent vectors of length spread, of "any" random direction
-    or "orthogonal" to each other.
+    A sample of class c is exp(mean_c + sigma normal) at base c, one base for all
+    classes if it is "identity" or "one". The means are tangent vectors of length
+    spread, of "any" random direction or "orthogonal" to each other.
     """
     common = base_point(problem, rng)
     means = []
     atoms = []
     queries = []
     for _ in range(N_CLASSES):
-        base = common if problem.base in ("identity", "one") else base_point(problem, rng)
+        base = (
+            common if problem.base in ("identity", "one") else base_point(problem, rng)
+        )
         mean = tangents(rng, base, 1)[0]
         if problem.means == "orthogonal":
             mean -= sum(np.vdot(other, mean) * other for other in means)
@@ -105,9 +110,11 @@ def by_residual(codes, K_dd, K_xd, norm2, labels):
 
 
 def by_reconstruction(codes, atoms, queries, labels):
-    """The class whose part of the code, projected back to the manifold, is nearest; a class that is
-    not used is far."""
-    similarity = np.full((len(queries), N_CLASSES), -np.inf)  # ||X^T Z||^2 = p - ||X^ - Z^||^2 / 2
+    """The class whose part of the code, projected back to the manifold, is nearest; a
+    class that is not used is far.
+    """
+    # ||X^T Z||^2 = p - ||X^ - Z^||^2 / 2
+    similarity = np.full((len(queries), N_CLASSES), -np.inf)
     for c in range(N_CLASSES):
         used = np.flatnonzero(codes[:, labels == c].any(axis=1))
         points = core.reconstruct(codes[np.ix_(used, labels == c)], atoms[labels == c])
@@ -124,56 +131,80 @@ def recognise(problem, seed):
     predicted = {}
     for method, base in [("lE-SC", None), ("lE-SC-adaptive", "mean")]:
         grams = tangent.tangent_grams(queries, atoms, base)
-        codes = core.sparse_codes(grams.K_dd, grams.K_xd, LAM[method], norm2=grams.norm2)
+        codes = core.sparse_codes(
+            grams.K_dd, grams.K_xd, LAM[method], norm2=grams.norm2
+        )
         predicted[method] = by_residual(codes, *grams, labels)
     codes = tangent.intrinsic_codes(queries, atoms, LAM["iSC"])
     predicted["iSC"] = by_residual(codes, K_dd, K_xd, P, labels)
     gsc = core.classify(queries, atoms, labels, lam=LAM["gSC"], return_info=True)
     predicted["gSC"] = gsc.labels
     predicted["gLC"] = core.classify(queries, atoms, labels, n_neighbors=NEIGHBORS)
-    predicted["gSC, reconstructed"] = by_reconstruction(gsc.codes, atoms, queries, labels)
-    return {method: 100 * np.mean(answer == truth) for method, answer in predicted.items()}
+    predicted["gSC, reconstructed"] = by_reconstruction(
+        gsc.codes, atoms, queries, labels
+    )
+    return {
+        method: 100 * np.mean(answer == truth) for method, answer in predicted.items()
+    }
 
 
 def show_settings():
     for problem in PROBLEMS:
-        print(f"{problem.name:10} base {problem.base}, means {problem.means}, of length "
-              f"{problem.spread}, sigma {problem.sigma}")
+        print(
+            f"{problem.name:10} base {problem.base}, means {problem.means}, of length "
+            f"{problem.spread}, sigma {problem.sigma}"
+        )
     lambdas = ", ".join(f"{method} {lam:g}" for method, lam in LAM.items())
     print(f"lambda {lambdas}; gLC {NEIGHBORS} neighbours")
-    print("iSC decides by the extrinsic residual of its codes, lE-SC-adaptive projects at the "
-          "Karcher mean of the atoms")
+    print(
+        "iSC decides by the extrinsic residual of its codes, lE-SC-adaptive projects at the "
+        "Karcher mean of the atoms"
+    )
 
 
 def show_table(rates):
     """rates: {method: (problem, repetition)}."""
-    print(f"\nrecognition rate in % of {N_CLASSES * N_QUERIES} queries, {REPETITIONS} draws, "
-          "standard deviation, the paper's in brackets")
+    print(
+        f"\nrecognition rate in % of {N_CLASSES * N_QUERIES} queries, {REPETITIONS} draws, "
+        "standard deviation, the paper's in brackets"
+    )
     print(f"{'':20}" + "".join(f"{problem.name:>21}" for problem in PROBLEMS))
     for method, row in rates.items():
-        printed = [f"({value:.1f})" for value in PAPER.get(method, [])] or [""] * len(PROBLEMS)
-        cells = [f"{r.mean():7.1f} ± {r.std(ddof=1):3.1f} {value:>7}"
-                 for r, value in zip(row, printed)]
+        printed = [f"({value:.1f})" for value in PAPER.get(method, [])] or [""] * len(
+            PROBLEMS
+        )
+        cells = [
+            f"{r.mean():7.1f} ± {r.std(ddof=1):3.1f} {value:>7}"
+            for r, value in zip(row, printed)
+        ]
         print(f"{method:20}" + "".join(cells))
     gap = np.array([rates[method].mean(axis=1) - PAPER[method] for method in PAPER])
-    print(f"difference from the paper's 16 figures: largest {np.abs(gap).max():.1f}, mean "
-          f"{np.abs(gap).mean():.1f} points; {(np.abs(gap) <= 3).sum()} of 16 within 3 points")
+    print(
+        f"difference from the paper's 16 figures: largest {np.abs(gap).max():.1f}, mean "
+        f"{np.abs(gap).mean():.1f} points; {(np.abs(gap) <= 3).sum()} of 16 within 3 points"
+    )
 
 
 def show_orderings(rates):
-    """Whether each ordering of the paper holds, by the mean difference and its standard deviation
-    over the draws; undecided where the mean is within two standard errors of 0."""
-    print("\nthe paper's orderings (mean difference ± standard deviation of the difference over "
-          "the draws; undecided: the mean is within two standard errors of 0)")
+    """Whether each ordering of the paper holds, by the mean difference and its standard
+    deviation over the draws; undecided where the mean is within two standard errors of
+    0.
+    """
+    print(
+        "\nthe paper's orderings (mean difference ± standard deviation of the difference over "
+        "the draws; undecided: the mean is within two standard errors of 0)"
+    )
     for experiments, better, worse in ORDERINGS:
         for i, problem in enumerate(PROBLEMS):
             for other in worse if EXPERIMENT[i] in experiments else []:
                 difference = rates[better][i] - rates[other][i]
                 printed = PAPER[better][i] - PAPER[other][i]
                 verdict = verdict_on(difference)
-                print(f"  {problem.name:10} {better:14} above {other:15} {verdict:9}  "
-                      f"{difference.mean():5.1f} ± {difference.std(ddof=1):4.1f}   paper "
-                      f"{printed:5.1f}")
+                print(
+                    f"  {problem.name:10} {better:14} above {other:15} {verdict:9}  "
+                    f"{difference.mean():5.1f} ± {difference.std(ddof=1):4.1f}   paper "
+                    f"{printed:5.1f}"
+                )
 
 
 def verdict_on(difference):
@@ -194,7 +225,9 @@ def main():
             for method, rate in recognise(problem, FIRST_SEED + r).items():
                 rates.setdefault(method, []).append(rate)
         print(f"{problem.name}: {time.perf_counter() - began:.0f} s", flush=True)
-    rates = {method: np.reshape(row, (-1, REPETITIONS)) for method, row in rates.items()}
+    rates = {
+        method: np.reshape(row, (-1, REPETITIONS)) for method, row in rates.items()
+    }
     show_table(rates)
     show_orderings(rates)
     print(f"\n{time.perf_counter() - began:.0f} seconds in all")

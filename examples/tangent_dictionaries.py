@@ -1,11 +1,12 @@
 """Dictionaries in tangent spaces beside gDL: python -m examples.tangent_dictionaries
 
-Learns gDL's atoms, log-Euclidean ones (in the tangent space at the Karcher mean) and intrinsic ones
-from the same first atoms, on three synthetic sets and on files: --data FILE.npz ... with --p, as in
-examples/projected_coding.py. Training sets and queries are coded over the atoms of each; a query
-gets the class of the training set whose code makes the smallest angle with its own. Prints costs,
-seconds and accuracy, and leaves the learning curves in out/. Each method has a cost of its own:
-curves are of its share of the first.
+Learns gDL's atoms, log-Euclidean ones (in the tangent space at the Karcher mean) and
+intrinsic ones from the same first atoms, on three synthetic sets and on files: --data
+FILE.npz ... with --p, as in examples/projected_coding.py. Training sets and queries are
+coded over the atoms of each; a query gets the class of the training set whose code
+makes the smallest angle with its own. Prints costs, seconds and accuracy, and leaves
+the learning curves in out/. Each method has a cost of its own: curves are of its share
+of the first.
 """
 
 import sys
@@ -32,8 +33,10 @@ from grassmann_sc.baselines import tangent
 LAM = 0.1
 N_ATOMS = 16
 N_ITER = 20
-SETTINGS = [projected_coding.Setting(20, 2, 120, spread, sigma)
-            for spread, sigma in [(0.6, 0.1), (0.6, 0.2), (1.2, 0.2)]]
+SETTINGS = [
+    projected_coding.Setting(20, 2, 120, spread, sigma)
+    for spread, sigma in [(0.6, 0.1), (0.6, 0.2), (1.2, 0.2)]
+]
 COLORS = {"gDL": "#0072B2", "log-Euclidean": "#D55E00", "intrinsic": "#009E73"}
 
 
@@ -44,9 +47,12 @@ def learned(method, X, atoms):
         found = learn.gdl(X, N_ATOMS, LAM, **options)
         return found, lambda queries: core.gsc(queries, found.atoms, LAM)
     if method == "log-Euclidean":
-        found = tangent.log_euclidean_dictionary(X, N_ATOMS, LAM, base="mean", **options)
-        return found, lambda queries: tangent.log_euclidean_codes(queries, found.atoms, LAM,
-                                                                      found.base)
+        found = tangent.log_euclidean_dictionary(
+            X, N_ATOMS, LAM, base="mean", **options
+        )
+        return found, lambda queries: tangent.log_euclidean_codes(
+            queries, found.atoms, LAM, found.base
+        )
     found = tangent.intrinsic_dictionary(X, N_ATOMS, LAM, **options)
     return found, lambda queries: tangent.intrinsic_codes(queries, found.atoms, LAM)
 
@@ -69,8 +75,11 @@ def compare(data):
         accuracy = 100 * np.mean(predicted == data.truth)
         results[method] = found.costs, seconds, accuracy
         rise = max(np.diff(found.costs).max() / found.costs[0], 0)
-        print(f"{data.name:36}{method:15}{len(data.atoms):5d}{found.costs[0]:10.4g}"
-              f"{found.costs[-1]:10.4g}{rise:10.1g}{seconds:9.2f}{accuracy:8.1f}", flush=True)
+        print(
+            f"{data.name:36}{method:15}{len(data.atoms):5d}{found.costs[0]:10.4g}"
+            f"{found.costs[-1]:10.4g}{rise:10.1g}{seconds:9.2f}{accuracy:8.1f}",
+            flush=True,
+        )
     return results
 
 
@@ -80,7 +89,12 @@ def draw_picture(names, all_results):
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for ax, name, results in zip(panels, names, all_results):
         for method, (costs, *_) in results.items():
-            ax.plot(np.arange(len(costs)) / 2, costs / costs[0], color=COLORS[method], label=method)
+            ax.plot(
+                np.arange(len(costs)) / 2,
+                costs / costs[0],
+                color=COLORS[method],
+                label=method,
+            )
         ax.set_title(name, fontsize=7)
         ax.set(xlabel="iteration")
     figure.suptitle(f"Learning {N_ATOMS} atoms, λ = {LAM}", fontsize=9)
@@ -97,9 +111,11 @@ def main(asked):
     for method in COLORS:  # compile
         first = np.repeat(small.atoms, N_ATOMS, axis=0)[:N_ATOMS]
         learned(method, small.atoms, first)
-    print(f"{N_ATOMS} atoms, lambda = {LAM}, {N_ITER} iterations; rise: the largest of the cost, "
-          "of the first\n"
-          f"{'':36}{'':15}{'n':>5}{'first':>10}{'last':>10}{'rise':>10}{'seconds':>9}{'acc. %':>8}")
+    print(
+        f"{N_ATOMS} atoms, lambda = {LAM}, {N_ITER} iterations; rise: the largest of the cost, "
+        "of the first\n"
+        f"{'':36}{'':15}{'n':>5}{'first':>10}{'last':>10}{'rise':>10}{'seconds':>9}{'acc. %':>8}"
+    )
     names = []
     results = []
     for data in projected_coding.problems(SETTINGS, asked, rng):

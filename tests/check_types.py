@@ -1,4 +1,6 @@
-"""mypy on the modules' type hints (make types), under the names by which modules are imported."""
+"""mypy on the modules' type hints (make types), under the names by which modules are
+imported.
+"""
 
 import re
 import shutil
@@ -11,7 +13,9 @@ from docs.house import CORE, ROOT, modules
 
 
 def copy_as_package(folder):
-    """To mypy grassmann_sc.learn is a file of a package, so the flat files are copied into one."""
+    """To mypy grassmann_sc.learn is a file of a package, so the flat files are copied
+    into one.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     for name, path in modules().items():
         to = folder / ("__init__.py" if name == CORE else path.relative_to(ROOT))
@@ -25,7 +29,9 @@ def main():
     options = ["--package", CORE, "--config-file", ROOT / "pyproject.toml"]
     command = [sys.executable, "-m", "mypy", *options]
     done = subprocess.run(command, cwd=package.parent, capture_output=True, text=True)
-    said = re.sub(rf"^{CORE}[/\\]__init__\.py", f"{CORE}.py", done.stdout, flags=re.MULTILINE)
+    said = re.sub(
+        rf"^{CORE}[/\\]__init__\.py", f"{CORE}.py", done.stdout, flags=re.MULTILINE
+    )
     print(re.sub(rf"^{CORE}[/\\]", "", said, flags=re.MULTILINE) + done.stderr, end="")
     return done.returncode
 

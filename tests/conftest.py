@@ -29,14 +29,17 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """The longest files come first, so that no process waits for one of them at the end."""
+    """The longest files come first, so that no process waits for one of them at the
+    end.
+    """
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def little_to_collect():
-    """What is there when a module begins stays out of garbage collection, which ImageIO asks for
-    whenever it closes a video."""
+    """What is there when a module begins stays out of garbage collection, which ImageIO
+    asks for whenever it closes a video.
+    """
     gc.collect()
     gc.freeze()
 
@@ -57,7 +60,9 @@ def installed(wheel, tmp_path_factory):
 
 @pytest.fixture
 def few_kernels(monkeypatch):
-    """Small grids of examples.classify, where the path from files to answers is what is tested."""
+    """Small grids of examples.classify, where the path from files to answers is what is
+    tested.
+    """
     monkeypatch.setattr("examples.comparison.N_GAMMAS", 3)
     monkeypatch.setattr("examples.comparison.MOST_REPEATS", 1)
     monkeypatch.setattr("examples.baselines.SHARES", [0.9])

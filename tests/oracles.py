@@ -1,8 +1,8 @@
-"""What the suite and the benchmarks need beside grassmann_sc.strategies: explicit oracles, samples
-of a seed, tolerances.
+"""What the suite and the benchmarks need beside grassmann_sc.strategies: explicit
+oracles, samples of a seed, tolerances.
 
-The suite knows two tolerances. For float32, `rounding` scales them from the rounding of float64 to
-that of float32.
+The suite knows two tolerances. For float32, `rounding` scales them from the rounding of
+float64 to that of float32.
 """
 
 import hypothesis.strategies as st
@@ -46,8 +46,9 @@ def cost(problem, codes):
 
 
 def violation(K, k, y, lam, positive=False):
-    """Largest violation of the optimality conditions: <D_j^, r> = lam/2 sign y_j, and at most lam/2
-    in size where y_j = 0."""
+    """Largest violation of the optimality conditions: <D_j^, r> = lam/2 sign y_j, and
+    at most lam/2 in size where y_j = 0.
+    """
     g = k - K @ y
     on_support = np.abs(g - lam / 2 * np.sign(y))
     elsewhere = np.maximum((g if positive else np.abs(g)) - lam / 2, 0)
@@ -55,14 +56,17 @@ def violation(K, k, y, lam, positive=False):
 
 
 def worst_violation(problem, codes, positive=False):
-    return max(violation(problem.K_dd, k, y, problem.lam, positive)
-               for k, y in zip(problem.K_xd, codes))
+    return max(
+        violation(problem.K_dd, k, y, problem.lam, positive)
+        for k, y in zip(problem.K_xd, codes)
+    )
 
 
 @st.composite
 def regular_problems(draw, share=st.sampled_from([1e-2, 0.1, 0.5])):
-    """Coding problems of one well-conditioned solution: random atoms, fewer than half of
-    d(d+1)/2."""
+    """Coding problems of one well-conditioned solution: random atoms, fewer than half
+    of d(d+1)/2.
+    """
     d = draw(st.integers(3, 7))
     rng = np.random.default_rng(draw(seeds))
     p = draw(st.integers(1, d // 2))
@@ -73,7 +77,9 @@ def regular_problems(draw, share=st.sampled_from([1e-2, 0.1, 0.5])):
 
 
 def noisy_image_sets(n=60, d=12, n_classes=3, seed=0):
-    """(sets of 4 to 6 noisy frames, labels): each class has a pattern space of dimension 3."""
+    """(sets of 4 to 6 noisy frames, labels): each class has a pattern space of
+    dimension 3.
+    """
     rng = np.random.default_rng(seed)
     patterns = rng.standard_normal((n_classes, 3, d))
     y = np.arange(n) % n_classes
@@ -84,13 +90,13 @@ def noisy_image_sets(n=60, d=12, n_classes=3, seed=0):
     return sets, np.array(["ape", "bee", "cat", "dog"])[y]
 
 
-# -------------------------------------------------------------------------- dictionary learning
+# ------------------------------------------------------------------ dictionary learning
 
 
 def explicit_cost(X, D, codes, lam=0.0):
     """sum_i ||X_i^ - sum_j y_ij D_j^||_F^2 + lam ||y_i||_1 with d x d matrices."""
     R = hat(X) - np.einsum("nj,jab->nab", codes, hat(D))
-    return (R ** 2).sum() + lam * np.abs(codes).sum()
+    return (R**2).sum() + lam * np.abs(codes).sum()
 
 
 def clusters(rng, n, d, p, n_clusters):
@@ -102,19 +108,26 @@ def clusters(rng, n, d, p, n_clusters):
 
 @st.composite
 def samples_and_atoms(draw):
-    """(X, n_atoms, seed): random, clustered, repeated, nearly repeated or orthogonal samples."""
+    """(X, n_atoms, seed): random, clustered, repeated, nearly repeated or orthogonal
+    samples.
+    """
     d, p = draw(sizes(st.integers(1, 7)))
     seed = draw(seeds)
     rng = np.random.default_rng(seed)
     n = draw(st.integers(1, 12))
     kind = draw(st.sampled_from(["clustered", *KINDS]))
-    X = clusters(rng, n, d, p, min(n, 3)) if kind == "clustered" else bases(rng, n, d, p, kind)
+    X = (
+        clusters(rng, n, d, p, min(n, 3))
+        if kind == "clustered"
+        else bases(rng, n, d, p, kind)
+    )
     return X, draw(st.integers(1, n)), seed
 
 
 def statistics(learner):
-    """Y^T Y and the explicit sum_i y_ir X_i^ of each atom of an OnlineGDL, as its file holds
-    them."""
+    """Y^T Y and the explicit sum_i y_ir X_i^ of each atom of an OnlineGDL, as its file
+    holds them.
+    """
     state = learner.state()
     sums = state["sums"]
     if sums.shape[1] == sums.shape[2]:
@@ -123,12 +136,16 @@ def statistics(learner):
         matrices = np.einsum("nra,nr,nrb->nab", sums, state["sizes"], sums)
     if state["piled"].size:
         rows = state["piled"]
-        matrices = matrices + np.einsum("in,ipa,ipb->nab", state["piled_codes"], rows, rows)
+        matrices = matrices + np.einsum(
+            "in,ipa,ipb->nab", state["piled_codes"], rows, rows
+        )
     return state["shared"], matrices
 
 
 def explicit_errors(X, D, index, ridge):
-    """e_c(X) and the codes, by least squares on d x d matrices with rows of the ridge below."""
+    """e_c(X) and the codes, by least squares on d x d matrices with rows of the ridge
+    below.
+    """
     n_classes = index.max() + 1
     errors = np.empty((len(X), n_classes))
     codes = np.zeros((len(X), len(D)))
@@ -142,7 +159,7 @@ def explicit_errors(X, D, index, ridge):
     return errors, codes
 
 
-# ------------------------------------------------------------------------- baselines, pair by pair
+# -------------------------------------------------------------- baselines, pair by pair
 
 
 def each_pair(function, X, Y, *options):
@@ -156,8 +173,11 @@ def cosines(A, B):
 
 def clouds(rng, n, d, fewest=1, most=8, apart=1.5):
     """n sets of frames about centres of their own."""
-    return [rng.standard_normal((rng.integers(fewest, most + 1), d))
-            + apart * rng.standard_normal(d) for _ in range(n)]
+    return [
+        rng.standard_normal((rng.integers(fewest, most + 1), d))
+        + apart * rng.standard_normal(d)
+        for _ in range(n)
+    ]
 
 
 def directions(frames, k):
@@ -171,13 +191,16 @@ def dimension_of(frames, share):
     s2 = np.linalg.svd(frames - frames.mean(axis=0), compute_uv=False) ** 2
     if len(frames) == 1 or not s2.any():
         return 0
-    return next(k for k in range(len(s2) + 1) if s2[:k].sum() >= share * s2.sum() * (1 - 1e-12))
+    return next(
+        k for k in range(len(s2) + 1) if s2[:k].sum() >= share * s2.sum() * (1 - 1e-12)
+    )
 
 
 def affine_distance(A, B, share=None, k=None):
     """||mu_A + U v - mu_B - W w|| at the least-squares v and w, of so many directions."""
     (mean_a, U), (mean_b, W) = (
-        directions(F, dimension_of(F, share) if k is None else k) for F in (A, B))
+        directions(F, dimension_of(F, share) if k is None else k) for F in (A, B)
+    )
     both = np.hstack([U, W])
     offset = mean_a - mean_b
     if both.size:
@@ -186,15 +209,26 @@ def affine_distance(A, B, share=None, k=None):
 
 
 def convex_distance(A, B, bound=1.0, ftol=1e-17):
-    """The distance of two convex hulls, of coefficients up to a bound, by SciPy's SLSQP."""
+    """The distance of two convex hulls, of coefficients up to a bound, by SciPy's
+    SLSQP.
+    """
     counts = [len(A), len(B)]
     Z = np.vstack([A, -B])
     G = Z @ Z.T
     sides = np.repeat(np.eye(2), counts, axis=1)
     found = scipy.optimize.minimize(
-        lambda z: z @ G @ z / 2, np.repeat(np.divide(1, counts), counts), jac=lambda z: G @ z,
-        method="SLSQP", bounds=[(0, bound)] * len(Z), options={"ftol": ftol, "maxiter": 2000},
-        constraints={"type": "eq", "fun": lambda z: sides @ z - 1, "jac": lambda z: sides})
+        lambda z: z @ G @ z / 2,
+        np.repeat(np.divide(1, counts), counts),
+        jac=lambda z: G @ z,
+        method="SLSQP",
+        bounds=[(0, bound)] * len(Z),
+        options={"ftol": ftol, "maxiter": 2000},
+        constraints={
+            "type": "eq",
+            "fun": lambda z: sides @ z - 1,
+            "jac": lambda z: sides,
+        },
+    )
     return np.sqrt(max(2 * found.fun, 0))  # rounding leaves hulls that meet below 0
 
 
@@ -214,7 +248,9 @@ def ggda_matrices(labels, beta=1.0):
 
 
 def discriminants(K, between, within, reg):
-    """(values, vectors) of the generalised eigenproblem as it is printed, the largest first."""
+    """(values, vectors) of the generalised eigenproblem as it is printed, the largest
+    first.
+    """
     ridge = reg * np.trace(K @ K) / len(K) * np.eye(len(K))
     values, vectors = scipy.linalg.eigh(K @ between @ K, K @ within @ K + ridge)
     return values[::-1], vectors[:, ::-1]
@@ -228,4 +264,6 @@ def random_system(rng, s, d, radius):
 
 def long_bases(systems, n_blocks=500):
     """Of observability matrices so long that A^n is gone."""
-    return np.stack([np.linalg.qr(observability(A, C, n_blocks))[0] for A, C in systems])
+    return np.stack(
+        [np.linalg.qr(observability(A, C, n_blocks))[0] for A, C in systems]
+    )

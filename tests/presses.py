@@ -1,5 +1,6 @@
-"""What commits, and Ctrl-C at chosen steps of it: the calls, lines and returns in the toolkit's own
-files, and where Python exchanges handlers of signals. No clock decides."""
+"""What commits, and Ctrl-C at chosen steps of it: the calls, lines and returns in the
+toolkit's own files, and where Python exchanges handlers of signals. No clock decides.
+"""
 
 import copy
 import functools
@@ -25,7 +26,10 @@ ROOT = Path(core.__file__).parent
 @functools.cache
 def is_watched(filename):
     """Are the lines of this file steps?"""
-    return filename == signal.__file__ or Path(filename).parent in (ROOT, ROOT / "baselines")
+    return filename == signal.__file__ or Path(filename).parent in (
+        ROOT,
+        ROOT / "baselines",
+    )
 
 
 def count(call):
@@ -36,8 +40,9 @@ def count(call):
 
 
 def press(call, at, again=0):
-    """The KeyboardInterrupt that came out of a call with a Ctrl-C before its step number at, or
-    None; another one comes so many steps later."""
+    """The KeyboardInterrupt that came out of a call with a Ctrl-C before its step
+    number at, or None; another one comes so many steps later.
+    """
     presser = Presser((at, at + again) if again else (at,))
     return presser.run(call)
 
@@ -50,10 +55,13 @@ class Presser:
         self.step = 0
 
     def run(self, call):
-        """The KeyboardInterrupt that came out. The handler of SIGINT must be as it was before."""
+        """The KeyboardInterrupt that came out. The handler of SIGINT must be as it was
+        before.
+        """
         tracing = sys.gettrace()
         profiling = sys.getprofile()
-        told = sys.unraisablehook  # of a press in a generator that ends, which Python forgets
+        # of a press in a generator that ends, which Python forgets
+        told = sys.unraisablehook
         sys.unraisablehook = lambda what: None
         before = signal.signal(signal.SIGINT, self.handle)
         raised = None
@@ -72,8 +80,9 @@ class Presser:
         return raised
 
     def handle(self, number, frame):
-        """Raise, as Python does by default. Python stops tracing where a trace function raises: the
-        rest of the presses come at the calls that follow."""
+        """Raise, as Python does by default. Python stops tracing where a trace function
+        raises: the rest of the presses come at the calls that follow.
+        """
         sys.setprofile(self.profile)
         raise KeyboardInterrupt
 
@@ -93,10 +102,11 @@ class Presser:
             signal.raise_signal(signal.SIGINT)
 
 
-# ------------------------------------------------------------------------------ what commits
+# ------------------------------------------------------------------------- what commits
 
-# start(): what a call begins with; call(thing); check(thing, error): it is as before the call or as
-# after it, as after it if no error came out; has_steps: False for a call that presses by itself
+# start(): what a call begins with; call(thing); check(thing, error): it is as before
+# the call or as after it, as after it if no error came out; has_steps: False for a call
+# that presses by itself
 Subject = namedtuple("Subject", "start call check has_steps", defaults=[True])
 SMALL = [  # module, name, value while Subjects are made and called
     (core, "SIGNALS", [signal.SIGTERM, signal.SIGINT]),  # the others have no handler
@@ -167,21 +177,35 @@ def samples(d, p, dtype):
 LEARNERS = {  # options, batches
     "matrices": (dict(lam=0.2, init="kmeans"), samples(8, 2, np.float64)),
     "rows": (dict(lam=0.2, rank=2), samples(40, 1, np.float32)),
-    "local": (dict(n_neighbors=2, init="random", forgetting=0.5), samples(8, 2, np.float64)),
+    "local": (
+        dict(n_neighbors=2, init="random", forgetting=0.5),
+        samples(8, 2, np.float64),
+    ),
 }
 CALLS = {  # batches before the call, and the call
     "first collect": (1, lambda learner, batch: learner.collect(batch)),
     "collect": (3, lambda learner, batch: learner.collect(batch)),
     "update": (4, lambda learner, batch: learner.update()),
     "partial_fit": (3, lambda learner, batch: learner.partial_fit(batch)),
-    "merge": (3, lambda learner, batch: learner.merge(learner.fork().collect(batch)) and None),
+    "merge": (
+        3,
+        lambda learner, batch: learner.merge(learner.fork().collect(batch)) and None,
+    ),
 }
+
+
 def new_learner(options):
     return streams.OnlineGDL(N_ATOMS, rng=1, **options)
 
 
-NAMES = ["uninterrupted", "uninterrupted, pressed by its job", "save", "gdl", "write_codes, file",
-         "write_codes, folder"]
+NAMES = [
+    "uninterrupted",
+    "uninterrupted, pressed by its job",
+    "save",
+    "gdl",
+    "write_codes, file",
+    "write_codes, folder",
+]
 NAMES += [f"{call}, {kind}" for kind in LEARNERS for call in ("fit", *CALLS)]
 
 
@@ -194,16 +218,24 @@ def subject_of_learner(options, X, n_before, call):
             begun.update()
     after = copy.deepcopy(begun)
     call(after, X[3])
-    ends = [(state_of(learner), state_of(copy.deepcopy(learner).partial_fit(X[4])))
-            for learner in (begun, after)]
+    ends = [
+        (state_of(learner), state_of(copy.deepcopy(learner).partial_fit(X[4])))
+        for learner in (begun, after)
+    ]
 
     def check(learner, error):
         state = state_of(learner)
-        same = [end for before_end, end in ends[error is None:] if alike(state, before_end)]
+        same = [
+            end for before_end, end in ends[error is None :] if alike(state, before_end)
+        ]
         assert same, "a stream was left between before and after"
-        assert alike(state_of(learner.partial_fit(X[4])), same[0]), "a stream ends with other bits"
+        assert alike(state_of(learner.partial_fit(X[4])), same[0]), (
+            "a stream ends with other bits"
+        )
 
-    return Subject(lambda: copy.deepcopy(begun), lambda learner: call(learner, X[3]), check)
+    return Subject(
+        lambda: copy.deepcopy(begun), lambda learner: call(learner, X[3]), check
+    )
 
 
 def state_of(learner):
@@ -215,7 +247,9 @@ def state_of(learner):
 
 
 def alike(state, other, but=()):
-    return all(np.array_equal(state[name], other[name]) for name in state if name not in but)
+    return all(
+        np.array_equal(state[name], other[name]) for name in state if name not in but
+    )
 
 
 def subject_of_fit(options, X):
@@ -251,18 +285,29 @@ def subject_of_fit(options, X):
 
     def check(learner, error):
         done = json.loads(str(learner.state()["counts"]))["place"]["n_done"]
-        same = [n for n in (done, len(X) + 1) if alike(state_of(learner), whole[n], order)]
+        same = [
+            n for n in (done, len(X) + 1) if alike(state_of(learner), whole[n], order)
+        ]
         assert same, f"a stream was left between batches {done} and {done + 1}"
         assert error or same[-1] == len(X) + 1, "a fit ended too early"
         said = str(error or "")
-        assert not said or f"from {done} batches" in said, f"{done} batches are done: {said}"
-        assert alike(go_on(learner), ends[same[-1]], order), "a stream ends with other bits"
+        assert not said or f"from {done} batches" in said, (
+            f"{done} batches are done: {said}"
+        )
+        assert alike(go_on(learner), ends[same[-1]], order), (
+            "a stream ends with other bits"
+        )
         resume = path if os.path.exists(path) else None
         other = new_learner(options).fit(iter(X), resume=resume)
-        assert alike(state_of(other), whole[-1], order), "a resumed fit ends with other bits"
+        assert alike(state_of(other), whole[-1], order), (
+            "a resumed fit ends with other bits"
+        )
 
-    return Subject(start, lambda learner: learner.fit(iter(X), checkpoint=path,
-                                                      checkpoint_every=1), check)
+    return Subject(
+        start,
+        lambda learner: learner.fit(iter(X), checkpoint=path, checkpoint_every=1),
+        check,
+    )
 
 
 # ---------------------------------------------------------------- files
@@ -285,14 +330,22 @@ def subject_of_codes(sparse):
 
     def check(nothing, error):
         if os.path.exists(path) and (not sparse or os.listdir(path)):
-            codes = core.dense_codes(files.load_codes(path)) if written(path) else expected[:0]
-            assert np.array_equal(codes, expected[:len(codes)]), "written codes are others"
+            codes = (
+                core.dense_codes(files.load_codes(path))
+                if written(path)
+                else expected[:0]
+            )
+            assert np.array_equal(codes, expected[: len(codes)]), (
+                "written codes are others"
+            )
             assert error or len(codes) == len(X), "codes are missing"
         else:
             assert error, "nothing was written"
         assert write("resume") == len(X), "it was not gone on to the end"
         codes = core.dense_codes(files.load_codes(path))
-        assert np.array_equal(codes, expected), "codes that were gone on with are others"
+        assert np.array_equal(codes, expected), (
+            "codes that were gone on with are others"
+        )
         no_stray(path)
 
     def written(path):
@@ -316,11 +369,15 @@ def subject_of_file():
     def check(nothing, error):
         found = files.load(path).atoms
         allowed = [new] if error is None else [old, new]
-        assert any(np.array_equal(found, atoms) for atoms in allowed), "a file is another"
+        assert any(np.array_equal(found, atoms) for atoms in allowed), (
+            "a file is another"
+        )
         files.save(path, old)
         no_stray(path)
 
-    return Subject(lambda: files.save(path, old), lambda nothing: files.save(path, new), check)
+    return Subject(
+        lambda: files.save(path, old), lambda nothing: files.save(path, new), check
+    )
 
 
 # ---------------------------------------------------------------- learning
@@ -343,12 +400,16 @@ def subject_of_gdl():
         for learned in results:
             same = whole[learned.n_iter]
             for ours, theirs in zip(learned, same):
-                assert np.array_equal(ours, theirs), "gdl returned others at an interrupt"
+                assert np.array_equal(ours, theirs), (
+                    "gdl returned others at an interrupt"
+                )
             ended = learned.stopped == "interrupted" or learned.n_iter == N_ITER
             assert ended, "gdl ended too early"
         resume = path if os.path.exists(path) else None
         resumed = learning(n_iter=N_ITER, resume=resume)
-        assert np.array_equal(resumed.atoms, whole[-1].atoms), "a resumed gdl has other atoms"
+        assert np.array_equal(resumed.atoms, whole[-1].atoms), (
+            "a resumed gdl has other atoms"
+        )
 
     def call(results):
         results.append(learning(n_iter=N_ITER, checkpoint=path))

@@ -1,5 +1,6 @@
-"""Code in fresh interpreters, and environments that have the project installed. Nothing needs a
-network."""
+"""Code in fresh interpreters, and environments that have the project installed. Nothing
+needs a network.
+"""
 
 import os
 import shutil
@@ -17,18 +18,33 @@ ROOMS = [name for name in modules() if name != CORE]
 
 
 def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):
-    """The lines that code prints; it must end well, and soon. cwd alone is added to the path."""
-    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([python, "-c", code, *map(str, args)], cwd=cwd, timeout=300, text=True,
-                          capture_output=True, env=outside | environment)
+    """The lines that code prints; it must end well, and soon. cwd alone is added to the
+    path.
+    """
+    outside = {
+        name: value for name, value in os.environ.items() if name != "PYTHONPATH"
+    }
+    done = subprocess.run(
+        [python, "-c", code, *map(str, args)],
+        cwd=cwd,
+        timeout=300,
+        text=True,
+        capture_output=True,
+        env=outside | environment,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
 def interrupted(code, *args):
     """The last line on stderr of code that a Ctrl-C ends, and that prints nothing."""
-    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], cwd=ROOT, timeout=300,
-                          text=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)],
+        cwd=ROOT,
+        timeout=300,
+        text=True,
+        capture_output=True,
+    )
     assert (done.returncode, done.stdout) == (-signal.SIGINT, ""), done.stderr
     return done.stderr.splitlines()[-1]
 
@@ -42,34 +58,51 @@ def copy_modules(target, *names):
 
 
 def copy_source(target):
-    """Copy what a package is built from, beside folders with files that do not belong to it."""
+    """Copy what a package is built from, beside folders with files that do not belong
+    to it.
+    """
     copy_modules(target)
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, target)
-    shutil.copytree(ROOT / "examples", target / "examples",
-                    ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "examples",
+        target / "examples",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     for folder in ("benchmarks", "build", "examples", "out", "tests"):
         (target / folder).mkdir(exist_ok=True)
         (target / folder / "not_packaged.py").touch()
 
 
 def build_wheel(source, target, editable=False):
-    """Build the wheel of a copied source, or the one that `pip install -e` would install."""
-    code = ("import sys; from setuptools import build_meta; "
-            f"build_meta.build_{'editable' if editable else 'wheel'}(sys.argv[1])")
+    """Build the wheel of a copied source, or the one that `pip install -e` would
+    install.
+    """
+    code = (
+        "import sys; from setuptools import build_meta; "
+        f"build_meta.build_{'editable' if editable else 'wheel'}(sys.argv[1])"
+    )
     run_python(code, target, cwd=source)
-    wheel, = target.glob("*.whl")
+    (wheel,) = target.glob("*.whl")
     return wheel
 
 
 def install(wheel, folder):
-    """The interpreter and site-packages of a new environment: the wheel, and what it depends on."""
+    """The interpreter and site-packages of a new environment: the wheel, and what it
+    depends on.
+    """
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
-    site, = run_python("import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder,
-                       python=python)
+    (site,) = run_python(
+        "import sysconfig; print(sysconfig.get_path('purelib'))",
+        cwd=folder,
+        python=python,
+    )
     zipfile.ZipFile(wheel).extractall(site)
-    dependencies = [path for path in sys.path
-                    if Path(path).name in ("site-packages", "dist-packages")]
+    dependencies = [
+        path
+        for path in sys.path
+        if Path(path).name in ("site-packages", "dist-packages")
+    ]
     (Path(site) / "dependencies.pth").write_text("\n".join(dependencies))
     return python, Path(site)

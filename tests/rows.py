@@ -1,13 +1,17 @@
-"""Laws of all estimators: scikit-learn's own checks, for estimators of subspaces on its 2-D data,
-and that what is learned belongs to the estimator."""
+"""Laws of all estimators: scikit-learn's own checks, for estimators of subspaces on its
+2-D data, and that what is learned belongs to the estimator.
+"""
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import estimator_checks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-SKIPPED = {"check_array_api_input", "check_classifier_data_not_an_array",
-           "check_sample_weights_pandas_series"}
+SKIPPED = {
+    "check_array_api_input",
+    "check_classifier_data_not_an_array",
+    "check_sample_weights_pandas_series",
+}
 
 
 def check_as_scikit_learn_does(estimator, expected=None):
@@ -26,8 +30,9 @@ def check_as_scikit_learn_does(estimator, expected=None):
 
 
 def answers_before_and_after_reuse(estimator, Z, y, answers):
-    """answers(fitted), before and after the memory of the training set was used for other numbers:
-    of an array or a list of arrays Z, and of an array of labels y."""
+    """answers(fitted), before and after the memory of the training set was used for
+    other numbers: of an array or a list of arrays Z, and of an array of labels y.
+    """
     y = y.copy()
     Z = [part.copy() for part in Z] if isinstance(Z, list) else Z.copy()
     fitted = clone(estimator).fit(Z, y)
@@ -41,8 +46,9 @@ def answers_before_and_after_reuse(estimator, Z, y, answers):
 
 
 class OnRows:
-    """Lets scikit-learn's checks, whose data are 2-D, run: a row x stands for the line spanned by
-    (x, 1)."""
+    """Lets scikit-learn's checks, whose data are 2-D, run: a row x stands for the line
+    spanned by (x, 1).
+    """
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,5 +1,6 @@
-"""LDS and CS-LDS: angles of observability subspaces of any two systems, and what a compressive
-camera lets recover."""
+"""LDS and CS-LDS: angles of observability subspaces of any two systems, and what a
+compressive camera lets recover.
+"""
 
 import warnings
 
@@ -32,7 +33,7 @@ def some_systems(draw, n=3):
     return [random_system(rng, s, d, radius) for radius in radii], rng
 
 
-# --------------------------------------------------------------------------- distances of systems
+# ----------------------------------------------------------------- distances of systems
 
 
 @settings(max_examples=25)
@@ -50,11 +51,16 @@ def test_martin_distance_is_that_of_long_observability_matrices(drawn):
 
 def test_martin_distance_of_well_apart_systems_to_full_accuracy():
     rng = np.random.default_rng(0)
-    systems = [random_system(rng, 4, 20, radius) for radius in (0.3, 0.5, 0.8, 0.9, 0.95)]
+    systems = [
+        random_system(rng, 4, 20, radius) for radius in (0.3, 0.5, 0.8, 0.9, 0.95)
+    ]
     bases = long_bases(systems)
     theta = core.principal_angles(bases[:, None], bases[None])
     expected = np.sqrt(-2 * np.log(np.cos(theta)).sum(axis=-1))
-    assert error(dynamics.martin_distances(systems, systems[::-1]), expected[:, ::-1]) < TIGHT * 10
+    assert (
+        error(dynamics.martin_distances(systems, systems[::-1]), expected[:, ::-1])
+        < TIGHT * 10
+    )
     assert error(dynamics.observability_angles(systems), theta) < TIGHT
 
 
@@ -96,9 +102,13 @@ def test_one_state_and_orthogonal_outputs_have_closed_forms():
 def test_systems_of_both_sides_are_stabilised_alike():
     """Distances between two lists are those within both of them together."""
     rng = np.random.default_rng(0)
-    systems = [(1.4 * np.linalg.qr(rng.standard_normal((2, 2)))[0] * [1, 0.5],
-                rng.standard_normal((4, 2)))
-               for _ in range(4)]
+    systems = [
+        (
+            1.4 * np.linalg.qr(rng.standard_normal((2, 2)))[0] * [1, 0.5],
+            rng.standard_normal((4, 2)),
+        )
+        for _ in range(4)
+    ]
     whole = dynamics.martin_distances(systems, stabilize=True)
     between = dynamics.martin_distances(systems[:2], systems[2:], stabilize=True)
     assert error(between, whole[:2, 2:]) < LOOSE
@@ -111,12 +121,16 @@ def test_right_angles_are_told_from_rounding_and_counted_if_asked():
     apart = 1 - np.eye(6, dtype=bool)
     assert (dynamics.martin_distances(systems)[apart == 1] == np.inf).all()
     half = (A, Q[:, [1, 2]])  # one direction of two is that of systems[0]
-    one, two = dynamics.martin_distances([half], systems[::3], least_cosine=1e-12)[0] ** 2
+    one, two = (
+        dynamics.martin_distances([half], systems[::3], least_cosine=1e-12)[0] ** 2
+    )
     assert two == pytest.approx(-4 * np.log(1e-12), rel=TIGHT)
     assert -2 * np.log(1e-12) <= one < 0.9 * two
     D = dynamics.martin_distances(systems, least_cosine=1e-12)
     for i in range(6):  # alone as in a batch
-        alone = dynamics.martin_distances(systems[i:i + 1], systems, least_cosine=1e-12)
+        alone = dynamics.martin_distances(
+            systems[i : i + 1], systems, least_cosine=1e-12
+        )
         assert error(alone[0], D[i]) <= TIGHT
 
 
@@ -145,7 +159,9 @@ def test_unstable_systems_are_refused_or_scaled_back():
     rng = np.random.default_rng(4)
     good = random_system(rng, 2, 5, 0.9)
     bad = random_system(rng, 2, 5, 1.2)
-    with pytest.raises(ValueError, match=r"systems\[1\] must be stable, .* got 1.2; stabilize"):
+    with pytest.raises(
+        ValueError, match=r"systems\[1\] must be stable, .* got 1.2; stabilize"
+    ):
         dynamics.martin_distances([good, bad])
     found = dynamics.martin_distances([good, bad], stabilize=True)
     scaled = bad[0] * (1 - 2.0**-30) / 1.2, bad[1]
@@ -172,7 +188,7 @@ def test_wrong_systems_are_refused(systems, kind, message):
         dynamics.martin_distances(systems)
 
 
-# --------------------------------------------------------------------- compressive measurements
+# ------------------------------------------------------------- compressive measurements
 
 
 def noiseless(side=20, n_frames=40, seed=0):
@@ -181,7 +197,9 @@ def noiseless(side=20, n_frames=40, seed=0):
     return system, simulated_clip(system, n_frames, 0, seed, driven=False)
 
 
-@pytest.mark.parametrize("compression, n_blocks, n_common", [(10, 1, 8), (10, 4, 2), (16, 2, 4)])
+@pytest.mark.parametrize(
+    "compression, n_blocks, n_common", [(10, 1, 8), (10, 4, 2), (16, 2, 4)]
+)
 def test_noiseless_systems_are_recovered(compression, n_blocks, n_common):
     system, clip = noiseless()
     total = round(400 / compression)
@@ -199,7 +217,9 @@ def test_noiseless_systems_are_recovered(compression, n_blocks, n_common):
 
 
 def test_all_pixels_seen_are_all_pixels_recovered():
-    """Without compression or sparsity the recovery is the rank-s approximation of the clip."""
+    """Without compression or sparsity the recovery is the rank-s approximation of the
+    clip.
+    """
     rng = np.random.default_rng(0)
     clip = rng.standard_normal((12, 3)) @ rng.standard_normal((3, 36))
     seen = dynamics.compress(clip.reshape(12, 6, 6), 36, 36)
@@ -213,17 +233,23 @@ def test_measurements_keep_norms_on_average_and_are_known_by_the_seed():
     again = dynamics.compress(clip[:11], 30, 60, 7)
     assert np.array_equal(seen.innovations[:11], again.innovations)
     assert np.array_equal(seen.common[:11], again.common)
-    assert np.linalg.norm(seen.innovations) == pytest.approx(np.linalg.norm(clip), rel=0.1)
+    assert np.linalg.norm(seen.innovations) == pytest.approx(
+        np.linalg.norm(clip), rel=0.1
+    )
     other = dynamics.compress(clip, 30, 60, 8)
     assert not np.allclose(seen.innovations, other.innovations)
-    assert np.array_equal(dynamics.compress(2 * clip, 30, 60, 7).common, 2 * seen.common)
+    assert np.array_equal(
+        dynamics.compress(2 * clip, 30, 60, 7).common, 2 * seen.common
+    )
 
 
 def test_a_hopeless_compression_is_told_by_the_residual():
     rng = np.random.default_rng(0)
     A, C = random_system(rng, 4, 400, 0.95)
     clip = simulated_clip(System(A, C, 0.3), 40, 0, 0)  # C of white noise is not sparse
-    with pytest.warns(UserWarning, match=r"recovery is hopeless at this compression: \d+%"):
+    with pytest.warns(
+        UserWarning, match=r"recovery is hopeless at this compression: \d+%"
+    ):
         found = dynamics.recover(dynamics.compress(clip, 8, 32), 4)
     assert found.residual > 0.8
     assert dynamics.decibels(clip, found.frames) < 3
@@ -257,14 +283,19 @@ def test_more_measurements_recover_a_noisy_clip_better():
     assert snr == sorted(snr)
     rows = clip.reshape(30, -1)
     U, values, V = np.linalg.svd(rows, full_matrices=False)
-    best = dynamics.decibels(rows, U[:, :4] * values[:4] @ V[:4])  # of any system of 4 states
+    # of any system of 4 states
+    best = dynamics.decibels(rows, U[:, :4] * values[:4] @ V[:4])
     assert 10 < snr[-1] <= best
 
 
 @pytest.mark.parametrize(
     "arguments, kind, message",
     [
-        ((4, 50), ValueError, "measurements must be at least .* too strong a compression"),
+        (
+            (4, 50),
+            ValueError,
+            "measurements must be at least .* too strong a compression",
+        ),
         ((9,), ValueError, r"n_states must be in 1\.\.8, got 9"),
         ((4, 500), ValueError, r"n_coefficients must be in 1\.\.400, got 500"),
         ((1.5,), TypeError, "n_states must be an integer, got 1.5"),
@@ -280,15 +311,23 @@ def test_wrong_recoveries_are_refused(arguments, kind, message):
 def test_clips_without_states_are_refused():
     constant = np.ones((10, 6, 6))
     seen = dynamics.compress(constant, 4, 10)
-    with pytest.raises(ValueError, match="n_states = 2 independent states, got 1: .* too little"):
+    with pytest.raises(
+        ValueError, match="n_states = 2 independent states, got 1: .* too little"
+    ):
         dynamics.recover(seen, 2, 2)
-    with pytest.raises(ValueError, match="measurements must hold a signal, got only zeros"):
+    with pytest.raises(
+        ValueError, match="measurements must hold a signal, got only zeros"
+    ):
         dynamics.recover(dynamics.compress(0 * constant, 4, 10), 1)
-    with pytest.raises(TypeError, match="measurements must be what compress gives, got ndarray"):
+    with pytest.raises(
+        TypeError, match="measurements must be what compress gives, got ndarray"
+    ):
         dynamics.recover(constant, 2)
     with pytest.raises(ValueError, match=r"n_common must be in 1\.\.36, got 37"):
         dynamics.compress(constant, 37, 10)
-    with pytest.raises(ValueError, match=r"frames must have shape \(n_frames, height, width\)"):
+    with pytest.raises(
+        ValueError, match=r"frames must have shape \(n_frames, height, width\)"
+    ):
         dynamics.compress(constant.reshape(10, 36), 4, 10)
 
 

@@ -1,5 +1,6 @@
-"""The estimators of the baselines on sets: what they compute, in scikit-learn's machinery, and what
-they refuse."""
+"""The estimators of the baselines on sets: what they compute, in scikit-learn's
+machinery, and what they refuse.
+"""
 
 import pickle
 import warnings
@@ -72,7 +73,11 @@ def data_of(estimator):
 def answers(estimator, Z):
     """What each method says of Z."""
     methods = ["predict", "decision_function", "transform", "class_scores", "distances"]
-    return [getattr(estimator, method)(Z) for method in methods if hasattr(estimator, method)]
+    return [
+        getattr(estimator, method)(Z)
+        for method in methods
+        if hasattr(estimator, method)
+    ]
 
 
 def equal(left, right):
@@ -82,7 +87,7 @@ def equal(left, right):
 each_estimator = pytest.mark.parametrize("estimator", ALL, ids=name)
 
 
-# --------------------------------------------------------------------------- what they compute
+# -------------------------------------------------------------------- what they compute
 
 
 @pytest.mark.parametrize("rule", ["neighbor", "mean"])
@@ -128,7 +133,10 @@ def test_ggda_is_the_function_on_a_mixture():
     coordinates = K @ found.coefficients
     apart = np.square(coordinates[:, None] - coordinates).sum(axis=2)
     fitted = fitted.transform(D)
-    assert error(np.square(fitted[:, None] - fitted).sum(axis=2), apart) < LOOSE * apart.max()
+    assert (
+        error(np.square(fitted[:, None] - fitted).sum(axis=2), apart)
+        < LOOSE * apart.max()
+    )
 
 
 def test_dcc_without_iterations_is_the_nearest_set_by_canonical_correlations():
@@ -148,20 +156,25 @@ def test_dcc_compares_transformed_bases():
 
 
 def test_what_dcc_shares_is_shared_by_those_of_the_same_pairs_alone():
-    """made holds what does not depend on dimension and reg; n_between chooses the pairs."""
+    """made holds what does not depend on dimension and reg; n_between chooses the
+    pairs.
+    """
     made = {}
     for n_between in (None, 3, 6, 3):
         for reg in (1e-3, 0.1):
             shared = DCC(5, n_between=n_between, reg=reg)
             shared.made = made
             alone = DCC(5, n_between=n_between, reg=reg).fit(D, LABELS)
-            assert np.array_equal(shared.fit(D, LABELS).class_scores(Q), alone.class_scores(Q))
+            assert np.array_equal(
+                shared.fit(D, LABELS).class_scores(Q), alone.class_scores(Q)
+            )
     assert len(made) == 3
 
 
 def test_msm_is_the_mean_squared_cosine_with_the_class_subspace():
     references = [
-        np.concatenate([SETS[i] for i in np.flatnonzero(LABELS == c)]) for c in np.unique(LABELS)
+        np.concatenate([SETS[i] for i in np.flatnonzero(LABELS == c)])
+        for c in np.unique(LABELS)
     ]
     references = subspaces.from_sets(references, 4)
     c = np.linalg.svd(np.einsum("ndp,mdq->nmpq", Q, references), compute_uv=False)
@@ -187,11 +200,18 @@ def test_a_name_or_a_pair_names_a_kernel_as_an_object_does(estimator):
         ("rbf", kernels.rbf(median)),
         (("rbf", 0.5), kernels.rbf(0.5)),
     ]:
-        named, given = (clone(estimator).set_params(kernel=one).fit(SETS[:40], LABELS)
-                        for one in (kernel, same))
-        assert np.array_equal(named.class_scores(SETS[40:]), given.class_scores(SETS[40:]))
+        named, given = (
+            clone(estimator).set_params(kernel=one).fit(SETS[:40], LABELS)
+            for one in (kernel, same)
+        )
+        assert np.array_equal(
+            named.class_scores(SETS[40:]), given.class_scores(SETS[40:])
+        )
     projection = GDA("projection").fit(D, LABELS).class_scores(Q)
-    assert error(projection, GDA(core.projection_kernel).fit(D, LABELS).class_scores(Q)) < LOOSE
+    assert (
+        error(projection, GDA(core.projection_kernel).fit(D, LABELS).class_scores(Q))
+        < LOOSE
+    )
 
 
 @pytest.mark.parametrize("options", [{}, {"keep": 0.7}, {"n_landmarks": 12}])
@@ -214,10 +234,14 @@ def test_constrained_msm_is_msm_of_projected_bases():
     )
     assert error(fitted.class_scores(SETS[40:]), similarity) < TIGHT
     everything = MSM(2, 4, keep=1.0).fit(SETS[:40], LABELS)
-    assert error(everything.class_scores(SETS[40:]), plain.class_scores(SETS[40:])) < TIGHT
+    assert (
+        error(everything.class_scores(SETS[40:]), plain.class_scores(SETS[40:])) < TIGHT
+    )
 
 
-@pytest.mark.parametrize("estimator", [one for one in ON_SETS if hasattr(one, "hull")], ids=name)
+@pytest.mark.parametrize(
+    "estimator", [one for one in ON_SETS if hasattr(one, "hull")], ids=name
+)
 def test_kahm_takes_the_nearest_hull(estimator):
     fitted = clone(estimator).fit(SETS[:40], LABELS)
     if estimator.hull == "affine":
@@ -291,7 +315,7 @@ def test_one_query_is_answered_as_many_are(estimator):
     assert error(alone, together) <= LOOSE * np.abs(together).max()
 
 
-# -------------------------------------------------------------------- in scikit-learn's machinery
+# ---------------------------------------------------------- in scikit-learn's machinery
 
 
 @each_estimator
@@ -309,34 +333,46 @@ def test_refitting_leaves_no_trace(estimator):
     estimator = clone(estimator)
     once = answers(clone(estimator).fit(Z[:45], Y[:45]), Z[45:])
     other = noisy_image_sets(n=30, d=9, n_classes=4, seed=5)[0]
-    estimator.fit(other if Z is SETS else subspaces.from_sets(other, 3), np.arange(30) % 4)
+    estimator.fit(
+        other if Z is SETS else subspaces.from_sets(other, 3), np.arange(30) % 4
+    )
     before = {key: repr(value) for key, value in estimator.get_params().items()}
     assert equal(once, answers(estimator.fit(Z[:45], Y[:45]), Z[45:]))
     assert before == {key: repr(value) for key, value in estimator.get_params().items()}
 
 
-@pytest.mark.parametrize("estimator", [
-    *ALL,
-    DCC(max_iter=0),  # compares the bases themselves
-    MSM(2, kernel="rbf", reference="set"),
-], ids=name)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        *ALL,
+        DCC(max_iter=0),  # compares the bases themselves
+        MSM(2, kernel="rbf", reference="set"),
+    ],
+    ids=name,
+)
 def test_what_is_learned_belongs_to_the_estimator(estimator):
     Z = data_of(estimator)
     before, after = answers_before_and_after_reuse(
-        estimator, Z[:40], LABELS, lambda fitted: answers(fitted, Z[40:]))
+        estimator, Z[:40], LABELS, lambda fitted: answers(fitted, Z[40:])
+    )
     assert equal(before, after)
 
 
 def test_each_baseline_on_sets_has_its_case_of_these_laws():
     """TangentDictionary's are with those of the other learners of dictionaries."""
-    every = {getattr(baselines, name) for name in baselines.__all__} - {baselines.TangentDictionary}
+    every = {getattr(baselines, name) for name in baselines.__all__} - {
+        baselines.TangentDictionary
+    }
     assert {type(one) for one in ALL} == {
-        one for one in every if not issubclass(one, baselines.OnVideos)}
+        one for one in every if not issubclass(one, baselines.OnVideos)
+    }
 
 
 def test_pickles_load_in_a_fresh_process(tmp_path):
     fitted = [(clone(one).fit(data_of(one), Y), data_of(one)[:9]) for one in ALL]
-    assert {type(one).__module__ for one, _ in fitted} == {"grassmann_sc.baselines.estimators"}
+    assert {type(one).__module__ for one, _ in fitted} == {
+        "grassmann_sc.baselines.estimators"
+    }
     (tmp_path / "fitted").write_bytes(pickle.dumps(fitted))
     program = """
 import pickle
@@ -389,7 +425,9 @@ def test_columns_have_names(estimator):
     assert list(fitted.get_feature_names_out()) == [
         f"{type(fitted).__name__.lower()}{i}" for i in range(n_columns)
     ]
-    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), clone(estimator)).fit(SETS, Y)
+    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), clone(estimator)).fit(
+        SETS, Y
+    )
     assert pipeline.predict(SETS[:5]).shape == (5,)
 
 
@@ -430,7 +468,7 @@ def test_scikit_learns_estimator_checks(estimator):
     check_as_scikit_learn_does(estimator)
 
 
-# ---------------------------------------------------------------------------------- wrong input
+# -------------------------------------------------------------------------- wrong input
 
 
 @each_estimator
@@ -451,7 +489,13 @@ def test_wrong_labels_are_refused(estimator, labels, message):
 
 @each_estimator
 def test_use_before_fit_is_refused(estimator):
-    for method in ["predict", "decision_function", "transform", "class_scores", "distances"]:
+    for method in [
+        "predict",
+        "decision_function",
+        "transform",
+        "class_scores",
+        "distances",
+    ]:
         if hasattr(estimator, method):
             with pytest.raises(NotFittedError):
                 getattr(clone(estimator), method)(data_of(estimator))
@@ -462,7 +506,9 @@ def test_queries_of_another_d_are_refused(estimator):
     Z = data_of(estimator)
     fitted = clone(estimator).fit(Z, Y)
     other = [np.eye(9)] if Z is SETS else np.eye(9)[None, :, :2]
-    with pytest.raises(ValueError, match="of d = 12, as in fit|d = 12, as in fit, got d = 9"):
+    with pytest.raises(
+        ValueError, match="of d = 12, as in fit|d = 12, as in fit, got d = 9"
+    ):
         fitted.predict(other)
 
 
@@ -477,8 +523,16 @@ def test_queries_of_another_d_are_refused(estimator):
             ValueError,
             r"X must share one d: X\[0\] has d = 9, X\[1\] has d = 8",
         ),
-        ([np.eye(9), np.full((4, 9), np.nan)], ValueError, r"X\[1\] must be finite, got nan"),
-        ([np.eye(9), np.eye(9)[0]], ValueError, r"X\[1\] must have shape \(n_frames, d\)"),
+        (
+            [np.eye(9), np.full((4, 9), np.nan)],
+            ValueError,
+            r"X\[1\] must be finite, got nan",
+        ),
+        (
+            [np.eye(9), np.eye(9)[0]],
+            ValueError,
+            r"X\[1\] must have shape \(n_frames, d\)",
+        ),
     ],
     ids=["none", "3", "several d", "NaN", "1-D"],
 )
@@ -497,7 +551,10 @@ def test_what_are_no_sets_is_refused(estimator, Z, kind, message):
         ),
         ({"mix": 1.5}, r"mix must be in \[0, 1\], got 1.5"),
         ({"mix": -1}, r"mix must be in \[0, 1\], got -1"),
-        ({"kernel": "correlation", "n_angles": 3}, r"n_angles must be in 1\.\.2, got 3"),
+        (
+            {"kernel": "correlation", "n_angles": 3},
+            r"n_angles must be in 1\.\.2, got 3",
+        ),
         ({"rule": "vote"}, "rule must be 'neighbor' or 'mean', got 'vote'"),
         ({"reg": 0}, r"reg must be in \[1e-14, 1e\+14\]"),
         ({"n_components": 3}, r"n_components must be in 1\.\.2, got 3"),
@@ -518,7 +575,10 @@ def test_wrong_parameters_of_gda_are_named(options, message):
         ({"n_within": 40}, r"n_within must be in 1\.\.\d+, got 40"),
         ({"n_between": 40}, r"n_between must be in 1\.\.\d+, got 40"),
         ({"beta": -1}, r"beta must be in \[0, 1e\+14\], got -1"),
-        ({"kernel": "best"}, "kernel must be 'projection', 'correlation', .* got 'best'"),
+        (
+            {"kernel": "best"},
+            "kernel must be 'projection', 'correlation', .* got 'best'",
+        ),
     ],
 )
 def test_wrong_parameters_of_ggda_are_named(options, message):
@@ -544,10 +604,14 @@ def test_wrong_parameters_of_dcc_are_named(options, message):
 
 def test_wrong_gram_matrices_are_refused():
     precomputed = GDA("precomputed")
-    with pytest.raises(ValueError, match=r"X must be a square matrix .* got shape \(40, 12, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"X must be a square matrix .* got shape \(40, 12, 2\)"
+    ):
         precomputed.fit(D, LABELS)
     precomputed.fit(core.projection_kernel(D), LABELS)
-    with pytest.raises(ValueError, match=r"X must have shape \(n, 40\), .* got \(20, 12, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"X must have shape \(n, 40\), .* got \(20, 12, 2\)"
+    ):
         precomputed.predict(Q)
 
 
@@ -558,7 +622,11 @@ def test_wrong_gram_matrices_are_refused():
         ({"p": 1.5}, TypeError, "p must be an integer, got 1.5"),
         ({"p_reference": 0}, ValueError, "p_reference must be >= 1, got 0"),
         ({"p_reference": 13}, ValueError, "p must be at most d = 12"),
-        ({"reference": "frame"}, ValueError, "reference must be 'class' or 'set', got 'frame'"),
+        (
+            {"reference": "frame"},
+            ValueError,
+            "reference must be 'class' or 'set', got 'frame'",
+        ),
         ({"n_angles": 3}, ValueError, r"n_angles must be in 1\.\.2, got 3"),
         ({"keep": 2}, ValueError, r"keep must be in \(0, 1\], got 2"),
         (
@@ -577,8 +645,16 @@ def test_wrong_parameters_of_msm_are_named(options, kind, message):
 @pytest.mark.parametrize(
     "options, kind, message",
     [
-        ({"hull": "conic"}, ValueError, "hull must be 'affine' or 'convex', got 'conic'"),
-        ({"dimension": 6}, ValueError, "dimension must be below .* got 6 for set 0 of 4 frame"),
+        (
+            {"hull": "conic"},
+            ValueError,
+            "hull must be 'affine' or 'convex', got 'conic'",
+        ),
+        (
+            {"dimension": 6},
+            ValueError,
+            "dimension must be below .* got 6 for set 0 of 4 frame",
+        ),
         ({"dimension": 1.5}, TypeError, "dimension must be an integer, got 1.5"),
         ({"share": 2}, ValueError, r"share must be in \(0, 1\], got 2"),
         (
@@ -605,7 +681,7 @@ def test_queries_of_too_few_frames_are_refused():
         fitted.predict([SETS[0], SETS[1][:1]])
 
 
-# ------------------------------------------------------------------------------------ sharing
+# ------------------------------------------------------------------------------ sharing
 
 
 @pytest.mark.parametrize("learner", [GDA("precomputed"), GGDA("precomputed")])
@@ -623,12 +699,19 @@ def test_fits_of_several_reg_are_those_of_each(learner):
     "learner, grid",
     [
         (DCC(), [{"dimension": None}, {"dimension": 5}, {"reg": 1e-1}]),
-        (MSM(p=2), [{"reference": "set"}, {"keep": 0.5}, {"p": 3}, {"kernel": ("rbf", 0.1)}]),
+        (
+            MSM(p=2),
+            [{"reference": "set"}, {"keep": 0.5}, {"p": 3}, {"kernel": ("rbf", 0.1)}],
+        ),
     ],
 )
 def test_what_points_of_a_grid_share_changes_no_answer(learner, grid):
     frames = np.random.default_rng(0).standard_normal((12, 6, 9))
-    Z = frames if isinstance(learner, MSM) else core.orthonormalize(frames[:, :2].swapaxes(1, 2))
+    Z = (
+        frames
+        if isinstance(learner, MSM)
+        else core.orthonormalize(frames[:, :2].swapaxes(1, 2))
+    )
     made = {}
     for point in [{}, *grid]:
         alone = clone(learner).set_params(**point).fit(Z, np.arange(12) % 3)
@@ -642,7 +725,9 @@ def test_what_points_of_a_grid_share_changes_no_answer(learner, grid):
 def test_what_nobody_shares_needs_no_key():
     frames = np.random.default_rng(0).standard_normal((4, 6, 9))
     for seed in ([0, 1], np.random.default_rng(3)):
-        assert MSM(p=2, random_state=seed).fit(frames, [0, 0, 1, 1]).predict(frames).shape == (4,)
+        assert MSM(p=2, random_state=seed).fit(frames, [0, 0, 1, 1]).predict(
+            frames
+        ).shape == (4,)
 
 
 # ---------------------------- ties
@@ -652,7 +737,9 @@ def test_what_nobody_shares_needs_no_key():
 @pytest.mark.parametrize("method", [GDA, GGDA])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_first_of_two_classes_that_hold_one_set_wins(method, n_classes, seed):
-    """The query is that set in another basis: all that tells the classes apart is rounding."""
+    """The query is that set in another basis: all that tells the classes apart is
+    rounding.
+    """
     X = core.random_subspaces(4 * n_classes, 10, 3, rng=seed)
     X[7] = X[0]
     model = method().fit(X, np.repeat(["ape", "bee", "cat"][:n_classes], 4))

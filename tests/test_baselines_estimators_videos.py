@@ -1,5 +1,6 @@
-"""The estimators of the baselines on videos: what they compute, in scikit-learn's machinery, and
-what they refuse."""
+"""The estimators of the baselines on videos: what they compute, in scikit-learn's
+machinery, and what they refuse.
+"""
 
 import pickle
 import warnings
@@ -15,7 +16,14 @@ from sklearn.svm import SVC
 from grassmann_sc import subspaces
 from grassmann_sc.baselines import dynamics, tensors, textures
 from grassmann_sc.baselines import estimators as baselines
-from grassmann_sc.baselines.estimators import CSLDS, DFS, LDS, TCCA, DLPegasos, ProductManifold
+from grassmann_sc.baselines.estimators import (
+    CSLDS,
+    DFS,
+    LDS,
+    TCCA,
+    DLPegasos,
+    ProductManifold,
+)
 from oracles import LOOSE, TIGHT, error
 from processes import ROOT, run_python
 from rows import OnRows, answers_before_and_after_reuse, check_as_scikit_learn_does
@@ -51,14 +59,18 @@ METHODS = ["predict", "decision_function", "class_scores", "distances"]
 
 
 def answers(estimator, Z):
-    return [getattr(estimator, method)(Z) for method in METHODS if hasattr(estimator, method)]
+    return [
+        getattr(estimator, method)(Z)
+        for method in METHODS
+        if hasattr(estimator, method)
+    ]
 
 
 def equal(left, right):
     return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
 
 
-# --------------------------------------------------------------------------- what they compute
+# -------------------------------------------------------------------- what they compute
 
 
 def test_lds_is_the_nearest_system():
@@ -102,9 +114,15 @@ def test_the_camera_of_cslds_is_that_of_fit(generator):
     fitted = CSLDS(3, 3, random_state=generator(2)).fit(X, SEVERAL)
     seen = dynamics.compress(Q[0], *fitted.measured_, fitted.seed_)
     query = dynamics.recover(seen, 3)
-    expected = dynamics.martin_distances([(query.A, query.C)], fitted.systems_, stabilize=True)
+    expected = dynamics.martin_distances(
+        [(query.A, query.C)], fitted.systems_, stabilize=True
+    )
     assert error(fitted.distances(Q[:1]), expected) < LOOSE
-    assert fitted.seed_ == CSLDS(3, 3, random_state=generator(2)).fit(X, SEVERAL).seed_ != 0
+    assert (
+        fitted.seed_
+        == CSLDS(3, 3, random_state=generator(2)).fit(X, SEVERAL).seed_
+        != 0
+    )
 
 
 def test_product_manifold_is_the_nearest_tensor():
@@ -151,12 +169,13 @@ def test_dl_pegasos_records_its_objective():
     assert fitted.objective_[-1] < 0.8
     assert error(fitted.distances(X), fitted.distances(X).T) < LOOSE
     own = np.diag(fitted.distances(X))
-    assert own.max() < 1e-5  # at a spectral radius of 1 - 2^-30, that of stabilised models
+    # at a spectral radius of 1 - 2^-30, that of stabilised models
+    assert own.max() < 1e-5
     alone = fitted.distances(Q) / 3
     assert np.array_equal(alone.argmin(axis=1), fitted.distances(Q).argmin(axis=1))
 
 
-# -------------------------------------------------------------------- in scikit-learn's machinery
+# ---------------------------------------------------------- in scikit-learn's machinery
 
 
 @each_estimator
@@ -170,7 +189,9 @@ def test_parameters_are_searched_alike_in_two_processes():
     one = GridSearchCV(LDS(), grid, cv=3, error_score="raise").fit(CLIPS, Y)
     two = GridSearchCV(LDS(), grid, cv=3, n_jobs=2).fit(CLIPS, Y)
     assert one.best_params_ == two.best_params_
-    assert equal([one.cv_results_["mean_test_score"]], [two.cv_results_["mean_test_score"]])
+    assert equal(
+        [one.cv_results_["mean_test_score"]], [two.cv_results_["mean_test_score"]]
+    )
 
 
 @each_estimator
@@ -179,7 +200,8 @@ def test_one_query_is_answered_as_many_are(estimator):
     alone = np.concatenate([fitted.class_scores(Q[i : i + 1]) for i in range(3)])
     together = fitted.class_scores(Q)[:3]
     tol = LOOSE
-    if isinstance(estimator, CSLDS):  # a spectral radius of 1 - 2^-30 amplifies rounding
+    # a spectral radius of 1 - 2^-30 amplifies rounding
+    if isinstance(estimator, CSLDS):
         tol = 1e-5
     assert error(alone, together) <= tol * np.abs(together).max()
     assert fitted.decision_function(Q).shape == (6, 3)
@@ -188,14 +210,16 @@ def test_one_query_is_answered_as_many_are(estimator):
 @each_estimator
 def test_what_is_learned_belongs_to_the_estimator(estimator):
     before, after = answers_before_and_after_reuse(
-        estimator, X, SEVERAL, lambda fitted: answers(fitted, Q))
+        estimator, X, SEVERAL, lambda fitted: answers(fitted, Q)
+    )
     assert equal(before, after)
 
 
 def test_each_baseline_on_videos_has_its_case_of_these_laws():
     every = {getattr(baselines, name) for name in baselines.__all__}
     assert {type(one) for one in ALL} == {
-        one for one in every if issubclass(one, baselines.OnVideos)}
+        one for one in every if issubclass(one, baselines.OnVideos)
+    }
 
 
 @each_estimator
@@ -220,7 +244,8 @@ def test_float32_and_bytes_are_taken(estimator):
     assert np.mean(fitted.predict(single[1]) == there) >= 5 / 6
     low = min(clip.min() for clip in CLIPS)
     span = max(clip.max() for clip in CLIPS) - low
-    grey = np.array([np.uint8(255 * (clip - low) / span) for clip in X])  # one array of clips
+    # one array of clips
+    grey = np.array([np.uint8(255 * (clip - low) / span) for clip in X])
     assert set(clone(estimator).fit(grey, SEVERAL).predict(grey)) <= set(SEVERAL)
 
 
@@ -235,7 +260,9 @@ def test_two_classes_have_one_decision(estimator):
 
 def test_pickles_load_in_a_fresh_process(tmp_path):
     fitted = [clone(one).fit(X, SEVERAL) for one in ALL]
-    assert {type(one).__module__ for one in fitted} == {"grassmann_sc.baselines.estimators"}
+    assert {type(one).__module__ for one in fitted} == {
+        "grassmann_sc.baselines.estimators"
+    }
     (tmp_path / "fitted").write_bytes(pickle.dumps((fitted, Q[:2])))
     program = """
 import pickle
@@ -257,7 +284,9 @@ class OnVideosOfRows(OnRows):
         rng = np.random.default_rng(0)
         still = rng.standard_normal((rows.shape[1], 6, 8, 8))
         clips = np.tensordot(rows, still, 1) + 0.3 * rng.standard_normal((6, 8, 8))
-        return list(clips.astype(X.dtype if getattr(X, "dtype", None) == np.float32 else float))
+        return list(
+            clips.astype(X.dtype if getattr(X, "dtype", None) == np.float32 else float)
+        )
 
 
 class LDSOnRows(OnVideosOfRows, LDS):
@@ -282,7 +311,7 @@ def test_scikit_learns_estimator_checks(estimator):
     check_as_scikit_learn_does(estimator)
 
 
-# ---------------------------------------------------------------------------------- wrong input
+# -------------------------------------------------------------------------- wrong input
 
 
 @each_estimator
@@ -314,8 +343,16 @@ def test_use_before_fit_is_refused(estimator):
     [
         ([], ValueError, "X must hold at least one clip, got none"),
         (3, TypeError, "X must be a sequence of clips, got int"),
-        ([X[0], np.full((14, 12, 12), np.nan)], ValueError, r"X\[1\] must be finite, got nan"),
-        ([X[0], X[1][0]], ValueError, r"X\[1\] must have shape \(n_frames, height, width\)"),
+        (
+            [X[0], np.full((14, 12, 12), np.nan)],
+            ValueError,
+            r"X\[1\] must be finite, got nan",
+        ),
+        (
+            [X[0], X[1][0]],
+            ValueError,
+            r"X\[1\] must have shape \(n_frames, height, width\)",
+        ),
     ],
     ids=["none", "3", "NaN", "2-D"],
 )
@@ -324,15 +361,19 @@ def test_what_are_no_clips_is_refused(estimator, Z, kind, message):
         clone(estimator).fit(Z, [0, 1])
 
 
-@pytest.mark.parametrize("estimator", [ALL[0], ALL[3], ALL[4], ALL[6], ALL[-1]], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [ALL[0], ALL[3], ALL[4], ALL[6], ALL[-1]], ids=repr
+)
 def test_other_frame_sizes_are_refused(estimator):
     with pytest.raises(
-        ValueError, match=r"of \((14, )?12, 12\), as in fit, got \((14, )?12, 11\) in X\[1"
+        ValueError,
+        match=r"of \((14, )?12, 12\), as in fit, got \((14, )?12, 11\) in X\[1",
     ):
         clone(estimator).fit([X[0], X[1][:, :, :11]], [0, 1])
     fitted = clone(estimator).fit(X, SEVERAL)
     with pytest.raises(
-        ValueError, match=r"of \((14, )?12, 12\), as in fit, got \((14, )?11, 12\) in X\[0"
+        ValueError,
+        match=r"of \((14, )?12, 12\), as in fit, got \((14, )?11, 12\) in X\[0",
     ):
         fitted.predict([Q[0][:, :11]])
 
@@ -340,7 +381,8 @@ def test_other_frame_sizes_are_refused(estimator):
 @pytest.mark.parametrize("estimator", [ALL[4], ALL[6]], ids=repr)
 def test_tensors_of_other_lengths_are_refused_or_resized(estimator):
     with pytest.raises(
-        ValueError, match=r"clips, if size is None, of \(14, 12, 12\), as in fit, got \(9, 12, 12\)"
+        ValueError,
+        match=r"clips, if size is None, of \(14, 12, 12\), as in fit, got \(9, 12, 12\)",
     ):
         clone(estimator).fit([X[0], X[1][:9]], [0, 1])
     sized = clone(estimator).set_params(size=(8, 8, 8)).fit([clip[i:] for i, clip in enumerate(X)],
@@ -350,20 +392,30 @@ def test_tensors_of_other_lengths_are_refused_or_resized(estimator):
 
 def test_short_constant_and_unstable_clips_are_named():
     short = [X[0], X[1][:3]]
-    with pytest.raises(ValueError, match=r"X\[1\] allows no model of n_states = 3: .*n_states"):
+    with pytest.raises(
+        ValueError, match=r"X\[1\] allows no model of n_states = 3: .*n_states"
+    ):
         LDS(3).fit(short, [0, 1])
     constant = [X[0], np.ones_like(X[1])]
-    with pytest.raises(ValueError, match=r"X\[1\] allows no model of n_states = 3: .* rank 1"):
+    with pytest.raises(
+        ValueError, match=r"X\[1\] allows no model of n_states = 3: .* rank 1"
+    ):
         LDS(3).fit(constant, [0, 1])
     with pytest.raises(
         ValueError, match=r"X\[1\] cannot be recovered: .*independent states, got 1"
     ):
         CSLDS(3, 3).fit(constant, [0, 1])
-    with pytest.raises(ValueError, match=r"X\[1\] cannot be recovered: n_states must be in"):
+    with pytest.raises(
+        ValueError, match=r"X\[1\] cannot be recovered: n_states must be in"
+    ):
         CSLDS(3, 3).fit(short, [0, 1])
-    with pytest.raises(ValueError, match=r"clips\[1\] must vary, a constant clip has no texture"):
+    with pytest.raises(
+        ValueError, match=r"clips\[1\] must vary, a constant clip has no texture"
+    ):
         DFS(radii=(1, 2)).fit(constant, [0, 1])
-    with pytest.raises(ValueError, match=r"clips\[1\] must have at least 5 frames, rows and col"):
+    with pytest.raises(
+        ValueError, match=r"clips\[1\] must have at least 5 frames, rows and col"
+    ):
         DFS(radii=(1, 2)).fit(short, [0, 1])
     growing = [X[0], X[1] * 1.5 ** np.arange(14)[:, None, None]]
     with pytest.raises(ValueError, match=r"systems\[\d\] must be stable"):
@@ -373,7 +425,9 @@ def test_short_constant_and_unstable_clips_are_named():
 
 def test_hopeless_recoveries_are_counted():
     noise = np.random.default_rng(0).standard_normal((4, 30, 20, 20))
-    with pytest.warns(UserWarning, match="4 of 4 clips cannot be recovered at compression 8: up"):
+    with pytest.warns(
+        UserWarning, match="4 of 4 clips cannot be recovered at compression 8: up"
+    ):
         fitted = CSLDS(3, 8).fit(noise, [0, 0, 1, 1])
     assert fitted.residuals_.min() > 0.7
     with warnings.catch_warnings():
@@ -412,5 +466,7 @@ def test_wrong_parameters_are_named(estimator, kind, message):
 
 def test_one_clip_a_class():
     assert len(TCCA(3, n_features=2).fit(X[::3], [0, 1, 2]).features_) == 2
-    with pytest.raises(ValueError, match="two members of one of them, to compare pairs"):
+    with pytest.raises(
+        ValueError, match="two members of one of them, to compare pairs"
+    ):
         DLPegasos(3).fit(X[::3], [0, 1, 2])

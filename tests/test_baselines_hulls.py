@@ -35,7 +35,7 @@ SETS = clouds(RNG, 7, 20)
 OTHERS = clouds(RNG, 6, 20)
 
 
-# ---------------------------------------------------------------------------------- affine hulls
+# ------------------------------------------------------------------------- affine hulls
 
 
 @pytest.mark.parametrize("share", [0.5, 0.98, 1.0])
@@ -69,7 +69,9 @@ def test_known_affine_distances():
 
 @given(seeds, st.sampled_from([1e-7, 1e-4, 1e-1]))
 def test_near_hulls_are_told_apart_to_rounding(seed, offset):
-    """Two hulls of the same directions, and two of nearly the same, far from the origin."""
+    """Two hulls of the same directions, and two of nearly the same, far from the
+    origin.
+    """
     rng = np.random.default_rng(seed)
     frames = rng.standard_normal((4, 9))
     normal = np.linalg.svd(frames - frames.mean(axis=0))[2][-1]
@@ -82,11 +84,15 @@ def test_near_hulls_are_told_apart_to_rounding(seed, offset):
 
 
 def test_kernel_hulls_at_small_angles_and_distances_are_told_apart():
-    """A millionth apart, and lines that cross at a distance of 1 by an angle of a hundredth."""
+    """A millionth apart, and lines that cross at a distance of 1 by an angle of a
+    hundredth.
+    """
     near = affine([LINE], [LINE + [0, 0, 2e-6]], kernel=kernels.linear())
     assert near / 2e-6 == pytest.approx(1, abs=1e-3)
     crossing = np.array([[3.0, 5, 1], [4, 5.01, 1]])
-    assert affine([LINE], [crossing], kernel=kernels.linear()) == pytest.approx(1, abs=1e-6)
+    assert affine([LINE], [crossing], kernel=kernels.linear()) == pytest.approx(
+        1, abs=1e-6
+    )
 
 
 def test_kernel_hulls_are_hulls_of_features():
@@ -110,7 +116,7 @@ def test_kernel_hulls_of_the_linear_kernel_are_the_plain_ones(distances):
     assert error(distances(SETS, kernel=lambda A, B: A @ B.T), distances(SETS)) < 1e-9
 
 
-# ---------------------------------------------------------------------------------- convex hulls
+# ------------------------------------------------------------------------- convex hulls
 
 
 @pytest.mark.parametrize("bound", [1.0, 0.5, 0.4])
@@ -126,10 +132,15 @@ def test_chisd_is_that_of_a_quadratic_programme_and_certified(bound):
 
 @given(seeds)
 def test_the_certificate_separates_any_two_sets(seed):
-    """Frames of few dimensions and repeated ones: distance and gap bound the true distance."""
+    """Frames of few dimensions and repeated ones: distance and gap bound the true
+    distance.
+    """
     rng = np.random.default_rng(seed)
     X = clouds(rng, 2, 4, most=6, apart=3)
-    Y = [frames[rng.integers(0, len(frames), 9)] for frames in clouds(rng, 2, 4, most=6, apart=3)]
+    Y = [
+        frames[rng.integers(0, len(frames), 9)]
+        for frames in clouds(rng, 2, 4, most=6, apart=3)
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = convex(X, Y, return_info=True)
@@ -140,9 +151,13 @@ def test_the_certificate_separates_any_two_sets(seed):
 
 
 def faced(rng, size):
-    """Whole numbers: frames whose first entry is >= 0, those where it is 0 about a cube."""
+    """Whole numbers: frames whose first entry is >= 0, those where it is 0 about a
+    cube.
+    """
     cube = np.stack(np.meshgrid(*[[-size, size]] * 3), axis=-1).reshape(8, 3)
-    face = np.hstack([np.zeros((8, 1)), cube + rng.integers(-size // 2, size // 2 + 1, 3)])
+    face = np.hstack(
+        [np.zeros((8, 1)), cube + rng.integers(-size // 2, size // 2 + 1, 3)]
+    )
     far = rng.integers(0, 2 ** rng.integers(1, 14), (3, 1))
     return np.vstack([face, np.hstack([far, rng.integers(-999, 1000, (3, 3))])])
 
@@ -151,15 +166,19 @@ def faced(rng, size):
 @example(793, 6, -4, 6)  # where the rounding of products is the larger part
 @example(1951, 27, -11, 10)
 def test_the_certificate_holds_against_exact_arithmetic(seed, shift, apart, size):
-    """Frames that float64 has exactly, turned and far from the origin: two faces are 2^apart from
-    each other."""
+    """Frames that float64 has exactly, turned and far from the origin: two faces are
+    2^apart from each other.
+    """
     rng = np.random.default_rng(seed)
     top = faced(rng, 2**size)
     bottom = -faced(rng, 2**size) - [2.0**apart, 0, 0, 0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = convex([top @ HADAMARD + 2.0**shift], [bottom @ HADAMARD + 2.0**shift],
-                       return_info=True)
+        found = convex(
+            [top @ HADAMARD + 2.0**shift],
+            [bottom @ HADAMARD + 2.0**shift],
+            return_info=True,
+        )
     assert abs(found.distances - 2 * 2.0**apart) <= found.gap
 
 
@@ -184,7 +203,9 @@ def test_the_certificate_knows_the_rounding_of_frames():
 
 
 def test_the_certificate_is_the_same_whichever_set_comes_first():
-    """One entry of many is large, so that the rounding of the far frames is most of the gap."""
+    """One entry of many is large, so that the rounding of the far frames is most of the
+    gap.
+    """
     near = np.random.default_rng(0).standard_normal((2, 10_000))
     far = near + 1e8 * (np.arange(10_000) == 7)
     gap = convex([near], [far], return_info=True).gap
@@ -213,7 +234,10 @@ def test_known_convex_distances():
 def test_a_bound_shrinks_hulls_to_their_means():
     same = [frames[:4] for frames in SETS if len(frames) >= 4]
     means = np.array([frames.mean(axis=0) for frames in same])
-    assert error(convex(same, bound=0.25), np.linalg.norm(means[:, None] - means, axis=2)) < LOOSE
+    assert (
+        error(convex(same, bound=0.25), np.linalg.norm(means[:, None] - means, axis=2))
+        < LOOSE
+    )
     grid = [convex(same, bound=bound) for bound in (0.25, 0.3, 0.5, 0.7, 1.0)]
     assert all((a >= b - LOOSE).all() for a, b in zip(grid, grid[1:]))
 
@@ -229,7 +253,7 @@ def test_affine_hulls_contain_convex_ones():
     assert (affine(SETS, OTHERS, share=1.0) <= convex(SETS, OTHERS) + LOOSE).all()
 
 
-# ------------------------------------------------------------------------------------------ laws
+# --------------------------------------------------------------------------------- laws
 
 
 @pytest.mark.parametrize("distances", [affine, convex])
@@ -238,7 +262,8 @@ def test_motions_and_the_order_of_frames_say_nothing(distances):
     turn = rotation(rng, 20)
     shift = 3 * rng.standard_normal(20)
     moved = [
-        [2 * (rng.permutation(frames) @ turn + shift) for frames in sets] for sets in (SETS, OTHERS)
+        [2 * (rng.permutation(frames) @ turn + shift) for frames in sets]
+        for sets in (SETS, OTHERS)
     ]
     here = distances(SETS, OTHERS)
     assert error(distances(*moved), 2 * here) < LOOSE
@@ -271,7 +296,9 @@ def test_the_distance_of_two_sets_says_nothing_of_a_third(distances, far):
 def test_a_shift_of_all_frames_costs_what_it_rounds(distances):
     here = distances(SETS, OTHERS)
     for shift in (1e4, 1e8):
-        there = distances([one + shift for one in SETS], [one + shift for one in OTHERS])
+        there = distances(
+            [one + shift for one in SETS], [one + shift for one in OTHERS]
+        )
         assert error(there, here) < 100 * shift * np.finfo(float).eps
 
 
@@ -290,8 +317,13 @@ def test_distances_scale_with_the_frames(distances, c):
     assert error(distances([c * one for one in SETS]) / c, here) < LOOSE
     beside = distances([*[c * one for one in SETS], SETS[0]])
     assert error(beside[:-1, :-1] / c, here) < LOOSE
-    assert error(beside[-1, :-1] / beside.max(), distances([SETS[0]], [c * one for one in SETS])
-                 / beside.max()) < LOOSE
+    assert (
+        error(
+            beside[-1, :-1] / beside.max(),
+            distances([SETS[0]], [c * one for one in SETS]) / beside.max(),
+        )
+        < LOOSE
+    )
 
 
 @pytest.mark.parametrize("tile", [1, 100])
@@ -324,7 +356,7 @@ def test_float32_stays_float32_and_images_are_frames(distances):
     assert np.array_equal(distances(images), distances(SETS))
 
 
-# ------------------------------------------------------------------------------------ the trap
+# ----------------------------------------------------------------------------- the trap
 
 
 CROSSING = np.array([[0.5, -1.0, 0], [0.5, 1, 0]])
@@ -333,7 +365,9 @@ CROSSING = np.array([[0.5, -1.0, 0], [0.5, 1, 0]])
 @pytest.mark.parametrize("kernel", [None, kernels.linear()])
 @pytest.mark.parametrize("distances", [affine, convex])
 def test_hulls_that_meet_are_told_once_and_have_distance_0(distances, kernel):
-    with pytest.warns(UserWarning, match="1 of 2 pairs of .* hulls meet: .* 0, .* lower") as told:
+    with pytest.warns(
+        UserWarning, match="1 of 2 pairs of .* hulls meet: .* 0, .* lower"
+    ) as told:
         found = distances([LINE], [CROSSING, CROSSING + [0, 0, 2]], kernel=kernel)
     assert found[0, 0] == 0
     assert found[0, 1] == pytest.approx(2, abs=LOOSE)
@@ -349,14 +383,16 @@ def test_affine_hulls_of_many_frames_in_a_small_space_all_meet_but_convex_ones_d
 
 
 def test_too_few_steps_are_told():
-    with pytest.warns(UserWarning, match=r"did not converge \(max_iter = 1\): worst gap \d+"):
+    with pytest.warns(
+        UserWarning, match=r"did not converge \(max_iter = 1\): worst gap \d+"
+    ):
         found = convex(SETS, OTHERS, max_iter=1, return_info=True)
     exact = convex(SETS, OTHERS)
     assert (found.distances >= exact - LOOSE).all()
     assert (found.distances - found.gap <= exact + LOOSE).all()
 
 
-# ----------------------------------------------------------------------------------- memory
+# ------------------------------------------------------------------------------- memory
 
 
 def peak_of(call):
@@ -387,27 +423,40 @@ def test_the_matrices_of_sets_in_a_kernel_are_made_a_tile_at_a_time(monkeypatch)
 
 
 @pytest.mark.parametrize("distances", [affine, convex])
-def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, monkeypatch):
+def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(
+    distances, monkeypatch
+):
     monkeypatch.setattr(hulls, "MOST_FRAMES", 5)
-    with pytest.raises(ValueError, match=r"sets must have at most 5 frames with a kernel, got 6 in "
-                                         r"set 1, .* takes 0.0 GB: take fewer frames"):
+    with pytest.raises(
+        ValueError,
+        match=r"sets must have at most 5 frames with a kernel, got 6 in "
+        r"set 1, .* takes 0.0 GB: take fewer frames",
+    ):
         distances([np.eye(5), np.eye(6, 5)], kernel=kernels.linear())
     assert distances([np.eye(5), np.eye(5) + 9], kernel=kernels.linear()).max() > 1
 
 
-# ------------------------------------------------------------------------------- wrong input
+# -------------------------------------------------------------------------- wrong input
 
 
 @pytest.mark.parametrize(
     "call, kind, message",
     [
-        (lambda: affine([]), ValueError, "sets must hold at least one set of frames, got none"),
+        (
+            lambda: affine([]),
+            ValueError,
+            "sets must hold at least one set of frames, got none",
+        ),
         (
             lambda: affine(SETS, []),
             ValueError,
             "sets2 must hold at least one set of frames, got none",
         ),
-        (lambda: affine("abc"), TypeError, "sets must be a sequence of arrays of frames, got str"),
+        (
+            lambda: affine("abc"),
+            TypeError,
+            "sets must be a sequence of arrays of frames, got str",
+        ),
         (
             lambda: convex([np.eye(3), np.eye(4)]),
             ValueError,
@@ -418,8 +467,16 @@ def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, 
             ValueError,
             r"d = 3, sets\[1\] has d = 4; frames are rows: transposed\?$",
         ),
-        (lambda: convex(SETS, [np.eye(4)]), ValueError, "must have the same d, got 20 and 4"),
-        (lambda: affine([np.eye(3)[0]]), ValueError, r"sets\[0\] must have shape \(n_frames, d\)"),
+        (
+            lambda: convex(SETS, [np.eye(4)]),
+            ValueError,
+            "must have the same d, got 20 and 4",
+        ),
+        (
+            lambda: affine([np.eye(3)[0]]),
+            ValueError,
+            r"sets\[0\] must have shape \(n_frames, d\)",
+        ),
         (
             lambda: affine([np.eye(3), np.inf * np.ones((2, 3))]),
             ValueError,
@@ -433,14 +490,28 @@ def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, 
         ),
         (
             lambda: affine(
-                [np.eye(3), np.eye(3)[[0, 0, 0, 1]]], dimension=2, kernel=kernels.linear()
+                [np.eye(3), np.eye(3)[[0, 0, 0, 1]]],
+                dimension=2,
+                kernel=kernels.linear(),
             ),
             ValueError,
             "dimension must be below .* got 2 for set 1 of 4 frame.* dimension 1",
         ),
-        (lambda: affine(SETS, dimension=-1), ValueError, "dimension must be >= 0, got -1"),
-        (lambda: affine(SETS, share=0), ValueError, r"share must be in \(0, 1\], got 0"),
-        (lambda: affine(SETS, share=1.1), ValueError, r"share must be in \(0, 1\], got 1.1"),
+        (
+            lambda: affine(SETS, dimension=-1),
+            ValueError,
+            "dimension must be >= 0, got -1",
+        ),
+        (
+            lambda: affine(SETS, share=0),
+            ValueError,
+            r"share must be in \(0, 1\], got 0",
+        ),
+        (
+            lambda: affine(SETS, share=1.1),
+            ValueError,
+            r"share must be in \(0, 1\], got 1.1",
+        ),
         (
             lambda: affine(SETS, kernel=kernels.rbf),
             TypeError,
@@ -451,8 +522,16 @@ def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, 
             ValueError,
             r"kernel\(A, B\) must have shape \(\d+, \d+\), .* got \(3,\)",
         ),
-        (lambda: convex(SETS, bound=0), ValueError, r"bound must be in \(0, 1\], got 0"),
-        (lambda: convex(SETS, bound=2), ValueError, r"bound must be in \(0, 1\], got 2"),
+        (
+            lambda: convex(SETS, bound=0),
+            ValueError,
+            r"bound must be in \(0, 1\], got 0",
+        ),
+        (
+            lambda: convex(SETS, bound=2),
+            ValueError,
+            r"bound must be in \(0, 1\], got 2",
+        ),
         (
             lambda: convex([np.eye(3), np.eye(3)[:1]], bound=0.5),
             ValueError,
@@ -460,7 +539,11 @@ def test_sets_too_large_for_a_kernel_are_refused_before_their_matrix(distances, 
         ),
         (lambda: convex(SETS, tol=0), ValueError, "tol must be positive, got 0"),
         (lambda: convex(SETS, max_iter=0), ValueError, "max_iter must be >= 1, got 0"),
-        (lambda: convex(SETS, return_info="no"), TypeError, "return_info must be True or False"),
+        (
+            lambda: convex(SETS, return_info="no"),
+            TypeError,
+            "return_info must be True or False",
+        ),
     ],
 )
 def test_errors_name_argument_rule_and_value(call, kind, message):

@@ -1,5 +1,6 @@
-"""Mutual subspace methods and discriminants of Gram matrices against their equations, written out
-with d x d matrices."""
+"""Mutual subspace methods and discriminants of Gram matrices against their equations,
+written out with d x d matrices.
+"""
 
 import warnings
 
@@ -31,7 +32,9 @@ def labelled_subspaces(n=24, d=7, p=2, seed=0, noise=0.6):
     rng = np.random.default_rng(seed)
     labels = np.arange(n) % N_CLASSES
     centres = bases(rng, N_CLASSES, d, p)
-    return np.linalg.qr(centres[labels] + noise * rng.standard_normal((n, d, p)))[0], labels
+    return np.linalg.qr(centres[labels] + noise * rng.standard_normal((n, d, p)))[
+        0
+    ], labels
 
 
 X, LABELS = labelled_subspaces()
@@ -55,7 +58,7 @@ def turned(X, seed=3):
     return np.stack([basis @ rotation(rng, X.shape[2]) for basis in X])
 
 
-# ------------------------------------------------------------------------ kernels of correlations
+# -------------------------------------------------------------- kernels of correlations
 
 
 @given(pairs_of_sets(dtype=dtypes))
@@ -86,12 +89,14 @@ def test_tiles_do_not_show(n, monkeypatch):
     assert whole.shape == (n, 24)
 
 
-# -------------------------------------------------------------------- generalised differences
+# -------------------------------------------------------------- generalised differences
 
 
 @pytest.mark.parametrize("d", [5, 9, 40])
 @pytest.mark.parametrize("keep", [0.01, 0.5, 1.0])
-def test_difference_subspace_has_the_least_eigenvectors_of_the_sum_of_projectors(d, keep):
+def test_difference_subspace_has_the_least_eigenvectors_of_the_sum_of_projectors(
+    d, keep
+):
     D = gs.random_subspaces(4, d, 3, rng=0)
     G = difference_subspace(D, keep)
     total = hat(D).sum(axis=0)
@@ -118,7 +123,8 @@ def test_difference_subspace_drops_what_all_share():
 
 
 def test_difference_subspace_of_ties_is_told():
-    D = np.eye(6).reshape(6, 3, 2).transpose(1, 0, 2)  # orthogonal: all eigenvalues are 1
+    # orthogonal: all eigenvalues are 1
+    D = np.eye(6).reshape(6, 3, 2).transpose(1, 0, 2)
     with pytest.warns(UserWarning, match="not unique: eigenvalues 3 and 4 tie"):
         difference_subspace(D, 0.5)
 
@@ -134,7 +140,9 @@ def test_transformed_bases_span_the_images(pair):
         k = min(X.shape[2], 4)
         assert basis.shape == (4, k)
         assert error(basis.T @ basis, np.eye(k)) < tol
-        assert error(image.T - basis @ (basis.T @ image.T), 0) < tol * np.abs(image).max()
+        assert (
+            error(image.T - basis @ (basis.T @ image.T), 0) < tol * np.abs(image).max()
+        )
 
 
 @pytest.mark.parametrize("factor", [1e-25, 1e25])
@@ -155,7 +163,7 @@ def test_what_a_transform_loses_is_a_right_angle():
     )
 
 
-# ---------------------------------------------------------------------------------------- DCC
+# ---------------------------------------------------------------------------------- DCC
 
 
 def explicit_pairs(P, T, labels, counts):
@@ -168,7 +176,10 @@ def explicit_pairs(P, T, labels, counts):
             same = labels[i] == labels[j]
             if not (same or counts[i, j]):
                 continue
-            Pi, Pj = (basis @ np.linalg.inv(np.linalg.qr(T.T @ basis)[1]) for basis in (P[i], P[j]))
+            Pi, Pj = (
+                basis @ np.linalg.inv(np.linalg.qr(T.T @ basis)[1])
+                for basis in (P[i], P[j])
+            )
             U, c, Vt = np.linalg.svd(Pi.T @ T @ T.T @ Pj)
             difference = Pi @ U - Pj @ Vt.T
             S[same] += difference @ difference.T
@@ -189,9 +200,13 @@ def explicit_dcc(X, labels, counts, m, reg, n_iter):
     return T, [*objective, explicit_pairs(X, T, labels, counts)[2]]
 
 
-@pytest.mark.parametrize("d, m, n_between", [(7, 4, None), (7, 7, None), (30, 5, None), (7, 4, 3)])
+@pytest.mark.parametrize(
+    "d, m, n_between", [(7, 4, None), (7, 7, None), (30, 5, None), (7, 4, 3)]
+)
 def test_dcc_equals_its_equations_a_pair_at_a_time(d, m, n_between):
-    """Also where d is larger than the span of the subspaces, and with few pairs between classes."""
+    """Also where d is larger than the span of the subspaces, and with few pairs between
+    classes.
+    """
     sets, labels = labelled_subspaces(9, d)
     counts = np.not_equal.outer(labels, labels)
     if n_between:
@@ -223,18 +238,25 @@ def test_the_objective_of_dcc_never_falls(dimension, noise):
 
 
 def test_dcc_separates_what_noise_axes_hide():
-    """Two classes differ in the first three axes; the others hold noise of greater size."""
+    """Two classes differ in the first three axes; the others hold noise of greater
+    size.
+    """
     rng = np.random.default_rng(0)
     labels = np.arange(40) % 2
     signal = np.linalg.qr(rng.standard_normal((2, 3, 1)))[0][labels]
-    sets = np.linalg.qr(np.concatenate([signal, rng.standard_normal((40, 6, 1))], axis=1))[0]
+    sets = np.linalg.qr(
+        np.concatenate([signal, rng.standard_normal((40, 6, 1))], axis=1)
+    )[0]
     T = dcc(sets, labels, dimension=3).transform
     before = correlation_kernel(sets)
     after = correlation_kernel(transformed_bases(sets, T))
     same = np.equal.outer(labels, labels) & ~np.eye(40, dtype=bool)
     apart = ~np.equal.outer(labels, labels)
     assert after[same].mean() > before[same].mean() + 0.3
-    assert after[same].mean() - after[apart].mean() > before[same].mean() - before[apart].mean()
+    assert (
+        after[same].mean() - after[apart].mean()
+        > before[same].mean() - before[apart].mean()
+    )
 
 
 def test_dcc_ignores_the_basis_and_the_order():
@@ -270,14 +292,18 @@ def test_dcc_of_float32_stays_float32():
 
 
 @pytest.mark.parametrize(
-    "sets", [np.stack([np.eye(3)] * 4), X[[0] * 4]], ids=["p = d", "the same sets in each class"]
+    "sets",
+    [np.stack([np.eye(3)] * 4), X[[0] * 4]],
+    ids=["p = d", "the same sets in each class"],
 )
 def test_dcc_of_sets_that_do_not_differ_is_refused(sets):
-    with pytest.raises(ValueError, match="X must hold subspaces that differ between classes"):
+    with pytest.raises(
+        ValueError, match="X must hold subspaces that differ between classes"
+    ):
         dcc(sets, [0, 0, 1, 1])
 
 
-# ---------------------------------------------------------------------------------------- GDA
+# ---------------------------------------------------------------------------------- GDA
 
 
 def scatters(Z, labels):
@@ -294,7 +320,9 @@ def scatters(Z, labels):
 
 
 def explicit_gda(X, Q, labels, reg):
-    """LDA of vec(X X^T), with the regularisation of coefficients as a form on directions."""
+    """LDA of vec(X X^T), with the regularisation of coefficients as a form on
+    directions.
+    """
     left, s, basis = np.linalg.svd(vectors(X), full_matrices=False)
     basis = basis[s > 1e-8 * s[0]]
     Z = vectors(X) @ basis.T
@@ -325,7 +353,9 @@ def test_gda_has_conjugate_coordinates_of_unit_denominator():
     V = member @ member.T
     s = reg * np.trace(K @ K) / 24
     A = found.coefficients
-    assert error(A.T @ (K @ (np.eye(24) - V) @ K + s * np.eye(24)) @ A, np.eye(2)) < LOOSE
+    assert (
+        error(A.T @ (K @ (np.eye(24) - V) @ K + s * np.eye(24)) @ A, np.eye(2)) < LOOSE
+    )
     numerator = A.T @ K @ (V - 1 / 24) @ K @ A
     assert error(numerator, np.diag(found.values)) < LOOSE * found.values.max()
 
@@ -337,7 +367,10 @@ def test_gda_ignores_the_basis_the_order_and_the_scale():
     again = gda(7 * other, LABELS[order])
     here = squared_distances(K @ found.coefficients, K @ found.coefficients)
     there = 2 * [7 * other @ again.coefficients]
-    assert error(here[np.ix_(order, order)], squared_distances(*there)) < LOOSE * here.max()
+    assert (
+        error(here[np.ix_(order, order)], squared_distances(*there))
+        < LOOSE * here.max()
+    )
 
 
 def test_gda_of_fewer_components_has_the_leading_ones():
@@ -354,7 +387,10 @@ def test_an_indefinite_kernel_is_clipped_and_its_share_told():
     positive = (U * np.maximum(values, 0)) @ U.T
     found = gda(indefinite, LABELS)
     clipped = gda(positive, LABELS)
-    assert error(found.negative_share, -values[values < 0].sum() / np.abs(values).sum()) < TIGHT
+    assert (
+        error(found.negative_share, -values[values < 0].sum() / np.abs(values).sum())
+        < TIGHT
+    )
     assert error(found.values / clipped.values, 1) < LOOSE
     here = indefinite @ found.coefficients
     there = positive @ clipped.coefficients
@@ -370,7 +406,10 @@ def test_gda_of_float32_stays_float32():
 
 
 def test_gda_of_one_set_a_class_and_of_repeated_sets():
-    for some, labels in [(X[:3], [0, 1, 2]), (X[[0, 0, 1, 1, 2, 2]], [0, 0, 1, 1, 2, 2])]:
+    for some, labels in [
+        (X[:3], [0, 1, 2]),
+        (X[[0, 0, 1, 1, 2, 2]], [0, 0, 1, 1, 2, 2]),
+    ]:
         gram = gs.projection_kernel(some)
         found = gda(gram, labels)
         coordinates = gram @ found.coefficients
@@ -385,11 +424,13 @@ def test_gda_of_one_set_a_class_and_of_repeated_sets():
     ids=["p = d", "the same sets in each class"],
 )
 def test_classes_whose_means_coincide_are_refused(gram):
-    with pytest.raises(ValueError, match="labels must be of classes whose means differ"):
+    with pytest.raises(
+        ValueError, match="labels must be of classes whose means differ"
+    ):
         gda(gram, [0, 0, 0, 1, 1, 1])
 
 
-# --------------------------------------------------------------------------------------- GGDA
+# --------------------------------------------------------------------------------- GGDA
 
 
 def explicit_graphs(points, labels, n_within, n_between):
@@ -400,7 +441,9 @@ def explicit_graphs(points, labels, n_within, n_between):
     for of_class, k in [(True, n_within), (False, n_between)]:
         W = np.zeros((N, N))
         for i in range(N):
-            others = [j for j in range(N) if j != i and (labels[i] == labels[j]) == of_class]
+            others = [
+                j for j in range(N) if j != i and (labels[i] == labels[j]) == of_class
+            ]
             for j in sorted(others, key=lambda j: far[i, j])[:k]:
                 W[i, j] = 1
                 W[j, i] = 1
@@ -408,7 +451,9 @@ def explicit_graphs(points, labels, n_within, n_between):
     return graphs
 
 
-@pytest.mark.parametrize("n_within, n_between, beta", [(None, None, 1.0), (2, 3, 0.2), (1, 1, 0)])
+@pytest.mark.parametrize(
+    "n_within, n_between, beta", [(None, None, 1.0), (2, 3, 0.2), (1, 1, 0)]
+)
 def test_ggda_maximises_its_trace_ratio_on_embedded_points(n_within, n_between, beta):
     """Equal to the eigenproblem of vec(X X^T); with None, of complete graphs."""
     W_w, W_b = explicit_graphs(vectors(X), LABELS, n_within, n_between)
@@ -422,7 +467,13 @@ def test_ggda_maximises_its_trace_ratio_on_embedded_points(n_within, n_between, 
     down = Z.T @ np.diag(W_w.sum(axis=1)) @ Z + ridge * np.linalg.inv(Z.T @ Z)
     values, W = scipy.linalg.eigh(up, down)
     found = ggda(
-        K, LABELS, n_within=n_within, n_between=n_between, beta=beta, n_components=3, reg=1e-2
+        K,
+        LABELS,
+        n_within=n_within,
+        n_between=n_between,
+        beta=beta,
+        n_components=3,
+        reg=1e-2,
     )
     assert error(found.values / values[::-1][:3], 1) < LOOSE
     here = squared_distances(K_Q @ found.coefficients, K @ found.coefficients)
@@ -443,7 +494,11 @@ def test_no_other_coordinates_have_a_larger_trace_ratio():
     assert error(best / found.values.sum(), 1) < LOOSE
     rng = np.random.default_rng(0)
     for size in (1e-3, 1e-1, 10):
-        step = size * rng.standard_normal(found.coefficients.shape) * found.coefficients.std()
+        step = (
+            size
+            * rng.standard_normal(found.coefficients.shape)
+            * found.coefficients.std()
+        )
         assert ratio(found.coefficients + step) < best
 
 
@@ -454,7 +509,10 @@ def test_ggda_ignores_the_basis_the_order_and_the_scale():
     again = ggda(7 * other, LABELS[order], n_within=3, n_between=4)
     here = squared_distances(K @ found.coefficients, K @ found.coefficients)
     there = 7 * other @ again.coefficients
-    assert error(here[np.ix_(order, order)], squared_distances(there, there)) < LOOSE * here.max()
+    assert (
+        error(here[np.ix_(order, order)], squared_distances(there, there))
+        < LOOSE * here.max()
+    )
 
 
 def test_ggda_clips_an_indefinite_mixture():
@@ -494,7 +552,7 @@ def test_ggda_of_degenerate_sets(sets, labels):
     assert (found.values > -LOOSE).all()
 
 
-# ------------------------------------------------------------------------------- wrong input
+# -------------------------------------------------------------------------- wrong input
 
 
 @pytest.mark.parametrize(
@@ -555,7 +613,11 @@ def test_ggda_of_degenerate_sets(sets, labels):
             ValueError,
             r"n_between must be in 1\.\.16, got 17",
         ),
-        (lambda: dcc(X, LABELS, reg=0), ValueError, r"reg must be in \[1e-14, 1e\+14\]"),
+        (
+            lambda: dcc(X, LABELS, reg=0),
+            ValueError,
+            r"reg must be in \[1e-14, 1e\+14\]",
+        ),
         (
             lambda: dcc(X, LABELS, n_iter=-1),
             ValueError,
@@ -608,7 +670,11 @@ def test_ggda_of_degenerate_sets(sets, labels):
             "K must have a largest entry between",
         ),
         (lambda: gda(np.nan * K, LABELS), ValueError, "K must be finite, got nan"),
-        (lambda: gda(K, LABELS, reg=0), ValueError, r"reg must be in \[1e-14, 1e\+14\]"),
+        (
+            lambda: gda(K, LABELS, reg=0),
+            ValueError,
+            r"reg must be in \[1e-14, 1e\+14\]",
+        ),
         (
             lambda: gda(K, LABELS, n_components=3),
             ValueError,

@@ -1,5 +1,6 @@
-"""Dictionaries in tangent spaces: the adjoint of log, costs that never rise, atoms that are
-best."""
+"""Dictionaries in tangent spaces: the adjoint of log, costs that never rise, atoms that
+are best.
+"""
 
 import math
 
@@ -22,7 +23,7 @@ def tangent_at(rng, X):
     return H - X @ (np.swapaxes(X, -1, -2) @ H)
 
 
-# ---------------------------------------------------------------------------- the adjoint of log
+# ------------------------------------------------------------------- the adjoint of log
 
 
 @st.composite
@@ -61,17 +62,21 @@ def test_the_adjoint_of_log_at_the_point_itself_is_the_identity():
     assert error(intrinsic.log_adjoint(X, X, W), W) < TIGHT
     R = rotation(rng, 2)
     assert error(intrinsic.log_adjoint(X, X @ R, W), W @ R) < TIGHT
-    with pytest.raises(ValueError, match=r"W must have shape \(..., 6, 2\) as X, got \(4, 6, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"W must have shape \(..., 6, 2\) as X, got \(4, 6, 1\)"
+    ):
         intrinsic.log_adjoint(X, X, W[:, :, :1])
 
 
 def test_the_adjoint_of_log_is_finite_at_right_angles():
     X = np.eye(5)[:, :2]
     Y = np.eye(5)[:, 2:4]
-    assert np.isfinite(intrinsic.log_adjoint(X, Y, tangent_at(np.random.default_rng(0), X))).all()
+    assert np.isfinite(
+        intrinsic.log_adjoint(X, Y, tangent_at(np.random.default_rng(0), X))
+    ).all()
 
 
-# ------------------------------------------------------------------------- log-Euclidean atoms
+# ------------------------------------------------------------------ log-Euclidean atoms
 
 
 def log_euclidean_cost(X, found, lam, atoms=None):
@@ -84,10 +89,16 @@ def log_euclidean_cost(X, found, lam, atoms=None):
 
 @quiet
 @settings(max_examples=60)
-@given(samples_and_atoms(), st.sampled_from([0.0, 0.1, 3.0]), st.sampled_from([None, "mean"]))
+@given(
+    samples_and_atoms(),
+    st.sampled_from([0.0, 0.1, 3.0]),
+    st.sampled_from([None, "mean"]),
+)
 def test_the_log_euclidean_cost_never_rises_and_is_that_of_the_atoms(drawn, lam, base):
     X, n_atoms, seed = drawn
-    found = tangent.log_euclidean_dictionary(X, n_atoms, lam, base=base, n_iter=6, rng=seed)
+    found = tangent.log_euclidean_dictionary(
+        X, n_atoms, lam, base=base, n_iter=6, rng=seed
+    )
     scale = 1 + found.costs[0]
     assert (np.diff(found.costs) <= TIGHT * scale).all()
     assert len(found.costs) % 2 == 1
@@ -103,7 +114,9 @@ def test_each_log_euclidean_atom_is_the_best_within_the_bound(lam):
     rng = np.random.default_rng(1)
     X = clusters(rng, 30, 6, 2, 4)
     base = bases(rng, 1, 6, 2)[0]
-    found = tangent.log_euclidean_dictionary(X, 3, lam, base=base, n_iter=300, tol=0, rng=0)
+    found = tangent.log_euclidean_dictionary(
+        X, 3, lam, base=base, n_iter=300, tol=0, rng=0
+    )
     D = intrinsic.log_map(base, found.atoms)
     longest = np.linalg.norm(D, ord=2, axis=(1, 2)).max()
     assert longest < math.pi / 2
@@ -114,20 +127,26 @@ def test_each_log_euclidean_atom_is_the_best_within_the_bound(lam):
             trial = D[r] + step * tangent_at(rng, base)
             left, s, right = np.linalg.svd(trial, full_matrices=False)
             other = found.atoms.copy()
-            other[r] = intrinsic.exp_map(base, (left * np.minimum(s, 1.5707963)) @ right)
+            other[r] = intrinsic.exp_map(
+                base, (left * np.minimum(s, 1.5707963)) @ right
+            )
             assert log_euclidean_cost(X, found, lam, other) >= least - 1e-7
 
 
 def test_one_log_euclidean_atom_is_a_weighted_mean_after_one_update():
     rng = np.random.default_rng(5)
     base = bases(rng, 1, 6, 2)[0]
-    H = 0.2 * np.stack([tangent_at(rng, base) for _ in range(9)]) + 0.3 * tangent_at(rng, base)
+    H = 0.2 * np.stack([tangent_at(rng, base) for _ in range(9)]) + 0.3 * tangent_at(
+        rng, base
+    )
     X = intrinsic.exp_map(base, H)
     found = tangent.log_euclidean_dictionary(X, 1, 0.1, base=base, init=X[:1], n_iter=1)
     y = tangent.log_euclidean_codes(X, X[:1], 0.1, base)[:, 0]
     mean = np.einsum("n,ndp->dp", y, H) / (y @ y)
     assert np.linalg.norm(mean, 2) < math.pi / 2
-    assert gs.geodesic_distance(found.atoms, intrinsic.exp_map(base, mean)[None]) < LOOSE
+    assert (
+        gs.geodesic_distance(found.atoms, intrinsic.exp_map(base, mean)[None]) < LOOSE
+    )
 
 
 def test_samples_that_are_few_become_the_log_euclidean_atoms():
@@ -137,11 +156,13 @@ def test_samples_that_are_few_become_the_log_euclidean_atoms():
     assert found.costs[-1] < TIGHT
     float32 = tangent.log_euclidean_dictionary(np.float32(X), 1, 0.1, rng=0)
     assert float32.atoms.dtype == float32.codes.dtype == np.float32
-    positive = tangent.log_euclidean_dictionary(bases(rng, 9, 5, 2), 4, 0.1, positive=True)
+    positive = tangent.log_euclidean_dictionary(
+        bases(rng, 9, 5, 2), 4, 0.1, positive=True
+    )
     assert (positive.codes >= 0).all()
 
 
-# ------------------------------------------------------------------------- intrinsic atoms
+# ---------------------------------------------------------------------- intrinsic atoms
 
 
 def intrinsic_cost(X, found, lam):
@@ -160,7 +181,8 @@ def test_the_intrinsic_cost_never_rises_and_is_that_of_the_atoms(drawn, lam):
     assert (np.diff(found.costs) <= TIGHT * scale).all()
     assert np.isfinite(found.atoms).all()
     assert error(found.codes.sum(axis=1), 1) < LOOSE * (1 + np.abs(found.codes).max())
-    near = gs.geodesic_distance(X, found.atoms).max() < 1.5  # at right angles log may be another
+    # at right angles log may be another
+    near = gs.geodesic_distance(X, found.atoms).max() < 1.5
     if near and np.abs(found.codes).max() < 100:
         assert abs(found.costs[-1] - intrinsic_cost(X, found, lam)) <= LOOSE * scale
 
@@ -168,7 +190,9 @@ def test_the_intrinsic_cost_never_rises_and_is_that_of_the_atoms(drawn, lam):
 def test_one_intrinsic_atom_is_the_karcher_mean():
     X = clusters(np.random.default_rng(3), 12, 6, 2, 1)
     found = tangent.intrinsic_dictionary(X, 1, 0.1, n_iter=100, tol=0, rng=0)
-    assert gs.geodesic_distance(found.atoms, intrinsic.karcher_mean(X)[None])[0, 0] < LOOSE
+    assert (
+        gs.geodesic_distance(found.atoms, intrinsic.karcher_mean(X)[None])[0, 0] < LOOSE
+    )
 
 
 def test_samples_on_a_geodesic_are_coded_by_two_intrinsic_atoms():
@@ -188,29 +212,40 @@ def test_codes_that_are_worse_than_those_before_are_not_taken(monkeypatch):
     answers = []
 
     def worse_each_time(samples, atoms, lam):
-        answers.append(code(samples, atoms, lam) if not answers else np.full((12, 3), 1 / 3))
+        answers.append(
+            code(samples, atoms, lam) if not answers else np.full((12, 3), 1 / 3)
+        )
         return answers[-1].copy()
 
     monkeypatch.setattr(tangent, "intrinsic_codes", worse_each_time)
     found = tangent.intrinsic_dictionary(X, 3, 0.1, n_iter=3, tol=0, rng=0)
     assert len(answers) == 4
     assert (np.diff(found.costs) <= TIGHT * found.costs[0]).all()
-    assert abs(found.costs[-1] - intrinsic_cost(X, found, 0.1)) <= LOOSE * found.costs[0]
+    assert (
+        abs(found.costs[-1] - intrinsic_cost(X, found, 0.1)) <= LOOSE * found.costs[0]
+    )
 
 
-@pytest.mark.parametrize("learn, lam, aside", [
-    ("log_euclidean_dictionary", 0.01, (0, 0, 0.3)),
-    ("intrinsic_dictionary", 1.0, (-0.3, -0.3, 0)),
-])
+@pytest.mark.parametrize(
+    "learn, lam, aside",
+    [
+        ("log_euclidean_dictionary", 0.01, (0, 0, 0.3)),
+        ("intrinsic_dictionary", 1.0, (-0.3, -0.3, 0)),
+    ],
+)
 def test_an_atom_that_no_sample_uses_becomes_the_sample_coded_worst(learn, lam, aside):
-    """Samples near an atom along the first axis of a tangent space, one far along the second, and
-    another atom, orthogonal to all in the tangent space or behind the first for all, aside."""
+    """Samples near an atom along the first axis of a tangent space, one far along the
+    second, and another atom, orthogonal to all in the tangent space or behind the first
+    for all, aside.
+    """
     base = np.eye(6, 2)
     axes = np.zeros((3, 6, 2))
     axes[0, 2, 0] = axes[1, 3, 1] = axes[2, 4, 0] = 1
     near = np.linspace(0.2, 0.4, 9)[:, None, None] * axes[0]
     X = intrinsic.exp_map(base, np.concatenate([near, 0.9 * axes[1:2]]))
-    atoms = intrinsic.exp_map(base, np.stack([0.1 * axes[0], np.tensordot(aside, axes, 1)]))
+    atoms = intrinsic.exp_map(
+        base, np.stack([0.1 * axes[0], np.tensordot(aside, axes, 1)])
+    )
     before = getattr(tangent, learn)(X, 2, lam, init=atoms, n_iter=0)
     assert before.codes[0, 0] and not before.codes[:, 1].any()
     after = getattr(tangent, learn)(X, 2, lam, init=atoms, n_iter=1)
@@ -224,8 +259,14 @@ def test_an_atom_that_no_sample_uses_becomes_the_sample_coded_worst(learn, lam, 
         ({"n_atoms": 0}, "n_atoms must be >= 1, got 0"),
         ({"lam": -1}, r"lam must be in \[0, 1e\+250\], got -1"),
         ({"n_iter": -1}, "n_iter must be >= 0, got -1"),
-        ({"init": "best"}, "init must be 'kmeans', 'kmeans\\+\\+' or 'random', got 'best'"),
-        ({"init": np.eye(5)[None, :, :2]}, r"init must have shape \(2, 5, 2\), got \(1, 5, 2\)"),
+        (
+            {"init": "best"},
+            "init must be 'kmeans', 'kmeans\\+\\+' or 'random', got 'best'",
+        ),
+        (
+            {"init": np.eye(5)[None, :, :2]},
+            r"init must have shape \(2, 5, 2\), got \(1, 5, 2\)",
+        ),
     ],
 )
 def test_errors_name_argument_rule_and_value(learn, options, message):

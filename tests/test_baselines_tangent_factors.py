@@ -1,4 +1,6 @@
-"""The compiled factors of logarithms against log_map and a singular value decomposition."""
+"""The compiled factors of logarithms against log_map and a singular value
+decomposition.
+"""
 
 import numpy as np
 import pytest
@@ -11,8 +13,16 @@ from grassmann_sc.strategies import bases, rotation
 from oracles import TIGHT, error
 
 RIGHT = np.pi / 2
-ANGLES = [[0.3, 1.1, 0.7], [0, 0, 0], [1e-9, 1e-6, 0], [0.4, 0.4, 0.4], [1.5, RIGHT - 1e-9, 1e-9],
-          [RIGHT, 0.2, 0.2], [RIGHT, RIGHT, 0], [RIGHT, RIGHT, RIGHT]]
+ANGLES = [
+    [0.3, 1.1, 0.7],
+    [0, 0, 0],
+    [1e-9, 1e-6, 0],
+    [0.4, 0.4, 0.4],
+    [1.5, RIGHT - 1e-9, 1e-9],
+    [RIGHT, 0.2, 0.2],
+    [RIGHT, RIGHT, 0],
+    [RIGHT, RIGHT, RIGHT],
+]
 
 
 def as_rows(X, D):
@@ -25,7 +35,9 @@ def factors_by_svd(C):
     """A, B (n, N, p, p) and the angles (n, N, p), in five lines."""
     U, cosine, Vt = np.linalg.svd(C.transpose(0, 3, 1, 2))
     theta = np.arccos(np.minimum(cosine, 1))
-    phi = np.where(theta > 0, theta / np.where(theta > 0, np.sin(theta), 1), 1)[..., None, :]
+    phi = np.where(theta > 0, theta / np.where(theta > 0, np.sin(theta), 1), 1)[
+        ..., None, :
+    ]
     A = np.swapaxes(Vt, -1, -2) * phi @ np.swapaxes(U, -1, -2)
     return A, C.transpose(0, 3, 1, 2) @ A, theta
 
@@ -55,7 +67,7 @@ def test_factors_are_exact_near_and_at_right_angles(angles):
     tangents(x[0], atoms, factors[0], 0, H)
     H = H[:, 0].T
     assert abs(np.linalg.norm(H) - np.linalg.norm(angles)) < TIGHT
-    assert abs(square[0, 0] - np.linalg.norm(angles)**2) < TIGHT
+    assert abs(square[0, 0] - np.linalg.norm(angles) ** 2) < TIGHT
     assert abs(least[0, 0] - np.cos(max(angles))) < TIGHT
     arrived = intrinsic.exp_map(X, H)
     assert error(arrived @ (arrived.T @ D), D) < TIGHT
@@ -74,11 +86,15 @@ def test_columns_that_vanish_are_completed():
     assert not least.any()
 
 
-@pytest.mark.parametrize("seed, p", [(0, 12), (27, 6), (33, 7), (41, 8), (48, 9), (68, 11)])
+@pytest.mark.parametrize(
+    "seed, p", [(0, 12), (27, 6), (33, 7), (41, 8), (48, 9), (68, 11)]
+)
 def test_columns_that_are_repeated_leave_orthogonal_ones(seed, p):
-    """The rotations shorten several rows at once, to where squares of two of them underflow."""
+    """The rotations shorten several rows at once, to where squares of two of them
+    underflow.
+    """
     C = np.rint(np.random.default_rng(seed).standard_normal((p, p)))
-    C[:, p // 3:] = C[:, :1]
+    C[:, p // 3 :] = C[:, :1]
     C /= max(1, np.linalg.norm(C, 2))
     factors, _, _ = tangent.log_factors(C[None, :, :, None])
     A, B = factors[0, :, :, :, 0]
@@ -99,5 +115,5 @@ def test_tangents_are_those_of_log_map_a_tile_at_a_time(d):
         expected = intrinsic.log_map(X[i], D).transpose(2, 0, 1)
         for first in (0, 4, 8):
             tangents(x[i], atoms, factors[i], first, out)
-            some = expected[:, first:first + 4]
-            assert error(out[:, :some.shape[1]], some) < TIGHT
+            some = expected[:, first : first + 4]
+            assert error(out[:, : some.shape[1]], some) < TIGHT

@@ -1,5 +1,6 @@
-"""Intrinsic codes: their optimality conditions, a general solver, and the cases that break naive
-code."""
+"""Intrinsic codes: their optimality conditions, a general solver, and the cases that
+break naive code.
+"""
 
 import hypothesis.strategies as st
 import numba
@@ -31,13 +32,14 @@ def cluster(rng, n, d, p, spread):
     return intrinsic.exp_map(X, H * length[:, None, None])
 
 
-# ---------------------------------------------------------------------------- optimality
+# --------------------------------------------------------------------------- optimality
 
 
 @st.composite
 def intrinsic_problems(draw):
-    """(X, D, lam): queries equal to atoms, repeated, near and orthogonal atoms, more atoms than
-    dimensions."""
+    """(X, D, lam): queries equal to atoms, repeated, near and orthogonal atoms, more
+    atoms than dimensions.
+    """
     d, p = draw(sizes())
     rng = np.random.default_rng(draw(seeds))
     X = bases(rng, 3, d, p)
@@ -48,11 +50,15 @@ def intrinsic_problems(draw):
 
 
 def violation(H, y, lam):
-    """Largest violation of the conditions of min ||sum y_j H_j||^2 + lam ||y||_1 with sum 1."""
+    """Largest violation of the conditions of min ||sum y_j H_j||^2 + lam ||y||_1 with
+    sum 1.
+    """
     g = 2 * H @ (y @ H)
     nu = y @ g + lam * np.abs(y).sum()
     on_support = np.abs(g + lam * np.sign(y) - nu)
-    return max(abs(y.sum() - 1), np.where(y != 0, on_support, np.abs(g - nu) - lam).max())
+    return max(
+        abs(y.sum() - 1), np.where(y != 0, on_support, np.abs(g - nu) - lam).max()
+    )
 
 
 @quiet
@@ -80,8 +86,15 @@ def by_a_general_solver(H, lam):
 
     sign = np.repeat([1.0, -1.0], N)
     sum_one = {"type": "eq", "fun": lambda z: sign @ z - 1, "jac": lambda z: sign}
-    found = minimize(cost, np.repeat([1 / N, 0], N), jac=True, bounds=[(0, None)] * (2 * N),
-                     method="SLSQP", constraints=sum_one, options={"ftol": 1e-14, "maxiter": 500})
+    found = minimize(
+        cost,
+        np.repeat([1 / N, 0], N),
+        jac=True,
+        bounds=[(0, None)] * (2 * N),
+        method="SLSQP",
+        constraints=sum_one,
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
     return found.fun
 
 
@@ -96,7 +109,7 @@ def test_intrinsic_codes_cost_no_more_than_those_of_a_general_solver():
         D = bases(rng, N, d, p)
         H = logs(x, D)
         y = tangent.intrinsic_codes(x[None], D, lam)[0]
-        mine = ((y @ H)**2).sum() + lam * np.abs(y).sum()
+        mine = ((y @ H) ** 2).sum() + lam * np.abs(y).sum()
         assert abs(mine - by_a_general_solver(H, lam)) < LOOSE * (1 + mine)
 
 
@@ -139,7 +152,7 @@ def test_without_lambda_the_code_is_the_affine_least_squares_of_least_norm(N):
     assert gap.max() < LOOSE
 
 
-# ---------------------------------------------------------------------------- ways to compute
+# ---------------------------------------------------------------------- ways to compute
 
 
 def test_codes_ignore_how_the_inner_products_are_computed(monkeypatch):
@@ -186,7 +199,7 @@ def test_float32_codes_stay_float32():
     assert tangent.intrinsic_codes(X[:0], D, 0.1).shape == (0, 9)
 
 
-# ---------------------------------------------------------------------------- classes, warnings
+# -------------------------------------------------------------------- classes, warnings
 
 
 def test_classes_are_found_by_the_extrinsic_residual_of_intrinsic_codes():
@@ -198,8 +211,9 @@ def test_classes_are_found_by_the_extrinsic_residual_of_intrinsic_codes():
     codes = tangent.intrinsic_codes(X, D, 0.05)
     predicted = tangent.intrinsic_classify(codes, X, D, labels)
     assert np.array_equal(predicted, np.repeat(["a", "b", "c"], 7))
-    residuals, classes = gs.class_residuals(codes, gs.projection_kernel(D),
-                                            gs.projection_kernel(X, D), labels, norm2=2)
+    residuals, classes = gs.class_residuals(
+        codes, gs.projection_kernel(D), gs.projection_kernel(X, D), labels, norm2=2
+    )
     assert np.array_equal(predicted, classes[residuals.argmin(axis=1)])
 
 
@@ -207,19 +221,27 @@ def test_codes_that_do_not_converge_warn():
     rng = np.random.default_rng(0)
     D = cluster(rng, 40, 20, 2, 0.5)
     X = cluster(rng, 6, 20, 2, 0.5)
-    message = r"of 6 intrinsic codes did not converge \(max_iter = 1\): worst duality gap"
+    message = (
+        r"of 6 intrinsic codes did not converge \(max_iter = 1\): worst duality gap"
+    )
     with pytest.warns(UserWarning, match=message):
         tangent.intrinsic_codes(X, D, 1e-4, max_iter=1)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda X: tangent.intrinsic_codes(X, X, -1),
-     "lam must be >= 0, got -1"),
-    (lambda X: tangent.intrinsic_codes(X, X[:, :, :1], 1),
-     "D must have the p of X, got 1 and 2"),
-    (lambda X: tangent.intrinsic_classify(np.ones((4, 3)), X, X, [0] * 4),
-     r"codes must have shape \(4, 4\), got \(4, 3\)"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda X: tangent.intrinsic_codes(X, X, -1), "lam must be >= 0, got -1"),
+        (
+            lambda X: tangent.intrinsic_codes(X, X[:, :, :1], 1),
+            "D must have the p of X, got 1 and 2",
+        ),
+        (
+            lambda X: tangent.intrinsic_classify(np.ones((4, 3)), X, X, [0] * 4),
+            r"codes must have shape \(4, 4\), got \(4, 3\)",
+        ),
+    ],
+)
 def test_errors_name_argument_rule_and_value(call, message):
     with pytest.raises(ValueError, match=message):
         call(bases(np.random.default_rng(0), 4, 5, 2))

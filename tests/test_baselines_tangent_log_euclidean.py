@@ -37,7 +37,7 @@ def test_log_euclidean_codes_are_a_lasso_of_tangent_vectors(problem, base):
     assert error(np.abs(slope[codes != 0]), 0.1) < LOOSE
     assert np.abs(slope).max() < 0.1 + LOOSE
     of_class = [codes[:, labels == c] @ d[labels == c] for c in range(3)]
-    residuals = [((x - part)**2).sum(axis=1) for part in of_class]
+    residuals = [((x - part) ** 2).sum(axis=1) for part in of_class]
     predicted = tangent.log_euclidean_classify(codes, X, D, labels, base)
     assert np.array_equal(predicted, np.argmin(residuals, axis=0))
 
@@ -45,14 +45,25 @@ def test_log_euclidean_codes_are_a_lasso_of_tangent_vectors(problem, base):
 def test_options_are_those_of_sparse_codes(problem):
     X, D, _ = problem
     own = inspect.signature(tangent.log_euclidean_codes, eval_str=True).parameters
-    for name, parameter in inspect.signature(gs.sparse_codes, eval_str=True).parameters.items():
+    for name, parameter in inspect.signature(
+        gs.sparse_codes, eval_str=True
+    ).parameters.items():
         if parameter.kind == parameter.KEYWORD_ONLY and name != "norm2":
             assert own[name] == parameter
     K_dd, K_xd, norm2 = tangent.tangent_grams(X, D)
-    for options in ({"positive": True}, {"lam_scale": "max"}, {"init": np.ones((5, 12))}):
+    for options in (
+        {"positive": True},
+        {"lam_scale": "max"},
+        {"init": np.ones((5, 12))},
+    ):
         codes = tangent.log_euclidean_codes(X, D, 0.1, **options)
-        assert error(codes, gs.sparse_codes(K_dd, K_xd, 0.1, norm2=norm2, **options)) < TIGHT
-    path = tangent.log_euclidean_codes(X, D, [0.1, 0.2], return_info=True, sparse_output=True)
+        assert (
+            error(codes, gs.sparse_codes(K_dd, K_xd, 0.1, norm2=norm2, **options))
+            < TIGHT
+        )
+    path = tangent.log_euclidean_codes(
+        X, D, [0.1, 0.2], return_info=True, sparse_output=True
+    )
     assert all(scipy.sparse.issparse(codes) for codes in path.codes)
     assert path.gap.shape == (2, 5)
     assert tangent.log_euclidean_codes(X[:0], D, 0.1).shape == (0, 12)
@@ -79,22 +90,41 @@ def test_right_angles_of_all_queries_and_atoms_are_counted(monkeypatch):
     axes = np.eye(2)[:, :, None]
     for tile in (tangent.TILE, 1):
         monkeypatch.setattr(tangent, "TILE", tile)
-        with pytest.warns(UserWarning, match=r"not unique for 4 pair\(s\) of subspaces"):
+        with pytest.warns(
+            UserWarning, match=r"not unique for 4 pair\(s\) of subspaces"
+        ):
             tangent.tangent_grams(axes[[1, 0, 1, 1, 0]], axes)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda X: tangent.tangent_grams(X, X, "median"),
-     r"base must be None, 'mean' or a basis \(5, 2\), got 'median'"),
-    (lambda X: tangent.tangent_grams(X, X, X[0, :, :1]),
-     r"base must have shape \(5, 2\) as the atoms, got \(5, 1\)"),
-    (lambda X: tangent.log_euclidean_codes(X, X, -1), "lam must be a number >= 0 .*got -1"),
-    (lambda X: tangent.log_euclidean_codes(X, X, 1, tol=0), "tol must be positive, got 0"),
-    (lambda X: tangent.log_euclidean_classify(np.ones((4, 3)), X, X, [0] * 4),
-     r"codes must have shape \(4, 4\), got \(4, 3\)"),
-    (lambda X: tangent.log_euclidean_classify(np.ones((4, 4)), X, X, [0] * 3),
-     "labels must have length 4, one for each of the atoms, got 3"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda X: tangent.tangent_grams(X, X, "median"),
+            r"base must be None, 'mean' or a basis \(5, 2\), got 'median'",
+        ),
+        (
+            lambda X: tangent.tangent_grams(X, X, X[0, :, :1]),
+            r"base must have shape \(5, 2\) as the atoms, got \(5, 1\)",
+        ),
+        (
+            lambda X: tangent.log_euclidean_codes(X, X, -1),
+            "lam must be a number >= 0 .*got -1",
+        ),
+        (
+            lambda X: tangent.log_euclidean_codes(X, X, 1, tol=0),
+            "tol must be positive, got 0",
+        ),
+        (
+            lambda X: tangent.log_euclidean_classify(np.ones((4, 3)), X, X, [0] * 4),
+            r"codes must have shape \(4, 4\), got \(4, 3\)",
+        ),
+        (
+            lambda X: tangent.log_euclidean_classify(np.ones((4, 4)), X, X, [0] * 3),
+            "labels must have length 4, one for each of the atoms, got 3",
+        ),
+    ],
+)
 def test_errors_name_argument_rule_and_value(call, message):
     with pytest.raises(ValueError, match=message):
         call(bases(np.random.default_rng(0), 4, 5, 2))

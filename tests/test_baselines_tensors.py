@@ -1,4 +1,6 @@
-"""PM and TCCA: known answers and invariances of factors of tensors and of their correlations."""
+"""PM and TCCA: known answers and invariances of factors of tensors and of their
+correlations.
+"""
 
 import itertools
 
@@ -30,7 +32,7 @@ def mixed(clips, axis, Q):
     return np.moveaxis(np.tensordot(Q, clips, (1, 1 + axis)), 0, 1 + axis)
 
 
-# ------------------------------------------------------------------------------ product manifolds
+# -------------------------------------------------------------------- product manifolds
 
 
 @pytest.mark.parametrize("metric", ["chordal", "geodesic"])
@@ -43,11 +45,15 @@ def test_product_distance_is_that_of_the_angles_of_three_unfoldings(p, metric):
             total = 0.0
             for k in range(3):
                 bases = [
-                    np.linalg.svd(np.moveaxis(clip, k, 0).reshape(clip.shape[k], -1))[2].T
+                    np.linalg.svd(np.moveaxis(clip, k, 0).reshape(clip.shape[k], -1))[
+                        2
+                    ].T
                     for clip in (X[i], Y[j])
                 ]
                 theta = core.principal_angles(*[V[:, : ranks[k]] for V in bases])
-                total += np.square(np.sin(theta) if metric == "chordal" else theta).sum()
+                total += np.square(
+                    np.sin(theta) if metric == "chordal" else theta
+                ).sum()
             assert found[i, j] == pytest.approx(np.sqrt(total), rel=TIGHT)
 
 
@@ -70,7 +76,8 @@ def test_mixing_a_mode_leaves_its_factor_alone(axis):
     after = tensors.mode_bases(mixed(X, axis, Q), 3)[axis]
     assert core.principal_angles(before, after).max() < LOOSE
     assert tensors.mode_bases(X)[axis].shape[2] == X.shape[1 + axis]
-    T = RNG.standard_normal(Q.shape)  # any invertible matrix, if all directions are kept
+    # any invertible matrix, if all directions are kept
+    T = RNG.standard_normal(Q.shape)
     after = tensors.mode_bases(mixed(X, axis, T))[axis]
     assert core.principal_angles(tensors.mode_bases(X)[axis], after).max() < LOOSE
 
@@ -89,14 +96,17 @@ def test_mixing_both_clips_alike_keeps_the_distance(p):
 
 def test_missing_directions_are_right_angles():
     flat = np.array(X)
-    flat[0] = np.outer(np.ones(6), X[0, 0].ravel()).reshape(X[0].shape)  # all frames alike: rank 1
+    # all frames alike: rank 1
+    flat[0] = np.outer(np.ones(6), X[0, 0].ravel()).reshape(X[0].shape)
     V = tensors.mode_bases(flat, 3)
     assert [np.linalg.matrix_rank(factor[0]) for factor in V] == [1, 3, 3]
     assert [factor.shape[2] for factor in tensors.mode_bases(flat)] == [1, 5, 7 - 2]
     found = distances(flat, flat[:1], 3)
     assert found[0, 0] == pytest.approx(np.sqrt(2))
     theta = core.principal_angles(V[0][1], V[0][0][:, :1])
-    two = sum(np.square(np.sin(core.principal_angles(V[k][1], V[k][0]))).sum() for k in (1, 2))
+    two = sum(
+        np.square(np.sin(core.principal_angles(V[k][1], V[k][0]))).sum() for k in (1, 2)
+    )
     assert found[1, 0] == pytest.approx(np.sqrt(2 + np.sin(theta[0]) ** 2 + two))
 
 
@@ -114,7 +124,7 @@ def test_tiles_do_not_change_the_factors(monkeypatch):
     assert error(tensors.tensor_correlations(X, Y, p=3), before[1]) < TIGHT
 
 
-# ------------------------------------------------------------------ tensor canonical correlations
+# -------------------------------------------------------- tensor canonical correlations
 
 
 def test_one_joint_mode_is_canonical_correlations_of_image_sets():
@@ -128,8 +138,9 @@ def test_one_joint_mode_is_canonical_correlations_of_image_sets():
 
 
 def largest_correlation(A, B):
-    """The best of many starts of the correlation of A x u x w and B x u' x w', by plain least
-    squares."""
+    """The best of many starts of the correlation of A x u x w and B x u' x w', by plain
+    least squares.
+    """
     best = 0.0
     for start in range(30):
         rng = np.random.default_rng(start)
@@ -152,11 +163,15 @@ def largest_correlation(A, B):
 
 
 def correlation_of_leading_components(A, B):
-    """|cos| of A x u x w and B x u' x w', u and w the first left singular vectors of unfoldings."""
+    """|cos| of A x u x w and B x u' x w', u and w the first left singular vectors of
+    unfoldings.
+    """
     functions = []
     for clip in (A, B):
-        u, w = [np.linalg.svd(np.moveaxis(clip, k, 0).reshape(clip.shape[k], -1))[0][:, 0]
-                for k in (1, 2)]
+        u, w = [
+            np.linalg.svd(np.moveaxis(clip, k, 0).reshape(clip.shape[k], -1))[0][:, 0]
+            for k in (1, 2)
+        ]
         functions.append(np.einsum("ijk,j,k->i", clip, u, w))
     a, b = functions
     return abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)
@@ -166,11 +181,15 @@ def test_a_single_mode_is_between_leading_components_and_the_largest_correlation
     """Axis t is shared, then the same clips with t as axis y, then as x."""
     clips = np.random.default_rng(1).standard_normal((5, 12, 2, 2))
     pairs = list(itertools.combinations(range(5), 2))
-    least = np.array([correlation_of_leading_components(clips[i], clips[j]) for i, j in pairs])
+    least = np.array(
+        [correlation_of_leading_components(clips[i], clips[j]) for i, j in pairs]
+    )
     largest = np.array([largest_correlation(clips[i], clips[j]) for i, j in pairs])
     for axis, mode in enumerate("tyx"):
         turned = np.moveaxis(clips, 1, 1 + axis)
-        found = tensors.tensor_correlations(turned, p=2, modes=mode)[0][tuple(zip(*pairs))]
+        found = tensors.tensor_correlations(turned, p=2, modes=mode)[0][
+            tuple(zip(*pairs))
+        ]
         assert (found >= least - 1e-6).all()
         assert (found <= largest + 1e-6).all()
         assert np.median(found - least) > 0.2
@@ -195,22 +214,29 @@ def test_separation_finds_the_feature_that_tells_classes_apart():
     assert score.argmax() == 1
     assert score[2] == 0
     for exponent in (-900, 1000):
-        assert np.array_equal(tensors.separations(np.ldexp(features, exponent), labels), score)
+        assert np.array_equal(
+            tensors.separations(np.ldexp(features, exponent), labels), score
+        )
     off = ~np.eye(12, dtype=bool)
     within = features[1][same & off]
     between = features[1][~same]
     expected = (within.mean() - between.mean()) / np.sqrt(within.var() + between.var())
     assert score[1] == pytest.approx(expected)
-    alone = tensors.separations(features, np.arange(12))  # each with itself is a pair of one class
+    # each with itself is a pair of one class
+    alone = tensors.separations(features, np.arange(12))
     off_mean = features[0][off].mean()
     diagonal = np.diag(features[0])
-    expected = (diagonal.mean() - off_mean) / np.sqrt(diagonal.var() + features[0][off].var())
+    expected = (diagonal.mean() - off_mean) / np.sqrt(
+        diagonal.var() + features[0][off].var()
+    )
     assert alone[0] == pytest.approx(expected)
-    with pytest.raises(ValueError, match="labels must hold at least two classes, got one class"):
+    with pytest.raises(
+        ValueError, match="labels must hold at least two classes, got one class"
+    ):
         tensors.separations(features, np.zeros(12))
 
 
-# ------------------------------------------------------------------------------- sizes and input
+# ---------------------------------------------------------------------- sizes and input
 
 
 def test_clips_are_resized_linearly():

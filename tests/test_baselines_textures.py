@@ -1,5 +1,6 @@
-"""DFS and DL-Pegasos: dimensions of known sets, exponents of known measures, invariances, and an
-exact solver beside the stochastic one."""
+"""DFS and DL-Pegasos: dimensions of known sets, exponents of known measures,
+invariances, and an exact solver beside the stochastic one.
+"""
 
 import tracemalloc
 
@@ -22,14 +23,16 @@ CLIP = smooth_noise()
 SMALL = (1, 2, 3)
 
 
-# ----------------------------------------------------------------------- box-counting dimensions
+# -------------------------------------------------------------- box-counting dimensions
 
 
 def carpet(k):
     """The Sierpinski carpet of side 3^k: 0 within, -1 without."""
     inside = np.ones((1, 1), bool)
     for _ in range(k):
-        inside = np.block([[inside] * 3, [inside, ~inside & False, inside], [inside] * 3])
+        inside = np.block(
+            [[inside] * 3, [inside, ~inside & False, inside], [inside] * 3]
+        )
     return np.where(inside, 0, -1)
 
 
@@ -41,7 +44,9 @@ def test_points_lines_planes_and_cubes_have_their_dimension(side, dimension):
     for axes in [(0, 1, 2), (2, 0, 1), (1, 2, 0)]:
         levels[:] = -1
         levels.transpose(axes)[place] = 0
-        assert textures.box_dimensions(levels, 1)[0] == pytest.approx(dimension, abs=TIGHT)
+        assert textures.box_dimensions(levels, 1)[0] == pytest.approx(
+            dimension, abs=TIGHT
+        )
 
 
 def test_the_sierpinski_carpet_has_its_dimension():
@@ -62,7 +67,7 @@ def test_dimensions_of_levels_are_those_of_each_alone():
     assert together[4:].tolist() == [0, 0]
 
 
-# ------------------------------------------------------------------------------------- exponents
+# ---------------------------------------------------------------------------- exponents
 
 
 def test_a_constant_measure_has_the_exponent_of_the_space():
@@ -78,7 +83,9 @@ def test_exponents_of_a_point_a_line_and_a_plane():
     for dimension in (0, 1, 2):
         measure = np.zeros((9, 9, 9))
         measure[(4,) * (3 - dimension) + (slice(None),) * dimension] = 5.0
-        assert textures.fractal_exponents(measure)[0, 0, 0] == pytest.approx(dimension, abs=1e-9)
+        assert textures.fractal_exponents(measure)[0, 0, 0] == pytest.approx(
+            dimension, abs=1e-9
+        )
     measure[:] = 0
     measure[0, 0, 0] = 1
     found = textures.fractal_exponents(measure, radii=(1, 4))
@@ -89,7 +96,10 @@ def test_exponents_are_slopes_of_sums_over_cubes():
     found = textures.fractal_exponents(CLIP, radii=SMALL)
     place = (5, 8, 2)
     i, j, k = (at + 3 for at in place)
-    sums = [CLIP[i - r : i + r + 1, j - r : j + r + 1, k - r : k + r + 1].sum() for r in SMALL]
+    sums = [
+        CLIP[i - r : i + r + 1, j - r : j + r + 1, k - r : k + r + 1].sum()
+        for r in SMALL
+    ]
     slope = np.polyfit(np.log(2 * np.array(SMALL) + 1), np.log(sums), 1)[0]
     assert found[place] == pytest.approx(slope, abs=1e-10)
     square = textures.fractal_exponents(CLIP, 2, radii=SMALL)
@@ -99,7 +109,9 @@ def test_exponents_are_slopes_of_sums_over_cubes():
 
 
 def test_measures_of_a_travelling_wave():
-    """f = sin(k x - w t): the flow is the speed w / k, the rest follow from derivatives."""
+    """f = sin(k x - w t): the flow is the speed w / k, the rest follow from
+    derivatives.
+    """
     t, y, x = np.mgrid[:40, :5, :200] * 1.0
     k = 0.1
     w = 0.05
@@ -123,7 +135,7 @@ def test_curvature_is_the_largest_eigenvalue():
     assert error(found, np.abs(np.linalg.eigvalsh(hessian)).max(axis=-1)) < LOOSE
 
 
-# ---------------------------------------------------------------------------------------- spectra
+# ------------------------------------------------------------------------------ spectra
 
 
 def test_a_factor_of_the_intensity_alters_nothing():
@@ -143,7 +155,9 @@ def test_a_brighter_clip_of_more_contrast_has_the_exponents_of_changes():
             here = textures.fractal_exponents(before, part, radii=SMALL)
             there = textures.fractal_exponents(after, part, radii=SMALL)
             assert error(here, there) < LOOSE
-    here, there = (textures.fractal_exponents(measure, radii=SMALL) for measure in pairs[0])
+    here, there = (
+        textures.fractal_exponents(measure, radii=SMALL) for measure in pairs[0]
+    )
     assert error(here, there) > 1e-3
 
 
@@ -215,7 +229,7 @@ def test_wrong_clips_are_refused(call, kind, message):
         call()
 
 
-# ---------------------------------------------------------------------- learned sum of distances
+# ------------------------------------------------------------- learned sum of distances
 
 
 def three_distances(n=24, seed=0):
@@ -241,9 +255,10 @@ def all_margins(D, labels):
 
 
 def exact_objective(margins, lam):
-    """The minimum, between bounds 1e-5 apart, by cutting planes: the mean hinge loss is the largest
-    of the linear functions that touch it, each step solves the quadratic programme of those known
-    by SLSQP."""
+    """The minimum, between bounds 1e-5 apart, by cutting planes: the mean hinge loss is
+    the largest of the linear functions that touch it, each step solves the quadratic
+    programme of those known by SLSQP.
+    """
     n, m = margins.shape
 
     def objective(w):
@@ -296,7 +311,9 @@ def test_pegasos_comes_within_a_thousandth_of_the_exact_minimum(lam):
 def test_the_first_step_of_pegasos_ends_on_the_ball():
     D = np.abs(np.subtract.outer([0, 1, 5, 6], [0, 1, 5, 6]))
     found = textures.distance_weights([D], [0, 0, 1, 1], 1e-4, n_iter=1)
-    assert found.weights == pytest.approx([100]) and found.objective[-1] == pytest.approx(0.5)
+    assert found.weights == pytest.approx([100]) and found.objective[
+        -1
+    ] == pytest.approx(0.5)
 
 
 def test_the_means_of_pegasos_are_weighted_by_the_step():
@@ -380,7 +397,8 @@ def test_ranges_of_clips_span_those_of_each():
 
 @pytest.mark.parametrize("span, level", [([0.0, 1.0], -1), ([4.0, 5.0], 0)])
 def test_exponents_beyond_the_range_belong_to_the_first_or_last_level(span, level):
-    ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)  # of gradient 1
+    # of gradient 1
+    ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
     ranges = np.broadcast_to(span, (4, 5, 2))
     spectrum = textures.fractal_spectrum(ramp, ranges, radii=(1, 2))[:, 1]
     assert error(spectrum[:, level], [3, 2, 2, 2]) <= LOOSE

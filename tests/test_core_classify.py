@@ -1,4 +1,6 @@
-"""Class residuals and labels: from codes and Gram matrices, and from subspaces in one call."""
+"""Class residuals and labels: from codes and Gram matrices, and from subspaces in one
+call.
+"""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -24,7 +26,7 @@ LABELS = [
 ]
 
 
-# ---------------------------------------------------------------------------- class residuals
+# ---------------------------------------------------------------------- class residuals
 
 
 @laws
@@ -34,12 +36,15 @@ def test_class_residuals_are_those_of_d_by_d_matrices(problem, seed, sparse):
     codes = rng.standard_normal(problem.K_xd.shape)
     labels = rng.integers(0, 3, len(problem.D))
     given_codes = scipy.sparse.csr_array(codes) if sparse else codes
-    residuals, classes = gs.class_residuals(given_codes, problem.K_dd, problem.K_xd, labels,
-                                            norm2=problem.norm2)
+    residuals, classes = gs.class_residuals(
+        given_codes, problem.K_dd, problem.K_xd, labels, norm2=problem.norm2
+    )
     assert np.array_equal(classes, np.unique(labels))
     assert residuals.shape == (len(problem.X), len(classes)) and (residuals >= 0).all()
-    explicit = [np.square(vectors(problem.X) - (codes * (labels == c)) @ vectors(problem.D))
-                for c in classes]
+    explicit = [
+        np.square(vectors(problem.X) - (codes * (labels == c)) @ vectors(problem.D))
+        for c in classes
+    ]
     assert error(residuals.T, np.sum(explicit, axis=2)) < LOOSE / 100
 
 
@@ -58,11 +63,15 @@ def test_any_hashable_is_a_label(labels):
     K = gs.projection_kernel(D)
     codes = gs.gsc(D, D, 0.01)
     residuals, classes = gs.class_residuals(codes, K, K, labels, norm2=2)
-    assert residuals.shape == (4, len(set(labels))) and set(classes.tolist()) == set(labels)
+    assert residuals.shape == (4, len(set(labels))) and set(classes.tolist()) == set(
+        labels
+    )
     assert classes[residuals.argmin(axis=1)].tolist() == list(labels)
     assert gs.classify(D, D, labels, lam=0.01).tolist() == list(labels)
     assert gs.classify(D, D, labels, n_neighbors=2).tolist() == list(labels)
-    one, only = gs.class_residuals(codes[:, :1], K[:1, :1], K[:, :1], labels[:1], norm2=2)
+    one, only = gs.class_residuals(
+        codes[:, :1], K[:1, :1], K[:, :1], labels[:1], norm2=2
+    )
     assert only[one.argmin(axis=1)].tolist() == 4 * [labels[0]]
     assert gs.classify(D, D[:1], labels[:1], lam=0.01).tolist() == 4 * [labels[0]]
 
@@ -84,13 +93,24 @@ def test_sortable_classes_are_sorted_and_others_keep_their_order():
 
 def of_gram_form(codes, X, D, labels):
     """Residuals and classes from the codes and the Gram matrices of X and D."""
-    return gs.class_residuals(codes, gs.projection_kernel(D), gs.projection_kernel(X, D), labels,
-                              norm2=X.shape[2])
+    return gs.class_residuals(
+        codes,
+        gs.projection_kernel(D),
+        gs.projection_kernel(X, D),
+        labels,
+        norm2=X.shape[2],
+    )
 
 
 def winners(codes, X, D, labels, rule="residual"):
-    scores, classes = gs.class_scores(codes, gs.projection_kernel(D), gs.projection_kernel(X, D),
-                                      labels, norm2=X.shape[2], rule=rule)
+    scores, classes = gs.class_scores(
+        codes,
+        gs.projection_kernel(D),
+        gs.projection_kernel(X, D),
+        labels,
+        norm2=X.shape[2],
+        rule=rule,
+    )
     return classes[scores.argmax(axis=1)]
 
 
@@ -127,21 +147,26 @@ def test_classify_by_local_codes_is_coding_then_scores(problem, seed, dtype, dat
     assert np.array_equal(found.codes, codes) and found.codes.dtype == dtype
     assert np.array_equal(found.residuals, residuals) and found.residuals.dtype == dtype
     assert np.array_equal(found.labels, winners(codes, X, D, labels, "sum"))
-    assert np.array_equal(found.labels, gs.classify(X, D, labels, n_neighbors=m, reg=reg))
+    assert np.array_equal(
+        found.labels, gs.classify(X, D, labels, n_neighbors=m, reg=reg)
+    )
 
 
 @laws
 @given(coding_problems(), seeds, st.data())
 def test_labels_by_local_codes_do_not_depend_on_the_origin(problem, seed, data):
-    """A direction that all subspaces share adds 1 to every inner product, which moves the
-    origin. Codes and sums stay, to rounding, and labels where it does not decide."""
+    """A direction that all subspaces share adds 1 to every inner product, which moves
+    the origin. Codes and sums stay, to rounding, and labels where it does not decide.
+    """
     X, D, labels = drawn(problem, seed, np.float64)
     options = dict(n_neighbors=data.draw(st.integers(1, len(D))), reg=1e-3)
     here = gs.classify(X, D, labels, **options, return_info=True)
     moved = with_shared_direction(X), with_shared_direction(D)
     there = gs.classify(*moved, labels, **options, return_info=True)
     assert error(there.codes, here.codes) < 1e-6
-    sums = np.stack([here.codes[:, labels == c].sum(axis=1) for c in here.classes], axis=1)
+    sums = np.stack(
+        [here.codes[:, labels == c].sum(axis=1) for c in here.classes], axis=1
+    )
     second, first = np.sort(np.c_[np.full(len(X), -9.0), sums], axis=1)[:, -2:].T
     clear = first - second > 1e-5
     assert np.array_equal(here.labels[clear], here.classes[sums.argmax(axis=1)][clear])
@@ -162,7 +187,9 @@ def test_by_local_codes_a_class_of_two_near_atoms_wins_over_one_that_is_farther(
     D = np.eye(4)[:3, :, None]
     query = np.array([0.2, 0.2, 0.1, 0.95])
     X = (query / np.linalg.norm(query))[None, :, None]
-    found = gs.classify(X, D, ["right", "right", "other"], n_neighbors=3, return_info=True)
+    found = gs.classify(
+        X, D, ["right", "right", "other"], n_neighbors=3, return_info=True
+    )
     assert np.abs(found.codes - 1 / 3).max() < 0.03
     assert found.labels.tolist() == ["right"]
     assert found.classes[found.residuals.argmin(axis=1)].tolist() == ["other"]
@@ -189,7 +216,9 @@ def test_queries_near_an_atom_get_its_label_whatever_the_basis(options):
 
 def test_a_tie_goes_to_the_first_class():
     D = np.eye(4)[[0, 1], :, None]
-    assert gs.classify(np.eye(4)[2:3, :, None], D, ["b", "a"], lam=0.1).tolist() == ["a"]
+    assert gs.classify(np.eye(4)[2:3, :, None], D, ["b", "a"], lam=0.1).tolist() == [
+        "a"
+    ]
 
 
 def test_queries_and_atoms_of_classify_may_differ_in_dimension():
@@ -201,20 +230,40 @@ def test_queries_and_atoms_of_classify_may_differ_in_dimension():
     assert found._fields == ("labels", "residuals", "classes", "codes")
 
 
-@pytest.mark.parametrize("options, text", [
-    (dict(), "^give either lam or n_neighbors, got lam = None and n_neighbors = None"),
-    (dict(lam=0.1, n_neighbors=2), r"^give either lam or n_neighbors, got lam = 0\.1 and "
-                                   "n_neighbors = 2"),
-    (dict(n_neighbors=2, positive=True), "^positive and lam_scale belong to sparse coding, "),
-    (dict(n_neighbors=2, lam_scale="max"), "^positive and lam_scale belong to sparse coding, "),
-    (dict(lam=0.1, reg=1e-3), r"^reg belongs to n_neighbors, .* got 0\.001"),
-    (dict(lam=[0.1, 0.2]), r"^lam must be one number >= 0, got \[0\.1, 0\.2\]"),
-    (dict(lam=-0.1), r"^lam must be a number >= 0 .*got -0\.1"),
-    (dict(lam=0.1, lam_scale="mean"), "^lam_scale must be None or 'max', got 'mean'"),
-    (dict(lam=0.1, tol=0), "^tol must be positive, got 0"),
-    (dict(lam=0.1, max_iter=0), "^max_iter must be >= 1, got 0"),
-    (dict(n_neighbors=4), r"^n_neighbors must be in 1\.\.3, got 4"),
-    (dict(n_neighbors=2, reg=-1), "^reg must be >= 0, got -1")], ids=str)
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (
+            dict(),
+            "^give either lam or n_neighbors, got lam = None and n_neighbors = None",
+        ),
+        (
+            dict(lam=0.1, n_neighbors=2),
+            r"^give either lam or n_neighbors, got lam = 0\.1 and "
+            "n_neighbors = 2",
+        ),
+        (
+            dict(n_neighbors=2, positive=True),
+            "^positive and lam_scale belong to sparse coding, ",
+        ),
+        (
+            dict(n_neighbors=2, lam_scale="max"),
+            "^positive and lam_scale belong to sparse coding, ",
+        ),
+        (dict(lam=0.1, reg=1e-3), r"^reg belongs to n_neighbors, .* got 0\.001"),
+        (dict(lam=[0.1, 0.2]), r"^lam must be one number >= 0, got \[0\.1, 0\.2\]"),
+        (dict(lam=-0.1), r"^lam must be a number >= 0 .*got -0\.1"),
+        (
+            dict(lam=0.1, lam_scale="mean"),
+            "^lam_scale must be None or 'max', got 'mean'",
+        ),
+        (dict(lam=0.1, tol=0), "^tol must be positive, got 0"),
+        (dict(lam=0.1, max_iter=0), "^max_iter must be >= 1, got 0"),
+        (dict(n_neighbors=4), r"^n_neighbors must be in 1\.\.3, got 4"),
+        (dict(n_neighbors=2, reg=-1), "^reg must be >= 0, got -1"),
+    ],
+    ids=str,
+)
 def test_options_of_classify(options, text):
     X = gs.random_subspaces(2, 4, 2, rng=0)
     D = gs.random_subspaces(3, 4, 2, rng=1)
@@ -222,17 +271,23 @@ def test_options_of_classify(options, text):
         gs.classify(X, D, [0, 1, 2], **options)
 
 
-@pytest.mark.parametrize("labels", [["a\0", "a"], [2**63 + 1, -1], [2**53 + 1, 2.0**53]])
+@pytest.mark.parametrize(
+    "labels", [["a\0", "a"], [2**63 + 1, -1], [2**53 + 1, 2.0**53]]
+)
 def test_labels_are_never_altered(labels):
-    _, classes = gs.class_residuals(np.eye(2)[:1], np.eye(2), np.eye(2)[:1], labels, norm2=1)
+    _, classes = gs.class_residuals(
+        np.eye(2)[:1], np.eye(2), np.eye(2)[:1], labels, norm2=1
+    )
     assert sorted(classes.tolist()) == sorted(labels)
 
 
-# ---------------------------------------------------------------------------- which class wins
+# --------------------------------------------------------------------- which class wins
 
 
 def far_problem(far, n=40, n_atoms=24, n_classes=4):
-    """Inner products of nearly orthogonal atoms, and of queries with them of about the size far."""
+    """Inner products of nearly orthogonal atoms, and of queries with them of about the
+    size far.
+    """
     rng = np.random.default_rng(0)
     K_dd = far * np.abs(np.corrcoef(rng.standard_normal((n_atoms, 50))))
     np.fill_diagonal(K_dd, 1)
@@ -243,18 +298,29 @@ def far_problem(far, n=40, n_atoms=24, n_classes=4):
 @pytest.mark.parametrize("lam", [0.01, 0.1, 0.5])
 @pytest.mark.parametrize("rule", gs.RULES)
 def test_class_scores_lose_nothing_where_inner_products_are_small(lam, rule):
-    """Codes and scores of products with orthonormal atoms are known: y = S(k), k far from norm2."""
+    """Codes and scores of products with orthonormal atoms are known: y = S(k), k far
+    from norm2.
+    """
     _, K_xd, labels = far_problem(1.0)
     y = np.maximum(K_xd - lam / 2 * 2 * K_xd.max(axis=1, keepdims=True), 0)
     of_class = [y[:, labels == c] for c in range(4)]
-    explained = [(part * (2 * K_xd[:, labels == c] - part)).sum(axis=1)
-                 for c, part in enumerate(of_class)]
-    expected = {"residual": explained, "sum": [part.sum(axis=1) for part in of_class],
-                "max": [part.max(axis=1) for part in of_class]}[rule]
+    explained = [
+        (part * (2 * K_xd[:, labels == c] - part)).sum(axis=1)
+        for c, part in enumerate(of_class)
+    ]
+    expected = {
+        "residual": explained,
+        "sum": [part.sum(axis=1) for part in of_class],
+        "max": [part.max(axis=1) for part in of_class],
+    }[rule]
     for far in (1.0, 1e-12, 1e-40, 1e-100):
-        codes = gs.sparse_codes(np.eye(24), far * K_xd, lam, norm2=400.0, lam_scale="max")
+        codes = gs.sparse_codes(
+            np.eye(24), far * K_xd, lam, norm2=400.0, lam_scale="max"
+        )
         assert error(codes / far, y) < LOOSE
-        scores, _ = gs.class_scores(codes, np.eye(24), far * K_xd, labels, norm2=400.0, rule=rule)
+        scores, _ = gs.class_scores(
+            codes, np.eye(24), far * K_xd, labels, norm2=400.0, rule=rule
+        )
         assert np.array_equal(scores.argmax(axis=1), np.argmax(expected, axis=0))
 
 
@@ -265,26 +331,32 @@ def test_no_class_without_an_atom_in_the_code_wins(n_neighbors, rule):
         K_dd, K_xd, labels = far_problem(far)
         codes = gs.locality_codes(K_dd, K_xd, n_neighbors, norm2=1.0)
         nearest = np.argsort(-K_xd, axis=1)[:, :n_neighbors]
-        assert np.array_equal(np.sort(nearest, axis=1), np.nonzero(codes)[1].reshape(nearest.shape))
+        assert np.array_equal(
+            np.sort(nearest, axis=1), np.nonzero(codes)[1].reshape(nearest.shape)
+        )
         scores, _ = gs.class_scores(codes, K_dd, K_xd, labels, norm2=1.0, rule=rule)
         won = scores.argmax(axis=1)
         assert (labels[nearest] == won[:, None]).any(axis=1).all()
         if n_neighbors == 1:
             assert np.array_equal(won, labels[nearest[:, 0]])
     codes = np.array([[-0.5, 0, -0.2, 0]])
-    scores, _ = gs.class_scores(codes, np.eye(4), [[0.1, 0.5, 0.1, 0]], [0, 1, 2, 3], norm2=1.0,
-                                rule=rule)
+    scores, _ = gs.class_scores(
+        codes, np.eye(4), [[0.1, 0.5, 0.1, 0]], [0, 1, 2, 3], norm2=1.0, rule=rule
+    )
     assert scores.argmax() == 2
 
 
 def test_class_scores_that_tie_go_to_the_nearest_atom_then_the_first_class():
     codes = [[0.5, 0.5, 0.0]]
     for k, winner in (([0.3, 0.3 + 2e-15, 0.9], 0), ([0.3, 0.3 + 1e-12, 0.9], 1)):
-        scores, _ = gs.class_scores(codes, np.eye(3), [k], [0, 1, 2], norm2=1.0, rule="sum")
+        scores, _ = gs.class_scores(
+            codes, np.eye(3), [k], [0, 1, 2], norm2=1.0, rule="sum"
+        )
         assert scores.argmax() == winner
     codes = [[0.1, 0.2, 0.3]]  # 0.1 + 0.2 is more than 0.3
-    scores, _ = gs.class_scores(codes, np.eye(3), [[0.3, 0.3, 0.4]], [0, 0, 1], norm2=1.0,
-                                rule="sum")
+    scores, _ = gs.class_scores(
+        codes, np.eye(3), [[0.3, 0.3, 0.4]], [0, 0, 1], norm2=1.0, rule="sum"
+    )
     assert scores.argmax() == 1
 
 
@@ -292,7 +364,9 @@ def test_the_nearest_atom_is_the_one_of_least_distance_whatever_the_lengths():
     """A long atom has the larger inner product with a query, and is farther from it."""
     K_dd = np.diag([1.0, 2.0])
     for codes in ([[0.5, 0.5]], [[0.0, 0.0]]):
-        scores, _ = gs.class_scores(codes, K_dd, [[0.3, 0.4]], [0, 1], norm2=1.0, rule="sum")
+        scores, _ = gs.class_scores(
+            codes, K_dd, [[0.3, 0.4]], [0, 1], norm2=1.0, rule="sum"
+        )
         assert scores.argmax() == 0
     assert gs.locality_codes(K_dd, [[0.3, 0.4]], 1, norm2=1.0).tolist() == [[1, 0]]
 
@@ -303,8 +377,12 @@ def test_the_largest_coefficient_of_a_class_may_be_zero():
     codes[rng.random((40, 9)) < 0.4] = 0
     codes[:, :3] -= 1e-3  # each class has an atom in the code
     labels = np.arange(9) % 3
-    scores, _ = gs.class_scores(codes, np.eye(9), np.zeros((40, 9)), labels, norm2=1.0, rule="max")
-    assert np.array_equal(scores, [[y[labels == c].max() for c in range(3)] for y in codes])
+    scores, _ = gs.class_scores(
+        codes, np.eye(9), np.zeros((40, 9)), labels, norm2=1.0, rule="max"
+    )
+    assert np.array_equal(
+        scores, [[y[labels == c].max() for c in range(3)] for y in codes]
+    )
 
 
 def test_zero_codes_get_the_label_of_the_nearest_atom_and_a_warning():
@@ -324,13 +402,19 @@ def test_classes_of_zero_codes_are_scored_by_what_an_atom_alone_explains():
     k = 0.9 * np.random.default_rng(0).random((20, 6))
     labels = np.arange(6) % 3
     for rule in gs.RULES:
-        scores, _ = gs.class_scores(np.zeros((20, 6)), K_dd, k, labels, norm2=1.0, rule=rule)
+        scores, _ = gs.class_scores(
+            np.zeros((20, 6)), K_dd, k, labels, norm2=1.0, rule=rule
+        )
         alone = 2 * k - K_dd.diagonal()
-        expected = np.stack([alone[:, labels == c].max(axis=1) for c in range(3)], axis=1)
+        expected = np.stack(
+            [alone[:, labels == c].max(axis=1) for c in range(3)], axis=1
+        )
         assert error(scores, expected) <= TIGHT
 
 
-def test_a_warning_tells_how_many_codes_are_zero_and_what_lambda_is_none_of_theirs(monkeypatch):
+def test_a_warning_tells_how_many_codes_are_zero_and_what_lambda_is_none_of_theirs(
+    monkeypatch,
+):
     """Of all tiles together."""
     X = gs.random_subspaces(200, 12, 2, rng=0)
     D = gs.random_subspaces(9, 12, 2, rng=1)
@@ -338,12 +422,16 @@ def test_a_warning_tells_how_many_codes_are_zero_and_what_lambda_is_none_of_thei
     lam = np.median(peaks)
     some = peaks[peaks <= lam]
     monkeypatch.setattr(gs, "TILE", 1)
-    text = (rf"^{len(some)} of 200 codes \({len(some) / 2:.3g} %\) are zero, as lam is at least "
-            f"the lam_max of their queries, {some.min():.3g} to {some.max():.3g}: they get")
+    text = (
+        rf"^{len(some)} of 200 codes \({len(some) / 2:.3g} %\) are zero, as lam is at least "
+        f"the lam_max of their queries, {some.min():.3g} to {some.max():.3g}: they get"
+    )
     with pytest.warns(UserWarning, match=text):
         gs.classify(X, D, np.arange(9), lam=lam)
 
 
 def test_a_code_that_overflows_is_an_error_not_nan():
     with pytest.raises(ValueError, match="codes must give scores within float64"):
-        gs.class_scores([[1e200, 0]], 1e200 * np.eye(2), [[1e150, 0]], [0, 1], norm2=1e200)
+        gs.class_scores(
+            [[1e200, 0]], 1e200 * np.eye(2), [[1e150, 0]], [0, 1], norm2=1e200
+        )

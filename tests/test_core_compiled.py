@@ -1,4 +1,6 @@
-"""What is compiled is kept on disk, and compiled anew where a change of a file asks for it."""
+"""What is compiled is kept on disk, and compiled anew where a change of a file asks for
+it.
+"""
 
 import dis
 import importlib
@@ -31,19 +33,22 @@ print(room.function(10), sum(room.function.stats.cache_hits.values()))
 
 @pytest.fixture
 def house(tmp_path):
-    """A folder with the core, to which a compiled part is added, and a module that calls it."""
+    """A folder with the core, to which a compiled part is added, and a module that
+    calls it.
+    """
     copy_modules(tmp_path, "grassmann_sc")
     core = (tmp_path / "grassmann_sc.py").read_text(encoding="utf-8")
 
     def write(name, text):
         path = tmp_path / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:  # else as old as it was
+        # else as old as it was
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 
     def build(factor, summand):
         write("grassmann_sc.py", core + PART.format(factor))
         write("room.py", ROOM.format(summand))
-        line, = run_python(RUN, cwd=tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+        (line,) = run_python(RUN, cwd=tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
         return line
 
     return build
@@ -57,12 +62,19 @@ def test_a_function_of_another_module_sees_that_a_part_of_the_core_has_changed(h
 
 
 def module_named(name):
-    return gs if name == "grassmann_sc" else importlib.import_module(f"grassmann_sc.{name}")
+    return (
+        gs
+        if name == "grassmann_sc"
+        else importlib.import_module(f"grassmann_sc.{name}")
+    )
 
 
 def compiled(module):
-    return [value for value in vars(module).values()
-            if isinstance(value, numba.core.dispatcher.Dispatcher)]
+    return [
+        value
+        for value in vars(module).values()
+        if isinstance(value, numba.core.dispatcher.Dispatcher)
+    ]
 
 
 def called(dispatcher):
@@ -71,12 +83,23 @@ def called(dispatcher):
     names = function.__code__.co_names
     found = [vars(gs).get(name) for name in names] if "core" in names else []
     found += [function.__globals__.get(name) for name in names]
-    return [value for value in found if isinstance(value, numba.core.dispatcher.Dispatcher)]
+    return [
+        value for value in found if isinstance(value, numba.core.dispatcher.Dispatcher)
+    ]
 
 
-each_compiled = pytest.mark.parametrize("name", [
-    "grassmann_sc", "subspaces", "learn", "baselines.hulls", "baselines.tangent", "baselines.sets",
-    "baselines.tensors"])
+each_compiled = pytest.mark.parametrize(
+    "name",
+    [
+        "grassmann_sc",
+        "subspaces",
+        "learn",
+        "baselines.hulls",
+        "baselines.tangent",
+        "baselines.sets",
+        "baselines.tensors",
+    ],
+)
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
@@ -87,8 +110,11 @@ def test_what_counts_no_references_to_arrays_calls_nothing_that_makes_them(name)
     assert functions
     for function in functions:
         if not function.targetoptions.get("_nrt", True):
-            makers = [other.__name__ for other in called(function)
-                      if other.targetoptions.get("_nrt", True)]
+            makers = [
+                other.__name__
+                for other in called(function)
+                if other.targetoptions.get("_nrt", True)
+            ]
             assert not makers, f"{function.__name__} calls {makers}"
 
 
@@ -99,13 +125,18 @@ def test_a_part_that_is_put_into_its_caller_has_one(name):
     functions = compiled(module_named(name))
     for function in functions:
         if function.targetoptions.get("inline") == "always":
-            places = sum(argument == function.__name__
-                         for caller in functions
-                         for argument in calls_of(caller.py_func))
+            places = sum(
+                argument == function.__name__
+                for caller in functions
+                for argument in calls_of(caller.py_func)
+            )
             assert places == 1, f"{function.__name__} is called in {places} places"
 
 
 def calls_of(function):
     """The names of the globals that a function's code loads, one for each place."""
-    return [instruction.argval for instruction in dis.get_instructions(function)
-            if instruction.opname == "LOAD_GLOBAL"]
+    return [
+        instruction.argval
+        for instruction in dis.get_instructions(function)
+        if instruction.opname == "LOAD_GLOBAL"
+    ]

@@ -48,7 +48,9 @@ def test_random_subspaces_are_bases_and_repeat_with_the_seed(size, n, seed):
     X = gs.random_subspaces(n, *size, rng=seed)
     assert X.shape == (n, *size) and X.dtype == np.float64
     assert error(np.swapaxes(X, 1, 2) @ X, np.eye(size[1])) < TIGHT
-    assert np.array_equal(X, gs.random_subspaces(n, *size, rng=np.random.default_rng(seed)))
+    assert np.array_equal(
+        X, gs.random_subspaces(n, *size, rng=np.random.default_rng(seed))
+    )
 
 
 def test_random_subspaces_are_uniform():
@@ -57,7 +59,7 @@ def test_random_subspaces_are_uniform():
     assert error(mean, np.eye(4) / 2) < 0.02
 
 
-# ---------------------------------------------------------------------------- principal angles
+# --------------------------------------------------------------------- principal angles
 
 
 def true_angles(X, Y):
@@ -69,14 +71,15 @@ def true_angles(X, Y):
 
 
 def pair_at(angles, rng, d, p):
-    """Two p-dimensional subspaces of R^d whose last angles are the given ones, the others 0, in
-    random bases."""
+    """Two p-dimensional subspaces of R^d whose last angles are the given ones, the
+    others 0, in random bases.
+    """
     theta = np.zeros(p)
-    theta[p - len(angles):] = angles
+    theta[p - len(angles) :] = angles
     Q = rotation(rng, d)
     X = Q[:, :p]
     Y = X * np.cos(theta)
-    Y[:, p - len(angles):] += Q[:, d - len(angles):] * np.sin(angles)
+    Y[:, p - len(angles) :] += Q[:, d - len(angles) :] * np.sin(angles)
     return tuple(np.linalg.qr(A @ rotation(rng, p))[0] for A in (X, Y))
 
 
@@ -98,7 +101,7 @@ KNOWN_ANGLES = [
 @pytest.mark.parametrize("angles", KNOWN_ANGLES, ids=str)
 @pytest.mark.parametrize("d, p", [(12, 6), (9, 6), (40, 6)], ids=str)
 def test_angles_agree_with_fifty_digits(angles, d, p):
-    angles = angles[:d - p]
+    angles = angles[: d - p]
     X, Y = pair_at(angles, np.random.default_rng(len(angles)), d, p)
     assert error(gs.principal_angles(X, Y), true_angles(X, Y)) < 3e-15
 
@@ -120,12 +123,15 @@ def test_angles_are_symmetric_ascending_and_batched(XY):
     assert (np.diff(theta) >= 0).all()
     assert (theta >= 0).all() and (theta <= X.dtype.type(np.pi / 2)).all()
     assert error(theta, gs.principal_angles(Y, X[:, None])) < rounding(X.dtype)
-    K = (np.cos(theta)**2).sum(axis=-1)
+    K = (np.cos(theta) ** 2).sum(axis=-1)
     assert error(K, gs.projection_kernel(X, Y)) < rounding(X.dtype)
 
 
 def test_angles_of_float32_keep_the_small_ones():
-    X, Y = (A.astype(np.float32) for A in pair_at([1e-5, 1.5], np.random.default_rng(0), 10, 2))
+    X, Y = (
+        A.astype(np.float32)
+        for A in pair_at([1e-5, 1.5], np.random.default_rng(0), 10, 2)
+    )
     assert error(gs.principal_angles(X, Y), [1e-5, 1.5]) < rounding(np.float32, 3e-15)
 
 
@@ -188,8 +194,9 @@ def test_printed_inequality_fails_for_small_angles():
 @laws
 @given(st.lists(st.floats(0.01, 1.5), min_size=1, max_size=3), seeds)
 def test_embedding_is_an_isometry_up_to_sqrt_two(angles, seed):
-    """The length of a geodesic measured by chords, extrapolated from two polylines, is sqrt(2) its
-    length."""
+    """The length of a geodesic measured by chords, extrapolated from two polylines, is
+    sqrt(2) its length.
+    """
     rng = np.random.default_rng(seed)
     p = len(angles)
     Q = rotation(rng, 2 * p)
@@ -211,7 +218,7 @@ def test_distances_keep_small_angles(angle):
     assert abs(gs.geodesic_distance(X, Y) - np.linalg.norm(theta)) < 3e-15
 
 
-# ---------------------------------------------------------------------- closest point and mean
+# --------------------------------------------------------------- closest point and mean
 
 
 def objective(Y, S):
@@ -219,7 +226,9 @@ def objective(Y, S):
 
 
 def competitors(best, rng):
-    """Random subspaces of the same shape, and perturbations of the best at every distance."""
+    """Random subspaces of the same shape, and perturbations of the best at every
+    distance.
+    """
     d, p = best.shape
     yield from bases(rng, 30, d, p)
     for exponent in np.linspace(-8, 0, 30):
@@ -236,7 +245,7 @@ def test_proj_is_never_beaten(size, seed, kind):
     best = gs.proj(S, p)
     slack = TIGHT * np.abs(S).max() * d
     assert error(best.T @ best, np.eye(p)) < TIGHT
-    assert abs(objective(best, S) - np.linalg.eigvalsh(S)[d - p:].sum()) < slack
+    assert abs(objective(best, S) - np.linalg.eigvalsh(S)[d - p :].sum()) < slack
     for Y in competitors(best, rng):
         assert objective(Y, S) <= objective(best, S) + slack
 
@@ -263,7 +272,7 @@ def test_chordal_mean_is_never_beaten(X, seed, signed):
 
     S = np.einsum("n,nij->ij", w, hat(X))
     assert error(best.T @ best, np.eye(p)) < TIGHT
-    assert abs(objective(best, S) - np.linalg.eigvalsh(S)[d - p:].sum()) < TIGHT
+    assert abs(objective(best, S) - np.linalg.eigvalsh(S)[d - p :].sum()) < TIGHT
     assert all(cost(best) <= cost(Y) + TIGHT for Y in competitors(best, rng))
 
 
@@ -282,22 +291,29 @@ def test_chordal_mean_sees_weights_as_multiplicities(X):
     S = np.einsum("n,nij->ij", m, hat(X))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        means = [gs.chordal_mean(X, m), gs.chordal_mean(np.repeat(X, m, axis=0)),
-                 gs.chordal_mean(X, 1e-200 * m)]
+        means = [
+            gs.chordal_mean(X, m),
+            gs.chordal_mean(np.repeat(X, m, axis=0)),
+            gs.chordal_mean(X, 1e-200 * m),
+        ]
     assert np.ptp([objective(Y, S) for Y in means]) < TIGHT * m.sum()
 
 
 @pytest.mark.parametrize("d", [2, 3, 10])
 @pytest.mark.parametrize("weight", [1, -1])
 def test_chordal_mean_warns_exactly_if_it_is_not_unique(d, weight):
-    """The line farthest from a line: one in the plane, any orthogonal one in space. Two orthogonal
-    lines: all between."""
+    """The line farthest from a line: one in the plane, any orthogonal one in space. Two
+    orthogonal lines: all between.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gs.chordal_mean(np.eye(d)[:1, :, None], [weight])
     assert len(caught) == (weight < 0 and d > 2)
-    with pytest.warns(UserWarning, match=r"chordal mean not unique in 1 case\(s\): "
-                                         r"eigenvalues p and p \+ 1 tie"):
+    with pytest.warns(
+        UserWarning,
+        match=r"chordal mean not unique in 1 case\(s\): "
+        r"eigenvalues p and p \+ 1 tie",
+    ):
         gs.chordal_mean(np.eye(d)[:2, :, None])
 
 
@@ -309,7 +325,9 @@ def test_proj_warns_if_the_point_is_not_unique():
 
 def test_proj_takes_the_largest_eigenvalues_not_the_largest_in_magnitude():
     assert error(np.abs(gs.proj(np.diag([-9.0, 1, 2]), 1)).ravel(), [0, 0, 1]) < TIGHT
-    assert error(np.abs(gs.proj(np.diag([1.7e308, 1.6e308]), 1)).ravel(), [1, 0]) < TIGHT
+    assert (
+        error(np.abs(gs.proj(np.diag([1.7e308, 1.6e308]), 1)).ravel(), [1, 0]) < TIGHT
+    )
 
 
 @pytest.mark.parametrize("same", [False, True])
@@ -323,7 +341,7 @@ def test_chordal_mean_of_many_in_high_dimension_needs_no_square_matrix(same):
     assert abs(np.square(best.T @ Z).sum() - top) < TIGHT * top
 
 
-# ---------------------------------------------------------------------------- reconstruct
+# -------------------------------------------------------------------------- reconstruct
 
 
 @laws
@@ -337,7 +355,7 @@ def test_reconstruct_is_proj_of_the_combination(D, seed, sparse):
     _, d, p = D.shape
     assert points.shape == (3, d, p)
     for Y, s in zip(points, S):
-        assert abs(objective(Y, s) - np.linalg.eigvalsh(s)[d - p:].sum()) < TIGHT
+        assert abs(objective(Y, s) - np.linalg.eigvalsh(s)[d - p :].sum()) < TIGHT
 
 
 @laws
@@ -350,7 +368,9 @@ def test_reconstruct_returns_an_atom_from_its_own_code(D):
 
 def test_reconstruct_warns_of_zero_codes():
     D = gs.random_subspaces(3, 5, 2, rng=0)
-    with pytest.warns(UserWarning, match=r"reconstruct: point not unique in 2 case\(s\)"):
+    with pytest.warns(
+        UserWarning, match=r"reconstruct: point not unique in 2 case\(s\)"
+    ):
         points = gs.reconstruct([[0, 0, 0], [1, 0, 0], [0, 0, 0]], D)
     assert error(np.swapaxes(points, 1, 2) @ points, np.eye(2)) < TIGHT
 

@@ -13,7 +13,9 @@ laws = settings(deadline=None, max_examples=40)
 
 
 def local(problem, m, **options):
-    return gs.locality_codes(problem.K_dd, problem.K_xd, m, norm2=problem.norm2, **options)
+    return gs.locality_codes(
+        problem.K_dd, problem.K_xd, m, norm2=problem.norm2, **options
+    )
 
 
 @laws
@@ -23,7 +25,7 @@ def test_glc_codes_sum_to_one_on_the_nearest_atoms(problem, data):
     codes = local(problem, m)
     assert error(codes.sum(axis=1), 1) < LOOSE
     distance = problem.norm2 + problem.K_dd.diagonal() - 2 * problem.K_xd
-    assert not codes[distance > np.sort(distance)[:, m - 1:m] + TIGHT].any()
+    assert not codes[distance > np.sort(distance)[:, m - 1 : m] + TIGHT].any()
     assert (np.count_nonzero(codes, axis=1) <= m).all()
     assert np.array_equal(local(problem, m, sparse_output=True).toarray(), codes)
 
@@ -36,16 +38,24 @@ def test_locality_twin(problem, data):
     reg = data.draw(st.sampled_from([1e-3, 1e-1]))
     for k, y in zip(problem.K_xd, local(problem, m, reg=reg)):
         near = np.argsort(-2 * k, kind="stable")[:m]
-        B = problem.norm2 - k[near] - k[near][:, None] + problem.K_dd[np.ix_(near, near)]
+        B = (
+            problem.norm2
+            - k[near]
+            - k[near][:, None]
+            + problem.K_dd[np.ix_(near, near)]
+        )
         expected = np.linalg.solve(B + reg * np.trace(B) * np.eye(m), np.ones(m))
-        np.testing.assert_allclose(y[near], expected / expected.sum(), rtol=TIGHT, atol=TIGHT)
+        np.testing.assert_allclose(
+            y[near], expected / expected.sum(), rtol=TIGHT, atol=TIGHT
+        )
 
 
 @laws
 @given(regular_problems(share=st.just(0.0)), st.data())
 def test_glc_codes_solve_the_constrained_problem(problem, data):
     """No better affine combination of the neighbours, by the equations with a Lagrange
-    multiplier."""
+    multiplier.
+    """
     m = data.draw(st.integers(1, len(problem.D)))
     for k, y in zip(problem.K_xd, local(problem, m)):
         near = np.flatnonzero(y)
@@ -60,7 +70,9 @@ def test_glc_codes_solve_the_constrained_problem(problem, data):
 @laws
 @given(st.integers(1, 12), seeds, st.sampled_from([1, 2, 5]))
 def test_nearest_twin(m, seed, values):
-    """The neighbours of a stable sort, among many ties; all of them are stored in sparse codes."""
+    """The neighbours of a stable sort, among many ties; all of them are stored in
+    sparse codes.
+    """
     rng = np.random.default_rng(seed)
     K = np.diag(1.0 + rng.integers(0, values, 12))
     k = rng.integers(0, values, (3, 12)).astype(float)
@@ -80,7 +92,9 @@ def test_glc_code_of_an_atom_is_on_it_and_what_is_too_near_to_tell(problem, data
 
 
 @laws
-@given(coding_problems(share=0.0, kinds=["random", "repeated", "orthogonal"]), st.data())
+@given(
+    coding_problems(share=0.0, kinds=["random", "repeated", "orthogonal"]), st.data()
+)
 def test_glc_code_of_an_atom_is_one_shared_equally_by_its_copies(problem, data):
     D = problem.D
     m = data.draw(st.integers(1, len(D)))
@@ -93,7 +107,11 @@ def test_glc_code_of_an_atom_is_one_shared_equally_by_its_copies(problem, data):
 
 
 @laws
-@given(regular_problems(share=st.just(0.0)), seeds, st.sampled_from([1e-200, 1e-6, 1e6, 1e200]))
+@given(
+    regular_problems(share=st.just(0.0)),
+    seeds,
+    st.sampled_from([1e-200, 1e-6, 1e6, 1e200]),
+)
 def test_glc_codes_ignore_basis_order_and_scale(problem, seed, scale):
     X, D, K_dd, K_xd, norm2, *_ = problem
     p = X.shape[2]
@@ -119,7 +137,9 @@ def test_glc_gives_repeated_neighbours_one_coefficient(reg):
 
 @pytest.mark.parametrize("reg", [0, 1e-300, 1e300])
 def test_glc_codes_of_dependent_neighbours_are_finite_for_any_reg(reg):
-    codes = gs.locality_codes(np.ones((3, 3)), np.full((1, 3), 0.5), 3, norm2=1, reg=reg)
+    codes = gs.locality_codes(
+        np.ones((3, 3)), np.full((1, 3), 0.5), 3, norm2=1, reg=reg
+    )
     assert abs(codes.sum() - 1) < TIGHT and np.abs(codes).max() <= 1 + TIGHT
 
 
@@ -147,12 +167,15 @@ def test_glc_codes_of_an_indefinite_matrix_are_finite():
 
 @laws
 @given(coding_problems(share=0.0, kinds=["repeated"]), st.data())
-def test_glc_takes_the_first_of_neighbours_that_rounding_cannot_tell_apart(problem, data):
+def test_glc_takes_the_first_of_neighbours_that_rounding_cannot_tell_apart(
+    problem, data
+):
     m = data.draw(st.integers(1, len(problem.D)))
     noise = 1 + 4e-16 * np.random.default_rng(0).standard_normal(problem.K_xd.shape)
     codes = local(problem, m, sparse_output=True)
-    noisy = gs.locality_codes(problem.K_dd, problem.K_xd * noise, m, norm2=problem.norm2,
-                              sparse_output=True)
+    noisy = gs.locality_codes(
+        problem.K_dd, problem.K_xd * noise, m, norm2=problem.norm2, sparse_output=True
+    )
     assert np.array_equal(codes.indices, noisy.indices)
 
 

@@ -1,11 +1,19 @@
-"""Gram matrix of the core: laws, NumPy twins, and every way in which it is cut into tiles."""
+"""Gram matrix of the core: laws, NumPy twins, and every way in which it is cut into
+tiles.
+"""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import grassmann_sc as gs
-from grassmann_sc.strategies import bases, explicit_gram, pairs_of_sets, rotation, subspaces
+from grassmann_sc.strategies import (
+    bases,
+    explicit_gram,
+    pairs_of_sets,
+    rotation,
+    subspaces,
+)
 from oracles import TIGHT, dtypes, error, rounding, seeds
 
 laws = settings(deadline=None, max_examples=40)
@@ -53,7 +61,9 @@ def test_the_gram_matrices_of_each_p_are_those_of_the_leading_columns(XD):
     for k in dims:
         alone = gs.projection_kernel(X[:, :, :k], D[:, :, :k])
         assert error(K[k - 1], alone) <= rounding(X.dtype)
-        assert error(square[k - 1], gs.projection_kernel(X[:, :, :k])) <= rounding(X.dtype)
+        assert error(square[k - 1], gs.projection_kernel(X[:, :, :k])) <= rounding(
+            X.dtype
+        )
         assert np.array_equal(square[k - 1], square[k - 1].T)
 
 
@@ -65,7 +75,9 @@ def test_sum_squares_twin(seed, dtype):
     X = bases(rng, 4, 12, 3).astype(dtype)
     D = bases(rng, 5, 12, 4).astype(dtype)
     expected = of_products(X.astype(float), D.astype(float))
-    np.testing.assert_allclose(gs.projection_kernel(X, D), expected, rtol=rounding(dtype))
+    np.testing.assert_allclose(
+        gs.projection_kernel(X, D), expected, rtol=rounding(dtype)
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +89,9 @@ def test_projection_kernel_is_the_same_across_tiles(n, N, d, p, q):
     assert error(gs.projection_kernel(X, D), explicit_gram(X, D)) < TIGHT
 
 
-@pytest.mark.parametrize("n, N, d", [(1537, 3, 1800), (1537, 1537, 1800), (769, 3073, 300)])
+@pytest.mark.parametrize(
+    "n, N, d", [(1537, 3, 1800), (1537, 1537, 1800), (769, 3073, 300)]
+)
 def test_projection_kernel_is_the_same_across_uneven_tiles_and_steps_of_d(n, N, d):
     X = gs.random_subspaces(n, d, 1, rng=0)
     D = gs.random_subspaces(N, d, 1, rng=1)
@@ -87,7 +101,10 @@ def test_projection_kernel_is_the_same_across_uneven_tiles_and_steps_of_d(n, N, 
 
 def test_projection_kernel_of_a_set_mirrors_every_tile():
     X = gs.random_subspaces(700, 3, 3, rng=0)[:, :, :2]
-    assert error(gs.projection_kernel(np.ascontiguousarray(X)), explicit_gram(X, X)) < TIGHT
+    assert (
+        error(gs.projection_kernel(np.ascontiguousarray(X)), explicit_gram(X, X))
+        < TIGHT
+    )
 
 
 def test_projection_kernel_in_high_dimension_equals_that_of_products():

@@ -1,5 +1,6 @@
-"""Arrays as they come and legal extremes: what the input may look like without changing the
-result."""
+"""Arrays as they come and legal extremes: what the input may look like without changing
+the result.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ import pytest
 import grassmann_sc as gs
 from oracles import LOOSE, TIGHT, error, rounding
 
-# ---------------------------------------------------------------------------- arrays as they come
+# ------------------------------------------------------------------ arrays as they come
 
 
 def read_only(A):
@@ -105,8 +106,9 @@ def test_other_real_types_become_float64(dtype):
 
 
 def test_nothing_compiles_twice_for_another_layout():
-    """One compiled form a function and type, whatever the layout of the arrays, a path of lam or a
-    single one."""
+    """One compiled form a function and type, whatever the layout of the arrays, a path
+    of lam or a single one.
+    """
     D = gs.random_subspaces(30, 6, 2, 0)
     X = gs.random_subspaces(70, 6, 2, 1)
     plain, *others = LAYOUTS.values()
@@ -129,7 +131,7 @@ def test_nothing_compiles_twice_for_another_layout():
         assert call_all(change) == compiled
 
 
-# ---------------------------------------------------------------------------- legal extremes
+# ----------------------------------------------------------------------- legal extremes
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -162,7 +164,9 @@ def test_no_queries_give_empty_labels_and_points(dtype):
         assert gs.classify(X, D, labels, **options).shape == (0,)
         found = gs.classify(X, D, labels, **options, return_info=True)
         assert [A.shape for A in found] == [(0,), (0, 2), (2,), (0, 3)]
-    assert gs.reconstruct(codes, D).shape == (0, 4, 2) and gs.lam_max(K_xd).shape == (0,)
+    assert gs.reconstruct(codes, D).shape == (0, 4, 2) and gs.lam_max(K_xd).shape == (
+        0,
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -197,7 +201,7 @@ def test_one_neighbour_gets_all():
     assert np.array_equal(gs.locality_codes([[2.0]], K_xd, 1, norm2=2), np.ones((4, 1)))
 
 
-# ---------------------------------------------------------------------------- tiles and blocks
+# --------------------------------------------------------------------- tiles and blocks
 
 
 def dense(codes):
@@ -227,7 +231,9 @@ def test_tiles_of_queries_join_to_the_whole(lam, sparse_output, monkeypatch):
     monkeypatch.setattr(gs, "TILE", 64 * 5)
     assert len(gs.query_tiles(150, 5)) == 3
     joined = call()
-    assert isinstance(joined, gs.SparseCodes) and type(joined.codes) is type(whole.codes)
+    assert isinstance(joined, gs.SparseCodes) and type(joined.codes) is type(
+        whole.codes
+    )
     assert np.array_equal(whole.gap, joined.gap)
     assert np.array_equal(whole.n_iter, joined.n_iter)
     assert np.array_equal(dense(whole.codes), dense(joined.codes))

@@ -1,5 +1,6 @@
-"""Sparse codes: optimality conditions, agreement with other solvers, invariances, hard cases, NumPy
-twins of the lasso."""
+"""Sparse codes: optimality conditions, agreement with other solvers, invariances, hard
+cases, NumPy twins of the lasso.
+"""
 
 import warnings
 
@@ -31,10 +32,12 @@ laws = settings(deadline=None, max_examples=40)
 
 
 def code(problem, **options):
-    return gs.sparse_codes(problem.K_dd, problem.K_xd, problem.lam, norm2=problem.norm2, **options)
+    return gs.sparse_codes(
+        problem.K_dd, problem.K_xd, problem.lam, norm2=problem.norm2, **options
+    )
 
 
-# ---------------------------------------------------------------------------- optimality
+# --------------------------------------------------------------------------- optimality
 
 
 @laws
@@ -49,11 +52,15 @@ def test_lasso_satisfies_kkt_and_certifies_the_gap(problem, positive):
 
 
 @laws
-@given(coding_problems(), seeds, st.sampled_from([1.0, 1e-1, 1e-2, 1e-4, 1e-10]), booleans)
+@given(
+    coding_problems(), seeds, st.sampled_from([1.0, 1e-1, 1e-2, 1e-4, 1e-10]), booleans
+)
 def test_tol_bounds_both_the_gap_and_the_violation(problem, seed, tol, positive):
     start = np.random.default_rng(seed).standard_normal(problem.K_xd.shape)
     init = np.abs(start) * 10 * tol
-    codes, gap, _ = code(problem, positive=positive, tol=tol, init=init, return_info=True)
+    codes, gap, _ = code(
+        problem, positive=positive, tol=tol, init=init, return_info=True
+    )
     assert (gap <= tol * problem.norm2).all()
     assert worst_violation(problem, codes, positive) <= tol * problem.norm2 + TIGHT
 
@@ -63,15 +70,23 @@ def test_tol_bounds_both_the_gap_and_the_violation(problem, seed, tol, positive)
 def test_lasso_costs_as_much_as_scikit_learn(problem, positive):
     A = vectors(problem.D).T
     codes = code(problem, positive=positive)
-    lasso = Lasso(problem.lam / (2 * len(A)), fit_intercept=False, positive=positive, tol=1e-14,
-                  max_iter=100_000)
+    lasso = Lasso(
+        problem.lam / (2 * len(A)),
+        fit_intercept=False,
+        positive=positive,
+        tol=1e-14,
+        max_iter=100_000,
+    )
     slack = LOOSE / 10 * problem.norm2
     for x, own in zip(vectors(problem.X), cost(problem, codes)):
         with warnings.catch_warnings():
             # it stops at rounding, or late on nearly equal atoms, and says so
             warnings.simplefilter("ignore")
             lasso.fit(A, x)
-        theirs = np.square(x - A @ lasso.coef_).sum() + problem.lam * np.abs(lasso.coef_).sum()
+        theirs = (
+            np.square(x - A @ lasso.coef_).sum()
+            + problem.lam * np.abs(lasso.coef_).sum()
+        )
         their_gap = 2 * len(A) * lasso.dual_gap_
         assert -their_gap - slack <= own - theirs <= slack
 
@@ -101,9 +116,14 @@ def test_without_lambda_repeated_atoms_share_the_least_norm_code():
 @given(coding_problems(share=0.0))
 def test_positive_codes_without_lambda_are_nnls(problem):
     codes = code(problem, positive=True)
-    theirs = [scipy.optimize.nnls(vectors(problem.D).T, x)[0] for x in vectors(problem.X)]
+    theirs = [
+        scipy.optimize.nnls(vectors(problem.D).T, x)[0] for x in vectors(problem.X)
+    ]
     assert (codes >= 0).all()
-    assert error(cost(problem, codes), cost(problem, np.array(theirs))) <= LOOSE * problem.norm2
+    assert (
+        error(cost(problem, codes), cost(problem, np.array(theirs)))
+        <= LOOSE * problem.norm2
+    )
 
 
 @laws
@@ -126,7 +146,7 @@ def test_lam_max_is_the_smallest_lambda_of_a_zero_code(problem):
 def test_code_of_an_atom_is_itself_shrunk(p, seed, share):
     """Orthogonal to all others, an atom gets 1 - lam / (2 p) on itself and 0 elsewhere."""
     Q = rotation(np.random.default_rng(seed), 3 * p)
-    D = np.stack([Q[:, i * p:(i + 1) * p] for i in range(3)])
+    D = np.stack([Q[:, i * p : (i + 1) * p] for i in range(3)])
     assert error(gs.gsc(D, D, 2 * p * share), (1 - share) * np.eye(3)) < TIGHT
 
 
@@ -151,7 +171,7 @@ def test_one_atom_is_soft_thresholding(positive):
         assert error(codes, np.maximum(shrunk, 0) if positive else shrunk) < TIGHT
 
 
-# ---------------------------------------------------------------------------- invariances
+# -------------------------------------------------------------------------- invariances
 
 
 @laws
@@ -167,8 +187,11 @@ def test_sparse_codes_ignore_choice_of_basis_and_of_axes(problem, seed, positive
 
 def with_atoms(problem, chosen):
     """The problem with the chosen atoms, by index or mask."""
-    return problem._replace(D=problem.D[chosen], K_dd=problem.K_dd[np.ix_(chosen, chosen)],
-                            K_xd=problem.K_xd[:, chosen])
+    return problem._replace(
+        D=problem.D[chosen],
+        K_dd=problem.K_dd[np.ix_(chosen, chosen)],
+        K_xd=problem.K_xd[:, chosen],
+    )
 
 
 @laws
@@ -182,7 +205,9 @@ def test_sparse_codes_are_permuted_with_the_atoms(problem, seed, positive):
 @laws
 @given(coding_problems(), seeds)
 def test_cost_ignores_the_order_of_degenerate_atoms(problem, seed):
-    permuted = with_atoms(problem, np.random.default_rng(seed).permutation(len(problem.D)))
+    permuted = with_atoms(
+        problem, np.random.default_rng(seed).permutation(len(problem.D))
+    )
     own = cost(problem, code(problem))
     assert error(cost(permuted, code(permuted)), own) < LOOSE * problem.norm2
 
@@ -193,31 +218,48 @@ def test_unused_atoms_do_not_change_codes(problem, positive):
     codes = code(problem, positive=positive)
     used = codes.any(axis=0)
     used[0] = True
-    assert error(code(with_atoms(problem, used), positive=positive), codes[:, used]) < LOOSE
+    assert (
+        error(code(with_atoms(problem, used), positive=positive), codes[:, used])
+        < LOOSE
+    )
 
 
 @laws
-@given(regular_problems(), st.sampled_from([1e-200, 1e-100, 1e-6, 1e6, 1e100, 1e200]), booleans)
+@given(
+    regular_problems(),
+    st.sampled_from([1e-200, 1e-100, 1e-6, 1e6, 1e100, 1e200]),
+    booleans,
+)
 def test_sparse_codes_ignore_the_scale_of_everything(problem, scale, positive):
-    scaled = gs.sparse_codes(scale * problem.K_dd, scale * problem.K_xd, scale * problem.lam,
-                             norm2=scale * problem.norm2, positive=positive)
+    scaled = gs.sparse_codes(
+        scale * problem.K_dd,
+        scale * problem.K_xd,
+        scale * problem.lam,
+        norm2=scale * problem.norm2,
+        positive=positive,
+    )
     assert error(scaled, code(problem, positive=positive)) < LOOSE
 
 
 @laws
-@given(regular_problems(), seeds, st.sampled_from([1e-9, 1.0, 1e9, 1e100, 1e300]), booleans)
+@given(
+    regular_problems(), seeds, st.sampled_from([1e-9, 1.0, 1e9, 1e100, 1e300]), booleans
+)
 def test_init_does_not_change_the_solution(problem, seed, scale, positive):
     init = scale * np.random.default_rng(seed).standard_normal(problem.K_xd.shape)
     codes = code(problem, positive=positive)
     assert error(code(problem, positive=positive, init=init), codes) < LOOSE
-    again, _, n_iter = code(problem, positive=positive, init=scipy.sparse.csr_array(codes),
-                            return_info=True)
+    again, _, n_iter = code(
+        problem, positive=positive, init=scipy.sparse.csr_array(codes), return_info=True
+    )
     assert np.array_equal(again, codes) and not n_iter.any()
 
 
 @laws
 @given(coding_problems(), seeds, st.sampled_from([1e-3, 1.0, 1e8, 1e300]), booleans)
-def test_any_init_of_a_degenerate_problem_ends_at_an_optimum(problem, seed, scale, positive):
+def test_any_init_of_a_degenerate_problem_ends_at_an_optimum(
+    problem, seed, scale, positive
+):
     init = scale * np.random.default_rng(seed).standard_normal(problem.K_xd.shape)
     codes = code(problem, init=init, positive=positive)
     assert worst_violation(problem, codes, positive) <= LOOSE * problem.norm2
@@ -247,12 +289,20 @@ def test_sparse_output_equals_dense(problem, positive):
 @given(coding_problems(d=st.integers(1, 4)))
 def test_norm2_may_differ_from_query_to_query(problem):
     scale = np.arange(1, len(problem.X) + 1)
-    codes = gs.sparse_codes(problem.K_dd, problem.K_xd * scale[:, None], problem.lam,
-                            norm2=problem.norm2 * scale**2)
+    codes = gs.sparse_codes(
+        problem.K_dd,
+        problem.K_xd * scale[:, None],
+        problem.lam,
+        norm2=problem.norm2 * scale**2,
+    )
     for i, s in enumerate(scale):
-        alone = gs.sparse_codes(problem.K_dd, problem.K_xd[i:i + 1] * s, problem.lam,
-                                norm2=problem.norm2 * s**2)
-        assert np.array_equal(codes[i:i + 1], alone)
+        alone = gs.sparse_codes(
+            problem.K_dd,
+            problem.K_xd[i : i + 1] * s,
+            problem.lam,
+            norm2=problem.norm2 * s**2,
+        )
+        assert np.array_equal(codes[i : i + 1], alone)
 
 
 @laws
@@ -280,7 +330,7 @@ def test_queries_and_atoms_may_differ_in_dimension():
     assert error(gs.glc(X, D, 4, reg=0.1), local) < TIGHT
 
 
-# ------------------------------------------------------------- hard cases end, and say so
+# ----------------------------------------------------------- hard cases end, and say so
 
 
 def crowd(n):
@@ -306,15 +356,21 @@ def test_nearly_repeated_atoms_are_coded_exactly(distance, lam, positive):
     near = np.linalg.qr(B + distance * rng.standard_normal(B.shape))[0]
     D = np.concatenate([B, near, B])
     problem = coding_problem(np.concatenate([bases(rng, 4, 8, 2), B]), D, lam)
-    assert worst_violation(problem, code(problem, positive=positive), positive) <= LOOSE * 2
+    assert (
+        worst_violation(problem, code(problem, positive=positive), positive)
+        <= LOOSE * 2
+    )
 
 
 @pytest.mark.parametrize("options", [dict(max_iter=1), dict(tol=1e-300)], ids=str)
 @pytest.mark.parametrize("positive", [False, True])
 def test_a_code_that_is_not_certified_is_reported(options, positive):
     problem = coding_problem(*crowd(8), 0.1)
-    with pytest.warns(UserWarning, match=r"[1-8] of 8 codes did not converge.* worst duality gap "
-                                         r".*e?-?\d+, tolerance \d"):
+    with pytest.warns(
+        UserWarning,
+        match=r"[1-8] of 8 codes did not converge.* worst duality gap "
+        r".*e?-?\d+, tolerance \d",
+    ):
         codes, gap, _ = code(problem, positive=positive, return_info=True, **options)
     excess = cost(problem, codes) - cost(problem, code(problem, positive=positive))
     assert (gap > options.get("tol", LOOSE) * 2).any() and (excess <= gap + TIGHT).all()
@@ -322,9 +378,14 @@ def test_a_code_that_is_not_certified_is_reported(options, positive):
 
 @pytest.mark.parametrize("positive", [False, True])
 def test_an_indefinite_gram_matrix_is_not_coded_in_silence(positive):
-    with pytest.warns(UserWarning, match="K_dd must be positive semidefinite, .* fails by 1"):
-        gs.sparse_codes([[1.0, 2], [2, 1]], [[0.5, 0.9]], 0.1, norm2=1, positive=positive)
-    K_dd = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])  # of pairs that could be
+    with pytest.warns(
+        UserWarning, match="K_dd must be positive semidefinite, .* fails by 1"
+    ):
+        gs.sparse_codes(
+            [[1.0, 2], [2, 1]], [[0.5, 0.9]], 0.1, norm2=1, positive=positive
+        )
+    # of pairs that could be
+    K_dd = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])
     with pytest.warns(UserWarning, match=r"there is a v with v\^T K_dd v = -"):
         gs.sparse_codes(K_dd, [[0.9, 0.9, 0.9]], 1e-3, norm2=1)
 
@@ -336,7 +397,9 @@ def test_no_sparse_code_that_is_not_finite_leaves_the_core(monkeypatch):
     K_xd = np.zeros((100, 2))
     K_xd[70] = 0.5, 0.6
     with pytest.warns(UserWarning, match="K_dd must be positive semidefinite"):
-        with pytest.raises(ValueError, match="codes must be finite, got .* for query 70: K_dd"):
+        with pytest.raises(
+            ValueError, match="codes must be finite, got .* for query 70: K_dd"
+        ):
             gs.sparse_codes(K_dd, K_xd, 0.1, norm2=1, positive=True)
 
 
@@ -345,25 +408,34 @@ def test_rounding_alone_is_not_called_indefinite():
     """More atoms than dimensions, in float32: the Gram matrix has eigenvalues of -1e-7."""
     rng = np.random.default_rng(0)
     patterns = rng.standard_normal((5, 6, 2))[np.arange(70) % 5]
-    X = gs.orthonormalize(patterns + 0.3 * rng.standard_normal((70, 6, 2))).astype(np.float32)
+    X = gs.orthonormalize(patterns + 0.3 * rng.standard_normal((70, 6, 2))).astype(
+        np.float32
+    )
     codes = gs.gsc(X[60:], X[:60], 1e-3, lam_scale="max", tol=1e-4)
     assert np.isfinite(codes).all() and (codes != 0).any(axis=1).all()
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 4e307])
 def test_gram_matrices_that_are_too_small_or_large_are_refused(scale):
-    with pytest.raises(ValueError, match="K_dd must have a largest entry of 0 or between 1e-250"):
+    with pytest.raises(
+        ValueError, match="K_dd must have a largest entry of 0 or between 1e-250"
+    ):
         gs.sparse_codes(scale * np.eye(2), np.zeros((1, 2)), 0.1, norm2=1)
 
 
 def test_masked_entries_are_refused():
     K = np.ma.masked_array(np.eye(2), mask=[[0, 1], [1, 0]])
-    with pytest.raises(ValueError, match="K_dd must have no masked entries, got 2 of them"):
+    with pytest.raises(
+        ValueError, match="K_dd must have no masked entries, got 2 of them"
+    ):
         gs.sparse_codes(K, np.zeros((1, 2)), 0.1, norm2=1)
     frames = np.ma.masked_invalid([[1.0, np.nan], [0, 1]])
-    with pytest.raises(ValueError, match="frames must have no masked entries, got 1 of them"):
+    with pytest.raises(
+        ValueError, match="frames must have no masked entries, got 1 of them"
+    ):
         gs.check_frames(frames, "frames")
-    assert gs.finite_array(np.ma.masked_array([1.0, 2]), "A").tolist() == [1, 2]  # none is masked
+    # none is masked
+    assert gs.finite_array(np.ma.masked_array([1.0, 2]), "A").tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("lam", [0, 0.1])
@@ -383,17 +455,20 @@ def test_orthogonal_blocks_known_only_to_rounding_are_coded_exactly(lam, positiv
     X = np.stack([Q[:, columns] for columns in [[0, 1], [6, 7], [0, 4]]])
     codes = gs.gsc(X, D, lam, positive=positive)
     own = 1 - lam / 4
-    together = codes @ [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]  # first and last are one
+    # first and last are one
+    together = codes @ [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]
     assert error(together, [[own, 0, 0], [0, 0, 0], [own - 0.5, 0, own - 0.5]]) < TIGHT
 
 
-# ------------------------------------------------------- parts of the lasso, by their NumPy twins
+# --------------------------------------------- parts of the lasso, by their NumPy twins
 
 
 @laws
 @given(seeds)
 def test_factor_and_solve_twins(seed):
-    """On its support S a code solves K_SS y_S = k_S - lam/2 sign y_S, to the last digits."""
+    """On its support S a code solves K_SS y_S = k_S - lam/2 sign y_S, to the last
+    digits.
+    """
     rng = np.random.default_rng(seed)
     G = rng.standard_normal((6, 9))
     x = rng.standard_normal(9)
@@ -411,11 +486,14 @@ def test_factor_and_solve_twins(seed):
 @laws
 @given(coding_problems(), seeds, booleans)
 def test_certificate_twin(problem, seed, positive):
-    """The gap of any start, from d x d matrices: the dual point is the residual, scaled into the
-    feasible set. A tol that everything meets returns the start with its gap."""
+    """The gap of any start, from d x d matrices: the dual point is the residual, scaled
+    into the feasible set. A tol that everything meets returns the start with its gap.
+    """
     X, D, K, K_xd, p, lam, _ = problem
     start = np.random.default_rng(seed).standard_normal(K_xd.shape) / len(D)
-    codes, gap, n_iter = code(problem, positive=positive, init=start, tol=1e9, return_info=True)
+    codes, gap, n_iter = code(
+        problem, positive=positive, init=start, tol=1e9, return_info=True
+    )
     assert not n_iter.any()
     best = cost(problem, code(problem, positive=positive))
     for i, (a, y) in enumerate(zip(vectors(X), codes)):
@@ -429,14 +507,18 @@ def test_certificate_twin(problem, seed, positive):
         excess = violation(K, K_xd[i], y, lam, positive)
         scaled = max(primal - (2 * u @ a - u @ u), excess)
         assert max(primal - best[i] - LOOSE * p, excess - TIGHT * p) <= gap[i]
-        assert gap[i] <= scaled + TIGHT * p and (positive or abs(gap[i] - scaled) < TIGHT * p)
+        assert gap[i] <= scaled + TIGHT * p and (
+            positive or abs(gap[i] - scaled) < TIGHT * p
+        )
 
 
 @laws
 @given(coding_problems(), booleans)
 def test_coordinate_descent_twin(problem, positive):
-    """One round does at least what the largest coordinate step from zero does, if the code is not
-    that of least squares, which it may be when the bound of that one is better."""
+    """One round does at least what the largest coordinate step from zero does, if the
+    code is not that of least squares, which it may be when the bound of that one is
+    better.
+    """
     K = problem.K_dd
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # one round need not be enough

@@ -1,5 +1,6 @@
-"""Threads of the core: results do not depend on them, the caller's settings are left alone, and
-errors, Ctrl-C, nesting and forks leave nothing behind."""
+"""Threads of the core: results do not depend on them, the caller's settings are left
+alone, and errors, Ctrl-C, nesting and forks leave nothing behind.
+"""
 
 import _thread
 import contextlib
@@ -106,13 +107,19 @@ def test_set_num_threads_of_numba_is_honoured():
     run_python(NUMBA_THREADS, NUMBA_NUM_THREADS="3")
 
 
-# ---------------------------------------------------------------------------- the caller's settings
+# ---------------------------------------------------------------- the caller's settings
 
 
 def settings_of_the_caller():
-    """Cores of this thread (Linux alone tells them), threads of each BLAS, threads of numba."""
+    """Cores of this thread (Linux alone tells them), threads of each BLAS, threads of
+    numba.
+    """
     cores = getattr(os, "sched_getaffinity", lambda pid: None)
-    return cores(0), [pool["num_threads"] for pool in threadpool_info()], gs.thread_count()
+    return (
+        cores(0),
+        [pool["num_threads"] for pool in threadpool_info()],
+        gs.thread_count(),
+    )
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -127,7 +134,9 @@ def test_threads_leave_the_settings_of_the_caller_as_they_were(fails):
 
     with pytest.raises(KeyboardInterrupt) if fails else contextlib.nullcontext():
         gs.run_blocks(job, 10, 1)
-    assert settings_of_the_caller() == before and all(inside == before for inside in within)
+    assert settings_of_the_caller() == before and all(
+        inside == before for inside in within
+    )
 
 
 def test_coding_leaves_the_settings_of_the_caller_as_they_were():
@@ -144,12 +153,17 @@ def test_a_process_that_may_write_nowhere_compiles_in_memory(monkeypatch):
     def njit(cache=False, **options):
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: SimpleNamespace(function=function, options=options, compile=None)
+        return lambda function: SimpleNamespace(
+            function=function, options=options, compile=None
+        )
 
     monkeypatch.setattr(numba, "njit", njit)
     compiled = gs.jit(raise_in)
     assert compiled.function is raise_in
-    assert compiled.options["nogil"] and compiled.options["fastmath"] == {"reassoc", "contract"}
+    assert compiled.options["nogil"] and compiled.options["fastmath"] == {
+        "reassoc",
+        "contract",
+    }
 
 
 # ---------------------------------------------------------------------------- blocks
@@ -177,13 +191,17 @@ def test_two_threads_work_at_the_same_time(two_threads):
 
 
 def raise_in(thread, error, begun, ended):
-    """A job that raises the error in its fourth block or later, in the caller or in a helper."""
+    """A job that raises the error in its fourth block or later, in the caller or in a
+    helper.
+    """
 
     def job(block):
         begun.append(block)
         time.sleep(0.005)
         ended.append(block)
-        if block.start >= 3 and (threading.current_thread() is caller) == (thread == "caller"):
+        if block.start >= 3 and (threading.current_thread() is caller) == (
+            thread == "caller"
+        ):
             raise error
 
     caller = threading.current_thread()
@@ -191,8 +209,12 @@ def raise_in(thread, error, begun, ended):
 
 
 @pytest.mark.parametrize("thread", ["caller", "helper"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("of block 3")], ids=repr)
-def test_an_error_stops_what_has_not_started_and_waits_for_the_rest(thread, error, two_threads):
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), ValueError("of block 3")], ids=repr
+)
+def test_an_error_stops_what_has_not_started_and_waits_for_the_rest(
+    thread, error, two_threads
+):
     begun = []
     ended = []
     job = raise_in(thread, error, begun, ended)
@@ -218,7 +240,9 @@ def test_nested_blocks_come_to_an_end(threads, monkeypatch):
         return sum(gs.run_blocks(lambda j: sum_of_squares(depth - 1, j.start), 6, 1))
 
     done = []
-    outer = threading.Thread(target=lambda: done.append(sum_of_squares(3, 0)), daemon=True)
+    outer = threading.Thread(
+        target=lambda: done.append(sum_of_squares(3, 0)), daemon=True
+    )
     outer.start()
     outer.join(120)
     assert done == [6 * 6 * 55]
@@ -246,15 +270,21 @@ def test_threads_end_with_the_call_and_one_block_starts_none(n, monkeypatch):
         ended.get(timeout=10)
 
 
-@pytest.mark.parametrize("cause", [KeyboardInterrupt(), ValueError("of numba")], ids=repr)
+@pytest.mark.parametrize(
+    "cause", [KeyboardInterrupt(), ValueError("of numba")], ids=repr
+)
 def test_a_system_error_is_the_control_c_that_caused_it(cause, monkeypatch):
-    """Numba hands an array over by Python, where a Ctrl-C of the caller becomes a SystemError."""
+    """Numba hands an array over by Python, where a Ctrl-C of the caller becomes a
+    SystemError.
+    """
     monkeypatch.setattr(gs, "thread_count", lambda: 1)
 
     def job(block):
         raise SystemError("returned a result with an exception set") from cause
 
-    with pytest.raises(KeyboardInterrupt if isinstance(cause, KeyboardInterrupt) else SystemError):
+    with pytest.raises(
+        KeyboardInterrupt if isinstance(cause, KeyboardInterrupt) else SystemError
+    ):
         gs.run_blocks(job, 3, 1)
 
 
@@ -290,7 +320,9 @@ def test_what_cannot_be_cached_is_compiled_all_the_same(monkeypatch):
     assert double(3) == 6 and double(1.5) == 3.0 and len(double.signatures) == 2
 
 
-def test_control_c_at_any_step_of_coding_begins_no_other_block(monkeypatch, two_threads):
+def test_control_c_at_any_step_of_coding_begins_no_other_block(
+    monkeypatch, two_threads
+):
     X = gs.random_subspaces(900, 6, 2, rng=0)
     D = gs.random_subspaces(30, 6, 2, rng=1)
     want = gs.gsc(X, D, 0.1)
@@ -317,7 +349,8 @@ def test_control_c_at_any_step_of_coding_begins_no_other_block(monkeypatch, two_
         if presses.press(lambda: codes.append(gs.gsc(X, D, 0.1)), at):
             pressed += 1
             n_begun = len(begun)
-            while len(ended) < len(begun):  # blocks of the other thread, which come to their end
+            # blocks of the other thread, which come to their end
+            while len(ended) < len(begun):
                 time.sleep(1e-3)
             assert len(begun) <= n_begun + 1  # one may have been taken before
         else:  # the other thread had more blocks this time
@@ -326,7 +359,7 @@ def test_control_c_at_any_step_of_coding_begins_no_other_block(monkeypatch, two_
     assert np.array_equal(gs.gsc(X, D, 0.1), want)
 
 
-# ---------------------------------------------------------------------------- what is uninterrupted
+# ---------------------------------------------------------------- what is uninterrupted
 
 
 @pytest.fixture
@@ -345,7 +378,9 @@ def raising():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("times", [1, 2, 10])
-def test_a_job_that_is_pressed_is_done_before_the_signal_is_handled(number, times, raising):
+def test_a_job_that_is_pressed_is_done_before_the_signal_is_handled(
+    number, times, raising
+):
     done = []
 
     def job():
@@ -406,7 +441,9 @@ def test_a_handler_that_does_not_raise_is_called_once_after_the_job():
 
 def test_in_another_thread_a_job_just_runs():
     done = []
-    thread = threading.Thread(target=lambda: done.append(gs.uninterrupted(threading.get_ident)))
+    thread = threading.Thread(
+        target=lambda: done.append(gs.uninterrupted(threading.get_ident))
+    )
     thread.start()
     thread.join()
     assert done == [thread.ident]

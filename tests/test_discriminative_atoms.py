@@ -1,4 +1,6 @@
-"""Laws of discriminative dictionaries: the cost, the step, weights, coordinates, what they earn."""
+"""Laws of discriminative dictionaries: the cost, the step, weights, coordinates, what
+they earn.
+"""
 
 import tracemalloc
 
@@ -54,7 +56,7 @@ def explicit_step(X, index, D, of_atom, beta, ridge, weights, t):
     return np.array(moved)
 
 
-# ------------------------------------------------------------------------------------- the cost
+# ----------------------------------------------------------------------------- the cost
 
 
 @settings(max_examples=100, deadline=None)
@@ -69,23 +71,35 @@ def test_the_cost_never_rises_and_is_that_of_the_atoms(problem, n_classes, beta,
     assert learned.n_iter == len(learned.costs) - 1 <= 8
     cost = explicit_cost(X, y, learned.atoms, learned.labels, learned.beta, ridge)
     assert abs(cost - learned.costs[-1]) <= LOOSE * len(X) * (1 + learned.beta)
-    assert error(np.swapaxes(learned.atoms, 1, 2) @ learned.atoms, np.eye(X.shape[2])) <= TIGHT
+    assert (
+        error(np.swapaxes(learned.atoms, 1, 2) @ learned.atoms, np.eye(X.shape[2]))
+        <= TIGHT
+    )
 
 
 @pytest.mark.parametrize("q", [1, 2, 3])
 @pytest.mark.parametrize("beta", [0.5, 8.0])
 def test_a_step_is_the_projection_that_is_printed(beta, q):
-    """For one of the steps t = 1, 1/2, 1/4, ...; atoms of another dimension than the samples
-    too."""
+    """For one of the steps t = 1, 1/2, 1/4, ...; atoms of another dimension than the
+    samples too.
+    """
     D = core.random_subspaces(6, 7, q, rng=q)
     classes, of_atom = np.unique(LABELS, return_inverse=True)
     index = np.searchsorted(classes, Y)
     weights = np.linspace(0.5, 2, 20)
     learned = discriminative.discriminative_atoms(
-        SAMPLES, Y, 2, beta=beta, init=(D, LABELS), n_iter=1, tol=0, sample_weight=weights
+        SAMPLES,
+        Y,
+        2,
+        beta=beta,
+        init=(D, LABELS),
+        n_iter=1,
+        tol=0,
+        sample_weight=weights,
     )
     told = [
-        explicit_step(SAMPLES, index, D, of_atom, beta, RIDGE, weights, 0.5**k) for k in range(20)
+        explicit_step(SAMPLES, index, D, of_atom, beta, RIDGE, weights, 0.5**k)
+        for k in range(20)
     ]
     away = [error(hat(learned.atoms), moved) for moved in told]
     assert min(away) <= LOOSE and np.sort(away)[1] > 1e-4
@@ -121,11 +135,14 @@ def test_reasons_to_stop_are_told():
     assert stop(tol=1e9) == ("tol", 1)
     whole = bases(np.random.default_rng(0), 4, 3, 3)
     learned = discriminative.discriminative_atoms(whole, [0, 1, 0, 1], 1)
-    assert (learned.stopped, learned.n_iter) == ("stationary", 0)  # p = d: one subspace only
+    # p = d: one subspace only
+    assert (learned.stopped, learned.n_iter) == ("stationary", 0)
 
 
 def test_errors_of_one_atom_are_known():
-    errors, classes = discriminative.ridge_residuals(SAMPLES, ATOMS[:3], ["b", "a", "c"], ridge=0.5)
+    errors, classes = discriminative.ridge_residuals(
+        SAMPLES, ATOMS[:3], ["b", "a", "c"], ridge=0.5
+    )
     k = core.projection_kernel(SAMPLES, ATOMS[[1, 0, 2]])
     assert classes.tolist() == ["a", "b", "c"]
     assert error(errors, 2 - k**2 / 2.5) <= TIGHT
@@ -141,7 +158,7 @@ def test_errors_are_those_of_least_squares(problem, ridge):
     assert (errors >= 0).all()
 
 
-# -------------------------------------------------------------------- what does not change answers
+# --------------------------------------------------------- what does not change answers
 
 
 @pytest.mark.parametrize("factor", [2.0**-1000, 1e-300, 1e300])
@@ -150,7 +167,9 @@ def test_a_factor_of_all_weights_changes_nothing_in_float32_either(factor):
     options = dict(init=(ATOMS.astype(np.float32), LABELS), n_iter=3, tol=0)
     X = SAMPLES.astype(np.float32)
     usual, other = (
-        discriminative.discriminative_atoms(X, Y, 2, sample_weight=c * weights, **options)
+        discriminative.discriminative_atoms(
+            X, Y, 2, sample_weight=c * weights, **options
+        )
         for c in (1.0, factor)
     )
     assert error(hat(other.atoms), hat(usual.atoms)) <= 1e-4
@@ -162,8 +181,12 @@ def test_repetition_acts_as_weight_and_absence_as_none():
     weights = np.array([0, 1, 2, 3] * 5)
     repeated = np.repeat(np.arange(20), weights)
     options = {"n_iter": 12, "tol": 0, "rng": 0}
-    weighted = discriminative.discriminative_atoms(SAMPLES, Y, 2, sample_weight=weights, **options)
-    plain = discriminative.discriminative_atoms(SAMPLES[repeated], Y[repeated], 2, **options)
+    weighted = discriminative.discriminative_atoms(
+        SAMPLES, Y, 2, sample_weight=weights, **options
+    )
+    plain = discriminative.discriminative_atoms(
+        SAMPLES[repeated], Y[repeated], 2, **options
+    )
     assert weighted.labels.tolist() == ["b", "b", "c", "c"]  # "a" has no weight
     assert error(hat(weighted.atoms), hat(plain.atoms)) <= LOOSE
     assert error(weighted.costs, plain.costs) <= LOOSE
@@ -172,13 +195,19 @@ def test_repetition_acts_as_weight_and_absence_as_none():
 
 def test_the_seed_decides_and_a_result_is_a_start():
     def learn_again(rng, **options):
-        return discriminative.discriminative_atoms(SAMPLES, Y, 2, rng=rng, n_iter=5, **options)
+        return discriminative.discriminative_atoms(
+            SAMPLES, Y, 2, rng=rng, n_iter=5, **options
+        )
 
     first = learn_again(3)
     again = learn_again(3)
-    assert np.array_equal(first.atoms, again.atoms) and np.array_equal(first.costs, again.costs)
+    assert np.array_equal(first.atoms, again.atoms) and np.array_equal(
+        first.costs, again.costs
+    )
     on = learn_again(None, init=first[:2], beta=first.beta)
-    assert abs(on.costs[0] - first.costs[-1]) <= LOOSE and on.costs[-1] < first.costs[-1]
+    assert (
+        abs(on.costs[0] - first.costs[-1]) <= LOOSE and on.costs[-1] < first.costs[-1]
+    )
 
 
 def test_the_start_is_gdl_with_the_same_codes():
@@ -192,8 +221,10 @@ def test_the_start_is_gdl_with_the_same_codes():
 
 
 def test_only_coordinates_matter():
-    """Samples in R^7 or turned into R^2000: the same atoms, turned; so those of a kernel's Lift are
-    those of its feature space. No 2000 x 2000 matrix, 32 MB, is formed."""
+    """Samples in R^7 or turned into R^2000: the same atoms, turned; so those of a
+    kernel's Lift are those of its feature space. No 2000 x 2000 matrix, 32 MB, is
+    formed.
+    """
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((2000, 7)))[0]
     here = discriminative.discriminative_atoms(SAMPLES, Y, 2, n_iter=10, rng=0)
     tracemalloc.start()
@@ -219,12 +250,16 @@ def test_tiles_do_not_matter(monkeypatch):
 
 def test_float32_stays_float32_and_means_the_same():
     single = SAMPLES.astype(np.float32)
-    learned = discriminative.discriminative_atoms(single, Y, 2, beta=3.0, n_iter=8, rng=0)
+    learned = discriminative.discriminative_atoms(
+        single, Y, 2, beta=3.0, n_iter=8, rng=0
+    )
     errors, _ = discriminative.ridge_residuals(single, learned.atoms, learned.labels)
     assert learned.atoms.dtype == errors.dtype == np.float32
     classes, index = np.unique(Y, return_inverse=True)
     of_atom = np.searchsorted(classes, learned.labels)
-    cost = explicit_cost(SAMPLES, index, learned.atoms.astype(float), of_atom, 3.0, RIDGE)
+    cost = explicit_cost(
+        SAMPLES, index, learned.atoms.astype(float), of_atom, 3.0, RIDGE
+    )
     assert abs(cost - learned.costs[-1]) <= 3 * rounding(np.float32)
     assert (np.diff(learned.costs) < 0).all()
 
@@ -235,7 +270,9 @@ def test_arguments_are_not_changed_and_layouts_are_taken():
     for array in (X, D):
         array.setflags(write=False)
     learned = discriminative.discriminative_atoms(X, Y, 2, init=(D, LABELS), n_iter=3)
-    plain = discriminative.discriminative_atoms(SAMPLES, Y, 2, init=(ATOMS, LABELS), n_iter=3)
+    plain = discriminative.discriminative_atoms(
+        SAMPLES, Y, 2, init=(ATOMS, LABELS), n_iter=3
+    )
     assert error(learned.atoms, plain.atoms) <= TIGHT
     assert np.array_equal(X, SAMPLES) and np.array_equal(D, ATOMS)
 
@@ -244,11 +281,15 @@ def test_labels_are_any_hashables():
     named = {"a": (1, "x"), "b": None, "c": frozenset([2])}
     y = [named[label] for label in Y]
     per_class = {(1, "x"): 1, None: 3, frozenset([2]): 2}
-    learned = discriminative.discriminative_atoms(SAMPLES, y, per_class, n_iter=2, rng=0)
-    assert {label: list(learned.labels).count(label) for label in per_class} == per_class
+    learned = discriminative.discriminative_atoms(
+        SAMPLES, y, per_class, n_iter=2, rng=0
+    )
+    assert {
+        label: list(learned.labels).count(label) for label in per_class
+    } == per_class
 
 
-# ------------------------------------------------------------------------------- degenerate cases
+# --------------------------------------------------------------------- degenerate cases
 
 
 def test_one_class_has_nothing_to_tell_apart():
@@ -269,20 +310,26 @@ def test_one_class_has_nothing_to_tell_apart():
     ids=["equal", "orthogonal", "repeated", "d = 1"],
 )
 def test_degenerate_samples_give_numbers(X, beta):
-    learned = discriminative.discriminative_atoms(X, [0, 0, 0, 1, 1, 1], 3, beta=beta, rng=0)
+    learned = discriminative.discriminative_atoms(
+        X, [0, 0, 0, 1, 1, 1], 3, beta=beta, rng=0
+    )
     errors, _ = discriminative.ridge_residuals(X, learned.atoms, learned.labels)
     for array in (*learned[:1], learned.costs, errors, learned.beta):
         assert np.isfinite(array).all()
-    assert error(np.swapaxes(learned.atoms, 1, 2) @ learned.atoms, np.eye(X.shape[2])) <= TIGHT
+    assert (
+        error(np.swapaxes(learned.atoms, 1, 2) @ learned.atoms, np.eye(X.shape[2]))
+        <= TIGHT
+    )
     assert (np.diff(learned.costs) <= 0).all()
 
 
-# ------------------------------------------------------------------------------- what it earns
+# ------------------------------------------------------------------------ what it earns
 
 
 def sets_with_a_common_part(n, seed):
-    """Subspaces of dimension 2 in R^10, three classes: a direction that varies alike in all, and
-    one near the class's own."""
+    """Subspaces of dimension 2 in R^10, three classes: a direction that varies alike in
+    all, and one near the class's own.
+    """
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 3
     common = np.zeros((n, 10))
@@ -298,28 +345,35 @@ def test_fewer_errors_than_gdl_with_as_many_atoms(m):
     gdl = learn.class_dictionaries(X, y, m, 0.1, rng=0)
     wrong = {"gdl": np.mean(core.classify(Q, gdl.atoms, gdl.labels, lam=0.1) != truth)}
     for name, n_iter in (("start", 0), ("learned", 100)):
-        atoms, labels, _ = discriminative.discriminative_atoms(X, y, m, n_iter=n_iter, rng=0)
+        atoms, labels, _ = discriminative.discriminative_atoms(
+            X, y, m, n_iter=n_iter, rng=0
+        )
         errors, classes = discriminative.ridge_residuals(Q, atoms, labels)
         wrong[name] = np.mean(classes[errors.argmin(axis=1)] != truth)
     assert wrong["learned"] <= 0.75 * min(wrong["gdl"], wrong["start"]), wrong
 
 
 def test_coordinates_of_a_kernel_are_coordinates():
-    """Frames on circles of two radii: one pair of principal directions, yet a kernel tells them."""
+    """Frames on circles of two radii: one pair of principal directions, yet a kernel
+    tells them.
+    """
     rng = np.random.default_rng(0)
     y = np.arange(40) % 2
     angles = rng.uniform(0, 2 * np.pi, (40, 8))
     radius = np.where(y, 2.0, 1.0)[:, None] + 0.1 * rng.standard_normal((40, 8))
-    sets = np.stack([radius * np.cos(angles), radius * np.sin(angles)], axis=2)  # (40, 8, 2)
+    # (40, 8, 2)
+    sets = np.stack([radius * np.cos(angles), radius * np.sin(angles)], axis=2)
     lift = kernels.Lift(kernels.rbf(0.5), 3).fit(sets[:20])
-    learned = discriminative.discriminative_atoms(lift.transform(sets[:20]), y[:20], 1, rng=0)
+    learned = discriminative.discriminative_atoms(
+        lift.transform(sets[:20]), y[:20], 1, rng=0
+    )
     errors, classes = discriminative.ridge_residuals(
         lift.transform(sets[20:]), learned.atoms, learned.labels
     )
     assert np.mean(classes[errors.argmin(axis=1)] == y[20:]) == 1
 
 
-# ------------------------------------------------------------------------------------ wrong input
+# -------------------------------------------------------------------------- wrong input
 
 
 @pytest.mark.parametrize(
@@ -332,17 +386,37 @@ def test_coordinates_of_a_kernel_are_coordinates():
         ({"n_iter": -1}, ValueError, "n_iter must be >= 0, got -1"),
         ({"tol": -1}, ValueError, "tol must be >= 0, got -1"),
         ({"rng": "x"}, TypeError, "rng must be None, an integer"),
-        ({"sample_weight": np.ones(3)}, ValueError, r"sample_weight must have shape \(20,\)"),
-        ({"sample_weight": -np.ones(20)}, ValueError, "sample_weight must be >= 0 .* got .* -1"),
+        (
+            {"sample_weight": np.ones(3)},
+            ValueError,
+            r"sample_weight must have shape \(20,\)",
+        ),
+        (
+            {"sample_weight": -np.ones(20)},
+            ValueError,
+            "sample_weight must be >= 0 .* got .* -1",
+        ),
         (
             {"sample_weight": np.zeros(20)},
             ValueError,
             "sample_weight must be >= 0 and not all zero",
         ),
-        ({"init": "kmeans"}, ValueError, r"init must be None or a pair \(atoms, labels\), got str"),
+        (
+            {"init": "kmeans"},
+            ValueError,
+            r"init must be None or a pair \(atoms, labels\), got str",
+        ),
         ({"init": ATOMS}, ValueError, r"init must be None or a pair .* got ndarray"),
-        ({"init": (ATOMS, ["a"] * 6)}, ValueError, r"init must have atoms of each class .* .'a'."),
-        ({"init": (ATOMS[:, :6], LABELS)}, ValueError, "init must have orthonormal columns"),
+        (
+            {"init": (ATOMS, ["a"] * 6)},
+            ValueError,
+            r"init must have atoms of each class .* .'a'.",
+        ),
+        (
+            {"init": (ATOMS[:, :6], LABELS)},
+            ValueError,
+            "init must have orthonormal columns",
+        ),
     ],
 )
 def test_wrong_options_are_named(options, kind, message):
@@ -353,13 +427,21 @@ def test_wrong_options_are_named(options, kind, message):
 def test_other_wrong_input_is_named():
     with pytest.raises(ValueError, match="atoms_per_class must be >= 1, got 0"):
         discriminative.discriminative_atoms(SAMPLES, Y, 0)
-    with pytest.raises(ValueError, match="atoms_per_class must have an entry .* none for b"):
+    with pytest.raises(
+        ValueError, match="atoms_per_class must have an entry .* none for b"
+    ):
         discriminative.discriminative_atoms(SAMPLES, Y, {"a": 1})
-    with pytest.raises(ValueError, match="y must have length 20, one for each of the samples"):
+    with pytest.raises(
+        ValueError, match="y must have length 20, one for each of the samples"
+    ):
         discriminative.discriminative_atoms(SAMPLES, Y[:5], 1)
-    with pytest.raises(ValueError, match="X and init must have the same d, got 7 and 5"):
+    with pytest.raises(
+        ValueError, match="X and init must have the same d, got 7 and 5"
+    ):
         wrong = core.random_subspaces(3, 5, 2, rng=0)
-        discriminative.discriminative_atoms(SAMPLES, Y, 1, init=(wrong, ["a", "b", "c"]))
+        discriminative.discriminative_atoms(
+            SAMPLES, Y, 1, init=(wrong, ["a", "b", "c"])
+        )
     with pytest.raises(ValueError, match="ridge must be >= 0.0001, got 0"):
         discriminative.ridge_residuals(SAMPLES, ATOMS, LABELS, ridge=0)
     with pytest.raises(ValueError, match="labels must have length 6"):
@@ -373,6 +455,8 @@ def test_tol_is_of_a_sample_however_many_there_are():
     init = X[:4], y[:4]
     options = dict(init=init, beta=2.0, tol=3e-3)
     once = discriminative.discriminative_atoms(X, y, 2, **options)
-    many = discriminative.discriminative_atoms(np.tile(X, (64, 1, 1)), np.tile(y, 64), 2, **options)
+    many = discriminative.discriminative_atoms(
+        np.tile(X, (64, 1, 1)), np.tile(y, 64), 2, **options
+    )
     assert once.stopped == many.stopped == "tol"
     assert once.n_iter == many.n_iter

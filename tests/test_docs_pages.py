@@ -1,5 +1,6 @@
-"""What makes the pages: links are checked, docstrings become markup, the floor plan is that of the
-imports."""
+"""What makes the pages: links are checked, docstrings become markup, the floor plan is
+that of the imports.
+"""
 
 import ast
 import importlib.util
@@ -24,8 +25,14 @@ def write(folder, name, text):
 
 
 def test_whole_pages_pass(tmp_path):
-    write(tmp_path, "a.html", '<a href="b%20c.html#here">b</a><a href="https://no.where/x">x</a>')
-    write(tmp_path, "b c.html", '<p id="here"><a href="#here">self</a><img src="p.png">')
+    write(
+        tmp_path,
+        "a.html",
+        '<a href="b%20c.html#here">b</a><a href="https://no.where/x">x</a>',
+    )
+    write(
+        tmp_path, "b c.html", '<p id="here"><a href="#here">self</a><img src="p.png">'
+    )
     (tmp_path / "p.png").write_bytes(b"\x89PNG...")
     assert check_pages.missing(tmp_path) == []
 
@@ -73,11 +80,19 @@ def test_docstrings_become_markup_that_shows_them_as_they_are(text, markup):
     assert "\n".join(lines).strip() == markup
 
 
-@pytest.mark.parametrize("text", ["As it is.\na : one\n    more\nb, c : x_2. lam: a: b.",
-                                  "As it is. a: one more\nb, c: x_2. lam: a: b."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As it is.\na : one\n    more\nb, c : x_2. lam: a: b.",
+        "As it is. a: one more\nb, c: x_2. lam: a: b.",
+    ],
+)
 def test_parameters_become_a_list(text):
     markup = configuration().as_markup(text, {"a", "b", "c", "lam"})
-    assert markup == "As it is.\n\n``a``\n   one more\n``b, c``\n   x\\_2.\n``lam``\n   a: b."
+    assert (
+        markup
+        == "As it is.\n\n``a``\n   one more\n``b, c``\n   x\\_2.\n``lam``\n   a: b."
+    )
     assert configuration().as_markup("As it is. d: one", {"a"}) == "As it is. d: one"
 
 
@@ -107,22 +122,43 @@ def test_every_module_is_once_in_the_table_of_the_readme():
 
 def test_the_page_on_scikit_learn_names_every_estimator_once():
     text = (ROOT / "docs" / "guide" / "scikit_learn.rst").read_text(encoding="utf-8")
-    table = text[text.index("What each estimator takes"):text.index("A set of frames is")]
-    rows = [row for row in table.splitlines() if row.startswith("``") and "fit(X" not in row]
-    takes = {name: row.split("  ")[-1].strip() for row in rows
-             for name in re.findall(r"``([A-Z]\w+)``", row)}
-    assert sorted(re.findall(r"``([A-Z]\w+)``", table)) == sorted(takes) == sorted(ESTIMATORS)
+    table = text[
+        text.index("What each estimator takes") : text.index("A set of frames is")
+    ]
+    rows = [
+        row for row in table.splitlines() if row.startswith("``") and "fit(X" not in row
+    ]
+    takes = {
+        name: row.split("  ")[-1].strip()
+        for row in rows
+        for name in re.findall(r"``([A-Z]\w+)``", row)
+    }
+    assert (
+        sorted(re.findall(r"``([A-Z]\w+)``", table))
+        == sorted(takes)
+        == sorted(ESTIMATORS)
+    )
     for name, cls in ESTIMATORS.items():
         if takes[name].startswith("the same"):
             takes[name] = takes["GrassmannDictionary"]
         assert takes[name].startswith(TAKEN[taken_by(cls)]), name
-        assert takes[name].endswith("labels") == issubclass(cls, estimators.ByScores), name
+        assert takes[name].endswith("labels") == issubclass(cls, estimators.ByScores), (
+            name
+        )
 
 
-ESTIMATORS = {name: getattr(module, name) for module in (estimators, of_baselines)
-              for name in module.__all__}
-TAKEN = {"OnSubspaces": "subspaces", "precomputed": "subspaces or Gram matrices",
-         "OnSets": "sets of frames", "OnVideos": "videos", "SetsTransformer": ("sets of", "videos")}
+ESTIMATORS = {
+    name: getattr(module, name)
+    for module in (estimators, of_baselines)
+    for name in module.__all__
+}
+TAKEN = {
+    "OnSubspaces": "subspaces",
+    "precomputed": "subspaces or Gram matrices",
+    "OnSets": "sets of frames",
+    "OnVideos": "videos",
+    "SetsTransformer": ("sets of", "videos"),
+}
 
 
 def taken_by(cls):
@@ -158,7 +194,9 @@ def test_the_floor_plan_knows_every_import():
 
 def test_the_picture_of_the_floor_plan_is_that_of_the_imports():
     figure = floorplan.draw(floorplan.plan()).figure
-    assert not snippets.is_out_of_date(floorplan.PICTURE, figure), "python -m docs.floorplan"
+    assert not snippets.is_out_of_date(floorplan.PICTURE, figure), (
+        "python -m docs.floorplan"
+    )
     plt.close(figure)
 
 
@@ -173,7 +211,8 @@ def one_line(height):
 def test_a_picture_is_written_again_if_it_shows_something_else(tmp_path):
     path = tmp_path / "line.png"
     snippets.keep(one_line(1), path)
-    Image.open(path).save(path, compress_level=0)  # the pixels of one line in other bytes
+    # the pixels of one line in other bytes
+    Image.open(path).save(path, compress_level=0)
     first = path.read_bytes()
     snippets.keep(one_line(1), path)
     assert path.read_bytes() == first
@@ -182,15 +221,25 @@ def test_a_picture_is_written_again_if_it_shows_something_else(tmp_path):
 
 
 def test_a_picture_is_out_of_date_by_pixels_or_by_size(tmp_path, monkeypatch):
-    """Pixels are compared if the same version of Matplotlib drew it, otherwise the size alone."""
+    """Pixels are compared if the same version of Matplotlib drew it, otherwise the size
+    alone.
+    """
     path = tmp_path / "line.png"
     snippets.keep(one_line(1), path)
     larger = one_line(1)
     larger.set_size_inches(2, 1)
     figures = [one_line(1), one_line(2), larger]
-    assert [snippets.is_out_of_date(path, one) for one in figures] == [False, True, True]
+    assert [snippets.is_out_of_date(path, one) for one in figures] == [
+        False,
+        True,
+        True,
+    ]
     monkeypatch.setattr(snippets, "DRAWN_BY", "Matplotlib 99")
-    assert [snippets.is_out_of_date(path, one) for one in figures] == [False, False, True]
+    assert [snippets.is_out_of_date(path, one) for one in figures] == [
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -16,7 +16,9 @@ FINDER = doctest.DocTestFinder(exclude_empty=True)
 
 
 def examples(thing, name):
-    """The examples of a module's or a function's docstring; of a class's and its methods'."""
+    """The examples of a module's or a function's docstring; of a class's and its
+    methods'.
+    """
     found = FINDER.find(thing, name, module=False, globs={})
     inside = [] if thing in MODULES.values() else found[1:]
     return [test for test in [*found[:1], *inside] if test.examples]
@@ -37,7 +39,9 @@ ALL = {
 
 
 class Runner(doctest.DocTestRunner):
-    """Runs examples; those that an optional package is not there for are skipped by its name."""
+    """Runs examples; those that an optional package is not there for are skipped by its
+    name.
+    """
 
     def report_unexpected_exception(self, out, test, example, exc_info):
         error = exc_info[1]
@@ -73,14 +77,18 @@ def test_examples_print_what_they_say(name):
 def test_help_says_what_each_option_does(name):
     function = PUBLIC[f"{CORE}.{name}"]
     listed = [line.strip().partition(": ") for line in function.__doc__.splitlines()]
-    described = {name for names, colon, _ in listed if colon for name in names.split(", ")}
+    described = {
+        name for names, colon, _ in listed if colon for name in names.split(", ")
+    }
     options = set(inspect.signature(function).parameters) - {"X", "D"}
     assert options <= described
 
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_examples_import_as_a_user_would(name):
-    """From the core or through it, so that they run in a clone, beside copied files, installed."""
+    """From the core or through it, so that they run in a clone, beside copied files,
+    installed.
+    """
     lines = [
         line.strip()
         for test in ALL[name]
@@ -89,6 +97,7 @@ def test_examples_import_as_a_user_would(name):
     ]
     ours = [line for line in lines if line.startswith("from grassmann")]
     assert ours and all(
-        line.startswith(("from grassmann_sc import ", "from grassmann_sc.")) and "_kit" not in line
+        line.startswith(("from grassmann_sc import ", "from grassmann_sc."))
+        and "_kit" not in line
         for line in ours
     )

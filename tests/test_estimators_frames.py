@@ -1,5 +1,6 @@
-"""Estimators on raw frames are the functions that they are named after, and are searched with what
-follows them."""
+"""Estimators on raw frames are the functions that they are named after, and are
+searched with what follows them.
+"""
 
 import warnings
 
@@ -17,7 +18,9 @@ CLASSES = ["across", "down"]
 
 
 def video(label, seed, n_frames=12, side=16):
-    """A bar that moves across or down, on noise; its frames alone, in no order, tell little."""
+    """A bar that moves across or down, on noise; its frames alone, in no order, tell
+    little.
+    """
     rng = np.random.default_rng(seed)
     still = np.zeros((side, side))
     still[:, :3] = 200
@@ -34,7 +37,10 @@ ROWS = [
     (estimators.HOG(), frames.hog),
     (estimators.LBP(grid=(2, 2)), lambda f: frames.lbp(f, grid=(2, 2))),
     (estimators.LBPTOP(6, 2), lambda f: frames.lbp_top(f, length=6, step=2)),
-    (estimators.GaitEnergyImage(align=False), lambda f: frames.gait_energy_image(f, align=False)),
+    (
+        estimators.GaitEnergyImage(align=False),
+        lambda f: frames.gait_energy_image(f, align=False),
+    ),
     (estimators.BlockHankel(3), lambda f: subspaces.block_hankel(f, 3)),
 ]
 each_row = pytest.mark.parametrize(
@@ -64,7 +70,9 @@ def test_a_walk_is_a_row_of_a_set_of_walks():
     gei = estimators.GaitEnergyImage(size=(8, 6))
     rows = gei.fit(WALKS).transform(WALKS)
     assert [len(some) for some in rows] == [3, 3, 3, 3]
-    assert np.array_equal(rows[1][2:], frames.gait_energy_image(WALKS[1][2], size=(8, 6)))
+    assert np.array_equal(
+        rows[1][2:], frames.gait_energy_image(WALKS[1][2], size=(8, 6))
+    )
     assert len(gei.get_feature_names_out()) == 48
 
 
@@ -90,7 +98,11 @@ def test_missing_frames_are_padded_when_asked_for():
     few = [v[:2] for v in VIDEOS]
     with pytest.raises(ValueError, match="must hold p = 3 independent frames, got 2"):
         estimators.ImageSetSubspaces(3).fit(few)
-    assert estimators.ImageSetSubspaces(3, rank="pad").fit_transform(few).shape == (16, 256, 3)
+    assert estimators.ImageSetSubspaces(3, rank="pad").fit_transform(few).shape == (
+        16,
+        256,
+        3,
+    )
 
 
 def test_a_search_goes_from_raw_videos_to_answers():
@@ -107,7 +119,9 @@ def test_a_search_goes_from_raw_videos_to_answers():
         "subspaces__unit_variance": [False, True],
         "classify__lam": [0.03, 0.1],
     }
-    search = GridSearchCV(Pipeline(steps), grid, cv=2, error_score="raise").fit(VIDEOS, Y)
+    search = GridSearchCV(Pipeline(steps), grid, cv=2, error_score="raise").fit(
+        VIDEOS, Y
+    )
     assert len(search.cv_results_["params"]) == 16
     assert search.score(VIDEOS, Y) == 1
 
@@ -130,8 +144,12 @@ def test_one_grid_spans_kinds_of_kernels():
         ("rbf", kernels.rbf(median)),
     ]:
         chosen = clone(lift).set_params(kernel=kernel).fit_transform(sets)
-        assert np.array_equal(chosen, clone(lift).set_params(kernel=same).fit_transform(sets))
-    grid = {"kernellift__kernel": ["linear", ("polynomial", 2), ("rbf", 0.5), ("rbf", 2)]}
+        assert np.array_equal(
+            chosen, clone(lift).set_params(kernel=same).fit_transform(sets)
+        )
+    grid = {
+        "kernellift__kernel": ["linear", ("polynomial", 2), ("rbf", 0.5), ("rbf", 2)]
+    }
     pipeline = make_pipeline(lift, estimators.NearestSubspace())
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(sets, Y)
     assert len(search.cv_results_["params"]) == 4
@@ -149,8 +167,12 @@ ON_SETS = [
 
 @pytest.mark.parametrize("estimator", ON_SETS, ids=repr)
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
-def test_bases_where_frames_are_expected_warn_from_the_line_that_gave_them(estimator, method):
-    message = r"sets must hold frames, .* all 16 are orthonormal bases, as \(256, 3\) at"
+def test_bases_where_frames_are_expected_warn_from_the_line_that_gave_them(
+    estimator, method
+):
+    message = (
+        r"sets must hold frames, .* all 16 are orthonormal bases, as \(256, 3\) at"
+    )
     for X in (BASES, list(BASES), BASES.astype(np.float32)):
         if hasattr(estimator, method):
             with pytest.warns(UserWarning, match=message) as told:
@@ -174,14 +196,26 @@ def test_frames_do_not_warn_even_if_some_are_orthonormal(estimator):
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda: estimators.HOG().fit(3), TypeError, "X must be a sequence of sets of frames"),
-        (lambda: estimators.HOG().fit(""), TypeError, "X must be a sequence of sets of frames"),
+        (
+            lambda: estimators.HOG().fit(3),
+            TypeError,
+            "X must be a sequence of sets of frames",
+        ),
+        (
+            lambda: estimators.HOG().fit(""),
+            TypeError,
+            "X must be a sequence of sets of frames",
+        ),
         (
             lambda: estimators.LBP().fit(np.array(3)),
             TypeError,
             "X must be a sequence of sets of frames",
         ),
-        (lambda: estimators.LBP().fit([]), ValueError, "at least one set of frames, got none"),
+        (
+            lambda: estimators.LBP().fit([]),
+            ValueError,
+            "at least one set of frames, got none",
+        ),
         (
             lambda: estimators.BlockHankel(13).fit(VIDEOS),
             ValueError,
@@ -193,7 +227,11 @@ def test_frames_do_not_warn_even_if_some_are_orthonormal(estimator):
             r"vectors of d = 512, as in fit: X\[0\] gives 128",
         ),
         (
-            lambda: estimators.VideoSubspaces(2, 3).fit(VIDEOS).transform([VIDEOS[0][:, :4]]),
+            lambda: (
+                estimators.VideoSubspaces(2, 3)
+                .fit(VIDEOS)
+                .transform([VIDEOS[0][:, :4]])
+            ),
             ValueError,
             r"vectors of d = 768, as in fit: X\[0\] gives 192",
         ),

@@ -26,7 +26,7 @@ K_QD = core.projection_kernel(Q, D)
 MEDIAN_GAMMA = kernels.median_gamma(SETS[TRAIN])
 
 
-# -------------------------------------------------------------------------- frames to subspaces
+# ------------------------------------------------------------------ frames to subspaces
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -55,8 +55,14 @@ def test_fitting_and_transforming_reads_each_set_once(monkeypatch):
 LIFTS = [
     (estimators.KernelLift(gamma=0.02, p=2), kernels.rbf(0.02)),
     (estimators.KernelLift(p=2), kernels.rbf(MEDIAN_GAMMA)),
-    (estimators.KernelLift(gamma=2.0, p=2, gamma_scale="median"), kernels.rbf(2 * MEDIAN_GAMMA)),
-    (estimators.KernelLift("polynomial", p=2, degree=3, coef0=0.5), kernels.polynomial(3, 0.5)),
+    (
+        estimators.KernelLift(gamma=2.0, p=2, gamma_scale="median"),
+        kernels.rbf(2 * MEDIAN_GAMMA),
+    ),
+    (
+        estimators.KernelLift("polynomial", p=2, degree=3, coef0=0.5),
+        kernels.polynomial(3, 0.5),
+    ),
     (estimators.KernelLift("linear", p=2), kernels.linear()),
     (estimators.KernelLift(kernels.rbf(0.1), p=2), kernels.rbf(0.1)),
 ]
@@ -67,13 +73,15 @@ def test_kernel_lift_and_coding_classifier_are_kernel_coding(lift, kernel):
     fitted = make_pipeline(lift, estimators.CodingClassifier()).fit(SETS[TRAIN], LABELS)
     codes = kernels.kgsc(SETS[TEST], SETS[TRAIN], 0.1, kernel=kernel, p=2)
     assert error(fitted.transform(SETS[TEST]), codes) <= 1e4 * LOOSE
-    local = make_pipeline(lift, estimators.CodingClassifier("local")).fit(SETS[TRAIN], LABELS)
+    local = make_pipeline(lift, estimators.CodingClassifier("local")).fit(
+        SETS[TRAIN], LABELS
+    )
     codes = kernels.kglc(SETS[TEST], SETS[TRAIN], 5, kernel=kernel, p=2)
     assert error(local.transform(SETS[TEST]), codes) <= 1e4 * LOOSE
     assert fitted.score(SETS[TEST], Y[TEST]) > 0.8
 
 
-# ---------------------------------------------------------------------------------- classifiers
+# -------------------------------------------------------------------------- classifiers
 
 
 @pytest.mark.parametrize(
@@ -90,7 +98,9 @@ def test_nearest_subspace_votes_as_k_nearest_neighbours(metric, distance):
     assert np.array_equal(one.predict(Q), LABELS[distance.argmin(axis=1)])
     for k in range(1, 8):
         ours = estimators.NearestSubspace(metric, k).fit(D, LABELS)
-        twin = KNeighborsClassifier(k, metric="precomputed").fit(np.zeros((40, 40)), LABELS)
+        twin = KNeighborsClassifier(k, metric="precomputed").fit(
+            np.zeros((40, 40)), LABELS
+        )
         assert np.array_equal(ours.predict(Q), twin.predict(distance))
         assert error(ours.predict_proba(Q), twin.predict_proba(distance)) <= TIGHT
         for a, b in zip(ours.kneighbors(Q), twin.kneighbors(distance)):
@@ -108,15 +118,21 @@ def test_of_one_subspace_in_several_bases_the_first_is_nearest(metric, dtype):
     assert np.array_equal(nearest.predict(queries), np.arange(20))
 
 
-@pytest.mark.parametrize("metric, angles", [
-    ("chordal", [2e-9, 1e-9, 3e-9]), ("geodesic", [2e-9, 1e-9, 3e-9]),
-    ("chordal", np.pi / 2 - np.array([1e-9, 2e-9, 0])),
-    ("projection", np.pi / 2 - np.array([1e-9, 2e-9, 0])),
-])
+@pytest.mark.parametrize(
+    "metric, angles",
+    [
+        ("chordal", [2e-9, 1e-9, 3e-9]),
+        ("geodesic", [2e-9, 1e-9, 3e-9]),
+        ("chordal", np.pi / 2 - np.array([1e-9, 2e-9, 0])),
+        ("projection", np.pi / 2 - np.array([1e-9, 2e-9, 0])),
+    ],
+)
 def test_the_nearest_is_found_where_distances_or_inner_products_are_equal_to_rounding(
-        metric, angles):
-    """Lines at tiny angles to the query, whose squared cosines are 1, or at right angles but for
-    as much, whose distances are the square root of 2."""
+    metric, angles
+):
+    """Lines at tiny angles to the query, whose squared cosines are 1, or at right
+    angles but for as much, whose distances are the square root of 2.
+    """
     lines = np.stack([np.cos(angles), np.sin(angles)], axis=1)[:, :, None]
     if angles[0] > 1:
         lines[:, 0, 0] = np.pi / 2 - np.array(angles)
@@ -153,15 +169,26 @@ def test_coding_classifier_equals_the_functions(options, code, on_grams, coding,
     for rule, h in [("sum", np.sum), ("max", np.max)]:
         scores = np.transpose([h(part, axis=1) for part in by_class])
         estimator.set_params(rule=rule).fit(D, LABELS)
-        np.testing.assert_allclose(estimator.decision_function(Q), scores, rtol=1e-12, atol=0)
+        np.testing.assert_allclose(
+            estimator.decision_function(Q), scores, rtol=1e-12, atol=0
+        )
         assert np.array_equal(estimator.predict(Q), classes[scores.argmax(axis=1)])
 
 
 def test_lam_is_taken_by_lam_max_of_each_query():
-    codes = estimators.CodingClassifier(lam=0.2, lam_scale="max").fit(D, LABELS).transform(Q)
+    codes = (
+        estimators.CodingClassifier(lam=0.2, lam_scale="max")
+        .fit(D, LABELS)
+        .transform(Q)
+    )
     for i, lam in enumerate(0.2 * core.lam_max(K_QD)):
         assert error(codes[i], core.gsc(Q[i : i + 1], D, lam)[0]) <= LOOSE
-    assert not estimators.CodingClassifier(lam=1, lam_scale="max").fit(D, LABELS).transform(Q).any()
+    assert (
+        not estimators.CodingClassifier(lam=1, lam_scale="max")
+        .fit(D, LABELS)
+        .transform(Q)
+        .any()
+    )
 
 
 def test_decision_of_two_classes_is_positive_for_the_second():
@@ -169,11 +196,15 @@ def test_decision_of_two_classes_is_positive_for_the_second():
     estimator = estimators.CodingClassifier().fit(D[two], LABELS[two])
     decision = estimator.decision_function(Q)
     assert decision.shape == (20,)
-    assert np.array_equal(estimator.classes_[(decision > 0).astype(int)], estimator.predict(Q))
-    assert np.array_equal(decision.argsort(), estimator.predict_proba(Q)[:, 1].argsort())
+    assert np.array_equal(
+        estimator.classes_[(decision > 0).astype(int)], estimator.predict(Q)
+    )
+    assert np.array_equal(
+        decision.argsort(), estimator.predict_proba(Q)[:, 1].argsort()
+    )
 
 
-# -------------------------------------------------------------------------- dictionary and kernel
+# ---------------------------------------------------------------- dictionary and kernel
 
 
 @pytest.mark.parametrize(
@@ -202,17 +233,24 @@ def test_dictionary_equals_gdl(options, coding):
 
 def test_dictionary_takes_lam_by_lam_max_of_the_training_set():
     estimator = estimators.GrassmannDictionary(
-        5, lam=0.1, lam_scale="max", max_iter=2, random_state=3).fit(D)
+        5, lam=0.1, lam_scale="max", max_iter=2, random_state=3
+    ).fit(D)
     first = learn.init_atoms(D, 5, rng=3)
     lam = 0.1 * np.median(core.lam_max(core.projection_kernel(D, first)))
     assert estimator.lam_ == lam
-    assert np.array_equal(estimator.components_, learn.gdl(D, 5, lam, n_iter=2, rng=3).atoms)
+    assert np.array_equal(
+        estimator.components_, learn.gdl(D, 5, lam, n_iter=2, rng=3).atoms
+    )
 
 
-@pytest.mark.parametrize("options", [{"lam": 0.1, "lam_scale": "max"}, {"n_neighbors": 3}])
+@pytest.mark.parametrize(
+    "options", [{"lam": 0.1, "lam_scale": "max"}, {"n_neighbors": 3}]
+)
 def test_online_dictionary_equals_online_gdl(options, tmp_path):
     coding = "local" if "n_neighbors" in options else "sparse"
-    estimator = estimators.OnlineGrassmannDictionary(5, coding, random_state=3, rank=4, **options)
+    estimator = estimators.OnlineGrassmannDictionary(
+        5, coding, random_state=3, rank=4, **options
+    )
     learner = streams.OnlineGDL(5, rng=3, rank=4, **options)
     with pytest.raises(NotFittedError):
         estimator.partial_fit(D[:4]).transform(Q)
@@ -247,10 +285,14 @@ def test_weights_of_a_dictionary_are_repetitions():
     assert np.array_equal(codes, learned.codes)
     repeated = estimators.GrassmannDictionary(5, init=D[4:9], max_iter=3)
     repeated.fit(np.repeat(D, WEIGHTS, axis=0))
-    alike = core.projection_kernel(estimator.components_, repeated.components_).diagonal()
+    alike = core.projection_kernel(
+        estimator.components_, repeated.components_
+    ).diagonal()
     assert error(alike, 2) < LOOSE
     fitted = estimator.fit(D).components_
-    assert error(core.projection_kernel(fitted, repeated.components_).diagonal(), 2) > 1e-3
+    assert (
+        error(core.projection_kernel(fitted, repeated.components_).diagonal(), 2) > 1e-3
+    )
     pipeline = make_pipeline(estimators.ImageSetSubspaces(2), estimator)
     pipeline.fit(SETS[TRAIN], grassmanndictionary__sample_weight=WEIGHTS)
     assert np.array_equal(estimator.components_, learned.atoms)
@@ -268,21 +310,32 @@ def test_weights_of_batches_are_those_of_online_gdl():
 def test_weights_of_a_discriminative_dictionary_are_those_of_the_function():
     weights = np.where(LABELS == "bee", 0, WEIGHTS)
     learned = discriminative.discriminative_atoms(
-        D, LABELS, 2, n_iter=3, rng=1, sample_weight=weights)
+        D, LABELS, 2, n_iter=3, rng=1, sample_weight=weights
+    )
     model = estimators.DiscriminativeDictionary(2, max_iter=3, random_state=1)
     model.fit(D, LABELS, sample_weight=weights)
     assert np.array_equal(model.components_, learned.atoms)
-    assert list(model.classes_) == sorted(set(LABELS) - {"bee"}) == sorted(set(learned.labels))
+    assert (
+        list(model.classes_)
+        == sorted(set(LABELS) - {"bee"})
+        == sorted(set(learned.labels))
+    )
     errors, classes = discriminative.ridge_residuals(Q, learned.atoms, learned.labels)
     assert np.array_equal(model.predict(Q), classes[errors.argmin(axis=1)])
 
 
 @pytest.mark.parametrize("sharpness", [None, 0.5, 3.0])
-def test_probabilities_of_a_discriminative_dictionary_are_what_its_learning_fits(sharpness):
+def test_probabilities_of_a_discriminative_dictionary_are_what_its_learning_fits(
+    sharpness,
+):
     """Their log-loss on the training set is the cost, so that the sharpness is in them."""
-    model = estimators.DiscriminativeDictionary(1, sharpness=sharpness, max_iter=2, random_state=0)
+    model = estimators.DiscriminativeDictionary(
+        1, sharpness=sharpness, max_iter=2, random_state=0
+    )
     shares = model.fit(D, LABELS).predict_proba(D)
-    assert log_loss(LABELS, shares) == pytest.approx(model.costs_[-1] / len(D), rel=1e-9)
+    assert log_loss(LABELS, shares) == pytest.approx(
+        model.costs_[-1] / len(D), rel=1e-9
+    )
     errors, _ = discriminative.ridge_residuals(Q, model.components_, model.labels_)
     odds = np.log(model.predict_proba(Q))
     expected = -model.sharpness_ * errors
@@ -306,7 +359,9 @@ def test_projection_kernel_gives_gram_rows():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"coding": "local"}, {"rule": "max", "lam": 0.1, "lam_scale": "max"}], ids=str
+    "options",
+    [{}, {"coding": "local"}, {"rule": "max", "lam": 0.1, "lam_scale": "max"}],
+    ids=str,
 )
 def test_classifier_on_gram_rows_equals_the_one_on_subspaces(options):
     on_subspaces = estimators.CodingClassifier(**options).fit(D, LABELS)
@@ -314,7 +369,10 @@ def test_classifier_on_gram_rows_equals_the_one_on_subspaces(options):
     on_rows = make_pipeline(estimators.ProjectionKernel(), classifier).fit(D, LABELS)
     assert np.array_equal(on_subspaces.predict(Q), on_rows.predict(Q))
     for method in ("predict_proba", "decision_function", "transform"):
-        assert error(getattr(on_subspaces, method)(Q), getattr(on_rows, method)(Q)) <= LOOSE
+        assert (
+            error(getattr(on_subspaces, method)(Q), getattr(on_rows, method)(Q))
+            <= LOOSE
+        )
 
 
 @pytest.mark.parametrize(
@@ -341,7 +399,11 @@ def test_coding_then_residuals_check_their_gram_matrices_once(
 def test_float32_stays_float32():
     single = D.astype(np.float32)
     dictionary = estimators.GrassmannDictionary(4, max_iter=1, random_state=0)
-    for estimator in (dictionary, estimators.ProjectionKernel(), estimators.CodingClassifier()):
+    for estimator in (
+        dictionary,
+        estimators.ProjectionKernel(),
+        estimators.CodingClassifier(),
+    ):
         fitted = estimator.fit(single, LABELS)
         assert fitted.transform(Q.astype(np.float32)).dtype == np.float32
         assert fitted.transform(Q).dtype == np.float64
@@ -358,7 +420,9 @@ def test_tangent_dictionary_is_its_function(method):
         learned = tangent.intrinsic_dictionary(D, 4, 0.2, n_iter=3, rng=3)
         coded = tangent.intrinsic_codes(Q, learned.atoms, 0.2)
     else:
-        learned = tangent.log_euclidean_dictionary(D, 4, 0.2, base="mean", n_iter=3, rng=3)
+        learned = tangent.log_euclidean_dictionary(
+            D, 4, 0.2, base="mean", n_iter=3, rng=3
+        )
         coded = tangent.log_euclidean_codes(Q, learned.atoms, 0.2, learned.base)
     assert np.array_equal(estimator.components_, learned.atoms)
     assert np.array_equal(estimator.costs_, learned.costs)
@@ -379,7 +443,9 @@ def noisy_classes(seed, n=90):
 
 @pytest.mark.parametrize("rule", ["residual", "sum", "max"])
 @pytest.mark.parametrize("kernel", ["projection", "precomputed"])
-def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(rule, kernel):
+def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(
+    rule, kernel
+):
     X, y = noisy_classes(0)
     Q, truth = noisy_classes(1, 300)
     if kernel == "precomputed":
@@ -393,15 +459,19 @@ def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(rule,
     after = log_loss(truth, ours.predict_proba(Q))
     assert after < before and after < np.log(3)
     scores = plain.decision_function(Q)
-    best = min(log_loss(truth, softmax(scores / T, axis=1)) for T in np.geomspace(1e-3, 1e2, 300))
+    best = min(
+        log_loss(truth, softmax(scores / T, axis=1))
+        for T in np.geomspace(1e-3, 1e2, 300)
+    )
     assert after <= best + 0.03
     assert np.array_equal(ours.predict(Q), plain.predict(Q))
     assert np.array_equal(ours.predict_proba(Q).argmax(axis=1), ours.predict(Q))
 
 
 def test_the_atoms_that_a_temperature_is_chosen_on_are_of_all_classes(monkeypatch):
-    """The last of three classes is noise, which no score tells: it counts as much as if all atoms
-    were looked at."""
+    """The last of three classes is noise, which no score tells: it counts as much as if
+    all atoms were looked at.
+    """
     X, y = noisy_classes(0, 240)
     y = np.sort(y)
     X = X[np.argsort(np.arange(240) % 3, kind="stable")]
@@ -422,7 +492,8 @@ def test_temperature_does_not_depend_on_the_scale_or_on_what_cannot_be_left_out(
     one = estimators.CodingClassifier(**options).fit(K, y)
     scaled = estimators.CodingClassifier(**options).fit(1e6 * K, y)
     assert scaled.temperature_ == pytest.approx(1e6 * one.temperature_, rel=1e-3)
-    assert estimators.CodingClassifier(lam=0.1).fit(X[:3], y[:3]).temperature_ == 1  # a set a class
+    # a set a class
+    assert estimators.CodingClassifier(lam=0.1).fit(X[:3], y[:3]).temperature_ == 1
     lone = estimators.CodingClassifier(**options).fit(K[:7, :7], [0, 0, 0, 1, 1, 1, 2])
     assert 0 < lone.temperature_ < np.inf
     for answers in ("local", "sparse"):
@@ -445,16 +516,20 @@ FAR = [
 
 @pytest.mark.parametrize("estimator", FAR, ids=repr)
 def test_far_queries_get_the_class_of_the_larger_inner_product(estimator):
-    """Lines all but orthogonal to those of two classes: distances and residuals round alike."""
+    """Lines all but orthogonal to those of two classes: distances and residuals round
+    alike.
+    """
     axes = np.eye(4)[:, :, None]
     estimator.fit(axes[[0, 0, 1, 1]], ["ape", "ape", "bee", "bee"])
     for small in (1e-3, 1e-7, 1e-12, 1e-30):
-        queries = np.array([[small, 2 * small, 1, 0], [2 * small, small, 1, 0]])[:, :, None]
+        queries = np.array([[small, 2 * small, 1, 0], [2 * small, small, 1, 0]])[
+            :, :, None
+        ]
         queries /= np.linalg.norm(queries, axis=1, keepdims=True)
         assert estimator.predict(queries).tolist() == ["bee", "ape"]
 
 
-# ------------------------------------------------------------------------ whose the arrays are
+# ----------------------------------------------------------------- whose the arrays are
 
 
 def test_what_functions_learn_shares_no_memory_with_what_they_were_given():
@@ -468,7 +543,8 @@ def test_what_functions_learn_shares_no_memory_with_what_they_were_given():
         learn.init_atoms(D, len(D), "random", rng=0),
         learn.update_atoms(D, atoms, np.zeros((40, 3))),
         *discriminative.discriminative_atoms(
-            D[:3], labels, 1, init=(atoms, labels), n_iter=0)[:2],
+            D[:3], labels, 1, init=(atoms, labels), n_iter=0
+        )[:2],
         *tangent.log_euclidean_dictionary(D, 3, 0.1, base=base, init=atoms, n_iter=0),
         *tangent.intrinsic_dictionary(D, 3, 0.1, init=atoms, n_iter=0),
         streams.OnlineGDL(3, 0.1, init=atoms).init,
@@ -480,7 +556,9 @@ def test_what_functions_learn_shares_no_memory_with_what_they_were_given():
 
 
 def test_a_stream_whose_batches_come_in_one_buffer_learns_what_others_do():
-    """Before there are atoms, batches wait; then they pile up, and the worst samples are kept."""
+    """Before there are atoms, batches wait; then they pile up, and the worst samples
+    are kept.
+    """
     atoms = D[:6].copy()
     weights = np.linspace(0.5, 2, 5)
     for init in ("kmeans++", atoms):

@@ -1,4 +1,6 @@
-"""Estimators leave no trace, work in scikit-learn's machinery and refuse what does not fit."""
+"""Estimators leave no trace, work in scikit-learn's machinery and refuse what does not
+fit.
+"""
 
 import importlib
 import inspect
@@ -47,19 +49,30 @@ CLASSIFIERS = [
     estimators.CodingClassifier(lam=0.05, lam_scale="max", rule="sum"),
     estimators.CodingClassifier("local", rule="max"),
     estimators.DiscriminativeDictionary(2, max_iter=5, random_state=0),
-    estimators.DiscriminativeDictionary(1, sharpness=3.0, random_state=np.random.default_rng(1)),
+    estimators.DiscriminativeDictionary(
+        1, sharpness=3.0, random_state=np.random.default_rng(1)
+    ),
 ]
 LEARNERS = [
     estimators.GrassmannDictionary(5, max_iter=3, random_state=0),
-    estimators.GrassmannDictionary(5, "local", n_neighbors=2, max_iter=3,
-                                   random_state=np.random.default_rng(1)),
+    estimators.GrassmannDictionary(
+        5, "local", n_neighbors=2, max_iter=3, random_state=np.random.default_rng(1)
+    ),
     estimators.GrassmannDictionary(5, lam_scale="max", max_iter=2, random_state=0),
-    estimators.OnlineGrassmannDictionary(5, batch_size=16, random_state=np.random.default_rng(1)),
+    estimators.OnlineGrassmannDictionary(
+        5, batch_size=16, random_state=np.random.default_rng(1)
+    ),
     TangentDictionary(5, max_iter=2, random_state=0),
-    TangentDictionary(4, "intrinsic", max_iter=2, random_state=np.random.default_rng(1)),
+    TangentDictionary(
+        4, "intrinsic", max_iter=2, random_state=np.random.default_rng(1)
+    ),
     estimators.ProjectionKernel(),
 ]
-TRANSFORMERS = [*LEARNERS, estimators.CodingClassifier(), estimators.CodingClassifier("local")]
+TRANSFORMERS = [
+    *LEARNERS,
+    estimators.CodingClassifier(),
+    estimators.CodingClassifier("local"),
+]
 ON_SETS = [
     estimators.ImageSetSubspaces(2),
     estimators.KernelLift(p=2),
@@ -73,14 +86,20 @@ def name(estimator):
 
 
 def data_of(estimator):
-    on_sets = isinstance(estimator, (estimators.ImageSetSubspaces, estimators.KernelLift))
+    on_sets = isinstance(
+        estimator, (estimators.ImageSetSubspaces, estimators.KernelLift)
+    )
     return SETS if on_sets else X
 
 
 def answers(estimator, Z):
     """What each method says of Z."""
     methods = ["predict", "predict_proba", "decision_function", "transform"]
-    return [getattr(estimator, method)(Z) for method in methods if hasattr(estimator, method)]
+    return [
+        getattr(estimator, method)(Z)
+        for method in methods
+        if hasattr(estimator, method)
+    ]
 
 
 def equal(left, right):
@@ -91,14 +110,16 @@ each_estimator = pytest.mark.parametrize("estimator", ALL, ids=name)
 each_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)
 
 
-# ------------------------------------------------------------------------------------ no traces
+# ---------------------------------------------------------------------------- no traces
 
 
 def state_of(estimator):
     """Its parameters, and the state of its generator if it has one."""
     parameters = estimator.get_params()
     bits = getattr(parameters.get("random_state"), "bit_generator", None)
-    return {key: repr(value) for key, value in parameters.items()}, repr(bits and bits.state)
+    return {key: repr(value) for key, value in parameters.items()}, repr(
+        bits and bits.state
+    )
 
 
 @each_estimator
@@ -110,7 +131,9 @@ def test_refitting_leaves_no_trace_and_arguments_stay(estimator):
     if Z is SETS:
         other = [np.eye(9)[:4]] * 30
     else:
-        other = subspaces.from_sets(noisy_image_sets(n=30, d=9, n_classes=4, seed=5)[0], 3)
+        other = subspaces.from_sets(
+            noisy_image_sets(n=30, d=9, n_classes=4, seed=5)[0], 3
+        )
     estimator.fit(other, np.arange(30) % 4)
     twice = answers(estimator.fit(Z[:45], Y[:45]), Z[45:])
     assert equal(once, twice)
@@ -121,23 +144,31 @@ def test_refitting_leaves_no_trace_and_arguments_stay(estimator):
 def test_what_is_learned_belongs_to_the_estimator(estimator):
     Z = data_of(estimator)
     before, after = answers_before_and_after_reuse(
-        estimator, Z[:45], Y[:45], lambda fitted: answers(fitted, Z[45:]))
+        estimator, Z[:45], Y[:45], lambda fitted: answers(fitted, Z[45:])
+    )
     assert equal(before, after)
 
 
-@pytest.mark.parametrize("estimator", [
-    estimators.CodingClassifier(kernel="precomputed"),
-    baselines.GDA("precomputed"),
-    baselines.GGDA("precomputed"),
-], ids=name)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        estimators.CodingClassifier(kernel="precomputed"),
+        baselines.GDA("precomputed"),
+        baselines.GGDA("precomputed"),
+    ],
+    ids=name,
+)
 def test_a_gram_matrix_that_was_learned_from_belongs_to_the_estimator(estimator):
     before, after = answers_before_and_after_reuse(
-        estimator, K_DD, LABELS, lambda fitted: answers(fitted, K_QD))
+        estimator, K_DD, LABELS, lambda fitted: answers(fitted, K_QD)
+    )
     assert equal(before, after)
 
 
 def test_arrays_that_are_given_as_parameters_can_be_used_again():
-    """They are read in fit; scikit-learn keeps the parameters themselves as they were given."""
+    """They are read in fit; scikit-learn keeps the parameters themselves as they were
+    given.
+    """
     for estimator, name in [
         (estimators.GrassmannDictionary(3, init=D[:3].copy(), max_iter=0), "init"),
         (estimators.OnlineGrassmannDictionary(3, init=D[:3].copy()), "init"),
@@ -153,8 +184,11 @@ def test_arrays_that_are_given_as_parameters_can_be_used_again():
 def test_each_estimator_has_its_case_of_these_laws():
     """Those that only compute rows of frames learn no more than a length."""
     learned = {type(estimator).__name__ for estimator in ALL}
-    rows = {name for name in estimators.__all__
-            if issubclass(getattr(estimators, name), estimators.SetsTransformer)}
+    rows = {
+        name
+        for name in estimators.__all__
+        if issubclass(getattr(estimators, name), estimators.SetsTransformer)
+    }
     assert learned | rows >= set(estimators.__all__)
 
 
@@ -175,7 +209,9 @@ def test_each_fit_draws_what_a_clone_with_an_equal_generator_does(estimator, gen
 
 @pytest.mark.parametrize("estimator", DRAWING, ids=name)
 def test_a_wrong_random_state_is_named(estimator):
-    with pytest.raises(TypeError, match="random_state must be None, an integer .*got 'seed'"):
+    with pytest.raises(
+        TypeError, match="random_state must be None, an integer .*got 'seed'"
+    ):
         clone(estimator).set_params(random_state="seed").fit(data_of(estimator), Y)
 
 
@@ -193,7 +229,9 @@ def test_a_copy_on_disk_answers_alike(estimator, tmp_path):
     Z = data_of(estimator)
     estimator = clone(estimator).fit(Z, Y)
     joblib.dump(estimator, tmp_path / "fitted.joblib")
-    assert equal(answers(estimator, Z), answers(joblib.load(tmp_path / "fitted.joblib"), Z))
+    assert equal(
+        answers(estimator, Z), answers(joblib.load(tmp_path / "fitted.joblib"), Z)
+    )
 
 
 def test_pickles_name_one_module_and_load_in_a_fresh_process(tmp_path):
@@ -229,15 +267,20 @@ def test_read_only_input_is_taken_and_not_changed(estimator):
     assert equal(kept, Z)
 
 
-# -------------------------------------------------------------------- in scikit-learn's machinery
+# ---------------------------------------------------------- in scikit-learn's machinery
 
 
 def grid(seed=0, **options):
     """A search over p, lambda and C."""
     dictionary = estimators.GrassmannDictionary(6, max_iter=2, random_state=seed)
-    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), dictionary, StandardScaler(), SVC())
-    parameters = {"imagesetsubspaces__p": [1, 2], "grassmanndictionary__lam": [0.05, 0.2],
-                  "svc__C": [1, 10]}
+    pipeline = make_pipeline(
+        estimators.ImageSetSubspaces(2), dictionary, StandardScaler(), SVC()
+    )
+    parameters = {
+        "imagesetsubspaces__p": [1, 2],
+        "grassmanndictionary__lam": [0.05, 0.2],
+        "svc__C": [1, 10],
+    }
     return GridSearchCV(pipeline, parameters, cv=3, error_score="raise", **options)
 
 
@@ -246,7 +289,9 @@ def test_search_over_a_pipeline_with_two_processes_equals_one():
     two = grid(n_jobs=2).fit(SETS, Y)
     assert one.best_score_ > 0.8
     assert one.best_params_ == two.best_params_
-    assert np.array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    assert np.array_equal(
+        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
+    )
     assert np.array_equal(one.predict(SETS), two.predict(SETS))
 
 
@@ -254,17 +299,26 @@ def test_search_in_threads_equals_one():
     one = grid().fit(SETS, Y)
     with joblib.parallel_backend("threading"):
         two = grid(n_jobs=2).fit(SETS, Y)
-    assert np.array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+    assert np.array_equal(
+        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
+    )
 
 
 def test_kernel_rows_in_a_pipeline_and_search():
-    pipeline = make_pipeline(estimators.ImageSetSubspaces(2), estimators.ProjectionKernel(),
-                             SVC(kernel="precomputed"))
+    pipeline = make_pipeline(
+        estimators.ImageSetSubspaces(2),
+        estimators.ProjectionKernel(),
+        SVC(kernel="precomputed"),
+    )
     parameters = {"imagesetsubspaces__p": [1, 2, 3], "svc__C": [0.1, 10]}
-    search = GridSearchCV(pipeline, parameters, cv=3, error_score="raise").fit(SETS[TRAIN], LABELS)
+    search = GridSearchCV(pipeline, parameters, cv=3, error_score="raise").fit(
+        SETS[TRAIN], LABELS
+    )
     p = search.best_params_["imagesetsubspaces__p"]
     K = core.projection_kernel(subspaces.from_sets(SETS, p))
-    svm = SVC(C=search.best_params_["svc__C"], kernel="precomputed").fit(K[TRAIN, TRAIN], LABELS)
+    svm = SVC(C=search.best_params_["svc__C"], kernel="precomputed").fit(
+        K[TRAIN, TRAIN], LABELS
+    )
     assert np.array_equal(search.predict(SETS[TEST]), svm.predict(K[TEST, TRAIN]))
     assert search.score(SETS[TEST], Y[TEST]) > 0.8
 
@@ -286,7 +340,9 @@ def test_probabilities_rise_with_the_decision(estimator):
     shares = estimator.predict_proba(Q)
     assert error(shares.sum(axis=1), 1) <= TIGHT
     assert (shares >= 0).all()
-    assert np.array_equal(estimator.classes_[shares.argmax(axis=1)], estimator.predict(Q))
+    assert np.array_equal(
+        estimator.classes_[shares.argmax(axis=1)], estimator.predict(Q)
+    )
     if hasattr(estimator, "decision_function"):
         order = estimator.decision_function(Q).argsort(axis=1, kind="stable")
         assert np.array_equal(shares.argsort(axis=1, kind="stable"), order)
@@ -298,8 +354,10 @@ def test_cross_validation_is_better_than_chance(estimator):
 
 
 def test_four_threads_that_code_at_once_get_the_same_codes():
-    fitted = [estimators.CodingClassifier().fit(D, LABELS),
-              estimators.CodingClassifier("local").fit(D, LABELS)]
+    fitted = [
+        estimators.CodingClassifier().fit(D, LABELS),
+        estimators.CodingClassifier("local").fit(D, LABELS),
+    ]
     alone = [estimator.transform(Q) for estimator in fitted]
     with ThreadPoolExecutor(4) as pool:
         jobs = [pool.submit(fitted[i % 2].transform, Q) for i in range(16)]
@@ -307,8 +365,11 @@ def test_four_threads_that_code_at_once_get_the_same_codes():
     assert equal(codes, alone * 8)
 
 
-START_METHODS = [method for method in ("fork", "spawn")
-                 if method in multiprocessing.get_all_start_methods()]
+START_METHODS = [
+    method
+    for method in ("fork", "spawn")
+    if method in multiprocessing.get_all_start_methods()
+]
 
 
 @pytest.mark.parametrize("method", START_METHODS)
@@ -337,10 +398,14 @@ def test_columns_have_names(estimator):
     estimator = clone(estimator).fit(D, LABELS)
     names = estimator.get_feature_names_out()
     n_columns = estimator.transform(Q).shape[1]
-    assert list(names) == [f"{type(estimator).__name__.lower()}{i}" for i in range(n_columns)]
+    assert list(names) == [
+        f"{type(estimator).__name__.lower()}{i}" for i in range(n_columns)
+    ]
     pipeline = make_pipeline(estimators.ImageSetSubspaces(2), estimator).fit(SETS, Y)
     pipeline.set_output(transform="default")
-    assert len(pipeline.get_feature_names_out()) == pipeline.transform(SETS[:2]).shape[1]
+    assert (
+        len(pipeline.get_feature_names_out()) == pipeline.transform(SETS[:2]).shape[1]
+    )
 
 
 @each_estimator
@@ -349,7 +414,11 @@ def test_tags_tell_of_input_and_kind(estimator):
     assert tags.input_tags.three_d_array
     assert not tags.input_tags.two_d_array
     assert not tags.input_tags.pairwise
-    assert is_classifier(estimator) == hasattr(estimator, "predict") == tags.target_tags.required
+    assert (
+        is_classifier(estimator)
+        == hasattr(estimator, "predict")
+        == tags.target_tags.required
+    )
     assert (tags.transformer_tags is not None) == hasattr(estimator, "transform")
 
 
@@ -360,7 +429,7 @@ def test_tags_tell_of_gram_rows():
     assert not tags.three_d_array
 
 
-# ---------------------------------------------------------------------- scikit-learn's own checks
+# ------------------------------------------------------------ scikit-learn's own checks
 
 
 class NearestSubspaceOnRows(OnRows, estimators.NearestSubspace):
@@ -383,11 +452,13 @@ class ProjectionKernelOnRows(OnRows, estimators.ProjectionKernel):
     pass
 
 
-# Checks that do not apply, with the reason. Two estimators cannot run any: ImageSetSubspaces, whose
-# input is a sequence of arrays and whose output has three axes, and CodingClassifier(kernel=
-# "precomputed"), as the Gram matrices of the checks have diagonals that vary. The tests above are
-# theirs.
-DRAWN = "the first atoms are drawn, others from repeated samples: as KMeans in scikit-learn"
+# Checks that do not apply, with the reason. Two estimators cannot run any:
+# ImageSetSubspaces, whose input is a sequence of arrays and whose output has three
+# axes, and CodingClassifier(kernel= "precomputed"), as the Gram matrices of the checks
+# have diagonals that vary. The tests above are theirs.
+DRAWN = (
+    "the first atoms are drawn, others from repeated samples: as KMeans in scikit-learn"
+)
 NOT_APPLICABLE = {
     "GrassmannDictionaryOnRows": {
         "check_fit2d_1sample": "one sample cannot start two atoms: the error names n_atoms",
@@ -407,8 +478,12 @@ CHECKED_TRANSFORMERS = [
     GrassmannDictionaryOnRows(2, max_iter=1, random_state=0),
     ProjectionKernelOnRows(),
 ]
-CHECKED = [NearestSubspaceOnRows(), NearestSubspaceOnRows("geodesic"),
-           DiscriminativeDictionaryOnRows(1, random_state=0), *CHECKED_TRANSFORMERS]
+CHECKED = [
+    NearestSubspaceOnRows(),
+    NearestSubspaceOnRows("geodesic"),
+    DiscriminativeDictionaryOnRows(1, random_state=0),
+    *CHECKED_TRANSFORMERS,
+]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -425,20 +500,31 @@ def test_scikit_learns_checks_of_output(estimator):
     estimator_checks.check_set_output_transform(kind, estimator)
 
 
-# ---------------------------------------------------------------------------------- wrong input
+# -------------------------------------------------------------------------- wrong input
 
 
 OTHER_D = core.random_subspaces(3, 11, 2)
 BAD_CALLS = {
-    "none": (lambda e: e.fit(D, None), "requires y to be passed, but the target y is None"),
-    "one class": (lambda e: e.fit(D, ["one"] * 40),
-                  "y must hold at least two classes, got one class: .*one"),
-    "length": (lambda e: e.fit(D, LABELS[:39]),
-               "y must have length 40, one label a subspace, got 39"),
-    "continuous": (lambda e: e.fit(D, np.linspace(0, 1, 40)),
-                   r"Unknown label type: continuous numbers such as 0\.0256"),
-    "other d": (lambda e: e.fit(D, LABELS).predict(OTHER_D),
-                "X must have d = 12, as in fit, got d = 11"),
+    "none": (
+        lambda e: e.fit(D, None),
+        "requires y to be passed, but the target y is None",
+    ),
+    "one class": (
+        lambda e: e.fit(D, ["one"] * 40),
+        "y must hold at least two classes, got one class: .*one",
+    ),
+    "length": (
+        lambda e: e.fit(D, LABELS[:39]),
+        "y must have length 40, one label a subspace, got 39",
+    ),
+    "continuous": (
+        lambda e: e.fit(D, np.linspace(0, 1, 40)),
+        r"Unknown label type: continuous numbers such as 0\.0256",
+    ),
+    "other d": (
+        lambda e: e.fit(D, LABELS).predict(OTHER_D),
+        "X must have d = 12, as in fit, got d = 11",
+    ),
 }
 
 
@@ -449,7 +535,14 @@ def test_classifiers_refuse(estimator, call, message):
         call(clone(estimator))
 
 
-METHODS = ["predict", "predict_proba", "decision_function", "transform", "distances", "kneighbors"]
+METHODS = [
+    "predict",
+    "predict_proba",
+    "decision_function",
+    "transform",
+    "distances",
+    "kneighbors",
+]
 
 
 @each_estimator
@@ -466,14 +559,34 @@ WITH_NAN[7] = np.nan
 
 
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, *LEARNERS], ids=name)
-@pytest.mark.parametrize("Z, error, message", [
-    (2 * D, ValueError, "X must have orthonormal columns: .* differs from I by 3 at index 0"),
-    (D[:, :, 0], ValueError, r"X must have 3 dimensions \(n, d, p\), got shape \(40, 12\)"),
-    (D[:0], ValueError, r"X must hold at least one subspace, got shape \(0, 12, 2\)"),
-    (WITH_NAN, ValueError, "X must be finite, got NaN or infinity in the basis at index 7"),
-    (1j * D, TypeError, "X must hold real numbers, got dtype complex128"),
-    (D.astype(str), TypeError, "X must hold real numbers, got dtype <U"),
-], ids=["scaled", "2-D", "empty", "NaN", "complex", "text"])
+@pytest.mark.parametrize(
+    "Z, error, message",
+    [
+        (
+            2 * D,
+            ValueError,
+            "X must have orthonormal columns: .* differs from I by 3 at index 0",
+        ),
+        (
+            D[:, :, 0],
+            ValueError,
+            r"X must have 3 dimensions \(n, d, p\), got shape \(40, 12\)",
+        ),
+        (
+            D[:0],
+            ValueError,
+            r"X must hold at least one subspace, got shape \(0, 12, 2\)",
+        ),
+        (
+            WITH_NAN,
+            ValueError,
+            "X must be finite, got NaN or infinity in the basis at index 7",
+        ),
+        (1j * D, TypeError, "X must hold real numbers, got dtype complex128"),
+        (D.astype(str), TypeError, "X must hold real numbers, got dtype <U"),
+    ],
+    ids=["scaled", "2-D", "empty", "NaN", "complex", "text"],
+)
 def test_what_are_no_subspaces_is_refused(estimator, Z, error, message):
     with pytest.raises(error, match=message):
         clone(estimator).fit(Z, LABELS)
@@ -482,12 +595,16 @@ def test_what_are_no_subspaces_is_refused(estimator, Z, error, message):
 NO_SETS = "sets must hold at least one set of frames, got none"
 
 
-@pytest.mark.parametrize("p, sets, error, message", [
-    (13, SETS, ValueError, "p must be at most d = 12"),
-    (0, SETS, ValueError, "p must be >= 1, got 0"),
-    (1.5, SETS, TypeError, "p must be an integer, got 1.5"),
-    (2, [], ValueError, NO_SETS),
-], ids=["13", "0", "1.5", "no sets"])
+@pytest.mark.parametrize(
+    "p, sets, error, message",
+    [
+        (13, SETS, ValueError, "p must be at most d = 12"),
+        (0, SETS, ValueError, "p must be >= 1, got 0"),
+        (1.5, SETS, TypeError, "p must be an integer, got 1.5"),
+        (2, [], ValueError, NO_SETS),
+    ],
+    ids=["13", "0", "1.5", "no sets"],
+)
 def test_wrong_parameters_of_image_set_subspaces_are_named(p, sets, error, message):
     for method in ("fit", "fit_transform"):
         with pytest.raises(error, match=message):
@@ -499,43 +616,82 @@ def test_sets_of_several_d_are_refused():
         estimators.ImageSetSubspaces(2).fit_transform([*SETS[:3], np.ones((4, 11))])
 
 
-@pytest.mark.parametrize("sets, message", [
-    ([np.eye(9)], r"X must give vectors of d = 12, as in fit: X\[0\] gives 9"), ([], NO_SETS)])
+@pytest.mark.parametrize(
+    "sets, message",
+    [
+        ([np.eye(9)], r"X must give vectors of d = 12, as in fit: X\[0\] gives 9"),
+        ([], NO_SETS),
+    ],
+)
 def test_sets_unlike_those_of_fit_are_refused(sets, message):
     with pytest.raises(ValueError, match=message):
         estimators.ImageSetSubspaces(2).fit(SETS).transform(sets)
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"metric": "cosine"}, "metric must be 'chordal', 'geodesic' or 'projection', got 'cosine'"),
-    ({"n_neighbors": 41}, r"n_neighbors must be in 1\.\.40, got 41"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            {"metric": "cosine"},
+            "metric must be 'chordal', 'geodesic' or 'projection', got 'cosine'",
+        ),
+        ({"n_neighbors": 41}, r"n_neighbors must be in 1\.\.40, got 41"),
+    ],
+)
 def test_wrong_parameters_of_the_nearest_subspace_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         estimators.NearestSubspace(**options).fit(D, LABELS)
 
 
-@pytest.mark.parametrize("options, error, message", [
-    ({"coding": "dense"}, ValueError, "coding must be 'sparse' or 'local', got 'dense'"),
-    ({"rule": "min"}, ValueError, "rule must be None, 'residual', 'sum' or 'max', got 'min'"),
-    ({"lam_scale": "mean"}, ValueError, "lam_scale must be None or 'max', got 'mean'"),
-    ({"kernel": "rbf"}, ValueError, "kernel must be 'projection' or 'precomputed', got 'rbf'"),
-    ({"coding": "local", "n_neighbors": 41}, ValueError, r"n_neighbors must be in 1\.\.40, got 41"),
-    ({"lam": -1}, ValueError, "lam must be >= 0, got -1"),
-    ({"lam": [0.1, 0.2]}, ValueError, r"lam must be one number, got shape \(2,\)"),
-    ({"lam": "0.1"}, TypeError, "lam must hold real numbers"),
-])
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        (
+            {"coding": "dense"},
+            ValueError,
+            "coding must be 'sparse' or 'local', got 'dense'",
+        ),
+        (
+            {"rule": "min"},
+            ValueError,
+            "rule must be None, 'residual', 'sum' or 'max', got 'min'",
+        ),
+        (
+            {"lam_scale": "mean"},
+            ValueError,
+            "lam_scale must be None or 'max', got 'mean'",
+        ),
+        (
+            {"kernel": "rbf"},
+            ValueError,
+            "kernel must be 'projection' or 'precomputed', got 'rbf'",
+        ),
+        (
+            {"coding": "local", "n_neighbors": 41},
+            ValueError,
+            r"n_neighbors must be in 1\.\.40, got 41",
+        ),
+        ({"lam": -1}, ValueError, "lam must be >= 0, got -1"),
+        ({"lam": [0.1, 0.2]}, ValueError, r"lam must be one number, got shape \(2,\)"),
+        ({"lam": "0.1"}, TypeError, "lam must hold real numbers"),
+    ],
+)
 def test_wrong_parameters_of_the_coding_classifier_are_named(options, error, message):
     with pytest.raises(error, match=message):
         estimators.CodingClassifier(**options).fit(D, LABELS)
 
 
-@pytest.mark.parametrize("K, message", [
-    (K_QD, r"X must be a square matrix .* got shape \(20, 40\)"),
-    (K_DD * np.arange(1, 41), "X must be symmetric, got entries that differ by"),
-    (K_DD * np.outer(np.arange(1, 41), np.arange(1, 41)),
-     "constant positive diagonal, .* got 2 to 3200"),
-])
+@pytest.mark.parametrize(
+    "K, message",
+    [
+        (K_QD, r"X must be a square matrix .* got shape \(20, 40\)"),
+        (K_DD * np.arange(1, 41), "X must be symmetric, got entries that differ by"),
+        (
+            K_DD * np.outer(np.arange(1, 41), np.arange(1, 41)),
+            "constant positive diagonal, .* got 2 to 3200",
+        ),
+    ],
+)
 def test_wrong_gram_matrices_are_refused(K, message):
     with pytest.raises(ValueError, match=message):
         estimators.CodingClassifier(kernel="precomputed").fit(K, LABELS)
@@ -543,29 +699,46 @@ def test_wrong_gram_matrices_are_refused(K, message):
 
 def test_wrong_gram_rows_are_refused():
     fitted = estimators.CodingClassifier(kernel="precomputed").fit(K_DD, LABELS)
-    with pytest.raises(ValueError, match=r"X must have shape \(n, 40\), .* got \(20, 9\)"):
+    with pytest.raises(
+        ValueError, match=r"X must have shape \(n, 40\), .* got \(20, 9\)"
+    ):
         fitted.predict(K_QD[:, :9])
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"atoms_per_class": 0}, "atoms_per_class must be >= 1, got 0"),
-    ({"sharpness": -1.0}, "sharpness must be positive, got -1.0"),
-    ({"reg": 0}, "reg must be >= 0.0001, got 0"),
-    ({"max_iter": -1}, "max_iter must be >= 0, got -1"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"atoms_per_class": 0}, "atoms_per_class must be >= 1, got 0"),
+        ({"sharpness": -1.0}, "sharpness must be positive, got -1.0"),
+        ({"reg": 0}, "reg must be >= 0.0001, got 0"),
+        ({"max_iter": -1}, "max_iter must be >= 0, got -1"),
+    ],
+)
 def test_wrong_parameters_of_the_discriminative_dictionary_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         estimators.DiscriminativeDictionary(**options).fit(D, LABELS)
 
 
-@pytest.mark.parametrize("options, message", [
-    ({"n_atoms": 0}, "n_atoms must be .* got 0"),
-    ({"n_atoms": 41}, r"n_atoms must be in 1\.\.40, got 41"),
-    ({"n_atoms": 5, "coding": "dense"}, "coding must be 'sparse' or 'local', got 'dense'"),
-    ({"n_atoms": 5, "lam": np.nan, "lam_scale": "max"}, "lam must be finite, got nan"),
-    ({"n_atoms": 5, "coding": "local", "n_neighbors": 6}, r"n_neighbors must be in 1\.\.5, got 6"),
-    ({"n_atoms": 5, "init": "best"}, "got 'best'"),
-])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"n_atoms": 0}, "n_atoms must be .* got 0"),
+        ({"n_atoms": 41}, r"n_atoms must be in 1\.\.40, got 41"),
+        (
+            {"n_atoms": 5, "coding": "dense"},
+            "coding must be 'sparse' or 'local', got 'dense'",
+        ),
+        (
+            {"n_atoms": 5, "lam": np.nan, "lam_scale": "max"},
+            "lam must be finite, got nan",
+        ),
+        (
+            {"n_atoms": 5, "coding": "local", "n_neighbors": 6},
+            r"n_neighbors must be in 1\.\.5, got 6",
+        ),
+        ({"n_atoms": 5, "init": "best"}, "got 'best'"),
+    ],
+)
 def test_wrong_parameters_of_the_dictionary_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         estimators.GrassmannDictionary(**options).fit(D)
@@ -578,15 +751,25 @@ def test_subspaces_unlike_those_of_fit_are_refused(estimator):
         fitted.transform(OTHER_D)
 
 
-@pytest.mark.parametrize("options, error, message", [
-    ({"kernel": "best"}, ValueError,
-     "kernel must be 'rbf', 'polynomial' or 'linear', got 'best'"),
-    ({"gamma": -1.0}, ValueError, "gamma must be positive, got -1"),
-    ({"gamma_scale": "mean"}, ValueError, "gamma_scale must be None or 'median', got 'mean'"),
-    ({"p": 0}, ValueError, "p must be >= 1, got 0"),
-    ({"p": 7}, ValueError, r"sets\[0\] must hold p = 7 .* numerical rank 4 "),
-    ({"n_landmarks": 0}, ValueError, "n_landmarks must be >= 1, got 0"),
-])
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        (
+            {"kernel": "best"},
+            ValueError,
+            "kernel must be 'rbf', 'polynomial' or 'linear', got 'best'",
+        ),
+        ({"gamma": -1.0}, ValueError, "gamma must be positive, got -1"),
+        (
+            {"gamma_scale": "mean"},
+            ValueError,
+            "gamma_scale must be None or 'median', got 'mean'",
+        ),
+        ({"p": 0}, ValueError, "p must be >= 1, got 0"),
+        ({"p": 7}, ValueError, r"sets\[0\] must hold p = 7 .* numerical rank 4 "),
+        ({"n_landmarks": 0}, ValueError, "n_landmarks must be >= 1, got 0"),
+    ],
+)
 def test_wrong_parameters_of_the_kernel_lift_are_named(options, error, message):
     with pytest.raises(error, match=message):
         estimators.KernelLift(**{"p": 2, **options}).fit_transform(SETS[TRAIN])

@@ -1,5 +1,6 @@
-"""Models answer sets and clips without labels: the same before and after they are kept, whatever
-the method; what a new clip must have is what the labelled ones had."""
+"""Models answer sets and clips without labels: the same before and after they are kept,
+whatever the method; what a new clip must have is what the labelled ones had.
+"""
 
 import csv
 import json
@@ -21,12 +22,28 @@ from textures import simulated_textures, texture_systems
 pytestmark = pytest.mark.usefixtures("few_kernels")
 
 ON_SETS = [
-    "nearest subspace", "SVM on the projection kernel", "nearest subspace in a kernel's space",
-    "SVM on a kernel's Gram matrix", "gSC, labelled sets as atoms", "gLC, labelled sets as atoms",
-    "kgSC, labelled sets as atoms", "kgLC, labelled sets as atoms", "gSC, 4 learned atoms, ridge",
-    "gLC, 4 learned atoms, ridge", "GDA", "GGDA", "GDA in a kernel's space", "DCC",
-    "KAHM, affine hulls", "KAHM, convex hulls", "KAHM, affine hulls in a kernel's space", "MSM",
-    "CMSM", "KMSM", "KCMSM"]
+    "nearest subspace",
+    "SVM on the projection kernel",
+    "nearest subspace in a kernel's space",
+    "SVM on a kernel's Gram matrix",
+    "gSC, labelled sets as atoms",
+    "gLC, labelled sets as atoms",
+    "kgSC, labelled sets as atoms",
+    "kgLC, labelled sets as atoms",
+    "gSC, 4 learned atoms, ridge",
+    "gLC, 4 learned atoms, ridge",
+    "GDA",
+    "GGDA",
+    "GDA in a kernel's space",
+    "DCC",
+    "KAHM, affine hulls",
+    "KAHM, convex hulls",
+    "KAHM, affine hulls in a kernel's space",
+    "MSM",
+    "CMSM",
+    "KMSM",
+    "KCMSM",
+]
 ON_VIDEOS = ["PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"]
 
 
@@ -35,28 +52,43 @@ def image_sets(n=24, noise=0.6):
     rng = np.random.default_rng(0)
     label = np.arange(n) % 3
     looks = rng.standard_normal((3, 2, 12))
-    return [rng.standard_normal((6, 2)) @ looks[c] + noise * rng.standard_normal((6, 12))
-            for c in label], np.array(["ape", "bee", "cat"])[label]
+    return [
+        rng.standard_normal((6, 2)) @ looks[c] + noise * rng.standard_normal((6, 12))
+        for c in label
+    ], np.array(["ape", "bee", "cat"])[label]
 
 
 def settings_of(name, **more):
     """Settings under which no other row has the name."""
-    usual = {"methods": [name], "lam": [0.1], "neighbors": [3], "C": [1.0, 10.0], "atoms": 4,
-             "iterations": 1}
+    usual = {
+        "methods": [name],
+        "lam": [0.1],
+        "neighbors": [3],
+        "C": [1.0, 10.0],
+        "atoms": 4,
+        "iterations": 1,
+    }
     return Settings(**usual | more)
 
 
 def same(first, second):
     """Are these Answers the same, to the bit?"""
-    return (first.names == second.names and first.failed == second.failed
-            and first.labels.tolist() == second.labels.tolist()
-            and first.scores.tobytes() == second.scores.tobytes())
+    return (
+        first.names == second.names
+        and first.failed == second.failed
+        and first.labels.tolist() == second.labels.tolist()
+        and first.scores.tobytes() == second.scores.tobytes()
+    )
 
 
 def learned_and_kept(tmp_path, sets, labels, name, **more):
-    """Answers of a model before and after it is kept, to new sets, and of the row itself."""
+    """Answers of a model before and after it is kept, to new sets, and of the row
+    itself.
+    """
     recipe = more.pop("recipe", Recipe(3, fewer=True))
-    model = answers.fit(sets[::2], labels[::2], recipe=recipe, settings=settings_of(name, **more))
+    model = answers.fit(
+        sets[::2], labels[::2], recipe=recipe, settings=settings_of(name, **more)
+    )
     answers.save(tmp_path / "model.npz", model)
     kept = answers.load(tmp_path / "model.npz")
     assert kept.method == model.method and kept.method.startswith(name)
@@ -93,11 +125,15 @@ def test_of_rows_that_are_right_as_often_the_first_answers():
 def test_rows_that_were_normalised_after_stacking_are_no_videos():
     """The frames of a clip cannot be told from them."""
     rng = np.random.default_rng(0)
-    clips = [answers.Clip(str(i), i % 2, None, [rng.random((8, 3, 4))])
-             for i in range(4)]
+    clips = [
+        answers.Clip(str(i), i % 2, None, [rng.random((8, 3, 4))]) for i in range(4)
+    ]
     settings = settings_of("lds")
-    for more, as_videos in (({}, True), ({"center": True}, False),
-                            ({"unit_variance": True}, False)):
+    for more, as_videos in (
+        ({}, True),
+        ({"center": True}, False),
+        ({"unit_variance": True}, False),
+    ):
         recipe = Recipe(2, stack=2, **more)
         collection = answers.build_all(clips, recipe, keep_rows=True, strict=True)
         videos = answers.inputs_for(collection, recipe, settings).videos
@@ -108,26 +144,40 @@ def test_rows_that_were_normalised_after_stacking_are_no_videos():
 
 @pytest.mark.parametrize("rule", core.RULES)
 def test_a_kept_model_answers_by_the_rule_that_it_was_kept_with(tmp_path, rule):
-    """Files of local codes name their rule, by which they answer whatever the usual one is."""
+    """Files of local codes name their rule, by which they answer whatever the usual one
+    is.
+    """
     sets, labels = image_sets(noise=1.5)
-    model = answers.fit(sets[::2], labels[::2], recipe=Recipe(2),
-                        settings=settings_of("glc", p=[2]))
+    model = answers.fit(
+        sets[::2], labels[::2], recipe=Recipe(2), settings=settings_of("glc", p=[2])
+    )
     assert model.estimator.rule in core.RULES_OF_CODES["local"]  # what the search chose
     model.estimator.set_params(rule=rule)
     answers.save(tmp_path / "model.npz", model)
     kept = answers.load(tmp_path / "model.npz")
     assert kept.estimator.rule == rule
     K_dd = kept.estimator.gram_
-    K_xd = kept.reader.transform(answers.build_new(kept, [
-        answers.Clip(str(i), None, None, [one]) for i, one in enumerate(sets[1::2])]))
+    K_xd = kept.reader.transform(
+        answers.build_new(
+            kept,
+            [
+                answers.Clip(str(i), None, None, [one])
+                for i, one in enumerate(sets[1::2])
+            ],
+        )
+    )
     codes = core.locality_codes(K_dd, K_xd, 3, norm2=2)
-    scores, classes = core.class_scores(codes, K_dd, K_xd, labels[::2], norm2=2, rule=rule)
+    scores, classes = core.class_scores(
+        codes, K_dd, K_xd, labels[::2], norm2=2, rule=rule
+    )
     found = answers.predict(kept, sets[1::2]).labels
     assert found.tolist() == classes[scores.argmax(axis=1)].tolist()
 
 
 def test_a_model_without_what_came_later_is_read_by_its_defaults(tmp_path):
-    """Files of before had no key in the recipe, and the labels themselves in the estimator."""
+    """Files of before had no key in the recipe, and the labels themselves in the
+    estimator.
+    """
     sets, labels = image_sets()
     model = answers.fit(sets, labels, settings=settings_of("nearest", p=[2]))
     expected = answers.predict(model, sets)
@@ -143,83 +193,129 @@ def test_a_model_without_what_came_later_is_read_by_its_defaults(tmp_path):
 def test_every_row_that_can_be_chosen_is_tried_here():
     """Those of classify --baselines --kernels --atoms 4, but for the two votes."""
     sets, labels = image_sets()
-    inputs = answers.inputs_of(answers.build_all(
-        [answers.Clip(str(i), label, None, [one]) for i, (one, label) in
-         enumerate(zip(sets, labels))], Recipe(3), keep_rows=True))
+    inputs = answers.inputs_of(
+        answers.build_all(
+            [
+                answers.Clip(str(i), label, None, [one])
+                for i, (one, label) in enumerate(zip(sets, labels))
+            ],
+            Recipe(3),
+            keep_rows=True,
+        )
+    )
     videos = inputs._replace(videos=[np.zeros((12, 16, 16))] * 3)
     every = answers.every_method(videos)(24, 18, settings_of("gsc"))
     assert sorted(row.name for row in every) == sorted(ON_SETS + ON_VIDEOS)
 
 
-@pytest.mark.parametrize("name", ["gsc", "kglc", "svm on a kernel", "kahm affine hulls",
-                                  "kahm convex", "dcc", "msm", "gsc 4 learned"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gsc",
+        "kglc",
+        "svm on a kernel",
+        "kahm affine hulls",
+        "kahm convex",
+        "dcc",
+        "msm",
+        "gsc 4 learned",
+    ],
+)
 def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
-    """What a model answers of sets that hold more than the p that it chose, and its scores, is what
-    the row of an evaluation on the same split predicts."""
+    """What a model answers of sets that hold more than the p that it chose, and its
+    scores, is what the row of an evaluation on the same split predicts.
+    """
     sets, labels = image_sets(noise=1.0)
-    clips = [answers.Clip(str(i), label, None, [one]) for i, (one, label) in
-             enumerate(zip(sets, labels))]
+    clips = [
+        answers.Clip(str(i), label, None, [one])
+        for i, (one, label) in enumerate(zip(sets, labels))
+    ]
     recipe = Recipe(3)
     collection = answers.build_all(clips, recipe, keep_rows=True)
     train = np.arange(0, 24, 2)
     settings = settings_of(name, p=[2])
     inputs = answers.inputs_for(collection, recipe, settings)
     model = answers.fit(sets[::2], labels[::2], recipe=recipe, settings=settings)
-    rows = comparison.evaluate(inputs, labels, None, train, train + 1,
-                               answers.every_method(inputs), settings)
+    rows = comparison.evaluate(
+        inputs, labels, None, train, train + 1, answers.every_method(inputs), settings
+    )
     outcome = next(row for row in rows if row.method.name == model.method)
     assert comparison.told(outcome.chosen) == model.chosen
     found = answers.predict(model, sets[1::2])
     assert found.labels.tolist() == outcome.predicted.tolist()
-    kind = "predict_proba" if answers.kinds_of_scores(model) == "probability" else (
-        "decision_function")
+    kind = (
+        "predict_proba"
+        if answers.kinds_of_scores(model) == "probability"
+        else ("decision_function")
+    )
     scores = getattr(outcome.estimator, kind)(outcome.queries)
     assert np.allclose(found.scores, scores, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["gsc", "svm on the", "nearest subspace", "gda", "gsc 4 learned"])
+@pytest.mark.parametrize(
+    "name", ["gsc", "svm on the", "nearest subspace", "gda", "gsc 4 learned"]
+)
 def test_of_two_classes_the_one_of_the_higher_score_is_the_answer(name):
     sets, labels = image_sets(noise=1.5)
     two = np.flatnonzero(labels != "cat")
     sets = [sets[i] for i in two]
-    model = answers.fit(sets[:10], labels[two[:10]], settings=settings_of(name, p=[2]),
-                        recipe=Recipe(2))
+    model = answers.fit(
+        sets[:10], labels[two[:10]], settings=settings_of(name, p=[2]), recipe=Recipe(2)
+    )
     found = answers.predict(model, sets)
     assert set(found.labels) == {"ape", "bee"} and found.scores.shape == (16, 2)
     assert found.labels.tolist() == found.classes[found.scores.argmax(axis=1)].tolist()
 
 
 def test_groups_are_kept_together_in_cross_validation():
-    """Each group of three sets has a look and a label of its own, which say nothing of those of the
-    others: its sets find each other, if they may."""
+    """Each group of three sets has a look and a label of its own, which say nothing of
+    those of the others: its sets find each other, if they may.
+    """
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(8), 3)
     looks = rng.standard_normal((8, 2, 30))
     sets = [rng.standard_normal((6, 2)) @ looks[g] for g in group]
     settings = settings_of("nearest subspace", p=[2])
-    for groups, low, high in ((None, 0.95, 1), (group, 0, 0.75), ([*map(str, group)], 0, 0.75)):
-        model = answers.fit(sets, group % 2, groups, settings=settings, recipe=Recipe(2))
+    for groups, low, high in (
+        (None, 0.95, 1),
+        (group, 0, 0.75),
+        ([*map(str, group)], 0, 0.75),
+    ):
+        model = answers.fit(
+            sets, group % 2, groups, settings=settings, recipe=Recipe(2)
+        )
         assert low <= model.score <= high
 
 
 def test_a_video_too_short_for_dynamics_costs_no_other():
     """What all sets together cannot have is asked of each alone."""
     videos, labels = simulated_textures(4, texture_systems(12)[::6], n_frames=8)
-    model = answers.fit(videos, labels, settings=settings_of("pm", kernels=False),
-                        recipe=Recipe(2, fewer=True))
+    model = answers.fit(
+        videos,
+        labels,
+        settings=settings_of("pm", kernels=False),
+        recipe=Recipe(2, fewer=True),
+    )
     found = answers.predict(model, [videos[0], videos[1][:2], *videos[2:]])
     assert found.failed == {"set 1": "a video needs three frames or more"}
     assert found.names == [f"set {i}" for i in range(len(videos)) if i != 1]
-    unread = answers.build_new(model, [answers.Clip("a", None, None, [videos[0]]),
-                                       answers.Clip("b", None, None, [videos[1][:2]]),
-                                       answers.Clip("c", None, None, [videos[0][:, 1:]])])
+    unread = answers.build_new(
+        model,
+        [
+            answers.Clip("a", None, None, [videos[0]]),
+            answers.Clip("b", None, None, [videos[1][:2]]),
+            answers.Clip("c", None, None, [videos[0][:, 1:]]),
+        ],
+    )
     assert set(answers.answer(model, unread).failed) == {"b", "c"}
     alone = answers.predict(model, [videos[0], *videos[2:]])
     assert found.labels.tolist() == alone.labels.tolist()
     assert found.scores.shape == (len(videos) - 1, 2)
 
 
-def test_a_model_of_another_version_of_scikit_learn_says_so(tmp_path, monkeypatch, recwarn):
+def test_a_model_of_another_version_of_scikit_learn_says_so(
+    tmp_path, monkeypatch, recwarn
+):
     sets, labels = image_sets()
     path = tmp_path / "model.npz"
     answers.save(path, answers.fit(sets, labels, settings=settings_of("gsc", p=[2])))
@@ -228,17 +324,25 @@ def test_a_model_of_another_version_of_scikit_learn_says_so(tmp_path, monkeypatc
     assert not len(recwarn)
     ours = answers.sklearn.__version__
     monkeypatch.setattr(answers.sklearn, "__version__", "9.9")
-    with pytest.warns(UserWarning, match=f"was learned with scikit-learn {ours}, this is 9.9"):
+    with pytest.warns(
+        UserWarning, match=f"was learned with scikit-learn {ours}, this is 9.9"
+    ):
         model = answers.load(path)
     assert len(answers.predict(model, sets).labels) == 24
 
 
 def test_the_best_in_cross_validation_answers():
     sets, labels = image_sets(noise=3.0)
-    many = answers.fit(sets, labels, settings=settings_of("gsc", methods=None, p=[1, 2], atoms=0))
-    assert re.fullmatch(r"Model\(.*: [\d.]+ % right in cross-validation, \d+ classes\)", repr(many))
-    alone = [answers.fit(sets, labels, settings=settings_of(name, p=[1, 2]))
-             for name in ON_SETS[:8]]
+    many = answers.fit(
+        sets, labels, settings=settings_of("gsc", methods=None, p=[1, 2], atoms=0)
+    )
+    assert re.fullmatch(
+        r"Model\(.*: [\d.]+ % right in cross-validation, \d+ classes\)", repr(many)
+    )
+    alone = [
+        answers.fit(sets, labels, settings=settings_of(name, p=[1, 2]))
+        for name in ON_SETS[:8]
+    ]
     scores = [model.score for model in alone]
     assert many.score == max(scores) > min(scores)
 
@@ -247,9 +351,16 @@ def test_what_a_new_set_must_have_is_what_the_labelled_ones_had(tmp_path):
     rng = np.random.default_rng(0)
     sets = [rng.random((6, 4, 6)) + 3 * (np.arange(6) // 3 == i % 2) for i in range(12)]
     labels = np.arange(12) % 2
-    model = answers.fit(sets, labels, recipe=Recipe(3, center=True),
-                        settings=settings_of("gsc", p=[3]))
-    new = [sets[0], rng.random((6, 6, 4)), rng.random((6, 5, 6)), rng.random((2, 4, 6)), sets[1]]
+    model = answers.fit(
+        sets, labels, recipe=Recipe(3, center=True), settings=settings_of("gsc", p=[3])
+    )
+    new = [
+        sets[0],
+        rng.random((6, 6, 4)),
+        rng.random((6, 5, 6)),
+        rng.random((2, 4, 6)),
+        sets[1],
+    ]
     found = answers.predict(model, new)
     assert found.names == ["set 0", "set 4"] and found.labels.dtype == labels.dtype
     assert list(found.failed) == ["set 1", "set 2", "set 3"]
@@ -260,22 +371,30 @@ def test_what_a_new_set_must_have_is_what_the_labelled_ones_had(tmp_path):
 
 def test_a_set_that_a_kernel_cannot_have_costs_no_other():
     sets, labels = image_sets()
-    model = answers.fit(sets, labels, settings=settings_of("kgsc", p=[3]),
-                        recipe=Recipe(3, fewer=True))
+    model = answers.fit(
+        sets, labels, settings=settings_of("kgsc", p=[3]), recipe=Recipe(3, fewer=True)
+    )
     flat = np.repeat(sets[0][:1], 6, axis=0)
     found = answers.predict(model, [sets[0], flat, sets[1]])
-    assert found.names == ["set 0", "set 2"] and re.search("rank", found.failed["set 1"])
-    assert found.labels.tolist() == answers.predict(model, [sets[0], sets[1]]).labels.tolist()
+    assert found.names == ["set 0", "set 2"] and re.search(
+        "rank", found.failed["set 1"]
+    )
+    assert (
+        found.labels.tolist()
+        == answers.predict(model, [sets[0], sets[1]]).labels.tolist()
+    )
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "foreign", "dictionary", "stranger"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "flipped", "foreign", "dictionary", "stranger"]
+)
 def test_damaged_and_foreign_files_are_refused(tmp_path, damage):
     sets, labels = image_sets()
     path = tmp_path / "model.npz"
     answers.save(path, answers.fit(sets, labels, settings=settings_of("gsc")))
     content = bytearray(path.read_bytes())
     if damage == "cut":
-        content = content[:len(content) // 2]
+        content = content[: len(content) // 2]
     elif damage == "flipped":
         content[len(content) // 2] ^= 1
     elif damage == "foreign":
@@ -284,17 +403,26 @@ def test_damaged_and_foreign_files_are_refused(tmp_path, damage):
     if damage == "dictionary":
         files.save(path, np.eye(4)[None, :, :2])
     elif damage == "stranger":
-        files.write_arrays(path, "model", {"model": files.as_json({"Popen": {"dict": []}})})
+        files.write_arrays(
+            path, "model", {"model": files.as_json({"Popen": {"dict": []}})}
+        )
     with pytest.raises(ValueError, match="path must be a model"):
         answers.load(path)
 
 
 KEPT_LABELS = {
-    "ints": [10, 9, -2], "short ints": np.array([3, 1, 2], np.int8),
-    "large": np.array([2**64 - 1, 0, 1], np.uint64), "floats": [0.5, 1.5, -1.0],
-    "float32": np.array([0.1, 0.2, 0.3], np.float32), "bools": [True, False, True],
-    "text": ["ä ", "ä", "\u732b\t"], "empty": ["", " ", "a\0b"], "bytes": [b"x", b"\xff ", b""],
-    "objects": np.array(["b", "a", "c"], object), "scalars": [np.int16(4), np.int16(2), 3]}
+    "ints": [10, 9, -2],
+    "short ints": np.array([3, 1, 2], np.int8),
+    "large": np.array([2**64 - 1, 0, 1], np.uint64),
+    "floats": [0.5, 1.5, -1.0],
+    "float32": np.array([0.1, 0.2, 0.3], np.float32),
+    "bools": [True, False, True],
+    "text": ["ä ", "ä", "\u732b\t"],
+    "empty": ["", " ", "a\0b"],
+    "bytes": [b"x", b"\xff ", b""],
+    "objects": np.array(["b", "a", "c"], object),
+    "scalars": [np.int16(4), np.int16(2), 3],
+}
 
 
 @pytest.mark.parametrize("kind", KEPT_LABELS)
@@ -306,33 +434,49 @@ def test_labels_come_back_as_they_were_given(tmp_path, kind):
     labels = [given[i % 3] for i in range(24)]
     if isinstance(given, np.ndarray):
         labels = np.array(labels, given.dtype)
-    model = answers.fit(sets, labels, settings=settings_of("nearest subspace", p=[2]),
-                        recipe=Recipe(2))
+    model = answers.fit(
+        sets, labels, settings=settings_of("nearest subspace", p=[2]), recipe=Recipe(2)
+    )
     answers.save(tmp_path / "model.npz", model)
     found = answers.predict(answers.load(tmp_path / "model.npz"), sets[:3])
     if kind == "bools":  # two classes
         assert found.labels.dtype == bool
     else:
         assert [(type(label), label) for label in found.labels.tolist()] == [
-            (type(label), label) for label in plain]
+            (type(label), label) for label in plain
+        ]
         assert found.classes.tolist() == sorted(plain)
     if isinstance(given, np.ndarray) and given.dtype != object:
         assert found.labels.dtype == found.classes.dtype == given.dtype
-    files.save(tmp_path / "atoms.npz", np.eye(6).reshape(6, 3, 2).swapaxes(0, 1), labels=given)
+    files.save(
+        tmp_path / "atoms.npz", np.eye(6).reshape(6, 3, 2).swapaxes(0, 1), labels=given
+    )
     kept = files.load(tmp_path / "atoms.npz").labels.tolist()
-    assert [(type(label), label) for label in kept] == [(type(label), label) for label in plain]
+    assert [(type(label), label) for label in kept] == [
+        (type(label), label) for label in plain
+    ]
 
 
-@pytest.mark.parametrize("label, rule", [
-    (None, "numbers, strings or bools in a file, got None"),
-    ((1, 2), r"numbers, strings or bools in a file, got \(1, 2\)"),
-    (1j, "numbers, strings or bools in a file, got 1j"),
-    (np.datetime64("2020-01-01"), "numbers, strings or bools in a file, got datetime.date"),
-    (2, "of one type in a file, as an array holds them, got 'a' and 2"),
-    ("a\0", r"not end with a NUL character in a file, since NumPy drops it, got 'a\\x00'"),
-])
+@pytest.mark.parametrize(
+    "label, rule",
+    [
+        (None, "numbers, strings or bools in a file, got None"),
+        ((1, 2), r"numbers, strings or bools in a file, got \(1, 2\)"),
+        (1j, "numbers, strings or bools in a file, got 1j"),
+        (
+            np.datetime64("2020-01-01"),
+            "numbers, strings or bools in a file, got datetime.date",
+        ),
+        (2, "of one type in a file, as an array holds them, got 'a' and 2"),
+        (
+            "a\0",
+            r"not end with a NUL character in a file, since NumPy drops it, got 'a\\x00'",
+        ),
+    ],
+)
 def test_a_label_that_no_file_holds_is_named_before_anything_is_learned(
-        tmp_path, monkeypatch, label, rule):
+    tmp_path, monkeypatch, label, rule
+):
     """By every way into a file; a number of another type counts as another label."""
     monkeypatch.setattr(answers, "build_all", None)
     labels = ["a", label, "b"]
@@ -343,34 +487,56 @@ def test_a_label_that_no_file_holds_is_named_before_anything_is_learned(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("labels, rule", [
-    ([1, True, 0], "of one type in a file, as an array holds them, got 1 and True"),
-    ([1, 0, 1.0], "of one type in a file, as an array holds them, got 1 and 1.0"),
-    ([2**70, 0, 1], "integers of 64 bits in a file, got 1180591620717411303424 beside 0"),
-    ([2**63, -1, 1], "integers of 64 bits in a file, got 9223372036854775808 beside -1"),
-    ([0.5, np.nan, 1.0], "not be NaN, which equals no label, got nan"),
-    (np.array([1, np.nan, 1]), "not be NaN, which equals no label, got nan"),
-    ([b"a\0", b"a", b"b"], r"not end with a NUL character .* got b'a\\x00'"),
-])
-def test_numbers_that_an_array_would_alter_are_no_labels_of_a_file(tmp_path, labels, rule):
+@pytest.mark.parametrize(
+    "labels, rule",
+    [
+        ([1, True, 0], "of one type in a file, as an array holds them, got 1 and True"),
+        ([1, 0, 1.0], "of one type in a file, as an array holds them, got 1 and 1.0"),
+        (
+            [2**70, 0, 1],
+            "integers of 64 bits in a file, got 1180591620717411303424 beside 0",
+        ),
+        (
+            [2**63, -1, 1],
+            "integers of 64 bits in a file, got 9223372036854775808 beside -1",
+        ),
+        ([0.5, np.nan, 1.0], "not be NaN, which equals no label, got nan"),
+        (np.array([1, np.nan, 1]), "not be NaN, which equals no label, got nan"),
+        ([b"a\0", b"a", b"b"], r"not end with a NUL character .* got b'a\\x00'"),
+    ],
+)
+def test_numbers_that_an_array_would_alter_are_no_labels_of_a_file(
+    tmp_path, labels, rule
+):
     with pytest.raises((TypeError, ValueError), match=f"^labels must (be )?{rule}"):
         answers.fit([np.eye(3)] * 3, labels)
     with pytest.raises((TypeError, ValueError), match=f"^labels must (be )?{rule}"):
         files.save(tmp_path / "atoms.npz", [np.eye(3)[:, :1]] * 3, labels=labels)
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (dict(labels=[0, 1]), "labels must have length 3, one for each of the sets, got 2"),
-    (dict(labels=["a"] * 3), "chosen on sets of at least two classes, got one: a"),
-    (dict(sets=[], labels=[]), "chosen on sets of at least two classes, got none"),
-    (dict(groups=[0, 1]), "groups must have length 3, one for each of the sets, got 2"),
-    (dict(groups=[0, None, 1]), "groups must name a group for every set, got None"),
-    (dict(groups=7), "groups must be a sequence of hashables, got 7"),
-    (dict(sets=5), "sets must be a sequence of arrays of frames, got int"),
-    (dict(settings={"p": [2]}), "settings must be a Settings, got {'p': \\[2\\]}"),
-    (dict(recipe=3), "recipe must be a Recipe, got 3"),
-])
-def test_what_a_model_is_asked_to_learn_from_is_checked_first(monkeypatch, arguments, message):
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (
+            dict(labels=[0, 1]),
+            "labels must have length 3, one for each of the sets, got 2",
+        ),
+        (dict(labels=["a"] * 3), "chosen on sets of at least two classes, got one: a"),
+        (dict(sets=[], labels=[]), "chosen on sets of at least two classes, got none"),
+        (
+            dict(groups=[0, 1]),
+            "groups must have length 3, one for each of the sets, got 2",
+        ),
+        (dict(groups=[0, None, 1]), "groups must name a group for every set, got None"),
+        (dict(groups=7), "groups must be a sequence of hashables, got 7"),
+        (dict(sets=5), "sets must be a sequence of arrays of frames, got int"),
+        (dict(settings={"p": [2]}), "settings must be a Settings, got {'p': \\[2\\]}"),
+        (dict(recipe=3), "recipe must be a Recipe, got 3"),
+    ],
+)
+def test_what_a_model_is_asked_to_learn_from_is_checked_first(
+    monkeypatch, arguments, message
+):
     monkeypatch.setattr(answers, "build_all", None)
     with pytest.raises((TypeError, ValueError), match=message):
         answers.fit(**{"sets": [np.eye(3)] * 3, "labels": [0, 1, 0], **arguments})
@@ -389,20 +555,29 @@ def replaced(tree, value):
     """JSON with the value in the place of one part, for each part."""
     yield value
     if isinstance(tree, dict):
-        yield from ({name: part} for name, old in tree.items() for part in replaced(old, value))
+        yield from (
+            {name: part} for name, old in tree.items() for part in replaced(old, value)
+        )
     elif isinstance(tree, list):
         for i, old in enumerate(tree[:20]):
-            yield from ([*tree[:i], part, *tree[i + 1:]] for part in replaced(old, value))
+            yield from (
+                [*tree[:i], part, *tree[i + 1 :]] for part in replaced(old, value)
+            )
 
 
-def test_a_signed_model_with_absurd_contents_is_refused_or_loaded(tmp_path, monkeypatch):
+def test_a_signed_model_with_absurd_contents_is_refused_or_loaded(
+    tmp_path, monkeypatch
+):
     sets, labels = image_sets()
     path = tmp_path / "model.npz"
     model = answers.fit(sets, labels, settings=settings_of("gsc"))
     answers.save(path, model)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of files
-    whole = {name: array for name, array in np.load(path).items()
-             if name not in ("format", "version")}
+    whole = {
+        name: array
+        for name, array in np.load(path).items()
+        if name not in ("format", "version")
+    }
     tree = json.loads(str(whole["model"]))
     kept = 0
     for value in (None, "x", 1e308, True, {"dict": []}, {"float64": [0, [-1]]}):
@@ -418,29 +593,36 @@ def test_a_signed_model_with_absurd_contents_is_refused_or_loaded(tmp_path, monk
     assert kept  # such as another score
 
 
-@pytest.mark.parametrize("name, value, message", [
-    ("versions", None, "Model.versions must be of type .*dict.*, got None"),
-    ("versions", {}, "Model.versions must name scikit-learn's, got {}"),
-    ("shape", (1, None, ()), "Model.shape must be d, p and that of frames"),
-    ("score", True, "Model.score must be of type .*float.*, got True"),
-    ("reader", None, "Model.reader must be known, got NoneType"),
-    ("estimator", None, "Model.estimator must have classes, got NoneType"),
-])
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("versions", None, "Model.versions must be of type .*dict.*, got None"),
+        ("versions", {}, "Model.versions must name scikit-learn's, got {}"),
+        ("shape", (1, None, ()), "Model.shape must be d, p and that of frames"),
+        ("score", True, "Model.score must be of type .*float.*, got True"),
+        ("reader", None, "Model.reader must be known, got NoneType"),
+        ("estimator", None, "Model.estimator must have classes, got NoneType"),
+    ],
+)
 def test_what_is_absurd_in_a_model_is_named(tmp_path, name, value, message):
     sets, labels = image_sets()
     model = answers.fit(sets, labels, settings=settings_of("nearest"))
     setattr(model, name, value)
     answers.save(tmp_path / "model.npz", model)
-    with pytest.raises(ValueError, match=f"model.npz is damaged or another file: {message}"):
+    with pytest.raises(
+        ValueError, match=f"model.npz is damaged or another file: {message}"
+    ):
         answers.load(tmp_path / "model.npz")
 
 
-# ------------------------------------------------------------------------------- the command
+# -------------------------------------------------------------------------- the command
 
 
 @pytest.fixture
 def data(tmp_path):
-    """Two classes of six clips, and four new ones at several depths, one of another size."""
+    """Two classes of six clips, and four new ones at several depths, one of another
+    size.
+    """
     rng = np.random.default_rng(0)
     pattern = {"run": rng.random((3, 192)), "walk": rng.random((3, 192))}
 
@@ -472,28 +654,49 @@ def command(folder, *arguments):
 
 
 def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
-    labelled = "--data", data / "data", "--predict", data / "new", "--save", data / "model.npz"
+    labelled = (
+        "--data",
+        data / "data",
+        "--predict",
+        data / "new",
+        "--save",
+        data / "model.npz",
+    )
     first = command(data, *labelled)
     printed = capsys.readouterr()
     assert "right in cross-validation on the labelled sets" in printed.out
     assert "  run: 2 clips\n  walk: 1 clip\n" in printed.out
-    assert [row["clip"] for row in first] == ["a.npy", "c", "some/deep/b.npy",
-                                              "some/deep/turned.npy"]
+    assert [row["clip"] for row in first] == [
+        "a.npy",
+        "c",
+        "some/deep/b.npy",
+        "some/deep/turned.npy",
+    ]
     assert [row["label"] for row in first] == ["run", "run", "walk", ""]
     assert "has frames of 16 x 12 and the model has 12 x 16" in first[-1]["failed"]
     names = {"clip", "label", "method", "chosen", "failed"}
     scores = [name for name in first[0] if name not in names]
     assert [name.split()[1] for name in scores] == ["run", "walk"]
     shutil.rmtree(data / "data")
-    assert command(data, "--model", data / "model.npz", "--predict", data / "new") == first
-    alone = command(data, "--model", data / "model.npz", "--predict", data / "new" / "a.npy")
+    assert (
+        command(data, "--model", data / "model.npz", "--predict", data / "new") == first
+    )
+    alone = command(
+        data, "--model", data / "model.npz", "--predict", data / "new" / "a.npy"
+    )
     assert [row["label"] for row in alone] == ["run"]
 
 
-@pytest.mark.parametrize("where, message", [
-    ("data", "--save must be the path of a file, got .*data, which is a folder"),
-    ("data/run/0.npy/model.npz", "what --save lies in must be a folder that can be written to"),
-])
+@pytest.mark.parametrize(
+    "where, message",
+    [
+        ("data", "--save must be the path of a file, got .*data, which is a folder"),
+        (
+            "data/run/0.npy/model.npz",
+            "what --save lies in must be a folder that can be written to",
+        ),
+    ],
+)
 def test_a_model_that_cannot_be_kept_is_not_learned(data, monkeypatch, where, message):
     monkeypatch.setattr(answers, "learned", lambda *_: pytest.fail("learned in vain"))
     with pytest.raises((SystemExit, ValueError), match=message):
@@ -502,15 +705,33 @@ def test_a_model_that_cannot_be_kept_is_not_learned(data, monkeypatch, where, me
 
 def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
     np.save(data / "data" / "walk" / "6.npy", np.load(data / "data" / "run" / "0.npy"))
-    rows = command(data, "--data", data / "data", "--repeats", 2, "--methods", "gsc,SVM on the",
-                   "--f1", "--lam", 0.1)
-    header = ["clip", "split", "truth", "SVM on the projection kernel",
-              "gSC, labelled sets as atoms"]
+    rows = command(
+        data,
+        "--data",
+        data / "data",
+        "--repeats",
+        2,
+        "--methods",
+        "gsc,SVM on the",
+        "--f1",
+        "--lam",
+        0.1,
+    )
+    header = [
+        "clip",
+        "split",
+        "truth",
+        "SVM on the projection kernel",
+        "gSC, labelled sets as atoms",
+    ]
     assert list(rows[0]) == header
     assert {row["split"] for row in rows} == {"0", "1"} and len(rows) == 2 * 7
     out = capsys.readouterr().out
     assert re.search(r"accuracy in % +balanced +F1 +s a split", out)
-    assert "2 classes" in out and "2 splits: random splits, 50 % to train; ± is over the" in out
+    assert (
+        "2 classes" in out
+        and "2 splits: random splits, 50 % to train; ± is over the" in out
+    )
     wrong = [row for row in rows if row["clip"] == "walk/6.npy"]
     assert all(row["truth"] == "walk" for row in wrong)
 
@@ -518,37 +739,72 @@ def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
 def test_the_clips_that_were_wrong_are_pictured(data, monkeypatch):
     shown = []
     draw = plots.plot_answers
-    monkeypatch.setattr(plots, "plot_answers",
-                        lambda *args, names: shown.append((*args, names)) or draw(*args))
+    monkeypatch.setattr(
+        plots,
+        "plot_answers",
+        lambda *args, names: shown.append((*args, names)) or draw(*args),
+    )
     np.save(data / "data" / "walk" / "6.npy", np.load(data / "data" / "run" / "0.npy"))
-    classify.main(["--data", str(data / "data"), "--out", str(data / "out"), "--repeats", "2",
-                   "--methods", "nearest", "--no-kernels", "--dpi", "30"])
+    classify.main(
+        [
+            "--data",
+            str(data / "data"),
+            "--out",
+            str(data / "out"),
+            "--repeats",
+            "2",
+            "--methods",
+            "nearest",
+            "--no-kernels",
+            "--dpi",
+            "30",
+        ]
+    )
     with open(data / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
-        wrong = {(row["clip"], row["truth"], row["nearest subspace"])
-                 for row in csv.DictReader(file) if row["truth"] != row["nearest subspace"]}
-    (frames, truth, answers_, names), = shown
+        wrong = {
+            (row["clip"], row["truth"], row["nearest subspace"])
+            for row in csv.DictReader(file)
+            if row["truth"] != row["nearest subspace"]
+        }
+    ((frames, truth, answers_, names),) = shown
     clips_ = [name.partition(" (")[0] for name in names]  # (2 times)
-    assert wrong and set(zip(clips_, truth, answers_)) == wrong and len(names) == len(wrong)
+    assert (
+        wrong
+        and set(zip(clips_, truth, answers_)) == wrong
+        and len(names) == len(wrong)
+    )
     assert all(np.ndim(frame) == 2 for frame in frames)
     assert (data / "out" / "wrong.png").exists()
 
 
 def test_a_run_replaces_all_that_the_last_one_left_and_nothing_else(data):
     command(data, "--data", data / "data", "--repeats", 1, "--methods", "gsc,nearest")
-    assert (data / "out" / "results.json").exists() and (data / "out" / "codes.npz").exists()
+    assert (data / "out" / "results.json").exists() and (
+        data / "out" / "codes.npz"
+    ).exists()
     (data / "out" / "mine.csv").write_text("")
-    command(data, "--data", data / "data", "--methods", "gsc", "--predict", data / "new")
+    command(
+        data, "--data", data / "data", "--methods", "gsc", "--predict", data / "new"
+    )
     left = {path.name for path in (data / "out").iterdir()}
     assert left == {"predictions.csv", "files.txt", "cache", "mine.csv"}
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["--predict", "new"], "--data is needed, or --model"),
-    (["--model", "m.npz"], "--model needs --predict"),
-    (["--model", "m.npz", "--predict", "new", "--size", "8", "8"],
-     "--size and --model exclude each other"),
-    (["--data", "x", "--methods", ","], "--methods must hold the first words of rows, got none"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--predict", "new"], "--data is needed, or --model"),
+        (["--model", "m.npz"], "--model needs --predict"),
+        (
+            ["--model", "m.npz", "--predict", "new", "--size", "8", "8"],
+            "--size and --model exclude each other",
+        ),
+        (
+            ["--data", "x", "--methods", ","],
+            "--methods must hold the first words of rows, got none",
+        ),
+    ],
+)
 def test_what_does_not_go_together_is_said_at_once(arguments, message, capsys):
     with pytest.raises(SystemExit):
         classify.parse(arguments)
@@ -556,7 +812,17 @@ def test_what_does_not_go_together_is_said_at_once(arguments, message, capsys):
 
 
 def test_a_row_that_is_not_there_is_named_with_those_that_are(data):
-    with pytest.raises(SystemExit, match="got 'gsx'; the rows are: nearest subspace; SVM on the"):
+    with pytest.raises(
+        SystemExit, match="got 'gsx'; the rows are: nearest subspace; SVM on the"
+    ):
         command(data, "--data", data / "data", "--methods", "gsc,gsx")
     with pytest.raises(SystemExit, match="vote"):
-        command(data, "--data", data / "data", "--methods", "vote", "--predict", data / "new")
+        command(
+            data,
+            "--data",
+            data / "data",
+            "--methods",
+            "vote",
+            "--predict",
+            data / "new",
+        )

@@ -1,4 +1,6 @@
-"""examples.classify runs from files to answers, and refuses files that do not fit together."""
+"""examples.classify runs from files to answers, and refuses files that do not fit
+together.
+"""
 
 import json
 import re
@@ -59,7 +61,9 @@ def small_file(**changes):
         "train1": odd,
         "test1": even,
     }
-    return {key: value for key, value in {**arrays, **changes}.items() if value is not None}
+    return {
+        key: value for key, value in {**arrays, **changes}.items() if value is not None
+    }
 
 
 def write(folder, **changes):
@@ -68,14 +72,40 @@ def write(folder, **changes):
     return str(path)
 
 
-FEW = ["--center", "--lam", "0.2", "--neighbors", "3", "40", "--C", "1", "--iterations", "1"]
+FEW = [
+    "--center",
+    "--lam",
+    "0.2",
+    "--neighbors",
+    "3",
+    "40",
+    "--C",
+    "1",
+    "--iterations",
+    "1",
+]
 
 
-@pytest.mark.parametrize("options", [[], FEW, ["--resample", "5", "--stack", "2"]],
-                         ids=["default", "few", "stacked"])
+@pytest.mark.parametrize(
+    "options",
+    [[], FEW, ["--resample", "5", "--stack", "2"]],
+    ids=["default", "few", "stacked"],
+)
 def test_classify_prints_every_method(tmp_path, capsys, options):
-    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2",
-                   "--atoms", "100", *options])
+    classify.main(
+        [
+            "--data",
+            write(tmp_path),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "2",
+            "--atoms",
+            "100",
+            *options,
+        ]
+    )
     printed = accuracies(capsys.readouterr().out)
     assert list(printed) == METHODS
     assert printed["nearest subspace"] == 100 or "--center" in options
@@ -84,9 +114,11 @@ def test_classify_prints_every_method(tmp_path, capsys, options):
 def test_frames_are_resampled_and_stacked():
     pattern = np.eye(2, 3)
     ramp = np.arange(5.0)[:, None, None] * np.ones((5, 2, 3)) + pattern
-    options = classify.parse(["--data", "x.npz", "--p", "2", "--resample", "9", "--stack", "3"])
+    options = classify.parse(
+        ["--data", "x.npz", "--p", "2", "--resample", "9", "--stack", "3"]
+    )
     clip = clips.Clip("ramp", "a", None, [ramp])
-    prepared, = clips.build(clip, classify.recipe_of(options), keep_rows=True).rows
+    (prepared,) = clips.build(clip, classify.recipe_of(options), keep_rows=True).rows
     prepared = prepared - np.tile(pattern.ravel(), 3)
     assert prepared.shape == (7, 18)
     assert np.allclose(np.sort(prepared[1])[[0, 6, 12]], [0.5, 1, 1.5])
@@ -94,8 +126,9 @@ def test_frames_are_resampled_and_stacked():
 
 @pytest.mark.parametrize("group", [None, np.repeat(np.arange(8), 3)])
 def test_parameters_are_chosen_on_the_training_part_alone(group):
-    """Whatever stands in the test part, the same is chosen; and groups stay together in every
-    fold."""
+    """Whatever stands in the test part, the same is chosen; and groups stay together in
+    every fold.
+    """
     label = np.arange(24) % 2
     train = np.arange(15)
     test = np.arange(15, 24)
@@ -107,8 +140,9 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
         sets[test] = 9 * sets[test][::-1]
         collection = clips.Collection(X, list(sets), None, label, None, ())
         inputs = comparison.inputs_of(collection, [2])
-        outcomes = comparison.evaluate(inputs, label, group, train, test, comparison.methods,
-                                       Settings([2]))
+        outcomes = comparison.evaluate(
+            inputs, label, group, train, test, comparison.methods, Settings([2])
+        )
         chosen.append([outcome.chosen for outcome in outcomes])
     assert chosen[0] == chosen[1]
     assert all(chosen[0][1:])
@@ -132,35 +166,58 @@ def test_machines_of_every_c_are_those_fitted_one_by_one(noise):
         assert np.array_equal(found[("C", c),], alone.predict(K[1::2, ::2]))
 
 
-def test_a_method_that_fails_is_named_and_the_others_go_on(tmp_path, capsys, monkeypatch):
+def test_a_method_that_fails_is_named_and_the_others_go_on(
+    tmp_path, capsys, monkeypatch
+):
     def fail(*arguments):
         raise ValueError("no such kernel today")
 
     monkeypatch.setattr("examples.comparison._kernel_grams", fail)
     with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
-        classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--p", "2", "--dpi",
-                       "40"])
+        classify.main(
+            [
+                "--data",
+                write(tmp_path),
+                "--out",
+                str(tmp_path),
+                "--p",
+                "2",
+                "--dpi",
+                "40",
+            ]
+        )
     printed = capsys.readouterr().out
-    assert re.search("kgLC, labelled sets as atoms +failed: no such kernel today", printed)
+    assert re.search(
+        "kgLC, labelled sets as atoms +failed: no such kernel today", printed
+    )
     assert accuracies(printed)["nearest subspace"] == 100
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["methods"][METHODS[6]]["failed"] == ["no such kernel today"] * 2
     assert results["methods"][METHODS[6]]["mean"] is None
     assert results["methods"][METHODS[0]]["mean"] == 100
     told = results["comparison"]
-    assert told["p_values"] is None and told["why"].startswith("2 splits: too few splits to tell")
+    assert told["p_values"] is None and told["why"].startswith(
+        "2 splits: too few splits to tell"
+    )
     assert told["why"] in printed and METHODS[6] not in told["behind"]
     assert (tmp_path / "confusion_nearest_subspace.png").exists()
 
 
-def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_part(monkeypatch):
+def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_part(
+    monkeypatch,
+):
     """What the t-test is told is the number of test sets over that of training sets."""
     asked = []
-    monkeypatch.setattr(classify.tuning, "corrected_t_test",
-                        lambda differences, ratio, **options: asked.append(ratio) or 1.0)
+    monkeypatch.setattr(
+        classify.tuning,
+        "corrected_t_test",
+        lambda differences, ratio, **options: asked.append(ratio) or 1.0,
+    )
     pairs = [(np.arange(30), np.arange(30, 40))] * 6
-    results = {name: [{"accuracy": a, "failed": None} for a in accuracy]
-               for name, accuracy in (("one", range(6)), ("two", range(1, 7)))}
+    results = {
+        name: [{"accuracy": a, "failed": None} for a in accuracy]
+        for name, accuracy in (("one", range(6)), ("two", range(1, 7)))
+    }
     classify.print_comparison(results, pairs)
     assert asked == [pytest.approx(1 / 3)]
 
@@ -168,20 +225,43 @@ def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_p
 def test_results_are_there_after_every_method(tmp_path, monkeypatch):
     told = []
     for script in (classify, comparison):
-        monkeypatch.setattr(script, "say", lambda text: told.append(
-            (tmp_path / "results.json").exists()))
-    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2"])
-    assert not told[1] and all(told[2:])  # the first tells of the subspaces, the second of a method
+        monkeypatch.setattr(
+            script,
+            "say",
+            lambda text: told.append((tmp_path / "results.json").exists()),
+        )
+    classify.main(
+        ["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2"]
+    )
+    # the first tells of the subspaces, the second of a method
+    assert not told[1] and all(told[2:])
 
 
 def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
     path = write(tmp_path)
     classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures"])
-    assert "subspaces of R^24 of dimension 1, 2, 3, 4, 5, 2 splits" in capsys.readouterr().out
-    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--no-kernels", "--p",
-                   "3", "2", "9"])
+    assert (
+        "subspaces of R^24 of dimension 1, 2, 3, 4, 5, 2 splits"
+        in capsys.readouterr().out
+    )
+    classify.main(
+        [
+            "--data",
+            path,
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--no-kernels",
+            "--p",
+            "3",
+            "2",
+            "9",
+        ]
+    )
     assert "subspaces of R^24 of dimension 3, 2, 2 splits" in capsys.readouterr().out
-    with pytest.raises(SystemExit, match="--p must hold a dimension up to 5, .* got .7, 8"):
+    with pytest.raises(
+        SystemExit, match="--p must hold a dimension up to 5, .* got .7, 8"
+    ):
         classify.main(["--data", path, "--out", str(tmp_path), "--p", "7", "8"])
 
 
@@ -201,24 +281,34 @@ def test_a_whole_number_of_sets_of_each_class_trains():
     for train, test in clips.split_at_random(label, 3, 4, 0):
         assert sorted([*train, *test]) == list(range(12))
         assert np.unique(label[train], return_counts=True)[1].tolist() == [3, 3]
-    with pytest.raises(ValueError, match="--train 5 needs 6 clips of each class, a has 5"):
+    with pytest.raises(
+        ValueError, match="--train 5 needs 6 clips of each class, a has 5"
+    ):
         clips.split_at_random(label, 5, 4, 0)
 
 
-def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(monkeypatch, capsys):
-    """Of a grid the middle is computed first; what is ready later than asked for is not begun."""
+def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(
+    monkeypatch, capsys
+):
+    """Of a grid the middle is computed first; what is ready later than asked for is not
+    begun.
+    """
     now = [0.0]
 
     def kernel_grams(sets, gammas, p_max):
-        now[0] += 0.01 * len(sets)**2 * len(gammas)
+        now[0] += 0.01 * len(sets) ** 2 * len(gammas)
         return [(np.ones((p_max, len(sets), len(sets))), "its rank")] * len(gammas)
 
     monkeypatch.setattr("examples.comparison._kernel_grams", kernel_grams)
-    monkeypatch.setattr(comparison, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(
+        comparison, "time", SimpleNamespace(perf_counter=lambda: now[0])
+    )
     grid = [4.0**k for k in range(7)]
     for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):
         now[0] = 0
-        inputs = comparison.Inputs([np.eye(3)] * 40, None, np.ones((2, 40, 40)), [1, 2], {}, {})
+        inputs = comparison.Inputs(
+            [np.eye(3)] * 40, None, np.ones((2, 40, 40)), [1, 2], {}, {}
+        )
         comparison.compute_kernels(inputs, grid, seconds)
         assert sorted(inputs.kernels) == grid
         assert [gamma for gamma in grid if len(inputs.kernels[gamma][0])] == ready
@@ -229,63 +319,117 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(monkeypatc
 
 
 def test_no_seconds_leave_each_method_its_first_candidate(tmp_path, capsys):
-    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--kernels",
-                   "--seconds", "0"])
+    classify.main(
+        [
+            "--data",
+            write(tmp_path),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--kernels",
+            "--seconds",
+            "0",
+        ]
+    )
     told = capsys.readouterr()
     assert list(accuracies(told.out)) == [*METHODS[:8], *METHODS[-2:]]
     assert "left out 3 of 3 Gaussian kernels" in told.err and "gamma" not in told.out
 
 
 def test_results_and_predictions_are_those_of_their_split(tmp_path):
-    """By hand: two splits of other sets and answers; a row that failed in one of them, and one that
-    has not got to the second."""
+    """By hand: two splits of other sets and answers; a row that failed in one of them,
+    and one that has not got to the second.
+    """
     label = np.array(["c2", "c2", "c10", "c10", "c9", "c9"])
     names = [f"clip {i}" for i in range(6)]
     collection = clips.Collection(np.ones((6, 4, 1)), None, names, label, None, ())
-    pairs = [(np.array([0, 2, 4]), np.array([5, 1, 3])), (np.array([1, 3, 5]), np.array([0, 4, 2]))]
+    pairs = [
+        (np.array([0, 2, 4]), np.array([5, 1, 3])),
+        (np.array([1, 3, 5]), np.array([0, 4, 2])),
+    ]
 
     def split(answers, failed=None):
-        shares = {} if failed else comparison.shares_of(label[pairs[0][1]], np.array(answers))
-        return {**dict.fromkeys(("accuracy", "balanced", "f1")), **shares, "seconds": 0.1,
-                "chosen": {}, "predicted": answers if failed else np.array(answers),
-                "failed": failed}
+        shares = (
+            {}
+            if failed
+            else comparison.shares_of(label[pairs[0][1]], np.array(answers))
+        )
+        return {
+            **dict.fromkeys(("accuracy", "balanced", "f1")),
+            **shares,
+            "seconds": 0.1,
+            "chosen": {},
+            "predicted": answers if failed else np.array(answers),
+            "failed": failed,
+        }
 
-    results = {"both": [split(["c9", "c2", "c2"]), split(["c10", "c9", "c10"])],
-               "once": [split(None, "no kernel"), split(["c2", "c9", "c9"])],
-               "not yet": [split(["c10", "c10", "c10"])]}
+    results = {
+        "both": [split(["c9", "c2", "c2"]), split(["c10", "c9", "c10"])],
+        "once": [split(None, "no kernel"), split(["c2", "c9", "c9"])],
+        "not yet": [split(["c10", "c10", "c10"])],
+    }
     out = pictures.Results(tmp_path)
     classify.save_predictions(out, collection, pairs, results)
     assert (tmp_path / "predictions.csv").read_text().splitlines() == [
         "clip,split,truth,both,once,not yet",
-        "clip 5,0,c9,c9,,c10", "clip 1,0,c2,c2,,c10", "clip 3,0,c10,c2,,c10",
-        "clip 0,1,c2,c10,c2,", "clip 4,1,c9,c9,c9,", "clip 2,1,c10,c10,c9,"]
+        "clip 5,0,c9,c9,,c10",
+        "clip 1,0,c2,c2,,c10",
+        "clip 3,0,c10,c2,,c10",
+        "clip 0,1,c2,c10,c2,",
+        "clip 4,1,c9,c9,c9,",
+        "clip 2,1,c10,c10,c9,",
+    ]
     classify.save_results(out, {}, collection, pairs, results)
     kept = json.loads((tmp_path / "results.json").read_text())
     assert kept["classes"] == ["c2", "c9", "c10"] and kept["splits_done"] == 1
     shares = kept["methods"]["both"]["accuracy"]
-    assert kept["methods"]["both"]["std"] == pytest.approx(abs(shares[0] - shares[1]) / 2**0.5)
+    assert kept["methods"]["both"]["std"] == pytest.approx(
+        abs(shares[0] - shares[1]) / 2**0.5
+    )
     confusion = {name: found["confusion"] for name, found in kept["methods"].items()}
-    assert confusion == {"both": [[1, 0, 1], [0, 2, 0], [1, 0, 1]],  # truth a row
-                         "once": [[1, 0, 0], [0, 1, 0], [0, 1, 0]],
-                         "not yet": [[0, 0, 1], [0, 0, 1], [0, 0, 1]]}
+    assert confusion == {
+        "both": [[1, 0, 1], [0, 2, 0], [1, 0, 1]],  # truth a row
+        "once": [[1, 0, 0], [0, 1, 0], [0, 1, 0]],
+        "not yet": [[0, 0, 1], [0, 0, 1], [0, 0, 1]],
+    }
 
 
-@pytest.mark.parametrize("two", [[0.5, 1.5], [b"x", b"y "], [-1, 1], ["a", "a "], [True, False]])
+@pytest.mark.parametrize(
+    "two", [[0.5, 1.5], [b"x", b"y "], [-1, 1], ["a", "a "], [True, False]]
+)
 def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
     path = write(tmp_path, label=np.repeat(two, 6), group=None)
-    asked = ["--no-pictures", "--p", "2", "--methods", "nearest,svm on the", "--no-kernels"]
+    asked = [
+        "--no-pictures",
+        "--p",
+        "2",
+        "--methods",
+        "nearest,svm on the",
+        "--no-kernels",
+    ]
     classify.main(["--data", path, "--out", str(tmp_path), *asked])
     found = json.loads((tmp_path / "results.json").read_text())
-    assert found["classes"] == [str(c) if isinstance(c, bytes) else c for c in sorted(two)]
+    assert found["classes"] == [
+        str(c) if isinstance(c, bytes) else c for c in sorted(two)
+    ]
     assert all(row["accuracy"] == [100, 100] for row in found["methods"].values())
     lines = (tmp_path / "predictions.csv").read_text().splitlines()[1:]
-    assert len(lines) == 12 and all(len(set(line.split(",")[2:])) == 1 for line in lines)
+    assert len(lines) == 12 and all(
+        len(set(line.split(",")[2:])) == 1 for line in lines
+    )
 
 
-@pytest.mark.parametrize("two, rule", [
-    ([np.nan, 1.0], "not be NaN, which equals no label"),
-    ([1j, 2j], "be numbers, strings or bools in a file, got 1j"),
-    (np.array(["2020-01-01", "2021-01-01"], "M8[D]"), "be numbers, .*, got datetime.date")])
+@pytest.mark.parametrize(
+    "two, rule",
+    [
+        ([np.nan, 1.0], "not be NaN, which equals no label"),
+        ([1j, 2j], "be numbers, strings or bools in a file, got 1j"),
+        (
+            np.array(["2020-01-01", "2021-01-01"], "M8[D]"),
+            "be numbers, .*, got datetime.date",
+        ),
+    ],
+)
 def test_other_labels_are_named_before_they_are_compared(tmp_path, two, rule):
     path = write(tmp_path, label=np.repeat(two, 6), group=None)
     with pytest.raises(SystemExit, match=f"^examples.classify: labels must {rule}"):
@@ -293,15 +437,37 @@ def test_other_labels_are_named_before_they_are_compared(tmp_path, two, rule):
 
 
 def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
-    """As many atoms in each; a row that had another name in a split lost its place among them."""
-    path = write(tmp_path, train0=np.array([0, 1, 2, 6, 7, 8]), test0=np.array([5, 10, 11]),
-                 train1=np.array([0, 1, 2, 3, 4, 6, 7, 8, 9, 10]), test1=np.array([5, 11]))
-    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--p", "2", "--atoms",
-                   "100", "--methods", "nearest,gsc,glc", "--no-kernels", "--lam", "0.1"])
+    """As many atoms in each; a row that had another name in a split lost its place
+    among them.
+    """
+    path = write(
+        tmp_path,
+        train0=np.array([0, 1, 2, 6, 7, 8]),
+        test0=np.array([5, 10, 11]),
+        train1=np.array([0, 1, 2, 3, 4, 6, 7, 8, 9, 10]),
+        test1=np.array([5, 11]),
+    )
+    classify.main(
+        [
+            "--data",
+            path,
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "2",
+            "--atoms",
+            "100",
+            "--methods",
+            "nearest,gsc,glc",
+            "--no-kernels",
+            "--lam",
+            "0.1",
+        ]
+    )
     printed = accuracies(capsys.readouterr().out)
     found = json.loads((tmp_path / "results.json").read_text())
-    rows = ["nearest subspace", METHODS[4], METHODS[5], METHODS[8],
-            METHODS[9]]
+    rows = ["nearest subspace", METHODS[4], METHODS[5], METHODS[8], METHODS[9]]
     assert list(printed) == list(found["methods"]) == rows and found["splits_done"] == 2
     for row in found["methods"].values():
         assert len(row["accuracy"]) == 2 and np.sum(row["confusion"]) == 5
@@ -311,8 +477,9 @@ def test_a_method_that_failed_everywhere_is_not_the_best():
     """The picture of wrong answers is that of a method which has some."""
     failed = {"accuracy": np.nan, "failed": "no room", "predicted": None}
     wrong = {"accuracy": 0.0, "failed": None, "predicted": np.array(["bee"])}
-    collection = SimpleNamespace(names=["a", "b"], label=np.array(["ape", "bee"]),
-                                 clip=np.arange(2))
+    collection = SimpleNamespace(
+        names=["a", "b"], label=np.array(["ape", "bee"]), clip=np.arange(2)
+    )
     titles = []
 
     def save(name, title, plot):
@@ -320,42 +487,88 @@ def test_a_method_that_failed_everywhere_is_not_the_best():
 
     results = {"dcc": [failed], "gda": [wrong]}
     classify.save_picture_of_wrong_clips(
-        save, "data", collection, [], [([1], [0])], results, None)
+        save, "data", collection, [], [([1], [0])], results, None
+    )
     assert titles == ["gda, data\n1 wrong answer"]
 
 
 def test_classes_are_in_natural_order():
-    assert classify.natural_classes(np.array(["c10", "c2", "c1"])) == ["c1", "c2", "c10"]
+    assert classify.natural_classes(np.array(["c10", "c2", "c1"])) == [
+        "c1",
+        "c2",
+        "c10",
+    ]
     assert classify.natural_classes(np.array([10, 9, 2])) == [2, 9, 10]
 
 
 def test_nothing_is_done_for_a_folder_that_takes_no_results(tmp_path):
     (tmp_path / "out").write_text("")
-    with pytest.raises(SystemExit, match="--out must be a folder that can be written to"):
-        classify.main(["--data", write(tmp_path), "--out", str(tmp_path / "out"), "--p", "2"])
+    with pytest.raises(
+        SystemExit, match="--out must be a folder that can be written to"
+    ):
+        classify.main(
+            ["--data", write(tmp_path), "--out", str(tmp_path / "out"), "--p", "2"]
+        )
 
 
 def test_one_set_a_class_cannot_be_cross_validated():
-    with pytest.raises(ValueError, match="needs two training sets of a class: every class has one"):
+    with pytest.raises(
+        ValueError, match="needs two training sets of a class: every class has one"
+    ):
         comparison.folds(np.arange(4), None, 0)
 
 
-def test_classes_of_one_training_set_are_said_once_and_not_by_others(tmp_path, capsys, recwarn):
+def test_classes_of_one_training_set_are_said_once_and_not_by_others(
+    tmp_path, capsys, recwarn
+):
     """Neither five times a split, nor once a split, nor in scikit-learn's words."""
     label = np.array(["one"] * 2 + ["many"] * 5 + ["some"] * 5)
-    pairs = ([0, 2, 3, 7, 8], [1, 4, 9]), ([1, 4, 5, 9, 10], [0, 2, 7]), ([2, 3, 7, 8], [1, 4, 9])
-    splits = {f"{side}{i}": np.array(pair[k]) for i, pair in enumerate(pairs)
-              for k, side in enumerate(("train", "test"))}
+    pairs = (
+        ([0, 2, 3, 7, 8], [1, 4, 9]),
+        ([1, 4, 5, 9, 10], [0, 2, 7]),
+        ([2, 3, 7, 8], [1, 4, 9]),
+    )
+    splits = {
+        f"{side}{i}": np.array(pair[k])
+        for i, pair in enumerate(pairs)
+        for k, side in enumerate(("train", "test"))
+    }
     path = write(tmp_path, label=label, group=None, **splits)
-    classify.main(["--data", path, "--out", str(tmp_path), "--no-pictures", "--no-kernels", "--p",
-                   "2", "--methods", "nearest,dcc,msm"])
+    classify.main(
+        [
+            "--data",
+            path,
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--no-kernels",
+            "--p",
+            "2",
+            "--methods",
+            "nearest,dcc,msm",
+        ]
+    )
     told = capsys.readouterr()
     assert "populated" not in told.err + told.out and not len(recwarn)
     said = [line for line in told.err.splitlines() if "one set to train" in line]
-    assert said == ["2 of 3 splits: class one has one set to train: cross-validation, which needs "
-                    "two, tells nothing of it"]
-    classify.main(["--data", path, "--out", str(tmp_path), "--methods", "nearest", "--p", "2",
-                   "--save", str(tmp_path / "model.npz")])
+    assert said == [
+        "2 of 3 splits: class one has one set to train: cross-validation, which needs "
+        "two, tells nothing of it"
+    ]
+    classify.main(
+        [
+            "--data",
+            path,
+            "--out",
+            str(tmp_path),
+            "--methods",
+            "nearest",
+            "--p",
+            "2",
+            "--save",
+            str(tmp_path / "model.npz"),
+        ]
+    )
     assert "to train" not in capsys.readouterr().err
 
 
@@ -369,28 +582,63 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     assert "±" not in out.split("subspaces of R^9")[1]
 
 
-@pytest.mark.parametrize("changes, message", [
-    ({"frames": None}, "must hold the arrays frames"),
-    ({"offset": None, "test0": None}, "must hold the arrays offset, test0"),
-    ({"frames": np.zeros((80, 3), complex)}, "frames must be real numbers .* got complex128"),
-    ({"offset": np.array([0.0, 5.0])}, r"offset must hold n_sets \+ 1 >= 2 integers, got float64"),
-    ({"offset": np.array([0, 5, 5, 9])},
-     "offset must rise, every set holding a frame, got 5 and 5 for set 1"),
-    ({"offset": np.array([0, 5, 999])},
-     r"offset must go from 0 to \d+, the number of frames, got 0 to 999"),
-    ({"group": np.arange(3)}, r"group must have length 12, one a set, got shape \(3,\)"),
-    ({"label": np.arange(11)}, r"label must have length 12, one a set, got shape \(11,\)"),
-    ({"test1": None}, "test1 is missing among test0, train0, train1"),
-    ({"train0": np.array([], int)},
-     "splits must hold at least one index in each part, got none in train0"),
-    ({"train1": np.array([1, 3, 5, 3])}, "train1 must hold no set twice, got set 3 more than once"),
-    ({"test1": np.arange(12) % 2 == 0}, r"integers \(k,\) in each part, got bool \(12,\) in test1"),
-    ({"test0": np.array([1, 12])}, r"test0 must hold indices in 0\.\.11, got 1 to 12"),
-    ({"test1": np.array([1, 3, 4])},
-     "train1 and test1 must not overlap, both hold set 1 and 1 more"),
-    ({"train0": np.array([0, 2])}, "train0 must hold sets of at least two classes, got one: left"),
-    ({"label": np.array([None] * 12)}, "Object arrays cannot be loaded"),
-])
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"frames": None}, "must hold the arrays frames"),
+        ({"offset": None, "test0": None}, "must hold the arrays offset, test0"),
+        (
+            {"frames": np.zeros((80, 3), complex)},
+            "frames must be real numbers .* got complex128",
+        ),
+        (
+            {"offset": np.array([0.0, 5.0])},
+            r"offset must hold n_sets \+ 1 >= 2 integers, got float64",
+        ),
+        (
+            {"offset": np.array([0, 5, 5, 9])},
+            "offset must rise, every set holding a frame, got 5 and 5 for set 1",
+        ),
+        (
+            {"offset": np.array([0, 5, 999])},
+            r"offset must go from 0 to \d+, the number of frames, got 0 to 999",
+        ),
+        (
+            {"group": np.arange(3)},
+            r"group must have length 12, one a set, got shape \(3,\)",
+        ),
+        (
+            {"label": np.arange(11)},
+            r"label must have length 12, one a set, got shape \(11,\)",
+        ),
+        ({"test1": None}, "test1 is missing among test0, train0, train1"),
+        (
+            {"train0": np.array([], int)},
+            "splits must hold at least one index in each part, got none in train0",
+        ),
+        (
+            {"train1": np.array([1, 3, 5, 3])},
+            "train1 must hold no set twice, got set 3 more than once",
+        ),
+        (
+            {"test1": np.arange(12) % 2 == 0},
+            r"integers \(k,\) in each part, got bool \(12,\) in test1",
+        ),
+        (
+            {"test0": np.array([1, 12])},
+            r"test0 must hold indices in 0\.\.11, got 1 to 12",
+        ),
+        (
+            {"test1": np.array([1, 3, 4])},
+            "train1 and test1 must not overlap, both hold set 1 and 1 more",
+        ),
+        (
+            {"train0": np.array([0, 2])},
+            "train0 must hold sets of at least two classes, got one: left",
+        ),
+        ({"label": np.array([None] * 12)}, "Object arrays cannot be loaded"),
+    ],
+)
 def test_bad_files_are_refused(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
         clips.load_npz(write(tmp_path, **changes))
@@ -410,18 +658,30 @@ def test_a_lone_array_is_refused(tmp_path):
         clips.load_npz(tmp_path / "sets.npy")
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["--p", "6"], "must hold p = 6 independent frames, got 5 frames"),
-    (["--p", "2", "--data", "nowhere.npz"], "nowhere.npz"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--p", "6"], "must hold p = 6 independent frames, got 5 frames"),
+        (["--p", "2", "--data", "nowhere.npz"], "nowhere.npz"),
+    ],
+)
 def test_errors_are_one_line(tmp_path, arguments, message):
     with pytest.raises(SystemExit, match=f"^examples.classify: .*{message}"):
         classify.main(["--data", write(tmp_path), *arguments])
 
 
-@pytest.mark.parametrize("arguments", [
-    "--p 0", "--p 2 --lam nan", "--p 2 --lam -1", "--p 2 --neighbors 5 0", "--p 2 --C -1",
-    "--p 2 --stack 0", "--p 2 --atoms -1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--p 0",
+        "--p 2 --lam nan",
+        "--p 2 --lam -1",
+        "--p 2 --neighbors 5 0",
+        "--p 2 --C -1",
+        "--p 2 --stack 0",
+        "--p 2 --atoms -1",
+    ],
+)
 def test_options_are_checked(arguments, capsys):
     with pytest.raises(SystemExit):
         classify.parse(["--data", "x.npz", *arguments.split()])
@@ -430,23 +690,61 @@ def test_options_are_checked(arguments, capsys):
 
 
 def test_baselines_are_rows_of_the_same_table(tmp_path, capsys):
-    classify.main(["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "1",
-                   "2", "--baselines", "--no-kernels"])
+    classify.main(
+        [
+            "--data",
+            write(tmp_path),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "1",
+            "2",
+            "--baselines",
+            "--no-kernels",
+        ]
+    )
     printed = accuracies(capsys.readouterr().out)
     hulls = {"KAHM, affine hulls", "KAHM, convex hulls"}
     assert {"GDA", "GGDA", "DCC", "MSM", "CMSM"} | hulls <= set(printed)
     assert min(printed.values()) >= 90
 
 
-def test_baselines_on_videos_are_rows_where_sets_are_clips(tmp_path, capsys, few_kernels):
+def test_baselines_on_videos_are_rows_where_sets_are_clips(
+    tmp_path, capsys, few_kernels
+):
     pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
     videos, label = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
     split = np.arange(18) % 6 < 4
-    np.savez(tmp_path / "clips.npz", frames=np.concatenate(videos), label=label,
-             offset=12 * np.arange(19), train0=np.flatnonzero(split), test0=np.flatnonzero(~split))
-    classify.main(["--data", str(tmp_path / "clips.npz"), "--out", str(tmp_path), "--no-pictures",
-                   "--p", "3", "--stack", "2", "--baselines", "--no-kernels", "--lam", "0.1",
-                   "--neighbors", "3", "--C", "1"])
+    np.savez(
+        tmp_path / "clips.npz",
+        frames=np.concatenate(videos),
+        label=label,
+        offset=12 * np.arange(19),
+        train0=np.flatnonzero(split),
+        test0=np.flatnonzero(~split),
+    )
+    classify.main(
+        [
+            "--data",
+            str(tmp_path / "clips.npz"),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "3",
+            "--stack",
+            "2",
+            "--baselines",
+            "--no-kernels",
+            "--lam",
+            "0.1",
+            "--neighbors",
+            "3",
+            "--C",
+            "1",
+        ]
+    )
     printed = accuracies(capsys.readouterr().out)
     assert {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"} <= set(printed)
     assert printed["LDS"] >= 60
@@ -458,32 +756,66 @@ def test_sets_of_one_frame_have_baselines_too(tmp_path, capsys):
     label = np.arange(20) % 2
     bright = np.arange(6) // 3 == label[:, None, None]
     frames = (120 * rng.random((20, 4, 6)) + 100 * bright).astype(np.uint8)
-    classify.main(["--data", write(tmp_path, frames=frames, label=label, offset=np.arange(21),
-                                   group=None, train0=np.arange(10), test0=np.arange(10, 20),
-                                   train1=None, test1=None),
-                   "--out", str(tmp_path), "--no-pictures", "--baselines", "--no-kernels"])
+    classify.main(
+        [
+            "--data",
+            write(
+                tmp_path,
+                frames=frames,
+                label=label,
+                offset=np.arange(21),
+                group=None,
+                train0=np.arange(10),
+                test0=np.arange(10, 20),
+                train1=None,
+                test1=None,
+            ),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--baselines",
+            "--no-kernels",
+        ]
+    )
     printed = accuracies(capsys.readouterr().out)
     assert printed["KAHM, convex hulls"] == printed["KAHM, affine hulls"] > 90
 
 
 def predictions(folder, monkeypatch, arrays, *options):
-    """{row: labels predicted for the test part of the split} of all rows that classify prints."""
+    """{row: labels predicted for the test part of the split} of all rows that classify
+    prints.
+    """
     tables = []
-    monkeypatch.setattr(classify, "print_table", lambda results, *others: tables.append(results))
+    monkeypatch.setattr(
+        classify, "print_table", lambda results, *others: tables.append(results)
+    )
     np.savez(folder / "sets.npz", **arrays)
-    classify.main(["--data", str(folder / "sets.npz"), "--out", str(folder), "--no-pictures",
-                   "--baselines", *options])
+    classify.main(
+        [
+            "--data",
+            str(folder / "sets.npz"),
+            "--out",
+            str(folder),
+            "--no-pictures",
+            "--baselines",
+            *options,
+        ]
+    )
     (results,) = tables
     return {row: found[0]["predicted"].tolist() for row, found in results.items()}
 
 
 def image_sets():
-    """Sets of features of three classes that overlap, so that no candidate is right for all."""
+    """Sets of features of three classes that overlap, so that no candidate is right for
+    all.
+    """
     rng = np.random.default_rng(0)
     label = np.arange(36) % 3
     looks = rng.standard_normal((3, 2, 12))
-    frames = [rng.standard_normal((6, 2)) @ looks[c] + 0.8 * rng.standard_normal((6, 12))
-              for c in label]
+    frames = [
+        rng.standard_normal((6, 2)) @ looks[c] + 0.8 * rng.standard_normal((6, 12))
+        for c in label
+    ]
     return np.concatenate(frames), label
 
 
@@ -492,29 +824,62 @@ def textures():
     return np.concatenate(videos), label
 
 
-ON_SETS = {"nearest subspace", "gSC, 4 learned atoms, ridge", "gLC, 4 learned atoms, ridge", "GDA",
-           "GGDA", "GDA in a kernel's space", "DCC", "KAHM, affine hulls", "KAHM, convex hulls",
-           "KAHM, affine hulls in a kernel's space", "MSM", "CMSM", "KMSM", "KCMSM", *METHODS[:8],
-           *METHODS[-2:]}
+ON_SETS = {
+    "nearest subspace",
+    "gSC, 4 learned atoms, ridge",
+    "gLC, 4 learned atoms, ridge",
+    "GDA",
+    "GGDA",
+    "GDA in a kernel's space",
+    "DCC",
+    "KAHM, affine hulls",
+    "KAHM, convex hulls",
+    "KAHM, affine hulls in a kernel's space",
+    "MSM",
+    "CMSM",
+    "KMSM",
+    "KCMSM",
+    *METHODS[:8],
+    *METHODS[-2:],
+}
 ON_VIDEOS = {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 
 
-@pytest.mark.parametrize("sets, options, rows", [
-    (image_sets, "--kernels --atoms 4 --iterations 1 --p 1 2 --lam 0.1 --C 1 10", ON_SETS),
-    (textures, "--no-kernels --p 3 --lam 0.1 --C 1", ON_VIDEOS)], ids=["sets", "videos"])
-def test_no_label_of_the_test_part_reaches_a_method(tmp_path, monkeypatch, sets, options, rows):
+@pytest.mark.parametrize(
+    "sets, options, rows",
+    [
+        (
+            image_sets,
+            "--kernels --atoms 4 --iterations 1 --p 1 2 --lam 0.1 --C 1 10",
+            ON_SETS,
+        ),
+        (textures, "--no-kernels --p 3 --lam 0.1 --C 1", ON_VIDEOS),
+    ],
+    ids=["sets", "videos"],
+)
+def test_no_label_of_the_test_part_reaches_a_method(
+    tmp_path, monkeypatch, sets, options, rows
+):
     """Each row predicts the same when all labels of the test part are others."""
     pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
     frames, label = sets()
     n = len(label)
     train = np.flatnonzero(np.arange(n) // 3 % 2)
     test = np.setdiff1d(np.arange(n), train)
-    arrays = {"frames": frames, "offset": len(frames) // n * np.arange(n + 1), "train0": train,
-              "test0": test}
-    first = predictions(tmp_path, monkeypatch, {**arrays, "label": label}, *options.split())
+    arrays = {
+        "frames": frames,
+        "offset": len(frames) // n * np.arange(n + 1),
+        "train0": train,
+        "test0": test,
+    }
+    first = predictions(
+        tmp_path, monkeypatch, {**arrays, "label": label}, *options.split()
+    )
     permuted = label.copy()
     permuted[test] = (label[test] + 1) % 3
     assert sorted(permuted[test]) == sorted(label[test])
-    again = predictions(tmp_path, monkeypatch, {**arrays, "label": permuted}, *options.split())
+    again = predictions(
+        tmp_path, monkeypatch, {**arrays, "label": permuted}, *options.split()
+    )
     assert rows <= first.keys()
     assert again == first

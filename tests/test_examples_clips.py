@@ -1,5 +1,6 @@
-"""From folders to results: clips are found, built once, split as asked for; what cannot be used is
-named and stops nothing."""
+"""From folders to results: clips are found, built once, split as asked for; what cannot
+be used is named and stops nothing.
+"""
 
 import csv
 import json
@@ -109,7 +110,10 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
     printed = capsys.readouterr()
     names = list(results["methods"])
     assert (
-        all(re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE) for name in names)
+        all(
+            re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE)
+            for name in names
+        )
         and len(names) == 12
     )
     assert (
@@ -138,7 +142,9 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
         "codes_glc_3_learned_atoms_ridge.png",
         "confusion_nearest_subspace.png",
     } <= pictures
-    assert not any(name.startswith("codes_nearest") or name == "wrong.png" for name in pictures)
+    assert not any(
+        name.startswith("codes_nearest") or name == "wrong.png" for name in pictures
+    )
     assert "12/12" in printed.err or "12 of 12" in printed.err
 
 
@@ -151,13 +157,18 @@ def test_a_second_run_reads_nothing_again(tree, tmp_path, monkeypatch, capsys):
     assert [m["accuracy"] for m in again["methods"].values()] == [
         m["accuracy"] for m in first["methods"].values()
     ]
-    monkeypatch.setattr("examples.clips.build", lambda *args: pytest.fail("built again"))
+    monkeypatch.setattr(
+        "examples.clips.build", lambda *args: pytest.fail("built again")
+    )
 
     def again(p=MOST_P):
-        return build_all(find_clips(tree), Recipe(p=p, fewer=True), tmp_path / "out" / "cache")
+        return build_all(
+            find_clips(tree), Recipe(p=p, fewer=True), tmp_path / "out" / "cache"
+        )
 
     np.testing.assert_array_equal(again().X, whole.X)
-    shutil.move(tree / "run" / "p0_0", tree / "run" / "renamed")  # by content: names do not matter
+    # by content: names do not matter
+    shutil.move(tree / "run" / "p0_0", tree / "run" / "renamed")
     again()
     with pytest.raises(pytest.fail.Exception, match="built again"):
         again(p=2)
@@ -170,7 +181,9 @@ def broken(tree):
     good = (tree / "run" / "p2_2.mp4").read_bytes()
     (tree / "run" / "corrupt.mp4").write_bytes(good[:200] + bytes(len(good) - 200))
     (tree / "run" / "empty").mkdir()
-    images(tree / "walk" / "sizes", [*frames_of("walk", 7), np.zeros((12, 17), np.uint8)])
+    images(
+        tree / "walk" / "sizes", [*frames_of("walk", 7), np.zeros((12, 17), np.uint8)]
+    )
     images(tree / "walk" / "other", frames_of("walk", 8, height=20))
     images(tree / "walk" / "short", frames_of("walk", 9, n=2))
 
@@ -187,8 +200,12 @@ def test_broken_clips_are_named_at_the_end(tree, tmp_path, capsys):
         "walk/other: has frames of 20 x 16 and most clips have 12 x 16",
         "walk/short: has frames of rank 2 and most clips have 3 or more; --p 2 takes it",
     ):
-        assert re.search(why, end) and any(re.search(why, failed) for failed in results["failed"])
-    with pytest.raises(SystemExit, match="^examples.classify: .*(corrupt|empty|sizes|other|short)"):
+        assert re.search(why, end) and any(
+            re.search(why, failed) for failed in results["failed"]
+        )
+    with pytest.raises(
+        SystemExit, match="^examples.classify: .*(corrupt|empty|sizes|other|short)"
+    ):
         run(tmp_path, "--strict")
 
 
@@ -205,9 +222,13 @@ def test_names_that_a_terminal_obeys_or_no_picture_shows_are_escaped(tmp_path, c
     results = run(tmp_path, *FEW, "--dpi", 40, pictures=True)
     assert results["classes"] == ["caf\\udce9", "sea\\x1b[31m"]
     printed = capsys.readouterr()
-    assert "vote of" in printed.out and r"sea\x1b[31m/bad\x1b]0;mine\x07.npy" in printed.err
+    assert (
+        "vote of" in printed.out
+        and r"sea\x1b[31m/bad\x1b]0;mine\x07.npy" in printed.err
+    )
     assert "no picture" not in printed.err
-    assert all(c.isprintable() or c in "\n\r" for c in printed.out + printed.err)  # lines, bars
+    # lines, bars
+    assert all(c.isprintable() or c in "\n\r" for c in printed.out + printed.err)
     assert len(list((tmp_path / "out").glob("*.png"))) == 11
     names = [clip.name for clip in find_clips(tmp_path / "data")]
     path = tmp_path / "splits.csv"
@@ -233,7 +254,9 @@ def test_a_picture_that_cannot_be_drawn_costs_neither_table_nor_others(
     assert "map.png" not in left and {"gram.png", "atoms.png"} <= left
 
 
-def test_a_second_run_leaves_no_pictures_of_the_first_and_all_that_is_not_its_own(tree, tmp_path):
+def test_a_second_run_leaves_no_pictures_of_the_first_and_all_that_is_not_its_own(
+    tree, tmp_path
+):
     run(tmp_path, *FEW, "--dpi", 40, pictures=True)
     assert (tmp_path / "out" / "map.png").exists()
     (tmp_path / "mine.png").write_text("")
@@ -249,7 +272,9 @@ def test_a_second_run_leaves_no_pictures_of_the_first_and_all_that_is_not_its_ow
 def test_nothing_left_is_an_error(tmp_path):
     for label in "ab":
         (tmp_path / "data" / label / "empty").mkdir(parents=True)
-    with pytest.raises(SystemExit, match="no clip could be read: .*a/empty: holds no image"):
+    with pytest.raises(
+        SystemExit, match="no clip could be read: .*a/empty: holds no image"
+    ):
         run(tmp_path)
     shutil.rmtree(tmp_path / "data" / "b")
     with pytest.raises(
@@ -276,7 +301,9 @@ def test_groups_are_folders_or_parts_of_names(tree, tmp_path, capsys):
     find_clips(nested)
     said = "groups are passed over: 1 of 13 clips lie in no folder of a group"
     assert said in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="the name has no group, 'x' does not match it"):
+    with pytest.raises(
+        SystemExit, match="the name has no group, 'x' does not match it"
+    ):
         run(tmp_path, "--group-by", "x")
 
 
@@ -292,13 +319,22 @@ def test_splits_from_a_file(tree, tmp_path):
         encoding="utf-8-sig",  # as Excel leaves it
     )
     pairs = split_by_file(path, names)
-    assert [list(part) for part in pairs[0]] == [list(range(1, 12, 2)), list(range(0, 12, 2))]
+    assert [list(part) for part in pairs[0]] == [
+        list(range(1, 12, 2)),
+        list(range(0, 12, 2)),
+    ]
     assert list(pairs[1][0]) == [0, 3, 6, 9]
     assert run(tmp_path, "--splits", path, *FEW)["splits"] == 2
     for text, match in (
         ("", "first line must be clip,NAME"),
-        ("clip,a\nrun/p0_0,maybe\n", "line 2 must hold a clip and train, test or nothing"),
-        ("clip,a\nrun/p0_0,train\n", "split 'a' must have clips to train and to test, got 1 and 0"),
+        (
+            "clip,a\nrun/p0_0,maybe\n",
+            "line 2 must hold a clip and train, test or nothing",
+        ),
+        (
+            "clip,a\nrun/p0_0,train\n",
+            "split 'a' must have clips to train and to test, got 1 and 0",
+        ),
         (
             "clip,a\nrun/p0_0,train\n\nrun/p0_0,test\n",
             "must name a clip once, got run/p0_0 in lines 2 and 4",
@@ -314,10 +350,14 @@ def test_splits_from_a_file(tree, tmp_path):
 
 
 def runs(n_clips=8, n_runs=3):
-    """A Collection of clips of two classes, each cut into sets; names have a # of their own."""
+    """A Collection of clips of two classes, each cut into sets; names have a # of their
+    own.
+    """
     rng = np.random.default_rng(0)
     clips = [
-        Clip(f"{'ab'[i % 2]}/c#{i}", "ab"[i % 2], None, [rng.random((4 * n_runs, 5, 6))])
+        Clip(
+            f"{'ab'[i % 2]}/c#{i}", "ab"[i % 2], None, [rng.random((4 * n_runs, 5, 6))]
+        )
         for i in range(n_clips)
     ]
     return build_all(clips, Recipe(p=2, run=4), keep_rows=True)
@@ -331,16 +371,25 @@ def test_a_file_of_splits_names_clips_or_their_sets(tmp_path, capsys):
         path.write_text("\n".join(["clip,s", *lines]))
         return split_by_file(path, collection.names, collection.clip, unread)
 
-    (train, test), = pairs_of("a/c#0,train", "b/c#1,train", "a/c#2,test")
+    ((train, test),) = pairs_of("a/c#0,train", "b/c#1,train", "a/c#2,test")
     assert train.tolist() == [0, 1, 2, 3, 4, 5] and test.tolist() == [6, 7, 8]
-    (train, test), = pairs_of("a/c#0#2,train", "a/c#0#0,test", "b/c#1,train")
+    ((train, test),) = pairs_of("a/c#0#2,train", "a/c#0#0,test", "b/c#1,train")
     assert train.tolist() == [2, 3, 4, 5] and test.tolist() == [0]
-    with pytest.raises(ValueError, match="a clip or its sets, got a/c#0 in line 2 and a/c#0#1 in"):
+    with pytest.raises(
+        ValueError, match="a clip or its sets, got a/c#0 in line 2 and a/c#0#1 in"
+    ):
         pairs_of("a/c#0,train", "a/c#0#1,test", "b/c#1,train")
-    with pytest.raises(ValueError, match="clips that are there, got a/c#0#3 in line 3, b/x in l"):
+    with pytest.raises(
+        ValueError, match="clips that are there, got a/c#0#3 in line 3, b/x in l"
+    ):
         pairs_of("a/c#0,train", "a/c#0#3,test", "b/x,train")
-    pairs_of("a/c#0,train", "b/c#1,test", "b/x#1,train", "b/y,test", unread=["b/x", "b/y"])
-    assert "passed over 2 clips that could not be read: b/x#1, b/y" in capsys.readouterr().err
+    pairs_of(
+        "a/c#0,train", "b/c#1,test", "b/x#1,train", "b/y,test", unread=["b/x", "b/y"]
+    )
+    assert (
+        "passed over 2 clips that could not be read: b/x#1, b/y"
+        in capsys.readouterr().err
+    )
 
 
 def test_clips_that_could_not_be_read_are_passed_over_and_said(tree, tmp_path, capsys):
@@ -348,7 +397,9 @@ def test_clips_that_could_not_be_read_are_passed_over_and_said(tree, tmp_path, c
     broken(tree)
     path = tmp_path / "splits.csv"
     lines = [f"{name},{'train' if i % 2 else 'test'}" for i, name in enumerate(names)]
-    path.write_text("\n".join(["clip,s", *lines, "run/corrupt.mp4,train", "walk/other,test"]))
+    path.write_text(
+        "\n".join(["clip,s", *lines, "run/corrupt.mp4,train", "walk/other,test"])
+    )
     assert run(tmp_path, "--splits", path, "--skip", *FEW)["splits_done"] == 1
     said = "passed over 2 clips that could not be read: run/corrupt.mp4, walk/other"
     assert said in capsys.readouterr().err
@@ -370,7 +421,9 @@ def test_the_sets_of_a_clip_are_on_one_side_of_splits_and_folds():
             assert not np.intersect1d(clip[fit], clip[validate]).size
     torn = tuning.Split(np.arange(12), np.arange(11, 24, 2))
     of_set, told = comparison.kept_together(collection, torn)
-    assert of_set is None and "clip b/c#3 has sets in both parts, 1 in all have" in told[0]
+    assert (
+        of_set is None and "clip b/c#3 has sets in both parts, 1 in all have" in told[0]
+    )
 
 
 def test_labels_that_say_nothing_of_the_clips_are_not_found(tmp_path):
@@ -392,7 +445,9 @@ def test_labels_that_say_nothing_of_the_clips_are_not_found(tmp_path):
     assert np.sum(results["methods"]["nearest subspace"]["confusion"]) == 40
 
 
-def test_groups_that_one_split_tears_are_kept_together_in_the_others(capsys, monkeypatch):
+def test_groups_that_one_split_tears_are_kept_together_in_the_others(
+    capsys, monkeypatch
+):
     collection = runs()._replace(clip=None, group=np.repeat(list("pqrs"), 6))
     whole = tuning.Split(np.arange(12), np.arange(12, 24))
     torn = tuning.Split(np.arange(9), np.arange(9, 24))
@@ -404,7 +459,9 @@ def test_groups_that_one_split_tears_are_kept_together_in_the_others(capsys, mon
         return []
 
     monkeypatch.setattr(comparison, "evaluate", evaluate)
-    list(comparison.run_splits(collection, None, [whole, torn, alone], None, Settings()))
+    list(
+        comparison.run_splits(collection, None, [whole, torn, alone], None, Settings())
+    )
     assert seen == [collection.group.tolist(), None, None]
     said = capsys.readouterr().err.splitlines()[-2:]
     assert [line[:16] for line in said] == ["split 2 of 3: gr", "split 3 of 3: no"]
@@ -417,8 +474,14 @@ NO_SPLITS = [
     ([([0, 1], [2]), ([0, 1], [2, 4])], "test1 must hold indices in 0..3, got 2 to 4"),
     ([([-1, 1], [2])], "train0 must hold indices in 0..3, got -1 to 1"),
     ([([0, 1, 0], [2])], "train0 must hold no set twice, got set 0 more than once"),
-    ([([0, 1, 2, 3], [3, 2])], "train0 and test0 must not overlap, both hold set 2 and 1 more"),
-    ([([True, False], [2])], r"integers \(k,\) in each part, got bool \(2,\) in train0"),
+    (
+        [([0, 1, 2, 3], [3, 2])],
+        "train0 and test0 must not overlap, both hold set 2 and 1 more",
+    ),
+    (
+        [([True, False], [2])],
+        r"integers \(k,\) in each part, got bool \(2,\) in train0",
+    ),
     ([([0.5, 1], [2])], r"integers \(k,\) in each part, got float64 \(2,\) in train0"),
 ]
 
@@ -429,7 +492,11 @@ def test_splits_that_are_none_are_refused_wherever_they_come_from(splits, match)
         tuning.check_splits(splits, 4)
     with pytest.raises(ValueError, match=match):
         next(comparison.run_splits(runs(4, 1), None, splits, None, None))
-    match = match.replace("splits", "folds").replace("train", "fit").replace("test", "validate")
+    match = (
+        match.replace("splits", "folds")
+        .replace("train", "fit")
+        .replace("test", "validate")
+    )
     with pytest.raises(ValueError, match=match):
         tuning.Search(np.arange(4) % 2, splits, tuning.nearest_predictions)
 
@@ -439,32 +506,42 @@ def test_a_train_part_that_has_no_two_groups_of_a_class_is_folded_by_clips():
     split = tuning.Split(np.arange(12), np.arange(12, 24))
     of_set, told = comparison.kept_together(collection, split)
     assert of_set.tolist() == clip_names(collection.names, collection.clip)
-    assert told == ["no class has two groups to train: cross-validation does not keep a group "
-                    "together"]
+    assert told == [
+        "no class has two groups to train: cross-validation does not keep a group "
+        "together"
+    ]
 
 
 def test_splits_keep_groups_together():
     groups = np.array(["ann", "bob", "bob", "ann"])
-    (train, test), = tuning.check_splits([([3, 0], [2, 1])], 4, groups)
+    ((train, test),) = tuning.check_splits([([3, 0], [2, 1])], 4, groups)
     assert train.tolist() == [3, 0] and test.tolist() == [2, 1]
-    with pytest.raises(ValueError, match="keep groups together, both hold sets of group bob"):
+    with pytest.raises(
+        ValueError, match="keep groups together, both hold sets of group bob"
+    ):
         tuning.check_splits([([3, 0, 1], [2])], 4, groups)
-    with pytest.raises(ValueError, match=r"groups must have shape \(4,\), one a set, got \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"groups must have shape \(4,\), one a set, got \(3,\)"
+    ):
         tuning.check_splits([([3, 0], [2, 1])], 4, groups[:3])
 
 
 def test_groups_are_any_hashables():
     groups = [None, 1, "ann", None]
-    split, = tuning.check_splits([([0, 3], [1])], 4, groups)
+    (split,) = tuning.check_splits([([0, 3], [1])], 4, groups)
     assert split.train.tolist() == [0, 3]
-    with pytest.raises(ValueError, match="keep groups together, both hold sets of group None"):
+    with pytest.raises(
+        ValueError, match="keep groups together, both hold sets of group None"
+    ):
         tuning.check_splits([([0, 1], [3])], 4, groups)
 
 
 @pytest.mark.parametrize("share", [0.5, 3])
 def test_random_splits_are_those_of_their_seed(share):
-    first, again, other = (split_at_random(np.arange(40) % 2, share, 1, seed)[0].train.tolist()
-                           for seed in (0, 0, 1))
+    first, again, other = (
+        split_at_random(np.arange(40) % 2, share, 1, seed)[0].train.tolist()
+        for seed in (0, 0, 1)
+    )
     assert first == again != other
 
 
@@ -488,7 +565,9 @@ def test_random_splits_keep_the_share_of_each_class():
 def test_recipes_are_the_functions_of_the_library():
     frames = np.random.default_rng(0).integers(0, 256, (12, 5, 6), np.uint8)
     clip = Clip("c", "a", None, [frames[:7], frames[7:]])  # two sources make one set
-    np.testing.assert_array_equal(build(clip, Recipe(p=3)).bases[0], from_image_set(frames, 3))
+    np.testing.assert_array_equal(
+        build(clip, Recipe(p=3)).bases[0], from_image_set(frames, 3)
+    )
     clip = clip._replace(sources=[frames])
     np.testing.assert_array_equal(
         build(clip, Recipe(p=3, stack=4, center=True)).bases[0],
@@ -504,7 +583,9 @@ def test_recipes_are_the_functions_of_the_library():
     assert runs.bases.shape == (2, 30, 2) and runs.frame == (5, 6)
     np.testing.assert_array_equal(runs.rows[1], frames[5:10].reshape(5, 30))
     halves = build(clip, Recipe(p=2, resample=23), keep_rows=True).rows[0]
-    np.testing.assert_allclose(halves[1], (frames[0].ravel() + frames[1].ravel().astype(float)) / 2)
+    np.testing.assert_allclose(
+        halves[1], (frames[0].ravel() + frames[1].ravel().astype(float)) / 2
+    )
     assert build(clip, Recipe(p=2, single=True)).bases.dtype == np.float32
     with pytest.raises(ValueError, match="a run takes 13 frames, got 12"):
         build(clip, Recipe(p=2, run=13))
@@ -512,7 +593,9 @@ def test_recipes_are_the_functions_of_the_library():
 
 def test_collections_keep_the_order_of_clips_and_runs(tmp_path):
     rng = np.random.default_rng(0)
-    clips = [Clip(f"c{i}", "ab"[i % 2], i % 3, [rng.random((4 + i, 5, 6))]) for i in range(9)]
+    clips = [
+        Clip(f"c{i}", "ab"[i % 2], i % 3, [rng.random((4 + i, 5, 6))]) for i in range(9)
+    ]
     collection = build_all(clips, Recipe(p=2, run=4), tmp_path, keep_rows=True)
     again = build_all(clips, Recipe(p=2, run=4), tmp_path, keep_rows=True)
     assert collection.names[3:7] == ["c3", "c4#0", "c4#1", "c5#0"] and list(
@@ -521,7 +604,9 @@ def test_collections_keep_the_order_of_clips_and_runs(tmp_path):
     for X, rows in ((collection.X, collection.sets), (again.X, again.sets)):
         for basis, frames, name in zip(X, rows, collection.names):
             clip, _, k = name.partition("#")
-            expected = clips[int(clip[1:])].sources[0][4 * int(k or 0) :][:4].reshape(4, 30)
+            expected = (
+                clips[int(clip[1:])].sources[0][4 * int(k or 0) :][:4].reshape(4, 30)
+            )
             np.testing.assert_array_equal(frames, expected)
             np.testing.assert_array_equal(basis, from_image_set(expected, 2))
 
@@ -534,7 +619,10 @@ def test_collections_keep_the_order_of_clips_and_runs(tmp_path):
         ("--at-most 2 --evenly 2", "--at-most and --evenly exclude each other"),
         ("--arma 2 --stack 2", "--stack and --arma exclude each other"),
         ("--train 0", "--train must lie between 0 and 1, or be a whole number, got 0"),
-        ("--train 1.5", "--train must lie between 0 and 1, or be a whole number, got 1.5"),
+        (
+            "--train 1.5",
+            "--train must lie between 0 and 1, or be a whole number, got 1.5",
+        ),
         ("--arma 2 --p 2 3", "--p must be one dimension with --arma, got [2, 3]"),
         ("--strict --skip", "argument --skip: not allowed with argument --strict"),
         ("--seconds -1", "--seconds must be at least 0, got -1"),
@@ -591,7 +679,9 @@ def test_whatever_a_decoder_raises_belongs_to_its_clip(tmp_path, monkeypatch, er
     made = [Clip(name, "a", None, [name]) for name in ("good", "bad")]
     collection = build_all(made, Recipe(p=2))
     assert collection.names == ["good"]
-    assert list(collection.unread) == ["bad"] and collection.unread["bad"].startswith("bad: ")
+    assert list(collection.unread) == ["bad"] and collection.unread["bad"].startswith(
+        "bad: "
+    )
 
 
 def photographs(folder):
@@ -604,16 +694,25 @@ def photographs(folder):
 def test_images_in_class_folders_are_cut_into_clips(tmp_path):
     data = photographs(tmp_path / "data")
     clips = find_clips(data, run=5)
-    assert [clip.name for clip in clips[5:7]] == ["run/5", "walk/0"] and len(clips) == 12
-    assert [path.name for path in clips[2].sources] == [f"{i}.png" for i in range(10, 15)]
+    assert [clip.name for clip in clips[5:7]] == ["run/5", "walk/0"] and len(
+        clips
+    ) == 12
+    assert [path.name for path in clips[2].sources] == [
+        f"{i}.png" for i in range(10, 15)
+    ]
     results = run(tmp_path, *FEW, "--run", 5)
-    assert results["n_sets"] == 12 and results["methods"]["nearest subspace"]["mean"] == 100
+    assert (
+        results["n_sets"] == 12
+        and results["methods"]["nearest subspace"]["mean"] == 100
+    )
 
 
 def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, capsys):
     data = photographs(tmp_path / "data")
-    expected = ("found 0 clips of 0 classes; run/ holds 32 images directly: if run is a class, put "
-                "each clip into a folder of its own, or --run 10 .*as .*data/CLASS/run")
+    expected = (
+        "found 0 clips of 0 classes; run/ holds 32 images directly: if run is a class, put "
+        "each clip into a folder of its own, or --run 10 .*as .*data/CLASS/run"
+    )
     with pytest.raises(ValueError, match=expected):
         find_clips(data)
     np.save(data / "walk" / "a.npy", frames_of("walk", 0))
@@ -622,7 +721,9 @@ def test_images_in_class_folders_are_lost_only_if_that_is_asked_for(tmp_path, ca
     found = find_clips(data)
     said = capsys.readouterr().err
     assert "passed over: 32 images in run/, as 0.png, beside clips" in said
-    with pytest.raises(ValueError, match="jump: its one clip, as .* 8 images(.|\n)*--run 10 cuts"):
+    with pytest.raises(
+        ValueError, match="jump: its one clip, as .* 8 images(.|\n)*--run 10 cuts"
+    ):
         look(found, Recipe(p=2))
     assert list(look(found, Recipe(p=2), skip=True).why) == ["jump"]
 
@@ -633,12 +734,27 @@ def arrays(*paths):
         np.save(path, frames_of(path.name, 0, height=4, width=4))
 
 
-@pytest.mark.parametrize("folder, names, hint", [
-    ("x", ["run1.npy", "walk1.npy"], "those of each class .* as .*/data/x/CLASS/run1.npy$"),
-    ("x", ["a.npy", "../y/b.npy"], "or, if x is a class as y beside it is, --data .*/data$"),
-    ("", ["x/run/a.npy", "x/walk/a.npy"], "as x/run and x/walk: --data .*/data/x$"),
-    ("", ["x/y/run/a.npy", "x/y/walk/a.npy"], "as x/y/run and x/y/walk: --data .*/data/x/y$"),
-])
+@pytest.mark.parametrize(
+    "folder, names, hint",
+    [
+        (
+            "x",
+            ["run1.npy", "walk1.npy"],
+            "those of each class .* as .*/data/x/CLASS/run1.npy$",
+        ),
+        (
+            "x",
+            ["a.npy", "../y/b.npy"],
+            "or, if x is a class as y beside it is, --data .*/data$",
+        ),
+        ("", ["x/run/a.npy", "x/walk/a.npy"], "as x/run and x/walk: --data .*/data/x$"),
+        (
+            "",
+            ["x/y/run/a.npy", "x/y/walk/a.npy"],
+            "as x/y/run and x/y/walk: --data .*/data/x/y$",
+        ),
+    ],
+)
 def test_layouts_that_are_none_are_said_with_what_helps(tmp_path, folder, names, hint):
     above = tmp_path / "data"
     arrays(*(above / folder / name for name in names))
@@ -647,8 +763,11 @@ def test_layouts_that_are_none_are_said_with_what_helps(tmp_path, folder, names,
 
 
 def test_clips_one_level_too_deep_are_named(tmp_path):
-    arrays(tmp_path / "walk" / "a.npy", tmp_path / "run" / "ann" / "a.npy",
-           tmp_path / "run" / "ann" / "monday" / "a.npy")
+    arrays(
+        tmp_path / "walk" / "a.npy",
+        tmp_path / "run" / "ann" / "a.npy",
+        tmp_path / "run" / "ann" / "monday" / "a.npy",
+    )
     seen = look(find_clips(tmp_path), Recipe(p=2), skip=True)
     assert [*seen.why] == [*seen.avoidable] == ["run/ann/monday"]
     assert "clips lie too deep, as " in seen.why["run/ann/monday"]
@@ -666,8 +785,10 @@ def test_links_that_lead_back_are_not_followed(tmp_path):
     assert [clip.name for clip in find_clips(tmp_path)] == ["a/clip.npy", "b/clip.npy"]
 
 
-@pytest.mark.parametrize("dtype, small, varies", [
-    (np.float64, 1e-10, True), (np.float64, 1e-14, False), (np.float32, 1e-6, False)])
+@pytest.mark.parametrize(
+    "dtype, small, varies",
+    [(np.float64, 1e-10, True), (np.float64, 1e-14, False), (np.float32, 1e-6, False)],
+)
 def test_what_is_a_constant_pixel_is_one_rule_for_bases_and_rows(dtype, small, varies):
     """A pixel of large numbers that hardly vary counts in both, or in neither."""
     rng = np.random.default_rng(0)
@@ -675,11 +796,11 @@ def test_what_is_a_constant_pixel_is_one_rule_for_bases_and_rows(dtype, small, v
     frames[:, 0] = 1 + small * frames[:, 0]
     clip = Clip("clip", "a", None, [frames.astype(dtype)])
     built = build(clip, Recipe(p=6, unit_variance=True, rank="pad"), keep_rows=True)
-    rows, = built.rows
+    (rows,) = built.rows
     assert rows.dtype == dtype
     assert rows[:, 0].any() == varies
-    spanned = np.linalg.svd(rows.astype(float), full_matrices=False)[2][:5 + varies].T
-    alike = np.linalg.norm(built.bases[0][:, :5 + varies].T @ spanned)**2
+    spanned = np.linalg.svd(rows.astype(float), full_matrices=False)[2][: 5 + varies].T
+    alike = np.linalg.norm(built.bases[0][:, : 5 + varies].T @ spanned) ** 2
     assert alike == pytest.approx(5 + varies, abs=1e-3)
 
 
@@ -698,7 +819,10 @@ def test_each_file_of_several_frames_is_a_clip_wherever_it_lies(tmp_path, suffix
         animation(tmp_path / "new" / f"{k}{suffix}", frames_of("run", k))
     found = find_clips(tmp_path / "data")
     assert [clip.name for clip in found][:3] == [
-        f"run/p0/0{suffix}", f"run/p0/2{suffix}", f"run/p1/1{suffix}"]
+        f"run/p0/0{suffix}",
+        f"run/p0/2{suffix}",
+        f"run/p1/1{suffix}",
+    ]
     assert [clip.group for clip in found] == ["p0", "p0", "p1", "p1"] * 2
     assert len(find_new_clips(tmp_path / "new")) == 4
     assert build_all(found, Recipe(p=2)).X.shape == (8, 192, 2)
@@ -712,13 +836,14 @@ def test_images_of_one_frame_hide_no_clip_and_are_merged_with_none(tmp_path, cap
     animation(new / "one.gif", frames[:1])
     collection = build_all(find_new_clips(new), Recipe(p=2))
     assert collection.names == ["a.npy", "b.gif", "inner/c.npy"]
-    why, = collection.unread.values()
+    (why,) = collection.unread.values()
     assert "not both, got one.gif beside a.npy" in why
     for k in range(5):
-        animation(tmp_path / "frames" / f"{k}.gif", frames[k:k + 1])
-    clip, = find_new_clips(tmp_path / "frames")
+        animation(tmp_path / "frames" / f"{k}.gif", frames[k : k + 1])
+    (clip,) = find_new_clips(tmp_path / "frames")
     np.testing.assert_array_equal(
-        build(clip, Recipe(p=2), keep_rows=True).rows[0], frames[:5].reshape(5, 192))
+        build(clip, Recipe(p=2), keep_rows=True).rows[0], frames[:5].reshape(5, 192)
+    )
 
 
 def test_images_beside_clips_of_a_group_are_of_that_group(tmp_path, capsys):
@@ -727,9 +852,14 @@ def test_images_beside_clips_of_a_group_are_of_that_group(tmp_path, capsys):
     animation(tmp_path / "run" / "ann" / "poster.png", frames_of("run", 0)[:1])
     found = find_clips(tmp_path)
     assert [(clip.name, clip.group) for clip in found[:3]] == [
-        ("run/ann", "ann"), ("run/ann/a.npy", "ann"), ("run/bob/b.npy", "bob")]
+        ("run/ann", "ann"),
+        ("run/ann/a.npy", "ann"),
+        ("run/bob/b.npy", "bob"),
+    ]
     assert not capsys.readouterr().err
-    with pytest.raises(ValueError, match="run: 1 of 3 clips, as .* got poster.png beside a.npy"):
+    with pytest.raises(
+        ValueError, match="run: 1 of 3 clips, as .* got poster.png beside a.npy"
+    ):
         look(found, Recipe(p=2))
 
 
@@ -737,17 +867,21 @@ def test_a_reader_that_is_missing_stops_before_clips_are_lost(tmp_path, monkeypa
     arrays(*(tmp_path / label / f"{k}.npy" for label in "ab" for k in range(2)))
     (tmp_path / "a" / "c.mp4").write_bytes(b"a video")
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(ValueError, match="a: 1 of 3 clips, as .*need imageio with PyAV: pip inst"):
+    with pytest.raises(
+        ValueError, match="a: 1 of 3 clips, as .*need imageio with PyAV: pip inst"
+    ):
         look(find_clips(tmp_path), Recipe(p=2))
 
 
 def of_sizes(folder):
-    """Clips of three classes: all of one, and half of another, have frames of another size."""
+    """Clips of three classes: all of one, and half of another, have frames of another
+    size.
+    """
     for k in range(4):
         for label, small in (("jump", k < 2), ("run", True), ("walk", False)):
             path = folder / label / f"{k}.npy"
             path.parent.mkdir(parents=True, exist_ok=True)
-            np.save(path, frames_of(label, k)[:, :10 if small else 12])
+            np.save(path, frames_of(label, k)[:, : 10 if small else 12])
     np.save(folder / "walk" / "4.npy", frames_of("walk", 4))
     (folder / "walk" / "text.mp4").write_text("no video")
     (folder / "empty").mkdir()
@@ -757,7 +891,9 @@ def test_sizes_that_would_cost_clips_stop_before_anything_is_decoded(
     tmp_path, capsys, monkeypatch
 ):
     of_sizes(tmp_path / "data")
-    monkeypatch.setattr("grassmann_sc.frames.read_frames", lambda *_, **how: pytest.fail("read"))
+    monkeypatch.setattr(
+        "grassmann_sc.frames.read_frames", lambda *_, **how: pytest.fail("read")
+    )
     with pytest.raises(SystemExit) as end:
         run(tmp_path, *FEW)
     assert end.value.code.splitlines() == [
@@ -777,9 +913,14 @@ def test_sizes_that_would_cost_clips_stop_before_anything_is_decoded(
 
 def test_clips_whose_images_all_differ_in_size_are_told_what_helps(tmp_path):
     for label in ("run", "walk"):
-        images(tmp_path / "data" / label / "a", [np.eye(n, dtype=np.uint8) for n in (4, 5)])
-    with pytest.raises(SystemExit, match=r"no clip could be read: .*/1.png: frames must have one "
-                       r"size, frame 0 has \(4, 4\) and frame 1 \(5, 5\)(.*)\n--size 32 32 brings"):
+        images(
+            tmp_path / "data" / label / "a", [np.eye(n, dtype=np.uint8) for n in (4, 5)]
+        )
+    with pytest.raises(
+        SystemExit,
+        match=r"no clip could be read: .*/1.png: frames must have one "
+        r"size, frame 0 has \(4, 4\) and frame 1 \(5, 5\)(.*)\n--size 32 32 brings",
+    ):
         run(tmp_path, *FEW)
 
 
@@ -798,48 +939,86 @@ def test_a_class_that_is_damaged_as_a_whole_stops_too(tmp_path):
     of_sizes(tmp_path / "data")
     for path in (tmp_path / "data" / "jump").iterdir():
         path.write_bytes(b"")
-    with pytest.raises(SystemExit, match="lost:\n  jump: all 4 clips, as .*/0.npy: cannot be read"):
+    with pytest.raises(
+        SystemExit, match="lost:\n  jump: all 4 clips, as .*/0.npy: cannot be read"
+    ):
         run(tmp_path, *FEW, "--size", 8, 8)
 
 
 def test_raw_frames_of_as_many_pixels_in_another_shape_are_of_another_size():
     rng = np.random.default_rng(0)
-    made = [Clip(name, "a", None, [rng.random((4, *shape))])
-            for name, shape in (("x", (4, 6)), ("y", (4, 6)), ("z", (6, 4)), ("v", (24,)))]
+    made = [
+        Clip(name, "a", None, [rng.random((4, *shape))])
+        for name, shape in (("x", (4, 6)), ("y", (4, 6)), ("z", (6, 4)), ("v", (24,)))
+    ]
     assert [*survey(made, Recipe(p=2)).why] == ["z", "v"]
 
 
 def test_descriptors_of_one_length_need_no_frames_of_one_size():
     pytest.importorskip("skimage", reason="LBP needs the extra 'image'")
     rng = np.random.default_rng(0)
-    made = [Clip(str(h), "a", None, [rng.integers(0, 256, (6, h, 17), np.uint8)])
-            for h in (17, 18, 30)]
+    made = [
+        Clip(str(h), "a", None, [rng.integers(0, 256, (6, h, 17), np.uint8)])
+        for h in (17, 18, 30)
+    ]
     assert not survey(made, Recipe(p=2, features="lbp")).why
-    assert [*survey(made, Recipe(p=2, features="hog",
-                                 feature_options={"cells_per_block": [1, 1]})).why] == ["30"]
-    for options in ({"length": 3, "radii": [2, 1, 1]}, {"radii": [1, 1, 2]}, {"length": 6}):
-        assert not survey(made, Recipe(p=2, features="lbp_top", feature_options=options)).why
+    assert [
+        *survey(
+            made,
+            Recipe(p=2, features="hog", feature_options={"cells_per_block": [1, 1]}),
+        ).why
+    ] == ["30"]
+    for options in (
+        {"length": 3, "radii": [2, 1, 1]},
+        {"radii": [1, 1, 2]},
+        {"length": 6},
+    ):
+        assert not survey(
+            made, Recipe(p=2, features="lbp_top", feature_options=options)
+        ).why
     assert len(survey(made, Recipe(p=2, features="gei")).why) == 2
 
 
-@pytest.mark.parametrize("features, told", [
-    ("raw", "frames of 9 x 9 and the model has 8 x 8"),
-    ("hog", "frames of 9 x 9 and the model has another size, whose rows have length 81"),
-])
+@pytest.mark.parametrize(
+    "features, told",
+    [
+        ("raw", "frames of 9 x 9 and the model has 8 x 8"),
+        (
+            "hog",
+            "frames of 9 x 9 and the model has another size, whose rows have length 81",
+        ),
+    ],
+)
 def test_clips_of_another_size_than_a_models_are_told_from_headers(features, told):
     pytest.importorskip("skimage", reason="HOG needs the extra 'image'")
     clip = Clip("c", None, None, [np.zeros((4, 9, 9), np.uint8)])
-    recipe = Recipe(p=2, features=features, stack=2, feature_options={
-        "hog": {"pixels_per_cell": [3, 3], "cells_per_block": [1, 1], "orientations": 8}}.get(
-            features, {}))
+    recipe = Recipe(
+        p=2,
+        features=features,
+        stack=2,
+        feature_options={
+            "hog": {
+                "pixels_per_cell": [3, 3],
+                "cells_per_block": [1, 1],
+                "orientations": 8,
+            }
+        }.get(features, {}),
+    )
     shape = (128, 1, (8, 8)) if features == "raw" else (162, 1, ())
     assert survey([clip], recipe, shape).why == {"c": f"c: has {told}"}
 
 
 def test_sets_in_an_array_are_resized_if_they_are_images(tmp_path):
-    frames = np.concatenate([frames_of("ab"[i % 2], i, height=8, width=8) for i in range(8)])
-    arrays = dict(feats=frames, offset=8 * np.arange(9), label=np.arange(8) % 2,
-                  train0=np.arange(4), test0=np.arange(4, 8))
+    frames = np.concatenate(
+        [frames_of("ab"[i % 2], i, height=8, width=8) for i in range(8)]
+    )
+    arrays = dict(
+        feats=frames,
+        offset=8 * np.arange(9),
+        label=np.arange(8) % 2,
+        train0=np.arange(4),
+        test0=np.arange(4, 8),
+    )
     np.savez(tmp_path / "sets.npz", **arrays)
     options = "--key", "feats", *FEW
     data = tmp_path / "sets.npz"
@@ -848,7 +1027,9 @@ def test_sets_in_an_array_are_resized_if_they_are_images(tmp_path):
         run(tmp_path, *FEW, data=data)
     assert [clip.name for clip in load_new_npz(data, "feats")][-1] == "set 7"
     np.savez(tmp_path / "sets.npz", **{**arrays, "feats": frames.reshape(64, 64)})
-    with pytest.raises(SystemExit, match="set 0: frames must be images to be resized, got vectors"):
+    with pytest.raises(
+        SystemExit, match="set 0: frames must be images to be resized, got vectors"
+    ):
         run(tmp_path, *options, "--size", 4, 5, data=data)
 
 
@@ -859,16 +1040,38 @@ def test_an_array_among_several_is_named_by_key(tmp_path):
             frames = frames_of(label, k)
             others = {"mask": frames > 9} if label == "b" else {}
             np.savez(tmp_path / "data" / label / f"{k}.npz", feats=frames, **others)
-    with pytest.raises(SystemExit, match="b: all 4 clips, as .*several arrays, feats, mask, "
-                       "and none named frames\n--key feats takes that array"):
+    with pytest.raises(
+        SystemExit,
+        match="b: all 4 clips, as .*several arrays, feats, mask, "
+        "and none named frames\n--key feats takes that array",
+    ):
         run(tmp_path, *FEW)
     model = tmp_path / "model.npz"
     run_options = ["--key", "feats", *FEW]
     assert run(tmp_path, *run_options)["n_sets"] == 8
-    classify.main(["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--methods",
-                   "nearest", "--save", str(model), *map(str, run_options)])
-    classify.main(["--model", str(model), "--predict", str(tmp_path / "data" / "b"), "--out",
-                   str(tmp_path / "out")])
+    classify.main(
+        [
+            "--data",
+            str(tmp_path / "data"),
+            "--out",
+            str(tmp_path / "out"),
+            "--methods",
+            "nearest",
+            "--save",
+            str(model),
+            *map(str, run_options),
+        ]
+    )
+    classify.main(
+        [
+            "--model",
+            str(model),
+            "--predict",
+            str(tmp_path / "data" / "b"),
+            "--out",
+            str(tmp_path / "out"),
+        ]
+    )
     lines = (tmp_path / "out" / "predictions.csv").read_text().splitlines()[1:]
     assert len(lines) == 4 and all(line.split(",")[1] == "b" for line in lines)
 
@@ -876,7 +1079,9 @@ def test_an_array_among_several_is_named_by_key(tmp_path):
 @pytest.mark.parametrize("n", [2, 5, 8, 31])
 def test_what_is_linear_in_time_stays_so_when_it_is_resampled(n):
     ramp = np.linspace(3, 5, 8)[:, None] * np.ones((1, 4))
-    rows, = build(Clip("c", "a", None, [ramp]), Recipe(p=1, resample=n), keep_rows=True).rows
+    (rows,) = build(
+        Clip("c", "a", None, [ramp]), Recipe(p=1, resample=n), keep_rows=True
+    ).rows
     np.testing.assert_allclose(rows[:, 0], np.linspace(3, 5, n), rtol=1e-12)
 
 
@@ -887,12 +1092,14 @@ def test_kept_rows_are_centred_before_stacking_where_bases_of_models_are():
         ({"arma": 3}, block_hankel(frames - frames.mean(axis=0), 3)),
         ({"stack": 3}, block_hankel(frames, 3) - block_hankel(frames, 3).mean(axis=0)),
     ):
-        rows, = build(clip, Recipe(p=2, center=True, **how), keep_rows=True).rows
+        (rows,) = build(clip, Recipe(p=2, center=True, **how), keep_rows=True).rows
         np.testing.assert_allclose(rows, expected, atol=1e-15)
 
 
 def test_a_cache_knows_the_order_that_names_give_to_images(tmp_path):
-    """The bytes of 10.png and 2.png, in the order of texts, are those of a.png and b.png."""
+    """The bytes of 10.png and 2.png, in the order of texts, are those of a.png and
+    b.png.
+    """
     first, second, *_ = frames_of("run", 0)
     recipe = Recipe(p=1, stack=2)
     for name, frames in (("2", first), ("10", second)):
@@ -906,7 +1113,9 @@ def test_a_cache_knows_the_order_that_names_give_to_images(tmp_path):
     np.testing.assert_array_equal(after, build_all([clip], recipe).X)
 
 
-def test_a_new_clip_that_cannot_be_read_has_no_answer_or_stops_if_that_is_asked_for(tmp_path):
+def test_a_new_clip_that_cannot_be_read_has_no_answer_or_stops_if_that_is_asked_for(
+    tmp_path,
+):
     for label in ("run", "walk"):
         for k in range(3):
             animation(tmp_path / "data" / label / f"{k}.tif", frames_of(label, k))
@@ -915,33 +1124,65 @@ def test_a_new_clip_that_cannot_be_read_has_no_answer_or_stops_if_that_is_asked_
     (tmp_path / "new" / "text.mp4").write_text("no video")
     model = str(tmp_path / "model.npz")
     options = ["--out", str(tmp_path / "out"), "--predict", str(tmp_path / "new")]
-    classify.main(["--data", str(tmp_path / "data"), "--methods", "nearest", "--save", model,
-                   "--p", "2", "--no-kernels", *options])
+    classify.main(
+        [
+            "--data",
+            str(tmp_path / "data"),
+            "--methods",
+            "nearest",
+            "--save",
+            model,
+            "--p",
+            "2",
+            "--no-kernels",
+            *options,
+        ]
+    )
     for arguments in ([], ["--skip"]):
         classify.main(["--model", model, *options, *arguments])
         with open(tmp_path / "out" / "predictions.csv", newline="") as file:
             rows = {row["clip"]: row for row in csv.DictReader(file)}
         assert {name: row["label"] for name, row in rows.items()} == {
-            "good.tif": "walk", "small.tif": "", "text.mp4": ""}
-        assert rows["small.tif"]["failed"].endswith("of 8 x 16 and the model has 12 x 16")
-        assert rows["text.mp4"]["failed"].endswith("text.mp4: not a video, or cut short")
-    with pytest.raises(SystemExit, match="^examples.classify: .*(small.tif|text.mp4): "):
+            "good.tif": "walk",
+            "small.tif": "",
+            "text.mp4": "",
+        }
+        assert rows["small.tif"]["failed"].endswith(
+            "of 8 x 16 and the model has 12 x 16"
+        )
+        assert rows["text.mp4"]["failed"].endswith(
+            "text.mp4: not a video, or cut short"
+        )
+    with pytest.raises(
+        SystemExit, match="^examples.classify: .*(small.tif|text.mp4): "
+    ):
         classify.main(["--model", model, *options, "--strict"])
 
 
 def test_new_clips_that_will_have_no_answer_are_said_before_anything_is_learned(
     tmp_path, capsys, monkeypatch
 ):
-    arrays(*(tmp_path / "data" / label / f"{k}.npy" for label in "ab" for k in range(2)))
+    arrays(
+        *(tmp_path / "data" / label / f"{k}.npy" for label in "ab" for k in range(2))
+    )
     arrays(tmp_path / "new" / "good.npy")
     animation(tmp_path / "new" / "large.gif", frames_of("a", 0))
     monkeypatch.setattr("examples.answers.learned", lambda *_: pytest.fail("learned"))
-    options = ["--data", str(tmp_path / "data"), "--out", str(tmp_path / "out"), *map(str, FEW),
-               "--predict", str(tmp_path / "new")]
+    options = [
+        "--data",
+        str(tmp_path / "data"),
+        "--out",
+        str(tmp_path / "out"),
+        *map(str, FEW),
+        "--predict",
+        str(tmp_path / "new"),
+    ]
     with pytest.raises(pytest.fail.Exception, match="learned"):
         classify.main(options)
     said = "1 new clip will have no answer:\n  large.gif: has frames of 12 x 16 and the model has 4"
     assert said in capsys.readouterr().err
     (tmp_path / "new" / "good.npy").unlink()
-    with pytest.raises(SystemExit, match="no clip could be read: large.gif: has frames of 12 x 16"):
+    with pytest.raises(
+        SystemExit, match="no clip could be read: large.gif: has frames of 12 x 16"
+    ):
         classify.main(options)

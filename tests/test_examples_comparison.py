@@ -1,5 +1,6 @@
 """Methods compared: votes, what is left out, ends of grids; and what the table of
-examples.classify says of them, and of chance."""
+examples.classify says of them, and of chance.
+"""
 
 import re
 import warnings
@@ -49,13 +50,14 @@ def method(reads, estimator, grid=None, predict=None):
     return comparison.Method("row", reads, estimator, grid or {}, predict)
 
 
-# ------------------------------------------------------------------------------------ splits
+# ------------------------------------------------------------------------------- splits
 
 
 @pytest.mark.parametrize("kind", ["group", "clip", "set"])
 def test_classes_that_cross_validation_tells_nothing_of_are_named(kind):
-    """Those whose training sets are all of one group, one clip, or one set: no fold learns from
-    some of them and asks for others."""
+    """Those whose training sets are all of one group, one clip, or one set: no fold
+    learns from some of them and asks for others.
+    """
     label = np.array([*"aaaabbbbcccc", *"abc"])
     unit = np.array([0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 5, 6])
     names = [f"x{u}#{i}" for i, u in enumerate(unit)]
@@ -66,9 +68,13 @@ def test_classes_that_cross_validation_tells_nothing_of_are_named(kind):
         train = np.arange(12)
         of_kind = {"group": unit.astype(str)} if kind == "group" else {"clip": unit}
         collection = collection._replace(**of_kind)
-    of_set, said = comparison.kept_together(collection, tuning.Split(train, np.arange(12, 15)))
-    assert said == [f"2 of 3 classes, b the first, have one {kind} to train: cross-validation, "
-                    "which needs two, tells nothing of them"]
+    of_set, said = comparison.kept_together(
+        collection, tuning.Split(train, np.arange(12, 15))
+    )
+    assert said == [
+        f"2 of 3 classes, b the first, have one {kind} to train: cross-validation, "
+        "which needs two, tells nothing of them"
+    ]
     group = None if of_set is None else of_set[train]
     for fit, validate in comparison.folds(label[train], group, 0, 3):
         assert of_set is None or not set(group[fit]) & set(group[validate])
@@ -83,7 +89,8 @@ def test_groups_are_kept_together_before_clips_and_clips_where_groups_are_torn(t
     collection = clips.Collection(None, None, names, clip % 2, group, None, clip)
     train = np.arange(16 if torn else 18)
     of_set, said = comparison.kept_together(
-        collection, tuning.Split(train, np.arange(len(train), 24)))
+        collection, tuning.Split(train, np.arange(len(train), 24))
+    )
     kept = clip if torn else group
     assert len(set(zip(of_set, kept))) == len(set(of_set)) == len(set(kept))
     assert [text[:7] for text in said] == ["group r"] * torn
@@ -94,7 +101,9 @@ def test_groups_are_kept_together_before_clips_and_clips_where_groups_are_torn(t
 
 
 def test_shares_of_uneven_classes_are_those_by_hand():
-    """Right are 3 of 4 a, 1 of 2 b, 1 of 1 c; of what is called so 3 of 3, 1 of 2, 1 of 2."""
+    """Right are 3 of 4 a, 1 of 2 b, 1 of 1 c; of what is called so 3 of 3, 1 of 2, 1 of
+    2.
+    """
     found = comparison.shares_of(np.array([*"aaaabbc"]), np.array([*"aaabbcc"]))
     assert found["accuracy"] == pytest.approx(100 * 5 / 7)
     assert found["balanced"] == pytest.approx(100 * (3 / 4 + 1 / 2 + 1) / 3)
@@ -102,7 +111,9 @@ def test_shares_of_uneven_classes_are_those_by_hand():
 
 
 def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
-    """Nothing of another fold, which holds sets to be asked, and of no more than one fold."""
+    """Nothing of another fold, which holds sets to be asked, and of no more than one
+    fold.
+    """
     sets, label = noisy_sets()
     asked = []
 
@@ -134,7 +145,7 @@ def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
         assert len(made) == 1
 
 
-# ----------------------------------------------------------------------- candidates left out
+# ------------------------------------------------------------------ candidates left out
 
 
 def test_a_point_of_a_grid_that_no_fold_can_have_is_left_out():
@@ -148,14 +159,20 @@ def test_a_point_of_a_grid_that_no_fold_can_have_is_left_out():
     assert found.failed is None and list(found.left_out) == ["p 9"]
     assert found.left_out["p 9"].endswith("got 9")
     assert without.left_out == {}
-    assert (found.predicted == without.predicted).all() and found.chosen == without.chosen
+    assert (
+        found.predicted == without.predicted
+    ).all() and found.chosen == without.chosen
 
 
 def test_what_the_queries_alone_cannot_have_is_left_out():
     sets, label = noisy_sets(noise=0.1, lengths=[6] * 24 + [3] * 12, dimension=4)
     row = method("sets", MSM(), {"p": [1, 4]})
     found = outcomes(inputs_of(sets, label), label, row)["row"]
-    assert found.failed is None and found.chosen == {"p": 1} and list(found.left_out) == ["p 4"]
+    assert (
+        found.failed is None
+        and found.chosen == {"p": 1}
+        and list(found.left_out) == ["p 4"]
+    )
 
 
 def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
@@ -166,12 +183,16 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
     def some(inputs, train):
         return {("some", 0.5): inputs.gram[0], ("some", 0.9): absent}
 
-    row = method(some, comparison.Nearest(), {"share": []}, predict=tuning.nearest_predictions)
+    row = method(
+        some, comparison.Nearest(), {"share": []}, predict=tuning.nearest_predictions
+    )
     found = outcomes(inputs, label, row)["row"]
     assert found.left_out == {"some, share 0.9": "beyond the rank of set 7"}
     assert found.chosen == {"kernel": "some", "share": 0.5}
     none = row._replace(reads=lambda inputs, train: {("some", 0.9): absent})
-    assert outcomes(inputs, label, none)["row"].failed.endswith("beyond the rank of set 7")
+    assert outcomes(inputs, label, none)["row"].failed.endswith(
+        "beyond the rank of set 7"
+    )
 
 
 def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
@@ -180,18 +201,25 @@ def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
     inputs.p.append(7)  # as --p 7 would be, of sets of five frames
     inputs = inputs._replace(gram=np.repeat(inputs.gram, 3, axis=0))
     settings = Settings(p=[1, 3, 7])
-    row = method("kernels", SVC(kernel="precomputed"), predict=comparison.svm_predictions([1.0]))
+    row = method(
+        "kernels", SVC(kernel="precomputed"), predict=comparison.svm_predictions([1.0])
+    )
     found = outcomes(inputs, label, row, settings=settings)["row"]
     assert found.failed is None
-    assert all("p 7, gamma" in name and "rank 5" in why for name, why in found.left_out.items())
+    assert all(
+        "p 7, gamma" in name and "rank 5" in why for name, why in found.left_out.items()
+    )
     assert len(found.left_out) == comparison.N_GAMMAS
 
 
 def test_kernels_that_frames_allow_no_width_of_are_left_out_not_the_linear_ones():
     sets, label = noisy_sets()
     inputs = inputs_of(sets, label)
-    black = [np.concatenate([rows, np.zeros((20, 8))]) for rows in sets]  # most pairs are equal
-    row = method("kernels", SVC(kernel="precomputed"), predict=comparison.svm_predictions([1.0]))
+    # most pairs are equal
+    black = [np.concatenate([rows, np.zeros((20, 8))]) for rows in sets]
+    row = method(
+        "kernels", SVC(kernel="precomputed"), predict=comparison.svm_predictions([1.0])
+    )
     found = outcomes(inputs._replace(sets=black), label, row)["row"]
     assert found.failed is None
     (why,) = found.left_out.values()
@@ -201,11 +229,18 @@ def test_kernels_that_frames_allow_no_width_of_are_left_out_not_the_linear_ones(
 def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
     sets, label = noisy_sets(lengths=[1, 2])
     inputs = inputs_of(sets, label)
-    row = method(baselines.convex_hulls, comparison.Nearest(), {"bound": []},
-                 predict=tuning.nearest_predictions)
+    row = method(
+        baselines.convex_hulls,
+        comparison.Nearest(),
+        {"bound": []},
+        predict=tuning.nearest_predictions,
+    )
     found = outcomes(inputs, label, row)["row"]
     assert found.chosen == {"bound": 1.0}
-    assert found.left_out["bound 0.2"] == "a set has 1 frame, of which a bound of 0.2 needs 5"
+    assert (
+        found.left_out["bound 0.2"]
+        == "a set has 1 frame, of which a bound of 0.2 needs 5"
+    )
     assert {"bound 0.2", "bound 0.5"} == found.left_out.keys()
 
 
@@ -216,29 +251,48 @@ def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
     bright = np.where(label == "left", 0, 3)
     frames = rng.integers(1, 60, (16, 4, 6))
     for i, column in enumerate(bright):
-        frames[i, :, column:column + 3] += 180
+        frames[i, :, column : column + 3] += 180
     even = np.arange(0, 16, 2)
-    np.savez(tmp_path / "one.npz", frames=frames.astype(np.uint8), label=label,
-             offset=np.arange(17), train0=even, test0=even + 1)
-    classify.main(["--data", str(tmp_path / "one.npz"), "--out", str(tmp_path), "--no-pictures",
-                   "--baselines", "--kernels"])
+    np.savez(
+        tmp_path / "one.npz",
+        frames=frames.astype(np.uint8),
+        label=label,
+        offset=np.arange(17),
+        train0=even,
+        test0=even + 1,
+    )
+    classify.main(
+        [
+            "--data",
+            str(tmp_path / "one.npz"),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--baselines",
+            "--kernels",
+        ]
+    )
     out = capsys.readouterr().out
     assert "KAHM, convex hulls " in out and "KCMSM" in out and "failed" not in out
 
 
 def test_regularised_baselines_are_tuned_over_their_regularisation():
     sets, label = noisy_sets()
-    rows = {row.name: row
-            for row in baselines.baselines(inputs_of(sets, label), 19, Settings())}
+    rows = {
+        row.name: row
+        for row in baselines.baselines(inputs_of(sets, label), 19, Settings())
+    }
     assert {"p", "reg"} <= rows["DCC"].grid.keys()
     assert {"p", "gamma"} <= rows["KMSM"].grid.keys() & rows["KCMSM"].grid.keys()
     K = np.eye(24) + 1
     for name in ("GDA", "GGDA", "GDA in a kernel's space"):
-        tried = [dict(point)["reg"] for point in rows[name].predict(K, K, np.arange(24) % 3)]
+        tried = [
+            dict(point)["reg"] for point in rows[name].predict(K, K, np.arange(24) % 3)
+        ]
         assert set(tried) == set(baselines.REG)
 
 
-# ---------------------------------------------------------------------------------- the vote
+# ----------------------------------------------------------------------------- the vote
 
 
 def test_the_vote_weighs_all_candidates_of_one_search():
@@ -250,14 +304,21 @@ def test_the_vote_weighs_all_candidates_of_one_search():
     local = tuning.local_predictions([3, 5])
     gsc = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
     glc = estimators.CodingClassifier("local", kernel="precomputed")
-    found = outcomes(inputs, label, comparison.Method(names[0], "gram", gsc, {}, sparse),
-                     comparison.Method(names[1], "gram", glc, {}, local))[comparison.OURS]
+    found = outcomes(
+        inputs,
+        label,
+        comparison.Method(names[0], "gram", gsc, {}, sparse),
+        comparison.Method(names[1], "gram", glc, {}, local),
+    )[comparison.OURS]
 
     def both(K_dd, K_xd, y):
         return {**sparse(K_dd, K_xd, y), **local(K_dd, K_xd, y)}
 
     y = label[TRAIN]
-    folds = [(TRAIN[fit], TRAIN[validate]) for fit, validate in comparison.folds(y, None, 0, 5)]
+    folds = [
+        (TRAIN[fit], TRAIN[validate])
+        for fit, validate in comparison.folds(y, None, 0, 5)
+    ]
     grams = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
     shares = tuning.Search(label, folds, both).choose(grams).shares
     best = max(np.nanmean(share) for share in shares.values())
@@ -290,7 +351,8 @@ def test_subspaces_of_what_learns_have_the_p_that_sparse_codes_chose():
     assert comparison.p_of([other], inputs) == 3
 
 
-NUMBERED = np.repeat(np.arange(36.0)[:, None], 36, axis=1)  # row i of this "Gram matrix" is i
+# row i of this "Gram matrix" is i
+NUMBERED = np.repeat(np.arange(36.0)[:, None], 36, axis=1)
 
 
 def test_a_matrix_that_the_queries_alone_cannot_have_has_no_vote_and_stops_none():
@@ -306,8 +368,12 @@ def test_a_matrix_that_the_queries_alone_cannot_have_has_no_vote_and_stops_none(
 
     def predict(K_dd, K_xd, y):
         better, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
-        wrong = asked % (5 + 5 * better) == 0  # those that cannot be had are asked first
-        return {(("lam", i),): (label[asked] + wrong + (asked >= 24) * i) % 3 for i in (0, 1)}
+        # those that cannot be had are asked first
+        wrong = asked % (5 + 5 * better) == 0
+        return {
+            (("lam", i),): (label[asked] + wrong + (asked >= 24) * i) % 3
+            for i in (0, 1)
+        }
 
     class Answers(comparison.Nearest):
         def __init__(self, lam=None):
@@ -316,7 +382,9 @@ def test_a_matrix_that_the_queries_alone_cannot_have_has_no_vote_and_stops_none(
     name = "gSC, labelled sets as atoms"
     inputs = inputs_of(sets, label)
     both = {("a", 1): NUMBERED, ("b", 2): OfFolds()}
-    row = method(lambda inputs, train: both, Answers(), predict=predict)._replace(name=name)
+    row = method(lambda inputs, train: both, Answers(), predict=predict)._replace(
+        name=name
+    )
     alone = row._replace(reads=lambda inputs, train: {("a", 1): NUMBERED})
     found = outcomes(inputs, label, row)[comparison.OURS]
     expected = outcomes(inputs, label, alone)[comparison.OURS]
@@ -336,9 +404,14 @@ def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
 
     def predict(K_dd, K_xd, y):
         asked = np.rint(K_xd[:, 0]).astype(int)
-        return {(("lam", i),): np.where(asked >= 24, says[i],
-                                        np.where(np.isin(asked, wrong[i]), -1, label[asked]))
-                for i in range(8)}
+        return {
+            (("lam", i),): np.where(
+                asked >= 24,
+                says[i],
+                np.where(np.isin(asked, wrong[i]), -1, label[asked]),
+            )
+            for i in range(8)
+        }
 
     class Answers(comparison.Nearest):
         def __init__(self, lam=None):
@@ -359,19 +432,26 @@ def test_with_seconds_the_answers_of_the_rows_vote_and_no_matrix_is_asked_again(
         return {(): y[K_xd.argmax(axis=1)]}
 
     inputs = inputs_of(sets, label)
-    row = comparison.Method("nearest subspace", "gram", comparison.Nearest(), {}, predict)
+    row = comparison.Method(
+        "nearest subspace", "gram", comparison.Nearest(), {}, predict
+    )
     every = outcomes(inputs, label, row)[comparison.PEERS]
-    assert every.chosen == {"voters": asked.count(len(TEST))} and every.chosen["voters"] > 1
+    assert (
+        every.chosen == {"voters": asked.count(len(TEST))}
+        and every.chosen["voters"] > 1
+    )
     asked.clear()
     hurried = Settings(seconds=0)
     found = outcomes(inputs, label, row, settings=hurried)[comparison.PEERS]
     assert found.chosen == {"voters": 1} and len(TEST) not in asked
-    rows = [comparison.Outcome(row, predicted=np.array(labels), score=score)
-            for labels, score in ((["a", "a"], 0.9), (["b", "a"], 0.91), (["b", "c"], 0.5))]
+    rows = [
+        comparison.Outcome(row, predicted=np.array(labels), score=score)
+        for labels, score in ((["a", "a"], 0.9), (["b", "a"], 0.91), (["b", "c"], 0.5))
+    ]
     assert comparison.vote_of_rows(row, rows).predicted.tolist() == ["b", "a"]
 
 
-# ------------------------------------------------------------------------------ ends of grids
+# ------------------------------------------------------------------------ ends of grids
 
 
 def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
@@ -381,14 +461,23 @@ def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
     def right_in(shares):
         def predict(K_dd, K_xd, y):
             asked = np.rint(K_xd[:, 0]).astype(int)
-            return {(("C", c),): np.where(asked % 20 < 20 * share, label[asked], -1)
-                    for c, share in zip((0.1, 1.0), shares)}
+            return {
+                (("C", c),): np.where(asked % 20 < 20 * share, label[asked], -1)
+                for c, share in zip((0.1, 1.0), shares)
+            }
+
         return predict
 
-    for shares, ends in (((0.5, 0.9), {"C": "--C 0.1 1 10"}), ((0.9, 0.5), {"C": "--C 0.01 0.1 1"}),
-                         ((0.9, 0.9), {})):
-        row = method(lambda inputs, train: {("a", 1): NUMBERED}, SVC(kernel="precomputed"),
-                     predict=right_in(shares))
+    for shares, ends in (
+        ((0.5, 0.9), {"C": "--C 0.1 1 10"}),
+        ((0.9, 0.5), {"C": "--C 0.01 0.1 1"}),
+        ((0.9, 0.9), {}),
+    ):
+        row = method(
+            lambda inputs, train: {("a", 1): NUMBERED},
+            SVC(kernel="precomputed"),
+            predict=right_in(shares),
+        )
         found = outcomes(inputs, label, row)["row"]
         assert found.ends == ends
 
@@ -403,8 +492,11 @@ def test_no_p_is_advised_that_a_set_cannot_have():
         p, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
         return {(): np.where(asked % most < p, label[asked], -1)}
 
-    row = method(lambda inputs, train: grams, SVC(kernel="precomputed"),
-                 predict=the_more_the_better)
+    row = method(
+        lambda inputs, train: grams,
+        SVC(kernel="precomputed"),
+        predict=the_more_the_better,
+    )
     settings = Settings(p=tried)
     found = outcomes(inputs_of(sets, label), label, row, settings=settings)["row"]
     assert found.ends == {"p": f"--p {' '.join(map(str, tried))} {most}"}
@@ -420,9 +512,18 @@ def test_beside_what_there_was_no_time_for_no_grid_ends():
 
 def results_of(accuracies, **more):
     """{row: [a split, ...]} of {row: accuracies in %}."""
-    usual = {"seconds": 0.1, "chosen": {}, "failed": None, "left_out": {}, "ends": {}, "warned": ()}
-    return {name: [{**usual, "accuracy": accuracy, **more} for accuracy in found]
-            for name, found in accuracies.items()}
+    usual = {
+        "seconds": 0.1,
+        "chosen": {},
+        "failed": None,
+        "left_out": {},
+        "ends": {},
+        "warned": (),
+    }
+    return {
+        name: [{**usual, "accuracy": accuracy, **more} for accuracy in found]
+        for name, found in accuracies.items()
+    }
 
 
 def test_the_table_says_how_often_and_what_was_left_out_and_at_an_end(capsys):
@@ -467,7 +568,7 @@ def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):
     assert note in capsys.readouterr().out
 
 
-# ------------------------------------------------------------------------------------- chance
+# ------------------------------------------------------------------------------- chance
 
 
 def half_splits(n, k, seed=0):
@@ -486,8 +587,10 @@ def test_fewer_than_five_splits_have_words_and_no_p_value(capsys, k):
     far = {"a": 95.0, "b": 20.0, "c": 50.0}
     few = {name: [accuracy] * k for name, accuracy in far.items()}
     splits = "1 split" if k == 1 else f"{k} splits"
-    words = (f"{splits}: too few splits to tell which differences are larger than chance, 5 or "
-             "more can")
+    words = (
+        f"{splits}: too few splits to tell which differences are larger than chance, 5 or "
+        "more can"
+    )
     assert said(capsys, few, half_splits(400, k)) == words + "\n"
     found = classify.compared(results_of(few), half_splits(400, k))
     points = {"b": pytest.approx(75), "c": pytest.approx(45)}
@@ -506,10 +609,16 @@ def test_one_clip_in_each_of_five_splits_is_no_star(capsys):
 def test_what_is_printed_of_chance_is_what_is_kept(capsys):
     """A row that failed in a split is compared with no other; one row alone with none."""
     pairs = half_splits(40, 6)
-    results = results_of({"a": [90.0] * 6, "b": [50.0, 60, 70, 50, 60, 70], "c": [99.0] * 6})
+    results = results_of(
+        {"a": [90.0] * 6, "b": [50.0, 60, 70, 50, 60, 70], "c": [99.0] * 6}
+    )
     results["c"][2]["failed"] = "no such kernel"
     found = classify.compared(results, pairs)
-    assert (found.first, found.behind, found.why) == ("a", {"b": pytest.approx(30)}, None)
+    assert (found.first, found.behind, found.why) == (
+        "a",
+        {"b": pytest.approx(30)},
+        None,
+    )
     p_value = tuning.corrected_t_test([0.4, 0.3, 0.2] * 2, 1.0, n_test=20)
     assert found.p_values == {"b": pytest.approx(p_value)}
     classify.print_comparison(results, pairs)
@@ -517,7 +626,12 @@ def test_what_is_printed_of_chance_is_what_is_kept(capsys):
     assert found.test in head and row.split()[:3] == ["b", "30.0", f"{p_value:.3f}"]
     del results["b"]
     assert classify.compared(results, pairs) == (
-        "a", {}, None, None, "fewer than two methods have all splits")
+        "a",
+        {},
+        None,
+        None,
+        "fewer than two methods have all splits",
+    )
     classify.print_comparison(results, pairs)
     assert not capsys.readouterr().out
 
@@ -529,23 +643,33 @@ def test_p_values_are_adjusted_for_the_number_of_rows(capsys):
     for i in range(5):
         rows[f"row {i}"] = rows["best"] - 1.5 - 0.5 * i + 0.8 * rng.standard_normal(10)
     out = said(capsys, rows, pairs)
-    alone = [tuning.corrected_t_test((rows["best"] - found) / 100, 1.0, n_test=100)
-             for name, found in rows.items() if name != "best"]
-    printed = [float(found) for found in re.findall(r"(\d\.\d{3})(?: \*)?$", out, re.MULTILINE)]
+    alone = [
+        tuning.corrected_t_test((rows["best"] - found) / 100, 1.0, n_test=100)
+        for name, found in rows.items()
+        if name != "best"
+    ]
+    printed = [
+        float(found) for found in re.findall(r"(\d\.\d{3})(?: \*)?$", out, re.MULTILINE)
+    ]
     assert printed == pytest.approx(tuning.holm(alone), abs=5e-4)
-    assert "p-value (corrected resampled t-test over 10 splits; Holm's correction" in out
+    assert (
+        "p-value (corrected resampled t-test over 10 splits; Holm's correction" in out
+    )
 
 
 def test_rows_that_are_alike_seldom_have_a_star(capsys):
-    """25 methods that are right for each of 40 sets by the same chance, the best one chosen
-    afterwards."""
+    """25 methods that are right for each of 40 sets by the same chance, the best one
+    chosen afterwards.
+    """
     rng = np.random.default_rng(0)
     pairs = half_splits(40, 10)
     starred = 0
     for _ in range(100):
         right = rng.random((25, 40)) < 0.8
-        rows = {f"row {i}": [100 * row[test].mean() for _, test in pairs]
-                for i, row in enumerate(right)}
+        rows = {
+            f"row {i}": [100 * row[test].mean() for _, test in pairs]
+            for i, row in enumerate(right)
+        }
         starred += " *\n" in said(capsys, rows, pairs)
     assert starred <= 5
 
@@ -554,7 +678,13 @@ def test_parts_left_out_in_turn_are_not_called_resampled(capsys):
     parts = np.split(np.arange(40), 8)
     pairs = [(np.setdiff1d(np.arange(40), part), part) for part in parts]
     out = said(capsys, {"a": [80.0] * 8, "b": [60.0] * 8}, pairs)
-    assert "p-value (paired t-test over 8 parts left out in turn, its variance corrected" in out
+    assert (
+        "p-value (paired t-test over 8 parts left out in turn, its variance corrected"
+        in out
+    )
     assert "resampled" not in out
     p_value = tuning.corrected_t_test([0.2] * 8, 5 / 35, n_test=5)
-    assert float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4) and 0.01 < p_value < 0.9
+    assert (
+        float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
+        and 0.01 < p_value < 0.9
+    )

@@ -48,7 +48,10 @@ assert not {SLOW} & set(sys.modules)
         (["table_digits", "--dpi", "3"], "argument --dpi: must be 10 to 2400, got 3"),
         (["table_digits", "--format", "gif"], "invalid choice: 'gif'"),
         (["table_synthetic", "now"], "unrecognized arguments: now"),
-        (["paper_experiments", "--data", "x"], "NAME is needed, one of casia, cambridge"),
+        (
+            ["paper_experiments", "--data", "x"],
+            "NAME is needed, one of casia, cambridge",
+        ),
         (["paper_experiments", "casia"], "--data is needed, or --help-data"),
     ],
 )
@@ -68,28 +71,39 @@ def own_kernel(A, B):
     return A @ B.T
 
 
-@pytest.mark.parametrize("field, value, rule", [
-    ("p", 3, "p must be a list of integers, got 3"),
-    ("p", np.array(3), "p must be a list of integers, got 3"),
-    ("p", [], "p must hold integers, got none"),
-    ("p", [2, 0], "p must be at least 1, got 0"),
-    ("p", [True], r"p must be a list of integers, got \[True\]"),
-    ("lam", 0.1, "lam must be a list of numbers, got 0.1"),
-    ("lam", [0.1, -1], "lam must be at least 0, got -1"),
-    ("lam", [np.nan], "lam must be at least 0, got nan"),
-    ("lam", [np.inf], "lam must be finite, got inf"),
-    ("neighbors", [2.0], r"neighbors must be a list of integers, got \[2\.0\]"),
-    ("C", [1, 0], "C must be positive, got 0"),
-    ("kernels", [own_kernel], r"kernels must be True or False, got \[<function own_kernel"),
-    ("kernels", None, "kernels must be True or False, got None"),
-    ("atoms", -1, "atoms must be at least 0, got -1"),
-    ("iterations", "3", "iterations must be an integer, got '3'"),
-    ("seconds", -1.0, "seconds must be at least 0, got -1"),
-    ("seed", 2**31, "seed must be at most 2147483647, got 2147483648"),
-    ("methods", "gsc", "methods must be a list of the first words of rows, got 'gsc'"),
-    ("methods", ["gsc", " "], "methods must be the first words of a row, got ' '"),
-    ("baselines", 1, "baselines must be True or False, got 1"),
-])
+@pytest.mark.parametrize(
+    "field, value, rule",
+    [
+        ("p", 3, "p must be a list of integers, got 3"),
+        ("p", np.array(3), "p must be a list of integers, got 3"),
+        ("p", [], "p must hold integers, got none"),
+        ("p", [2, 0], "p must be at least 1, got 0"),
+        ("p", [True], r"p must be a list of integers, got \[True\]"),
+        ("lam", 0.1, "lam must be a list of numbers, got 0.1"),
+        ("lam", [0.1, -1], "lam must be at least 0, got -1"),
+        ("lam", [np.nan], "lam must be at least 0, got nan"),
+        ("lam", [np.inf], "lam must be finite, got inf"),
+        ("neighbors", [2.0], r"neighbors must be a list of integers, got \[2\.0\]"),
+        ("C", [1, 0], "C must be positive, got 0"),
+        (
+            "kernels",
+            [own_kernel],
+            r"kernels must be True or False, got \[<function own_kernel",
+        ),
+        ("kernels", None, "kernels must be True or False, got None"),
+        ("atoms", -1, "atoms must be at least 0, got -1"),
+        ("iterations", "3", "iterations must be an integer, got '3'"),
+        ("seconds", -1.0, "seconds must be at least 0, got -1"),
+        ("seed", 2**31, "seed must be at most 2147483647, got 2147483648"),
+        (
+            "methods",
+            "gsc",
+            "methods must be a list of the first words of rows, got 'gsc'",
+        ),
+        ("methods", ["gsc", " "], "methods must be the first words of a row, got ' '"),
+        ("baselines", 1, "baselines must be True or False, got 1"),
+    ],
+)
 def test_every_field_of_settings_is_checked_whenever_it_is_set(field, value, rule):
     """kernels=[own_kernel], which no comparison would use, among them."""
     with pytest.raises((TypeError, ValueError), match=f"^{rule}"):
@@ -101,25 +115,41 @@ def test_every_field_of_settings_is_checked_whenever_it_is_set(field, value, rul
 
 
 def test_settings_take_what_they_should_as_pythons_own_and_no_other_name():
-    settings = options.Settings(p=np.arange(1, 3), lam=(0, 0.5), kernels=np.False_,
-                                seconds=np.float32(2), methods=["gsc"])
+    settings = options.Settings(
+        p=np.arange(1, 3),
+        lam=(0, 0.5),
+        kernels=np.False_,
+        seconds=np.float32(2),
+        methods=["gsc"],
+    )
     assert (settings.p, settings.lam, settings.kernels) == ([1, 2], [0, 0.5], False)
-    assert [type(value) for value in (*settings.p, settings.seconds)] == [int, int, float]
+    assert [type(value) for value in (*settings.p, settings.seconds)] == [
+        int,
+        int,
+        float,
+    ]
     assert options.Settings(p=None, seconds=None, methods=None) == options.Settings()
-    with pytest.raises(AttributeError, match="must have the fields p, lam, .*, got 'kernel'"):
+    with pytest.raises(
+        AttributeError, match="must have the fields p, lam, .*, got 'kernel'"
+    ):
         settings.kernel = False
 
 
 def test_the_command_is_asked_by_the_rules_of_settings(capsys):
     fields = options.Settings.__dataclass_fields__
-    assert list(options.RULES)[:len(fields)] == list(fields)
+    assert list(options.RULES)[: len(fields)] == list(fields)
     asked = options.of_classify(["--data", "x"])
-    assert all(getattr(asked, name) == getattr(options.Settings(), name)
-               for name in fields if name != "kernels")
-    for arguments, rule in ((["--seed", "2147483648"], "--seed must be at most 2147483647"),
-                            (["--lam", "0.1", "inf"], "--lam must be finite, got inf"),
-                            (["--methods", " , "], "--methods must hold the first words of rows"),
-                            (["--splits", "1"], "--splits must be a CSV file, got 1; --repeats 1")):
+    assert all(
+        getattr(asked, name) == getattr(options.Settings(), name)
+        for name in fields
+        if name != "kernels"
+    )
+    for arguments, rule in (
+        (["--seed", "2147483648"], "--seed must be at most 2147483647"),
+        (["--lam", "0.1", "inf"], "--lam must be finite, got inf"),
+        (["--methods", " , "], "--methods must hold the first words of rows"),
+        (["--splits", "1"], "--splits must be a CSV file, got 1; --repeats 1"),
+    ):
         with pytest.raises(SystemExit):
             options.of_classify(["--data", "x", *arguments])
         assert rule in capsys.readouterr().err
@@ -129,18 +159,26 @@ def test_help_on_data_is_of_one_experiment_or_of_all(capsys):
     assert list(paper_experiments.PRESETS) == options.EXPERIMENTS
     paper_experiments.main(["--help-data"])
     everything = capsys.readouterr().out
-    assert all(preset.data in everything for preset in paper_experiments.PRESETS.values())
+    assert all(
+        preset.data in everything for preset in paper_experiments.PRESETS.values()
+    )
     paper_experiments.main(["ballet", "--help-data"])
     one = capsys.readouterr().out
     assert one.strip() in everything and one.count("Download:") == 1
 
 
-@pytest.mark.parametrize("kind, start", [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+@pytest.mark.parametrize(
+    "kind, start", [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
+)
 def test_pictures_have_the_format_and_size_that_were_asked_for(tmp_path, kind, start):
-    asked = options.of_pictures("examples.table_digits", ["--format", kind, "--dpi", "50"])
+    asked = options.of_pictures(
+        "examples.table_digits", ["--format", kind, "--dpi", "50"]
+    )
     figure, ax = plt.subplots(figsize=(4, 2))
     path = pictures.save_picture(tmp_path / "new" / "a.b", ax, asked)
-    assert path == tmp_path / "new" / f"a.b.{kind}" and path.read_bytes().startswith(start)
+    assert path == tmp_path / "new" / f"a.b.{kind}" and path.read_bytes().startswith(
+        start
+    )
     assert not plt.fignum_exists(figure.number)
     if kind == "png":
         assert plt.imread(path).shape[:2] == (100, 200)

@@ -1,5 +1,6 @@
-"""The paper's experiments on made-up trees in the layouts of the real data: each runs, and says
-what is missing."""
+"""The paper's experiments on made-up trees in the layouts of the real data: each runs,
+and says what is missing.
+"""
 
 import csv
 import json
@@ -61,7 +62,9 @@ def make_ucsd(root):
     for label, name in enumerate(["heavy", "light", "medium"]):
         for k in range(4):
             images(root / name / f"cctv{k}", moving(label, k, 14))
-            rows.append([f"{name}/cctv{k}", *("test" if k == e else "train" for e in range(4))])
+            rows.append(
+                [f"{name}/cctv{k}", *("test" if k == e else "train" for e in range(4))]
+            )
     with open(root / "splits.csv", "w", newline="") as file:
         csv.writer(file).writerows(rows)
 
@@ -99,8 +102,9 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
         pytest.importorskip("skimage", reason="needs the extra 'image'")
     monkeypatch.setattr(paper_experiments, "SVM_GRID", {"C": [1, 10]})
     monkeypatch.setattr(paper_experiments, "GAMMA", [1])
-    monkeypatch.setattr(paper_experiments, "Settings",
-                        partial(Settings, lam=[0.1, 0.01], neighbors=[3]))
+    monkeypatch.setattr(
+        paper_experiments, "Settings", partial(Settings, lam=[0.1, 0.01], neighbors=[3])
+    )
     monkeypatch.setattr("examples.baselines.STATES", [3])
     monkeypatch.setattr("examples.baselines.RADII", [(1, 2)])
     monkeypatch.setattr("examples.baselines.CORRELATIONS", [3])
@@ -109,14 +113,17 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(dynamics, "recovery_of", partial(recovery_of, n_iter=1))
     MAKE[name](tmp_path)
     out = tmp_path / "out"
-    paper_experiments.main([name, "--data", str(tmp_path), "--out", str(out), "--repeats", "2",
-                            "--strict"])
+    paper_experiments.main(
+        [name, "--data", str(tmp_path), "--out", str(out), "--repeats", "2", "--strict"]
+    )
     printed = capsys.readouterr().out
     sets, d, p, splits = EXPECTED[name]
     assert f"{PRESETS[name].title}: {sets} sets, " in printed
     assert f"{p}-dimensional subspaces of R^{d}, {splits} splits" in printed
     fewer = int(re.search(r", (\d+) classes,", printed)[1]) < PRESETS[name].classes
-    assert fewer == (f"The paper's data has {PRESETS[name].classes} classes, this " in printed)
+    assert fewer == (
+        f"The paper's data has {PRESETS[name].classes} classes, this " in printed
+    )
     results = json.loads((out / name / "results.json").read_text())["methods"]
     for method in results.values():
         assert all(0 <= accuracy <= 100 for accuracy in method["accuracy"])
@@ -129,8 +136,11 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
 def check_table(text, paper, results):
     """A line for each method of the paper, with our figures where there are any."""
     for method, figure in paper.items():
-        line = next(line for line in text.splitlines()
-                    if line.startswith(method) and figure in line)
+        line = next(
+            line
+            for line in text.splitlines()
+            if line.startswith(method) and figure in line
+        )
         here = [key for key in results if key.partition(",")[0] == method]
         assert bool(here) == (method != "iSC")
         if here:
@@ -176,14 +186,20 @@ def test_recipes_follow_the_paper():
         expected = subspaces.from_video(video, 10, 5)
         cosines = np.linalg.svd(basis.T @ expected, compute_uv=False)
         np.testing.assert_allclose(cosines, 1, atol=1e-8)
-    assert clips.build(clip, PRESETS["dyntex"].recipe, keep_rows=True).rows[0].shape == (13, 177)
+    assert clips.build(clip, PRESETS["dyntex"].recipe, keep_rows=True).rows[
+        0
+    ].shape == (13, 177)
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_missing_data_are_described(name, tmp_path, capsys):
-    with pytest.raises(SystemExit, match="(?s)^examples.paper_experiments: .*Download: "):
+    with pytest.raises(
+        SystemExit, match="(?s)^examples.paper_experiments: .*Download: "
+    ):
         paper_experiments.main([name, "--data", str(tmp_path)])
-    with pytest.raises(SystemExit, match="(?s)^examples.paper_experiments: .*Download: "):
+    with pytest.raises(
+        SystemExit, match="(?s)^examples.paper_experiments: .*Download: "
+    ):
         paper_experiments.main([name, "--data", str(tmp_path / "nowhere")])
     paper_experiments.main([name, "--help-data"])
     assert f"\n  {name}/" in capsys.readouterr().out

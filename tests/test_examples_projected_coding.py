@@ -54,11 +54,15 @@ def test_the_script_prints_a_row_a_setting_and_file_and_leaves_a_picture(
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(projected_coding, "SETTINGS", [SMALL])
-    projected_coding.main(of_files("examples.projected_coding", ["--data", str(path), "--p", "2"]))
+    projected_coding.main(
+        of_files("examples.projected_coding", ["--data", str(path), "--p", "2"])
+    )
     out = capsys.readouterr().out
     assert len(re.findall(r"^G\(2, 6\).* 8 ", out, re.MULTILINE)) == 1
     assert len(re.findall(r"^small, G\(2, 9\).* 6 ", out, re.MULTILINE)) == 1
-    assert [file.name for file in (tmp_path / "out").iterdir()] == ["projected_coding.png"]
+    assert [file.name for file in (tmp_path / "out").iterdir()] == [
+        "projected_coding.png"
+    ]
 
 
 def test_the_script_names_a_file_that_is_not_there():
@@ -79,4 +83,6 @@ def test_the_dictionaries_are_compared(monkeypatch, capsys, tmp_path):
         assert float(row[-4]) <= float(row[-5])
         assert float(row[-3]) < 1e-12
         assert float(row[-1]) > 40
-    assert [file.name for file in (tmp_path / "out").iterdir()] == ["tangent_dictionaries.png"]
+    assert [file.name for file in (tmp_path / "out").iterdir()] == [
+        "tangent_dictionaries.png"
+    ]

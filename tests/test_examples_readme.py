@@ -17,8 +17,13 @@ from grassmann_sc import principal_angles, projection_kernel
 
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "guide"
-PAGES = [README, *(ROOT / name for name in own_files(".rst") if name.startswith("docs/"))]
-PROGRAMS = [page for page in PAGES if "python" in [kind for kind, _ in snippets.pieces(page)]]
+PAGES = [
+    README,
+    *(ROOT / name for name in own_files(".rst") if name.startswith("docs/")),
+]
+PROGRAMS = [
+    page for page in PAGES if "python" in [kind for kind, _ in snippets.pieces(page)]
+]
 
 
 @pytest.fixture
@@ -31,14 +36,25 @@ def elsewhere(tmp_path, monkeypatch):
 
 def blocks_with(page, part):
     """The blocks of a page that hold this part."""
-    return [text for kind, text in snippets.pieces(page) if kind != "picture" and part in text]
+    return [
+        text
+        for kind, text in snippets.pieces(page)
+        if kind != "picture" and part in text
+    ]
 
 
 def run(folder, *arguments):
     """What Python prints in that folder."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True,
-                          encoding="utf-8", env=environment, timeout=600)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -66,16 +82,20 @@ def test_pages_print_what_they_say_and_draw_what_they_show(page, elsewhere):
 def test_the_guide_has_six_pages_that_the_index_and_readme_name():
     pages = [page.stem for page in PROGRAMS if page.parent == GUIDE]
     assert len(pages) == 6
-    for text in (README.read_text(encoding="utf-8"),
-                 (ROOT / "docs" / "index.rst").read_text(encoding="utf-8")):
+    for text in (
+        README.read_text(encoding="utf-8"),
+        (ROOT / "docs" / "index.rst").read_text(encoding="utf-8"),
+    ):
         assert all(f"guide/{page}" in text for page in pages)
 
 
 def test_a_page_that_prints_something_else_is_found(tmp_path):
     page = tmp_path / "page.rst"
-    page.write_text(".. code-block:: python\n\n   x = 2\n\n.. code-block:: python\n\n"
-                    "   print(x)\n   print(3)\n\nand\n\n.. code-block:: text\n\n   2\n   4\n",
-                    encoding="utf-8")
+    page.write_text(
+        ".. code-block:: python\n\n   x = 2\n\n.. code-block:: python\n\n"
+        "   print(x)\n   print(3)\n\nand\n\n.. code-block:: text\n\n   2\n   4\n",
+        encoding="utf-8",
+    )
     assert snippets.run(page) == [("2\n3\n", "2\n4\n")]
 
 
@@ -84,13 +104,18 @@ def test_the_page_on_tests_finds_the_bug_of_a_stranger():
     page = ROOT / "docs" / "testing.rst"
     for kind, text in snippets.pieces(page):
         if kind == "python":
-            exec(compile(text, "<page>", "exec"), names)  # no file: hypothesis looks for its lines
-            given = re.findall(r"(.*)\n@given", text)  # the line before: a first call compiles
-            assert all(line.startswith("@settings(deadline=None)") for line in given) and given
+            # no file: hypothesis looks for its lines
+            exec(compile(text, "<page>", "exec"), names)
+            # the line before: a first call compiles
+            given = re.findall(r"(.*)\n@given", text)
+            assert (
+                all(line.startswith("@settings(deadline=None)") for line in given)
+                and given
+            )
     with pytest.raises(AssertionError) as failure:
         names["test_my_angles"]()
     said = re.sub(r"\s+", " ", "".join(failure.value.__notes__))
-    promised, = blocks_with(page, "X=array")
+    (promised,) = blocks_with(page, "X=array")
     assert re.sub(r"\s+", " ", promised).strip() in said
     names["my_angles"] = principal_angles
     names["test_my_angles"]()
@@ -111,7 +136,7 @@ def test_the_page_on_own_data_writes_a_file_that_classify_reads(elsewhere):
 
 
 def test_the_page_on_own_data_makes_a_tree_that_classify_reads(tmp_path):
-    commands, = blocks_with(GUIDE / "own_data.rst", "--data digits")
+    (commands,) = blocks_with(GUIDE / "own_data.rst", "--data digits")
     for arguments in commands.split(".venv/bin/python ")[1:]:
         printed = run(tmp_path, *shlex.split(arguments))
     assert "subspaces of R^64 of dimension 2, 4, 6, 3 splits" in printed
@@ -125,20 +150,27 @@ def test_the_page_on_own_data_makes_a_tree_that_classify_reads(tmp_path):
 def test_quickstart_prints_three_methods_and_leaves_three_pictures(tmp_path):
     printed = accuracies(run(tmp_path, "-m", "examples.quickstart"))
     assert list(printed) == ["nearest subspace", "gSC", "gLC"]
-    promised, = blocks_with(README, "80 labelled sets, 516 queries\n")
+    (promised,) = blocks_with(README, "80 labelled sets, 516 queries\n")
     assert printed == accuracies(promised)
     pictures = {path.name for path in (tmp_path / "out").iterdir()}
     assert pictures == {"planes.png", "angles.png", "codes.png"}
 
 
 def test_table_digits_prints_the_table_of_the_readme(tmp_path):
-    splits, _, table = run(tmp_path, "-m", "examples.table_digits").partition("80 sets of 3")
-    assert len(re.findall(r"^split +\d+ of 10:(?: +\d+\.\d){8}$", splits, re.MULTILINE)) == 10
+    splits, _, table = run(tmp_path, "-m", "examples.table_digits").partition(
+        "80 sets of 3"
+    )
+    assert (
+        len(re.findall(r"^split +\d+ of 10:(?: +\d+\.\d){8}$", splits, re.MULTILINE))
+        == 10
+    )
     printed = accuracies(table)
-    promised, = map(accuracies, blocks_with(README, "kgSC, labelled"))
+    (promised,) = map(accuracies, blocks_with(README, "kgSC, labelled"))
     assert len(printed) == 8
     assert printed.keys() == promised.keys()
-    assert all(abs(printed[method] - promised[method]) <= 0.5 for method in printed), printed
+    assert all(abs(printed[method] - promised[method]) <= 0.5 for method in printed), (
+        printed
+    )
     assert printed["nearest subspace"] < 95
     pictures = {path.stem for path in (tmp_path / "out").iterdir()}
     assert pictures == {"atoms", "convergence", "codes_learned", "angles_pair"}

@@ -42,10 +42,19 @@ def test_the_synthetic_table_has_every_method_and_ordering(monkeypatch, capsys):
     assert len(re.findall("  holds  |FAILS  |undecided  ", out)) == 6 + 4 + 4 + 2
 
 
-@pytest.mark.parametrize("mean, verdict", [(1.0, "holds"), (-1.0, "FAILS"), (0.1, "undecided"),
-                                           (-0.1, "undecided"), (0.0, "undecided")])
+@pytest.mark.parametrize(
+    "mean, verdict",
+    [
+        (1.0, "holds"),
+        (-1.0, "FAILS"),
+        (0.1, "undecided"),
+        (-0.1, "undecided"),
+        (0.0, "undecided"),
+    ],
+)
 def test_an_ordering_is_undecided_within_two_standard_errors(mean, verdict):
-    spread = np.tile([1.0, -1.0], 50) if mean else np.zeros(100)  # a standard error of 0.1
+    # a standard error of 0.1
+    spread = np.tile([1.0, -1.0], 50) if mean else np.zeros(100)
     assert table_synthetic.verdict_on(mean + spread) == verdict
 
 
@@ -60,13 +69,17 @@ def test_the_search_scores_every_variant():
 
 
 def test_the_search_shows_the_settings_that_come_closest(monkeypatch, capsys):
-    """Where a pair of sigmas has the paper's own figures it is shown first, at difference 0."""
+    """Where a pair of sigmas has the paper's own figures it is shown first, at
+    difference 0.
+    """
     kinds = [search_synthetic.Kind("one", "any", spread) for spread in (1.0, 2.0)]
     monkeypatch.setattr(search_synthetic, "FIRST", kinds)
     monkeypatch.setattr(search_synthetic, "SECOND", kinds)
 
     def found(halves):
-        """Figures 100 everywhere, but the paper's for kind 1 at the sigmas 3 and 5, variant 2."""
+        """Figures 100 everywhere, but the paper's for kind 1 at the sigmas 3 and 5,
+        variant 2.
+        """
         tables = {}
         for method, row in table_synthetic.PAPER.items():
             n_variants = len(search_synthetic.variants(method))
@@ -80,7 +93,9 @@ def test_the_search_shows_the_settings_that_come_closest(monkeypatch, capsys):
     first, *_ = capsys.readouterr().out.strip().split("\n\n")
     headline, *rows = first.splitlines()
     sigmas = f"sigma {search_synthetic.FINE[3]:.2f} {search_synthetic.FINE[5]:.2f}"
-    assert headline.startswith("root mean square difference 0.00: ('one', 'any', 2.0), " + sigmas)
+    assert headline.startswith(
+        "root mean square difference 0.00: ('one', 'any', 2.0), " + sigmas
+    )
     assert headline.endswith(sigmas)
     assert [line.split()[0] for line in rows] == list(table_synthetic.PAPER)
     for line, row in zip(rows, table_synthetic.PAPER.values()):
@@ -90,9 +105,12 @@ def test_the_search_shows_the_settings_that_come_closest(monkeypatch, capsys):
 def test_tangent_projections_are_those_of_log_map():
     X = random_subspaces(30, 7, 2, rng=0)
     D = random_subspaces(40, 7, 2, rng=1)
-    total = (geodesic_distance(X, D)**2).sum()
+    total = (geodesic_distance(X, D) ** 2).sum()
     assert abs(table_running_time.tangent_projections(X, D) / total - 1) < TIGHT
-    assert abs(table_running_time.tangent_projections(X, D, vectors=False) / total - 1) < TIGHT
+    assert (
+        abs(table_running_time.tangent_projections(X, D, vectors=False) / total - 1)
+        < TIGHT
+    )
 
 
 def test_the_running_time_table_prints_the_papers_ratios(monkeypatch, capsys, tmp_path):

@@ -1,5 +1,6 @@
-"""Coding of stored arrays and into files: the codes of memory, whatever holds X and takes them;
-what kills, Ctrl-C and full disks leave can be read and gone on from."""
+"""Coding of stored arrays and into files: the codes of memory, whatever holds X and
+takes them; what kills, Ctrl-C and full disks leave can be read and gone on from.
+"""
 
 import errno
 import functools
@@ -56,7 +57,11 @@ def mapped(folder, X):
 def zarr_array(folder, X):
     zarr = pytest.importorskip("zarr", reason="zarr arrays are not coded without zarr")
     array = zarr.open(
-        str(folder / "X.zarr"), mode="w", shape=X.shape, chunks=(45, 9, 2), dtype=X.dtype
+        str(folder / "X.zarr"),
+        mode="w",
+        shape=X.shape,
+        chunks=(45, 9, 2),
+        dtype=X.dtype,
     )
     array[:] = X
     return array
@@ -70,7 +75,9 @@ def hdf5(folder, X):
 
 
 def dask_array(folder, X):
-    array = pytest.importorskip("dask.array", reason="Dask arrays are not coded without Dask")
+    array = pytest.importorskip(
+        "dask.array", reason="Dask arrays are not coded without Dask"
+    )
     return array.from_array(X, chunks=(45, 9, 2))
 
 
@@ -88,14 +95,18 @@ def test_codes_do_not_depend_on_what_holds_the_subspaces(store, dtype, tmp_path)
     assert error(core.glc(held, atoms, 3), local_codes()) <= tol
     labels = np.arange(20) % 3
     assert np.array_equal(
-        core.classify(held, atoms, labels, lam=0.3), core.classify(X, D, labels, lam=0.3)
+        core.classify(held, atoms, labels, lam=0.3),
+        core.classify(X, D, labels, lam=0.3),
     )
     assert files.write_codes(tmp_path / "codes.npy", held, atoms, 0.3) == 700
     written = files.load_codes(tmp_path / "codes.npy")
     assert written.dtype == dtype and error(written, sparse_codes()) <= tol
-    assert files.write_codes(
-        tmp_path / "parts", held, atoms, n_neighbors=3, sparse_output=True
-    ) == 700
+    assert (
+        files.write_codes(
+            tmp_path / "parts", held, atoms, n_neighbors=3, sparse_output=True
+        )
+        == 700
+    )
     parts = files.load_codes(tmp_path / "parts")
     assert parts.format == "csr" and parts.dtype == dtype
     assert parts.nnz <= 2100 and error(parts.toarray(), local_codes()) <= tol
@@ -118,7 +129,10 @@ def test_a_stored_array_is_read_once_in_blocks_of_whole_chunks(tmp_path):
 
 def test_codes_go_to_arrays_and_functions(tmp_path):
     array = np.empty((700, 20))
-    assert files.write_codes(array, X, D, 0.3) == 700 and error(array, sparse_codes()) <= TIGHT
+    assert (
+        files.write_codes(array, X, D, 0.3) == 700
+        and error(array, sparse_codes()) <= TIGHT
+    )
     got = []
 
     def take(row, codes):
@@ -126,7 +140,10 @@ def test_codes_go_to_arrays_and_functions(tmp_path):
 
     assert files.write_codes(take, X, D, n_neighbors=3, sparse_output=True) == 700
     assert [row for row, _ in got] == list(range(0, 700, 100))
-    assert error(scipy.sparse.vstack([codes for _, codes in got]).toarray(), local_codes()) <= TIGHT
+    assert (
+        error(scipy.sparse.vstack([codes for _, codes in got]).toarray(), local_codes())
+        <= TIGHT
+    )
     array[:] = 0
     assert files.write_codes(array, X, D, 0.3, start=650, progress=True) == 700
     assert not array[:650].any() and error(array[650:], sparse_codes()[650:]) <= TIGHT
@@ -141,7 +158,9 @@ def test_codes_in_a_feature_space_are_those_of_coordinates():
     out = np.empty((70, 6))
     files.write_codes(out, lift.transform(sets), lift.transform(atom_sets), 0.1)
     assert error(out, kernels.kgsc(sets, atom_sets, 0.1, kernel=kernel, p=2)) <= TIGHT
-    files.write_codes(out, lift.transform(sets), lift.transform(atom_sets), n_neighbors=2)
+    files.write_codes(
+        out, lift.transform(sets), lift.transform(atom_sets), n_neighbors=2
+    )
     assert error(out, kernels.kglc(sets, atom_sets, 2, kernel=kernel, p=2)) <= TIGHT
 
 
@@ -153,13 +172,17 @@ def test_of_no_subspaces_there_are_no_codes(tmp_path):
     assert codes.shape == (0, 20) and codes.format == "csr" and codes.dtype == D.dtype
     options = dict(sparse_output=True, start="resume")
     assert files.write_codes(tmp_path / "parts", X, D, 0.3, **options) == 700
-    assert error(files.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
+    assert (
+        error(files.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
+    )
 
 
 @pytest.mark.parametrize("dtype", [int, bool, np.uint8, "U32", "S8", "M8[s]"])
 def test_an_out_that_cannot_hold_codes_is_refused(dtype):
     out = np.zeros((700, 20), dtype)
-    with pytest.raises(TypeError, match="out must have a dtype that holds codes of float64, got"):
+    with pytest.raises(
+        TypeError, match="out must have a dtype that holds codes of float64, got"
+    ):
         files.write_codes(out, X, D, 0.3)
     assert np.array_equal(out, np.zeros((700, 20), dtype))
 
@@ -193,7 +216,9 @@ def opened(folder, X):
 
 
 def dask_array_of_it(folder, X):
-    array = pytest.importorskip("dask.array", reason="Dask arrays are not coded without Dask")
+    array = pytest.importorskip(
+        "dask.array", reason="Dask arrays are not coded without Dask"
+    )
     return array.from_array(opened(folder, X), chunks=(45, 9, 2))[:]
 
 
@@ -205,7 +230,9 @@ def test_an_input_is_never_written_over(store, start, tmp_path):
     (tmp_path / "link").symlink_to(path)
     whole = path.read_bytes()
     for out in (path, tmp_path / "link"):
-        with pytest.raises(ValueError, match="out must be another file than that of X, got"):
+        with pytest.raises(
+            ValueError, match="out must be another file than that of X, got"
+        ):
             files.write_codes(out, held, D, 0.3, start=start)
     assert path.read_bytes() == whole
 
@@ -213,7 +240,9 @@ def test_an_input_is_never_written_over(store, start, tmp_path):
 @pytest.mark.parametrize("start", [0, "resume"])
 def test_codes_are_never_written_into_or_around_the_store_of_an_input(start, tmp_path):
     zarr = pytest.importorskip("zarr", reason="zarr arrays are not coded without zarr")
-    array = pytest.importorskip("dask.array", reason="Dask arrays are not coded without Dask")
+    array = pytest.importorskip(
+        "dask.array", reason="Dask arrays are not coded without Dask"
+    )
     group = zarr.open_group(str(tmp_path / "data" / "store.zarr"), mode="w")
     held = group.create_array("sets/X", shape=X.shape, chunks=(45, 9, 2), dtype=X.dtype)
     held[:] = X
@@ -221,11 +250,21 @@ def test_codes_are_never_written_into_or_around_the_store_of_an_input(start, tmp
     inside = tmp_path / "data" / "store.zarr" / "sets" / "X"
 
     def everything():
-        return {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        return {
+            path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+        }
 
     before = everything()
-    outs = [inside, inside / "codes", inside / "c" / "0", inside.parent, tmp_path / "data",
-            tmp_path / "link" / "store.zarr", os.fsencode(inside), str(inside) + os.sep]
+    outs = [
+        inside,
+        inside / "codes",
+        inside / "c" / "0",
+        inside.parent,
+        tmp_path / "data",
+        tmp_path / "link" / "store.zarr",
+        os.fsencode(inside),
+        str(inside) + os.sep,
+    ]
     for out in outs:
         for given in (held, array.from_array(held)):
             with pytest.raises(ValueError, match="out must .* of X, .*got .*data"):
@@ -233,11 +272,18 @@ def test_codes_are_never_written_into_or_around_the_store_of_an_input(start, tmp
     with pytest.raises(ValueError, match="out must .* of X, .*got .*codes.npy"):
         files.write_codes(inside / "codes.npy", held, D, 0.3, start=start)
     with pytest.raises(ValueError, match="out must .* of D, .*got .*X"):
-        files.write_codes(inside, X, held, n_neighbors=3, sparse_output=True, start=start)
+        files.write_codes(
+            inside, X, held, n_neighbors=3, sparse_output=True, start=start
+        )
     assert everything() == before
-    beside = group.create_array("codes", shape=(700, 20), chunks=(45, 20), dtype=X.dtype)
+    beside = group.create_array(
+        "codes", shape=(700, 20), chunks=(45, 20), dtype=X.dtype
+    )
     assert files.write_codes(beside, held, D, 0.3) == 700
-    assert files.write_codes(inside.parent / "codes", held, D, 0.3, sparse_output=True) == 700
+    assert (
+        files.write_codes(inside.parent / "codes", held, D, 0.3, sparse_output=True)
+        == 700
+    )
 
 
 def test_codes_go_beside_a_file_of_subspaces(tmp_path):
@@ -256,7 +302,7 @@ def test_atoms_and_arrays_in_memory_are_never_written_over(tmp_path):
             files.write_codes(tmp_path / "X.npy", X, view, n_neighbors=3)
     assert np.array_equal(np.load(tmp_path / "X.npy"), D)
     held = X.copy()
-    out = held.ravel()[:700 * 4].reshape(700, 4)
+    out = held.ravel()[: 700 * 4].reshape(700, 4)
     with pytest.raises(ValueError, match="out must share no memory with X"):
         files.write_codes(out, held, D[:4], 0.3)
     assert np.array_equal(held, X)
@@ -298,7 +344,9 @@ def test_ctrl_c_keeps_what_was_written_and_says_where_it_stopped(way, tmp_path):
     match = "codes of 300 of 700 rows are written and whole, start = 300 goes on"
     with pytest.raises(KeyboardInterrupt, match=match):
         write(Stops(350, KeyboardInterrupt()), D, 0.3)
-    assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()[:300]) <= TIGHT
+    assert (
+        error(dense(files.load_codes(tmp_path / name)), sparse_codes()[:300]) <= TIGHT
+    )
     assert write(X, D, 0.3, start="resume") == 700
     assert error(dense(files.load_codes(tmp_path / name)), sparse_codes()) <= TIGHT
     assert write(X, D, 0.3, start="resume") == 700  # nothing is left to do
@@ -316,11 +364,15 @@ def test_a_file_that_was_cut_short_is_not_gone_on_from(start, tmp_path):
     path = tmp_path / "codes.npy"
     files.write_codes(path, X[:200], D, 0.3)
     os.truncate(path, os.path.getsize(path) - 8)
-    with pytest.raises(ValueError, match="must hold the 200 rows that it says are whole"):
+    with pytest.raises(
+        ValueError, match="must hold the 200 rows that it says are whole"
+    ):
         files.write_codes(path, X, D, 0.3, start=start)
     with pytest.raises(ValueError, match="is damaged or another file"):
         files.load_codes(path)
-    with pytest.raises(ValueError, match="codes.npy holds 32120 bytes that are no whole codes"):
+    with pytest.raises(
+        ValueError, match="codes.npy holds 32120 bytes that are no whole codes"
+    ):
         files.write_codes(path, X, D, 0.3)
     assert files.write_codes(path, X, D, 0.3, replace=True) == 700
 
@@ -329,17 +381,23 @@ def test_other_files_than_codes_are_named(tmp_path):
     text = tmp_path / "codes.txt"
     for content in (b"", b"1.0 2.0"):
         text.write_bytes(content)
-        with pytest.raises(ValueError, match="path must be a file of codes that this toolkit"):
+        with pytest.raises(
+            ValueError, match="path must be a file of codes that this toolkit"
+        ):
             files.load_codes(text)
     np.savez(tmp_path / "other.npz", K=np.eye(2))
-    with pytest.raises(ValueError, match="path must be a file of codes that this toolkit"):
+    with pytest.raises(
+        ValueError, match="path must be a file of codes that this toolkit"
+    ):
         files.load_codes(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
         files.load_codes(tmp_path / "none.npy")
 
 
 def test_a_damaged_part_can_be_written_anew(tmp_path):
-    write = functools.partial(files.write_codes, tmp_path, X, D, 0.3, sparse_output=True)
+    write = functools.partial(
+        files.write_codes, tmp_path, X, D, 0.3, sparse_output=True
+    )
     write()
     parts = sorted(tmp_path.iterdir())
     rows = [row for row, _ in files.each_part(tmp_path)]
@@ -348,7 +406,9 @@ def test_a_damaged_part_can_be_written_anew(tmp_path):
     assert error(files.load_codes(tmp_path).toarray(), sparse_codes()) <= TIGHT
     for part in parts[:2]:
         part.unlink(missing_ok=True)
-    with pytest.raises(ValueError, match="path must be a folder of codes, got none from row 0 on"):
+    with pytest.raises(
+        ValueError, match="path must be a folder of codes, got none from row 0 on"
+    ):
         files.load_codes(tmp_path)
 
 
@@ -412,7 +472,9 @@ def test_codes_of_another_problem_are_not_gone_on_from(way, tmp_path):
             (X, D, 0.3, dict(positive=True), "differs in the options$"),
             (X, D[::-1], 0.5, {}, "differs in the options, the atoms$"),
         ]:
-            with pytest.raises(ValueError, match=f"options to resume: .*{name} {match}"):
+            with pytest.raises(
+                ValueError, match=f"options to resume: .*{name} {match}"
+            ):
                 write(samples, atoms, lam, start=start, **more)
         with pytest.raises(ValueError, match="differs in the options$"):
             write(X, D, n_neighbors=3, start=start)
@@ -454,32 +516,45 @@ def test_other_codes_are_replaced_only_if_that_is_asked_for(way, tmp_path):
     assert write(X[:200], D[:8], 0.3, replace=True) == 200
     assert dense(files.load_codes(tmp_path / name)).shape == (200, 8)
     for start in ("resume", 100):
-        with pytest.raises(ValueError, match=f"replace writes all rows .* start = '?{start}"):
+        with pytest.raises(
+            ValueError, match=f"replace writes all rows .* start = '?{start}"
+        ):
             write(X, D[:8], 0.3, replace=True, start=start)
 
 
 def test_what_holds_no_codes_is_replaced_only_if_that_is_asked_for(tmp_path):
     (tmp_path / "letter").write_text("mine")
-    with pytest.raises(ValueError, match="True: .*letter holds 4 bytes that are no whole codes"):
+    with pytest.raises(
+        ValueError, match="True: .*letter holds 4 bytes that are no whole codes"
+    ):
         files.write_codes(tmp_path / "letter", X, D, 0.3)
     assert (tmp_path / "letter").read_text() == "mine"
     (tmp_path / "empty").write_text("")
     for name in ("letter", "empty"):
-        assert files.write_codes(tmp_path / name, X, D, 0.3, replace=name == "letter") == 700
-    with pytest.raises(ValueError, match="replace belongs to the path of a file or folder"):
+        assert (
+            files.write_codes(tmp_path / name, X, D, 0.3, replace=name == "letter")
+            == 700
+        )
+    with pytest.raises(
+        ValueError, match="replace belongs to the path of a file or folder"
+    ):
         files.write_codes(np.empty((700, 20)), X, D, 0.3, replace=True)
     with pytest.raises(TypeError, match="replace must be True or False, got 'yes'"):
         files.write_codes(tmp_path / "empty", X, D, 0.3, replace="yes")
 
 
 def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
-    write = functools.partial(files.write_codes, tmp_path, X, D, 0.3, sparse_output=True)
+    write = functools.partial(
+        files.write_codes, tmp_path, X, D, 0.3, sparse_output=True
+    )
     write()
     for row in (0, 100):
         (tmp_path / f"{row:015d}.npz").unlink(missing_ok=True)
     left = sorted(os.listdir(tmp_path))
     for start in (0, "resume"):
-        with pytest.raises(ValueError, match="out must be a path that holds nothing to lose"):
+        with pytest.raises(
+            ValueError, match="out must be a path that holds nothing to lose"
+        ):
             write(start=start)
     assert sorted(os.listdir(tmp_path)) == left
     assert write(replace=True) == 700
@@ -487,8 +562,9 @@ def test_parts_behind_a_gap_are_lost_only_if_that_is_asked_for(tmp_path):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_resume_gives_what_one_run_gives_on_the_rows_that_it_is_given(way, tmp_path):
-    """Rows that are not coded yet may have changed, their blocks may have other lengths, and the
-    array may be held elsewhere; a kill at any time leaves such rows."""
+    """Rows that are not coded yet may have changed, their blocks may have other
+    lengths, and the array may be held elsewhere; a kill at any time leaves such rows.
+    """
     name, sparse, dense = WAYS[way]
     write = functools.partial(files.write_codes, tmp_path / name, sparse_output=sparse)
     write(X[:300], D, 0.3)
@@ -498,7 +574,10 @@ def test_a_resume_gives_what_one_run_gives_on_the_rows_that_it_is_given(way, tmp
     held = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert write(held[:350], D, 0.3, start="resume") == 350
     assert write(held, D, 0.3, start="resume") == 700
-    assert error(dense(files.load_codes(tmp_path / name)), core.gsc(changed, D, 0.3)) <= TIGHT
+    assert (
+        error(dense(files.load_codes(tmp_path / name)), core.gsc(changed, D, 0.3))
+        <= TIGHT
+    )
     with pytest.raises(ValueError, match="differs in the samples"):
         write(X, D, 0.3, start="resume")
 
@@ -515,8 +594,12 @@ def test_codes_of_an_earlier_version_are_gone_on_from_by_a_number(way, tmp_path)
         whole = (tmp_path / name).read_bytes()
         assert whole[:128].count(b"#") == 1
         start = whole.index(b"#")
-        (tmp_path / name).write_bytes(whole[:start] + b" " * (127 - start) + whole[127:])
-    with pytest.raises(ValueError, match="earlier version .*, start = 300 goes on unchecked"):
+        (tmp_path / name).write_bytes(
+            whole[:start] + b" " * (127 - start) + whole[127:]
+        )
+    with pytest.raises(
+        ValueError, match="earlier version .*, start = 300 goes on unchecked"
+    ):
         write(X, D, 0.3, start="resume")
     assert write(X[:500], D, 0.3, start=300) == 500
     assert write(X, D, 0.3, start="resume") == 700
@@ -532,12 +615,14 @@ def test_a_file_of_codes_is_an_npy_file_at_each_start(tmp_path):
         assert np.load(path).shape == (n, 20)
         assert error(np.load(path), sparse_codes()[:n]) <= TIGHT
     files.write_codes(path, X, D, 0.5, replace=True)
-    assert error(old, sparse_codes()[:300]) <= TIGHT  # whoever has mapped a file keeps it
+    # whoever has mapped a file keeps it
+    assert error(old, sparse_codes()[:300]) <= TIGHT
 
 
 def test_what_is_not_whole_is_done_again(tmp_path):
-    """A kill in the middle of a write leaves bytes behind the rows that the header counts; a part
-    that is missing ends what was done."""
+    """A kill in the middle of a write leaves bytes behind the rows that the header
+    counts; a part that is missing ends what was done.
+    """
     path = tmp_path / "codes.npy"
     files.write_codes(path, X[:200], D, 0.3)
     with open(path, "ab") as file:
@@ -550,7 +635,9 @@ def test_what_is_not_whole_is_done_again(tmp_path):
     (tmp_path / "parts" / f"{200:015d}.npz").unlink()
     assert files.load_codes(tmp_path / "parts").shape == (200, 20)
     files.write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True, start="resume")
-    assert error(files.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
+    assert (
+        error(files.load_codes(tmp_path / "parts").toarray(), sparse_codes()) <= TIGHT
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -558,9 +645,12 @@ def test_a_full_disk_is_named_and_what_was_written_is_usable(way, tmp_path):
     name, sparse, dense = WAYS[way]
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = 128 + 350 * 20 * 8 if way == "file" else 3000
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))  # no file grows beyond it
+    # no file grows beyond it
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
     try:
-        with pytest.raises(OSError, match=r"rows before \d+ are written and whole") as caught:
+        with pytest.raises(
+            OSError, match=r"rows before \d+ are written and whole"
+        ) as caught:
             files.write_codes(tmp_path / name, X, D, 0.3, sparse_output=sparse)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -581,22 +671,37 @@ def test_an_error_names_the_block_and_the_row(tmp_path):
     twice = bad.copy()
     twice[123] *= 2
     (tmp_path / "twice").mkdir()
-    with pytest.raises(ValueError, match=r"orthonormal .* at index 123.*block of rows 100..199"):
-        files.write_codes(tmp_path / "codes.npy", mapped(tmp_path / "twice", twice), D, 0.3)
+    with pytest.raises(
+        ValueError, match=r"orthonormal .* at index 123.*block of rows 100..199"
+    ):
+        files.write_codes(
+            tmp_path / "codes.npy", mapped(tmp_path / "twice", twice), D, 0.3
+        )
     assert files.load_codes(tmp_path / "codes.npy").shape == (100, 20)
-    with pytest.raises(ValueError, match=r"NaN .* at index 456 \(in the block of rows 400..499\)"):
+    with pytest.raises(
+        ValueError, match=r"NaN .* at index 456 \(in the block of rows 400..499\)"
+    ):
         files.write_codes(tmp_path / "codes.npy", held, D, 0.3, start=100)
 
 
 BAD = {
-    "another d": (dict(D=core.random_subspaces(3, 8, 2)), "X and D must have the same d, got 9"),
+    "another d": (
+        dict(D=core.random_subspaces(3, 8, 2)),
+        "X and D must have the same d, got 9",
+    ),
     "a path of lambdas": (dict(lam=[0.1, 0.2]), "lam must be one number >= 0, got"),
     "both": (dict(n_neighbors=3), "give either lam or n_neighbors"),
     "progress": (dict(progress=3), "progress must be True or False, got 3"),
     "start": (dict(start=701), r"start must be in 0..700, got 701"),
     "resume": (dict(out=print, start="resume"), "start='resume' needs the path"),
-    "shape": (dict(out=np.empty((3, 20))), r"out must have shape \(700, 20\), got \(3, 20\)"),
-    "sparse": (dict(out=np.empty((700, 20)), sparse_output=True), "out must be the path of a fol"),
+    "shape": (
+        dict(out=np.empty((3, 20))),
+        r"out must have shape \(700, 20\), got \(3, 20\)",
+    ),
+    "sparse": (
+        dict(out=np.empty((700, 20)), sparse_output=True),
+        "out must be the path of a fol",
+    ),
     "type": (dict(out=3), "out must be a path, an array or a function"),
     "a matrix": (dict(X=np.memmap), r"X must have shape \(n, d, p\)"),
 }
@@ -617,15 +722,21 @@ def test_bad_arguments_are_named(case, tmp_path):
 def test_a_file_is_no_folder_of_codes_and_a_folder_no_file(start, tmp_path):
     (tmp_path / "file").write_text("mine")
     for out, sparse in [(tmp_path / "file", True), (tmp_path, False)]:
-        with pytest.raises(ValueError, match="out must be the path of a folder with sparse_output"):
+        with pytest.raises(
+            ValueError, match="out must be the path of a folder with sparse_output"
+        ):
             files.write_codes(out, X, D, 0.3, sparse_output=sparse, start=start)
-    assert (tmp_path / "file").read_text() == "mine" and os.listdir(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "mine" and os.listdir(tmp_path) == [
+        "file"
+    ]
 
 
 def test_another_file_is_not_gone_on_from(tmp_path):
     path = tmp_path / "codes.npy"
     np.save(path, sparse_codes().T)
-    with pytest.raises(ValueError, match=r"out must be a file of codes \(n, 20\) of float64"):
+    with pytest.raises(
+        ValueError, match=r"out must be a file of codes \(n, 20\) of float64"
+    ):
         files.write_codes(path, X, D, 0.3, start="resume")
     assert np.array_equal(np.load(path), sparse_codes().T)
 
@@ -633,7 +744,11 @@ def test_another_file_is_not_gone_on_from(tmp_path):
 def test_a_damaged_part_is_refused(tmp_path):
     files.write_codes(tmp_path / "parts", X, D, 0.3, sparse_output=True)
     path = tmp_path / "parts" / f"{100:015d}.npz"
-    arrays = {"shape": np.array([100, 20]), "values": np.ones(2), "columns": np.array([3, 99])}
+    arrays = {
+        "shape": np.array([100, 20]),
+        "values": np.ones(2),
+        "columns": np.array([3, 99]),
+    }
     files.write_arrays(path, "codes", arrays | {"starts": np.r_[0, np.full(100, 2)]})
     with pytest.raises(ValueError, match="000100.npz is damaged"):
         files.load_codes(tmp_path / "parts")

@@ -36,7 +36,11 @@ def test_dictionaries_come_back_as_they_were_saved(tmp_path):
                 and loaded.atoms.dtype == atoms.dtype
                 and loaded.lam == 0.1
             )
-            assert labels is None and loaded.labels is None or loaded.labels.tolist() == labels
+            assert (
+                labels is None
+                and loaded.labels is None
+                or loaded.labels.tolist() == labels
+            )
     assert os.listdir(tmp_path) == ["atoms"]
 
     files.save(path, learn.gdl(SMALL, 2, 0.1, n_iter=1))
@@ -58,7 +62,9 @@ def test_what_is_kept_is_read_again_in_whatever_order_it_lay_in_memory(tmp_path)
         assert np.array_equal(files.load(path).atoms, atoms)
     learn.gdl(SMALL, 1, 0.1, n_iter=1, rng=0, checkpoint=path)
     resumed = learn.gdl(SMALL, 1, 0.1, n_iter=2, rng=0, resume=path)
-    assert np.array_equal(resumed.atoms, learn.gdl(SMALL, 1, 0.1, n_iter=2, rng=0).atoms)
+    assert np.array_equal(
+        resumed.atoms, learn.gdl(SMALL, 1, 0.1, n_iter=2, rng=0).atoms
+    )
     online = streams.OnlineGDL(1, 0.1, rng=0).partial_fit(SMALL)
     online.save(path)
     assert np.array_equal(streams.OnlineGDL.load(path).atoms, online.atoms)
@@ -95,8 +101,9 @@ def header(shape):
 
 
 def damage(path, i):
-    """Turn a dictionary into one of fifty files that are none: cut, flipped bits, or well sealed
-    and wrong inside."""
+    """Turn a dictionary into one of fifty files that are none: cut, flipped bits, or
+    well sealed and wrong inside.
+    """
     whole = path.read_bytes()
     rng = np.random.default_rng(i)
     good = dict(np.load(path))
@@ -104,7 +111,9 @@ def damage(path, i):
         path.write_bytes(whole[: i * len(whole) // 15])
     elif i < 35:
         at = rng.integers(len(whole))
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << rng.integers(8)]) + whole[at + 1 :])
+        path.write_bytes(
+            whole[:at] + bytes([whole[at] ^ 1 << rng.integers(8)]) + whole[at + 1 :]
+        )
     elif i < 48:
         evil = np.array([print, None, 1], object)
         change = [
@@ -129,7 +138,8 @@ def damage(path, i):
         with zipfile.ZipFile(path, "w") as archive:
             for key in good:
                 archive.writestr(
-                    f"{key}.npy", header((10**12, 6, 2) if i == 48 else (2**40, 2**40, 2**40))
+                    f"{key}.npy",
+                    header((10**12, 6, 2) if i == 48 else (2**40, 2**40, 2**40)),
                 )
         seal(path)
 
@@ -140,7 +150,9 @@ def test_damaged_files_are_refused(tmp_path, i):
     files.save(path, SMALL[:3], lam=0.1, labels=["a", "b", "c"])
     damage(path, i)
     tracemalloc.start()
-    with pytest.raises(ValueError, match="must be a dictionary (that|of)|dictionary is damaged"):
+    with pytest.raises(
+        ValueError, match="must be a dictionary (that|of)|dictionary is damaged"
+    ):
         files.load(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -205,7 +217,9 @@ def writer(path):
     return child
 
 
-def test_unfinished_files_of_killed_runs_are_removed_those_of_living_ones_are_not(tmp_path):
+def test_unfinished_files_of_killed_runs_are_removed_those_of_living_ones_are_not(
+    tmp_path,
+):
     path = tmp_path / "file"
     children = [writer(path) for _ in range(4)]
     assert len(os.listdir(tmp_path)) == 4 and not path.exists()
@@ -216,7 +230,8 @@ def test_unfinished_files_of_killed_runs_are_removed_those_of_living_ones_are_no
     assert path.read_text() == "whole" and len(os.listdir(tmp_path)) == 3
     children[3].kill()
     children[3].wait()
-    files.Checkpoint(path, None, [], [])  # a run that begins, whether or not it comes to write
+    # a run that begins, whether or not it comes to write
+    files.Checkpoint(path, None, [], [])
     assert len(os.listdir(tmp_path)) == 2
     children[0].communicate("\n")
     assert children[0].returncode == 0
@@ -230,7 +245,11 @@ def test_what_is_no_unfinished_file_stays_under_its_name(tmp_path):
     (tmp_path / "file.1.unfinished").mkdir()
     files.write_whole(tmp_path / "file", lambda file: file.write(b"whole"))
     assert sorted(os.listdir(tmp_path)) == [
-        "file", "file.0.unfinished", "file.1.unfinished", "precious"]
+        "file",
+        "file.0.unfinished",
+        "file.1.unfinished",
+        "precious",
+    ]
     assert (tmp_path / "file").read_text() == "whole"
 
 
@@ -241,7 +260,9 @@ def test_a_killed_part_of_codes_is_removed_by_the_next_run(tmp_path):
     children[0].wait()
     files.write_codes(tmp_path / "parts", SMALL, SMALL[:3], 0.3, sparse_output=True)
     assert sorted(os.listdir(tmp_path / "parts")) == [
-        f"{0:015d}.npz", f"{20:015d}.npz.0.unfinished"]
+        f"{0:015d}.npz",
+        f"{20:015d}.npz.0.unfinished",
+    ]
     children[1].kill()
     children[1].wait()
 
@@ -249,13 +270,22 @@ def test_a_killed_part_of_codes_is_removed_by_the_next_run(tmp_path):
 def test_a_file_is_on_disk_before_it_takes_its_place(tmp_path, monkeypatch):
     done = []
     for name in ("fsync", "replace"):
-        monkeypatch.setattr(os, name, functools.partial(
-            lambda call, name, *given: (done.append(name), call(*given)), getattr(os, name), name))
+        monkeypatch.setattr(
+            os,
+            name,
+            functools.partial(
+                lambda call, name, *given: (done.append(name), call(*given)),
+                getattr(os, name),
+                name,
+            ),
+        )
     files.write_whole(tmp_path / "file", lambda file: file.write(b"whole"))
     assert done == ["fsync", "replace"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="no permission bits, no links without rights")
+@pytest.mark.skipif(
+    os.name == "nt", reason="no permission bits, no links without rights"
+)
 def test_links_are_followed_and_permissions_are_those_of_other_files(tmp_path):
     target = tmp_path / "target"
     (tmp_path / "plain").write_text("")
@@ -282,13 +312,19 @@ def never(*_, **__):
     raise AssertionError("work began before the path was checked")
 
 
-@pytest.mark.parametrize("where, why", [
-    ("folder", "the path of a file, got .*folder, which is a folder"),
-    ("link", "the path of a file, got .*link, which is a folder"),
-    ("none/c.npz", "a file can be written to, got .*c.npz: No such file or directory"),
-    ("file/c.npz", "a file can be written to, got .*c.npz: Not a directory"),
-    ("x" * 255, "a file can be written to, got .*: File name too long"),
-])
+@pytest.mark.parametrize(
+    "where, why",
+    [
+        ("folder", "the path of a file, got .*folder, which is a folder"),
+        ("link", "the path of a file, got .*link, which is a folder"),
+        (
+            "none/c.npz",
+            "a file can be written to, got .*c.npz: No such file or directory",
+        ),
+        ("file/c.npz", "a file can be written to, got .*c.npz: Not a directory"),
+        ("x" * 255, "a file can be written to, got .*: File name too long"),
+    ],
+)
 def test_a_path_that_no_file_can_have_is_refused_before_any_work(tmp_path, where, why):
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
@@ -305,7 +341,9 @@ def test_a_path_that_no_file_can_have_is_refused_before_any_work(tmp_path, where
 
 
 def test_a_folder_is_no_path_of_a_dictionary(tmp_path):
-    with pytest.raises(ValueError, match="path must be the path of a file, got .* is a folder"):
+    with pytest.raises(
+        ValueError, match="path must be the path of a file, got .* is a folder"
+    ):
         files.save(tmp_path, SMALL[:3])
     assert os.listdir(tmp_path) == []
 
@@ -315,7 +353,9 @@ def test_a_path_that_is_checked_stays_as_it_was(tmp_path):
     assert os.listdir(tmp_path) == []
     (tmp_path / "old").write_text("before")
     files.check_writable(tmp_path / "old")
-    assert os.listdir(tmp_path) == ["old"] and (tmp_path / "old").read_text() == "before"
+    assert (
+        os.listdir(tmp_path) == ["old"] and (tmp_path / "old").read_text() == "before"
+    )
 
 
 # ---------------------------- checkpoints
@@ -360,7 +400,8 @@ def test_a_killed_run_resumes(tmp_path):
     child.wait()
     whole = learn.gdl(SOME, 8, rng=0, **OPTIONS)
     assert all(
-        np.array_equal(a, b) for a, b in zip(learn.gdl(SOME, 8, resume=path, **OPTIONS), whole)
+        np.array_equal(a, b)
+        for a, b in zip(learn.gdl(SOME, 8, resume=path, **OPTIONS), whole)
     )
 
 
@@ -369,7 +410,9 @@ def test_checkpoints_of_other_problems_and_kinds_are_refused(tmp_path):
     other = tmp_path / "dictionary"
     learn.gdl(SMALL, 4, 0.2, n_iter=1, checkpoint=path)
     files.save(other, SMALL[:4])
-    with pytest.raises(ValueError, match="resume must be a checkpoint of the same samples"):
+    with pytest.raises(
+        ValueError, match="resume must be a checkpoint of the same samples"
+    ):
         learn.gdl(SMALL, 4, 0.3, resume=path)
     with pytest.raises(ValueError, match="must be a checkpoint"):
         learn.gdl(SMALL, 4, 0.2, resume=other)
@@ -377,8 +420,11 @@ def test_checkpoints_of_other_problems_and_kinds_are_refused(tmp_path):
     resumed = learn.gdl(SMALL, 4, 0.2, resume=path, rng=other_kind)
     assert np.array_equal(resumed.atoms, learn.gdl(SMALL, 4, 0.2, resume=path).atoms)
     assert json.loads(str(np.load(path)["rng"]))["bit_generator"] == "PCG64"
-    arrays = {name: array for name, array in np.load(path).items()
-              if name not in ("format", "version")}
+    arrays = {
+        name: array
+        for name, array in np.load(path).items()
+        if name not in ("format", "version")
+    }
     files.write_arrays(path, "checkpoint", arrays | {"key": np.array("f" * 64)})
     with pytest.raises(ValueError, match="earlier version .* can be given as init"):
         learn.gdl(SMALL, 4, 0.2, resume=path)
@@ -428,20 +474,45 @@ def state_of(bits, **changed):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"atoms": core.random_subspaces(4, 6, 1, 0)}, r"got atoms of shape \(4, 6, 1\)"),
-        ({"atoms": core.random_subspaces(4, 7, 2, 0)}, r"got atoms of shape \(4, 7, 2\)"),
+        (
+            {"atoms": core.random_subspaces(4, 6, 1, 0)},
+            r"got atoms of shape \(4, 6, 1\)",
+        ),
+        (
+            {"atoms": core.random_subspaces(4, 7, 2, 0)},
+            r"got atoms of shape \(4, 7, 2\)",
+        ),
         ({"atoms": np.ones((4, 6, 2))}, "atoms must have orthonormal columns"),
         ({"codes": np.full((24, 4), np.nan)}, "codes must be finite"),
         ({"n_replaced": np.array(-1)}, "n_replaced must be >= 0, got -1"),
-        ({"rng": np.array("[" * 100_000)}, r"rng must be .* got another \(RecursionError\)"),
-        ({"rng": np.array('{"bit_generator": "Generator"}')}, "rng must be .* got another"),
-        ({"rng": np.array('{"bit_generator": {}}')}, "rng must be .* got another"),
-        ({"rng": state_of(np.random.PCG64(0), state=None)}, "rng must be .* got another"),
-        ({"rng": state_of(np.random.PCG64(0), more=1)}, "rng must be .* that none has"),
-        ({"rng": state_of(np.random.Philox(0), buffer_pos=10**6)}, "rng must be .* that none has"),
-        ({"rng": state_of(np.random.Philox(0), buffer_pos=-3)}, "rng must be .* that none has"),
         (
-            {"rng": state_of(np.random.MT19937(0), state={"key": [1] * 624, "pos": 625})},
+            {"rng": np.array("[" * 100_000)},
+            r"rng must be .* got another \(RecursionError\)",
+        ),
+        (
+            {"rng": np.array('{"bit_generator": "Generator"}')},
+            "rng must be .* got another",
+        ),
+        ({"rng": np.array('{"bit_generator": {}}')}, "rng must be .* got another"),
+        (
+            {"rng": state_of(np.random.PCG64(0), state=None)},
+            "rng must be .* got another",
+        ),
+        ({"rng": state_of(np.random.PCG64(0), more=1)}, "rng must be .* that none has"),
+        (
+            {"rng": state_of(np.random.Philox(0), buffer_pos=10**6)},
+            "rng must be .* that none has",
+        ),
+        (
+            {"rng": state_of(np.random.Philox(0), buffer_pos=-3)},
+            "rng must be .* that none has",
+        ),
+        (
+            {
+                "rng": state_of(
+                    np.random.MT19937(0), state={"key": [1] * 624, "pos": 625}
+                )
+            },
             "rng must be .* that none has",
         ),
     ],
@@ -453,17 +524,23 @@ def test_crafted_checkpoints_are_refused(tmp_path, change, message):
     with path.open("wb") as file:
         np.savez(file, **arrays)
     seal(path)
-    with pytest.raises(ValueError, match=f"resume must be .*checkpoint is damaged .*{message}"):
+    with pytest.raises(
+        ValueError, match=f"resume must be .*checkpoint is damaged .*{message}"
+    ):
         learn.gdl(SMALL, 4, 0.2, resume=path)
 
 
 def test_a_checkpoint_of_another_lambda_is_refused(tmp_path):
-    """Its fingerprint is that of the options; the lambda that it holds is another number."""
+    """Its fingerprint is that of the options; the lambda that it holds is another
+    number.
+    """
     path = tmp_path / "checkpoint"
     learn.gdl(SMALL, 4, 0.2, n_iter=1, checkpoint=path)
     arrays = arrays_of(path) | {"lam": np.array(0.3)}
     files.write_arrays(path, "checkpoint", arrays)
-    with pytest.raises(ValueError, match=r"checkpoint of lam = 0.2, got 0.3 in .*checkpoint$"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint of lam = 0.2, got 0.3 in .*checkpoint$"
+    ):
         learn.gdl(SMALL, 4, 0.2, resume=path)
 
 
@@ -472,8 +549,11 @@ def test_a_checkpoint_of_another_lambda_is_refused(tmp_path):
 
 def arrays_of(path):
     """The arrays of a file, but for what write_arrays adds."""
-    return {name: array for name, array in np.load(path).items()
-            if name not in ("format", "version")}
+    return {
+        name: array
+        for name, array in np.load(path).items()
+        if name not in ("format", "version")
+    }
 
 
 def absurd(array):
@@ -481,9 +561,15 @@ def absurd(array):
     yield from map(np.array, ["x", 3, -1, np.nan, 1e308, True, ["a", "b"], 1j])
     yield from (np.empty(0), np.zeros((3, 3, 3, 3)))
     if array.dtype.kind in "fi":
-        yield from (array[..., None], array[:-1] if array.ndim else array, array.astype(np.float32))
+        yield from (
+            array[..., None],
+            array[:-1] if array.ndim else array,
+            array.astype(np.float32),
+        )
         for number in (np.nan, np.inf, 1e308, -1e308, -1.0):
-            yield np.where(np.arange(array.size).reshape(array.shape) == 0, number, array)
+            yield np.where(
+                np.arange(array.size).reshape(array.shape) == 0, number, array
+            )
 
 
 def absurd_texts(content):
@@ -498,13 +584,21 @@ def absurd_texts(content):
 
 def keep_dictionary(path):
     files.save(path, SMALL[:3], lam=0.1, labels=["a", "b", "c"])
-    return "dictionary", lambda: files.load(path), lambda loaded: core.gsc(SMALL, *loaded[:2])
+    return (
+        "dictionary",
+        lambda: files.load(path),
+        lambda loaded: core.gsc(SMALL, *loaded[:2]),
+    )
 
 
 def keep_iterations(path):
     options = dict(lam=0.2, n_iter=2, tol=0)
     learn.gdl(SMALL, 3, rng=0, checkpoint=path, **options)
-    return "checkpoint", lambda: learn.gdl(SMALL, 3, resume=path, **options), lambda learned: None
+    return (
+        "checkpoint",
+        lambda: learn.gdl(SMALL, 3, resume=path, **options),
+        lambda learned: None,
+    )
 
 
 def keep_stream(path, n_atoms=3, **options):
@@ -526,20 +620,28 @@ def keep_fit(path):
 
 
 LIKE_A_STREAM = [
-    functools.partial(keep_stream, n_atoms=16, lam_scale="max"),  # samples wait for more
+    # samples wait for more
+    functools.partial(keep_stream, n_atoms=16, lam_scale="max"),
     functools.partial(keep_stream, rank=1),
 ]
 
 
-@pytest.mark.parametrize("keep", [
-    keep_dictionary,
-    keep_iterations,
-    keep_stream,
-    keep_fit,
-    *LIKE_A_STREAM,
-])
-def test_absurd_entries_of_signed_files_are_refused_or_work(tmp_path, keep, monkeypatch):
-    """No error but ours, which names the file; a file that is taken can be gone on with."""
+@pytest.mark.parametrize(
+    "keep",
+    [
+        keep_dictionary,
+        keep_iterations,
+        keep_stream,
+        keep_fit,
+        *LIKE_A_STREAM,
+    ],
+)
+def test_absurd_entries_of_signed_files_are_refused_or_work(
+    tmp_path, keep, monkeypatch
+):
+    """No error but ours, which names the file; a file that is taken can be gone on
+    with.
+    """
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of files
     path = tmp_path / "kept.npz"
     kind, load, use = keep(path)
@@ -560,21 +662,33 @@ def test_absurd_entries_of_signed_files_are_refused_or_work(tmp_path, keep, monk
                 use(loaded)
 
 
-@pytest.mark.parametrize("changed, message", [
-    ({"new": 1e308}, r"new must be in \[0, .*\], got 1e\+308"),
-    ({"new": True}, "new must be a number, got True"),
-    ({"lam": None}, "lam must be 0.2, the one given, .* got None"),
-    ({"place": {}}, r"place must hold batch, .*, got \[\]"),
-    ({"sums": np.float32}, "sums must be of float64, beside atoms of their type, got float32"),
-    ({"atoms": np.float32}, "sums must be of float32, beside atoms of their type, got float64"),
-    ({"shared": -1.0}, "shared must be Y.T Y of codes Y, got an entry that is larger"),
-    ({"sizes": 1e308}, "sizes must have sums within float64, got 1e.308"),
-])
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"new": 1e308}, r"new must be in \[0, .*\], got 1e\+308"),
+        ({"new": True}, "new must be a number, got True"),
+        ({"lam": None}, "lam must be 0.2, the one given, .* got None"),
+        ({"place": {}}, r"place must hold batch, .*, got \[\]"),
+        (
+            {"sums": np.float32},
+            "sums must be of float64, beside atoms of their type, got float32",
+        ),
+        (
+            {"atoms": np.float32},
+            "sums must be of float32, beside atoms of their type, got float64",
+        ),
+        (
+            {"shared": -1.0},
+            "shared must be Y.T Y of codes Y, got an entry that is larger",
+        ),
+        ({"sizes": 1e308}, "sizes must have sums within float64, got 1e.308"),
+    ],
+)
 def test_what_is_absurd_in_a_stream_is_named(tmp_path, changed, message):
     path = tmp_path / "kept.npz"
     _, load, _ = keep_stream(path)
     arrays = arrays_of(path)
-    (name, value), = changed.items()
+    ((name, value),) = changed.items()
     if name not in arrays:
         changed = {"counts": files.as_json(json.loads(str(arrays["counts"])) | changed)}
     elif isinstance(value, type):
@@ -582,7 +696,9 @@ def test_what_is_absurd_in_a_stream_is_named(tmp_path, changed, message):
     else:
         changed = {name: np.full_like(arrays[name], value)}
     files.write_arrays(path, "learner", arrays | changed)
-    with pytest.raises(ValueError, match=f"kept.npz is damaged or another file: {message}"):
+    with pytest.raises(
+        ValueError, match=f"kept.npz is damaged or another file: {message}"
+    ):
         load()
 
 
@@ -609,7 +725,9 @@ def test_equal_options_are_the_same_problem(tmp_path, before, after):
     resumed = learn.gdl(SMALL, 4, n_iter=3, tol=0, resume=path, **after)
     whole = learn.gdl(SMALL, 4, n_iter=3, tol=0, rng=0, **before)
     assert all(np.array_equal(a, b) for a, b in zip(resumed, whole))
-    with pytest.raises(ValueError, match="resume must be a checkpoint of the same samples"):
+    with pytest.raises(
+        ValueError, match="resume must be a checkpoint of the same samples"
+    ):
         learn.gdl(SMALL, 4, coding=functools.partial(neighbours, count=3), resume=path)
 
 

@@ -1,5 +1,6 @@
-"""The floor plan: who imports whom, what is packaged, and what no file does. Files are read, not
-run."""
+"""The floor plan: who imports whom, what is packaged, and what no file does. Files are
+read, not run.
+"""
 
 import ast
 import configparser
@@ -15,15 +16,30 @@ from docs import house
 from docs.house import CORE, ROOT, modules, own_files
 
 KIT = "grassmann_sc_kit"
-TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in own_files()
-         if name.rpartition("/")[0] in ("", "baselines", "benchmarks", "examples", "tests")}
+TEXTS = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in own_files()
+    if name.rpartition("/")[0] in ("", "baselines", "benchmarks", "examples", "tests")
+}
 FILES = {name: ast.parse(text, name) for name, text in TEXTS.items()}
-MODULES = {name: FILES[path.relative_to(ROOT).as_posix()] for name, path in modules().items()}
+MODULES = {
+    name: FILES[path.relative_to(ROOT).as_posix()] for name, path in modules().items()
+}
 
-# What a module may import at its top: the standard library, these, the core, and what its row of
-# the plan says. Within functions also what is optional.
+# What a module may import at its top: the standard library, these, the core, and what
+# its row of the plan says. Within functions also what is optional.
 OF_ALL = {"numpy", "scipy", "numba"}
-EXTRAS = {"sklearn", "skimage", "imageio", "av", "PIL", "tqdm", "dask", "distributed", "h5py"}
+EXTRAS = {
+    "sklearn",
+    "skimage",
+    "imageio",
+    "av",
+    "PIL",
+    "tqdm",
+    "dask",
+    "distributed",
+    "h5py",
+}
 ROOT_ROOMS = {name for name in MODULES if "." not in name}
 ROWS = {
     "plots": {"matplotlib"},
@@ -43,9 +59,23 @@ IN_FUNCTIONS = {
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
-EXPLICIT_RANDOMNESS = {"default_rng", "Generator", "BitGenerator", "RandomState", "SeedSequence"}
+EXPLICIT_RANDOMNESS = {
+    "default_rng",
+    "Generator",
+    "BitGenerator",
+    "RandomState",
+    "SeedSequence",
+}
 CALLED_BY_ALL = {"__init__", "__call__"}
-PUBLIC_ALL_THE_SAME = {"_replace", "_asdict", "_fields", "_make", "_exit", "_getframe", "_thread"}
+PUBLIC_ALL_THE_SAME = {
+    "_replace",
+    "_asdict",
+    "_fields",
+    "_make",
+    "_exit",
+    "_getframe",
+    "_thread",
+}
 
 each_module = pytest.mark.parametrize("module", MODULES)
 each_file = pytest.mark.parametrize("file", FILES)
@@ -58,8 +88,9 @@ def setup_cfg():
 
 
 def imports(node, in_function=False):
-    """(dotted name, name it is bound to, is it inside a function) of each import; `from a import b`
-    gives a.b, b."""
+    """(dotted name, name it is bound to, is it inside a function) of each import; `from
+    a import b` gives a.b, b.
+    """
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield alias.name, alias.asname or top_level(alias.name), in_function
@@ -82,20 +113,29 @@ def top_level(name):
 
 
 def room_of(name):
-    """The module of the house that a dotted name leads to, or the top-level name of another."""
+    """The module of the house that a dotted name leads to, or the top-level name of
+    another.
+    """
     if top_level(name) != CORE:
         return top_level(name)
-    inside = [module for module in MODULES if f"{name}.".startswith(f"{CORE}.{module}.")]
+    inside = [
+        module for module in MODULES if f"{name}.".startswith(f"{CORE}.{module}.")
+    ]
     return inside[0] if inside else CORE
 
 
 def strings(tree):
-    return [node for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
 
 
 def code_within(tree):
-    """The tree, and those of its strings that are code of more than one line, run elsewhere."""
+    """The tree, and those of its strings that are code of more than one line, run
+    elsewhere.
+    """
     yield tree
     for node in strings(tree):
         if "import" in node.value and "\n" in node.value:
@@ -106,8 +146,11 @@ def code_within(tree):
 
 
 def public_definitions(tree):
-    return [node for node in tree.body
-            if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
+    return [
+        node
+        for node in tree.body
+        if isinstance(node, DEFINITIONS) and not node.name.startswith("_")
+    ]
 
 
 def names_in_all(tree):
@@ -117,17 +160,26 @@ def names_in_all(tree):
     return None
 
 
-# ---------------------------------------------------------------------------- its own files
+# ------------------------------------------------------------------------ its own files
 
 
 def test_the_house_is_what_git_tracks_or_setup_packages(tmp_path, monkeypatch):
-    """A file that is not there, and one that lies about, as the README's test_angles.py, are none
-    of it."""
-    own = ["baselines/hulls.py", f"{CORE}.py", "learn.py", "setup.py", "tests/test_learn.py"]
+    """A file that is not there, and one that lies about, as the README's
+    test_angles.py, are none of it.
+    """
+    own = [
+        "baselines/hulls.py",
+        f"{CORE}.py",
+        "learn.py",
+        "setup.py",
+        "tests/test_learn.py",
+    ]
     for name in [*own, "test_angles.py", "learn.pyc"]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    (tmp_path / f"{CORE}.py").write_text("MODULES = ('learn', 'baselines.hulls', 'no_file')\n")
+    (tmp_path / f"{CORE}.py").write_text(
+        "MODULES = ('learn', 'baselines.hulls', 'no_file')\n"
+    )
     monkeypatch.setattr(house, "ROOT", tmp_path)
     for tracked in ([], [*own, "gone.py", "setup.cfg"]):
         monkeypatch.setattr(house, "tracked", lambda tracked=tracked: tracked)
@@ -139,17 +191,23 @@ def test_a_folder_within_the_repository_of_another_has_no_git(tmp_path, monkeypa
     assert house.tracked() == []
 
 
-# ---------------------------------------------------------------------------- who imports whom
+# --------------------------------------------------------------------- who imports whom
 
 
 def test_the_core_names_every_module():
-    """Its tuple, by which they are imported and packaged, and the files; each says that it is a
-    module by the line that the core looks for."""
-    files = [name.removesuffix(".py").replace("/", ".") for name in FILES
-             if re.fullmatch(r"(baselines/\w+|(?!setup|grassmann_sc)\w+)\.py", name)]
+    """Its tuple, by which they are imported and packaged, and the files; each says that
+    it is a module by the line that the core looks for.
+    """
+    files = [
+        name.removesuffix(".py").replace("/", ".")
+        for name in FILES
+        if re.fullmatch(r"(baselines/\w+|(?!setup|grassmann_sc)\w+)\.py", name)
+    ]
     assert sorted(core.MODULES) == sorted(files)
     assert [CORE, *core.MODULES] == list(MODULES)
-    assert {name.partition(".")[0] for name in core.MODULES} == {*dir(core)} - {*core.__all__}
+    assert {name.partition(".")[0] for name in core.MODULES} == {*dir(core)} - {
+        *core.__all__
+    }
 
 
 @each_module
@@ -169,7 +227,9 @@ def test_imports_follow_the_floor_plan(module):
 
 @each_file
 def test_modules_are_imported_from_the_core_alone(file):
-    """As grassmann_sc.learn each is there once, in a clone, beside copied files and installed."""
+    """As grassmann_sc.learn each is there once, in a clone, beside copied files and
+    installed.
+    """
     flat = {*ROOT_ROOMS, "baselines", KIT} - {CORE}
     for tree in code_within(FILES[file]):
         wrong = {name for name, _, _ in imports(tree) if top_level(name) in flat}
@@ -182,11 +242,13 @@ def test_no_test_imports_from_another(file):
     assert not wrong
 
 
-# ---------------------------------------------------------------------------- no back doors
+# ------------------------------------------------------------------------ no back doors
 
 
 def is_private(name):
-    hidden = name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+    hidden = name.startswith("_") and not (
+        name.startswith("__") and name.endswith("__")
+    )
     return hidden and name not in PUBLIC_ALL_THE_SAME
 
 
@@ -198,16 +260,22 @@ def own_private_names(tree):
     """What a file may reach on any object: what it defines, and what its classes keep."""
     nodes = list(ast.walk(tree))
     defined = {node.name for node in nodes if isinstance(node, DEFINITIONS)}
-    kept = {node.attr for node in nodes
-            if isinstance(node, ast.Attribute) and is_oneself(node.value)}
+    kept = {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and is_oneself(node.value)
+    }
     return defined | kept
 
 
 def private_reach_ins(tree):
     """Every private name of another file that this one uses."""
     own = own_private_names(tree)
-    house = {bound for name, bound, _ in imports(tree)
-             if top_level(name) in {CORE, "benchmarks", "examples"}}
+    house = {
+        bound
+        for name, bound, _ in imports(tree)
+        if top_level(name) in {CORE, "benchmarks", "examples"}
+    }
     for name, _, _ in imports(tree):
         if any(is_private(part) for part in name.split(".")):
             yield name
@@ -215,7 +283,9 @@ def private_reach_ins(tree):
         if isinstance(node, ast.Attribute):
             target = node.value
             name = node.attr
-        elif isinstance(node, ast.Call) and len(node.args) > 1:  # getattr(core, "_x"), setattr
+        elif (
+            isinstance(node, ast.Call) and len(node.args) > 1
+        ):  # getattr(core, "_x"), setattr
             target = node.args[0]
             name = getattr(node.args[1], "value", None)
         else:
@@ -228,33 +298,51 @@ def private_reach_ins(tree):
 
 @each_file
 def test_no_private_name_of_another_file_is_used(file):
-    assert not {name for tree in code_within(FILES[file]) for name in private_reach_ins(tree)}
+    assert not {
+        name for tree in code_within(FILES[file]) for name in private_reach_ins(tree)
+    }
 
 
-@pytest.mark.parametrize("code, wrong", [
-    ("import grassmann_sc as core; core._x", {"core._x"}),
-    ("import grassmann_sc; grassmann_sc.learn._x()", {"grassmann_sc.learn._x"}),
-    ("from grassmann_sc import learn|def _x(): return learn._x", {"learn._x"}),
-    ("from grassmann_sc.learn import _x", {"grassmann_sc.learn._x"}),
-    ("from examples.clips import _x", {"examples.clips._x"}),
-    ("import grassmann_sc as gs; monkeypatch.setattr(gs, '_x', 1)", {"gs._x"}),
-    ("model._x", {"model._x"}),
-    ("class A:| def f(self, other): return self._x - other._x", set()),
-    ("import grassmann_sc as core; core.__version__, pair._replace(a=1)", set())])
+@pytest.mark.parametrize(
+    "code, wrong",
+    [
+        ("import grassmann_sc as core; core._x", {"core._x"}),
+        ("import grassmann_sc; grassmann_sc.learn._x()", {"grassmann_sc.learn._x"}),
+        ("from grassmann_sc import learn|def _x(): return learn._x", {"learn._x"}),
+        ("from grassmann_sc.learn import _x", {"grassmann_sc.learn._x"}),
+        ("from examples.clips import _x", {"examples.clips._x"}),
+        ("import grassmann_sc as gs; monkeypatch.setattr(gs, '_x', 1)", {"gs._x"}),
+        ("model._x", {"model._x"}),
+        ("class A:| def f(self, other): return self._x - other._x", set()),
+        ("import grassmann_sc as core; core.__version__, pair._replace(a=1)", set()),
+    ],
+)
 def test_back_doors_are_seen(code, wrong):
     assert set(private_reach_ins(ast.parse(code.replace("|", "\n")))) == wrong
 
 
 def test_no_private_name_means_two_things():
-    """A private function or class of one name in two modules: find better names, or one home."""
-    names = Counter(node.name for tree in MODULES.values() for node in tree.body
-                    if isinstance(node, DEFINITIONS) and is_private(node.name))
-    assert not {name: [module for module, tree in MODULES.items()
-                       if any(getattr(node, "name", "") == name for node in tree.body)]
-                for name, count in names.items() if count > 1}
+    """A private function or class of one name in two modules: find better names, or one
+    home.
+    """
+    names = Counter(
+        node.name
+        for tree in MODULES.values()
+        for node in tree.body
+        if isinstance(node, DEFINITIONS) and is_private(node.name)
+    )
+    assert not {
+        name: [
+            module
+            for module, tree in MODULES.items()
+            if any(getattr(node, "name", "") == name for node in tree.body)
+        ]
+        for name, count in names.items()
+        if count > 1
+    }
 
 
-# ---------------------------------------------------------------------------- public names
+# ------------------------------------------------------------------------- public names
 
 
 @each_module
@@ -269,10 +357,17 @@ def test_public_names_are_listed_and_there(module):
 @each_module
 def test_public_names_are_listed_right_after_the_imports(module):
     body = MODULES[module].body
-    last = max(i for i, node in enumerate(body) if isinstance(node, (ast.Import, ast.ImportFrom)))
+    last = max(
+        i
+        for i, node in enumerate(body)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    )
     first = min(i for i, node in enumerate(body) if isinstance(node, DEFINITIONS))
-    between = [ast.unparse(node.targets[0]) for node in body[last + 1:first]
-               if isinstance(node, ast.Assign)]
+    between = [
+        ast.unparse(node.targets[0])
+        for node in body[last + 1 : first]
+        if isinstance(node, ast.Assign)
+    ]
     assert [name for name in between if name != "__version__"][:1] == ["__all__"]
 
 
@@ -280,10 +375,12 @@ def test_public_names_are_listed_right_after_the_imports(module):
 def test_public_definitions_have_docstrings(module):
     tree = MODULES[module]
     assert ast.get_docstring(tree), f"{module}.py has no docstring"
-    assert not [node.name for node in public_definitions(tree) if not ast.get_docstring(node)]
+    assert not [
+        node.name for node in public_definitions(tree) if not ast.get_docstring(node)
+    ]
 
 
-# ---------------------------------------------------------------------------- type hints
+# --------------------------------------------------------------------------- type hints
 
 
 def house_classes(module, name):
@@ -293,13 +390,15 @@ def house_classes(module, name):
             yield node
             for base in node.bases:
                 home, _, base_name = ast.unparse(base).rpartition(".")
-                if (home or module) in MODULES:  # a base of a module at the root, or of its own
+                # a base of a module at the root, or of its own
+                if (home or module) in MODULES:
                     yield from house_classes(home or module, base_name)
 
 
 def public_functions(module):
-    """(name, node) of what can be called of a module's public names: functions, and methods of
-    classes, inherited ones too."""
+    """(name, node) of what can be called of a module's public names: functions, and
+    methods of classes, inherited ones too.
+    """
     public = set(names_in_all(MODULES[module]))
     for node in public_definitions(MODULES[module]):
         if node.name in public and isinstance(node, FUNCTIONS):
@@ -326,91 +425,138 @@ def hints_missing(function):
 
 
 def is_hinted(function):
-    return function.returns is not None or any(one.annotation for one in parameters(function))
+    return function.returns is not None or any(
+        one.annotation for one in parameters(function)
+    )
 
 
 @each_module
 def test_public_signatures_have_type_hints(module):
     jitted = set(jitted_functions(MODULES[module]))
-    missing = {name: hints_missing(function) for name, function in public_functions(module)
-               if function not in jitted}
+    missing = {
+        name: hints_missing(function)
+        for name, function in public_functions(module)
+        if function not in jitted
+    }
     assert not {name: wrong for name, wrong in missing.items() if wrong}
 
 
 def test_checks_at_the_door_have_type_hints():
-    """What they return is what the checker knows of an argument in the bodies of all modules."""
-    checks = [node for node in MODULES[CORE].body if isinstance(node, FUNCTIONS)
-              and re.fullmatch(r"check_\w+|(real|finite)_array|same_dimension", node.name)]
+    """What they return is what the checker knows of an argument in the bodies of all
+    modules.
+    """
+    checks = [
+        node
+        for node in MODULES[CORE].body
+        if isinstance(node, FUNCTIONS)
+        and re.fullmatch(r"check_\w+|(real|finite)_array|same_dimension", node.name)
+    ]
     assert len(checks) > 10
-    assert not {node.name: hints_missing(node) for node in checks if hints_missing(node)}
+    assert not {
+        node.name: hints_missing(node) for node in checks if hints_missing(node)
+    }
 
 
 @each_module
 def test_jitted_code_and_private_helpers_have_none(module):
-    private = [node for node in MODULES[module].body
-               if isinstance(node, FUNCTIONS) and is_private(node.name)]
+    private = [
+        node
+        for node in MODULES[module].body
+        if isinstance(node, FUNCTIONS) and is_private(node.name)
+    ]
     inner = [*jitted_functions(MODULES[module]), *private]
     assert not [node.name for node in inner if is_hinted(node)]
 
 
-@pytest.mark.parametrize("code, missing", [
-    ("def f(a: int, *, b: str = '') -> None: ...", []),
-    ("def f(a, *, b=1, **c) -> None: ...", ["a", "b", "c"]),
-    ("def f(self, *a: int): ...", ["return"])])
+@pytest.mark.parametrize(
+    "code, missing",
+    [
+        ("def f(a: int, *, b: str = '') -> None: ...", []),
+        ("def f(a, *, b=1, **c) -> None: ...", ["a", "b", "c"]),
+        ("def f(self, *a: int): ...", ["return"]),
+    ],
+)
 def test_missing_hints_are_seen(code, missing):
     assert hints_missing(ast.parse(code).body[0]) == missing
 
 
-# ---------------------------------------------------------------------------- what no module does
+# ------------------------------------------------------------------ what no module does
 
 
 def jitted_functions(tree):
-    """Functions under @core.jit and the like, or under a name that the module gives one."""
-    decorators = {target.id for node in tree.body
-                  if isinstance(node, ast.Assign) and "jit" in ast.unparse(node.value)
-                  for target in node.targets if isinstance(target, ast.Name)}
+    """Functions under @core.jit and the like, or under a name that the module gives
+    one.
+    """
+    decorators = {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and "jit" in ast.unparse(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
     for function in ast.walk(tree):
         if isinstance(function, FUNCTIONS):
             texts = [ast.unparse(decorator) for decorator in function.decorator_list]
-            if any("jit" in text or text.partition("(")[0] in decorators for text in texts):
+            if any(
+                "jit" in text or text.partition("(")[0] in decorators for text in texts
+            ):
                 yield function
 
 
 def foreign_to_jitted(function, foreign):
-    """Which of the foreign names it uses, but for parts that the core compiles into others."""
-    parts = {f"core.{node.name}" for node in jitted_functions(MODULES[CORE])
-             if ast.unparse(node.decorator_list[0]) == "jit_part"}
+    """Which of the foreign names it uses, but for parts that the core compiles into
+    others.
+    """
+    parts = {
+        f"core.{node.name}"
+        for node in jitted_functions(MODULES[CORE])
+        if ast.unparse(node.decorator_list[0]) == "jit_part"
+    }
     nodes = [node for statement in function.body for node in ast.walk(statement)]
-    called = {id(node.value) for node in nodes
-              if isinstance(node, ast.Attribute) and ast.unparse(node) in parts}
-    return {node.id for node in nodes
-            if isinstance(node, ast.Name) and node.id in foreign and id(node) not in called}
+    called = {
+        id(node.value)
+        for node in nodes
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in parts
+    }
+    return {
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name) and node.id in foreign and id(node) not in called
+    }
 
 
 @each_module
 def test_jitted_code_calls_its_own_file_and_compiled_parts_of_the_core(module):
-    """Numba's cache on disk sees changes of a function's own file, by core.jit those of the core,
-    and no others."""
-    foreign = {bound for name, bound, _ in imports(MODULES[module])
-               if top_level(name) == CORE}
+    """Numba's cache on disk sees changes of a function's own file, by core.jit those of
+    the core, and no others.
+    """
+    foreign = {
+        bound for name, bound, _ in imports(MODULES[module]) if top_level(name) == CORE
+    }
     for function in jitted_functions(MODULES[module]):
         used = foreign_to_jitted(function, foreign)
         assert not used, f"{function.name} in {module}.py uses {used}"
 
 
-@pytest.mark.parametrize("code, used", [
-    ("core.dot(a, b, len(a))", set()),
-    ("core.bases_gram(a)", {"core"}),
-    ("core.dot(core.TILE, a)", {"core"}),
-    ("kernels.fast_exp(a)", {"kernels"})])
+@pytest.mark.parametrize(
+    "code, used",
+    [
+        ("core.dot(a, b, len(a))", set()),
+        ("core.bases_gram(a)", {"core"}),
+        ("core.dot(core.TILE, a)", {"core"}),
+        ("kernels.fast_exp(a)", {"kernels"}),
+    ],
+)
 def test_what_is_foreign_to_jitted_code_is_seen(code, used):
-    function, = ast.parse(f"@core.jit\ndef f(a, b): {code}").body
+    (function,) = ast.parse(f"@core.jit\ndef f(a, b): {code}").body
     assert foreign_to_jitted(function, {"core", "kernels"}) == used
 
 
 @each_module
 def test_no_unsafe_options(module):
-    """allow_pickle=True runs strangers' code on load, fastmath=True loses NaN and infinity."""
+    """allow_pickle=True runs strangers' code on load, fastmath=True loses NaN and
+    infinity.
+    """
     for node in ast.walk(MODULES[module]):
         if isinstance(node, ast.keyword) and node.arg in {"allow_pickle", "fastmath"}:
             place = f"{node.arg}=True in {module}.py, line {node.value.lineno}"
@@ -422,7 +568,9 @@ def test_randomness_is_explicit(module):
     """Neither the standard library's random module nor NumPy's global state."""
     imported = {name for name, _, _ in imports(MODULES[module])}
     text = "\n".join([*imported, ast.unparse(MODULES[module])])
-    assert set(re.findall(r"\b(?:np|numpy)\.random\.(\w+)", text)) <= EXPLICIT_RANDOMNESS
+    assert (
+        set(re.findall(r"\b(?:np|numpy)\.random\.(\w+)", text)) <= EXPLICIT_RANDOMNESS
+    )
     assert "numpy.random" not in imported
     assert "random" not in {top_level(name) for name in imported}
 
@@ -430,18 +578,27 @@ def test_randomness_is_explicit(module):
 @each_module
 def test_nobody_limits_the_threads_of_blas_or_the_cores(module):
     text = ast.unparse(MODULES[module])
-    assert not re.findall(r"threadpool_limits|sched_setaffinity|set_num_threads\(", text)
+    assert not re.findall(
+        r"threadpool_limits|sched_setaffinity|set_num_threads\(", text
+    )
 
 
-# ---------------------------------------------------------------------------- plain lines
+# -------------------------------------------------------------------------- plain lines
 
 
 def packed_assignments(tree):
     """Lines with several targets and as many values: a, b = 1, 2."""
-    return [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assign)
-            and isinstance(node.value, (ast.Tuple, ast.List)) and len(node.value.elts) > 1
-            and any(isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) > 1
-                    for target in node.targets)]
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, (ast.Tuple, ast.List))
+        and len(node.value.elts) > 1
+        and any(
+            isinstance(target, (ast.Tuple, ast.List)) and len(target.elts) > 1
+            for target in node.targets
+        )
+    ]
 
 
 @each_file
@@ -451,33 +608,53 @@ def test_an_assignment_says_one_thing(file):
 
 def test_packed_assignments_are_seen():
     packed = "a, b = 1, 2\n(n, d), (N, _) = X.shape, D.shape\n[a, b] = c, d\n"
-    plain = "n, d = X.shape\na = 1, 2\na, b = f(1, 2)\nfirst, *rest = values\na = b = 0\n"
+    plain = (
+        "n, d = X.shape\na = 1, 2\na, b = f(1, 2)\nfirst, *rest = values\na = b = 0\n"
+    )
     assert packed_assignments(ast.parse(plain + packed)) == [6, 7, 8]
 
 
 @each_file
 def test_no_ternary_within_another(file):
-    nested = [inner.lineno for node in ast.walk(FILES[file]) if isinstance(node, ast.IfExp)
-              for inner in (node.body, node.test, node.orelse) if isinstance(inner, ast.IfExp)]
+    nested = [
+        inner.lineno
+        for node in ast.walk(FILES[file])
+        if isinstance(node, ast.IfExp)
+        for inner in (node.body, node.test, node.orelse)
+        if isinstance(inner, ast.IfExp)
+    ]
     assert not nested
 
 
-# ---------------------------------------------------------------------------- extras and ranks
+# --------------------------------------------------------------------- extras and ranks
 
 
 @pytest.mark.parametrize("name", [*own_files(".py"), *own_files(".md")])
 def test_extras_that_are_named_exist(name):
-    named = re.findall(rf"{KIT}\[([\w, ]+)\]", (ROOT / name).read_text(encoding="utf-8"))
+    named = re.findall(
+        rf"{KIT}\[([\w, ]+)\]", (ROOT / name).read_text(encoding="utf-8")
+    )
     extras = {extra.strip() for names in named for extra in names.split(",")}
     assert extras <= set(setup_cfg()["options.extras_require"])
 
 
 def test_the_core_reads_from_the_mathematics_down():
-    """Geometry, Gram matrix, coding, classification, then checks, then the machine room; the first
-    equation stands within the first 60 lines."""
+    """Geometry, Gram matrix, coding, classification, then checks, then the machine
+    room; the first equation stands within the first 60 lines.
+    """
     lines = TEXTS[f"{CORE}.py"].splitlines()
     assert any("lam ||y||_1" in line or "X X^T" in line for line in lines[:60])
-    order = ["def orthonormalize", "def projection_kernel", "def gsc", "def glc", "def classify",
-             "def check_bases", "def run_blocks"]
-    places = [next(i for i, line in enumerate(lines) if line.startswith(start)) for start in order]
+    order = [
+        "def orthonormalize",
+        "def projection_kernel",
+        "def gsc",
+        "def glc",
+        "def classify",
+        "def check_bases",
+        "def run_blocks",
+    ]
+    places = [
+        next(i for i, line in enumerate(lines) if line.startswith(start))
+        for start in order
+    ]
     assert all(a < b for a, b in pairwise(places))

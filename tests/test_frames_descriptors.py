@@ -1,5 +1,6 @@
-"""Frame descriptors: known answers, the definition of LBP-TOP word for word, and what each
-ignores."""
+"""Frame descriptors: known answers, the definition of LBP-TOP word for word, and what
+each ignores.
+"""
 
 import sys
 
@@ -27,8 +28,9 @@ def clips(draw, max_grey=st.sampled_from([2, 9, 256])):
 
 
 def lbp_top_by_definition(clip, radii, uniform):
-    """Zhao and Pietikainen 2007, voxel by voxel: histograms of sum_k s(g_k - g_c) 2^k on XY, XT and
-    YT."""
+    """Zhao and Pietikainen 2007, voxel by voxel: histograms of sum_k s(g_k - g_c) 2^k
+    on XY, XT and YT.
+    """
     (rx, ry, rt) = radii
     (T, H, W) = clip.shape
     histograms = np.zeros((3, 256))
@@ -52,7 +54,8 @@ def lbp_top_by_definition(clip, radii, uniform):
     if not uniform:
         return histograms.ravel()
     changes = [
-        sum((code >> k & 1) != (code >> (k + 1) % 8 & 1) for k in range(8)) for code in range(256)
+        sum((code >> k & 1) != (code >> (k + 1) % 8 & 1) for k in range(8))
+        for code in range(256)
     ]
     few = [code for code in range(256) if changes[code] <= 2]
     return np.concatenate([[*h[few], h.sum() - h[few].sum()] for h in histograms])
@@ -64,7 +67,9 @@ def test_lbp_top_is_its_definition(case, uniform):
     clip, radii = case
     rows = describe(clip, "lbp_top", radii=radii, uniform=uniform)
     assert rows.shape == (1, 3 * (59 if uniform else 256))
-    np.testing.assert_allclose(rows[0], lbp_top_by_definition(clip, radii, uniform), atol=TIGHT)
+    np.testing.assert_allclose(
+        rows[0], lbp_top_by_definition(clip, radii, uniform), atol=TIGHT
+    )
 
 
 @laws
@@ -86,8 +91,9 @@ def test_lbp_top_ignores_any_rise_of_the_grey_levels(case):
 
 
 def test_lbp_top_of_what_does_not_move():
-    """Along a still pixel's time axis all is equal; a plane histogram of a constant clip is all in
-    pattern 255."""
+    """Along a still pixel's time axis all is equal; a plane histogram of a constant
+    clip is all in pattern 255.
+    """
     rows = lbp_top(np.full((5, 9, 9), 7), uniform=False).reshape(3, 256)
     np.testing.assert_array_equal(rows, np.tile(np.arange(256) == 255, (3, 1)))
     still = np.tile(FRAMES[0], (6, 1, 1))
@@ -98,8 +104,9 @@ def test_lbp_top_of_what_does_not_move():
 
 
 def test_subvideos_of_lbp_top():
-    """The paper's DynTex++: 50 frames in sub-videos of 10 with 7 shared make 14 rows, each as if it
-    were alone."""
+    """The paper's DynTex++: 50 frames in sub-videos of 10 with 7 shared make 14 rows,
+    each as if it were alone.
+    """
     clip = np.random.default_rng(0).integers(0, 256, (50, 12, 14))
     rows = describe(clip, "lbp_top", length=10, step=3)
     assert rows.shape == (14, 177)
@@ -142,7 +149,9 @@ def test_lbp_counts_the_inner_patterns_of_scikit_image(options):
         ]
         np.testing.assert_allclose(
             row,
-            np.concatenate([np.histogram(c, range(bins + 1))[0] / c.size for c in cells]),
+            np.concatenate(
+                [np.histogram(c, range(bins + 1))[0] / c.size for c in cells]
+            ),
             atol=TIGHT,
         )
 
@@ -152,45 +161,56 @@ def test_lbp_takes_as_many_cells_as_there_are_pixels_within_the_border():
     rows = lbp(FRAMES, grid=(20, 28), radius=2)
     assert np.isfinite(rows).all()
     for grid in ((21, 28), (20, 29)):
-        with pytest.raises(ValueError, match="grid must have .* border of the radius 2, "):
+        with pytest.raises(
+            ValueError, match="grid must have .* border of the radius 2, "
+        ):
             lbp(FRAMES, grid=grid, radius=2)
 
 
 def test_lbp_ignores_a_rise_of_the_grey_levels():
     np.testing.assert_array_equal(lbp(FRAMES), lbp(4.0 * FRAMES + 32))
     rise = {"n_points": 4, "method": "default"}  # no interpolation: any rise
-    np.testing.assert_array_equal(lbp(FRAMES, **rise), lbp(np.sqrt(FRAMES.astype(float)), **rise))
+    np.testing.assert_array_equal(
+        lbp(FRAMES, **rise), lbp(np.sqrt(FRAMES.astype(float)), **rise)
+    )
     assert np.abs(lbp(FRAMES) - lbp(-1.0 * FRAMES)).max() > 0.01
 
 
 def test_lbp_of_known_images():
-    """A flat image holds one pattern, at its border too; of nine cells only the one that a corner
-    reaches changes with it."""
+    """A flat image holds one pattern, at its border too; of nine cells only the one
+    that a corner reaches changes with it.
+    """
     flat = np.full((1, 11, 11), 5, np.uint8)
     assert lbp(flat).max() == 1 and lbp(flat, n_points=4, method="default")[0, 15] == 1
     changed = flat.copy()
     changed[0, :2, :2] = 9
-    cells = (lbp(flat, grid=(3, 3)) != lbp(changed, grid=(3, 3))).reshape(9, -1).any(axis=1)
+    cells = (
+        (lbp(flat, grid=(3, 3)) != lbp(changed, grid=(3, 3))).reshape(9, -1).any(axis=1)
+    )
     assert cells.tolist() == [True] + 8 * [False]
 
 
 def test_hog_is_scikit_images():
     rows = describe(FRAMES, "hog", orientations=6, cells_per_block=(2, 2))
     expected = [
-        skimage.feature.hog(frame, orientations=6, cells_per_block=(2, 2)) for frame in FRAMES
+        skimage.feature.hog(frame, orientations=6, cells_per_block=(2, 2))
+        for frame in FRAMES
     ]
     np.testing.assert_array_equal(rows, expected)
     assert hog(FRAMES).shape == (6, 1 * 2 * 9 * 9)
 
 
 def test_hog_of_an_edge_and_its_invariance():
-    """A vertical edge has its gradients at angle 0, a horizontal one at 90 degrees; gain and offset
-    of the light do not matter."""
+    """A vertical edge has its gradients at angle 0, a horizontal one at 90 degrees;
+    gain and offset of the light do not matter.
+    """
     edge = np.zeros((1, 16, 16))
     edge[:, :, 8:] = 1
     for image, angle in ((edge, 0), (edge.transpose(0, 2, 1), 4)):
         per_orientation = hog(image, cells_per_block=(1, 1)).reshape(4, 9).sum(axis=0)
-        assert per_orientation.argmax() == angle and np.count_nonzero(per_orientation) == 1
+        assert (
+            per_orientation.argmax() == angle and np.count_nonzero(per_orientation) == 1
+        )
     np.testing.assert_allclose(hog(3.0 * FRAMES + 50), hog(FRAMES), atol=1e3 * LOOSE)
 
 
@@ -223,7 +243,11 @@ def test_gait_energy_ignores_where_and_how_large_the_walker_is(seed):
         a, gait_energy_image(np.concatenate([far, np.zeros((2, 30, 40))]), size=(8, 12))
     )
     assert np.mean(np.abs(a - b)) < 0.12  # the larger one went through a filter
-    assert a.sum() == pytest.approx(body.sum(), abs=LOOSE) and 0 <= b.min() and b.max() <= 1 + TIGHT
+    assert (
+        a.sum() == pytest.approx(body.sum(), abs=LOOSE)
+        and 0 <= b.min()
+        and b.max() <= 1 + TIGHT
+    )
 
 
 def test_the_aligned_walker_stands_in_the_middle():
@@ -309,8 +333,16 @@ def test_raw_pixels_and_other_descriptors():
             r"length and frames must leave a voxel that is the radii \(1, 1, 1\) from every face, "
             r"got sub-videos of 2 frames of \(24, 32\) pixels",
         ),
-        (lambda: lbp_top(FRAMES, radii=(0, 1, 1)), ValueError, "radii must be >= 1, got 0"),
-        (lambda: lbp_top(FRAMES, step=1.5), TypeError, r"step must be an integer, got 1\.5"),
+        (
+            lambda: lbp_top(FRAMES, radii=(0, 1, 1)),
+            ValueError,
+            "radii must be >= 1, got 0",
+        ),
+        (
+            lambda: lbp_top(FRAMES, step=1.5),
+            TypeError,
+            r"step must be an integer, got 1\.5",
+        ),
         (
             lambda: gait_energy_image(FRAMES * 0),
             ValueError,

@@ -1,5 +1,6 @@
-"""Reading frames: what was written comes back, whatever the container; errors name the file and the
-frame."""
+"""Reading frames: what was written comes back, whatever the container; errors name the
+file and the frame.
+"""
 
 import gc
 import re
@@ -20,27 +21,40 @@ COLOUR = np.random.default_rng(1).integers(0, 256, (12, 16, 24, 3), np.uint8)
 SMOOTH = np.rint(
     127
     + 100
-    * np.sin(np.arange(12)[:, None, None] / 3 + np.arange(32)[:, None] / 9 + np.arange(48) / 11)
+    * np.sin(
+        np.arange(12)[:, None, None] / 3
+        + np.arange(32)[:, None] / 9
+        + np.arange(48) / 11
+    )
 ).astype(np.uint8)
 
 
 def folder(path, frames, suffix=".png", names=None):
     path.mkdir()
     for i, frame in enumerate(frames):
-        Image.fromarray(frame).save(path / f"{names[i] if names else f'frame{i}'}{suffix}")
+        Image.fromarray(frame).save(
+            path / f"{names[i] if names else f'frame{i}'}{suffix}"
+        )
     return path
 
 
 def video(path, frames, **options):
     pytest.importorskip("av", reason="videos need the extra 'video'")
     pytest.importorskip("imageio.v3").imwrite(
-        path, np.stack([frames] * 3, axis=-1), plugin="pyav", codec="libx264", fps=25, **options
+        path,
+        np.stack([frames] * 3, axis=-1),
+        plugin="pyav",
+        codec="libx264",
+        fps=25,
+        **options,
     )
     return path
 
 
 def matlab(path, at, byte, **options):
-    """A MATLAB file with another byte in the type and length of its numbers, which end it."""
+    """A MATLAB file with another byte in the type and length of its numbers, which end
+    it.
+    """
     scipy.io.savemat(path, {"video": np.arange(3.0)}, **options)
     data = bytearray(path.read_bytes())
     body = zlib.decompress(data[136:]) if options else bytes(data[128:])
@@ -130,7 +144,9 @@ def test_grey_is_the_luma(tmp_path):
     np.testing.assert_array_equal(read_frames(tmp_path / "rgb", grey=False), COLOUR)
     np.save(tmp_path / "a.npy", COLOUR / 255)
     np.testing.assert_allclose(
-        read_frames(tmp_path / "a.npy"), COLOUR @ [0.299, 0.587, 0.114] / 255, rtol=1e-12
+        read_frames(tmp_path / "a.npy"),
+        COLOUR @ [0.299, 0.587, 0.114] / 255,
+        rtol=1e-12,
     )
     np.save(tmp_path / "one.npy", FRAMES[..., None])
     np.testing.assert_array_equal(read_frames(tmp_path / "one.npy"), FRAMES)
@@ -145,7 +161,9 @@ def test_depth_and_palettes_are_kept(tmp_path):
         Image.fromarray(np.dstack([frame] * 3 + [frame // 2])).save(
             tmp_path / "palette" / f"{i}_alpha.png"
         )
-    np.testing.assert_array_equal(read_frames(tmp_path / "palette"), np.repeat(FRAMES, 2, axis=0))
+    np.testing.assert_array_equal(
+        read_frames(tmp_path / "palette"), np.repeat(FRAMES, 2, axis=0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +182,9 @@ def test_sampling(tmp_path, options, expected):
     folder(tmp_path / "clip", FRAMES)
     np.save(tmp_path / "a.npy", FRAMES)
     video(tmp_path / "clip.mp4", SMOOTH)
-    np.testing.assert_array_equal(read_frames(tmp_path / "clip", **options), FRAMES[list(expected)])
+    np.testing.assert_array_equal(
+        read_frames(tmp_path / "clip", **options), FRAMES[list(expected)]
+    )
     np.testing.assert_array_equal(
         read_frames(tmp_path / "a.npy", **options), FRAMES[list(expected)]
     )
@@ -176,7 +196,9 @@ def test_sampling(tmp_path, options, expected):
 
 def test_evenly_repeats_frames_of_a_short_clip(tmp_path):
     np.save(tmp_path / "a.npy", FRAMES[:2])
-    np.testing.assert_array_equal(read_frames(tmp_path / "a.npy", evenly=4), FRAMES[[0, 0, 1, 1]])
+    np.testing.assert_array_equal(
+        read_frames(tmp_path / "a.npy", evenly=4), FRAMES[[0, 0, 1, 1]]
+    )
 
 
 def test_sampling_opens_only_what_it_takes(tmp_path):
@@ -186,19 +208,26 @@ def test_sampling_opens_only_what_it_takes(tmp_path):
 
 
 def test_resizing_averages(tmp_path):
-    """By a factor of two, bilinear with antialiasing has the weights 1 3 3 1 of four neighbours;
-    means stay."""
+    """By a factor of two, bilinear with antialiasing has the weights 1 3 3 1 of four
+    neighbours; means stay.
+    """
     step = np.zeros((1, 8, 16), np.uint8)
     step[:, :, 8:] = 160
     np.save(tmp_path / "a.npy", step)
     resized = read_frames(tmp_path / "a.npy", size=(4, 8))
     assert resized.shape == (1, 4, 8) and resized.dtype == np.uint8
-    np.testing.assert_array_equal(resized[0], np.tile([0, 0, 0, 20, 140, 160, 160, 160], (4, 1)))
+    np.testing.assert_array_equal(
+        resized[0], np.tile([0, 0, 0, 20, 140, 160, 160, 160], (4, 1))
+    )
     np.save(tmp_path / "b.npy", step.astype(float) / 160)
     resized = read_frames(tmp_path / "b.npy", size=(4, 8))
     assert resized.dtype == np.float32
-    np.testing.assert_allclose(resized[0, 0], [0, 0, 0, 1 / 8, 7 / 8, 1, 1, 1], atol=1e-6)
-    assert read_frames(folder(tmp_path / "rgb", COLOUR), grey=False, size=(5, 7)).shape == (
+    np.testing.assert_allclose(
+        resized[0, 0], [0, 0, 0, 1 / 8, 7 / 8, 1, 1, 1], atol=1e-6
+    )
+    assert read_frames(
+        folder(tmp_path / "rgb", COLOUR), grey=False, size=(5, 7)
+    ).shape == (
         12,
         5,
         7,
@@ -215,10 +244,14 @@ def test_features_and_frame_axes(tmp_path):
     features = np.random.default_rng(0).random((9, 5))
     np.save(tmp_path / "a.npy", features)
     np.testing.assert_array_equal(read_frames(tmp_path / "a.npy"), features)
-    with pytest.raises(ValueError, match="a.npy: frames must be images to be resized, got vectors "
-                       "of length 5"):
+    with pytest.raises(
+        ValueError,
+        match="a.npy: frames must be images to be resized, got vectors of length 5",
+    ):
         read_frames(tmp_path / "a.npy", size=(3, 3))
-    scipy.io.savemat(tmp_path / "a.mat", {"video": np.moveaxis(FRAMES, 0, 2), "rate": 25})
+    scipy.io.savemat(
+        tmp_path / "a.mat", {"video": np.moveaxis(FRAMES, 0, 2), "rate": 25}
+    )
     np.testing.assert_array_equal(
         read_frames(tmp_path / "a.mat", key="video", frame_axis=-1), FRAMES
     )
@@ -248,7 +281,9 @@ def sound(path):
 
 
 def spoil_image(path):
-    (folder(path, FRAMES[:3]) / "frame1.png").write_bytes((path / "frame1.png").read_bytes()[:60])
+    (folder(path, FRAMES[:3]) / "frame1.png").write_bytes(
+        (path / "frame1.png").read_bytes()[:60]
+    )
 
 
 BROKEN = {
@@ -283,7 +318,10 @@ BROKEN = {
         r"frame2.png: frames must have one size, frame 0 has \(16, 24\) and frame 2 \(9, 24\)",
     ),
     "text.npy": (lambda path: path.write_text("hello"), "cannot be read"),
-    "objects.npy": (lambda path: np.save(path, np.array([{}])), "cannot be read: .*Python objects"),
+    "objects.npy": (
+        lambda path: np.save(path, np.array([{}])),
+        "cannot be read: .*Python objects",
+    ),
     "cut.npz": (lambda path: path.write_bytes(b"PK\x03\x04broken"), "cannot be read"),
     "two.npz": (
         lambda path: np.savez(path, a=FRAMES, b=FRAMES),
@@ -306,7 +344,10 @@ BROKEN = {
         lambda path: matlab(path, 0, 99, do_compression=True),
         "cannot be read: it is damaged",
     ),
-    "bytes.npz": (lambda path: zip_of_bytes(path), "cannot be read: a part of it is not an array"),
+    "bytes.npz": (
+        lambda path: zip_of_bytes(path),
+        "cannot be read: a part of it is not an array",
+    ),
     "several_frames": (
         lambda path: (folder(path, FRAMES[:3]), stack(path / "a.gif", FRAMES)),
         "must hold clips or images of one frame, not both, got frame0.png beside a.gif",
@@ -339,7 +380,9 @@ SOUND = {
     "a.avi": lambda path: video(path, SMOOTH),
     "a.npy": lambda path: np.save(path, COLOUR),
     "vectors.npy": lambda path: np.save(path, FRAMES[0] / 9),
-    "a.npz": lambda path: np.savez_compressed(path, frames=FRAMES[..., None], other=FRAMES[0]),
+    "a.npz": lambda path: np.savez_compressed(
+        path, frames=FRAMES[..., None], other=FRAMES[0]
+    ),
     "a.mat": lambda path: scipy.io.savemat(path, {"video": FRAMES}),
 }
 
@@ -349,8 +392,14 @@ def test_headers_tell_what_reading_gives(tmp_path, name):
     """The same shape, or the same error; of damaged files headers may tell less."""
     make = SOUND[name] if name in SOUND else BROKEN[name][0]
     make(tmp_path / name)
-    for options in ({}, {"every": 2, "at_most": 3}, {"evenly": 5}, {"size": (8, 9)},
-                    {"key": "frames"}, {"every": 9, "size": (16, 24)}):
+    for options in (
+        {},
+        {"every": 2, "at_most": 3},
+        {"evenly": 5},
+        {"size": (8, 9)},
+        {"key": "frames"},
+        {"every": 9, "size": (16, 24)},
+    ):
         try:
             expected = read_frames(tmp_path / name, **options).shape
         except ValueError as error:
@@ -369,8 +418,12 @@ def test_headers_decode_nothing(tmp_path, monkeypatch):
     np.savez(tmp_path / "a.npz", FRAMES)
     stack(tmp_path / "a.gif", FRAMES)
     monkeypatch.setattr(Image.Image, "convert", lambda *_: pytest.fail("decoded"))
-    monkeypatch.setattr(np.lib.format, "read_array", lambda *_, **how: pytest.fail("read"))
-    assert read_shape(tmp_path / "a.npz") == read_shape(tmp_path / "a.gif") == FRAMES.shape
+    monkeypatch.setattr(
+        np.lib.format, "read_array", lambda *_, **how: pytest.fail("read")
+    )
+    assert (
+        read_shape(tmp_path / "a.npz") == read_shape(tmp_path / "a.gif") == FRAMES.shape
+    )
 
 
 def test_a_folder_tells_clips_from_the_images_of_one(tmp_path):
@@ -394,17 +447,27 @@ def test_a_folder_tells_clips_from_the_images_of_one(tmp_path):
         ({"every": 0}, ValueError, "every must be >= 1, got 0"),
         ({"every": None}, TypeError, "every must be an integer, got None"),
         ({"at_most": 1.5}, TypeError, r"at_most must be an integer, got 1\.5"),
-        ({"at_most": 3, "evenly": 3}, ValueError, "at_most or evenly, not both, got 3 and 3"),
+        (
+            {"at_most": 3, "evenly": 3},
+            ValueError,
+            "at_most or evenly, not both, got 3 and 3",
+        ),
         ({"size": 32}, TypeError, r"size must be \(height, width\), got 32"),
         ({"size": (0, 3)}, ValueError, "size must be >= 1, got 0"),
-        ({"key": "missing"}, ValueError, "key must name one of its arrays, a; got 'missing'"),
+        (
+            {"key": "missing"},
+            ValueError,
+            "key must name one of its arrays, a; got 'missing'",
+        ),
     ],
 )
 def test_bad_options(tmp_path, options, error, match):
     np.savez(tmp_path / "a.npz", a=FRAMES)
     with pytest.raises(error, match=match):
         read_frames(tmp_path / "a.npz", **options)
-    with pytest.raises(FileNotFoundError, match="nowhere: there is no such file or folder"):
+    with pytest.raises(
+        FileNotFoundError, match="nowhere: there is no such file or folder"
+    ):
         read_frames(tmp_path / "nowhere")
 
 

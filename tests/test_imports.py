@@ -1,5 +1,6 @@
-"""One import world: `from grassmann_sc import learn` in a clone, beside copied files, and installed
-with and without -e; estimators that travel between processes in each."""
+"""One import world: `from grassmann_sc import learn` in a clone, beside copied files,
+and installed with and without -e; estimators that travel between processes in each.
+"""
 
 import zipfile
 
@@ -17,7 +18,8 @@ from processes import (
     run_python,
 )
 
-QUICK = {"NUMBA_DISABLE_JIT": "1"}  # nothing is compiled: what is tested here are imports
+# nothing is compiled: what is tested here are imports
+QUICK = {"NUMBA_DISABLE_JIT": "1"}
 
 
 def clone(tmp_path_factory):
@@ -71,10 +73,14 @@ def test_every_room_is_found_once(world):
     assert all(len(line.split()) > 1 for line in lines)
 
 
-@pytest.mark.parametrize("code", [
-    "from grassmann_sc.learn import gdl",
-    "import grassmann_sc.learn",
-    "import grassmann_sc; grassmann_sc.learn.gdl"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from grassmann_sc.learn import gdl",
+        "import grassmann_sc.learn",
+        "import grassmann_sc; grassmann_sc.learn.gdl",
+    ],
+)
 def test_other_forms_of_import(code):
     run_python(code, **QUICK)
 
@@ -84,7 +90,7 @@ def test_importing_the_core_imports_no_room():
     assert run_python(code, **QUICK) == [CORE]
 
 
-# ---------------------------------------------------------------------------- copied files
+# ------------------------------------------------------------------------- copied files
 
 
 LEARN = """
@@ -117,7 +123,9 @@ def test_copied_files_write_codes(tmp_path):
 def core_alone(tmp_path):
     """The folder of a core without other modules, beside a script of its user."""
     copy_modules(tmp_path, CORE)
-    (tmp_path / "train.py").write_text("from grassmann_sc import gsc\nprint('trained')\n")
+    (tmp_path / "train.py").write_text(
+        "from grassmann_sc import gsc\nprint('trained')\n"
+    )
     return tmp_path
 
 
@@ -138,17 +146,26 @@ def refusals(folder, *statements):
     return run_python(REFUSED, *statements, cwd=folder, **QUICK)
 
 
-@pytest.mark.parametrize("name, file", [("learn", "learn.py"), ("baselines", "baselines/")])
+@pytest.mark.parametrize(
+    "name, file", [("learn", "learn.py"), ("baselines", "baselines/")]
+)
 def test_the_core_alone_says_what_to_copy(name, file, core_alone):
-    forms = [f"from grassmann_sc import {name}", f"import grassmann_sc.{name}",
-             f"from grassmann_sc.{name} import x"]
-    said = (f"cannot import grassmann_sc.{name}: {core_alone} holds no {file} of the toolkit; copy "
-            "it there, or install grassmann_sc_kit")
+    forms = [
+        f"from grassmann_sc import {name}",
+        f"import grassmann_sc.{name}",
+        f"from grassmann_sc.{name} import x",
+    ]
+    said = (
+        f"cannot import grassmann_sc.{name}: {core_alone} holds no {file} of the toolkit; copy "
+        "it there, or install grassmann_sc_kit"
+    )
     assert refusals(core_alone, *forms) == [said] * 3
 
 
 def test_the_core_alone_has_its_own_names(core_alone):
-    """What its user writes beside it is no module of the toolkit, and asking does not run it."""
+    """What its user writes beside it is no module of the toolkit, and asking does not
+    run it.
+    """
     code = """
 import grassmann_sc
 assert dir(grassmann_sc) == sorted(grassmann_sc.__all__), dir(grassmann_sc)
@@ -158,15 +175,20 @@ assert not hasattr(grassmann_sc, "train") and not hasattr(grassmann_sc, "learn")
 
 
 def test_what_else_lies_beside_the_core_is_no_module(core_alone):
-    """Files of its user, some under names of modules: none is imported as a part of the core."""
+    """Files of its user, some under names of modules: none is imported as a part of the
+    core.
+    """
     for name in ("utils", "files", "kernels", "learn"):
         (core_alone / f"{name}.py").write_text(f"print('{name} is run')\n")
     (core_alone / "plots").mkdir()
     (core_alone / "baselines").mkdir()
     (core_alone / "baselines" / "hulls.py").write_text("print('hulls is run')\n")
     names = ["utils", "files", "kernels", "learn", "plots", "baselines"]
-    said = refusals(core_alone, *(f"from grassmann_sc import {name}" for name in names),
-                    *(f"import grassmann_sc.{name}" for name in [*names, "baselines.hulls"]))
+    said = refusals(
+        core_alone,
+        *(f"from grassmann_sc import {name}" for name in names),
+        *(f"import grassmann_sc.{name}" for name in [*names, "baselines.hulls"]),
+    )
     assert len(said) == 13 and not [line for line in said if line.endswith("is run")]
     path = core_alone / "grassmann_sc.py"
     assert said[0] == f"cannot import name 'utils' from 'grassmann_sc' ({path})"
@@ -181,7 +203,9 @@ assert grassmann_sc.__path__ == []
 
 
 def test_what_cannot_be_read_beside_the_core_hurts_nobody(tmp_path):
-    """A dangling link, as Emacs locks files, and folders, named as modules are or otherwise."""
+    """A dangling link, as Emacs locks files, and folders, named as modules are or
+    otherwise.
+    """
     copy_modules(tmp_path, CORE, "learn", "files")
     for name in (".#notes.py", "plots.py"):
         (tmp_path / name).symlink_to("nobody@nowhere.1234:5678")
@@ -220,11 +244,14 @@ def test_a_zip_is_imported_from_and_says_what_it_lacks(tmp_path):
     found, error = run_python(ZIPPED, cwd=tmp_path, **QUICK)
     inside = tmp_path / "lib.zip"
     assert found == f"{inside / 'learn.py'} {inside / 'baselines' / 'hulls.py'}"
-    assert error == (f"cannot import grassmann_sc.streams: {inside} holds no streams.py of the "
-                     "toolkit; copy it there, or install grassmann_sc_kit")
+    assert error == (
+        f"cannot import grassmann_sc.streams: {inside} holds no streams.py of the "
+        "toolkit; copy it there, or install grassmann_sc_kit"
+    )
 
 
-SMALLEST = "print(core.principal_angles([[1.0], [0.0]], [[0.6], [0.8]]).round(2))"  # one kernel
+# one kernel
+SMALLEST = "print(core.principal_angles([[1.0], [0.0]], [[0.6], [0.8]]).round(2))"
 
 
 def test_a_core_in_an_archive_compiles_in_memory(tmp_path):
@@ -238,7 +265,9 @@ def test_a_core_in_an_archive_compiles_in_memory(tmp_path):
 
 @pytest.fixture
 def in_a_package(tmp_path):
-    """The core and a module in a package of their user, the core under another name too."""
+    """The core and a module in a package of their user, the core under another name
+    too.
+    """
     package = tmp_path / "mypkg"
     package.mkdir()
     copy_modules(package, CORE, "learn", "files")
@@ -250,11 +279,15 @@ def in_a_package(tmp_path):
 
 
 @pytest.mark.parametrize("core", ["mypkg.grassmann_sc", "gsc_core"])
-def test_under_another_name_the_core_computes_and_modules_say_what_to_do(core, in_a_package):
+def test_under_another_name_the_core_computes_and_modules_say_what_to_do(
+    core, in_a_package
+):
     forms = [f"from {core} import learn", f"import {core}.learn"]
-    said = (f"cannot import {core}.learn: the modules import the core by the name grassmann_sc, "
-            f"and here it is {core}; put grassmann_sc.py and the modules beside your script, not "
-            "into a package, or install grassmann_sc_kit, and write from grassmann_sc import learn")
+    said = (
+        f"cannot import {core}.learn: the modules import the core by the name grassmann_sc, "
+        f"and here it is {core}; put grassmann_sc.py and the modules beside your script, not "
+        "into a package, or install grassmann_sc_kit, and write from grassmann_sc import learn"
+    )
     assert refusals(in_a_package, *forms) == [said] * 2
     code = f"""
 from mypkg import own
@@ -267,8 +300,13 @@ assert dir(core) == sorted(core.__all__)
 
 
 def test_one_file_under_two_names_has_two_caches(in_a_package):
-    """What numba keeps names the module that it is of, which the other name cannot import."""
-    for cwd, name in ((in_a_package, "mypkg.grassmann_sc"), (in_a_package / "mypkg", CORE)):
+    """What numba keeps names the module that it is of, which the other name cannot
+    import.
+    """
+    for cwd, name in (
+        (in_a_package, "mypkg.grassmann_sc"),
+        (in_a_package / "mypkg", CORE),
+    ):
         code = f"import {name} as core; {SMALLEST}"
         assert run_python(code, cwd=cwd) == ["[0.93]"]
 
@@ -282,7 +320,9 @@ def test_a_baseline_is_copied_with_its_folder(tmp_path):
 def test_what_a_room_misses_is_named_by_itself(tmp_path):
     """Not the room, which is there, but the module that it imports."""
     copy_modules(tmp_path, CORE)
-    (tmp_path / "learn.py").write_text("\nimport grassmann_sc as core\nimport no_such_module")
+    (tmp_path / "learn.py").write_text(
+        "\nimport grassmann_sc as core\nimport no_such_module"
+    )
     code = """
 try:
     from grassmann_sc import learn
@@ -292,18 +332,30 @@ except ModuleNotFoundError as error:
     assert run_python(code, cwd=tmp_path, **QUICK) == ["no_such_module"]
 
 
-@pytest.mark.parametrize("code, message", [
-    ("import grassmann_sc; grassmann_sc.lern",
-     "module 'grassmann_sc' has no attribute 'lern'"),
-    ("from grassmann_sc import lern", "cannot import name 'lern' from 'grassmann_sc'"),
-    ("import grassmann_sc.setup", "No module named 'grassmann_sc.setup'"),
-    ("from grassmann_sc.baselines import learn", "cannot import name 'learn' from 'grassmann_sc")])
+@pytest.mark.parametrize(
+    "code, message",
+    [
+        (
+            "import grassmann_sc; grassmann_sc.lern",
+            "module 'grassmann_sc' has no attribute 'lern'",
+        ),
+        (
+            "from grassmann_sc import lern",
+            "cannot import name 'lern' from 'grassmann_sc'",
+        ),
+        ("import grassmann_sc.setup", "No module named 'grassmann_sc.setup'"),
+        (
+            "from grassmann_sc.baselines import learn",
+            "cannot import name 'learn' from 'grassmann_sc",
+        ),
+    ],
+)
 def test_names_that_are_nowhere(code, message):
     with pytest.raises((AttributeError, ImportError), match=f"^{message}"):
         exec(code)
 
 
-# ------------------------------------------------------------------------ estimators that travel
+# --------------------------------------------------------------- estimators that travel
 
 
 FITTED = """
@@ -355,7 +407,9 @@ def from_the_clone(tmp_path_factory):
     return path
 
 
-def test_estimators_load_in_a_fresh_process_and_work_under_loky(world, tmp_path, from_the_clone):
+def test_estimators_load_in_a_fresh_process_and_work_under_loky(
+    world, tmp_path, from_the_clone
+):
     pickles = [from_the_clone]
     if world["cwd"] != ROOT:
         pickles.append(tmp_path / "fitted.pickle")

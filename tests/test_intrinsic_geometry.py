@@ -14,7 +14,8 @@ from grassmann_sc.baselines import tangent
 from grassmann_sc.strategies import bases, rotation, sizes
 from oracles import TIGHT, error, seeds
 
-EXACT = 1e-14  # of the maps, relative to norms above 1: fifty times the rounding of one number
+# of the maps, relative to norms above 1: fifty times the rounding of one number
+EXACT = 1e-14
 RIGHT = np.pi / 2
 ANGLES = {
     "random": lambda rng, m: rng.uniform(0, RIGHT, m),
@@ -23,7 +24,9 @@ ANGLES = {
     "far": lambda rng, m: np.r_[RIGHT - 1e-9, rng.uniform(0, 1.5, m)][:m],
     "equal": lambda rng, m: np.full(m, rng.uniform(0, 1.5)),
     "right": lambda rng, m: np.full(m, RIGHT),
-    "mixed": lambda rng, m: rng.choice([0, 1e-12, 1e-8, 0.3, 1.2, RIGHT - 1e-7, RIGHT], m),
+    "mixed": lambda rng, m: rng.choice(
+        [0, 1e-12, 1e-8, 0.3, 1.2, RIGHT - 1e-7, RIGHT], m
+    ),
 }
 NO_RIGHT_ANGLE = ["random", "near", "small", "far", "equal"]
 laws = settings(deadline=None, max_examples=60)
@@ -31,15 +34,16 @@ quiet = pytest.mark.filterwarnings("ignore:.*right angles")
 
 
 def pair(rng, d, p, kind):
-    """X, Y (d, p), the tangent vector H at X that reaches Y, and its p singular values, the
-    principal angles."""
+    """X, Y (d, p), the tangent vector H at X that reaches Y, and its p singular values,
+    the principal angles.
+    """
     Q = rotation(rng, d)
     m = min(p, d - p)
     theta = np.zeros(p)
     E = np.zeros((d, p))
     U = rotation(rng, p)
     theta[:m] = ANGLES[kind](rng, m)
-    E[:, :m] = Q[:, p:p + m]
+    E[:, :m] = Q[:, p : p + m]
     X = Q[:, :p]
     Y = (X @ U * np.cos(theta) + E * np.sin(theta)) @ rotation(rng, p)
     return X, Y, E * theta @ U.T, theta
@@ -54,7 +58,7 @@ shapes = st.one_of(sizes(), st.sampled_from([(20, 5), (60, 10), (100, 3)]))
 cases = st.tuples(shapes, seeds)
 
 
-# ---------------------------------------------------------------------------- exp, log, geodesics
+# ------------------------------------------------------------------ exp, log, geodesics
 
 
 @quiet
@@ -79,12 +83,16 @@ def test_log_of_exp_is_the_tangent_vector(case, kind):
 
 
 def log_to_50_digits(X, Y):
-    """Q arctan(S) W^T with (I - X X^T) Y (X^T Y)^-1 = Q S W^T, for the rounded matrices."""
+    """Q arctan(S) W^T with (I - X X^T) Y (X^T Y)^-1 = Q S W^T, for the rounded
+    matrices.
+    """
     with mpmath.workdps(50):
         X, Y = (mpmath.qr(mpmath.matrix(A.tolist()), mode="skinny")[0] for A in (X, Y))
         C = X.T * Y
         Q, S, Wt = mpmath.svd_r((Y - X * C) * C**-1)
-        return np.array((Q * mpmath.diag([mpmath.atan(s) for s in S]) * Wt).tolist(), float), X
+        return np.array(
+            (Q * mpmath.diag([mpmath.atan(s) for s in S]) * Wt).tolist(), float
+        ), X
 
 
 @pytest.mark.parametrize("kind", NO_RIGHT_ANGLE)
@@ -96,11 +104,17 @@ def test_log_is_that_of_50_digits(kind, d, p):
     assert error(intrinsic.log_map(X, Y), exact @ R) < EXACT
 
 
-@pytest.mark.parametrize("angles, d, norm", [
-    ([1.346e-9, 0], 6, 1.346e-9), ([0, 0], 6, 0), ([RIGHT, 0.42426407], 6, 1.62708),
-    ([RIGHT, RIGHT], 4, 2.2214415), ([1e-10, 1.5], 6, 1.5),
-    ([0.3, 1.1, 0, 0], 6, np.hypot(0.3, 1.1)),
-])
+@pytest.mark.parametrize(
+    "angles, d, norm",
+    [
+        ([1.346e-9, 0], 6, 1.346e-9),
+        ([0, 0], 6, 0),
+        ([RIGHT, 0.42426407], 6, 1.62708),
+        ([RIGHT, RIGHT], 4, 2.2214415),
+        ([1e-10, 1.5], 6, 1.5),
+        ([0.3, 1.1, 0, 0], 6, np.hypot(0.3, 1.1)),
+    ],
+)
 @quiet
 def test_pairs_at_which_other_libraries_fail(angles, d, norm):
     p = len(angles)
@@ -115,16 +129,21 @@ def test_pairs_at_which_other_libraries_fail(angles, d, norm):
     assert gap_between(intrinsic.exp_map(X, H), Y) < EXACT
 
 
-@pytest.mark.parametrize("angle, p, count", [
-    (RIGHT, 1, 1), (RIGHT, 3, 1), (RIGHT - 1e-13, 3, 0), (0.0, 3, 0)])
-@pytest.mark.parametrize("call", [
-    intrinsic.log_map,
-    lambda X, Y: intrinsic.geodesic(X, Y, 0.5),
-    lambda X, Y: tangent.intrinsic_codes(X[None], Y[None], 1.0),
-    lambda X, Y: tangent.tangent_grams(X[None], Y[None]),
-    lambda X, Y: tangent.log_euclidean_codes(X[None], Y[None], 0.1),
-    lambda X, Y: tangent.log_euclidean_classify([[1.0]], X[None], Y[None], ["a"]),
-])
+@pytest.mark.parametrize(
+    "angle, p, count",
+    [(RIGHT, 1, 1), (RIGHT, 3, 1), (RIGHT - 1e-13, 3, 0), (0.0, 3, 0)],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        intrinsic.log_map,
+        lambda X, Y: intrinsic.geodesic(X, Y, 0.5),
+        lambda X, Y: tangent.intrinsic_codes(X[None], Y[None], 1.0),
+        lambda X, Y: tangent.tangent_grams(X[None], Y[None]),
+        lambda X, Y: tangent.log_euclidean_codes(X[None], Y[None], 0.1),
+        lambda X, Y: tangent.log_euclidean_classify([[1.0]], X[None], Y[None], ["a"]),
+    ],
+)
 def test_right_angles_warn_and_only_they(call, angle, p, count, recwarn):
     X = np.eye(8, p)
     Y = np.eye(8, p)
@@ -165,7 +184,10 @@ def test_maps_broadcast_and_leave_their_arguments():
     assert intrinsic.log_map(X[:0], X[:0]).shape == (0, 7, 2)
     assert intrinsic.exp_map(X[:0], X[:0]).shape == (0, 7, 2)
     assert intrinsic.log_map(np.float32(X), np.float32(Y[0, :3])).dtype == np.float32
-    assert intrinsic.exp_map(np.float32(X), np.zeros((7, 2), np.float32)).dtype == np.float32
+    assert (
+        intrinsic.exp_map(np.float32(X), np.zeros((7, 2), np.float32)).dtype
+        == np.float32
+    )
 
 
 @pytest.mark.parametrize("d, p, n", [(40, 3, 2000), (4000, 9, 20)])
@@ -207,27 +229,43 @@ def test_a_vector_that_is_not_tangent_is_named_by_its_index_among_all():
         intrinsic.exp_map(X, H)
 
 
-
-@pytest.mark.parametrize("call, message", [
-    (lambda X: intrinsic.exp_map(X[0], X[1]),
-     "H must be tangent at X, X.T H = 0: got entries up to"),
-    (lambda X: intrinsic.exp_map(X, X[:, :, :1]),
-     r"H must have shape \(..., 5, 2\) as X, got \(4, 5, 1\)"),
-    (lambda X: intrinsic.log_map(X, X[:, :, :1]), "Y must have the p of X, got 1 and 2"),
-    (lambda X: intrinsic.log_map(X, X[:3]),
-     r"X and Y must have leading axes that broadcast, got shapes \(4, 5, 2\) and \(3, 5, 2\)"),
-    (lambda X: intrinsic.geodesic(X[0], X, [0, 1]),
-     r"t must broadcast with the leading axes \(4,\) of X and Y, got shape \(2,\)"),
-    (lambda X: intrinsic.karcher_mean(X, [1, 1, 1, -1]), "weights must be 4 numbers >= 0, .*-1"),
-    (lambda X: intrinsic.karcher_mean(X, np.zeros(4)), "not all zero"),
-    (lambda X: intrinsic.karcher_mean(X, tol=0), "tol must be positive, got 0"),
-])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (
+            lambda X: intrinsic.exp_map(X[0], X[1]),
+            "H must be tangent at X, X.T H = 0: got entries up to",
+        ),
+        (
+            lambda X: intrinsic.exp_map(X, X[:, :, :1]),
+            r"H must have shape \(..., 5, 2\) as X, got \(4, 5, 1\)",
+        ),
+        (
+            lambda X: intrinsic.log_map(X, X[:, :, :1]),
+            "Y must have the p of X, got 1 and 2",
+        ),
+        (
+            lambda X: intrinsic.log_map(X, X[:3]),
+            r"X and Y must have leading axes that broadcast, got shapes \(4, 5, 2\) and \(3, 5, 2\)",
+        ),
+        (
+            lambda X: intrinsic.geodesic(X[0], X, [0, 1]),
+            r"t must broadcast with the leading axes \(4,\) of X and Y, got shape \(2,\)",
+        ),
+        (
+            lambda X: intrinsic.karcher_mean(X, [1, 1, 1, -1]),
+            "weights must be 4 numbers >= 0, .*-1",
+        ),
+        (lambda X: intrinsic.karcher_mean(X, np.zeros(4)), "not all zero"),
+        (lambda X: intrinsic.karcher_mean(X, tol=0), "tol must be positive, got 0"),
+    ],
+)
 def test_errors_name_argument_rule_and_value(call, message):
     with pytest.raises(ValueError, match=message):
         call(bases(np.random.default_rng(0), 4, 5, 2))
 
 
-# ---------------------------------------------------------------------------- Karcher mean
+# ------------------------------------------------------------------------- Karcher mean
 
 
 def cluster(rng, n, d, p, spread):
@@ -248,7 +286,9 @@ def test_karcher_mean_is_stationary_and_ignores_bases_and_order(size, seed, n):
     X = cluster(rng, n, *size, 0.7)
     weights = rng.uniform(0, 1, n) + 0.01
     found = intrinsic.karcher_mean(X, weights, return_info=True)
-    gradient = np.tensordot(weights / weights.sum(), intrinsic.log_map(found.mean, X), 1)
+    gradient = np.tensordot(
+        weights / weights.sum(), intrinsic.log_map(found.mean, X), 1
+    )
     assert max(found.gradient, np.linalg.norm(gradient)) <= TIGHT
     order = rng.permutation(n)
     R = rotation(rng, size[1])
@@ -269,7 +309,6 @@ def test_karcher_mean_takes_weights_whose_sum_overflows():
     weights = np.array([0.5, 1.0, 0.25, 1.0])
     huge = intrinsic.karcher_mean(X, 1e308 * weights)
     assert gap_between(huge, intrinsic.karcher_mean(X, weights)) < TIGHT
-
 
 
 def test_karcher_mean_counts_weights_as_repetitions():
@@ -294,9 +333,12 @@ def test_karcher_mean_warns_only_outside_of_a_convexity_ball():
     line = np.array([np.r_[np.cos(a), np.sin(a), 0, 0] for a in angles])[:, :, None]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        intrinsic.karcher_mean(line)  # the farthest is 1.3 from the mean: one ball holds all
+        # the farthest is 1.3 from the mean: one ball holds all
+        intrinsic.karcher_mean(line)
         intrinsic.karcher_mean(np.float32(cluster(rng, 5, 6, 2, 0.5)))
-    with pytest.warns(UserWarning, match="no ball of radius pi/4 around the points was found"):
+    with pytest.warns(
+        UserWarning, match="no ball of radius pi/4 around the points was found"
+    ):
         intrinsic.karcher_mean(gs.random_subspaces(12, 6, 2, rng=0))
     with pytest.warns(UserWarning, match="did not converge in 1 steps: gradient norm"):
         intrinsic.karcher_mean(cluster(rng, 5, 6, 2, 0.7), max_iter=1)

@@ -1,5 +1,6 @@
-"""Laws of kernel coding: kernels, bases in feature space, the kernel Gram matrix, kgSC and kgLC,
-Lift."""
+"""Laws of kernel coding: kernels, bases in feature space, the kernel Gram matrix, kgSC
+and kgLC, Lift.
+"""
 
 import math
 import pickle
@@ -41,7 +42,11 @@ def twin(kernel, A, B):
     B = np.asarray(B, np.longdouble)
     if isinstance(kernel, rbf):
         return np.exp(-kernel.gamma * np.square(A[:, None] - B).sum(axis=2))
-    return (A @ B.T + kernel.coef0) ** kernel.degree if isinstance(kernel, polynomial) else A @ B.T
+    return (
+        (A @ B.T + kernel.coef0) ** kernel.degree
+        if isinstance(kernel, polynomial)
+        else A @ B.T
+    )
 
 
 def direct(X, A, Y, B, kernel):
@@ -61,12 +66,14 @@ def sets_of(seed, lengths, d=6, dtype=np.float64):
 
 
 def similar_sets(seed, n, n_classes=3, d=5):
-    """Sets of frames in clusters, so that codes are sparse and the linear and the Gaussian geometry
-    differ."""
+    """Sets of frames in clusters, so that codes are sparse and the linear and the
+    Gaussian geometry differ.
+    """
     rng = np.random.default_rng(seed)
     centres = 2 * rng.standard_normal((n_classes, 4, d))
     return [
-        centres[i % n_classes, rng.integers(4, size=8)] + 0.3 * rng.standard_normal((8, d))
+        centres[i % n_classes, rng.integers(4, size=8)]
+        + 0.3 * rng.standard_normal((8, d))
         for i in range(n)
     ]
 
@@ -98,7 +105,8 @@ def test_exp_is_within_one_unit_in_the_last_place(dtype, lowest):
     exponentials(x, y)
     exact = [mpmath.exp(mpmath.mpf(float(value))) for value in x]
     apart = [
-        abs(mpmath.mpf(float(a)) - b) / float(np.spacing(dtype(float(b)))) for a, b in zip(y, exact)
+        abs(mpmath.mpf(float(a)) - b) / float(np.spacing(dtype(float(b))))
+        for a, b in zip(y, exact)
     ]
     assert max(apart) <= 1 and y[4000] == 1 and y[-1] == 0
 
@@ -114,9 +122,16 @@ def test_kernels_equal_their_definitions(seed, dtype, kernel):
 
 
 @laws
-@given(seeds, dtypes, st.sampled_from([0, 1e3, 1e6]), st.sampled_from([1e-3, 1.0, 1e3, 1e12]))
+@given(
+    seeds,
+    dtypes,
+    st.sampled_from([0, 1e3, 1e6]),
+    st.sampled_from([1e-3, 1.0, 1e3, 1e12]),
+)
 def test_gaussian_keeps_near_frames_apart(seed, dtype, offset, gamma):
-    """Clusters far from the origin and from each other, whose norms cancel in the distance."""
+    """Clusters far from the origin and from each other, whose norms cancel in the
+    distance.
+    """
     rng = np.random.default_rng(seed)
     centres = np.repeat(offset * rng.standard_normal((2, 4)), 5, axis=0)
     A = (centres + rng.standard_normal((10, 4)) / math.sqrt(gamma)).astype(dtype)
@@ -128,9 +143,12 @@ def test_gaussian_keeps_near_frames_apart(seed, dtype, offset, gamma):
         apart < 1e3 / gamma, np.square(np.abs(A).max(axis=1) * np.finfo(dtype).eps), 0
     )
     assert (
-        np.abs(K - exact) <= rounding(dtype) + 2 * np.sqrt(spread * gamma * apart) + spread
+        np.abs(K - exact)
+        <= rounding(dtype) + 2 * np.sqrt(spread * gamma * apart) + spread
     ).all()
-    assert abs(K[0, 1] - 1) <= rounding(dtype) and error(np.diag(K), 1) <= rounding(dtype)
+    assert abs(K[0, 1] - 1) <= rounding(dtype) and error(np.diag(K), 1) <= rounding(
+        dtype
+    )
 
 
 def test_gaussian_at_its_ends():
@@ -149,8 +167,17 @@ def test_kernel_grams_are_those_of_each_kernel_alone():
     def laplacian(A, B):
         return np.exp(-0.1 * np.abs(A[:, None] - B).sum(axis=2))
 
-    some = [rbf(0.1), polynomial(2, 1.0), linear(), rbf(1.0), polynomial(3, 0.5), laplacian]
-    bases = [kernel_bases(sets, kernel, p) for kernel, p in zip(some, [3, 2, 3, 4, 2, 2])]
+    some = [
+        rbf(0.1),
+        polynomial(2, 1.0),
+        linear(),
+        rbf(1.0),
+        polynomial(3, 0.5),
+        laplacian,
+    ]
+    bases = [
+        kernel_bases(sets, kernel, p) for kernel, p in zip(some, [3, 2, 3, 4, 2, 2])
+    ]
     for each_p in (False, True):
         grams = kernel_grams(sets, bases, some, each_p=each_p)
         for kernel, A, K in zip(some, bases, grams):
@@ -159,9 +186,13 @@ def test_kernel_grams_are_those_of_each_kernel_alone():
     assert kernel_grams(sets, [], []) == []
     named = kernel_grams(sets, bases[:2], [("rbf", 0.1), ("polynomial", 2)])
     assert all(map(np.array_equal, named, kernel_grams(sets, bases[:2], some[:2])))
-    with pytest.raises(ValueError, match="bases must hold 1 lists, one a kernel, got 2"):
+    with pytest.raises(
+        ValueError, match="bases must hold 1 lists, one a kernel, got 2"
+    ):
         kernel_grams(sets, bases[:2], some[:1])
-    with pytest.raises(TypeError, match="kernels must be a sequence of kernels, got rbf"):
+    with pytest.raises(
+        TypeError, match="kernels must be a sequence of kernels, got rbf"
+    ):
         kernel_grams(sets, bases[:1], some[0])
     with pytest.raises(ValueError, match=r"bases\[1\] must hold 3 bases"):
         kernel_grams(sets, [bases[0], bases[1][:2]], some[:2])
@@ -170,7 +201,11 @@ def test_kernel_grams_are_those_of_each_kernel_alone():
 def test_kernels_are_values():
     for kernel in KERNELS:
         copy = pickle.loads(pickle.dumps(kernel))
-        assert copy == kernel and hash(copy) == hash(kernel) and eval(repr(kernel)) == kernel
+        assert (
+            copy == kernel
+            and hash(copy) == hash(kernel)
+            and eval(repr(kernel)) == kernel
+        )
 
 
 def test_median_gamma_is_the_inverse_of_the_median_square():
@@ -187,7 +222,9 @@ def test_median_gamma_is_the_inverse_of_the_median_square():
 
 @laws
 @given(seeds, LENGTHS, dtypes, st.sampled_from(KERNELS))
-def test_the_gram_matrices_of_each_p_are_those_of_the_leading_columns(seed, lengths, dtype, kernel):
+def test_the_gram_matrices_of_each_p_are_those_of_the_leading_columns(
+    seed, lengths, dtype, kernel
+):
     sets = sets_of(seed, lengths, dtype=dtype)
     bases = kernel_bases(sets, kernel)
     P = bases[0].shape[1]
@@ -198,7 +235,10 @@ def test_the_gram_matrices_of_each_p_are_those_of_the_leading_columns(seed, leng
     assert K.shape == (P, len(sets), len(sets)) and K.dtype == dtype
     for k in range(1, P + 1):
         some = [A[:, :k] for A in bases]
-        assert error(K[k - 1], kernel_gram(sets, some, kernel=kernel)) <= rounding(dtype) * P
+        assert (
+            error(K[k - 1], kernel_gram(sets, some, kernel=kernel))
+            <= rounding(dtype) * P
+        )
         assert error(rows[k - 1], K[k - 1, :1]) <= 1e-5 * P
         same = kernel_bases(sets, kernel, k)
         assert all(np.array_equal(A, B) for A, B in zip(some, same))
@@ -208,7 +248,9 @@ def test_bases_beyond_float32_are_refused_and_codes_do_without_them():
     sets = [1e6 * frames for frames in sets_of(0, [5] * 8)]
     single = [frames.astype(np.float32) for frames in sets]
     kernel = polynomial(6)
-    with pytest.raises(ValueError, match=r"sets\[0\] must be of float64 for polynomial\(degree=6"):
+    with pytest.raises(
+        ValueError, match=r"sets\[0\] must be of float64 for polynomial\(degree=6"
+    ):
         kernel_bases(single, kernel, 2)
     double = [frames.astype(float) for frames in single]
     codes = kgsc(single[:3], single, 0.1, kernel=kernel, p=2)
@@ -225,7 +267,8 @@ def test_bases_are_orthonormal_and_leading(seed, lengths, dtype, kernel, p):
         values = np.linalg.eigvalsh(K)[::-1]
         scale = values[0] / values[p - 1]
         assert error(A.T @ K @ A, np.eye(p)) <= rounding(dtype) * scale
-        captured = np.square(A.T @ K).sum()  # of trace K^2, at most by the leading eigenvectors
+        # of trace K^2, at most by the leading eigenvectors
+        captured = np.square(A.T @ K).sum()
         assert (
             abs(np.trace(A.T @ K @ K @ A) - values[:p].sum())
             <= rounding(dtype) * scale * values[:p].sum()
@@ -261,7 +304,9 @@ def test_repeated_frames_and_one_frame_span_what_they_span():
     A = kernel_bases([frames, twice, frames[:1]], rbf(1.0), 1)
     K = direct([frames, twice, frames[:1]], A, [frames, twice, frames[:1]], A, rbf(1.0))
     assert error(K[0], K[1]) <= TIGHT and error(np.diag(K), 1) <= TIGHT
-    assert error(kernel_gram([frames, twice, frames[:1]], A, kernel=rbf(1.0)), K) <= TIGHT
+    assert (
+        error(kernel_gram([frames, twice, frames[:1]], A, kernel=rbf(1.0)), K) <= TIGHT
+    )
 
 
 def test_a_tie_is_a_warning():
@@ -277,17 +322,20 @@ def test_a_huge_gamma_makes_sets_orthogonal():
 
 def test_an_indefinite_kernel_is_an_error():
     with pytest.raises(
-        ValueError, match=r"positive semidefinite, its matrix of sets\[0\] has the eigenvalue -"
+        ValueError,
+        match=r"positive semidefinite, its matrix of sets\[0\] has the eigenvalue -",
     ):
         kernel_bases([np.eye(3)], lambda A, B: -np.tanh(A @ B.T), 1)
 
 
 def test_a_kernel_that_is_not_symmetric_is_blamed():
-    with pytest.raises(ValueError, match=r"kernel must be symmetric, .* its matrix of sets\[0\]"):
+    with pytest.raises(
+        ValueError, match=r"kernel must be symmetric, .* its matrix of sets\[0\]"
+    ):
         kernel_bases([np.eye(3)], lambda A, B: A @ np.tri(3) @ B.T, 1)
 
 
-# ---------------------------------------------------------------------------- Gram matrix
+# -------------------------------------------------------------------------- Gram matrix
 
 
 @laws
@@ -313,8 +361,9 @@ def test_gram_equals_the_formula(seed, lengths, lengths2, dtype, kernel):
 @laws
 @given(seeds, st.lists(st.integers(3, 30), min_size=1, max_size=9), st.booleans())
 def test_gram_does_not_depend_on_tiles(seed, lengths, user):
-    """Tiles smaller than a set, sets that share a tile, blocks of columns; a user's kernel takes
-    the same way."""
+    """Tiles smaller than a set, sets that share a tile, blocks of columns; a user's
+    kernel takes the same way.
+    """
     X = sets_of(seed, lengths)
     kernel = rbf(0.1)
     A = kernel_bases(X, kernel, 2)
@@ -322,7 +371,10 @@ def test_gram_does_not_depend_on_tiles(seed, lengths, user):
         for name, value in dict(TILE=60, TILE_SIDE=20, MOST_COLUMNS=40).items():
             patch.setattr(kernels, name, value)
         called = (lambda a, b: kernel(a, b)) if user else kernel
-        tiled = kernel_gram(X, A, kernel=called), kernel_gram(X[::-1], A[::-1], X, A, called)
+        tiled = (
+            kernel_gram(X, A, kernel=called),
+            kernel_gram(X[::-1], A[::-1], X, A, called),
+        )
     assert error(tiled[0], direct(X, A, X, A, kernel)) <= TIGHT * len(X[0])
     assert error(tiled[1], tiled[0][::-1]) <= TIGHT * len(X[0])
 
@@ -337,9 +389,18 @@ def test_a_callable_equals_the_built_in_kernel(kernel):
 
     A = kernel_bases(X, kernel, 3)
     B = kernel_bases(Y, kernel, 3)
-    assert error(kernel_gram(X, A, Y, B, user), kernel_gram(X, A, Y, B, kernel)) <= TIGHT * 10
-    assert error(kgsc(X, Y, 0.1, kernel=user, p=3), kgsc(X, Y, 0.1, kernel=kernel, p=3)) <= LOOSE
-    assert error(Lift(user, 3).fit(X).transform(Y), Lift(kernel, 3).fit(X).transform(Y)) <= LOOSE
+    assert (
+        error(kernel_gram(X, A, Y, B, user), kernel_gram(X, A, Y, B, kernel))
+        <= TIGHT * 10
+    )
+    assert (
+        error(kgsc(X, Y, 0.1, kernel=user, p=3), kgsc(X, Y, 0.1, kernel=kernel, p=3))
+        <= LOOSE
+    )
+    assert (
+        error(Lift(user, 3).fit(X).transform(Y), Lift(kernel, 3).fit(X).transform(Y))
+        <= LOOSE
+    )
 
 
 @laws
@@ -354,20 +415,29 @@ def test_gram_ignores_bases_and_the_order_of_frames(seed, kernel):
     assert error(kernel_gram(X, turned, kernel=kernel), K) <= TIGHT * scale
     mixed = [frames[rng.permutation(len(frames))] for frames in X]
     assert (
-        error(kernel_gram(mixed, kernel_bases(mixed, kernel, 3), kernel=kernel), K) <= LOOSE * scale
+        error(kernel_gram(mixed, kernel_bases(mixed, kernel, 3), kernel=kernel), K)
+        <= LOOSE * scale
     )
 
 
 @pytest.mark.parametrize(
     "kernel, spread",
-    [(rbf(1.0), 1e-3), (rbf(1.0), 0.1), (rbf(0.01), 0.1), (polynomial(2), 0.5), (linear(), 0.5)],
+    [
+        (rbf(1.0), 1e-3),
+        (rbf(1.0), 0.1),
+        (rbf(0.01), 0.1),
+        (polynomial(2), 0.5),
+        (linear(), 0.5),
+    ],
 )
 def test_near_frames_of_float32_are_coded_as_those_of_float64(kernel, spread):
     """Inner products are float64 inside, however much the bases amplify rounding."""
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((20, 50))
     centres *= 10 / np.linalg.norm(centres, axis=1, keepdims=True)
-    single = [(x + spread * rng.standard_normal((6, 50))).astype(np.float32) for x in centres]
+    single = [
+        (x + spread * rng.standard_normal((6, 50))).astype(np.float32) for x in centres
+    ]
     double = [frames.astype(float) for frames in single]
     A = kernel_bases(single, kernel, 2)
     B = kernel_bases(double, kernel, 2)
@@ -382,10 +452,17 @@ def test_kernel_values_beyond_float32_are_refused_and_their_gram_matrix_is_right
     frames = np.random.default_rng(0).integers(0, 256, (6, 6, 200)).astype(np.float32)
     kernel = polynomial(6)
     assert (
-        error(np.diag(kernel_gram(frames, kernel_bases(frames, kernel, 2), kernel=kernel)), 2)
+        error(
+            np.diag(
+                kernel_gram(frames, kernel_bases(frames, kernel, 2), kernel=kernel)
+            ),
+            2,
+        )
         <= 1e-5
     )
-    with pytest.raises(ValueError, match="must have values within float32, got an overflow"):
+    with pytest.raises(
+        ValueError, match="must have values within float32, got an overflow"
+    ):
         kernel(frames[0], frames[1])
 
 
@@ -416,7 +493,9 @@ def test_gram_does_not_depend_on_threads(monkeypatch):
                 Lift(rbf(0.02), 2).fit(X[:9]).transform(X),
             ]
         )
-    assert all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
+    assert all(
+        np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other)
+    )
 
 
 def test_inputs_of_every_layout_give_the_same():
@@ -434,8 +513,13 @@ def test_inputs_of_every_layout_give_the_same():
         frames.astype(">f8"),
         np.repeat(frames, 2, axis=0)[::2],
     ]
-    assert all(np.array_equal(kernel_gram(form, A, form, np.stack(A), kernel), K) for form in forms)
-    assert np.array_equal(frames, before) and kernel_gram([], [], X, A, kernel).shape == (0, 5)
+    assert all(
+        np.array_equal(kernel_gram(form, A, form, np.stack(A), kernel), K)
+        for form in forms
+    )
+    assert np.array_equal(frames, before) and kernel_gram(
+        [], [], X, A, kernel
+    ).shape == (0, 5)
 
 
 # ---------------------------------------------------------------------------- coding
@@ -477,7 +561,9 @@ def test_codes_come_from_the_kernel_gram(kernel):
         <= LOOSE
     )
     assert (
-        error(kglc(X, D, 3, kernel=kernel, p=2), gs.locality_codes(K_dd, K_xd, 3, norm2=2))
+        error(
+            kglc(X, D, 3, kernel=kernel, p=2), gs.locality_codes(K_dd, K_xd, 3, norm2=2)
+        )
         <= 10 * LOOSE
     )
     sparse = kgsc(X, D, 0.1, kernel=kernel, p=2, sparse_output=True, positive=True)
@@ -512,11 +598,15 @@ def test_labels_are_those_of_the_scores_in_feature_space(coding):
     assert np.array_equal(labels, found.labels)
 
 
-# ---------------------------------------------------------------------------- coordinates
+# -------------------------------------------------------------------------- coordinates
 
 
-NAMED = {"linear": kernels.linear(), "polynomial": kernels.polynomial(2, 1.0),
-         ("polynomial", 3): kernels.polynomial(3, 1.0), ("rbf", 0.3): kernels.rbf(0.3)}
+NAMED = {
+    "linear": kernels.linear(),
+    "polynomial": kernels.polynomial(2, 1.0),
+    ("polynomial", 3): kernels.polynomial(3, 1.0),
+    ("rbf", 0.3): kernels.rbf(0.3),
+}
 
 
 @pytest.mark.parametrize("kernel", [*NAMED, "rbf"])
@@ -524,7 +614,8 @@ def test_a_name_says_a_kernel_wherever_an_object_does(kernel):
     rng = np.random.default_rng(0)
     D = [rng.standard_normal((q, 6)) for q in (5, 4, 7)]
     Q = [rng.standard_normal((q, 6)) for q in (4, 6)]
-    same = NAMED.get(kernel) or kernels.rbf(kernels.median_gamma(D))  # of the atoms' sets
+    # of the atoms' sets
+    same = NAMED.get(kernel) or kernels.rbf(kernels.median_gamma(D))
     for code in (
         lambda kernel: kernels.kgsc(Q, D, 0.1, kernel=kernel, p=2),
         lambda kernel: kernels.kglc(Q, D, 2, kernel=kernel, p=2),
@@ -538,13 +629,21 @@ def test_a_name_says_a_kernel_wherever_an_object_does(kernel):
         assert np.array_equal(code(kernel), code(same))
 
 
-@pytest.mark.parametrize("code", [
-    lambda X: kernels.kgsc(X, X, 0.1, kernel=dear, p=1, tol=-1.0),
-    lambda X: kernels.kglc(X, X, 9, kernel=dear, p=1),
-    lambda X: kernels.classify(X, X, [0, 1], kernel=dear, p=1, lam=0.1),
-    lambda X: kernels.classify(X, X, range(3), kernel=dear, p=1, lam=0.1, return_info="yes")])
+@pytest.mark.parametrize(
+    "code",
+    [
+        lambda X: kernels.kgsc(X, X, 0.1, kernel=dear, p=1, tol=-1.0),
+        lambda X: kernels.kglc(X, X, 9, kernel=dear, p=1),
+        lambda X: kernels.classify(X, X, [0, 1], kernel=dear, p=1, lam=0.1),
+        lambda X: kernels.classify(
+            X, X, range(3), kernel=dear, p=1, lam=0.1, return_info="yes"
+        ),
+    ],
+)
 def test_options_are_checked_before_the_kernel_is_asked(code):
-    with pytest.raises((TypeError, ValueError), match="^(tol|n_neighbors|labels|return_info) must"):
+    with pytest.raises(
+        (TypeError, ValueError), match="^(tol|n_neighbors|labels|return_info) must"
+    ):
         code(sets_of(0, [4, 5, 4], d=6))
 
 
@@ -552,16 +651,22 @@ def dear(A, B):
     raise AssertionError("the kernel was asked")
 
 
-@pytest.mark.parametrize("code", [
-    lambda X: kernels.kgsc(X, X, 0.1, kernel="linear", p=2),
-    lambda X: kernels.kglc(X, X, 2, kernel="linear", p=2),
-    lambda X: kernels.classify(X, X, range(3), kernel="linear", p=2, lam=0.1),
-    lambda X: kernels.Lift("linear", 2).fit(X),
-    lambda X: kernel_bases(X, "linear", 2),
-    lambda X: hulls.affine_hull_distances(X, dimension=1)])
+@pytest.mark.parametrize(
+    "code",
+    [
+        lambda X: kernels.kgsc(X, X, 0.1, kernel="linear", p=2),
+        lambda X: kernels.kglc(X, X, 2, kernel="linear", p=2),
+        lambda X: kernels.classify(X, X, range(3), kernel="linear", p=2, lam=0.1),
+        lambda X: kernels.Lift("linear", 2).fit(X),
+        lambda X: kernel_bases(X, "linear", 2),
+        lambda X: hulls.affine_hull_distances(X, dimension=1),
+    ],
+)
 def test_bases_where_sets_of_frames_are_expected_warn(code):
     X = gs.random_subspaces(3, 8, 3, rng=0)
-    with pytest.warns(UserWarning, match=r"all 3 are orthonormal bases, as \(8, 3\) at"):
+    with pytest.warns(
+        UserWarning, match=r"all 3 are orthonormal bases, as \(8, 3\) at"
+    ):
         code(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -579,7 +684,14 @@ def test_a_lift_says_what_it_is():
 @given(
     seeds,
     st.sampled_from(
-        [rbf(0.01), rbf(0.3), rbf(10.0), polynomial(2, 1.0), polynomial(3, 0.0), linear()]
+        [
+            rbf(0.01),
+            rbf(0.3),
+            rbf(10.0),
+            polynomial(2, 1.0),
+            polynomial(3, 0.0),
+            linear(),
+        ]
     ),
     st.integers(1, 3),
 )
@@ -594,7 +706,10 @@ def test_lift_is_exact_with_the_training_sets(seed, kernel, p):
     U = lift.transform(Q)
     assert error(gs.projection_kernel(T), direct(X, A, X, A, kernel)) <= LOOSE
     assert error(gs.projection_kernel(U, T), direct(Q, B, X, A, kernel)) <= LOOSE
-    assert error(T[:, -p:], 0) == 0 and T.shape[1] == U.shape[1] == len(lift.landmarks_) + p
+    assert (
+        error(T[:, -p:], 0) == 0
+        and T.shape[1] == U.shape[1] == len(lift.landmarks_) + p
+    )
 
 
 def test_coding_on_the_lift_is_kernel_coding():
@@ -604,9 +719,13 @@ def test_coding_on_the_lift_is_kernel_coding():
     lift = Lift(kernel, 2)
     T = lift.fit_transform(X)
     assert (
-        error(gs.gsc(lift.transform(Q), T, 0.1), kgsc(Q, X, 0.1, kernel=kernel, p=2)) <= 1e3 * LOOSE
+        error(gs.gsc(lift.transform(Q), T, 0.1), kgsc(Q, X, 0.1, kernel=kernel, p=2))
+        <= 1e3 * LOOSE
     )
-    assert error(gs.glc(lift.transform(Q), T, 3), kglc(Q, X, 3, kernel=kernel, p=2)) <= 1e3 * LOOSE
+    assert (
+        error(gs.glc(lift.transform(Q), T, 3), kglc(Q, X, 3, kernel=kernel, p=2))
+        <= 1e3 * LOOSE
+    )
 
 
 @pytest.mark.parametrize("method", ["kmeans++", "random"])
@@ -669,10 +788,22 @@ RBF = rbf(1.0)
         (lambda: polynomial(0, 1), ValueError, r"degree must be >= 1, got 0"),
         (lambda: polynomial(1.5, 1), TypeError, "degree must be an integer, got 1.5"),
         (lambda: polynomial(2, -1), ValueError, "coef0 must be >= 0, got -1"),
-        (lambda: RBF(X[0], X[0][:, :2]), ValueError, r"of one d, got \(5, 6\) and \(5, 2\)"),
+        (
+            lambda: RBF(X[0], X[0][:, :2]),
+            ValueError,
+            r"of one d, got \(5, 6\) and \(5, 2\)",
+        ),
         (lambda: RBF(X[0], X), ValueError, "B must be an array, got nested"),
-        (lambda: kernel_bases(X, None, 2), TypeError, "kernel must be a callable .* got None"),
-        (lambda: kernel_bases(X, rbf, 2), TypeError, "kernel must be a callable .* got <class"),
+        (
+            lambda: kernel_bases(X, None, 2),
+            TypeError,
+            "kernel must be a callable .* got None",
+        ),
+        (
+            lambda: kernel_bases(X, rbf, 2),
+            TypeError,
+            "kernel must be a callable .* got <class",
+        ),
         (lambda: kernel_bases(X, RBF, 0), ValueError, "p must be >= 1, got 0"),
         (
             lambda: kernel_bases(X, RBF, 6),
@@ -735,8 +866,16 @@ RBF = rbf(1.0)
             ValueError,
             r"kernel must be kernels.rbf\(gamma\) .* with sets2, got 'rbf'",
         ),
-        (lambda: Lift("best", 2).fit(X), ValueError, "kernel must be 'rbf', .* got 'best'"),
-        (lambda: kernel_gram(X, A, [X[0][:, :2]], A[:1], RBF), ValueError, "same d, got 6 and 2"),
+        (
+            lambda: Lift("best", 2).fit(X),
+            ValueError,
+            "kernel must be 'rbf', .* got 'best'",
+        ),
+        (
+            lambda: kernel_gram(X, A, [X[0][:, :2]], A[:1], RBF),
+            ValueError,
+            "same d, got 6 and 2",
+        ),
         (
             lambda: kgsc(X, [], 0.1, kernel=RBF, p=2),
             ValueError,
@@ -747,10 +886,22 @@ RBF = rbf(1.0)
             TypeError,
             "unexpected keyword argument 'norm2'",
         ),
-        (lambda: kglc(X, X, 3, kernel=RBF, p=2), ValueError, r"n_neighbors must be in 1..2, got 3"),
-        (lambda: Lift(RBF, 2).transform(X), ValueError, "Lift must be fitted before transform"),
+        (
+            lambda: kglc(X, X, 3, kernel=RBF, p=2),
+            ValueError,
+            r"n_neighbors must be in 1..2, got 3",
+        ),
+        (
+            lambda: Lift(RBF, 2).transform(X),
+            ValueError,
+            "Lift must be fitted before transform",
+        ),
         (lambda: Lift(RBF, 2).fit([]), ValueError, "sets must hold at least one frame"),
-        (lambda: Lift(RBF, 2, n_landmarks=0).fit(X), ValueError, "n_landmarks must be >= 1, got 0"),
+        (
+            lambda: Lift(RBF, 2, n_landmarks=0).fit(X),
+            ValueError,
+            "n_landmarks must be >= 1, got 0",
+        ),
         (
             lambda: Lift(RBF, 2, n_landmarks=2, method="best").fit(X),
             ValueError,
@@ -791,7 +942,9 @@ def test_median_gamma_is_of_frames_from_all_sets():
     near = rng.standard_normal((1000, 3))
     far = 10 * rng.standard_normal((3000, 3))
     few = np.concatenate([near[::10], far[::10]])
-    assert kernels.median_gamma([near, far]) == pytest.approx(kernels.median_gamma([few]), rel=0.3)
+    assert kernels.median_gamma([near, far]) == pytest.approx(
+        kernels.median_gamma([few]), rel=0.3
+    )
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,6 +1,7 @@
-"""The law of company: what a query gets, a code, coordinates or a label, is what it gets alone, in
-any batch, in any order. Where minimisers are not unique, or classes tie, rounding must not
-choose."""
+"""The law of company: what a query gets, a code, coordinates or a label, is what it
+gets alone, in any batch, in any order. Where minimisers are not unique, or classes tie,
+rounding must not choose.
+"""
 
 import importlib
 
@@ -14,7 +15,8 @@ from grassmann_sc.baselines.estimators import OnSets, OnVideos
 from grassmann_sc.strategies import rotation
 from oracles import LOOSE, error
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # right angles, gaps that close
+# right angles, gaps that close
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 PROBLEMS = {  # d, p and N of atoms, and what every atom of the second half is
     "few atoms": (8, 3, 10, "another"),
@@ -29,13 +31,14 @@ each_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
 def problem(name, dtype, n=6):
-    """Queries (n, d, p), of which the first are atoms, atoms (N, d, p), and labels (N,), different
-    ones for atoms that are repeated."""
+    """Queries (n, d, p), of which the first are atoms, atoms (N, d, p), and labels
+    (N,), different ones for atoms that are repeated.
+    """
     d, p, N, half = PROBLEMS[name]
     rng = np.random.default_rng(N)
     D = random_subspaces(N, d, p, rng=rng)
     if half != "another":
-        D[N // 2:] = D[:N // 2]
+        D[N // 2 :] = D[: N // 2]
     if half == "rotated":
         D = np.stack([A @ rotation(rng, p) for A in D])
     X = random_subspaces(n, d, p, rng=rng)
@@ -44,7 +47,9 @@ def problem(name, dtype, n=6):
 
 
 def companies(f, X):
-    """f(X), and what f gives the same queries one by one, in another order, and in parts."""
+    """f(X), and what f gives the same queries one by one, in another order, and in
+    parts.
+    """
     n = len(X)
     order = np.random.default_rng(0).permutation(n)
 
@@ -54,7 +59,9 @@ def companies(f, X):
     yield f(X)
     yield np.concatenate([f(some([i])) for i in range(n)])
     yield f(some(order))[np.argsort(order)]
-    yield np.concatenate([f(some(part)) for part in np.split(np.arange(n), [n // 3, n // 2])])
+    yield np.concatenate(
+        [f(some(part)) for part in np.split(np.arange(n), [n // 3, n // 2])]
+    )
 
 
 def check_numbers(f, X, dtype):
@@ -71,7 +78,7 @@ def check_labels(f, X):
         assert other.tolist() == together.tolist()
 
 
-# -------------------------------------------------------------------------------------- subspaces
+# ---------------------------------------------------------------------------- subspaces
 
 
 CODINGS = {
@@ -80,22 +87,28 @@ CODINGS = {
     "gsc, positive": lambda X, D: core.gsc(X, D, 0.05, positive=True),
     "glc": lambda X, D: core.glc(X, D, 4),
     "log_euclidean_codes": lambda X, D: tangent.log_euclidean_codes(X, D, 0.05),
-    "log_euclidean_codes, positive":
-        lambda X, D: tangent.log_euclidean_codes(X, D, 0.05, positive=True),
-    "log_euclidean_codes at the mean":
-        lambda X, D: tangent.log_euclidean_codes(X, D, 0.05, "mean"),
+    "log_euclidean_codes, positive": lambda X, D: tangent.log_euclidean_codes(
+        X, D, 0.05, positive=True
+    ),
+    "log_euclidean_codes at the mean": lambda X, D: tangent.log_euclidean_codes(
+        X, D, 0.05, "mean"
+    ),
     "intrinsic_codes": lambda X, D: tangent.intrinsic_codes(X, D, 0.05),
     "intrinsic_codes, no lambda": lambda X, D: tangent.intrinsic_codes(X, D, 0.0),
     "projected_codes": lambda X, D: projected.projected_codes(X, D, 0.05),
-    "projected_codes, positive": lambda X, D: projected.projected_codes(X, D, 0.0, positive=True),
+    "projected_codes, positive": lambda X, D: projected.projected_codes(
+        X, D, 0.0, positive=True
+    ),
 }
 CLASSIFIERS = {
     "classify by gsc": lambda X, D, y: core.classify(X, D, y, lam=0.05),
     "classify by glc": lambda X, D, y: core.classify(X, D, y, n_neighbors=4),
     "log_euclidean_classify": lambda X, D, y: tangent.log_euclidean_classify(
-        tangent.log_euclidean_codes(X, D, 0.05), X, D, y),
+        tangent.log_euclidean_codes(X, D, 0.05), X, D, y
+    ),
     "intrinsic_classify": lambda X, D, y: tangent.intrinsic_classify(
-        tangent.intrinsic_codes(X, D, 0.05), X, D, y),
+        tangent.intrinsic_codes(X, D, 0.05), X, D, y
+    ),
 }
 
 
@@ -118,7 +131,7 @@ def test_a_label_ignores_the_other_queries(label, name, dtype):
     check_labels(lambda some: CLASSIFIERS[label](some, D, y), X)
 
 
-# ------------------------------------------------------------------------------- sets of frames
+# ----------------------------------------------------------------------- sets of frames
 
 
 HALVES = ["another", "repeated", "rotated"]
@@ -127,8 +140,9 @@ OF_SETS = {
     "kgsc": lambda X, D, k: kernels.kgsc(X, D, 0.05, kernel=k, p=3),
     "kglc": lambda X, D, k: kernels.kglc(X, D, 4, kernel=k, p=3),
     "Lift.transform": lambda X, D, k: kernels.Lift(k, 3).fit(D).transform(X),
-    "Lift.transform, landmarks":
-        lambda X, D, k: kernels.Lift(k, 3, n_landmarks=9, rng=0).fit(D).transform(X),
+    "Lift.transform, landmarks": lambda X, D, k: (
+        kernels.Lift(k, 3, n_landmarks=9, rng=0).fit(D).transform(X)
+    ),
 }
 each_half = pytest.mark.parametrize("half", HALVES)
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -139,7 +153,7 @@ def problem_of_sets(half, dtype, n=5, N=12, d=5):
     rng = np.random.default_rng(N)
     D = [rng.standard_normal((rng.integers(4, 7), d)) for _ in range(N)]
     if half != "another":
-        D[N // 2:] = [A if half == "repeated" else A[::-1] for A in D[:N // 2]]
+        D[N // 2 :] = [A if half == "repeated" else A[::-1] for A in D[: N // 2]]
     X = [rng.standard_normal((rng.integers(4, 7), d)) for _ in range(n)]
     X[:2] = D[:2]
     return [A.astype(dtype) for A in X], [A.astype(dtype) for A in D], np.arange(N) % 4
@@ -160,29 +174,51 @@ def test_a_code_of_a_set_ignores_the_other_sets(coding, kernel, half, dtype):
 @pytest.mark.parametrize("how", [{"lam": 0.05}, {"n_neighbors": 4}], ids=repr)
 def test_a_label_of_a_set_ignores_the_other_sets(how, kernel, half, dtype):
     X, D, y = problem_of_sets(half, dtype)
-    check_labels(lambda some: kernels.classify(some, D, y, kernel=kernel, p=3, **how), X)
+    check_labels(
+        lambda some: kernels.classify(some, D, y, kernel=kernel, p=3, **how), X
+    )
 
 
-# ------------------------------------------------------------------------------------- estimators
+# --------------------------------------------------------------------------- estimators
 
 
 MODULES = ["estimators", "baselines.estimators"]
 OPTIONS = {  # to be tried, where the defaults are too few or are refused by small data
-    "NearestSubspace": [{}, {"metric": "geodesic"}, {"metric": "projection"}, {"n_neighbors": 3}],
-    "CodingClassifier": [{"coding": coding, "rule": rule} for coding in ("sparse", "local")
-                         for rule in ("residual", "sum", "max")],
+    "NearestSubspace": [
+        {},
+        {"metric": "geodesic"},
+        {"metric": "projection"},
+        {"n_neighbors": 3},
+    ],
+    "CodingClassifier": [
+        {"coding": coding, "rule": rule}
+        for coding in ("sparse", "local")
+        for rule in ("residual", "sum", "max")
+    ],
     "DCC": [{}, {"n_angles": 1}],
-    "GDA": [{}, {"rule": "mean"}, {"kernel": "correlation"}, {"kernel": "binet-cauchy"}],
+    "GDA": [
+        {},
+        {"rule": "mean"},
+        {"kernel": "correlation"},
+        {"kernel": "binet-cauchy"},
+    ],
     "GGDA": [{}, {"kernel": "projection", "rule": "mean"}],
     "DiscriminativeDictionary": [{"random_state": 0, "max_iter": 5}],
-    "MSM": [{"p": 3}, {"p": 3, "reference": "set"}, {"p": 3, "kernel": "rbf"},
-            {"p": 3, "reference": "set", "keep": 0.8}],
+    "MSM": [
+        {"p": 3},
+        {"p": 3, "reference": "set"},
+        {"p": 3, "kernel": "rbf"},
+        {"p": 3, "reference": "set", "keep": 0.8},
+    ],
     "KAHM": [{"share": 0.6}, {"hull": "convex"}, {"kernel": "rbf", "dimension": 1}],
     "LDS": [{"n_states": 3}, {"n_states": 3, "metric": "angles", "rule": "svm"}],
     "CSLDS": [{"n_states": 2, "compression": 3}],
     "ProductManifold": [{}, {"p": 3, "metric": "geodesic"}],
     "TCCA": [{"p": 3}],
-    "DFS": [{"n_levels": 3, "radii": (1, 2)}, {"n_levels": 3, "radii": (1, 2), "rule": "nearest"}],
+    "DFS": [
+        {"n_levels": 3, "radii": (1, 2)},
+        {"n_levels": 3, "radii": (1, 2), "rule": "nearest"},
+    ],
     "DLPegasos": [{"n_states": 3, "n_iter": 50}],
 }
 
@@ -193,10 +229,15 @@ def that_predict():
         module = importlib.import_module(f"grassmann_sc.{module}")
         for name in module.__all__:
             estimator = getattr(module, name)
-            if hasattr(estimator, "predict") and estimator.__module__ == module.__name__:
+            if (
+                hasattr(estimator, "predict")
+                and estimator.__module__ == module.__name__
+            ):
                 for options in OPTIONS.get(name, [{}]):
                     for half in HALVES:
-                        yield pytest.param(estimator, options, half, id=f"{name}-{options}-{half}")
+                        yield pytest.param(
+                            estimator, options, half, id=f"{name}-{options}-{half}"
+                        )
 
 
 def problem_of_clips(half, dtype, n=4, N=9):
@@ -204,7 +245,7 @@ def problem_of_clips(half, dtype, n=4, N=9):
     X = clips[:n]
     D = clips[n:]
     if half != "another":
-        D[N // 2:2 * (N // 2)] = D[:N // 2]
+        D[N // 2 : 2 * (N // 2)] = D[: N // 2]
     X[:2] = D[:2]
     return X.astype(dtype), D.astype(dtype), np.arange(N) % 3
 
@@ -227,8 +268,9 @@ def test_an_estimators_label_ignores_the_other_queries(estimator, options, half,
 
 
 def test_local_codes_of_more_neighbours_than_dimensions_ignore_the_other_queries():
-    """Neighbours depend on each other, and a ridge of 1e-10 would multiply rounding by its
-    inverse."""
+    """Neighbours depend on each other, and a ridge of 1e-10 would multiply rounding by
+    its inverse.
+    """
     for seed in range(40):
         X = random_subspaces(6, 3, 1, rng=seed)
         D = random_subspaces(12, 3, 1, rng=seed + 1000)

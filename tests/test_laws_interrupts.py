@@ -1,5 +1,7 @@
-"""Ctrl-C, once and twice, at steps of all that commits: what it leaves is as before the call or as
-after it, and ends, gone on with, as an undisturbed run. Steps are lines: no clock decides."""
+"""Ctrl-C, once and twice, at steps of all that commits: what it leaves is as before the
+call or as after it, and ends, gone on with, as an undisturbed run. Steps are lines: no
+clock decides.
+"""
 
 import functools
 
@@ -21,7 +23,8 @@ def small(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:interrupted")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of open archives
+# of open archives
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", presses.NAMES)
 def test_what_ctrl_c_leaves_is_as_before_the_call_or_as_after_it(name, small):
     subject = presses.subject(name)

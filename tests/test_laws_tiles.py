@@ -1,4 +1,6 @@
-"""Tiles do not show: whatever their sizes, every function that works in tiles gives the same."""
+"""Tiles do not show: whatever their sizes, every function that works in tiles gives the
+same.
+"""
 
 import functools
 import importlib
@@ -7,16 +9,36 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import discriminative, files, intrinsic, kernels, learn, projected, subspaces
+from grassmann_sc import (
+    discriminative,
+    files,
+    intrinsic,
+    kernels,
+    learn,
+    projected,
+    subspaces,
+)
 from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors
 from grassmann_sc.baselines.estimators import MSM
 from oracles import LOOSE, clusters, hat, noisy_image_sets
 from processes import ROOMS
 
-# Module-level numbers that say how much is taken at a time, and change nothing but memory and time.
-# (TILE alone leaves 64 queries in a tile of the core; hence the 150 below.)
-NAMES = ["TILE", "TILE_SIDE", "MOST_COLUMNS", "MOST_NUMBERS", "ALL_PAIRS", "SHORT", "LARGE",
-         "ONE_THREAD", "CACHE", "JOINED", "SCRATCH"]
+# Module-level numbers that say how much is taken at a time, and change nothing but
+# memory and time. (TILE alone leaves 64 queries in a tile of the core; hence the 150
+# below.)
+NAMES = [
+    "TILE",
+    "TILE_SIDE",
+    "MOST_COLUMNS",
+    "MOST_NUMBERS",
+    "ALL_PAIRS",
+    "SHORT",
+    "LARGE",
+    "ONE_THREAD",
+    "CACHE",
+    "JOINED",
+    "SCRATCH",
+]
 
 X = clusters(np.random.default_rng(0), 150, 9, 2, 20)
 D = core.random_subspaces(20, 9, 2, rng=1)
@@ -32,8 +54,10 @@ SYSTEMS = [subspaces.arma(clip, 2, stabilize=True) for clip in CLIPS]
 
 def kernel_grams(kernel):
     bases = kernels.kernel_bases(SETS, kernel, 3)
-    return [kernels.kernel_gram(SETS, bases, kernel=kernel, each_p=True),
-            kernels.kernel_gram(SETS, bases, SETS[1:6], bases[1:6], kernel)]
+    return [
+        kernels.kernel_gram(SETS, bases, kernel=kernel, each_p=True),
+        kernels.kernel_gram(SETS, bases, SETS[1:6], bases[1:6], kernel),
+    ]
 
 
 def lifted(**options):
@@ -52,8 +76,11 @@ def several_norms():
     K_dd = core.projection_kernel(D)
     K_xd = core.projection_kernel(X, D)
     codes = core.locality_codes(K_dd, K_xd, 5, norm2=norm2, reg=0.1)
-    return [codes, *core.sparse_codes(K_dd, K_xd, 0.1, norm2=norm2, return_info=True)[:2],
-            core.class_residuals(codes, K_dd, K_xd, CLASSES, norm2=norm2)[0]]
+    return [
+        codes,
+        *core.sparse_codes(K_dd, K_xd, 0.1, norm2=norm2, return_info=True)[:2],
+        core.class_residuals(codes, K_dd, K_xd, CLASSES, norm2=norm2)[0],
+    ]
 
 
 def learned(**options):
@@ -62,46 +89,71 @@ def learned(**options):
 
 
 def discriminative_atoms():
-    found = discriminative.discriminative_atoms(X, Y, 2, init=(D[:6], [0, 0, 1, 1, 2, 2]), n_iter=2)
+    found = discriminative.discriminative_atoms(
+        X, Y, 2, init=(D[:6], [0, 0, 1, 1, 2, 2]), n_iter=2
+    )
     return [hat(found.atoms), found.costs]
 
 
 CASES = {
-    "gsc": lambda: [core.gsc(X, D, 0.1),
-                    core.gsc(X, D, [0.1, 0.5], sparse_output=True)[1].toarray()],
+    "gsc": lambda: [
+        core.gsc(X, D, 0.1),
+        core.gsc(X, D, [0.1, 0.5], sparse_output=True)[1].toarray(),
+    ],
     "glc": lambda: [core.glc(X, D, 5)],
     "queries of several norms": several_norms,
     "codes to an array": lambda: written(lam=0.1) + written(n_neighbors=5),
-    "classify": lambda: [core.classify(X, D, CLASSES, lam=0.1, return_info=True).residuals,
-                         core.classify(X, D, CLASSES, n_neighbors=3)],
+    "classify": lambda: [
+        core.classify(X, D, CLASSES, lam=0.1, return_info=True).residuals,
+        core.classify(X, D, CLASSES, n_neighbors=3),
+    ],
     "Gaussian Gram matrices": lambda: kernel_grams(kernels.rbf(0.1)),
     "polynomial Gram matrices": lambda: kernel_grams(kernels.polynomial(2, 1.0)),
-    "Gram matrices of another kernel": lambda: kernel_grams(lambda A, B: np.square(1 + A @ B.T)),
+    "Gram matrices of another kernel": lambda: kernel_grams(
+        lambda A, B: np.square(1 + A @ B.T)
+    ),
     "Lift": lambda: lifted() + lifted(n_landmarks=12),
     "gdl": lambda: learned(lam=0.2) + learned(n_neighbors=2),
     "discriminative_atoms": discriminative_atoms,
     "projected_codes": lambda: [projected.projected_codes(X[:4], D[:5], 0.05)],
-    "distances": lambda: [core.chordal_distance(X), core.chordal_distance(X, X[:50]),
-                          core.geodesic_distance(X), core.geodesic_distance(X, D)],
-    "tangents": lambda: [*tangent.tangent_grams(X, D), intrinsic.log_map(X[:20, None], D),
-                         intrinsic.karcher_mean(NEAR, np.arange(40))],
+    "distances": lambda: [
+        core.chordal_distance(X),
+        core.chordal_distance(X, X[:50]),
+        core.geodesic_distance(X),
+        core.geodesic_distance(X, D),
+    ],
+    "tangents": lambda: [
+        *tangent.tangent_grams(X, D),
+        intrinsic.log_map(X[:20, None], D),
+        intrinsic.karcher_mean(NEAR, np.arange(40)),
+    ],
     "intrinsic_codes": lambda: [tangent.intrinsic_codes(X, D[:6], 0.3)],
-    "correlation_kernel": lambda: [sets.correlation_kernel(X, None, 1),
-                                   sets.correlation_kernel(X, D, 1)],
+    "correlation_kernel": lambda: [
+        sets.correlation_kernel(X, None, 1),
+        sets.correlation_kernel(X, D, 1),
+    ],
     "dcc": lambda: [sets.dcc(X[:60], Y[:60], n_iter=2).objective],
-    "hulls": lambda: [hulls.affine_hull_distances(APART),
-                      hulls.affine_hull_distances(APART, APART[2:5]),
-                      hulls.convex_hull_distances(APART),
-                      hulls.convex_hull_distances(APART, APART[2:5])],
+    "hulls": lambda: [
+        hulls.affine_hull_distances(APART),
+        hulls.affine_hull_distances(APART, APART[2:5]),
+        hulls.convex_hull_distances(APART),
+        hulls.convex_hull_distances(APART, APART[2:5]),
+    ],
     "MSM": lambda: [MSM(2).fit(SETS[:6], LABELS[:6]).class_scores(SETS)],
-    "systems": lambda: [dynamics.martin_distances(SYSTEMS),
-                        dynamics.observability_angles(SYSTEMS, SYSTEMS[2:])],
-    "tensors": lambda: [tensors.tensor_correlations(CLIPS, p=2),
-                        tensors.tensor_correlations(CLIPS, CLIPS[2:], p=2),
-                        tensors.product_distances(
-                            tensors.mode_bases(CLIPS, 2))],
-    "subspaces": lambda: [hat(subspaces.from_sets(WIDE, 3)), hat(subspaces.from_videos(WIDE, 3, 2)),
-                          hat(subspaces.from_sets(WIDE.swapaxes(1, 2), 3))],
+    "systems": lambda: [
+        dynamics.martin_distances(SYSTEMS),
+        dynamics.observability_angles(SYSTEMS, SYSTEMS[2:]),
+    ],
+    "tensors": lambda: [
+        tensors.tensor_correlations(CLIPS, p=2),
+        tensors.tensor_correlations(CLIPS, CLIPS[2:], p=2),
+        tensors.product_distances(tensors.mode_bases(CLIPS, 2)),
+    ],
+    "subspaces": lambda: [
+        hat(subspaces.from_sets(WIDE, 3)),
+        hat(subspaces.from_videos(WIDE, 3, 2)),
+        hat(subspaces.from_sets(WIDE.swapaxes(1, 2), 3)),
+    ],
 }
 
 
@@ -111,8 +163,13 @@ def at_the_usual_size(case):
 
 
 def sizes_by_module():
-    modules = [core, *(importlib.import_module(f"grassmann_sc.{room}") for room in ROOMS)]
-    return [(module, name) for module in modules for name in NAMES if name in vars(module)]
+    modules = [
+        core,
+        *(importlib.import_module(f"grassmann_sc.{room}") for room in ROOMS),
+    ]
+    return [
+        (module, name) for module in modules for name in NAMES if name in vars(module)
+    ]
 
 
 @pytest.fixture(params=[1, 7, 64, 512])

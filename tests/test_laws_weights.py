@@ -1,5 +1,6 @@
-"""The law of weights: an integer weight acts as repetition and weight 0 as absence, in every
-function and method that takes weights."""
+"""The law of weights: an integer weight acts as repetition and weight 0 as absence, in
+every function and method that takes weights.
+"""
 
 import functools
 import importlib
@@ -9,7 +10,15 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from grassmann_sc import discriminative, estimators, intrinsic, kernels, learn, streams, tuning
+from grassmann_sc import (
+    discriminative,
+    estimators,
+    intrinsic,
+    kernels,
+    learn,
+    streams,
+    tuning,
+)
 from grassmann_sc.strategies import bases
 from oracles import LOOSE, clusters, error, hat, statistics
 from processes import CORE, ROOMS
@@ -17,7 +26,8 @@ from processes import CORE, ROOMS
 RNG = np.random.default_rng(0)
 N = 28
 WEIGHTS = np.r_[0, 1, 0, 1, 0, 2, RNG.integers(0, 4, N - 6)]
-FAR = np.flatnonzero(WEIGHTS == 0)[::2]  # absent: one alone uses an atom, the others use none
+# absent: one alone uses an atom, the others use none
+FAR = np.flatnonzero(WEIGHTS == 0)[::2]
 X = np.zeros((N, 10, 2))
 X[:, :6] = clusters(RNG, N, 6, 2, 6)
 X[::3, :6] = bases(RNG, len(X[::3]), 6, 2)
@@ -31,7 +41,8 @@ SETS = RNG.standard_normal((N, 3, 5))
 LABELS = np.array(["ape", "bee"])[np.arange(N) % 2]
 LABELS[FAR] = "cat"
 VOTES = RNG.choice(["ape", "bee", "cat"], (N, 200))
-BATCH = np.repeat([0, 1, 2], [4, 12, 12])  # of the first two samples are there, too few for atoms
+# of the first two samples are there, too few for atoms
+BATCH = np.repeat([0, 1, 2], [4, 12, 12])
 CODES = RNG.standard_normal((N, 4)) * (RNG.random((N, 4)) < 0.6)
 OPTIONS = dict(n_iter=3, tol=0, rng=3)
 
@@ -55,7 +66,9 @@ def learned_by_class(X, labels, weights):
 
 
 def learned_with_labels(X, labels, weights):
-    found = discriminative.discriminative_atoms(X, labels, 2, sample_weight=weights, **OPTIONS)
+    found = discriminative.discriminative_atoms(
+        X, labels, 2, sample_weight=weights, **OPTIONS
+    )
     return hat(found.atoms), found.labels == "bee", found.costs, found.beta
 
 
@@ -69,7 +82,13 @@ def learned_by_stream(X, batch, weights, how, **options):
         seen += held_by(learner)
     if learner.weight > 0:
         learner.update()
-    return [*seen, *held_by(learner), learner.cost, learner.lam or 0, learner.n_replaced]
+    return [
+        *seen,
+        *held_by(learner),
+        learner.cost,
+        learner.lam or 0,
+        learner.n_replaced,
+    ]
 
 
 def held_by(learner):
@@ -83,7 +102,9 @@ def learned_in_batches(X, batch, weights):
     estimator = estimators.OnlineGrassmannDictionary(4, random_state=3)
     for b in range(batch.max() + 1):
         few = batch == b
-        estimator.partial_fit(X[few], sample_weight=weights if weights is None else weights[few])
+        estimator.partial_fit(
+            X[few], sample_weight=weights if weights is None else weights[few]
+        )
     return (hat(estimator.components_),)
 
 
@@ -97,9 +118,12 @@ def fitted(X, labels, weights, estimator, fit):
 dictionary = estimators.GrassmannDictionary(4, max_iter=3, random_state=3)
 labelled = estimators.DiscriminativeDictionary(max_iter=3, random_state=3)
 part = functools.partial
-LAWS = {  # samples, and a function of them and of weights that gives arrays; codes come last
+# samples, and a function of them and of weights that gives arrays; codes come last
+LAWS = {
     "chordal_mean": [((X,), lambda X, w: [hat(core.chordal_mean(X, w))])],
-    "intrinsic.karcher_mean": [((NEAR,), lambda X, w: [hat(intrinsic.karcher_mean(X, w))])],
+    "intrinsic.karcher_mean": [
+        ((NEAR,), lambda X, w: [hat(intrinsic.karcher_mean(X, w))])
+    ],
     "tuning.vote": [((VOTES,), lambda votes, w: [tuning.vote(votes, w) == "ape"])],
     "learn.gdl": [
         ((X,), part(learned_by_gdl, lam=0.2)),
@@ -111,11 +135,19 @@ LAWS = {  # samples, and a function of them and of weights that gives arrays; co
     "learn.kgdl": [((SETS,), learned_by_kgdl)],
     "learn.class_dictionaries": [((X, LABELS), learned_by_class)],
     "learn.init_atoms": [
-        ((X,), lambda X, w, how=method: [hat(learn.init_atoms(X, 4, how, 3, sample_weight=w))])
+        (
+            (X,),
+            lambda X, w, how=method: [
+                hat(learn.init_atoms(X, 4, how, 3, sample_weight=w))
+            ],
+        )
         for method in learn.METHODS
     ],
     "learn.update_atoms": [
-        ((X, CODES), lambda X, Y, w: [hat(learn.update_atoms(X, ATOMS, Y, sample_weight=w))])
+        (
+            (X, CODES),
+            lambda X, Y, w: [hat(learn.update_atoms(X, ATOMS, Y, sample_weight=w))],
+        )
     ],
     "discriminative.discriminative_atoms": [((X, LABELS), learned_with_labels)],
     "streams.OnlineGDL.collect": [
@@ -123,10 +155,21 @@ LAWS = {  # samples, and a function of them and of weights that gives arrays; co
         ((X, BATCH), part(learned_by_stream, how="collect", lam=0.2, init=ATOMS)),
     ],
     "streams.OnlineGDL.partial_fit": [
-        ((X, BATCH), part(learned_by_stream, how="partial_fit", n_neighbors=2, forgetting=0)),
+        (
+            (X, BATCH),
+            part(learned_by_stream, how="partial_fit", n_neighbors=2, forgetting=0),
+        ),
         ((X, BATCH), part(learned_by_stream, how="partial_fit", lam=0.2, init=ATOMS)),
-        ((X, BATCH), part(learned_by_stream, how="partial_fit", lam=0.2, lam_scale="max",
-                          init="random")),
+        (
+            (X, BATCH),
+            part(
+                learned_by_stream,
+                how="partial_fit",
+                lam=0.2,
+                lam_scale="max",
+                init="random",
+            ),
+        ),
     ],
     "estimators.GrassmannDictionary.fit": [
         ((X, LABELS), part(fitted, estimator=dictionary, fit="fit"))
@@ -134,7 +177,9 @@ LAWS = {  # samples, and a function of them and of weights that gives arrays; co
     "estimators.GrassmannDictionary.fit_transform": [
         ((X, LABELS), part(fitted, estimator=dictionary, fit="fit_transform"))
     ],
-    "estimators.OnlineGrassmannDictionary.partial_fit": [((X, BATCH), learned_in_batches)],
+    "estimators.OnlineGrassmannDictionary.partial_fit": [
+        ((X, BATCH), learned_in_batches)
+    ],
     "estimators.DiscriminativeDictionary.fit": [
         ((X, LABELS), part(fitted, estimator=labelled, fit="fit"))
     ],
@@ -151,7 +196,9 @@ each_law = pytest.mark.parametrize(
 
 
 def check_alike(name, of_all, of_some, times):
-    """What weights give, and what the samples give of which each is there so many times."""
+    """What weights give, and what the samples give of which each is there so many
+    times.
+    """
     of_all = list(of_all)
     of_some = list(of_some)
     if name in PER_SAMPLE:
@@ -181,7 +228,10 @@ def test_samples_of_weight_0_are_no_first_atoms(method):
     weights = np.where(np.arange(N) < 3, 1.0, 0)
     atoms = learn.init_atoms(X, 3, method, 0, sample_weight=weights)
     assert error(core.projection_kernel(atoms, X[:3]).max(axis=0), 2) <= LOOSE
-    for learner in (learn.init_atoms, functools.partial(learn.gdl, lam=0.2, init=method)):
+    for learner in (
+        learn.init_atoms,
+        functools.partial(learn.gdl, lam=0.2, init=method),
+    ):
         with pytest.raises(ValueError, match="samples of positive weight, 3, got 4"):
             learner(X, 4, sample_weight=weights)
 
@@ -194,11 +244,18 @@ def test_every_function_and_method_that_takes_weights_is_here():
         for name in public.__all__:
             thing = getattr(public, name)
             methods = dict(inspect.getmembers(thing)) if inspect.isclass(thing) else {}
-            for function in (thing, *(methods[m] for m in methods if not m.startswith("_"))):
+            for function in (
+                thing,
+                *(methods[m] for m in methods if not m.startswith("_")),
+            ):
                 function = getattr(function, "__func__", function)  # of a class method
-                if not inspect.isfunction(function) or not function.__module__.startswith(CORE):
+                if not inspect.isfunction(
+                    function
+                ) or not function.__module__.startswith(CORE):
                     continue
-                if any("weight" in name for name in inspect.signature(function).parameters):
+                if any(
+                    "weight" in name for name in inspect.signature(function).parameters
+                ):
                     full = f"{function.__module__}.{function.__qualname__}"
                     found.add(full.removeprefix(f"{CORE}."))
     assert found == set(LAWS)

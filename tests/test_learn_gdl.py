@@ -1,4 +1,6 @@
-"""Laws of gDL: the cost, unused atoms, first atoms, reasons to stop, codings, weights, classes."""
+"""Laws of gDL: the cost, unused atoms, first atoms, reasons to stop, codings, weights,
+classes.
+"""
 
 import functools
 import itertools
@@ -14,7 +16,16 @@ from hypothesis import given, settings
 import grassmann_sc as core
 from grassmann_sc import learn, streams
 from grassmann_sc.strategies import bases
-from oracles import LOOSE, TIGHT, clusters, error, explicit_cost, hat, samples_and_atoms, seeds
+from oracles import (
+    LOOSE,
+    TIGHT,
+    clusters,
+    error,
+    explicit_cost,
+    hat,
+    samples_and_atoms,
+    seeds,
+)
 
 lams = st.sampled_from(
     [1e-3, 0.1, 0.5, 1.5]
@@ -57,7 +68,9 @@ def test_gdl_cost_never_rises_for_large_d(seed):
 def test_the_last_cost_is_that_of_the_returned_atoms_and_codes(problem, lam):
     X, n_atoms, seed = problem
     atoms, codes, costs = learn.gdl(X, n_atoms, lam, n_iter=4, rng=seed)
-    assert abs(costs[-1] - explicit_cost(X, atoms, codes, lam)) <= LOOSE * X.shape[2] * len(X)
+    assert abs(costs[-1] - explicit_cost(X, atoms, codes, lam)) <= LOOSE * X.shape[
+        2
+    ] * len(X)
     assert codes.shape == (len(X), n_atoms)
     best = explicit_cost(X, atoms, core.gsc(X, atoms, lam), lam)
     assert abs(costs[-1] - best) <= LOOSE * X.shape[2] * len(X)
@@ -68,10 +81,12 @@ def test_the_last_cost_is_that_of_the_returned_atoms_and_codes(problem, lam):
 def test_local_coding_keeps_its_constraint_and_its_cost(problem, n_neighbors):
     X, n_atoms, seed = problem
     n_neighbors = min(n_neighbors, n_atoms)
-    atoms, codes, costs = learn.gdl(X, n_atoms, n_neighbors=n_neighbors, n_iter=3, tol=0, rng=seed)
-    assert abs(costs[-1] - explicit_cost(X, atoms, codes)) <= LOOSE * X.shape[2] * len(X) * max(
-        1, np.abs(codes).max() ** 2
+    atoms, codes, costs = learn.gdl(
+        X, n_atoms, n_neighbors=n_neighbors, n_iter=3, tol=0, rng=seed
     )
+    assert abs(costs[-1] - explicit_cost(X, atoms, codes)) <= LOOSE * X.shape[2] * len(
+        X
+    ) * max(1, np.abs(codes).max() ** 2)
     assert error(codes.sum(axis=1), 1) <= LOOSE * max(1, np.abs(codes).max())
     assert ((codes != 0).sum(axis=1) <= n_neighbors).all()
     assert error(np.swapaxes(atoms, 1, 2) @ atoms, np.eye(X.shape[2])) <= TIGHT
@@ -81,8 +96,9 @@ def test_local_coding_keeps_its_constraint_and_its_cost(problem, n_neighbors):
 
 
 def test_gdl_replaces_an_unused_atom_by_the_sample_coded_worst():
-    """Samples in span(e1..e4) of R^6, the last atom orthogonal to all: it must go, and the cost
-    must fall all the same."""
+    """Samples in span(e1..e4) of R^6, the last atom orthogonal to all: it must go, and
+    the cost must fall all the same.
+    """
     X = np.zeros((8, 6, 2))
     X[:, :4] = core.random_subspaces(8, 4, 2, rng=0)
     useless = np.eye(6)[None, :, 4:]
@@ -90,7 +106,9 @@ def test_gdl_replaces_an_unused_atom_by_the_sample_coded_worst():
     _, codes, _ = learn.gdl(X, 3, 0.1, init=init, n_iter=0)
     assert not codes[:, 2].any()
     updated = learn.update_atoms(X, init, codes)
-    losses = [explicit_cost(X[i : i + 1], updated, codes[i : i + 1], 0.1) for i in range(8)]
+    losses = [
+        explicit_cost(X[i : i + 1], updated, codes[i : i + 1], 0.1) for i in range(8)
+    ]
     atoms, codes, costs = learn.gdl(X, 3, 0.1, init=init, n_iter=1)
     assert error(hat(atoms[2]), hat(X[np.argmax(losses)])) <= TIGHT
     assert codes[:, 2].any() and (np.diff(costs) <= TIGHT).all()
@@ -98,7 +116,9 @@ def test_gdl_replaces_an_unused_atom_by_the_sample_coded_worst():
 
 @pytest.mark.parametrize("coding", [{"lam": 0.1}, {"lam": 100.0}, {"n_neighbors": 2}])
 def test_repeated_samples_are_legal(coding):
-    """As many atoms as samples, all samples equal; and a lam that leaves every atom unused."""
+    """As many atoms as samples, all samples equal; and a lam that leaves every atom
+    unused.
+    """
     X = np.repeat(SOME[:1], 5, axis=0)
     atoms, codes, costs = learn.gdl(X, 5, n_iter=3, tol=0, rng=0, **coding)
     assert np.isfinite(codes).all() and error(hat(atoms), hat(X)) <= TIGHT
@@ -116,11 +136,13 @@ def test_unused_atoms_follow_the_policy(unused):
     assert result.n_replaced == (0 if unused == "keep" else 2)
     assert np.array_equal(result.atoms[2:], useless) == (unused == "keep")
     if unused == "worst":
-        assert core.projection_kernel(result.atoms[2:])[0, 1] < 2 - LOOSE  # two samples that differ
+        # two samples that differ
+        assert core.projection_kernel(result.atoms[2:])[0, 1] < 2 - LOOSE
 
 
 def test_replacements_are_the_worst_samples_no_two_equal_while_others_are_left():
-    turned = SOME[:2] @ np.array([[0.6, -0.8], [0.8, 0.6]])  # other bases of the first two
+    # other bases of the first two
+    turned = SOME[:2] @ np.array([[0.6, -0.8], [0.8, 0.6]])
     X = np.concatenate([SOME[:2], turned, SOME[2:4]])
     losses = np.array([3.0, 2.0, 3.5, 2.5, 1.0, -np.inf])
     use = np.array([0, 5.0, 1e-6 * 5, 0, 2e-5])
@@ -137,7 +159,8 @@ def test_replacements_are_the_worst_samples_no_two_equal_while_others_are_left()
 @given(samples_and_atoms(), st.sampled_from(["kmeans++", "random"]))
 def test_first_atoms_are_samples_each_drawn_once(problem, method):
     X, n_atoms, seed = problem
-    X = bases(np.random.default_rng(seed), len(X), 1 + X.shape[1], X.shape[2])  # no two are equal
+    # no two are equal
+    X = bases(np.random.default_rng(seed), len(X), 1 + X.shape[1], X.shape[2])
     atoms = learn.init_atoms(X, n_atoms, method, rng=seed)
     at = [[np.array_equal(atom, x) for x in X].index(True) for atom in atoms]
     assert len(set(at)) == n_atoms
@@ -169,7 +192,8 @@ def test_kmeans_finds_the_chordal_means_of_clusters():
 
 def test_rng_makes_results_repeatable():
     first, again, other = (
-        learn.gdl(SOME, 3, 0.1, n_iter=2, rng=rng) for rng in (5, np.random.default_rng(5), 6)
+        learn.gdl(SOME, 3, 0.1, n_iter=2, rng=rng)
+        for rng in (5, np.random.default_rng(5), 6)
     )
     assert all(np.array_equal(a, b) for a, b in zip(first, again))
     assert not np.array_equal(first.atoms, other.atoms)
@@ -179,7 +203,10 @@ def test_given_atoms_are_where_learning_starts():
     init = core.random_subspaces(4, 5, 2, rng=8)
     atoms, codes, costs = learn.gdl(SOME, 4, 0.1, init=init, n_iter=0)
     assert np.array_equal(atoms, init) and len(costs) == 1
-    assert abs(costs[0] - explicit_cost(SOME, init, core.gsc(SOME, init, 0.1), 0.1)) <= LOOSE
+    assert (
+        abs(costs[0] - explicit_cost(SOME, init, core.gsc(SOME, init, 0.1), 0.1))
+        <= LOOSE
+    )
 
 
 def test_learning_goes_on_where_it_stopped():
@@ -204,11 +231,17 @@ def test_a_cost_that_stays_the_same_is_a_reason_to_stop_whatever_tol():
 
 def test_every_reason_to_stop_is_reached():
     stop = functools.partial(learn.gdl, SMALL, 4, 0.2, rng=0)
-    assert stop(n_iter=2, tol=0).stopped == "n_iter" and stop(n_iter=2, tol=0).n_iter == 2
+    assert (
+        stop(n_iter=2, tol=0).stopped == "n_iter" and stop(n_iter=2, tol=0).n_iter == 2
+    )
     assert stop(n_iter=500, tol=1e-2).stopped == "tol"
     seen = []
-    result = stop(tol=0, callback=lambda state: seen.append(state.costs[-1]) or state.n_iter == 3)
-    assert result.stopped == "callback" and len(seen) == 3 and seen[-1] == result.costs[-1]
+    result = stop(
+        tol=0, callback=lambda state: seen.append(state.costs[-1]) or state.n_iter == 3
+    )
+    assert (
+        result.stopped == "callback" and len(seen) == 3 and seen[-1] == result.costs[-1]
+    )
 
     def interrupt(state):
         if state.n_iter == 2:
@@ -257,7 +290,9 @@ def test_ctrl_c_returns_the_best_where_a_coding_may_raise_the_cost():
         if len(seen) == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="best dictionary so far is returned, after 2 of 20"):
+    with pytest.warns(
+        UserWarning, match="best dictionary so far is returned, after 2 of 20"
+    ):
         result = learn.gdl(SMALL, 4, coding=code, tol=0, rng=0, callback=interrupt)
     ends = [state.costs[-1] for state in seen]
     assert ends[1] < min(ends[0], ends[2])
@@ -273,7 +308,9 @@ def test_clusters_are_found():
 
 @pytest.mark.parametrize("coding", [{"lam": 0.1}, {"n_neighbors": 2}])
 def test_float32_stays_float32_and_costs_do_not_rise(coding):
-    atoms, codes, costs = learn.gdl(SOME.astype(np.float32), 3, rng=0, n_iter=3, **coding)
+    atoms, codes, costs = learn.gdl(
+        SOME.astype(np.float32), 3, rng=0, n_iter=3, **coding
+    )
     assert atoms.dtype == codes.dtype == np.float32 and costs.dtype == np.float64
     twin = learn.gdl(SOME, 3, rng=0, n_iter=3, **coding)
     assert error(hat(atoms), hat(twin.atoms)) <= 1e5 * LOOSE
@@ -282,7 +319,8 @@ def test_float32_stays_float32_and_costs_do_not_rise(coding):
 
 
 def test_atoms_are_orthonormal_for_d_above_the_number_of_directions():
-    X = core.random_subspaces(4, 60, 2, rng=0)  # the update works in the span of 4 x 2 directions
+    # the update works in the span of 4 x 2 directions
+    X = core.random_subspaces(4, 60, 2, rng=0)
     atoms, codes, costs = learn.gdl(X, 2, 0.1, rng=0)
     assert error(np.swapaxes(atoms, 1, 2) @ atoms, np.eye(2)) <= TIGHT
     assert abs(costs[-1] - explicit_cost(X, atoms, codes, 0.1)) <= LOOSE
@@ -298,7 +336,9 @@ def test_the_callers_arrays_are_not_changed():
     atoms = learn.gdl(X, 3, 0.1, init=init, n_iter=2).atoms
     kept = learn.gdl(X, 3, 0.1, init=init, n_iter=0).atoms
     first = learn.init_atoms(X, 3)
-    assert not any(np.shares_memory(a, b) for a in (atoms, kept, first) for b in (X, init))
+    assert not any(
+        np.shares_memory(a, b) for a in (atoms, kept, first) for b in (X, init)
+    )
     assert np.array_equal(X, SOME)
 
 
@@ -325,7 +365,9 @@ def test_results_can_be_pickled():
     assert again.stopped == "n_iter" and np.array_equal(again.atoms, result.atoms)
 
 
-def test_progress_shows_a_bar_with_the_cost_or_names_what_to_install(capsys, monkeypatch):
+def test_progress_shows_a_bar_with_the_cost_or_names_what_to_install(
+    capsys, monkeypatch
+):
     pytest.importorskip("tqdm")
     learned = learn.gdl(SMALL, 4, 0.2, n_iter=2, tol=0, rng=0)
     assert capsys.readouterr().err == ""
@@ -354,7 +396,8 @@ def test_codings_by_name_and_by_function():
         (functools.partial(core.locality_codes, n_neighbors=2), {}),
     ):
         assert np.array_equal(
-            learn.gdl(SMALL, 4, coding=coding, n_iter=2, rng=0, **options).atoms, local.atoms
+            learn.gdl(SMALL, 4, coding=coding, n_iter=2, rng=0, **options).atoms,
+            local.atoms,
         )
 
 
@@ -374,7 +417,10 @@ def test_a_relative_lambda_is_the_median_of_lam_max_over_the_first_atoms(positiv
     options = dict(positive=positive, n_iter=3, sample_weight=weights)
     relative = learn.gdl(SMALL, 4, 0.3, lam_scale="max", rng=5, **options)
     assert relative.lam == pytest.approx(lam, rel=1e-14)
-    assert error(relative.costs, learn.gdl(SMALL, 4, lam, init=first, **options).costs) <= LOOSE
+    assert (
+        error(relative.costs, learn.gdl(SMALL, 4, lam, init=first, **options).costs)
+        <= LOOSE
+    )
 
 
 def test_one_relative_lambda_suits_every_scale_of_samples():
@@ -387,7 +433,9 @@ def test_one_relative_lambda_suits_every_scale_of_samples():
     stream.partial_fit(SMALL).partial_fit(SMALL[:9])
     k = core.projection_kernel(SMALL, SMALL[:4])
     assert stream.lam == pytest.approx(0.3 * np.median(core.lam_max(k)), rel=1e-14)
-    classes = learn.class_dictionaries(SMALL, np.arange(24) % 2, 2, 0.3, lam_scale="max", rng=0)
+    classes = learn.class_dictionaries(
+        SMALL, np.arange(24) % 2, 2, 0.3, lam_scale="max", rng=0
+    )
     assert 0 < classes.lam <= 0.3 * 2 * 2
     assert learn.gdl(SMALL, 4, 0.2, n_iter=1).lam == 0.2
     assert learn.gdl(SMALL, 4, n_neighbors=2, n_iter=1).lam is None
@@ -395,8 +443,9 @@ def test_one_relative_lambda_suits_every_scale_of_samples():
 
 @pytest.mark.parametrize("weights", [None, np.array([1.0, 2, 0.5, 1, 1])])
 def test_first_atoms_are_drawn_by_squared_distances_from_those_before(weights):
-    """The odds of each sequence of three samples are products of those of its steps, though many
-    candidates are drawn at a time."""
+    """The odds of each sequence of three samples are products of those of its steps,
+    though many candidates are drawn at a time.
+    """
     X = core.random_subspaces(5, 4, 1, rng=3)
     square = core.chordal_distance(X) ** 2
     w = np.ones(5) if weights is None else weights
@@ -413,7 +462,9 @@ def test_first_atoms_are_drawn_by_squared_distances_from_those_before(weights):
         found[tuple(core.projection_kernel(atoms, X).argmax(axis=1))] += 1
     possible = expected > 1e-12
     assert not found[~possible].any()
-    error_of = (found - n_draws * expected)[possible] ** 2 / (n_draws * expected[possible])
+    error_of = (found - n_draws * expected)[possible] ** 2 / (
+        n_draws * expected[possible]
+    )
     assert error_of.sum() < scipy.stats.chi2.ppf(1 - 1e-6, possible.sum() - 1)
 
 
@@ -421,12 +472,16 @@ def test_first_atoms_are_drawn_by_squared_distances_from_those_before(weights):
 
 
 @pytest.mark.parametrize("factor", [0.3, 1e30, 1e-300])
-def test_a_factor_of_all_weights_does_not_change_lambda_where_the_median_is_a_tie(factor):
+def test_a_factor_of_all_weights_does_not_change_lambda_where_the_median_is_a_tie(
+    factor,
+):
     for seed in range(20):
         weights = np.random.default_rng(seed).integers(0, 4, 24).astype(float)
         options = dict(lam_scale="max", init=SMALL[:3], n_iter=0)
-        lams = [learn.gdl(SMALL, 3, 0.2, sample_weight=w, **options).lam
-                for w in (weights, factor * weights)]
+        lams = [
+            learn.gdl(SMALL, 3, 0.2, sample_weight=w, **options).lam
+            for w in (weights, factor * weights)
+        ]
         assert abs(lams[1] - lams[0]) <= TIGHT
 
 
@@ -448,9 +503,17 @@ def test_a_factor_of_all_weights_draws_the_same_first_atoms(factor):
 def test_integer_weights_are_repetitions_and_zero_is_absence(init, coding):
     weights = np.random.default_rng(0).integers(0, 4, len(SMALL))
     weights[:4] = 1, 2, 3, 1
-    one = learn.gdl(SMALL, 4, init=init, n_iter=3, tol=0, sample_weight=weights, rng=5, **coding)
+    one = learn.gdl(
+        SMALL, 4, init=init, n_iter=3, tol=0, sample_weight=weights, rng=5, **coding
+    )
     many = learn.gdl(
-        np.repeat(SMALL, weights, axis=0), 4, init=init, n_iter=3, tol=0, rng=5, **coding
+        np.repeat(SMALL, weights, axis=0),
+        4,
+        init=init,
+        n_iter=3,
+        tol=0,
+        rng=5,
+        **coding,
     )
     assert error(one.costs[[0, -1]], many.costs[[0, -1]]) <= LOOSE * one.costs[0]
     assert error(hat(one.atoms), hat(many.atoms)) <= 1e3 * LOOSE
@@ -462,7 +525,8 @@ def test_integer_weights_are_repetitions_and_zero_is_absence(init, coding):
 
 class SquareLift:
     """The polynomial kernel (x^T y)^2, in its exact coordinates x x^T; a stand-in for
-    kernels.Lift."""
+    kernels.Lift.
+    """
 
     def fit(self, sets):
         return self
@@ -470,7 +534,9 @@ class SquareLift:
     def transform(self, sets):
         return np.stack(
             [
-                np.linalg.qr(np.einsum("ia,ib->abi", F, F).reshape(-1, len(F)))[0][:, :2]
+                np.linalg.qr(np.einsum("ia,ib->abi", F, F).reshape(-1, len(F)))[0][
+                    :, :2
+                ]
                 for F in sets
             ]
         )
@@ -480,7 +546,11 @@ def test_kgdl_is_gdl_on_the_coordinates_of_the_lift():
     sets = np.random.default_rng(0).standard_normal((12, 4, 5))
     learned = learn.kgdl(sets, 3, 0.1, lift=SquareLift(), rng=0)
     twin = learn.gdl(SquareLift().transform(sets), 3, 0.1, rng=0)
-    assert np.array_equal(learned.atoms, twin.atoms) and learned.atoms.shape == (3, 25, 2)
+    assert np.array_equal(learned.atoms, twin.atoms) and learned.atoms.shape == (
+        3,
+        25,
+        2,
+    )
     assert (np.diff(learned.costs) <= TIGHT * learned.costs[0]).all()
 
 
@@ -491,9 +561,9 @@ def test_class_dictionaries_classify_with_fewer_atoms():
     atoms, labels = learn.class_dictionaries(X, y, 2, 0.1, rng=0)
     assert labels.tolist() == list("aabbcc")
     assert (core.classify(X, atoms, labels, lam=0.1) == y).all()
-    assert learn.class_dictionaries(X, y, {"a": 1, "b": 3, "c": 100}, 0.1).labels.tolist() == [
-        "a"
-    ] + 3 * ["b"] + 20 * ["c"]
+    assert learn.class_dictionaries(
+        X, y, {"a": 1, "b": 3, "c": 100}, 0.1
+    ).labels.tolist() == ["a"] + 3 * ["b"] + 20 * ["c"]
 
 
 @pytest.mark.parametrize("seed", [6, 12, 35])
@@ -507,21 +577,31 @@ def test_codes_of_samples_without_weight_are_of_the_atoms_returned(seed):
     learned = learn.gdl(X, 8, 0.8, **options)
     assert learned.n_replaced > 0
     for i in range(20):
-        best = core.gsc(X[i:i + 1], learned.atoms, 0.8)
-        assert explicit_cost(X[i:i + 1], learned.atoms, learned.codes[i:i + 1], 0.8) <= (
-            explicit_cost(X[i:i + 1], learned.atoms, best, 0.8) + LOOSE)
+        best = core.gsc(X[i : i + 1], learned.atoms, 0.8)
+        assert explicit_cost(
+            X[i : i + 1], learned.atoms, learned.codes[i : i + 1], 0.8
+        ) <= (explicit_cost(X[i : i + 1], learned.atoms, best, 0.8) + LOOSE)
 
 
 def test_atoms_of_a_class_are_those_of_gdl_on_its_weighted_samples():
     y = np.arange(24) % 3
     weights = np.random.default_rng(0).integers(0, 4, 24)
-    found = learn.class_dictionaries(SMALL, y, 3, 0.2, lam_scale="max", sample_weight=weights,
-                                     rng=np.random.default_rng(5))
+    found = learn.class_dictionaries(
+        SMALL,
+        y,
+        3,
+        0.2,
+        lam_scale="max",
+        sample_weight=weights,
+        rng=np.random.default_rng(5),
+    )
     rng = np.random.default_rng(5)
     lams = []
     for c in range(3):
         mine = (y == c) & (weights > 0)
-        one = learn.gdl(SMALL[mine], 3, 0.2, lam_scale="max", sample_weight=weights[mine], rng=rng)
+        one = learn.gdl(
+            SMALL[mine], 3, 0.2, lam_scale="max", sample_weight=weights[mine], rng=rng
+        )
         assert np.array_equal(found.atoms[found.labels == c], one.atoms)
         lams.append(one.lam)
     assert found.lam == sorted(lams)[1] and len(set(lams)) == 3
@@ -533,14 +613,20 @@ def test_atoms_of_a_class_are_those_of_gdl_on_its_weighted_samples():
 @pytest.mark.parametrize(
     "options, message",
     [
-        (dict(), "give either lam or n_neighbors, got lam = None and n_neighbors = None"),
+        (
+            dict(),
+            "give either lam or n_neighbors, got lam = None and n_neighbors = None",
+        ),
         (dict(lam=0.1, n_neighbors=2), "got lam = 0.1 and n_neighbors = 2"),
         (dict(lam=-1.0), "lam must be .* got -1.0"),
         (dict(lam=float("nan")), "lam must be finite, got nan"),
         (dict(n_neighbors=4), r"n_neighbors must be in 1\.\.3, got 4"),
         (dict(n_neighbors=0), r"n_neighbors must be in 1\.\.3, got 0"),
         (dict(lam=0.1, init="best"), "'kmeans\\+\\+' or 'random', got 'best'"),
-        (dict(lam=0.1, init=SOME[:2]), r"init must have shape \(3, 5, 2\), got \(2, 5, 2\)"),
+        (
+            dict(lam=0.1, init=SOME[:2]),
+            r"init must have shape \(3, 5, 2\), got \(2, 5, 2\)",
+        ),
         (
             dict(lam=0.1, init=2 * SOME[:3]),
             "init must have orthonormal columns: .* differs from I by 3",
@@ -569,7 +655,11 @@ def test_gdl_refuses_a_number_of_atoms(n_atoms, init):
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        (lambda: learn.gdl(SOME, 2.5, 0.1), TypeError, "n_atoms must be an integer, got 2.5"),
+        (
+            lambda: learn.gdl(SOME, 2.5, 0.1),
+            TypeError,
+            "n_atoms must be an integer, got 2.5",
+        ),
         (
             lambda: learn.gdl(SOME, 2.5, 0.1, init=SOME),
             TypeError,
@@ -600,7 +690,11 @@ def test_gdl_refuses_a_number_of_atoms(n_atoms, init):
             ValueError,
             "method must be 'kmeans', 'kmeans\\+\\+' or 'random', got 'worst'",
         ),
-        (lambda: learn.init_atoms(SOME, 10), ValueError, r"n_atoms must be in 1\.\.9, got 10"),
+        (
+            lambda: learn.init_atoms(SOME, 10),
+            ValueError,
+            r"n_atoms must be in 1\.\.9, got 10",
+        ),
         (
             lambda: learn.update_atoms(SOME, SOME[:3, :, :1], np.ones((9, 3))),
             ValueError,
@@ -617,7 +711,9 @@ def test_gdl_refuses_a_number_of_atoms(n_atoms, init):
             "codes must be finite, got nan",
         ),
         (
-            lambda: learn.update_atoms(SOME, core.random_subspaces(3, 6, 2), np.ones((9, 3))),
+            lambda: learn.update_atoms(
+                SOME, core.random_subspaces(3, 6, 2), np.ones((9, 3))
+            ),
             ValueError,
             "same d, got 5 and 6",
         ),
@@ -635,15 +731,30 @@ def test_bad_input_is_named(call, error, message):
             dict(lam=0.1, coding="best"),
             "coding must be 'sparse', 'local' or a function, got 'best'",
         ),
-        (dict(lam=0.1, coding="local"), "coding = 'local' needs n_neighbors, got lam = 0.1"),
-        (dict(n_neighbors=2, coding="sparse"), "coding = 'sparse' needs lam, got lam = None"),
-        (dict(n_neighbors=2, positive=True), "positive and lam_scale belong to sparse coding"),
-        (dict(coding=core.locality_codes, n_neighbors=2), "must be left to the function"),
+        (
+            dict(lam=0.1, coding="local"),
+            "coding = 'local' needs n_neighbors, got lam = 0.1",
+        ),
+        (
+            dict(n_neighbors=2, coding="sparse"),
+            "coding = 'sparse' needs lam, got lam = None",
+        ),
+        (
+            dict(n_neighbors=2, positive=True),
+            "positive and lam_scale belong to sparse coding",
+        ),
+        (
+            dict(coding=core.locality_codes, n_neighbors=2),
+            "must be left to the function",
+        ),
         (
             dict(coding=lambda K, k, norm2: k[:1]),
             r"coding\(K_dd, K_xd, norm2=p\) must have shape \(24, 4\), got \(1, 4\)",
         ),
-        (dict(lam=0.1, unused="zero"), "unused must be 'worst', 'random' or 'keep', got 'zero'"),
+        (
+            dict(lam=0.1, unused="zero"),
+            "unused must be 'worst', 'random' or 'keep', got 'zero'",
+        ),
         (
             dict(lam=0.1, sample_weight=np.ones(3)),
             r"sample_weight must have shape \(24,\), one a sample, got \(3,\)",
@@ -654,7 +765,10 @@ def test_bad_input_is_named(call, error, message):
             "of 0",
         ),
         (dict(lam=0.1, sample_weight=-np.ones(24)), "got a least weight of -1"),
-        (dict(lam=0.1, sample_weight=np.full(24, 1e308)), "of a finite sum, .* a sum of inf"),
+        (
+            dict(lam=0.1, sample_weight=np.full(24, 1e308)),
+            "of a finite sum, .* a sum of inf",
+        ),
     ],
 )
 def test_gdl_refuses_options(options, message):
@@ -667,12 +781,18 @@ def test_functions_objects_and_mappings_are_checked():
         learn.gdl(SMALL, 4, 0.2, callback=3)
     with pytest.raises(TypeError, match="lift must have fit.* got None"):
         learn.kgdl(SMALL, 4, 0.2, lift=None)
-    with pytest.raises(ValueError, match="atoms_per_class must have an entry .* none for 1"):
+    with pytest.raises(
+        ValueError, match="atoms_per_class must have an entry .* none for 1"
+    ):
         learn.class_dictionaries(SMALL, np.arange(24) % 2, {0: 2}, 0.2)
-    with pytest.raises(ValueError, match="y must have length 24, one for each of the samples"):
+    with pytest.raises(
+        ValueError, match="y must have length 24, one for each of the samples"
+    ):
         learn.class_dictionaries(SMALL, [0] * 23, 2, 0.2)
     with pytest.raises(TypeError, match="class_dictionaries has no option resume"):
-        learn.class_dictionaries(SMALL, np.arange(24) % 2, 2, 0.2, resume="checkpoint.npz")
+        learn.class_dictionaries(
+            SMALL, np.arange(24) % 2, 2, 0.2, resume="checkpoint.npz"
+        )
     with pytest.raises(ValueError, match="left to the function"):
         learn.gdl(SMALL, 4, 0.2, coding=core.locality_codes, lam_scale="max")
     with pytest.raises(ValueError, match="lam_scale must be None or 'max', got 'min'"):

@@ -1,4 +1,6 @@
-"""Laws of the update of the atoms, against explicit d x d projectors and dense eigen-solvers."""
+"""Laws of the update of the atoms, against explicit d x d projectors and dense
+eigen-solvers.
+"""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -15,8 +17,9 @@ LONG = core.random_subspaces(30, 70, 2, rng=3)  # d above 16 p: Krylov steps
 
 
 def explicit_updates(X, D, codes, updated):
-    """(S_r, old atom, new atom) of each update in turn, S_r (d, d) from projectors, the atoms
-    before r already updated."""
+    """(S_r, old atom, new atom) of each update in turn, S_r (d, d) from projectors, the
+    atoms before r already updated.
+    """
     D = D.copy()
     shared = codes.T @ codes
     for r in np.flatnonzero(codes.any(axis=0)):
@@ -38,18 +41,22 @@ def test_atom_update_never_raises_the_cost_of_any_codes(problem, signed):
     X, n_atoms, seed = problem
     rng = np.random.default_rng(seed)
     D = bases(rng, n_atoms, *X.shape[1:])
-    codes = rng.standard_normal((len(X), n_atoms)) * (rng.random((len(X), n_atoms)) < 0.6)
+    codes = rng.standard_normal((len(X), n_atoms)) * (
+        rng.random((len(X), n_atoms)) < 0.6
+    )
     codes = codes if signed else np.abs(codes)
     before = explicit_cost(X, D, codes)
-    assert explicit_cost(X, learn.update_atoms(X, D, codes), codes) <= before + TIGHT * max(
-        1, before
-    )
+    assert explicit_cost(
+        X, learn.update_atoms(X, D, codes), codes
+    ) <= before + TIGHT * max(1, before)
 
 
 @settings(max_examples=40, deadline=None)
 @given(samples_and_atoms())
 def test_no_competitor_beats_an_updated_atom_given_the_others(problem):
-    """The last atom sees all others in their final state, so it is the global minimiser."""
+    """The last atom sees all others in their final state, so it is the global
+    minimiser.
+    """
     X, n_atoms, seed = problem
     rng = np.random.default_rng(seed)
     D = bases(rng, n_atoms, *X.shape[1:])
@@ -64,8 +71,16 @@ def test_no_competitor_beats_an_updated_atom_given_the_others(problem):
 
 
 @pytest.mark.parametrize("d, p", [(5, 2), (17, 1), (100, 2), (200, 5)])
-@pytest.mark.parametrize("dtype, off", [(np.float64, 4e-7), (np.float64, 1e-11), (np.float64, 0),
-                                        (np.float32, 4e-4), (np.float32, 1e-5)])
+@pytest.mark.parametrize(
+    "dtype, off",
+    [
+        (np.float64, 4e-7),
+        (np.float64, 1e-11),
+        (np.float64, 0),
+        (np.float32, 4e-4),
+        (np.float32, 1e-5),
+    ],
+)
 def test_bases_that_just_may_enter_become_atoms_that_are_orthonormal(d, p, dtype, off):
     """Samples in single precision, read as double, are orthonormal to 1e-7 only."""
     rough = core.random_subspaces(12, d, p, rng=0).astype(np.float32) * (1 + off)
@@ -88,7 +103,9 @@ def test_weights_beyond_float32_count_as_others_do(X, scale):
     codes = rng.standard_normal((len(X), 3))
     weights = rng.random(len(X))
     usual = learn.update_atoms(X, X[:3], codes, sample_weight=weights)
-    assert np.array_equal(learn.update_atoms(X, X[:3], codes, sample_weight=scale * weights), usual)
+    assert np.array_equal(
+        learn.update_atoms(X, X[:3], codes, sample_weight=scale * weights), usual
+    )
 
 
 @pytest.mark.parametrize("X", [SHORT, LONG])
@@ -105,7 +122,7 @@ def test_atoms_of_light_samples_are_updated_as_those_of_heavy_ones(X):
     codes[2, 3] = 0.5  # a heavy sample of an atom of light ones, which it outweighs
     atoms = learn.update_atoms(X[:6], X[-4:], codes, sample_weight=weights)
     S = hat(X[2]) - np.einsum("j,jab->ab", codes[2, :2], hat(atoms[:2]))
-    leading = np.linalg.eigh(S)[1][:, -X.shape[2]:]
+    leading = np.linalg.eigh(S)[1][:, -X.shape[2] :]
     assert error(hat(atoms[3]), hat(leading)) <= LOOSE
 
 
@@ -126,7 +143,9 @@ def test_each_atom_is_updated_in_turn_with_the_new_ones_before_it():
 
 
 def test_two_atom_case_of_the_errata_falls_from_2_04_to_1_02():
-    """The Jacobi update, all atoms from the old dictionary, gives 2.04, 2.44, 2.04, ... here."""
+    """The Jacobi update, all atoms from the old dictionary, gives 2.04, 2.44, 2.04, ...
+    here.
+    """
     X = np.eye(2)[:, :, None]
     D = np.array([[[1.0], [0]], [[1], [0]]])
     codes = np.array([[0.6, 0.6], [0.5, 0.5]])
@@ -156,11 +175,14 @@ def test_an_atom_that_no_sample_uses_stays_in_the_update():
     st.sampled_from(["signed", "positive", "negative", "rounded"]),
 )
 def test_each_atom_is_what_a_dense_eigen_solver_finds(seed, d, p, n, N, kind, sign):
-    """By Krylov steps; atoms that start in an invariant subspace, negative S_r and many equal
-    eigenvalues among them."""
+    """By Krylov steps; atoms that start in an invariant subspace, negative S_r and many
+    equal eigenvalues among them.
+    """
     rng = np.random.default_rng(seed)
     if kind == "axes":
-        X = np.stack([np.eye(d)[:, rng.choice(3 * p + 3, p, replace=False)] for _ in range(n)])
+        X = np.stack(
+            [np.eye(d)[:, rng.choice(3 * p + 3, p, replace=False)] for _ in range(n)]
+        )
     else:
         X = bases(rng, n, d, p, kind)
     D = X[rng.integers(0, n, N)].copy()
@@ -182,12 +204,17 @@ def test_each_atom_is_what_a_dense_eigen_solver_finds(seed, d, p, n, N, kind, si
             values[-p:].sum() - gained
             <= LOOSE * max(values[-p:].sum(), 0.1 * np.abs(values).max()) + rounding
         )
-        assert np.trace(old.T @ S @ old) - gained <= TIGHT * p * np.abs(values).max() + rounding
+        assert (
+            np.trace(old.T @ S @ old) - gained
+            <= TIGHT * p * np.abs(values).max() + rounding
+        )
     assert error(np.swapaxes(updated, 1, 2) @ updated, np.eye(p)) <= TIGHT
 
 
 def test_an_atom_that_leads_by_little_is_found():
-    """The last S has eigenvalues from -1.6 to 6e-7, of two samples 1e-6 apart, and many zeros."""
+    """The last S has eigenvalues from -1.6 to 6e-7, of two samples 1e-6 apart, and many
+    zeros.
+    """
     rng = np.random.default_rng(63664)
     X = rng.standard_normal((14, 89, 1))
     X /= np.linalg.norm(X, axis=1, keepdims=True)

@@ -31,18 +31,27 @@ DRAW = {  # each picture on ordinary data
     "atoms": lambda **kw: plots.plot_atoms(X, (4, 5), **kw),
     "pair": lambda **kw: plots.plot_principal_angles(X[0], X[1], **kw),
     "set": lambda **kw: plots.plot_principal_angles(X, labels=CLASSES, **kw),
-    "codes": lambda **kw: plots.plot_codes(CODES, CLASSES, atom_labels=[1, 0] * 4, **kw),
+    "codes": lambda **kw: plots.plot_codes(
+        CODES, CLASSES, atom_labels=[1, 0] * 4, **kw
+    ),
     "gram": lambda **kw: plots.plot_gram(projection_kernel(X), CLASSES, **kw),
     "confusion": lambda **kw: plots.plot_confusion(CLASSES, CLASSES[::-1], **kw),
-    "answers": lambda **kw: plots.plot_answers(np.eye(12)[:, None], CLASSES, CLASSES[::-1], **kw),
+    "answers": lambda **kw: plots.plot_answers(
+        np.eye(12)[:, None], CLASSES, CLASSES[::-1], **kw
+    ),
     "map": lambda **kw: plots.plot_map(projection_kernel(X), CLASSES, **kw),
-    "named pair": lambda **kw: plots.plot_angles_pair(X[0], X[1], names=("a", "b"), **kw),
-    "sparsity": lambda **kw: plots.plot_sparsity(K_DD, K_XD, [0.1, 0.3, 1], norm2=3, **kw),
+    "named pair": lambda **kw: plots.plot_angles_pair(
+        X[0], X[1], names=("a", "b"), **kw
+    ),
+    "sparsity": lambda **kw: plots.plot_sparsity(
+        K_DD, K_XD, [0.1, 0.3, 1], norm2=3, **kw
+    ),
     "convergence": lambda **kw: plots.plot_convergence([5, 4, 3.5, 3.2], **kw),
 }
 pytestmark = [
     pytest.mark.filterwarnings("error"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib"),  # of what an old one calls
+    # of what an old one calls
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib"),
 ]
 each_picture = pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
 
@@ -77,7 +86,9 @@ def overlaps(boxes):
 def test_draws_into_the_axes_given_and_nothing_else(draw, monkeypatch):
     ax, other = Figure().subplots(1, 2)  # a figure that pyplot does not know
     settings = dict(matplotlib.rcParams)
-    monkeypatch.setattr(plt, "show", lambda *args, **kw: pytest.fail("show() was called"))
+    monkeypatch.setattr(
+        plt, "show", lambda *args, **kw: pytest.fail("show() was called")
+    )
     assert draw(ax=ax) is ax
     assert not plt.get_fignums()
     assert not other.has_data() and ax.has_data()
@@ -100,8 +111,10 @@ def spots(canvas, image):
     return np.argwhere((np.abs(windows - image) <= TIGHT).all(axis=(2, 3))).tolist()
 
 
-@pytest.mark.parametrize("N, p, n_directions, shown", [
-    (1, 1, None, 1), (5, 2, None, 2), (12, 6, None, 3), (7, 6, 5, 5)])
+@pytest.mark.parametrize(
+    "N, p, n_directions, shown",
+    [(1, 1, None, 1), (5, 2, None, 2), (12, 6, None, 3), (7, 6, 5, 5)],
+)
 def test_atoms_show_each_direction_once_in_order(N, p, n_directions, shown):
     D = random_subspaces(N, 20, p, rng=1)
     canvas = picture(plots.plot_atoms(D, (4, 5), n_directions=n_directions))
@@ -126,8 +139,12 @@ def test_atoms_ignore_signs_and_mark_zero_white():
 
 
 def test_atoms_are_named_without_overlap():
-    assert [t.get_text() for t in plots.plot_atoms(X, (4, 5)).texts] == [str(i) for i in range(12)]
-    ax = plots.plot_atoms(X, (4, 5), labels=[f"a long name of class number {i}" for i in range(12)])
+    assert [t.get_text() for t in plots.plot_atoms(X, (4, 5)).texts] == [
+        str(i) for i in range(12)
+    ]
+    ax = plots.plot_atoms(
+        X, (4, 5), labels=[f"a long name of class number {i}" for i in range(12)]
+    )
     for i, text in enumerate(t.get_text() for t in ax.texts):
         assert text.startswith("a l")
         assert "…" in text
@@ -150,7 +167,9 @@ def test_angles_of_a_pair_are_bars_in_degrees():
     Y[:4] = np.diag(np.cos(np.radians(angles)))
     Y[4:] = np.diag(np.sin(np.radians(angles)))
     ax = plots.plot_principal_angles(X, Y)
-    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], angles, atol=TIGHT)
+    np.testing.assert_allclose(
+        [bar.get_height() for bar in ax.patches], angles, atol=TIGHT
+    )
     centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
     assert centres == pytest.approx([1, 2, 3, 4])
     assert "degrees" in ax.get_ylabel()
@@ -161,17 +180,26 @@ def test_angles_of_a_pair_are_bars_in_degrees():
 
 def test_angles_of_subspaces_of_unequal_dimension():
     assert len(plots.plot_principal_angles(X[0], X[1][:, :1]).patches) == 1
-    assert len(plots.plot_principal_angles(np.eye(40)[:, :30], np.eye(40)[:, 5:]).patches) == 30
+    assert (
+        len(plots.plot_principal_angles(np.eye(40)[:, :30], np.eye(40)[:, 5:]).patches)
+        == 30
+    )
 
 
 def test_angles_of_a_set_are_sorted_by_class():
-    """Coordinate planes: a pair has angles 0 or 90 degrees, and a root mean square of 0, 90/sqrt(2)
-    or 90."""
+    """Coordinate planes: a pair has angles 0 or 90 degrees, and a root mean square of
+    0, 90/sqrt(2) or 90.
+    """
     planes = [(0, 1), (2, 3), (0, 2), (0, 1)]
     X = np.stack([np.eye(4)[:, list(plane)] for plane in planes])
     mixed = 90 / 2**0.5
     ax = plots.plot_principal_angles(X, labels=["u", "a", "u", "a"])  # order 1, 3, 0, 2
-    expected = [[0, 90, 90, mixed], [90, 0, 0, mixed], [90, 0, 0, mixed], [mixed, mixed, mixed, 0]]
+    expected = [
+        [0, 90, 90, mixed],
+        [90, 0, 0, mixed],
+        [90, 0, 0, mixed],
+        [mixed, mixed, mixed, 0],
+    ]
     np.testing.assert_allclose(picture(ax), expected, atol=TIGHT)
     assert names(ax.xaxis) == names(ax.yaxis) == ["a", "u"]
     assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == [0.5, 2.5]
@@ -186,7 +214,13 @@ def test_colours_of_a_set_span_the_pairs_of_different_subspaces():
     assert picture(plots.plot_principal_angles(X[:1])).tolist() == [[0]]
 
 
-FORMS = [np.asarray, np.float32, np.ndarray.tolist, scipy.sparse.csr_array, scipy.sparse.coo_matrix]
+FORMS = [
+    np.asarray,
+    np.float32,
+    np.ndarray.tolist,
+    scipy.sparse.csr_array,
+    scipy.sparse.coo_matrix,
+]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -204,7 +238,9 @@ def test_codes_are_sorted_by_class(form):
 def test_atoms_of_codes_are_sorted_by_class():
     labels = [(1, 2), "x"] * 4  # a tuple and a string: in order of appearance
     ax = plots.plot_codes(CODES, [0] * 12, atom_labels=labels)
-    np.testing.assert_allclose(picture(ax), CODES[:, [0, 2, 4, 6, 1, 3, 5, 7]], atol=TIGHT)
+    np.testing.assert_allclose(
+        picture(ax), CODES[:, [0, 2, 4, 6, 1, 3, 5, 7]], atol=TIGHT
+    )
     assert names(ax.xaxis) == ["(1, 2)", "x"]
     assert lines_at(ax) == [[3.5], []]
 
@@ -221,7 +257,9 @@ def test_colours_of_codes_are_symmetric_and_zero_is_white():
 def test_the_strongest_code_of_a_spot_is_shown():
     """100,000 samples cannot each have a pixel; codes far apart all stay in sight."""
     places = np.array([0, 1, 50_000, 99_999]), np.array([0, 0, 500, 999])
-    codes = scipy.sparse.csr_array((np.array([-2, 1e-3, 3, 4]), places), shape=(100_000, 1000))
+    codes = scipy.sparse.csr_array(
+        (np.array([-2, 1e-3, 3, 4]), places), shape=(100_000, 1000)
+    )
     shown = picture(plots.plot_codes(codes, np.zeros(100_000)))
     assert shown.size < 10**6
     assert sorted(shown[shown != 0]) == [-2, 3, 4]
@@ -231,9 +269,12 @@ def test_the_strongest_code_of_a_spot_is_shown():
 
 MANY_NAMES = [f"the class with the number {i}" for i in range(40)] * 2
 DRAW_MANY = {
-    "angles": lambda ax: plots.plot_principal_angles(random_subspaces(80, 6, 2, rng=0),
-                                                     labels=MANY_NAMES, ax=ax),
-    "codes": lambda ax: plots.plot_codes(np.eye(80), MANY_NAMES, atom_labels=MANY_NAMES, ax=ax),
+    "angles": lambda ax: plots.plot_principal_angles(
+        random_subspaces(80, 6, 2, rng=0), labels=MANY_NAMES, ax=ax
+    ),
+    "codes": lambda ax: plots.plot_codes(
+        np.eye(80), MANY_NAMES, atom_labels=MANY_NAMES, ax=ax
+    ),
 }
 
 
@@ -289,11 +330,15 @@ def test_confusion_counts_and_shades_by_class():
 
 def test_a_confusion_matrix_that_is_there_is_drawn_as_it_is():
     classes = ["a", "b", "c"]
-    from_labels = plots.plot_confusion(["b", "a", "b", "b", "b"], ["b", "b", "a", "b", "c"])
+    from_labels = plots.plot_confusion(
+        ["b", "a", "b", "b", "b"], ["b", "b", "a", "b", "c"]
+    )
     counts = [[0, 1, 0], [1, 2, 1], [0, 0, 0]]
     for table in (counts, np.array(counts), np.array(counts, float)):
         ax = plots.plot_confusion(table, classes, n_splits=3)
-        assert [t.get_text() for t in ax.texts] == [t.get_text() for t in from_labels.texts]
+        assert [t.get_text() for t in ax.texts] == [
+            t.get_text() for t in from_labels.texts
+        ]
         assert np.array_equal(picture(ax), picture(from_labels))
         assert names(ax.xaxis) == names(ax.yaxis) == classes
         assert ax.get_xlabel() == "predicted class (3 splits summed)"
@@ -303,24 +348,35 @@ def test_a_confusion_matrix_that_is_there_is_drawn_as_it_is():
 
 @pytest.mark.parametrize("p", [1, 3])
 def test_map_keeps_the_distances_of_a_plane(p):
-    """Sets whose chordal distances are those of points in the plane lie where they should, up to a
-    rotation."""
-    a, b, c = (np.eye(3 * p)[:, i * p:(i + 1) * p] for i in range(3))  # equidistant
+    """Sets whose chordal distances are those of points in the plane lie where they
+    should, up to a rotation.
+    """
+    a, b, c = (np.eye(3 * p)[:, i * p : (i + 1) * p] for i in range(3))  # equidistant
     sets = np.stack([a, b, c, a])
     ax = plots.plot_map(projection_kernel(sets), [1, 2, 3, 1])
-    points = np.concatenate([dots.get_offsets() for dots in ax.collections])  # by class: a, a, b, c
+    # by class: a, a, b, c
+    points = np.concatenate([dots.get_offsets() for dots in ax.collections])
     distances = np.linalg.norm(points[:, None] - points, axis=2)
-    np.testing.assert_allclose(distances, chordal_distance(sets[[0, 3, 1, 2]]), atol=1e-7)
+    np.testing.assert_allclose(
+        distances, chordal_distance(sets[[0, 3, 1, 2]]), atol=1e-7
+    )
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["1", "2", "3"]
-    shares = [float(label.partition("(")[2].partition(" ")[0])
-              for label in (ax.get_xlabel(), ax.get_ylabel())]
+    shares = [
+        float(label.partition("(")[2].partition(" ")[0])
+        for label in (ax.get_xlabel(), ax.get_ylabel())
+    ]
     assert sum(shares) == pytest.approx(100, abs=1)
 
 
 def test_points_of_the_map_that_coincide_are_seen_as_rings():
     sets = random_subspaces(3, 9, 2, rng=0)[[0, 0, 1, 2, 0]]
-    ax = plots.plot_map(projection_kernel(sets), list("abcab"))  # by class: 0 and 2, 0 and 0, 1
-    assert [(dots.get_sizes() / 22).tolist() for dots in ax.collections] == [[3, 1], [2, 1], [1]]
+    # by class: 0 and 2, 0 and 0, 1
+    ax = plots.plot_map(projection_kernel(sets), list("abcab"))
+    assert [(dots.get_sizes() / 22).tolist() for dots in ax.collections] == [
+        [3, 1],
+        [2, 1],
+        [1],
+    ]
 
 
 def test_answers_are_written_under_frames_of_any_size():
@@ -330,11 +386,15 @@ def test_answers_are_written_under_frames_of_any_size():
     for image, frame in zip(ax.images, frames):
         np.testing.assert_array_equal(image.get_array(), frame)
         left, right, bottom, top = image.get_extent()
-        assert (bottom - top) / (right - left) == pytest.approx(len(frame) / len(frame[0]))
+        assert (bottom - top) / (right - left) == pytest.approx(
+            len(frame) / len(frame[0])
+        )
 
 
 def test_a_sheet_of_one_answer_has_room_for_its_words():
-    ax = plots.plot_answers(np.zeros((1, 8, 8)), ["3"], ["9"], names=["3/7.npy (2 times)"])
+    ax = plots.plot_answers(
+        np.zeros((1, 8, 8)), ["3"], ["9"], names=["3/7.npy (2 times)"]
+    )
     ax.set_title("nearest subspace in a kernel's space, digits")
     ax.figure.canvas.draw()
     for text in (ax.title, ax.xaxis.label, *ax.texts):
@@ -360,77 +420,155 @@ def test_the_bar_of_codes_without_signs_begins_at_zero():
 def test_map_tells_many_classes_apart():
     n = 40
     ax = plots.plot_map(projection_kernel(random_subspaces(n, 9, 2, rng=0)), range(n))
-    looks = {(tuple(dots.get_facecolor()[0]), dots.get_paths()[0].vertices.tobytes())
-             for dots in ax.collections}
+    looks = {
+        (tuple(dots.get_facecolor()[0]), dots.get_paths()[0].vertices.tobytes())
+        for dots in ax.collections
+    }
     assert len(looks) == len(ax.get_legend().get_texts()) == n
     assert plots.plot_map([[2.0]]).get_legend() is None
 
 
 NAMES_OF_12 = "labels must hold 12 entries, got "
 WRONG = [
-    (lambda: plots.plot_gram(np.ones((2, 3))),
-     r"K must be a square matrix .*, got shape \(2, 3\)"),
+    (
+        lambda: plots.plot_gram(np.ones((2, 3))),
+        r"K must be a square matrix .*, got shape \(2, 3\)",
+    ),
     (lambda: plots.plot_gram(np.eye(3), [1]), "labels must hold 3 entries, got 1"),
-    (lambda: plots.plot_map(np.triu(np.ones((2, 2)))), "K must be symmetric, got entries"),
+    (
+        lambda: plots.plot_map(np.triu(np.ones((2, 2)))),
+        "K must be symmetric, got entries",
+    ),
     (lambda: plots.plot_map(np.full((2, 2), np.nan)), "K must be finite, got nan"),
     (lambda: plots.plot_map(np.eye(3), [1]), "labels must hold 3 entries, got 1"),
-    (lambda: plots.plot_confusion([], []), "truth must hold at least one class, got none"),
+    (
+        lambda: plots.plot_confusion([], []),
+        "truth must hold at least one class, got none",
+    ),
     (lambda: plots.plot_confusion([1], [1, 2]), "predicted must hold 1 entries, got 2"),
-    (lambda: plots.plot_confusion([1]), "predicted must hold a class for each of truth"),
-    (lambda: plots.plot_confusion(np.eye(2), ["a"]), "the names of a matrix, must hold 2 entries"),
-    (lambda: plots.plot_confusion(np.ones((2, 1)), [1, 2]),
-     r"truth must have shape \(C, C\) of counts, or be n classes, got \(2, 1\)"),
-    (lambda: plots.plot_confusion(np.eye(2) / 2, "ab"), "truth must be a matrix of counts"),
-    (lambda: plots.plot_answers([], [], []), "frames must hold at least one image, got none"),
-    (lambda: plots.plot_answers([np.ones(3)], ["a"], ["b"]),
-     r"frames\[0\] must have shape \(height, width\), got \(3,\)"),
-    (lambda: plots.plot_atoms(X, (4, 5), n_blocks=2),
-     r"image_shape must have 2 \* height \* width = d = 20, got \(4, 5\)"),
-    (lambda: plots.plot_atoms(X[0], (4, 5)),
-     r"D must have shape \(N, d, p\), got \(20, 3\)"),
-    (lambda: plots.plot_atoms(X[:0], (4, 5)), r"D must have shape \(N, d, p\), got \(0, 20, 3\)"),
-    (lambda: plots.plot_atoms(X, (5, 5)),
-     r"image_shape must have height \* width = d = 20, got \(5, 5\)"),
-    (lambda: plots.plot_atoms(X, (4, 5, 1)),
-     r"image_shape must be two integers .*, got \(4, 5, 1\)"),
+    (
+        lambda: plots.plot_confusion([1]),
+        "predicted must hold a class for each of truth",
+    ),
+    (
+        lambda: plots.plot_confusion(np.eye(2), ["a"]),
+        "the names of a matrix, must hold 2 entries",
+    ),
+    (
+        lambda: plots.plot_confusion(np.ones((2, 1)), [1, 2]),
+        r"truth must have shape \(C, C\) of counts, or be n classes, got \(2, 1\)",
+    ),
+    (
+        lambda: plots.plot_confusion(np.eye(2) / 2, "ab"),
+        "truth must be a matrix of counts",
+    ),
+    (
+        lambda: plots.plot_answers([], [], []),
+        "frames must hold at least one image, got none",
+    ),
+    (
+        lambda: plots.plot_answers([np.ones(3)], ["a"], ["b"]),
+        r"frames\[0\] must have shape \(height, width\), got \(3,\)",
+    ),
+    (
+        lambda: plots.plot_atoms(X, (4, 5), n_blocks=2),
+        r"image_shape must have 2 \* height \* width = d = 20, got \(4, 5\)",
+    ),
+    (
+        lambda: plots.plot_atoms(X[0], (4, 5)),
+        r"D must have shape \(N, d, p\), got \(20, 3\)",
+    ),
+    (
+        lambda: plots.plot_atoms(X[:0], (4, 5)),
+        r"D must have shape \(N, d, p\), got \(0, 20, 3\)",
+    ),
+    (
+        lambda: plots.plot_atoms(X, (5, 5)),
+        r"image_shape must have height \* width = d = 20, got \(5, 5\)",
+    ),
+    (
+        lambda: plots.plot_atoms(X, (4, 5, 1)),
+        r"image_shape must be two integers .*, got \(4, 5, 1\)",
+    ),
     (lambda: plots.plot_atoms(X, (-4, -5)), "image_shape must be >= 1, got -4"),
-    (lambda: plots.plot_atoms(X, (4, 5), n_directions=4),
-     r"n_directions must be in 1\.\.3, got 4"),
+    (
+        lambda: plots.plot_atoms(X, (4, 5), n_directions=4),
+        r"n_directions must be in 1\.\.3, got 4",
+    ),
     (lambda: plots.plot_atoms(X, (4, 5), labels=["a", "b"]), NAMES_OF_12 + "2"),
-    (lambda: plots.plot_principal_angles(X[0]), r"X must have shape \(N, d, p\), got \(20, 3\)"),
-    (lambda: plots.plot_principal_angles(X, X),
-     r"X must have shape \(d, p\), got \(12, 20, 3\)"),
-    (lambda: plots.plot_principal_angles(X[0], X[1, :9]), "same d, got 20 and 9|columns"),
+    (
+        lambda: plots.plot_principal_angles(X[0]),
+        r"X must have shape \(N, d, p\), got \(20, 3\)",
+    ),
+    (
+        lambda: plots.plot_principal_angles(X, X),
+        r"X must have shape \(d, p\), got \(12, 20, 3\)",
+    ),
+    (
+        lambda: plots.plot_principal_angles(X[0], X[1, :9]),
+        "same d, got 20 and 9|columns",
+    ),
     (lambda: plots.plot_principal_angles(2 * X), "X must have orthonormal columns"),
-    (lambda: plots.plot_principal_angles(X[0], X[1], labels=[1, 2]),
-     "labels must be None for a pair"),
+    (
+        lambda: plots.plot_principal_angles(X[0], X[1], labels=[1, 2]),
+        "labels must be None for a pair",
+    ),
     (lambda: plots.plot_principal_angles(X, labels=[1, 2]), NAMES_OF_12 + "2"),
-    (lambda: plots.plot_codes(CODES[0], [1]), r"codes must have shape \(n, N\) .*, got \(8,\)"),
-    (lambda: plots.plot_codes(scipy.sparse.csr_array((0, 8)), []),
-     r"codes must .* not be empty, got \(0, 8\)"),
-    (lambda: plots.plot_codes(scipy.sparse.csr_array([[1, np.nan]]), [1]),
-     "codes must be finite, got nan"),
+    (
+        lambda: plots.plot_codes(CODES[0], [1]),
+        r"codes must have shape \(n, N\) .*, got \(8,\)",
+    ),
+    (
+        lambda: plots.plot_codes(scipy.sparse.csr_array((0, 8)), []),
+        r"codes must .* not be empty, got \(0, 8\)",
+    ),
+    (
+        lambda: plots.plot_codes(scipy.sparse.csr_array([[1, np.nan]]), [1]),
+        "codes must be finite, got nan",
+    ),
     (lambda: plots.plot_codes(CODES, [1]), NAMES_OF_12 + "1"),
-    (lambda: plots.plot_codes(CODES, CLASSES, atom_labels=[1]),
-     "atom_labels must hold 8 entries, got 1"),
-    (lambda: plots.plot_convergence([]),
-     r"costs must have shape \(n_half_steps,\), got \(0,\)"),
-    (lambda: plots.plot_convergence([[1.0]]), r"costs must have shape .*, got \(1, 1\)"),
+    (
+        lambda: plots.plot_codes(CODES, CLASSES, atom_labels=[1]),
+        "atom_labels must hold 8 entries, got 1",
+    ),
+    (
+        lambda: plots.plot_convergence([]),
+        r"costs must have shape \(n_half_steps,\), got \(0,\)",
+    ),
+    (
+        lambda: plots.plot_convergence([[1.0]]),
+        r"costs must have shape .*, got \(1, 1\)",
+    ),
     (lambda: plots.plot_convergence([1, np.inf]), "costs must be finite, got inf"),
 ]
 WRONG_TYPES = [
-    (lambda: plots.plot_atoms(X * 1j, (4, 5)), "D must hold real numbers, got dtype complex128"),
+    (
+        lambda: plots.plot_atoms(X * 1j, (4, 5)),
+        "D must hold real numbers, got dtype complex128",
+    ),
     (lambda: plots.plot_atoms(X, 20), "image_shape must be two integers .*, got 20"),
-    (lambda: plots.plot_atoms(X, (4, 5), n_directions=2.0),
-     r"n_directions must be an integer, got 2\.0"),
-    (lambda: plots.plot_atoms(X[:2], (4, 5), labels="ab"),
-     "labels must be a sequence of labels, got 'ab'"),
-    (lambda: plots.plot_convergence(["1"]), "costs must hold real numbers, got dtype <U1"),
+    (
+        lambda: plots.plot_atoms(X, (4, 5), n_directions=2.0),
+        r"n_directions must be an integer, got 2\.0",
+    ),
+    (
+        lambda: plots.plot_atoms(X[:2], (4, 5), labels="ab"),
+        "labels must be a sequence of labels, got 'ab'",
+    ),
+    (
+        lambda: plots.plot_convergence(["1"]),
+        "costs must hold real numbers, got dtype <U1",
+    ),
 ]
 
 
-@pytest.mark.parametrize("error, draw, match", [
-    *((ValueError, *case) for case in WRONG), *((TypeError, *case) for case in WRONG_TYPES)])
+@pytest.mark.parametrize(
+    "error, draw, match",
+    [
+        *((ValueError, *case) for case in WRONG),
+        *((TypeError, *case) for case in WRONG_TYPES),
+    ],
+)
 def test_bad_input_leaves_no_figure(error, draw, match):
     with pytest.raises(error, match=match):
         draw()
@@ -445,16 +583,20 @@ def test_reliability_shows_the_share_of_right_answers_of_each_bin():
     points = ax.collections[-1].get_offsets()
     np.testing.assert_allclose(points, [[0.55, 0.5], [0.95, 0.95]])
     bars = np.ptp(ax.containers[0].lines[2][0].get_segments(), axis=1)[:, 1] / 2
-    np.testing.assert_allclose(bars, [2 * np.sqrt(0.25 / 10), 2 * np.sqrt(0.95 * 0.05 / 20)])
+    np.testing.assert_allclose(
+        bars, [2 * np.sqrt(0.25 / 10), 2 * np.sqrt(0.95 * 0.05 / 20)]
+    )
     plt.close("all")
     with pytest.raises(ValueError, match=r"right must have shape \(30,\)"):
         plots.plot_reliability(confidence, right[1:])
-    with pytest.raises(ValueError, match=r"confidence must be in \[0, 1\], got 0.55 to 2"):
+    with pytest.raises(
+        ValueError, match=r"confidence must be in \[0, 1\], got 0.55 to 2"
+    ):
         plots.plot_reliability([0.55, 2.0], [True, False])
     assert not plt.get_fignums()
 
 
-# ------------------------------------------------------------------------ sparsity, pairs, order
+# --------------------------------------------------------------- sparsity, pairs, order
 
 
 def test_sparsity_shows_the_path_of_sparse_codes():
@@ -467,7 +609,9 @@ def test_sparsity_shows_the_path_of_sparse_codes():
     assert ax.get_xscale() == farther.get_yscale() == "log"
     for line in (counts, residual, gap):
         np.testing.assert_array_equal(line.get_xdata(), np.sort(lams))
-    for lam, count, share in zip(np.sort(lams), counts.get_ydata(), residual.get_ydata()):
+    for lam, count, share in zip(
+        np.sort(lams), counts.get_ydata(), residual.get_ydata()
+    ):
         codes = sparse_codes(K_DD, K_XD, lam, norm2=3, lam_scale="max")
         losses = 3 - 2 * (codes * K_XD).sum(axis=1) + (codes @ K_DD * codes).sum(axis=1)
         assert count == np.median(np.count_nonzero(codes, axis=1))
@@ -490,7 +634,9 @@ def test_sparsity_needs_lambda_above_0(lams):
 
 
 def test_sparsity_needs_queries_and_decades_that_an_axis_can_hold():
-    with pytest.raises(ValueError, match=r"lams must hold numbers between 1e-100 and 1e\+100"):
+    with pytest.raises(
+        ValueError, match=r"lams must hold numbers between 1e-100 and 1e\+100"
+    ):
         plots.plot_sparsity(K_DD, K_XD, [0.1, 4e307], norm2=3)
     with pytest.raises(ValueError, match="K_xd must hold at least one query, got none"):
         plots.plot_sparsity(K_DD, K_XD[:0], [0.1], norm2=3)
@@ -506,7 +652,11 @@ def test_a_pair_is_named_with_both_dimensions():
 
 def test_classes_with_numbers_are_in_the_order_of_readers():
     classes = ["s10", "s2", "s1", "s10"] * 3
-    assert names(plots.plot_gram(projection_kernel(X), classes).yaxis) == ["s1", "s2", "s10"]
+    assert names(plots.plot_gram(projection_kernel(X), classes).yaxis) == [
+        "s1",
+        "s2",
+        "s10",
+    ]
 
 
 @pytest.mark.parametrize("N", [2, 3, 9, 40])
@@ -519,16 +669,22 @@ def test_axes_of_atoms_have_whole_numbers(N):
 def test_no_neighbours_in_a_legend_share_a_colour_or_a_marker(n):
     points = random_subspaces(n, 20, 2, rng=0)
     ax = plots.plot_map(projection_kernel(points), range(n))
-    looks = [(to_hex(c.get_facecolor()[0]), c.get_paths()[0].vertices.tobytes())
-             for c in ax.collections]
+    looks = [
+        (to_hex(c.get_facecolor()[0]), c.get_paths()[0].vertices.tobytes())
+        for c in ax.collections
+    ]
     assert len(set(looks)) == n
     ax.figure.canvas.draw()
     places = [text.get_window_extent() for text in ax.get_legend().get_texts()]
     height = places[0].height
     for i, j in itertools.combinations(range(n), 2):
-        beside = abs(places[i].y0 - places[j].y0) < height and abs(
-            places[i].x0 - places[j].x0) < 80
-        below = abs(places[i].x0 - places[j].x0) < 2 and abs(places[i].y0 - places[j].y0
-                                                             ) < 2 * height
+        beside = (
+            abs(places[i].y0 - places[j].y0) < height
+            and abs(places[i].x0 - places[j].x0) < 80
+        )
+        below = (
+            abs(places[i].x0 - places[j].x0) < 2
+            and abs(places[i].y0 - places[j].y0) < 2 * height
+        )
         if beside or below:
             assert looks[i][0] != looks[j][0] and looks[i][1] != looks[j][1], (i, j)

@@ -1,5 +1,6 @@
-"""Coding with Proj inside the norm: its gradient, its conditions of first order, where it is ill
-posed."""
+"""Coding with Proj inside the norm: its gradient, its conditions of first order, where
+it is ill posed.
+"""
 
 import warnings
 
@@ -15,7 +16,9 @@ from grassmann_sc import kernels, projected
 from grassmann_sc.strategies import KINDS, bases, rotation, sizes
 from oracles import LOOSE, TIGHT, clusters, error, hat, seeds
 
-quiet = pytest.mark.filterwarnings("ignore:the gap of eigenvalues", "ignore:.*did not converge")
+quiet = pytest.mark.filterwarnings(
+    "ignore:the gap of eigenvalues", "ignore:.*did not converge"
+)
 
 
 def explicit_loss(x, D, y):
@@ -30,8 +33,9 @@ def explicit_cost(x, D, y, lam):
 
 @st.composite
 def projected_problems(draw):
-    """(X, D, lam, positive): a query equal to an atom, repeated, near and orthogonal atoms, p = d,
-    one atom, more atoms than dimensions, lambda = 0."""
+    """(X, D, lam, positive): a query equal to an atom, repeated, near and orthogonal
+    atoms, p = d, one atom, more atoms than dimensions, lambda = 0.
+    """
     d, p = draw(sizes(st.integers(1, 6)))
     rng = np.random.default_rng(draw(seeds))
     N = draw(st.integers(1, 9))
@@ -47,7 +51,7 @@ def projected_problems(draw):
     return X, D, draw(st.sampled_from([0.0, 1e-2, 0.1, 1.0])), draw(st.booleans())
 
 
-# ---------------------------------------------------------------------------- loss and gradient
+# -------------------------------------------------------------------- loss and gradient
 
 
 def exact_loss(x, D, y):
@@ -88,11 +92,17 @@ def test_the_gradient_is_that_of_central_differences_in_fifty_digits():
                 continue  # a tie: no gradient
             atoms = [exact_basis(atom) for atom in D]
             query = exact_basis(x)
-            _, gradient = projected.projected_losses(y[None], x[None], D, return_gradient=True)
+            _, gradient = projected.projected_losses(
+                y[None], x[None], D, return_gradient=True
+            )
             exact = []
             for j in range(len(y)):
-                up = [mpmath.mpf(float(v)) + (h if i == j else 0) for i, v in enumerate(y)]
-                down = [mpmath.mpf(float(v)) - (h if i == j else 0) for i, v in enumerate(y)]
+                up = [
+                    mpmath.mpf(float(v)) + (h if i == j else 0) for i, v in enumerate(y)
+                ]
+                down = [
+                    mpmath.mpf(float(v)) - (h if i == j else 0) for i, v in enumerate(y)
+                ]
                 change = exact_loss(query, atoms, up) - exact_loss(query, atoms, down)
                 exact.append(float(change / (2 * h)))
             assert error(gradient[0], exact) <= 1e-9 * max(1e-3, np.abs(exact).max())
@@ -120,7 +130,9 @@ def test_the_loss_is_that_of_explicit_projectors_and_ignores_scale(problem):
             return  # a tie
     gap = smallest_gap(D, codes)
     assert error(losses, reference) <= TIGHT * (1 + 1 / gap)
-    assert error(projected.projected_losses(3 * codes, X, D), losses) <= TIGHT * (1 + 1 / gap)
+    assert error(projected.projected_losses(3 * codes, X, D), losses) <= TIGHT * (
+        1 + 1 / gap
+    )
 
 
 def smallest_gap(D, codes):
@@ -151,7 +163,7 @@ def test_a_tie_has_a_loss_and_a_warning_but_no_gradient():
         projected.projected_losses(codes, X, D, return_gradient=True)
 
 
-# ---------------------------------------------------------------------------- ill-posedness
+# ------------------------------------------------------------------------ ill-posedness
 
 
 def test_the_printed_cost_falls_to_the_unpenalised_one_as_the_code_shrinks():
@@ -167,7 +179,9 @@ def test_the_printed_cost_falls_to_the_unpenalised_one_as_the_code_shrinks():
 
 
 def test_a_sum_of_one_does_not_bound_how_the_point_turns_at_a_tie():
-    """Every line of a plane costs lambda alone, in the limit; a least gap forbids that limit."""
+    """Every line of a plane costs lambda alone, in the limit; a least gap forbids that
+    limit.
+    """
     D = np.array([[1.0, 0], [0, 1], [2**-0.5, 2**-0.5]])[:, :, None]
     X = np.array([[np.cos(0.5)], [-np.sin(0.5)]])[None]
     for t in [1e-2, 1e-4, 1e-6]:
@@ -175,7 +189,9 @@ def test_a_sum_of_one_does_not_bound_how_the_point_turns_at_a_tie():
         y = np.array([1 + M[0, 0] - M[0, 1], 1 + M[1, 1] - M[0, 1], 2 * M[0, 1]])
         y /= y.sum()
         assert 0.1 < explicit_cost(X[0], D, y, 0.1) < 0.1 * (1 + 2 * t) + TIGHT
-    with pytest.warns(UserWarning, match=r"closed in 1 of 1 projected codes, to 0.02 or less"):
+    with pytest.warns(
+        UserWarning, match=r"closed in 1 of 1 projected codes, to 0.02 or less"
+    ):
         found = projected.projected_codes(X, D, 0.1, least_gap=1e-2, return_info=True)
     assert 1e-2 <= found.gap[0] <= 2e-2
     assert found.cost[0] > 0.1
@@ -198,12 +214,16 @@ def first_order_violation(gradient, y, lam, positive):
 def test_codes_satisfy_the_conditions_of_first_order_or_stand_at_the_least_gap(problem):
     X, D, lam, positive = problem
     found = projected.projected_codes(X, D, lam, positive=positive, return_info=True)
-    assert (np.abs(found.codes.sum(axis=1) - 1) <= TIGHT * np.abs(found.codes).sum(axis=1)).all()
+    assert (
+        np.abs(found.codes.sum(axis=1) - 1) <= TIGHT * np.abs(found.codes).sum(axis=1)
+    ).all()
     assert (found.gap >= 1e-3).all()
     if positive:
         assert (found.codes >= 0).all()
     for x, y, cost, gap in zip(X, found.codes, found.cost, found.gap):
-        _, gradient = projected.projected_losses(y[None], x[None], D, return_gradient=True)
+        _, gradient = projected.projected_losses(
+            y[None], x[None], D, return_gradient=True
+        )
         if gap > 2e-3 and lam > 0:
             assert first_order_violation(gradient[0], y, lam, positive) <= LOOSE
         assert abs(cost - explicit_cost(x, D, y, lam)) <= 1e-10 * (1 + np.abs(y).sum())
@@ -249,7 +269,9 @@ def by_a_general_optimiser(x, D, lam, rng):
 
     def cost(z):
         y = np.append(z, 1 - z.sum())
-        return projected.projected_losses(y[None], x[None], D)[0] + lam * np.abs(y).sum()
+        return (
+            projected.projected_losses(y[None], x[None], D)[0] + lam * np.abs(y).sum()
+        )
 
     options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 400}
     return minimize(cost, start[:-1], method="Nelder-Mead", options=options).fun
@@ -284,7 +306,10 @@ def test_subspaces_of_two_dimensions():
     X = D[:2, :, :2]
     found = projected.projected_codes(X, D, 0.1, return_info=True)
     assert error(found.cost[0], 1 + 0.1) < 0.01
-    assert error(found.cost, [explicit_cost(x, D, y, 0.1) for x, y in zip(X, found.codes)]) < TIGHT
+    assert (
+        error(found.cost, [explicit_cost(x, D, y, 0.1) for x, y in zip(X, found.codes)])
+        < TIGHT
+    )
 
 
 def test_float32_stays_float32():
@@ -306,7 +331,9 @@ def test_codes_in_a_kernels_space_are_those_of_coordinates():
     ]
     lift = kernels.Lift(kernels.linear(), 2).fit(sets)
     C = lift.transform(sets)
-    X = np.stack([np.linalg.svd(frames.T, full_matrices=False)[0][:, :2] for frames in sets])
+    X = np.stack(
+        [np.linalg.svd(frames.T, full_matrices=False)[0][:, :2] for frames in sets]
+    )
     lifted = projected.projected_codes(C[:3], C[3:], 0.1, return_info=True)
     plain = projected.projected_codes(X[:3], X[3:], 0.1, return_info=True)
     assert error(lifted.cost, plain.cost) < LOOSE
@@ -349,8 +376,9 @@ def test_lambdas_of_any_size(lam):
 def test_the_gap_never_falls_below_the_least(least_gap):
     rng = np.random.default_rng(0)
     X = bases(rng, 20, 6, 2)
-    found = projected.projected_codes(X, bases(rng, 8, 6, 2), 0.0, least_gap=least_gap,
-                                      return_info=True)
+    found = projected.projected_codes(
+        X, bases(rng, 8, 6, 2), 0.0, least_gap=least_gap, return_info=True
+    )
     assert (found.gap >= least_gap).all()
     assert (found.gap < 2 * least_gap).any()
 

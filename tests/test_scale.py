@@ -1,5 +1,6 @@
-"""Coding, Gram matrices and dictionary learning on Dask: the results of one machine, whoever dies
-on the way."""
+"""Coding, Gram matrices and dictionary learning on Dask: the results of one machine,
+whoever dies on the way.
+"""
 
 import errno
 import functools
@@ -17,8 +18,12 @@ from grassmann_sc import files, learn, scale
 from oracles import LOOSE, TIGHT, clusters, error, explicit_cost
 from processes import ROOT
 
-dask = pytest.importorskip("dask", reason="nothing is run on many machines without Dask")
-distributed = pytest.importorskip("distributed", reason="nothing is run on many without Dask")
+dask = pytest.importorskip(
+    "dask", reason="nothing is run on many machines without Dask"
+)
+distributed = pytest.importorskip(
+    "distributed", reason="nothing is run on many without Dask"
+)
 da = pytest.importorskip("dask.array")
 
 X = clusters(np.random.default_rng(0), 600, 9, 2, 15)
@@ -38,7 +43,9 @@ def local_codes():
 
 @pytest.fixture(scope="module")
 def client():
-    """Two workers of one thread each; the warnings about those that are killed are no news."""
+    """Two workers of one thread each; the warnings about those that are killed are no
+    news.
+    """
     with dask.config.set({"distributed.scheduler.allowed-failures": 20}):
         with scale.local_client(2) as client:
             yield client
@@ -53,7 +60,9 @@ def held(request, tmp_path):
         return da.from_array(X, chunks=(70, 4, 1))
     if request.param == "zarr":
         zarr = pytest.importorskip("zarr", reason="zarr arrays need zarr")
-        array = zarr.open(str(tmp_path / "X.zarr"), mode="w", shape=X.shape, dtype=float)
+        array = zarr.open(
+            str(tmp_path / "X.zarr"), mode="w", shape=X.shape, dtype=float
+        )
         array[:] = X
         return array
     if request.param == "hdf5":
@@ -94,7 +103,8 @@ def test_a_gram_matrix_without_atoms_is_symmetric(client, held):
 def test_learning_by_rounds_is_learning(client, held):
     rounds = scale.gdl(held, 15, 0.2, init=X[:15], n_iter=3, tol=0, client=client)
     batch = learn.gdl(X, 15, 0.2, init=X[:15], n_iter=3, tol=0)
-    assert np.abs(rounds.costs / batch.costs[::2] - 1).max() <= LOOSE  # full rank: exact
+    # full rank: exact
+    assert np.abs(rounds.costs / batch.costs[::2] - 1).max() <= LOOSE
     assert error(core.chordal_distance(rounds.atoms, batch.atoms).diagonal(), 0) <= 1e-4
     assert rounds.stopped == "n_iter" and rounds.lam == 0.2
 
@@ -106,20 +116,30 @@ def test_learning_at_low_rank_costs_within_a_hundredth(client):
 
 
 def test_the_atoms_are_those_of_the_least_cost_even_if_a_round_raised_it(client):
-    """At rank 1 the update of planes is so rough that the last of four rounds is not the best."""
+    """At rank 1 the update of planes is so rough that the last of four rounds is not
+    the best.
+    """
     Z = core.random_subspaces(60, 8, 2, rng=7)
-    found = scale.gdl(Z, 4, 0.2, init=Z[:4], rank=1, n_iter=8, tol=0, n_chains=1, client=client)
+    found = scale.gdl(
+        Z, 4, 0.2, init=Z[:4], rank=1, n_iter=8, tol=0, n_chains=1, client=client
+    )
     least = found.costs.min()
     assert found.costs[-1] > least + 0.1
-    assert abs(explicit_cost(Z, found.atoms, core.gsc(Z, found.atoms, 0.2), 0.2) - least) <= 1e-6
+    assert (
+        abs(explicit_cost(Z, found.atoms, core.gsc(Z, found.atoms, 0.2), 0.2) - least)
+        <= 1e-6
+    )
 
 
-def test_a_resume_keeps_the_atoms_of_the_least_cost_of_the_rounds_before(client, tmp_path):
+def test_a_resume_keeps_the_atoms_of_the_least_cost_of_the_rounds_before(
+    client, tmp_path
+):
     Z = core.random_subspaces(60, 8, 2, rng=7)
     options = dict(init=Z[:4], rank=1, n_iter=8, tol=0, n_chains=1, client=client)
     path = tmp_path / "rounds.npz"
     whole = scale.gdl(Z, 4, 0.2, checkpoint=path, **options)
-    assert whole.costs[-1] > whole.costs.min() + 0.1  # the checkpoint is of before the last round
+    # the checkpoint is of before the last round
+    assert whole.costs[-1] > whole.costs.min() + 0.1
     resumed = scale.gdl(Z, 4, 0.2, resume=path, **options)
     assert np.array_equal(resumed.costs, whole.costs)
     assert np.array_equal(resumed.atoms, whole.atoms)
@@ -149,9 +169,12 @@ def test_first_atoms_are_drawn_and_lambda_is_scaled(client, tmp_path):
     options = dict(lam_scale="max", rng=3, n_iter=2, tol=0, client=client)
     learned = scale.gdl(uneven, 40, 0.1, checkpoint=tmp_path / "c.npz", **options)
     assert learned.atoms.shape == (40, 9, 2) and learned.costs[-1] < learned.costs[0]
-    assert 0.1 < learned.lam < 0.4  # lam_max is in 2..4 for samples about as many centres
+    # lam_max is in 2..4 for samples about as many centres
+    assert 0.1 < learned.lam < 0.4
     longer = options | {"n_iter": 4}
-    resumed = scale.gdl(uneven, 40, 0.1, resume=tmp_path / "c.npz", **longer | {"rng": 8})
+    resumed = scale.gdl(
+        uneven, 40, 0.1, resume=tmp_path / "c.npz", **longer | {"rng": 8}
+    )
     assert np.array_equal(resumed.atoms, scale.gdl(uneven, 40, 0.1, **longer).atoms)
     assert np.array_equal(resumed.costs[:3], learned.costs)
 
@@ -177,27 +200,37 @@ def test_rounds_go_on_with_the_same_samples_and_options_alone(client, held, tmp_
             scale.gdl(other, 5, 0.2, resume=path, **options)
 
 
-@pytest.mark.parametrize("change", [
-    {"costs": np.array(3.0)},
-    {"costs": np.empty(0)},
-    {"best": D[:5, :, :1]},
-    {"rng": np.array("[" * 100_000)},
-    {"counts": np.array("[" * 100_000)},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"costs": np.array(3.0)},
+        {"costs": np.empty(0)},
+        {"best": D[:5, :, :1]},
+        {"rng": np.array("[" * 100_000)},
+        {"counts": np.array("[" * 100_000)},
+    ],
+)
 def test_absurd_checkpoints_of_rounds_are_damaged(client, change, tmp_path):
     path = tmp_path / "rounds.npz"
     scale.gdl(X, 5, 0.2, rng=0, n_iter=1, checkpoint=path, client=client)
-    arrays = {name: array for name, array in np.load(path).items()
-              if name not in ("format", "version")}
+    arrays = {
+        name: array
+        for name, array in np.load(path).items()
+        if name not in ("format", "version")
+    }
     files.write_arrays(path, "checkpoint", arrays | change)
     with pytest.raises(ValueError, match="rounds.npz is damaged"):
         scale.gdl(X, 5, 0.2, resume=path, client=client)
 
 
-def test_codes_go_on_from_those_of_one_machine_and_refuse_others(client, held, tmp_path):
+def test_codes_go_on_from_those_of_one_machine_and_refuse_others(
+    client, held, tmp_path
+):
     """Here and on workers the same fingerprint is kept."""
-    for path, options in [(tmp_path / "codes.npy", {}),
-                          (tmp_path / "parts", {"sparse_output": True})]:
+    for path, options in [
+        (tmp_path / "codes.npy", {}),
+        (tmp_path / "parts", {"sparse_output": True}),
+    ]:
         assert files.write_codes(path, X[:100], D, 0.3, **options) == 100
         more = dict(out=path, start="resume", **options)
         other = D.copy()
@@ -215,32 +248,45 @@ def test_codes_go_on_from_those_of_one_machine_and_refuse_others(client, held, t
 
 
 def test_other_codes_are_replaced_only_if_that_is_asked_for(client, tmp_path):
-    for path, options in [(tmp_path / "codes.npy", {}),
-                          (tmp_path / "parts", {"sparse_output": True})]:
+    for path, options in [
+        (tmp_path / "codes.npy", {}),
+        (tmp_path / "parts", {"sparse_output": True}),
+    ]:
         options["out"] = path
         assert files.write_codes(X=X[:100], D=D, lam=0.3, **options) == 100
         other = X.copy()
         other[99] = X[0]
         for samples, lam, why in [(other, 0.3, "samples"), (X, 0.4, "options")]:
-            with pytest.raises(ValueError, match=f"replace=True: .* differs in the {why}"):
+            with pytest.raises(
+                ValueError, match=f"replace=True: .* differs in the {why}"
+            ):
                 scale.code(samples, D, lam, client=client, **options)
         assert files.load_codes(path).shape == (100, 20)
-        assert scale.code(X, D, 0.3, client=client, **options) == 600  # of which 100 are the same
+        # of which 100 are the same
+        assert scale.code(X, D, 0.3, client=client, **options) == 600
         assert scale.code(X[:50], D, 0.4, client=client, replace=True, **options) == 50
         assert files.load_codes(path).shape == (50, 20)
     with pytest.raises(ValueError, match="start, replace and progress belong to out"):
         scale.code(X, D, 0.3, client=client, replace=True)
 
 
-def test_codes_are_never_written_into_the_store_of_the_subspaces_by_workers(client, tmp_path):
+def test_codes_are_never_written_into_the_store_of_the_subspaces_by_workers(
+    client, tmp_path
+):
     zarr = pytest.importorskip("zarr", reason="zarr arrays need zarr")
     array = zarr.open(str(tmp_path / "X.zarr"), mode="w", shape=X.shape, dtype=float)
     array[:] = X
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for held in (array, da.from_array(array)):
-        with pytest.raises(ValueError, match="out must be another file than that of X, got"):
-            scale.code(held, D, 0.3, out=tmp_path / "X.zarr", sparse_output=True, client=client)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+        with pytest.raises(
+            ValueError, match="out must be another file than that of X, got"
+        ):
+            scale.code(
+                held, D, 0.3, out=tmp_path / "X.zarr", sparse_output=True, client=client
+            )
+    assert {
+        path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    } == before
 
 
 # ---------------------------------------------------------------------------- faults
@@ -299,19 +345,25 @@ def test_a_lost_scheduler_is_said_and_the_checkpoint_stays_good(tmp_path):
             client = distributed.Client(server.stdout.readline().strip())
             path = tmp_path / "checkpoint.npz"
             with pytest.raises(ConnectionError, match="scheduler"):
-                scale.gdl(X, 15, 0.2, checkpoint=path, callback=kill, client=client, **options)
+                scale.gdl(
+                    X, 15, 0.2, checkpoint=path, callback=kill, client=client, **options
+                )
             client.close(timeout=1)
     finally:
         server.kill()
         server.communicate()
     whole = learn.gdl(X, 15, 0.2, **options)
-    with distributed.Client(n_workers=1, processes=False, dashboard_address=":0") as client:
+    with distributed.Client(
+        n_workers=1, processes=False, dashboard_address=":0"
+    ) as client:
         resumed = scale.gdl(X, 15, 0.2, resume=path, client=client, **options)
     assert len(resumed.costs) == 4
     assert np.abs(resumed.costs / whole.costs[::2] - 1).max() <= LOOSE
 
 
-def test_a_full_disk_of_a_worker_leaves_whole_parts_to_go_on_from(monkeypatch, tmp_path):
+def test_a_full_disk_of_a_worker_leaves_whole_parts_to_go_on_from(
+    monkeypatch, tmp_path
+):
     many = np.tile(X, (2, 1, 1))
     write_part = files.write_part
 
@@ -321,14 +373,20 @@ def test_a_full_disk_of_a_worker_leaves_whole_parts_to_go_on_from(monkeypatch, t
         write_part(folder, row, *rest)
 
     options = dict(out=tmp_path / "parts", sparse_output=True)
-    with distributed.Client(processes=False, n_workers=1, dashboard_address=":0") as client:
+    with distributed.Client(
+        processes=False, n_workers=1, dashboard_address=":0"
+    ) as client:
         with monkeypatch.context() as patch:
             patch.setattr(files, "write_part", write)
-            with pytest.raises(OSError, match="of the rows before 512 are written") as caught:
+            with pytest.raises(
+                OSError, match="of the rows before 512 are written"
+            ) as caught:
                 scale.code(many, D, 0.3, client=client, **options)
         assert caught.value.errno == errno.ENOSPC
         assert files.load_codes(tmp_path / "parts").shape == (512, 20)
-        assert scale.code(many, D, 0.3, client=client, start="resume", **options) == 1200
+        assert (
+            scale.code(many, D, 0.3, client=client, start="resume", **options) == 1200
+        )
     codes = files.load_codes(tmp_path / "parts").toarray()
     assert error(codes, np.tile(sparse_codes(), (2, 1))) <= TIGHT
 
@@ -346,13 +404,20 @@ def test_bad_blocks_are_named(client):
     with pytest.raises(ValueError, match=where):
         scale.gdl(chunks, 5, 0.3, init=X[:5], client=client)
     other = dask.delayed(np.eye)(8).reshape(1, 8, 8)[:, :, :2]
-    odd = da.concatenate([da.from_array(X, chunks=300), da.from_delayed(other, (1, 9, 2), float)])
-    with pytest.raises(ValueError, match=r"d of the atoms, 9, got 8 \(in block 2, of rows 600\.\."):
+    odd = da.concatenate(
+        [da.from_array(X, chunks=300), da.from_delayed(other, (1, 9, 2), float)]
+    )
+    with pytest.raises(
+        ValueError, match=r"d of the atoms, 9, got 8 \(in block 2, of rows 600\.\."
+    ):
         scale.code(odd, D, 0.3, client=client).compute()
 
 
 def test_a_checkpoint_that_no_file_can_be_is_refused_before_a_client_is_asked(tmp_path):
-    for path, why in [(tmp_path, "which is a folder"), (tmp_path / "none" / "c.npz", "No such")]:
+    for path, why in [
+        (tmp_path, "which is a folder"),
+        (tmp_path / "none" / "c.npz", "No such"),
+    ]:
         with pytest.raises(ValueError, match=f"^checkpoint must be .*{why}"):
             scale.gdl(X, 5, 0.2, checkpoint=path, client="none")
 
@@ -368,13 +433,18 @@ def test_bad_arguments_are_named(client):
         with pytest.raises((TypeError, ValueError), match=match):
             scale.code(**dict(X=X, D=D, lam=0.3, client=client) | arguments)
     for wrong, match in [
-        (D[..., :0], r"D must have shape \(n, d, p\) with 1 <= p <= d, got \(\d+, 9, 0\)"),
+        (
+            D[..., :0],
+            r"D must have shape \(n, d, p\) with 1 <= p <= d, got \(\d+, 9, 0\)",
+        ),
         (2 * D, "D must have orthonormal columns"),
         (D[:, :1, :1] / D[:, :1, :1], "X and D must have the same d, got 9 and 1"),
     ]:
         with pytest.raises(ValueError, match=match):
             scale.gram(X, wrong, client=client)
-    with pytest.raises(ValueError, match="X must hold at least n_atoms = 7 subspaces, got 3"):
+    with pytest.raises(
+        ValueError, match="X must hold at least n_atoms = 7 subspaces, got 3"
+    ):
         scale.gdl(X[:3], 7, 0.3, client=client)
     with pytest.raises(ValueError, match="X must hold at least one subspace"):
         scale.gdl(X[:0], 7, 0.3, client=client)
@@ -400,7 +470,9 @@ def test_from_files_to_codes(client, tmp_path):
         scale.from_paths(paths, 2).compute()
     with pytest.raises(ValueError, match="paths must hold at least one path"):
         scale.from_paths([], 2)
-    with pytest.raises(TypeError, match="paths must be a list of paths, got 'clip.npy'"):
+    with pytest.raises(
+        TypeError, match="paths must be a list of paths, got 'clip.npy'"
+    ):
         scale.from_paths("clip.npy", 2)
     with pytest.raises(TypeError, match=r"paths\[1\] must be a path, got 3"):
         scale.from_paths([paths[0], 3], 2)

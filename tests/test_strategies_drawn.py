@@ -1,5 +1,6 @@
-"""The public strategies: what they draw, that strangers' tests find bugs with them, and that these
-shrink."""
+"""The public strategies: what they draw, that strangers' tests find bugs with them, and
+that these shrink.
+"""
 
 import math
 
@@ -14,11 +15,14 @@ from oracles import LOOSE, TIGHT, dtypes, error, hat, rounding, violation
 
 laws = settings(deadline=None, max_examples=60)
 soon = settings(
-    max_examples=2000, database=None, deadline=None, phases=[Phase.generate, Phase.shrink]
+    max_examples=2000,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate, Phase.shrink],
 )
 
 
-# ---------------------------------------------------------------------------- what is drawn
+# ------------------------------------------------------------------------ what is drawn
 
 
 @laws
@@ -88,7 +92,9 @@ def test_angles_can_be_given(data):
 
 
 @pytest.mark.parametrize("angle", [0, 1e-12, math.pi / 2 - 1e-9, math.pi / 2])
-@pytest.mark.parametrize("shape", [lambda p, q: p < q, lambda p, q: p == q, lambda p, q: p > q])
+@pytest.mark.parametrize(
+    "shape", [lambda p, q: p < q, lambda p, q: p == q, lambda p, q: p > q]
+)
 def test_each_angle_is_drawn_for_each_shape(angle, shape):
     def wanted(pair):
         return angle in pair.angles and shape(pair.X.shape[1], pair.Y.shape[1])
@@ -121,7 +127,9 @@ def test_tangents_are_no_longer_than_asked_for(drawn):
 @given(strategies.grams(dtype=dtypes))
 def test_grams_are_those_of_subspaces(K):
     p = K[0, 0]
-    assert np.array_equal(K, K.T) and error(K.diagonal(), round(float(p))) < rounding(K.dtype)
+    assert np.array_equal(K, K.T) and error(K.diagonal(), round(float(p))) < rounding(
+        K.dtype
+    )
     assert np.linalg.eigvalsh(K.astype(float)).min() > -len(K) * p * rounding(K.dtype)
     assert K.min() > -rounding(K.dtype)
 
@@ -132,7 +140,11 @@ def test_coding_problems_hold_the_inner_products(problem):
     traces = np.trace(hat(problem.X)[:, None] @ hat(problem.D), axis1=2, axis2=3)
     assert error(problem.K_xd, traces) < TIGHT
     assert error(problem.K_dd, gs.projection_kernel(problem.D)) < TIGHT
-    assert problem.norm2 == problem.X.shape[2] and problem.lam >= 0 and problem.codes is None
+    assert (
+        problem.norm2 == problem.X.shape[2]
+        and problem.lam >= 0
+        and problem.codes is None
+    )
 
 
 @laws
@@ -142,7 +154,9 @@ def test_known_codes_are_optimal_and_the_only_ones(problem):
     for k, y in zip(problem.K_xd, problem.codes):
         assert violation(problem.K_dd, k, y, problem.lam) < TIGHT * problem.norm2
     assert np.linalg.eigvalsh(problem.K_dd).min() > 1e-3 * problem.norm2
-    codes = gs.sparse_codes(problem.K_dd, problem.K_xd, problem.lam, norm2=problem.norm2, tol=1e-14)
+    codes = gs.sparse_codes(
+        problem.K_dd, problem.K_xd, problem.lam, norm2=problem.norm2, tol=1e-14
+    )
     assert error(codes, problem.codes) < LOOSE
 
 
@@ -161,7 +175,9 @@ def test_known_codes_are_of_many_kinds(wanted):
 @laws
 @given(
     strategies.image_sets(
-        d=st.integers(3, 9), p=3, dtype=st.sampled_from([np.float64, np.float32, np.uint8])
+        d=st.integers(3, 9),
+        p=3,
+        dtype=st.sampled_from([np.float64, np.float32, np.uint8]),
     )
 )
 def test_image_sets_have_subspaces_of_their_dimension(drawn):
@@ -175,8 +191,14 @@ def test_image_sets_have_subspaces_of_their_dimension(drawn):
     [
         (lambda: strategies.subspaces(d=2, p=3), "d must be >= 3, got 2"),
         (lambda: strategies.subspaces(n=-1), "n must be >= 0, got -1"),
-        (lambda: strategies.subspaces(kinds=["equal"]), "kind must be 'random', .* got 'equal'"),
-        (lambda: strategies.pairs_at_angles([2.0]), r"angles must be one or more in \[0, pi/2\]"),
+        (
+            lambda: strategies.subspaces(kinds=["equal"]),
+            "kind must be 'random', .* got 'equal'",
+        ),
+        (
+            lambda: strategies.pairs_at_angles([2.0]),
+            r"angles must be one or more in \[0, pi/2\]",
+        ),
     ],
 )
 def test_wrong_arguments_are_named(wrong, message):
@@ -184,7 +206,7 @@ def test_wrong_arguments_are_named(wrong, message):
         find(wrong(), lambda drawn: True, settings=soon)
 
 
-# ---------------------------------------------------------------------------- a stranger's test
+# -------------------------------------------------------------------- a stranger's test
 
 
 def angles_by_arccos(X, Y):

@@ -1,5 +1,6 @@
-"""Dictionary learning on streams of batches: as good as in memory, in bounded space; learners are
-merged, saved, killed and resumed."""
+"""Dictionary learning on streams of batches: as good as in memory, in bounded space;
+learners are merged, saved, killed and resumed.
+"""
 
 import json
 import os
@@ -29,7 +30,8 @@ from processes import ROOT, interrupted
 SOME = core.random_subspaces(30, 70, 2, rng=3)
 SMALL = clusters(np.random.default_rng(1), 24, 6, 2, 4)
 MANY = clusters(np.random.default_rng(2), 400, 8, 2, 12)
-WIDE = clusters(np.random.default_rng(2), 400, 40, 2, 12)  # more than four times a rank of 4
+# more than four times a rank of 4
+WIDE = clusters(np.random.default_rng(2), 400, 40, 2, 12)
 
 
 def cost(X, atoms, lam=0.2):
@@ -46,7 +48,9 @@ def test_a_factor_of_all_weights_changes_nothing_in_float32_either(X):
         for rows in np.array_split(np.arange(len(X)), 4):
             learner.partial_fit(X[rows], factor * weights[rows])
         fork = learner.fork().collect(X[::2], factor * weights[::2])
-        return learner.collect(X[1::2], factor * weights[1::2]).merge(fork).update().atoms
+        return (
+            learner.collect(X[1::2], factor * weights[1::2]).merge(fork).update().atoms
+        )
 
     usual = hat(atoms(1.0))
     for factor in (2.0**-1000, 1e-300, 1e300):
@@ -84,11 +88,14 @@ def test_a_stream_learns_as_well_as_a_batch_and_remembers_in_bounded_space(monke
     batch = learn.gdl(draw(600), 6, 0.2, rng=0).atoms
     assert cost(held_out, stream.atoms) <= 1.05 * cost(held_out, batch)
     assert stream.n_batches == stream.n_updates == 20
-    assert np.ptp(sizes[1:]) <= 8 * (6 * 6 + 6 * 20 * 2 + 6) + 500  # Gram matrix, worst samples
+    # Gram matrix, worst samples
+    assert np.ptp(sizes[1:]) <= 8 * (6 * 6 + 6 * 20 * 2 + 6) + 500
 
 
 def test_statistics_of_a_stream_are_exact_where_the_rank_allows():
-    """Without forgetting and at full rank, the update after two batches is that of both at once."""
+    """Without forgetting and at full rank, the update after two batches is that of both
+    at once.
+    """
     D = SMALL[:3]
     first = SMALL[4:12]
     second = SMALL[12:]
@@ -97,7 +104,10 @@ def test_statistics_of_a_stream_are_exact_where_the_rank_allows():
     stream.partial_fit(second)
     codes = np.concatenate([core.gsc(first, D, 0.2), core.gsc(second, middle, 0.2)])
     assert error(hat(middle), hat(learn.update_atoms(first, D, codes[:8]))) <= LOOSE
-    assert error(hat(stream.atoms), hat(learn.update_atoms(SMALL[4:], middle, codes))) <= LOOSE
+    assert (
+        error(hat(stream.atoms), hat(learn.update_atoms(SMALL[4:], middle, codes)))
+        <= LOOSE
+    )
 
 
 @pytest.mark.parametrize("forgetting", [0.5, 1, 3])
@@ -109,7 +119,10 @@ def test_statistics_fade_by_a_power_of_the_share_of_a_batch(forgetting):
     for name in ("shared", "sizes"):
         assert error(faded.state()[name], 0.5**forgetting * kept.state()[name]) <= TIGHT
     collected = faded.collect(SMALL).state()["shared"].copy()
-    assert error(faded.update().state()["shared"], (2 / 3) ** forgetting * collected) <= TIGHT
+    assert (
+        error(faded.update().state()["shared"], (2 / 3) ** forgetting * collected)
+        <= TIGHT
+    )
 
 
 def test_a_cost_counts_what_was_collected_before_the_update():
@@ -130,7 +143,7 @@ def test_atoms_move_once_a_share_of_the_statistics_is_new_and_at_the_end():
         before = learner.atoms if learner.n_batches else SMALL[:4]
         moved.append(not np.array_equal(before, learner.partial_fit(SMALL).atoms))
     assert moved[:3] == [True] * 3 and 5 <= sum(moved) <= 8  # 1/2, 1/3, then 2/5, ...
-    batches = [MANY[i:i + 20] for i in range(0, 400, 20)]
+    batches = [MANY[i : i + 20] for i in range(0, 400, 20)]
     kept = streams.OnlineGDL(8, 0.2, rng=0)
     for batch in batches:
         kept.partial_fit(batch)
@@ -146,13 +159,15 @@ def swept(rows, X, codes, n_sweeps):
 
 
 @pytest.mark.parametrize("dtype, tol", [(np.float32, 1e-4), (np.float64, TIGHT)])
-@pytest.mark.parametrize("d, together", [(40, 16), (40, 3), (24, 16)])  # 24: S_r is formed
+# 24: S_r is formed
+@pytest.mark.parametrize("d, together", [(40, 16), (40, 3), (24, 16)])
 def test_a_sweep_of_a_stream_never_raises_the_cost_and_ends_at_leading_eigenvectors(
     d, together, dtype, tol, monkeypatch
 ):
     monkeypatch.setattr(learn, "TOGETHER", together)
     X = core.random_subspaces(60, d, 2, rng=0).astype(dtype)
-    codes = np.random.default_rng(1).standard_normal((60, 20))  # all atoms share samples
+    # all atoms share samples
+    codes = np.random.default_rng(1).standard_normal((60, 20))
     codes[:, 3] = 0  # unused
     rows = learn.copied_rows(core.random_subspaces(20, d, 2, rng=2).astype(dtype))
     rows[6] = rows[5]
@@ -185,7 +200,9 @@ def test_atoms_take_a_step_for_each_three_tenths_that_are_new():
     assert error(hat(stream.atoms), hat(rows.swapaxes(1, 2))) <= LOOSE
     codes = np.concatenate([codes, core.gsc(second, stream.atoms, 0.2)])
     swept(rows, WIDE, codes, 1)
-    assert error(hat(stream.partial_fit(second).atoms), hat(rows.swapaxes(1, 2))) <= LOOSE
+    assert (
+        error(hat(stream.partial_fit(second).atoms), hat(rows.swapaxes(1, 2))) <= LOOSE
+    )
 
 
 def test_an_atom_of_a_stream_leaves_the_sample_that_it_is_only_subtracted_from():
@@ -203,20 +220,24 @@ def test_what_a_stream_holds_does_not_grow(X, rank, dtype, monkeypatch):
     d = X.shape[1]
     for start in range(20):
         for i in range(start % 16, 400, 16):
-            learner.partial_fit(X[i:i + 16].astype(dtype))
+            learner.partial_fit(X[i : i + 16].astype(dtype))
             state = learner.state()
-            assert max(state["piled"].size, state["piled_codes"].size) <= 2000 + 16 * d * 2
+            assert (
+                max(state["piled"].size, state["piled_codes"].size) <= 2000 + 16 * d * 2
+            )
             assert state["sums"].shape == (8, 16 if rank else d, d)
             assert state["sums"].dtype == learner.atoms.dtype == dtype
     assert np.median(statistics(learner)[0].diagonal()) > 100  # of 20 epochs
 
 
-# ---------------------------------------------------------------------------- a dense twin
+# ------------------------------------------------------------------------- a dense twin
 
 
 def dense_stream(batches, D, lam, forgetting):
-    """OnlineGDL from atoms D on batches (X, weights), by d x d matrices: atoms, statistics and cost
-    after each, the number of atoms replaced, and the atoms of a last move."""
+    """OnlineGDL from atoms D on batches (X, weights), by d x d matrices: atoms,
+    statistics and cost after each, the number of atoms replaced, and the atoms of a
+    last move.
+    """
     atoms = D.copy()
     shared = np.zeros((len(D), len(D)))
     sums = np.zeros((len(D), D.shape[1], D.shape[1]))
@@ -230,7 +251,7 @@ def dense_stream(batches, D, lam, forgetting):
         for r in np.flatnonzero(shared.diagonal()):
             others = np.arange(len(D)) != r
             S = sums[r] - np.tensordot(shared[r, others], hat(D[others]), 1)
-            D[r] = np.linalg.eigh(S)[1][:, -D.shape[2]:]
+            D[r] = np.linalg.eigh(S)[1][:, -D.shape[2] :]
         idle = np.flatnonzero(shared.diagonal() <= 1e-6 * shared.diagonal().max())
         for r, (_, x) in zip(idle, sorted(seen, key=lambda pair: -round(pair[0], 9))):
             D[r] = x
@@ -238,7 +259,9 @@ def dense_stream(batches, D, lam, forgetting):
 
     for t, (X, weights) in enumerate(batches, 1):
         codes = core.gsc(X, atoms, lam)
-        losses = np.array([explicit_cost(x[None], atoms, y[None], lam) for x, y in zip(X, codes)])
+        losses = np.array(
+            [explicit_cost(x[None], atoms, y[None], lam) for x, y in zip(X, codes)]
+        )
         added = (codes.T * weights) @ codes
         shared = shared + added
         new += np.trace(added)
@@ -251,29 +274,34 @@ def dense_stream(batches, D, lam, forgetting):
             n_replaced += len(idle)
             new = 0
             seen = []
-        shared, sums, new = (A * (t / (t + 1)) ** forgetting for A in (shared, sums, new))
+        shared, sums, new = (
+            A * (t / (t + 1)) ** forgetting for A in (shared, sums, new)
+        )
         held.append((hat(atoms), shared, sums, weights @ losses / weights.sum()))
     return held, n_replaced, hat(moved()[0] if seen else atoms)
 
 
 @pytest.mark.parametrize("forgetting", [0, 1, 3])
-@pytest.mark.parametrize("d, n, rank", [(10, 8, None), (32, 2, 7)])  # 28 rows hold 14 samples
+# 28 rows hold 14 samples
+@pytest.mark.parametrize("d, n, rank", [(10, 8, None), (32, 2, 7)])
 def test_a_stream_is_its_dense_twin(d, n, rank, forgetting):
-    """Some of the first samples, of little weight, are in one half of R^d, all others in the
-    other: atoms that were used come to be of next to no use, and are replaced. fit is partial_fit
-    and a last move."""
+    """Some of the first samples, of little weight, are in one half of R^d, all others
+    in the other: atoms that were used come to be of next to no use, and are replaced.
+    fit is partial_fit and a last move.
+    """
     rng = np.random.default_rng(1)
     X = np.zeros((12 + 6 * n, d, 2))
     first = np.arange(len(X)) % 4 < 2
     first[12:] = False
-    X[first, :d // 2] = clusters(rng, first.sum(), d // 2, 2, 4)
-    X[~first, d // 2:] = clusters(rng, (~first).sum(), d // 2, 2, 4)
+    X[first, : d // 2] = clusters(rng, first.sum(), d // 2, 2, 4)
+    X[~first, d // 2 :] = clusters(rng, (~first).sum(), d // 2, 2, 4)
     D = core.orthonormalize(X[:4] + 0.1 * (X[:4] != 0) * rng.standard_normal((4, d, 2)))
     batches = np.split(X, [4, 8, *range(12, len(X), n)])
     weights = [1.0 + rng.integers(0, 3, len(batch)) for batch in batches]
     for t, w in enumerate(weights):
         w[2:] -= 1
-        w *= [1, 0.05, 1e-3][t % 3] * (1e-7 if t < 3 else 1)  # atoms stay after some batches
+        # atoms stay after some batches
+        w *= [1, 0.05, 1e-3][t % 3] * (1e-7 if t < 3 else 1)
     options = dict(lam=0.3, init=D, forgetting=forgetting, rank=rank)
     held, n_replaced, _ = dense_stream(zip(batches, weights), D, 0.3, forgetting)
     stream = streams.OnlineGDL(4, **options)
@@ -301,8 +329,11 @@ def test_the_last_move_of_a_fit_replaces_atoms_too():
 
 @pytest.mark.parametrize("X, rank", [(SMALL, None), (WIDE[:24], 4)])
 def test_of_a_replaced_atom_no_statistics_are_kept(X, rank):
-    codes = np.random.default_rng(0).uniform(0.5, 1, (24, 3)) * [1e-4, 1, 1]  # all atoms share
-    stream = streams.OnlineGDL(3, coding=lambda K_dd, K_xd, norm2: codes, init=X[:3], rank=rank)
+    # all atoms share
+    codes = np.random.default_rng(0).uniform(0.5, 1, (24, 3)) * [1e-4, 1, 1]
+    stream = streams.OnlineGDL(
+        3, coding=lambda K_dd, K_xd, norm2: codes, init=X[:3], rank=rank
+    )
     kept = stream.collect(X).fork()
     shared, sums = (A / 4 for A in statistics(stream))  # faded by (1 - 1 / 2)^2
     shared[0] = shared[:, 0] = sums[0] = 0
@@ -318,7 +349,7 @@ def test_more_atoms_than_are_kept_as_matrices_have_rows_of_eight_p(rank, monkeyp
     """Rows for 4 rank eigenpairs, and what is learned from them is as good."""
     monkeypatch.setattr(streams, "EXACT", 6 * 80**2 - 1)
     X = clusters(np.random.default_rng(0), 300, 80, 2, 60)
-    batches = [X[i:i + 50] for i in range(0, 300, 50)]
+    batches = [X[i : i + 50] for i in range(0, 300, 50)]
     learner = streams.OnlineGDL(6, 0.2, init=X[:6], rank=rank).fit(batches)
     assert learner.state()["sums"].shape == (6, 4 * (rank or 8 * 2), 80)
     monkeypatch.setattr(streams, "EXACT", 6 * 80**2)
@@ -344,23 +375,31 @@ def test_merging_is_collecting_all_and_associative_at_full_rank(drawn):
     start = start.collect(X).fork()
     cuts = np.sort(rng.integers(0, len(X) + 1, 2))
     parts = np.split(X, cuts)
-    a, b, c = (start.fork().collect(part) if len(part) else start.fork() for part in parts)
+    a, b, c = (
+        start.fork().collect(part) if len(part) else start.fork() for part in parts
+    )
     before = pickle.dumps(a)
     left = a.merge(b).merge(c)
     right = a.merge(b.merge(c))
     whole = start.fork().collect(X)
     assert pickle.dumps(a) == before
     for merged in (left, right):
-        assert abs(merged.loss - whole.loss) <= LOOSE * len(X) and merged.weight == len(X)
+        assert abs(merged.loss - whole.loss) <= LOOSE * len(X) and merged.weight == len(
+            X
+        )
         shared, factors = statistics(merged)
         expected = statistics(whole)
-        assert error(shared, expected[0]) <= LOOSE and error(factors, expected[1]) <= LOOSE
+        assert (
+            error(shared, expected[0]) <= LOOSE and error(factors, expected[1]) <= LOOSE
+        )
 
 
 def test_merged_learners_are_as_good_as_one_of_all_at_low_rank():
     start = streams.OnlineGDL(8, 0.2, init=WIDE[:8], rank=4).collect(WIDE).fork()
     half = len(WIDE) // 2
-    merged = start.merge(start.fork().collect(WIDE[:half])).merge(start.fork().collect(WIDE[half:]))
+    merged = start.merge(start.fork().collect(WIDE[:half])).merge(
+        start.fork().collect(WIDE[half:])
+    )
     whole = start.fork().collect(WIDE).update()
     assert abs(cost(WIDE, merged.update().atoms) / cost(WIDE, whole.atoms) - 1) <= 1e-3
     assert merged.n_batches == 2 and merged.state()["sums"].shape == (8, 16, 40)
@@ -396,16 +435,23 @@ def test_a_bar_counts_the_last_batch_of_a_pass_however_small(capsys):
 
 def test_learners_of_other_atoms_do_not_merge():
     a = streams.OnlineGDL(4, 0.2, rng=0).collect(SMALL)
-    for other in (a.fork().partial_fit(SMALL), streams.OnlineGDL(4, 0.3, rng=0).collect(SMALL)):
-        with pytest.raises(ValueError, match="other must have the same atoms and options"):
+    for other in (
+        a.fork().partial_fit(SMALL),
+        streams.OnlineGDL(4, 0.3, rng=0).collect(SMALL),
+    ):
+        with pytest.raises(
+            ValueError, match="other must have the same atoms and options"
+        ):
             a.merge(other)
     with pytest.raises(TypeError, match="other must be an OnlineGDL, got 3"):
         a.merge(3)
-    with pytest.raises(ValueError, match="fork needs a learner that has atoms: collect 4 samples"):
+    with pytest.raises(
+        ValueError, match="fork needs a learner that has atoms: collect 4 samples"
+    ):
         streams.OnlineGDL(4, 0.2).fork()
 
 
-# ---------------------------------------------------------------------------- from arrays
+# -------------------------------------------------------------------------- from arrays
 
 
 def test_fit_takes_memory_maps_and_iterables(tmp_path):
@@ -414,11 +460,16 @@ def test_fit_takes_memory_maps_and_iterables(tmp_path):
     fitted = streams.OnlineGDL(4, 0.2, rng=0).fit(mapped, batch_size=5, n_epochs=2)
     assert fitted.n_batches == 10 and fitted.atoms.shape == (4, 6, 2)
     assert (
-        streams.OnlineGDL(4, 0.2, rng=0).fit([SMALL[:2], SMALL[2:]], n_epochs=2).n_batches == 3
+        streams.OnlineGDL(4, 0.2, rng=0)
+        .fit([SMALL[:2], SMALL[2:]], n_epochs=2)
+        .n_batches
+        == 3
     )  # two samples wait for the rest
     with pytest.raises(ValueError, match="n_epochs must be 1, got 2"):
         streams.OnlineGDL(4, 0.2).fit(iter([SMALL]), n_epochs=2)
-    with pytest.raises(ValueError, match=r"d and p of the atoms, \(6, 2\), got \(70, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"d and p of the atoms, \(6, 2\), got \(70, 2\)"
+    ):
         fitted.partial_fit(SOME)
     with pytest.raises(ValueError, match=r"\(70, 2\) \(in batch 1 of epoch 0\)"):
         streams.OnlineGDL(4, 0.2).fit([SMALL, SOME])
@@ -443,7 +494,8 @@ class Stored:
 def test_a_stored_array_is_read_in_pieces_each_sample_once_an_epoch():
     n = 1003
     names = np.arange(n) / n
-    X = np.stack([np.cos(names), np.sin(names)], axis=1)[:, :, None]  # (n, 2, 1): told apart
+    # (n, 2, 1): told apart
+    X = np.stack([np.cos(names), np.sin(names)], axis=1)[:, :, None]
     stored = Stored(X)
     seen = []
 
@@ -464,7 +516,8 @@ def test_a_stored_array_is_read_in_pieces_each_sample_once_an_epoch():
 
 
 def test_pieces_learn_as_well_as_single_rows_from_a_sorted_file():
-    X = MANY[np.argsort(np.arange(len(MANY)) % 12, kind="stable")]  # cluster after cluster
+    # cluster after cluster
+    X = MANY[np.argsort(np.arange(len(MANY)) % 12, kind="stable")]
     rows = streams.OnlineGDL(8, 0.2, rng=0).fit(X, batch_size=16, n_epochs=3)
     pieces = streams.OnlineGDL(8, 0.2, rng=0).fit(Stored(X), batch_size=16, n_epochs=3)
     assert cost(X, pieces.atoms) <= 1.05 * cost(X, rows.atoms)
@@ -473,7 +526,9 @@ def test_pieces_learn_as_well_as_single_rows_from_a_sorted_file():
 def test_an_error_names_the_block_and_the_row_of_a_stored_array():
     X = MANY.copy()
     X[123, 0, 0] = np.nan
-    with pytest.raises(ValueError, match=r"at index 123 \(in the block of rows 112..127\)"):
+    with pytest.raises(
+        ValueError, match=r"at index 123 \(in the block of rows 112..127\)"
+    ):
         streams.OnlineGDL(8, 0.2, rng=0).fit(Stored(X), batch_size=16)
 
 
@@ -484,10 +539,16 @@ WAYS = {
     "waiting": lambda: streams.OnlineGDL(8, 0.2, rng=3).partial_fit(SMALL[:5]),
     "new": lambda: streams.OnlineGDL(4, n_neighbors=2, init=SMALL[:4], rng=3),
     "begun": lambda: streams.OnlineGDL(
-        4, 0.2, lam_scale="max", positive=True, rng=np.random.Generator(np.random.MT19937(3))
+        4,
+        0.2,
+        lam_scale="max",
+        positive=True,
+        rng=np.random.Generator(np.random.MT19937(3)),
     ).partial_fit(SMALL),
     "collecting": lambda: streams.OnlineGDL(4, 0.2, rank=1, rng=3).collect(SMALL),
-    "single": lambda: streams.OnlineGDL(4, 0.2, rng=3).partial_fit(SMALL.astype(np.float32)),
+    "single": lambda: streams.OnlineGDL(4, 0.2, rng=3).partial_fit(
+        SMALL.astype(np.float32)
+    ),
 }
 
 
@@ -502,10 +563,15 @@ def test_a_copy_goes_on_to_the_same_bits(way, copy, tmp_path):
         other = pickle.loads(pickle.dumps(learner))
     for one in (learner, other):
         one.partial_fit(SMALL[::-1]).partial_fit(SMALL[3:11])
-    assert np.array_equal(learner.atoms, other.atoms) and learner.atoms.dtype == other.atoms.dtype
+    assert (
+        np.array_equal(learner.atoms, other.atoms)
+        and learner.atoms.dtype == other.atoms.dtype
+    )
     assert learner.cost == other.cost and learner.lam == other.lam
     assert learner.rng.random() == other.rng.random()
-    assert learner.n_batches == other.n_batches and learner.n_replaced == other.n_replaced
+    assert (
+        learner.n_batches == other.n_batches and learner.n_replaced == other.n_replaced
+    )
 
 
 def nearest(K_dd, K_xd, norm2):
@@ -521,7 +587,9 @@ def test_a_function_that_codes_is_given_again(tmp_path):
     with pytest.raises(ValueError, match="coding must be the function .* got None"):
         streams.OnlineGDL.load(path)
     other = streams.OnlineGDL.load(path, coding=nearest)
-    assert np.array_equal(other.partial_fit(SMALL).atoms, learner.partial_fit(SMALL).atoms)
+    assert np.array_equal(
+        other.partial_fit(SMALL).atoms, learner.partial_fit(SMALL).atoms
+    )
 
 
 def test_a_function_beside_lam_is_not_forgotten(tmp_path):
@@ -531,7 +599,9 @@ def test_a_function_beside_lam_is_not_forgotten(tmp_path):
         streams.OnlineGDL.load(path)
     sparse = streams.OnlineGDL(4, 0.3, init=SMALL[:4]).partial_fit(SMALL)
     sparse.save(path)
-    with pytest.raises(ValueError, match="coding must be the function .* got <function"):
+    with pytest.raises(
+        ValueError, match="coding must be the function .* got <function"
+    ):
         streams.OnlineGDL.load(path, coding=nearest)
     other = streams.OnlineGDL(4, 0.3, coding=nearest, init=sparse.atoms)
     with pytest.raises(ValueError, match="same atoms and options"):
@@ -547,7 +617,7 @@ def test_ctrl_c_in_an_update_loses_nothing(part, rank, monkeypatch):
     def learner():
         few = streams.OnlineGDL(6, 0.2, init=WIDE[:6], rank=rank, forgetting=1)
         for i in range(0, 300, 100):
-            few.collect(WIDE[i:i + 100])
+            few.collect(WIDE[i : i + 100])
         return few
 
     whole = learner().update().partial_fit(WIDE[300:])
@@ -569,7 +639,9 @@ def test_ctrl_c_in_an_update_loses_nothing(part, rank, monkeypatch):
     assert broken.n_updates == whole.n_updates == 2
 
 
-def test_a_learner_that_an_error_left_half_changed_refuses_to_go_on(monkeypatch, tmp_path):
+def test_a_learner_that_an_error_left_half_changed_refuses_to_go_on(
+    monkeypatch, tmp_path
+):
     def full(*arguments):
         raise MemoryError
 
@@ -580,9 +652,16 @@ def test_a_learner_that_an_error_left_half_changed_refuses_to_go_on(monkeypatch,
         patched.setattr(learn, "sweep_stream", full)
         with pytest.raises(MemoryError):
             learner.partial_fit(SMALL)
-    for call in (lambda: learner.partial_fit(SMALL), lambda: learner.collect(SMALL), learner.update,
-                 lambda: learner.fit(SMALL), learner.fork, lambda: learner.merge(whole),
-                 lambda: whole.merge(learner), lambda: learner.save(path)):
+    for call in (
+        lambda: learner.partial_fit(SMALL),
+        lambda: learner.collect(SMALL),
+        learner.update,
+        lambda: learner.fit(SMALL),
+        learner.fork,
+        lambda: learner.merge(whole),
+        lambda: whole.merge(learner),
+        lambda: learner.save(path),
+    ):
         with pytest.raises(RuntimeError, match="was left half changed, by an error"):
             call()
     learner.fit(SMALL, 8, resume=path).partial_fit(SMALL)
@@ -609,12 +688,16 @@ def test_a_batch_that_is_not_coded_leaves_the_learner_as_it_was(error):
 
 def test_a_wrong_first_batch_is_named_and_the_next_learned():
     learner = streams.OnlineGDL(4, 0.3, init=SMALL[:4])
-    with pytest.raises(ValueError, match=r"X must have the d and p of the atoms, \(6, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"X must have the d and p of the atoms, \(6, 2\)"
+    ):
         learner.collect(core.random_subspaces(10, 9, 2, rng=0))
     assert learner.partial_fit(SMALL).weight == 0 and learner.n_updates == 1
 
 
-def test_a_resumed_learner_takes_what_its_atoms_take_whatever_init_it_was_given(tmp_path):
+def test_a_resumed_learner_takes_what_its_atoms_take_whatever_init_it_was_given(
+    tmp_path,
+):
     path = tmp_path / "half.npz"
     whole = streams.OnlineGDL(4, 0.3, rng=0).fit(SMALL, 8, checkpoint=path)
     other = streams.OnlineGDL(4, 0.3, init=core.random_subspaces(4, 9, 2, rng=0))
@@ -626,20 +709,30 @@ ROUGH = (SMALL * (1 + 1e-5)).astype(np.float32)
 
 
 @pytest.mark.parametrize("batches", [(SMALL, ROUGH), (ROUGH, SMALL)])
-@pytest.mark.parametrize("n_atoms, init", [(4, SMALL[:4]), (4, "random"), (40, "random")])
+@pytest.mark.parametrize(
+    "n_atoms, init", [(4, SMALL[:4]), (4, "random"), (40, "random")]
+)
 def test_bases_of_less_precision_enter_and_are_kept(n_atoms, init, batches, tmp_path):
-    """float32 bases, orthonormal to 1e-5, among those of float64: the learner's file is whole."""
+    """float32 bases, orthonormal to 1e-5, among those of float64: the learner's file is
+    whole.
+    """
     path = tmp_path / "learner.npz"
     learner = streams.OnlineGDL(n_atoms, 0.3, init=init, rng=0)
     learner.collect(batches[0]).collect(batches[1]).save(path)
     other = streams.OnlineGDL.load(path)
-    assert learner.weight == 2 * len(SMALL) and np.array_equal(other.atoms, learner.atoms)
+    assert learner.weight == 2 * len(SMALL) and np.array_equal(
+        other.atoms, learner.atoms
+    )
     assert np.array_equal(other.update().atoms, learner.update().atoms)
     if not isinstance(init, str):
         assert learner.atoms.dtype == np.float64
-        single = streams.OnlineGDL(n_atoms, 0.3, init=init.astype(np.float32)).collect(ROUGH)
+        single = streams.OnlineGDL(n_atoms, 0.3, init=init.astype(np.float32)).collect(
+            ROUGH
+        )
         assert single.collect(ROUGH).atoms.dtype == np.float32
-        double = streams.OnlineGDL(n_atoms, 0.3, init=init.astype(np.float32)).collect(SMALL)
+        double = streams.OnlineGDL(n_atoms, 0.3, init=init.astype(np.float32)).collect(
+            SMALL
+        )
         assert np.array_equal(double.collect(ROUGH).atoms, double.collect(SMALL).atoms)
 
 
@@ -666,7 +759,9 @@ DAMAGES = {
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_file_that_does_not_fit_itself_is_refused(name, tmp_path):
     state = streams.OnlineGDL(4, 0.2, rng=0).collect(SMALL).state()
-    damaged = {name.split()[-1] if "rng of" not in name else "rng": DAMAGES[name](state)}
+    damaged = {
+        name.split()[-1] if "rng of" not in name else "rng": DAMAGES[name](state)
+    }
     files.write_arrays(tmp_path / "bad.npz", "learner", state | damaged)
     with pytest.raises(ValueError, match="bad.npz is damaged"):
         streams.OnlineGDL.load(tmp_path / "bad.npz")
@@ -718,8 +813,11 @@ def test_a_killed_stream_resumes_to_the_same_bits(tmp_path):
 def test_a_checkpoint_of_other_samples_or_options_is_refused(tmp_path):
     path = tmp_path / "checkpoint.npz"
     streams.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, checkpoint=path)
-    again = streams.OnlineGDL(8, 0.2).fit(MANY, 64, n_epochs=2, resume=path)  # one epoch more
-    assert np.array_equal(again.atoms, streams.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, 2).atoms)
+    # one epoch more
+    again = streams.OnlineGDL(8, 0.2).fit(MANY, 64, n_epochs=2, resume=path)
+    assert np.array_equal(
+        again.atoms, streams.OnlineGDL(8, 0.2, rng=0).fit(MANY, 64, 2).atoms
+    )
     for learner, X, size, what in [
         (streams.OnlineGDL(8, 0.3), MANY, 64, "options"),
         (streams.OnlineGDL(8, 0.2001), MANY, 64, "options"),
@@ -727,7 +825,9 @@ def test_a_checkpoint_of_other_samples_or_options_is_refused(tmp_path):
         (streams.OnlineGDL(8, 0.2), MANY, 32, "options"),
         (streams.OnlineGDL(8, 0.2), MANY[::-1], 64, "samples"),
     ]:
-        match = f"resume must be a checkpoint of the same samples.*differs in the {what}$"
+        match = (
+            f"resume must be a checkpoint of the same samples.*differs in the {what}$"
+        )
         with pytest.raises(ValueError, match=match):
             learner.fit(X, size, resume=path)
 
@@ -748,7 +848,7 @@ class Interrupted(streams.OnlineGDL):
 HOLDERS = {
     "array": lambda X: X,
     "stored": lambda X: Stored(X),
-    "list": lambda X: [X[i:i + 16] for i in range(0, len(X), 16)],
+    "list": lambda X: [X[i : i + 16] for i in range(0, len(X), 16)],
 }
 
 
@@ -760,7 +860,9 @@ def test_a_resume_looks_at_every_row_that_was_learned_from(holder, at, tmp_path)
     path = tmp_path / "checkpoint.npz"
     options = dict(batch_size=16, n_epochs=2)
     with pytest.raises(KeyboardInterrupt):
-        Interrupted(at, rng=0).fit(held(MANY), checkpoint=path, checkpoint_every=1, **options)
+        Interrupted(at, rng=0).fit(
+            held(MANY), checkpoint=path, checkpoint_every=1, **options
+        )
     whole = streams.OnlineGDL(8, 0.2, rng=0).fit(held(MANY), **options)
     resumed = streams.OnlineGDL(8, 0.2).fit(held(MANY), resume=path, **options)
     assert np.array_equal(resumed.atoms, whole.atoms)
@@ -799,7 +901,9 @@ def test_a_learner_says_what_it_is():
 
 def test_ctrl_c_says_what_there_is_to_resume_from():
     learner = Interrupted(3, rng=0)
-    with pytest.raises(KeyboardInterrupt, match="learned from 3 of 25 batches; none is kept"):
+    with pytest.raises(
+        KeyboardInterrupt, match="learned from 3 of 25 batches; none is kept"
+    ):
         learner.fit(MANY, 16)
     assert learner.n_updates == 3
 
@@ -828,8 +932,10 @@ def test_ctrl_c_ends_a_script_which_a_resume_goes_on_with_to_the_same_bits(tmp_p
     path = tmp_path / "half.npz"
     for resume, at in [("", 12), (path, 13)]:
         last = interrupted(STOPPED, tmp_path / "X.npy", path, resume, at)
-        assert last == (f"KeyboardInterrupt: learned from {at} batches; {path} holds the first 10: "
-                        f"resume='{path}' goes on from there")
+        assert last == (
+            f"KeyboardInterrupt: learned from {at} batches; {path} holds the first 10: "
+            f"resume='{path}' goes on from there"
+        )
     batches = MANY.reshape(25, 16, 8, 2)
     resumed = streams.OnlineGDL(8, 0.2).fit(iter(batches), resume=path)
     whole = streams.OnlineGDL(8, 0.2, rng=0).fit(iter(batches))

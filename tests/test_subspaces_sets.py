@@ -1,5 +1,6 @@
-"""Image sets to points: laws of the leading left singular space, its accuracy, and errors that name
-the set."""
+"""Image sets to points: laws of the leading left singular space, its accuracy, and
+errors that name the set.
+"""
 
 import tracemalloc
 
@@ -51,8 +52,9 @@ def svd_basis(frames, p):
 
 
 def sine(A, B):
-    """Sine of the largest angle between two subspaces of equal dimension, given by orthonormal
-    bases."""
+    """Sine of the largest angle between two subspaces of equal dimension, given by
+    orthonormal bases.
+    """
     return np.linalg.norm(B - A @ (A.T @ B), 2)
 
 
@@ -71,8 +73,9 @@ def test_columns_are_the_leading_left_singular_vectors(d, n, p):
 @laws
 @given(image_sets(), seeds)
 def test_no_subspace_fits_the_frames_better(image_set, seed):
-    """The error is the sum of the other squared singular values: the optimum of Eckart and
-    Young."""
+    """The error is the sum of the other squared singular values: the optimum of Eckart
+    and Young.
+    """
     frames, p = image_set
     basis = from_image_set(frames, p)
     rng = np.random.default_rng(seed)
@@ -86,7 +89,9 @@ def test_no_subspace_fits_the_frames_better(image_set, seed):
 
 
 @pytest.mark.parametrize("n, d", [(12, 12), (12, 40), (40, 12), (130, 200)])
-@pytest.mark.parametrize("singular_values", [[1] * 9, [1, 1, 1, 1e-3, 1e-3, 1e-3], [1, 1e-9, 1e-9]])
+@pytest.mark.parametrize(
+    "singular_values", [[1] * 9, [1, 1, 1, 1e-3, 1e-3, 1e-3], [1, 1e-9, 1e-9]]
+)
 def test_equal_singular_values(singular_values, n, d):
     """Any of the best subspaces will do."""
     frames = frames_with(np.array(singular_values), n, d)
@@ -101,7 +106,9 @@ def test_equal_singular_values(singular_values, n, d):
 @given(image_sets(), seeds)
 def test_order_and_repetition_of_frames_do_not_matter(image_set, seed):
     frames, p = image_set
-    order = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(frames)), 3))
+    order = np.random.default_rng(seed).permutation(
+        np.repeat(np.arange(len(frames)), 3)
+    )
     assert sine(from_image_set(frames[order], p), from_image_set(frames, p)) <= TIGHT
 
 
@@ -110,15 +117,21 @@ def test_order_and_repetition_of_frames_do_not_matter(image_set, seed):
 def test_moving_the_pixels_moves_the_subspace(image_set, seed):
     frames, p = image_set
     order = np.random.default_rng(seed).permutation(frames.shape[1])
-    assert sine(from_image_set(frames[:, order], p), from_image_set(frames, p)[order]) <= TIGHT
+    assert (
+        sine(from_image_set(frames[:, order], p), from_image_set(frames, p)[order])
+        <= TIGHT
+    )
 
 
 @laws
 @given(image_sets(), st.integers(-1000, 1000))
 def test_scale_does_not_matter(image_set, exponent):
     frames, p = image_set
-    frames = np.where(np.abs(frames) < 2.0**-20, 0, frames)  # entries that stay normal numbers
-    assert np.array_equal(from_image_set(frames * 2.0**exponent, p), from_image_set(frames, p))
+    # entries that stay normal numbers
+    frames = np.where(np.abs(frames) < 2.0**-20, 0, frames)
+    assert np.array_equal(
+        from_image_set(frames * 2.0**exponent, p), from_image_set(frames, p)
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200, -255, 5e-324])
@@ -139,12 +152,16 @@ def test_center_ignores_what_all_frames_share(image_set, seed):
     frames, p = image_set
     frames = np.concatenate([frames, -frames])  # the mean frame is zero
     shared = np.random.default_rng(seed).random(frames.shape[1])
-    assert sine(from_image_set(frames + shared, p, center=True), from_image_set(frames, p)) <= TIGHT
+    assert (
+        sine(from_image_set(frames + shared, p, center=True), from_image_set(frames, p))
+        <= TIGHT
+    )
 
 
 def dyadic_pair(small):
-    """Two exact frames a, a + small b whose second singular value is about `small`, and the exact
-    span of a and b."""
+    """Two exact frames a, a + small b whose second singular value is about `small`, and
+    the exact span of a and b.
+    """
     a, b = np.random.default_rng(0).integers(-8, 9, (2, 1000)).astype(float)
     return np.stack([a, a + small * b]), np.linalg.qr(np.stack([a, b], axis=1))[0]
 
@@ -161,14 +178,18 @@ def test_as_accurate_as_an_svd_at_condition_1e9():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("d, n, rank", [(4, 4, 1), (3, 50, 2), (1000, 10, 3), (20000, 30, 1)])
+@pytest.mark.parametrize(
+    "d, n, rank", [(4, 4, 1), (3, 50, 2), (1000, 10, 3), (20000, 30, 1)]
+)
 @pytest.mark.parametrize("shared", [0, 100])
 def test_rounding_does_not_count_as_a_direction(d, n, rank, shared, dtype):
     rng = np.random.default_rng(d)
     frames = (rng.random((n, rank)) @ rng.random((rank, d)) + shared).astype(dtype)
     rank += shared > 0
     assert from_image_set(frames, rank).shape == (d, rank)
-    with pytest.raises(ValueError, match=rf"p = {rank + 1} independent frames|at most d = {rank}"):
+    with pytest.raises(
+        ValueError, match=rf"p = {rank + 1} independent frames|at most d = {rank}"
+    ):
         from_image_set(frames, rank + 1)
 
 
@@ -186,7 +207,8 @@ def test_rank_follows_the_precision_of_the_frames():
 def test_centred_copies_of_a_frame_have_rank_zero():
     frames = np.tile(np.random.default_rng(0).random(500), (7, 1))
     with pytest.raises(
-        ValueError, match="p = 1 independent frames beside their mean: got numerical rank 0"
+        ValueError,
+        match="p = 1 independent frames beside their mean: got numerical rank 0",
     ):
         from_image_set(frames, 1, center=True)
     with pytest.raises(ValueError, match="numerical rank 0"):
@@ -206,7 +228,9 @@ def test_float32_stays_float32_and_is_accumulated_in_float64(dtype):
     frames = np.random.default_rng(0).random((9, 3000)).astype(dtype)
     basis = from_image_set(frames, 4)
     assert basis.dtype == np.float32 and basis.dtype.isnative
-    assert np.array_equal(basis, from_image_set(frames.astype(float), 4).astype(np.float32))
+    assert np.array_equal(
+        basis, from_image_set(frames.astype(float), 4).astype(np.float32)
+    )
 
 
 def test_layout_does_not_matter_and_frames_are_not_changed():
@@ -261,8 +285,18 @@ def with_value(value):
 @pytest.mark.parametrize(
     "frames, p, error, match",
     [
-        (np.ones(5), 1, ValueError, r"frames must have shape \(n_frames, d\) or .*, got \(5,\)"),
-        (np.ones((2, 2, 2, 2)), 1, ValueError, r"frames must have shape .*, got \(2, 2, 2, 2\)"),
+        (
+            np.ones(5),
+            1,
+            ValueError,
+            r"frames must have shape \(n_frames, d\) or .*, got \(5,\)",
+        ),
+        (
+            np.ones((2, 2, 2, 2)),
+            1,
+            ValueError,
+            r"frames must have shape .*, got \(2, 2, 2, 2\)",
+        ),
         (
             np.ones((0, 5)),
             1,
@@ -276,10 +310,30 @@ def with_value(value):
             ValueError,
             "frames must hold frames of one shape, got a ragged sequence",
         ),
-        (np.ones((4, 5)) * 1j, 1, TypeError, "frames must hold real numbers, got dtype complex128"),
-        (np.ones((4, 5), object), 1, TypeError, "frames must hold real numbers, got dtype object"),
-        (with_value(np.nan), 1, ValueError, "frames must be finite, got nan in frame 2"),
-        (with_value(-np.inf), 1, ValueError, "frames must be finite, got -inf in frame 2"),
+        (
+            np.ones((4, 5)) * 1j,
+            1,
+            TypeError,
+            "frames must hold real numbers, got dtype complex128",
+        ),
+        (
+            np.ones((4, 5), object),
+            1,
+            TypeError,
+            "frames must hold real numbers, got dtype object",
+        ),
+        (
+            with_value(np.nan),
+            1,
+            ValueError,
+            "frames must be finite, got nan in frame 2",
+        ),
+        (
+            with_value(-np.inf),
+            1,
+            ValueError,
+            "frames must be finite, got -inf in frame 2",
+        ),
         (np.eye(5), 0, ValueError, "p must be >= 1, got 0"),
         (np.eye(5), 2.0, TypeError, r"p must be an integer, got 2\.0"),
         (
@@ -288,7 +342,12 @@ def with_value(value):
             ValueError,
             "p must be at most d = 5, the number of pixels in frames, got 6",
         ),
-        (np.eye(5)[:3], 4, ValueError, "frames must hold p = 4 independent frames, got 3 frames"),
+        (
+            np.eye(5)[:3],
+            4,
+            ValueError,
+            "frames must hold p = 4 independent frames, got 3 frames",
+        ),
         (
             np.eye(5)[[0, 1, 1, 0]],
             3,
@@ -366,7 +425,6 @@ def test_a_bad_set_behind_many_is_named(stream):
         from_sets(stream(sets), 2)
 
 
-
 def test_fewer_directions_are_those_that_there_are():
     rng = np.random.default_rng(0)
     frames = rng.standard_normal((3, 9))
@@ -378,5 +436,7 @@ def test_fewer_directions_are_those_that_there_are():
     assert from_image_set(frames, 99, rank="fewer", center=True).shape == (9, 3)
     with pytest.raises(ValueError, match="got numerical rank 0"):
         from_image_set(np.zeros((3, 4)), 2, rank="fewer")
-    with pytest.raises(ValueError, match="rank must be 'raise', 'warn' or 'pad', got 'fewer'"):
+    with pytest.raises(
+        ValueError, match="rank must be 'raise', 'warn' or 'pad', got 'fewer'"
+    ):
         from_sets([frames], 2, rank="fewer")

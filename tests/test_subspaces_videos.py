@@ -1,5 +1,6 @@
-"""Videos to points: block Hankel matrices, ARMA models known exactly, their observability, and what
-to do without full rank."""
+"""Videos to points: block Hankel matrices, ARMA models known exactly, their
+observability, and what to do without full rank.
+"""
 
 import tracemalloc
 
@@ -26,11 +27,13 @@ laws = settings(deadline=None, max_examples=30)
 
 
 def system(rng, n, d, radius=0.97):
-    """A (n, n), C (d, n) of a simulated system: rotations that decay, so that its states stay
-    independent for long."""
+    """A (n, n), C (d, n) of a simulated system: rotations that decay, so that its
+    states stay independent for long.
+    """
     angles = np.linspace(0.3, 2.8, n // 2)
     blocks = [
-        radius * np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles
+        radius * np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+        for a in angles
     ] + [np.array([[radius]])] * (n % 2)
     A = np.zeros((n, n))
     i = 0
@@ -57,15 +60,18 @@ def systems(draw):
 
 
 def sine(A, B):
-    """Sine of the largest angle between the spans of an orthonormal basis A and of any B with as
-    many columns."""
+    """Sine of the largest angle between the spans of an orthonormal basis A and of any
+    B with as many columns.
+    """
     return np.linalg.norm(B - A @ (A.T @ B), 2) / np.linalg.svd(B, compute_uv=False)[-1]
 
 
 @laws
 @given(systems())
 def test_arma_finds_a_noise_free_system(case):
-    """A and C up to a change of the state's coordinates, and its observability subspace."""
+    """A and C up to a change of the state's coordinates, and its observability
+    subspace.
+    """
     A, C, n_frames, n_blocks = case
     frames = simulate(A, C, n_frames)
     n = len(A)
@@ -97,7 +103,10 @@ def test_arma_is_the_closed_form_of_the_paper(n, extra, seed):
     signs = np.sign((U * C).sum(axis=0))
     np.testing.assert_allclose(C * signs, U, atol=LOOSE)
     np.testing.assert_allclose(
-        A * np.outer(signs, signs), expected, rtol=LOOSE, atol=LOOSE * np.abs(expected).max()
+        A * np.outer(signs, signs),
+        expected,
+        rtol=LOOSE,
+        atol=LOOSE * np.abs(expected).max(),
     )
 
 
@@ -114,13 +123,19 @@ def test_video_basis_spans_the_observability_matrix(n, n_blocks, seed):
 def test_observability_stacks_the_powers():
     A = np.array([[0.0, 1], [-1, 0]])
     C = np.array([[1.0, 2], [3, 4], [5, 6]])
-    np.testing.assert_array_equal(observability(A, C, 3), [*C, [-2, 1], [-4, 3], [-6, 5], *-C])
-    assert observability(A.astype(np.float32), C.astype(np.float32), 2).dtype == np.float32
+    np.testing.assert_array_equal(
+        observability(A, C, 3), [*C, [-2, 1], [-4, 3], [-6, 5], *-C]
+    )
+    assert (
+        observability(A.astype(np.float32), C.astype(np.float32), 2).dtype == np.float32
+    )
 
 
 @pytest.mark.parametrize("n_frames, p", [(9, 4), (4, 4), (1, 1)])
 def test_one_block_is_the_model_of_appearance(n_frames, p):
-    """The paper's remark, for ARMA as for block Hankel matrices; dynamics need no frame more."""
+    """The paper's remark, for ARMA as for block Hankel matrices; dynamics need no frame
+    more.
+    """
     frames = np.random.default_rng(0).random((n_frames, 5, 6))
     np.testing.assert_array_equal(from_video(frames, p, 1), from_image_set(frames, p))
     np.testing.assert_array_equal(block_hankel(frames, 1), frames.reshape(n_frames, 30))
@@ -132,7 +147,9 @@ def test_hankel_rows_are_frames_with_their_successors(n_frames, n_blocks, d, see
     frames = np.random.default_rng(seed).random((n_frames, d))
     n_blocks = min(n_blocks, n_frames)
     rows = block_hankel(frames, n_blocks)
-    expected = [np.concatenate(frames[i : i + n_blocks]) for i in range(n_frames - n_blocks + 1)]
+    expected = [
+        np.concatenate(frames[i : i + n_blocks]) for i in range(n_frames - n_blocks + 1)
+    ]
     np.testing.assert_array_equal(rows, expected)
     assert not rows.flags.writeable and rows.base is not None
 
@@ -164,12 +181,16 @@ def test_stabilize_scales_into_the_unit_circle(rate):
     assert 1 - LOOSE < np.abs(np.linalg.eigvals(B)).max() < 1
     np.testing.assert_array_equal(C, same)
     np.testing.assert_allclose(B * rate, A, atol=LOOSE * rate * np.abs(A).max())
-    assert sine(from_video(frames, 4, 5, stabilize=True), observability(B, C, 5)) <= LOOSE
+    assert (
+        sine(from_video(frames, 4, 5, stabilize=True), observability(B, C, 5)) <= LOOSE
+    )
 
 
 def test_stable_estimates_are_left_alone():
     frames = growing(0.9)
-    np.testing.assert_array_equal(arma(frames, 3, stabilize=True)[0], arma(frames, 3)[0])
+    np.testing.assert_array_equal(
+        arma(frames, 3, stabilize=True)[0], arma(frames, 3)[0]
+    )
 
 
 def test_powers_out_of_range_are_an_error_unless_stabilized():
@@ -184,7 +205,11 @@ def test_powers_out_of_range_are_an_error_unless_stabilized():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda f, **kw: from_image_set(f, 3, **kw), lambda f, **kw: from_video(f, 3, 4, **kw)]
+    "make",
+    [
+        lambda f, **kw: from_image_set(f, 3, **kw),
+        lambda f, **kw: from_video(f, 3, 4, **kw),
+    ],
 )
 def test_scale_sign_and_type_of_the_frames(make):
     frames = np.random.default_rng(0).random((10, 4, 6))
@@ -204,10 +229,18 @@ def test_unit_variance_is_the_normalisation_of_the_traffic_experiment():
     normal = (frames - frames.mean(axis=0)) / frames.std(axis=0)
     normal[:, 7] = 0
     rows = frames.copy()
-    assert normalise(rows, False, True) == pytest.approx(1 / np.delete(frames.std(axis=0), 7).min())
+    assert normalise(rows, False, True) == pytest.approx(
+        1 / np.delete(frames.std(axis=0), 7).min()
+    )
     np.testing.assert_allclose(rows, normal, atol=TIGHT)
-    assert sine(from_image_set(normal, 4), from_image_set(frames, 4, unit_variance=True)) <= LOOSE
-    assert sine(from_video(normal, 4, 3), from_video(frames, 4, 3, unit_variance=True)) <= LOOSE
+    assert (
+        sine(from_image_set(normal, 4), from_image_set(frames, 4, unit_variance=True))
+        <= LOOSE
+    )
+    assert (
+        sine(from_video(normal, 4, 3), from_video(frames, 4, 3, unit_variance=True))
+        <= LOOSE
+    )
     brighter = frames * rng.uniform(0.5, 2, 30) + rng.random(
         30
     )  # a gain and an offset for each pixel
@@ -232,7 +265,6 @@ def test_unit_variance_keeps_pixels_that_vary_little_in_float32():
     assert sine(exact, basis) <= 1e-3
 
 
-
 @pytest.mark.parametrize("n_frames, true_rank", [(3, 2), (9, 2)])
 @pytest.mark.parametrize(
     "make",
@@ -242,13 +274,16 @@ def test_unit_variance_keeps_pixels_that_vary_little_in_float32():
     ],
 )
 def test_rank_policies(make, n_frames, true_rank):
-    """Padded bases are orthonormal, keep the directions that there are, and ignore nothing silently
-    unless asked to."""
+    """Padded bases are orthonormal, keep the directions that there are, and ignore
+    nothing silently unless asked to.
+    """
     rng = np.random.default_rng(0)
     frames = rng.random((n_frames, true_rank)) @ rng.random((true_rank, 40))
     with pytest.raises(ValueError, match="independent frames"):
         make(frames, "raise")
-    with pytest.warns(UserWarning, match="(?s)independent frames.*numerical rank 2.*padded"):
+    with pytest.warns(
+        UserWarning, match="(?s)independent frames.*numerical rank 2.*padded"
+    ):
         basis = make(frames, "warn")
     np.testing.assert_array_equal(make(frames, "pad"), basis)
     np.testing.assert_allclose(basis.T @ basis, np.eye(5), atol=TIGHT)
@@ -277,7 +312,9 @@ def test_too_few_frames_for_the_dynamics():
         r"frames: the first 3 of 4",
     ):
         arma(frames, 4)
-    with pytest.warns(UserWarning, match="determine A .* have 3 independent states of 4"):
+    with pytest.warns(
+        UserWarning, match="determine A .* have 3 independent states of 4"
+    ):
         A, C = arma(frames, 4, rank="warn")
     np.testing.assert_allclose(
         C @ A @ C.T @ frames[:-1].T, frames[1:].T, atol=LOOSE
@@ -337,7 +374,11 @@ def test_a_large_stack_is_never_factorised():
             "frames must hold n_states = 11 independent frames, got 10 frames",
         ),
         (lambda f: from_video(f, 2, 0), ValueError, "n_blocks must be >= 1, got 0"),
-        (lambda f: from_video(f, 2, "3"), TypeError, "n_blocks must be an integer, got '3'"),
+        (
+            lambda f: from_video(f, 2, "3"),
+            TypeError,
+            "n_blocks must be an integer, got '3'",
+        ),
         (
             lambda f: from_video(f * np.nan, 2, 2),
             ValueError,
@@ -349,7 +390,11 @@ def test_a_large_stack_is_never_factorised():
             "n_blocks must be at most n_frames = 10, got 11",
         ),
         (lambda f: block_hankel(f, 0), ValueError, "n_blocks must be >= 1, got 0"),
-        (lambda f: block_hankel(f[0], 1), ValueError, r"frames must have shape .*, got \(30,\)"),
+        (
+            lambda f: block_hankel(f[0], 1),
+            ValueError,
+            r"frames must have shape .*, got \(30,\)",
+        ),
         (
             lambda f: observability(f, f.T, 2),
             ValueError,
@@ -366,7 +411,11 @@ def test_a_large_stack_is_never_factorised():
             ValueError,
             "A must be finite, got nan",
         ),
-        (lambda f: from_videos([], 2, 2), ValueError, "at least one set of frames, got none"),
+        (
+            lambda f: from_videos([], 2, 2),
+            ValueError,
+            "at least one set of frames, got none",
+        ),
     ],
 )
 def test_bad_input(call, error, match):

@@ -11,7 +11,9 @@ from grassmann_sc import estimators, kernels, tuning
 from oracles import clusters, error
 
 LABELS = np.arange(60) % 3
-FOLDS = [(np.flatnonzero(np.arange(60) % 5 != f), np.arange(f, 60, 5)) for f in range(5)]
+FOLDS = [
+    (np.flatnonzero(np.arange(60) % 5 != f), np.arange(f, 60, 5)) for f in range(5)
+]
 
 
 def answers(table):
@@ -45,7 +47,9 @@ def choose(names, table, **options):
 
 def test_the_best_matrix_and_parameter_are_chosen():
     good = (("lam", 0.2),)
-    table = [{(("lam", lam),): right(0.5, m) for lam in (0.1, 0.2, 0.3)} for m in range(4)]
+    table = [
+        {(("lam", lam),): right(0.5, m) for lam in (0.1, 0.2, 0.3)} for m in range(4)
+    ]
     table[2][good] = right(0.95)
     names = [("linear", 1), ("linear", 2), ("rbf", 1), ("rbf", 2)]
     choice = choose(names, table)
@@ -67,7 +71,9 @@ def test_of_equals_their_own_accuracy_counts_as_much_as_both_neighbours():
     counts = [36, 26, 34, 29]
     table = [{(): right(count / 60, 20 + m)} for m, count in enumerate(counts)]
     choice = choose(names, table)
-    assert [60 * share.mean() for share in choice.shares.values()] == pytest.approx(counts)
+    assert [60 * share.mean() for share in choice.shares.values()] == pytest.approx(
+        counts
+    )
     assert tuning.alike(choice.shares, 0.5) == [(names[0], ()), (names[2], ())]
     assert choice.gram == ("linear", 1)
 
@@ -75,7 +81,9 @@ def test_of_equals_their_own_accuracy_counts_as_much_as_both_neighbours():
 def test_of_equals_to_rounding_the_one_of_more_accuracy_of_its_own_is_chosen():
     """2 * 43 + 39 is 2 * 44 + 37, but a little more as shares of 60 that are added up."""
     names = [("linear", 1), ("linear", 2), ("rbf", 1), ("rbf", 2)]
-    table = [{(): right(count / 60, 20 + m)} for m, count in enumerate([43, 39, 44, 37])]
+    table = [
+        {(): right(count / 60, 20 + m)} for m, count in enumerate([43, 39, 44, 37])
+    ]
     assert choose(names, table).gram == ("rbf", 1)
 
 
@@ -93,23 +101,27 @@ def test_another_rule_is_chosen_if_it_is_better_by_more_than_luck(usual, other):
 
 
 def clips_of_twenty_classes():
-    """Gram matrix of five clips of each class under a narrow Gaussian kernel, labels, and which
-    two of a class are to learn from.
+    """Gram matrix of five clips of each class under a narrow Gaussian kernel, labels,
+    and which two of a class are to learn from.
 
-    All frames lie in R^6, so that subspaces of frames tell little; a clip shows six of the eight
-    looks of its class.
+    All frames lie in R^6, so that subspaces of frames tell little; a clip shows six of
+    the eight looks of its class.
     """
     rng = np.random.default_rng(2)
     looks = rng.standard_normal((20, 8, 6))
     y = np.arange(100) // 5
-    sets = [looks[c][rng.permutation(8)[:6]] + 0.2 * rng.standard_normal((6, 6)) for c in y]
+    sets = [
+        looks[c][rng.permutation(8)[:6]] + 0.2 * rng.standard_normal((6, 6)) for c in y
+    ]
     kernel = kernels.rbf(4.0)
     K = kernels.kernel_gram(sets, kernels.kernel_bases(sets, kernel, 6), kernel=kernel)
     return K, y, np.arange(100) % 5 < 2
 
 
 def test_local_codes_do_not_turn_over_in_the_refit():
-    """A fold has one clip of a class, where both rules answer alike; all together have two."""
+    """A fold has one clip of a class, where both rules answer alike; all together have
+    two.
+    """
     K, y, train = clips_of_twenty_classes()
     assert np.median(K[y[:, None] != y]) < 1e-6 * K[0, 0]
     known = np.flatnonzero(train)
@@ -118,19 +130,34 @@ def test_local_codes_do_not_turn_over_in_the_refit():
     rates = {}
     for rules in (core.RULES_OF_CODES["local"], ["residual"]):
         predict = tuning.local_predictions([3], rules)
-        choice = tuning.Search(np.where(train, y, 0), folds, predict).choose({("rbf", 6): K})
+        choice = tuning.Search(np.where(train, y, 0), folds, predict).choose(
+            {("rbf", 6): K}
+        )
         answers = predict(K[np.ix_(train, train)], test, y[train])[choice.parameters]
-        rates[dict(choice.parameters)["rule"]] = choice.score, np.mean(answers == y[~train])
-    assert rates["residual"][0] >= rates["sum"][0] > 0.9  # cross-validation shows no fault
+        rates[dict(choice.parameters)["rule"]] = (
+            choice.score,
+            np.mean(answers == y[~train]),
+        )
+    # cross-validation shows no fault
+    assert rates["residual"][0] >= rates["sum"][0] > 0.9
     assert rates["residual"][1] < 0.3 and rates["sum"][1] > 0.9
     model = estimators.CodingClassifier("local", n_neighbors=3, kernel="precomputed")
     model.fit(K[np.ix_(train, train)], y[train])
     assert np.mean(model.predict(test) == y[~train]) == rates["sum"][1]
 
 
-@pytest.mark.parametrize("coding, how, predict", [
-    ("sparse", {"lam": 0.1, "lam_scale": "max"}, tuning.sparse_predictions([0.1], tol=1e-8)),
-    ("local", {"n_neighbors": 6}, tuning.local_predictions([6]))], ids=["sparse", "local"])
+@pytest.mark.parametrize(
+    "coding, how, predict",
+    [
+        (
+            "sparse",
+            {"lam": 0.1, "lam_scale": "max"},
+            tuning.sparse_predictions([0.1], tol=1e-8),
+        ),
+        ("local", {"n_neighbors": 6}, tuning.local_predictions([6])),
+    ],
+    ids=["sparse", "local"],
+)
 def test_one_rule_is_the_usual_one_everywhere(coding, how, predict):
     """Of the first candidates of a search, the classifier, and the functions."""
     D = core.random_subspaces(30, 12, 2, rng=0)
@@ -146,15 +173,16 @@ def test_one_rule_is_the_usual_one_everywhere(coding, how, predict):
 
 
 def test_shares_of_repeated_folds_are_shares():
-    """A set that is asked again counts no more than others: what is shown is the share of its
-    answers that is right."""
+    """A set that is asked again counts no more than others: what is shown is the share
+    of its answers that is right.
+    """
     asked = np.zeros(60, int)
     table = {(("lam", 0.1),): right(0.7)}
 
     def predict(K_dd, K_xd, y):
         queries = np.rint(K_xd[:, 0]).astype(int)
         known = answers([table])(K_dd, K_xd, y)
-        lam, = table
+        (lam,) = table
         once = known[lam]
         again = np.where(asked[queries] == 1, -1, once)  # wrong at the second time
         asked[queries] += 1
@@ -162,14 +190,18 @@ def test_shares_of_repeated_folds_are_shares():
 
     folds = FOLDS + FOLDS[:2] + FOLDS[:1]
     choice = tuning.Search(LABELS, folds, predict).choose(grams([("linear", 1)]))
-    times = np.select([np.arange(60) % 5 == 0, np.arange(60) % 5 == 1], [2 / 3, 1 / 2], 1.0)
+    times = np.select(
+        [np.arange(60) % 5 == 0, np.arange(60) % 5 == 1], [2 / 3, 1 / 2], 1.0
+    )
     (share,) = choice.shares.values()
     assert error(share, right(0.7) * times) < 1e-15
     assert choice.score == pytest.approx(share.mean())
 
 
 def test_what_cannot_win_is_given_up_and_changes_nothing():
-    table = [{(): right(share, m)} for m, share in enumerate((0.95, 0.2, 0.1, 0.9, 0.15))]
+    table = [
+        {(): right(share, m)} for m, share in enumerate((0.95, 0.2, 0.1, 0.9, 0.15))
+    ]
     names = [("linear", p) for p in range(1, 6)]
     choice = choose(names, table)
     assert choice.gram == ("linear", 1)
@@ -181,9 +213,12 @@ def test_time_that_is_up_ends_the_search_with_what_is_known():
     choice = choose([("linear", 1), ("linear", 2)], table, seconds=0)
     assert choice.gram == ("linear", 1) and choice.n_tried == 1
     searches = [tuning.Search(LABELS, FOLDS, answers(table)) for _ in range(2)]
-    searches[0].choose(grams([("linear", 1), ("linear", 2)]))  # the other knows nothing yet
+    # the other knows nothing yet
+    searches[0].choose(grams([("linear", 1), ("linear", 2)]))
     pool = tuning.Pool(searches)
-    assert pool.choose(grams([("linear", 1), ("linear", 2)]), seconds=0)[:4] == choice[:4]
+    assert (
+        pool.choose(grams([("linear", 1), ("linear", 2)]), seconds=0)[:4] == choice[:4]
+    )
 
 
 def test_time_that_is_up_keeps_nothing_from_what_is_known_already():
@@ -220,7 +255,9 @@ def test_predictions_are_those_of_the_functions(family):
         assert found[()].tolist() == y[:30][asked.argmax(axis=1)].tolist()
         return
     if family == "sparse":
-        found = tuning.sparse_predictions([0.3, 0.1], core.RULES, tol=1e-8)(known, asked, y[:30])
+        found = tuning.sparse_predictions([0.3, 0.1], core.RULES, tol=1e-8)(
+            known, asked, y[:30]
+        )
         name = "lam"
         values = 0.1, 0.3
     else:
@@ -233,8 +270,12 @@ def test_predictions_are_those_of_the_functions(family):
         else:
             codes = core.locality_codes(known, asked, min(value, 30), norm2=norm2)
         for rule in core.RULES:
-            scores, classes = core.class_scores(codes, known, asked, y[:30], norm2=norm2, rule=rule)
-            assert (found[(name, value), ("rule", rule)] == classes[scores.argmax(axis=1)]).all()
+            scores, classes = core.class_scores(
+                codes, known, asked, y[:30], norm2=norm2, rule=rule
+            )
+            assert (
+                found[(name, value), ("rule", rule)] == classes[scores.argmax(axis=1)]
+            ).all()
         for rule, h in (("sum", np.sum), ("max", np.max)):
             scores = [h(codes[:, y[:30] == c], axis=1) for c in "abcd"]
             assert (
@@ -252,7 +293,9 @@ def test_gram_matrices_of_any_real_type_are_taken(predict, kind):
     y = np.array(["ape", "bee", "cat"]).repeat(2)
     usual = predict(K, K, y)
     found = predict(K.astype(kind), K.astype(kind), y)
-    assert all((found[parameters] == labels).all() for parameters, labels in usual.items())
+    assert all(
+        (found[parameters] == labels).all() for parameters, labels in usual.items()
+    )
 
 
 @pytest.mark.parametrize(
@@ -261,13 +304,19 @@ def test_gram_matrices_of_any_real_type_are_taken(predict, kind):
 def test_no_queries_have_no_labels(predict):
     K = core.projection_kernel(core.random_subspaces(3, 10, 2, rng=0))
     answers = predict(K, K[:0], np.array(["ape", "bee", "cat"]))
-    assert len(answers) == 4 and all(labels.shape == (0,) for labels in answers.values())
+    assert len(answers) == 4 and all(
+        labels.shape == (0,) for labels in answers.values()
+    )
 
 
 @pytest.mark.parametrize("names", [(1, "1"), (("a", 1), ("a", 2)), (None, "b")])
 @pytest.mark.parametrize(
-    "predict", [tuning.sparse_predictions([0.1]), tuning.local_predictions([2]),
-                tuning.nearest_predictions]
+    "predict",
+    [
+        tuning.sparse_predictions([0.1]),
+        tuning.local_predictions([2]),
+        tuning.nearest_predictions,
+    ],
 )
 def test_labels_are_any_hashables(names, predict):
     """Of one array type 1 and "1" would be equal."""
@@ -290,11 +339,15 @@ def test_dimensions_rise_from_1_to_the_largest(p_max, most):
 
 
 def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
-    """Rings of two radii: no linear subspace of dimension 2 tells them apart, a Gaussian's does."""
+    """Rings of two radii: no linear subspace of dimension 2 tells them apart, a
+    Gaussian's does.
+    """
     rng = np.random.default_rng(0)
     y = np.arange(40) % 2
     angle = rng.uniform(0, 2 * np.pi, (40, 8, 1))
-    rings = (1 + y[:, None, None]) * np.concatenate([np.cos(angle), np.sin(angle)], axis=2)
+    rings = (1 + y[:, None, None]) * np.concatenate(
+        [np.cos(angle), np.sin(angle)], axis=2
+    )
     sets = list(rings + 0.05 * rng.standard_normal(rings.shape))
     found = {}
     for name, kernel in (("linear", kernels.linear()), ("gaussian", kernels.rbf(1.0))):
@@ -303,30 +356,42 @@ def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
         )
         found |= {(name, p): K[p - 1] for p in range(1, len(K) + 1)}
     folds = [
-        (np.flatnonzero(np.arange(40) // 2 % 4 != f), np.flatnonzero(np.arange(40) // 2 % 4 == f))
+        (
+            np.flatnonzero(np.arange(40) // 2 % 4 != f),
+            np.flatnonzero(np.arange(40) // 2 % 4 == f),
+        )
         for f in range(4)
     ]
-    choice = tuning.Search(y, folds, tuning.sparse_predictions([0.01, 0.1])).choose(found)
+    choice = tuning.Search(y, folds, tuning.sparse_predictions([0.01, 0.1])).choose(
+        found
+    )
     assert choice.gram[0] == "gaussian" and choice.score == 1
 
 
 def test_candidates_within_a_standard_error_are_alike():
-    """One that is behind on every set alike, by no more and no less, is behind for certain."""
+    """One that is behind on every set alike, by no more and no less, is behind for
+    certain.
+    """
     best = np.repeat([1.0, 0.0], [18, 2])
     swapped = np.roll(best, 1)
     worse = best - 0.05
     shares = {"worse": worse, "best": best, "swapped": swapped}
     assert tuning.alike(shares) == ["best", "swapped"]
     assert tuning.alike(shares, within=1e9) == ["best", "swapped"]
-    fewer = best * np.r_[np.zeros(3), np.ones(17)]  # behind by 3 sets of 20: 1.83 standard errors
+    # behind by 3 sets of 20: 1.83 standard errors
+    fewer = best * np.r_[np.zeros(3), np.ones(17)]
     assert tuning.alike({"best": best, "fewer": fewer}, within=1.8) == ["best"]
     assert tuning.alike({"best": best, "fewer": fewer}, within=1.9) == ["best", "fewer"]
 
 
 def test_candidates_are_compared_on_sets_that_all_were_asked():
     some = np.array([1.0, 0.0, np.nan, np.nan])
-    assert tuning.alike({"a": some, "b": np.array([1.0, 1.0, 0.0, 0.0])}, within=0) == ["b"]
-    with pytest.raises(ValueError, match="shares must have a set that all candidates were asked"):
+    assert tuning.alike({"a": some, "b": np.array([1.0, 1.0, 0.0, 0.0])}, within=0) == [
+        "b"
+    ]
+    with pytest.raises(
+        ValueError, match="shares must have a set that all candidates were asked"
+    ):
         tuning.alike({"a": some, "b": np.array([np.nan, np.nan, 0.0, 0.0])})
 
 
@@ -335,7 +400,9 @@ def test_a_choice_tells_the_shares_of_those_still_in():
     names = [("linear", 1), ("linear", 2), ("linear", 3)]
     shares = choose(names, table).shares
     assert list(shares) == [(names[0], ()), (names[1], ())]
-    assert all((share == truth[()]).all() for share, truth in zip(shares.values(), table))
+    assert all(
+        (share == truth[()]).all() for share, truth in zip(shares.values(), table)
+    )
 
 
 def test_most_voters_name_the_label_and_the_first_decides_a_tie():
@@ -349,7 +416,9 @@ def test_votes_are_weighed():
     assert tuning.vote(labels, [3, 1, 1]).tolist() == list("ab")
     assert tuning.vote(labels, [0.5, 0.5, 0.5]).tolist() == tuning.vote(labels).tolist()
     tied = [["a"], ["b"], ["b"], ["a"]]  # 0.1 + 0.2 + 0.3 is not 0.6
-    assert tuning.vote([*tied, ["b"], ["b"]], [0.6, 0.1, 0.2, 0, 0.3, 0]).tolist() == ["a"]
+    assert tuning.vote([*tied, ["b"], ["b"]], [0.6, 0.1, 0.2, 0, 0.3, 0]).tolist() == [
+        "a"
+    ]
     assert tuning.vote(tied, [0, 1, 0, 0]).tolist() == ["b"]
 
 
@@ -385,7 +454,9 @@ def test_only_a_value_error_leaves_a_matrix_out_and_not_all_of_them():
     with pytest.raises(RuntimeError, match="out of memory"):
         tuning.Search(LABELS, FOLDS, predict).choose(both)
     error = ValueError("one class alone")
-    with pytest.raises(ValueError, match="every fold can have, got 2 .*: one class alone"):
+    with pytest.raises(
+        ValueError, match="every fold can have, got 2 .*: one class alone"
+    ):
         tuning.Search(LABELS, FOLDS, predict).choose(both)
 
 
@@ -400,10 +471,14 @@ def test_a_choice_tells_what_was_left_out_of_its_own_matrices():
 def test_a_pool_is_one_search_over_all_candidates_and_computes_none_twice():
     names = [("linear", p) for p in (1, 2, 3)]
     families = [
-        [{(("lam", lam),): right(share - lam, 7 * m) for lam in (0.1, 0.2)}
-         for m, share in enumerate((0.9, 0.8, 0.3))],
-        [{(("neighbors", k),): right(share, 5 * k + m) for k in (1, 2, 3)}
-         for m, share in enumerate((0.5, 0.95, 0.2))],
+        [
+            {(("lam", lam),): right(share - lam, 7 * m) for lam in (0.1, 0.2)}
+            for m, share in enumerate((0.9, 0.8, 0.3))
+        ],
+        [
+            {(("neighbors", k),): right(share, 5 * k + m) for k in (1, 2, 3)}
+            for m, share in enumerate((0.5, 0.95, 0.2))
+        ],
     ]
     calls = []
 
@@ -411,6 +486,7 @@ def test_a_pool_is_one_search_over_all_candidates_and_computes_none_twice():
         def predict(K_dd, K_xd, y):
             calls.append(table)
             return answers(table)(K_dd, K_xd, y)
+
         return predict
 
     searches = [tuning.Search(LABELS, FOLDS, counted(table)) for table in families]
@@ -432,7 +508,9 @@ def test_corrected_t_test_widens_the_plain_one():
     plain = scipy.stats.ttest_1samp(differences, 0)
     assert tuning.corrected_t_test(differences, 1e-12) == pytest.approx(plain.pvalue)
     t = plain.statistic * np.sqrt(0.2 / (0.2 + 0.5))
-    assert tuning.corrected_t_test(-differences, 0.5) == pytest.approx(2 * scipy.stats.t.sf(t, 4))
+    assert tuning.corrected_t_test(-differences, 0.5) == pytest.approx(
+        2 * scipy.stats.t.sf(t, 4)
+    )
     assert tuning.corrected_t_test(np.zeros(3), 0.5) == 1
     assert tuning.corrected_t_test(np.ones(3), 0.5) == 0
     assert tuning.corrected_t_test([5.6e-17] * 4, 0.5) == 1
@@ -441,7 +519,9 @@ def test_corrected_t_test_widens_the_plain_one():
 @pytest.mark.parametrize("k", [2, 5, 10])
 @pytest.mark.parametrize("n_test", [10, 50])
 def test_one_set_in_every_split_is_no_news(k, n_test):
-    """The variance is at least that of methods that are alike, which differ on one in so many."""
+    """The variance is at least that of methods that are alike, which differ on one in
+    so many.
+    """
     share = 1 / n_test
     t = share / np.sqrt((1 / k + 1) * share / n_test)
     found = tuning.corrected_t_test(np.full(k, share), 1.0, n_test=n_test)
@@ -454,7 +534,8 @@ def test_the_floor_of_the_variance_is_felt_below_it_alone():
     free = tuning.corrected_t_test(spread, 0.5)
     assert tuning.corrected_t_test(spread, 0.5, n_test=50) == free
     assert tuning.corrected_t_test(spread, 0.5, n_test=1) > free
-    assert tuning.corrected_t_test(np.ones(5), 0.5, n_test=50) < 0.01  # all against none
+    # all against none
+    assert tuning.corrected_t_test(np.ones(5), 0.5, n_test=50) < 0.01
     assert tuning.corrected_t_test(np.ones(5), 0.5, n_test=1) > 0.2  # five sets are few
 
 
@@ -479,7 +560,10 @@ def nothing(K_dd, K_xd, y):
     "call, message",
     [
         (lambda: tuning.Search(LABELS, [], nothing), "folds must hold at least one"),
-        (lambda: tuning.Search(LABELS, [([], [1])], nothing), "folds must hold at least one"),
+        (
+            lambda: tuning.Search(LABELS, [([], [1])], nothing),
+            "folds must hold at least one",
+        ),
         (
             lambda: tuning.Search(LABELS, FOLDS, nothing).choose({}),
             "grams must be a dict of at least one",
@@ -494,21 +578,42 @@ def nothing(K_dd, K_xd, y):
         ),
         (lambda: tuning.alike({}), "shares must be a dict of at least one candidate"),
         (lambda: tuning.vote(["a"], [1, 2]), "labels must have shape"),
-        (lambda: tuning.vote([["a"], ["b"]], [1, -1]), r"weights must be 2 numbers >= 0, .* got"),
-        (lambda: tuning.vote([["a"], ["b"]], [0, 0]), "weights must be 2 numbers >= 0, .* all 0"),
-        (lambda: tuning.holm([0.5, 1.5]), r"p_values must be a list of numbers in \[0, 1\], got"),
+        (
+            lambda: tuning.vote([["a"], ["b"]], [1, -1]),
+            r"weights must be 2 numbers >= 0, .* got",
+        ),
+        (
+            lambda: tuning.vote([["a"], ["b"]], [0, 0]),
+            "weights must be 2 numbers >= 0, .* all 0",
+        ),
+        (
+            lambda: tuning.holm([0.5, 1.5]),
+            r"p_values must be a list of numbers in \[0, 1\], got",
+        ),
         (
             lambda: tuning.corrected_t_test([1.0, 2], 0.5, n_test=10),
             r"differences must be of shares, in \[-1, 1\], where n_test is given, got",
         ),
         (lambda: tuning.vote([]), r"labels must have shape \(n_voters, n\), both >= 1"),
         (lambda: tuning.vote([[], []]), r"both >= 1, got shape \(2, 0\)"),
-        (lambda: tuning.vote([["a", "b"], ["a"]]), "labels must have one length for all voters"),
+        (
+            lambda: tuning.vote([["a", "b"], ["a"]]),
+            "labels must have one length for all voters",
+        ),
         (lambda: tuning.vote(np.ma.array([["a"]], mask=[[True]])), "no masked entries"),
-        (lambda: tuning.local_predictions([]), "n_neighbors must hold at least one number, got no"),
-        (lambda: tuning.sparse_predictions([1], []), "rules must hold at least one rule, got none"),
+        (
+            lambda: tuning.local_predictions([]),
+            "n_neighbors must hold at least one number, got no",
+        ),
+        (
+            lambda: tuning.sparse_predictions([1], []),
+            "rules must hold at least one rule, got none",
+        ),
         (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
-        (lambda: tuning.corrected_t_test([1.0], 0.5), "number of differences must be >= 2, got 1"),
+        (
+            lambda: tuning.corrected_t_test([1.0], 0.5),
+            "number of differences must be >= 2, got 1",
+        ),
         (lambda: tuning.corrected_t_test([1.0, 2], 0), "ratio must be positive, got 0"),
     ],
 )

@@ -21,13 +21,25 @@ def test_wheel_holds_the_modules_and_the_command_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     dist_info = f"{KIT}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
-    command = {"answers", "baselines", "classify", "clips", "command", "comparison", "options",
-               "pictures"}
+    command = {
+        "answers",
+        "baselines",
+        "classify",
+        "clips",
+        "command",
+        "comparison",
+        "options",
+        "pictures",
+    }
     assert set(setup.command()) == command
-    package = {f"{room.replace('.', '/')}.py" for room in ROOMS} | {"__init__.py", "py.typed"}
+    package = {f"{room.replace('.', '/')}.py" for room in ROOMS} | {
+        "__init__.py",
+        "py.typed",
+    }
     examples = {f"{name}.py" for name in ("__init__", *command)}
     assert modules == {f"{CORE}/{name}" for name in package} | {
-        f"{KIT}/examples/{name}" for name in examples}
+        f"{KIT}/examples/{name}" for name in examples
+    }
 
 
 RUN_COMMAND = """
@@ -50,7 +62,9 @@ def test_the_command_answers_help_at_once(installed, tmp_path):
     python, _ = installed
     lines = run_python(RUN_COMMAND, "--help", cwd=tmp_path, python=python)
     assert lines[0].startswith("usage: grassmann-classify ")
-    assert any("by coding subspaces: grassmann-classify --data DIR" in line for line in lines)
+    assert any(
+        "by coding subspaces: grassmann-classify --data DIR" in line for line in lines
+    )
     assert lines[-1] == ""
 
 
@@ -80,13 +94,19 @@ def test_the_command_says_first_what_is_not_installed(installed, tmp_path):
     """Of what only the extras install; the rest of that it does not need to begin."""
     python, _ = installed
     extras = "sklearn skimage imageio av tqdm hypothesis dask distributed"
-    lines = run_python(RUN_WITHOUT, extras, "--data", "nowhere", cwd=tmp_path, python=python)
-    assert lines == ["grassmann-classify: error: scikit-learn is not installed: "
-                     f"{python} -m pip install scikit-learn"]
+    lines = run_python(
+        RUN_WITHOUT, extras, "--data", "nowhere", cwd=tmp_path, python=python
+    )
+    assert lines == [
+        "grassmann-classify: error: scikit-learn is not installed: "
+        f"{python} -m pip install scikit-learn"
+    ]
     helped = run_python(RUN_WITHOUT, extras, "--help", cwd=tmp_path, python=python)
     assert helped[0].startswith("usage: ") and helped[-1] == "0"
     rest = extras.replace("sklearn ", "")
-    lines = run_python(RUN_WITHOUT, rest, "--data", "nowhere", cwd=tmp_path, python=python)
+    lines = run_python(
+        RUN_WITHOUT, rest, "--data", "nowhere", cwd=tmp_path, python=python
+    )
     assert "nowhere" in lines[-1]
 
 
@@ -101,19 +121,42 @@ np.savez("sets.npz", frames=frames, offset=np.arange(0, 37, 3), label=np.arange(
          train0=np.arange(0, 12, 2), test0=np.arange(1, 12, 2))
 """
     run_python(code, cwd=tmp_path, python=python)
-    lines = run_python(RUN_COMMAND, "--data", "sets.npz", "--p", "2", "--no-kernels", "--format",
-                       "svg", cwd=tmp_path, python=python, NUMBA_DISABLE_JIT="1")
-    accuracy, = [line.split()[5] for line in lines if line.startswith("gSC, labelled sets as ")][:1]
+    lines = run_python(
+        RUN_COMMAND,
+        "--data",
+        "sets.npz",
+        "--p",
+        "2",
+        "--no-kernels",
+        "--format",
+        "svg",
+        cwd=tmp_path,
+        python=python,
+        NUMBA_DISABLE_JIT="1",
+    )
+    (accuracy,) = [
+        line.split()[5] for line in lines if line.startswith("gSC, labelled sets as ")
+    ][:1]
     assert accuracy == "100.0"
     assert lines[-1] == ""
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} >= {".svg", ".json", ".npz"}
+    assert {path.suffix for path in (tmp_path / "out").iterdir()} >= {
+        ".svg",
+        ".json",
+        ".npz",
+    }
 
 
 def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):
     python, _ = installed
     code = "import sys, importlib.util as util; print(*filter(util.find_spec, sys.argv[1:]))"
-    found = run_python(code, CORE, KIT, *(room.partition(".")[0] for room in ROOMS), cwd=tmp_path,
-                       python=python)
+    found = run_python(
+        code,
+        CORE,
+        KIT,
+        *(room.partition(".")[0] for room in ROOMS),
+        cwd=tmp_path,
+        python=python,
+    )
     assert found == [f"{CORE} {KIT}"]
 
 
@@ -126,7 +169,9 @@ labels: int = gs.classify([], [], [])
 bases: int = subspaces.from_sets([], 1)
 gs.no_such_name
 """
-LIBRARIES = "dask.*,distributed.*,hypothesis.*,matplotlib.*,numba.*,PIL.*,scipy.*,sklearn.*"
+LIBRARIES = (
+    "dask.*,distributed.*,hypothesis.*,matplotlib.*,numba.*,PIL.*,scipy.*,sklearn.*"
+)
 
 
 def test_a_type_checker_resolves_every_public_name(installed, tmp_path):
@@ -137,9 +182,12 @@ def test_a_type_checker_resolves_every_public_name(installed, tmp_path):
         prefix = "_".join(module.split("."))
         for name in importlib.import_module(module).__all__:
             script += f"from {module} import {name} as {prefix}_{name}\n"
-    (tmp_path / "script.py").write_text(f"{script}from {CORE}.learn import no_such_name\n")
-    (tmp_path / "mypy.ini").write_text("[mypy]\ncache_dir = cache\n"
-                                       f"[mypy-{LIBRARIES}]\nfollow_imports = skip\n")
+    (tmp_path / "script.py").write_text(
+        f"{script}from {CORE}.learn import no_such_name\n"
+    )
+    (tmp_path / "mypy.ini").write_text(
+        f"[mypy]\ncache_dir = cache\n[mypy-{LIBRARIES}]\nfollow_imports = skip\n"
+    )
     command = [sys.executable, "-m", "mypy", "--python-executable", python, "script.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     *errors, last = done.stdout.splitlines()
@@ -147,8 +195,11 @@ def test_a_type_checker_resolves_every_public_name(installed, tmp_path):
     array = 'variable has type "int")  [assignment]'
     assert [error for error in wrong if not error.endswith(array)] == [
         'Module has no attribute "no_such_name"  [attr-defined]',
-        f'Module "{CORE}.learn" has no attribute "no_such_name"  [attr-defined]'], done.stdout
-    assert len(wrong) == 4 and last.startswith("Found 4 errors"), done.stdout + done.stderr
+        f'Module "{CORE}.learn" has no attribute "no_such_name"  [attr-defined]',
+    ], done.stdout
+    assert len(wrong) == 4 and last.startswith("Found 4 errors"), (
+        done.stdout + done.stderr
+    )
 
 
 def test_versions_are_one(installed, tmp_path):
@@ -163,8 +214,12 @@ print({CORE}.__version__, importlib.metadata.version("{KIT}"))
 
 
 def test_the_version_is_read_without_importing_anything(wheel, tmp_path):
-    """A build needs setuptools alone: the wheel names the version though numba was not there."""
-    metadata, = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/METADATA"))
+    """A build needs setuptools alone: the wheel names the version though numba was not
+    there.
+    """
+    (metadata,) = (
+        name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/METADATA")
+    )
     text = zipfile.ZipFile(wheel).read(metadata).decode()
     assert f"\nVersion: {version_in_the_core()}\n" in text
     blocked = """
@@ -184,7 +239,8 @@ import importlib, sys
 for name in sys.argv[1:]:
     print(importlib.import_module(name).__file__)
 """
-    files = run_python(code, CORE, *(f"{CORE}.{room}" for room in ROOMS), cwd=tmp_path,
-                       python=python)
+    files = run_python(
+        code, CORE, *(f"{CORE}.{room}" for room in ROOMS), cwd=tmp_path, python=python
+    )
     places = ["__init__", *(room.replace(".", "/") for room in ROOMS)]
     assert files == [str(site / CORE / f"{place}.py") for place in places]

@@ -1,5 +1,6 @@
-"""Simulated dynamic textures: a dozen linear systems with known parameters, rendered to small
-videos."""
+"""Simulated dynamic textures: a dozen linear systems with known parameters, rendered to
+small videos.
+"""
 
 from collections import namedtuple
 
@@ -11,20 +12,23 @@ SIDE = 24
 N_FRAMES = 30
 NOISE = 0.1  # standard deviation, in those of a clip without it
 
-System = namedtuple("System", "A C deviation")  # (s, s), (side^2, s), of the driving noise
+# (s, s), (side^2, s), of the driving noise
+System = namedtuple("System", "A C deviation")
 
 
 def texture_systems(side=SIDE, n_states=4, n_coefficients=16, seed=0):
-    """The systems: a pair has the same appearance and other dynamics, the next pair another
-    appearance and dynamics as before.
+    """The systems: a pair has the same appearance and other dynamics, the next pair
+    another appearance and dynamics as before.
 
-    C is sparse in the DCT: all columns have the same n_coefficients low frequencies. A has two
-    pairs of eigenvalues, of radius 0.95 to 0.99, whose angles are the pace of two motions.
+    C is sparse in the DCT: all columns have the same n_coefficients low frequencies. A
+    has two pairs of eigenvalues, of radius 0.95 to 0.99, whose angles are the pace of
+    two motions.
     """
     rng = np.random.default_rng(seed)
     paces = np.linspace(0.15, 2.4, N_SYSTEMS // 2)
     appearances = [
-        _sparse_patterns(rng, side, n_states, n_coefficients) for _ in range(N_SYSTEMS // 2)
+        _sparse_patterns(rng, side, n_states, n_coefficients)
+        for _ in range(N_SYSTEMS // 2)
     ]
     systems = []
     for k in range(N_SYSTEMS):
@@ -46,14 +50,19 @@ def _sparse_patterns(rng, side, n_states, n_coefficients):
     low = max(2, side // 2)
     places = rng.choice(low * low, n_coefficients, replace=False)
     coefficients = np.zeros((n_states, side, side))
-    coefficients[:, places // low, places % low] = rng.standard_normal((n_states, n_coefficients))
-    images = scipy.fft.idctn(coefficients, axes=(1, 2), norm="ortho").reshape(n_states, -1)
+    coefficients[:, places // low, places % low] = rng.standard_normal(
+        (n_states, n_coefficients)
+    )
+    images = scipy.fft.idctn(coefficients, axes=(1, 2), norm="ortho").reshape(
+        n_states, -1
+    )
     return (images / np.linalg.norm(images, axis=1, keepdims=True)).T
 
 
 def simulated_clip(system, n_frames=N_FRAMES, noise=NOISE, rng=None, driven=True):
-    """A clip (n_frames, side, side) from a random state; driven: by noise at every step, as
-    textures are, else the system alone."""
+    """A clip (n_frames, side, side) from a random state; driven: by noise at every
+    step, as textures are, else the system alone.
+    """
     rng = np.random.default_rng(rng)
     A, C, deviation = system
     state = rng.standard_normal(len(A))

@@ -2,8 +2,9 @@
 Choosing λ
 ==========
 
-λ weighs sparsity against residual in ‖X̂ − Σ yⱼD̂ⱼ‖² + λ‖y‖₁. Three views of it: the code of one
-query along a path of λ, what λ buys on all queries, and which λ classifies best.
+λ weighs sparsity against residual in ‖X̂ − Σ yⱼD̂ⱼ‖² + λ‖y‖₁. Three views of it: the
+code of one query along a path of λ, what λ buys on all queries, and which λ classifies
+best.
 """
 
 import matplotlib.pyplot as plt
@@ -16,13 +17,14 @@ from grassmann_sc.estimators import CodingClassifier
 from grassmann_sc.subspaces import from_sets
 
 # %%
-# Three images of a digit span a plane in R⁶⁴. Eight planes a digit are atoms, ten are queries.
+# Three images of a digit span a plane in R⁶⁴. Eight planes a digit are atoms, ten are
+# queries.
 
 images, target = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(images))
 images = images[order]
 target = target[order]
-sets = [images[target == c][3 * i:3 * i + 3] for c in range(10) for i in range(18)]
+sets = [images[target == c][3 * i : 3 * i + 3] for c in range(10) for i in range(18)]
 X = from_sets(sets, p=2).reshape(10, 18, 64, 2)
 D = X[:, :8].reshape(-1, 64, 2)
 Q = X[:, 8:].reshape(-1, 64, 2)
@@ -32,7 +34,8 @@ K_dd = projection_kernel(D)
 K_xd = projection_kernel(Q, D)
 
 # %%
-# At λ_max, the smallest λ whose code is zero, the path begins; each λ starts from the code before.
+# At λ_max, the smallest λ whose code is zero, the path begins; each λ starts from the
+# code before.
 
 lams = lam_max(K_xd[:1])[0] * np.geomspace(1, 0.003, 30)
 path = sparse_codes(K_dd, K_xd[:1], lams, norm2=2)[:, 0]  # (30, 80)
@@ -40,32 +43,57 @@ fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 used = np.flatnonzero(path.any(axis=0))
 for j in used:
     own = y[j] == truth[0]
-    ax.plot(lams, path[:, j], color="#0072B2" if own else "0.7", linewidth=2 if own else 1,
-            zorder=2 if own else 1)
-ax.set(xscale="log", xlabel="λ", ylabel="coefficient of an atom",
-       title=f"gSC of a {truth[0]}: atoms of its digit in blue, others in grey")
+    ax.plot(
+        lams,
+        path[:, j],
+        color="#0072B2" if own else "0.7",
+        linewidth=2 if own else 1,
+        zorder=2 if own else 1,
+    )
+ax.set(
+    xscale="log",
+    xlabel="λ",
+    ylabel="coefficient of an atom",
+    title=f"gSC of a {truth[0]}: atoms of its digit in blue, others in grey",
+)
 print(f"{len(used)} atoms of {len(D)} are used somewhere on the path")
 
 # %%
-# On all queries, with λ in units of each one's λ_max: nonzeros, residual, and the duality gap that
-# certifies every code.
+# On all queries, with λ in units of each one's λ_max: nonzeros, residual, and the
+# duality gap that certifies every code.
 
-ax = plots.plot_sparsity(K_dd, K_xd, np.geomspace(0.003, 0.9, 12), norm2=2, lam_scale="max")
+ax = plots.plot_sparsity(
+    K_dd, K_xd, np.geomspace(0.003, 0.9, 12), norm2=2, lam_scale="max"
+)
 ax.set_xlabel("λ / λ_max   (gSC, digits, 80 atoms, 100 queries)")
 
 # %%
-# Cross-validation on the labelled planes chooses; the test shows how good the choice was. With
-# ``lam_scale="max"`` one grid suits any data.
+# Cross-validation on the labelled planes chooses; the test shows how good the choice
+# was. With ``lam_scale="max"`` one grid suits any data.
 
 grid = np.geomspace(0.003, 0.9, 12)
-search = GridSearchCV(CodingClassifier(lam_scale="max", calibrate=False), {"lam": grid}, cv=4)
+search = GridSearchCV(
+    CodingClassifier(lam_scale="max", calibrate=False), {"lam": grid}, cv=4
+)
 search.fit(D, y)
 scores = search.cv_results_
-tested = [np.mean(CodingClassifier(lam=lam, lam_scale="max", calibrate=False).fit(D, y).predict(Q)
-                  == truth) for lam in grid]
+tested = [
+    np.mean(
+        CodingClassifier(lam=lam, lam_scale="max", calibrate=False).fit(D, y).predict(Q)
+        == truth
+    )
+    for lam in grid
+]
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-ax.errorbar(grid, 100 * scores["mean_test_score"], 100 * scores["std_test_score"], fmt="o-",
-            color="#0072B2", capsize=3, label="cross-validation, mean and spread of 4 folds")
+ax.errorbar(
+    grid,
+    100 * scores["mean_test_score"],
+    100 * scores["std_test_score"],
+    fmt="o-",
+    color="#0072B2",
+    capsize=3,
+    label="cross-validation, mean and spread of 4 folds",
+)
 ax.plot(grid, 100 * np.array(tested), "s--", color="#D55E00", label="test")
 ax.axvline(search.best_params_["lam"], color="0.6", linewidth=1)
 ax.set(xscale="log", xlabel="λ / λ_max", ylabel="accuracy in %", title="gSC on digits")

@@ -2,8 +2,8 @@
 gSC and gLC on digits
 =====================
 
-Sets of three images, coded over labelled sets, sparsely (gSC) or over their nearest (gLC). The
-class whose atoms explain a set best wins.
+Sets of three images, coded over labelled sets, sparsely (gSC) or over their nearest
+(gLC). The class whose atoms explain a set best wins.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ images, target = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(images))
 images = images[order]
 target = target[order]
-sets = [images[target == c][3 * i:3 * i + 3] for c in range(10) for i in range(57)]
+sets = [images[target == c][3 * i : 3 * i + 3] for c in range(10) for i in range(57)]
 X = from_sets(sets, p=2).reshape(10, 57, 64, 2)
 D = X[:, :8].reshape(-1, 64, 2)  # (80, 64, 2): atoms
 Q = X[:, 8:].reshape(-1, 64, 2)  # (490, 64, 2): queries
@@ -36,8 +36,11 @@ nearest = y[chordal_distance(Q, D).argmin(axis=1)]
 sparse = classify(Q, D, y, lam=0.03, lam_scale="max", return_info=True)
 local = classify(Q, D, y, n_neighbors=15, return_info=True)
 print("                    accuracy in %")
-answers = {"nearest plane": nearest, "gSC, λ = 0.03 λ_max": sparse.labels,
-           "gLC, 15 neighbours": local.labels}
+answers = {
+    "nearest plane": nearest,
+    "gSC, λ = 0.03 λ_max": sparse.labels,
+    "gLC, 15 neighbours": local.labels,
+}
 for name, predicted in answers.items():
     print(f"{name:20}{100 * np.mean(predicted == truth):8.1f}")
 

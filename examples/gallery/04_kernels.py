@@ -2,8 +2,9 @@
 kgSC from end to end, with functions
 ====================================
 
-In the feature space of a kernel a set of images spans a subspace too, and all that coding needs are
-inner products. Choose γ, compute Gram matrices once, code with several λ, classify.
+In the feature space of a kernel a set of images spans a subspace too, and all that
+coding needs are inner products. Choose γ, compute Gram matrices once, code with several
+λ, classify.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ images, target = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(images))
 images = images[order]
 target = target[order]
-sets = [images[target == c][4 * i:4 * i + 4] for c in range(10) for i in range(20)]
+sets = [images[target == c][4 * i : 4 * i + 4] for c in range(10) for i in range(20)]
 y = np.repeat(range(10), 20)
 atom = np.arange(200) % 20 < 8
 atoms = [sets[i] for i in np.flatnonzero(atom)]
@@ -27,13 +28,16 @@ queries = [sets[i] for i in np.flatnonzero(~atom)]
 gamma = kernels.median_gamma(atoms)
 kernel = kernels.rbf(gamma)
 print(f"median γ: {gamma:.3g}")
-for name, options in [("kgSC", {"lam": 0.03, "lam_scale": "max"}), ("kgLC", {"n_neighbors": 15})]:
+for name, options in [
+    ("kgSC", {"lam": 0.03, "lam_scale": "max"}),
+    ("kgLC", {"n_neighbors": 15}),
+]:
     predicted = kernels.classify(queries, atoms, y[atom], kernel=kernel, p=2, **options)
     print(f"{name}: {100 * np.mean(predicted == y[~atom]):.1f} %")
 
 # %%
-# Step by step, to use the matrices again. A basis in feature space holds the coefficients of the
-# set's frames; Gram matrices of the subspaces follow from it.
+# Step by step, to use the matrices again. A basis in feature space holds the
+# coefficients of the set's frames; Gram matrices of the subspaces follow from it.
 
 B_d = kernels.kernel_bases(atoms, kernel, 2)
 B_x = kernels.kernel_bases(queries, kernel, 2)

@@ -2,8 +2,8 @@
 Your own kernel
 ===============
 
-A kernel is any function k(A, B) of rows: A (m, d), B (n, d) to (m, n), symmetric and positive
-semidefinite. Here: histogram intersection.
+A kernel is any function k(A, B) of rows: A (m, d), B (n, d) to (m, n), symmetric and
+positive semidefinite. Here: histogram intersection.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ order = np.random.default_rng(0).permutation(len(images))
 images = images[order]
 target = target[order]
 images = images / images.sum(axis=1, keepdims=True)  # ink as a histogram over pixels
-sets = [images[target == c][4 * i:4 * i + 4] for c in range(10) for i in range(20)]
+sets = [images[target == c][4 * i : 4 * i + 4] for c in range(10) for i in range(20)]
 y = np.repeat(range(10), 20)
 
 # %%
@@ -34,8 +34,9 @@ y = np.repeat(range(10), 20)
 train = np.arange(200) % 2 == 0
 atoms = [sets[i] for i in np.flatnonzero(train)]
 queries = [sets[i] for i in np.flatnonzero(~train)]
-predicted = kernels.classify(queries, atoms, y[train], kernel=intersection, p=2, lam=0.03,
-                             lam_scale="max")
+predicted = kernels.classify(
+    queries, atoms, y[train], kernel=intersection, p=2, lam=0.03, lam_scale="max"
+)
 print(f"kgSC, histogram intersection: {100 * np.mean(predicted == y[~train]):.1f} %")
 
 # %%
@@ -46,13 +47,25 @@ ax = plots.plot_gram(kernels.kernel_gram(sets, bases, kernel=intersection), y)
 ax.set_title("200 sets of digits, histogram intersection, p = 2")
 
 # %%
-# So do estimators: one grid over kinds of kernels. ("rbf", 2) is a Gaussian kernel whose γ is twice
-# the median heuristic's.
+# So do estimators: one grid over kinds of kernels. ("rbf", 2) is a Gaussian kernel
+# whose γ is twice the median heuristic's.
 
-pipeline = make_pipeline(KernelLift(p=2, gamma_scale="median"),
-                         CodingClassifier(lam=0.03, lam_scale="max", calibrate=False))
-grid = {"kernellift__kernel": ["linear", ("polynomial", 2), ("rbf", 0.5), ("rbf", 2), intersection]}
+pipeline = make_pipeline(
+    KernelLift(p=2, gamma_scale="median"),
+    CodingClassifier(lam=0.03, lam_scale="max", calibrate=False),
+)
+grid = {
+    "kernellift__kernel": [
+        "linear",
+        ("polynomial", 2),
+        ("rbf", 0.5),
+        ("rbf", 2),
+        intersection,
+    ]
+}
 search = GridSearchCV(pipeline, grid, cv=3).fit(atoms, y[train])
-for kernel, score in zip(grid["kernellift__kernel"], search.cv_results_["mean_test_score"]):
+for kernel, score in zip(
+    grid["kernellift__kernel"], search.cv_results_["mean_test_score"]
+):
     print(f"{getattr(kernel, '__name__', str(kernel)):18}{100 * score:6.1f} %")
 print(f"test of the best: {100 * search.score(queries, y[~train]):.1f} %")

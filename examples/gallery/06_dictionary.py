@@ -2,7 +2,8 @@
 Learning a dictionary and looking at its atoms
 ==============================================
 
-gDL alternates sparse coding and a closed-form update of the atoms. The cost never rises.
+gDL alternates sparse coding and a closed-form update of the atoms. The cost never
+rises.
 """
 
 import numpy as np
@@ -16,25 +17,27 @@ images, target = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(images))
 images = images[order]
 target = target[order]
-sets = [images[target == c][3 * i:3 * i + 3] for c in range(10) for i in range(50)]
+sets = [images[target == c][3 * i : 3 * i + 3] for c in range(10) for i in range(50)]
 X = from_sets(sets, p=2)
 y = np.repeat(range(10), 50)
 train = np.arange(500) % 2 == 0
 
 # %%
-# Sixteen atoms for 250 planes. With ``lam_scale="max"`` λ is a share of the median λ_max, and the
-# result tells the λ in use, which ``save`` keeps.
+# Sixteen atoms for 250 planes. With ``lam_scale="max"`` λ is a share of the median
+# λ_max, and the result tells the λ in use, which ``save`` keeps.
 
 learned = learn.gdl(X[train], 16, 0.1, lam_scale="max", n_iter=8, rng=0)
 how = f"gDL, 16 atoms, λ = {learned.lam:.3g}, 250 sets of digits"
-print(f"{how}: cost {learned.costs[0]:.1f} to {learned.costs[-1]:.1f} in {learned.n_iter} "
-      "iterations")
+print(
+    f"{how}: cost {learned.costs[0]:.1f} to {learned.costs[-1]:.1f} in {learned.n_iter} "
+    "iterations"
+)
 ax = plots.plot_convergence(learned.costs)
 ax.set_title(how)
 
 # %%
-# The atoms are subspaces: the leading direction of each is an average stroke, the second how it
-# varies.
+# The atoms are subspaces: the leading direction of each is an average stroke, the
+# second how it varies.
 
 ax = plots.plot_atoms(learned.atoms, (8, 8))
 ax.set_title(how)

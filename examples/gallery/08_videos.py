@@ -2,8 +2,9 @@
 Videos by ARMA models
 =====================
 
-The frames of a video, in any order, span a subspace; how they follow one another does not count. An
-ARMA model's observability matrix, or a block Hankel matrix, keeps the order.
+The frames of a video, in any order, span a subspace; how they follow one another does
+not count. An ARMA model's observability matrix, or a block Hankel matrix, keeps the
+order.
 """
 
 import matplotlib.pyplot as plt
@@ -11,11 +12,16 @@ import numpy as np
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from grassmann_sc.estimators import BlockHankel, ImageSetSubspaces, NearestSubspace, VideoSubspaces
+from grassmann_sc.estimators import (
+    BlockHankel,
+    ImageSetSubspaces,
+    NearestSubspace,
+    VideoSubspaces,
+)
 
 # %%
-# Waves that run across the picture, slowly or fast, forwards or backwards: each video of a class
-# shows the same frames as those of the others, in another order.
+# Waves that run across the picture, slowly or fast, forwards or backwards: each video
+# of a class shows the same frames as those of the others, in another order.
 
 SPEEDS = {"slow": 0.3, "fast": 0.6, "slow, backwards": -0.3, "fast, backwards": -0.6}
 

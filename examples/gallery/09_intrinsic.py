@@ -2,8 +2,9 @@
 Intrinsic against extrinsic
 ===========================
 
-The paper codes in the embedding (gSC). Its baselines code in tangent spaces: one for all
-(log-Euclidean, lE-SC) or that of each query (intrinsic, iSC), by logarithms of the atoms.
+The paper codes in the embedding (gSC). Its baselines code in tangent spaces: one for
+all (log-Euclidean, lE-SC) or that of each query (intrinsic, iSC), by logarithms of the
+atoms.
 """
 
 import time
@@ -29,16 +30,18 @@ LAM = 0.01
 
 def draw(noise, n, rng):
     """n subspaces of each class."""
-    return orthonormalize(np.repeat(centres, n, axis=0) + noise * rng.standard_normal(
-        (4 * n, 20, 3)))
+    return orthonormalize(
+        np.repeat(centres, n, axis=0) + noise * rng.standard_normal((4 * n, 20, 3))
+    )
 
 
 def tangent(name, Q, D, y):
     """Labels by a method in tangent spaces."""
     if name == "iSC":
         return intrinsic_classify(intrinsic_codes(Q, D, LAM), Q, D, y)
-    return log_euclidean_classify(log_euclidean_codes(Q, D, LAM, base="mean"), Q, D, y,
-                                  base="mean")
+    return log_euclidean_classify(
+        log_euclidean_codes(Q, D, LAM, base="mean"), Q, D, y, base="mean"
+    )
 
 
 methods = {
@@ -48,9 +51,9 @@ methods = {
 }
 
 # %%
-# Accuracy as noise grows, and milliseconds for 200 queries on 40 atoms. lE-SC maps the atoms
-# into the tangent space at their Karcher mean, which classes as far apart as these need not
-# determine: a warning says so, and is left out here.
+# Accuracy as noise grows, and milliseconds for 200 queries on 40 atoms. lE-SC maps the
+# atoms into the tangent space at their Karcher mean, which classes as far apart as
+# these need not determine: a warning says so, and is left out here.
 
 warnings.filterwarnings("ignore", "karcher_mean")
 y = np.repeat(range(4), 10)
@@ -70,13 +73,24 @@ for noise in noises:
         rates[name].append(100 * np.mean(predicted == truth))
 print("noise   " + "".join(f"{noise:8g}" for noise in noises) + "      ms")
 for name in methods:
-    print(f"{name:8}" + "".join(f"{rate:8.1f}" for rate in rates[name])
-          + f"{1e3 * np.median(seconds[name]):8.1f}")
+    print(
+        f"{name:8}"
+        + "".join(f"{rate:8.1f}" for rate in rates[name])
+        + f"{1e3 * np.median(seconds[name]):8.1f}"
+    )
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-styles = {"gSC": ("#0072B2", "o-"), "lE-SC": ("#D55E00", "s--"), "iSC": ("#009E73", "^:")}
+styles = {
+    "gSC": ("#0072B2", "o-"),
+    "lE-SC": ("#D55E00", "s--"),
+    "iSC": ("#009E73", "^:"),
+}
 for name, (color, style) in styles.items():
     ax.plot(noises, rates[name], style, color=color, label=name)
-ax.set(xlabel="noise", ylabel="accuracy in %", xticks=noises,
-       title=f"Four classes on G(3, 20), 40 atoms, λ = {LAM}")
+ax.set(
+    xlabel="noise",
+    ylabel="accuracy in %",
+    xticks=noises,
+    title=f"Four classes on G(3, 20), 40 atoms, λ = {LAM}",
+)
 ax.legend(frameon=False)

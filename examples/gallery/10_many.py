@@ -2,8 +2,9 @@
 A million subspaces
 ===================
 
-Codes need inner products alone, and these a few at a time: memory does not grow with the number of
-queries, and a dictionary is learned from a stream. All of it takes less than a minute on two cores.
+Codes need inner products alone, and these a few at a time: memory does not grow with
+the number of queries, and a dictionary is learned from a stream. All of it takes less
+than a minute on two cores.
 """
 
 import time
@@ -32,9 +33,13 @@ def stream(n, rng):
 tracemalloc.start()
 start = time.perf_counter()
 online = streams.OnlineGDL(20, 0.1, rng=0)
-costs = [online.partial_fit(batch).cost for batch in stream(N, np.random.default_rng(0))]
+costs = [
+    online.partial_fit(batch).cost for batch in stream(N, np.random.default_rng(0))
+]
 each = (time.perf_counter() - start) / N * 1e6
-print(f"learned from {N:,} subspaces, {each:.0f} µs each; cost at the end {online.cost:.3f} each")
+print(
+    f"learned from {N:,} subspaces, {each:.0f} µs each; cost at the end {online.cost:.3f} each"
+)
 
 plt.semilogx(BATCH * np.arange(1, len(costs) + 1), costs)
 plt.xlabel("subspaces seen")
@@ -51,4 +56,6 @@ for batch in stream(N, np.random.default_rng(0)):
     nonzeros += gsc(batch, online.atoms, 0.1, sparse_output=True).nnz
 each = (time.perf_counter() - start) / N * 1e6
 most = tracemalloc.get_traced_memory()[1] / 2**20
-print(f"coded at {each:.0f} µs each, {nonzeros / N:.1f} nonzeros a code; at most {most:.0f} MB")
+print(
+    f"coded at {each:.0f} µs each, {nonzeros / N:.1f} nonzeros a code; at most {most:.0f} MB"
+)
