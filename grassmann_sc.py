@@ -647,9 +647,8 @@ def class_scores(
     one atom a class.
 
     A class with no atom in the code scores 0, or just below the winner if that is
-    lower. Of classes that tie, to rounding, the one with the nearest atom in the code
-    wins, then the first. If a code is zero, an atom of the class with the coefficient 1
-    is scored, so that the nearest atom wins.
+    lower. If a code is zero, the nearest atom wins: a class scores the largest 2 k_j
+    less what ||D_j^||^2 is above that of the shortest atom.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_scores
@@ -1015,12 +1014,9 @@ def _mirror(K):
 
 # -------------------------------------------------------------------------- many lassos
 
-# share: do atoms that are repeated share a coefficient? In learning one of them is to
-# become idle.
 LassoOptions = namedtuple(
     "LassoOptions",
-    "lam lam_scale positive init tol max_iter return_info sparse_output share",
-    defaults=[True],
+    "lam lam_scale positive init tol max_iter return_info sparse_output",
 )
 
 
@@ -1059,120 +1055,110 @@ def lasso_options(
 
 
 def solve_lassos(K_dd, K_xd, norm2, options):
-    """sparse_codes without its checks: K_xd is an array or Products, norm2 a number or
-    (n,).
-    """
+    """sparse_codes without its checks: K_xd an array or Products, norm2 a number or (n,)."""
     n = len(K_xd)
     N = len(K_dd)
-    dtype = K_xd.dtype
     path = np.atleast_1d(options.lam)
+    descending = np.argsort(-path, kind="stable")  # each solution starts the next
     K = own_array(K_dd, np.float64)
     norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
-    codes = None if options.sparse_output else np.empty((len(path), n, N), dtype)
-    pieces = []  # of sparse codes
+    dense = None if options.sparse_output else np.empty((len(path), n, N), K_xd.dtype)
     gap = np.empty((len(path), n))
     n_iter = np.empty((len(path), n), np.int64)
-    rules = options.positive, options.tol, options.max_iter
-    pseudo_inverse = functools.cache(lambda: _pseudo_inverse(K, np.finfo(dtype).eps))
-    equal = TWINS * np.finfo(dtype).eps
-    twin = _twins(K, equal) if options.share else None
-    descending = np.argsort(-path, kind="stable")  # each solution starts the next
-    negative = [0.0]
-    spare = []  # arrays to work with, of blocks that have ended
-
-    def solve(tile, k_tile, block):
-        """Write the codes of a block of the queries of a tile, or return their nonzero
-        entries.
-        """
-        rows = slice(tile.start + block.start, tile.start + block.stop)
-        k = own_array(k_tile[block], np.float64)
-        half = np.outer(path[descending] / 2, _units(k_tile[block], options.lam_scale))
-        Y = np.zeros((len(path), *k.shape))
-        if options.init is not None:
-            start = dense_codes(options.init[rows]).astype(np.float64)
-            Y[0] = np.maximum(start, 0) if options.positive else start
-        reached = np.empty(half.shape)
-        rounds = np.empty(half.shape, np.int64)
-        try:
-            work = spare.pop()
-        except IndexError:
-            work = _new_work(K)
-        negative.append(
-            _lasso_paths(work, k, norm2[rows], half, rules, Y, reached, rounds)
-        )
-        spare.append(work)
-        if not options.positive:
-            late = ~(reached <= options.tol * norm2[rows])
-            _try_least_squares(K, k, half, pseudo_inverse, late, Y, reached)
-        if twin is not None:
-            # the others are as init has them
-            moved = np.flatnonzero(rounds.any(axis=0))
-            for y in Y:
-                y[moved] = _share_with_twins(twin, k[moved], equal, y[moved])
-        _check_finite_codes(Y, rows.start)
-        gap[descending, rows] = reached
-        n_iter[descending, rows] = rounds
-        if options.sparse_output:
-            return [
-                _nonzeros(Y[i].astype(dtype, copy=False))
-                for i in np.argsort(descending)
-            ]
-        codes[descending, rows] = Y
-
+    sparse = []  # of each block, the nonzero entries for each lambda
+    negative = []
+    plain = not (options.positive or path.all())  # least squares, for lam = 0
+    inverse = _pseudo_inverse(K, np.finfo(K_xd.dtype).eps) if plain else None
     for tile in query_tiles(n, N):
         k_tile = K_xd[tile]
+
+        def solve(block):
+            rows = slice(tile.start + block.start, tile.start + block.stop)
+            k = k_tile[block]
+            half = np.outer(path[descending] / 2, _units(k, options.lam_scale))
+            start = None if options.init is None else dense_codes(options.init[rows])
+            Y, *info, least = _solve_block(
+                K, k, norm2[rows], half, start, inverse, options
+            )
+            _check_finite_codes(Y, rows.start)
+            gap[descending, rows], n_iter[descending, rows] = info
+            negative.append(least)
+            if dense is None:
+                in_order = np.argsort(descending)
+                return [_nonzeros(Y[i].astype(K_xd.dtype)) for i in in_order]
+            dense[descending, rows] = Y
+
         size = _queries_in_block(len(k_tile), N)
-        pieces += run_blocks(
-            lambda block: solve(tile, k_tile, block), len(k_tile), size
-        )
-    if min(negative) < -1e-3:
+        sparse += run_blocks(solve, len(k_tile), size)
+    if min(negative, default=0) < -1e-3:
         warn(
             "K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
             f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
             "from the best"
         )
     _warn_gap(gap, options.tol * norm2, options.max_iter)
-    if options.sparse_output:
-        nothing = [_nonzeros(np.empty((0, N), dtype))] * len(path)
-        codes = [_as_csr(rows, (n, N)) for rows in zip(nothing, *pieces)]
+    codes = dense
+    if dense is None:
+        nothing = [_nonzeros(np.empty((0, N), K_xd.dtype))] * len(path)
+        codes = [_as_csr(blocks, (n, N)) for blocks in zip(nothing, *sparse)]
     found = SparseCodes(codes, gap, n_iter)
     if options.lam.ndim == 0:
         found = SparseCodes(*(of_path[0] for of_path in found))
     return found if options.return_info else found.codes
 
 
+def _solve_block(K, k, norm2, half, start, inverse, options):
+    """Codes (L, t, N), gaps and rounds (L, t) of products k (t, N) for lambda / 2 = half
+    (L, t), descending; and the least curvature of K that was met.
+
+    inverse: K^+, for codes without lambda.
+    """
+    k = own_array(k, np.float64)
+    Y = np.zeros((len(half), *k.shape))
+    if start is not None:
+        Y[0] = np.maximum(start, 0) if options.positive else start
+    gap = np.empty(half.shape)
+    n_iter = np.empty(half.shape, np.int64)
+    rules = options.positive, options.tol, options.max_iter
+    least = _lasso_paths(_new_work(K), k, norm2, half, rules, Y, gap, n_iter)
+    if inverse is not None:
+        without = half.max(axis=1, initial=0) == 0
+        Y[without], gap[without] = _least_squares(K, k, inverse)
+    return Y, gap, n_iter, least
+
+
+def _least_squares(K, k, inverse):
+    """The codes (t, N) of least norm for products k (t, N), and how far their costs are
+    from the least (t,).
+    """
+    y = k @ inverse
+    y += (k - y @ K) @ inverse  # refined: small eigenvalues cost digits
+    g = k - y @ K
+    return y, np.maximum((g @ inverse * g).sum(axis=1), 0)
+
+
+def _pseudo_inverse(K, eps):
+    """K^+ from the eigenvalues that stand above rounding of relative size eps."""
+    values, vectors = np.linalg.eigh(K)
+    keep = values > len(K) * eps * max(values[-1], 0)
+    return (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
+
+
 def _nonzeros(Y):
-    """The entries of Y (t, N) that are not zero, their columns, and how many each row
-    has.
-    """
-    values = np.empty(Y.size + 1, Y.dtype)
-    columns = np.empty(Y.size + 1, np.int32)
-    counts = np.empty(len(Y), np.int64)
-    found = _find_nonzeros(Y, values, columns, counts)
-    return values[:found].copy(), columns[:found].copy(), counts
-
-
-@jit
-def _find_nonzeros(Y, values, columns, counts):
-    found = 0
-    for i in range(len(Y)):
-        before = found
-        for j in range(Y.shape[1]):
-            values[found] = Y[i, j]  # written over where it is zero: no branch
-            columns[found] = j
-            found += Y[i, j] != 0
-        counts[i] = found - before
-    return found
-
-
-def _as_csr(pieces, shape):
-    """The CSR array of consecutive rows of _nonzeros: vstack would take a tenth of
-    gsc's time.
-    """
-    values, columns, counts = (np.concatenate(part) for part in zip(*pieces))
-    return scipy.sparse.csr_array(
-        (values, columns, np.append(0, counts.cumsum())), shape=shape
+    """The entries of Y (t, N) that are not zero, their columns, and how many a row has."""
+    rows, columns = Y.nonzero()
+    return (
+        Y[rows, columns],
+        columns.astype(np.int32),
+        np.bincount(rows, minlength=len(Y)),
     )
+
+
+def _as_csr(blocks, shape):
+    """The CSR array of consecutive rows of _nonzeros."""
+    values, columns, counts = (np.concatenate(part) for part in zip(*blocks))
+    starts = np.append(0, counts.cumsum())
+    return scipy.sparse.csr_array((values, columns, starts), shape=shape)
 
 
 def _units(k, lam_scale):
@@ -1189,77 +1175,6 @@ def _queries_in_block(n, N):
     """
     share = max(-(-n // 8), 2**12 // N)
     return max(1, min(512, 2**15 // N, share))
-
-
-# eps of the size of inner products within which those of two atoms are equal
-TWINS = 16
-
-
-def _twins(K, tol):
-    """The first atom with the inner products of each, to rounding, (N,); None if all
-    differ.
-
-    Nearly equal atoms whose rows of K differ are not twins.
-    """
-    twin = np.arange(len(K))
-    _find_twins(K, tol, twin)
-    return twin if (twin != np.arange(len(K))).any() else None
-
-
-@jit
-def _find_twins(K, tol, twin):
-    N = len(K)
-    first = 0  # an atom that told a pair apart, and so may others of the same cluster
-    for i in range(N):
-        for j in range(i + 1, N):
-            both = K[i, i] + K[j, j]
-            if both - 2 * K[i, j] > tol * both or twin[i] != i or twin[j] != j:
-                continue
-            twin[j] = i
-            for after in range(N):
-                m = (first + after) % N
-                if abs(K[i, m] - K[j, m]) > tol * (K[i, i] + K[m, m]):
-                    twin[j] = j
-                    first = m
-                    break
-
-
-def _share_with_twins(twin, k, tol, y):
-    """The codes y (t, N) of products k (t, N), in which atoms that a query does not
-    tell from their twins share their coefficients equally.
-    """
-    N = len(twin)
-    of_twin = scipy.sparse.csr_array((np.ones(N), (np.arange(N), twin)), shape=(N, N))
-    same = np.abs(k - k[:, twin]) <= tol * np.abs(k).max(axis=1, keepdims=True)
-    # (t, N), of each atom that is the first of its twins
-    total = np.where(same, y, 0) @ of_twin
-    count = same @ of_twin
-    return np.where(same, (total / np.maximum(count, 1))[:, twin], y)
-
-
-def _try_least_squares(K, k, half, pseudo_inverse, late, Y, gap):
-    """Where late, Y (L, n, N) and gap take the least-squares code of least norm if that
-    is better.
-
-    When lambda = 0, or so small that rounding of K hides it, no residual can be scaled
-    to a dual point; but the cost of least squares is within lambda ||y||_1 of a lower
-    bound.
-    """
-    for i, j in np.argwhere(late):
-        y = pseudo_inverse() @ k[j]
-        y += pseudo_inverse() @ (k[j] - K @ y)  # refined: small eigenvalues cost digits
-        g = k[j] - K @ y
-        bound = max(g @ (pseudo_inverse() @ g), 0.0) + 2 * half[i, j] * np.abs(y).sum()
-        if not gap[i, j] <= bound:
-            Y[i, j] = y
-            gap[i, j] = bound
-
-
-def _pseudo_inverse(K, eps):
-    """K^+ from the eigenvalues that stand above rounding of relative size eps."""
-    values, vectors = np.linalg.eigh(K)
-    keep = values > len(K) * eps * max(values[-1], 0)
-    return (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
 
 
 def _warn_gap(gap, limit, max_iter):
@@ -1321,12 +1236,8 @@ _Work = namedtuple(
 def _new_work(K):
     """A plain tuple of what _Work names, with which _lasso_paths may begin."""
     N = len(K)
-    width = -(-N // 8) * 8  # rows that begin where cache lines do, up to a tenth faster
-    n_rows = len(_Work._fields) + N
-    numbers = np.empty(n_rows * width + 7)
-    first = -(numbers.ctypes.data // 8) % 8
-    rows = numbers[first : first + n_rows * width].reshape(n_rows, width)
-    w = _Work(*rows[:-N, :N])
+    rows = np.empty((len(_Work._fields) + N, N))
+    w = _Work(*rows[:-N])
     w.diag[:] = K.diagonal()
     return tuple(
         w._replace(
@@ -1853,7 +1764,6 @@ def solve_local(K_dd, K_xd, norm2, options):
     norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
     tol = rounding(K.dtype)
     longer = lengths_above_least(K)
-    twin = _twins(K, TWINS * np.finfo(K.dtype).eps)
     indices = np.empty((n, m), np.int64)
     values = np.empty((n, m))
     for tile in query_tiles(n, N):
@@ -1862,7 +1772,8 @@ def solve_local(K_dd, K_xd, norm2, options):
         def solve(block):
             rows = slice(tile.start + block.start, tile.start + block.stop)
             k = own_array(k_tile[block], K.dtype)
-            _nearest(k, longer, tol, indices[rows])
+            _nearest(k, longer, indices[rows])
+            indices[rows].sort(axis=1)
             dependent = np.ones(len(k), bool)
             _local_codes(
                 K,
@@ -1878,12 +1789,6 @@ def solve_local(K_dd, K_xd, norm2, options):
                 these = rows.start + np.flatnonzero(dependent)
                 values[these] = _dependent_codes(
                     K, k[dependent], norm2[these], options.reg, tol, indices[these]
-                )
-            if twin is not None:
-                first = twin[indices[rows]]  # (t, m)
-                same = first[:, :, None] == first[:, None, :]
-                values[rows] = (same * values[rows, None]).sum(axis=2) / same.sum(
-                    axis=2
                 )
 
         run_blocks(solve, len(k_tile), 64)
@@ -1919,29 +1824,24 @@ def lengths_above_least(K_dd):
 
 def nearest_atoms(K_xd, n_neighbors):
     """The atoms (n, n_neighbors), all of one length, that are nearest to each query, by
-    index.
-
-    Ties, to rounding, go to the lower.
+    index; of equally near ones the first.
     """
     indices = np.empty((len(K_xd), n_neighbors), np.int64)
-    tol = rounding(K_xd.dtype)
     K_xd = own_array(K_xd, K_xd.dtype)
     equal = np.zeros(K_xd.shape[1])
-    run_blocks(
-        lambda rows: _nearest(K_xd[rows], equal, tol, indices[rows]), len(K_xd), 64
-    )
+    run_blocks(lambda rows: _nearest(K_xd[rows], equal, indices[rows]), len(K_xd), 64)
+    indices.sort(axis=1)
     return indices
 
 
 @jit
-def _nearest(queries, longer, tol, indices):
-    """Write nearest_atoms: the m largest of a row, then those that rounding cannot tell
-    from the least of them.
-    """
+def _nearest(queries, longer, indices):
+    """Write the places of the largest 2 k_j - longer_j of each row, largest first."""
     m = indices.shape[1]
     kept = np.empty(m)  # the largest
     for i in range(len(queries)):
         k = queries[i]
+        found = indices[i]
         count = 0
         for j in range(len(k)):
             near = 2 * k[j] - longer[j]
@@ -1950,23 +1850,11 @@ def _nearest(queries, longer, tol, indices):
             at = min(count, m - 1)
             while at > 0 and near > kept[at - 1]:
                 kept[at] = kept[at - 1]
+                found[at] = found[at - 1]
                 at -= 1
             kept[at] = near
+            found[at] = j
             count = min(count + 1, m)
-        slack = tol * abs(kept[m - 1])
-        n_ties = m  # places that are left to ties
-        for a in range(m):
-            n_ties -= kept[a] > kept[m - 1] + slack
-        at = 0
-        for j in range(len(k)):
-            near = 2 * k[j] - longer[j]
-            # as above, to the bit: m places are filled
-            nearer = near > kept[m - 1] + slack
-            tie = not nearer and near >= kept[m - 1] - slack
-            if nearer or tie and n_ties > 0:
-                indices[i, at] = j
-                at += 1
-                n_ties -= tie
 
 
 @jit
@@ -2069,50 +1957,31 @@ RULES_OF_CODES = {  # that are worth a trial; the first is the usual rule of suc
     "sparse": ("residual", "sum"),
     "local": ("sum", "residual"),  # class_scores says why
 }
-ZERO = len(RULES)  # the rule of codes that are zero
 
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
-    """class_scores (n, n_classes) without its checks; index (N,): the class of each
-    atom.
-    """
+    """class_scores (n, n_classes) without its checks; index (N,): each atom's class."""
     atoms = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
     longer = lengths_above_least(K_dd)
-    tol = rounding(K_dd.dtype)
     K = own_array(K_dd, K_dd.dtype)
     scores = np.empty((len(K_xd), n_classes))
-    winners = np.empty((len(K_xd), 1), np.int64)
 
     def score(rows):
         y = own_array(dense_codes(codes[rows]), K.dtype)
         k = own_array(K_xd[rows], K.dtype)
-        size = np.empty((len(y), n_classes))  # of what a score is the sum of
-        # of the nearest atom of the class in the code
-        near = np.empty((len(y), n_classes))
-        _scores(
-            K, k, y, atoms, starts, longer, RULES.index(rule), scores[rows], size, near
-        )
-        top = scores[rows].argmax(axis=1)[:, None]
-        best = np.take_along_axis(scores[rows], top, axis=1)
-        if not np.isfinite(best).all():
-            raise ValueError(
-                f"codes must give scores within {scores.dtype}, got an overflow"
-            )
-        behind = best - scores[rows]
-        tie = behind <= tol * (size + np.take_along_axis(size, top, axis=1))
-        near[~tie] = -np.inf
-        nearest = near.max(axis=1, keepdims=True)
-        winners[rows] = (near >= nearest - tol * np.abs(nearest)).argmax(axis=1)[
-            :, None
-        ]
+        _scores(K, k, y, atoms, starts, longer, RULES.index(rule), scores[rows])
 
     run_blocks(score, len(K_xd), 64)
-    below = np.minimum(
-        0, np.nextafter(np.take_along_axis(scores, winners, axis=1), -np.inf)
-    )
-    scores = np.where(scores == -np.inf, below, scores).astype(K.dtype, copy=False)
-    return let_win(scores, winners[:, 0])
+    with np.errstate(over="ignore"):
+        scores = scores.astype(K.dtype, copy=False)
+    best = scores.max(axis=1, keepdims=True)
+    if not np.isfinite(best).all():
+        raise ValueError(
+            f"codes must give scores within {scores.dtype}, got an overflow"
+        )
+    below = np.minimum(0, np.nextafter(best, -best.dtype.type(np.inf)))
+    return np.where(scores == -np.inf, below, scores)
 
 
 def let_win(scores, winners):
@@ -2126,11 +1995,11 @@ def let_win(scores, winners):
 
 
 @jit
-def _scores(K, queries, codes, atoms, starts, longer, rule, scores, size, near):
-    """Write (n, C) scores, -inf of classes without an atom in the code, sizes of their
-    sums, and how near the nearest of those atoms is.
+def _scores(K, queries, codes, atoms, starts, longer, rule, scores):
+    """Write scores (n, C), -inf for classes without an atom in the code.
 
-    atoms[starts[c]:starts[c + 1]] are those of class c; rule is an index of RULES.
+    atoms[starts[c]:starts[c + 1]] are those of class c; rule is an index of RULES. If a
+    code is zero, a class scores as its nearest atom, 2 k_j - longer_j.
     """
     mine = np.empty(len(atoms), np.int64)
     for i in range(len(codes)):
@@ -2141,46 +2010,37 @@ def _scores(K, queries, codes, atoms, starts, longer, rule, scores, size, near):
             zero &= y[j] == 0
         for c in range(len(starts) - 1):
             count = 0  # atoms of the class in the code
-            near[i, c] = -np.inf
+            nearest = -np.inf
             for at in range(starts[c], starts[c + 1]):
                 j = atoms[at]
-                if zero or y[j] != 0:
+                nearest = max(nearest, 2.0 * k[j] - longer[j])
+                if y[j] != 0:
                     mine[count] = j
                     count += 1
-                    near[i, c] = max(near[i, c], 2 * k[j] - longer[j])
-            all_in_code = count == starts[c + 1] - starts[c]
-            scores[i, c], size[i, c] = _score(
-                K, k, y, mine[:count], all_in_code, ZERO if zero else rule
-            )
+            if zero:
+                scores[i, c] = nearest
+            elif count == 0:
+                scores[i, c] = -np.inf
+            else:
+                whole = count == starts[c + 1] - starts[c]
+                scores[i, c] = _score(K, k, y, mine[:count], whole, rule)
 
 
 @jit_part
-def _score(K, k, y, mine, all_in_code, rule):
-    """The score of a class with these atoms in the code, and the size of what it is the
-    sum of.
-
-    By the rule ZERO what an atom with the coefficient 1 explains.
-    """
-    score = -np.inf if rule >= 2 or len(mine) == 0 else 0.0
-    size = 0.0
+def _score(K, k, y, mine, whole, rule):
+    """The score of a class by these atoms in the code; whole: it has no others."""
+    score = -np.inf if rule == 2 else 0.0
     for j in mine:
         if rule == 0:
             part = 2.0 * k[j]
-            total = abs(part)
             for b in mine:
                 part -= K[j, b] * y[b]
-                total += abs(K[j, b] * y[b])
             score += y[j] * part
-            size += abs(y[j]) * total
         elif rule == 1:
             score += y[j]
-            size += abs(y[j])
         else:
-            score = max(score, y[j] if rule == 2 else 2.0 * k[j] - K[j, j])
-            size = max(size, abs(y[j]) if rule == 2 else 2 * abs(k[j]) + K[j, j])
-    if rule == 2 and len(mine) > 0 and not all_in_code:
-        score = max(score, 0.0)  # that of its other atoms
-    return score, size
+            score = max(score, y[j])
+    return score if rule < 2 or whole else max(score, 0.0)  # 0 of its other atoms
 
 
 class CodingStep(namedtuple("CodingStep", "solve options")):

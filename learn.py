@@ -330,7 +330,7 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
             k.shape, K.dtype, self.lam, self.n_neighbors, positive=self.positive
         )
         if self.lam is not None:
-            options = options._replace(init=before, share=False)
+            options = options._replace(init=before)
         return solve(K, k, p, options)
 
 

@@ -713,9 +713,7 @@ def log_euclidean_dictionary(
     """
     X, atoms, lam, n_iter, tol = _check_problem(X, n_atoms, lam, init, n_iter, tol, rng)
     n, d, p = X.shape
-    options = core.lasso_options((n, len(atoms)), lam, positive=positive)._replace(
-        share=False
-    )
+    options = core.lasso_options((n, len(atoms)), lam, positive=positive)
     base = tangent_base(base, X)
     H, n_right = intrinsic.log_of_checked(base, X)
     intrinsic.warn_right_angles(n_right, "log_euclidean_dictionary")

@@ -346,18 +346,17 @@ def test_no_class_without_an_atom_in_the_code_wins(n_neighbors, rule):
     assert scores.argmax() == 2
 
 
-def test_class_scores_that_tie_go_to_the_nearest_atom_then_the_first_class():
-    codes = [[0.5, 0.5, 0.0]]
-    for k, winner in (([0.3, 0.3 + 2e-15, 0.9], 0), ([0.3, 0.3 + 1e-12, 0.9], 1)):
+def test_class_scores_that_are_equal_go_to_the_first_class():
+    for rule in gs.RULES:
         scores, _ = gs.class_scores(
-            codes, np.eye(3), [k], [0, 1, 2], norm2=1.0, rule="sum"
+            [[0.5, 0.5, 0.0]],
+            np.eye(3),
+            [[0.3, 0.3, 0.9]],
+            [0, 1, 2],
+            norm2=1.0,
+            rule=rule,
         )
-        assert scores.argmax() == winner
-    codes = [[0.1, 0.2, 0.3]]  # 0.1 + 0.2 is more than 0.3
-    scores, _ = gs.class_scores(
-        codes, np.eye(3), [[0.3, 0.3, 0.4]], [0, 0, 1], norm2=1.0, rule="sum"
-    )
-    assert scores.argmax() == 1
+        assert scores[0, 0] == scores[0, 1] and scores.argmax() == 0
 
 
 def test_the_nearest_atom_is_the_one_of_least_distance_whatever_the_lengths():
@@ -397,6 +396,18 @@ def test_zero_codes_get_the_label_of_the_nearest_atom_and_a_warning():
     assert np.array_equal(scores.argmax(axis=1), labels[far.argmax(axis=1)])
 
 
+@pytest.mark.parametrize("scale", [1, 1e-30])
+def test_the_label_of_a_zero_code_is_that_of_the_nearest_atom(scale):
+    """Also where inner products are far below rounding of the atoms' lengths."""
+    k = scale * np.random.default_rng(0).random((20, 6))
+    K_dd = np.eye(6) + np.diag(1e-16 * np.arange(6))
+    for rule in gs.RULES:
+        scores, _ = gs.class_scores(
+            np.zeros((20, 6)), K_dd, k, np.arange(6), norm2=1.0, rule=rule
+        )
+        assert np.array_equal(scores.argmax(axis=1), k.argmax(axis=1))
+
+
 def test_classes_of_zero_codes_are_scored_by_what_an_atom_alone_explains():
     K_dd = np.diag(np.linspace(1, 2, 6))
     k = 0.9 * np.random.default_rng(0).random((20, 6))
@@ -405,7 +416,7 @@ def test_classes_of_zero_codes_are_scored_by_what_an_atom_alone_explains():
         scores, _ = gs.class_scores(
             np.zeros((20, 6)), K_dd, k, labels, norm2=1.0, rule=rule
         )
-        alone = 2 * k - K_dd.diagonal()
+        alone = 2 * k - (K_dd.diagonal() - 1)  # 1: the least
         expected = np.stack(
             [alone[:, labels == c].max(axis=1) for c in range(3)], axis=1
         )

@@ -156,10 +156,10 @@ def test_lam_max_is_of_negative_inner_products_too():
 
 @laws
 @given(st.floats(0.01, 0.9), st.integers(1, 4))
-def test_repeated_atoms_share_the_code_of_one(share, copies):
+def test_repeated_atoms_have_together_the_code_of_one(share, copies):
     X = bases(np.random.default_rng(copies), 1, 5, 2)
     codes = gs.gsc(X, np.repeat(X, copies, axis=0), 4 * share)
-    assert error(codes, (1 - share) / copies) < TIGHT
+    assert (codes >= 0).all() and error(codes.sum(), 1 - share) < TIGHT
 
 
 @pytest.mark.parametrize("positive", [False, True])
