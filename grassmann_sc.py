@@ -1056,75 +1056,87 @@ def lasso_options(
 
 def solve_lassos(K_dd, K_xd, norm2, options):
     """sparse_codes without its checks: K_xd an array or Products, norm2 a number or (n,)."""
-    n = len(K_xd)
-    N = len(K_dd)
-    path = np.atleast_1d(options.lam)
-    descending = np.argsort(-path, kind="stable")  # each solution starts the next
-    K = own_array(K_dd, np.float64)
-    norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
-    dense = None if options.sparse_output else np.empty((len(path), n, N), K_xd.dtype)
-    gap = np.empty((len(path), n))
-    n_iter = np.empty((len(path), n), np.int64)
-    sparse = []  # of each block, the nonzero entries for each lambda
-    negative = []
-    plain = not (options.positive or path.all())  # least squares, for lam = 0
-    inverse = _pseudo_inverse(K, np.finfo(K_xd.dtype).eps) if plain else None
-    for tile in query_tiles(n, N):
+    lassos = _Lassos(K_dd, np.broadcast_to(norm2, len(K_xd)), K_xd.dtype, options)
+    for tile in query_tiles(len(K_xd), len(K_dd)):
         k_tile = K_xd[tile]
-
-        def solve(block):
-            rows = slice(tile.start + block.start, tile.start + block.stop)
-            k = k_tile[block]
-            half = np.outer(path[descending] / 2, _units(k, options.lam_scale))
-            start = None if options.init is None else dense_codes(options.init[rows])
-            Y, *info, least = _solve_block(
-                K, k, norm2[rows], half, start, inverse, options
-            )
-            _check_finite_codes(Y, rows.start)
-            gap[descending, rows], n_iter[descending, rows] = info
-            negative.append(least)
-            if dense is None:
-                in_order = np.argsort(descending)
-                return [_nonzeros(Y[i].astype(K_xd.dtype)) for i in in_order]
-            dense[descending, rows] = Y
-
-        size = _queries_in_block(len(k_tile), N)
-        sparse += run_blocks(solve, len(k_tile), size)
-    if min(negative, default=0) < -1e-3:
-        warn(
-            "K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
-            f"{min(negative):.2g} v^T v, in units of a diagonal entry: codes may be far "
-            "from the best"
-        )
-    _warn_gap(gap, options.tol * norm2, options.max_iter)
-    codes = dense
-    if dense is None:
-        nothing = [_nonzeros(np.empty((0, N), K_xd.dtype))] * len(path)
-        codes = [_as_csr(blocks, (n, N)) for blocks in zip(nothing, *sparse)]
-    found = SparseCodes(codes, gap, n_iter)
-    if options.lam.ndim == 0:
-        found = SparseCodes(*(of_path[0] for of_path in found))
+        solve = functools.partial(lassos.solve, k_tile, tile.start)
+        block = _queries_in_block(len(k_tile), len(K_dd))
+        lassos.sparse += run_blocks(solve, len(k_tile), block)
+    found = lassos.found()
     return found if options.return_info else found.codes
 
 
-def _solve_block(K, k, norm2, half, start, inverse, options):
-    """Codes (L, t, N), gaps and rounds (L, t) of products k (t, N) for lambda / 2 = half
-    (L, t), descending; and the least curvature of K that was met.
+class _Lassos:
+    """Lassos of n queries, for L values of lambda each: the problem, and what is found."""
 
-    inverse: K^+, for codes without lambda.
-    """
-    k = own_array(k, np.float64)
-    Y = np.zeros((len(half), *k.shape))
-    if start is not None:
-        Y[0] = np.maximum(start, 0) if options.positive else start
-    gap = np.empty(half.shape)
-    n_iter = np.empty(half.shape, np.int64)
-    rules = options.positive, options.tol, options.max_iter
-    least = _lasso_paths(_new_work(K), k, norm2, half, rules, Y, gap, n_iter)
-    if inverse is not None:
-        without = half.max(axis=1, initial=0) == 0
-        Y[without], gap[without] = _least_squares(K, k, inverse)
-    return Y, gap, n_iter, least
+    def __init__(self, K_dd, norm2, dtype, options):
+        path = np.atleast_1d(options.lam)
+        shape = len(path), len(norm2), len(K_dd)
+        self.options = options
+        self.K = own_array(K_dd, np.float64)
+        self.norm2 = own_array(norm2, np.float64)
+        # for lam = 0, whose codes are those of least squares
+        no_lam = not options.positive and not path.all()
+        self.inverse = _pseudo_inverse(self.K, np.finfo(dtype).eps) if no_lam else None
+        self.order = np.argsort(-path, kind="stable")  # each solution starts the next
+        self.half = path[self.order] / 2
+        self.dtype = dtype
+        self.dense = None if options.sparse_output else np.empty(shape, dtype)
+        self.sparse = []  # of each block, the nonzero entries for each lambda
+        self.gap = np.empty(shape[:2])
+        self.n_iter = np.empty(shape[:2], np.int64)
+        self.curvature = []  # the least of K that a block met
+
+    def solve(self, k_tile, first, block):
+        """Solve those of a block of the queries whose products k_tile holds, from query
+        first on; returns their codes where they are to be sparse.
+        """
+        rows = slice(first + block.start, first + block.stop)
+        k = own_array(k_tile[block], np.float64)
+        half = np.outer(self.half, _units(k_tile[block], self.options.lam_scale))
+        Y = np.zeros((len(half), *k.shape))
+        if self.options.init is not None:
+            Y[0] = dense_codes(self.options.init[rows])
+        if self.options.positive:
+            np.maximum(Y[0], 0, out=Y[0])
+        gap = np.empty(half.shape)
+        n_iter = np.empty(half.shape, np.int64)
+        rules = self.options.positive, self.options.tol, self.options.max_iter
+        self.curvature.append(
+            _lasso_paths(
+                _new_work(self.K), k, self.norm2[rows], half, rules, Y, gap, n_iter
+            )
+        )
+        if self.inverse is not None:
+            Y[self.half == 0], gap[self.half == 0] = _least_squares(
+                self.K, k, self.inverse
+            )
+        _check_finite_codes(Y, rows.start)
+        self.gap[self.order, rows] = gap
+        self.n_iter[self.order, rows] = n_iter
+        if self.dense is None:
+            return [_nonzeros(Y[i].astype(self.dtype)) for i in np.argsort(self.order)]
+        self.dense[self.order, rows] = Y
+
+    def found(self):
+        """The SparseCodes of all queries; warns of those that are not optimal."""
+        least = min(self.curvature, default=0)
+        if least < -1e-3:
+            warn(
+                "K_dd must be positive semidefinite, but there is a v with v^T K_dd v = "
+                f"{least:.2g} v^T v, in units of a diagonal entry: codes may be far "
+                "from the best"
+            )
+        _warn_gap(self.gap, self.options.tol * self.norm2, self.options.max_iter)
+        codes = self.dense
+        if codes is None:
+            N = len(self.K)
+            nothing = [_nonzeros(np.empty((0, N), self.dtype))] * len(self.half)
+            blocks = zip(nothing, *self.sparse)
+            codes = [_as_csr(rows, (len(self.norm2), N)) for rows in blocks]
+        found = SparseCodes(codes, self.gap, self.n_iter)
+        one = self.options.lam.ndim == 0
+        return SparseCodes(*(each[0] for each in found)) if one else found
 
 
 def _least_squares(K, k, inverse):
@@ -2837,14 +2849,11 @@ def run_blocks(job, n, block):
     begun = []  # helper threads that actually started
     ended = queue.SimpleQueue()  # None for each of them that has, or its error
 
-    def work():
-        for i, rows in todo:
-            results[i] = job(rows)
-
     def help_out():
         begun.append(None)
         try:
-            work()
+            for i, rows in todo:
+                results[i] = job(rows)
             ended.put(None)
         except BaseException as error:
             list(todo)  # nobody takes another
@@ -2856,7 +2865,8 @@ def run_blocks(job, n, block):
                 if operator.length_hint(todo) > 1:
                     # threading's waits until it begins
                     _thread.start_new_thread(help_out, ())
-        work()
+        for i, rows in todo:
+            results[i] = job(rows)
     except SystemError as error:
         if isinstance(_first_cause(error), KeyboardInterrupt):
             raise KeyboardInterrupt from error  # while Numba handed an array over
