@@ -11,17 +11,17 @@ float32 and float64 are kept, other real types become float64. A subspace X is e
 as its projector X^ = X X^T. It is not formed where d is large: inner products of the
 bases are enough.
 
-    inner product   <X^, D^> = ||X^T D||_F^2, <X^, X^> = p              projection_kernel
-    distance        ||X^ - Y^||_F = sqrt(2) ||sin theta|| for p = q     chordal_distance
-    closest point   Proj(S) = the p leading eigenvectors of S           proj
-    mean            Proj(sum_i w_i X_i^)                                chordal_mean
-    gSC             min_y ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1     gsc, sparse_codes
-    gLC             min_y ||X^ - sum_j y_j D_j^||_F^2, sum_j y_j = 1,   glc, locality_codes
-                    over the atoms D_j nearest to X
-    point           Proj(sum_j y_j D_j^)                                reconstruct
-    class, by gSC   the least ||X^ - sum_{j in c} y_j D_j^||_F^2        classify, class_residuals
-    class, by gLC   the largest sum_{j in c} y_j                        classify, class_scores
-    gDL             D_r = Proj(sum_i y_ir (X_i^ - sum_{j != r} y_ij D_j^))            learn.gdl
+    inner product  <X^, D^> = ||X^T D||_F^2, <X^, X^> = p           projection_kernel
+    distance       ||X^ - Y^||_F = sqrt(2) ||sin theta|| for p = q  chordal_distance
+    closest point  Proj(S) = the p leading eigenvectors of S        proj
+    mean           Proj(sum_i w_i X_i^)                             chordal_mean
+    gSC            min_y ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1  gsc, sparse_codes
+    gLC            min_y ||X^ - sum_j y_j D_j^||_F^2 over the       glc, locality_codes
+                   atoms nearest to X, with sum_j y_j = 1
+    point          Proj(sum_j y_j D_j^)                             reconstruct
+    class, by gSC  the least ||X^ - sum_{j in c} y_j D_j^||_F^2     classify
+    class, by gLC  the largest sum_{j in c} y_j                     classify
+    gDL            D_r = Proj(sum_i y_ir (X_i^ - sum_{j != r} y_ij D_j^))  learn.gdl
 
 kgSC, kgLC and kgDL, the same in a kernel's feature space, are kernels.kgsc,
 kernels.kglc and learn.kgdl. The other modules are imported from here: from grassmann_sc
@@ -100,12 +100,11 @@ Rng = int | Sequence[int] | np.random.Generator | None
 
 
 def orthonormalize(A: ArrayLike) -> np.ndarray:
-    """Orthonormal basis of the column space of each matrix of A (..., d, p), p <= d;
-    same shape.
+    """Orthonormal basis of the column space of each matrix of A (..., d, p).
 
-    Thin QR with a positive diagonal of R, so that an orthonormal basis is returned as
-    it is, to rounding. ValueError if columns are dependent to working precision (names
-    the index, its rank and the tolerance).
+    The result has A's shape; p <= d. Thin QR with a positive diagonal of R, so that an
+    orthonormal basis is returned as it is, to rounding. ValueError if columns are
+    dependent to working precision (names the index, its rank and the tolerance).
 
     >>> from grassmann_sc import orthonormalize
     >>> orthonormalize([[3.0], [4.0]])
@@ -135,8 +134,7 @@ def orthonormalize(A: ArrayLike) -> np.ndarray:
 
 
 def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
-    """n subspaces of dimension p in R^d, uniform on the Grassmann manifold; (n, d, p)
-    float64.
+    """n subspaces of R^d of dimension p, uniformly distributed: (n, d, p), float64.
 
     The orthonormalized columns of Gaussian matrices. rng: as np.random.default_rng
     takes it.
@@ -153,16 +151,16 @@ def random_subspaces(n: int, d: int, p: int, rng: Rng = None) -> np.ndarray:
 
 
 def principal_angles(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
-    """Principal angles of X (..., d, p), Y (..., d, q); (..., min(p, q)) in [0, pi/2],
-    ascending.
+    """Principal angles of X (..., d, p) and Y (..., d, q), in radians, ascending.
 
-    theta = arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full
-    accuracy at 0 and at pi/2, in radians. Leading axes broadcast.
+    The result has shape (..., min(p, q)) and lies in [0, pi/2]. theta =
+    arctan2(singular values of (I - X X^T) Y, singular values of X^T Y): full accuracy
+    at 0 and at pi/2, in radians. Leading axes broadcast.
 
     >>> import numpy as np
     >>> from grassmann_sc import principal_angles
     >>> axes = np.eye(4)
-    >>> np.degrees(principal_angles(axes[:, [0, 1]], axes[:, [0, 2]]))  # two planes share an axis
+    >>> np.degrees(principal_angles(axes[:, [0, 1]], axes[:, [0, 2]]))  # one in common
     array([ 0., 90.])
     >>> principal_angles([[1.0], [0.0]], [[1.0], [1e-12]])
     array([1.e-12])
@@ -182,12 +180,12 @@ def _angles(X, Y):
 
 
 def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
-    """Pairwise ||X_i^ - Y_j^||_F = sqrt(2) ||sin theta||, X (n, d, p), Y (N, d, q); (n,
-    N).
+    """Pairwise ||X_i^ - Y_j^||_F of X (n, d, p) and Y (N, d, q): (n, N).
 
-    The second form is for p = q. Equal to sqrt(p + q - 2 <X^, Y^>); near pairs are
-    computed from (I - X X^T) Y so that nothing cancels. Without Y, within X. Source:
-    the paper's chordal metric.
+    For p = q it is sqrt(2) ||sin theta||, theta being the principal angles. It is
+    sqrt(p + q - 2 <X^, Y^>); near pairs are computed from (I - X X^T) Y so that nothing
+    cancels. Without Y, within X. Source: the paper's
+    chordal metric.
 
     >>> import numpy as np
     >>> from grassmann_sc import chordal_distance
@@ -208,8 +206,9 @@ NEAR = 0.1  # squared chordal distance below which it is computed without cancel
 
 
 def chordal_squares(X, Z, K):
-    """Squared chordal distances (n, N) of checked X (n, d, p), Z (N, d, q) of
-    projection kernel K.
+    """Squared chordal distances (n, N) of checked X and Z with Gram matrix K (n, N).
+
+    X has shape (n, d, p), Z (N, d, q).
     """
     p = X.shape[2]
     q = Z.shape[2]
@@ -229,11 +228,10 @@ def chordal_squares(X, Z, K):
 
 
 def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
-    """Pairwise ||theta||_2 over the principal angles, X (n, d, p), Y (N, d, q); (n, N)
-    in radians.
+    """Pairwise ||theta||_2 over the principal angles, in radians: (n, N).
 
-    Without Y, within X. (2/pi) d_geo <= d_chordal / sqrt(2) <= d_geo: the paper's
-    inequality with the factor that it lacks.
+    X has shape (n, d, p), Y (N, d, q). Without Y, within X. (2/pi) d_geo <= d_chordal /
+    sqrt(2) <= d_geo: the paper's inequality with the factor that it lacks.
 
     >>> import numpy as np
     >>> from grassmann_sc import geodesic_distance
@@ -257,8 +255,7 @@ def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
 
 
 def proj(S: ArrayLike, p: int) -> np.ndarray:
-    """Closest point to S (..., d, d) on the manifold of rank-p projectors, as a basis
-    (..., d, p).
+    """The rank-p projector closest to S (..., d, d), as a basis (..., d, p).
 
     The eigenvectors of the p algebraically largest eigenvalues of the symmetric S,
     which may be indefinite (the paper's theorem on the closest point). A warning if
@@ -279,8 +276,7 @@ def proj(S: ArrayLike, p: int) -> np.ndarray:
 
 
 def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
-    """Chordal mean of X (n, d, p): the Y (d, p) that minimises sum_i w_i ||Y^ -
-    X_i^||_F^2.
+    """The Y (d, p) that minimises sum_i w_i ||Y^ - X_i^||_F^2, X being (n, d, p).
 
     Proj(sum_i w_i X_i^), the paper's theorem on the chordal mean; it holds for negative
     weights too. No d x d matrix is formed when d is large. A warning if the mean is not
@@ -309,8 +305,10 @@ def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
 
 
 def weighted_mean(X, weights):
-    """The p algebraically leading eigenvectors (d, p) of sum_i w_i X_i X_i^T; do p, p +
-    1 tie?
+    """The p leading eigenvectors (d, p) of sum_i w_i X_i X_i^T, and whether they tie.
+
+    Leading means largest, not largest in absolute value. They tie if eigenvalues p and
+    p + 1 are equal.
     """
     used = np.flatnonzero(weights)
     d, p = X.shape[1:]
@@ -330,9 +328,7 @@ def weighted_mean(X, weights):
 
 
 def _leading_of_dense(S, p):
-    """The p algebraically leading eigenvectors of symmetric S (..., d, d); do p, p + 1
-    tie?
-    """
+    """The p leading eigenvectors of symmetric S (..., d, d), and whether they tie."""
     values, vectors = np.linalg.eigh(S)  # ascending
     tied = eigenvalues_tie(values, p, np.linalg.norm(S, axis=(-2, -1)), S.shape[-1])
     return vectors[..., : -p - 1 : -1], tied
@@ -354,8 +350,9 @@ def _leading_by_lanczos(Z, w, p):
 
 
 def eigenvalues_tie(values, p, scale, d):
-    """Are eigenvalues p and p + 1 from the top, of ascending ones, equal to rounding of
-    a d x d matrix of this scale?
+    """Whether eigenvalues p and p + 1 from the top are equal to rounding.
+
+    values: ascending, of a d x d matrix of this scale.
     """
     if p == values.shape[-1]:
         return np.zeros(values.shape[:-1], bool)
@@ -364,9 +361,7 @@ def eigenvalues_tie(values, p, scale, d):
 
 
 def warn_ties(count, what):
-    """Warn, from the line that called the public function, that count results are not
-    unique.
-    """
+    """Warn, from the user's line, that count results are not unique."""
     if count:
         warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie")
 
@@ -377,17 +372,17 @@ def warn_ties(count, what):
 def projection_kernel(
     X: ArrayLike, D: ArrayLike | None = None, *, each_p: bool = False
 ) -> np.ndarray:
-    """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 of X (n, d, p), D (N, d, q); (n, N) >=
-    0.
+    """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 >= 0: (n, N).
 
-    At most min(p, q). Without D, the symmetric (n, n) Gram matrix of X. each_p: (min(p,
-    q), n, N) instead, K[k - 1] that of the k leading columns alone, all from one
-    product. Source: the paper's definition of K(X, D) and K(D).
+    X has shape (n, d, p), D (N, d, q). At most min(p, q). Without D, the symmetric (n,
+    n) Gram matrix of X. each_p: (min(p, q), n, N) instead, K[k - 1] that of the k
+    leading columns alone, all from one product. Source: the paper's definition of K(X,
+    D) and K(D).
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel
     >>> axes = np.eye(4)
-    >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # (2, 4, 2): they share an axis
+    >>> planes = np.stack([axes[:, [0, 1]], axes[:, [0, 2]]])  # (2, 4, 2): one in common
     >>> projection_kernel(planes)
     array([[2., 1.],
            [1., 2.]])
@@ -404,9 +399,9 @@ Coded: TypeAlias = np.ndarray | scipy.sparse.csr_array | list | SparseCodes
 
 
 def lam_max(K_xd: ArrayLike) -> np.ndarray:
-    """Smallest lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd (..., N);
-    (...).
+    """The least lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd.
 
+    K_xd has shape (..., N), the result (...).
     >>> from grassmann_sc import lam_max
     >>> lam_max([[0.5, -2.0, 1.0], [0.1, 0.0, 0.3]])
     array([4. , 0.6])
@@ -430,19 +425,21 @@ def gsc(
     return_info: bool = False,
     sparse_output: bool = False,
 ) -> Coded:
-    """Grassmann sparse coding: codes (n, N) of subspaces X (n, d, p) over atoms D (N,
-    d, q).
+    """Grassmann sparse coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
 
-    min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 for each query: sparse_codes, which
-    says more, on the projection kernel. Queries pass in tiles, so that with
+    A code y minimises ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1. It is that of
+    sparse_codes, which says more, on the projection kernel. Queries pass in tiles: with
     sparse_output=True memory beyond input and output does not grow with n.
 
     lam: >= 0, the larger the sparser; an array (L,) gives a path of codes (L, n, N).
-    lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, where its
-    code gets 0. positive: codes >= 0. init: codes (n, N) to start from. tol: how near
-    to the best codes the search stops, relative to ||X^||^2 = p. max_iter: of its
-    steps; a warning if that ends it. return_info: a named tuple (codes, gap, n_iter)
-    with the duality gap of each query. sparse_output: a scipy.sparse CSR array.
+    lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, the least
+    lambda whose code is 0.
+    positive: codes >= 0.
+    init: codes (n, N) to start from.
+    tol: the search stops when the cost is so near to the best, relative to ||X^||^2.
+    max_iter: the search stops after so many rounds, with a warning.
+    return_info: return a named tuple (codes, gap, n_iter), the gap being the duality gap.
+    sparse_output: return a scipy.sparse CSR array.
 
     See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for
     the atoms, files.write_codes for what does not fit in memory.
@@ -481,8 +478,7 @@ def sparse_codes(
     return_info: bool = False,
     sparse_output: bool = False,
 ) -> Coded:
-    """Codes y: min ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from inner products
-    alone.
+    """Codes that minimise ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1, from products.
 
     K_dd (N, N) holds <D_i^, D_j^>, K_xd (n, N) holds <X_i^, D_j^>, norm2 is ||X_i^||^2,
     a number or (n,): p for an orthonormal basis. The cost is norm2 - 2 y^T k + y^T K y
@@ -492,24 +488,24 @@ def sparse_codes(
     each solved from the one before. lam_scale="max": each query's lambda is lam times
     its own lam_max, so that one lam in [0, 1] suits any data.
 
-    The search stops when the duality gap, and the largest violation of the optimality
-    conditions (in units of the cost), are at most tol * norm2, and that violation also
-    at most tol times lam_max / 2, so that small inner products count as large ones do;
-    it warns, with the largest of the three, if max_iter or rounding ends it before.
-    Atoms that are repeated share a coefficient equally, which neither the order of the
-    atoms nor other queries then decide. positive: codes >=
-    0. init: codes (n, N) to start from.
-    Returns codes (n, N) of the type of the Gram matrices, as a scipy.sparse CSR array
-    (for a path, a list of them) with sparse_output=True; with return_info=True a named
-    tuple (codes, gap, n_iter) whose gap is absolute. Errors: ValueError, TypeError
-    naming the argument.
+    The search stops when three numbers are at most tol * norm2: the duality gap; the
+    largest violation of the optimality conditions, in units of the cost; and that
+    violation relative to lam_max / 2, times norm2, so that small inner products count
+    as large ones do. If max_iter or rounding ends the search before, a warning gives
+    the largest of the three. If atoms are repeated, how they divide their coefficient
+    is not determined. positive: codes >= 0. init: codes (n, N) to start from.
+
+    Returns codes (n, N) of the type of the Gram matrices. With sparse_output=True they
+    are a scipy.sparse CSR array, for a path a list of them. With return_info=True they
+    are in a named tuple (codes, gap, n_iter), whose gap is absolute. Errors: ValueError
+    or TypeError that names the argument.
 
     >>> import numpy as np
     >>> from grassmann_sc import sparse_codes
     >>> sparse_codes(np.eye(3), [[0.5, -0.3, 0.01]], lam=0.2, norm2=1.0).round(6)
     array([[ 0.4, -0.2,  0. ]])
-    >>> info = sparse_codes(np.eye(3), [[0.5, -0.3, 0.01]], lam=0.2, norm2=1.0, return_info=True)
-    >>> info.gap < 1e-8
+    >>> k = [[0.5, -0.3, 0.01]]
+    >>> sparse_codes(np.eye(3), k, lam=0.2, norm2=1.0, return_info=True).gap < 1e-8
     array([ True])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
@@ -538,15 +534,16 @@ def glc(
     reg: float | None = None,
     sparse_output: bool = False,
 ) -> np.ndarray | scipy.sparse.csr_array:
-    """Grassmann locality-constrained coding: codes (n, N) of X (n, d, p) over atoms D
-    (N, d, q).
+    """Grassmann locality-constrained coding: codes (n, N) of X over atoms D.
 
-    min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1 over each query's n_neighbors nearest
-    atoms: locality_codes on the projection kernel; queries pass in tiles, as in gsc.
+    X has shape (n, d, p), D (N, d, q). min ||X^ - sum_j y_j D_j^||_F^2 with 1^T y = 1
+    over each query's n_neighbors nearest atoms: locality_codes on the projection
+    kernel; queries pass in tiles, as in gsc.
 
-    n_neighbors: in 1..N, the nonzeros of a code at most. reg: >= 0, what keeps near
-    neighbours apart, as a share of a trace (1e-10, float32: 1e-5). sparse_output: a
-    scipy.sparse CSR array.
+    n_neighbors: in 1..N, the nonzeros of a code at most.
+    reg: >= 0, what keeps near neighbours apart, as a share of a trace (1e-10, float32:
+    1e-5).
+    sparse_output: a scipy.sparse CSR array.
 
     >>> from grassmann_sc import glc, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -567,15 +564,15 @@ def locality_codes(
     reg: float | None = None,
     sparse_output: bool = False,
 ) -> np.ndarray | scipy.sparse.csr_array:
-    """Codes over the n_neighbors nearest atoms B_j: min ||X^ - sum_j y_j B_j^||_F^2,
-    1^T y = 1.
+    """Codes over the n_neighbors nearest atoms B_j of each query, which sum to 1.
 
-    B_ij = <X^ - B_i^, X^ - B_j^>, (B + reg trace(B) I) y = 1, scaled to sum 1: the
-    paper's locality-constrained coding, regularised so that dependent neighbours are
-    legal; reg defaults to 1e-10 (float32: 1e-5); whatever it is, what rounding leaves
-    of B is regularised. A query equal to an atom, to rounding, gets code 1 on it; atoms
-    that are repeated share a coefficient equally. Ties, to rounding, go to the lower
-    index. Arguments and output as in sparse_codes; n_neighbors in 1..N.
+    They minimise ||X^ - sum_j y_j B_j^||_F^2 under 1^T y = 1: (B + reg trace(B) I) y =
+    1, scaled to sum 1, with B_ij = <X^ - B_i^, X^ - B_j^>. This is the paper's
+    locality-constrained coding, regularised so that neighbours may depend on each
+    other. reg defaults to 1e-10, for float32 to 1e-5; the least ridge is what rounding
+    does to B. A query that equals an atom, to rounding, has code 1 on it. Of equally
+    near atoms the first are neighbours. Arguments and output are as in sparse_codes;
+    n_neighbors is in 1..N.
 
     >>> import numpy as np
     >>> from grassmann_sc import locality_codes
@@ -600,7 +597,7 @@ def reconstruct(codes: Codes, D: ArrayLike) -> np.ndarray:
     >>> import numpy as np
     >>> from grassmann_sc import reconstruct
     >>> axes = np.eye(2)[..., None]  # (2, 2, 1): two lines as atoms
-    >>> abs(reconstruct([[0.7, 0.2]], axes)).tolist()  # nearest to 0.7 of one, 0.2 of the other
+    >>> abs(reconstruct([[0.7, 0.2]], axes)).tolist()  # nearest to the first
     [[[1.0], [0.0]]]
     """
     D = check_dictionary(D, "D")
@@ -626,34 +623,35 @@ def class_scores(
     norm2: ArrayLike,
     rule: str = "residual",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores (n, C) of the classes, classes[scores.argmax(axis=1)] are the labels; and
-    classes.
+    """Scores (n, C) of the classes, and the classes; the largest score wins.
 
-    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2
-    as in sparse_codes. rule: "residual", what atoms of the class explain, 2 k_c^T y_c -
-    y_c^T K_cc y_c =
-    ||X^||^2 - e_c with e_c the paper's class-specific residual error (class_residuals), which
-    loses it to rounding where inner products are small; "sum" or "max" of the
-    coefficients of the class, the paper's alternatives.
+    The labels are classes[scores.argmax(axis=1)]; of equal scores the first wins. codes
+    (n, N) are dense or sparse, labels (N,) are those of the atoms; the Gram matrices
+    and norm2 are as in sparse_codes. The rules:
 
-    Give "residual" for sparse codes and "sum" for local ones (locality_codes), as
-    classify does: codes do not tell which they are. Local codes sum to 1. Neither they
-    nor the sum over a class change when the origin of the embedding space moves; the
-    residual of a class does, since it puts the atoms of all other classes at the
-    origin. Where inner products are small, as under a narrow kernel or with descriptors
-    of many dimensions, 2 k_c^T y_c - y_c^T K_cc y_c of local codes is negative and
-    falls with every atom that the class has among the neighbours: a class with two of
-    them loses to a class with one. Cross-validation does not show that where a fold has
-    one atom a class.
+    "residual": what the atoms of the class explain, 2 k_c^T y_c - y_c^T K_cc y_c. It is
+    ||X^||^2 - e_c, where e_c is the paper's class-specific residual error
+    (class_residuals). Where inner products are small, e_c loses it to rounding.
+    "sum", "max": the sum or the largest of the coefficients of the class, the paper's
+    alternatives.
+
+    Give "residual" for sparse codes and "sum" for local ones, as classify does; codes
+    do not tell which they are. Local codes sum to 1. Neither they nor the sum over a
+    class change when the origin of the embedding space moves. The residual of a class
+    does change: it puts the atoms of all other classes at the origin. Inner products
+    are small under a narrow kernel or with descriptors of many dimensions. There 2
+    k_c^T y_c - y_c^T K_cc y_c of local codes is negative and falls with every atom that
+    the class has among the neighbours: a class with two of them loses to a class with
+    one. Cross-validation does not show that if its folds have one atom a class.
 
     A class with no atom in the code scores 0, or just below the winner if that is
-    lower. If a code is zero, the nearest atom wins: a class scores the largest 2 k_j
-    less what ||D_j^||^2 is above that of the shortest atom.
+    lower. If a code is zero, the nearest atom wins: a class scores the largest 2 k_j -
+    (||D_j^||^2 - min_i ||D_i^||^2) of its atoms.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_scores
-    >>> scores, classes = class_scores([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"],
-    ...                                norm2=1.0)
+    >>> K_dd, K_xd = np.eye(2), [[0.5, 0.1]]
+    >>> scores, classes = class_scores([[0.5, 0]], K_dd, K_xd, ["cat", "dog"], norm2=1)
     >>> scores, classes[scores.argmax(axis=1)].tolist()
     (array([[0.25, 0.  ]]), ['cat'])
     """
@@ -667,18 +665,19 @@ def class_scores(
 def class_residuals(
     codes: Codes, K_dd: ArrayLike, K_xd: ArrayLike, labels: Labels, *, norm2: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals (n, C) of the classes, e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0,
-    and classes.
+    """Residuals e_c = ||X^ - sum_{j in c} y_j D_j^||_F^2 >= 0 (n, C), and the classes.
 
-    codes (n, N) dense or sparse, labels (N,) of the atoms, the Gram matrices and norm2
-    as in sparse_codes. The paper's class-specific residual error, to report: where
-    inner products are far below norm2 rounding makes all residuals equal, and a class
-    without an atom in the code has norm2, so that labels are chosen by class_scores.
-    classes are sorted where they can be, else in order of first appearance.
+    codes (n, N) are dense or sparse, labels (N,) are those of the atoms; the Gram
+    matrices and norm2 are as in sparse_codes. This is the paper's class-specific
+    residual error, for reports. Labels come from class_scores: where inner products are
+    far below norm2, rounding makes all residuals equal, and a class without an atom in
+    the code has norm2.
+        classes are sorted where they can be, else in order of first appearance.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_residuals
-    >>> class_residuals([[0.5, 0.0]], np.eye(2), [[0.5, 0.1]], ["cat", "dog"], norm2=1.0)
+    >>> K_dd, K_xd = np.eye(2), [[0.5, 0.1]]
+    >>> class_residuals([[0.5, 0]], K_dd, K_xd, ["cat", "dog"], norm2=1)
     (array([[0.75, 1.  ]]), array(['cat', 'dog'], dtype='<U3'))
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
@@ -693,8 +692,9 @@ def class_residuals(
 
 
 def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
-    """class_residuals (n, n_classes) without its checks; index (N,): the class of each
-    atom.
+    """class_residuals (n, n_classes) without its checks.
+
+    index (N,): the class of each atom.
     """
     residuals = np.empty((len(K_xd), n_classes), K_xd.dtype)
     for c in range(n_classes):
@@ -723,21 +723,20 @@ def classify(
     max_iter: int = 1000,
     return_info: bool = False,
 ) -> np.ndarray | Classified:
-    """Labels (n,) of subspaces X (n, d, p), from their codes over labelled atoms D (N,
-    d, q).
+    """Labels (n,) of subspaces X, from their codes over labelled atoms D.
 
-    Give either lam, for the codes of gsc, or n_neighbors, for those of glc. With lam
-    the class wins whose atoms explain most, that of the smallest residual ||X^ - sum_{j
-    in c} y_j D_j^||_F^2. With n_neighbors the class wins whose coefficients y_j have
-    the largest sum: class_scores says why local codes need another rule, and what ties
-    and classes without an atom in the code have. A query whose code is zero, since lam
-    >= its lam_max, has the label of its nearest atom, with a warning.
+    X has shape (n, d, p), D (N, d, q). Give either lam, for the codes of gsc, or
+    n_neighbors, for those of glc. With lam the class wins that has the least residual
+    ||X^ - sum_{j in c} y_j D_j^||_F^2. With n_neighbors the class wins whose
+    coefficients y_j have the largest sum; class_scores says why. A query with lam >=
+    its lam_max has a zero code: it gets the label of its nearest atom, with a warning.
 
-    labels: of the atoms (N,), any hashables. lam, lam_scale, positive, tol, max_iter:
-    one number lam, else as in gsc. n_neighbors, reg: as in glc. return_info: a named
-    tuple (labels, residuals (n, C), classes (C,), codes (n, N)); without it no more
-    than the labels is kept. The residuals are those of class_residuals for both
-    codings.
+    labels: of the atoms (N,), any hashables.
+    lam, lam_scale, positive, tol, max_iter: one number lam, else as in gsc.
+    n_neighbors, reg: as in glc.
+    return_info: a named tuple (labels, residuals (n, C), classes (C,), codes (n, N));
+    without it no more than the labels is kept. The residuals are those of
+    class_residuals for both codings.
 
     See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV,
     probabilities.
@@ -843,9 +842,7 @@ def jit_part(function=None, *, once=False, allocates=False):
 
 
 class _Patience(numba.core.event.Listener):
-    """Says what is compiled, where that is long and the cache on disk turned out to
-    have nothing.
-    """
+    """Announces a long compilation whose result is not in the cache on disk."""
 
     def on_start(self, event):
         dispatcher = event.data["dispatcher"]
@@ -870,16 +867,15 @@ TILE = 2**21  # numbers of K_xd that are held at a time
 
 
 def query_tiles(n, N):
-    """Slices of n queries whose products with N atoms take at most TILE numbers, or 64
-    queries.
+    """Slices of n queries with at most TILE products with N atoms each.
+
+    A slice has at least 64 queries.
     """
     return slices(n, max(64, TILE // N))
 
 
 class Products:
-    """<X_i^, D_j^> (n, N) of checked X and D, whose rows are computed when they are
-    asked for.
-    """
+    """<X_i^, D_j^> (n, N) of checked X and D; rows are computed on request."""
 
     def __init__(self, X, D):
         self.X = X
@@ -896,10 +892,10 @@ class Products:
 def bases_gram(
     X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = False
 ) -> np.ndarray:
-    """projection_kernel of checked arrays of one type: BLAS products of tiles, squared
-    and summed.
+    """projection_kernel of checked arrays of one type.
 
-    BLAS uses its own threads. Without D, tiles start at the diagonal and are mirrored.
+    BLAS multiplies tiles, whose entries are then squared and summed. BLAS uses its own
+    threads. Without D, tiles start at the diagonal and are mirrored.
     """
     symmetric = D is None
     D = X if D is None else D
@@ -956,8 +952,7 @@ def _pack(X, buffer):
 
 
 def sum_squares(product, p, q, top, left, K):
-    """K[top + i, left + j] = the sum of the squares of the p x q numbers of pair i, j
-    of a tile.
+    """K[top + i, left + j] = the sum of the p x q squares of pair i, j of a tile.
 
     Or, in K (m, n, N), K[k - 1] that of the leading k x k of them.
     """
@@ -1055,7 +1050,10 @@ def lasso_options(
 
 
 def solve_lassos(K_dd, K_xd, norm2, options):
-    """sparse_codes without its checks: K_xd an array or Products, norm2 a number or (n,)."""
+    """sparse_codes without its checks.
+
+    K_xd: an array or Products; norm2: a number or (n,).
+    """
     lassos = _Lassos(K_dd, np.broadcast_to(norm2, len(K_xd)), K_xd.dtype, options)
     for tile in query_tiles(len(K_xd), len(K_dd)):
         k_tile = K_xd[tile]
@@ -1067,7 +1065,7 @@ def solve_lassos(K_dd, K_xd, norm2, options):
 
 
 class _Lassos:
-    """Lassos of n queries, for L values of lambda each: the problem, and what is found."""
+    """The lassos of n queries for L values of lambda each, and what is found."""
 
     def __init__(self, K_dd, norm2, dtype, options):
         path = np.atleast_1d(options.lam)
@@ -1088,8 +1086,9 @@ class _Lassos:
         self.curvature = []  # the least of K that a block met
 
     def solve(self, k_tile, first, block):
-        """Solve those of a block of the queries whose products k_tile holds, from query
-        first on; returns their codes where they are to be sparse.
+        """Solve a block of the queries whose products k_tile holds.
+
+        first: the query that the tile begins with. Returns codes if these are sparse.
         """
         rows = slice(first + block.start, first + block.stop)
         k = own_array(k_tile[block], np.float64)
@@ -1140,8 +1139,9 @@ class _Lassos:
 
 
 def _least_squares(K, k, inverse):
-    """The codes (t, N) of least norm for products k (t, N), and how far their costs are
-    from the least (t,).
+    """Codes (t, N) of least norm for products k (t, N), and duality gaps (t,).
+
+    A gap bounds how far the cost is from the least one.
     """
     y = k @ inverse
     y += (k - y @ K) @ inverse  # refined: small eigenvalues cost digits
@@ -1157,7 +1157,7 @@ def _pseudo_inverse(K, eps):
 
 
 def _nonzeros(Y):
-    """The entries of Y (t, N) that are not zero, their columns, and how many a row has."""
+    """The nonzero entries of Y (t, N), their columns, and how many each row has."""
     rows, columns = Y.nonzero()
     return (
         Y[rows, columns],
@@ -1182,9 +1182,7 @@ def _units(k, lam_scale):
 
 
 def _queries_in_block(n, N):
-    """Queries that a thread takes at a time: few small problems are all left to one
-    thread.
-    """
+    """Queries that a thread takes at a time; few small problems stay in one thread."""
     share = max(-(-n // 8), 2**12 // N)
     return max(1, min(512, 2**15 // N, share))
 
@@ -1206,7 +1204,8 @@ def _warn_gap(gap, limit, max_iter):
 # = k - K y, which holds <D_j^, r> for the residual r = X^ - sum_j y_j D_j^, and half =
 # lambda / 2:
 #   y is optimal where g_j = half sign(y_j) if y_j != 0, |g_j| <= half elsewhere;
-#   any multiple s r whose products s g are within half bounds the cost from below (its dual).
+#   any multiple s r whose products s g are within half bounds the cost from below
+#   (its dual).
 # Rounds of: greedy descent proposes which y_j are nonzero, the support; Cholesky steps
 # solve for them exactly, dropping those that would change sign; the gap between cost
 # and bound is the proof.
@@ -1265,9 +1264,9 @@ def _new_work(K):
 
 @jit(long=True, allocates=False)
 def _lasso_paths(work, queries, norm2, half, rules, Y, gap, n_iter):
-    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending;
-    Y[0] starts.
+    """Codes Y (L, n, N) of queries (n, N) for lambda / 2 = half (L, n), descending.
 
+    Y[0] holds the codes to start from.
     work: of _new_work; rules: a plain tuple of what _Rules names. Writes Y, gap and
     n_iter (L, n): numba runs Python to return arrays, where a Ctrl-C would come out as
     a SystemError. Returns the "negative" of _Work.
@@ -1291,9 +1290,9 @@ def _lasso_paths(work, queries, norm2, half, rules, Y, gap, n_iter):
 
 @jit_part(once=True)
 def _lasso(w, query, rules, m, kept):
-    """One lasso: rounds until the gap is small enough, max_iter, or 11 that lower no
-    cost.
+    """One lasso: rounds until the gap is small enough.
 
+    It also ends after max_iter rounds, or 11 that do not lower the cost.
     m: size of the support; kept: good rows of its factor. m >= 0: w.y, w.support[:m],
     w.L[:kept] and w.g come from another lambda; m = -1: w.y alone is given. Returns the
     gap, the number of rounds, and m and kept for the next lambda.
@@ -1353,13 +1352,12 @@ def _start(w, query):
 
 @jit_part
 def _certificate(w, query, positive, m):
-    """Cost less norm2, duality gap and largest violation of the optimality conditions,
-    from g_j = <D_j^, r>.
+    """Cost less norm2, duality gap, and largest violation of the optimality conditions.
 
-    The dual point is s r with s = min(1, half / max|g|); with y >= 0 also r - t X^,
-    feasible for a large enough shift t. The gap is written so that norm2, which may be
-    far larger than what atoms explain of it, has the factor (1 - s)^2 or t^2.
-    Overwrites w.size.
+    They follow from g_j = <D_j^, r>. The dual point is s r with s = min(1, half /
+    max|g|); with y >= 0 also r - t X^, feasible for a large enough shift t. The gap is
+    written so that norm2, which may be far larger than what atoms explain of it, has
+    the factor (1 - s)^2 or t^2. Overwrites w.size.
     """
     k, half, norm2 = query
     yk = 0.0
@@ -1394,8 +1392,9 @@ def _certificate(w, query, positive, m):
 
 @jit_part
 def _largest_bits(bits):
-    """The largest of the bits of numbers >= 0, no -0.0: as integers they have the same
-    order.
+    """The largest of the bits of numbers >= 0.
+
+    As integers they have the same order, if there is no -0.0.
     """
     peak = 0
     for j in range(len(bits)):
@@ -1424,12 +1423,11 @@ def _argmax(size):
 
 @jit_part
 def _descend(w, half, positive, n_steps):
-    """The largest coordinate step of all, n_steps times or until it is small; updates
-    w.y and w.g.
+    """Coordinate descent: the largest step of all, at most n_steps times.
 
-    Coordinate j goes to S(u) / K_jj with u = g_j + K_jj y_j and S(u) = u - clip(u,
-    -half, half), a move of g_j - clip(u, -half, half), in units of K_jj. Overwrites
-    w.size and w.scaled.
+    It ends when steps are small. Updates w.y and w.g. Coordinate j goes to S(u) / K_jj
+    with u = g_j + K_jj y_j and S(u) = u - clip(u, -half, half), a move of g_j - clip(u,
+    -half, half), in units of K_jj. Overwrites w.size and w.scaled.
     """
     low = -np.inf if positive else -half
     for j in range(len(w.y)):
@@ -1459,10 +1457,10 @@ def _descend(w, half, positive, n_steps):
 
 @jit_part
 def _collect_support(w, m, kept):
-    """w.support becomes that of w.y: what stays of its first m in their order, then the
-    new.
+    """Make w.support that of w.y.
 
-    Returns its size, and how many of the first kept rows of the factor are still good.
+    What stays of its first m keeps its order; what is new follows. Returns its size,
+    and how many of the first kept rows of the factor are still good.
     """
     count = 0
     for i in range(m):
@@ -1532,8 +1530,7 @@ def _solve_on_support(w, half, m, kept):
 
 @jit_part
 def _drop_all(w, m):
-    """Cut w.step where it changes a sign, so that y + step is zero there, if the cost
-    then falls.
+    """Cut w.step to zero every y that it would change in sign, if the cost then falls.
 
     Overwrites w.cut and sets w.image = L^T cut.
     """
@@ -1576,9 +1573,10 @@ def _residual_products(w, k, m):
 
 @jit_part
 def factor_row(w, r, row, lift=0.0, tol=1e-13):
-    """Row r of the Cholesky factor w.L on the support, row being K[support[r]]; False
-    if its atom depends on those before it, its pivot being at most tol times its
-    diagonal entry.
+    """Row r of the Cholesky factor w.L on the support, row being K[support[r]].
+
+    Returns False if the atom depends on those before it: the pivot is at most tol times
+    the diagonal entry.
     """
     diagonal = row[w.support[r]] + lift
     new = w.L[r]
@@ -1593,8 +1591,7 @@ def factor_row(w, r, row, lift=0.0, tol=1e-13):
 
 @jit_part
 def null_direction(w, r, row, lift=0.0):
-    """w.step[:r + 1] that changes nothing but the l1 norm, row r of the factor being
-    dependent.
+    """The w.step[:r + 1] that changes the l1 norm alone, if row r is dependent.
 
     The cost does not rise along it, and a coefficient shrinks.
     """
@@ -1614,9 +1611,7 @@ def null_direction(w, r, row, lift=0.0):
 
 @jit_part
 def first_zero(w, m):
-    """Smallest t at which y + t step has a zero on the support[:m]; inf if there is
-    none.
-    """
+    """The least t at which y + t step has a zero on support[:m]; inf if none."""
     t = np.inf
     for i in range(m):
         if w.sign[i] * w.step[i] < 0:
@@ -1626,11 +1621,11 @@ def first_zero(w, m):
 
 @jit_part
 def advance(w, t, m, kept):
-    """y += t step on the support[:m]; atoms that arrive at zero, or past it by
-    rounding, leave.
+    """y += t step on support[:m]; atoms that arrive at zero leave.
 
-    Moves sign, slope and the support up. Returns the size of the support and the number
-    of good rows of the factor, of which kept were good.
+    So do those that rounding moves past it. Moves sign, slope and the support up.
+    Returns the size of the support and the number of good rows of the factor, of which
+    kept were good.
     """
     count = 0
     for i in range(m):
@@ -1651,8 +1646,7 @@ def advance(w, t, m, kept):
 
 @jit_part
 def delete_rows(w, n_lost, kept):
-    """Take the rows w.lost[:n_lost], ascending, out of the factor w.L; how many rows
-    are then good.
+    """Take rows w.lost[:n_lost], ascending, out of w.L; returns how many are then good.
 
     kept rows were. Few rows are rotated away; for more it is cheaper to forget them and
     all behind them.
@@ -1681,8 +1675,7 @@ def delete_rows(w, n_lost, kept):
 
 @jit_part
 def orthogonal_rows(B, turns):
-    """Turn the rows of B, by rotations of two, until they are orthogonal: Jacobi's
-    one-sided SVD.
+    """Rotate pairs of rows of B until all are orthogonal: Jacobi's one-sided SVD.
 
     Orthogonal relative to their own lengths, however short they are. turns, unless
     empty, turns with them: from I it becomes the R of R C = B, C being B before.
@@ -1819,8 +1812,7 @@ def rounding(dtype):
 
 
 def lengths_above_least(K_dd):
-    """||D_j^||^2 above that of the shortest atom, (N,): zero where all are equal to
-    rounding.
+    """||D_j^||^2 less that of the shortest atom (N,), zero if all are nearly equal.
 
     The nearest atom has the largest 2 <X^, D_j^> minus this. norm2 is left out: adding
     it would swamp small inner products.
@@ -1835,8 +1827,9 @@ def lengths_above_least(K_dd):
 
 
 def nearest_atoms(K_xd, n_neighbors):
-    """The atoms (n, n_neighbors), all of one length, that are nearest to each query, by
-    index; of equally near ones the first.
+    """Indices (n, n_neighbors), ascending, of the atoms nearest to each query.
+
+    All atoms have one length. Of equally near atoms the first are taken.
     """
     indices = np.empty((len(K_xd), n_neighbors), np.int64)
     K_xd = own_array(K_xd, K_xd.dtype)
@@ -1871,9 +1864,7 @@ def _nearest(queries, longer, indices):
 
 @jit
 def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
-    """Coefficients (n, m) of the neighbours (n, m) of each query; whether these depend
-    on each other, (n,).
-    """
+    """Coefficients (n, m) of neighbours (n, m); whether these are dependent (n,)."""
     m = indices.shape[1]
     B = np.empty((m, m))
     z = np.empty(m)
@@ -1911,9 +1902,7 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
 
 @jit_part
 def ridge_factor(B, ridge):
-    """The Cholesky factor of B + ridge I takes the place of the lower half of B; its
-    least square pivot.
-    """
+    """Cholesky factor of B + ridge I, into the lower half of B; least squared pivot."""
     least = np.inf
     for r in range(len(B)):
         for c in range(r):
@@ -1925,8 +1914,7 @@ def ridge_factor(B, ridge):
 
 
 def _dependent_codes(K, k, norm2, reg, tol, indices):
-    """Coefficients (n, m) of neighbours (n, m) that depend on each other, for products
-    k (n, N).
+    """Coefficients (n, m) of linearly dependent neighbours (n, m), products k (n, N).
 
     B = norm2 1 1^T - k 1^T - 1 k^T + K of the neighbours, so that (K + ridge I) y = k +
     mu 1. The components of k and 1 in the null space of K that are rounding noise
@@ -1997,9 +1985,7 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
 
 
 def let_win(scores, winners):
-    """The scores (n, n_classes), in which rounding chose among ties, with these winners
-    (n,).
-    """
+    """The scores (n, n_classes), raised where needed so that the winners (n,) lead."""
     other = np.flatnonzero(scores.argmax(axis=1) != winners)
     best = scores[other].max(axis=1)
     scores[other, winners[other]] = np.nextafter(best, scores.dtype.type(np.inf))
@@ -2080,9 +2066,7 @@ def coding_step(
     max_iter=1000,
     sparse_output=False,
 ):
-    """The CodingStep for codes of this shape (n, N): sparse with lam, local with
-    n_neighbors.
-    """
+    """The CodingStep for codes (n, N): sparse with lam, local with n_neighbors."""
     if (lam is None) == (n_neighbors is None):
         raise ValueError(
             f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = "
@@ -2116,8 +2100,10 @@ def coding_step(
 
 
 def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
-    """classify without its checks, by a CodingStep: products is K_xd (n, N), an array
-    or Products, norm2 a number or (n,); labelled: what check_labels returns.
+    """classify without its checks, by a CodingStep.
+
+    products: K_xd (n, N), an array or Products; norm2: a number or (n,); labelled: what
+    check_labels returns.
     """
     n = len(products)
     N = len(K_dd)
@@ -2165,9 +2151,7 @@ PASSED_THROUGH = "grassmann_sc", "sklearn", "joblib"
 
 
 def warn(message: str) -> None:
-    """Warn from the user's line: the first outside the house, and outside what calls it
-    for users.
-    """
+    """Warn from the user's line: the first outside this toolkit and its callers."""
     frame = sys._getframe()
     level = 1
     while frame and frame.f_globals["__name__"].partition(".")[0] in PASSED_THROUGH:
@@ -2182,17 +2166,16 @@ LARGEST_PIXEL = 1e140  # of frames whose squares are summed
 
 
 def real_array(A: ArrayLike, name: str) -> np.ndarray:
-    """A as a native float32 or float64 array; TypeError for anything that is not a real
-    number.
-    """
+    """A as a native float32 or float64 array; TypeError if its entries are not real."""
     A = plain_array(A, name, "be an array, got nested sequences of different lengths")
     single = A.dtype.newbyteorder("=") == np.float32
     return A.astype(np.float32 if single else np.float64, copy=False)
 
 
 def plain_array(A: ArrayLike, name: str, rule: str) -> np.ndarray:
-    """A as an array of real numbers, none of them masked; rule: what ragged sequences
-    break.
+    """A as an array of real numbers, none masked.
+
+    rule: what to say of ragged sequences.
     """
     if np.ma.is_masked(A):
         raise ValueError(
@@ -2220,8 +2203,10 @@ def finite_array(A: ArrayLike, name: str) -> np.ndarray:
 
 
 def shaped_array(A, name, shape, note=""):
-    """A as a finite array of this shape, in which a name stands for any length >= 1,
-    and "n" for 0 too; note: what to say of it.
+    """A as a finite array of this shape.
+
+    A name in the shape stands for any length >= 1, "n" for 0 too. note: what to say of
+    the shape.
     """
     A = finite_array(A, name)
     named = {n: length for n, length in zip(shape, A.shape) if isinstance(n, str)}
@@ -2242,8 +2227,9 @@ def check_number(
     above: float | None = None,
     most: float | None = None,
 ) -> float:
-    """The value as a float: one finite real number, no bool, >= least or > above, <=
-    most.
+    """The value as a float, if it is one finite real number in the range.
+
+    A bool is refused. The range: >= least or > above, and <= most.
     """
     array = finite_array(value, name)
     if array.ndim:
@@ -2263,9 +2249,7 @@ def check_number(
 
 
 def _refuse_bool(value, name, wanted):
-    """TypeError for True, False and arrays of them, which Python and NumPy take for 1
-    and 0.
-    """
+    """TypeError for bools and arrays of them, which Python takes for 0 and 1."""
     numbers = value if isinstance(value, (list, tuple)) else [value]
     if any(
         isinstance(one, bool) or getattr(one, "dtype", None) == np.bool_
@@ -2329,7 +2313,7 @@ def check_rng(rng: Rng, name: str = "rng") -> np.random.Generator:
 
 
 def check_choice(value: str | None, name: str, *choices: str | None) -> str | None:
-    """The value, which must be None or a string among the choices, if one of them is."""
+    """The value, if it is among the choices, which are strings or None."""
     if not any(
         value is choice or isinstance(value, str) and value == choice
         for choice in choices
@@ -2340,8 +2324,7 @@ def check_choice(value: str | None, name: str, *choices: str | None) -> str | No
 
 
 def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
-    """Frames (n_frames, d) or (n_frames, height, width) as real, finite rows (n_frames,
-    d).
+    """Frames (n_frames, d) or (n_frames, height, width) as finite rows (n_frames, d).
 
     In the caller's memory and type where NumPy allows it. at_most: what entries are
     bounded by.
@@ -2392,8 +2375,9 @@ def check_sequence(values: Any, name: str, of: str) -> None:
 def check_sets(
     sets: Sets, name: str, least: int = 0, at_most: float = np.inf
 ) -> list[np.ndarray]:
-    """Sets of frames as rows (n_i, d) of one d, at least so many, of entries up to
-    at_most.
+    """Sets of frames as rows (n_i, d) of one d.
+
+    at_most: what entries are bounded by.
     """
     check_sequence(sets, name, "arrays of frames")
     checked = list(each_set(sets, name, at_most))
@@ -2424,8 +2408,9 @@ def each_set(sets, name, at_most=np.inf):
 
 
 def warn_of_bases(sets):
-    """Warn if all sets of frames are orthonormal bases (d, p), p < d, whose columns
-    count, not rows.
+    """Warn if all sets of frames are orthonormal bases (d, p), p < d.
+
+    Their columns count, but the rows of a set of frames do.
     """
     array = isinstance(sets, np.ndarray)
     listed = sets.ndim == 3 if array else isinstance(sets, (list, tuple))
@@ -2473,8 +2458,9 @@ def kernel_values(kernel, A, B):
 
 
 def exponent(*arrays):
-    """The power of two, exact, that brings the largest number into [1/2, 1), where
-    squares are numbers.
+    """The exponent of the power of two that brings the largest number into [1/2, 1).
+
+    Squares of numbers so scaled neither overflow nor all vanish; the scaling is exact.
     """
     return math.frexp(max(map(largest, arrays)))[1]
 
@@ -2528,7 +2514,7 @@ def check_bases(
 
 @jit
 def _orthonormality(rows, error):
-    """error[i] = max |B B^T - I| for B = rows[i] (p, d); NaN if an entry is not finite."""
+    """error[i] = max |B B^T - I| of B = rows[i] (p, d); NaN if B is not finite."""
     t, p, d = rows.shape
     for i in range(t):
         worst = 0.0
@@ -2552,7 +2538,10 @@ def check_dictionary(D: ArrayLike, name: str) -> np.ndarray:
 def same_dimension(
     X: np.ndarray, Y: np.ndarray, names: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """X and Y as arrays of one type, if they have the same d; names: what to call them."""
+    """X and Y as arrays of one type, if they have the same d.
+
+    names: what to call them.
+    """
     if X.shape[-2] != Y.shape[-2]:
         raise ValueError(
             f"{names[0]} and {names[1]} must have the same d, got {X.shape[-2]} and "
@@ -2612,8 +2601,9 @@ def check_grams(
 
 
 def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray:
-    """K as a finite matrix (N, N), N >= 1, symmetric to rounding; with ndim=None as
-    several, (..., N, N).
+    """K as a finite matrix (N, N), N >= 1, symmetric to rounding.
+
+    With ndim=None several, (..., N, N).
     """
     K = real_array(K, name)
     if (
@@ -2645,9 +2635,7 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
 
 
 def _check_gram_of_atoms(K_dd):
-    """Numbers whose squares are numbers, and |K_ij|^2 <= K_ii K_jj, of a symmetric
-    matrix.
-    """
+    """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj."""
     scale = float(largest(K_dd))
     if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
         raise ValueError(
@@ -2704,9 +2692,7 @@ def _check_cauchy_schwarz(K_dd, K_xd, norm2):
 def check_labels(
     labels: Any, N: int, name: str = "labels", owners: str = "atoms"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones of the labels of N owners as an array, each label's position in
-    it (N,).
-    """
+    """The distinct labels of N owners as an array, and each label's position (N,)."""
     if np.ma.is_masked(labels):
         raise ValueError(f"{name} must have no masked entries, got a masked array")
     labels = np.asarray(labels) if hasattr(labels, "__array__") else labels
@@ -2741,8 +2727,9 @@ def check_labels(
 
 
 def natural_order(name):
-    """A key that sorts names with numbers in them as readers do, 2 before 10; what is
-    no string as it is.
+    """A key that sorts names with numbers as readers do, 2 before 10.
+
+    What is no string is its own key.
     """
     if not isinstance(name, str):
         return name
@@ -2788,8 +2775,9 @@ def slices(n, step):
 
 
 def runs(lengths, most, kinds=None):
-    """Slices of consecutive sets of frames, each of one kind and at most so many
-    frames, or of one set.
+    """Slices of consecutive sets of frames of one kind, of at most so many frames.
+
+    A set that is longer has a slice of its own.
     """
     lengths = np.asarray(lengths, np.int64)
     ends = np.cumsum(lengths)
@@ -2812,16 +2800,15 @@ def small_products(A, B, out):
 
 
 def own_array(A, dtype):
-    """A as a C-ordered writable array of the type: every layout meets the same compiled
-    code.
-    """
+    """A as a C-ordered writable array of the type, for compiled code."""
     A = np.ascontiguousarray(A, dtype)
     return A if A.flags.writeable else A.copy()
 
 
 def kept_array(A, given):
-    """The array A, which checks made of what was given, for somebody who keeps it: a
-    copy, unless the checks have made one.
+    """The checked array A for somebody who keeps it: a copy, unless checks made one.
+
+    given: what the checks were given.
     """
     listed = isinstance(given, (list, tuple))
     apart = isinstance(given, np.ndarray) and not np.may_share_memory(A, given)
@@ -2829,19 +2816,19 @@ def kept_array(A, given):
 
 
 def sets_in_block(sets, most):
-    """Sets of frames that a thread takes at a time, to decompose: all small ones, of
-    which two threads would wait for Python's lock, else so many.
+    """Sets of frames that a thread decomposes at a time.
+
+    Small sets stay in one thread: two would wait for Python's lock.
     """
     small = max((len(frames) * frames.size for frames in sets), default=0) < 2**21
     return max(1, len(sets)) if small else most
 
 
 def run_blocks(job, n, block):
-    """[job(slice), ...] over consecutive blocks of range(n), in threads that are made
-    for the call and end with it; the caller is one of them.
+    """[job(slice), ...] over consecutive blocks of range(n), in threads.
 
-    The blocks do not depend on the number of threads. After an error or Ctrl-C no block
-    begins.
+    Threads are made for the call and end with it; the caller is one of them. The blocks
+    do not depend on the number of threads. After an error or Ctrl-C no block begins.
     """
     blocks = slices(n, block)
     results = [None] * len(blocks)
@@ -2890,13 +2877,12 @@ SIGNALS = sorted(signal.valid_signals(), key=lambda number: number == signal.SIG
 
 
 def uninterrupted(job):
-    """job(), whole or not at all: Ctrl-C waits until it is done, and so does every
-    other signal that has a handler in Python.
+    """Run job whole or not at all: Ctrl-C waits until it is done.
 
-    A signal that comes before job begins may leave it not begun. Those that come while
-    it runs are handled once at its end, however many came. In other threads than the
-    main one job just runs: Python handles no signals there. An error that job itself
-    raises ends it halfway.
+    So does every other signal that has a handler in Python. A signal that comes before
+    job begins may leave it not begun. Those that come while it runs are handled once at
+    its end, however many came. In other threads than the main one job just runs: Python
+    handles no signals there. An error that job itself raises ends it halfway.
     """
     if threading.current_thread() is not threading.main_thread():
         return job()
@@ -2925,7 +2911,7 @@ def _before_signal(number, job):
 
 
 def thread_count():
-    """What numba.set_num_threads says, or NUMBA_NUM_THREADS where it was never called."""
+    """The threads of numba.set_num_threads, else NUMBA_NUM_THREADS."""
     try:
         numba.threading_layer()
     except (
@@ -2940,8 +2926,9 @@ def thread_count():
 
 @contextlib.contextmanager
 def progress_bar(wanted, **options):
-    """The function (steps, cost=None) that moves a bar of tqdm with these options, if
-    it is wanted, else does nothing.
+    """A function (steps, cost=None) that moves a bar of tqdm with these options.
+
+    It does nothing if no bar is wanted.
     """
     if not check_flag(wanted, "progress"):
         yield lambda steps, cost=None: None
@@ -3004,8 +2991,9 @@ class _Finder:
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
-        """The spec of grassmann_sc.learn, None of what is none of the modules;
-        ImportError if a module is not there, which says what to do.
+        """The spec of grassmann_sc.learn and the like, None for other names.
+
+        ImportError, which says what to do, if a module is not there.
         """
         name = fullname.removeprefix(f"{__name__}.")
         if name == fullname or name not in ("baselines", *MODULES):
