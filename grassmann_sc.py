@@ -1158,12 +1158,24 @@ def _pseudo_inverse(K, eps):
 
 def _nonzeros(Y):
     """The nonzero entries of Y (t, N), their columns, and how many each row has."""
-    rows, columns = Y.nonzero()
-    return (
-        Y[rows, columns],
-        columns.astype(np.int32),
-        np.bincount(rows, minlength=len(Y)),
-    )
+    values = np.empty(Y.size + 1, Y.dtype)
+    columns = np.empty(Y.size + 1, np.int32)
+    counts = np.empty(len(Y), np.int64)
+    found = _find_nonzeros(Y, values, columns, counts)
+    return values[:found].copy(), columns[:found].copy(), counts
+
+
+@jit
+def _find_nonzeros(Y, values, columns, counts):
+    found = 0
+    for i in range(len(Y)):
+        before = found
+        for j in range(Y.shape[1]):
+            values[found] = Y[i, j]  # written over where it is zero: no branch
+            columns[found] = j
+            found += Y[i, j] != 0
+        counts[i] = found - before
+    return found
 
 
 def _as_csr(blocks, shape):
