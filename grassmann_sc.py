@@ -1058,7 +1058,9 @@ def solve_lassos(K_dd, K_xd, norm2, options):
     for tile in query_tiles(len(K_xd), len(K_dd)):
         k_tile = K_xd[tile]
         solve = functools.partial(lassos.solve, k_tile, tile.start)
-        block = _queries_in_block(len(k_tile), len(K_dd))
+        # an eighth of the queries, unless that is so few that threads do not pay
+        share = max(-(-len(k_tile) // 8), 2**12 // len(K_dd))
+        block = max(1, min(512, 2**15 // len(K_dd), share))
         lassos.sparse += run_blocks(solve, len(k_tile), block)
     found = lassos.found()
     return found if options.return_info else found.codes
@@ -1126,7 +1128,17 @@ class _Lassos:
                 f"{least:.2g} v^T v, in units of a diagonal entry: codes may be far "
                 "from the best"
             )
-        _warn_gap(self.gap, self.options.tol * self.norm2, self.options.max_iter)
+        tol = self.options.tol * self.norm2
+        late = ~(self.gap <= tol)
+        if late.any():
+            worst = np.unravel_index(
+                np.where(late, self.gap - tol, -1).argmax(), late.shape
+            )
+            warn(
+                f"{late.sum()} of {late.size} codes did not converge (max_iter = "
+                f"{self.options.max_iter}): worst duality gap {self.gap[worst]:.2g}, "
+                f"tolerance {tol[worst[-1]]:.2g}"
+            )
         codes = self.dense
         if codes is None:
             N = len(self.K)
@@ -1191,23 +1203,6 @@ def _units(k, lam_scale):
         return np.ones(len(k))
     unit = 2 * np.abs(k).max(axis=1).astype(np.float64)  # lam_max
     return np.where(unit == 0, 1, unit)  # k = 0 has the code 0 at every lambda
-
-
-def _queries_in_block(n, N):
-    """Queries that a thread takes at a time; few small problems stay in one thread."""
-    share = max(-(-n // 8), 2**12 // N)
-    return max(1, min(512, 2**15 // N, share))
-
-
-def _warn_gap(gap, limit, max_iter):
-    late = ~(gap <= limit)
-    if late.any():
-        worst = np.unravel_index(np.argmax(np.where(late, gap - limit, -1)), gap.shape)
-        warn(
-            f"{int(late.sum())} of {late.size} codes did not converge (max_iter = "
-            f"{max_iter}): worst duality gap {gap[worst]:.2g}, tolerance "
-            f"{limit[worst[-1]]:.2g}"
-        )
 
 
 # -------------------------------------------------------------- the solver of one lasso
@@ -2867,8 +2862,11 @@ def run_blocks(job, n, block):
         for i, rows in todo:
             results[i] = job(rows)
     except SystemError as error:
-        if isinstance(_first_cause(error), KeyboardInterrupt):
-            raise KeyboardInterrupt from error  # while Numba handed an array over
+        cause = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        if isinstance(cause, KeyboardInterrupt):  # while Numba handed an array over
+            raise KeyboardInterrupt from error
         raise
     finally:
         list(todo)
@@ -2876,12 +2874,6 @@ def run_blocks(job, n, block):
     for error in filter(None, errors):
         raise error
     return results
-
-
-def _first_cause(error):
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
 
 
 # The signals that Python can handle, Ctrl-C last.
