@@ -87,14 +87,18 @@ def discriminative_atoms(
     the slope promises, as it does for all small t: costs never rise.
 
     atoms_per_class: an integer, or a mapping from class to integer; a class of fewer
-    samples gets that many atoms. Not used with an init of atoms. beta: in (0, 1e6], how
-    sharp the probabilities are: the larger, the fewer samples count, those nearest to
-    the border. None: 4 over the mean of |e_own - least other e| at the first atoms.
-    ridge: >= 1e-4. init: None, gDL of each class with the same codes; or labelled atoms
-    (atoms (N, d, q), labels (N,)), such as learn.class_dictionaries or an earlier call
-    return, with the classes of y. n_iter, tol: stops after n_iter iterations, or one
-    that lowers the cost by at most tol a sample. sample_weight: (n,) >= 0, factors of
-    the samples' costs; an integer weight acts as repetition, 0 as absence.
+    samples gets that many atoms. Not used with an init of atoms.
+    beta: in (0, 1e6], how sharp the probabilities are: the larger, the fewer samples
+    count, those nearest to the border. None: 4 over the mean of |e_own - least other e|
+    at the first atoms.
+    ridge: >= 1e-4.
+    init: None, gDL of each class with the same codes; or labelled atoms (atoms (N, d,
+    q), labels (N,)), such as learn.class_dictionaries or an earlier call return, with
+    the classes of y.
+    n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most
+    tol a sample.
+    sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as
+    repetition, 0 as absence.
 
     See also estimators.DiscriminativeDictionary, learn.class_dictionaries.
 

@@ -472,13 +472,15 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     D_j^||_F^2, the paper's; "sum" or "max" of its coefficients y_j, the paper's
     alternatives; None: "residual" of sparse codes, "sum" of local ones.
     grassmann_sc.class_scores says why, and what ties, absent classes and zero codes
-    have. kernel: "projection", X holds subspaces; "precomputed", X holds inner products
+    have.
+    kernel: "projection", X holds subspaces; "precomputed", X holds inner products
     instead, the symmetric (N, N) of the atoms in fit and (n, N) of queries with atoms
     elsewhere, as ProjectionKernel gives them. All must have the norm of the atoms, a
     constant diagonal. GridSearchCV on the whole Gram matrix then computes it once for
-    all candidates. calibrate: whether fit chooses temperature_, for predict_proba, by
-    the log-loss of at most 100 of the atoms, each coded over those outside its fold;
-    else, or where no class has two atoms, it is 1.
+    all candidates.
+    calibrate: whether fit chooses temperature_, for predict_proba, by the log-loss of
+    at most 100 of the atoms, each coded over those outside its fold; else, or where no
+    class has two atoms, it is 1.
 
     See also grassmann_sc.classify, KernelLift for kgSC and kgLC.
 

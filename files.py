@@ -254,8 +254,9 @@ def read_arrays(
     """The arrays of a file of this kind, by name.
 
     dtype_kinds: for each name that may occur the kinds of dtype that it may have, as
-    "biufUS"; needed: the names that must occur; name: what an error calls the path.
-    ValueError if the file is damaged or of another kind.
+    "biufUS";
+    needed: the names that must occur; name: what an error calls the path. ValueError if
+    the file is damaged or of another kind.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files
@@ -496,16 +497,16 @@ def write_codes(
 
     X: an array, a memmap, or an array of zarr, HDF5 or Dask, read and checked slice by
     slice. Codes of subspaces in a kernel's feature space are those of their
-    coordinates, by kernels.Lift. out: the path of an .npy file, or with
-    sparse_output=True of a folder of CSR parts, both for load_codes; an array (n, N) of
-    floats, or what is assigned to like one; a function (row, codes). Never the file,
-    the store or the memory of X or D. start: the row to go on from, or "resume" for
-    where a path ends. A path keeps a fingerprint: the rows of X that are done are read
-    and digested again, and ValueError tells if they, the atoms or the options differ.
-    replace: may a path lose what it holds? Without it ValueError tells of codes of
-    other subspaces, atoms or options, and of other files. progress: show a bar. Returns
-    n. Ctrl-C raises a KeyboardInterrupt that says from which row to go on; what was
-    written is whole.
+    coordinates, by kernels.Lift.
+    out: the path of an .npy file, or with sparse_output=True of a folder of CSR parts,
+    both for load_codes; an array (n, N) of floats, or what is assigned to like one; a
+    function (row, codes). Never the file, the store or the memory of X or D.
+    start: the row to go on from, or "resume" for where a path ends. A path keeps a
+    fingerprint: the rows of X that are done are read and digested again, and ValueError
+    tells if they, the atoms or the options differ. replace: may a path lose what it
+    holds? Without it ValueError tells of codes of other subspaces, atoms or options,
+    and of other files. progress: show a bar. Returns n. Ctrl-C raises a
+    KeyboardInterrupt that says from which row to go on; what was written is whole.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces

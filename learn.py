@@ -93,18 +93,23 @@ def gdl(
     codes, costs).
 
     lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see
-    gsc and glc. coding: "sparse" or "local" to say so, or a function (K_dd, K_xd,
-    norm2=p) -> codes (n, N). lam_scale="max": lambda is lam times the median of the
-    samples' lam_max over the first atoms, the same for all; the result's lam tells it.
-    positive: sparse codes >= 0. init: a method of init_atoms, or atoms (n_atoms, d, p).
+    gsc and glc.
+    coding: "sparse" or "local" to say so, or a function (K_dd, K_xd, norm2=p) -> codes
+    (n, N). lam_scale="max": lambda is lam times the median of the samples' lam_max over
+    the first atoms, the same for all; the result's lam tells it.
+    positive: sparse codes >= 0.
+    init: a method of init_atoms, or atoms (n_atoms, d, p).
     n_iter, tol: stops after n_iter iterations, or one that lowers the cost by at most
-    tol times it. unused: what becomes of an atom that no sample uses: "worst", the
-    sample coded worst takes its place; "random", a random sample; "keep".
+    tol times it.
+    unused: what becomes of an atom that no sample uses: "worst", the sample coded worst
+    takes its place; "random", a random sample; "keep".
     sample_weight: (n,) >= 0, factors of the samples' costs; an integer weight acts as
-    repetition, 0 as absence. callback: called with what is Learned so far after each
-    iteration; a true result stops. progress: show a bar with the cost, by tqdm.
-    checkpoint: path of a file that is replaced, whole, after each iteration. resume:
-    path of a checkpoint of the same problem to go on from, to the bits of an
+    repetition, 0 as absence.
+    callback: called with what is Learned so far after each iteration; a true result
+    stops.
+    progress: show a bar with the cost, by tqdm.
+    checkpoint: path of a file that is replaced, whole, after each iteration.
+    resume: path of a checkpoint of the same problem to go on from, to the bits of an
     uninterrupted run; rng and init are then the file's.
 
     With lam no half-step raises the cost, to rounding. Otherwise the cost is the

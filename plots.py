@@ -385,7 +385,8 @@ def plot_codes(
     White is zero; the strongest percent of the codes share a colour. The bar of codes
     without negative ones begins at zero. Where samples or atoms outnumber the pixels, a
     spot shows the strongest code that it covers. codes: (n, N), dense or scipy.sparse.
-    labels: n classes. atom_labels: N classes, which sort the atoms too.
+    labels: n classes.
+    atom_labels: N classes, which sort the atoms too.
 
     >>> from grassmann_sc import gsc, plots, random_subspaces
     >>> X = random_subspaces(6, 10, 2, rng=0)

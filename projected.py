@@ -90,9 +90,9 @@ def projected_codes(
 
     Other descents end when the conditions of first order are violated by at most tol (1
     + lam), or after max_iter steps, or where rounding forbids more; a warning gives the
-    largest violation. return_info: a named tuple (codes, cost, violation, gap, n_iter),
-    n numbers each but for the codes; gap is inf for q = d, where there is one point
-    only.
+    largest violation.
+    return_info: a named tuple (codes, cost, violation, gap, n_iter), n numbers each but
+    for the codes; gap is inf for q = d, where there is one point only.
 
     >>> from grassmann_sc import projected, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)

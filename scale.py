@@ -282,9 +282,10 @@ def gdl(
 
     In a round each block is coded over the same atoms, the statistics of OnlineGDL are
     summed along n_chains chains of blocks, a tree merges the chains, and the atoms are
-    updated once, here. n_chains: one for each thread that the workers have at the
-    start, unless it is given. The result depends on it and on the blocks, to what rank
-    cuts off, and not on which workers die.
+    updated once, here.
+    n_chains: one for each thread that the workers have at the start, unless it is
+    given. The result depends on it and on the blocks, to what rank cuts off, and not on
+    which workers die.
 
     lam, n_neighbors, lam_scale, positive, n_iter, tol, rng, callback, progress,
     checkpoint, resume: as in learn.gdl; init too, but a method, and the median of
@@ -490,7 +491,8 @@ def from_paths(
 
     basis: a function (path) -> (d, p) of one clip; without it frames.read_frames and
     subspaces.from_image_set, which center is handed to. The first clip is read at once,
-    for d. block_size: clips in a block. ValueError names the clip that fails.
+    for d.
+    block_size: clips in a block. ValueError names the clip that fails.
 
     >>> import os, tempfile
     >>> import numpy as np

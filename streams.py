@@ -47,12 +47,14 @@ class OnlineGDL:
 
     lam, n_neighbors, coding, lam_scale, positive, init, rng: as in gdl; init draws from
     the first batches, until n_atoms samples have come, and lam_scale="max" takes its
-    median over those. forgetting: statistics are multiplied by (1 - 1/t)^forgetting
-    before batch t, so that codes over early atoms fade; 0 keeps all. Attributes: atoms
-    (N, d, p), None before the first update; lam, the lambda in use; cost, per sample,
-    of what was collected for the last update, before it; loss and weight, the sums of
-    costs and weights collected since; n_batches; n_updates; n_replaced. An atom that
-    batches have left unused is replaced by the sample of the last ones coded worst.
+    median over those.
+    forgetting: statistics are multiplied by (1 - 1/t)^forgetting before batch t, so
+    that codes over early atoms fade; 0 keeps all.
+    Attributes: atoms (N, d, p), None before the first update; lam, the lambda in use;
+    cost, per sample, of what was collected for the last update, before it; loss and
+    weight, the sums of costs and weights collected since; n_batches; n_updates;
+    n_replaced. An atom that batches have left unused is replaced by the sample of the
+    last ones coded worst.
 
     partial_fit is collect, which codes and adds to the statistics, then update, which
     moves the atoms. fork gives learners over the same atoms to collect elsewhere, merge
@@ -151,14 +153,15 @@ class OnlineGDL:
         A memmap, or a zarr, HDF5 or Dask array, is read in pieces of batch_size rows,
         one read each: 16 random pieces at a time are shuffled together and cut into
         batches. So a batch mixes samples of 16 places; a file sorted by class is better
-        shuffled once beforehand if its classes are much longer than a piece. progress:
-        show a bar with the cost, by tqdm. checkpoint: path of a file that is replaced,
-        whole, after every checkpoint_every batches and at the end. resume: path of such
-        a file to go on from, to the bits of an uninterrupted run on the same X and
-        options; rng and init are then the file's. What was learned from is read again,
-        and compared by its digest; ValueError if it differs. Ctrl-C raises a
-        KeyboardInterrupt that says what to resume from; what was learned from whole
-        batches is kept, in the checkpoint and in the learner itself.
+        shuffled once beforehand if its classes are much longer than a piece.
+        progress: show a bar with the cost, by tqdm.
+        checkpoint: path of a file that is replaced, whole, after every checkpoint_every
+        batches and at the end. resume: path of such a file to go on from, to the bits
+        of an uninterrupted run on the same X and options; rng and init are then the
+        file's. What was learned from is read again, and compared by its digest;
+        ValueError if it differs. Ctrl-C raises a KeyboardInterrupt that says what to
+        resume from; what was learned from whole batches is kept, in the checkpoint and
+        in the learner itself.
         """
         batch_size = core.check_integer(batch_size, "batch_size", 1)
         n_epochs = core.check_integer(n_epochs, "n_epochs", 1)

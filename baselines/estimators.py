@@ -277,8 +277,8 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
     (sets.dcc).
 
     dimension, n_between, reg, tol, and max_iter, there n_iter: as in dcc; 0 learns
-    nothing. n_angles: the number of largest correlations that are summed, in 1..p, None
-    for all.
+    nothing.
+    n_angles: the number of largest correlations that are summed, in 1..p, None for all.
 
     transform_ (d, m), or None for the identity, objective_ and n_iter_ tell of the fit.
 
@@ -364,11 +364,12 @@ class MSM(OnSets):
     training set. n_angles: in 1..min(p, p_reference), None for all. keep: None, or the
     share of directions, in (0, 1], of the generalised difference subspace of the
     references that both sides are projected onto (sets.difference_subspace); one that
-    projects to zero counts as a right angle. kernel: "linear", "rbf" (uses gamma and
-    gamma_scale), "polynomial" (degree and coef0), or any k(A, B) on rows, with the
-    coordinates of kernels.Lift; gamma, gamma_scale, n_landmarks, random_state: as in
-    KernelLift, but more than 4096 frames need n_landmarks. A set needs p frames
-    independent in feature space, a reference p_reference.
+    projects to zero counts as a right angle.
+    kernel: "linear", "rbf" (uses gamma and gamma_scale), "polynomial" (degree and
+    coef0), or any k(A, B) on rows, with the coordinates of kernels.Lift; gamma,
+    gamma_scale, n_landmarks, random_state: as in KernelLift, but more than 4096 frames
+    need n_landmarks. A set needs p frames independent in feature space, a reference
+    p_reference.
 
     references_ and, with keep, difference_ are bases, in coordinates of the kernel's.
 
@@ -769,10 +770,11 @@ class CSLDS(ByRule):
     recover); then the nearest by Martin's distance, or a support vector machine.
 
     n_states, n_coefficients, n_blocks: as in recover. compression: > 1, pixels over
-    measurements. n_common: how many of these are common to all frames, None for a
-    fifth, at least as many as tell n_states. random_state: of the camera, the same for
-    all clips; as in KernelLift. rule, C, gamma: as in LDS. A warning that counts the
-    clips whose recovery is hopeless.
+    measurements.
+    n_common: how many of these are common to all frames, None for a fifth, at least as
+    many as tell n_states. random_state: of the camera, the same for all clips; as in
+    KernelLift. rule, C, gamma: as in LDS. A warning that counts the clips whose
+    recovery is hopeless.
 
     systems_, residuals_ (n_train,), measured_, the numbers (common, innovations), and
     seed_, which compress takes, tell of the fit.
@@ -876,8 +878,9 @@ class ProductManifold(OnVideos):
     three Grassmann manifolds (tensors.mode_bases, product_distances).
 
     p: columns of the factors, an integer or three, None for the least rank of the
-    training clips. size: (n_frames, height, width) to resize all clips to, None for
-    clips that agree. metric: "chordal" or "geodesic".
+    training clips.
+    size: (n_frames, height, width) to resize all clips to, None for clips that agree.
+    metric: "chordal" or "geodesic".
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines.estimators import ProductManifold
@@ -917,7 +920,8 @@ class TCCA(OnVideos):
     tell the training clips' classes apart best (separations).
 
     p, modes: as in tensor_correlations. n_features: how many correlations are summed,
-    None for all. size: as in ProductManifold.
+    None for all.
+    size: as in ProductManifold.
 
     separations_ (m,) and features_, the places of the chosen among all, tell of the
     fit.

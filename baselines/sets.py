@@ -172,7 +172,8 @@ def mutual_similarity(
 
     X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles in
     1..min(p, q), None for all. In [0, 1]. The similarity of the mutual subspace method,
-    whose largest names the class. Source: Maeda and Watanabe 1985.
+    whose largest names the class.
+    Source: Maeda and Watanabe 1985.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -575,10 +576,11 @@ def ggda(
     among the n_within nearest of the other in that class, W_b for two of different
     classes of which one is among the other's n_between nearest of other classes, else
     0; D are their degrees, L = D - W; near is by K_ii + K_jj - 2 K_ij. None takes all,
-    as do classes that have fewer. beta: >= 0. n_components: m, in 1..N, None for
-    n_classes - 1. Returns what gda does, with values (m,) whose sum is the maximum; an
-    indefinite K, such as mixtures with correlation_kernel, is clipped as there. Source:
-    Harandi, Sanderson, Shirazi and Lovell, CVPR 2011.
+    as do classes that have fewer.
+    beta: >= 0. n_components: m, in 1..N, None for n_classes - 1. Returns what gda does,
+    with values (m,) whose sum is the maximum; an indefinite K, such as mixtures with
+    correlation_kernel, is clipped as there. Source: Harandi, Sanderson, Shirazi and
+    Lovell, CVPR 2011.
 
     >>> from grassmann_sc import projection_kernel, random_subspaces
     >>> from grassmann_sc.baselines import sets
