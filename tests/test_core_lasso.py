@@ -106,6 +106,16 @@ def test_without_lambda_no_code_fits_better(problem):
     assert (cost(problem, code(problem)) <= cost(problem, best) + slack).all()
 
 
+def test_without_lambda_small_eigenvalues_cost_no_digits():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    K = (Q * np.logspace(0, -10, 8)) @ Q.T
+    k = rng.standard_normal((5, 8)) @ K
+    found = gs.sparse_codes((K + K.T) / 2, k, 0.0, norm2=30.0, return_info=True)
+    assert np.abs(k - found.codes @ K).max() < TIGHT
+    assert (found.gap >= 0).all() and found.gap.max() < TIGHT
+
+
 def test_without_lambda_repeated_atoms_share_the_least_norm_code():
     D = bases(np.random.default_rng(0), 3, 6, 2)[[0, 1, 2, 0]]
     codes = gs.gsc(D[:1], D, 0)
@@ -273,6 +283,18 @@ def test_a_start_worse_than_zero_is_not_used(problem, seed, scale, positive):
     ours = code(problem, init=start, positive=positive, return_info=True)
     zero = code(problem, positive=positive, return_info=True)
     assert all(np.array_equal(a, b) for a, b in zip(ours, zero))
+
+
+def test_a_sparse_path_is_in_the_order_of_its_lambdas():
+    X, D = (
+        bases(np.random.default_rng(0), 12, 6, 2),
+        bases(np.random.default_rng(1), 5, 6, 2),
+    )
+    path = [0.1, 1.0, 0.01, 0.3]
+    sparse = gs.gsc(X, D, path, sparse_output=True)
+    dense = gs.gsc(X, D, path)
+    assert all(np.array_equal(a.toarray(), b) for a, b in zip(sparse, dense))
+    assert len({codes.nnz for codes in sparse}) == 4
 
 
 @laws
