@@ -42,9 +42,9 @@ LARGEST_BETA = 1e6
 
 
 class Discriminative(learn.Noted, namedtuple("Discriminative", "atoms labels costs")):
-    """atoms (N, d, p), their labels (N,), and costs: at the first atoms, then one an
-    iteration.
+    """atoms (N, d, p), their labels (N,), and costs.
 
+    At the first atoms, then one an iteration.
     beta, ridge: those in use; stopped: "n_iter", "tol", or "stationary" where no step
     lowers the cost.
     """
@@ -71,11 +71,10 @@ def discriminative_atoms(
     sample_weight: ArrayLike | None = None,
     rng: core.Rng = None,
 ) -> Discriminative:
-    """Atoms for each class of X (n, d, p) with labels y (n,): Discriminative (atoms,
-    labels, costs).
+    """Atoms for each class of X (n, d, p) with labels y (n,).
 
-    They lower the log-loss at the head of this file. An iteration moves all atoms at
-    once, to
+    Discriminative (atoms, labels, costs). They lower the log-loss at the head of this
+    file. An iteration moves all atoms at once, to
 
         D_j <- Proj(D_j^ + t H_j / s_j),   H_j the part of S_j that is tangent at D_j^,
         S_j  = sum_i w_i g_ic y_ij (X_i^ - sum_{l in c} y_il D_l^),   g_ic = [c is i's own] - P_ic,
@@ -146,12 +145,11 @@ def discriminative_atoms(
 def ridge_residuals(
     X: ArrayLike, D: ArrayLike, labels: core.Labels, *, ridge: float = 0.1
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Errors (n, C) of X (n, d, p), the e_c(X) at the head of this file >= 0, and the
-    classes (C,).
+    """Errors e_c(X) >= 0 (n, C) of X (n, d, p), and the classes (C,).
 
-    D (N, d, q) atoms with labels (N,); ridge >= 1e-4. The class of the least error is
-    the answer, softmax(-beta errors) are its probabilities, with the beta that the
-    atoms were learned with.
+    The equation stands at the head of this file. D (N, d, q) atoms with labels (N,);
+    ridge >= 1e-4. The class of the least error is the answer, softmax(-beta errors) are
+    its probabilities, with the beta that the atoms were learned with.
 
     >>> from grassmann_sc import discriminative, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)
@@ -168,9 +166,9 @@ def ridge_residuals(
 
 
 def ridge_explained(X, D, index, n_classes, ridge):
-    """p - e_c(X) (n, n_classes) of checked X (n, d, p), D (N, d, q) of the classes
-    index (N,).
+    """p - e_c(X) (n, n_classes) of checked X and D, whose classes are index (N,).
 
+    X has shape (n, d, p), D (N, d, q).
     What chooses a class: errors lose to rounding what little atoms explain of far
     subspaces.
     """
@@ -188,8 +186,7 @@ def ridge_explained(X, D, index, n_classes, ridge):
 
 
 def _lower_the_cost(problem, atoms, n_iter, tol):
-    """Atoms after steps that never raise the cost, the costs, and why the last step was
-    the last.
+    """Atoms after steps that never raise the cost, the costs, and why it stopped.
 
     Each step is at first twice as long as the one before.
     """
@@ -239,8 +236,10 @@ def _moved(place, step):
 
 
 class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge beta")):
-    """What stays the same: samples, their classes and weights, the class of each atom,
-    the atoms of each class, ridge and beta.
+    """What stays the same.
+
+    samples, their classes and weights, the class of each atom, the atoms of each class,
+    ridge and beta.
     """
 
     def at(self, atoms):
@@ -308,8 +307,9 @@ def _tangents(atoms, image, size):
 
 
 def _typical_beta(problem, atoms):
-    """BORDER over the mean of |e_own - least other e|; 1 where there is none or it is
-    0.
+    """BORDER over the mean of |e_own - least other e|.
+
+    1 where there is none or it is 0.
     """
     members = problem.members
     factors = _ridge_factors(core.bases_gram(atoms), members, problem.ridge)
@@ -344,8 +344,9 @@ def _ridge_factors(K_dd, members, ridge):
 
 
 def _codes_and_explained(K_xd, members, factors):
-    """Codes (t, N) over each class alone and what they explain (t, C), in float64, from
-    products (t, N).
+    """Codes (t, N) over each class alone and what they explain (t, C), in float64.
+
+    They come from products (t, N).
     """
     k = K_xd.astype(np.float64)
     codes = np.empty_like(k)
@@ -360,8 +361,9 @@ def _codes_and_explained(K_xd, members, factors):
 
 
 def _gdl_of_classes(X, labels, atoms_per_class, ridge, weights, rng):
-    """(atoms, labels) that gDL learns for each class with ridge codes, the start of the
-    descent.
+    """The (atoms, labels) that gDL learns for each class: the start of the descent.
+
+    Codes are ridge codes.
     """
 
     def code(K_dd, K_xd, norm2):

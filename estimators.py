@@ -74,9 +74,9 @@ RandomState: TypeAlias = core.Rng | np.random.RandomState
 
 
 class Estimator(base.BaseEstimator):
-    """Base of all. The fields of a class are its parameters; X has three axes, or two
-    where kernel is "precomputed".
+    """Base of all. The fields of a class are its parameters.
 
+    X has three axes, or two where kernel is "precomputed".
     keeps_input: does what is learned hold arrays of the training set? Then fit takes a
     copy of them, so that the caller can use the memory again. Only an estimator that
     holds none says False.
@@ -116,13 +116,15 @@ class Estimator(base.BaseEstimator):
 
 
 class OnSubspaces(Estimator):
-    """Base of those on subspaces X (n, d, p), or on a Gram matrix: (N, N) of the
-    training set in fit, (n, N) of queries with it elsewhere.
+    """Base of those on subspaces X (n, d, p), or on a Gram matrix.
+
+    fit takes (N, N) of the training set, all else (n, N) of queries with it.
     """
 
     def check_input(self, X: ArrayLike, fit: bool = False) -> np.ndarray:
-        """X as checked bases or inner products; fit records d or N, all else demands
-        it.
+        """X as checked bases or inner products.
+
+        fit records d or N; the other methods demand it.
         """
         if not fit:
             check_is_fitted(self)
@@ -140,8 +142,9 @@ class OnSubspaces(Estimator):
 
 
 class ByScores(base.ClassifierMixin):
-    """predict and decision_function from class_scores(X), (n, n_classes): the highest
-    score wins, the first in a tie.
+    """predict and decision_function from class_scores(X), (n, n_classes).
+
+    The highest score wins, the first in a tie.
     """
 
     def check_labelled(self, X: Any, y: core.Labels) -> Any:
@@ -151,8 +154,9 @@ class ByScores(base.ClassifierMixin):
         return X
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """class_scores (n, n_classes); of two classes (n,), the second's less the
-        first's.
+        """class_scores (n, n_classes).
+
+        For two classes (n,): the score of the second less that of the first.
         """
         scores = self.class_scores(X)
         return scores if len(self.classes_) > 2 else scores[:, 1] - scores[:, 0]
@@ -175,8 +179,9 @@ class Transformer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin):
 
 
 class SetsTransformer(Transformer, Estimator):
-    """Base of the first steps of a pipeline, which make rows (n_rows, d), or a basis
-    (d, p), of each set of frames.
+    """Base of the first steps of a pipeline, which take sets of frames.
+
+    They make rows (n_rows, d), or a basis (d, p), of each set.
     """
 
     axis = 1  # the axis of length d
@@ -240,9 +245,9 @@ class SetsTransformer(Transformer, Estimator):
 
 @dataclass(eq=False, repr=False)
 class ImageSetSubspaces(SetsTransformer):
-    """Sets of frames to subspaces (n, d, p): subspaces.from_sets as the first step of a
-    pipeline.
+    """Sets of frames to subspaces (n, d, p).
 
+    This is subspaces.from_sets as the first step of a pipeline.
     p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames, see
     rank. center, unit_variance, rank ("raise", "warn", "pad"): as in subspaces. X is a
     sequence of n arrays (n_frames_i, d) or (n_frames_i, height, width), or one array of
@@ -275,9 +280,7 @@ class ImageSetSubspaces(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class KernelChoice:
-    """The kernel on frames that the parameters kernel, gamma, gamma_scale, degree and
-    coef0 say.
-    """
+    """The kernel on frames that kernel, gamma, gamma_scale, degree and coef0 name."""
 
     _: KW_ONLY
     kernel: core.AnyKernel = "linear"
@@ -303,9 +306,9 @@ class KernelChoice:
 
 @dataclass(eq=False, repr=False)
 class KernelLift(KernelChoice, SetsTransformer):
-    """Sets of frames to subspaces of a kernel's feature space, in coordinates (n, r,
-    p): kernels.Lift in a pipeline.
+    """Sets of frames to coordinates (n, r, p) of their subspaces in feature space.
 
+    This is kernels.Lift in a pipeline.
     kernel: "rbf" (uses gamma and gamma_scale), "polynomial" (degree and coef0),
     "linear", or any k(A, B) on rows; ("rbf", gamma) and ("polynomial", degree) say the
     number too, so that one grid spans kinds of kernels: ["linear", ("polynomial", 2),
@@ -337,8 +340,9 @@ class KernelLift(KernelChoice, SetsTransformer):
     random_state: RandomState = None
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
-        """Choose landmarks among the frames of X, n arrays (n_frames_i, d) or one array
-        of them.
+        """Choose landmarks among the frames of X.
+
+        X holds n arrays (n_frames_i, d), or is one array of them.
         """
         lift = kernels.Lift(
             self.chosen_kernel(X),
@@ -365,9 +369,9 @@ class KernelLift(KernelChoice, SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class NearestSubspace(ByScores, OnSubspaces):
-    """The class that most of the n_neighbors nearest training subspaces have, the first
-    in a tie.
+    """The most frequent class of the n_neighbors nearest training subspaces.
 
+    In a tie the first class wins.
     metric: "chordal", the paper's ||X^ - Y^||_F; "geodesic", the norm of the principal
     angles; "projection", the norm of their sines, from the projection kernel alone: in
     the same order as "chordal", but faster, and only to about 1e-8 near 0. n_neighbors:
@@ -395,8 +399,9 @@ class NearestSubspace(ByScores, OnSubspaces):
         return self._distances(X)[0]
 
     def _distances(self, X):
-        """Distances (n, n_train), and what is larger the nearer, without cancellation:
-        far subspaces differ in inner products that distances lose to rounding.
+        """Distances (n, n_train), and what is larger the nearer, without cancellation.
+
+        Far subspaces differ in inner products that distances lose to rounding.
         """
         X = self.check_input(X)
         # less than this apart are subspaces only by rounding
@@ -414,8 +419,9 @@ class NearestSubspace(ByScores, OnSubspaces):
         return np.sqrt(square), np.where(square < core.NEAR, near, K)
 
     def kneighbors(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """(distances, indices), (n, n_neighbors) each, of the nearest training
-        subspaces in order; ties, to rounding, to the lower index.
+        """Distances and indices (n, n_neighbors) of the nearest training subspaces.
+
+        The nearest comes first, of equally near ones that of the lower index.
         """
         distances, nearness = self._distances(X)
         count = core.check_integer(
@@ -501,8 +507,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     calibrate: bool = True
 
     def fit(self, X: ArrayLike, y: core.Labels) -> Self:
-        """Take the subspaces X (N, d, p), or their Gram matrix (N, N), as atoms with
-        labels y.
+        """Take subspaces X (N, d, p), or their Gram matrix (N, N), as atoms.
+
+        Their labels are y.
         """
         how = self._how()
         core.check_choice(self.rule, "rule", None, *core.RULES)
@@ -528,8 +535,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         return self
 
     def _fitted_temperature(self, how):
-        """The T of least log-loss of softmax(scores / T) on atoms of classes that have
-        several.
+        """The T of least log-loss of softmax(scores / T).
+
+        It is taken on the atoms of classes that have several.
         """
         several = np.bincount(self.index_)[self.index_] > 1
         candidates = np.flatnonzero(several)
@@ -552,8 +560,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         return _temperature(scores, self.index_[some])
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, N); of an atom, itself: the codes of the training sets say nothing
-        about those of others.
+        """Codes (n, N); of an atom, itself.
+
+        The codes of the training sets say nothing about those of others.
         """
         return self._codes(self._how(), *self._grams(X))
 
@@ -577,9 +586,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         return core.scores_by_class(codes, K_dd, K_xd, index, len(self.classes_), rule)
 
     def _grams(self, X):
-        """Checked inner products (N, N) of the atoms, (n, N) of queries with atoms, and
-        norm2.
-        """
+        """Checked Gram matrices of the atoms (N, N) and queries (n, N), and norm2."""
         X = self.check_input(X)
         if self.is_precomputed():
             return core.check_grams(self.gram_, X, self.gram_[0, 0])
@@ -588,9 +595,10 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
 @dataclass(eq=False, repr=False)
 class DiscriminativeDictionary(ByScores, OnSubspaces):
-    """A few atoms for each class, learned to explain it and no other; the class whose
-    atoms explain a query best (discriminative.discriminative_atoms).
+    """A few atoms for each class, learned to explain it and no other.
 
+    The class wins whose atoms explain a query best. The atoms are those of
+    discriminative.discriminative_atoms.
     atoms_per_class, tol: as there. sharpness, reg, max_iter: there beta, ridge, n_iter.
     random_state: as in KernelLift. components_ (N, d, p), labels_ (N,), costs_, n_iter_
     (iterations done) and sharpness_ (in use) tell of the learning.
@@ -615,8 +623,9 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
     def fit(
         self, X: ArrayLike, y: core.Labels, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn from subspaces X (n, d, p) with labels y (n,); classes without weight
-        are none.
+        """Learn from subspaces X (n, d, p) with labels y (n,).
+
+        Classes without weight are none.
         """
         reg = core.check_number(self.reg, "reg", least=discriminative.LEAST_RIDGE)
         if self.sharpness is not None:
@@ -651,8 +660,9 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         )
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """softmax(-sharpness_ errors) (n, n_classes): what the learning fits, on the
-        training set.
+        """softmax(-sharpness_ errors) (n, n_classes).
+
+        Learning fits these probabilities on the training set.
         """
         scores = self.class_scores(X)
         return softmax(self.sharpness_ * scores, axis=1)
@@ -694,9 +704,9 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
 
 @dataclass(eq=False, repr=False)
 class GrassmannDictionary(DictionaryLearner):
-    """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it: the codes
-    are features for any estimator.
+    """Learns a dictionary of n_atoms subspaces (learn.gdl) and codes over it.
 
+    The codes are features for any estimator.
     coding, lam, n_neighbors: as in CodingClassifier. lam_scale: None, or "max": one
     lambda for all, lam times the median lam_max of the training set over the first
     atoms. init, tol, and max_iter, there n_iter: as in learn.gdl. random_state: as in
@@ -749,10 +759,10 @@ class GrassmannDictionary(DictionaryLearner):
 
 @dataclass(eq=False, repr=False)
 class OnlineGrassmannDictionary(DictionaryLearner):
-    """GrassmannDictionary learned from batches (streams.OnlineGDL), in memory that does
-    not grow: partial_fit on each batch of a stream, or fit on an array in random
-    batches.
+    """GrassmannDictionary learned from batches (streams.OnlineGDL).
 
+    Its memory does not grow: partial_fit takes each batch of a stream, fit an array in
+    random batches.
     n_atoms, coding, lam, n_neighbors, lam_scale: as in GrassmannDictionary, with the
     lam_max of the first n_atoms samples at least. init, rank, forgetting: as in
     streams.OnlineGDL. random_state: as in KernelLift. batch_size, n_epochs: of fit
@@ -816,11 +826,10 @@ class OnlineGrassmannDictionary(DictionaryLearner):
 
 
 class ProjectionKernel(Transformer, OnSubspaces):
-    """Gram rows ||X_i^T D_j||_F^2 against the training subspaces D (core's
-    projection_kernel).
+    """Gram rows ||X_i^T D_j||_F^2 with the training subspaces D.
 
-    For SVC(kernel="precomputed"), CodingClassifier(kernel="precomputed") and every
-    other kernel method.
+    This is the core's projection_kernel. For SVC(kernel="precomputed"),
+    CodingClassifier(kernel="precomputed") and every other kernel method.
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
@@ -852,9 +861,9 @@ class ProjectionKernel(Transformer, OnSubspaces):
 
 @dataclass(eq=False, repr=False)
 class HOG(SetsTransformer):
-    """Histograms of oriented gradients, a row a frame: frames.hog, whose source it
-    names.
+    """Histograms of oriented gradients, a row a frame.
 
+    The rows are those of frames.hog, which names the source.
     orientations, pixels_per_cell, cells_per_block, block_norm, transform_sqrt: as in
     skimage.feature.hog. Frames are (height, width).
 
@@ -874,9 +883,9 @@ class HOG(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class LBP(SetsTransformer):
-    """Histograms of local binary patterns, a row a frame: frames.lbp, whose parameters
-    it has.
+    """Histograms of local binary patterns, a row a frame.
 
+    The rows and parameters are those of frames.lbp.
     >>> import numpy as np
     >>> from grassmann_sc.estimators import LBP
     >>> sets = np.zeros((2, 5, 24, 32), np.uint8)  # two of five frames
@@ -893,11 +902,10 @@ class LBP(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class LBPTOP(SetsTransformer):
-    """LBP from three orthogonal planes, a row a sub-video: frames.lbp_top, whose
-    parameters it has.
+    """LBP from three orthogonal planes, a row a sub-video.
 
-    Sub-videos of length frames, a new one every step: a video then has rows enough for
-    a subspace.
+    The rows and parameters are those of frames.lbp_top. Sub-videos of length frames, a new one
+    every step: a video then has rows enough for a subspace.
 
     >>> import numpy as np
     >>> from grassmann_sc.estimators import LBPTOP
@@ -915,11 +923,10 @@ class LBPTOP(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class GaitEnergyImage(SetsTransformer):
-    """Mean silhouettes of walks, a row a walk: frames.gait_energy_image, whose
-    parameters it has.
+    """Mean silhouettes of walks, a row a walk.
 
-    A set is a list of walks (n_frames, height, width), of several views say, or one
-    walk.
+    The rows and parameters are those of frames.gait_energy_image. A set is a list of walks
+    (n_frames, height, width), of several views say, or one walk.
 
     >>> from grassmann_sc.estimators import GaitEnergyImage
     >>> walk = [[[0, 1]], [[1, 1]]]  # two frames of two pixels
@@ -943,9 +950,9 @@ class GaitEnergyImage(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class BlockHankel(SetsTransformer):
-    """Frames stacked with those that follow them: subspaces.block_hankel, a row a
-    stack.
+    """Frames stacked with those that follow them.
 
+    Each row is a stack, as of subspaces.block_hankel.
     n_blocks: frames in a stack, >= 1; 1 leaves the frames as they are, and the order of
     frames plays no part in their subspace. X: sets of frames, or of descriptors, in
     order of time.
@@ -962,9 +969,9 @@ class BlockHankel(SetsTransformer):
 
 @dataclass(eq=False, repr=False)
 class VideoSubspaces(SetsTransformer):
-    """Videos to subspaces (n, n_blocks d, n_states) of ARMA models:
-    subspaces.from_videos, whose parameters it has, as the first step of a pipeline.
+    """Videos to subspaces (n, n_blocks d, n_states) of ARMA models.
 
+    This is subspaces.from_videos, with its parameters, as the first step of a pipeline.
     X: n videos, frames in order of time, as in ImageSetSubspaces. fit learns d alone.
 
     >>> import numpy as np
@@ -1010,8 +1017,9 @@ def _gram_rows(X, D):
 
 
 def _grams_of_queries(X, D, K_dd):
-    """(K_dd, K_xd, norm2), of one type, of checked subspaces; K_dd is the Gram matrix
-    of D.
+    """(K_dd, K_xd, norm2), of one type, of checked subspaces.
+
+    K_dd is the Gram matrix of D.
     """
     K_xd = _gram_rows(X, D)
     return K_dd.astype(K_xd.dtype, copy=False), K_xd, np.full(len(X), float(X.shape[2]))
@@ -1041,8 +1049,9 @@ def _temperature(scores, own):
 
 
 def rng_of(random_state):
-    """The Generator that functions take as rng; what is given is copied, so that each
-    fit draws the same.
+    """The Generator that functions take as rng.
+
+    What is given is copied, so that each fit draws the same.
     """
     known = isinstance(random_state, STATES)
     state = copy.deepcopy(random_state) if known else random_state
@@ -1052,8 +1061,9 @@ def rng_of(random_state):
 
 
 def classes_of(y, n):
-    """(classes, index of each label among them) of at least two classes, one label a
-    sample.
+    """The classes, at least two, and the index of each label among them.
+
+    One label a sample.
     """
     if y is None:
         raise ValueError(

@@ -82,10 +82,10 @@ def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
 
 
 def check_writable(path: str | bytes | os.PathLike, name: str = "path") -> str:
-    """The path as a string, if a file can be written there: for work that is to be kept
-    at its end.
+    """The path as a string, if a file can be written there.
 
-    ValueError if a folder has this path, or no file can be made beside it.
+    For work that is to be kept at its end. ValueError if a folder has this path, or no
+    file can be made beside it.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files
@@ -121,8 +121,7 @@ def _target(path, name="path"):
 
 
 def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
-    """Call write(file) on a binary file that takes the place of path once it is
-    complete.
+    """Call write(file) on a binary file that replaces path once it is complete.
 
     Until then, and after any error, path is what it was. A link is followed,
     permissions are those of the file before, or of any new file. What a killed run left
@@ -195,8 +194,9 @@ def _lock(file):
 
 
 def remove_unfinished(path):
-    """Remove the unfinished files of path whose writers are gone: nobody holds their
-    locks.
+    """Remove the unfinished files of path whose writers are gone.
+
+    Nobody holds their locks.
     """
     for slot in range(SLOTS):
         name = _unfinished(path, slot)
@@ -283,8 +283,9 @@ def read_arrays(
 
 @contextlib.contextmanager
 def refuse_damaged(path, kind, name="path"):
-    """Whatever Python, NumPy, zipfile or a check make of the content of a file as a
-    ValueError: it must be of this kind.
+    """Raise what goes wrong with the content of a file as a ValueError.
+
+    Python, NumPy, zipfile and checks raise many kinds. kind: what the file must be.
     """
     try:
         yield
@@ -326,9 +327,7 @@ def _digest(file, length):
 
 
 def _member(archive, info, dtype_kinds, most):
-    """One array, if it is stored as it is, of such a dtype, and as long as its header
-    says.
-    """
+    """An array of such a dtype that is stored as it is, as long as its header says."""
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         raise ValueError(f"{info.filename} must be stored without compression")
     if info.file_size > most:
@@ -368,8 +367,7 @@ def save(
     lam: float | None = None,
     labels: core.Labels | None = None,
 ) -> None:
-    """Write atoms (N, d, p), or what was learned, with its lambda and labels unless
-    they are given.
+    """Write atoms (N, d, p), or what was learned, with its lambda and labels.
 
     atoms: an array, or what gdl and its like return, an OnlineGDL, or a fitted
     GrassmannDictionary or DiscriminativeDictionary. The lambda is the one in use,
@@ -443,11 +441,11 @@ def _array_of_one_type(labels):
 
 
 def load(path: str | os.PathLike) -> Dictionary:
-    """Dictionary (atoms, lam, labels) that save wrote; lam and labels are None where
-    none were.
+    """Dictionary (atoms, lam, labels) that save wrote.
 
-    Nothing in the file is executed, and no more memory is taken than the file is long.
-    ValueError if it is damaged, truncated or of another kind.
+    Lam and labels are None where none were. Nothing in the file is executed, and no
+    more memory is taken than the file is long. ValueError if it is damaged, truncated
+    or of another kind.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -491,10 +489,10 @@ def write_codes(
     replace: bool = False,
     progress: bool = False,
 ) -> int:
-    """Write the codes of X (n, d, p) over atoms D (N, d, q) to out as they come, in
-    memory that does not grow with n: those of gsc with lam, of glc with n_neighbors,
-    and their options.
+    """Write the codes of X (n, d, p) over atoms D (N, d, q) to out, block by block.
 
+    Memory does not grow with n. The codes are those of gsc with lam, of glc with
+    n_neighbors, with their options.
     X: an array, a memmap, or an array of zarr, HDF5 or Dask, read and checked slice by
     slice. Codes of subspaces in a kernel's feature space are those of their
     coordinates, by kernels.Lift.
@@ -555,10 +553,10 @@ def write_codes(
 
 
 def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
-    """Codes that were written to this path: an array (n, N) read from the file as it is
-    used, or, of a folder, a CSR array.
+    """Codes that were written to this path.
 
-    n counts the rows that were done. Nothing in a file is executed.
+    An array (n, N) read from the file as it is used, or, of a folder, a CSR array. n
+    counts the rows that were done. Nothing in a file is executed.
 
     >>> import tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -578,8 +576,7 @@ def load_codes(path: str | os.PathLike) -> np.ndarray | scipy.sparse.csr_array:
 
 
 def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
-    """(first row, CSR array) of each part in a folder of codes, in order, until one is
-    missing.
+    """(first row, CSR array) of each part of a folder of codes, until one is missing.
 
     >>> import tempfile
     >>> from grassmann_sc import files, random_subspaces
@@ -601,15 +598,17 @@ def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_a
 
 
 def is_stored(X):
-    """Is X an array on disk or elsewhere, of which slices are read: a memmap, or of
-    zarr, HDF5 or Dask?
+    """Is X an array on disk or elsewhere, of which slices are read.
+
+    A memmap, or of zarr, HDF5 or Dask?
     """
     return isinstance(X, np.memmap) or hasattr(X, "chunks") and hasattr(X, "shape")
 
 
 class StoredBases:
-    """Orthonormal bases (n, d, p) of an array, stored or not, read and checked slice by
-    slice.
+    """Orthonormal bases (n, d, p) of a stored array, read and checked by slices.
+
+    An array in memory will do too.
     """
 
     def __init__(self, X, name):
@@ -652,9 +651,9 @@ def check_shape_of_bases(shape, name):
 
 
 def rows_in_block(X, N):
-    """Rows of an array X (n, d, p), stored or not, that are read and coded over N atoms
-    at a time: a few of its chunks, or a chunk that is not much larger than memory asks
-    for.
+    """Rows of an array X (n, d, p) that are read and coded over N atoms at a time.
+
+    A few chunks of a stored array, or one that is not much larger than memory asks for.
     """
     step = max(64, min(core.TILE // N, MOST_NUMBERS // (X.shape[1] * X.shape[2])))
     chunks = getattr(X, "chunks", None)
@@ -670,9 +669,9 @@ def rows_in_block(X, N):
 
 
 class Sink:
-    """Where codes (n, N) over N atoms are written to, row after row, by gsc or glc here
-    or on many machines.
+    """Where codes (n, N) over N atoms are written to, row after row.
 
+    They come from gsc or glc, here or on many machines.
     options: of the coding, a named tuple; replace: may a path lose what it holds?
     inputs: what out must not be, by name. keeps: is a fingerprint kept? folder: that of
     parts, to which others may write them, or None.
@@ -698,14 +697,13 @@ class Sink:
         self.row = 0
 
     def fill(self, start, progress, digest, pieces):
-        """Write pieces(row), each the codes of consecutive rows, or Written, and the
-        digest of these rows of X, from the row of start on; returns n. A
-        KeyboardInterrupt says from which row to go on.
+        """Write pieces(row), codes of consecutive rows, from the row of start on.
 
-        digest(first, stop): of these rows of X. Those before the row must be those
-        whose codes a path holds, over the same atoms and with the same options. Of
-        codes without a fingerprint, from an earlier version, a start that is a number
-        goes on unchecked.
+        Returns n. A piece is codes, or Written, and the digest of these rows of X. A
+        KeyboardInterrupt says from which row to go on. digest(first, stop): of these
+        rows of X. Those before the row must be those whose codes a path holds, over the
+        same atoms and with the same options. Of codes without a fingerprint, from an
+        earlier version, a start that is a number goes on unchecked.
         """
         progress = core.check_flag(progress, "progress")
         if not (isinstance(start, str) and start == "resume"):
@@ -762,8 +760,9 @@ class Sink:
             ) from None
 
     def _check_same(self, start, whole, text, digest):
-        """ValueError unless the whole rows found, with this fingerprint, are of the
-        same problem; adds the digest of those before the row.
+        """ValueError unless rows with this fingerprint are of the same problem.
+
+        Adds the digest of the rows before.
         """
         rule = "out must hold codes of the same subspaces, atoms and options to resume"
         path = self.place.path
@@ -835,9 +834,7 @@ def _place_of(out, shape, dtype, sparse):
 
 
 def _check_apart(out, inputs):
-    """ValueError if out is the file or the memory of an input, or lies in or around its
-    store.
-    """
+    """ValueError if out is an input's file or memory, or within or around its store."""
     paths = [out] if isinstance(out, (str, bytes, os.PathLike)) else _paths_of(out)
     for name, array in inputs.items():
         for path, own in itertools.product(paths, _paths_of(array)):
@@ -865,9 +862,9 @@ def _lies_in(path, folder):
 
 
 def _paths_of(array):
-    """The files or folders that an array is mapped to or read from, as far as it tells:
-    of a memmap or a view of one, of HDF5 or zarr, or of such as are in the graph of a
-    Dask array.
+    """The files or folders that an array is mapped to or read from, if it tells.
+
+    A memmap or a view of one does, HDF5, zarr, and those in the graph of a Dask array.
     """
     if type(array).__module__.partition(".")[0] == "h5py":
         return [array.file.filename]
@@ -907,8 +904,9 @@ class _Path(namedtuple("_Path", "path shape dtype")):
     """
 
     def find(self, start):
-        """The row to begin at, the rows that are whole and their fingerprint, "" if
-        there is none.
+        """The row to begin at, the rows that are whole, and their fingerprint.
+
+        The fingerprint is "" if there is none.
         """
         whole = 0
         text = ""
@@ -923,8 +921,10 @@ class _Path(namedtuple("_Path", "path shape dtype")):
 
 
 class _File(_Path):
-    """An .npy file (n, N): a header of constant length, which says how many rows are
-    whole and, in a comment, their fingerprint.
+    """An .npy file (n, N).
+
+    A header of constant length, which says how many rows are whole and, in a comment,
+    their fingerprint.
     """
 
     def described(self):
@@ -986,8 +986,9 @@ class _File(_Path):
 
 
 class _Folder(_Path):
-    """A folder of parts, CSR arrays of consecutive rows, each with the fingerprint of
-    the rows up to its end.
+    """A folder of parts: CSR arrays of consecutive rows.
+
+    Each has the fingerprint of the rows up to its end.
     """
 
     def described(self):
@@ -1045,9 +1046,10 @@ Written = namedtuple("Written", "shape error")
 
 
 def _joined_text(before, text):
-    """The fingerprint of the rows up to the end of a part, from that of the rows before
-    it: a part by a worker, who knows no others, marks that it tells of its own rows
-    alone.
+    """The fingerprint of the rows up to the end of a part.
+
+    It follows from that of the rows before. A worker, who knows no others, marks that
+    its text tells of its own rows alone.
     """
     key, _, own = text.partition(OWN)
     if not own:
@@ -1056,7 +1058,8 @@ def _joined_text(before, text):
 
 
 def write_part(folder, row, codes, text=""):
-    """Write CSR codes from this row on as a part of a folder, whole or not at all;
+    """Write CSR codes from this row on as a part of a folder, whole or not at all.
+
     text: of the fingerprint, if there is one.
     """
     fingerprint = {"fingerprint": np.array(text)} if text else {}
@@ -1074,9 +1077,7 @@ def write_part(folder, row, codes, text=""):
 
 
 def _read_part(folder, row):
-    """The CSR codes of the part of a folder that begins with this row, and their
-    fingerprint.
-    """
+    """The CSR codes of the part that begins with this row, and their fingerprint."""
     path = _name(folder, row)
     kinds = {"shape": "i", "values": "f", "columns": "i", "starts": "i"}
     arrays = read_arrays(path, "codes", kinds | {"fingerprint": "U"}, set(kinds))
@@ -1089,9 +1090,7 @@ def _read_part(folder, row):
 
 
 def _parts_until_a_gap(path, stop=math.inf):
-    """(first row, codes, fingerprint) of each part of a folder before a row, until one
-    is missing.
-    """
+    """(first row, codes, fingerprint) of each part before a row, until one is missing."""
     expected = 0
     for row in _rows_of_parts(path):
         if row == expected < stop:
@@ -1114,12 +1113,11 @@ def _rows_of_parts(folder, pattern=PART):
 
 
 class Fingerprint:
-    """What a computation is of: digests of its options, of its atoms, and of the
-    samples so far.
+    """What a computation is of.
 
-    The digest of samples is a sum over their rows, see digest_rows, so that those of
-    blocks add up in any order, on one machine or many. text() is kept beside what is
-    written.
+    Digests of its options, of its atoms, and of the samples so far. The digest of
+    samples is a sum over their rows, see digest_rows, so that those of blocks add up in
+    any order, on one machine or many. text() is kept beside what is written.
 
     >>> import numpy as np
     >>> from grassmann_sc import files
@@ -1150,8 +1148,9 @@ class Fingerprint:
         return f"{self.options} {self.atoms} {OWN}{_shortened(digest)}"
 
     def check(self, text: str, rule: str, path: str, samples: bool) -> None:
-        """ValueError that states the rule and what differs from the text found in path;
-        samples: are all of those that it tells of added?
+        """ValueError, which names the difference, unless path has this fingerprint.
+
+        samples: whether all samples of that text have been added.
         """
         names = ("the options", "the atoms", "the samples")[: 3 if samples else 2]
         pairs = zip(names, self.text().split(), text.split())
@@ -1177,8 +1176,7 @@ def _shortened(digest):
 
 
 class Checkpoint:
-    """The file of a computation that can be resumed, and the fingerprint of what is
-    computed.
+    """The file of a resumable computation, and the fingerprint of the computation.
 
     checkpoint, resume: paths or None, where to write to and to read from; ValueError if
     nothing can be written there. The fingerprint is that of the options and the arrays,
@@ -1229,8 +1227,9 @@ class Checkpoint:
             write_arrays(self.checkpoint, "checkpoint", {"key": key, **arrays})
 
     def read(self, dtype_kinds: Mapping[str, str]) -> dict[str, np.ndarray]:
-        """The arrays of the file to read from, all of those named, with kinds of dtype,
-        if it is of the same options; check_samples is to follow.
+        """The named arrays of the file to read from, if its options are the same.
+
+        kinds: of their dtypes. check_samples is to follow.
         """
         kinds = {"key": "U", **dtype_kinds}
         arrays = read_arrays(self.resume, "checkpoint", kinds, set(kinds), "resume")
@@ -1245,9 +1244,7 @@ class Checkpoint:
         return arrays
 
     def check_samples(self) -> None:
-        """ValueError unless the samples that were added are those that the file read is
-        of.
-        """
+        """ValueError unless the added samples are those of the file that was read."""
         if self.found is not None:
             self.fingerprint.check(self.found, RESUMED, self.resume, samples=True)
 
@@ -1282,8 +1279,9 @@ GENERATORS = {
 
 
 def as_json(content: object) -> np.ndarray:
-    """The content as JSON in an array of a file, in which numbers keep all their digits
-    and arrays are lists.
+    """The content as JSON in an array of a file.
+
+    Numbers keep all their digits; arrays become lists.
     """
     return np.array(json.dumps(content, default=lambda array: array.tolist()))
 
@@ -1294,8 +1292,9 @@ def read_json(text: np.ndarray) -> Any:
 
 
 def read_named(text: np.ndarray, name: str, names: Iterable[str]) -> dict[str, Any]:
-    """The content of such an array, which must be one object of these names; name: what
-    an error calls it.
+    """The content of such an array, which must be one object of these names; name.
+
+    What an error calls it.
     """
     try:
         content = read_json(text)
@@ -1316,9 +1315,9 @@ def check_names(content: Any, name: str, names: Iterable[str]) -> dict[str, Any]
 
 
 def read_generator(text: np.ndarray) -> np.random.Generator:
-    """The Generator, one of NumPy's, whose state this is as JSON; ValueError if it is
-    none.
+    """The Generator, one of NumPy's, whose state this is as JSON.
 
+    ValueError if it is none.
     >>> import numpy as np
     >>> from grassmann_sc import files
     >>> text = files.as_json(np.random.default_rng(0).bit_generator.state)

@@ -110,8 +110,7 @@ def read_frames(
     key: str | None = None,
     frame_axis: int = 0,
 ) -> np.ndarray:
-    """Frames of a clip, (n_frames, height, width), or (n_frames, d) of an array of
-    feature vectors.
+    """Frames of a clip: (n_frames, height, width), or (n_frames, d) of vectors.
 
     path : a folder of images of one frame each, in the natural order of their names (2
     before 10);
@@ -233,8 +232,9 @@ def contents(folder):
 
 
 def visible(folder):
-    """What a folder holds but for hidden files and links to where it lies, sorted by
-    name.
+    """The content of a folder, sorted by name.
+
+    Hidden files are left out, and links to the folder that they lie in.
     """
     here = os.path.realpath(folder)
     return sorted(
@@ -276,8 +276,9 @@ def _chooser(every, at_most, evenly):
 
 
 def pick(items, every=1, at_most=None, evenly=None):
-    """Every k-th item, of these the first at_most, or evenly many at even steps; a
-    list.
+    """Every k-th item, of these the first at_most, or evenly many at even steps.
+
+    A list.
     """
     stop = None if at_most is None else every * at_most
     items = list(itertools.islice(items, 0, stop, every))
@@ -337,8 +338,9 @@ def _holds_several(file):
 
 @functools.lru_cache(2**16)
 def _held_several(file, time, size):
-    """The same of a file that was last changed at this time: a folder is looked at
-    repeatedly.
+    """The same of a file that was last changed at this time.
+
+    A folder is looked at repeatedly.
     """
     from PIL import Image  # matplotlib brings it
 
@@ -366,8 +368,9 @@ def _image_shapes(file):
 
 
 def _image_frames(file, first=0):
-    """The frames of an image file, as they are stored; first: what to call the first
-    one.
+    """The frames of an image file, as they are stored; first.
+
+    What to call the first one.
     """
     from PIL import Image, ImageSequence
 
@@ -397,8 +400,9 @@ def _plain_mode(page):
 
 
 def _video_shape(path):
-    """(n_frames, height, width) of a video as its header has them, n_frames None if not
-    there.
+    """(n_frames, height, width) of a video, from its header.
+
+    n_frames is None if the header does not have it.
     """
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
@@ -484,8 +488,9 @@ def _frames_of_array(path, key, frame_axis, choose, prepare):
 
 @contextlib.contextmanager
 def _unreadable(path):
-    """Whatever a reader raises, MemoryError too where a huge shape is declared, names
-    the file.
+    """Name the file in whatever a reader raises.
+
+    Also in a MemoryError, where a huge shape is declared.
     """
     try:
         yield
@@ -580,9 +585,10 @@ def _matlab_variable(path, key):
 
 
 def _check_elements(path):
-    """Each element of a MATLAB file of version 5 must be of a known type and end within
-    its parent: SciPy's reader takes both as they come, and of another type ends the
-    process.
+    """Check that elements of a MATLAB file (version 5) have known types and lengths.
+
+    Each must end within its parent. SciPy's reader takes both as they come, and other
+    types end the process.
     """
     data = path.read_bytes()
     order = {b"IM": "little", b"MI": "big"}.get(data[126:128])
@@ -757,16 +763,15 @@ def lbp(
     grid: tuple[int, int] = (1, 1),
     method: str = "nri_uniform",
 ) -> np.ndarray:
-    """Histograms of scikit-image's local binary patterns over a grid of cells of each
-    frame.
+    """Histograms of local binary patterns over a grid of cells of each frame.
 
-    (n_frames, rows columns bins); each cell's histogram sums to 1; cells in reading
-    order. Pixels nearer than the radius to the border are left out, because some of
-    their neighbours do not exist. method "nri_uniform": n_points (n_points - 1) + 3
-    bins, 59 for 8 points; "uniform": n_points + 2; "default", "ror": 2^n_points. Points
-    between pixels are interpolated, so that patterns withstand a linear rise of the
-    grey levels; with n_points=4, radius=1 none is, and any strict rise leaves them
-    alone. Source: Ojala et al. 2002.
+    The patterns are scikit-image's. (n_frames, rows columns bins); each cell's
+    histogram sums to 1; cells in reading order. Pixels nearer than the radius to the
+    border are left out, because some of their neighbours do not exist. method
+    "nri_uniform": n_points (n_points - 1) + 3 bins, 59 for 8 points; "uniform":
+    n_points + 2; "default", "ror": 2^n_points. Points between pixels are interpolated,
+    so that patterns withstand a linear rise of the grey levels; with n_points=4,
+    radius=1 none is, and any strict rise leaves them alone. Source: Ojala et al. 2002.
 
     >>> import numpy as np
     >>> from grassmann_sc import frames
@@ -816,8 +821,9 @@ def lbp(
 
 
 def _cell_histograms(patterns, grid, n_bins):
-    """Histograms of the cells of an image of patterns in reading order, (rows columns
-    n_bins,).
+    """Histograms of the cells of an image of patterns: (rows columns n_bins,).
+
+    Cells come in reading order.
     """
     rows, columns = grid
     histograms = [
@@ -886,8 +892,9 @@ def lbp_top(
 
 
 def _plane_counts(slab, radii, bin_of):
-    """Counts (3, bins) of the patterns of a slab's middle frame on XY, XT and YT; radii
-    in t, y, x.
+    """Counts (3, bins) of the patterns of a slab's middle frame on XY, XT and YT.
+
+    Radii in t, y, x.
     """
     t, y, x = range(3)  # axes
     patterns = [_patterns(slab, radii, *axes) for axes in ((x, y), (x, t), (y, t))]
@@ -898,9 +905,7 @@ def _plane_counts(slab, radii, bin_of):
 
 
 def _patterns(slab, radii, cosine_axis, sine_axis):
-    """8-bit patterns of the voxels in the middle of a slab (2 rt + 1, height, width),
-    in a plane.
-    """
+    """8-bit patterns, in a plane, of a slab's middle voxels."""
     shape = [side - 2 * r for side, r in zip(slab.shape, radii)]
 
     def moved(shift):
@@ -920,8 +925,9 @@ def _patterns(slab, radii, cosine_axis, sine_axis):
 
 
 def _uniform_bins():
-    """Bin of each 8-bit pattern: 0 to 57 for those with at most two changes around the
-    circle, 58 for all others.
+    """Bin of each 8-bit pattern.
+
+    0 to 57 for those with at most two changes around the circle, 58 for all others.
     """
     bits = np.arange(2**PATTERN_BITS)[:, None] >> np.arange(PATTERN_BITS) & 1
     uniform = (bits != np.roll(bits, 1, axis=1)).sum(axis=1) <= 2
@@ -964,9 +970,7 @@ def gait_energy_image(
 
 
 def _aligned(body, height, width):
-    """A silhouette scaled to the full height, its mean column in the middle of the
-    width.
-    """
+    """A silhouette scaled to the full height, its mean column in the middle."""
     rows = np.flatnonzero(body.any(axis=1))
     columns = np.flatnonzero(body.any(axis=0))
     body = body[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float64)

@@ -35,12 +35,11 @@ CACHE = 2**16  # and that a thread makes at a time
 
 
 def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
-    """exp_X(H): the subspaces reached from X (..., d, p) along tangent vectors H (...,
-    d, p).
+    """exp_X(H): the subspaces reached from X along tangent vectors H.
 
-    (X W cos(Theta) + Q sin(Theta)) W^T with the thin SVD H = Q Theta W^T; bases (...,
-    d, p). Leading axes broadcast. ValueError unless X^T H = 0, relative to the norm of
-    H (what is left of it is projected out).
+    All have shape (..., d, p). (X W cos(Theta) + Q sin(Theta)) W^T with the thin SVD H
+    = Q Theta W^T; bases (..., d, p). Leading axes broadcast. ValueError unless X^T H =
+    0, relative to the norm of H (what is left of it is projected out).
 
     >>> import numpy as np
     >>> from grassmann_sc import intrinsic
@@ -74,8 +73,9 @@ def _exp(X, H):
 
 
 def _check_tangent(inside, tangent, tol, start):
-    """Are the X^T H inside (t, p, p) of tangent vectors (t, d, p) zero? start: index of
-    the first.
+    """Are the X^T H inside (t, p, p) of tangent vectors (t, d, p) zero? start.
+
+    Index of the first.
     """
     largest = np.abs(inside).max(axis=(1, 2))
     relative = largest / np.maximum(1, np.linalg.norm(tangent, axis=(1, 2)))
@@ -88,11 +88,11 @@ def _check_tangent(inside, tangent, tol, start):
 
 
 def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
-    """log_X(Y): the shortest tangent vectors H (..., d, p) at X (..., d, p) with
-    exp_X(H) = Y.
+    """log_X(Y): the shortest tangent vectors H at X with exp_X(H) = Y.
 
-    ||H||_F is the geodesic distance, the singular values of H are the principal angles of X and Y
-    (..., d, p). Exact to rounding for any pair, near and at right angles too. At a
+    All have shape (..., d, p). ||H||_F is the geodesic distance, the singular values of
+    H are the principal angles of X and Y (..., d, p). Exact to rounding for any pair,
+    near and at right angles too. At a
     right angle the shortest geodesic is not unique: a warning, and one of them. H
     depends on the basis of X as a tangent vector does (log_{XR}(Y) = log_X(Y) R), not
     on that of Y. Leading axes broadcast.
@@ -110,8 +110,9 @@ def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
 
 
 def log_of_checked(X, Y):
-    """log_X(Y) for checked X, Y (..., d, p) of one type, and the number of pairs at
-    right angles.
+    """log_X(Y) for checked X, Y (..., d, p), and the number of right angles.
+
+    X and Y have one type.
     """
     tangents, least = _of_each_pair(_log, X, Y, "X and Y")
     n_right = np.count_nonzero(least <= right_angle_cosine(X.dtype, X.shape[-1]))
@@ -131,16 +132,15 @@ def _log(X, Y, _):
 
 
 def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:
-    """The gradient at Y of <W, log_X(Y)>, for tangent vectors W at X: (..., d, p),
-    tangent at Y.
+    """The gradient at Y of <W, log_X(Y)>, for tangent vectors W at X.
 
-    The adjoint of the derivative of log_X at Y. With D = Y V = X U cos(Theta) + Q
-    sin(Theta), and W U = Q A + R with Q^T R = 0, it is ((Q cos(Theta) - X U sin(Theta))
-    A' + R phi(Theta)) V^T, where A' is A with its symmetric part times phi(theta_j -
-    theta_k), its antisymmetric part times phi(theta_j + theta_k), and phi(t) = t /
-    sin(t): parallel transport of what Jacobi fields leave of W. Where two angles are
-    right ones, the gradient is infinite; a large one is returned. Leading axes
-    broadcast.
+    (..., d, p), tangent at Y. The adjoint of the derivative of log_X at Y. With D = Y V
+    = X U cos(Theta) + Q sin(Theta), and W U = Q A + R with Q^T R = 0, it is ((Q
+    cos(Theta) - X U sin(Theta)) A' + R phi(Theta)) V^T, where A' is A with its
+    symmetric part times phi(theta_j - theta_k), its antisymmetric part times
+    phi(theta_j + theta_k), and phi(t) = t / sin(t): parallel transport of what Jacobi
+    fields leave of W. Where two angles are right ones, the gradient is infinite; a
+    large one is returned. Leading axes broadcast.
 
     >>> from grassmann_sc import intrinsic
     >>> intrinsic.log_adjoint([[1.0], [0.0]], [[0.6], [0.8]], [[0.0], [1.0]])  # of the angle
@@ -196,12 +196,11 @@ def _angle_over_sine(angle):
 
 
 def geodesic(X: ArrayLike, Y: ArrayLike, t: ArrayLike) -> np.ndarray:
-    """Points at times t of the shortest geodesics from X (..., d, p), t = 0, to Y, t =
-    1.
+    """Points at times t of the shortest geodesics from X, t = 0, to Y, t = 1.
 
-    exp_X(t log_X(Y)), of constant speed; any real t; bases (..., d, p). The shape of t
-    broadcasts with the leading axes of X and Y. A warning where a right angle makes the
-    geodesic non-unique.
+    X and Y have shape (..., d, p). exp_X(t log_X(Y)), of constant speed; any real t;
+    bases (..., d, p). The shape of t broadcasts with the leading axes of X and Y. A
+    warning where a right angle makes the geodesic non-unique.
 
     >>> import numpy as np
     >>> from grassmann_sc import intrinsic, principal_angles
@@ -248,9 +247,7 @@ def right_angle_cosine(dtype, p):
 
 
 def warn_right_angles(count, what):
-    """Warn, from the line that called the public function, that count logarithms are
-    not unique.
-    """
+    """Warn, from the user's line, that count logarithms are not unique."""
     if count:
         core.warn(
             f"{what}: log is not unique for {count} pair(s) of subspaces at right "
@@ -259,9 +256,10 @@ def warn_right_angles(count, what):
 
 
 def _of_each_pair(job, X, Y, names):
-    """Matrices (..., d, p) and numbers (n,) that job(x, y, first) gives of blocks of
-    the n pairs of X and Y (..., d, p), which broadcast: in float64, x (1, d, p) or as
-    many as y (t, d, p).
+    """Matrices (..., d, p) and numbers (n,) of job(x, y, first) for pairs of X and Y.
+
+    X and Y (..., d, p) broadcast. Blocks are in float64: y (t, d, p), x (1, d, p) or as
+    many.
     """
     lead = core.check_leading_axes(names, X, Y)
     d, p = X.shape[-2:]
@@ -358,9 +356,7 @@ def karcher_mean(
 
 
 def _step_to_mean(X, weights, limit, max_iter):
-    """The mean, the norm of the gradient there, the largest distance to a point, and
-    the steps.
-    """
+    """The mean, the norm of its gradient, the largest distance, and the steps."""
     Y, _ = core.weighted_mean(X, weights)
     n_iter = 0
     while True:
@@ -385,10 +381,10 @@ def _gradient(Y, X, weights):
 
 
 def _in_a_ball(X, centre):
-    """Is an open ball of radius pi/4 around all points found, by steps towards the
-    farthest?
+    """Whether an open ball of radius pi/4 holds all points.
 
-    The steps are 1/2, 1/3, ... of the way. No ball holds two points pi/2 apart.
+    It is looked for by steps towards the farthest. The steps are 1/2, 1/3, ... of the
+    way. No ball holds two points pi/2 apart.
     """
     for i in range(2, 102):
         H, _ = log_of_checked(centre, X)

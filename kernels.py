@@ -62,8 +62,9 @@ _Packed = namedtuple("_Packed", "rows squares")
 
 
 class _Kernel:
-    """A kernel of inner products: its values are written over a product of packed
-    frames.
+    """A kernel of inner products.
+
+    Its values are written over a product of packed frames.
     """
 
     def __call__(self, A: ArrayLike, B: ArrayLike) -> np.ndarray:
@@ -102,9 +103,7 @@ class _Kernel:
         left: int,
         right: int,
     ) -> None:
-        """Kernel values over product = rows @ columns.T, in place, in the columns
-        left..right-1.
-        """
+        """Replace columns left..right-1 of product = rows @ columns.T by kernel values."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,7 @@ class polynomial(_Kernel):
 
 @dataclass(frozen=True)
 class rbf(_Kernel):
-    """The Gaussian k(a, b) = exp(-gamma ||a - b||^2), gamma > 0, in units of 1 /
-    frames^2.
+    """The Gaussian k(a, b) = exp(-gamma ||a - b||^2), gamma > 0 in 1 / frames^2.
 
     >>> from grassmann_sc import kernels
     >>> kernels.rbf(gamma=0.5)([[0.0]], [[0.0], [2.0]]).round(4)
@@ -205,10 +203,10 @@ CANCELS = 64.0
 
 @jit
 def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, right):
-    """product <- exp(-gamma ||row - column||^2), where it is rows @ columns.T, in the
-    columns left..right-1.
+    """Replace product by exp(-gamma ||row - column||^2).
 
-    Near pairs of large norm are computed from their difference.
+    product is rows @ columns.T; only its columns left..right-1 are replaced. Near pairs
+    of large norm are computed from their difference.
     """
     d = rows.shape[1]
     squares = column_squares[left:right]
@@ -258,7 +256,8 @@ LN2_LOW = 1.9082149292705877e-10
 
 
 def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=1.0):
-    """The kernel that a name says for sets of frames, one rule everywhere: "linear";
+    """The kernel that a name says for sets of frames, one rule everywhere: "linear".
+
     "polynomial", of degree and coef0; "rbf", of gamma, by default median_gamma(sets),
     and with gamma_scale="median" in units of that. ("polynomial", degree) and ("rbf",
     gamma) say the number too. A callable is itself.
@@ -285,11 +284,10 @@ def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=
 
 
 def median_gamma(sets: core.Sets) -> float:
-    """1 / median squared distance between frames, the usual start for rbf(gamma); a
-    float > 0.
+    """1 / median squared distance between frames, the usual start for rbf(gamma).
 
-    Over pairs of at most 1000 frames, evenly spaced in the order of the sets.
-    ValueError if the median is zero.
+    A float > 0. Over pairs of at most 1000 frames, evenly spaced in the order of the
+    sets. ValueError if the median is zero.
 
     >>> from grassmann_sc import kernels
     >>> kernels.median_gamma([[[0.0], [2.0]]])
@@ -330,8 +328,9 @@ def gamma_grid(sets: core.Sets, n: int = 5) -> np.ndarray:
 
 
 class _Sets:
-    """Checked sets of frames, one after another: set i holds frames starts[i]..starts[i
-    + 1] - 1.
+    """Checked sets of frames, one after another.
+
+    Set i holds frames starts[i]..starts[i + 1] - 1.
     """
 
     def __init__(self, sets, name):
@@ -367,9 +366,9 @@ class _Sets:
 def kernel_bases(
     sets: core.Sets, kernel: core.AnyKernel, p: int | None = None
 ) -> list[np.ndarray]:
-    """Coefficients A_i (n_i, p) of an orthonormal basis Phi(X_i) A_i of each set's
-    subspace; a list.
+    """Coefficients A_i (n_i, p) of orthonormal bases Phi(X_i) A_i, in a list.
 
+    One for each set's subspace.
     p: None for the largest that all sets have; those of a smaller p are the leading
     columns. A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the
     paper's kernel coding), solved in float64. ValueError if a set's rank is below p:
@@ -402,9 +401,7 @@ def _in_single(bases, kernel):
 
 
 def _bases_of_sets(sets, kernel, p):
-    """The list of coefficients of checked sets, and the number of sets whose
-    eigenvalues tie.
-    """
+    """The coefficients of checked sets, and the number of sets with a tie."""
     if p is not None:
         p = core.check_integer(p, "p", 1)
     bases = [None] * len(sets)
@@ -429,8 +426,9 @@ def _bases_of_sets(sets, kernel, p):
 
 
 def _coefficients_of_set(kernel, sets, i, p):
-    """Coefficients (n_i, p) of set i, p=None for its rank, and whether its eigenvalues
-    p and p + 1 tie.
+    """Coefficients (n_i, p) of set i, and whether eigenvalues p and p + 1 tie.
+
+    p = None is the set's rank.
     """
     name = f"{sets.name}[{i}]"
     if isinstance(kernel, _Kernel):
@@ -500,10 +498,10 @@ def kernel_gram(
     *,
     each_p: bool = False,
 ) -> np.ndarray:
-    """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2 of sets X, Y with
-    bases; (n, N).
+    """K[i, j] = <Psi_i^, Psi_j^> = ||A_i^T K(X_i, Y_j) A_j||_F^2: (n, N).
 
-    Without sets2 and bases2, the symmetric (n, n) matrix of sets, at half the cost.
+    X, Y are sets with bases. Without sets2 and bases2, the symmetric (n, n) matrix of
+    sets, at half the cost.
     Frames are processed in tiles: working memory does not grow with n, N or the number
     of frames beside the largest set. kernel, required, that of the bases: one of this
     module, its name ("rbf" alone without sets2 only) or any k(A, B) on rows, which is
@@ -548,9 +546,9 @@ def kernel_grams(
     *,
     each_p: bool = False,
 ) -> list[np.ndarray]:
-    """[kernel_gram(sets, bases[k], kernel=kernels[k], each_p=each_p), ...], for a
-    search.
+    """kernel_gram for several kernels and bases, as a search needs them.
 
+    The list is [kernel_gram(sets, bases[k], kernel=kernels[k], each_p=each_p), ...].
     Gaussian kernels share the products of frames, so do polynomial ones: in half the
     time of single calls and in the memory of one tile more.
 
@@ -595,8 +593,9 @@ def _within_range(K, names):
 
 
 def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
-    """kernel_gram of checked sets and their stacked coefficients; without Y, of X with
-    itself.
+    """kernel_gram of checked sets and their stacked coefficients.
+
+    Without Y, of X with itself.
     """
     if isinstance(kernel, linear) and len(X) and (Y is None or len(Y)):
         dtype = X.dtype if Y is None else np.result_type(X.dtype, Y.dtype)
@@ -608,8 +607,9 @@ def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
 
 
 def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
-    """The same of several kernels that share the products of frames; A and B: a list a
-    kernel.
+    """The same of several kernels that share the products of frames; A and B.
+
+    A list a kernel.
     """
     symmetric = Y is None
     if symmetric:
@@ -666,8 +666,9 @@ def _pack_frames(kernel, frames, origin):
 
 
 def _rows_contracted(kernels, X, A, rows, columns, origin, height):
-    """A_i^T K(X_i, columns) (t, p, M) of a run of t sets, a kernel after another, at
-    most height frames at a time.
+    """A_i^T K(X_i, columns) (t, p, M) of a run of t sets, for each kernel in turn.
+
+    At most height frames at a time.
     """
     M = len(columns.rows)
     halves = [np.zeros((rows.stop - rows.start, A_k.shape[1], M)) for A_k in A]
@@ -691,9 +692,10 @@ def _tile_values(kernel, rows, columns):
 
 
 def _each_tile(kernels, rows, columns, take):
-    """take(values, k, left, right) of the kernel values (n_rows, n_columns) of
-    kernels[k], of which these columns are ready and in cache, in threads; returns the
-    values of the last.
+    """Call take(values, k, left, right) with kernel values of columns left..right-1.
+
+    values (n_rows, n_columns) are those of kernels[k], ready and in cache; threads
+    share the columns. Returns the values of the last kernel.
     """
     if not isinstance(kernels[0], _Kernel):  # a user's, alone
         values = core.kernel_values(kernels[0], rows.rows, columns.rows)
@@ -770,12 +772,12 @@ def kgsc(
     return_info: bool = False,
     sparse_output: bool = False,
 ) -> core.Coded:
-    """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets; the
-    paper's kgSC.
+    """Kernel Grassmann sparse coding: codes (n, N) of sets of frames over sets.
 
-    grassmann_sc.sparse_codes on the kernel Gram matrices, with its options. kernel: an
-    object, or a name, as "rbf", whose gamma is median_gamma(atom_sets). To code with
-    several lam, or in several ways, compute the matrices once by kernel_bases and
+    The paper's kgSC. grassmann_sc.sparse_codes on the kernel Gram matrices, with its
+    options. kernel: an object, or a name, as "rbf", whose gamma is
+    median_gamma(atom_sets). To code with several lam, or in several ways, compute the
+    matrices once by kernel_bases and
     kernel_gram: norm2 is p.
 
     See also grassmann_sc.gsc, the same for the linear kernel, and classify.
@@ -876,8 +878,10 @@ def classify(
 
 
 class _Coding:
-    """Checked sets to be coded over others: options are checked by its shape (n, N) and
-    dtype before its Gram matrices are computed.
+    """Checked sets to be coded over others.
+
+    Options are checked by its shape (n, N) and dtype before its Gram matrices are
+    computed.
     """
 
     def __init__(self, sets, atom_sets, kernel, p):
@@ -912,8 +916,7 @@ class _Coding:
 
 
 class Lift:
-    """Coordinates of the feature space, in which gsc, glc, gdl and every classifier
-    apply as they are.
+    """Coordinates of feature space, to which gsc, glc, gdl and all classifiers apply.
 
     fit(sets) keeps the span of all training frames. transform(sets) gives bases (n, r +
     p, p): r coordinates C of Psi in that span and, so that bases stay orthonormal, p of
@@ -1006,9 +1009,9 @@ class Lift:
         return self
 
     def transform(self, sets: core.Sets, p: int | None = None) -> np.ndarray:
-        """Bases (n, r + p, p), or (n, r, p) from fewer landmarks than frames, of the
-        frames' type.
+        """Bases (n, r + p, p) of sets in the coordinates, of the frames' type.
 
+        (n, r, p) if there are fewer landmarks than frames.
         p: the dimension of these subspaces, if it is not that of fit.
         """
         if not hasattr(self, "factor_"):
@@ -1054,8 +1057,9 @@ def _complement(C):
 
 
 def _nearest_orthonormal(C, first):
-    """The orthonormal matrix nearest to each C (n, r, p), of the same span; C[0] is of
-    set first.
+    """The orthonormal matrix nearest to each C (n, r, p), of the same span.
+
+    C[0] is of set first.
     """
     left, s, right = np.linalg.svd(C, full_matrices=False)
     tol = math.sqrt(RANK_TOL[np.dtype(np.float64)])
@@ -1071,8 +1075,9 @@ def _nearest_orthonormal(C, first):
 
 
 def _landmarks(kernel, sets, n, method, rng):
-    """n of the frames, or all; in feature space far from each other, or drawn
-    uniformly; (n, d).
+    """n of the frames, or all.
+
+    In feature space far from each other, or drawn uniformly; (n, d).
     """
     core.check_choice(method, "method", "kmeans++", "random")
     if n == sets.total:

@@ -51,13 +51,12 @@ class Noted:
 
 
 class Learned(Noted, namedtuple("Learned", "atoms codes costs")):
-    """atoms (N, d, p), their codes (n, N), and costs: of the first codes, then two an
-    iteration.
+    """atoms (N, d, p), their codes (n, N), and costs.
 
-    The two are the cost after the update of the atoms and after the coding. n_iter:
-    iterations done; n_replaced: atoms that no sample used and that were replaced, in
-    all; lam: the lambda in use, None without; stopped: "n_iter", "tol", "callback" or
-    "interrupted", None while learning.
+    Of the first codes, then two an iteration. The two are the cost after the update of
+    the atoms and after the coding. n_iter: iterations done; n_replaced: atoms that no
+    sample used and that were replaced, in all; lam: the lambda in use, None without;
+    stopped: "n_iter", "tol", "callback" or "interrupted", None while learning.
     """
 
     n_replaced: int = 0
@@ -89,9 +88,9 @@ def gdl(
     checkpoint: str | os.PathLike | None = None,
     resume: str | os.PathLike | None = None,
 ) -> Learned:
-    """Learn n_atoms atoms from X (n, d, p), the paper's gDL; returns Learned (atoms,
-    codes, costs).
+    """Learn n_atoms atoms from X (n, d, p), the paper's gDL.
 
+    Returns Learned (atoms, codes, costs).
     lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see
     gsc and glc.
     coding: "sparse" or "local" to say so, or a function (K_dd, K_xd, norm2=p) -> codes
@@ -169,8 +168,9 @@ def _finished(learned):
 
 
 def _iterate(learner, state, n_iter, tol, callback, move, record):
-    """Iterations until a reason to stop; a state is never changed, so that each is
-    whole.
+    """Iterations until a reason to stop.
+
+    A state is never changed, so that each is whole.
     """
     best = state
     stopped = None
@@ -296,8 +296,10 @@ def _write_losses(K, k, codes, p, lam, losses):
 
 
 def idle_and_worst(use, X, losses):
-    """The atoms of next to no use (N,) >= 0, and as many samples of X (n, d, p), of the
-    largest losses (n,), no two equal as long as others are left: two arrays of indices.
+    """Indices of atoms of next to no use, and of as many samples of large losses.
+
+    use (N,) >= 0 is of the atoms, losses (n,) of the samples X (n, d, p). No two
+    samples are equal as long as others are left.
     """
     idle = np.flatnonzero(use <= 1e-6 * use.max())
     chosen = []
@@ -315,8 +317,9 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
     """How samples are coded: sparse with lam, local with n_neighbors, or by a function."""
 
     def scaled(self, k, weights):
-        """The same with lambda itself for a lam relative to lam_max, of products (n,
-        N).
+        """The same with lambda itself, if lam is relative to lam_max.
+
+        products: (n, N).
         """
         if self.lam_scale is None:
             return self
@@ -324,8 +327,9 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
         return self._replace(lam=self.lam * unit, lam_scale=None)
 
     def code(self, K, k, p, before=None):
-        """Codes (n, N); sparse ones descend from the codes before, so that the cost
-        cannot rise.
+        """Codes (n, N), whose cost is not above that of the codes before.
+
+        Sparse codes descend from them.
         """
         if self.function is not None:
             codes = self.function(K, k, norm2=p)
@@ -437,9 +441,9 @@ def kgdl(
     rng: core.Rng = None,
     **options: Any,
 ) -> Learned:
-    """gDL in a kernel's feature space (the paper's kgDL): gdl, with its options, on
-    coordinates.
+    """gDL in a kernel's feature space (the paper's kgDL).
 
+    gdl, with its options, on coordinates.
     sets: a sequence of sets of frames (n_frames, d). lift: an object such as
     kernels.Lift(kernel, p), whose fit(sets).transform(sets) gives orthonormal
     coordinates (n, r, p), of the queries too. It is fitted to the sets of positive
@@ -469,8 +473,9 @@ def kgdl(
 
 
 class LabelledAtoms(Noted, namedtuple("LabelledAtoms", "atoms labels")):
-    """atoms (N, d, p) and their labels (N,); lam: the median of the lambdas that they
-    were learned with.
+    """atoms (N, d, p) and their labels (N,); lam.
+
+    The median of the lambdas that they were learned with.
     """
 
     lam: float | None = None
@@ -486,13 +491,13 @@ def class_dictionaries(
     rng: core.Rng = None,
     **options: Any,
 ) -> LabelledAtoms:
-    """A small dictionary for each class: LabelledAtoms (atoms, labels), classes in
-    order.
+    """A small dictionary for each class.
 
-    For residual classification (classify, class_scores) with fewer atoms than samples.
-    X (n, d, p), y (n,) labels; atoms_per_class: an integer, or a mapping from class to
-    integer; a class of fewer samples gets that many atoms. The options are those of
-    gdl, which learns each class on its own, but checkpoint and resume. Ctrl-C is
+    LabelledAtoms (atoms, labels), classes in order. For residual classification
+    (classify, class_scores) with fewer atoms than samples. X (n, d, p), y (n,) labels;
+    atoms_per_class: an integer, or a mapping from class to integer; a class of fewer
+    samples gets that many atoms. The options are those of gdl, which learns each class
+    on its own, but checkpoint and resume. Ctrl-C is
     raised: not all classes have atoms then.
 
     See also discriminative.discriminative_atoms, whose atoms of a class know of the
@@ -555,14 +560,13 @@ def update_atoms(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Atoms D (N, d, p) updated one after another for fixed codes (n, N) of X (n, d,
-    p); (N, d, p).
+    """Atoms D (N, d, p), updated one after another for fixed codes (n, N) of X.
 
-    D_r <- the p algebraically leading eigenvectors of S_r = sum_i w_i y_ir (X_i^ -
-    sum_{j != r} y_ij D_j^), the global minimiser of the cost over that atom, with the
-    atoms before r already updated. No d x d matrix is formed unless d is small; the
-    bases that take part in an atom's update are copied for it. An atom that no sample
-    uses (S_r = 0) stays as it is.
+    X has shape (n, d, p), the result that of D. D_r <- the p algebraically leading
+    eigenvectors of S_r = sum_i w_i y_ir (X_i^ - sum_{j != r} y_ij D_j^), the global
+    minimiser of the cost over that atom, with the atoms before r already updated. No d
+    x d matrix is formed unless d is small; the bases that take part in an atom's update
+    are copied for it. An atom that no sample uses (S_r = 0) stays as it is.
 
     >>> import numpy as np
     >>> from grassmann_sc import learn
@@ -587,8 +591,7 @@ def as_rows(X):
 
 
 def sharpened(D):
-    """Bases D (N, d, p), orthonormal as they have to be to enter, orthonormal to
-    rounding.
+    """Bases D (N, d, p), checked to be nearly orthonormal, orthonormal to rounding.
 
     Those that are so already stay as they are.
     """
@@ -625,11 +628,10 @@ def _update(samples, rows, codes, weights):
 
 
 def _weights_by_atom(used, weights):
-    """The weight of the sample of each code in used, CSC (n, N), in a unit 2^e of its
-    atom.
+    """The sample's weight for each code in used, in a unit 2^e of its atom.
 
-    The scale of S_r does not matter; with one unit for all, an atom of light samples
-    would have 0.
+    used: CSC (n, N). The scale of S_r does not matter; with one unit for all, an atom
+    of light samples would have 0.
     """
     atom = np.repeat(np.arange(used.shape[1]), np.diff(used.indptr))
     parts, exponents = np.frexp(weights[used.indices])
@@ -668,9 +670,7 @@ def _sweep(rows, shared, terms, counts):
 
 @jit
 def _others(rows, shared, r):
-    """The rows (l p, d) of the atoms other than r with which it shares, and -shared of
-    each row.
-    """
+    """Rows (l p, d) of the atoms that share samples with r, and -shared of each."""
     N, p, d = rows.shape
     count = p * (np.count_nonzero(shared) - (shared[r] != 0))
     B = np.empty((count, d), rows.dtype)
@@ -685,8 +685,9 @@ def _others(rows, shared, r):
 
 
 def _independent_atoms(shared, moving):
-    """Lists of the moving atoms (N,) that share no sample; each atom comes after all
-    before it that it shares with.
+    """Lists of the moving atoms (N,) that share no sample.
+
+    Each atom comes after all before it that it shares with.
     """
     coupled = (shared != 0) | (shared.T != 0)
     level = np.zeros(len(shared), int)
@@ -696,8 +697,9 @@ def _independent_atoms(shared, moving):
 
 
 def _gathered(source, index):
-    """source[index] of rows (n, q, d), contiguous or transposed bases, as one
-    contiguous array.
+    """source[index] of rows (n, q, d) as one contiguous array.
+
+    source may hold transposed bases.
     """
     if source.flags.c_contiguous:
         return source[index]
@@ -710,9 +712,10 @@ def _gathered(source, index):
 
 @jit(long=True)
 def _eigenvectors(A, B, b, V, limit):
-    """The p algebraically leading eigenvectors, as rows, of S = A + B^T diag(b) B, A
-    (d, d) and B (l, d). Or V (p, d), orthonormal rows, if they are as good. Products
-    have at most limit multiplications.
+    """The p leading eigenvectors, as rows, of S = A + B^T diag(b) B.
+
+    A has shape (d, d), B (l, d). V (p, d), orthonormal rows, if they are as good.
+    Products have at most limit multiplications.
     """
     S = A + weighted_square(B, b, limit)
     best = np.ascontiguousarray(np.linalg.eigh(S)[1].T[::-1][: len(V)])
@@ -721,12 +724,11 @@ def _eigenvectors(A, B, b, V, limit):
 
 @jit(long=True)
 def _climb(Z, w, B, b, V, seed, limit):
-    """The same of S = Z^T diag(w) Z + B^T diag(b) B, Z (m, d), where d is large: S is
-    not formed.
+    """The same of S = Z^T diag(w) Z + B^T diag(b) B, Z (m, d), where d is large.
 
-    By Rayleigh-Ritz steps on a space that grows until the eigenvalues are sure, from V
-    and from p directions of noise, which let it leave eigenvectors that do not lead and
-    the range of S, whose eigenvalues may all be negative.
+    S is not formed. By Rayleigh-Ritz steps on a space that grows until the eigenvalues
+    are sure, from V and from p directions of noise, which let it leave eigenvectors
+    that do not lead and the range of S, whose eigenvalues may all be negative.
     """
     p, d = V.shape
     Q = np.empty((18 * p, d), Z.dtype)
@@ -768,8 +770,9 @@ def _add_image(Z, w, Q, image, limit):
 
 @jit
 def weighted_square(Z, w, limit):
-    """Z^T diag(w) Z (d, d) of rows Z (m, d), in products of at most limit
-    multiplications.
+    """Z^T diag(w) Z (d, d) of rows Z (m, d).
+
+    Products have at most limit multiplications.
     """
     m, d = Z.shape
     S = np.zeros((d, d), Z.dtype)
@@ -789,14 +792,14 @@ def weighted_square(Z, w, limit):
 
 
 def sweep_stream(rows, shared, own, n_sweeps):
-    """Update the atoms, rows (N, p, d), in place and as if one after another, of a
-    stream.
+    """Update the atoms of a stream, rows (N, p, d), in place.
 
-    S_r = A_r - sum_{j != r} shared[r, j] D_j^; own(r, V): V A_r of rows V (m, d). Where
-    d is large an atom takes a Rayleigh-Ritz step in each of n_sweeps: D_r becomes the
-    best in the span of D_r and of its residual with the S_r before its block moved, so
-    that a block is multiplied with all others at once. Else S_r is formed, and one
-    sweep finds the eigenvectors.
+    The result is as if one were updated after another. S_r = A_r - sum_{j != r}
+    shared[r, j] D_j^; own(r, V): V A_r of rows V (m, d). Where d is large an atom takes
+    a Rayleigh-Ritz step in each of n_sweeps: D_r becomes the best in the span of D_r
+    and of its residual with the S_r before its block moved, so that a block is
+    multiplied with all others at once. Else S_r is formed, and one sweep finds the
+    eigenvectors.
     """
     N, p, d = rows.shape
 
@@ -840,9 +843,10 @@ def sweep_stream(rows, shared, own, n_sweeps):
 
 @jit(long=True)
 def _fill_residuals(V, image, rows, counts):
-    """Write the first counts of each rows (b, p, d), orthonormal, that span what
-    orthonormal rows V (b, p, d) leave of image = V S; where that is nothing, noise,
-    lest all of S be negative.
+    """Write orthonormal rows that span what rows V leave of image = V S.
+
+    The first counts of each rows (b, p, d). V has shape (b, p, d). Where nothing is
+    left, noise: all of S might be negative.
     """
     b, p, d = V.shape
     Q = np.empty((2 * p, d), V.dtype)
@@ -858,9 +862,10 @@ def _fill_residuals(V, image, rows, counts):
 
 @jit(long=True)
 def _settle(Q, images, counts, among, V):
-    """Rows V (b, p, d) of atoms become, one after another, the p leading Ritz vectors
-    of their S in the span of the first p + count rows Q, unless V is as good.
+    """Replace rows V of atoms, one after another, by p leading Ritz vectors.
 
+    They are those of S in the span of the first p + count rows Q. V (b, p, d) stays if
+    it is as good.
     images: Q S with S as it was before the others moved; among (b, b): their weights in
     S.
     """
@@ -887,11 +892,10 @@ def _settle(Q, images, counts, among, V):
 
 @jit
 def largest_part(M, w, known, rank, seed, limit):
-    """Rows and sizes of about the rank eigenpairs, or all, largest in modulus of
-    S = M^T diag(w) M, M (m, d), m > rank.
+    """The eigenpairs largest in modulus of S = M^T diag(w) M, as rows and sizes.
 
-    Rayleigh-Ritz on S times the first known rows, eigenvectors of before, and a few
-    combinations of all.
+    About rank of them, or all. M has shape (m, d), m > rank. Rayleigh-Ritz on S times
+    the first known rows, eigenvectors of before, and a few combinations of all.
     """
     m, d = M.shape
     count = min(m, rank + rank // 4 + 1)
@@ -924,10 +928,10 @@ def _noise(p, d, seed):
 
 @core.jit_part(once=True, allocates=True)
 def _grow(Q, image, H, old, k, best, limit):
-    """A step of _climb on the orthonormal rows Q[:k], with image = Q S new from row old
-    on.
+    """Take a step of _climb on the orthonormal rows Q[:k].
 
-    Updates H = Q S Q^T, sets best to the p leading Ritz vectors and adds the residuals
+    image = Q S is new from row old on. Updates H = Q S Q^T, sets best to the p leading
+    Ritz vectors and adds the residuals
     of the 2 p leading ones to Q, but for those that are sure: the first p to SURE of
     their values, or to rounding, the next p once they cannot rise above the first.
     Returns (old, k) of the next step, which are equal when nothing was added, and the
@@ -987,11 +991,11 @@ def _keep_unsure(residuals, theta, p, scale, tol):
 
 @jit
 def _join(Q, k, W, least, limit):
-    """Put orthonormal rows that span W (b, d) less Q[:k] into Q from row k on; returns
-    their number.
+    """Put orthonormal rows that span W (b, d) less Q[:k] into Q from row k on.
 
-    Q[:k] has orthonormal rows. A row is dropped if what Q[:k] leaves of it is shorter
-    than least, if it depends on the rows before it, or if re-orthogonalisation halves
+    Returns their number. Q[:k] has orthonormal rows. A row is dropped if what Q[:k]
+    leaves of it is shorter than least, if it depends on the rows before it, or if
+    re-orthogonalisation halves
     its norm: then it was in the span of Q[:k], but for rounding.
     """
     end = 0
@@ -1071,14 +1075,13 @@ def init_atoms(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> np.ndarray:
-    """n_atoms subspaces to start from, out of X (n, d, p), n_atoms in 1..n; (n_atoms,
-    d, p).
+    """n_atoms subspaces to start from, out of X (n, d, p), n_atoms in 1..n.
 
-    "random": samples drawn without repetition, as in the paper. "kmeans++": one after
-    another, with probability proportional to the squared chordal distance from those
-    already drawn, so that clusters are covered. "kmeans": the chordal means of the
-    clusters that k-means finds from there. sample_weight (n,) >= 0 multiplies the
-    probabilities; at least n_atoms weights must be positive.
+    (n_atoms, d, p). "random": samples drawn without repetition, as in the paper.
+    "kmeans++": one after another, with probability proportional to the squared chordal
+    distance from those already drawn, so that clusters are covered. "kmeans": the
+    chordal means of the clusters that k-means finds from there. sample_weight (n,) >= 0
+    multiplies the probabilities; at least n_atoms weights must be positive.
 
     >>> from grassmann_sc import learn, random_subspaces
     >>> X = random_subspaces(20, 8, 2, rng=0)
@@ -1116,9 +1119,9 @@ def _draw(weights, n_atoms, rng):
 
 
 def _draw_apart(X, n_atoms, weights, rng):
-    """Indices of samples drawn by their weights (n,) times the squares of their
-    distances from those drawn before.
+    """Indices of samples drawn far from each other.
 
+    Odds are the weights (n,) times squared distances from the samples drawn before.
     Many candidates are drawn at a time, by the odds o of all samples before; each is
     taken, in turn, with the probability o' / o of its odds o' <= o after those taken,
     as if it was drawn by those. What has no odds, as repeated samples, is drawn only
@@ -1148,8 +1151,9 @@ def _draw_apart(X, n_atoms, weights, rng):
 
 
 def _places(odds, count, rng):
-    """Indices drawn by their odds (n,): each owns its part, so that odds draw as
-    repetitions do.
+    """Indices drawn by their odds (n,).
+
+    Each owns its part, so that odds draw as repetitions do.
     """
     bounds = np.cumsum(odds)
     places = np.searchsorted(bounds, rng.random(count) * bounds[-1], side="right")
@@ -1182,8 +1186,9 @@ def _write_state(checkpoint, state, rng):
 
 
 def _read_state(checkpoint, shape, X, coder):
-    """The state to resume from, of atoms of this shape for samples X so coded, and its
-    rng.
+    """The state to resume from, and its rng.
+
+    It must be of atoms of this shape for samples X so coded.
     """
     from grassmann_sc import files
 

@@ -64,10 +64,10 @@ def plot_atoms(
     labels: core.Labels | None = None,
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
-    """The leading basis vectors of each atom as images: atoms in a grid, an atom's
-    directions from left to right.
+    """The leading basis vectors of each atom as images.
 
-    A basis vector's sign says nothing, so each image is divided by its entry of largest
+    Atoms in a grid, an atom's directions from left to right. A basis vector's sign says
+    nothing, so each image is divided by its entry of largest
     magnitude: 1 is red, 0 white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height,
     width) with n_blocks * height * width = d. n_blocks: frames one after another of a
     vector, as of stacked frames and observability matrices, which stand below each
@@ -128,10 +128,10 @@ def plot_principal_angles(
     labels: core.Labels | None = None,
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
-    """Principal angles in degrees: between two subspaces as bars, or within a set as a
-    matrix grouped by class.
+    """Principal angles in degrees.
 
-    X (d, p), Y (d, q): bars of the min(p, q) angles, ascending. X (n, d, p), n >= 1,
+    Between two subspaces as bars, or within a set as a matrix grouped by class. X (d,
+    p), Y (d, q): bars of the min(p, q) angles, ascending. X (n, d, p), n >= 1,
     without Y: the root mean square of the p angles of each pair, geodesic_distance /
     sqrt(p). labels: n classes, which sort the set; the colours span the pairs, the
     diagonal of zeros lies below them.
@@ -162,10 +162,10 @@ def plot_angles_pair(
     names: Sequence[str] = ("X", "Y"),
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
-    """Principal angles in degrees between two subspaces as bars, ascending, with the
-    names of both.
+    """Principal angles in degrees between two subspaces as bars, ascending.
 
-    X (d, p), Y (d, q); min(p, q) angles. names: of both, for the axis.
+    They bear the names of both. X (d, p), Y (d, q); min(p, q) angles. names: of both,
+    for the axis.
 
     >>> import numpy as np
     >>> from grassmann_sc import plots
@@ -186,9 +186,9 @@ def plot_angles_pair(
 def plot_gram(
     K: ArrayLike, labels: core.Labels | None = None, *, ax: plt.Axes | None = None
 ) -> plt.Axes:
-    """A Gram matrix as a picture, sorted by class: inner products of sets of one class
-    should outshine the others.
+    """A Gram matrix as a picture, sorted by class.
 
+    Inner products of sets of one class should outshine the others.
     K: (n, n), symmetric, as projection_kernel gives it. labels: n classes. The colours
     span the pairs of different sets.
 
@@ -207,9 +207,9 @@ def plot_confusion(
     n_splits: int = 1,
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
-    """How often sets of each class (rows) were taken for each class (columns): counts,
-    shaded by their share of the row.
+    """How often sets of each class (rows) were taken for each class (columns).
 
+    counts, shaded by their share of the row.
     truth, predicted: n classes each, n >= 1; classes that occur in either have a row
     and a column, in sorted order. Or a matrix (C, C) of counts, as sklearn's
     confusion_matrix gives it, and the C names of its classes (default: 0 to C - 1).
@@ -258,9 +258,9 @@ def plot_answers(
     names: Sequence[str] | None = None,
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
-    """A sheet of frames, one a set, with what it is and what it was taken for: "cat,
-    not ape".
+    """A sheet of frames, one a set, with what it is and what it was taken for.
 
+    "cat, not ape".
     frames: n images (height, width), of any sizes; truth, predicted: n classes each;
     right answers are written in grey. names: of the sets, n of them.
 
@@ -318,15 +318,14 @@ def plot_answers(
 def plot_map(
     K: ArrayLike, labels: core.Labels | None = None, *, ax: plt.Axes | None = None
 ) -> plt.Axes:
-    """Sets as points in the plane whose distances come nearest to their chordal
-    distances: their principal coordinates.
+    """Sets as points in the plane: the principal coordinates of chordal distances.
 
-    With K centred = V L V^T the point of set i is (sqrt(l_1) v_i1, sqrt(l_2) v_i2):
-    classical multidimensional scaling of the distances sqrt(K_ii + K_jj - 2 K_ij). The
-    axes tell the share of the sum of squared distances that they show. Where points
-    coincide, the lower ones are larger and show as rings. K: (n, n) Gram matrix of the
-    sets, as projection_kernel gives it. labels: n classes, told apart by colour and
-    marker.
+    The distances of points come nearest to those of the sets. With K centred = V L V^T
+    the point of set i is (sqrt(l_1) v_i1, sqrt(l_2) v_i2): classical multidimensional
+    scaling of the distances sqrt(K_ii + K_jj - 2 K_ij). The axes tell the share of the
+    sum of squared distances that they show. Where points coincide, the lower ones are
+    larger and show as rings. K: (n, n) Gram matrix of the sets, as projection_kernel
+    gives it. labels: n classes, told apart by colour and marker.
 
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))
@@ -435,8 +434,7 @@ def plot_sparsity(
     lam_scale: str | None = None,
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
-    """What lambda buys: nonzeros of sparse codes, their residual and their duality gap,
-    for each of several lambda.
+    """Nonzeros, residual and duality gap of sparse codes, for each of several lambda.
 
     K_dd, K_xd, norm2, lam_scale: as in core's sparse_codes, whose path over lams (L,),
     all > 0, is drawn. On the left the nonzeros of a code, median and quartiles of the
@@ -538,13 +536,12 @@ def plot_reliability(
     n_bins: int = 10,
     ax: plt.Axes | None = None,
 ) -> plt.Axes:
-    """How often answers given with a probability are right: the share of right answers
-    against the mean probability of those in each bin of equal width, over the diagonal
-    of perfect calibration.
+    """How often answers given with a probability are right.
 
-    confidence (n,): of the class answered, in [0, 1]; right (n,): whether it was true.
-    The size of a point tells the number of answers; a bar is two binomial standard
-    errors.
+    The share of right answers against the mean probability of those in each bin of
+    equal width, over the diagonal of perfect calibration. confidence (n,): of the class
+    answered, in [0, 1]; right (n,): whether it was true. The size of a point tells the
+    number of answers; a bar is two binomial standard errors.
 
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_reliability([0.9, 0.8, 0.6, 0.7], [True, True, False, True], n_bins=2)
@@ -624,9 +621,7 @@ def _counts(truth, predicted):
 
 
 def _below_each_other(images):
-    """(N, k, b, h, w) images as (N, k, H, w), their b frames below each other, NaN
-    between.
-    """
+    """(N, k, b, h, w) images as (N, k, H, w): b frames below each other, NaN between."""
     N, k, b, h, w = images.shape
     gap = max(1, h // 16) if b > 1 else 0
     apart = np.pad(images, [(0, 0)] * 3 + [(0, gap), (0, 0)], constant_values=np.nan)
@@ -634,8 +629,9 @@ def _below_each_other(images):
 
 
 def _mosaic(images):
-    """(N, k, h, w) images on a canvas, NaN between; each atom's top left pixel (x, y);
-    and the free rows above it.
+    """(N, k, h, w) images on a canvas, NaN between; each atom's top left pixel (x, y).
+
+    And the free rows above it.
     """
     N, k, h, w = images.shape
     gap = max(1, w // 10)  # between images
@@ -656,9 +652,7 @@ def _mosaic(images):
 
 
 def _principal_coordinates(K):
-    """Points (n, 2) of classical scaling, and the share of the sum of squares of both
-    axes.
-    """
+    """Points (n, 2) of classical scaling, and the axes' share of the sum of squares."""
     n = len(K)
     top = min(2, n)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
@@ -672,8 +666,9 @@ def _principal_coordinates(K):
 
 
 def _number_above(points):
-    """How many of the later points (n, 2) lie where each lies, to a hundredth of the
-    picture.
+    """How many of the later points (n, 2) lie where each lies.
+
+    Points a hundredth of the picture apart count as one.
     """
     side = max(float(np.ptp(points, axis=0).max()), np.finfo(float).tiny)
     places = np.round(100 * points / side).astype(int)
@@ -686,8 +681,9 @@ def _number_above(points):
 
 
 def _spots(codes, order, atom_order, ax):
-    """The sorted codes as a picture of at most one spot for two pixels each way; the
-    strongest code of a spot wins.
+    """The sorted codes as a picture of at most one spot for two pixels each way.
+
+    The strongest code of a spot wins.
     """
     n, N = codes.shape
     width, height = _size_in_points(ax)
@@ -703,8 +699,9 @@ def _spots(codes, order, atom_order, ax):
 
 
 def _class_matrix(values, labels, alone, meaning, extend, ax):
-    """A matrix (n, n) of pairs of subspaces, sorted by class unless labels are None;
-    the colours span the pairs, or end at alone where these are all 0.
+    """A matrix (n, n) of pairs of subspaces, sorted by class unless labels are None.
+
+    The colours span the pairs, or end at alone where these are all 0.
     """
     n = len(values)
     order, classes, edges = _by_class(
@@ -785,8 +782,9 @@ def _mark_classes(ax, axis, classes, edges, color):
 
 
 def _legend_columns(n):
-    """Columns of a legend of n classes, as few as hold it, such that no two classes
-    side by side share their colour or their marker.
+    """Columns of a legend of n classes, as few as hold it.
+
+    No two classes side by side share a colour or a marker.
     """
     columns = -(-n // LEGEND_ROWS)
     while columns > 1 and any(
@@ -799,8 +797,9 @@ def _legend_columns(n):
 
 
 def _by_class(labels, n, name):
-    """The order that sorts n items by class, the classes, and where each begins and the
-    last ends (n_classes + 1,).
+    """The order that sorts n items by class, the classes, and their limits.
+
+    A class begins and the last ends at limits (n_classes + 1,).
     """
     labels = _check_names(labels, n, name)
     try:

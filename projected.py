@@ -65,13 +65,12 @@ def projected_codes(
     max_iter: int = 500,
     return_info: bool = False,
 ) -> np.ndarray | ProjectedCodes:
-    """Projected codes (n, N) of X (n, d, p) over atoms D (N, d, q): 1^T y = 1, lam >=
-    0.
+    """Projected codes (n, N) of X (n, d, p) over atoms D (N, d, q).
 
-    min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, where
-    Proj gives the closest projector of rank q. positive: y >= 0; then lam says nothing,
-    and the point is a chordal mean with weights. In a kernel's feature space, code the
-    coordinates of kernels.Lift.
+    1^T y = 1, lam >= 0. min ||X^ - Proj(sum_j y_j D_j^)||_F^2 + lam ||y||_1 subject to
+    sum_j y_j = 1, where Proj gives the closest projector of rank q. positive: y >= 0;
+    then lam says nothing, and the point is a chordal mean with weights. In a kernel's
+    feature space, code the coordinates of kernels.Lift.
 
     The problem is not convex. Newton steps on an active set of atoms, with a line
     search, never raise the cost; they start from the code of gSC with this lambda,
@@ -142,9 +141,9 @@ def projected_codes(
 def projected_losses(
     codes: core.Codes, X: ArrayLike, D: ArrayLike, *, return_gradient: bool = False
 ) -> np.ndarray | tuple:
-    """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X (n, d, p) over D
-    (N, d, q).
+    """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X over D.
 
+    X has shape (n, d, p), D (N, d, q).
     For codes of any sum: only their direction matters. return_gradient: (losses,
     gradient (n, N)) with respect to the codes. A warning where eigenvalues q and q + 1
     tie and the point is not unique, as for a zero code; ValueError if a gradient is
@@ -207,8 +206,9 @@ _Rules = namedtuple("_Rules", "lam positive least_gap tol max_iter")
 
 
 def _grams_one_by_one(X, atoms):
-    """||X_i^T D_j||_F^2 (n, N), the same whatever else is in X: BLAS products of one
-    shape each.
+    """||X_i^T D_j||_F^2 (n, N), the same whatever else is in X.
+
+    BLAS products of one shape each.
     """
     N, q, d = atoms.shape
     K = np.empty((len(X), N))
@@ -226,8 +226,9 @@ def _grams_one_by_one(X, atoms):
 
 
 def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
-    """Codes (n, N) to start from: arrays whose rows sum to 1, or are NaN where there is
-    none.
+    """Codes (n, N) to start from.
+
+    Arrays whose rows sum to 1, or are NaN where there is none.
     """
     nearest = np.zeros(K_xd.shape)
     nearest[np.arange(len(K_xd)), K_xd.argmax(axis=1)] = 1
@@ -413,8 +414,9 @@ def _is_closed(point, rules):
 
 
 def _violations(g, state, rules):
-    """By how much g_j breaks the conditions of first order (N,), with the sign that y_j
-    wants.
+    """By how much g_j breaks the conditions of first order (N,).
+
+    The sign is the one that y_j wants.
     """
     level = rules.lam * np.abs(state.y).sum()
     slope = level - g  # of minus the cost, but for the l1 norm
@@ -441,11 +443,11 @@ def _with_new_atoms(state, excess, most, x, atoms):
 
 
 def _newton_on_active(state, rules, max_steps):
-    """Newton steps on the active atoms with their signs; an atom leaves as it reaches
-    zero.
+    """Newton steps on the active atoms with their signs.
 
-    Returns the state where the conditions of first order hold among the active atoms,
-    or no step lowers the cost, and the number of steps.
+    An atom leaves as it reaches zero. Returns the state where the conditions of first
+    order hold among the active atoms, or no step lowers the cost, and the number of
+    steps.
     """
     n_steps = 0
     while len(state.active) > 1 and n_steps < max_steps:
@@ -470,8 +472,9 @@ def _newton_on_active(state, rules, max_steps):
 
 
 def _newton_step(slope, H):
-    """-|H|^-1 slope among the steps of sum 0, |H| with the absolute values of H's
-    eigenvalues.
+    """-|H|^-1 slope among the steps of sum 0.
+
+    |H| has the absolute values of H's eigenvalues.
     """
     H = H - H.mean(axis=0)
     H -= H.mean(axis=1)[:, None]
@@ -493,8 +496,9 @@ def _keep(state, keep):
 
 
 def _search(state, slope, step, rules):
-    """The state after a step that lowers the cost, or None; no coefficient changes its
-    sign.
+    """The state after a step that lowers the cost, or None.
+
+    No coefficient changes its sign.
     """
     longest = FAR * np.abs(state.y).sum()
     length = np.abs(step).sum()
@@ -522,8 +526,9 @@ def _search(state, slope, step, rules):
 
 
 def _nearer(state, slope, y, point, cost, arrived, rules):
-    """The state after a step too small for the cost to tell, if the slopes are smaller;
-    or None.
+    """The state after a step too small for the cost to tell, or None.
+
+    It must make the slopes smaller.
     """
     after = _keep(
         state._replace(y=y, point=point, cost=min(cost, state.cost)), ~arrived

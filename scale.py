@@ -70,17 +70,17 @@ def code(
     replace: bool = False,
     progress: bool = False,
 ) -> np.ndarray | scipy.sparse.csr_array | dask.array.Array | int:
-    """Codes of subspaces X (n, d, p) over atoms D (N, d, q): gsc with lam, glc with
-    n_neighbors, and their options, block by block on workers; <D_i^, D_j^> is computed
-    once, by one of them.
+    """Codes of subspaces X (n, d, p) over atoms D (N, d, q).
 
-    Of a Dask array a Dask array (n, N), to be computed when it is asked for; of another
-    array, or with sparse_output, codes as gsc returns them. With out (see
-    files.write_codes, also for start, replace and progress) codes are written as they
-    come, in order, and n is returned; Ctrl-C raises and says from which row to go on.
-    The parts of a folder are written by workers, which must reach it by the same path,
-    all else here. ValueError names the block and its rows if they are no orthonormal
-    bases of the atoms' R^d. No convergence is a warning where it is met, on a worker.
+    gsc with lam, glc with n_neighbors, and their options, block by block on workers;
+    <D_i^, D_j^> is computed once, by one of them. Of a Dask array a Dask array (n, N),
+    to be computed when it is asked for; of another array, or with sparse_output, codes
+    as gsc returns them. With out (see files.write_codes, also for start, replace and
+    progress) codes are written as they come, in order, and n is returned; Ctrl-C raises
+    and says from which row to go on. The parts of a folder are written by workers,
+    which must reach it by the same path, all else here. ValueError names the block and
+    its rows if they are no orthonormal bases of the atoms' R^d. No convergence is a
+    warning where it is met, on a worker.
 
     >>> import dask.array
     >>> from grassmann_sc import random_subspaces, scale
@@ -186,10 +186,10 @@ def gram(
     *,
     client: distributed.Client | None = None,
 ) -> np.ndarray | dask.array.Array:
-    """projection_kernel(X, D), (n, N), in blocks on workers; without D half of those of
-    (n, n).
+    """projection_kernel(X, D), (n, N), in blocks on workers.
 
-    Of Dask arrays a Dask array; of other arrays an array.
+    Without D half of those of (n, n). Of Dask arrays a Dask array; of other arrays an
+    array.
 
     >>> import dask.array
     >>> from grassmann_sc import random_subspaces, scale
@@ -250,9 +250,9 @@ def _gram_block(X, where_x, D, where_d, *, dtype):
 
 
 class Learned(namedtuple("Learned", "atoms costs lam n_replaced stopped")):
-    """atoms (N, d, p) of the least cost, and costs (rounds,), each that of the codes
-    over the atoms of its round.
+    """atoms (N, d, p) of the least cost, and costs (rounds,).
 
+    The cost of a round is that of the codes over its atoms.
     lam: the lambda in use; n_replaced: unused atoms replaced in all; stopped: "n_iter",
     "tol", "callback" or "interrupted", None while learning.
     """
@@ -364,8 +364,9 @@ def gdl(
 
 
 def _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move):
-    """Rounds until a reason to stop: what is Learned, which is never changed, so that
-    it is whole.
+    """Rounds until a reason to stop.
+
+    What is Learned, which is never changed, so that it is whole.
     """
     stopped = None
     try:
@@ -423,8 +424,9 @@ def _summed(client, parts, n_chains, record, learner):
 
 
 def _collect(collected, block, where, *, digested):
-    """A copy of the learner that has collected a block, batch by batch, and the digest
-    of all that it has, unless the samples are digested.
+    """A copy of the learner that has collected a block, and the digest of its samples.
+
+    Batches follow each other. The digest is left out where the samples are digested.
     """
     learner, digest = collected
     X = _bases(block, where, learner.atoms.shape[1])
@@ -486,9 +488,9 @@ def from_paths(
     center: bool = False,
     block_size: int = 64,
 ) -> dask.array.Array:
-    """A Dask array (n, d, p) of the subspaces of n clips, read and reduced by workers
-    as needed.
+    """A Dask array (n, d, p) of the subspaces of n clips.
 
+    Workers read and reduce clips as needed.
     basis: a function (path) -> (d, p) of one clip; without it frames.read_frames and
     subspaces.from_image_set, which center is handed to. The first clip is read at once,
     for d.
@@ -610,9 +612,7 @@ def _joined(tasks, sizes, shape, dtype):
 
 
 def _reader(X):
-    """The function (start, stop) that gives these rows, or what reads them where it is
-    called.
-    """
+    """The function (start, stop) that gives these rows, or what reads them there."""
     if isinstance(X, np.memmap) and X.mode != "c" and X.filename is not None:
         return lambda start, stop: _mapped_rows(X[start:stop])
     if type(X).__module__.partition(".")[0] == "h5py":
@@ -663,10 +663,9 @@ def _bases(block, where, d=None, name="X"):
 
 
 def local_client(n_workers: int | None = None) -> distributed.Client:
-    """A Dask client of workers on this machine, one a core or n_workers, of one thread
-    each.
+    """A Dask client of workers on this machine, of one thread each.
 
-    Its close(), or the end of a with block, ends them.
+    One worker a core, or n_workers. Its close(), or the end of a with block, ends them.
 
     >>> from grassmann_sc import random_subspaces, scale
     >>> X = random_subspaces(60, 8, 2, rng=0)
@@ -704,8 +703,9 @@ def _dask():
 
 @contextlib.contextmanager
 def _working(client):
-    """The client given, or one of this machine for as long; ConnectionError if its
-    scheduler goes.
+    """The client given, or one of this machine for as long.
+
+    ConnectionError if its scheduler goes.
     """
     _dask()
     import distributed
@@ -731,8 +731,9 @@ def _working(client):
 
 
 def _in_order(client, tasks, settle=False):
-    """The results of tasks in their order, of which few wait for each other. settle: at
-    the end let those that write finish.
+    """The results of tasks in their order, of which few wait for each other. settle.
+
+    At the end let those that write finish.
     """
     import distributed
 

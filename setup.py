@@ -28,8 +28,9 @@ def modules(here=HERE):
 
 
 def command(here=HERE):
-    """Names of the examples that the installed command runs: what command.py imports,
-    and so on.
+    """Names of the examples that the installed command runs.
+
+    What command.py imports, and so on.
     """
     found = ["command"]
     for name in found:  # grows
@@ -46,8 +47,9 @@ def setup_kit():
     from setuptools.command.build_py import build_py
 
     class Build(build_py):
-        """Modules go into the package grassmann_sc, except in an editable install,
-        which finds them here.
+        """Modules go into the package grassmann_sc, but for an editable install.
+
+        That finds them here.
         """
 
         def find_modules(self):

@@ -125,9 +125,9 @@ def pairs_of_sets(
     *,
     dtype: Type = np.float64,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two sets X (n, d, p), Y (N, d, q) in the same R^d, any p and q; now and then Y[0]
-    is X[0].
+    """Two sets X (n, d, p), Y (N, d, q) in the same R^d, any p and q.
 
+    Now and then Y[0] is X[0].
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
     >>> X, Y = find(strategies.pairs_of_sets(), lambda pair: pair[0].shape[2] < pair[1].shape[2])
@@ -154,12 +154,12 @@ def pairs_at_angles(
     most: int = 4,
     dtype: Type = np.float64,
 ) -> AnglePair:
-    """(X (d, p), Y (d, q), angles (min(p, q),)): a pair of subspaces and its principal
-    angles.
+    """(X (d, p), Y (d, q), angles (min(p, q),)).
 
-    Ascending, in radians, float64; X and Y have them to their rounding, about 1e-15 or,
-    in float32, 1e-7. angles: None for up to `most` of 0, 1e-12, pi/2 - 1e-9, pi/2 and a
-    few between, or a list of your own. d may be below p + q where angles are 0.
+    A pair of subspaces and its principal angles. Ascending, in radians, float64; X and
+    Y have them to their rounding, about 1e-15 or, in float32, 1e-7. angles: None for up
+    to `most` of 0, 1e-12, pi/2 - 1e-9, pi/2 and a few between, or a list of your own. d
+    may be below p + q where angles are 0.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -232,9 +232,9 @@ def dictionaries(
     kinds: Sequence[str] = KINDS,
     dtype: Type = np.float64,
 ) -> st.SearchStrategy[np.ndarray]:
-    """A dictionary (N, d, p): now and then atoms repeat, or are more than d (d + 1) /
-    2.
+    """A dictionary (N, d, p).
 
+    Now and then atoms repeat, or are more than d (d + 1) / 2.
     kinds: as in subspaces.
 
     >>> from hypothesis import find
@@ -286,14 +286,14 @@ def coding_problems(
     share: Share = st.sampled_from(SHARES),
     dtype: Type = np.float64,
 ) -> CodingProblem:
-    """(X, D, K_dd, K_xd, norm2, lam, None): queries, any dictionary, their inner
-    products, lambda.
+    """(X, D, K_dd, K_xd, norm2, lam, None).
 
-    X (n, d, p), D (N, d, p); K_dd (N, N), K_xd (n, N) and norm2 = p are float64. Now
-    and then an atom is the first query in another basis. lam: share of the smallest
-    lambda whose codes are all zero; share=0.0 for least squares. Where atoms repeat,
-    codes of the least cost
-    ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1 are many: test the cost, or its optimality conditions.
+    queries, any dictionary, their inner products, lambda. X (n, d, p), D (N, d, p);
+    K_dd (N, N), K_xd (n, N) and norm2 = p are float64. Now and then an atom is the
+    first query in another basis. lam: share of the smallest lambda whose codes are all
+    zero; share=0.0 for least squares. Where atoms repeat, codes of the least cost ||X^
+    - sum_j y_j D_j^||_F^2 + lam ||y||_1 are many: test the cost, or its optimality
+    conditions.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -314,12 +314,12 @@ def solved_problems(
     share: Share = st.sampled_from(SHARES),
     dtype: Type = np.float64,
 ) -> CodingProblem:
-    """(X, D, K_dd, K_xd, norm2, lam, codes): a coding problem and its codes (n, N), the
-    only ones.
+    """(X, D, K_dd, K_xd, norm2, lam, codes).
 
-    At most four atoms, none near the span of those before it; so codes are known to
-    about 1e-13, as the best of all patterns of signs. In float32 they are those of the
-    rounded bases. For the rest see coding_problems.
+    A coding problem and its codes (n, N), the only ones. At most four atoms, none near
+    the span of those before it; so codes are known to about 1e-13, as the best of all
+    patterns of signs. In float32 they are those of the rounded bases. For the rest see
+    coding_problems.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -337,8 +337,9 @@ def solved_problems(
 
 @st.composite
 def _queries_and_atoms(draw, most, n_atoms, d, p, kinds, dtype, same):
-    """Up to most queries, and atoms; now and then that at index same is the first
-    query.
+    """Up to most queries, and atoms.
+
+    Now and then that at index same is the first query.
     """
     rng = _source(draw(SEEDS))
     d, p = draw(sizes(d, p))
@@ -374,8 +375,9 @@ def _gram_of_atoms(D):
 
 
 def _independent(D):
-    """The atoms whose projectors have a distance of sqrt(0.1 p) or more from the span
-    of those before.
+    """The atoms whose projectors are far from the span of those before.
+
+    Far: a distance of sqrt(0.1 p) or more.
     """
     kept = [0]
     for j in range(1, len(D)):
@@ -387,8 +389,9 @@ def _independent(D):
 
 
 def _best_code(K, k, half):
-    """argmin y^T K y - 2 y^T k + 2 half ||y||_1: the best of the minima among all codes
-    of one pattern of signs.
+    """argmin y^T K y - 2 y^T k + 2 half ||y||_1.
+
+    The best of the minima among all codes of one pattern of signs.
     """
     best = np.zeros(len(k))
     least = 0.0
@@ -420,12 +423,11 @@ def image_sets(
     most_frames: int = 8,
     dtype: Type = np.float64,
 ) -> ImageSets:
-    """(sets, labels): a list of n arrays of frames (n_i, d), each of rank p or more,
-    and classes.
+    """(sets, labels): n arrays of frames (n_i, d), and their classes.
 
-    p <= n_i <= p + most_frames, labels (n,) are of up to three classes. The frames of a
-    class lie in a subspace of dimension p, or near it. dtype: np.uint8 gives grey
-    values.
+    Each array has rank p or more. p <= n_i <= p + most_frames, labels (n,) are of up to
+    three classes. The frames of a class lie in a subspace of dimension p, or near it.
+    dtype: np.uint8 gives grey values.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
@@ -457,8 +459,9 @@ def image_sets(
 
 
 def bases(rng, n, d, p, kind="random"):
-    """n orthonormal bases (n, d, p); what every second one is to the one before, kind
-    says.
+    """n orthonormal bases (n, d, p).
+
+    What every second one is to the one before, kind says.
     """
     core.check_choice(kind, "kind", *KINDS)
     n = core.check_integer(n, "n", 0)
@@ -493,8 +496,9 @@ def _source(seed):
 
 
 class _Axes:
-    """Stands for a Generator: its Gaussian matrices are columns of the identity, one
-    after the other.
+    """Stands for a Generator.
+
+    Its Gaussian matrices are columns of the identity, one after the other.
     """
 
     def standard_normal(self, shape):

@@ -147,8 +147,7 @@ class OnlineGDL:
         checkpoint_every: int = 100,
         resume: str | os.PathLike | None = None,
     ) -> OnlineGDL:
-        """partial_fit on batches of X (n, d, p), in random order, or on each batch of
-        an iterable.
+        """partial_fit on random batches of X (n, d, p), or on those of an iterable.
 
         A memmap, or a zarr, HDF5 or Dask array, is read in pieces of batch_size rows,
         one read each: 16 random pieces at a time are shuffled together and cut into
@@ -256,9 +255,7 @@ class OnlineGDL:
         )
 
     def _check_seen(self, X, batch_size, record, place):
-        """ValueError unless the batches of the first epoch are those that were learned
-        from.
-        """
+        """ValueError unless the batches of the first epoch are those learned from."""
         seen = place.batch if place.epoch == 0 else None
         if place.first_seed is not None:
             batches = _batches(X, batch_size, place.first_seed, 0)
@@ -276,17 +273,18 @@ class OnlineGDL:
     def collect(
         self, X: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> OnlineGDL:
-        """Code a batch X (n, d, p) and add it to the statistics, atoms unchanged;
-        returns self.
+        """Code a batch X (n, d, p) and add it to the statistics, atoms unchanged.
 
-        Until n_atoms samples have come to draw the first atoms from, batches are kept.
+        Returns self. Until n_atoms samples have come to draw the first atoms from,
+        batches are kept.
         """
         self._at_once(self._coded(X, sample_weight))
         return self
 
     def _coded(self, X, sample_weight=None):
-        """The function that adds a batch X (n, d, p), coded in here, to the statistics;
-        nothing changes before it is called.
+        """The function that adds the batch X (n, d, p), which is coded here.
+
+        Nothing changes before it is called.
         """
         self._check_whole()
         X = core.check_dictionary(X, "X")
@@ -331,8 +329,9 @@ class OnlineGDL:
         return add
 
     def _at_once(self, *steps):
-        """All steps or none, as far as signals go; after another error the learner is
-        not whole.
+        """All steps or none, as far as signals go.
+
+        After another error the learner is not whole.
         """
 
         def take():
@@ -352,8 +351,9 @@ class OnlineGDL:
             )
 
     def update(self) -> OnlineGDL:
-        """Move the atoms to where the statistics say, if three tenths are new; returns
-        self.
+        """Move the atoms to where the statistics say, if three tenths are new.
+
+        Returns self.
         """
         if not self.weight > 0:
             raise ValueError(
@@ -368,9 +368,7 @@ class OnlineGDL:
             self._update()
 
     def _update(self):
-        """Move the atoms, if three tenths are new, and begin what is counted from there
-        anew.
-        """
+        """Move the atoms, if three tenths are new, and count anew from there."""
         if self._new >= FRESH * np.trace(self._shared):
             self._move_to(self._moved())
         self.cost = float(self.loss / self.weight)
@@ -483,8 +481,9 @@ class OnlineGDL:
         core.run_blocks(add, N, max(1, min(8, N // 4)))
 
     def _keep_worst(self, X, losses):
-        """Keep the samples coded worst, as many as there are atoms, beside those kept
-        before.
+        """Keep the samples coded worst, as many as there are atoms.
+
+        Those kept before compete.
         """
         X, losses = _appended(self._worst, X, losses)
         worst = np.sort(np.argsort(-losses, kind="stable")[: self.n_atoms])
@@ -493,8 +492,9 @@ class OnlineGDL:
     # -------------------------------------------------------------------- many learners
 
     def fork(self) -> OnlineGDL:
-        """A learner over the same atoms that has collected nothing, to be merged with
-        this one.
+        """A learner over the same atoms that has collected nothing.
+
+        It is to be merged with this one.
         """
         self._check_begun("fork")
         other = copy.copy(self)
@@ -504,12 +504,12 @@ class OnlineGDL:
         return copy.deepcopy(other)
 
     def merge(self, other: OnlineGDL) -> OnlineGDL:
-        """The learner over the same atoms that has collected what this one and the
-        other have.
+        """The learner that has collected what this one and the other have.
 
-        Y^T Y adds up exactly; so does sum_i y_ir X_i^ where it is a matrix, and merging
-        is associative to rounding; else to what is cut off. Neither is changed; rng is
-        that of this one, and so are atoms, place and counts of updates.
+        Both have the same atoms. Y^T Y adds up exactly; so does sum_i y_ir X_i^ where
+        it is a matrix, and merging is associative to rounding; else to what is cut off.
+        Neither is changed; rng is that of this one, and so are atoms, place and counts
+        of updates.
         """
         if not isinstance(other, OnlineGDL):
             raise TypeError(f"other must be an OnlineGDL, got {other!r}")
@@ -569,8 +569,9 @@ class OnlineGDL:
 
     @classmethod
     def load(cls, path: str | os.PathLike, coding: Callable | None = None) -> OnlineGDL:
-        """The learner that save wrote; coding: the function that it was given, if it
-        was.
+        """The learner that save wrote; coding.
+
+        The function that it was given, if it was.
         """
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
         with files.refuse_damaged(path, "learner"):
@@ -588,8 +589,9 @@ class OnlineGDL:
         return learner
 
     def state(self) -> dict[str, np.ndarray]:
-        """All that the learner is, as arrays by the names of STATE; what is not there
-        is empty.
+        """All that the learner is, as arrays by the names of STATE.
+
+        What is not there is empty.
         """
         self._check_whole()
         named = isinstance(self.init, str)
@@ -675,8 +677,9 @@ class OnlineGDL:
         return new | {"_whole": True}
 
     def _coder_in_use(self, lam, lam_scale):
-        """The given Coder with the lambda of a file: the one given, unless it was
-        scaled.
+        """The given Coder with the lambda of a file.
+
+        The one given, unless it was scaled.
         """
         lam = _check_or_none(core.check_number, lam, "lam", least=0)
         scale = core.check_choice(lam_scale, "lam_scale", None, self.given.lam_scale)
@@ -688,8 +691,9 @@ class OnlineGDL:
         return self.given._replace(lam=lam, lam_scale=scale)
 
     def _checked_arrays(self, arrays):
-        """Atoms, statistics and samples of a file by the names of attributes, of shapes
-        that fit each other.
+        """Atoms, statistics and samples of a file by the names of attributes.
+
+        Their shapes fit each other.
         """
         new = {
             "atoms": None,
@@ -788,8 +792,9 @@ COUNTS = (
 
 
 def _check_statistics(shared, sums, sizes, dtype):
-    """ValueError unless the statistics of a file can be those of codes, over atoms of
-    this type.
+    """ValueError unless the statistics of a file can be those of codes.
+
+    atoms: of this type.
     """
     _check_type(shared, "shared", np.dtype(float))
     _check_type(sums, "sums", dtype)
@@ -825,8 +830,9 @@ def _check_sums(A, name, times, dtype):
 
 
 class _Place:
-    """Where a fit is: batches done of an epoch, and the seed of its order; batches done
-    in all, and the seed of the first epoch.
+    """Where a fit is: batches done of an epoch, and the seed of its order.
+
+    Batches done in all, and the seed of the first epoch.
     """
 
     def __init__(self, epoch=0, batch=0, seed=None, n_done=0, first_seed=None):
@@ -864,8 +870,9 @@ def _as_type(X, dtype):
 
 
 def _batches(X, batch_size, seed, skip):
-    """The batches of an epoch but for the first so many, which a stream that can be
-    read once only has behind it.
+    """The batches of an epoch but for the first so many.
+
+    A stream that can be read once only has these behind it.
     """
     if hasattr(X, "shape"):
         return _shuffled(X, batch_size, seed, skip)
@@ -921,9 +928,10 @@ def _used_rows(factor, sizes):
 
 
 def _append(factor, sizes, Z, w, seed):
-    """Put Z and w behind the used rows of factor and sizes. Without room for them about
-    the eigenpairs largest in modulus of factor^T diag(sizes) factor + Z^T diag(w) Z
-    replace all.
+    """Put Z and w behind the used rows of factor and sizes.
+
+    Without room for them, about the eigenpairs largest in modulus of factor^T
+    diag(sizes) factor + Z^T diag(w) Z replace all.
     """
     known, v = _used_rows(factor, sizes)
     count = len(v) + len(w)

@@ -94,9 +94,9 @@ def from_sets(
     unit_variance: bool = False,
     rank: str = "raise",
 ) -> np.ndarray:
-    """Bases (n, d, p) of n image sets: from_image_set on each, in parallel; the errors
-    name the set.
+    """Bases (n, d, p) of n image sets: from_image_set on each, in parallel.
 
+    The errors name the set.
     sets : iterable of at least one set of frames, each of its own length, all of the
     same d; or one
         array (n, n_frames, d) or (n, n_frames, height, width). A generator is read a
@@ -126,12 +126,12 @@ def from_video(
     unit_variance: bool = False,
     rank: str = "raise",
 ) -> np.ndarray:
-    """Orthonormal basis (n_blocks d, n_states) of the observability matrix of
-    arma(frames).
+    """Orthonormal basis of the observability matrix of arma(frames).
 
-    C has orthonormal columns, so if [I; A; ...; A^(n_blocks-1)] = Q R with blocks Q_k,
-    then the blocks C Q_k are the orthonormal factor of [C; CA; ...; CA^(n_blocks-1)]:
-    no factorisation of the tall matrix is needed. With n_blocks = 1 the dynamics play
+    It has shape (n_blocks d, n_states). C has orthonormal columns, so if [I; A; ...;
+    A^(n_blocks-1)] = Q R with blocks Q_k, then the blocks C Q_k are the orthonormal
+    factor of [C; CA; ...; CA^(n_blocks-1)]: no factorisation of the tall matrix is
+    needed. With n_blocks = 1 the dynamics play
     no part: the basis is that of from_image_set. The paper's eq. (ARMA_obs) and the
     text after it.
 
@@ -160,9 +160,9 @@ def from_videos(
     unit_variance: bool = False,
     rank: str = "raise",
 ) -> np.ndarray:
-    """Bases (n, n_blocks d, n_states) of n videos: from_video on each, as from_sets
-    does.
+    """Bases (n, n_blocks d, n_states) of n videos.
 
+    from_video on each, as from_sets does.
     >>> import numpy as np
     >>> from grassmann_sc import subspaces
     >>> videos = np.random.default_rng(0).random((4, 20, 6, 8))  # four of 20 frames
@@ -209,14 +209,14 @@ def arma(
     unit_variance: bool = False,
     rank: str = "raise",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A (n_states, n_states), C (d, n_states) of f(t) = C z(t) + w(t), z(t+1) = A z(t)
-    + v(t).
+    """A, C of the ARMA model f(t) = C z(t) + w(t), z(t+1) = A z(t) + v(t).
 
-    The paper's closed form: F = U S V^T, C = U, A = S V^T D1 V (V^T D2 V)^-1 S^-1 for
-    the n_states leading singular triplets, which is the least-squares solution of A
-    z(t) = z(t+1) for the states S V^T, and is computed as such. Needs n_states + 1
-    frames; under rank = "warn" or "pad" the solution of least norm stands in where A is
-    not determined, and is 0 on padded directions.
+    A has shape (n_states, n_states), C (d, n_states). The paper's closed form: F = U S
+    V^T, C = U, A = S V^T D1 V (V^T D2 V)^-1 S^-1 for the n_states leading singular
+    triplets, which is the least-squares solution of A z(t) = z(t+1) for the states S
+    V^T, and is computed as such. Needs n_states + 1 frames; under rank = "warn" or
+    "pad" the solution of least norm stands in where A is not determined, and is 0 on
+    padded directions.
 
     frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
     stabilize : scale A to a spectral radius just below 1 if it is 1 or more, so that
@@ -236,9 +236,9 @@ def arma(
 
 
 def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
-    """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)], (n_blocks d, n), of A
-    (n, n), C (d, n).
+    """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)]: (n_blocks d, n).
 
+    A has shape (n, n), C (d, n).
     >>> from grassmann_sc import subspaces
     >>> subspaces.observability([[2.0]], [[1.0]], n_blocks=3)
     array([[1.],
@@ -360,11 +360,10 @@ def _in_turn(job, n, block):
 
 
 def _leading_directions(frames, name, p, symbol, options):
-    """U (d, p), s (p,), V (n, p): the p leading singular triplets of F = frames^T (d,
-    n).
+    """U (d, p), s (p,), V (n, p).
 
-    In float64, s up to a power of 2. Directions that the rank policy added have s = 0,
-    and columns of zeros in V.
+    The p leading singular triplets of F = frames^T (d, n). In float64, s up to a power
+    of 2. Directions that the rank policy added have s = 0, and columns of zeros in V.
     """
     n, d = frames.shape
     if p > d:
@@ -398,10 +397,10 @@ def _leading_directions(frames, name, p, symbol, options):
 
 
 def _triplets(pixels, p):
-    """U diag(any) (d, p), s (p,) and V (n, p) of F, or as many as there are,
-    descending.
+    """U diag(any) (d, p), s (p,) and V (n, p) of F, descending.
 
-    And the largest factor by which a pixel was normalised.
+    Fewer if there are not so many. And the largest factor by which a pixel was
+    normalised.
     """
     n, d = pixels.frames.shape
     if n <= d:
@@ -416,8 +415,9 @@ def _triplets(pixels, p):
 
 
 class _Pixels:
-    """F^T (n, d) in float64, scaled by a power of 2 and normalised, a block of pixels
-    at a time.
+    """F^T (n, d) in float64, scaled and normalised, a block of pixels at a time.
+
+    The scale is a power of 2.
     """
 
     def __init__(self, frames, options):
@@ -449,8 +449,7 @@ class _Pixels:
 
 
 def normalise(rows, center, unit_variance, least=None):
-    """Write over rows (n, m) of floats what the options center and unit_variance make
-    of them.
+    """Apply the options center and unit_variance to rows (n, m) of floats, in place.
 
     A pixel whose standard deviation is at most least, None for what rounding of rows
     does to one that does not vary, becomes 0. Returns the largest factor, at least 1,
@@ -471,12 +470,11 @@ def normalise(rows, center, unit_variance, least=None):
 
 
 def _joined_triangle(pixels):
-    """L (n, n) of F^T = L Q^T, Q^T Q = I, and the largest factor by which a pixel was
-    normalised.
+    """L (n, n) of F^T = L Q^T, and the largest factor that normalised a pixel.
 
-    L has the singular values and left vectors of F^T to full accuracy; a Gram matrix
-    would square the condition number and lose every direction below 1e-8 of the first.
-    Blocks join as a tree, because rounding errors grow along a chain.
+    Q^T Q = I. L has the singular values and left vectors of F^T to full accuracy; a
+    Gram matrix would square the condition number and lose every direction below 1e-8 of
+    the first. Blocks join as a tree, because rounding errors grow along a chain.
     """
 
     def triangle(some):
@@ -530,9 +528,9 @@ def _triangle(A):
 
 @core.jit
 def _reflect(A, L):
-    """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections; L
-    holds zeros.
+    """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections.
 
+    L holds zeros.
     They are made four at a time and applied to each row below at once: 1.6 times as
     fast as one by one. Row i of A becomes the vector v of reflection i, I - v v^T /
     half, v[:i] = 0.
@@ -554,8 +552,9 @@ def _reflect(A, L):
 
 @core.jit_part
 def _reflector(v):
-    """v becomes the vector of the reflection that takes it to (x, 0, ..., 0); x and
-    ||v||^2 / 2.
+    """v becomes the vector of the reflection that takes it to (x, 0, ..., 0).
+
+    X and ||v||^2 / 2.
     """
     square = core.dot(v, v, len(v))
     if square <= TINY:
@@ -608,12 +607,12 @@ def _reflect_rows(A, j, half, L):
 
 
 def _left_vectors(L, p):
-    """The p leading left singular vectors (k, p) and singular values of L (k, k),
-    descending.
+    """The p leading left singular vectors (k, p) and singular values of L (k, k).
 
-    L = P B Q^T with bidiagonal B. Its singular triplets u, s, v are the eigenvectors
-    (v_1, u_1, v_2, u_2, ...) of eigenvalue s of the tridiagonal matrix that has zeros
-    on its diagonal and the entries of B beside it. Source: Golub and Kahan 1965.
+    They descend. L = P B Q^T with bidiagonal B. Its singular triplets u, s, v are the
+    eigenvectors (v_1, u_1, v_2, u_2, ...) of eigenvalue s of the tridiagonal matrix
+    that has zeros on its diagonal and the entries of B beside it. Source: Golub and
+    Kahan 1965.
     """
     from scipy.linalg import eigh_tridiagonal  # slow to import
 
@@ -633,11 +632,10 @@ def _left_vectors(L, p):
 
 @core.jit
 def _bidiagonal(A, beside, V, half):
-    """B of A = P B Q^T (k, k), its entries row by row: beside (2 k - 1,); and the
-    reflections of P.
+    """B of A = P B Q^T (k, k), its entries row by row: beside (2 k - 1,).
 
-    Those have the rows of V as vectors, V[j, :j] = 0. A is overwritten; V (k, k) holds
-    zeros.
+    And the reflections of P. Those have the rows of V as vectors, V[j, :j] = 0. A is
+    overwritten; V (k, k) holds zeros.
     """
     k = len(A)
     for j in range(k):

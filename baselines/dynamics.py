@@ -58,10 +58,10 @@ def martin_distances(
     stabilize: bool = False,
     least_cosine: float = 0.0,
 ) -> np.ndarray:
-    """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces; (n,
-    N).
+    """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces.
 
-    theta_k (k = 1..s) are the principal angles of the infinite observability matrices
+    (n, N). theta_k (k = 1..s) are the principal angles of the infinite observability
+    matrices
     O_i, O_j: for Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j + C_i^T
     C_j, the cos^2 are the eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is
     inverted: each system is brought to states in which its own is I, and P_ij has the
@@ -102,10 +102,10 @@ def martin_distances(
 def observability_angles(
     systems: Systems, systems2: Systems | None = None, *, stabilize: bool = False
 ) -> np.ndarray:
-    """The principal angles (n, N, s) behind martin_distances, ascending, in [0, pi/2]
-    radians.
+    """The principal angles (n, N, s) behind martin_distances, in radians.
 
-    To full accuracy where all of a pair are small, else to about 1e-8. Those of
+    They ascend and lie in [0, pi/2]. To full accuracy where all of a pair are small,
+    else to about 1e-8. Those of
     n_blocks rows of the observability matrices alone: core.principal_angles of
     subspaces.observability.
 
@@ -182,8 +182,9 @@ def _factor_of_gramian(P, name):
 
 
 def _cross_gramians(X, Y):
-    """(i, j, P) of tiles: P (t, u, s, s) with O_i^H O_j of each pair; if Y is X, of
-    those tiles that reach above the diagonal.
+    """(i, j, P) of tiles: P (t, u, s, s) with O_i^H O_j of each pair.
+
+    If Y is X, of those tiles that reach above the diagonal.
     """
     s = X.A.shape[1]
     side = max(1, int((TILE // s**2) ** 0.5))
@@ -207,9 +208,9 @@ def _cross_gramians(X, Y):
 
 @core.jit
 def _solve_tile(products, A1, W1, A2, W2, start, stop, out):
-    """out[i, j] = the P of P = A1_i^H P A2_j + W1_i^H G_ij W2_j, with G_ij (s, s) the
-    blocks of products and upper triangular A1_i, A2_j, for i in start..stop-1.
+    """Write P of P = A1_i^H P A2_j + W1_i^H G_ij W2_j to out[i, j], i in start..stop-1.
 
+    G_ij (s, s) are the blocks of products; A1_i and A2_j are upper triangular.
     Column by column: what of A1^H P A2 is known gives entry after entry of the next.
     """
     s = A1.shape[1]
@@ -286,8 +287,9 @@ def _adjoint(A):
 
 
 def _mirrored(values, X, Y):
-    """values in the type of the systems; if both are one, symmetric with 0 on the
-    diagonal.
+    """values in the type of the systems.
+
+    If both are one, symmetric with 0 on the diagonal.
     """
     if X is Y:
         n = len(values)
@@ -336,8 +338,9 @@ def compress(
 
 
 class _Camera:
-    """m measurements of each of n frames of d pixels, or the same for any number if n =
-    1.
+    """m measurements of each of n frames of d pixels.
+
+    With n = 1 the same for any number of frames.
     """
 
     def __init__(self, n, d, m, seed):
@@ -454,9 +457,9 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
 
 
 def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
-    """Signal-to-noise ratio 10 log10(||F||^2 / ||F - R||^2) in dB of recovered frames
-    R; infinity where they are equal.
+    """Signal-to-noise ratio of recovered frames R, in dB.|10 log10(||F||^2 / ||F - R|.
 
+    ^2); infinity where they are equal.
     >>> from grassmann_sc.baselines import dynamics
     >>> round(dynamics.decibels([10.0], [9.0]), 6)
     20.0
@@ -501,8 +504,9 @@ def _states(common, s, n_blocks):
 
 
 class _SeenSystem:
-    """z(t) = Phi(t) C x(t) as a linear map of the DCT coefficients of C, of which only
-    rows of a support (k,) are given: (k, s).
+    """z(t) = Phi(t) C x(t) as a linear map of DCT coefficients of C: (k, s).
+
+    Only the rows of C on a support (k,) are given.
     """
 
     def __init__(self, measurements, X, m):
@@ -606,8 +610,9 @@ def _largest_rows(S, k):
 
 
 def check_systems(systems, name):
-    """Systems as a list of at least one pair (A, C) of real, finite arrays, all of one
-    s and d.
+    """A list of at least one pair (A, C) of real, finite arrays.
+
+    All pairs have one s and one d.
     """
     core.check_sequence(systems, name, "pairs (A, C)")
     if len(systems) == 0:

@@ -52,16 +52,18 @@ BLOCK = 1  # cell: its histograms are normalised one by one
 
 
 def best_of_class(similarity, index):
-    """(n, n_classes): the largest similarity to the members of each class, (n, N) to
-    all, whose classes are index (N,).
+    """The largest similarity to the members of each class: (n, n_classes).
+
+    It takes similarities (n, N) to all, whose classes are index (N,).
     """
     best = [similarity[:, index == c].max(axis=1) for c in range(index.max() + 1)]
     return np.stack(best, axis=1)
 
 
 def cosine_sums(X, references, n_angles, power):
-    """The sums (n, N) of the n_angles largest cosines between subspaces, of all there
-    are if fewer or for None, to this power; and how many they are.
+    """Sums (n, N) of the n_angles largest cosines to this power, and their number.
+
+    If there are fewer, or for None, all are summed.
     """
     X, references = core.same_dimension(X, references, ("X", "the training subspaces"))
     most = min(X.shape[2], references.shape[2])
@@ -70,17 +72,16 @@ def cosine_sums(X, references, n_angles, power):
 
 
 def image_of(bases, T):
-    """Bases (n, m, p) of the images T^T B of bases (n, d, p), which they are themselves
-    if T is None.
-    """
+    """Bases (n, m, p) of the images T^T B of bases (n, d, p); T = None is I."""
     if T is None:
         return bases
     return sets.image_bases(bases, T.astype(bases.dtype, copy=False))[0]
 
 
 def first_of_ties(scores, size=None):
-    """The scores (n, n_classes), of which the first wins if several are best, to
-    rounding relative to size (n,), that of the best score unless given.
+    """The scores (n, n_classes), in which the first of the best classes wins.
+
+    Scores tie to rounding relative to size (n,), by default the size of the best score.
     """
     best = scores.max(axis=1)
     size = np.abs(best) if size is None else size
@@ -89,8 +90,9 @@ def first_of_ties(scores, size=None):
 
 
 class Sharing:
-    """What several estimators make of one training set is made once, if whoever fits
-    them gives them one dict, made.
+    """Base of estimators that share what they compute of one training set.
+
+    Give them one dict as made: what is in it is not computed again.
     """
 
     def once(self, key: Hashable, make: Callable) -> Any:
@@ -108,9 +110,10 @@ class Sharing:
 
 @dataclass(eq=False, repr=False)
 class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
-    """Grassmann discriminant analysis: the nearest training set, or class mean, in at
-    most n_classes - 1 coordinates (sets.gda).
+    """Grassmann discriminant analysis.
 
+    The nearest training set, or class mean, in at most n_classes - 1 coordinates
+    (sets.gda).
     kernel: "projection", "correlation" (the sum of the n_angles largest canonical
     correlations, None for all), "binet-cauchy", any k(X, D) -> (n, N) on subspaces, or
     "precomputed": then X holds inner products, (N, N) of the training sets in fit and
@@ -193,9 +196,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         return K @ self.coefficients_
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
-        """Minus the squared distance (n, n_classes) from the nearest set, or the mean,
-        of a class.
-        """
+        """Minus the squared distances (n, n_classes) from the nearest set, or mean."""
         coordinates = self.transform(X)
         near = self.means_ if self.rule == "mean" else self.coordinates_
         scores = -cdist(coordinates, near, "sqeuclidean")
@@ -208,9 +209,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         )
 
     def _gram(self, X, D=None):
-        """mix projection + (1 - mix) kernel, of checked subspaces (n, d, p) and (N, d,
-        q).
-        """
+        """mix projection + (1 - mix) kernel, of checked (n, d, p) and (N, d, q)."""
         if D is not None:
             X, D = core.same_dimension(X, D, ("X", "the training subspaces"))
         if self.mix == 1 or not callable(self.kernel) and self.kernel == "projection":
@@ -236,9 +235,9 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
 
 @dataclass(eq=False, repr=False)
 class GGDA(GDA):
-    """Graph-embedding Grassmann discriminant analysis: the nearest training set, or
-    class mean, in the coordinates of sets.ggda.
+    """Graph-embedding Grassmann discriminant analysis.
 
+    The nearest training set, or class mean, in the coordinates of sets.ggda.
     kernel, mix, n_angles, rule, and what tells of the fit: as in GDA; by default half
     the projection kernel and half the largest canonical correlation. n_within,
     n_between, beta, n_components, reg: as in ggda.
@@ -272,10 +271,10 @@ class GGDA(GDA):
 
 @dataclass(eq=False, repr=False)
 class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
-    """The class of the training set of the largest sum of canonical correlations, after
-    the transform that discriminant analysis of canonical correlations learns
-    (sets.dcc).
+    """Discriminant analysis of canonical correlations (sets.dcc), then the nearest set.
 
+    The nearest training set has the largest sum of canonical correlations after the
+    learned transform.
     dimension, n_between, reg, tol, and max_iter, there n_iter: as in dcc; 0 learns
     nothing.
     n_angles: the number of largest correlations that are summed, in 1..p, None for all.
@@ -315,9 +314,7 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
         return self
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
-        """The sum (n, n_classes) of the correlations with the most similar set of a
-        class.
-        """
+        """Sums of the correlations with a class's most similar set (n, n_classes)."""
         X = image_of(self.check_input(X), self.transform_)
         sums, _ = cosine_sums(X, self.bases_, self.n_angles, 1)
         return first_of_ties(best_of_class(sums, self.index_))
@@ -336,13 +333,16 @@ class Learner(estimators.ByScores, estimators.Estimator):
 
 
 class OnSets(Sharing, estimators.KernelChoice, Learner):
-    """Base of the classifiers of sets of frames, a sequence of n arrays (n_frames_i, d)
-    or (n_frames_i, height, width), or one array of them.
+    """Base of the classifiers of sets of frames.
+
+    Sets are a sequence of n arrays (n_frames_i, d) or (n_frames_i, height, width), or
+    one array of them.
     """
 
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
-        """X as a list of checked frames (n_i, d); fit records d, every other method
-        demands it.
+        """X as a list of checked frames (n_i, d).
+
+        Fit records d, every other method demands it.
         """
         if fit:
             core.warn_of_bases(X)
@@ -355,10 +355,11 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
 
 @dataclass(eq=False, repr=False)
 class MSM(OnSets):
-    """Mutual subspace method: the class whose reference subspace has the largest mean
-    of the n_angles largest cos^2 with the subspace of a query's frames; with keep the
-    constrained one (CMSM), with a kernel KMSM, with both KCMSM.
+    """Mutual subspace method.
 
+    The class whose reference subspace has the largest mean of the n_angles largest
+    cos^2 with the subspace of a query's frames; with keep the constrained one (CMSM),
+    with a kernel KMSM, with both KCMSM.
     p: dimension of the subspace of a query; p_reference: of a reference, None for p.
     reference: "class", one for all frames of a class together; "set", one for each
     training set. n_angles: in 1..min(p, p_reference), None for all. keep: None, or the
@@ -427,9 +428,7 @@ class MSM(OnSets):
         self.references_ = image_of(references, self.difference_)
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
-        """The similarity (n, n_classes), in [0, 1], to the most similar reference of a
-        class.
-        """
+        """Similarity (n, n_classes), in [0, 1], to a class's most similar reference."""
         X = self.check_input(X)
         step = max(1, TILE // (self._n_coordinates() * self.p))
         parts = [self._similarity(X[i : i + step]) for i in range(0, len(X), step)]
@@ -462,8 +461,9 @@ class MSM(OnSets):
         return lift.fit(X)
 
     def _bases(self, X, p):
-        """Subspaces (n, d, p) of sets, in the coordinates of the kernel's (n, r, p):
-        what lies outside the span of the references has inner product 0 with all of
+        """Subspaces (n, d, p) of sets, in the coordinates of the kernel's (n, r, p).
+
+        What lies outside the span of the references has inner product 0 with all of
         them.
         """
         if self.lift_ is None:
@@ -476,9 +476,10 @@ class MSM(OnSets):
 
 @dataclass(eq=False, repr=False)
 class KAHM(OnSets):
-    """Kernelised affine hull method: the class of the training set whose hull of frames
-    is nearest to that of a query (AHISD and CHISD for the linear kernel).
+    """Kernelised affine hull method.
 
+    The class of the training set whose hull of frames is nearest to that of a query
+    (AHISD and CHISD for the linear kernel).
     hull: "affine" (uses dimension and share, hulls.affine_hull_distances) or "convex"
     (bound, convex_hull_distances). kernel: "linear", "rbf" (uses gamma and gamma_scale,
     as KernelLift does), "polynomial" (degree and coef0), or any k(A, B) on rows. A
@@ -543,9 +544,9 @@ class KAHM(OnSets):
 
 @dataclass(eq=False, repr=False)
 class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
-    """Learns a dictionary for coding in tangent spaces and codes over it: the paper's
-    baselines for GrassmannDictionary, as features for any estimator.
+    """Learns a dictionary for coding in tangent spaces and codes over it.
 
+    The paper's baselines for GrassmannDictionary, as features for any estimator.
     method: "log-euclidean" (tangent.log_euclidean_dictionary, uses base: None, "mean"
     or a basis) or "intrinsic" (tangent.intrinsic_dictionary). n_atoms, lam, init, tol,
     and max_iter, there n_iter: as there. random_state: as in KernelLift.
@@ -612,16 +613,19 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
 
 
 class OnVideos(Learner):
-    """Base of the classifiers of clips: the check of their input, and the nearest
-    training clip.
+    """Base of the classifiers of clips.
+
+    The check of their input, and the nearest training clip.
     """
 
     alike = slice(1, 3)  # the sides of clips that have to agree: height and width
     keeps_input = False
 
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
-        """X as a list of checked clips; fit records the sides of the first, which those
-        of all others have to agree with where sizes matter.
+        """X as a list of checked clips.
+
+        Fit records the sides of the first, which those of all others have to agree with
+        where sizes matter.
         """
         if not fit:
             check_is_fitted(self)
@@ -675,8 +679,9 @@ class ByRule(OnVideos):
         )
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
-        """Minus the distance (n, n_classes) from the nearest clip of a class; or the
-        decisions of the support vector machine.
+        """Minus the distance (n, n_classes) from the nearest clip of a class.
+
+        Or the decisions of the support vector machine.
         """
         if self.rule == "nearest":
             return super().class_scores(X)
@@ -692,9 +697,10 @@ class ByRule(OnVideos):
 
 @dataclass(eq=False, repr=False)
 class LDS(ByRule):
-    """Linear dynamical systems: the class of the training clip at the least distance of
-    ARMA models (subspaces.arma), or a support vector machine on exp(-gamma d^2).
+    """Linear dynamical systems.
 
+    The class of the training clip at the least distance of ARMA models
+    (subspaces.arma), or a support vector machine on exp(-gamma d^2).
     n_states: of a model; a clip needs n_states + 1 frames and n_states independent
     ones. metric: "martin" (dynamics.martin_distances) or "angles", the norm of the
     principal angles of the observability subspaces. center: take the mean frame off
@@ -741,8 +747,9 @@ class LDS(ByRule):
 
 
 def systems_of(X, n_states, stabilize=True, center=False):
-    """subspaces.arma of each of the checked clips, in float64, as a float32 A that is
-    scaled back to just below 1 may be of radius 1; the errors name the clip.
+    """subspaces.arma of each of the checked clips, in float64; errors name the clip.
+
+    A float32 A that is scaled back to just below radius 1 may have radius 1.
     """
     n_states = core.check_integer(n_states, "n_states", 1)
     systems = []
@@ -765,10 +772,11 @@ def systems_of(X, n_states, stabilize=True, center=False):
 
 @dataclass(eq=False, repr=False)
 class CSLDS(ByRule):
-    """LDS from compressive measurements: a camera takes compression times fewer numbers
-    than pixels of each frame, of which the systems are recovered (dynamics.compress,
-    recover); then the nearest by Martin's distance, or a support vector machine.
+    """LDS from compressive measurements.
 
+    A camera takes compression times fewer numbers than pixels of each frame, of which
+    the systems are recovered (dynamics.compress, recover); then the nearest by Martin's
+    distance, or a support vector machine.
     n_states, n_coefficients, n_blocks: as in recover. compression: > 1, pixels over
     measurements.
     n_common: how many of these are common to all frames, None for a fifth, at least as
@@ -835,8 +843,10 @@ class CSLDS(ByRule):
         return n_common, total - n_common
 
     def _recovered(self, X):
-        """(systems, residuals) of checked clips; one by one, as threads would wait for
-        each other between steps as small as these.
+        """(systems, residuals) of checked clips.
+
+        One by one, as threads would wait for each other between steps as small as
+        these.
         """
         found = []
         for i, clip in enumerate(X):
@@ -864,8 +874,9 @@ class CSLDS(ByRule):
 
 
 def as_tensor(clips, size):
-    """Checked clips as one array (n, n_frames, height, width), resized to size unless
-    it is None.
+    """Checked clips as one array (n, n_frames, height, width).
+
+    They are resized to size, unless it is None.
     """
     if size is None:
         return tensors.check_tensor(clips, "X")
@@ -874,9 +885,10 @@ def as_tensor(clips, size):
 
 @dataclass(eq=False, repr=False)
 class ProductManifold(OnVideos):
-    """Product manifold (PM): the class of the nearest training clip on a product of
-    three Grassmann manifolds (tensors.mode_bases, product_distances).
+    """Product manifold (PM).
 
+    The class of the nearest training clip on a product of three Grassmann manifolds
+    (tensors.mode_bases, product_distances).
     p: columns of the factors, an integer or three, None for the least rank of the
     training clips.
     size: (n_frames, height, width) to resize all clips to, None for clips that agree.
@@ -915,10 +927,11 @@ class ProductManifold(OnVideos):
 
 @dataclass(eq=False, repr=False)
 class TCCA(OnVideos):
-    """Tensor canonical correlation analysis: the class of the training clip of the
-    largest sum of canonical correlations (tensors.tensor_correlations), of those that
-    tell the training clips' classes apart best (separations).
+    """Tensor canonical correlation analysis.
 
+    The class of the training clip of the largest sum of canonical correlations
+    (tensors.tensor_correlations), of those that tell the training clips' classes apart
+    best (separations).
     p, modes: as in tensor_correlations. n_features: how many correlations are summed,
     None for all.
     size: as in ProductManifold.
@@ -954,9 +967,7 @@ class TCCA(OnVideos):
         self.features_ = np.sort(chosen)
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
-        """The sum (n, n_classes) of the chosen correlations with the most similar clip
-        of a class.
-        """
+        """Sums (n, n_classes) of chosen correlations with a class's nearest clip."""
         features = tensors.correlations_of(
             self._parts(self.check_input(X)), self.parts_
         )
@@ -974,9 +985,10 @@ class TCCA(OnVideos):
 
 @dataclass(eq=False, repr=False)
 class DFS(ByRule):
-    """Dynamic fractal spectrum: a support vector machine on spectra
-    (textures.fractal_spectrum), each number divided by its deviation, or the nearest.
+    """Dynamic fractal spectrum.
 
+    A support vector machine on spectra (textures.fractal_spectrum), each number divided
+    by its deviation, or the nearest.
     n_levels: of each measure, 2..62, between the exponents that the training clips
     span. radii: of the cubes that exponents are fitted over; a clip needs 2 max(radii)
     + 1 frames, rows and columns. rule, C, gamma: as in LDS. Clips may be of several
@@ -1013,9 +1025,7 @@ class DFS(ByRule):
         self._learn_rule(cdist(self.spectra_, self.spectra_))
 
     def distances(self, X: core.Sets) -> np.ndarray:
-        """Euclidean distances (n, n_train) of scaled spectra from those of the training
-        clips.
-        """
+        """Euclidean distances (n, n_train) of scaled spectra from the training clips'."""
         spectra = self._spectra(self.check_input(X))
         return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
 
@@ -1030,9 +1040,10 @@ class DFS(ByRule):
 
 @dataclass(eq=False, repr=False)
 class DLPegasos(OnVideos):
-    """Distance learning by Pegasos: the nearest training clip by a sum of three
-    distances with learned weights >= 0 (textures.distance_weights).
+    """Distance learning by Pegasos.
 
+    The nearest training clip by a sum of three distances with learned weights >= 0
+    (textures.distance_weights).
     The distances: chi^2 of mean LBP histograms (frames.lbp), Euclidean of mean HOGs
     (frames.hog, of cells of cell x cell pixels), which need the extra "image"; and the
     norm of the angles of LDS models of n_states, bounded where Martin's is not. Each is
@@ -1094,8 +1105,9 @@ class DLPegasos(OnVideos):
 
 
 def _three_distances(described, described2):
-    """(3, n, N) between what _describe gives, of the first with itself without the
-    second.
+    """The distances (3, n, N) between results of _describe.
+
+    Without the second, of the first with itself.
     """
     patterns, gradients, systems = described
     patterns2, gradients2, systems2 = described if described2 is None else described2

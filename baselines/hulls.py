@@ -51,13 +51,12 @@ def affine_hull_distances(
     share: float = 0.98,
     kernel: core.AnyKernel | None = None,
 ) -> np.ndarray:
-    """Distances (n, N) of the affine hulls of sets and sets2, or of sets among
-    themselves.
+    """Distances (n, N) of the affine hulls of sets and sets2.
 
-    The hull of a set is {mu + U v}: the mean of its frames, and the U (d, k) of leading
-    principal directions that hold the share, in (0, 1], of the variance of the set, or
-    of the given dimension k >= 0, for which it needs k + 1 independent frames. The
-    distance of two hulls is
+    Without sets2, of sets among themselves. The hull of a set is {mu + U v}: the mean
+    of its frames, and the U (d, k) of leading principal directions that hold the share,
+    in (0, 1], of the variance of the set, or of the given dimension k >= 0, for which
+    it needs k + 1 independent frames. The distance of two hulls is
 
         min over v, w of ||mu_i + U_i v - mu_j - U_j w|| = ||(I - U U^T)(mu_i - mu_j)||
 
@@ -113,8 +112,9 @@ def affine_hulls(sets, rules, kernel):
 
 
 def affine_distances(rows, columns, kernel):
-    """(distances, which pairs meet) of affine_hulls; of hulls with themselves if both
-    are one.
+    """(distances, which pairs meet) of affine_hulls.
+
+    Of hulls with themselves if both are one.
     """
     symmetric = rows is columns
     distances = np.zeros((len(rows.tiny), len(columns.tiny)))
@@ -204,9 +204,7 @@ def _hull_dimension(variances, rules, i, n_frames):
 
 
 def _kernel_products(kernel, rows, columns, i, j):
-    """Inner products of all vectors of the hulls i with those of the hulls j, from the
-    kernel.
-    """
+    """Inner products of all vectors of hulls i and hulls j, from the kernel."""
     X = rows.frames[i]
     Y = columns.frames[j]
     K = _kernel_values(kernel, np.concatenate(X), np.concatenate(Y))
@@ -233,12 +231,11 @@ _Span = namedtuple(
 
 @core.jit(long=True)
 def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
-    """out[i, j] = the distance of hulls i and j of a tile, times unit, for i in
-    start..stop-1.
+    """Write the distances of hulls i and j of a tile, times unit, to out[i, j].
 
-    products of all vectors of the hulls, (sum (k_i + 1), sum (m_j + 1)); vectors
-    themselves, or empty arrays. With them mu_i - mu_j is a vector, and near pairs are
-    computed from what is left of it, so that nothing cancels.
+    i is in start..stop-1. products of all vectors of the hulls, (sum (k_i + 1), sum
+    (m_j + 1)); vectors themselves, or empty arrays. With them mu_i - mu_j is a vector,
+    and near pairs are computed from what is left of it, so that nothing cancels.
     """
     row_starts, row_own, row_rounding = rows
     column_starts, column_own, column_rounding = columns
@@ -289,9 +286,10 @@ def _longest(starts):
 
 @core.jit_part
 def _square_of_rest(w, U, W, C, k, m, rest, scale):
-    """||rest||^2, scale before, after the projection of rest onto the rows U[:k] and
-    W[:m] is taken off; of short ones from the vector itself, which it changes, three
-    times for what rounding leaves.
+    """||rest||^2 without its projection onto the rows U[:k] and W[:m].
+
+    It was scale before. A short rest is projected itself, and changed, three times,
+    against rounding.
     """
     square = scale
     for turn in range(3):
@@ -312,12 +310,12 @@ def _square_of_rest(w, U, W, C, k, m, rest, scale):
 
 @core.jit_part
 def _project(w, C, k, m, tol):
-    """w.x, w.y <- the coefficients of the projection of v onto the span of [U, W], from
-    x = U^T v, y = W^T v and C = U^T W (k, m); returns its squared norm and the least
-    pivot.
+    """Coefficients w.x, w.y of the projection of v onto the span of [U, W].
 
-    (I - C^T C) z = y - C^T x, of which directions of W within the span of U and of
-    those before them, to tol, squared sines, are left out.
+    They follow from x = U^T v, y = W^T v and C = U^T W (k, m). Returns the projection's
+    squared norm and the least pivot. (I - C^T C) z = y - C^T x, of which directions of
+    W within the span of U and of those before them, to tol, squared sines, are left
+    out.
     """
     held = core.dot(w.x, w.x, k)
     rank = 0
@@ -362,9 +360,9 @@ def convex_hull_distances(
     max_iter: int = 10000,
     return_info: bool = False,
 ) -> np.ndarray | HullDistances:
-    """Distances (n, N) of the convex hulls of sets and sets2, or of sets among
-    themselves.
+    """Distances (n, N) of the convex hulls of sets and sets2.
 
+    Without sets2, of sets among themselves.
         min ||sum_a alpha_a x_a - sum_b beta_b y_b||,    sum alpha = sum beta = 1,
         0 <= alpha_a, beta_b <= bound,
 
@@ -431,9 +429,9 @@ def convex_hulls(sets, bound, kernel):
 
 
 def convex_distances(rows, columns, rules, kernel):
-    """(HullDistances, which pairs meet) of convex_hulls; of hulls with themselves if
-    both are one.
+    """(HullDistances, which pairs meet) of convex_hulls.
 
+    Of hulls with themselves if both are one.
     rules: (bound, tol, max_iter).
     """
     symmetric = rows is columns
@@ -477,9 +475,10 @@ def convex_distances(rows, columns, rules, kernel):
 
 
 def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
-    """Of consecutive hulls: starts of the frames of each, the rows of their Gram
-    matrices, or none, frames, centres that they start from, and how far rounding moves
-    them.
+    """Of consecutive hulls.
+
+    Starts of the frames of each, the rows of their Gram matrices, or none, frames,
+    centres that they start from, and how far rounding moves them.
     """
     starts = hulls.starts[part.start : part.stop + 1] - hulls.starts[part.start]
     grams = np.empty((0, 0))
@@ -502,9 +501,7 @@ def _inner_products_of(A, B, kernel):
 
 
 def check_sets(sets, name):
-    """Sets of frames as a list of at least one real, finite array (n_i, d), all of one
-    d.
-    """
+    """A list of at least one real, finite array (n_i, d); all have one d."""
     return core.check_sets(sets, name, 1, core.LARGEST_PIXEL)
 
 
@@ -542,9 +539,7 @@ def _kernel_values(kernel, A, B):
 
 
 def _warn_meeting(meet, symmetric, hulls, advice):
-    """One warning, from the line that called the public function, for all pairs that
-    meet.
-    """
+    """Warn once, from the user's line, of all pairs that meet."""
     if symmetric:
         meet = meet[np.tri(len(meet), k=-1, dtype=bool)]
     count = np.count_nonzero(meet)
@@ -564,8 +559,9 @@ def _centred(frames):
 
 
 def _sizes(sets, kernel):
-    """(n,) how far rounding moves the frames of each set, and whether all entries are
-    below TINY; 0 and False for a kernel's, of which its values tell.
+    """How far rounding moves each set's frames (n,), and whether all are below TINY.
+
+    For a kernel, whose values tell it, 0 and False.
     """
     if kernel is not None:
         return np.zeros(len(sets)), np.zeros(len(sets), bool)
@@ -592,11 +588,11 @@ def _frames_of_kernel(sets):
 
 
 def _tiles_of_sets(rows, columns):
-    """(i, j, unit) of slices of sets whose products are at most TILE numbers, or those
-    of one pair; of a symmetric matrix, those that reach above the diagonal.
+    """Slices (i, j, unit) of sets with at most TILE products, or of one pair.
 
-    The sets of a slice are all tiny or none. unit: by how much frames are lifted, so
-    that squares of their entries are normal.
+    Of a symmetric matrix, those that reach above the diagonal. The sets of a slice are
+    all tiny or none. unit: by how much frames are lifted, so that squares of their
+    entries are normal.
     """
     side = math.isqrt(TILE)
     of_rows = core.runs(rows.lengths, side, rows.tiny)
@@ -618,8 +614,10 @@ def _tiles_of_sets(rows, columns):
 
 
 def read_only(*arrays):
-    """Views that nobody writes to, the same type for jitted functions as arrays mapped
-    from a file: what was compiled for the ones is not compiled again for the others.
+    """Views that nobody writes to.
+
+    Jitted functions see the same type as of arrays mapped from a file, and are compiled
+    once for both.
     """
     views = tuple(array.view() for array in arrays)
     for view in views:
@@ -655,12 +653,11 @@ _Corral = namedtuple(
 
 @core.jit(long=True)
 def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
-    """Write distances, gap, n_iter and whether tol was missed (4, t, s) of t polytopes
-    with s others, for the rows start..stop-1.
+    """Write results (4, t, s) of t polytopes with s others, for rows start..stop-1.
 
-    K has the inner products of all frames, or is empty. rows, columns: as
-    _polytope_side gives them. rules: (bound, tol, max_iter). Pairs i, j with j <= i +
-    skip are left.
+    They are distances, gaps, numbers of iterations, and whether tol was missed. K has
+    the inner products of all frames, or is empty. rows, columns: as _polytope_side
+    gives them. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left.
     """
     row_starts, row_grams, A, row_centres, row_rounding = rows
     column_starts, column_grams, B, column_centres, column_rounding = columns
@@ -755,8 +752,9 @@ def _nearest_point(w, pair, tol, max_iter):
 
 @core.jit_part(allocates=True)
 def _start_corral(w, pair):
-    """Fill w.toward, and w.g with the same; returns the largest squared norm of frames
-    and offset.
+    """Fill w.toward, and w.g with the same.
+
+    Returns the largest squared norm of frames and offset.
     """
     q = len(pair.A)
     n = q + len(pair.B)
@@ -775,8 +773,9 @@ def _start_corral(w, pair):
 
 @core.jit_part(allocates=True)
 def _farthest_vertex(w, new, q, n):
-    """Pick, as a new vertex, the frames of least w.g of the first set and of largest of
-    the second; returns its inner product with the solution.
+    """Add a vertex: the frames of least w.g in the first set, of largest in the second.
+
+    Returns its inner product with the solution.
     """
     value = w.g[n]
     for side in range(2):
@@ -839,8 +838,9 @@ def _fill_from_frames(column, picks, shares, pair):
 
 @core.jit_part
 def _vertex_product(w, k, values, n):
-    """Of vertex k with the point whose products with the frames and the offset are
-    values.
+    """Inner product of vertex k with a point.
+
+    values: the products of that point with the frames and the offset.
     """
     total = values[n]
     for s in range(len(w.shares)):
@@ -850,8 +850,9 @@ def _vertex_product(w, k, values, n):
 
 @core.jit_part(allocates=True)
 def _affine_minimum(w, m, lift):
-    """Move the weights to the point of least norm of the vertices' affine hull,
-    dropping vertices whose weight would become negative on the way; returns how many
+    """Move the weights to the least norm on the vertices' affine hull.
+
+    Vertices whose weight would become negative are dropped on the way. Returns how many
     are left.
     """
     while True:

@@ -44,11 +44,11 @@ PRODUCT = 0  # the power that stands for det^2 in cosine_sums
 def correlation_kernel(
     X: ArrayLike, D: ArrayLike | None = None, n_angles: int | None = None
 ) -> np.ndarray:
-    """K[i, j] = the sum of the n_angles largest canonical correlations of X_i and D_j;
-    (n, N).
+    """K[i, j] = the sum of the n_angles largest canonical correlations of X_i and D_j.
 
-    X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q), None for
-    all of them; 1 is the largest correlation alone. In [0, n_angles]. The kernel is
+    (n, N). X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q),
+    None for all of them; 1 is the largest correlation alone. In [0, n_angles]. The
+    kernel is
     indefinite in general: see gda. Source: Harandi et al., CVPR 2011.
 
     >>> import numpy as np
@@ -64,10 +64,10 @@ def correlation_kernel(
 
 
 def binet_cauchy_kernel(X: ArrayLike, D: ArrayLike | None = None) -> np.ndarray:
-    """K[i, j] = det(X_i^T D_j)^2, the product of cos^2 of all principal angles; (n, N)
-    in [0, 1].
+    """K[i, j] = det(X_i^T D_j)^2, the product of cos^2 of all principal angles.
 
-    X (n, d, p), D (N, d, p); without D, within X. Source: Hamm and Lee, ICML 2008.
+    (n, N) in [0, 1]. X (n, d, p), D (N, d, p); without D, within X. Source: Hamm and
+    Lee, ICML 2008.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -86,11 +86,10 @@ def binet_cauchy_kernel(X: ArrayLike, D: ArrayLike | None = None) -> np.ndarray:
 
 
 def cosine_sums(X, D, n_angles, power):
-    """Sums (n, N) of cos^power over the n_angles least angles, of checked X and D of
-    one type; half the work if X is D.
+    """Sums (n, N) of cos^power over the n_angles least angles of checked X and D.
 
-    Their columns need not be orthonormal, then cos are the singular values of X_i^T
-    D_j, at most 1.
+    Both have one type. It is half the work if X is D. Their columns need not be
+    orthonormal, then cos are the singular values of X_i^T D_j, at most 1.
     """
     n, d, p = X.shape
     N, _, q = D.shape
@@ -143,8 +142,9 @@ def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
 
 @core.jit_part
 def _leading_sum(cosine, n_angles, power):
-    """The sum of the n_angles largest cosines or of their squares, or the product of
-    all squares; cosine is overwritten.
+    """The sum of the n_angles largest cosines or squares, or the product of squares.
+
+    cosine is overwritten.
     """
     total = 1.0 if power == PRODUCT else 0.0
     for a in range(n_angles):
@@ -167,12 +167,11 @@ def _leading_sum(cosine, n_angles, power):
 def mutual_similarity(
     X: ArrayLike, D: ArrayLike | None = None, n_angles: int | None = None
 ) -> np.ndarray:
-    """The mean of the n_angles largest cos^2 of the principal angles of X_i and D_j;
-    (n, N).
+    """The mean of the n_angles largest cos^2 of the principal angles of X_i and D_j.
 
-    X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles in
-    1..min(p, q), None for all. In [0, 1]. The similarity of the mutual subspace method,
-    whose largest names the class.
+    (n, N). X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles
+    in 1..min(p, q), None for all. In [0, 1]. The similarity of the mutual subspace
+    method, whose largest names the class.
     Source: Maeda and Watanabe 1985.
 
     >>> import numpy as np
@@ -222,8 +221,9 @@ def difference_subspace(D: ArrayLike, keep: float) -> np.ndarray:
 
 
 def _principal_directions(D):
-    """Eigenvectors (d, r) and the positive eigenvalues (r,) of sum_j D_j D_j^T,
-    descending.
+    """Eigenvectors (d, r) and positive eigenvalues (r,) of sum_j D_j D_j^T.
+
+    They descend.
     """
     N, d, q = D.shape
     Z = D.transpose(1, 0, 2).reshape(d, N * q)
@@ -235,11 +235,10 @@ def _principal_directions(D):
 
 
 def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
-    """Orthonormal bases (n, m, min(p, m)) of the images T^T X_i of X (n, d, p) under T
-    (d, m).
+    """Orthonormal bases (n, m, min(p, m)) of the images T^T X_i of X under T.
 
-    What T^T maps to zero, to rounding, leaves columns of zeros: a right angle with
-    everything.
+    X has shape (n, d, p), T (d, m). What T^T maps to zero, to rounding, leaves columns
+    of zeros: a right angle with everything.
 
     >>> import numpy as np
     >>> from grassmann_sc import random_subspaces
@@ -287,13 +286,12 @@ def dcc(
     reg: float = 1e-3,
     tol: float = 1e-4,
 ) -> CorrelationTransform:
-    """Discriminant analysis of canonical correlations: T (d, m) for subspaces X (N, d,
-    p).
+    """Discriminant analysis of canonical correlations.
 
-    T is to make the correlations of T^T X_i and T^T X_j large for two sets of one class
-    and small for others. From T = I, up to n_iter times: with T^T P_i orthonormal for
-    P_i = X_i B_i, and P_i^T T T^T P_j = Q_ij diag(cos) Q_ji^T, T has the m leading
-    generalised eigenvectors of
+    T (d, m) for subspaces X (N, d, p). T is to make the correlations of T^T X_i and T^T
+    X_j large for two sets of one class and small for others. From T = I, up to n_iter
+    times: with T^T P_i orthonormal for P_i = X_i B_i, and P_i^T T T^T P_j = Q_ij
+    diag(cos) Q_ji^T, T has the m leading generalised eigenvectors of
 
         S_b v = mu (S_w + s I) v,    S = sum over pairs (P_i Q_ij - P_j Q_ji)(P_i Q_ij - P_j Q_ji)^T
 
@@ -369,8 +367,9 @@ def dcc_from(begin, *, dimension, n_iter, reg, tol):
 
 
 def _discriminating_directions(pairs, m, reg, any_basis=False):
-    """The m leading eigenvectors (r, m) of S_b v = mu (S_w + s I) v, or any T (r, r)
-    with T^T (S_w + s I) T = I.
+    """The m leading eigenvectors (r, m) of S_b v = mu (S_w + s I) v.
+
+    Or any T (r, r) with T^T (S_w + s I) T = I.
     """
     r = len(pairs.within)
     B = pairs.within.copy()
@@ -393,9 +392,7 @@ def _pairs_between(X, index, n_between):
 
 
 def nearest_pairs(nearness, allowed, k):
-    """Symmetric (N, N): is one among the k nearest of the other that are allowed, or
-    fewer?
-    """
+    """Symmetric (N, N): whether one is among the k nearest allowed ones of the other."""
     order = np.where(allowed, -nearness, np.inf).argsort(axis=1, kind="stable")[:, :k]
     chosen = np.zeros(allowed.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -421,12 +418,12 @@ def _scatters(P, T, index, between):
 
 
 def _pair_scatter(images, P, chosen):
-    """The sums of (P_i Q_ij - P_j Q_ji)(...)^T and of 1 - cos over the pairs chosen, a
-    symmetric (N, N) without a diagonal.
+    """Sums over the chosen pairs of (P_i Q_ij - P_j Q_ji)(...)^T and of 1 - cos.
 
-    With the degrees of the graph and W_ij = Q_ij Q_ji^T = W_ji^T, the orthogonal factor
-    of the block images_i^T images_j, the first is sum_i degree_i P_i P_i^T - M - M^T
-    with M the sum of P_i W_ij P_j^T over i < j. Directions without correlation are not
+    chosen: symmetric (N, N) without a diagonal. With the degrees of the graph and W_ij
+    = Q_ij Q_ji^T = W_ji^T, the orthogonal factor of the block images_i^T images_j, the
+    first is sum_i degree_i P_i P_i^T - M - M^T with M the sum of P_i W_ij P_j^T over i
+    < j. Directions without correlation are not
     matched: their part of W is 0.
     """
     N, m, p = images.shape
@@ -455,8 +452,9 @@ def _pair_scatter(images, P, chosen):
 
 @core.jit
 def _orthogonal_factors(W, p, chosen, start, stop, loss):
-    """Blocks i, j (p, p) of W become U V^T of their U S V^T, or 0 if not chosen, for
-    rows start..stop-1 of blocks; loss[i] grows by sum (1 - cos) over its blocks.
+    """Replace blocks i, j (p, p) of W by U V^T of their U S V^T, or 0 if not chosen.
+
+    For rows start..stop-1 of blocks. loss[i] grows by sum (1 - cos) over its blocks.
     """
     B = np.empty((p, p))
     turns = np.empty((p, p))
@@ -565,10 +563,9 @@ def ggda(
     n_components: int | None = None,
     reg: float = 1e-3,
 ) -> Discriminant:
-    """Graph-embedding Grassmann discriminant analysis (GGDA) of K (N, N) with labels
-    (N,).
+    """Graph-embedding Grassmann discriminant analysis (GGDA) of K (N, N).
 
-    The columns of coefficients A (N, m) maximise
+    labels: (N,). The columns of coefficients A (N, m) maximise
 
         tr[(A^T (K D_w K + s I) A)^-1 A^T K (L_b + beta W_w) K A],    s = reg tr(K^2) / N, reg > 0,
 
@@ -658,10 +655,10 @@ def _discriminant(K, coefficients, values, clip, negative_share):
 
 
 def _positive_part(K):
-    """(G, Q, share): G is K without its negative eigenvalues, Q (N, r) has the
-    eigenvectors kept.
+    """(G, Q, share): K without its negative eigenvalues, and the eigenvectors kept.
 
-    Q is None and G is K if no eigenvalue is negative beyond rounding. share: see gda.
+    Q has shape (N, r). Q is None and G is K if no eigenvalue is negative beyond
+    rounding. share: see gda.
     """
     G = (K.astype(np.float64) + K.T) / 2
     rounding = 1e-5 if K.dtype == np.float32 else 1e-10
@@ -679,8 +676,9 @@ def _positive_part(K):
 
 
 def _check_subspaces(X, D):
-    """Queries X (n, d, p) and subspaces D (N, d, q), N >= 1, of one type; D is X if it
-    is None.
+    """Queries X (n, d, p) and subspaces D (N, d, q), N >= 1, of one type.
+
+    D is X if it is None.
     """
     if D is not None:
         return core.check_queries_and_atoms(X, D)

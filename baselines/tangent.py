@@ -100,13 +100,12 @@ def log_euclidean_codes(
     return_info: bool = False,
     sparse_output: bool = False,
 ) -> core.Coded:
-    """Log-Euclidean sparse coding (lE-SC): codes (n, N) of X (n, d, p) over atoms D (N,
-    d, p).
+    """Log-Euclidean sparse coding (lE-SC).
 
-    min ||log(X) - sum_j y_j log(D_j)||^2 + lam ||y||_1 in one tangent space, the
-    paper's log-Euclidean algorithm. base as in tangent_grams ("mean": the paper's
-    lE-SC-adaptive). The lasso, its certificate and its options are those of
-    grassmann_sc.sparse_codes.
+    Codes (n, N) of X (n, d, p) over atoms D (N, d, p). min ||log(X) - sum_j y_j
+    log(D_j)||^2 + lam ||y||_1 in one tangent space, the paper's log-Euclidean
+    algorithm. base as in tangent_grams ("mean": the paper's lE-SC-adaptive). The lasso,
+    its certificate and its options are those of grassmann_sc.sparse_codes.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import tangent
@@ -138,8 +137,7 @@ def log_euclidean_classify(
     labels: core.Labels,
     base: str | ArrayLike | None = None,
 ) -> np.ndarray:
-    """Labels (n,): of the class c with the least ||log(X) - sum_{j in c} y_j
-    log(D_j)||^2.
+    """Labels (n,): the class of least ||log(X) - sum_{j in c} y_j log(D_j)||^2.
 
     The residual in the tangent space of log_euclidean_codes, of which codes (n, N)
     come; labels (N,) are those of the atoms.
@@ -205,10 +203,10 @@ def intrinsic_codes(
     max_iter: int = 10000,
     return_info: bool = False,
 ) -> np.ndarray | core.SparseCodes:
-    """Intrinsic sparse coding (iSC): codes (n, N) of X (n, d, p) over atoms D (N, d,
-    p), lam >= 0.
+    """Intrinsic sparse coding (iSC).
 
-    min ||sum_j y_j log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the
+    Codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0. min ||sum_j y_j
+    log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the
     tangent space of each query: the paper's intrinsic coding. lam = 0 gives the code of
     least norm. With g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the
     atoms in use alone, an active set is solved exactly until the duality gap, and the
@@ -290,8 +288,9 @@ def intrinsic_classify(
 
 
 def _products_of_pairs(atoms):
-    """D_i^T D_j of all pairs, (p, N, p, N), or an empty array if they are too many to
-    be held.
+    """D_i^T D_j of all pairs, (p, N, p, N).
+
+    An empty array if they are too many to be held.
     """
     p, N, d = atoms.shape
     if (p * N) ** 2 > ALL_PAIRS:
@@ -301,8 +300,9 @@ def _products_of_pairs(atoms):
 
 
 def _products_with_atoms(x, atoms):
-    """C[i, a, b, j] = (X_i^T D_j)[a, b] (t, p, p, N), the same whatever else is in the
-    tile.
+    """C[i, a, b, j] = (X_i^T D_j)[a, b]: (t, p, p, N).
+
+    The numbers do not depend on what else is in the tile.
     """
     t, p, d = x.shape
     N = atoms.shape[1]
@@ -311,9 +311,7 @@ def _products_with_atoms(x, atoms):
 
 
 def _lassos_of_tile(C, x, atoms, pairs, rules):
-    """Codes (t, N), gap, n_iter, late (t,), and the least cosines (t, N) of queries and
-    atoms.
-    """
+    """Codes (t, N), gap, n_iter and late (t,), and least cosines (t, N)."""
     parts = core.run_blocks(
         lambda some: _affine_lassos(C[some], x[some], atoms, pairs, *rules), len(C), 16
     )
@@ -334,9 +332,7 @@ def _least_squares_of_tile(C, x, atoms, pairs):
 
 
 def _affine_least_squares(G):
-    """(y, gap) for the y of least norm among the minimisers of y^T G y with sum_j y_j =
-    1.
-    """
+    """The least-norm minimiser y of y^T G y with sum_j y_j = 1, and its gap."""
     N = len(G)
     values, vectors = np.linalg.eigh((G + G.T) / 2)
     null = values <= 1e-13 * N * values[-1]
@@ -396,8 +392,10 @@ _ActiveSet = namedtuple(
 
 @core.jit(long=True)
 def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
-    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0; gap,
-    n_iter, late, and the smallest cosines (n, N). C (n, p, p, N) as for log_factors.
+    """Codes (n, N) with sum 1 of queries x (n, p, d), for half = lambda / 2 > 0.
+
+    gap, n_iter, late, and the smallest cosines (n, N). C (n, p, p, N) as for
+    log_factors.
     """
     n = len(C)
     N = C.shape[3]
@@ -455,10 +453,11 @@ def _new_active_set(N):
 
 @core.jit_part(once=True, allocates=True)
 def _affine_lasso(w, logs, half, lift, limit, max_iter):
-    """One code, from 1 at the nearest atom: the atoms that violate the optimality
-    conditions most become active, the active set is solved exactly, until certified.
+    """One code, from 1 at the nearest atom.
 
-    Returns the gap, the number of rounds, and whether limit was missed.
+    The atoms that violate the optimality conditions most become active, the active set
+    is solved exactly, until certified. Returns the gap, the number of rounds, and
+    whether limit was missed.
     """
     # active atoms; for a plain 1 Numba compiles what takes it once more
     m = np.int64(1)
@@ -488,13 +487,12 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
 
 @core.jit_part
 def _affine_certificate(w, half, m):
-    """Cost, duality gap and largest violation of the optimality conditions; sets w.g =
-    G y.
+    """Cost, duality gap and largest violation of the optimality conditions.
 
-    nu = g_j + half sign(y_j) on the support. w.violation[j] is that of an atom off the
-    support, with the sign of the coefficient that would lower the cost. The dual, max 2
-    nu - ||v||^2 subject to |<log_X(D_j), v> - nu| <= half, is evaluated at v = scale
-    sum_j y_j log_X(D_j).
+    Sets w.g = G y. nu = g_j + half sign(y_j) on the support. w.violation[j] is that of
+    an atom off the support, with the sign of the coefficient that would lower the cost.
+    The dual, max 2 nu - ||v||^2 subject to |<log_X(D_j), v> - nu| <= half, is evaluated
+    at v = scale sum_j y_j log_X(D_j).
     """
     for j in range(len(w.g)):
         w.g[j] = 0.0
@@ -531,10 +529,10 @@ def _affine_certificate(w, half, m):
 
 @core.jit_part
 def _enter(w, m, most):
-    """Append to the m active atoms that of largest violation, and up to most in all
-    that come within a factor of four; returns their number. Overwrites w.violation.
+    """Append the atom of largest violation to the m active ones.
 
-    The sign of the violation is that of the coefficient to be.
+    With it all that come within a factor of four, up to most; returns their number.
+    Overwrites w.violation. The sign of the violation is that of the coefficient to be.
     """
     enough = 0.0
     for n_new in range(most):
@@ -555,14 +553,13 @@ def _enter(w, m, most):
 
 @core.jit_part(once=True)
 def _solve_on_active(w, half, lift, m):
-    """Minimise over w.y on the support[:m] with their signs and sum 1; returns their
-    number.
+    """Minimise over w.y on the support[:m] with their signs and sum 1.
 
-    Atoms leave as their coefficients reach zero. slope is minus half the gradient, to a
-    constant, which changes nothing on sum_j y_j = 1; it is chosen so that lambda drops
-    out for codes >= 0. lift 1 1^T, constant there too, makes G regular whenever the
-    solution is unique. An atom that depends on those before it is moved along a
-    direction that changes nothing but the l1 norm.
+    Returns their number. Atoms leave as their coefficients reach zero. slope is minus
+    half the gradient, to a constant, which changes nothing on sum_j y_j = 1; it is
+    chosen so that lambda drops out for codes >= 0. lift 1 1^T, constant there too,
+    makes G regular whenever the solution is unique. An atom that depends on those
+    before it is moved along a direction that changes nothing but the l1 norm.
     """
     kept = np.int64(0)
     for i in range(m):
@@ -590,8 +587,9 @@ def _solve_on_active(w, half, lift, m):
 
 @core.jit_part
 def _step_with_sum_one(w, m):
-    """Solve (G + lift 1 1^T) step = slope + nu 1 with 1^T step = 1 - 1^T y. Overwrites
-    w.ones.
+    """Solve (G + lift 1 1^T) step = slope + nu 1 with 1^T step = 1 - 1^T y.
+
+    Overwrites w.ones.
     """
     missing = 1.0
     for i in range(m):
@@ -643,8 +641,9 @@ def _log_column(logs, j, column):
 
 @core.jit_part(allocates=True)
 def _log_column_by_vectors(logs, j, column):
-    """The same, from H = log_X(D_j): X^T H = 0, so that <log_X(D_i), H> = tr(A_i^T
-    D_i^T H).
+    """The same, from H = log_X(D_j).
+
+    X^T H = 0, so that <log_X(D_i), H> = tr(A_i^T D_i^T H).
     """
     A, B, x, atoms, _, _ = logs
     p, N, d = atoms.shape
@@ -683,12 +682,11 @@ def log_euclidean_dictionary(
     tol: float = 1e-6,
     rng: core.Rng = None,
 ) -> LogEuclideanDictionary:
-    """Learn n_atoms atoms from X (n, d, p) for log_euclidean_codes: (atoms, codes,
-    costs, base).
+    """Learn n_atoms atoms from X (n, d, p) for log_euclidean_codes.
 
-    min sum_i ||log(X_i) - sum_j y_ij log(D_j)||^2 + lam ||y_i||_1 over codes and atoms
-    D_j (d, p), in one tangent space. For fixed codes and other atoms the cost is, to a
-    constant, (sum_i y_ir^2) ||log(D_r) - T_r||^2 with
+    (atoms, codes, costs, base). min sum_i ||log(X_i) - sum_j y_ij log(D_j)||^2 + lam
+    ||y_i||_1 over codes and atoms D_j (d, p), in one tangent space. For fixed codes and
+    other atoms the cost is, to a constant, (sum_i y_ir^2) ||log(D_r) - T_r||^2 with
 
         T_r = sum_i y_ir (log(X_i) - sum_{j != r} y_ij log(D_j)) / sum_i y_ir^2:
 
@@ -753,13 +751,12 @@ def _check_problem(X, n_atoms, lam, init, n_iter, tol, rng):
 
 
 def _alternated(X, samples, atoms, code, update, n_iter, tol):
-    """Atoms, codes (n, N) and costs after turns of update and code, of which none
-    raises a cost.
+    """Atoms, codes (n, N) and costs after turns of update and coding.
 
-    code(atoms, codes before or None): the losses of samples X, (n,), their codes, and
-    what else is held of each; update(atoms, codes, ...): atoms, and the losses with
-    these. A sample whose new code is worse keeps the old. Unused atoms are replaced by
-    samples (n, d, p).
+    No turn raises a cost. code(atoms, codes before or None): the losses of samples X,
+    (n,), their codes, and what else is held of each; update(atoms, codes, ...): atoms,
+    and the losses with these. A sample whose new code is worse keeps the old. Unused
+    atoms are replaced by samples (n, d, p).
     """
     losses, *held = code(atoms, None)
     costs = [losses.sum()]
@@ -779,8 +776,9 @@ def _alternated(X, samples, atoms, code, update, n_iter, tol):
 
 
 def _without_rounding(H):
-    """H (n, d, p) in float64, zero where it is so to rounding: codes could make much of
-    it.
+    """H (n, d, p) in float64, zero where it is so to rounding.
+
+    Codes could make much of it.
     """
     length = np.linalg.norm(H, axis=(1, 2), keepdims=True)
     return np.where(length > 64 * H.shape[2] * np.finfo(H.dtype).eps, H, 0).astype(
@@ -944,12 +942,11 @@ def _gradient_step(samples, atom, y, V):
 
 
 def products_of_rows(X, Y):
-    """X_i^T Y_j (n, N) of rows X (n, m), Y (N, m): each summed in one order, in
-    threads.
+    """X_i^T Y_j (n, N) of rows X (n, m), Y (N, m).
 
-    So a product depends on its two rows alone. What BLAS makes of a row depends, by
-    rounding, on how many there are; where minimisers are not unique, that would choose
-    among them.
+    Each summed in one order, in threads. So a product depends on its two rows alone.
+    What BLAS makes of a row depends, by rounding, on how many there are; where
+    minimisers are not unique, that would choose among them.
     """
     out = np.empty((len(X), len(Y)), X.dtype)
     core.run_blocks(lambda rows: _fill_products(X[rows], Y, out[rows]), len(X), 32)
@@ -973,12 +970,11 @@ def _fill_products(X, Y, out):
 
 @core.jit(long=True)
 def log_factors(C):
-    """Factors of log_X(D_j) = D_j A_j - X B_j from C[i, :, :, j] = X_i^T D_j = U
-    cos(Theta) V^T.
+    """Factors A_j, B_j of log_X(D_j) = D_j A_j - X B_j.
 
-    A = V phi U^T and B = U cos(Theta) phi U^T with phi = Theta / sin(Theta). Returns
-    factors (n, 2, p, p, N), which hold A and B, ||Theta||^2 (n, N) and the smallest
-    cosines (n, N).
+    They come from C[i, :, :, j] = X_i^T D_j = U cos(Theta) V^T. A = V phi U^T and B = U
+    cos(Theta) phi U^T with phi = Theta / sin(Theta). Returns factors (n, 2, p, p, N),
+    which hold A and B, ||Theta||^2 (n, N) and the smallest cosines (n, N).
     """
     n, p, _, N = C.shape
     factors = np.empty((n, 2, p, p, N))
@@ -1037,8 +1033,9 @@ def _angles_of_columns(T, cosine, phi):
 
 @core.jit_part(allocates=True)
 def _complete(T, k):
-    """Row k of T becomes a unit vector orthogonal to the other rows, which are
-    orthogonal or vanish.
+    """Make row k of T a unit vector orthogonal to the others.
+
+    These are orthogonal or vanish.
     """
     p = len(T)
     best = 0.0

@@ -39,9 +39,9 @@ N_ALTERNATIONS = 10
 
 
 def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
-    """Clips of any sizes as one array (n, *shape), linear in time and space,
-    antialiased where they shrink.
+    """Clips of any sizes as one array (n, *shape).
 
+    Interpolation is linear in time and space, antialiased where clips shrink.
     clips: a sequence of arrays (n_frames, height, width), shape: three integers >= 1.
     Needs scikit-image, the extra "image", unless all have that shape already.
 
@@ -118,9 +118,9 @@ def product_distances(
     Y: Sequence[ArrayLike] | None = None,
     metric: str = "chordal",
 ) -> np.ndarray:
-    """Distances (n, N) on the product manifold of mode_bases X and Y, or of X among
-    themselves.
+    """Distances (n, N) on the product manifold of mode_bases X and Y.
 
+    Without Y, of X among themselves.
     metric: "chordal", the norm of the sines of all principal angles of the three
     factors; "geodesic", that of the angles, some times slower. A direction that one of
     two clips lacks is at a right angle. Source: Lui, Beveridge and Kirby, CVPR 2010.
@@ -148,8 +148,9 @@ def product_distances(
 
 
 def _squares(X, Y, metric):
-    """Squared distances of bases (n, d, p) and (N, d, p) with columns of zeros at the
-    end.
+    """Squared distances of bases (n, d, p) and (N, d, p).
+
+    They may have columns of zeros at the end.
     """
     if not X.any(axis=1).all() or Y is not None and not Y.any(axis=1).all():
         Y = _completed(X if Y is None else Y, 1)
@@ -160,8 +161,9 @@ def _squares(X, Y, metric):
 
 
 def _completed(V, side):
-    """Bases (n, d + 2 p, p), of which columns of zeros became directions beside R^d:
-    others on either side, so that they are at right angles to all.
+    """Bases (n, d + 2 p, p), of which columns of zeros became directions beside R^d.
+
+    Others on either side, so that they are at right angles to all.
     """
     n, d, p = V.shape
     beside = np.zeros((n, 2, p, p), V.dtype)
@@ -179,10 +181,10 @@ def tensor_correlations(
     p: int = 5,
     modes: Sequence[str] = MODES,
 ) -> np.ndarray:
-    """Canonical correlations of tensors as features (m, n, N) in [0, 1], of clips and
-    clips2, or of clips among themselves: p for each mode, in the order of modes,
-    descending.
+    """Canonical correlations of tensors as features (m, n, N) in [0, 1].
 
+    Of clips and clips2, or of clips among themselves; p for each mode, in the order of
+    modes, descending.
     modes: any of "yx", "tx", "ty", in which two axes are shared: the clips' unfoldings
     along the axis that is left span subspaces (mode_bases), whose canonical
     correlations they are; "yx" is that of image sets. And of "t", "y", "x", in which
@@ -259,9 +261,9 @@ def _joint_correlations(X, Y):
 
 
 def _tiles_of_products(X, Y, symmetric):
-    """(i, j, X[i] Y[j]^T (t, p, u p)) of tiles of X (n, p, d), Y (N, p, d); if
-    symmetric, of those that reach above the diagonal.
+    """(i, j, X[i] Y[j]^T (t, p, u p)) of tiles of X (n, p, d), Y (N, p, d).
 
+    If symmetric, of those that reach above the diagonal.
     Clip by clip, BLAS products of one shape each: one of all rows would be rounded by
     how many there are, and choose between clips that tie.
     """
@@ -287,9 +289,7 @@ def _singular_values(blocks):
 
 
 def _components(clips, axis, p):
-    """Components of the p leading components of clips in the two axes other than this
-    one.
-    """
+    """Components of clips' p leading components in the two other axes."""
     n = len(clips)
     A = np.moveaxis(clips, 1 + axis, 1).astype(np.float64)  # (n, I, J, K)
     A = A / np.abs(A).max(axis=(1, 2, 3), keepdims=True)
@@ -330,12 +330,11 @@ def _single_correlations(X, Y, symmetric):
 
 @core.jit(long=True)
 def _alternate(cross, own, own2, start, stop, out):
-    """out[i, j] (p, p) = L^-1 G M^-T for the Gram matrices L L^T, G, M M^T of A_i x w
-    and B_j x v, whose singular values are the correlations, at the w, v found; for i in
-    start..stop-1.
+    """Write L^-1 G M^-T (p, p) to out[i, j]; its singular values are the correlations.
 
-    cross[i] holds blocks (p p, p p) of inner products of components, own and own2 the
-    clips' own.
+    L L^T, G and M M^T are the Gram matrices of A_i x w and B_j x v at the w, v found; i
+    is in start..stop-1. cross[i] holds blocks (p p, p p) of inner products of
+    components, own and own2 the clips' own.
     """
     p = out.shape[2]
     left = np.zeros((p, p))  # Gram matrices and their factors
@@ -368,8 +367,9 @@ def _alternate(cross, own, own2, start, stop, out):
 
 @core.jit_part
 def _weigh(block, w, v, over_u, out):
-    """out[a, b] = sum over c, e of block[(a, c), (b, e)] w_c v_e, or of block[(c, a),
-    (e, b)].
+    """out[a, b] = sum over c, e of block[(a, c), (b, e)] w_c v_e.
+
+    Or of block[(c, a), (e, b)].
     """
     p = len(w)
     for a in range(p):

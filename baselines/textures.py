@@ -45,15 +45,15 @@ MOST_TRIPLETS = 2**20
 def fractal_spectrum(
     clip: ArrayLike, ranges: ArrayLike, *, radii: Sequence[int] = RADII
 ) -> np.ndarray:
-    """Dynamic fractal spectrum of a clip: box-counting dimensions (4, 5, n_levels) of
-    level sets of its local exponents.
+    """Dynamic fractal spectrum of a clip.
 
-    For each of five measures (fractal_measures) mu, the exponent alpha of a voxel is
-    the slope of ln mu(B_r) over ln(2 r + 1), with B_r the cube of side 2 r + 1 around
-    it, r in radii. The voxels whose alpha is in one of n_levels intervals make a level
-    set, whose dimension is that of box_dimensions. Part 0 of the spectrum is
-    volumetric, cubes and boxes in 3-D; parts 1 to 3 are multi-slice, squares and boxes
-    within the slices along t, y, x, averaged over the slices.
+    box-counting dimensions (4, 5, n_levels) of level sets of its local exponents. For
+    each of five measures (fractal_measures) mu, the exponent alpha of a voxel is the
+    slope of ln mu(B_r) over ln(2 r + 1), with B_r the cube of side 2 r + 1 around it, r
+    in radii. The voxels whose alpha is in one of n_levels intervals make a level set,
+    whose dimension is that of box_dimensions. Part 0 of the spectrum is volumetric,
+    cubes and boxes in 3-D; parts 1 to 3 are multi-slice, squares and boxes within the
+    slices along t, y, x, averaged over the slices.
 
     ranges (4, 5, 2): the least and greatest alpha that the levels divide evenly, as
     exponent_ranges gives them; or (4, 5, n_levels + 1) ascending edges; what lies
@@ -87,9 +87,10 @@ def fractal_spectrum(
 
 
 def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.ndarray:
-    """Ranges (4, 5, 2) of exponents for fractal_spectrum: the least first and greatest
-    99th percentile over clips; [0, 1] where no clip has an exponent.
+    """Ranges (4, 5, 2) of exponents for fractal_spectrum.
 
+    The least first and greatest 99th percentile over clips; [0, 1] where no clip has an
+    exponent.
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
     >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
@@ -138,10 +139,10 @@ def fractal_measures(clip: ArrayLike) -> np.ndarray:
 def fractal_exponents(
     measure: ArrayLike, part: int = 0, *, radii: Sequence[int] = RADII
 ) -> np.ndarray:
-    """Exponents of a measure (n_frames, height, width) >= 0 at the voxels whose cubes,
-    or squares within slices, fit into the clip; NaN where the measure of the smallest
-    is 0.
+    """Exponents of a measure (n_frames, height, width) >= 0 at each voxel.
 
+    Only at voxels whose cubes, or squares within slices, fit into the clip; NaN where
+    the measure of the smallest is 0.
     part: 0, cubes in 3-D; 1, 2, 3, squares in slices along t, y, x.
 
     >>> import numpy as np
@@ -210,9 +211,7 @@ def _measures(f):
 
 
 def _exponents(measure, part, radii):
-    """Slopes of ln mu(B_r) over ln(2 r + 1) at the voxels whose largest cube is in the
-    clip.
-    """
+    """Slopes of ln mu(B_r) over ln(2 r + 1), at voxels whose largest cube fits."""
     axes = [axis for axis in range(3) if axis != part - 1]
     border = max(radii)
     inside = tuple(
@@ -235,8 +234,9 @@ def _exponents(measure, part, radii):
 
 
 def _mean_dimensions(levels, part, n_levels):
-    """Dimensions (n_levels,) of level sets, in slices their mean; the border is cut off
-    so that boxes of all sides divide the array.
+    """Dimensions (n_levels,) of level sets, in slices their mean.
+
+    The border is cut off so that boxes of all sides divide the array.
     """
     axes = [axis for axis in range(3) if axis != part - 1]
     sides = _usual_sides([levels.shape[axis] for axis in axes])
@@ -256,8 +256,9 @@ def _usual_sides(lengths):
 
 
 def _dimensions(levels, sides, sliced, n_levels):
-    """Dimensions (n_slices, n_levels) of levels (a, b, c) in slices along the first
-    axis, or (1, n_levels) in the volume.
+    """Fractal dimensions (n_slices, n_levels) of levels (a, b, c) in slices.
+
+    Slices follow the first axis; or (1, n_levels) in the volume.
     """
     bits = np.zeros(levels.shape, np.int64)
     known = (levels >= 0) & (levels < n_levels)
@@ -272,8 +273,9 @@ def _dimensions(levels, sides, sliced, n_levels):
 
 @core.jit
 def _count_boxes(bits, depth, side, sliced, n_levels):
-    """How many boxes of depth x side x side hold a voxel of each level, (n_slices or 1,
-    n_levels).
+    """How many boxes of depth x side x side hold a voxel of each level.
+
+    The result is (n_slices or 1, n_levels).
     """
     n, m, q = bits.shape
     boxes = np.zeros((-(-n // depth), -(-m // side), -(-q // side)), np.int64)
@@ -308,10 +310,10 @@ def distance_weights(
     batch: int = 1000,
     rng: core.Rng = None,
 ) -> DistanceWeights:
-    """Weights w >= 0 (m,) that make sum_k w_k distances[k] small within classes
-    (DL-Pegasos).
+    """Weights w >= 0 (m,) for distances that are small within classes (DL-Pegasos).
 
-    Minimises, over triplets of sets i, j of one class and l of another,
+    The combined distance is sum_k w_k distances[k]. Minimises, over triplets of sets i,
+    j of one class and l of another,
 
         lam / 2 ||w||^2 + mean over triplets of max(0, 1 - w^T (d_il - d_ij)),    w >= 0,
 
@@ -369,8 +371,9 @@ def hinge_objective(w, margins, lam):
 
 
 def triplet_margins(distances, index, rng):
-    """d_il - d_ij (n, m) of all triplets, i and j of one class and l of another, or of
-    MOST_TRIPLETS drawn at random, of distances (m, N, N).
+    """d_il - d_ij (n, m) of triplets: i and j of one class, l of another.
+
+    All triplets of distances (m, N, N), or MOST_TRIPLETS drawn at random.
     """
     same = np.equal.outer(index, index)
     within = same & ~np.eye(len(index), dtype=bool)
@@ -413,9 +416,7 @@ def check_ascending(values, name):
 
 
 def check_texture(clip, name, radii, varies=True):
-    """A clip (n_frames, height, width), in which the largest cube fits and something
-    varies.
-    """
+    """A clip (n_frames, height, width) that varies and holds the largest cube."""
     f = core.check_clip(clip, name).astype(np.float64)
     least = 3 if radii is None else max(radii) * 2 + 1
     if min(f.shape) < least:
