@@ -48,15 +48,40 @@ Choice = namedtuple("Choice", "gram parameters score n_tried shares left_out")
 Split = namedtuple("Split", "train test")
 
 
+class Gram:
+    """A candidate of a Search: the Gram matrix K (n, n) of all sets."""
+
+    def __init__(self, K: ArrayLike) -> None:
+        self.K = K
+
+    def parts(self, train, asked):
+        """K_dd of the sets to learn from, and K_xd of those asked with them."""
+        return self.K[np.ix_(train, train)], self.K[np.ix_(asked, train)]
+
+
+class Absent:
+    """A candidate that no fold can have; a Search leaves it out and tells why."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def parts(self, train, asked):
+        raise ValueError(self.why)
+
+
 class Search:
-    """Cross-validation over Gram matrices and parameters.
+    """Cross-validation over Gram matrices, or other candidates, and parameters.
 
     y (n,): labels; folds: [(fit, validate), ...], indices of labelled sets, none twice
-    in a fold: of others nothing is used. predict(K_dd, K_xd, y) takes the Gram matrices
-    of a fold's labelled sets and of those to be classified, and gives {parameters:
-    labels}, parameters being a tuple of (name, value): such as sparse_predictions(...)
-    gives. What was computed for one choice serves the next. left_out: {name: why} of
-    the matrices that a fold could not have.
+    in a fold; sets in no fold are not used. predict(K_dd, K_xd, y) takes the Gram
+    matrix of the sets to learn from, that of the sets asked with these, and the labels
+    of the former; it gives {parameters: labels}, parameters being a tuple of (name,
+    value), as sparse_predictions(...) does. Several functions in a sequence count as
+    one that gives all their answers.
+
+    What was computed for one choice serves the next. known: that of another Search with
+    the same y and folds, to share what both compute. left_out: {name: why} of the
+    candidates that a fold could not have.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -66,92 +91,128 @@ class Search:
     >>> choice = search.choose({("linear", p): projection_kernel(X[..., :p]) for p in (1, 3)})
     >>> choice.score
     1.0
+    >>> both = tuning.nearest_predictions, tuning.local_predictions([2], ["sum"])
+    >>> search = tuning.Search(np.arange(12) % 4, folds, both, search.known)
+    >>> [parameters for _, parameters in search.choose({("linear", 3): projection_kernel(X)}).shares]
+    [(), (('n_neighbors', 2), ('rule', 'sum'))]
     """
 
     def __init__(
         self,
         y: core.Labels,
         folds: Iterable[tuple[ArrayLike, ArrayLike]],
-        predict: Callable,
+        predict: Callable | Sequence[Callable],
+        known: dict | None = None,
     ) -> None:
-        if not callable(predict):
+        self.predicts = [predict] if callable(predict) else predict
+        if not (
+            isinstance(self.predicts, (list, tuple))
+            and self.predicts
+            and all(map(callable, self.predicts))
+        ):
             raise TypeError(
-                f"predict must be a function of K_dd, K_xd and y, got {predict!r}"
+                f"predict must be a function of K_dd, K_xd and y, or a list of such "
+                f"functions, got {predict!r}"
             )
         self.y = _checked_labels(y)
         self.folds = check_splits(
             folds, len(self.y), name="folds", parts=("fit", "validate")
         )
-        self.predict = predict
-        self.parameters = None
-        self.right: dict = {}  # {(name, fold): (n_parameters, n_validate)}
+        # {(predict, name, fold): {parameters: which answers are right (n_validate,)}}
+        self.known = {} if known is None else known
         self.left_out: dict = {}
 
     def choose(
-        self, grams: Mapping[tuple, ArrayLike], *, seconds: float | None = None
+        self, grams: Mapping[tuple, Any], *, seconds: float | None = None
     ) -> Choice:
         """The Choice among grams, {(kernel, p): K (n, n)}, p ascending.
 
-        Of those that are as accurate as the best, to ALIKE standard errors of the
-        difference, the one whose accuracy, averaged with that of its neighbours in p
-        and in the first parameter, is highest: where few sets tell little, no lucky
-        candidate wins. Further parameters, such as the rule, leave the values that
-        predict gives first only for such a difference. Fold by fold; a matrix is given
-        up when its best is behind the leader by SURE standard errors, or further than
-        the sets to come can make up. seconds: begin no fold after so many, but one.
+        Candidates whose accuracy is within ALIKE standard errors of the difference to
+        the best count as equal. Of these it takes the one whose accuracy, averaged with
+        that of its neighbours in p and in the first parameter, is highest: where few
+        sets tell little, no lucky candidate wins. Other parameters, such as the rule,
+        stay at the values that predict gives first unless others are better by more
+        than ALIKE standard errors. A candidate is given up after a fold when its best
+        parameters are behind the leader by SURE standard errors, or by more than the
+        remaining sets can make up. seconds: no fold begins after so many, except the
+        first.
 
-        A matrix may be anything of that shape whose blocks K[np.ix_(rows, columns)]
-        predict takes. Where a block or predict raises ValueError, as for a p beyond the
-        rank of a set, the matrix is left out, as if it had not been among grams;
-        ValueError if none is left.
+        A name may have any number of parts, of which p is the last: candidates are
+        neighbours in p if all other parts are equal. In place of K a candidate may be
+        any object with a method parts(train, asked), which gives what predict takes
+        before y: all that is needed to learn from the sets train and to ask about the
+        sets asked, both indices. Gram(K) is such a candidate.
+
+        A candidate is left out, as if it had not been among grams, if its parts or
+        predict raise ValueError, as for a p beyond the rank of a set. ValueError if
+        none is left.
         """
         if not isinstance(grams, Mapping) or not grams:
             got = "an empty one" if isinstance(grams, Mapping) else type(grams).__name__
             raise ValueError(
                 f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}"
             )
-        shape = len(self.y), len(self.y)
-        for name, K in grams.items():
-            if np.shape(K) != shape:
-                raise ValueError(
-                    f"grams[{name!r}] must have shape {shape}, got {np.shape(K)}"
-                )
-        seconds = (
-            np.inf
-            if seconds is None
-            else core.check_number(seconds, "seconds", least=0)
-        )
-        end = time.perf_counter() + seconds
+        candidates = {
+            name: self._candidate(K, f"grams[{name!r}]") for name, K in grams.items()
+        }
+        if seconds is not None:
+            seconds = core.check_number(seconds, "seconds", least=0)
+        end = time.perf_counter() + (np.inf if seconds is None else seconds)
         found = None
         while found is None:
-            possible = [name for name in grams if name not in self.left_out]
-            if not possible:
+            names = [name for name in grams if name not in self.left_out]
+            if not names:
                 name = next(iter(grams))
                 raise ValueError(
                     f"grams must hold a matrix that every fold can have, got "
                     f"{len(grams)} of the kind of {name!r}: {self.left_out[name]}"
                 )
-            found = self._race(possible, grams, end)
+            found = self._race(names, candidates, end)
         left_out = {
             name: self.left_out[name] for name in grams if name in self.left_out
         }
-        return self._best(possible, left_out, *found)
+        return self._best(names, left_out, *found)
 
-    def _race(self, names, grams, end):
+    def answers(self, candidate: Any, train: ArrayLike, asked: ArrayLike) -> dict:
+        """{parameters: labels} of the sets asked, by what is learned from others.
+
+        candidate: K (n, n), or an object with a method parts, as in choose; train,
+        asked: indices of sets.
+        """
+        parts = self._candidate(candidate, "candidate").parts(train, asked)
+        found: dict = {}
+        for predict in self.predicts:
+            found |= predict(*parts, self.y[train])
+        return found
+
+    def knows(self, name: tuple, fold: int) -> bool:
+        """Were all answers of the candidate of this name in a fold computed?"""
+        return all((predict, name, fold) in self.known for predict in self.predicts)
+
+    def _candidate(self, K, name):
+        if hasattr(K, "parts"):
+            return K
+        shape = len(self.y), len(self.y)
+        if np.shape(K) != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {np.shape(K)}")
+        return Gram(K)
+
+    def _race(self, names, candidates, end):
         """The names that can still win after the last fold, that fold and the number of
-        matrices tried; or None where one of them has to be left out.
+        candidates tried; None if one of them has to be left out.
         """
         n_tried = 0
         for f in range(len(self.folds)):
-            if f > 0 and time.perf_counter() > end and not self._know(names, f):
+            late = time.perf_counter() > end
+            if f > 0 and late and not all(self.knows(name, f) for name in names):
                 break
             done: list = []
             for name in names:
                 late = done and time.perf_counter() > end
-                if f == 0 and late and not self._know([name], f):
+                if f == 0 and late and not self.knows(name, f):
                     continue
                 try:
-                    self._evaluate(name, grams[name], f)
+                    self._evaluate(name, candidates[name], f)
                 except ValueError as error:
                     self.left_out[name] = str(error)
                     return None
@@ -161,28 +222,32 @@ class Search:
             last = f
         return names, last, n_tried
 
-    def _know(self, names, f):
-        return all((name, f) in self.right for name in names)
+    def _evaluate(self, name, candidate, f):
+        missing = [
+            predict for predict in self.predicts if (predict, name, f) not in self.known
+        ]
+        if not missing:
+            return
+        fit, validate = self.folds[f]
+        parts = candidate.parts(fit, validate)
+        for predict in missing:
+            self.known[predict, name, f] = {
+                what: np.asarray(labels) == self.y[validate]
+                for what, labels in predict(*parts, self.y[fit]).items()
+            }
 
-    def _evaluate(self, name, K, f):
-        if (name, f) not in self.right:
-            fit, validate = self.folds[f]
-            answers = self.predict(
-                K[np.ix_(fit, fit)], K[np.ix_(validate, fit)], self.y[fit]
-            )
-            self.parameters = list(answers)
-            self.right[name, f] = np.array(list(answers.values())) == self.y[validate]
-
-    def _shares(self, names, last):
-        """{name: (n_parameters, n_seen)}, of each set seen so far the share of its
-        answers that are right.
+    def _shares(self, name, last):
+        """{parameters: (n_seen,)}: of each set seen so far the share of its answers
+        that are right.
         """
         _, place = np.unique(self._asked(last), return_inverse=True)
         counts = np.bincount(place)
         found = {}
-        for name in names:
-            right = np.hstack([self.right[name, f] for f in range(last + 1)])
-            found[name] = np.stack([np.bincount(place, row) for row in right]) / counts
+        for predict in self.predicts:
+            right = [self.known[predict, name, f] for f in range(last + 1)]
+            for what in right[0]:
+                each = np.concatenate([fold[what] for fold in right])
+                found[what] = np.bincount(place, each) / counts
         return found
 
     def _asked(self, last):
@@ -192,8 +257,7 @@ class Search:
     def _still_in(self, names, last):
         """The names that can still win after a fold."""
         best = {
-            name: max(shares, key=np.sum)
-            for name, shares in self._shares(names, last).items()
+            name: max(self._shares(name, last).values(), key=np.sum) for name in names
         }
         leader = max(best.values(), key=np.sum)
         to_come = len(np.unique(self._asked(len(self.folds) - 1))) - len(leader)
@@ -206,20 +270,22 @@ class Search:
         return [name for name in names if may_win(best[name])]
 
     def _best(self, tried, left_out, names, last, n_tried):
-        """The Choice among the names that are left; what was tried and given up is a
-        neighbour.
+        """The Choice among the names that are left; those that were tried and given up
+        count as neighbours.
         """
         shares = {
             (name, what): share
-            for name, found in self._shares(names, last).items()
-            for what, share in zip(self.parameters, found)
+            for name in names
+            for what, share in self._shares(name, last).items()
         }
         mean = {}
         for name in tried:
-            known = [f for f in range(last + 1) if (name, f) in self.right]
+            known = [f for f in range(last + 1) if self.knows(name, f)]
             if known:
-                accuracy = self._shares([name], known[-1])[name].mean(axis=1)
-                mean |= {(name, what): a for what, a in zip(self.parameters, accuracy)}
+                mean |= {
+                    (name, what): share.mean()
+                    for what, share in self._shares(name, known[-1]).items()
+                }
         merits = _merits(mean)
         usual = next(iter(shares))[1][1:]
         best = _robust(
@@ -241,63 +307,6 @@ class Search:
             n_tried,
             dict(zip(shares, of_all)),
             left_out,
-        )
-
-
-class Absent:
-    """Stands for a matrix (n, n) that cannot be had: whoever takes a block of it learns
-    why, and a Search leaves it out.
-    """
-
-    def __init__(self, n: int, why: str) -> None:
-        self.shape = n, n
-        self.why = why
-
-    def __getitem__(self, block):
-        raise ValueError(self.why)
-
-
-class Pool(Search):
-    """One search over the candidates of several searches on the same labels and folds.
-
-    What those computed serves it, and it serves them. The means of its shares are of
-    the same sets for all candidates, so that they can be weighed against each other.
-
-    >>> import numpy as np
-    >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
-    >>> X = random_subspaces(4, 10, 3, rng=0)[np.arange(12) % 4]  # three sets of each of four
-    >>> folds = [(np.arange(8), np.arange(8, 12)), (np.arange(4, 12), np.arange(4))]
-    >>> families = tuning.nearest_predictions, tuning.local_predictions([2], ["sum"])
-    >>> searches = [tuning.Search(np.arange(12) % 4, folds, predict) for predict in families]
-    >>> choice = tuning.Pool(searches).choose({("linear", 3): projection_kernel(X)})
-    >>> [parameters for _, parameters in choice.shares]
-    [(), (('n_neighbors', 2), ('rule', 'sum'))]
-    """
-
-    def __init__(self, searches: Sequence[Search]) -> None:
-        self.searches = list(searches)
-        if not self.searches:
-            raise ValueError("searches must hold at least one Search, got none")
-        super().__init__(self.searches[0].y, self.searches[0].folds, self._answers)
-
-    def _answers(self, K_dd, K_xd, y):
-        return {
-            parameters: labels
-            for search in self.searches
-            for parameters, labels in search.predict(K_dd, K_xd, y).items()
-        }
-
-    def _know(self, names, f):
-        return all(search._know(names, f) for search in self.searches)
-
-    def _evaluate(self, name, K, f):
-        for search in self.searches:
-            search._evaluate(name, K, f)
-        self.parameters = [
-            what for search in self.searches for what in search.parameters
-        ]
-        self.right[name, f] = np.concatenate(
-            [search.right[name, f] for search in self.searches]
         )
 
 
@@ -453,11 +462,11 @@ def _lines_through(candidate):
     """What candidates have in common that differ in p alone, or in the first parameter
     alone.
     """
-    (kernel, p), what = candidate
-    yield kernel, what
+    (*others, p), what = candidate
+    yield *others, what
     if what:
         (first, _), *rest = what
-        yield kernel, p, first, *rest
+        yield *others, p, first, *rest
 
 
 def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:

@@ -192,7 +192,7 @@ def convex_hulls(inputs, train):
                 f"a set has {some(shortest, 'frame')}, of which a bound of {bound:g} needs "
                 f"{1 / bound:g}"
             )
-            found[None, bound] = tuning.Absent(len(inputs.sets), why)
+            found[None, bound] = tuning.Absent(why)
             continue
         if key not in inputs.hulls:
             inputs.hulls[key] = -hulls.convex_hull_distances(inputs.sets, bound=bound)

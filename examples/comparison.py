@@ -309,6 +309,7 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
     split = inputs, label, train, test, settings
     # by predict, so that a method in a kernel's space knows what is known without
     searches = {}
+    known = {}  # what the votes take from these
     done = []
     rows = list(methods_of(len(train), smallest, settings))
     votes = (
@@ -324,12 +325,11 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
             continue
         shared = method.predict or method.name
         if shared not in searches:
-            how = (
-                (repeated, method.predict)
+            searches[shared] = (
+                tuning.Search(label, repeated, method.predict, known)
                 if method.predict
-                else (once, grid_predictions)
+                else tuning.Search(label, once, fit_and_predict)
             )
-            searches[shared] = tuning.Search(label, *how)
         done.append(
             _attempt(method, search, searches[shared], p_of(done, inputs), split)
         )
@@ -344,15 +344,12 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
         if not asked or not asked_for(name, settings.methods):
             continue
         if voters:
-            known = {
-                outcome.method.predict: searches[outcome.method.predict]
-                for outcome in voters
-            }
-            pool = tuning.Pool(known.values())
+            predicts = dict.fromkeys(outcome.method.predict for outcome in voters)
+            searched = tuning.Search(label, repeated, [*predicts], known)
             reads = dict.fromkeys(outcome.method.reads for outcome in voters)
             voting = Method(name, [*reads], None, {})
             how = (
-                (vote, pool, split)
+                (vote, searched, split)
                 if settings.seconds is None
                 else (vote_of_rows, voters)
             )
@@ -391,7 +388,7 @@ on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 
 @on_one_thread
-def vote(method, pool, split):
+def vote(method, searched, split):
     """The Outcome of the candidates of one search over all of them, each with the
     weight exp((mean - best) / SOFT) of its mean share in that search.
     """
@@ -399,21 +396,16 @@ def vote(method, pool, split):
     grams = {}
     for reads in method.reads:
         grams |= candidates(inputs, reads, train, settings)
-    shares = pool.choose(grams).shares
+    shares = searched.choose(grams).shares
     mean = {candidate: np.nanmean(share) for candidate, share in shares.items()}
     labels = {}
     for gram in dict.fromkeys(
         gram for gram, _ in sorted(mean, key=mean.get, reverse=True)
     ):
-        K = grams[gram]
         try:
-            answers = pool.predict(
-                K[np.ix_(train, train)], K[np.ix_(test, train)], label[train]
-            )
-        except (
-            ValueError
-        ) as error:  # all of the training part, or a query, cannot have it
-            pool.left_out[gram] = str(error)
+            answers = searched.answers(grams[gram], train, test)
+        except ValueError as error:  # the whole training part or a query cannot have it
+            searched.left_out[gram] = str(error)
             continue
         labels |= {
             (gram, parameters): found
@@ -421,7 +413,7 @@ def vote(method, pool, split):
             if (gram, parameters) in mean
         }
     if not labels:
-        raise ValueError(next(iter(pool.left_out.values())))
+        raise ValueError(next(iter(searched.left_out.values())))
     return _voted(
         method, [(mean[candidate], labels[candidate]) for candidate in labels]
     )
@@ -454,16 +446,16 @@ def p_of(done, inputs):
     )
 
 
-def search(method, known, p, split):
+def search(method, searched, p, split):
     """The Outcome of the best candidate of a method that all parts of a split can have;
-    known: the tuning.Search of its predict; p: of subspaces, if the grid has none.
+    searched: its tuning.Search; p: of subspaces, if the grid has none.
     """
     inputs, label, train, test, settings = split
     if method.predict is None:
         grams = _points_of_grid(method, inputs, p)
     else:
         grams = candidates(inputs, method.reads, train, settings)
-    choice, estimator, queries, predicted = _best_fit(grams, method, known, split)
+    choice, estimator, queries, predicted = _best_fit(grams, method, searched, split)
     limits = LIMITS | {"n_neighbors": (1, len(train))}
     ranks = [len(frames) for frames in inputs.sets or []]  # at most
     if settings.p is None and len(inputs.gram) < MOST_P:
@@ -472,9 +464,9 @@ def search(method, known, p, split):
         limits["p"] = 1, min(ranks)
     # given up, or never tried
     shares = {
-        (name, what): 0 if (name, 0) in known.right else np.inf
+        (name, what): 0 if searched.knows(name, 0) else np.inf
         for name in grams
-        for what in known.parameters
+        for _, what in choice.shares
     }
     shares |= {
         candidate: np.nanmean(share) for candidate, share in choice.shares.items()
@@ -494,24 +486,28 @@ def search(method, known, p, split):
 
 
 @on_one_thread
-def _best_fit(grams, method, known, split):
+def _best_fit(grams, method, searched, split):
     """The Choice among grams that all parts can have, its estimator, queries and their
     labels.
     """
     _, label, train, test, settings = split
     while True:
-        choice = known.choose(grams, seconds=settings.seconds)
+        choice = searched.choose(grams, seconds=settings.seconds)
         try:
-            K = grams[choice.gram]
-            estimator = _fitted(method, choice, K[np.ix_(train, train)], label[train])
-            queries = K[np.ix_(test, train)]
-            queries = queries[1] if method.predict is None else queries
+            if method.predict is None:
+                made, known, queries = grams[choice.gram].parts(train, test)
+                estimator = clone(made)
+            else:
+                known, queries = tuning.Gram(grams[choice.gram]).parts(train, test)
+                found = dict(choice.parameters)
+                if "n_neighbors" in found:
+                    found["n_neighbors"] = min(found["n_neighbors"], len(train))
+                estimator = clone(method.estimator).set_params(**found)
+            estimator.fit(known, label[train])
             predicted = estimator.predict(queries) if len(test) else label[:0]
             return choice, estimator, queries, predicted
-        except (
-            ValueError
-        ) as error:  # all of the training part, or a query, cannot have it
-            known.left_out[choice.gram] = str(error)
+        except ValueError as error:  # the whole training part or a query cannot have it
+            searched.left_out[choice.gram] = str(error)
 
 
 def _left_out(method, choice):
@@ -532,25 +528,12 @@ def _left_out(method, choice):
     return found
 
 
-def _fitted(method, choice, known, y):
-    """The estimator of a choice, fitted."""
-    if method.predict is None:
-        estimator, known = known
-    else:
-        found = dict(choice.parameters)
-        if "n_neighbors" in found:
-            found["n_neighbors"] = min(found["n_neighbors"], len(known))
-        estimator = clone(method.estimator).set_params(**found)
-    return clone(estimator).fit(known, y)
-
-
 def _point(method, name, parameters=()):
-    """{parameter: value} of a candidate: the (kernel, p) of its matrix and its
-    parameters.
-    """
-    kernel, p = name
+    """{parameter: value} of a candidate, from its name and its parameters."""
     if method.predict is None:
-        return {key.rpartition("__")[2]: value for key, value in (p, *kernel)}
+        *others, first = name
+        return {key.rpartition("__")[2]: value for key, value in (first, *others)}
+    kernel, p = name
     if method.grid:
         return {**({"kernel": kernel} if kernel else {}), next(iter(method.grid)): p}
     return {
@@ -604,7 +587,7 @@ def candidates(inputs, reads, train, settings):
         try:
             grid = kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS)
         except ValueError as error:
-            found["Gaussian", inputs.p[0]] = tuning.Absent(len(inputs.sets), str(error))
+            found["Gaussian", inputs.p[0]] = tuning.Absent(str(error))
             return found
         compute_kernels(inputs, grid, settings.seconds)
         for gamma in grid:
@@ -613,9 +596,7 @@ def candidates(inputs, reads, train, settings):
                 inputs.p if settings.p or not len(K) else tuning.dimensions(len(K))
             )
             for p in dimensions:
-                matrix = (
-                    K[p - 1] if p <= len(K) else tuning.Absent(len(inputs.sets), why)
-                )
+                matrix = K[p - 1] if p <= len(K) else tuning.Absent(why)
                 found[Gaussian(gamma), p] = matrix
     return found
 
@@ -671,39 +652,36 @@ def _kernel_grams(sets, gammas, p_max):
 
 
 class Fits:
-    """An estimator on sets where tuning.Search has a Gram matrix (n, n): a block of it
-    is the estimator, and the sets of the rows.
+    """A candidate of tuning.Search: an estimator that learns from sets.
 
-    made: {training rows: what estimators made of these sets}, for all points of a grid.
+    made: {training sets: what estimators made of these}, for all points of a grid.
     """
 
     def __init__(self, estimator, sets, made):
         self.estimator = estimator
         self.sets = sets
         self.made = made
-        self.shape = len(sets), len(sets)
 
-    def __getitem__(self, block):
-        rows, columns = map(np.ravel, block)
-        training = columns.tobytes()
+    def parts(self, train, asked):
+        """The estimator, the sets to learn from and the sets asked."""
+        training = train.tobytes()
         # another fold: points go through it one after another
         if training not in self.made:
             self.made.clear()
         estimator = clone(self.estimator)
         estimator.made = self.made.setdefault(training, {})
         if isinstance(self.sets, np.ndarray):
-            return estimator, self.sets[rows]
-        return estimator, [self.sets[i] for i in rows]
+            return estimator, self.sets[train], self.sets[asked]
+        return estimator, *([self.sets[i] for i in part] for part in (train, asked))
 
 
-def grid_predictions(known, queries, y):
-    """predict for tuning.Search: labels by the estimator of two blocks of Fits."""
-    estimator, sets = known
-    return {(): estimator.fit(sets, y).predict(queries[1])}
+def fit_and_predict(estimator, sets, queries, y):
+    """predict for tuning.Search: labels by the estimator of Fits."""
+    return {(): estimator.fit(sets, y).predict(queries)}
 
 
 def _points_of_grid(method, inputs, p):
-    """{(other parameters, first parameter): Fits} of the points of a method's grid; p:
+    """{(*other parameters, first parameter): Fits} of the points of a method's grid; p:
     of subspaces whose grid has none.
     """
     sets = {"sets": inputs.sets, "videos": inputs.videos}.get(method.reads)
@@ -721,7 +699,7 @@ def _points_of_grid(method, inputs, p):
         if method.reads == "subspaces":
             sets, made = of_dimension[point.pop("p")]
         estimator = clone(method.estimator).set_params(**point)
-        found[tuple(others), first] = Fits(estimator, sets, made)
+        found[(*others, first)] = Fits(estimator, sets, made)
     return found
 
 

@@ -141,7 +141,7 @@ def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
     made = {}
     fits = comparison.Fits(Shares(), sets, made)
     for fit in (TRAIN[:12], TRAIN[12:], TRAIN[:12]):
-        fits[np.ix_(fit, fit)][0].made["sets"] = fit
+        fits.parts(fit, fit)[0].made["sets"] = fit
         assert len(made) == 1
 
 
@@ -178,7 +178,7 @@ def test_what_the_queries_alone_cannot_have_is_left_out():
 def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
     sets, label = noisy_sets()
     inputs = inputs_of(sets, label)
-    absent = tuning.Absent(36, "beyond the rank of set 7")
+    absent = tuning.Absent("beyond the rank of set 7")
 
     def some(inputs, train):
         return {("some", 0.5): inputs.gram[0], ("some", 0.9): absent}

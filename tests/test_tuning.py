@@ -212,34 +212,37 @@ def test_time_that_is_up_ends_the_search_with_what_is_known():
     table = [{(): right(share, m)} for m, share in enumerate((0.5, 0.9))]
     choice = choose([("linear", 1), ("linear", 2)], table, seconds=0)
     assert choice.gram == ("linear", 1) and choice.n_tried == 1
-    searches = [tuning.Search(LABELS, FOLDS, answers(table)) for _ in range(2)]
-    # the other knows nothing yet
-    searches[0].choose(grams([("linear", 1), ("linear", 2)]))
-    pool = tuning.Pool(searches)
-    assert (
-        pool.choose(grams([("linear", 1), ("linear", 2)]), seconds=0)[:4] == choice[:4]
-    )
+    both = grams([("linear", 1), ("linear", 2)])
+    predicts = answers(table), answers(table)
+    search = tuning.Search(LABELS, FOLDS, predicts[0])
+    search.choose(both)  # the second function was asked nothing yet
+    several = tuning.Search(LABELS, FOLDS, predicts, search.known)
+    assert several.choose(both, seconds=0)[:4] == choice[:4]
 
 
 def test_time_that_is_up_keeps_nothing_from_what_is_known_already():
     table = [{(): right(share, m)} for m, share in enumerate((0.5, 0.9))]
     both = grams([("linear", 1), ("linear", 2)])
-    search = tuning.Search(LABELS, FOLDS, answers(table))
+    predict = answers(table)
+    search = tuning.Search(LABELS, FOLDS, predict)
     known = search.choose(both)
     assert search.choose(both, seconds=0)[:4] == known[:4]
-    assert tuning.Pool([search]).choose(both, seconds=0)[:4] == known[:4]
+    other = tuning.Search(LABELS, FOLDS, [predict], search.known)
+    assert other.choose(both, seconds=0)[:4] == known[:4]
 
 
 def test_a_second_choice_takes_what_the_first_computed():
-    search = tuning.Search(LABELS, FOLDS, answers([{(): right(0.5)}, {(): right(0.9)}]))
+    asked = []
+
+    def predict(K_dd, K_xd, y):
+        asked.append((K_xd[0, 0] // 1000, K_xd[0, 0] % 1000))
+        return answers([{(): right(0.5)}, {(): right(0.9)}])(K_dd, K_xd, y)
+
+    search = tuning.Search(LABELS, FOLDS, predict)
     both = grams([("linear", 1), ("linear", 2)])
-    search.choose({name: both[name] for name in [("linear", 1)]})
-    search.predict = lambda K_dd, K_xd, y: {
-        (): np.where(right(0.9)[np.rint(K_xd[:, 0]).astype(int) % 1000], 0, 0)
-    }
-    before = dict(search.right)
+    search.choose({("linear", 1): both["linear", 1]})
     search.choose(both)
-    assert all(search.right[key] is value for key, value in before.items())
+    assert len(asked) == len(set(asked)) > len(FOLDS)
 
 
 @pytest.mark.parametrize("family", ["sparse", "local", "nearest"])
@@ -449,7 +452,7 @@ def test_only_a_value_error_leaves_a_matrix_out_and_not_all_of_them():
     def predict(K_dd, K_xd, y):
         raise error
 
-    both = {("linear", 1): np.eye(60), ("linear", 2): tuning.Absent(60, "no such rank")}
+    both = {("linear", 1): np.eye(60), ("linear", 2): tuning.Absent("no such rank")}
     error = RuntimeError("out of memory")
     with pytest.raises(RuntimeError, match="out of memory"):
         tuning.Search(LABELS, FOLDS, predict).choose(both)
@@ -463,12 +466,12 @@ def test_only_a_value_error_leaves_a_matrix_out_and_not_all_of_them():
 def test_a_choice_tells_what_was_left_out_of_its_own_matrices():
     search = tuning.Search(LABELS, FOLDS, answers([{(): right(0.5)}]))
     names = [("linear", 1), ("linear", 2)]
-    both = {**grams(names[:1]), names[1]: tuning.Absent(60, "no such rank")}
+    both = {**grams(names[:1]), names[1]: tuning.Absent("no such rank")}
     assert search.choose(both).left_out == {names[1]: "no such rank"}
     assert search.choose(grams(names[:1])).left_out == {}
 
 
-def test_a_pool_is_one_search_over_all_candidates_and_computes_none_twice():
+def test_several_functions_are_one_search_and_compute_nothing_twice():
     names = [("linear", p) for p in (1, 2, 3)]
     families = [
         [
@@ -489,18 +492,59 @@ def test_a_pool_is_one_search_over_all_candidates_and_computes_none_twice():
 
         return predict
 
-    searches = [tuning.Search(LABELS, FOLDS, counted(table)) for table in families]
-    for search in searches:
-        search.choose(grams(names))
-    alone = len(calls)
-    pool = tuning.Pool(searches).choose(grams(names))
+    predicts = [counted(table) for table in families]
+    known = {}
+    for predict in predicts:
+        tuning.Search(LABELS, FOLDS, predict, known).choose(grams(names))
+    several = tuning.Search(LABELS, FOLDS, predicts, known).choose(grams(names))
     all_of_them = [{**one, **other} for one, other in zip(*families)]
     one = tuning.Search(LABELS, FOLDS, answers(all_of_them)).choose(grams(names))
-    assert pool[:4] == one[:4]
-    assert all((pool.shares[key] == one.shares[key]).all() for key in one.shares)
-    assert len(calls) <= 2 * one.n_tried + alone - 2 * 3 * 1
-    tuning.Pool(searches).choose(grams(names))
-    assert len(calls) == sum(len(search.right) for search in searches)
+    assert several[:4] == one[:4]
+    assert all((several.shares[key] == one.shares[key]).all() for key in one.shares)
+    tuning.Search(LABELS, FOLDS, predicts, known).choose(grams(names))
+    assert len(calls) == len(known)
+
+
+class Rows:
+    """Sets of rows, a candidate that is no Gram matrix."""
+
+    def __init__(self, sets):
+        self.sets = sets
+
+    def parts(self, train, asked):
+        return self.sets[train], self.sets[asked]
+
+
+def test_any_object_with_parts_is_a_candidate():
+    """Its name has as many parts as it needs, p the last."""
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((60, 4))
+    means = LABELS[:, None] + 0.1 * noise
+    choices = {
+        ("raw", "rows", 1): Rows(noise),
+        ("raw", "rows", 2): Rows(means),
+        ("hog", "rows", 2): Rows(means + 5 * noise),
+        ("hog", "rows", 3): tuning.Absent("no such rank"),
+    }
+
+    def predict(known, queries, y):
+        means = np.stack([known[y == c].mean(axis=0) for c in range(3)])
+        distances = np.linalg.norm(queries[:, None] - means, axis=2)
+        return {(): distances.argmin(axis=1)}
+
+    search = tuning.Search(LABELS, FOLDS, predict)
+    choice = search.choose(choices)
+    assert choice.gram == ("raw", "rows", 2) and choice.score == 1
+    assert choice.left_out == {("hog", "rows", 3): "no such rank"}
+    (found,) = search.answers(choices[choice.gram], *FOLDS[0]).values()
+    assert (found == LABELS[FOLDS[0][1]]).all()
+
+
+def test_neighbours_are_candidates_whose_names_differ_in_p_alone():
+    """Of equals that of the recipe whose other p is better."""
+    names = [(recipe, "linear", p) for recipe in ("raw", "hog") for p in (1, 2)]
+    table = [{(): right(share, 1)} for share in (0.5, 0.9, 0.8, 0.9)]
+    assert choose(names, table).gram == ("hog", "linear", 2)
 
 
 def test_corrected_t_test_widens_the_plain_one():
@@ -559,6 +603,10 @@ def nothing(K_dd, K_xd, y):
 @pytest.mark.parametrize(
     "call, message",
     [
+        (
+            lambda: tuning.Search(LABELS, FOLDS, nothing).answers(np.eye(3), [0], [1]),
+            r"candidate must have shape \(60, 60\), got \(3, 3\)",
+        ),
         (lambda: tuning.Search(LABELS, [], nothing), "folds must hold at least one"),
         (
             lambda: tuning.Search(LABELS, [([], [1])], nothing),
@@ -620,3 +668,9 @@ def nothing(K_dd, K_xd, y):
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("predict", [None, "nearest", [], [nothing, None]])
+def test_predict_is_a_function_or_several(predict):
+    with pytest.raises(TypeError, match="predict must be a function of K_dd, K_xd"):
+        tuning.Search(LABELS, FOLDS, predict)
