@@ -1,11 +1,10 @@
-"""Which p, kernel, lambda, neighbours and rule? Those that classify best in
-cross-validation.
+"""Choose p, the kernel, lambda, the neighbours and the rule by cross-validation.
 
-All of them from Gram matrices of labelled sets, one for each kernel and each p:
-kernel_gram and projection_kernel give those of every p in one pass. A fold is coded
-once for all lambda and rules, and what cannot win any more is not tried on further
-folds; what a fold cannot have is left out. Where few sets cannot tell candidates apart,
-they vote.
+The candidates are Gram matrices of labelled sets, one for each kernel and p;
+kernel_gram and projection_kernel compute those of every p in one pass. Each fold is
+coded once for all lambda and rules. Candidates that can no longer win are not tried on
+further folds; candidates that a fold cannot have are left out. Where too few sets are
+labelled to tell candidates apart, all of them vote.
 """
 
 from __future__ import annotations
@@ -32,19 +31,20 @@ __all__ = [
     "corrected_t_test",
 ]
 
-ALIKE = 0.5  # standard errors of their difference within which candidates are as good
-SURE = 2.5  # from which the worse one is given up
-TIED = 1e-12  # of the sum of weights, and of an accuracy: less is rounding
+# in standard errors of the difference: candidates within ALIKE count as equal; one that
+# is behind by SURE is given up
+ALIKE = 0.5
+SURE = 2.5
+TIED = 1e-12  # differences below this share are rounding errors
 
-# gram: the (kernel, p) of the best Gram matrix; parameters: a tuple of (name, value);
-# score: the share of the labelled sets that is right in cross-validation; n_tried:
-# matrices times folds; shares: {(gram, parameters): (n,)} of the candidates that were
-# not given up, of each set the share of its answers that is right, NaN where it was not
-# asked; left_out: {gram: why}.
+# gram: the name (kernel, p) of the best candidate; parameters: a tuple of (name, value);
+# score: the share of the labelled sets that is right in cross-validation; n_tried: the
+# number of fits, candidates times folds; shares: {(gram, parameters): (n,)} of the
+# candidates that were not given up: of each set the share of right answers, NaN where it
+# was not asked; left_out: {gram: why}.
 Choice = namedtuple("Choice", "gram parameters score n_tried shares left_out")
 
-# Indices of the sets to learn from and of those to be asked, as check_splits gives
-# them.
+# indices of the sets to learn from and of the sets asked, as check_splits gives them
 Split = namedtuple("Split", "train test")
 
 
@@ -198,8 +198,9 @@ class Search:
         return Gram(K)
 
     def _race(self, names, candidates, end):
-        """The names that can still win after the last fold, that fold and the number of
-        candidates tried; None if one of them has to be left out.
+        """Try the candidates fold by fold; gives (names still in, last fold, n_tried).
+
+        None if a candidate has to be left out.
         """
         n_tried = 0
         for f in range(len(self.folds)):
@@ -237,9 +238,7 @@ class Search:
             }
 
     def _shares(self, name, last):
-        """{parameters: (n_seen,)}: of each set seen so far the share of its answers
-        that are right.
-        """
+        """{parameters: (n_seen,)}: the share of right answers of each set seen."""
         _, place = np.unique(self._asked(last), return_inverse=True)
         counts = np.bincount(place)
         found = {}
@@ -251,7 +250,7 @@ class Search:
         return found
 
     def _asked(self, last):
-        """The sets of the folds so far, one after another."""
+        """The sets asked in the folds up to the last, one fold after another."""
         return np.concatenate([validate for _, validate in self.folds[: last + 1]])
 
     def _still_in(self, names, last):
@@ -270,9 +269,7 @@ class Search:
         return [name for name in names if may_win(best[name])]
 
     def _best(self, tried, left_out, names, last, n_tried):
-        """The Choice among the names that are left; those that were tried and given up
-        count as neighbours.
-        """
+        """The Choice among names; tried: candidates that count as their neighbours."""
         shares = {
             (name, what): share
             for name in names
@@ -330,9 +327,9 @@ def check_splits(
 ) -> list[Split]:
     """The splits [(train, test), ...] of n sets as a list of Split, or an error.
 
-    In each both parts hold indices in 0..n-1, at least one, none twice, none that is in
-    the other part; groups (n,): nor one whose group is. name and parts are what errors
-    call them.
+    Both parts of a split hold at least one index in 0..n-1, none twice and none that is
+    in the other part; with groups (n,), the group of each set, no group is in both
+    parts. name and parts are what errors call them.
 
     >>> from grassmann_sc import tuning
     >>> tuning.check_splits([([0, 3], [1])], 4, ["ann", "bob", "bob", "ann"])
@@ -374,8 +371,9 @@ def check_splits(
 
 
 def shared_groups(split, groups):
-    """The groups, of groups (n,), any hashables, that have sets in both parts of a
-    Split.
+    """The groups with sets in both parts of a Split.
+
+    groups (n,): the group of each set, any hashables.
     """
     groups = np.asarray(groups).tolist()
     tested = {groups[i] for i in split.test}
@@ -419,15 +417,16 @@ def _first(kind, values):
 
 
 def _is_better(a, b, within=ALIKE):
-    """Is the mean of a above that of b by more than so many standard errors of the
-    difference?
+    """Is the mean of a above that of b by more than within standard errors?
+
+    The standard error is that of the mean difference.
     """
     gain = a - b
     return gain.mean() > within * gain.std() / math.sqrt(len(gain))
 
 
 def _robust(shares, merits):
-    """Of the candidates that are as good as the best the one among the best neighbours."""
+    """Of the candidates as good as the best, the one of highest merit."""
     leader = max(
         shares, key=lambda candidate: (merits[candidate][1], merits[candidate])
     )
@@ -440,8 +439,11 @@ def _robust(shares, merits):
 
 
 def _merits(mean):
-    """{candidate: (its mean accuracy, counted twice, with those of its neighbours in p
-    and in the first parameter, its own)}, rounded lest rounding tell equals apart.
+    """{candidate: (smoothed accuracy, its own accuracy)}.
+
+    The smoothed accuracy is the mean of the candidate's own, counted twice, and those
+    of its neighbours in p and in the first parameter. Both are rounded, so that
+    rounding errors cannot break ties.
     """
     lines = {}
     for candidate in mean:
@@ -459,8 +461,10 @@ def _merits(mean):
 
 
 def _lines_through(candidate):
-    """What candidates have in common that differ in p alone, or in the first parameter
-    alone.
+    """The keys that a candidate shares with its neighbours: one in p, one in lambda.
+
+    Candidates of equal first key differ in p alone, those of equal second key in the
+    value of the first parameter alone.
     """
     (*others, p), what = candidate
     yield *others, what
@@ -470,12 +474,12 @@ def _lines_through(candidate):
 
 
 def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
-    """Those of the candidates {candidate: (n,)}, as in a Choice, that are as good as
-    the best, best first.
+    """The candidates {candidate: (n,)} that are as good as the best; the best first.
 
-    Their mean share is at most within standard errors of the difference below that of
-    the best, on the sets that all were asked: the one-standard-error rule (Breiman,
-    Friedman, Olshen and Stone 1984), of differences.
+    shares is that of a Choice. A candidate is as good if its mean share is at most
+    within standard errors of the difference below that of the best, over the sets that
+    all candidates were asked: the one-standard-error rule (Breiman, Friedman, Olshen
+    and Stone 1984), applied to differences.
 
     >>> from grassmann_sc import tuning
     >>> shares = {"gsc": [0.9, 0.8, 1.0], "glc": [1.0, 0.7, 0.9], "nearest": [0.5, 0.4, 0.6]}
@@ -512,10 +516,10 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
 
 
 def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
-    """The label that most rows of labels (n_voters, n) name, (n,); of several, the one
-    that is named by the earliest voter.
+    """The label that most of the voters name for each query, (n,).
 
-    weights (n_voters,), >= 0: of the voters; None for equal ones.
+    labels (n_voters, n); weights (n_voters,) of the voters, >= 0, None for equal ones.
+    Of labels with equally many votes, the one that the earliest voter names.
 
     >>> from grassmann_sc import tuning
     >>> voters = [["ape", "bee"], ["cat", "ape"], ["cat", "cow"]]  # three, of two queries
@@ -552,13 +556,13 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     index = index.reshape(labels.shape)
     queries = np.arange(labels.shape[1])
     votes = np.stack([weights @ (index == c) for c in range(len(classes))])
-    # sums of the same weights differ by rounding
+    # sums of the same weights in another order differ by rounding
     most = votes.max(axis=0) - TIED * weights.sum()
     return labels[(votes[index, queries] >= most).argmax(axis=0), queries]
 
 
 def dimensions(p_max: int, most: int = 8) -> list[int]:
-    """At most so many p to try out of 1..p_max, ascending, in even ratios.
+    """At most this many p to try out of 1..p_max, ascending, in even ratios.
 
     >>> from grassmann_sc import tuning
     >>> tuning.dimensions(20, most=5)
@@ -579,8 +583,9 @@ def sparse_predictions(
     rules: Sequence[str] = core.RULES_OF_CODES["sparse"],
     tol: float = 1e-4,
 ) -> Callable:
-    """predict for Search: labels by sparse codes, for each lambda in units of lam_max
-    and each rule, the usual one first.
+    """predict for Search: labels by sparse codes, for each lambda and each rule.
+
+    lams are in units of lam_max. The usual rule comes first.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -608,12 +613,12 @@ def sparse_predictions(
 def local_predictions(
     n_neighbors: Iterable[int], rules: Sequence[str] = core.RULES_OF_CODES["local"]
 ) -> Callable:
-    """predict for Search: labels by local codes, for each number of neighbours (at most
-    the atoms of a fold) and each rule, the usual one first.
+    """predict for Search: labels by local codes, for each n_neighbors and each rule.
 
-    A Search leaves "sum" for "residual" only where that is better by more than luck.
-    What is wrong with "residual" (grassmann_sc.class_scores) does not show in a fold
-    with fewer sets of a class than all together have.
+    The number of neighbours is at most the number of atoms of a fold. The usual rule,
+    the first, is "sum": a Search takes "residual" instead only if that is better by
+    more than luck. The flaw of "residual" (grassmann_sc.class_scores) does not show in
+    folds that have fewer sets of a class than the whole training part.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
@@ -675,12 +680,10 @@ def _checked_rules(rules):
 
 
 def _labels_by_rule(name, values, codes, K_dd, K_xd, y, rules):
-    """{((name, value), ("rule", rule)): labels (n,)} by codes (n_values, n, N), the
-    first rule first.
-    """
+    """{((name, value), ("rule", rule)): labels (n,)} by codes (n_values, n, N)."""
     classes, index = core.check_labels(y, len(y))
     found = {}
-    # all at once: most blocks of a search are small
+    # all values at once, because most blocks of a search are small
     queries = np.tile(K_xd, (len(values), 1))
     codes = codes.reshape(-1, len(K_dd))
     for rule in rules:
@@ -698,22 +701,21 @@ def _labels_by_rule(name, values, codes, K_dd, K_xd, y, rules):
 def corrected_t_test(
     differences: ArrayLike, ratio: float, *, n_test: float | None = None
 ) -> float:
-    """The p-value of a mean difference as large, of either sign, if both methods were
-    alike.
+    """The p-value (two-sided) of the mean difference in accuracy of two methods.
 
-    differences (k,): of the accuracies on k splits of the same sets, which share sets
-    and are not independent; ratio: test sets over training sets. t = mean / sqrt((1 / k
-    + ratio) variance) with k - 1 degrees of freedom: the corrected resampled t-test.
-    Source: Nadeau and Bengio 2003.
+    differences (k,): of the accuracies on k splits of the same sets; the splits share
+    sets and are not independent. ratio: test sets over training sets. t = mean /
+    sqrt((1 / k + ratio) variance) with k - 1 degrees of freedom: the corrected
+    resampled t-test. Source: Nadeau and Bengio 2003.
 
-    n_test: the sets of a test part; then differences are of shares, in [-1, 1], and the
-    variance is at least |mean| / n_test. This floor assumes that methods which are
-    alike differ on |mean| of the sets or more, that each of these favours either method
-    with the same chance, and that sets are answered independently of each other: of
-    sets of one clip or group, which are not, it is too low. Without it few equal
-    differences have the p-value 0.
+    n_test: the number of sets in a test part. With it, differences are of shares, in
+    [-1, 1], and the variance is at least |mean| / n_test. This floor assumes that two
+    equally good methods differ on a share |mean| of the sets or more, that each of
+    these sets favours either method with the same chance, and that sets are answered
+    independently of each other; for sets of one clip or group, which are not, the floor
+    is too low. Without n_test, a few equal differences have the p-value 0.
 
-    Of few splits the p-value says little, however large the difference: see the last
+    With few splits the p-value says little, however large the difference: see the last
     example. examples.classify gives none for fewer than five.
 
     >>> from grassmann_sc import tuning
@@ -747,11 +749,11 @@ def corrected_t_test(
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
-    """p-values (m,) of m comparisons, adjusted so that the chance of one below alpha
-    among those of methods that are alike is at most alpha, (m,).
+    """p-values (m,) of m comparisons, adjusted by Holm's correction, (m,).
 
-    In ascending order the i-th is max over j <= i of min(1, (m - j + 1) p_j). Source:
-    Holm 1979.
+    If methods that do not differ are compared, the chance that any of their adjusted
+    p-values is below alpha is at most alpha. In ascending order the i-th is max over j
+    <= i of min(1, (m - j + 1) p_j). Source: Holm 1979.
 
     >>> from grassmann_sc import tuning
     >>> tuning.holm([0.5, 0.25, 0.125]).tolist()
