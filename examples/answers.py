@@ -1,15 +1,16 @@
-"""Answers for sets and clips without labels: the best of the compared methods, learned
-from all labelled ones, kept in a file, asked again.
+"""Learn from labelled sets, keep the model in a file, and answer sets without labels.
+
+The model is the best of the compared methods.
 
     from examples import answers                # installed: from grassmann_sc_kit.examples import
     model = answers.fit(sets, labels)           # arrays of frames (n_frames, height, width)
     answers.save("model.npz", model)
     answers.predict(answers.load("model.npz"), new_sets).labels
 
-A model holds the recipe of its sets, the method with what it chose, the labelled sets
-as far as new ones are compared with them, and the fitted estimator: a file of arrays
-and JSON, without pickle. Labels come back as they were given: numbers, strings or
-bools, all of one type.
+A model holds the recipe of its sets, the method with the parameters that it chose, the
+labelled sets as far as new sets are compared with them, and the fitted estimator. Its
+file holds arrays and JSON, no pickle. Labels come back as they were given: numbers,
+strings or bools, all of one type.
 """
 
 import math
@@ -43,18 +44,17 @@ from grassmann_sc.baselines import hulls, tensors
 CODES = "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]
 NUMBERS = {np.dtype(code).name: np.dtype(code).kind for code in CODES}  # in a file
 
-# Of n sets: their names; labels (n,); scores (n, n_classes), probabilities where the
-# method has them, and the classes; failed: {name: why} of the clips that have no
-# answer.
+# names: of the n sets that were answered; labels (n,); scores (n, n_classes),
+# probabilities where the method has them; failed: {name: why} of the clips without answer
 Answers = namedtuple("Answers", "names labels scores classes failed")
 
 
-# ---------------------------------------- what an estimator is given, of sets of frames
+# ------------------------------------------- from sets of frames to estimators' inputs
 
 
 @dataclass
 class ByProjection:
-    """Rows of the projection kernel of p-dimensional subspaces, with the labelled ones."""
+    """Rows of the projection kernel with the labelled p-dimensional subspaces."""
 
     p: int
     bases: np.ndarray | None = None
@@ -91,9 +91,7 @@ class ByKernel:
 
 @dataclass
 class ByHulls:
-    """Minus the distances from the hulls of the labelled sets: affine where share is
-    given.
-    """
+    """Minus the distances from the labelled sets' hulls; with share, affine ones."""
 
     share: float | None = None
     bound: float | None = None
@@ -116,8 +114,9 @@ class ByHulls:
 
 @dataclass
 class AsTheyAre:
-    """Subspaces of dimension p, "sets" of rows, or "videos", their rows of n_blocks
-    frames.
+    """Subspaces of dimension p, sets of rows, or videos, as kind says.
+
+    n_blocks: the number of frames in a row, from which videos are rebuilt.
     """
 
     kind: str
@@ -139,7 +138,7 @@ class AsTheyAre:
 
 
 def reader_of(method, chosen, recipe):
-    """How sets become what the estimator of a method takes that chose this."""
+    """What makes the input of a method's estimator from sets, as it chose."""
     gamma = getattr(chosen.get("kernel"), "gamma", None)
     if callable(method.reads):
         return ByHulls(chosen.get("share"), chosen.get("bound"), gamma)
@@ -154,13 +153,12 @@ def reader_of(method, chosen, recipe):
 
 @dataclass
 class Model:
-    """What answers: the estimator of a method, fitted to labelled sets, and what it is
-    given.
+    """The fitted estimator of a method, and all that it needs to answer new sets.
 
-    recipe: of the sets; shape: d and the least p of their subspaces, and (height,
-    width) of their frames, which new ones must have; chosen: by cross-validation, in
-    which the share score was right; classes: the distinct labels, ascending: the
-    estimator knows their places alone.
+    recipe: how sets become subspaces; shape: d and the least p of the subspaces, and
+    (height, width) of the frames, which new sets must have; chosen: the parameters
+    chosen by cross-validation, in which the share score was right; classes: the
+    distinct labels, ascending; the estimator knows only their indices.
     """
 
     recipe: Recipe
@@ -171,7 +169,7 @@ class Model:
     reader: object
     estimator: object
     versions: dict
-    # a file without them is older: they are the estimator's
+    # older files have none: then those of the estimator
     classes: np.ndarray | None = None
 
     def __repr__(self):
@@ -183,7 +181,7 @@ class Model:
 
 
 def learned(collection, inputs, recipe, settings):
-    """The Model that answers best in cross-validation on all sets of a Collection."""
+    """The Model of the best method in cross-validation, on all sets of a Collection."""
     n = len(collection.label)
     label = files.labels_to_keep(collection.label, n, "sets")
     classes, place = np.unique(label, return_inverse=True)
@@ -203,8 +201,9 @@ def learned(collection, inputs, recipe, settings):
 
 
 def model_of(row, collection, recipe, classes):
-    """The Model of a comparison.Outcome on all sets of a Collection, whose labels were
-    places among the classes.
+    """The Model of a comparison.Outcome, learned from all sets of a Collection.
+
+    classes: the labels; the estimator was given their indices.
     """
     reader = reader_of(row.method, row.chosen, recipe)
     reader.fit(collection)
@@ -224,9 +223,7 @@ def model_of(row, collection, recipe, classes):
 
 
 def answer(model, collection):
-    """Answers for the sets of a Collection; where all together have none, each is asked
-    alone.
-    """
+    """Answers for the sets of a Collection, one by one if they fail together."""
     classes = model.classes
     try:
         labels, scores = _answers(model, collection)
@@ -279,14 +276,14 @@ def kinds_of_scores(model):
 
 
 def fit(sets, labels, groups=None, *, recipe=None, settings=None):
-    """The Model learned from n sets of frames, arrays (n_frames, height, width) or
-    (n_frames, d), with labels (n,).
+    """The Model learned from n sets of frames with labels (n,).
 
-    labels: numbers, strings or bools, all of one type, of two classes or more; answers
-    are of that type. groups (n,), any hashables: kept together in cross-validation.
-    recipe: examples.clips.Recipe, how sets become subspaces. settings:
-    examples.options.Settings, as Settings(methods=["gsc", "svm"]): which methods, and
-    among which parameters.
+    sets: arrays (n_frames, height, width) or (n_frames, d). labels: numbers, strings or
+    bools, all of one type, of two classes or more; answers are of that type. groups
+    (n,): any hashables; sets of one group stay together in cross-validation. recipe:
+    examples.clips.Recipe, how sets become subspaces. settings:
+    examples.options.Settings, as Settings(methods=["gsc", "svm"]): the methods and
+    their candidate parameters.
     """
     recipe = Recipe(MOST_P, fewer=True) if recipe is None else recipe
     settings = Settings() if settings is None else settings
@@ -314,7 +311,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
 
 
 def _checked_groups(groups, n):
-    """The number of each set's group (n,)."""
+    """The index of each set's group (n,)."""
     names, number = core.check_labels(groups, n, "groups", "sets")
     unknown = [name for name in names.tolist() if name is None or name != name]
     if unknown:
@@ -323,9 +320,7 @@ def _checked_groups(groups, n):
 
 
 def predict(model, sets):
-    """Answers for sets of frames, by a Model: labels are of the type that fit was
-    given.
-    """
+    """Answers of a Model for sets of frames; labels have the type given to fit."""
     if not isinstance(model, Model):
         raise TypeError(
             f"model must be a Model, as fit and load give it, got {model!r}"
@@ -346,9 +341,7 @@ def build_new(model, clips, cache=None, strict=False):
 
 
 def inputs_for(collection, recipe, settings):
-    """The Inputs of a Collection, with videos where methods that read these may be
-    asked for.
-    """
+    """The Inputs of a Collection, with videos if methods on these may run."""
     inputs = inputs_of(collection, settings.p)
     normalised = recipe.stack > 1 and (recipe.center or recipe.unit_variance)
     if normalised or not (settings.baselines or settings.methods):
@@ -391,8 +384,9 @@ def save(path, model):
 
 
 def load(path, name="path"):
-    """The Model that save wrote; ValueError if the file is damaged or another. name:
-    what errors call the path.
+    """The Model that save wrote; ValueError if the file is damaged or holds no model.
+
+    name: what errors call the path.
     """
     arrays = files.read_arrays(
         path, "model", {"model": "U", **NUMBERS}, {"model"}, name
@@ -417,14 +411,12 @@ TYPES = {
     float: (float, int, np.floating),
     bool: (bool, np.bool_),
     tuple: (tuple, list),
-}  # what a file gives back for what is declared
+}  # the types that a file may give back for a declared type
 DECLARED = (Model, Recipe, ByProjection, ByKernel, ByHulls, AsTheyAre)
 
 
 def _check_fields(thing):
-    """ValueError unless a thing has the fields of its class, of the types that are
-    declared.
-    """
+    """ValueError unless a thing has its class's fields, of the declared types."""
     kind = type(thing)
     held = vars(thing)
     missing = [
@@ -451,7 +443,7 @@ def _check_fields(thing):
 
 
 def _check_parts(model):
-    """ValueError unless the parts of a Model can be those of one that was learned."""
+    """ValueError unless the parts of a Model fit together."""
     if not isinstance(model.versions.get("scikit-learn"), str):
         raise ValueError(
             f"Model.versions must name scikit-learn's, got {model.versions!r:.60}"
@@ -482,7 +474,7 @@ def _check_parts(model):
 
 
 def _tree(thing):
-    """A thing as JSON holds it, and its numbers: one array for each type."""
+    """A thing as JSON can hold it, and its numbers: one array for each type."""
     parts = {}
     lengths = Counter()
 
@@ -507,7 +499,7 @@ def _tree(thing):
             return {type(value).__name__: [of(item) for item in items]}
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        if isinstance(value, np.random.Generator):  # has drawn what it was for
+        if isinstance(value, np.random.Generator):  # no longer needed
             return None
         if type(value) is not KNOWN.get(type(value).__name__):
             raise TypeError(f"a model must hold what is known, got {type(value)}")
@@ -519,7 +511,7 @@ def _tree(thing):
 
 
 def _thing(tree, arrays):
-    """What _tree was given."""
+    """The thing that _tree was given."""
     if not isinstance(tree, dict):
         return tree
     ((name, content),) = tree.items()
@@ -541,7 +533,7 @@ def _thing(tree, arrays):
                 f"{name} must have names for its parts, got {list(content)!r:.60}"
             )
         thing = KNOWN[name].__new__(KNOWN[name])
-        # an older file lacks fields that came later, with a default
+        # fields that an older file lacks have their default
         if KNOWN[name] in DECLARED:
             later = {
                 one.name: one.default

@@ -1,8 +1,8 @@
-"""The baselines as rows of examples.classify --baselines, tuned as its own are: those
-on sets, and those on videos where the input is clips of frames in order.
+"""The baselines as rows of examples.classify --baselines, tuned as its own rows are.
 
-Gram matrices and distances of all sets are computed once for all splits, folds and
-candidates; what is learned is learned on the training part of a split or fold alone.
+Those on videos need clips of frames in order. Gram matrices and distances of all sets
+are computed once for all splits, folds and candidates; what is learned is learned on
+the training part of a split or fold alone.
 """
 
 import importlib.util
@@ -43,9 +43,7 @@ CORRELATIONS = [3, 5]  # of each mode of TCCA
 
 
 def every_method(inputs):
-    """methods_of for these inputs: the paper's and their peers, and all that settings
-    ask for.
-    """
+    """methods_of for these inputs: all methods and baselines that settings ask for."""
 
     def methods_of(n_train, smallest, settings):
         yield from methods(n_train, smallest, settings)
@@ -57,7 +55,7 @@ def every_method(inputs):
 
 
 def baselines(inputs, smallest, settings):
-    """The Methods on sets; smallest: the sets in the training part of a fold."""
+    """The Methods on sets; smallest: the least number of training sets in a fold."""
     gda = GDA("precomputed")
     ggda = GGDA("precomputed")
     discriminant = discriminant_predictions(gda, "rule", ["neighbor", "mean"])
@@ -93,13 +91,13 @@ def baselines(inputs, smallest, settings):
         lifted = MSM(
             kernel="rbf", gamma_scale="median", n_landmarks=few, random_state=0
         )
-        grid = {"p": p, "gamma": WIDTHS}  # of sets: the row of nearest subspaces
+        grid = {"p": p, "gamma": WIDTHS}  # by class: the nearest subspaces have a row
         yield Method("KMSM", "sets", lifted, grid)
         yield Method("KCMSM", "sets", lifted, {**grid, "keep": KEEP[1:]})
 
 
 def video_baselines(inputs):
-    """Those on videos, if inputs.videos holds any."""
+    """The Methods on videos, if inputs.videos holds any."""
     videos = inputs.videos
     if videos is None:
         return
@@ -127,9 +125,10 @@ def video_baselines(inputs):
 
 
 def videos_of(collection, n_blocks=1):
-    """The clips (n_frames, height, width) behind the rows of a Collection of raw
-    frames, stacked n_blocks high; None where rows are no frames, or too few for any
-    dynamics.
+    """The clips (n_frames, height, width) of a Collection of raw frames, or None.
+
+    Each row of its sets holds n_blocks frames. None where rows are no frames, or where
+    a clip has fewer than three.
     """
     if collection.sets is None or len(collection.frame) != 2:
         return None
@@ -144,9 +143,9 @@ def videos_of(collection, n_blocks=1):
 
 
 def discriminant_predictions(estimator, name, values):
-    """predict for tuning.Search: labels by GDA or GGDA of Gram matrices, with each reg
-    and each value of a parameter: of a rule, which answers and does not learn, by the
-    same fits.
+    """predict for tuning.Search: labels by GDA or GGDA, for each reg and each value.
+
+    name, values: a parameter and its values. All values of "rule" use the same fits.
     """
 
     def predict(K_dd, K_xd, y):
@@ -164,11 +163,12 @@ def discriminant_predictions(estimator, name, values):
 
 
 def affine_hulls(inputs, train, gaussian=False):
-    """{(kernel, share): -distances} of the affine hulls of all sets, or of their
-    images.
-    """
+    """{(kernel, share): -distances} of the affine hulls of all sets, or images."""
     found = {}
-    for gamma in _gammas(inputs, train) if gaussian else [None]:
+    gammas = [None]
+    if gaussian:
+        gammas = kernels.gamma_grid([inputs.sets[i] for i in train], 3).tolist()
+    for gamma in gammas:
         kernel = None if gamma is None else kernels.rbf(gamma)
         name = None if gamma is None else Gaussian(gamma)
         for share in SHARES:
@@ -198,9 +198,3 @@ def convex_hulls(inputs, train):
             inputs.hulls[key] = -hulls.convex_hull_distances(inputs.sets, bound=bound)
         found[None, bound] = inputs.hulls[key]
     return found
-
-
-def _gammas(inputs, train):
-    return [
-        float(gamma) for gamma in kernels.gamma_grid([inputs.sets[i] for i in train], 3)
-    ]

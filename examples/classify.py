@@ -7,8 +7,8 @@ without labels.
 DIR holds class folders; a class folder holds clips, or folders of clips, which are then
 the clips' groups. A clip is a video, an .npy, .npz or .mat file, an image file of
 several frames (.gif, .tif, .webp), or a folder of images of one frame each. Headers are
-read first: where frames differ in size, so that clips would be lost, it stops and says
-what helps. Damaged clips are named and passed over.
+read first: if clips would be lost because frames differ in size, it stops and names the
+option that helps. Damaged clips are named and left out.
 
 Instead of DIR, an .npz file of stacked sets: frames (total, height, width) or (total,
 d); offset (n_sets + 1,), set i is frames[offset[i]:offset[i + 1]]; label (n_sets,);
@@ -17,17 +17,16 @@ splits train0, test0, train1, ..., indices of sets; and if need be group (n_sets
 In each split lambda, the neighbours, C and the kernel, linear or Gaussian, of kgSC and
 kgLC are chosen by cross-validation on the training part alone. The sets of a clip
 (--run) are on one side of a split, unless --splits names them one by one. Where no
-group is in both parts of a split, none is in both parts of a cross-validation either,
-nor is a clip. In two more rows all candidates vote, weighted by their accuracy in
-cross-validation: those of the coding methods, and those of the nearest subspaces and
-support vector machines (with --seconds, what each row chose). Prints one table and
-writes into OUT, in place of what the last run wrote there:
+group is in both parts of a split, folds of cross-validation keep groups together too,
+and likewise clips. Two more rows are votes of all candidates, weighted by their
+accuracy in cross-validation: those of the coding methods, and those of the nearest
+subspaces and support vector machines (with --seconds, of what each row chose). Prints
+one table and writes into OUT, in place of what the last run wrote there:
   results.json     options, accuracy and choices of each method in each split, confusion matrices,
                    p-values of the differences or why there are none, clips that failed
-  predictions.csv a line a test clip and split: the truth, and what each method answers;
-  with
-                   --predict a line a new clip: label, a score for each class, or why it
-                   has none
+  predictions.csv  a line for each test clip and split: the truth, and the answer of each method;
+                   with --predict a line for each new clip: label, a score for each class, or why
+                   there is none
   codes.npz        of the last split: codes of the test clips by method, names, labels, indices of
                    both parts, learned atoms
   *.png            confusion matrices, the clips that the best method got wrong, Gram matrix, map
@@ -85,14 +84,14 @@ from examples.comparison import N_GAMMAS, run_splits, slug, successes, told
 from examples.pictures import Results, save_picture
 from grassmann_sc import estimators, files, plots, tuning
 
-FEWEST_SPLITS = 5  # that tell methods apart: fewer have no p-values
+FEWEST_SPLITS = 5  # no p-values with fewer
 PICTURED_ATOMS = 40
-PICTURED_ANSWERS = 40  # that were wrong
+PICTURED_ANSWERS = 40  # wrong ones
 PICTURED_P = 3  # of the Gram matrix and the map
-MOST_ROWS = 2**30  # bytes of all rows up to which kernels are the default
-MOST_GRAMS = 2**31  # and of Gram matrices
-# multiplications of all Gram matrices, some minutes, up to which they are
-MOST_PRODUCTS = 1e13
+# sizes above which kernels are left out by default
+MOST_ROWS = 2**30  # bytes of all rows
+MOST_GRAMS = 2**31  # bytes of all Gram matrices
+MOST_PRODUCTS = 1e13  # multiplications for these: some minutes
 
 
 COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
@@ -125,7 +124,7 @@ def _mean(shares):
 
 
 def columns_of(options, label):
-    """Of the table: balanced accuracy where classes are uneven, F1 if it is asked for."""
+    """The table's columns: balanced accuracy for uneven classes, F1 if asked for."""
     uneven = len(np.unique(np.unique(label, return_counts=True)[1])) > 1
     return ["accuracy", *["balanced"] * uneven, *["f1"] * options.f1]
 
@@ -152,8 +151,9 @@ def _most_often(done):
 
 
 def _notes(done):
-    """What a row says of candidates that were left out, and of grids at whose end, in
-    half of the splits or more, the choice was.
+    """Notes on a row: candidates left out, choices at the end of a grid, warnings.
+
+    A choice at an end is noted if it was made in half of the splits or more.
     """
     left_out = Counter(name for split in done for name in split["left_out"])
     for name, count in left_out.items():
@@ -183,16 +183,16 @@ def _of_splits(count, done):
     return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
 
 
-# How rows stand to the best: its name, {row: points behind it}, {row: p-value}, of
-# which test; or why there are no p-values, which are None then.
+# first: the name of the best row; behind: {row: points behind the first}; p_values: {row:
+# p-value} or None; test: the name of the test; why: the reason if there are no p-values
 Comparison = namedtuple("Comparison", "first behind p_values test why")
 
 
 def compared(results, pairs):
-    """The Comparison of the rows that no split is missing of: what is printed and kept.
+    """The Comparison of the rows that succeeded on all splits.
 
-    p-values are adjusted by Holm's correction for the number of rows. Fewer splits than
-    FEWEST_SPLITS have none: whatever the difference, they would say nothing.
+    p-values are adjusted by Holm's correction for the number of rows. With fewer splits
+    than FEWEST_SPLITS there are none: whatever the difference, they would say nothing.
     """
     share = {
         name: np.array([split["accuracy"] for split in found]) / 100
@@ -227,8 +227,9 @@ def compared(results, pairs):
 
 
 def print_comparison(results, pairs):
-    """Which methods differ from the best one by more than chance over the splits:
-    p-values, with a star below 5 %; or that there are too few splits to tell.
+    """Print the p-values of the differences from the best method, or why not.
+
+    A star marks p-values below 0.05.
     """
     found = compared(results, pairs)
     if found.p_values is None:
@@ -246,7 +247,7 @@ def print_comparison(results, pairs):
 
 
 def _name_of_test(pairs):
-    """Of the test that is right for splits into (train, test)."""
+    """The name of the test that suits these splits into (train, test)."""
     tested = np.concatenate([test for _, test in pairs])
     if len(np.unique(tested)) == len(tested):
         return (
@@ -340,9 +341,7 @@ def natural_classes(label):
 
 
 def _all_answers(label, pairs, found):
-    """True and predicted labels of the test parts of all splits on which a method
-    succeeded.
-    """
+    """True and predicted labels of all test parts on which a method succeeded."""
     truth = [label[:0]]
     predicted = [label[:0]]
     for split, (_, test) in zip(found, pairs):
@@ -378,8 +377,10 @@ def save_codes(out, collection, done):
 
 
 def _coder(estimator):
-    """The part of a fitted estimator that gives codes, a Pipeline if its atoms were
-    learned, or None: what else transforms, as GGDA, gives no codes.
+    """The part of a fitted estimator that gives codes, or None.
+
+    It is a Pipeline if the atoms were learned. Other transformers, as GGDA, give no
+    codes.
     """
     if not hasattr(estimator, "steps"):
         return estimator if isinstance(estimator, estimators.CodingClassifier) else None
@@ -388,9 +389,10 @@ def _coder(estimator):
 
 
 def save_pictures(out, options, collection, clips, inputs, pairs, results, arrays):
-    """Confusion matrices and wrong clips over all splits, Gram matrix and map of all
-    clips, codes and atoms of the last split; one that cannot be drawn is said, and
-    costs no other.
+    """Draw confusion matrices, wrong clips, Gram matrix, map, codes and atoms.
+
+    Codes and atoms are those of the last split. If one picture cannot be drawn, it says
+    so and draws the others.
     """
     matplotlib.use("agg")
     label = collection.label.tolist()
@@ -439,10 +441,11 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
 
 
 def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
-    """Those that the method of the highest accuracy got wrong: a frame, truth and
-    answer.
-    """
-    name, found = max(results.items(), key=lambda item: _mean_accuracy(item[1]))
+    """A frame, truth and answer of the clips that the best method got wrong."""
+    name, found = max(
+        results.items(),
+        key=lambda item: np.mean([one["accuracy"] for one in successes(item[1])] or -1),
+    )
     wrong = Counter(
         (i, answer)
         for split, (_, test) in zip(found, pairs)
@@ -469,10 +472,6 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
         save("wrong", f"{name}, {data}\n{part}{some(len(wrong), 'wrong answer')}", plot)
 
 
-def _mean_accuracy(found):
-    return np.mean([split["accuracy"] for split in successes(found)] or [-1.0])
-
-
 def _save_pictures_of_codes(save, how, label, arrays):
     """how: {slug of a method: title}."""
     samples = label[arrays["test"]].tolist()
@@ -491,7 +490,7 @@ def _save_pictures_of_codes(save, how, label, arrays):
 
 
 def _save_pictures_of_atoms(save, how, data, collection, arrays):
-    """Learned atoms; where there are none, the first labelled set of each class."""
+    """Draw the learned atoms, or the first labelled set of each class."""
     of_frames = {"n_blocks": collection.X.shape[1] // np.prod(collection.frame)}
     learned = [key for key in arrays if key.startswith("atoms_")]
     for key in learned:
@@ -701,9 +700,7 @@ def compare(out, options, collection, clips, inputs, pairs, how):
 
 
 def too_large(sets, n_dimensions):
-    """Why the Gram matrices of Gaussian kernels are not computed unless they are asked
-    for, or None.
-    """
+    """Why the Gram matrices of Gaussian kernels are left out by default, or None."""
     if sets is None:
         return f"all frames take more than {MOST_ROWS / 2**30:g} GiB"
     size = 8 * len(sets) ** 2 * n_dimensions * N_GAMMAS
@@ -716,9 +713,7 @@ def too_large(sets, n_dimensions):
 
 
 def check_folder(out, name="--out"):
-    """Make the folder of results, or say before any work is done that nothing can be
-    left there.
-    """
+    """Make the folder of results; ValueError if nothing can be written there."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -730,9 +725,7 @@ def check_folder(out, name="--out"):
 
 
 def say_failed(collection, results):
-    """Name the clips that failed, and the methods: exit with status 1 if there are any
-    of these.
-    """
+    """Name the clips and methods that failed; exit with status 1 if any method did."""
     if collection.unread:
         say(
             f"\n{some(len(collection.unread), 'clip')} could not be used:\n  "

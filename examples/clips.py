@@ -1,10 +1,9 @@
-"""From files to subspaces, for the examples: find clips, build their subspaces once,
-split them.
+"""Find the clips in a folder, build their subspaces once, and split them.
 
 A folder holds class folders; a class folder holds clips, or folders of clips, whose
 names are then the clips' groups (persons, scenes). A clip is a video, an .npy, .npz or
 .mat file, an image file of several frames (.gif, .tif, .webp), or a folder of images of
-one frame each: frames.contents.
+one frame each: see frames.contents.
 """
 
 import csv
@@ -30,30 +29,29 @@ from examples.options import USUAL_P
 from grassmann_sc import files, frames, subspaces, tuning
 
 MOST_NAMED = 5  # clips, or sizes, in an error
-MANY = 200  # clips whose headers take a bar of progress
+MANY = 200  # a progress bar is shown for the headers of so many clips
 NOTHING = frames.Contents([], [], [])
-DEEPEST = 3  # folders in which a hint looks for an example
+DEEPEST = 3  # levels of folders in which a hint looks for an example
 EXAMPLES = {
     "size": "--size 32 32 brings the frames to one size",
     "key": "--key {} takes that array of each file",
-    # by what is missing
     "run": "--run 10 cuts the images of a class into clips of 10",
 }
-VERSION = 2  # of the cache: raised when the same recipe gives other numbers
+VERSION = 2  # of the cache: raise it when the same recipe gives other numbers
 
-# sources: files or folders, or arrays, whose frames make one set; or the one error of
-# what is none
+# sources: files, folders or arrays whose frames make one set; or one error, if the clip
+# cannot be used
 Clip = namedtuple("Clip", "name label group sources")
-# What headers tell. shapes: {name: (n_frames, height, width) or (n_frames, d)},
-# n_frames None where a video announces none; why: {name: reason} of the clips that
-# cannot be used; avoidable: {name: advice} of those among them that an option, or
-# another layout of the files, would make usable
+# What headers tell. shapes: {name: (n_frames, height, width) or (n_frames, d)}, n_frames
+# None where a video does not tell it; why: {name: reason} of the clips that cannot be
+# used; avoidable: {name: advice} of those that an option, or another layout of the
+# files, would make usable
 Survey = namedtuple("Survey", "shapes why avoidable")
-# (k, d, p) subspaces of a clip's runs; their k arrays of rows, or None; (height, width)
-# or ()
+# bases (k, d, p): the subspaces of a clip's runs; rows: their k arrays of rows, or None;
+# frame: (height, width) or ()
 Built = namedtuple("Built", "bases rows frame")
-# of all clips that could be built; clip (n,): the number of each set's clip; unread:
-# {name: why} of those that could not be built
+# The sets of all clips that could be built. clip (n,): the number of each set's clip;
+# unread: {name: why} of the clips that could not be built
 Collection = namedtuple(
     "Collection", "X sets names label group frame clip unread", defaults=[None, {}]
 )
@@ -72,25 +70,25 @@ class Recipe:
     at_most: int | None = None
     evenly: int | None = None
     resample: int | None = None  # the rows, linearly in time
-    run: int | None = None  # cut the rows into sets of so many
+    run: int | None = None  # number of rows in a set, of which a clip may give several
     stack: int = 1  # blocks of the Hankel matrix
-    # blocks of the observability matrix of an ARMA model of p states, 0: no model
+    # blocks of the observability matrix of an ARMA model with p states; 0: no model
     arma: int = 0
     center: bool = False
     unit_variance: bool = False
     stabilize: bool = False
     rank: str = "raise"
     single: bool = False  # float32 bases
-    fewer: bool = False  # as many as the frames allow, at most p
+    fewer: bool = False  # take the largest dimension that the frames allow, at most p
 
 
 # ------------------------------------------------------------------- clips to subspaces
 
 
 def build(clip, recipe, keep_rows=False):
-    """The subspaces of a clip, one a run, as Built.
+    """The subspaces of a clip, one for each run, as Built.
 
-    If asked for, with the rows (n_rows, d) of each: normalised frames or descriptors,
+    keep_rows: with the rows (n_rows, d) of each run: normalised frames or descriptors,
     stacked as stack or arma says (the span of stacked frames models the same dynamics).
     """
     parts = [_frames_of(source, recipe) for source in clip.sources]
@@ -145,9 +143,7 @@ def _frames_of(source, recipe):
 
 
 def middle_frame(clip, key=None):
-    """A frame (height, width) of a clip as it is stored; ValueError if it is made of
-    vectors.
-    """
+    """A frame (height, width) of a clip as stored; ValueError if frames are vectors."""
     source = clip.sources[len(clip.sources) // 2]
     if not isinstance(source, np.ndarray):
         source = frames.read_frames(source, evenly=3, key=key)
@@ -157,7 +153,7 @@ def middle_frame(clip, key=None):
 
 
 def _resampled(rows, n):
-    """The rows at n even steps in time, linearly between neighbours."""
+    """The rows at n even steps in time, interpolated linearly."""
     if n is None:
         return rows
     whole, share = np.divmod(np.linspace(0, len(rows) - 1, n), 1)
@@ -169,9 +165,7 @@ def _resampled(rows, n):
 
 
 def _runs(rows, length):
-    """The rows in pieces of this length, what is left at the end dropped; None: one
-    piece.
-    """
+    """The rows in pieces of this length, without the remainder; None: in one piece."""
     if length is None:
         return [rows]
     if len(rows) < length:
@@ -180,8 +174,9 @@ def _runs(rows, length):
 
 
 def _kept_rows(rows, recipe, n_blocks):
-    """The rows that a kernel takes for a run, in which center acts on what from_video
-    saw.
+    """The rows of a run that a kernel takes.
+
+    With an ARMA model they are centred before they are stacked, as from_video does.
     """
     if recipe.arma:
         return subspaces.block_hankel(_normalised(rows, recipe), n_blocks)
@@ -204,18 +199,18 @@ def build_all(
     shape=None,
     seen=None,
 ):
-    """A Collection of all clips that can be built, a clip a thread in memory.
+    """A Collection of all clips that can be built, by threads, one clip each.
 
-    strict: the first failure raises. cache: folder of the results by content; what was
-    built before a Ctrl-C stays there; one that cannot be written to costs no clip.
-    keep_rows: with the rows of all sets, unless they take more than most_rows bytes
-    together. shape: d, the least p and the frames' (height, width) that all must have;
-    None: those of most. seen: what survey told of these clips; those that it finds
-    unusable are not decoded.
+    strict: the first failure raises. cache: the folder where results are kept, by
+    content; what was built before a Ctrl-C stays there; if it cannot be written to, no
+    clip is lost. keep_rows: with the rows of all sets, unless they take more than
+    most_rows bytes together. shape: d, the least p and the (height, width) of frames
+    that all clips must have; None: those of most clips. seen: the Survey of these
+    clips; those that it finds unusable are not decoded.
     """
     seen = seen or survey(clips, recipe, shape)
     if strict:
-        # options are of commands, not of this function
+        # advice names options of commands, which this function has not
         _check_all(seen._replace(avoidable={}))
     kept = []
 
@@ -225,7 +220,7 @@ def build_all(
             built, why = _cached(clip, recipe, cache, keep)
             kept.extend(rows.nbytes for rows in built.rows or [])
             return clip, built, why
-        except Exception as error:  # of a stranger's file: it belongs to the clip
+        except Exception as error:  # whatever a damaged file raises
             why = _reason(clip, error)
             if strict:
                 raise ValueError(why) from error
@@ -256,7 +251,7 @@ def build_all(
 
 
 def _in_threads(job, items, what, shown):
-    """[job(item), ...], with a bar of progress if it is to be shown and can be."""
+    """[job(item), ...], with a progress bar if shown and tqdm is installed."""
     pool = ThreadPoolExecutor(gs.thread_count())
     try:
         done = []
@@ -271,7 +266,7 @@ def _in_threads(job, items, what, shown):
 
 
 def _reason(clip, error):
-    """Why a clip cannot be used, in a line that names it."""
+    """Why a clip cannot be used, in one line with its name."""
     reason = printable(
         getattr(error, "what", None) or str(error) or type(error).__name__
     )
@@ -285,8 +280,10 @@ def _check_any(clips, unread, advice=()):
 
 
 def _of_one_shape(built, shape):
-    """The clips whose d is that of most, and whose p is not below that of most and
-    USUAL_P, or those of this shape; and {name: why the clip is left out} of the others.
+    """(Clips of this shape, {name: why it is left out} of the other clips).
+
+    shape None: d as most clips have it, and p at least the smaller of the median and
+    USUAL_P.
     """
     who = "most clips have" if shape is None else "the model has"
     of_built = [result.bases.shape[1:] for _, result in built]
@@ -316,7 +313,7 @@ def _of_one_shape(built, shape):
 
 
 def _collect(built, unread, keep_rows):
-    """The Collection of what was built; empties that list."""
+    """The Collection of what was built; empties the list built to free memory."""
     clips = [clip for clip, _ in built]
     counts = [len(result.bases) for _, result in built]
     first = built[0][1]
@@ -341,8 +338,9 @@ def _collect(built, unread, keep_rows):
 
 
 def clip_names(names, clip):
-    """The name of each set's clip, its own without the #number that it has where its
-    clip has several.
+    """The name of each set's clip: that of the set without #number.
+
+    A set has a number only where its clip was cut into several.
     """
     counts = np.bincount(clip)
     return [
@@ -352,9 +350,7 @@ def clip_names(names, clip):
 
 
 def _cached(clip, recipe, cache, keep_rows):
-    """What build gives, from the cache if it is there, and why it could not be kept, or
-    None.
-    """
+    """(What build gives, if possible from the cache; why it was not kept or None)."""
     if cache is None:
         return build(clip, recipe, keep_rows), None
     path = Path(cache) / (_digest(clip, recipe) + ".npz")
@@ -363,7 +359,7 @@ def _cached(clip, recipe, cache, keep_rows):
             bases = file["bases"]
             rows = [file[f"rows{i}"] for i in range(len(bases))] if keep_rows else None
             return Built(bases, rows, tuple(map(int, file["frame"]))), None
-    except Exception:  # not there, without rows, or broken: it is made anew
+    except Exception:  # missing, without rows or damaged: built again
         pass
     result = build(clip, recipe, keep_rows)
     rows = {f"rows{i}": rows for i, rows in enumerate(result.rows or [])}
@@ -378,7 +374,7 @@ def _cached(clip, recipe, cache, keep_rows):
 
 
 def _digest(clip, recipe):
-    """Hash of what a clip's subspace depends on: the bytes of its files and the recipe."""
+    """Hash of what a clip's subspace depends on: the files' bytes and the recipe."""
     described = json.dumps([VERSION, asdict(recipe)], default=str)
     digest = hashlib.blake2b(described.encode(), digest_size=16)
     for source in clip.sources:
@@ -404,18 +400,19 @@ def _digest(clip, recipe):
 
 
 def survey(clips, recipe, shape=None):
-    """What the headers of clips tell before any clip is decoded, as Survey.
+    """The Survey of clips: what their headers tell, before any clip is decoded.
 
     A clip cannot be used if its header cannot be read, or if its frames do not fit
-    those of most clips, or of a model of this shape, as in build_all: raw frames in
-    their size, others in the length of the rows that the recipe makes of them.
+    those of most clips or of a model of this shape, as in build_all. Raw frames fit if
+    they have the same size; others if the recipe makes rows of the same length from
+    them.
     """
     lengths = {}
 
     def look(clip):
         try:
             return _shape_of(clip, recipe, lengths)
-        except Exception as error:  # of a stranger's file: it belongs to the clip
+        except Exception as error:  # whatever a damaged file raises
             return error
 
     found = _in_threads(look, clips, "headers", len(clips) >= MANY)
@@ -452,11 +449,11 @@ def survey(clips, recipe, shape=None):
 
 
 def _shape_of(clip, recipe, lengths):
-    """(n_frames, height, width) or (n_frames, d) of a clip, n_frames None if not
-    announced.
+    """(n_frames, height, width) or (n_frames, d) of a clip; n_frames may be None.
 
-    lengths {shape of frames: what frames that fit together have in common} is added to:
-    the shape itself of raw frames, else the length of the rows that the recipe makes.
+    Adds to lengths: {shape of frames: what must be equal for frames to fit together}.
+    This is the shape itself for raw frames, else the length of the rows that the recipe
+    makes.
     """
     shapes = [_shape_of_source(source, recipe) for source in clip.sources]
     first = tuple(shapes[0][1:])
@@ -491,9 +488,7 @@ def _shape_of_source(source, recipe):
 
 
 def _row_length(shape, recipe):
-    """The length of the rows that the recipe's descriptor makes of frames of this
-    shape.
-    """
+    """The length of the recipe's rows for frames of this shape."""
     options = recipe.feature_options
     n_frames = 1
     if recipe.features == "lbp_top":
@@ -503,7 +498,7 @@ def _row_length(shape, recipe):
 
 
 def _usual(keys, recipe, shape):
-    """What fits, of {name: what frames have in common}, and who has it."""
+    """(What frames must have in common, which clips have it in words)."""
     if shape is None:
         return (Counter(keys.values()).most_common(1) or [(None, 0)])[0][
             0
@@ -516,7 +511,7 @@ def _usual(keys, recipe, shape):
 
 
 def _size(shape):
-    """Of frames, in words."""
+    """The size of frames, in words."""
     if np.ndim(shape) == 0:
         return f"another size, whose rows have length {shape}"
     if len(shape) == 1:
@@ -531,10 +526,11 @@ def _advice(error):
 
 
 def look(clips, recipe, strict=False, skip=False):
-    """The Survey of clips, said before anything long begins.
+    """The Survey of clips; prints it before anything long begins.
 
-    ValueError, unless skip, if clips would be lost that an option or another layout of
-    the files would keep, or all clips of a class; strict: if any would be.
+    ValueError if clips would be lost that an option or another layout of the files
+    would keep, or all clips of a class; not with skip. strict: ValueError if any would
+    be lost.
     """
     seen = survey(clips, recipe)
     advice = [*filter(None, dict.fromkeys(seen.avoidable.values()))]
@@ -568,8 +564,9 @@ def look(clips, recipe, strict=False, skip=False):
 
 
 def look_at_new(clips, recipe, shape, strict=False):
-    """Say which new clips will have no answer, before anything is learned; ValueError
-    if all, or strict and any. shape: as in build_all.
+    """Print which new clips cannot be answered; ValueError if none can.
+
+    strict: ValueError if any cannot. shape: as in build_all.
     """
     seen = survey(clips, recipe, shape)
     _check_any(set(seen.shapes) - set(seen.why), seen.why)
@@ -583,15 +580,13 @@ def look_at_new(clips, recipe, shape, strict=False):
 
 
 def _check_all(seen):
-    """Can all clips be used?"""
+    """ValueError unless all clips can be used."""
     for name, reason in seen.why.items():
         raise ValueError("; ".join([reason, *filter(None, [seen.avoidable.get(name)])]))
 
 
 def _lost(clips, seen):
-    """A line for each class that loses clips which can be read, or all clips; these
-    come first.
-    """
+    """A line for each class that loses usable clips, or all clips; the latter first."""
     lines = {True: [], False: []}
     for label in dict.fromkeys(clip.label for clip in clips):
         names = [clip.name for clip in clips if clip.label == label]
@@ -607,7 +602,7 @@ def _lost(clips, seen):
 
 
 def _overview(clips, seen):
-    """How many clips, classes and frames there are, and of which sizes."""
+    """The numbers of clips, classes and frames, and the frames' sizes, in words."""
     sizes = Counter(shape[1:] for shape in seen.shapes.values())
     counts = [shape[0] for shape in seen.shapes.values()]
     total = (
@@ -630,15 +625,13 @@ def _first_of(texts, between):
 
 
 def find_clips(folder, group_by=None, run=None):
-    """The clips of DIR/class/clip and DIR/class/group/clip, sorted by name:
-    "class/clip".
+    """The clips DIR/class/clip and DIR/class/group/clip, sorted by class/clip.
 
-    What a clip is, is told by frames.contents. Other files are passed over; a folder
-    that cannot be opened, or holds no clip where one is expected, is a clip that will
-    fail. group_by: regular expression whose match in a clip's file name (its first
-    group, if it has one) is the clip's group. run: where a class folder holds nothing
-    but images, so many in the order of their names are a clip. Names are made
-    printable.
+    frames.contents tells what is a clip. Other files are left out; a folder that cannot
+    be opened, or holds no clip where one is expected, is a clip that will fail.
+    group_by: regular expression whose match in a clip's file name (its first group, if
+    it has one) is the clip's group. run: in class folders that hold nothing but images,
+    this many in the order of their names make a clip. Names are made printable.
     """
     folder = Path(folder)
     clips = []
@@ -687,7 +680,7 @@ def find_clips(folder, group_by=None, run=None):
 
 
 def _of_images(folder, label, images):
-    """The clip that images directly in a class folder are, which cannot be used."""
+    """The Clip, which cannot be used, of images that lie directly in a class folder."""
     why = frames.Avoidable(
         f"{label}/ holds {some(len(images), 'image')} directly: if {label} is a class, put each "
         "clip into a folder of its own, or --run 10 cuts them into clips of 10; if it is a clip, "
@@ -699,7 +692,7 @@ def _of_images(folder, label, images):
 
 
 def _hint(folder, classes, unusable):
-    """What an error says of what lies where class folders are expected."""
+    """What an error suggests for a folder without class folders."""
     content = frames.contents(folder)
     content = content._replace(
         folders=[path for path in content.folders if _example(path, DEEPEST)]
@@ -737,9 +730,7 @@ def _hint(folder, classes, unusable):
 
 
 def find_new_clips(path):
-    """The clips of a folder, at any depth, or the one clip that a path is, without
-    labels.
-    """
+    """The clips, without labels, in a folder at any depth, or one clip."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
@@ -756,9 +747,7 @@ def find_new_clips(path):
 
 
 def _clips_within(path):
-    """The paths of clips in a folder, and of folders that are none though clips are
-    expected.
-    """
+    """The paths of clips in a folder, and of folders without any clip."""
     if path.is_file():
         yield path
         return
@@ -773,9 +762,7 @@ def _clips_within(path):
 
 
 def _clips_of_class(folder):
-    """[(path, name of its group or None, source), ...] of the clips of a class, and its
-    images.
-    """
+    """([(path, its group's name or None, source), ...], images) of a class folder."""
     content = _readable(folder, None)
     if content is None:
         return [(folder, None, folder)], []
@@ -796,7 +783,7 @@ def _clips_of_class(folder):
 
 
 def _source_of(folder):
-    """A folder of images, or an error if its clips lie deeper than those of a group."""
+    """A folder of images, or the error of a folder whose clips lie too deep."""
     if not any(_readable(folder)) or _readable(folder).images:
         return folder
     return frames.Avoidable(
@@ -816,7 +803,7 @@ def _example(folder, depth):
 
 
 def _readable(folder, otherwise=NOTHING):
-    """The contents of a folder, or the other thing if it cannot be opened."""
+    """The contents of a folder, or otherwise if it cannot be opened."""
     try:
         return frames.contents(folder)
     except OSError:
@@ -840,9 +827,9 @@ def _group(path, group, group_by):
 
 
 def printable(text, but="\n"):
-    """The text with all but some control characters, and bytes that are no UTF-8, as
-    escapes: the name of a file may hold what a terminal obeys, and what no picture can
-    show.
+    """The text with control characters, but some, and bytes that are no UTF-8 escaped.
+
+    File names may hold characters that command a terminal or that no picture can show.
     """
     return "".join(
         c.encode("unicode_escape").decode()
@@ -890,7 +877,7 @@ def load_npz(path, key=None):
 
 
 def load_new_npz(path, key=None):
-    """Clips of a file of stacked sets, whose labels, if it has any, are passed over."""
+    """Clips of a file of stacked sets; its labels, if any, are not used."""
     key = key or "frames"
     arrays = _npz_arrays(path, (key, "offset"))
     rows = arrays[key]
@@ -903,13 +890,13 @@ def load_new_npz(path, key=None):
 
 
 def _npz_arrays(path, needed):
-    """The arrays of the file whose names mean something here."""
+    """The arrays of the file that are used here."""
     used = "|".join([*map(re.escape, needed), "label", "group", r"(train|test)\d+"])
     try:
         data = np.load(path, allow_pickle=False)
     except OSError:
         raise
-    except Exception:  # whatever NumPy makes of damaged bytes
+    except Exception:  # whatever NumPy raises for damaged bytes
         data = None
     if not isinstance(data, np.lib.npyio.NpzFile):
         raise ValueError(f"{path} must be an .npz file, as np.savez writes it")
@@ -956,9 +943,7 @@ def _check_sets(rows, offset):
 
 
 def _npz_splits(arrays, label):
-    """[(train, test), ...] from the arrays train0, test0, ...: indices, none on both
-    sides.
-    """
+    """[(train, test), ...], indices, from the arrays train0, test0, ..."""
     numbers = range((len(arrays) + 1) // 2)
     missing = {f"{side}{i}" for i in numbers for side in ("train", "test")} - set(
         arrays
@@ -984,12 +969,12 @@ def _npz_splits(arrays, label):
 
 
 def split_by_file(path, names, clip=None, unread=()):
-    """The splits of a CSV file, by the names of clips, class/clip, as tuning.Split.
+    """The splits of a CSV file, as tuning.Split; it names clips as class/clip.
 
-    A header clip,NAME,NAME,... and a line a clip with train, test or nothing in each
-    column. Of a clip that was cut into several sets a line may name one,
-    class/clip#set; else they stay together. clip (n,): the number of each set's clip;
-    unread: clips that could not be read, which are passed over.
+    A header clip,NAME,NAME,... and a line for each clip with train, test or nothing in
+    each column. If a clip was cut into several sets, a line may name one,
+    class/clip#set; otherwise its sets stay together. clip (n,): the number of each
+    set's clip; unread: clips that could not be read, whose lines are skipped.
     """
     header, rows = _read_rows(path)
     lines = {}
@@ -1036,9 +1021,9 @@ def split_by_file(path, names, clip=None, unread=()):
 
 
 def _read_rows(path):
-    """The first row of a CSV file of splits, and (line, row) of all others."""
+    """(The first row of a CSV file of splits, [(line, row), ...] of the others)."""
     try:
-        # Excel's has a mark in front
+        # Excel writes a byte order mark
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             (_, header), *rows = [(reader.line_num, row) for row in reader if row] or [
@@ -1055,9 +1040,7 @@ def _read_rows(path):
 
 
 def _check_names(path, lines, known, unread):
-    """Does each name, {name: line}, mean a clip or a set that is there? Those that
-    could not be read are said.
-    """
+    """ValueError unless each name of {name: line} is known or unread."""
     other = [name for name in lines if name not in known]
     passed = [name for name in other if unread & {name, name.rpartition("#")[0]}]
     nowhere = [f"{name} in line {lines[name]}" for name in other if name not in passed]
@@ -1086,11 +1069,10 @@ def split_by_group(label, group):
 
 
 def split_at_random(label, share, repeats, seed, clip=None):
-    """So many random splits with this share, or whole number, of the clips of each
-    class in the training part.
+    """Random splits with this share, or whole number, of each class's clips to train.
 
-    clip (n,): the number of each set's clip, whose sets stay together; unless given,
-    each set is a clip.
+    repeats: the number of splits. clip (n,): the number of each set's clip, whose sets
+    stay together; None: each set is a clip.
     """
     clip = np.arange(len(label)) if clip is None else clip
     _, first, clip = np.unique(clip, return_index=True, return_inverse=True)
@@ -1099,9 +1081,7 @@ def split_at_random(label, share, repeats, seed, clip=None):
 
 
 def sets_of_clips(pairs, clip):
-    """The splits of sets that splits of clips mean; clip (n,): the number of each set's
-    clip.
-    """
+    """Splits of clips as splits of sets; clip (n,): the number of each set's clip."""
     sets = np.split(np.argsort(clip, kind="stable"), np.cumsum(np.bincount(clip))[:-1])
     return [
         tuning.Split(*(np.concatenate([sets[c] for c in part]) for part in pair))
@@ -1145,7 +1125,7 @@ def _so_many_of_each(label, classes, number, rng):
 
 
 def some(number, thing):
-    """So many of a thing, in words.
+    """A number of things, in words.
 
     >>> some(1, "clip"), some(2, "clip")
     ('1 clip', '2 clips')
@@ -1160,9 +1140,7 @@ def say(text):
 
 @contextmanager
 def one_line(script, more=""):
-    """The errors of a script's data, its warnings, and Ctrl-C, as what it says, under
-    its name.
-    """
+    """Errors, warnings and Ctrl-C as one line each, with the script's name."""
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: say(f"{script}: {message}")

@@ -1,6 +1,4 @@
-"""The command grassmann-classify of an installed kit: examples/classify.py from
-anywhere.
-"""
+"""The command grassmann-classify, which runs examples/classify.py."""
 
 import importlib.util
 import sys
@@ -10,7 +8,7 @@ NEEDED = {"sklearn": "scikit-learn"}  # {module: package} of what only extras in
 
 
 def classify():
-    """Run the script, which signs what it says with the name of the command."""
+    """Run the script, which signs its messages with the command's name."""
     from examples.options import of_classify
 
     of_classify(sys.argv[1:], NAME)  # --help and mistakes, before slow imports

@@ -1,10 +1,9 @@
-"""Methods compared on a collection of sets: what they are, how their parameters are
-chosen, splits.
+"""Compare methods on a collection of sets, over several splits into train and test.
 
 In each split lambda, the neighbours, C, p and the kernel, linear or Gaussian, are
-chosen by cross-validation on the training part alone. In two more rows all candidates
-vote, weighted by their accuracy in cross-validation. examples.classify and
-examples.paper_experiments ask for it.
+chosen by cross-validation on the training part alone. Two more rows are votes of all
+candidates, weighted by their accuracy in cross-validation. examples.classify and
+examples.paper_experiments use it.
 """
 
 import itertools
@@ -39,30 +38,31 @@ from grassmann_sc import estimators, files, kernels, tuning
 RIDGE = [0.1, 1, 10, 100, 1000]
 N_FOLDS = 5
 MOST_REPEATS = 5
-# so many validated sets make one cross-validation sure enough; of fewer it is repeated
+# cross-validation on fewer sets is repeated, at most MOST_REPEATS times
 MANY = 600
 N_GAMMAS = 7
-SOFT = 0.01  # of accuracy in cross-validation, by which a voter's weight falls to 1 / e
+SOFT = 0.01  # a voter whose accuracy is lower by this has 1 / e of the weight
 LIMITS = {
     "C": (0, np.inf),
     "lam": (0, 0.9),
     "n_neighbors": (1, np.inf),
     "reg": (0, np.inf),
     "p": (1, np.inf),
-}  # of parameters whose grid could go on
+}  # of the parameters whose grid can be widened
 
-# reads names what is searched for the best input: "gram", the projection kernel of
-# every p; "kernels", that and those of Gaussian kernels, or what a function gives, for
-# predict of tuning.Search. "subspaces" (n, d, p), "sets" of rows or "videos" go to the
-# estimator, whose grid searched, the first of its parameters in order; p of "subspaces"
-# is theirs. Of a function's matrices the grid names the number in (kernel, number).
+# reads: the input that a method takes. Its best candidate is searched among "gram", the
+# projection kernel of every p, or "kernels", these and the Gram matrices of Gaussian
+# kernels, or {(kernel, number): matrix} that a function gives: predict of tuning.Search
+# takes their blocks. Of the matrices of a function, grid names the number. An estimator
+# takes "subspaces" (n, d, p), "sets" of rows or "videos"; its grid is searched, whose
+# first parameter is the one that has neighbours. p in the grid is that of "subspaces".
 Method = namedtuple("Method", "name reads estimator grid predict", defaults=[None])
 
-# A method on a split: the fitted estimator and what it was given of the test part, the
-# predicted labels (n_test,) and what was chosen; left_out: {candidate: why}; ends:
-# {parameter: what to try} of the choices at the end of their grid; score: the share
-# that is right in cross-validation; failed: why there is none of these, or None;
-# seconds; warned: what candidates warned of.
+# A method on a split. estimator: fitted; queries: what it was given of the test part;
+# predicted: labels (n_test,); chosen: {parameter: value}; left_out: {candidate: why};
+# ends: {parameter: option to try} of the choices at an end of their grid; score: the
+# share that is right in cross-validation; failed: why there is none of these, or None;
+# warned: the warnings of candidates.
 Outcome = namedtuple(
     "Outcome",
     "method estimator queries predicted chosen left_out ends score "
@@ -70,25 +70,23 @@ Outcome = namedtuple(
     defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, ()],
 )
 
-# After a method of a split. results: {method: [{accuracy, balanced, f1, seconds,
-# chosen, predicted, failed, left_out, ends, warned}, ...] of each split so far}; of one
-# that failed the first three are NaN, predicted None. fitted: [(name, estimator,
-# queries), ...] of the methods fitted on this split, of train and test.
+# After each method on a split. results: {method: [{accuracy, balanced, f1, seconds,
+# chosen, predicted, failed, left_out, ends, warned}, ...], one for each split so far};
+# if the method failed, the first three are NaN and predicted is None. fitted: [(name,
+# estimator, queries), ...] of this split; train, test: its parts.
 Progress = namedtuple("Progress", "results train test fitted")
 
 # All inputs of the methods. gram (p_max, n, n): the projection kernel of each p; p:
-# those that are searched; kernels: {gamma: (p, n, n) in its feature space}, as they are
-# asked for. hulls: the same for the distances of examples.baselines. videos: clips
-# (n_frames, height, width).
+# those that are searched; kernels: {gamma: (Gram matrices (p, n, n), why there is no
+# larger p)}, filled when needed; hulls: the same for the distances of
+# examples.baselines; videos: clips (n_frames, height, width).
 Inputs = namedtuple(
     "Inputs", "sets subspaces gram p kernels hulls videos", defaults=[None]
 )
 
 
 def inputs_of(collection, dimensions=None):
-    """The Inputs of a Collection; dimensions: the p to search, all that its subspaces
-    hold.
-    """
+    """The Inputs of a Collection; dimensions: the p to search, None for all."""
     gram = core.projection_kernel(collection.X, each_p=True)
     if dimensions is None:
         dimensions = tuning.dimensions(len(gram))
@@ -108,20 +106,22 @@ OURS = "vote of the coding methods"
 
 
 def methods(n_train, smallest, settings):
-    """The Methods of the paper and their peers, for n_train training sets and at least
-    so many in the training part of a fold; settings: examples.options.Settings.
+    """The Methods of the paper and those they are compared with.
+
+    n_train: the number of training sets; smallest: the least number of training sets in
+    a fold; settings: examples.options.Settings.
     """
     sparse = tuning.sparse_predictions(settings.lam)
     local = tuning.local_predictions(settings.neighbors)
     support = svm_predictions(settings.C)
     nearest = tuning.nearest_predictions
     svm = SVC(kernel="precomputed")
+    # with one neighbour the code is 1 on the nearest atom
     one = estimators.CodingClassifier(
         "local", n_neighbors=1, rule="max", kernel="precomputed"
     )
     gsc = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
     glc = estimators.CodingClassifier("local", kernel="precomputed")
-    # the code is 1 on the nearest atom
     yield Method("nearest subspace", "gram", one, {}, nearest)
     yield Method("SVM on the projection kernel", "gram", svm, {}, support)
     if settings.kernels:
@@ -159,9 +159,7 @@ def methods(n_train, smallest, settings):
 
 
 class Nearest(ClassifierMixin, BaseEstimator):
-    """The class of the training set of the largest entry, in rows of any measure of
-    nearness.
-    """
+    """The class of the training set with the largest entry in a row of similarities."""
 
     def fit(self, K, y):
         self.y_ = y
@@ -217,13 +215,13 @@ def svm_predictions(C):
 
     def predict(K_dd, K_xd, y):
         found = {}
-        # is a multiplier at its bound? if none is, a larger C changes nothing
+        # a larger C changes nothing where no multiplier is at its bound
         bounded = True
         for c in sorted(C):
             if bounded:
                 svm = SVC(kernel="precomputed", C=c)
                 with config_context(assume_finite=True, skip_parameter_validation=True):
-                    # small: checks took a third
+                    # checks would take a third of the time
                     labels = svm.fit(K_dd, y).predict(K_xd)
                 bounded = np.abs(svm.dual_coef_).max() >= c
             found[("C", c),] = labels
@@ -243,8 +241,9 @@ def check_classes(label):
 
 
 def folds(y, group, seed, repeats=1):
-    """[(train, test), ...] for cross-validation on training sets with labels y, groups
-    kept together if there are several.
+    """[(train, test), ...] for cross-validation on training sets with labels y.
+
+    group: sets of one group stay in one fold if there are two groups or more.
     """
     check_classes(y)
     counts = np.unique(y, return_counts=True)[1]
@@ -281,8 +280,9 @@ def folds(y, group, seed, repeats=1):
 
 
 def folds_of_split(label, group, train, settings):
-    """folds of a training part as indices of all sets, repeated where it is small, and
-    how often they are.
+    """folds of a training part as indices of all sets, and how often they are repeated.
+
+    They are repeated where the training part is small.
     """
     n_repeats = min(MOST_REPEATS, -(-MANY // len(train)))
     group = None if group is None else group[train]
@@ -291,25 +291,24 @@ def folds_of_split(label, group, train, settings):
 
 
 def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=None):
-    """The Outcome of each method on a split; one that fails does not keep the others
-    from it.
+    """The Outcome of each method on a split; if one fails, the others go on.
 
-    At last those of two votes, of all candidates of the coding methods, and of the
-    others on Gram matrices, where there is a test part. No label of that goes any
-    further than here. smallest: so many training sets each fold has at least, in this
-    split unless it is given.
+    The last two are votes: of all candidates of the coding methods, and of the other
+    methods on Gram matrices. They need a test part. The labels of the test part are not
+    used. smallest: the least number of training sets in a fold of any split; None: in
+    this split.
     """
     label = label.copy()
     label[test] = label[train[0]]
     repeated, n_repeats = folds_of_split(label, group, train, settings)
-    # for estimators on sets: seconds a fit
+    # estimators on sets take seconds a fit: their folds are not repeated
     once = repeated[: len(repeated) // n_repeats]
     if smallest is None:
         smallest = min(len(fit) for fit, _ in repeated)
     split = inputs, label, train, test, settings
-    # by predict, so that a method in a kernel's space knows what is known without
+    # by predict: a method in a kernel's space reuses what was computed without kernel
     searches = {}
-    known = {}  # what the votes take from these
+    known = {}  # all that they computed, which the votes reuse
     done = []
     rows = list(methods_of(len(train), smallest, settings))
     votes = (
@@ -364,13 +363,11 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
 
 
 def _attempt(method, run, *arguments):
-    """The Outcome that run(method, *arguments) gives, and its seconds; if it fails,
-    why.
-    """
+    """The Outcome of run(method, *arguments), or why it failed, with its seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        # as in faces: legal, and SVC repeats it
+        # many classes are no mistake, and SVC would warn at each fit
         warnings.filterwarnings(
             "ignore", "The number of unique classes is greater than 50%"
         )
@@ -382,15 +379,17 @@ def _attempt(method, run, *arguments):
     return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
 
 
-# Small decompositions are over before BLAS' other threads are awake, and beside busy
-# processes they wait for them. Not for Gram matrices of all frames, which are large.
+# Small decompositions end before the other threads of BLAS are awake, and would wait for
+# them beside busy processes. The Gram matrices of all frames are large: they use threads.
 on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 
 @on_one_thread
 def vote(method, searched, split):
-    """The Outcome of the candidates of one search over all of them, each with the
-    weight exp((mean - best) / SOFT) of its mean share in that search.
+    """The Outcome of a vote of all candidates of one search.
+
+    The weight of each is exp((mean - best) / SOFT) of its mean share in
+    cross-validation.
     """
     inputs, label, train, test, settings = split
     grams = {}
@@ -420,9 +419,7 @@ def vote(method, searched, split):
 
 
 def vote_of_rows(method, rows):
-    """The same of what rows chose and answered, where --seconds leave no time to ask
-    others.
-    """
+    """The Outcome of a vote of what the rows chose, where --seconds is given."""
     return _voted(method, [(row.score, row.predicted) for row in rows])
 
 
@@ -435,7 +432,7 @@ def _voted(method, voters):
 
 
 def p_of(done, inputs):
-    """The p that gSC found best; without gSC, the largest."""
+    """The p that gSC found best; the largest p without gSC."""
     return next(
         (
             outcome.chosen["p"]
@@ -447,8 +444,9 @@ def p_of(done, inputs):
 
 
 def search(method, searched, p, split):
-    """The Outcome of the best candidate of a method that all parts of a split can have;
-    searched: its tuning.Search; p: of subspaces, if the grid has none.
+    """The Outcome of the best candidate of a method; searched: its tuning.Search.
+
+    p: the dimension of the subspaces where the grid has none.
     """
     inputs, label, train, test, settings = split
     if method.predict is None:
@@ -462,7 +460,7 @@ def search(method, searched, p, split):
         ranks.append(len(inputs.gram))  # that of the smallest set
     if ranks:
         limits["p"] = 1, min(ranks)
-    # given up, or never tried
+    # candidates that were given up count as 0, those never tried as inf
     shares = {
         (name, what): 0 if searched.knows(name, 0) else np.inf
         for name in grams
@@ -487,8 +485,9 @@ def search(method, searched, p, split):
 
 @on_one_thread
 def _best_fit(grams, method, searched, split):
-    """The Choice among grams that all parts can have, its estimator, queries and their
-    labels.
+    """(Choice, fitted estimator, queries, their labels) of the best candidate.
+
+    Candidates that the whole training part or a query cannot have are left out.
     """
     _, label, train, test, settings = split
     while True:
@@ -511,9 +510,7 @@ def _best_fit(grams, method, searched, split):
 
 
 def _left_out(method, choice):
-    """{what the candidates have in common that were left out for one reason: that
-    reason}.
-    """
+    """{what the candidates left out for one reason have in common: the reason}."""
     by_reason = {}
     for name, why in choice.left_out.items():
         by_reason.setdefault(why, []).append(_point(method, name))
@@ -544,9 +541,10 @@ def _point(method, name, parameters=()):
 
 
 def _ends(method, choice, shares, limits, settings):
-    """{parameter: what to try} of those chosen at an end of their grid, within limits,
-    and better there than beside it; "" where no option widens the grid. shares:
-    {candidate: mean share}.
+    """{parameter: option to try} of the choices at an end of their grid.
+
+    Only those that are within limits and better at the end than beside it count; the
+    option is "" where none widens the grid. shares: {candidate: mean share}.
     """
     here = _point(method, choice.gram, choice.parameters)
     points = {candidate: _point(method, *candidate) for candidate in shares}
@@ -602,10 +600,11 @@ def candidates(inputs, reads, train, settings):
 
 
 def compute_kernels(inputs, grid, seconds=None):
-    """inputs.kernels of each gamma that is not there yet; splits share them.
+    """Add to inputs.kernels the Gram matrices of each gamma that is missing.
 
-    seconds: from the middle of the grid outwards, as many as are ready in this time, by
-    the time that a tenth of the sets take; the others are left out.
+    All splits share them. seconds: how long this may take; the time for each gamma is
+    estimated on a tenth of the sets. It begins in the middle of the grid; the rest is
+    left out.
     """
     missing = [gamma for gamma in grid if gamma not in inputs.kernels]
     if seconds is not None and missing:
@@ -630,11 +629,10 @@ def compute_kernels(inputs, grid, seconds=None):
 
 
 def _kernel_grams(sets, gammas, p_max):
-    """For each gamma (p, n, n) of every p up to the smallest rank of a set in feature
-    space, and why there are no more.
+    """[(K (p, n, n), why there is no larger p), ...], one for each gamma.
 
-    In float64: of wide Gaussians and small p, float32 leaves matrices that are
-    indefinite.
+    p goes up to the smallest rank of a set in feature space. In float64, because
+    float32 makes the matrices of wide Gaussians and small p indefinite.
     """
     sets = [rows.astype(np.float64, copy=False) for rows in sets]
     found = {}
@@ -665,7 +663,7 @@ class Fits:
     def parts(self, train, asked):
         """The estimator, the sets to learn from and the sets asked."""
         training = train.tobytes()
-        # another fold: points go through it one after another
+        # all points of the grid take one fold before the next: forget the last fold
         if training not in self.made:
             self.made.clear()
         estimator = clone(self.estimator)
@@ -681,8 +679,9 @@ def fit_and_predict(estimator, sets, queries, y):
 
 
 def _points_of_grid(method, inputs, p):
-    """{(*other parameters, first parameter): Fits} of the points of a method's grid; p:
-    of subspaces whose grid has none.
+    """{(*other parameters, first parameter): Fits} of the points of a method's grid.
+
+    p: the dimension of the subspaces where the grid has none.
     """
     sets = {"sets": inputs.sets, "videos": inputs.videos}.get(method.reads)
     grid = method.grid
@@ -704,17 +703,16 @@ def _points_of_grid(method, inputs, p):
 
 
 def run_splits(collection, inputs, pairs, methods_of, settings):
-    """Evaluate all methods on all splits; gives the Progress after each method of each."""
+    """Evaluate all methods on all splits; gives the Progress after each method."""
     label = files.labels_to_keep(collection.label, len(collection.label), "sets")
-    # as places among the classes
     classes, label = np.unique(label, return_inverse=True)
     pairs = tuning.check_splits(pairs, len(label))
-    few = collection.X[:2]  # compile, so that the table shows the time of the methods
+    few = collection.X[:2]  # compile first: the table shows the time of the methods
     core.gsc(few, few, 0.1)
     core.glc(few, few, 1)
     results = {}
     groups = say_kept_together(collection, pairs)
-    # as many atoms in all splits: a row is one method
+    # the same number of learned atoms in all splits, because a row is one method
     smallest = min(
         len(fit)
         for (train, _), group in zip(pairs, groups)
@@ -755,9 +753,7 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
 
 
 def shares_of(truth, predicted):
-    """In %: accuracy, its mean over the classes that there are, and the mean F1 of all
-    classes.
-    """
+    """In %: accuracy, its mean over the true classes, and the mean F1 over all."""
     of_class = [np.mean(predicted[truth == c] == c) for c in np.unique(truth)]
     return {
         "accuracy": 100 * np.mean(predicted == truth),
@@ -767,13 +763,14 @@ def shares_of(truth, predicted):
 
 
 def successes(found):
-    """The splits of a method on which it did not fail."""
+    """The splits on which a method did not fail."""
     return [split for split in found if split["failed"] is None]
 
 
 def say_kept_together(collection, pairs):
-    """What cross-validation keeps together in each of the splits; what is to be known
-    of that is said once, with the splits that it is true of.
+    """Groups for the cross-validation of each split; says what the user should know.
+
+    Each message is said once, with the splits that it holds for.
     """
     kept = [kept_together(collection, split) for split in pairs]
     splits_of = {}
@@ -789,9 +786,10 @@ def say_kept_together(collection, pairs):
 
 
 def kept_together(collection, split):
-    """What cross-validation on a training part keeps together, (n,): groups, else the
-    sets of each clip, else None; and what is to be known: why it does not keep what it
-    could, and the classes that it tells nothing of.
+    """(What cross-validation on a training part keeps together (n,), messages).
+
+    It keeps groups together, else the sets of each clip, else None. The messages say
+    why it does not keep groups or clips together, and which classes it cannot judge.
     """
     reasons = []
     label = collection.label[split.train].tolist()
@@ -830,9 +828,9 @@ def _classes_of_one(label, unit):
 
 
 def _said_of_one(alone, label, kind):
-    """What is to be known of classes with one group, clip or set to train."""
+    """The message on classes with one group, clip or set to train."""
     n_classes = len({*label})
-    if len(alone) in (0, n_classes):  # of all classes folds says it
+    if len(alone) in (0, n_classes):  # if all have one, folds raises
         return []
     who = (
         f"class {alone[0]} has"

@@ -1,13 +1,12 @@
-"""Learn a dictionary from a file of subspaces and code them into files, on workers of
-Dask.
+"""Learn a dictionary from a file of subspaces and code them, on workers of Dask.
 
     python -m examples.many_machines [--workers 2 | --scheduler tcp://HOST:8786] [--data
     FILE.npy]
 
 FILE.npy holds subspaces (n, d, p), where all workers find it under the same path;
-without it a file of 20,000 is written. Leaves out/many_machines/atoms.npz, rounds.npz
-(a checkpoint: run again with --resume after a kill) and codes/, which files.load_codes
-reads. Needs dask[distributed].
+without --data a file of 20,000 is written. Leaves out/many_machines/atoms.npz,
+rounds.npz (a checkpoint: run again with --resume after a kill) and codes/, which
+files.load_codes reads. Needs dask[distributed].
 """
 
 import sys

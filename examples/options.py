@@ -1,7 +1,7 @@
-"""What scripts can be asked, apart from what they do: --help must not wait for imports.
+"""The options of the scripts; --help answers without waiting for slow imports.
 
-Needs the standard library alone. The description of a script is its docstring, which is
-read from its file.
+Needs the standard library alone. The description of a script is its docstring, read
+from its file.
 """
 
 import argparse
@@ -20,21 +20,20 @@ LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]
 NEIGHBORS = [3, 5, 10, 20, 40]
 C = [0.1, 1, 10, 100, 1000]
 MOST_P = 24
-USUAL_P = 3  # clips whose frames allow less are left out where most allow it
+USUAL_P = 3  # clips of a smaller rank are left out where most clips have this
 FORMATS = ["png", "pdf", "svg"]
 DPI = 120
 EXPERIMENTS = ["casia", "cambridge", "ucsd", "youtube", "ballet", "dyntex"]
 
 
-# What may be asked for: values of a kind within bounds; of many a list, of what is
-# optional None.
+# What values an option may have: many: a list of them; optional: or None
 Rule = namedtuple(
     "Rule",
     "kind least most positive many optional",
     defaults=[-math.inf, math.inf, False, False, False],
 )
 
-RULES = {  # the fields of Settings first, whose options hold as much
+RULES = {  # the fields of Settings first
     "p": Rule(int, least=1, many=True, optional=True),
     "lam": Rule(float, least=0, many=True),
     "neighbors": Rule(int, least=1, many=True),
@@ -64,9 +63,7 @@ KINDS = {
 
 
 def check_value(value, name, rule):
-    """The value that an option or a setting may have by its Rule, as Python's own
-    numbers; name: what an error calls it.
-    """
+    """A value checked by its Rule, as Python's numbers; name is for errors."""
     if hasattr(value, "dtype") and getattr(value, "shape", None) == ():
         value = value.item()  # a number of NumPy's
     if value is None and rule.optional:
@@ -106,23 +103,23 @@ def _checked_one(value, name, rule):
 
 @dataclass
 class Settings:
-    """What a comparison of methods depends on; options of classify.py hold as much.
+    """What a comparison of methods depends on; classify.py has an option for each.
 
     Each field is checked by its Rule whenever it is set.
     """
 
-    p: list | None = None  # dimensions to choose from, None: all that there are
+    p: list | None = None  # dimensions to choose from, None: all
     # in units of each query's lam_max
     lam: list = field(default_factory=lambda: [*LAM])
     neighbors: list = field(default_factory=lambda: [*NEIGHBORS])
     C: list = field(default_factory=lambda: [*C])
-    kernels: bool = True  # are there rows in the spaces of Gaussian kernels?
+    kernels: bool = True  # with rows in the spaces of Gaussian kernels
     atoms: int = 0  # of learned dictionaries, 0: none
     iterations: int = 3
-    seconds: float | None = None  # after which a search begins no fold
+    seconds: float | None = None  # a search begins no fold after these
     seed: int = 0
     methods: list | None = None  # first words of the names of rows, None: all
-    baselines: bool = False  # those that methods names are there without
+    baselines: bool = False  # all of them; methods may name single ones
 
     def __setattr__(self, name, value):
         if name not in self.__dataclass_fields__:
@@ -134,15 +131,16 @@ class Settings:
 
 
 def parsed(name, parse, *script):
-    """What parse(*script, arguments) makes of the command line, None where a module of
-    this __name__ is imported. It stands above the imports that --help and mistakes
-    shall not wait for.
+    """parse(*script, arguments) of the command line; None if a module is imported.
+
+    name: the module's __name__. Call it above slow imports, so that --help and errors
+    in options do not wait for them.
     """
     return parse(*script, sys.argv[1:]) if name == "__main__" else None
 
 
 def parser_of(script, prog=None):
-    """A parser that describes a script, as "examples.classify", by its docstring."""
+    """A parser that describes a script by its docstring, as "examples.classify"."""
     file = Path(__file__).parents[1].joinpath(*script.split(".")).with_suffix(".py")
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
     usual = f"python -m {script}"
@@ -154,12 +152,12 @@ def parser_of(script, prog=None):
 
 
 def of_nothing(script, arguments):
-    """Of a script that asks for no options: --help, and an error for everything else."""
+    """Options of a script that has none: --help, and an error for everything else."""
     return of_these(script, {}, arguments)
 
 
 def of_these(script, options, arguments):
-    """Of a script that asks for {flag: keywords of add_argument}."""
+    """Options of a script, given as {flag: keywords of add_argument}."""
     parser = parser_of(script)
     for flag, keywords in options.items():
         parser.add_argument(flag, **keywords)
@@ -167,19 +165,19 @@ def of_these(script, options, arguments):
 
 
 def of_pictures(script, arguments):
-    """Of a script that leaves pictures: options.format, options.dpi."""
+    """Options of a script that leaves pictures: options.format, options.dpi."""
     parser = parser_of(script)
     add_picture_options(parser)
     return parser.parse_args(arguments)
 
 
 def add_picture_options(parser):
-    """--format and --dpi, which pictures.save_picture takes."""
+    """Add --format and --dpi, which pictures.save_picture takes."""
     parser.add_argument(
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="of the pictures (default: %(default)s)",
+        help="format of the pictures (default: %(default)s)",
     )
     parser.add_argument(
         "--dpi",
@@ -198,9 +196,7 @@ def _dots(text):
 
 
 def of_files(script, arguments):
-    """Of a script that codes files beside its own data: options.data, options.p, and
-    pictures.
-    """
+    """Options of a script that codes files: options.data, options.p, pictures."""
     parser = parser_of(script)
     parser.add_argument(
         "--data", nargs="*", default=[], metavar="FILE", help="files .npz"
@@ -218,23 +214,25 @@ def of_files(script, arguments):
 
 
 def of_many_machines(arguments):
-    """Of many_machines.py."""
+    """Options of many_machines.py."""
     return of_these(
         "examples.many_machines",
         {
             "--workers": dict(
-                type=int, help="on this machine; one a core unless given"
+                type=int, help="workers on this machine (default: one a core)"
             ),
-            "--scheduler": dict(metavar="ADDRESS", help="of a cluster that runs"),
+            "--scheduler": dict(metavar="ADDRESS", help="a running cluster"),
             "--data": dict(type=Path, metavar="FILE.npy", help="subspaces (n, d, p)"),
-            "--resume": dict(action="store_true", help="go on after a kill"),
+            "--resume": dict(
+                action="store_true", help="go on from the checkpoint of a killed run"
+            ),
         },
         arguments,
     )
 
 
 def of_paper_experiments(arguments):
-    """Of paper_experiments.py."""
+    """Options of paper_experiments.py."""
     parser = parser_of("examples.paper_experiments")
     add = parser.add_argument
     add("name", choices=EXPERIMENTS, nargs="?", help="the experiment")
@@ -250,12 +248,12 @@ def of_paper_experiments(arguments):
         default=Path("out"),
         help="where results go (default: %(default)s)",
     )
-    add("--repeats", type=int, help="random splits (default: the paper's)")
+    add("--repeats", type=int, help="number of random splits (default: the paper's)")
     add(
         "--seed",
         type=int,
         default=0,
-        help="for splits, folds and first atoms (default: %(default)s)",
+        help="seed for splits, folds and first atoms (default: %(default)s)",
     )
     _add_lost_options(parser)
     options = parser.parse_args(arguments)
@@ -271,25 +269,23 @@ def of_paper_experiments(arguments):
 
 
 def _add_lost_options(parser):
-    """Which clips may be lost: none, those that are damaged, or all that cannot be
-    used.
-    """
+    """Add --strict and --skip: what to do with clips that cannot be used."""
     add = parser.add_mutually_exclusive_group().add_argument
     add(
         "--strict",
         action="store_true",
-        help="stop at the first clip that cannot be used (default: pass over the damaged ones; "
-        "stop before anything long if others, or all of a class, would be lost, as by frames "
-        "of several sizes)",
+        help="stop at the first clip that cannot be used (default: leave out damaged clips; stop "
+        "before anything long if other clips, as those of another frame size, or all of a class "
+        "would be lost)",
     )
-    add("--skip", action="store_true", help="pass over every clip that cannot be used")
+    add("--skip", action="store_true", help="leave out every clip that cannot be used")
 
 
 # -------------------------------------------------------------------------- classify.py
 
 
 def of_classify(arguments, prog=None):
-    """What is asked of classify.py."""
+    """Options of classify.py."""
     parser = parser_of("examples.classify", prog)
     add = parser.add_argument
     add(
@@ -305,11 +301,11 @@ def of_classify(arguments, prog=None):
         metavar="OUT",
         help="where results go (default: %(default)s)",
     )
-    add("--no-pictures", action="store_true", help="write the numbers alone")
+    add("--no-pictures", action="store_true", help="write no pictures")
     add_picture_options(parser)
     _add_lost_options(parser)
     _add_answer_options(
-        parser.add_argument_group("new clips, whose labels are asked for").add_argument
+        parser.add_argument_group("new clips, to be labelled").add_argument
     )
     _add_frame_options(parser.add_argument_group("frames").add_argument)
     _add_subspace_options(parser.add_argument_group("subspaces").add_argument)
@@ -325,20 +321,20 @@ def _add_answer_options(add):
         "--predict",
         type=Path,
         metavar="NEW",
-        help="a folder that holds clips, at any depth, or one clip, or an .npz file of frames and "
-        "offset: learn from all of DIR and answer these",
+        help="learn from all of DIR and label these clips: a folder that holds clips, at any "
+        "depth, or one clip, or an .npz file of frames and offset",
     )
     add(
         "--save",
         type=Path,
         metavar="MODEL.npz",
-        help="learn from all of DIR and keep the model",
+        help="learn from all of DIR and save the model",
     )
     add(
         "--model",
         type=Path,
         metavar="MODEL.npz",
-        help="answer by a model that was kept",
+        help="answer by a saved model",
     )
 
 
@@ -357,7 +353,12 @@ def _add_frame_options(add):
         "several (default: frames)",
     )
     add("--every", type=int, default=1, metavar="K", help="take every k-th frame")
-    add("--at-most", type=int, metavar="N", help="take the first N of these")
+    add(
+        "--at-most",
+        type=int,
+        metavar="N",
+        help="take at most the first N of these frames",
+    )
     add(
         "--evenly",
         type=int,
@@ -374,7 +375,7 @@ def _add_frame_options(add):
         "--run",
         type=int,
         metavar="N",
-        help="cut each clip into sets of N frames, which stay together in splits, and images that "
+        help="cut each clip into sets of N frames, which stay together in splits; cut images that "
         "lie directly in class folders into clips of N",
     )
     add(
@@ -388,7 +389,7 @@ def _add_frame_options(add):
         type=json.loads,
         default={},
         metavar="JSON",
-        help="its options, as '{\"grid\": [2, 2]}'",
+        help="options of the descriptor, as '{\"grid\": [2, 2]}'",
     )
 
 
@@ -397,7 +398,7 @@ def _add_subspace_options(add):
         "--p",
         type=int,
         nargs="+",
-        help="their dimension, or several to choose from by cross-validation (default: up to the "
+        help="dimension of the subspaces, or several to choose from by cross-validation (default: up to the "
         f"rank of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or "
         "pad)",
     )
@@ -405,7 +406,7 @@ def _add_subspace_options(add):
     add(
         "--unit-variance",
         action="store_true",
-        help="and divide each pixel by its standard deviation over the set",
+        help="divide each centred pixel by its standard deviation over the set",
     )
     add(
         "--stack",
@@ -426,7 +427,7 @@ def _add_subspace_options(add):
         "--rank",
         default="raise",
         choices=["raise", "warn", "pad"],
-        help="what to do with fewer than p independent frames",
+        help="what to do if a clip has fewer than p independent frames",
     )
     add("--single", action="store_true", help="single precision: half the memory")
 
@@ -436,8 +437,8 @@ def _add_evaluation_options(add):
         "--splits",
         type=Path,
         metavar="FILE.csv",
-        help="splits: a line clip,NAME,NAME,... and a line a clip, class/clip, or of one of its "
-        "sets, class/clip#0, with train, test or nothing",
+        help="splits: a line clip,NAME,NAME,... and for each clip, class/clip, or one of its sets, "
+        "class/clip#0, a line with train, test or nothing",
     )
     add(
         "--group-by",
@@ -448,59 +449,63 @@ def _add_evaluation_options(add):
         "--repeats",
         type=int,
         default=10,
-        help="random splits, if there are no others (default: %(default)s)",
+        help="number of random splits, if no others are given (default: %(default)s)",
     )
     add(
         "--train",
         type=float,
         default=0.5,
         metavar="SHARE",
-        help="of each class in a random split, or a whole number of its clips (default: "
-        "%(default)s)",
+        help="share of each class that trains in a random split, or a whole number of its clips "
+        "(default: %(default)s)",
     )
-    add("--f1", action="store_true", help="a column of F1, the mean over the classes")
+    add(
+        "--f1",
+        action="store_true",
+        help="add a column of F1, the mean over the classes",
+    )
     add(
         "--seconds",
         type=float,
-        help="after which a search for parameters begins no fold, and leaves out Gaussian kernels "
-        "that take longer, in a split (default: no bound)",
+        help="in each split, a search for parameters begins no fold after these seconds and leaves "
+        "out Gaussian kernels that take longer (default: no bound)",
     )
     add(
         "--seed",
         type=int,
         default=Settings.seed,
-        help="for splits, folds and first atoms (default: %(default)s)",
+        help="seed for splits, folds and first atoms (default: %(default)s)",
     )
 
 
 def _add_method_options(add):
     add(
         "--methods",
-        type=_list,
+        type=lambda text: [words for words in text.split(",") if words.strip(" ,")],
         metavar="WORDS,...",
-        help='the rows that begin with these words, as gsc,kgsc,svm or "gsc 40,svm on a kernel", '
-        "baselines too (default: all that the other options ask for)",
+        help="only the rows, baselines included, that begin with these words, as gsc,kgsc,svm or "
+        '"gsc 40,svm on a kernel" (default: all that the other options ask for)',
     )
     add(
         "--lam",
         type=float,
         nargs="+",
         default=LAM,
-        help="candidates for gSC, in units of lam_max (default: %(default)s)",
+        help="candidate lambdas of gSC, in units of lam_max (default: %(default)s)",
     )
     add(
         "--neighbors",
         type=int,
         nargs="+",
         default=NEIGHBORS,
-        help="candidates for gLC (default: %(default)s)",
+        help="candidate numbers of neighbours of gLC (default: %(default)s)",
     )
     add(
         "--C",
         type=float,
         nargs="+",
         default=C,
-        help="candidates for the SVM (default: %(default)s)",
+        help="candidate C of the SVM (default: %(default)s)",
     )
     add(
         "--atoms",
@@ -512,8 +517,8 @@ def _add_method_options(add):
     add(
         "--kernels",
         action=argparse.BooleanOptionalAction,
-        help="kgSC and kgLC too, which keep all frames in memory (default: where "
-        "that, and some minutes of time, suffice)",
+        help="also kgSC and kgLC, which keep all frames in memory (default: if these fit and some "
+        "minutes suffice)",
     )
     add(
         "--baselines",
@@ -526,15 +531,11 @@ def _add_method_options(add):
         "--iterations",
         type=int,
         default=Settings.iterations,
-        help="of dictionary learning (default: %(default)s)",
+        help="iterations of dictionary learning (default: %(default)s)",
     )
 
 
-def _list(text):
-    return [words for words in text.split(",") if words.strip(" ,")]
-
-
-# What can be asked of a model that was kept
+# the options that a saved model goes with
 OF_ANSWERS = {"model", "predict", "out", "strict", "skip"}
 
 

@@ -1,11 +1,11 @@
-"""The paper's six experiments on real data: python -m examples.paper_experiments NAME
---data DIR
+"""The paper's six experiments on real data, with its own figures beside.
 
-Prints ours beside the paper's figures. The data sets cannot be shipped: --help-data
-[NAME] says what to download and how to lay it out. Preprocessing, descriptor, p, ARMA
-orders, protocol and repetitions are the paper's; what it leaves open is marked "ours"
-there. The subspaces are kept in OUT/NAME/cache, results.json and codes.npz go to
-OUT/NAME.
+Run: python -m examples.paper_experiments NAME --data DIR
+
+The data sets cannot be shipped: --help-data [NAME] says what to download and how to lay
+it out. Preprocessing, descriptor, p, ARMA orders, protocol and repetitions are the
+paper's; what it does not say is chosen here and marked "ours". The subspaces are kept
+in OUT/NAME/cache; results.json and codes.npz go to OUT/NAME.
 """
 
 import csv
@@ -42,17 +42,16 @@ from examples.clips import (
 from examples.pictures import Results
 from grassmann_sc import estimators, frames, tuning
 
-# of a learned dictionary, or half the training sets if they are fewer; ours
+# ours, which the paper does not print; ATOMS: at most half the training sets
 ATOMS = 200
-GAMMA = [1, 0.25, 4]  # of the kernel, in units of the median heuristic; ours
-LANDMARKS = 1000  # of the kernel, for large sets; ours
+GAMMA = [1, 0.25, 4]  # of the kernel, in units of the median heuristic
+LANDMARKS = 1000  # of the kernel, for large sets
 SVM_GRID = {"C": [1, 10, 100], "gamma": [0.1, 1, 10]}
 VIDEO_BASELINES = {"TCCA", "PM", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 
-# clips(folder) -> clips of the layout; splits(collection, folder, repeats, seed) ->
-# [tuning.Split, ...]; dictionary: atoms are learned and an SVM decides, else labelled
-# sets are the atoms; classes: of the paper's data; printed: {method: what the paper's
-# table prints}.
+# clips(folder) gives the clips of the layout; splits(collection, folder, repeats, seed)
+# gives [tuning.Split, ...]; dictionary: atoms are learned and an SVM decides, else labelled
+# sets are the atoms; classes: of the paper's data; printed: {method: the paper's figure}
 Preset = namedtuple(
     "Preset", "title data recipe clips splits repeats dictionary classes printed"
 )
@@ -62,9 +61,7 @@ Preset = namedtuple(
 
 
 def casia_clips(folder):
-    """A set for each person and walk in normal clothes: a gait energy image from each
-    of its views.
-    """
+    """A set for each person and walk in normal clothes: an energy image a view."""
     with open(folder / "gender.csv", newline="", encoding="utf-8") as file:
         gender = {row["person"]: row["gender"] for row in csv.DictReader(file)}
     clips = []
@@ -111,9 +108,7 @@ def cambridge_clips(folder):
 
 
 def cambridge_splits(collection, folder, repeats, seed):
-    """Trained on Set5, tested on each other illumination: the columns of the paper's
-    table.
-    """
+    """Train on Set5, test on each other illumination, as in the paper's table."""
     train = np.flatnonzero(collection.group == "Set5")
     pairs = [
         (train, np.flatnonzero(collection.group == f"Set{k}")) for k in range(1, 5)
@@ -359,8 +354,9 @@ def methods_of(preset, inputs):
 
 
 def videos_for(preset, clips, collection, out, strict):
-    """The clips of a Collection for the baselines on videos, None if the paper shows
-    none of these; where the sets are of descriptors, the frames are read again.
+    """The clips of a Collection for baselines on videos, if the paper has any.
+
+    Where the sets are of descriptors, the frames are read again.
     """
     if not VIDEO_BASELINES & set(preset.printed):
         return None

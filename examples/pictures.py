@@ -1,4 +1,4 @@
-"""Pictures as files, and the folder that a run leaves them in, for the examples."""
+"""Save pictures as files, and keep the folder of results, for the examples."""
 
 from pathlib import Path
 
@@ -7,16 +7,15 @@ import matplotlib.pyplot as plt
 from examples.options import DPI, FORMATS
 from grassmann_sc import files
 
-LIST = "files.txt"  # in a folder: the names of those that the next run removes
+LIST = "files.txt"  # the names of the files that the next run removes
 KINDS = {f".{kind}" for kind in (*FORMATS, "json", "npz", "csv")}
 
 
 def save_picture(path, ax, options=None, write=files.write_whole):
-    """The picture of these axes as a file, whole or not at all; its folder is made.
-    Returns its path.
+    """Save the picture of these axes, whole or not at all; returns its path.
 
-    path: without a suffix. options: .format and .dpi, as the scripts are asked for
-    them. write: as files.write_whole.
+    path: without a suffix; its folder is made. options: .format and .dpi, as the
+    scripts take them. write: as files.write_whole.
     """
     kind = getattr(options, "format", FORMATS[0])
     dpi = getattr(options, "dpi", DPI)
@@ -30,9 +29,7 @@ def save_picture(path, ax, options=None, write=files.write_whole):
 
 
 class Results:
-    """A folder of results: the first file that a run writes takes away those of the run
-    before.
-    """
+    """A folder of results; the first file written removes those of the last run."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -1,13 +1,15 @@
-"""Is gSC close to coding on the manifold itself? python -m examples.projected_coding
+"""Is gSC close to coding on the manifold itself?
 
-The paper codes in the embedding space, takes Proj of the combination for its point, and
+Run: python -m examples.projected_coding
+
+The paper codes in the embedding space, takes Proj of the combination as its point, and
 expects the error to be "very close" to that of coding with Proj inside the norm. This
-script asks that of four classes on G(p, d), near each other or far apart, with many or
-few atoms, and of files: --data FILE.npz ... with --p, the dimension of the subspaces of
+script tests it on four classes on G(p, d), near each other or far apart, with many or
+few atoms, and on files: --data FILE.npz ... with --p, the dimension of the subspaces of
 each (see the README for their form; split 0 is used). The code of gSC is scaled to sum
-1: how much more does it cost than projected_codes; how often does the projected code
-end at a tie of eigenvalues; how many atoms do the two share; which classes do they
-give? Prints a table, leaves a picture in out/.
+1. How much more does it cost than projected_codes? How often does the projected code
+end at a tie of eigenvalues? How many atoms do the two share? Which classes do they
+give? Prints a table and leaves a picture in out/.
 """
 
 import sys
@@ -64,8 +66,10 @@ Answer = namedtuple(
 
 
 def draw(setting, rng):
-    """The Data of a setting: classes at exp of tangent vectors of length spread at one
-    point, with normal noise of deviation sigma in each coordinate.
+    """The Data of a setting, in N_CLASSES classes around one point.
+
+    The mean of a class is exp of a tangent vector of length spread; samples have normal
+    noise of deviation sigma in each coordinate of the tangent space.
     """
     d, p, n_atoms, spread, sigma = setting
     base = core.random_subspaces(1, d, p, rng=rng)[0]
@@ -112,8 +116,9 @@ def scaled(codes):
 
 
 def gap_of(y, atoms):
-    """s_p - s_{p+1} of sum_j y_j D_j^, over the largest |s|, in the span of the atoms
-    in use.
+    """(s_p - s_{p+1}) / max |s|, for the eigenvalues s of sum_j y_j D_j^.
+
+    They are computed in the span of the atoms in use.
     """
     used = np.flatnonzero(y)
     _, d, p = atoms.shape
@@ -134,9 +139,7 @@ def by_residual(codes, data):
 
 
 def by_point(codes, data):
-    """The class whose part of the code has the nearest Proj; one that is not used is
-    far.
-    """
+    """The class, among those in use, whose part of the code has the nearest Proj."""
     classes = np.unique(data.labels)
     distance = np.full((len(codes), len(classes)), np.inf)
     for c, label in enumerate(classes):
@@ -216,8 +219,9 @@ def print_header():
 
 
 def draw_picture(names, answers):
-    """The excess of each query against the gap of its code of gSC; hollow: the
-    projected code ended at a tie.
+    """Plot the excess of each query against the gap of its code of gSC.
+
+    Hollow markers: the projected code ended at a tie.
     """
     ax = plt.figure(figsize=(8, 5), layout="constrained").add_subplot()
     for i, (name, answer) in enumerate(zip(names, answers)):

@@ -1,11 +1,12 @@
-"""Looks for what the paper's synthetic table leaves unprinted: python -m
-examples.search_synthetic
+"""Search for the settings that the paper's synthetic table does not print.
+
+Run: python -m examples.search_synthetic
 
 Seeded. Combinations of base points, class means, their length and sigma are tried on
 small draws, with several lambda for each method and two rules for iSC; accuracies are
 interpolated in sigma. The script prints the settings whose 16 figures come closest to
-the paper's, with one lambda a method, one length an experiment and sigma free in each
-problem.
+the paper's, with one lambda for each method, one length for each experiment and sigma
+free in each problem.
 """
 
 import functools
@@ -66,8 +67,9 @@ def variants(method):
 
 
 def by_weight(H, codes, labels):
-    """The class of smallest ||sum_{j in c} y_j log_X(D_j)|| / |sum_{j in c} y_j|, for
-    the logarithms H (n, N, d p).
+    """The class of smallest ||sum_{j in c} y_j log_X(D_j)|| / |sum_{j in c} y_j|.
+
+    H (n, N, d p): the logarithms.
     """
     # (n, class, N)
     parts = codes[:, None, :] * (labels == np.arange(N_CLASSES)[:, None])
@@ -144,8 +146,9 @@ def grid(kinds):
 
 
 def best_pairs(found, printed):
-    """The best of the pairs of rising sigma for each kind, best first; printed: two
-    figures of each method.
+    """The best pairs of rising sigma over all kinds, best first.
+
+    printed: {method: the paper's two figures}.
     """
     n_kinds = len(found["gSC"])
     pairs = []
@@ -161,16 +164,12 @@ def best_pairs(found, printed):
 
 
 def joint_cost(a, b):
-    """Sum of squared differences of all 16 figures, with the best variant of each
-    method.
-    """
+    """Sum of squared differences of the 16 figures, for each method's best variant."""
     return sum((a.cost[method] + b.cost[method]).min() for method in PAPER)
 
 
 def show(cost, a, b, first, second):
-    """Print the settings of a pair a of experiment 1 and b of experiment 2, and their
-    figures.
-    """
+    """Print settings and figures of a pair a (experiment 1) and b (experiment 2)."""
     print(
         f"\nroot mean square difference {np.sqrt(cost / 16):.2f}: {tuple(FIRST[a.kind])}, sigma "
         f"{FINE[a.i]:.2f} {FINE[a.j]:.2f}; {tuple(SECOND[b.kind])}, sigma {FINE[b.i]:.2f} "

@@ -1,5 +1,6 @@
-"""Every method on sets of handwritten digits, in ten random splits: python -m
-examples.table_digits
+"""Every method on sets of handwritten digits, in ten random splits.
+
+Run: python -m examples.table_digits
 
 Three images of a digit span a plane in R^64. Planes of labelled sets are the dictionary
 of gSC and gLC, or the samples from which a smaller dictionary is learned. kgSC and kgLC
@@ -51,9 +52,7 @@ OUT = Path("out")
 
 
 def split_digits(seed, size=3, n_train=8):
-    """Two pairs, to train and to test: sets of images (n, size, 8, 8), and their digits
-    (n,).
-    """
+    """[(sets of images (n, size, 8, 8), their digits (n,))] to train and to test."""
     digits = load_digits()
     order = np.random.default_rng(seed).permutation(len(digits.images))
     train = []
@@ -134,9 +133,7 @@ def print_table(scores):
 
 
 def short(name):
-    """The first word of a method's name, with the number of its atoms if they are
-    learned.
-    """
+    """The first word of a method's name, and the number of its learned atoms."""
     return name.split()[0].rstrip(",") + (f" {N_ATOMS}" if "learned" in name else "")
 
 
@@ -146,7 +143,7 @@ def save(name, ax, title, asked):
 
 
 def save_pictures(fitted, D, y, X, asked):
-    """What the last split fitted: {method: estimator} on labelled D and queries X."""
+    """Save pictures of the last split: {method: estimator}, labelled D, queries X."""
     learned, *_ = fitted[f"gSC, {N_ATOMS} learned atoms, ridge"]
     how = f"gDL, {N_ATOMS} atoms, λ = {learned.lam:g} of the median λ_max, digits"
     save("atoms", plots.plot_atoms(learned.components_, (8, 8)), how, asked)

@@ -1,12 +1,14 @@
-"""The paper's running times of gSC and iSC: python -m examples.table_running_time
+"""The paper's running times of gSC and iSC.
 
-What 1000 queries need of 1000 atoms: gSC the similarities ||X^T D_j||^2, iSC the
-projections log_X(D_j) of the dictionary into the tangent space of each query. Both use
-all cores. The tangent vectors are made in their fastest form: one matrix product, small
-singular value decompositions, and the vectors a tile at a time in cache, where the next
-query overwrites them. A third row is what intrinsic_codes uses instead: the p x p
-factors of the logarithms, without the vectors. Prints the table and leaves a plot of
-time against d in out/. Needs 2 GB.
+Run: python -m examples.table_running_time
+
+1000 queries are compared with 1000 atoms: gSC needs the similarities ||X^T D_j||^2, iSC
+the projections log_X(D_j) of the dictionary into the tangent space of each query. Both
+use all cores. The tangent vectors are computed in the fastest way: one matrix product,
+small singular value decompositions, and the vectors a tile at a time in cache, where
+the next query overwrites them. A third row is what intrinsic_codes uses instead: the p
+x p factors of the logarithms, without the vectors. Prints the table and leaves a plot
+of time against d in out/. Needs 2 GB.
 """
 
 import sys
@@ -83,8 +85,7 @@ def make_vectors(x, atoms, factors):
 
 @core.jit
 def tangents(x, atoms, factors, first, out):
-    """out[b, j] = column b of log_X(D_{first + j}), for the atoms that fit into out (p,
-    m, d).
+    """out[b, j] = column b of log_X(D_{first + j}), for j < m; out (p, m, d).
 
     x (p, d) is one query, factors (2, p, p, N) are its own. All tangent vectors of a
     query would be p d N numbers: callers take a few atoms at a time, so that they stay

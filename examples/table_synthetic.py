@@ -1,11 +1,13 @@
-"""The paper's synthetic table on G(2, 6), and two more methods: python -m
-examples.table_synthetic
+"""The paper's synthetic table on G(2, 6), and two more methods.
+
+Run: python -m examples.table_synthetic
 
 Four classes; the samples of a class are normal in a tangent space and mapped by exp.
-Experiment 1: the tangent space at the identity subspace, experiment 2: at random; the
-class means are tangent vectors. The paper prints neither their length, nor the
-variances, nor lambda, nor iSC's decision rule: examples/search_synthetic.py looked for
-the values below, which come closest to its table; the seeds here are others.
+The tangent space is at the identity subspace in experiment 1, at a random one in
+experiment 2; the class means are tangent vectors. The paper prints neither their
+length, nor the variances, nor lambda, nor iSC's decision rule:
+examples/search_synthetic.py found the values below, which come closest to its table;
+the seeds here are others.
 """
 
 import sys
@@ -65,8 +67,10 @@ def tangents(rng, base, n):
 
 
 def base_point(problem, rng):
-    """A basis (D, P): "identity", the first axes; "one", "each": uniform on the
-    manifold; "positive": of uniform numbers in [0, 1].
+    """A basis (D, P), as problem.base says.
+
+    "identity": the first axes; "one", "each": uniform on the manifold; "positive":
+    spanned by uniform numbers in [0, 1].
     """
     if problem.base == "identity":
         return np.eye(D, P)
@@ -104,14 +108,15 @@ def draw(problem, rng, n_queries=N_QUERIES):
 
 
 def by_residual(codes, K_dd, K_xd, norm2, labels):
-    """The class of the smallest residual, for any codes of any Gram matrices."""
+    """The class of the smallest residual, for codes by any Gram matrices."""
     scores, classes = core.class_scores(codes, K_dd, K_xd, labels, norm2=norm2)
     return classes[scores.argmax(axis=1)]
 
 
 def by_reconstruction(codes, atoms, queries, labels):
-    """The class whose part of the code, projected back to the manifold, is nearest; a
-    class that is not used is far.
+    """The class whose part of the code, projected to the manifold, is nearest.
+
+    Classes without an atom in use are not considered.
     """
     # ||X^T Z||^2 = p - ||X^ - Z^||^2 / 2
     similarity = np.full((len(queries), N_CLASSES), -np.inf)
@@ -186,9 +191,9 @@ def show_table(rates):
 
 
 def show_orderings(rates):
-    """Whether each ordering of the paper holds, by the mean difference and its standard
-    deviation over the draws; undecided where the mean is within two standard errors of
-    0.
+    """Print whether each ordering of the paper holds, over the draws.
+
+    It is undecided where the mean difference is within two standard errors of 0.
     """
     print(
         "\nthe paper's orderings (mean difference ± standard deviation of the difference over "
@@ -208,7 +213,7 @@ def show_orderings(rates):
 
 
 def verdict_on(difference):
-    """Of draws of a difference (n,) that the paper has above 0."""
+    """Does a difference (n,), above 0 in the paper, hold over these draws?"""
     mean = difference.mean()
     if abs(mean) <= 2 * difference.std(ddof=1) / np.sqrt(len(difference)):
         return "undecided"

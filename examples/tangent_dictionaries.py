@@ -1,12 +1,12 @@
 """Dictionaries in tangent spaces beside gDL: python -m examples.tangent_dictionaries
 
-Learns gDL's atoms, log-Euclidean ones (in the tangent space at the Karcher mean) and
-intrinsic ones from the same first atoms, on three synthetic sets and on files: --data
+Learns gDL's atoms, log-Euclidean atoms (in the tangent space at the Karcher mean) and
+intrinsic atoms from the same first atoms, on three synthetic sets and on files: --data
 FILE.npz ... with --p, as in examples/projected_coding.py. Training sets and queries are
 coded over the atoms of each; a query gets the class of the training set whose code
 makes the smallest angle with its own. Prints costs, seconds and accuracy, and leaves
-the learning curves in out/. Each method has a cost of its own: curves are of its share
-of the first.
+the learning curves in out/. Each method has its own cost: the curves show its ratio to
+the first.
 """
 
 import sys
