@@ -1,5 +1,6 @@
-"""Measurements, to run from the repository's root, as python -m benchmarks.lasso. The
-tests' oracles serve here too.
+"""Measurements, run from the repository's root, as python -m benchmarks.lasso.
+
+They share the tests' oracles.
 """
 
 import sys

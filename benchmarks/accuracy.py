@@ -1,5 +1,8 @@
-"""How exact is the core? The worst figure of each oracle over random and degenerate
-cases, beside the bound it must meet: python -m benchmarks.accuracy
+"""How exact is the core? The worst error of each oracle, beside its bound.
+
+Run: python -m benchmarks.accuracy
+
+Each oracle is asked over random and degenerate cases.
 """
 
 import time
@@ -77,8 +80,9 @@ def pair_at(angles, rng, d, p):
 
 
 def beaten_by(best, S):
-    """By how much, relative to the scale of S, the p largest eigenvalues exceed tr(Y^T
-    S Y), which no subspace does: to 50 digits, of the span of the rounded matrix.
+    """How far the p largest eigenvalues exceed tr(Y^T S Y), over the scale of S.
+
+    To 50 digits; Y is the span of the rounded matrix. No subspace exceeds them.
     """
     with mpmath.workdps(50):
         Y, _ = mpmath.qr(mpmath.matrix(best.tolist()), mode="skinny")
@@ -90,8 +94,9 @@ def beaten_by(best, S):
 
 
 def check_sparse(problem, positive):
-    """Cost against scikit-learn's coordinate descent on vec(X X^T), optimality
-    conditions, gap.
+    """Cost against scikit-learn's coordinate descent, optimality conditions, gap.
+
+    scikit-learn solves the problem in vec(X X^T).
     """
     X, D, K_dd, K_xd, p, lam, _ = problem
     codes, gap, _ = gs.sparse_codes(

@@ -1,13 +1,12 @@
-"""What other packages compute on the same input: largest difference, seconds, and who
-is right.
+"""Agreement with other packages on the same input: differences, times, and errors.
 
     python -m benchmarks.agreement
 
 Each needs to be installed beside the toolkit (pip install UQpy geomstats pymanopt
-spams-bin clarabel); what is missing is named and left out. Where answers part, the pair
-was made with known angles, Y = X cos + U sin, of which the distance follows by hand; Y
-is rounded, by which an angle of 1e-9 moves by 1e-7 of itself. Distances of geomstats,
-of projectors, are divided by sqrt(2).
+spams-bin clarabel); missing packages are named and left out. Where results differ, the
+pair was made with known angles, Y = X cos + U sin, whose distance is known exactly; Y
+is rounded, which moves an angle of 1e-9 by 1e-7 of itself. Distances of geomstats,
+which are those of projectors, are divided by sqrt(2).
 """
 
 import os
@@ -39,9 +38,7 @@ EDGES = {
 
 
 def row(what, name, ours, theirs):
-    """Seconds of both and the largest difference of what they return; the first call
-    compiles.
-    """
+    """Print the seconds of both and the largest difference; the first call compiles."""
     ours()
     seconds, mine = timed(ours)
     others, found = timed(theirs)

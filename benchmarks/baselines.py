@@ -1,9 +1,11 @@
-"""The paper's baselines: python -m benchmarks.baselines [--quick] [--out DIR]
+"""The paper's baselines: speed, growth and accuracy.
 
-On sets of images each beside the straightforward loop over pairs, as one writes it from
-the equations, beside projection_kernel, and as the number of sets grows. Loops run on
-some of the pairs and are scaled up to all; answers are compared on the pairs that both
-have.
+Run: python -m benchmarks.baselines [--quick] [--out DIR]
+
+On sets of images, each is compared with a straightforward loop over pairs, written from
+the equations, and with projection_kernel, and timed as the number of sets grows. Loops
+run on some of the pairs and are scaled up to all; results are compared on the pairs
+that both have.
 
 On videos: a fractal spectrum of 50 x 50 x 50 voxels on one core; the signal-to-noise
 ratio of CS-LDS against compression, as a table and a picture in OUT; simulated dynamic
@@ -85,9 +87,7 @@ N_STATES = 4  # of the simulated systems
 
 
 def problem(n, seed=0):
-    """n sets of frames, in classes that have P-dimensional patterns and means; their
-    subspaces.
-    """
+    """n sets of frames in classes with their own patterns and means; subspaces."""
     rng = np.random.default_rng(seed)
     patterns = rng.standard_normal((N_CLASSES, P, D))
     labels = np.arange(n) % N_CLASSES
@@ -163,7 +163,7 @@ def against_loops():
         of_gram = not ("hull" in name or "dcc" in name or "affine" in name)
         figure(f"{name} (s)", seconds)
         figure(
-            f"{name}: time, of projection_kernel's (1)",
+            f"{name}: time over that of projection_kernel (1)",
             seconds / gram_seconds,
             f"<= {MOST}" if of_gram else "",
         )
@@ -180,7 +180,7 @@ def against_loops():
             ours = call()[few, few]
             off = ~np.eye(N_LOOP, dtype=bool)
             print(
-                f"    apart from the loop's by {np.abs(ours - theirs)[off].max():.1e}, largest "
+                f"    largest difference from the loop {np.abs(ours - theirs)[off].max():.1e}, largest "
                 f"{theirs.max():.3g}"
             )
 
@@ -218,8 +218,9 @@ def profile_of(name, n):
 
 
 def simulated():
-    """A line a method: accuracy, seconds with the search, and what was chosen. A
-    candidate that the clips of a fold allow no model of has no answer right.
+    """Print the accuracy, seconds and chosen parameters of each method.
+
+    Candidates that cannot model the clips of a fold count as wrong.
     """
     for noise in NOISES:
         clips, labels = simulated_textures(N_CLIPS, noise=noise)

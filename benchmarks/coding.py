@@ -1,10 +1,11 @@
-"""Coding of subspaces from end to end: gLC beside its Gram matrices, the paper's
-running times; and what the first result costs: import and first gsc in fresh
-interpreters, with an empty cache, a full one and none: python -m benchmarks.coding
+"""Coding of subspaces from end to end, and the time to the first result.
 
-There is no peer here: the comparisons are with the Gram matrices alone and with the
-paper; benchmarks.scale measures growth with n. Compiled code goes to a temporary
-folder.
+Run: python -m benchmarks.coding
+
+gLC is compared with its Gram matrices, gSC with the paper's running times. The first
+result is timed in fresh interpreters, import and first gsc, with an empty cache, a full
+one and none; compiled code goes to a temporary folder. benchmarks.scale measures growth
+with n.
 """
 
 import shutil

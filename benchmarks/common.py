@@ -1,5 +1,7 @@
-"""What the benchmarks share: the header, interleaved timing, fresh interpreters,
-memory, peers, data and the duality gap.
+"""What the benchmarks share.
+
+The header, interleaved timing, fresh interpreters, memory, other packages, data and the
+duality gap.
 """
 
 import ctypes
@@ -24,12 +26,12 @@ from grassmann_sc.subspaces import from_sets
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ["numpy", "scipy", "numba", "threadpoolctl", "spams-bin", "scikit-learn"]
 FRAMES_IN_SET = 5  # images in a set of digits
-# seconds between calls: the threads of BLAS wait for work, at full load, for 0.1 s
+# seconds between calls: after one, the threads of BLAS spin for 0.1 s
 REST = 0.15
 
 
 def header(title):
-    """Prints what was measured, where, with how many threads and which versions."""
+    """Print what is measured, where, with how many threads and which versions."""
     cpu = re.search(r"model name\s*: (.*)", text_of("/proc/cpuinfo"))
     threadpoolctl = peer("threadpoolctl")
     pools = threadpoolctl.threadpool_info() if threadpoolctl else []
@@ -71,7 +73,7 @@ def peer(module, package=None):
 
 
 def figure(name, value, target=""):
-    """Prints a labelled number beside its target, such as '>= 0.9'."""
+    """Print a labelled number beside its target, such as '>= 0.9'."""
     bound = float(target[2:]) if target else value
     missed = value < bound if target.startswith(">") else value > bound
     told = f"target {target}{'  MISSED' if missed else ''}" if target else ""
@@ -86,12 +88,10 @@ def timed(call, *arguments):
 
 
 def interleaved(callables, repetitions, rest=REST, before=None, again=False):
-    """Least seconds of each callable, since a busy neighbour only adds, called in turn
-    after a rest, and after before(), if there is one; call each once before.
+    """Least seconds of each callable.
 
-    again: after a call of its own that is not timed, so that none pays for what the one
-    before it left: threads that wait awake, as those of OpenMP, or memory that is given
-    back.
+    The least, since busy neighbours only add time. They are called in turn, after a
+    rest and after before(), if given. Call each once before, to compile.
     """
     seconds = np.empty((repetitions, len(callables)))
     for row in seconds:
@@ -106,9 +106,7 @@ def interleaved(callables, repetitions, rest=REST, before=None, again=False):
 
 
 def run_child(code, cwd=ROOT, **environment):
-    """(wall seconds, printed text) of a fresh interpreter that runs the code in the
-    folder cwd.
-    """
+    """(wall seconds, printed text) of code run by a fresh interpreter in cwd."""
     seconds, done = timed(
         lambda: subprocess.run(
             [sys.executable, "-c", code],
@@ -138,11 +136,9 @@ def call_of(function, arguments):
 
 
 def extra_memory(call):
-    """MB of the peak resident set during call() beyond what was resident before and
-    beyond its result; NaN without /proc.
+    """MB of the peak resident set during call(), beyond that before it and its result.
 
-    In a process of its own: freed memory is handed back first, so that the call cannot
-    hide in it.
+    NaN without /proc.
     """
     try:
         ctypes.CDLL(None).malloc_trim(0)
@@ -169,8 +165,9 @@ def about(centres, n, noise, rng, in_turn=False):
 
 
 def digit_subspaces(n, p, seed=0):
-    """(n, 64, p), of sets of images of one digit, the digits in turn, no image twice in
-    a set.
+    """(n, 64, p): subspaces of sets of images of one digit, the digits in turn.
+
+    No image is twice in a set.
     """
     datasets = peer("sklearn.datasets", "scikit-learn") or sys.exit(
         "digits need scikit-learn"
@@ -184,8 +181,9 @@ def digit_subspaces(n, p, seed=0):
 
 
 def read_problem(argument, p=3):
-    """(name, queries, atoms): the first split of FILE.npz or FILE.npz:p of
-    examples.classify.
+    """(name, queries, atoms): the first split of FILE.npz or FILE.npz:p.
+
+    The files are those of examples.classify.
     """
     path, _, tail = argument.rpartition(":")
     path, p = (path, int(tail)) if path and tail.isdigit() else (argument, p)
@@ -203,9 +201,7 @@ def cost(X, atoms, lam):
 
 
 def relative_gap(K, k, codes, lam, norm2):
-    """Duality gap / norm2 of each code, as if from r = X^ - sum_j y_j D_j^ and a dual
-    point s r.
-    """
+    """Duality gap / norm2 of each code; r = X^ - sum_j y_j D_j^, dual point s r."""
     Ky = codes @ K
     rr = norm2 - (codes * (2 * k - Ky)).sum(axis=1)  # ||r||^2
     rx = norm2 - (codes * k).sum(axis=1)  # <r, X^>

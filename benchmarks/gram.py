@@ -1,12 +1,12 @@
-"""The Gram matrix against the product of its two matrices and nothing else, in three
-regimes: python -m benchmarks.gram
+"""projection_kernel against the plain product of its two matrices, in three regimes.
 
-The peer is np.matmul (BLAS with all threads) of (n p, d) by (d, N p), already in that
-layout, into an array allocated before: it neither packs nor squares nor sums nor
-checks, as projection_kernel does. Regimes: rested (each call after a pause in which the
+Run: python -m benchmarks.gram
+
+The product is np.matmul (BLAS with all threads) of (n p, d) by (d, N p), already in
+that layout, into an array allocated before: unlike projection_kernel it neither packs
+nor squares nor sums nor checks. Regimes: rested (each call after a pause in which the
 threads of BLAS fall asleep), after a product (right after one of NumPy's, whose threads
-still wait for work at full load), repeated (calls of one kind, one right after
-another).
+still wait for work at full load), repeated (the same call again and again).
 """
 
 from examples.options import of_nothing, parsed
@@ -57,9 +57,7 @@ def blocks(product, p):
 
 
 def calls_of(n, p, d, dtype):
-    """projection_kernel(X, D), projection_kernel(X) and the plain product; their
-    accuracy.
-    """
+    """projection_kernel(X, D) and (X), and the plain product; their accuracy."""
     X = gs.random_subspaces(n, d, p, 0).astype(dtype)
     D = gs.random_subspaces(n, d, p, 1).astype(dtype)
     A = np.ascontiguousarray(X.transpose(0, 2, 1)).reshape(n * p, d)
@@ -105,7 +103,9 @@ def size(n, p, d, least):
                 f"symmetric {1e3 * symmetric:.1f} ms"
             )
         own, symmetric, blas = seconds[0]
-        figure(f"{name}, float64: rate, of matmul's (1)", blas / own, f">= {least}")
+        figure(
+            f"{name}, float64: rate over that of matmul (1)", blas / own, f">= {least}"
+        )
         figure(f"{name}, float64: symmetric over rectangular time (1)", symmetric / own)
         figure(
             f"{name}: float32 speed over float64 (1)",

@@ -1,9 +1,10 @@
-"""The kernel Gram matrix of sets of frames against scikit-learn's kernel of all frames
-followed by products of blocks: python -m benchmarks.kernels
+"""kernel_gram of sets of frames against scikit-learn's kernel of all frames.
 
-The peer is rbf_kernel (BLAS with all threads) on the frames of all sets and then
-np.matmul of its blocks with the bases, which are computed before, for both. The other
-yardstick is np.matmul and np.exp of as many numbers, into an array of 2000 rows.
+Run: python -m benchmarks.kernels
+
+The other package calls rbf_kernel (BLAS with all threads) on the frames of all sets and
+then np.matmul of its blocks with the bases, which are computed before, for both.
+np.matmul and np.exp of as many numbers, into an array of 2000 rows, are timed too.
 """
 
 from examples.options import of_nothing, parsed
@@ -77,7 +78,7 @@ def main():
         ours = kernels.kernel_gram(X[few], A[few], Y, B, KERNEL)
         reference = library(X[few], A[few], Y, B) if theirs else np.nan
         print(
-            f"{dtype.__name__}: apart from scikit-learn's by {np.abs(ours - reference).max():.1e}"
+            f"{dtype.__name__}: largest difference from scikit-learn {np.abs(ours - reference).max():.1e}"
             f", largest entry {ours.max():.2g}",
             flush=True,
         )
@@ -97,11 +98,11 @@ def main():
         )
         for s in library_s:
             figure(
-                f"{name}: time, of scikit-learn's and block products (1)",
+                f"{name}: time over that of scikit-learn and block products (1)",
                 own / s,
                 f"<= {TIME}",
             )
-        figure(f"{name}: rate, of plain product and np.exp (1)", plain / own)
+        figure(f"{name}: rate over that of plain product and np.exp (1)", plain / own)
         figure(
             f"{name}: symmetric over rectangular time (1)", symmetric / own, "<= 0.8"
         )

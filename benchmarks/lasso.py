@@ -80,9 +80,7 @@ def spams_lasso(spams, K, k, lam, p):
 
 
 def cell(spams, name, K, K_xd, p, ratio):
-    """Print a row: one dictionary, one lambda; returns our worst gap and SPAMS' time
-    over ours.
-    """
+    """Print a row: a dictionary and lambda; (our worst gap, SPAMS' time / ours)."""
     n = len(K_xd)
     if len(K) >= 1000:
         n = min(n, FEWER.get(ratio, n))
@@ -140,11 +138,10 @@ def against_spams(problems):
 
 
 def against_sklearn(problems):
-    """scikit-learn solves query by query, in one process or in several: the faster
-    counts.
+    """Compare with scikit-learn, in one process or several: the faster counts.
 
     lasso_lars uses both Gram matrices; lasso_cd ignores that of the queries and
-    computes it from data, here whitened: as few coordinates as K has rank.
+    computes it from data, here whitened: with as few coordinates as the rank of K.
     """
     sklearn = peer("sklearn.decomposition", "scikit-learn")
     for N, ratio, n in SKLEARN if sklearn else []:

@@ -1,5 +1,8 @@
-"""Dictionary learning: the update of the atoms beside coding and a textbook update,
-peers, memory, streams: python -m benchmarks.learning [--only PART]
+"""Dictionary learning: update of the atoms, other packages, memory, streams.
+
+Run: python -m benchmarks.learning [--only PART]
+
+The update is compared with coding and with a textbook update.
 """
 
 import tempfile
@@ -47,9 +50,7 @@ def clusters(n, d, p, k, noise, seed=0):
 
 
 def textbook(X, atoms, codes, n_atoms):
-    """The update as printed: S_r from d x d residuals of samples of the atom, all
-    eigenvectors.
-    """
+    """The update as printed: S_r from d x d residuals, and all eigenvectors."""
     atoms = atoms.copy()
     p = X.shape[2]
     for r in range(n_atoms):
@@ -65,9 +66,7 @@ def textbook(X, atoms, codes, n_atoms):
 
 
 def optimality(X, atoms, codes, updated):
-    """Largest relative shortfall of an updated atom's eigenvalue sum from that of eigh
-    of S_r.
-    """
+    """Largest relative shortfall of an atom's eigenvalue sum from that of eigh."""
     now = atoms.copy()
     shared = codes.T @ codes
     worst = 0.0

@@ -1,13 +1,14 @@
-"""From one machine to many: cost a subspace and memory as data grow, coding beside its
-product, workers of Dask, their kills, and merging.
+"""From one machine to many: how cost and memory grow with the data.
 
     python -m benchmarks.scale [--sizes 1000 10000 100000 1000000] [--kills 10]
     [--folder DIR]
                                [--parts growth product merging dask plan dask_kills]
 
-dask fits the model of a round's time that the README gives, plan extrapolates it. DIR
-takes files of 2.4 kB a subspace and 4 kB for its codes; by default a temporary folder.
-The picture of seconds and memory a subspace is out/scale.png.
+growth: seconds a subspace and memory; product: coding against its matrix product;
+merging: cost after merging learners; dask: workers of Dask, and a fit of the model of a
+round's time that the README gives; plan: its extrapolation; dask_kills: killed workers.
+DIR takes files of 2.4 kB a subspace and 4 kB for its codes; by default a temporary
+folder. The picture of seconds and memory a subspace is out/scale.png.
 """
 
 import functools
@@ -30,10 +31,12 @@ options = parsed(
             type=int,
             nargs="+",
             default=[10**3, 10**4, 10**5, 10**6],
-            help="subspaces (default: up to a million)",
+            help="numbers of subspaces (default: up to a million)",
         ),
-        "--kills": dict(type=int, default=10, help="of Dask workers (default: 10)"),
-        "--folder": dict(type=Path, help="where the files go, for their time"),
+        "--kills": dict(
+            type=int, default=10, help="number of kills of Dask workers (default: 10)"
+        ),
+        "--folder": dict(type=Path, help="folder of temporary files"),
         "--parts": dict(
             nargs="+",
             choices=PARTS,
@@ -58,9 +61,9 @@ N_NEIGHBORS = 5
 BATCH = 256
 NOISE = 0.95  # codes of three to four atoms
 DRAWN = 4096  # subspaces drawn at a time
-FEW = 10**4  # subspaces that a larger file is measured beside
+FEW = 10**4  # subspaces with which a larger file is compared
 PLAN = {"n": 10**8, "workers": 64, "N": 1000, "d": 400, "p": 4}
-BANDWIDTH = 1e9  # bytes a second between machines, supposed: that of 10 gigabit
+BANDWIDTH = 1e9  # bytes a second between machines, assumed: 10 gigabit a second
 ONE_THREAD = dict.fromkeys(
     ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], "1"
 )
@@ -107,12 +110,11 @@ JOBS = {  # functions of subspaces in a file, and where codes go
 
 
 def measured(what, path, out):
-    """Mean seconds a subspace of a job, and of the same for FEW of them before and
-    after it, if there are more, and its peak of anonymous memory in MB beyond that at
-    the start.
+    """(seconds a subspace of a job, the same for FEW of them, peak memory in MB).
 
-    Means, since the best of many short runs is the machine at its best, that of a long
-    one is not.
+    The few are timed before and after the job, if there are more. Memory is the peak of
+    anonymous memory beyond that at the start. Times are means: the best of many short
+    runs is the machine at its best, which a single long run never is.
     """
     X = np.load(path, mmap_mode="r")
     JOBS[what](X[:2048], out)  # compiles, and fills buffers
@@ -158,10 +160,10 @@ def growth(sizes, folder):
             table[what].append((n, 1e6 * seconds, megabytes))
             each = f"{what}, {n:,} subspaces"
             figure(f"{each}: microseconds a subspace", 1e6 * seconds)
-            figure(f"{each}: MB of peak anonymous memory beside the start", megabytes)
+            figure(f"{each}: MB of peak anonymous memory beyond the start", megabytes)
             if n > FEW:
                 figure(
-                    f"{each}: seconds a subspace over those of {FEW:,} (1)",
+                    f"{each}: seconds a subspace over the same for {FEW:,} (1)",
                     seconds / of_few,
                     "<= 1.15",
                 )
@@ -201,9 +203,9 @@ def draw_growth(table):
 
 
 def over_product(n, folder):
-    """Coding end to end beside its product with the atoms alone, and what the rest is."""
+    """Time coding end to end, its steps, and its product with the atoms alone."""
     print(
-        f"-- coding {n:,} subspaces from a file into a file, beside the product with the atoms"
+        f"-- coding {n:,} subspaces from a file into a file, against the product with the atoms"
     )
     X = write_subspaces(folder / "X.npy", n)
     A = atoms()
@@ -236,7 +238,7 @@ def over_product(n, folder):
 
 
 def merging(folder):
-    """Learner(A u B) beside merge(learner(A), learner(B)) over the same atoms."""
+    """Compare merge(learner(A), learner(B)) with a learner of both, same atoms."""
     print("-- merging")
     X = np.array(write_subspaces(folder / "X.npy", 4000))
     start = streams.OnlineGDL(N, lam(), init=X[:N]).collect(X[:N]).fork()
@@ -256,7 +258,7 @@ def merging(folder):
 
 
 def dask_workers(n, folder):
-    """Speed of one and two workers beside the plain functions on the same file."""
+    """Time one and two workers, and the plain functions, on the same file."""
     print(f"-- Dask on {n:,} subspaces: workers of one thread")
     X = write_subspaces(folder / "X.npy", n)
     plain, _ = timed(JOBS["gsc"], X, folder / "codes")
@@ -303,28 +305,32 @@ def dask_workers(n, folder):
     figure("a round: speed of two workers over one", speed_up[1])
     fitted_round(rounds)
     moved = state_bytes(streams.OnlineGDL(N, lam(), init=atoms()).collect(X[:N]))
-    figure("MB that a worker receives a round (atoms) at least", atoms().nbytes / 2**20)
-    figure("MB of the statistics that a chain of blocks sends", moved / 2**20)
+    figure(
+        "network: MB that a worker receives in a round (the atoms), at least",
+        atoms().nbytes / 2**20,
+    )
+    figure(
+        "network: MB that a chain of blocks sends in a round (statistics)",
+        moved / 2**20,
+    )
 
 
 def fitted_round(rounds):
-    """The model n t / W + ceil(log2 W) m + u of the rounds measured, without their
-    update.
-    """
+    """Fit the model n t / W + ceil(log2 W) m + u to the times of the rounds."""
     n, workers, seconds = map(np.array, zip(*rounds))
     model = np.stack([n / workers, np.log2(workers), np.ones(len(n))], axis=1)
     (t, m, u), *_ = np.linalg.lstsq(model / seconds[:, None], np.ones(len(n)))
     figure(
         "fitted t, coding and statistics on one core: microseconds a subspace", 1e6 * t
     )
-    figure("fitted m, of a second worker: seconds", m)
-    figure("fitted u, of a round beside that: seconds", u)
+    figure("fitted m, for a second worker: seconds", m)
+    figure("fitted u, for the rest of a round: seconds", u)
     off = np.abs(model @ [t, m, u] / seconds - 1).max()
     figure(f"largest deviation of {len(n)} rounds from the model", off)
 
 
 def plan():
-    """What the model says of PLAN, from one core's t, m and u at its N, d and p."""
+    """Print the model's times for PLAN, from t, m and u measured on one core."""
     n, workers, N_, d, p = PLAN.values()
     print(
         f"-- extrapolated: {n:.0e} subspaces of R^{d} (p = {p}), {N_} atoms, {workers} workers"
@@ -333,10 +339,10 @@ def plan():
     m = merge + moved / BANDWIDTH
     depth = np.ceil(np.log2(workers))
     figure("t, coding and statistics on one core: microseconds a subspace", 1e6 * t)
-    figure("of a merge on one core: seconds", merge)
-    figure("u, of an update: seconds", u)
-    figure("MB that a worker sends a round, and receives", moved / 2**20)
-    figure(f"m, a merge and its sending at {BANDWIDTH / 1e9:g} GB/s: seconds", m)
+    figure("a merge on one core: seconds", merge)
+    figure("u, an update: seconds", u)
+    figure("network: MB that a worker sends, and receives, in a round", moved / 2**20)
+    figure(f"m, a merge and its transfer at {BANDWIDTH / 1e9:g} GB/s: seconds", m)
     figure("a round on all workers: minutes", (n * t / workers + depth * m + u) / 60)
     figure("of which merging and update: seconds", depth * m + u)
 
@@ -347,7 +353,7 @@ def measure_plan():
     A = gs.random_subspaces(N_, d, p, 1)
     X = common.about(A, DRAWN, NOISE, np.random.default_rng(0))
     empty = streams.OnlineGDL(N_, lam(), init=A).collect(X[:N_]).fork()
-    first = empty.fork().collect(X[: DRAWN // 4])  # statistics are full from here on
+    first = empty.fork().collect(X[: DRAWN // 4])  # its statistics have full size
     second = empty.fork()
     calls = (
         lambda: [second.collect(X[i : i + 1024]) for i in range(0, DRAWN, 1024)],
@@ -363,9 +369,7 @@ def state_bytes(learner):
 
 
 def dask_kills(count, folder):
-    """One of two workers is killed while a dictionary is learned, or used, again and
-    again.
-    """
+    """Kill one of two workers at random moments while atoms are learned or used."""
     print(f"-- {count} kills of Dask workers")
     X = write_subspaces(folder / "X.npy", 20000)
     first = np.array(X[:40])

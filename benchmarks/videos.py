@@ -1,9 +1,9 @@
-"""Videos to points: ARMA models of simulated systems against the truth, and of a long
-clip against the direct way: python -m benchmarks.videos
+"""ARMA models of videos: simulated systems against the truth; time and memory.
 
-The direct way takes LAPACK's SVD of the frames and Gram-Schmidt (QR) of the whole stack
-[C; CA;
-...], as the paper words it.
+Run: python -m benchmarks.videos
+
+Time and memory on a long clip are compared with the direct way: LAPACK's SVD of the
+frames and Gram-Schmidt (QR) of the whole stack [C; CA; ...], as the paper words it.
 """
 
 from examples.options import of_nothing, parsed
@@ -108,7 +108,7 @@ def main():
     )
     own, theirs = interleaved([ours, lambda: direct(frames)], REPETITIONS)
     figure("seconds", own)
-    figure("time, of the direct way's", own / theirs, "<= 1")
+    figure("time over that of the direct way", own / theirs, "<= 1")
     figure("extra peak memory, MB", extra_memory(ours), "<= 1500")
     figure(
         "extra peak memory of the direct way, MB", extra_memory(lambda: direct(frames))
