@@ -155,9 +155,9 @@ class Search:
         candidates = {
             name: self._candidate(K, f"grams[{name!r}]") for name, K in grams.items()
         }
+        end = np.inf
         if seconds is not None:
-            seconds = core.check_number(seconds, "seconds", least=0)
-        end = time.perf_counter() + (np.inf if seconds is None else seconds)
+            end = time.perf_counter() + core.check_number(seconds, "seconds", least=0)
         found = None
         while found is None:
             names = [name for name in grams if name not in self.left_out]
@@ -227,10 +227,9 @@ class Search:
         missing = [
             predict for predict in self.predicts if (predict, name, f) not in self.known
         ]
-        if not missing:
-            return
-        fit, validate = self.folds[f]
-        parts = candidate.parts(fit, validate)
+        if missing:
+            fit, validate = self.folds[f]
+            parts = candidate.parts(fit, validate)
         for predict in missing:
             self.known[predict, name, f] = {
                 what: np.asarray(labels) == self.y[validate]
@@ -260,13 +259,12 @@ class Search:
         }
         leader = max(best.values(), key=np.sum)
         to_come = len(np.unique(self._asked(len(self.folds) - 1))) - len(leader)
-
-        def may_win(mine):
-            behind = (leader - mine).sum()
-            sure = SURE * np.linalg.norm(leader - mine)
-            return behind <= (min(sure, to_come) if to_come else sure)
-
-        return [name for name in names if may_win(best[name])]
+        behind = {name: leader - mine for name, mine in best.items()}
+        return [
+            name
+            for name, lost in behind.items()
+            if lost.sum() <= min(SURE * np.linalg.norm(lost), to_come or np.inf)
+        ]
 
     def _best(self, tried, left_out, names, last, n_tried):
         """The Choice among names; tried: candidates that count as their neighbours."""
@@ -276,13 +274,10 @@ class Search:
             for what, share in self._shares(name, last).items()
         }
         mean = {}
-        for name in tried:
-            known = [f for f in range(last + 1) if self.knows(name, f)]
-            if known:
-                mean |= {
-                    (name, what): share.mean()
-                    for what, share in self._shares(name, known[-1]).items()
-                }
+        for name in filter(lambda name: self.knows(name, 0), tried):
+            seen = max(f for f in range(last + 1) if self.knows(name, f))
+            for what, share in self._shares(name, seen).items():
+                mean[name, what] = share.mean()
         merits = _merits(mean)
         usual = next(iter(shares))[1][1:]
         best = _robust(
@@ -430,12 +425,14 @@ def _robust(shares, merits):
     leader = max(
         shares, key=lambda candidate: (merits[candidate][1], merits[candidate])
     )
-    alike = [
-        candidate
-        for candidate in shares
-        if not _is_better(shares[leader], shares[candidate])
-    ]
-    return max(alike, key=merits.get)
+    return max(
+        (
+            candidate
+            for candidate, share in shares.items()
+            if not _is_better(shares[leader], share)
+        ),
+        key=merits.get,
+    )
 
 
 def _merits(mean):

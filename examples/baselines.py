@@ -165,12 +165,10 @@ def discriminant_predictions(estimator, name, values):
 def affine_hulls(inputs, train, gaussian=False):
     """{(kernel, share): -distances} of the affine hulls of all sets, or images."""
     found = {}
-    gammas = [None]
-    if gaussian:
-        gammas = kernels.gamma_grid([inputs.sets[i] for i in train], 3).tolist()
-    for gamma in gammas:
-        kernel = None if gamma is None else kernels.rbf(gamma)
-        name = None if gamma is None else Gaussian(gamma)
+    training = [inputs.sets[i] for i in train]
+    for gamma in kernels.gamma_grid(training, 3).tolist() if gaussian else [None]:
+        kernel = gamma and kernels.rbf(gamma)
+        name = gamma and Gaussian(gamma)
         for share in SHARES:
             key = "affine", gamma, share
             if key not in inputs.hulls:

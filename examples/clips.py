@@ -1045,14 +1045,8 @@ def _check_names(path, lines, known, unread):
     passed = [name for name in other if unread & {name, name.rpartition("#")[0]}]
     nowhere = [f"{name} in line {lines[name]}" for name in other if name not in passed]
     if nowhere:
-        more = (
-            f" and {len(nowhere) - MOST_NAMED} more"
-            if len(nowhere) > MOST_NAMED
-            else ""
-        )
         raise ValueError(
-            f"{path}: must name clips that are there, got "
-            f"{', '.join(nowhere[:MOST_NAMED])}{more}"
+            f"{path}: must name clips that are there, got {_first_of(nowhere, ', ')}"
         )
     if passed:
         say(
