@@ -1,5 +1,6 @@
-"""Models answer sets and clips without labels: the same before and after they are kept,
-whatever the method; what a new clip must have is what the labelled ones had.
+"""Models answer the same before and after they are saved, whatever the method.
+
+New clips must have what the labelled ones had.
 """
 
 import csv
@@ -82,9 +83,7 @@ def same(first, second):
 
 
 def learned_and_kept(tmp_path, sets, labels, name, **more):
-    """Answers of a model before and after it is kept, to new sets, and of the row
-    itself.
-    """
+    """Answers of a model before and after it is saved, and those of its row."""
     recipe = more.pop("recipe", Recipe(3, fewer=True))
     model = answers.fit(
         sets[::2], labels[::2], recipe=recipe, settings=settings_of(name, **more)
@@ -144,9 +143,7 @@ def test_rows_that_were_normalised_after_stacking_are_no_videos():
 
 @pytest.mark.parametrize("rule", core.RULES)
 def test_a_kept_model_answers_by_the_rule_that_it_was_kept_with(tmp_path, rule):
-    """Files of local codes name their rule, by which they answer whatever the usual one
-    is.
-    """
+    """Files of local codes name their rule, which stays when the usual rule changes."""
     sets, labels = image_sets(noise=1.5)
     model = answers.fit(
         sets[::2], labels[::2], recipe=Recipe(2), settings=settings_of("glc", p=[2])
@@ -175,9 +172,7 @@ def test_a_kept_model_answers_by_the_rule_that_it_was_kept_with(tmp_path, rule):
 
 
 def test_a_model_without_what_came_later_is_read_by_its_defaults(tmp_path):
-    """Files of before had no key in the recipe, and the labels themselves in the
-    estimator.
-    """
+    """Older files have no key in the recipe, and their estimator holds the labels."""
     sets, labels = image_sets()
     model = answers.fit(sets, labels, settings=settings_of("nearest", p=[2]))
     expected = answers.predict(model, sets)
@@ -222,9 +217,7 @@ def test_every_row_that_can_be_chosen_is_tried_here():
     ],
 )
 def test_the_answers_are_those_of_the_row_that_was_evaluated(name):
-    """What a model answers of sets that hold more than the p that it chose, and its
-    scores, is what the row of an evaluation on the same split predicts.
-    """
+    """A model's answers and scores are those of its row, whatever the sets' rank."""
     sets, labels = image_sets(noise=1.0)
     clips = [
         answers.Clip(str(i), label, None, [one])
@@ -268,8 +261,9 @@ def test_of_two_classes_the_one_of_the_higher_score_is_the_answer(name):
 
 
 def test_groups_are_kept_together_in_cross_validation():
-    """Each group of three sets has a look and a label of its own, which say nothing of
-    those of the others: its sets find each other, if they may.
+    """Each group of three sets has its own look and label.
+
+    Sets of a group find each other unless folds keep the group together.
     """
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(8), 3)
@@ -620,9 +614,7 @@ def test_what_is_absurd_in_a_model_is_named(tmp_path, name, value, message):
 
 @pytest.fixture
 def data(tmp_path):
-    """Two classes of six clips, and four new ones at several depths, one of another
-    size.
-    """
+    """Two classes of six clips; four new ones, at several depths, one turned."""
     rng = np.random.default_rng(0)
     pattern = {"run": rng.random((3, 192)), "walk": rng.random((3, 192))}
 

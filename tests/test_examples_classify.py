@@ -1,6 +1,4 @@
-"""examples.classify runs from files to answers, and refuses files that do not fit
-together.
-"""
+"""examples.classify, from files to answers; files that do not fit are refused."""
 
 import json
 import re
@@ -126,9 +124,7 @@ def test_frames_are_resampled_and_stacked():
 
 @pytest.mark.parametrize("group", [None, np.repeat(np.arange(8), 3)])
 def test_parameters_are_chosen_on_the_training_part_alone(group):
-    """Whatever stands in the test part, the same is chosen; and groups stay together in
-    every fold.
-    """
+    """The choice does not depend on the test part; groups stay together in folds."""
     label = np.arange(24) % 2
     train = np.arange(15)
     test = np.arange(15, 24)
@@ -290,9 +286,7 @@ def test_a_whole_number_of_sets_of_each_class_trains():
 def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(
     monkeypatch, capsys
 ):
-    """Of a grid the middle is computed first; what is ready later than asked for is not
-    begun.
-    """
+    """The middle of the grid is computed first; no kernel ends too late."""
     now = [0.0]
 
     def kernel_grams(sets, gammas, p_max):
@@ -337,9 +331,7 @@ def test_no_seconds_leave_each_method_its_first_candidate(tmp_path, capsys):
 
 
 def test_results_and_predictions_are_those_of_their_split(tmp_path):
-    """By hand: two splits of other sets and answers; a row that failed in one of them,
-    and one that has not got to the second.
-    """
+    """Two splits by hand: one row failed in one, another has not reached the second."""
     label = np.array(["c2", "c2", "c10", "c10", "c9", "c9"])
     names = [f"clip {i}" for i in range(6)]
     collection = clips.Collection(np.ones((6, 4, 1)), None, names, label, None, ())
@@ -437,9 +429,7 @@ def test_other_labels_are_named_before_they_are_compared(tmp_path, two, rule):
 
 
 def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
-    """As many atoms in each; a row that had another name in a split lost its place
-    among them.
-    """
+    """The number of learned atoms, which the row's name holds, is one in all splits."""
     path = write(
         tmp_path,
         train0=np.array([0, 1, 2, 6, 7, 8]),
@@ -782,9 +772,7 @@ def test_sets_of_one_frame_have_baselines_too(tmp_path, capsys):
 
 
 def predictions(folder, monkeypatch, arrays, *options):
-    """{row: labels predicted for the test part of the split} of all rows that classify
-    prints.
-    """
+    """{row: predicted labels of the test part} of all rows that classify prints."""
     tables = []
     monkeypatch.setattr(
         classify, "print_table", lambda results, *others: tables.append(results)
@@ -806,9 +794,7 @@ def predictions(folder, monkeypatch, arrays, *options):
 
 
 def image_sets():
-    """Sets of features of three classes that overlap, so that no candidate is right for
-    all.
-    """
+    """Sets of features of overlapping classes, so that no candidate is perfect."""
     rng = np.random.default_rng(0)
     label = np.arange(36) % 3
     looks = rng.standard_normal((3, 2, 12))

@@ -1,6 +1,4 @@
-"""From folders to results: clips are found, built once, split as asked for; what cannot
-be used is named and stops nothing.
-"""
+"""Clips are found, built once and split; unusable ones are named and stop nothing."""
 
 import csv
 import json
@@ -350,9 +348,7 @@ def test_splits_from_a_file(tree, tmp_path):
 
 
 def runs(n_clips=8, n_runs=3):
-    """A Collection of clips of two classes, each cut into sets; names have a # of their
-    own.
-    """
+    """A Collection of clips of two classes, each cut into sets; names contain a #."""
     rng = np.random.default_rng(0)
     clips = [
         Clip(
@@ -874,9 +870,7 @@ def test_a_reader_that_is_missing_stops_before_clips_are_lost(tmp_path, monkeypa
 
 
 def of_sizes(folder):
-    """Clips of three classes: all of one, and half of another, have frames of another
-    size.
-    """
+    """Clips of three classes: all of one, half of another have another frame size."""
     for k in range(4):
         for label, small in (("jump", k < 2), ("run", True), ("walk", False)):
             path = folder / label / f"{k}.npy"
@@ -1097,9 +1091,7 @@ def test_kept_rows_are_centred_before_stacking_where_bases_of_models_are():
 
 
 def test_a_cache_knows_the_order_that_names_give_to_images(tmp_path):
-    """The bytes of 10.png and 2.png, in the order of texts, are those of a.png and
-    b.png.
-    """
+    """The bytes of 10.png and 2.png, in text order, are those of a.png and b.png."""
     first, second, *_ = frames_of("run", 0)
     recipe = Recipe(p=1, stack=2)
     for name, frames in (("2", first), ("10", second)):

@@ -1,6 +1,4 @@
-"""Methods compared: votes, what is left out, ends of grids; and what the table of
-examples.classify says of them, and of chance.
-"""
+"""Methods compared: votes, candidates left out, ends of grids, and the table."""
 
 import re
 import warnings
@@ -55,8 +53,9 @@ def method(reads, estimator, grid=None, predict=None):
 
 @pytest.mark.parametrize("kind", ["group", "clip", "set"])
 def test_classes_that_cross_validation_tells_nothing_of_are_named(kind):
-    """Those whose training sets are all of one group, one clip, or one set: no fold
-    learns from some of them and asks for others.
+    """Classes whose training sets are all of one group, one clip, or one set.
+
+    No fold learns from some of these sets and asks for others.
     """
     label = np.array([*"aaaabbbbcccc", *"abc"])
     unit = np.array([0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 5, 6])
@@ -101,9 +100,7 @@ def test_groups_are_kept_together_before_clips_and_clips_where_groups_are_torn(t
 
 
 def test_shares_of_uneven_classes_are_those_by_hand():
-    """Right are 3 of 4 a, 1 of 2 b, 1 of 1 c; of what is called so 3 of 3, 1 of 2, 1 of
-    2.
-    """
+    """Right are 3 of 4 a, 1 of 2 b, 1 of 1 c; of answers 3 of 3, 1 of 2, 1 of 2."""
     found = comparison.shares_of(np.array([*"aaaabbc"]), np.array([*"aaabbcc"]))
     assert found["accuracy"] == pytest.approx(100 * 5 / 7)
     assert found["balanced"] == pytest.approx(100 * (3 / 4 + 1 / 2 + 1) / 3)
@@ -111,9 +108,7 @@ def test_shares_of_uneven_classes_are_those_by_hand():
 
 
 def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
-    """Nothing of another fold, which holds sets to be asked, and of no more than one
-    fold.
-    """
+    """made holds one fold, and nothing of other folds, which hold sets to be asked."""
     sets, label = noisy_sets()
     asked = []
 
@@ -658,9 +653,7 @@ def test_p_values_are_adjusted_for_the_number_of_rows(capsys):
 
 
 def test_rows_that_are_alike_seldom_have_a_star(capsys):
-    """25 methods that are right for each of 40 sets by the same chance, the best one
-    chosen afterwards.
-    """
+    """25 methods with the same chance on each of 40 sets; the best is compared."""
     rng = np.random.default_rng(0)
     pairs = half_splits(40, 10)
     starred = 0

@@ -1,6 +1,4 @@
-"""The paper's experiments on made-up trees in the layouts of the real data: each runs,
-and says what is missing.
-"""
+"""The paper's experiments run on made-up trees and say what is missing."""
 
 import csv
 import json

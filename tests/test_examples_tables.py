@@ -69,17 +69,13 @@ def test_the_search_scores_every_variant():
 
 
 def test_the_search_shows_the_settings_that_come_closest(monkeypatch, capsys):
-    """Where a pair of sigmas has the paper's own figures it is shown first, at
-    difference 0.
-    """
+    """A pair of sigmas with the paper's own figures is shown first, at difference 0."""
     kinds = [search_synthetic.Kind("one", "any", spread) for spread in (1.0, 2.0)]
     monkeypatch.setattr(search_synthetic, "FIRST", kinds)
     monkeypatch.setattr(search_synthetic, "SECOND", kinds)
 
     def found(halves):
-        """Figures 100 everywhere, but the paper's for kind 1 at the sigmas 3 and 5,
-        variant 2.
-        """
+        """Figures 100, but the paper's for kind 1, sigmas 3 and 5, variant 2."""
         tables = {}
         for method, row in table_synthetic.PAPER.items():
             n_variants = len(search_synthetic.variants(method))

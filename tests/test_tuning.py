@@ -101,11 +101,10 @@ def test_another_rule_is_chosen_if_it_is_better_by_more_than_luck(usual, other):
 
 
 def clips_of_twenty_classes():
-    """Gram matrix of five clips of each class under a narrow Gaussian kernel, labels,
-    and which two of a class are to learn from.
+    """(Gram matrix of five clips a class, labels, which two of a class train).
 
-    All frames lie in R^6, so that subspaces of frames tell little; a clip shows six of
-    the eight looks of its class.
+    The kernel is a narrow Gaussian. All frames lie in R^6, so that subspaces of frames
+    tell little; a clip shows six of the eight looks of its class.
     """
     rng = np.random.default_rng(2)
     looks = rng.standard_normal((20, 8, 6))
@@ -119,9 +118,7 @@ def clips_of_twenty_classes():
 
 
 def test_local_codes_do_not_turn_over_in_the_refit():
-    """A fold has one clip of a class, where both rules answer alike; all together have
-    two.
-    """
+    """A fold trains on one clip a class, where both rules agree; the refit on two."""
     K, y, train = clips_of_twenty_classes()
     assert np.median(K[y[:, None] != y]) < 1e-6 * K[0, 0]
     known = np.flatnonzero(train)
@@ -173,9 +170,7 @@ def test_one_rule_is_the_usual_one_everywhere(coding, how, predict):
 
 
 def test_shares_of_repeated_folds_are_shares():
-    """A set that is asked again counts no more than others: what is shown is the share
-    of its answers that is right.
-    """
+    """A set asked twice counts once: its share of right answers is a mean."""
     asked = np.zeros(60, int)
     table = {(("lam", 0.1),): right(0.7)}
 
@@ -342,9 +337,7 @@ def test_dimensions_rise_from_1_to_the_largest(p_max, most):
 
 
 def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
-    """Rings of two radii: no linear subspace of dimension 2 tells them apart, a
-    Gaussian's does.
-    """
+    """Rings of two radii, which a Gaussian's subspaces tell apart, linear ones not."""
     rng = np.random.default_rng(0)
     y = np.arange(40) % 2
     angle = rng.uniform(0, 2 * np.pi, (40, 8, 1))
@@ -372,9 +365,7 @@ def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
 
 
 def test_candidates_within_a_standard_error_are_alike():
-    """One that is behind on every set alike, by no more and no less, is behind for
-    certain.
-    """
+    """A candidate that is worse by the same amount on every set is worse for sure."""
     best = np.repeat([1.0, 0.0], [18, 2])
     swapped = np.roll(best, 1)
     worse = best - 0.05
@@ -516,7 +507,7 @@ class Rows:
 
 
 def test_any_object_with_parts_is_a_candidate():
-    """Its name has as many parts as it needs, p the last."""
+    """Its name may have any number of parts, p the last."""
     rng = np.random.default_rng(0)
     noise = rng.standard_normal((60, 4))
     means = LABELS[:, None] + 0.1 * noise
@@ -541,7 +532,7 @@ def test_any_object_with_parts_is_a_candidate():
 
 
 def test_neighbours_are_candidates_whose_names_differ_in_p_alone():
-    """Of equals that of the recipe whose other p is better."""
+    """Of equal candidates, the one of the recipe whose other p is better."""
     names = [(recipe, "linear", p) for recipe in ("raw", "hog") for p in (1, 2)]
     table = [{(): right(share, 1)} for share in (0.5, 0.9, 0.8, 0.9)]
     assert choose(names, table).gram == ("hog", "linear", 2)
@@ -563,9 +554,7 @@ def test_corrected_t_test_widens_the_plain_one():
 @pytest.mark.parametrize("k", [2, 5, 10])
 @pytest.mark.parametrize("n_test", [10, 50])
 def test_one_set_in_every_split_is_no_news(k, n_test):
-    """The variance is at least that of methods that are alike, which differ on one in
-    so many.
-    """
+    """The variance is at least that of equal methods that differ on so many sets."""
     share = 1 / n_test
     t = share / np.sqrt((1 / k + 1) * share / n_test)
     found = tuning.corrected_t_test(np.full(k, share), 1.0, n_test=n_test)
