@@ -79,9 +79,10 @@ class Search:
     value), as sparse_predictions(...) does. Several functions in a sequence count as
     one that gives all their answers.
 
-    What was computed for one choice serves the next. known: that of another Search with
-    the same y and folds, to share what both compute. left_out: {name: why} of the
-    candidates that a fold could not have.
+    What was computed for one choice serves the next, so that one name must always mean
+    the same candidate. known: that of another Search with the same y and folds, to share
+    what both compute. left_out: {name: why} of the candidates that a fold could not
+    have.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning
