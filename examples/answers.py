@@ -278,12 +278,12 @@ def kinds_of_scores(model):
 def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     """The Model learned from n sets of frames with labels (n,).
 
-    sets: arrays (n_frames, height, width) or (n_frames, d). labels: numbers, strings or
-    bools, all of one type, of two classes or more; answers are of that type. groups
-    (n,): any hashables; sets of one group stay together in cross-validation. recipe:
-    examples.clips.Recipe, how sets become subspaces. settings:
-    examples.options.Settings, as Settings(methods=["gsc", "svm"]): the methods and
-    their candidate parameters.
+    sets: arrays (n_frames, height, width) or (n_frames, d).
+    labels: numbers, strings or bools, all of one type, of two classes or more; answers
+    are of that type. groups (n,): any hashables; sets of one group stay together in
+    cross-validation. recipe: examples.clips.Recipe, how sets become subspaces.
+    settings: examples.options.Settings, as Settings(methods=["gsc", "svm"]): the
+    methods and their candidate parameters.
     """
     recipe = Recipe(MOST_P, fewer=True) if recipe is None else recipe
     settings = Settings() if settings is None else settings

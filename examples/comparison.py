@@ -602,9 +602,9 @@ def candidates(inputs, reads, train, settings):
 def compute_kernels(inputs, grid, seconds=None):
     """Add to inputs.kernels the Gram matrices of each gamma that is missing.
 
-    All splits share them. seconds: how long this may take; the time for each gamma is
-    estimated on a tenth of the sets. It begins in the middle of the grid; the rest is
-    left out.
+    All splits share them.
+    seconds: how long this may take; the time for each gamma is estimated on a tenth of
+    the sets. It begins in the middle of the grid; the rest is left out.
     """
     missing = [gamma for gamma in grid if gamma not in inputs.kernels]
     if seconds is not None and missing:
