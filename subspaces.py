@@ -5,15 +5,18 @@ width); its subspace is a (d, p) matrix with orthonormal columns. After Harandi 
 2015, "Modeling of Appearance" (SVD, block Hankel matrices) and "Modeling of Dynamics"
 (ARMA). Shared options of all functions that make subspaces:
 
-center : remove the mean frame first (which costs one independent frame) unit_variance :
-remove it and divide each pixel by its standard deviation over the frames, as in the
-    paper's traffic experiment; a constant pixel becomes 0 (one factor for a whole clip
-    would change no subspace)
-rank : when fewer directions than asked for are independent: "raise" a ValueError,
-"warn" and pad,
-    or "pad": complete the basis by directions orthogonal to the frames, pseudo-random
-    so that padded sets do not look alike; "fewer" (of one set alone): give those that
-    there are, fewer than p columns. No direction at all is always an error.
+center:
+    remove the mean frame first (which costs one independent frame)
+unit_variance:
+    remove it, and divide each pixel by its standard deviation over the frames, as in
+    the paper's traffic experiment; a constant pixel becomes 0 (one factor for a whole
+    clip would change no subspace)
+rank:
+    what to do when fewer directions than asked for are independent. "raise": a
+    ValueError. "pad": complete the basis by directions orthogonal to the frames,
+    pseudo-random so that padded sets do not look alike. "warn": pad, and warn. "fewer"
+    (of one set alone): return fewer than p columns. No direction at all is always an
+    error.
 
 float32 frames give float32 results, all others float64; the work is done in float64. A
 singular value counts towards the rank when it exceeds 10 eps sqrt(n_frames d) max|F|,
