@@ -71,10 +71,10 @@ def from_image_set(
     f_i||^2. A column's sign is arbitrary.
 
     frames : (n_frames, d) or (n_frames, height, width), real and finite; d = height *
-    width p : 1 <= p <= d; there must be p independent frames, see rank at the head of
-    this module, and
-        center, unit_variance
-    Raises TypeError and ValueError on any other input.
+        width
+    p : 1 <= p <= d; there must be p independent frames, see rank at the head of this
+        module, and center, unit_variance Raises TypeError and ValueError on any other
+        input.
 
     >>> from grassmann_sc import subspaces
     >>> abs(subspaces.from_image_set([[3.0, 4.0], [6.0, 8.0]], p=1))  # two frames of two pixels
@@ -100,10 +100,10 @@ def from_sets(
     """Bases (n, d, p) of n image sets: from_image_set on each, in parallel.
 
     The errors name the set.
+
     sets : iterable of at least one set of frames, each of its own length, all of the
-    same d; or one
-        array (n, n_frames, d) or (n, n_frames, height, width). A generator is read a
-        few sets at a time.
+        same d; or one array (n, n_frames, d) or (n, n_frames, height, width). A
+        generator is read a few sets at a time.
 
     See also estimators.ImageSetSubspaces, the same as the first step of a Pipeline.
 
@@ -223,8 +223,7 @@ def arma(
 
     frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
     stabilize : scale A to a spectral radius just below 1 if it is 1 or more, so that
-    its powers
-        stay bounded
+        its powers stay bounded
 
     >>> from grassmann_sc import subspaces
     >>> A, C = subspaces.arma([[1.0], [2.0], [4.0], [8.0]], n_states=1)  # each frame twice the last
