@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -278,11 +278,10 @@ class ImageSetSubspaces(SetsTransformer):
         return subspaces.from_sets(X, **self.get_params())
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelChoice:
     """The kernel on frames that kernel, gamma, gamma_scale, degree and coef0 name."""
 
-    _: KW_ONLY
     kernel: core.AnyKernel = "linear"
     gamma: float | None = None
     gamma_scale: str | None = None
@@ -304,7 +303,6 @@ class KernelChoice:
         return kernel
 
 
-@dataclass(eq=False, repr=False)
 class KernelLift(KernelChoice, SetsTransformer):
     """Sets of frames to coordinates (n, r, p) of their subspaces in feature space.
 
@@ -331,13 +329,28 @@ class KernelLift(KernelChoice, SetsTransformer):
     ['ape', 'bee']
     """
 
-    kernel: core.AnyKernel = "rbf"
-    gamma: float | None = None
-    p: int = 1
-    n_landmarks: int | None = None
-    _: KW_ONLY
-    method: str = "kmeans++"
-    random_state: RandomState = None
+    def __init__(
+        self,
+        kernel: core.AnyKernel = "rbf",
+        gamma: float | None = None,
+        p: int = 1,
+        n_landmarks: int | None = None,
+        *,
+        gamma_scale: str | None = None,
+        degree: int = 2,
+        coef0: float = 1.0,
+        method: str = "kmeans++",
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.p = p
+        self.n_landmarks = n_landmarks
+        self.gamma_scale = gamma_scale
+        self.degree = degree
+        self.coef0 = coef0
+        self.method = method
+        self.random_state = random_state
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X.
