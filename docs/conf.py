@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import matplotlib
 
 import grassmann_sc
-from docs import house, snippets
+from docs import equations, house, snippets
 
 # pages do not say what was compiled
 logging.getLogger("grassmann_sc").setLevel("ERROR")
@@ -25,7 +25,7 @@ project = "grassmann_sc"
 author = "the grassmann_sc developers"
 copyright = author
 version = release = grassmann_sc.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx_gallery.gen_gallery"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["html"]
 html_theme = "furo"  # light and dark, wide and narrow
 html_title = f"grassmann_sc {version}"
@@ -78,7 +78,8 @@ def write_reference(app):
         old.unlink()
     for module in house.modules():
         name = module if module == house.CORE else f"{house.CORE}.{module}"
-        text = f"{module}\n{'=' * len(module)}\n\n.. automodule:: {name}\n"
+        title = f"{module}\n{'=' * len(module)}\n\n"
+        text = f"{title}{equations.of(module)}.. automodule:: {name}\n"
         (folder / f"{module}.rst").write_text(text, encoding="utf-8")
     listed = "".join(f"   {module}\n" for module in house.modules())
     (folder / "index.rst").write_text(REFERENCE + listed, encoding="utf-8")
@@ -112,6 +113,11 @@ def plain_text(app, what, name, obj, options, lines):
     lines[:] = "\n\n".join(as_markup(text, parameters) for text in paragraphs).split(
         "\n"
     ) + [""]
+
+
+def skipped(app, what, name, obj, skip, options):
+    """What scikit-learn adds to every estimator to pass metadata on."""
+    return skip or re.fullmatch(r"set_\w+_request", name) is not None
 
 
 def names_of_parameters(obj):
@@ -172,3 +178,4 @@ def setup(app):
     app.connect("builder-inited", draw_pictures)
     app.connect("builder-inited", write_reference)
     app.connect("autodoc-process-docstring", plain_text)
+    app.connect("autodoc-skip-member", skipped)

@@ -3,6 +3,7 @@ that of the imports.
 """
 
 import ast
+import importlib
 import importlib.util
 import re
 
@@ -10,7 +11,7 @@ import matplotlib.pyplot as plt
 import pytest
 from PIL import Image
 
-from docs import check_pages, floorplan, snippets
+from docs import check_pages, equations, floorplan, snippets
 from docs.house import own_files
 from grassmann_sc import estimators
 from grassmann_sc.baselines import estimators as of_baselines
@@ -268,3 +269,14 @@ def test_pictures_are_there_and_small(page):
     assert pictures
     for picture in pictures:
         assert (ROOT / picture).stat().st_size <= 100_000, picture
+
+
+@pytest.mark.parametrize("module", equations.OF)
+def test_equations_name_functions_of_their_module(module):
+    dotted = module if module == CORE else f"{CORE}.{module}"
+    functions = vars(importlib.import_module(dotted))
+    texts = re.findall(r"\\text\{([^}]*)\}", equations.OF[module])
+    named = [text.rpartition(": ")[2].split(", ") for text in texts]
+    assert {name for names in named for name in names} - {" with "} <= set(functions)
+    assert equations.of(module).startswith(".. math::\n\n   ")
+    assert equations.of("scale") == ""
