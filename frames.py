@@ -982,7 +982,7 @@ def _aligned(body, height, width):
     return np.pad(body, [(0, 0), (width, width)])[:, width - left : 2 * width - left]
 
 
-# ------------------------------------------------------------------- checks at the door
+# --------------------------------------------------------------- checks of arguments
 
 
 def _check_size(size):

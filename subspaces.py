@@ -698,7 +698,7 @@ def _lack(policy, message):
         core.warn(message + "; the rest was padded")
 
 
-# ------------------------------------------------------------------- checks at the door
+# --------------------------------------------------------------- checks of arguments
 
 
 def _check_options(center, unit_variance, rank, run=core.run_blocks, *, fewer=False):

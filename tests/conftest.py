@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -24,8 +25,13 @@ LONGEST = [
 
 
 def pytest_configure(config):
-    """pytest-xdist hands out files in our order, not those of the most tests first."""
+    """pytest-xdist hands out files in our order, not those of the most tests first.
+
+    A shell starts what runs in the background with Ctrl-C ignored: tests press it.
+    """
     config.option.loadscopereorder = False
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

@@ -286,10 +286,8 @@ def test_a_start_worse_than_zero_is_not_used(problem, seed, scale, positive):
 
 
 def test_a_sparse_path_is_in_the_order_of_its_lambdas():
-    X, D = (
-        bases(np.random.default_rng(0), 12, 6, 2),
-        bases(np.random.default_rng(1), 5, 6, 2),
-    )
+    X = bases(np.random.default_rng(0), 12, 6, 2)
+    D = bases(np.random.default_rng(1), 5, 6, 2)
     path = [0.1, 1.0, 0.01, 0.3]
     sparse = gs.gsc(X, D, path, sparse_output=True)
     dense = gs.gsc(X, D, path)
