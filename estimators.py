@@ -473,7 +473,7 @@ class Coding:
         """Codes (n, N) from Gram matrices that are checked already."""
         if how["n_neighbors"] is not None:
             how = {**how, "n_neighbors": min(self.n_neighbors, len(K_dd))}
-        code = core.coding_step(K_xd.shape, K_xd.dtype, **how)
+        code = core.coding_of(K_xd.shape, K_xd.dtype, **how)
         return code(K_dd, K_xd, norm2)
 
 

@@ -520,7 +520,7 @@ def write_codes(
     """
     bases: Any = StoredBases(X, "X")
     bases, atoms = core.same_dimension(bases, core.check_dictionary(D, "D"), "XD")
-    step = core.coding_step(
+    code = core.coding_of(
         (len(bases), len(atoms)),
         atoms.dtype,
         lam,
@@ -532,7 +532,7 @@ def write_codes(
         max_iter=max_iter,
         sparse_output=sparse_output,
     )
-    sink = Sink(out, len(bases), atoms, step.options, replace, X=X, D=D)
+    sink = Sink(out, len(bases), atoms, code, replace, X=X, D=D)
     K = core.bases_gram(atoms)
     height = rows_in_block(bases.X, len(atoms))
 
@@ -546,7 +546,7 @@ def write_codes(
         stops = [*range(row - row % height + height, len(bases), height), len(bases)]
         for first, stop in zip([row, *stops], stops):
             block = bases[first:stop]
-            codes = step(K, core.Products(block, atoms), block.shape[2])
+            codes = code(K, core.Products(block, atoms), block.shape[2])
             yield codes, digest_rows(block, first) if sink.keeps else 0
 
     return sink.fill(start, progress, digest, pieces)

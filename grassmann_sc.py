@@ -450,7 +450,7 @@ def gsc(
     array([[0.75, 0.  , 0.  ]])
     """
     X, D = check_queries_and_atoms(X, D)
-    options = lasso_options(
+    code = sparse_coding(
         (len(X), len(D)),
         lam,
         lam_scale,
@@ -461,7 +461,7 @@ def gsc(
         return_info,
         sparse_output,
     )
-    return solve_lassos(bases_gram(D), Products(X, D), X.shape[2], options)
+    return code(bases_gram(D), Products(X, D), X.shape[2])
 
 
 def sparse_codes(
@@ -509,7 +509,7 @@ def sparse_codes(
     array([ True])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    options = lasso_options(
+    code = sparse_coding(
         K_xd.shape,
         lam,
         lam_scale,
@@ -520,7 +520,7 @@ def sparse_codes(
         return_info,
         sparse_output,
     )
-    return solve_lassos(K_dd, K_xd, norm2, options)
+    return code(K_dd, K_xd, norm2)
 
 
 # ---------------------------------------------------------- locality-constrained coding
@@ -551,8 +551,8 @@ def glc(
     array([[1., 0., 0.]])
     """
     X, D = check_queries_and_atoms(X, D)
-    options = local_options(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return solve_local(bases_gram(D), Products(X, D), X.shape[2], options)
+    code = local_coding(len(D), X.dtype, n_neighbors, reg, sparse_output)
+    return code(bases_gram(D), Products(X, D), X.shape[2])
 
 
 def locality_codes(
@@ -580,8 +580,8 @@ def locality_codes(
     array([[0.5, 0.5, 0. ]])
     """
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
-    options = local_options(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
-    return solve_local(K_dd, K_xd, norm2, options)
+    code = local_coding(len(K_dd), K_dd.dtype, n_neighbors, reg, sparse_output)
+    return code(K_dd, K_xd, norm2)
 
 
 # -------------------------------------------------------- from codes to points, classes
@@ -748,7 +748,7 @@ def classify(
     """
     X, D = check_queries_and_atoms(X, D)
     labelled = check_labels(labels, len(D))
-    code = coding_step(
+    code = coding_of(
         (len(X), len(D)),
         X.dtype,
         lam,
@@ -1009,13 +1009,35 @@ def _mirror(K):
 
 # -------------------------------------------------------------------------- many lassos
 
-LassoOptions = namedtuple(
-    "LassoOptions",
-    "lam lam_scale positive init tol max_iter return_info sparse_output",
-)
+
+class SparseCoding(
+    namedtuple(
+        "SparseCoding",
+        "lam lam_scale positive init tol max_iter return_info sparse_output",
+    )
+):
+    """How to code, by sparse_codes: a function (K_dd, K_xd, norm2) -> codes.
+
+    Its arguments are checked before. K_xd: an array or Products; norm2: a number or
+    (n,).
+    """
+
+    rule = "residual"  # of class_scores, for its codes
+
+    def __call__(self, K_dd, K_xd, norm2):
+        lassos = _Lassos(K_dd, np.broadcast_to(norm2, len(K_xd)), K_xd.dtype, self)
+        for tile in query_tiles(len(K_xd), len(K_dd)):
+            k_tile = K_xd[tile]
+            solve = functools.partial(lassos.solve, k_tile, tile.start)
+            # an eighth of the queries, unless that is so few that threads do not pay
+            share = max(-(-len(k_tile) // 8), 2**12 // len(K_dd))
+            block = max(1, min(512, 2**15 // len(K_dd), share))
+            lassos.sparse += run_blocks(solve, len(k_tile), block)
+        found = lassos.found()
+        return found if self.return_info else found.codes
 
 
-def lasso_options(
+def sparse_coding(
     shape,
     lam,
     lam_scale=None,
@@ -1026,7 +1048,7 @@ def lasso_options(
     return_info=False,
     sparse_output=False,
 ):
-    """The options of sparse_codes for codes of this shape (n, N), checked."""
+    """The SparseCoding of these options of sparse_codes, checked, for codes (n, N)."""
     path = finite_array(lam, "lam")
     _refuse_bool(lam, "lam", "a number >= 0 or a 1-D array of them")
     if path.ndim > 1 or path.size == 0 or (path < 0).any():
@@ -1037,7 +1059,7 @@ def lasso_options(
     init = None if init is None else check_codes(init, *shape, "init")
     tol = check_number(tol, "tol", above=0)
     max_iter = check_integer(max_iter, "max_iter", 1)
-    return LassoOptions(
+    return SparseCoding(
         path.astype(np.float64),
         lam_scale,
         check_flag(positive, "positive"),
@@ -1049,39 +1071,22 @@ def lasso_options(
     )
 
 
-def solve_lassos(K_dd, K_xd, norm2, options):
-    """sparse_codes without its checks.
-
-    K_xd: an array or Products; norm2: a number or (n,).
-    """
-    lassos = _Lassos(K_dd, np.broadcast_to(norm2, len(K_xd)), K_xd.dtype, options)
-    for tile in query_tiles(len(K_xd), len(K_dd)):
-        k_tile = K_xd[tile]
-        solve = functools.partial(lassos.solve, k_tile, tile.start)
-        # an eighth of the queries, unless that is so few that threads do not pay
-        share = max(-(-len(k_tile) // 8), 2**12 // len(K_dd))
-        block = max(1, min(512, 2**15 // len(K_dd), share))
-        lassos.sparse += run_blocks(solve, len(k_tile), block)
-    found = lassos.found()
-    return found if options.return_info else found.codes
-
-
 class _Lassos:
     """The lassos of n queries for L values of lambda each, and what is found."""
 
-    def __init__(self, K_dd, norm2, dtype, options):
-        path = np.atleast_1d(options.lam)
+    def __init__(self, K_dd, norm2, dtype, coding):
+        path = np.atleast_1d(coding.lam)
         shape = len(path), len(norm2), len(K_dd)
-        self.options = options
+        self.coding = coding
         self.K = own_array(K_dd, np.float64)
         self.norm2 = own_array(norm2, np.float64)
         # for lam = 0, whose codes are those of least squares
-        no_lam = not options.positive and not path.all()
+        no_lam = not coding.positive and not path.all()
         self.inverse = _pseudo_inverse(self.K, np.finfo(dtype).eps) if no_lam else None
         self.order = np.argsort(-path, kind="stable")  # each solution starts the next
         self.half = path[self.order] / 2
         self.dtype = dtype
-        self.dense = None if options.sparse_output else np.empty(shape, dtype)
+        self.dense = None if coding.sparse_output else np.empty(shape, dtype)
         self.sparse = []  # of each block, the nonzero entries for each lambda
         self.gap = np.empty(shape[:2])
         self.n_iter = np.empty(shape[:2], np.int64)
@@ -1094,15 +1099,15 @@ class _Lassos:
         """
         rows = slice(first + block.start, first + block.stop)
         k = own_array(k_tile[block], np.float64)
-        half = np.outer(self.half, _units(k_tile[block], self.options.lam_scale))
+        half = np.outer(self.half, _units(k_tile[block], self.coding.lam_scale))
         Y = np.zeros((len(half), *k.shape))
-        if self.options.init is not None:
-            Y[0] = dense_codes(self.options.init[rows])
-        if self.options.positive:
+        if self.coding.init is not None:
+            Y[0] = dense_codes(self.coding.init[rows])
+        if self.coding.positive:
             np.maximum(Y[0], 0, out=Y[0])
         gap = np.empty(half.shape)
         n_iter = np.empty(half.shape, np.int64)
-        rules = self.options.positive, self.options.tol, self.options.max_iter
+        rules = self.coding.positive, self.coding.tol, self.coding.max_iter
         self.curvature.append(
             _lasso_paths(
                 _new_work(self.K), k, self.norm2[rows], half, rules, Y, gap, n_iter
@@ -1128,7 +1133,7 @@ class _Lassos:
                 f"{least:.2g} v^T v, in units of a diagonal entry: codes may be far "
                 "from the best"
             )
-        tol = self.options.tol * self.norm2
+        tol = self.coding.tol * self.norm2
         late = ~(self.gap <= tol)
         if late.any():
             worst = np.unravel_index(
@@ -1136,7 +1141,7 @@ class _Lassos:
             )
             warn(
                 f"{late.sum()} of {late.size} codes did not converge (max_iter = "
-                f"{self.options.max_iter}): worst duality gap {self.gap[worst]:.2g}, "
+                f"{self.coding.max_iter}): worst duality gap {self.gap[worst]:.2g}, "
                 f"tolerance {tol[worst[-1]]:.2g}"
             )
         codes = self.dense
@@ -1146,7 +1151,7 @@ class _Lassos:
             blocks = zip(nothing, *self.sparse)
             codes = [_as_csr(rows, (len(self.norm2), N)) for rows in blocks]
         found = SparseCodes(codes, self.gap, self.n_iter)
-        one = self.options.lam.ndim == 0
+        one = self.coding.lam.ndim == 0
         return SparseCodes(*(each[0] for each in found)) if one else found
 
 
@@ -1754,63 +1759,65 @@ def axpy(c, a, b, n):
 
 # -------------------------------------------------------------------------- local codes
 
-LocalOptions = namedtuple("LocalOptions", "n_neighbors reg sparse_output")
+
+class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
+    """How to code, by locality_codes: a function as SparseCoding is."""
+
+    rule = "sum"  # class_scores says why
+
+    def __call__(self, K_dd, K_xd, norm2):
+        n = len(K_xd)
+        N = len(K_dd)
+        m = self.n_neighbors
+        K = own_array(K_dd, K_xd.dtype)
+        norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
+        tol = rounding(K.dtype)
+        longer = lengths_above_least(K)
+        indices = np.empty((n, m), np.int64)
+        values = np.empty((n, m))
+        for tile in query_tiles(n, N):
+            k_tile = K_xd[tile]
+
+            def solve(block):
+                rows = slice(tile.start + block.start, tile.start + block.stop)
+                k = own_array(k_tile[block], K.dtype)
+                _nearest(k, longer, indices[rows])
+                indices[rows].sort(axis=1)
+                dependent = np.ones(len(k), bool)
+                _local_codes(
+                    K,
+                    k,
+                    norm2[rows],
+                    self.reg,
+                    tol,
+                    indices[rows],
+                    values[rows],
+                    dependent,
+                )
+                if dependent.any():
+                    these = rows.start + np.flatnonzero(dependent)
+                    values[these] = _dependent_codes(
+                        K, k[dependent], norm2[these], self.reg, tol, indices[these]
+                    )
+
+            run_blocks(solve, len(k_tile), 64)
+        values = values.astype(K.dtype, copy=False)
+        _check_finite_codes(values)
+        starts = np.arange(0, n * m + 1, m)
+        codes = scipy.sparse.csr_array(
+            (values.ravel(), indices.ravel(), starts), shape=(n, N)
+        )
+        return codes if self.sparse_output else codes.toarray()
 
 
-def local_options(N, dtype, n_neighbors, reg=None, sparse_output=False):
-    """The options of locality_codes over N atoms, checked."""
+def local_coding(N, dtype, n_neighbors, reg=None, sparse_output=False):
+    """The LocalCoding of these options of locality_codes, checked, over N atoms."""
     n_neighbors = check_integer(n_neighbors, "n_neighbors", 1, N)
     default = 1e-5 if dtype == np.float32 else 1e-10
     reg = default if reg is None else check_number(reg, "reg", least=0)
-    return LocalOptions(
+    return LocalCoding(
         n_neighbors, min(reg, 1e30), check_flag(sparse_output, "sparse_output")
     )
-
-
-def solve_local(K_dd, K_xd, norm2, options):
-    """locality_codes without its checks, as solve_lassos."""
-    n = len(K_xd)
-    N = len(K_dd)
-    m = options.n_neighbors
-    K = own_array(K_dd, K_xd.dtype)
-    norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
-    tol = rounding(K.dtype)
-    longer = lengths_above_least(K)
-    indices = np.empty((n, m), np.int64)
-    values = np.empty((n, m))
-    for tile in query_tiles(n, N):
-        k_tile = K_xd[tile]
-
-        def solve(block):
-            rows = slice(tile.start + block.start, tile.start + block.stop)
-            k = own_array(k_tile[block], K.dtype)
-            _nearest(k, longer, indices[rows])
-            indices[rows].sort(axis=1)
-            dependent = np.ones(len(k), bool)
-            _local_codes(
-                K,
-                k,
-                norm2[rows],
-                options.reg,
-                tol,
-                indices[rows],
-                values[rows],
-                dependent,
-            )
-            if dependent.any():
-                these = rows.start + np.flatnonzero(dependent)
-                values[these] = _dependent_codes(
-                    K, k[dependent], norm2[these], options.reg, tol, indices[these]
-                )
-
-        run_blocks(solve, len(k_tile), 64)
-    values = values.astype(K.dtype, copy=False)
-    _check_finite_codes(values)
-    starts = np.arange(0, n * m + 1, m)
-    codes = scipy.sparse.csr_array(
-        (values.ravel(), indices.ravel(), starts), shape=(n, N)
-    )
-    return codes if options.sparse_output else codes.toarray()
 
 
 def rounding(dtype):
@@ -1961,8 +1968,8 @@ def _check_finite_codes(codes, first=0):
 
 RULES = ("residual", "sum", "max")  # of class_scores
 RULES_OF_CODES = {  # that are worth a trial; the first is the usual rule of such codes
-    "sparse": ("residual", "sum"),
-    "local": ("sum", "residual"),  # class_scores says why
+    "sparse": (SparseCoding.rule, "sum"),
+    "local": (LocalCoding.rule, "residual"),
 }
 
 
@@ -2048,19 +2055,7 @@ def _score(K, k, y, mine, whole, rule):
     return score if rule < 2 or whole else max(score, 0.0)  # 0 of its other atoms
 
 
-class CodingStep(namedtuple("CodingStep", "solve options")):
-    """A solver with its options, a function (K_dd, K_xd, norm2) -> codes."""
-
-    def __call__(self, K_dd, K_xd, norm2):
-        return self.solve(K_dd, K_xd, norm2, self.options)
-
-    @property
-    def rule(self):
-        """The usual rule of class_scores for its codes."""
-        return RULES_OF_CODES["local" if self.solve is solve_local else "sparse"][0]
-
-
-def coding_step(
+def coding_of(
     shape,
     dtype,
     lam,
@@ -2073,7 +2068,7 @@ def coding_step(
     max_iter=1000,
     sparse_output=False,
 ):
-    """The CodingStep for codes (n, N): sparse with lam, local with n_neighbors."""
+    """The coding for codes (n, N): SparseCoding with lam, LocalCoding with n_neighbors."""
     if (lam is None) == (n_neighbors is None):
         raise ValueError(
             f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = "
@@ -2085,15 +2080,14 @@ def coding_step(
                 "positive and lam_scale belong to sparse coding, leave them out with "
                 "n_neighbors"
             )
-        options = local_options(shape[1], dtype, n_neighbors, reg, sparse_output)
-        return CodingStep(solve_local, options)
+        return local_coding(shape[1], dtype, n_neighbors, reg, sparse_output)
     if reg is not None:
         raise ValueError(
             f"reg belongs to n_neighbors, leave it out with lam, got {reg!r}"
         )
     if finite_array(lam, "lam").ndim:
         raise ValueError(f"lam must be one number >= 0, got {lam!r}")
-    options = lasso_options(
+    return sparse_coding(
         shape,
         lam,
         lam_scale,
@@ -2103,11 +2097,10 @@ def coding_step(
         max_iter,
         sparse_output=sparse_output,
     )
-    return CodingStep(solve_lassos, options)
 
 
 def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
-    """classify without its checks, by a CodingStep.
+    """classify without its checks, by a SparseCoding or a LocalCoding.
 
     products: K_xd (n, N), an array or Products; norm2: a number or (n,); labelled: what
     check_labels returns.
@@ -2115,7 +2108,7 @@ def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
     n = len(products)
     N = len(K_dd)
     # once, for all tiles
-    K = own_array(K_dd, np.float64) if code.solve is solve_lassos else K_dd
+    K = own_array(K_dd, np.float64) if isinstance(code, SparseCoding) else K_dd
     norm2 = np.broadcast_to(norm2, n)
     classes, index = labelled
     best = np.empty(n, np.int64)

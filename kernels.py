@@ -788,7 +788,7 @@ def kgsc(
     array([[0.5, 0. ]])
     """
     coding = _Coding(sets, atom_sets, kernel, p)
-    options = core.lasso_options(
+    code = core.sparse_coding(
         coding.shape,
         lam,
         lam_scale,
@@ -800,7 +800,7 @@ def kgsc(
         sparse_output,
     )
     K_dd, K_xd = coding.grams()
-    return core.solve_lassos(K_dd, K_xd, p, options)
+    return code(K_dd, K_xd, p)
 
 
 def kglc(
@@ -823,11 +823,11 @@ def kglc(
     array([[1., 0.]])
     """
     coding = _Coding(sets, atom_sets, kernel, p)
-    options = core.local_options(
+    code = core.local_coding(
         coding.shape[1], coding.dtype, n_neighbors, reg, sparse_output
     )
     K_dd, K_xd = coding.grams()
-    return core.solve_local(K_dd, K_xd, p, options)
+    return code(K_dd, K_xd, p)
 
 
 def classify(
@@ -861,7 +861,7 @@ def classify(
     """
     coding = _Coding(sets, atom_sets, kernel, p)
     labelled = core.check_labels(labels, coding.shape[1])
-    code = core.coding_step(
+    code = core.coding_of(
         coding.shape,
         coding.dtype,
         lam,

@@ -335,12 +335,12 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
             codes = self.function(K, k, norm2=p)
             codes = core.check_codes(codes, *k.shape, "coding(K_dd, K_xd, norm2=p)")
             return core.dense_codes(codes).astype(k.dtype)
-        solve, options = core.coding_step(
+        code = core.coding_of(
             k.shape, K.dtype, self.lam, self.n_neighbors, positive=self.positive
         )
         if self.lam is not None:
-            options = options._replace(init=before)
-        return solve(K, k, p, options)
+            code = code._replace(init=before)
+        return code(K, k, p)
 
 
 def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
@@ -354,7 +354,7 @@ def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
     if lam is not None:
         lam = core.check_number(lam, "lam", least=0)
     if not callable(coding):
-        core.coding_step(
+        core.coding_of(
             (1, n_atoms),
             np.dtype(float),
             lam,

@@ -232,12 +232,12 @@ def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
     """
     nearest = np.zeros(K_xd.shape)
     nearest[np.arange(len(K_xd)), K_xd.argmax(axis=1)] = 1
-    lasso = core.lasso_options(K_xd.shape, rules.lam, positive=rules.positive)
-    local = core.local_options(len(K_dd), K_dd.dtype, n_neighbors)
+    lasso = core.sparse_coding(K_xd.shape, rules.lam, positive=rules.positive)
+    local = core.local_coding(len(K_dd), K_dd.dtype, n_neighbors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a start need not be exact
-        sparse = core.solve_lassos(K_dd, K_xd, p, lasso)
-        near = core.solve_local(K_dd, K_xd, p, local)
+        sparse = lasso(K_dd, K_xd, p)
+        near = local(K_dd, K_xd, p)
     given = [] if init is None else [init]
     return [
         nearest,

@@ -100,7 +100,7 @@ def code(
     cut = functools.partial(_Parts, X, len(atoms), n_blocks=CODED)
     parts = cut()
     atoms = atoms.astype(np.result_type(parts.dtype, atoms.dtype), copy=False)
-    step = core.coding_step(
+    coding = core.coding_of(
         (0, len(atoms)),
         atoms.dtype,
         lam,
@@ -112,13 +112,13 @@ def code(
         max_iter=max_iter,
         sparse_output=sparse_output,
     )
-    job = functools.partial(_code_block, step=step)
+    job = functools.partial(_code_block, coding=coding)
     if out is None and parts.lazy and not sparse_output:
         tasks = parts.each(job, *_atoms_and_gram(atoms))
         return _joined(tasks, parts.sizes, (len(atoms),), atoms.dtype)
     sink = None
     if out is not None:
-        sink = files.Sink(out, parts.n_rows(), atoms, step.options, replace, X=X, D=D)
+        sink = files.Sink(out, parts.n_rows(), atoms, coding, replace, X=X, D=D)
     with _working(client) as client:
         # held by the cluster, and made again if a worker dies, while blocks come and go
         shared = client.persist(_atoms_and_gram(atoms))
@@ -132,7 +132,7 @@ def code(
                 _write_block,
                 folder=os.path.abspath(sink.folder),
                 fingerprint=sink.fingerprint,
-                step=step,
+                coding=coding,
             )
 
         def digest(first, stop):
@@ -152,18 +152,18 @@ def _atoms_and_gram(D):
     return [atoms, _dask().delayed(core.bases_gram, pure=False)(atoms)]
 
 
-def _code_block(block, where, atoms, K, *, step, digested=None):
+def _code_block(block, where, atoms, K, *, coding, digested=None):
     """Codes of a block, and for a sink the digest of its rows of X, 0 if it keeps none."""
     X = _bases(block, where, atoms.shape[1]).astype(atoms.dtype, copy=False)
-    codes = step(K, core.Products(X, atoms), X.shape[2])
+    codes = coding(K, core.Products(X, atoms), X.shape[2])
     if digested is None:
         return codes
     return codes, files.digest_rows(X, where[1]) if digested else 0
 
 
-def _write_block(block, where, atoms, K, *, step, folder, fingerprint):
+def _write_block(block, where, atoms, K, *, coding, folder, fingerprint):
     """Write the codes of a block as a part; what a Sink is to know of it."""
-    codes, digest = _code_block(block, where, atoms, K, step=step, digested=True)
+    codes, digest = _code_block(block, where, atoms, K, coding=coding, digested=True)
     error = None
     if codes.shape[0]:
         try:

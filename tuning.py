@@ -601,8 +601,8 @@ def sparse_predictions(
 
     def predict(K_dd, K_xd, y):
         K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
-        options = core.lasso_options(K_xd.shape, lams, lam_scale="max", tol=tol)
-        path = core.solve_lassos(K_dd, K_xd, norm2, options)
+        code = core.sparse_coding(K_xd.shape, lams, lam_scale="max", tol=tol)
+        path = code(K_dd, K_xd, norm2)
         return _labels_by_rule("lam", lams, path, K_dd, K_xd, y, rules)
 
     return predict
@@ -639,9 +639,7 @@ def local_predictions(
         N = len(K_dd)
         codes = np.stack(
             [
-                core.solve_local(
-                    K_dd, K_xd, norm2, core.local_options(N, K_dd.dtype, min(number, N))
-                )
+                core.local_coding(N, K_dd.dtype, min(number, N))(K_dd, K_xd, norm2)
                 for number in numbers
             ]
         )

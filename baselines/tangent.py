@@ -115,7 +115,7 @@ def log_euclidean_codes(
     array([[0.4]])
     """
     X, D = _check_sets(X, D)
-    options = core.lasso_options(
+    code = core.sparse_coding(
         (len(X), len(D)),
         lam,
         lam_scale,
@@ -127,7 +127,7 @@ def log_euclidean_codes(
         sparse_output,
     )
     grams = _tangent_grams(X, D, base, "log_euclidean_codes")
-    return core.solve_lassos(grams.K_dd, grams.K_xd, grams.norm2, options)
+    return code(grams.K_dd, grams.K_xd, grams.norm2)
 
 
 def log_euclidean_classify(
@@ -711,7 +711,7 @@ def log_euclidean_dictionary(
     """
     X, atoms, lam, n_iter, tol = _check_problem(X, n_atoms, lam, init, n_iter, tol, rng)
     n, d, p = X.shape
-    options = core.lasso_options((n, len(atoms)), lam, positive=positive)
+    coding = core.sparse_coding((n, len(atoms)), lam, positive=positive)
     base = tangent_base(base, X)
     H, n_right = intrinsic.log_of_checked(base, X)
     intrinsic.warn_right_angles(n_right, "log_euclidean_dictionary")
@@ -723,7 +723,7 @@ def log_euclidean_dictionary(
 
     def code(tangents, before):
         K, k = _tangent_products(H, tangents)
-        codes = core.solve_lassos(K, k, norm2, options._replace(init=before))
+        codes = coding._replace(init=before)(K, k, norm2)
         return _losses_in_tangents(K, k, codes, norm2, lam), codes
 
     def update(tangents, codes):

@@ -216,14 +216,14 @@ def over_product(n, folder):
     K = gs.bases_gram(A)
     block = np.array(X[:rows])
     k = gs.bases_gram(block, A)
-    options = gs.lasso_options(k.shape, lam(), sparse_output=True)
-    codes = gs.solve_lassos(K, k, P, options)
+    code = gs.sparse_coding(k.shape, lam(), sparse_output=True)
+    codes = code(K, k, P)
     steps = {
         "product with the atoms alone": lambda: np.matmul(left, right.T, out=product),
         "reading": lambda: np.array(X[:rows]),
         "checks": lambda: gs.check_bases(block, "X"),
         "Gram matrix (with its product)": lambda: gs.bases_gram(block, A),
-        "lassos": lambda: gs.solve_lassos(K, k, P, options),
+        "lassos": lambda: code(K, k, P),
         "writing": lambda: files.write_part(folder, 0, codes),
     }
     for call in steps.values():
