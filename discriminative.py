@@ -44,7 +44,7 @@ LARGEST_BETA = 1e6
 class Discriminative(learn.Noted, namedtuple("Discriminative", "atoms labels costs")):
     """atoms (N, d, p), their labels (N,), and costs.
 
-    At the first atoms, then one an iteration.
+    The first cost is at the first atoms, then one follows an iteration.
     beta, ridge: those in use; stopped: "n_iter", "tol", or "stationary" where no step
     lowers the cost.
     """
@@ -238,7 +238,7 @@ def _moved(place, step):
 class _Problem(namedtuple("_Problem", "X index weights of_atom members ridge beta")):
     """What stays the same.
 
-    samples, their classes and weights, the class of each atom, the atoms of each class,
+    Samples, their classes and weights, the class of each atom, the atoms of each class,
     ridge and beta.
     """
 

@@ -917,8 +917,8 @@ class LBP(SetsTransformer):
 class LBPTOP(SetsTransformer):
     """LBP from three orthogonal planes, a row a sub-video.
 
-    The rows and parameters are those of frames.lbp_top. Sub-videos of length frames, a new one
-    every step: a video then has rows enough for a subspace.
+    The rows and parameters are those of frames.lbp_top. Sub-videos of length frames, a
+    new one every step: a video then has rows enough for a subspace.
 
     >>> import numpy as np
     >>> from grassmann_sc.estimators import LBPTOP
@@ -938,8 +938,8 @@ class LBPTOP(SetsTransformer):
 class GaitEnergyImage(SetsTransformer):
     """Mean silhouettes of walks, a row a walk.
 
-    The rows and parameters are those of frames.gait_energy_image. A set is a list of walks
-    (n_frames, height, width), of several views say, or one walk.
+    The rows and parameters are those of frames.gait_energy_image. A set is a list of
+    walks (n_frames, height, width), of several views say, or one walk.
 
     >>> from grassmann_sc.estimators import GaitEnergyImage
     >>> walk = [[[0, 1]], [[1, 1]]]  # two frames of two pixels

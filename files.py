@@ -443,7 +443,7 @@ def _array_of_one_type(labels):
 def load(path: str | os.PathLike) -> Dictionary:
     """Dictionary (atoms, lam, labels) that save wrote.
 
-    Lam and labels are None where none were. Nothing in the file is executed, and no
+    lam and labels are None where none were. Nothing in the file is executed, and no
     more memory is taken than the file is long. ValueError if it is damaged, truncated
     or of another kind.
 
@@ -598,9 +598,9 @@ def each_part(path: str | os.PathLike) -> Iterator[tuple[int, scipy.sparse.csr_a
 
 
 def is_stored(X):
-    """Is X an array on disk or elsewhere, of which slices are read.
+    """Whether X is an array of which slices are read.
 
-    A memmap, or of zarr, HDF5 or Dask?
+    Such are a memmap, and arrays of zarr, HDF5 and Dask.
     """
     return isinstance(X, np.memmap) or hasattr(X, "chunks") and hasattr(X, "shape")
 
@@ -923,9 +923,8 @@ class _Path(namedtuple("_Path", "path shape dtype")):
 class _File(_Path):
     """An .npy file (n, N).
 
-    A header of constant length, which says how many rows are whole and, in a comment,
-    their fingerprint.
-    """
+    It has a header of constant length, which says how many rows are whole and, in a
+    comment, their fingerprint."""
 
     def described(self):
         if not os.path.exists(self.path) or os.path.getsize(self.path) == 0:
@@ -1115,9 +1114,9 @@ def _rows_of_parts(folder, pattern=PART):
 class Fingerprint:
     """What a computation is of.
 
-    Digests of its options, of its atoms, and of the samples so far. The digest of
-    samples is a sum over their rows, see digest_rows, so that those of blocks add up in
-    any order, on one machine or many. text() is kept beside what is written.
+    It holds digests of its options, of its atoms, and of the samples so far. The digest
+    of samples is a sum over their rows, see digest_rows, so that those of blocks add up
+    in any order, on one machine or many. text() is kept beside what is written.
 
     >>> import numpy as np
     >>> from grassmann_sc import files
@@ -1292,9 +1291,9 @@ def read_json(text: np.ndarray) -> Any:
 
 
 def read_named(text: np.ndarray, name: str, names: Iterable[str]) -> dict[str, Any]:
-    """The content of such an array, which must be one object of these names; name.
+    """The content of such an array, which must be one object of these names.
 
-    What an error calls it.
+    name: what an error calls it.
     """
     try:
         content = read_json(text)

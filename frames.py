@@ -272,10 +272,7 @@ def _chooser(every, at_most, evenly):
 
 
 def pick(items, every=1, at_most=None, evenly=None):
-    """Every k-th item, of these the first at_most, or evenly many at even steps.
-
-    A list.
-    """
+    """Every k-th item, of these the first at_most, or so many at even steps, in a list."""
     stop = None if at_most is None else every * at_most
     items = list(itertools.islice(items, 0, stop, every))
     if evenly is None or not items:
@@ -336,7 +333,7 @@ def _holds_several(file):
 def _held_several(file, time, size):
     """The same of a file that was last changed at this time.
 
-    A folder is looked at repeatedly.
+    It is kept, as a folder is looked at repeatedly.
     """
     from PIL import Image  # matplotlib brings it
 
@@ -364,9 +361,9 @@ def _image_shapes(file):
 
 
 def _image_frames(file, first=0):
-    """The frames of an image file, as they are stored; first.
+    """The frames of an image file, as they are stored.
 
-    What to call the first one.
+    first: what to call the first one.
     """
     from PIL import Image, ImageSequence
 
@@ -921,8 +918,8 @@ def _patterns(slab, radii, cosine_axis, sine_axis):
 def _uniform_bins():
     """Bin of each 8-bit pattern.
 
-    0 to 57 for those with at most two changes around the circle, 58 for all others.
-    """
+    It is 0 to 57 for those with at most two changes around the circle, 58 for all
+    others."""
     bits = np.arange(2**PATTERN_BITS)[:, None] >> np.arange(PATTERN_BITS) & 1
     uniform = (bits != np.roll(bits, 1, axis=1)).sum(axis=1) <= 2
     return np.where(uniform, np.cumsum(uniform) - 1, uniform.sum())

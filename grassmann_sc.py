@@ -438,7 +438,7 @@ def gsc(
     init: codes (n, N) to start from.
     tol: the search stops when the cost is so near to the best, relative to ||X^||^2.
     max_iter: the search stops after so many rounds, with a warning.
-    return_info: return a named tuple (codes, gap, n_iter), the gap being the duality gap.
+    return_info: return a named tuple (codes, gap, n_iter), with duality gaps.
     sparse_output: return a scipy.sparse CSR array.
 
     See also glc, kernels.kgsc for subspaces in a kernel's feature space, learn.gdl for

@@ -73,9 +73,9 @@ def _exp(X, H):
 
 
 def _check_tangent(inside, tangent, tol, start):
-    """Are the X^T H inside (t, p, p) of tangent vectors (t, d, p) zero? start.
+    """Whether the X^T H inside (t, p, p) of tangent vectors (t, d, p) are zero.
 
-    Index of the first.
+    start: index of the first.
     """
     largest = np.abs(inside).max(axis=(1, 2))
     relative = largest / np.maximum(1, np.linalg.norm(tangent, axis=(1, 2)))
@@ -134,10 +134,10 @@ def _log(X, Y, _):
 def log_adjoint(X: ArrayLike, Y: ArrayLike, W: ArrayLike) -> np.ndarray:
     """The gradient at Y of <W, log_X(Y)>, for tangent vectors W at X.
 
-    (..., d, p), tangent at Y. The adjoint of the derivative of log_X at Y. With D = Y V
-    = X U cos(Theta) + Q sin(Theta), and W U = Q A + R with Q^T R = 0, it is ((Q
-    cos(Theta) - X U sin(Theta)) A' + R phi(Theta)) V^T, where A' is A with its
-    symmetric part times phi(theta_j - theta_k), its antisymmetric part times
+    It has shape (..., d, p) and is tangent at Y. The adjoint of the derivative of log_X
+    at Y. With D = Y V = X U cos(Theta) + Q sin(Theta), and W U = Q A + R with Q^T R =
+    0, it is ((Q cos(Theta) - X U sin(Theta)) A' + R phi(Theta)) V^T, where A' is A with
+    its symmetric part times phi(theta_j - theta_k), its antisymmetric part times
     phi(theta_j + theta_k), and phi(t) = t / sin(t): parallel transport of what Jacobi
     fields leave of W. Where two angles are right ones, the gradient is infinite; a
     large one is returned. Leading axes broadcast.

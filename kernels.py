@@ -286,8 +286,8 @@ def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=
 def median_gamma(sets: core.Sets) -> float:
     """1 / median squared distance between frames, the usual start for rbf(gamma).
 
-    A float > 0. Over pairs of at most 1000 frames, evenly spaced in the order of the
-    sets. ValueError if the median is zero.
+    It is > 0. The median is over pairs of at most 1000 frames, evenly spaced in the
+    order of the sets. ValueError if the median is zero.
 
     >>> from grassmann_sc import kernels
     >>> kernels.median_gamma([[[0.0], [2.0]]])
@@ -607,9 +607,9 @@ def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
 
 
 def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
-    """The same of several kernels that share the products of frames; A and B.
+    """The same of several kernels, which share the products of frames.
 
-    A list a kernel.
+    A and B: a list for each kernel.
     """
     symmetric = Y is None
     if symmetric:
@@ -1075,9 +1075,9 @@ def _nearest_orthonormal(C, first):
 
 
 def _landmarks(kernel, sets, n, method, rng):
-    """n of the frames, or all.
+    """n of the frames, or all: (n, d).
 
-    In feature space far from each other, or drawn uniformly; (n, d).
+    They are far from each other in feature space, or drawn uniformly.
     """
     core.check_choice(method, "method", "kmeans++", "random")
     if n == sets.total:

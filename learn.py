@@ -53,10 +53,10 @@ class Noted:
 class Learned(Noted, namedtuple("Learned", "atoms codes costs")):
     """atoms (N, d, p), their codes (n, N), and costs.
 
-    Of the first codes, then two an iteration. The two are the cost after the update of
-    the atoms and after the coding. n_iter: iterations done; n_replaced: atoms that no
-    sample used and that were replaced, in all; lam: the lambda in use, None without;
-    stopped: "n_iter", "tol", "callback" or "interrupted", None while learning.
+    costs holds that of the first codes, then two an iteration: the cost after the
+    update of the atoms and after the coding. n_iter: iterations done; n_replaced: atoms
+    that no sample used and that were replaced, in all; lam: the lambda in use, None
+    without; stopped: "n_iter", "tol", "callback" or "interrupted", None while learning.
     """
 
     n_replaced: int = 0
@@ -200,7 +200,14 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
             f"{state.n_iter} of {n_iter} iterations"
         )
     atoms = np.ascontiguousarray(state.atoms)
-    return Learned(atoms, *state[1:], **vars(state) | {"stopped": stopped})
+    return Learned(
+        atoms,
+        state.codes,
+        state.costs,
+        n_replaced=state.n_replaced,
+        lam=state.lam,
+        stopped=stopped,
+    )
 
 
 class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
@@ -473,9 +480,9 @@ def kgdl(
 
 
 class LabelledAtoms(Noted, namedtuple("LabelledAtoms", "atoms labels")):
-    """atoms (N, d, p) and their labels (N,); lam.
+    """atoms (N, d, p) and their labels (N,).
 
-    The median of the lambdas that they were learned with.
+    lam: the median of the lambdas that they were learned with.
     """
 
     lam: float | None = None

@@ -209,7 +209,7 @@ def plot_confusion(
 ) -> plt.Axes:
     """How often sets of each class (rows) were taken for each class (columns).
 
-    counts, shaded by their share of the row.
+    Counts are shaded by their share of the row.
     truth, predicted: n classes each, n >= 1; classes that occur in either have a row
     and a column, in sorted order. Or a matrix (C, C) of counts, as sklearn's
     confusion_matrix gives it, and the C names of its classes (default: 0 to C - 1).
@@ -260,7 +260,7 @@ def plot_answers(
 ) -> plt.Axes:
     """A sheet of frames, one a set, with what it is and what it was taken for.
 
-    "cat, not ape".
+    For example "cat, not ape".
     frames: n images (height, width), of any sizes; truth, predicted: n classes each;
     right answers are written in grey. names: of the sets, n of them.
 
@@ -629,9 +629,9 @@ def _below_each_other(images):
 
 
 def _mosaic(images):
-    """(N, k, h, w) images on a canvas, NaN between; each atom's top left pixel (x, y).
+    """(N, k, h, w) images on a canvas, NaN between.
 
-    And the free rows above it.
+    With each atom's top left pixel (x, y), and the free rows above it.
     """
     N, k, h, w = images.shape
     gap = max(1, w // 10)  # between images

@@ -72,7 +72,7 @@ def code(
 ) -> np.ndarray | scipy.sparse.csr_array | dask.array.Array | int:
     """Codes of subspaces X (n, d, p) over atoms D (N, d, q).
 
-    gsc with lam, glc with n_neighbors, and their options, block by block on workers;
+    They are those of gsc with lam, of glc with n_neighbors, block by block on workers;
     <D_i^, D_j^> is computed once, by one of them. Of a Dask array a Dask array (n, N),
     to be computed when it is asked for; of another array, or with sparse_output, codes
     as gsc returns them. With out (see files.write_codes, also for start, replace and
@@ -366,7 +366,7 @@ def gdl(
 def _rounds(summed_over, learner, learned, record, n_iter, tol, callback, move):
     """Rounds until a reason to stop.
 
-    What is Learned, which is never changed, so that it is whole.
+    What is Learned is never changed, so that it is whole.
     """
     stopped = None
     try:
@@ -731,9 +731,9 @@ def _working(client):
 
 
 def _in_order(client, tasks, settle=False):
-    """The results of tasks in their order, of which few wait for each other. settle.
+    """The results of tasks in their order.
 
-    At the end let those that write finish.
+    Few tasks wait for each other. settle: at the end let those that write finish.
     """
     import distributed
 

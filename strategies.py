@@ -288,7 +288,7 @@ def coding_problems(
 ) -> CodingProblem:
     """(X, D, K_dd, K_xd, norm2, lam, None).
 
-    queries, any dictionary, their inner products, lambda. X (n, d, p), D (N, d, p);
+    Queries, any dictionary, their inner products, lambda. X (n, d, p), D (N, d, p);
     K_dd (N, N), K_xd (n, N) and norm2 = p are float64. Now and then an atom is the
     first query in another basis. lam: share of the smallest lambda whose codes are all
     zero; share=0.0 for least squares. Where atoms repeat, codes of the least cost ||X^
@@ -461,7 +461,7 @@ def image_sets(
 def bases(rng, n, d, p, kind="random"):
     """n orthonormal bases (n, d, p).
 
-    What every second one is to the one before, kind says.
+    kind: what every second one is to the one before.
     """
     core.check_choice(kind, "kind", *KINDS)
     n = core.check_integer(n, "n", 0)

@@ -569,9 +569,9 @@ class OnlineGDL:
 
     @classmethod
     def load(cls, path: str | os.PathLike, coding: Callable | None = None) -> OnlineGDL:
-        """The learner that save wrote; coding.
+        """The learner that save wrote.
 
-        The function that it was given, if it was.
+        coding: the function that the learner was given, if it was.
         """
         arrays = files.read_arrays(path, "learner", STATE, set(STATE))
         with files.refuse_damaged(path, "learner"):
@@ -679,7 +679,7 @@ class OnlineGDL:
     def _coder_in_use(self, lam, lam_scale):
         """The given Coder with the lambda of a file.
 
-        The one given, unless it was scaled.
+        That is the lambda given, unless it was scaled.
         """
         lam = _check_or_none(core.check_number, lam, "lam", least=0)
         scale = core.check_choice(lam_scale, "lam_scale", None, self.given.lam_scale)
@@ -832,7 +832,7 @@ def _check_sums(A, name, times, dtype):
 class _Place:
     """Where a fit is: batches done of an epoch, and the seed of its order.
 
-    Batches done in all, and the seed of the first epoch.
+    Also the batches done in all, and the seed of the first epoch.
     """
 
     def __init__(self, epoch=0, batch=0, seed=None, n_done=0, first_seed=None):

@@ -401,7 +401,7 @@ def _leading_directions(frames, name, p, symbol, options):
 def _triplets(pixels, p):
     """U diag(any) (d, p), s (p,) and V (n, p) of F, descending.
 
-    Fewer if there are not so many. And the largest factor by which a pixel was
+    Fewer if there are not so many. Also the largest factor by which a pixel was
     normalised.
     """
     n, d = pixels.frames.shape
@@ -556,7 +556,7 @@ def _reflect(A, L):
 def _reflector(v):
     """v becomes the vector of the reflection that takes it to (x, 0, ..., 0).
 
-    X and ||v||^2 / 2.
+    Returns x and ||v||^2 / 2.
     """
     square = core.dot(v, v, len(v))
     if square <= TINY:

@@ -37,11 +37,11 @@ ALIKE = 0.5
 SURE = 2.5
 TIED = 1e-12  # differences below this share are rounding errors
 
-# gram: the name (kernel, p) of the best candidate; parameters: a tuple of (name, value);
-# score: the share of the labelled sets that is right in cross-validation; n_tried: the
-# number of fits, candidates times folds; shares: {(gram, parameters): (n,)} of the
-# candidates that were not given up: of each set the share of right answers, NaN where it
-# was not asked; left_out: {gram: why}.
+# gram: the name (kernel, p) of the best candidate; parameters: a tuple of (name,
+# value); score: the share of the labelled sets that is right in cross-validation;
+# n_tried: the number of fits, candidates times folds; shares: {(gram, parameters):
+# (n,)} of the candidates that were not given up: of each set the share of right
+# answers, NaN where it was not asked; left_out: {gram: why}.
 Choice = namedtuple("Choice", "gram parameters score n_tried shares left_out")
 
 # indices of the sets to learn from and of the sets asked, as check_splits gives them
@@ -80,9 +80,9 @@ class Search:
     one that gives all their answers.
 
     What was computed for one choice serves the next, so that one name must always mean
-    the same candidate. known: that of another Search with the same y and folds, to share
-    what both compute. left_out: {name: why} of the candidates that a fold could not
-    have.
+    the same candidate. known: that of another Search with the same y and folds, to
+    share what both compute. left_out: {name: why} of the candidates that a fold could
+    not have.
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel, random_subspaces, tuning

@@ -457,9 +457,9 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
 
 
 def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
-    """Signal-to-noise ratio of recovered frames R, in dB.|10 log10(||F||^2 / ||F - R|.
+    """Signal-to-noise ratio of recovered frames R, in dB.
 
-    ^2); infinity where they are equal.
+    10 log10(||F||^2 / ||F - R||^2); infinity where they are equal.
     >>> from grassmann_sc.baselines import dynamics
     >>> round(dynamics.decibels([10.0], [9.0]), 6)
     20.0

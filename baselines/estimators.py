@@ -274,9 +274,8 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
     """Discriminant analysis of canonical correlations (sets.dcc), then the nearest set.
 
     The nearest training set has the largest sum of canonical correlations after the
-    learned transform.
-    dimension, n_between, reg, tol, and max_iter, there n_iter: as in dcc; 0 learns
-    nothing.
+    learned transform. dimension, n_between, reg, tol, and max_iter, there n_iter: as in
+    dcc; 0 learns nothing.
     n_angles: the number of largest correlations that are summed, in 1..p, None for all.
 
     transform_ (d, m), or None for the identity, objective_ and n_iter_ tell of the fit.
@@ -342,7 +341,7 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked frames (n_i, d).
 
-        Fit records d, every other method demands it.
+        fit records d, every other method demands it.
         """
         if fit:
             core.warn_of_bases(X)
@@ -624,9 +623,8 @@ class OnVideos(Learner):
     def check_input(self, X: core.Sets, fit: bool = False) -> list[np.ndarray]:
         """X as a list of checked clips.
 
-        Fit records the sides of the first, which those of all others have to agree with
-        where sizes matter.
-        """
+        fit records the sides of the first clip, which those of all others have to agree
+        with where sizes matter."""
         if not fit:
             check_is_fitted(self)
         clips = tensors.check_clips(X, "X")
@@ -706,8 +704,8 @@ class LDS(ByRule):
     principal angles of the observability subspaces. center: take the mean frame off
     each clip. stabilize: as in subspaces.arma; without it a clip whose model is not
     stable is a ValueError. rule: "nearest" or "svm", which uses C and gamma, in units
-    of 1 over the median d^2 of the training clips, None for
-    1. The kernel of Martin's distance need not be positive definite.
+    of 1 over the median d^2 of the training clips, None for 1. The kernel of Martin's
+    distance need not be positive definite.
 
     systems_, pairs (A, C), tell of the fit.
 

@@ -477,7 +477,7 @@ def convex_distances(rows, columns, rules, kernel):
 def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
     """Of consecutive hulls.
 
-    Starts of the frames of each, the rows of their Gram matrices, or none, frames,
+    The starts of the frames of each, the rows of their Gram matrices, or none, frames,
     centres that they start from, and how far rounding moves them.
     """
     starts = hulls.starts[part.start : part.stop + 1] - hulls.starts[part.start]

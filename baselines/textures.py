@@ -47,7 +47,7 @@ def fractal_spectrum(
 ) -> np.ndarray:
     """Dynamic fractal spectrum of a clip.
 
-    box-counting dimensions (4, 5, n_levels) of level sets of its local exponents. For
+    Box-counting dimensions (4, 5, n_levels) of level sets of its local exponents. For
     each of five measures (fractal_measures) mu, the exponent alpha of a voxel is the
     slope of ln mu(B_r) over ln(2 r + 1), with B_r the cube of side 2 r + 1 around it, r
     in radii. The voxels whose alpha is in one of n_levels intervals make a level set,

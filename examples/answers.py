@@ -45,7 +45,8 @@ CODES = "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]
 NUMBERS = {np.dtype(code).name: np.dtype(code).kind for code in CODES}  # in a file
 
 # names: of the n sets that were answered; labels (n,); scores (n, n_classes),
-# probabilities where the method has them; failed: {name: why} of the clips without answer
+# probabilities where the method has them; failed: {name: why} of the clips without
+# answer
 Answers = namedtuple("Answers", "names labels scores classes failed")
 
 

@@ -42,13 +42,13 @@ VERSION = 2  # of the cache: raise it when the same recipe gives other numbers
 # sources: files, folders or arrays whose frames make one set; or one error, if the clip
 # cannot be used
 Clip = namedtuple("Clip", "name label group sources")
-# What headers tell. shapes: {name: (n_frames, height, width) or (n_frames, d)}, n_frames
-# None where a video does not tell it; why: {name: reason} of the clips that cannot be
-# used; avoidable: {name: advice} of those that an option, or another layout of the
-# files, would make usable
+# What headers tell. shapes: {name: (n_frames, height, width) or (n_frames, d)},
+# n_frames None where a video does not tell it; why: {name: reason} of the clips that
+# cannot be used; avoidable: {name: advice} of those that an option, or another layout
+# of the files, would make usable
 Survey = namedtuple("Survey", "shapes why avoidable")
-# bases (k, d, p): the subspaces of a clip's runs; rows: their k arrays of rows, or None;
-# frame: (height, width) or ()
+# bases (k, d, p): the subspaces of a clip's runs; rows: their k arrays of rows, or
+# None; frame: (height, width) or ()
 Built = namedtuple("Built", "bases rows frame")
 # The sets of all clips that could be built. clip (n,): the number of each set's clip;
 # unread: {name: why} of the clips that could not be built

@@ -379,8 +379,9 @@ def _attempt(method, run, *arguments):
     return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
 
 
-# Small decompositions end before the other threads of BLAS are awake, and would wait for
-# them beside busy processes. The Gram matrices of all frames are large: they use threads.
+# Small decompositions end before the other threads of BLAS are awake, and would wait
+# for them beside busy processes. The Gram matrices of all frames are large: they use
+# threads.
 on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 

@@ -50,8 +50,9 @@ SVM_GRID = {"C": [1, 10, 100], "gamma": [0.1, 1, 10]}
 VIDEO_BASELINES = {"TCCA", "PM", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
 
 # clips(folder) gives the clips of the layout; splits(collection, folder, repeats, seed)
-# gives [tuning.Split, ...]; dictionary: atoms are learned and an SVM decides, else labelled
-# sets are the atoms; classes: of the paper's data; printed: {method: the paper's figure}
+# gives [tuning.Split, ...]; dictionary: atoms are learned and an SVM decides, else
+# labelled sets are the atoms; classes: of the paper's data; printed: {method: the
+# paper's figure}
 Preset = namedtuple(
     "Preset", "title data recipe clips splits repeats dictionary classes printed"
 )
