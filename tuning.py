@@ -52,7 +52,7 @@ class Gram:
     """A candidate of a Search: the Gram matrix K (n, n) of all sets."""
 
     def __init__(self, K: ArrayLike) -> None:
-        self.K = K
+        self.K = K if hasattr(K, "shape") else np.asarray(K)
 
     def parts(self, train, asked):
         """K_dd of the sets to learn from, and K_xd of those asked with them."""
@@ -180,13 +180,16 @@ class Search:
         candidate: K (n, n), or an object with a method parts, as in choose; train,
         asked: indices of sets.
         """
-        parts = self._candidate(candidate, "candidate").parts(train, asked)
+        ends = "train", "asked"
+        pair = [(train, asked)]
+        (split,) = check_splits(pair, len(self.y), name="train, asked", parts=ends)
+        parts = self._candidate(candidate, "candidate").parts(*split)
         found: dict = {}
         for predict in self.predicts:
-            found |= predict(*parts, self.y[train])
+            found |= predict(*parts, self.y[split.train])
         return found
 
-    def knows(self, name: tuple, fold: int) -> bool:
+    def _knows(self, name, fold):
         """Were all answers of the candidate of this name in a fold computed?"""
         return all((predict, name, fold) in self.known for predict in self.predicts)
 
@@ -206,12 +209,12 @@ class Search:
         n_tried = 0
         for f in range(len(self.folds)):
             late = time.perf_counter() > end
-            if f > 0 and late and not all(self.knows(name, f) for name in names):
+            if f > 0 and late and not all(self._knows(name, f) for name in names):
                 break
             done: list = []
             for name in names:
                 late = done and time.perf_counter() > end
-                if f == 0 and late and not self.knows(name, f):
+                if f == 0 and late and not self._knows(name, f):
                     continue
                 try:
                     self._evaluate(name, candidates[name], f)
@@ -275,8 +278,8 @@ class Search:
             for what, share in self._shares(name, last).items()
         }
         mean = {}
-        for name in filter(lambda name: self.knows(name, 0), tried):
-            seen = max(f for f in range(last + 1) if self.knows(name, f))
+        for name in filter(lambda name: self._knows(name, 0), tried):
+            seen = max(f for f in range(last + 1) if self._knows(name, f))
             for what, share in self._shares(name, seen).items():
                 mean[name, what] = share.mean()
         merits = _merits(mean)

@@ -462,8 +462,13 @@ def search(method, searched, p, split):
     if ranks:
         limits["p"] = 1, min(ranks)
     # candidates that were given up count as 0, those never tried as inf
+    tried = {
+        name
+        for name in grams
+        if all((predict, name, 0) in searched.known for predict in searched.predicts)
+    }
     shares = {
-        (name, what): 0 if searched.knows(name, 0) else np.inf
+        (name, what): 0 if name in tried else np.inf
         for name in grams
         for _, what in choice.shares
     }
