@@ -51,8 +51,8 @@ Split = namedtuple("Split", "train test")
 class Gram:
     """A candidate of a Search: the Gram matrix K (n, n) of all sets."""
 
-    def __init__(self, K: ArrayLike) -> None:
-        self.K = K if hasattr(K, "shape") else np.asarray(K)
+    def __init__(self, K: np.ndarray) -> None:
+        self.K = K
 
     def parts(self, train, asked):
         """K_dd of the sets to learn from, and K_xd of those asked with them."""
@@ -120,6 +120,8 @@ class Search:
             folds, len(self.y), name="folds", parts=("fit", "validate")
         )
         # {(predict, name, fold): {parameters: which answers are right (n_validate,)}}
+        if not (known is None or isinstance(known, dict)):
+            raise TypeError(f"known must be that of another Search, got {known!r}")
         self.known = {} if known is None else known
         self.left_out: dict = {}
 
@@ -196,9 +198,10 @@ class Search:
     def _candidate(self, K, name):
         if hasattr(K, "parts"):
             return K
-        shape = len(self.y), len(self.y)
-        if np.shape(K) != shape:
-            raise ValueError(f"{name} must have shape {shape}, got {np.shape(K)}")
+        n = len(self.y)
+        K = K if hasattr(K, "shape") else core.real_array(K, name)
+        if K.shape != (n, n):
+            raise ValueError(f"{name} must have shape ({n}, {n}), got {K.shape}")
         return Gram(K)
 
     def _race(self, names, candidates, end):

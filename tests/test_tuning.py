@@ -663,3 +663,25 @@ def test_bad_input_is_named(call, message):
 def test_predict_is_a_function_or_several(predict):
     with pytest.raises(TypeError, match="predict must be a function of K_dd, K_xd"):
         tuning.Search(LABELS, FOLDS, predict)
+
+
+@pytest.mark.parametrize("known", ["abc", 3, [], np.eye(3)])
+def test_known_is_that_of_another_search(known):
+    with pytest.raises(TypeError, match="known must be"):
+        tuning.Search(LABELS, FOLDS, tuning.nearest_predictions, known)
+
+
+@pytest.mark.parametrize(
+    "candidate, train, asked, named",
+    [
+        ([[1, 2], [3]], [0], [1], "candidate"),
+        (np.eye(2), [0], [1], "candidate"),
+        (np.eye(len(LABELS)), [], [1], "train"),
+        (np.eye(len(LABELS)), [0], [0], "asked"),
+        (np.eye(len(LABELS)), [0], [len(LABELS)], "asked"),
+    ],
+)
+def test_answers_name_what_is_wrong(candidate, train, asked, named):
+    search = tuning.Search(LABELS, FOLDS, tuning.nearest_predictions)
+    with pytest.raises(ValueError, match=named):
+        search.answers(candidate, train, asked)
