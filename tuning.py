@@ -199,7 +199,8 @@ class Search:
         if hasattr(K, "parts"):
             return K
         n = len(self.y)
-        K = K if hasattr(K, "shape") else core.real_array(K, name)
+        if isinstance(K, np.ndarray) or not hasattr(K, "shape"):
+            K = core.real_array(K, name)
         if K.shape != (n, n):
             raise ValueError(f"{name} must have shape ({n}, {n}), got {K.shape}")
         return Gram(K)
@@ -384,6 +385,8 @@ def shared_groups(split, groups):
 
 def _checked_part(part, n, key, name):
     """A part of a split as an array of indices."""
+    if np.ma.is_masked(part):
+        raise ValueError(f"{name} must have no masked entries, got some in {key}")
     try:
         index = np.asarray(part)
     except ValueError:  # of lists of several lengths

@@ -676,6 +676,9 @@ def test_known_is_that_of_another_search(known):
     [
         ([[1, 2], [3]], [0], [1], "candidate"),
         (np.eye(2), [0], [1], "candidate"),
+        (np.full((len(LABELS),) * 2, 1j), [0], [1], "candidate"),
+        (np.full((len(LABELS),) * 2, "a"), [0], [1], "candidate"),
+        (np.eye(len(LABELS)), [0], np.ma.array([1, 2], mask=[0, 1]), "asked"),
         (np.eye(len(LABELS)), [], [1], "train"),
         (np.eye(len(LABELS)), [0], [0], "asked"),
         (np.eye(len(LABELS)), [0], [len(LABELS)], "asked"),
@@ -683,5 +686,5 @@ def test_known_is_that_of_another_search(known):
 )
 def test_answers_name_what_is_wrong(candidate, train, asked, named):
     search = tuning.Search(LABELS, FOLDS, tuning.nearest_predictions)
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises((TypeError, ValueError), match=named):
         search.answers(candidate, train, asked)
