@@ -23,14 +23,16 @@ bases are enough.
     class, by gLC  the largest sum_{j in c} y_j                     classify
     gDL            D_r = Proj(sum_i y_ir (X_i^ - sum_{j != r} y_ij D_j^))  learn.gdl
 
-kgSC, kgLC and kgDL, the same in a kernel's feature space, are kernels.kgsc,
-kernels.kglc and learn.kgdl. The other modules are imported from here: from grassmann_sc
-import learn.
+In gDL y_ij is the coefficient of sample i on atom j; codes and atoms are updated in
+turn. kgSC and kgLC are the same with Gram matrices from a kernel: a set of frames spans
+a subspace of the kernel's feature space (kernels.kgsc, kernels.kglc). kgDL is gDL on
+coordinates of that space (learn.kgdl). This file runs alone; the other modules lie
+beside it, as in: from grassmann_sc import learn.
 
-NUMBA_NUM_THREADS or numba.set_num_threads bounds the threads of all but large products,
-which have those of NumPy's BLAS. Numba's threads never change a result; BLAS threads
-may change the last digits. Compiling a long function takes seconds, which the logger
-grassmann_sc announces as a warning, on stderr unless logging is told otherwise.
+NUMBA_NUM_THREADS or numba.set_num_threads sets the threads of all loops; large matrix
+products use the threads of NumPy's BLAS instead. Numba's threads never change a result;
+BLAS threads may change the last digits. The first call of a long function compiles for
+seconds; the logger grassmann_sc then warns, on stderr unless logging is told otherwise.
 """
 
 from __future__ import annotations
@@ -230,8 +232,9 @@ def chordal_squares(X, Z, K):
 def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     """Pairwise ||theta||_2 over the principal angles, in radians: (n, N).
 
-    X has shape (n, d, p), Y (N, d, q). Without Y, within X. (2/pi) d_geo <= d_chordal /
-    sqrt(2) <= d_geo: the paper's inequality with the factor that it lacks.
+    X has shape (n, d, p), Y (N, d, q). Without Y, within X. For p = q the paper's
+    inequality, with the factor that it lacks, is (2 / pi) d_geo <= d_chordal / sqrt(2)
+    <= d_geo.
 
     >>> import numpy as np
     >>> from grassmann_sc import geodesic_distance
@@ -374,10 +377,10 @@ def projection_kernel(
 ) -> np.ndarray:
     """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 >= 0: (n, N).
 
-    X has shape (n, d, p), D (N, d, q). At most min(p, q). Without D, the symmetric (n,
-    n) Gram matrix of X. each_p: (min(p, q), n, N) instead, K[k - 1] that of the k
-    leading columns alone, all from one product. Source: the paper's definition of K(X,
-    D) and K(D).
+    X has shape (n, d, p), D (N, d, q). Each entry is at most min(p, q). Without D, the
+    symmetric (n, n) Gram matrix of X. each_p: (min(p, q), n, N) instead; K[k - 1] is
+    the kernel of the bases cut to their first k columns, all from one product. Source:
+    the paper's definition of K(X, D) and K(D).
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel
@@ -401,7 +404,8 @@ Coded: TypeAlias = np.ndarray | scipy.sparse.csr_array | list | SparseCodes
 def lam_max(K_xd: ArrayLike) -> np.ndarray:
     """The least lambda whose code is zero, 2 max_j |k_j|, for each row of K_xd.
 
-    K_xd has shape (..., N), the result (...).
+    K_xd has shape (..., N), the result (...). For positive codes it is an upper bound.
+
     >>> from grassmann_sc import lam_max
     >>> lam_max([[0.5, -2.0, 1.0], [0.1, 0.0, 0.3]])
     array([4. , 0.6])
@@ -427,17 +431,17 @@ def gsc(
 ) -> Coded:
     """Grassmann sparse coding: codes (n, N) of X (n, d, p) over atoms D (N, d, q).
 
-    A code y minimises ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1. It is that of
-    sparse_codes, which says more, on the projection kernel. Queries pass in tiles: with
-    sparse_output=True memory beyond input and output does not grow with n.
+    A code y minimises ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1. The codes are those of
+    sparse_codes on projection_kernel(X, D); details are there. Queries pass in tiles:
+    with sparse_output=True memory beyond input and output does not grow with n.
 
     lam: >= 0, the larger the sparser; an array (L,) gives a path of codes (L, n, N).
     lam_scale: "max" makes lam a share, in [0, 1], of each query's lam_max, the least
     lambda whose code is 0.
     positive: codes >= 0.
     init: codes (n, N) to start from.
-    tol: the search stops when the cost is so near to the best, relative to ||X^||^2.
-    max_iter: the search stops after so many rounds, with a warning.
+    tol: the accuracy relative to ||X^||^2, see sparse_codes.
+    max_iter: the search stops after max_iter rounds, with a warning.
     return_info: return a named tuple (codes, gap, n_iter), with duality gaps.
     sparse_output: return a scipy.sparse CSR array.
 
@@ -488,12 +492,13 @@ def sparse_codes(
     each solved from the one before. lam_scale="max": each query's lambda is lam times
     its own lam_max, so that one lam in [0, 1] suits any data.
 
-    The search stops when three numbers are at most tol * norm2: the duality gap; the
-    largest violation of the optimality conditions, in units of the cost; and that
-    violation relative to lam_max / 2, times norm2, so that small inner products count
-    as large ones do. If max_iter or rounding ends the search before, a warning gives
-    the largest of the three. If atoms are repeated, how they divide their coefficient
-    is not determined. positive: codes >= 0. init: codes (n, N) to start from.
+    The search stops when gap / norm2, reach v / norm2 and v / (lam_max / 2) are at most
+    tol. gap is the duality gap. v is the largest violation of the optimality conditions
+    of g = k - K y: g_j = (lam / 2) sign(y_j) where y_j != 0, |g_j| <= lam / 2
+    elsewhere; reach brings it into units of the cost. The third keeps accuracy where
+    inner products are small. If max_iter or rounding ends the search before, a warning
+    gives the largest of the three. Of identical atoms only the sum of the coefficients
+    is determined. positive: codes >= 0. init: codes (n, N) to start from.
 
     Returns codes (n, N) of the type of the Gram matrices. With sparse_output=True they
     are a scipy.sparse CSR array, for a path a list of them. With return_info=True they
@@ -541,8 +546,8 @@ def glc(
     kernel; queries pass in tiles, as in gsc.
 
     n_neighbors: in 1..N, the nonzeros of a code at most.
-    reg: >= 0, what keeps near neighbours apart, as a share of a trace (1e-10, float32:
-    1e-5).
+    reg: >= 0, the ridge relative to trace(G), for neighbours that are nearly dependent
+    (1e-10, float32: 1e-5).
     sparse_output: a scipy.sparse CSR array.
 
     >>> from grassmann_sc import glc, random_subspaces
@@ -566,13 +571,14 @@ def locality_codes(
 ) -> np.ndarray | scipy.sparse.csr_array:
     """Codes over the n_neighbors nearest atoms B_j of each query, which sum to 1.
 
-    They minimise ||X^ - sum_j y_j B_j^||_F^2 under 1^T y = 1: (B + reg trace(B) I) y =
-    1, scaled to sum 1, with B_ij = <X^ - B_i^, X^ - B_j^>. This is the paper's
-    locality-constrained coding, regularised so that neighbours may depend on each
-    other. reg defaults to 1e-10, for float32 to 1e-5; the least ridge is what rounding
-    does to B. A query that equals an atom, to rounding, has code 1 on it. Of equally
-    near atoms the first are neighbours. Arguments and output are as in sparse_codes;
-    n_neighbors is in 1..N.
+    They minimise ||X^ - sum_j y_j B_j^||_F^2 under 1^T y = 1. With the matrix G_ij =
+    <X^ - B_i^, X^ - B_j^> and the vector 1 of ones they solve (G + reg trace(G) I) y =
+    1, scaled to sum 1: the paper's locality-constrained coding, regularised so that
+    linearly dependent neighbours are allowed. reg defaults to 1e-10, for float32 to
+    1e-5; the ridge is never below the rounding error of G. Nearest is by chordal
+    distance; of equally near atoms the first are taken. A query that equals an atom, to
+    rounding, has code 1 on it. Arguments and output are as in sparse_codes; n_neighbors
+    is in 1..N.
 
     >>> import numpy as np
     >>> from grassmann_sc import locality_codes
@@ -631,22 +637,23 @@ def class_scores(
 
     "residual": what the atoms of the class explain, 2 k_c^T y_c - y_c^T K_cc y_c. It is
     ||X^||^2 - e_c, where e_c is the paper's class-specific residual error
-    (class_residuals). Where inner products are small, e_c loses it to rounding.
+    (class_residuals). It is computed directly: as ||X^||^2 - e_c rounding takes it away
+    where it is far below ||X^||^2.
     "sum", "max": the sum or the largest of the coefficients of the class, the paper's
     alternatives.
 
     Give "residual" for sparse codes and "sum" for local ones, as classify does; codes
-    do not tell which they are. Local codes sum to 1. Neither they nor the sum over a
-    class change when the origin of the embedding space moves. The residual of a class
-    does change: it puts the atoms of all other classes at the origin. Inner products
-    are small under a narrow kernel or with descriptors of many dimensions. There 2
-    k_c^T y_c - y_c^T K_cc y_c of local codes is negative and falls with every atom that
-    the class has among the neighbours: a class with two of them loses to a class with
-    one. Cross-validation does not show that if its folds have one atom a class.
+    do not tell which they are. Local codes and their class sums do not change when the
+    origin of the embedding space moves. Residuals do: leaving out the atoms of other
+    classes replaces these by the origin. Inner products are small under a narrow kernel
+    or with descriptors of many dimensions. There 2 k_c^T y_c - y_c^T K_cc y_c of local
+    codes is negative and falls with every atom that the class has among the neighbours:
+    a class with two of them loses to a class with one. Cross-validation with one
+    training atom a class does not reveal that.
 
-    A class with no atom in the code scores 0, or just below the winner if that is
-    lower. If a code is zero, the nearest atom wins: a class scores the largest 2 k_j -
-    (||D_j^||^2 - min_i ||D_i^||^2) of its atoms.
+    A class with no atom in the code scores 0; if all others are negative, just below
+    the best of them, so that it cannot win. If a code is zero, the nearest atom wins: a
+    class scores the largest 2 k_j - (||D_j^||^2 - min_i ||D_i^||^2) of its atoms.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_scores
@@ -732,11 +739,11 @@ def classify(
     its lam_max has a zero code: it gets the label of its nearest atom, with a warning.
 
     labels: of the atoms (N,), any hashables.
-    lam, lam_scale, positive, tol, max_iter: one number lam, else as in gsc.
+    lam, lam_scale, positive, tol, max_iter: as in gsc, but lam is one number.
     n_neighbors, reg: as in glc.
     return_info: a named tuple (labels, residuals (n, C), classes (C,), codes (n, N));
-    without it no more than the labels is kept. The residuals are those of
-    class_residuals for both codings.
+    otherwise only labels are returned, and no codes are kept. The residuals are those
+    of class_residuals for both codings.
 
     See also estimators.CodingClassifier: the same for Pipeline and GridSearchCV,
     probabilities.
@@ -2068,7 +2075,7 @@ def coding_of(
     max_iter=1000,
     sparse_output=False,
 ):
-    """The coding for codes (n, N): SparseCoding with lam, LocalCoding with n_neighbors."""
+    """SparseCoding with lam, LocalCoding with n_neighbors, for codes (n, N)."""
     if (lam is None) == (n_neighbors is None):
         raise ValueError(
             f"give either lam or n_neighbors, got lam = {lam!r} and n_neighbors = "
