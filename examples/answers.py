@@ -32,11 +32,11 @@ from examples.comparison import (
     Nearest,
     check_classes,
     evaluate,
-    inputs_of,
     say_kept_together,
     told,
 )
 from examples.options import MOST_P, Settings
+from examples.recipes import Inputs, base_of, recipes_of
 from grassmann_sc import estimators, files, kernels, tuning
 from grassmann_sc.baselines import estimators as baselines
 from grassmann_sc.baselines import hulls, tensors
@@ -197,6 +197,10 @@ def learned(collection, inputs, recipe, settings):
             best = row
     if best is None:
         raise ValueError(f"all methods failed: {row.failed}")
+    chosen = best.chosen.get("recipe")
+    if chosen is not None:
+        recipe = inputs.recipes[chosen]
+        collection = inputs.by(chosen)
     model = model_of(best, collection, recipe, classes)
     return _thing(*_tree(model))  # as a file gives it back, to the bit
 
@@ -282,11 +286,13 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     sets: arrays (n_frames, height, width) or (n_frames, d).
     labels: numbers, strings or bools, all of one type, of two classes or more; answers
     are of that type. groups (n,): any hashables; sets of one group stay together in
-    cross-validation. recipe: examples.clips.Recipe, how sets become subspaces.
+    cross-validation. recipe: examples.clips.Recipe, how sets become subspaces; None:
+    chosen, as examples.classify does.
     settings: examples.options.Settings, as Settings(methods=["gsc", "svm"]): the
     methods and their candidate parameters.
     """
-    recipe = Recipe(MOST_P, fewer=True) if recipe is None else recipe
+    fixed = recipe is not None
+    recipe = recipe if fixed else Recipe(MOST_P, fewer=True)
     settings = Settings() if settings is None else settings
     for name, value, kind in (
         ("recipe", recipe, Recipe),
@@ -306,9 +312,12 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
         for i, (rows, label, group) in enumerate(zip(sets, labels, groups))
     ]
     collection = build_all(clips, recipe, keep_rows=True, strict=True)
-    return learned(
-        collection, inputs_for(collection, recipe, settings), recipe, settings
-    )
+    recipes = None
+    if not fixed:
+        shortest = min(map(len, collection.sets))
+        recipes = recipes_of(recipe, collection.frame, shortest)
+    inputs = inputs_for(collection, recipe, settings, recipes)
+    return learned(collection, inputs, recipe, settings)
 
 
 def _checked_groups(groups, n):
@@ -341,13 +350,17 @@ def build_new(model, clips, cache=None, strict=False):
     return build_all(clips, model.recipe, cache, keep_rows, strict, shape=model.shape)
 
 
-def inputs_for(collection, recipe, settings):
-    """The Inputs of a Collection, with videos if methods on these may run."""
-    inputs = inputs_of(collection, settings.p)
+def inputs_for(collection, recipe, settings, recipes=None):
+    """The Inputs of a Collection, with videos if methods on these may run.
+
+    recipes: {name: Recipe} to choose from; None: that by which the sets were read.
+    """
+    recipe = recipe if recipes is None else base_of(recipe)
     normalised = recipe.stack > 1 and (recipe.center or recipe.unit_variance)
-    if normalised or not (settings.baselines or settings.methods):
-        return inputs
-    return inputs._replace(videos=videos_of(collection, recipe.arma or recipe.stack))
+    videos = None
+    if not normalised and (settings.baselines or settings.methods):
+        videos = videos_of(collection, recipe.arma or recipe.stack)
+    return Inputs(collection, settings.p, recipes, videos)
 
 
 # -------------------------------------------------------------------------------- files

@@ -65,12 +65,14 @@ def baselines(inputs, smallest, settings):
     if settings.kernels:
         yield Method("GDA in a kernel's space", "kernels", gda, {}, discriminant)
     # of the span of a fold's sets, or fewer
-    most = min(smallest, inputs.subspaces.shape[1])
-    dimensions = [m for m in (inputs.p[-1] + 1, most // 2) if inputs.p[-1] < m <= most]
-    p = sorted({inputs.p[0], inputs.p[len(inputs.p) // 2], inputs.p[-1]})
+    most = min(smallest, inputs.collection.X.shape[1])
+    tried = inputs.p[inputs.names[0]]
+    dimensions = [m for m in (tried[-1] + 1, most // 2) if tried[-1] < m <= most]
+    p = sorted({tried[0], tried[len(tried) // 2], tried[-1]})
     grid = {"p": p, "reg": REG, "dimension": [None, *dimensions]}
     yield Method("DCC", "subspaces", DCC(), grid)
-    if inputs.sets is None:
+    sets = inputs.collection.sets
+    if sets is None:
         return
     by_rows = tuning.nearest_predictions
     shares = {"share": SHARES}
@@ -87,7 +89,7 @@ def baselines(inputs, smallest, settings):
     constrained = {"p": p, "reference": ["class", "set"], "keep": KEEP}
     yield Method("CMSM", "sets", MSM(), constrained)
     if settings.kernels:
-        few = LANDMARKS if sum(map(len, inputs.sets)) > MANY_ROWS else None
+        few = LANDMARKS if sum(map(len, sets)) > MANY_ROWS else None
         lifted = MSM(
             kernel="rbf", gamma_scale="median", n_landmarks=few, random_state=0
         )
@@ -103,7 +105,8 @@ def video_baselines(inputs):
         return
     shortest = min(map(len, videos))
     height, width = videos[0].shape[1:]
-    states = [n for n in STATES if n <= min(inputs.p[-1], shortest - 2)]
+    most = min(inputs.p[inputs.names[0]][-1], shortest - 2)
+    states = [n for n in STATES if n <= most]
     size = None
     if any(len(clip) != shortest for clip in videos):
         size = shortest, height, width
@@ -162,37 +165,39 @@ def discriminant_predictions(estimator, name, values):
     return predict
 
 
-def affine_hulls(inputs, train, gaussian=False):
-    """{(kernel, share): -distances} of the affine hulls of all sets, or images."""
+def affine_hulls(inputs, train, recipe, gaussian=False):
+    """{(recipe, kernel, share): -distances} of the affine hulls of all sets, or images."""
     found = {}
-    training = [inputs.sets[i] for i in train]
+    sets = inputs.sets(recipe)
+    training = [sets[i] for i in train]
     for gamma in kernels.gamma_grid(training, 3).tolist() if gaussian else [None]:
         kernel = gamma and kernels.rbf(gamma)
         name = gamma and Gaussian(gamma)
         for share in SHARES:
-            key = "affine", gamma, share
+            key = recipe, "affine", gamma, share
             if key not in inputs.hulls:
                 inputs.hulls[key] = -hulls.affine_hull_distances(
-                    inputs.sets, share=share, kernel=kernel
+                    sets, share=share, kernel=kernel
                 )
-            found[name, share] = inputs.hulls[key]
+            found[recipe, name, share] = inputs.hulls[key]
     return found
 
 
-def convex_hulls(inputs, train):
-    """{(None, bound): -distances} of the bounded convex hulls of all sets."""
-    shortest = min(map(len, inputs.sets))
+def convex_hulls(inputs, train, recipe):
+    """{(recipe, None, bound): -distances} of the bounded convex hulls of all sets."""
+    sets = inputs.sets(recipe)
+    shortest = min(map(len, sets))
     found = {}
     for bound in BOUNDS:
-        key = "convex", bound
+        key = recipe, "convex", bound
         if bound * shortest < 1:
             why = (
                 f"a set has {some(shortest, 'frame')}, of which a bound of {bound:g} needs "
                 f"{1 / bound:g}"
             )
-            found[None, bound] = tuning.Absent(why)
+            found[recipe, None, bound] = tuning.Absent(why)
             continue
         if key not in inputs.hulls:
-            inputs.hulls[key] = -hulls.convex_hull_distances(inputs.sets, bound=bound)
-        found[None, bound] = inputs.hulls[key]
+            inputs.hulls[key] = -hulls.convex_hull_distances(sets, bound=bound)
+        found[recipe, None, bound] = inputs.hulls[key]
     return found

@@ -82,6 +82,7 @@ from examples.clips import (
 )
 from examples.comparison import N_GAMMAS, run_splits, slug, successes, told
 from examples.pictures import Results, save_picture
+from examples.recipes import FEW, MANY_FRAMES, base_of, recipes_of
 from grassmann_sc import estimators, files, plots, tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer
@@ -422,8 +423,8 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
     save_picture_of_wrong_clips(
         save, data, collection, clips, pairs, results, options.key
     )
-    p = min(PICTURED_P, len(inputs.gram))
-    K = inputs.gram[p - 1]
+    p = min(PICTURED_P, collection.X.shape[2])
+    K = core.projection_kernel(collection.X[:, :, :p])
     save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
     save("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map, K, label)
     how = {
@@ -522,10 +523,14 @@ def _save_pictures_of_atoms(save, how, data, collection, arrays):
 
 
 def recipe_of(options):
+    """The Recipe that options ask for; the first where they leave a choice."""
     chosen = {
         name: getattr(options, name, None) for name in Recipe.__dataclass_fields__
     }
     chosen["size"] = options.size and tuple(options.size)
+    chosen["features"] = (options.features or ["raw"])[0]
+    chosen["center"] = bool(options.center)
+    chosen["stack"] = (options.stack or [1])[0]
     chosen["p"] = MOST_P if options.p is None else max(options.p)
     chosen["fewer"] = options.p is None or len(options.p) > 1
     return Recipe(**chosen)
@@ -550,9 +555,48 @@ def choose_splits(options, collection):
     return pairs, f"random splits, {share} to train"
 
 
+def choice_of(options):
+    """The features, center and stack to choose from, None for all; or no choice: None."""
+    asked = [options.features, options.center, options.stack]
+    if options.recipe == "plain" or options.arma or options.rank != "raise":
+        asked = [asked[0] or ["raw"], bool(asked[1]), asked[2] or [1]]
+    if None not in asked and len(asked[0]) == len(asked[2]) == 1:
+        return None
+    if {"lbp_top", "gei"} & {*(asked[0] or [])}:  # no row a frame
+        return None
+    features, center, stack = asked
+    return features, center if center is None else [center], stack
+
+
+def recipes_for(options, collection):
+    """{name: Recipe} to choose from; None for the one by which the sets were read."""
+    choice = choice_of(options)
+    if choice is None:
+        return None
+    recipe = recipe_of(options)
+    if collection.sets is None:
+        why = (
+            f"recipes are chosen on rows in memory, all frames take more than "
+            f"{MOST_ROWS / 2**30:g} GiB"
+        )
+        if recipe != base_of(recipe):
+            raise ValueError(
+                f"{why}: --recipe plain chooses none, --kernels keeps them"
+            )
+        say(f"one recipe, raw frames: {why}; --kernels keeps them")
+        return None
+    shortest = min(map(len, collection.sets))
+    found = recipes_of(recipe, collection.frame, shortest, *choice)
+    if len(found) > 1:
+        say(f"{some(len(found), 'recipe')} to choose from: {'; '.join(found)}")
+    return found
+
+
 def read(options):
     """The Collection of all sets, their clips, the splits, and how they came about."""
     recipe = recipe_of(options)
+    if choice_of(options):
+        recipe = base_of(recipe)
     start = time.perf_counter()
     if options.data.is_dir():
         clips = find_clips(options.data, options.group_by, options.run)
@@ -563,7 +607,12 @@ def read(options):
         cache = None
     strict = options.strict or cache is None and not options.skip
     most_rows = np.inf if options.kernels else MOST_ROWS
-    keep_rows = options.baselines or options.methods or options.kernels is not False
+    keep_rows = (
+        options.baselines
+        or options.methods
+        or options.kernels is not False
+        or choice_of(options)
+    )
     seen = look(clips, recipe, strict, options.skip)
     collection = build_all(
         clips, recipe, cache, keep_rows, strict, most_rows, seen=seen
@@ -598,9 +647,11 @@ def run(options):
         check_folder(options.save.parent, "what --save lies in")
         files.check_writable(options.save, "--save")
     collection, clips, pairs, how = read(options)
-    inputs = answers.inputs_for(collection, recipe_of(options), options)
+    recipe = recipe_of(options)
+    recipes = recipes_for(options, collection)
+    inputs = answers.inputs_for(collection, recipe, options, recipes)
     if options.kernels is None:
-        why = too_large(collection.sets, len(inputs.p))
+        why = too_large(collection.sets, max(map(len, inputs.p.values())))
         options.kernels = why is None
         if why:
             say(
@@ -616,7 +667,9 @@ def learn(out, options, collection, inputs, new):
     """Learn from all sets, keep the model, answer new clips, as asked."""
     if new:
         shape = collection.X.shape[1], 1, collection.frame
-        look_at_new(new, recipe_of(options), shape, options.strict)
+        recipe = recipe_of(options)
+        recipe = base_of(recipe) if choice_of(options) else recipe
+        look_at_new(new, recipe, shape, options.strict)
     model = answers.learned(collection, inputs, recipe_of(options), options)
     say_failed(collection, {})
     if options.save:
@@ -684,7 +737,7 @@ def compare(out, options, collection, clips, inputs, pairs, how):
         save_predictions(out, collection, pairs, done.results)
     results = done.results
     n_classes = len(np.unique(collection.label))
-    dimensions = ", ".join(map(str, inputs.p))
+    dimensions = ", ".join(map(str, inputs.p[inputs.names[0]]))
     spread = "; ± is over the splits" if len(pairs) > 1 else ""
     print(
         f"{some(n, 'set')}, {some(n_classes, 'class')}, subspaces of R^{d} of dimension "
@@ -706,7 +759,12 @@ def too_large(sets, n_dimensions):
     size = 8 * len(sets) ** 2 * n_dimensions * N_GAMMAS
     if size > MOST_GRAMS:
         return f"Gram matrices of {len(sets)} sets take {size / 2**30:.1f} GiB"
-    products = N_GAMMAS * sum(map(len, sets)) ** 2 / 2 * sets[0].shape[1]
+    frames = sum(map(len, sets))
+    few = frames
+    if frames > MANY_FRAMES:
+        few = sum(min(len(rows), FEW) for rows in sets)
+    pairs = N_GAMMAS * few**2 + 2 * frames**2
+    products = pairs / 2 * sets[0].shape[1]
     if products > MOST_PRODUCTS:
         return f"Gram matrices take {products:.1g} multiplications"
     return None

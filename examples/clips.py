@@ -101,6 +101,12 @@ def build(clip, recipe, keep_rows=False):
     )
     if recipe.single:
         rows = rows.astype(np.float32, copy=False)
+    shape = parts[0].shape[1:] if recipe.features == "raw" else ()
+    return built(rows, recipe, keep_rows)._replace(frame=shape)
+
+
+def built(rows, recipe, keep_rows=False):
+    """The subspaces of descriptors (n, d), a row a frame, as Built without frame."""
     runs = _runs(rows, recipe.run)
     normal = dict(
         center=recipe.center, unit_variance=recipe.unit_variance, rank=recipe.rank
@@ -123,8 +129,7 @@ def build(clip, recipe, keep_rows=False):
         p = min(basis.shape[1] for basis in bases)
         bases = [basis[:, :p] for basis in bases]
     kept = [_kept_rows(run, recipe, n_blocks) for run in runs] if keep_rows else None
-    shape = parts[0].shape[1:] if recipe.features == "raw" else ()
-    return Built(np.stack(bases), kept, shape)
+    return Built(np.stack(bases), kept, ())
 
 
 def _chosen(recipe):
@@ -228,7 +233,7 @@ def build_all(
 
     legible = [clip for clip in clips if clip.name not in seen.why]
     _check_any(legible, seen.why)
-    done = _in_threads(job, legible, "reading", True)
+    done = threaded(job, legible, "reading")
     why = seen.why | {
         clip.name: result for clip, result, _ in done if isinstance(result, str)
     }
@@ -250,12 +255,12 @@ def build_all(
     return _collect(fit, unread, keep_rows and sum(kept) <= most_rows)
 
 
-def _in_threads(job, items, what, shown):
-    """[job(item), ...], with a progress bar if shown and tqdm is installed."""
+def threaded(job, items, what=None):
+    """[job(item), ...], with a progress bar if what is named and tqdm is installed."""
     pool = ThreadPoolExecutor(gs.thread_count())
     try:
         done = []
-        shown = shown and importlib.util.find_spec("tqdm") is not None
+        shown = what is not None and importlib.util.find_spec("tqdm") is not None
         with gs.progress_bar(shown, total=len(items), desc=what, unit="clip") as move:
             for result in pool.map(job, items):
                 done.append(result)
@@ -415,7 +420,7 @@ def survey(clips, recipe, shape=None):
         except Exception as error:  # whatever a damaged file raises
             return error
 
-    found = _in_threads(look, clips, "headers", len(clips) >= MANY)
+    found = threaded(look, clips, "headers" if len(clips) >= MANY else None)
     legible = {
         clip.name: result
         for clip, result in zip(clips, found)

@@ -7,7 +7,6 @@ examples.paper_experiments use it.
 """
 
 import itertools
-import math
 import re
 import sys
 import time
@@ -41,6 +40,7 @@ MOST_REPEATS = 5
 # cross-validation on fewer sets is repeated, at most MOST_REPEATS times
 MANY = 600
 N_GAMMAS = 7
+SURE_OF_RECIPE = 2  # standard errors by which a recipe must be better than the first
 SOFT = 0.01  # a voter whose accuracy is lower by this has 1 / e of the weight
 LIMITS = {
     "C": (0, np.inf),
@@ -76,27 +76,9 @@ Outcome = namedtuple(
 # estimator, queries), ...] of this split; train, test: its parts.
 Progress = namedtuple("Progress", "results train test fitted")
 
-# All inputs of the methods. gram (p_max, n, n): the projection kernel of each p; p:
-# those that are searched; kernels: {gamma: (Gram matrices (p, n, n), why there is no
-# larger p)}, filled when needed; hulls: the same for the distances of
-# examples.baselines; videos: clips (n_frames, height, width).
-Inputs = namedtuple(
-    "Inputs", "sets subspaces gram p kernels hulls videos", defaults=[None]
-)
-
-
-def inputs_of(collection, dimensions=None):
-    """The Inputs of a Collection; dimensions: the p to search, None for all."""
-    gram = core.projection_kernel(collection.X, each_p=True)
-    if dimensions is None:
-        dimensions = tuning.dimensions(len(gram))
-    some = [p for p in dimensions if p <= len(gram)]
-    if not some:
-        raise ValueError(
-            f"--p must hold a dimension up to {len(gram)}, that of the smallest set; "
-            f"got {dimensions}"
-        )
-    return Inputs(collection.sets, collection.X, gram, some, {}, {})
+# What methods are evaluated on. once: the folds without repeats; known: all that the
+# searches of a split computed; raced: {predict: the recipe that won}.
+Task = namedtuple("Task", "inputs label train test settings once known raced")
 
 
 # --------------------------------------------------------- methods and their evaluation
@@ -305,10 +287,10 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
     once = repeated[: len(repeated) // n_repeats]
     if smallest is None:
         smallest = min(len(fit) for fit, _ in repeated)
-    split = inputs, label, train, test, settings
+    known = {}  # all that the searches computed
+    task = Task(inputs, label, train, test, settings, once, known, {})
     # by predict: a method in a kernel's space reuses what was computed without kernel
     searches = {}
-    known = {}  # all that they computed, which the votes reuse
     done = []
     rows = list(methods_of(len(train), smallest, settings))
     votes = (
@@ -329,9 +311,7 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
                 if method.predict
                 else tuning.Search(label, once, fit_and_predict)
             )
-        done.append(
-            _attempt(method, search, searches[shared], p_of(done, inputs), split)
-        )
+        done.append(_attempt(method, search, searches[shared], at_of(done, task), task))
         yield done[-1]
     for name, who in votes:
         asked = [
@@ -343,12 +323,9 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
         if not asked or not asked_for(name, settings.methods):
             continue
         if voters:
-            predicts = dict.fromkeys(outcome.method.predict for outcome in voters)
-            searched = tuning.Search(label, repeated, [*predicts], known)
-            reads = dict.fromkeys(outcome.method.reads for outcome in voters)
-            voting = Method(name, [*reads], None, {})
+            voting = Method(name, None, None, {})
             how = (
-                (vote, searched, split)
+                (vote, [(row, searches[row.method.predict]) for row in voters], task)
                 if settings.seconds is None
                 else (vote_of_rows, voters)
             )
@@ -386,37 +363,38 @@ on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 
 
 @on_one_thread
-def vote(method, searched, split):
-    """The Outcome of a vote of all candidates of one search.
+def vote(method, voters, task):
+    """The Outcome of a vote of all candidates of the rows [(Outcome, its Search), ...].
 
     The weight of each is exp((mean - best) / SOFT) of its mean share in
-    cross-validation.
+    cross-validation. Rows of one search vote once.
     """
-    inputs, label, train, test, settings = split
-    grams = {}
-    for reads in method.reads:
-        grams |= candidates(inputs, reads, train, settings)
+    by_search = {}
+    for row, searched in voters:
+        grams = by_search.setdefault(id(searched), (searched, {}))[1]
+        grams |= candidates(row.method, task)
+    found = []
+    for searched, grams in by_search.values():
+        found += _answers_of_all(searched, grams, task)
+    if not found:
+        raise ValueError(next(iter(voters[0][1].left_out.values())))
+    return _voted(method, found)
+
+
+def _answers_of_all(searched, grams, task):
+    """[(mean share, labels), ...] of the candidates of a search, the best first."""
     shares = searched.choose(grams).shares
     mean = {candidate: np.nanmean(share) for candidate, share in shares.items()}
-    labels = {}
-    for gram in dict.fromkeys(
-        gram for gram, _ in sorted(mean, key=mean.get, reverse=True)
-    ):
+    found = {}
+    for gram in dict.fromkeys(gram for gram, _ in shares):
         try:
-            answers = searched.answers(grams[gram], train, test)
+            answers = searched.answers(grams[gram], task.train, task.test)
         except ValueError as error:  # the whole training part or a query cannot have it
             searched.left_out[gram] = str(error)
             continue
-        labels |= {
-            (gram, parameters): found
-            for parameters, found in answers.items()
-            if (gram, parameters) in mean
-        }
-    if not labels:
-        raise ValueError(next(iter(searched.left_out.values())))
-    return _voted(
-        method, [(mean[candidate], labels[candidate]) for candidate in labels]
-    )
+        found |= {(gram, parameters): labels for parameters, labels in answers.items()}
+    order = sorted(found.keys() & mean.keys(), key=lambda one: [*mean].index(one))
+    return [(mean[candidate], found[candidate]) for candidate in order]
 
 
 def vote_of_rows(method, rows):
@@ -432,33 +410,36 @@ def _voted(method, voters):
     return Outcome(method, None, None, predicted, {"voters": len(voters)})
 
 
-def p_of(done, inputs):
-    """The p that gSC found best; the largest p without gSC."""
-    return next(
-        (
-            outcome.chosen["p"]
-            for outcome in done
-            if outcome.failed is None and outcome.method.name.startswith("gSC")
-        ),
-        inputs.p[-1],
-    )
+def at_of(done, task):
+    """The recipe and the p that gSC found best.
+
+    Without gSC, the recipe of the nearest subspace and its largest p.
+    """
+    for outcome in done:
+        if outcome.failed is None and outcome.method.name.startswith("gSC"):
+            return outcome.chosen.get("recipe"), outcome.chosen["p"]
+    recipe = recipe_for(tuning.nearest_predictions, task)
+    return recipe, task.inputs.p[recipe][-1]
 
 
-def search(method, searched, p, split):
+def search(method, searched, at, task):
     """The Outcome of the best candidate of a method; searched: its tuning.Search.
 
-    p: the dimension of the subspaces where the grid has none.
+    at: the recipe and dimension of the subspaces where the grid has no p.
     """
-    inputs, label, train, test, settings = split
+    inputs = task.inputs
+    settings = task.settings
     if method.predict is None:
-        grams = _points_of_grid(method, inputs, p)
+        grams = _points_of_grid(method, at, task)
     else:
-        grams = candidates(inputs, method.reads, train, settings)
-    choice, estimator, queries, predicted = _best_fit(grams, method, searched, split)
-    limits = LIMITS | {"n_neighbors": (1, len(train))}
-    ranks = [len(frames) for frames in inputs.sets or []]  # at most
-    if settings.p is None and len(inputs.gram) < MOST_P:
-        ranks.append(len(inputs.gram))  # that of the smallest set
+        grams = candidates(method, task)
+    choice, estimator, queries, predicted = _best_fit(grams, method, searched, task)
+    limits = LIMITS | {"n_neighbors": (1, len(task.train))}
+    sets = inputs.collection.sets
+    ranks = [len(frames) for frames in ([] if sets is None else sets)]  # at most
+    p_max = inputs.collection.X.shape[2]
+    if settings.p is None and p_max < MOST_P:
+        ranks.append(p_max)  # that of the smallest set
     if ranks:
         limits["p"] = 1, min(ranks)
     # candidates that were given up count as 0, those never tried as inf
@@ -475,8 +456,9 @@ def search(method, searched, p, split):
     shares |= {
         candidate: np.nanmean(share) for candidate, share in choice.shares.items()
     }
-    ends = _ends(method, choice, shares, limits, settings)
     chosen = _point(method, choice.gram, choice.parameters)
+    ends = _ends(method, choice, shares, limits, settings)
+    ends |= inputs.end_of_stacks(chosen.get("recipe"))
     return Outcome(
         method,
         estimator,
@@ -489,30 +471,38 @@ def search(method, searched, p, split):
     )
 
 
-@on_one_thread
-def _best_fit(grams, method, searched, split):
+def _best_fit(grams, method, searched, task):
     """(Choice, fitted estimator, queries, their labels) of the best candidate.
 
     Candidates that the whole training part or a query cannot have are left out.
     """
-    _, label, train, test, settings = split
     while True:
-        choice = searched.choose(grams, seconds=settings.seconds)
+        choice = on_one_thread(searched.choose)(grams, seconds=task.settings.seconds)
         try:
-            if method.predict is None:
-                made, known, queries = grams[choice.gram].parts(train, test)
-                estimator = clone(made)
-            else:
-                known, queries = tuning.Gram(grams[choice.gram]).parts(train, test)
-                found = dict(choice.parameters)
-                if "n_neighbors" in found:
-                    found["n_neighbors"] = min(found["n_neighbors"], len(train))
-                estimator = clone(method.estimator).set_params(**found)
-            estimator.fit(known, label[train])
-            predicted = estimator.predict(queries) if len(test) else label[:0]
-            return choice, estimator, queries, predicted
+            return choice, *_fitted(choice, grams[choice.gram], method, task)
         except ValueError as error:  # the whole training part or a query cannot have it
             searched.left_out[choice.gram] = str(error)
+
+
+def _fitted(choice, candidate, method, task):
+    """(Estimator, queries, their labels) of a choice, by all frames of each set."""
+    if method.reads == "kernels" and isinstance(choice.gram[1], Gaussian):
+        recipe, kernel, p = choice.gram
+        candidate = task.inputs.kernel_gram(recipe, kernel.gamma, p)
+    if not hasattr(candidate, "parts"):
+        candidate = tuning.Gram(candidate)
+    with threadpool_limits(limits=1, user_api="blas"):
+        *made, known, queries = candidate.parts(task.train, task.test)
+        estimator = clone(*made) if made else clone(method.estimator)
+        if not made:
+            found = dict(choice.parameters)
+            if "n_neighbors" in found:
+                found["n_neighbors"] = min(found["n_neighbors"], len(task.train))
+            estimator.set_params(**found)
+        estimator.fit(known, task.label[task.train])
+        asked = len(task.test)
+        predicted = estimator.predict(queries) if asked else task.label[:0]
+    return estimator, queries, predicted
 
 
 def _left_out(method, choice):
@@ -536,14 +526,14 @@ def _point(method, name, parameters=()):
     if method.predict is None:
         *others, first = name
         return {key.rpartition("__")[2]: value for key, value in (first, *others)}
-    kernel, p = name
+    recipe, kernel, p = name
+    point = {} if recipe is None else {"recipe": recipe}
     if method.grid:
-        return {**({"kernel": kernel} if kernel else {}), next(iter(method.grid)): p}
-    return {
-        "p": p,
-        **({"kernel": kernel} if method.reads == "kernels" else {}),
-        **dict(parameters),
-    }
+        point |= {"kernel": kernel} if kernel else {}
+        return point | {next(iter(method.grid)): p}
+    point |= {"p": p}
+    point |= {"kernel": kernel} if method.reads == "kernels" else {}
+    return point | dict(parameters)
 
 
 def _ends(method, choice, shares, limits, settings):
@@ -582,77 +572,70 @@ def _ends(method, choice, shares, limits, settings):
     return found
 
 
-def candidates(inputs, reads, train, settings):
-    """{(kernel, p): Gram matrix (n, n)} from which a method chooses."""
-    if callable(reads):
-        return on_one_thread(reads)(inputs, train)
-    found = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
-    if reads == "kernels":
-        try:
-            grid = kernels.gamma_grid([inputs.sets[i] for i in train], N_GAMMAS)
-        except ValueError as error:
-            found["Gaussian", inputs.p[0]] = tuning.Absent(str(error))
-            return found
-        compute_kernels(inputs, grid, settings.seconds)
-        for gamma in grid:
-            K, why = inputs.kernels[gamma]
-            dimensions = (
-                inputs.p if settings.p or not len(K) else tuning.dimensions(len(K))
-            )
-            for p in dimensions:
-                matrix = K[p - 1] if p <= len(K) else tuning.Absent(why)
-                found[Gaussian(gamma), p] = matrix
+def candidates(method, task):
+    """{(recipe, kernel, p): Gram matrix (n, n)} from which a method chooses.
+
+    Those of Gaussian kernels are of few frames of each set.
+    """
+    if callable(method.reads):
+        recipe = recipe_for(tuning.nearest_predictions, task)
+        return on_one_thread(method.reads)(task.inputs, task.train, recipe)
+    recipe = recipe_for(method.predict, task)
+    found = _linear(task.inputs, [recipe])
+    if method.reads == "kernels":
+        found |= _gaussians(recipe, task)
     return found
 
 
-def compute_kernels(inputs, grid, seconds=None):
-    """Add to inputs.kernels the Gram matrices of each gamma that is missing.
+def _linear(inputs, recipes):
+    return {
+        (recipe, "linear", p): inputs.gram[recipe, p]
+        for recipe in recipes
+        for p in inputs.p[recipe]
+    }
 
-    All splits share them.
-    seconds: how long this may take; the time for each gamma is estimated on a tenth of
-    the sets. It begins in the middle of the grid; the rest is left out.
+
+def recipe_for(predict, task):
+    """The recipe of a method: the best in a race of all recipes.
+
+    The race is a search over the projection kernels of all recipes, without repeated
+    folds. The first recipe stays unless another is better by more than SURE_OF_RECIPE
+    standard errors of the difference: with few training sets the best of many recipes
+    is often a lucky one.
     """
-    missing = [gamma for gamma in grid if gamma not in inputs.kernels]
-    if seconds is not None and missing:
-        missing.sort(key=lambda gamma: abs(math.log(gamma / grid[len(grid) // 2])))
-        some = inputs.sets[::10]
-        _kernel_grams(some[:2], missing[:1], max(inputs.p))  # compile
-        start = time.perf_counter()
-        _kernel_grams(some, missing[:1], max(inputs.p))
-        each = (len(inputs.sets) / len(some)) ** 2 * (time.perf_counter() - start)
-        late = missing[
-            math.floor(max(0, start + seconds - time.perf_counter()) / each) :
-        ]
-        why = f"the Gram matrices of each take about {each:.2g} s, --seconds is {seconds:g}"
-        if late:
-            say(f"left out {len(late)} of {len(missing)} Gaussian kernels: {why}")
-        none = np.empty((0, *inputs.gram.shape[1:]))
-        inputs.kernels.update((gamma, (none, why)) for gamma in late)
-        missing = missing[: len(missing) - len(late)]
-    inputs.kernels.update(
-        zip(missing, _kernel_grams(inputs.sets, missing, max(inputs.p)))
-    )
+    inputs = task.inputs
+    first = inputs.names[0]
+    if len(inputs.names) > 1 and predict not in task.raced:
+        race = tuning.Search(task.label, task.once, predict, task.known)
+        grams = _linear(inputs, inputs.names)
+        seconds = task.settings.seconds
+        choice = on_one_thread(race.choose)(grams, seconds=seconds)
+        alike = tuning.alike(choice.shares, SURE_OF_RECIPE)
+        good = [recipe for (recipe, *_), _ in alike]
+        task.raced[predict] = first if first in good else choice.gram[0]
+    return task.raced.get(predict, first)
 
 
-def _kernel_grams(sets, gammas, p_max):
-    """[(K (p, n, n), why there is no larger p), ...], one for each gamma.
-
-    p goes up to the smallest rank of a set in feature space. In float64, because
-    float32 makes the matrices of wide Gaussians and small p indefinite.
-    """
-    sets = [rows.astype(np.float64, copy=False) for rows in sets]
+def _gaussians(recipe, task):
+    """{(recipe, Gaussian, p): Gram matrix (n, n)} of one recipe."""
+    inputs = task.inputs
+    sets = inputs.few(recipe)
+    try:
+        grid = kernels.gamma_grid([sets[i] for i in task.train], N_GAMMAS)
+    except ValueError as error:
+        why = tuning.Absent(str(error))
+        return {(recipe, "Gaussian", inputs.p[recipe][0]): why}
+    inputs.compute_kernels(recipe, grid, task.settings.seconds)
     found = {}
-    bases = {}
-    for gamma in gammas:
-        kernel = kernels.rbf(float(gamma))
-        try:
-            bases[kernel] = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
-        except ValueError as error:
-            found[kernel] = np.empty((0, len(sets), len(sets))), str(error)
-    grams = kernels.kernel_grams(sets, list(bases.values()), list(bases), each_p=True)
-    for kernel, K in zip(bases, grams):
-        found[kernel] = K, f"a set has rank {len(K)} in the feature space of {kernel}"
-    return [found[kernels.rbf(float(gamma))] for gamma in gammas]
+    for gamma in grid:
+        K, why = inputs.kernels[recipe, gamma]
+        dimensions = inputs.p[recipe]
+        if task.settings.p is None and len(K):
+            dimensions = tuning.dimensions(len(K))
+        for p in dimensions:
+            matrix = K[p - 1] if p <= len(K) else tuning.Absent(why)
+            found[recipe, Gaussian(gamma), p] = matrix
+    return found
 
 
 class Fits:
@@ -684,27 +667,46 @@ def fit_and_predict(estimator, sets, queries, y):
     return {(): estimator.fit(sets, y).predict(queries)}
 
 
-def _points_of_grid(method, inputs, p):
+def _points_of_grid(method, at, task):
     """{(*other parameters, first parameter): Fits} of the points of a method's grid.
 
-    p: the dimension of the subspaces where the grid has none.
+    at: the recipe and dimension of the subspaces where the grid has no p.
     """
-    sets = {"sets": inputs.sets, "videos": inputs.videos}.get(method.reads)
+    inputs = task.inputs
+    if method.reads == "videos":
+        return _points(method, inputs.videos, None)
+    recipe, p = at
+    if method.reads == "sets" or "p" in method.grid:
+        recipe = recipe_for(tuning.nearest_predictions, task)
+    found = _points(method, getattr(inputs, method.reads)(recipe), p)
+    if recipe is None:
+        return found
+    return {(("recipe", recipe), *point): fits for point, fits in found.items()}
+
+
+def _points(method, sets, p):
+    """The points of a grid on subspaces (n, d, p), sets of rows, or videos."""
     grid = method.grid
     if method.reads == "subspaces":
         grid = {"p": [p], **grid}
         of_dimension = {
-            q: (np.ascontiguousarray(inputs.subspaces[:, :, :q]), {}) for q in grid["p"]
+            q: (np.ascontiguousarray(sets[:, :, :q]), {}) for q in grid["p"]
         }
     made = {}
     found = {}
     for values in itertools.product(*grid.values()):
         first, *others = zip(grid, values)
         point = dict(zip(grid, values))
+        of_point = sets
         if method.reads == "subspaces":
-            sets, made = of_dimension[point.pop("p")]
+            q = point.pop("p")
+            of_point, made = of_dimension[q]
+            if of_point.shape[2] < q:
+                why = f"a set has rank {of_point.shape[2]}"
+                found[(*others, first)] = tuning.Absent(why)
+                continue
         estimator = clone(method.estimator).set_params(**point)
-        found[(*others, first)] = Fits(estimator, sets, made)
+        found[(*others, first)] = Fits(estimator, of_point, made)
     return found
 
 

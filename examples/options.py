@@ -50,7 +50,7 @@ RULES = {  # the fields of Settings first
     "evenly": Rule(int, least=1, optional=True),
     "resample": Rule(int, least=1, optional=True),
     "run": Rule(int, least=1, optional=True),
-    "stack": Rule(int, least=1),
+    "stack": Rule(int, least=1, many=True, optional=True),
     "arma": Rule(int, least=0),
     "repeats": Rule(int, least=1),
 }
@@ -380,16 +380,18 @@ def _add_frame_options(add):
     )
     add(
         "--features",
-        default="raw",
+        nargs="+",
         choices=["raw", "hog", "lbp", "lbp_top", "gei"],
-        help="descriptor of a frame (default: its pixels)",
+        help="descriptor of a frame, or several of raw (its pixels), hog and lbp to choose from "
+        "(default: these three for images, if scikit-image is installed)",
     )
     add(
         "--feature-options",
         type=json.loads,
         default={},
         metavar="JSON",
-        help="options of the descriptor, as '{\"grid\": [2, 2]}'",
+        help="options of the descriptor, as '{\"grid\": [2, 2]}' (default: those of scikit-image; "
+        "of several descriptors, cells that suit the frames)",
     )
 
 
@@ -402,7 +404,18 @@ def _add_subspace_options(add):
         f"rank of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or "
         "pad)",
     )
-    add("--center", action="store_true", help="remove the mean frame of each set first")
+    add(
+        "--recipe",
+        choices=["chosen", "plain"],
+        default="chosen",
+        help="choose --features, --center and --stack by cross-validation, unless they are "
+        "given; or plain: raw frames, neither centred nor stacked (default: %(default)s)",
+    )
+    add(
+        "--center",
+        action=argparse.BooleanOptionalAction,
+        help="remove the mean frame of each set first, or do not (default: chosen)",
+    )
     add(
         "--unit-variance",
         action="store_true",
@@ -411,9 +424,10 @@ def _add_subspace_options(add):
     add(
         "--stack",
         type=int,
-        default=1,
+        nargs="+",
         metavar="M",
-        help="stack each frame with the M - 1 that follow it (block Hankel matrix)",
+        help="stack each frame with the M - 1 that follow it (block Hankel matrix), or several M "
+        "to choose from (default: 1 and 4)",
     )
     add(
         "--arma",
@@ -584,7 +598,15 @@ def _check_options(parser, options):
         options.p = [USUAL_P]
     if options.arma and len(options.p) > 1:
         parser.error(f"--p must be one dimension with --arma, got {options.p}")
-    if options.stack > 1 and options.arma:
+    if options.stack and options.arma:
         parser.error("--stack and --arma exclude each other")
+    several = len(options.features or []) > 1
+    if several and ({"lbp_top", "gei"} & {*options.features} or options.arma):
+        parser.error(
+            "--features may hold several of raw, hog and lbp, without --arma, got "
+            f"{' '.join(options.features)}"
+        )
+    if several and options.feature_options:
+        parser.error("--feature-options needs one descriptor in --features")
     if options.at_most and options.evenly:
         parser.error("--at-most and --evenly exclude each other")

@@ -40,6 +40,7 @@ from examples.clips import (
     split_by_file,
 )
 from examples.pictures import Results
+from examples.recipes import Inputs
 from grassmann_sc import estimators, frames, tuning
 
 # ours, which the paper does not print; ATOMS: at most half the training sets
@@ -316,7 +317,7 @@ def methods_of(preset, inputs):
     Over learned atoms also in a Gaussian kernel's feature space (kgDL), and with the
     paper's Gaussian SVM, its C and gamma by cross-validation on the codes.
     """
-    n_rows = sum(map(len, inputs.sets))
+    n_rows = sum(map(len, inputs.collection.sets))
     n_landmarks = LANDMARKS if n_rows > 4 * LANDMARKS else None
     lift = estimators.KernelLift(
         p=preset.recipe.p, gamma_scale="median", n_landmarks=n_landmarks, random_state=0
@@ -396,9 +397,8 @@ def run(name, preset, options):
     )
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
-    inputs = comparison.inputs_of(collection, [preset.recipe.p])
     videos = videos_for(preset, clips, collection, out, options.strict)
-    inputs = inputs._replace(videos=videos)
+    inputs = Inputs(collection, [preset.recipe.p], videos=videos)
     n_atoms = min(ATOMS, len(pairs[0][0]) // 2) if preset.dictionary else 0
     settings = Settings([preset.recipe.p], atoms=n_atoms, seed=options.seed)
     asked = vars(options) | vars(settings)

@@ -188,7 +188,7 @@ def test_a_model_without_what_came_later_is_read_by_its_defaults(tmp_path):
 def test_every_row_that_can_be_chosen_is_tried_here():
     """Those of classify --baselines --kernels --atoms 4, but for the two votes."""
     sets, labels = image_sets()
-    inputs = answers.inputs_of(
+    inputs = answers.Inputs(
         answers.build_all(
             [
                 answers.Clip(str(i), label, None, [one])
@@ -198,8 +198,8 @@ def test_every_row_that_can_be_chosen_is_tried_here():
             keep_rows=True,
         )
     )
-    videos = inputs._replace(videos=[np.zeros((12, 16, 16))] * 3)
-    every = answers.every_method(videos)(24, 18, settings_of("gsc"))
+    inputs.videos = [np.zeros((12, 16, 16))] * 3
+    every = answers.every_method(inputs)(24, 18, settings_of("gsc"))
     assert sorted(row.name for row in every) == sorted(ON_SETS + ON_VIDEOS)
 
 

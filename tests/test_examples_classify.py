@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from examples import classify, clips, comparison, pictures
+from examples import classify, clips, comparison, pictures, recipes
 from examples.options import Settings
 from grassmann_sc import subspaces
 from textures import simulated_textures, texture_systems
@@ -135,7 +135,7 @@ def test_parameters_are_chosen_on_the_training_part_alone(group):
         X[test] = X[test][::-1]
         sets[test] = 9 * sets[test][::-1]
         collection = clips.Collection(X, list(sets), None, label, None, ())
-        inputs = comparison.inputs_of(collection, [2])
+        inputs = recipes.Inputs(collection, [2])
         outcomes = comparison.evaluate(
             inputs, label, group, train, test, comparison.methods, Settings([2])
         )
@@ -168,7 +168,7 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
     def fail(*arguments):
         raise ValueError("no such kernel today")
 
-    monkeypatch.setattr("examples.comparison._kernel_grams", fail)
+    monkeypatch.setattr("examples.recipes.kernel_grams", fail)
     with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
         classify.main(
             [
@@ -224,13 +224,13 @@ def test_results_are_there_after_every_method(tmp_path, monkeypatch):
         monkeypatch.setattr(
             script,
             "say",
-            lambda text: told.append((tmp_path / "results.json").exists()),
+            lambda text: told.append((text, (tmp_path / "results.json").exists())),
         )
     classify.main(
         ["--data", write(tmp_path), "--out", str(tmp_path), "--no-pictures", "--p", "2"]
     )
-    # the first tells of the subspaces, the second of a method
-    assert not told[1] and all(told[2:])
+    first, *later = [there for text, there in told if text.startswith("split")]
+    assert not first and all(later)
 
 
 def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
@@ -293,22 +293,22 @@ def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(
         now[0] += 0.01 * len(sets) ** 2 * len(gammas)
         return [(np.ones((p_max, len(sets), len(sets))), "its rank")] * len(gammas)
 
-    monkeypatch.setattr("examples.comparison._kernel_grams", kernel_grams)
-    monkeypatch.setattr(
-        comparison, "time", SimpleNamespace(perf_counter=lambda: now[0])
-    )
+    monkeypatch.setattr("examples.recipes.kernel_grams", kernel_grams)
+    sets = [np.eye(3)] * 40
+    X = np.stack([np.eye(3, 2)] * 40)
+    collection = clips.Collection(X, sets, None, np.arange(40) % 2, None, ())
+    monkeypatch.setattr(recipes, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     grid = [4.0**k for k in range(7)]
     for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):
         now[0] = 0
-        inputs = comparison.Inputs(
-            [np.eye(3)] * 40, None, np.ones((2, 40, 40)), [1, 2], {}, {}
-        )
-        comparison.compute_kernels(inputs, grid, seconds)
-        assert sorted(inputs.kernels) == grid
-        assert [gamma for gamma in grid if len(inputs.kernels[gamma][0])] == ready
+        inputs = recipes.Inputs(collection, [1, 2])
+        inputs.compute_kernels(None, grid, seconds)
+        assert sorted(gamma for _, gamma in inputs.kernels) == grid
+        held = [gamma for gamma in grid if len(inputs.kernels[None, gamma][0])]
+        assert held == ready
         assert seconds is None or now[0] <= seconds
         assert ("Gaussian kernels: " in capsys.readouterr().err) == (ready != grid)
-        comparison.compute_kernels(inputs, grid, 0)  # what is decided stays
+        inputs.compute_kernels(None, grid, 0)  # what is decided stays
         assert not capsys.readouterr().err
 
 

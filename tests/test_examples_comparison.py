@@ -9,6 +9,7 @@ from sklearn.svm import SVC
 
 from examples import baselines, classify, clips, comparison
 from examples.options import Settings
+from examples.recipes import Inputs
 from grassmann_sc import estimators, subspaces, tuning
 from grassmann_sc.baselines.estimators import MSM
 
@@ -33,7 +34,7 @@ def noisy_sets(noise=1.0, lengths=(5,), dimension=2):
 def inputs_of(sets, label):
     p = min(map(len, sets))
     X = subspaces.from_sets(sets, min(p, 3))
-    return comparison.inputs_of(clips.Collection(X, sets, None, label, None, ()))
+    return Inputs(clips.Collection(X, sets, None, label, None, ()))
 
 
 def outcomes(inputs, label, *methods, settings=SETTINGS):
@@ -175,8 +176,11 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
     inputs = inputs_of(sets, label)
     absent = tuning.Absent("beyond the rank of set 7")
 
-    def some(inputs, train):
-        return {("some", 0.5): inputs.gram[0], ("some", 0.9): absent}
+    def some(inputs, train, recipe):
+        return {
+            (recipe, "some", 0.5): inputs.gram[recipe, 1],
+            (recipe, "some", 0.9): absent,
+        }
 
     row = method(
         some, comparison.Nearest(), {"share": []}, predict=tuning.nearest_predictions
@@ -184,7 +188,9 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
     found = outcomes(inputs, label, row)["row"]
     assert found.left_out == {"some, share 0.9": "beyond the rank of set 7"}
     assert found.chosen == {"kernel": "some", "share": 0.5}
-    none = row._replace(reads=lambda inputs, train: {("some", 0.9): absent})
+    none = row._replace(
+        reads=lambda inputs, train, recipe: {(recipe, "some", 0.9): absent}
+    )
     assert outcomes(inputs, label, none)["row"].failed.endswith(
         "beyond the rank of set 7"
     )
@@ -193,8 +199,8 @@ def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
 def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
     sets, label = noisy_sets()
     inputs = inputs_of(sets, label)
-    inputs.p.append(7)  # as --p 7 would be, of sets of five frames
-    inputs = inputs._replace(gram=np.repeat(inputs.gram, 3, axis=0))
+    inputs.p[None].append(7)  # as --p 7 would be, of sets of five frames
+    inputs.gram[None, 7] = inputs.gram[None, 3]
     settings = Settings(p=[1, 3, 7])
     row = method(
         "kernels", SVC(kernel="precomputed"), predict=comparison.svm_predictions([1.0])
@@ -215,7 +221,8 @@ def test_kernels_that_frames_allow_no_width_of_are_left_out_not_the_linear_ones(
     row = method(
         "kernels", SVC(kernel="precomputed"), predict=comparison.svm_predictions([1.0])
     )
-    found = outcomes(inputs._replace(sets=black), label, row)["row"]
+    inputs.collection = inputs.collection._replace(sets=black)
+    found = outcomes(inputs, label, row)["row"]
     assert found.failed is None
     (why,) = found.left_out.values()
     assert why.startswith("sets must hold frames that differ")
@@ -290,8 +297,8 @@ def test_regularised_baselines_are_tuned_over_their_regularisation():
 # ----------------------------------------------------------------------------- the vote
 
 
-def test_the_vote_weighs_all_candidates_of_one_search():
-    """Against one Search over all of them, its weights and its labels, by hand."""
+def test_the_vote_weighs_all_candidates_of_the_rows():
+    """Against a Search for each row, its weights and its labels, by hand."""
     sets, label = noisy_sets(noise=1.5)
     inputs = inputs_of(sets, label)
     names = "gSC, labelled sets as atoms", "gLC, labelled sets as atoms"
@@ -306,23 +313,24 @@ def test_the_vote_weighs_all_candidates_of_one_search():
         comparison.Method(names[1], "gram", glc, {}, local),
     )[comparison.OURS]
 
-    def both(K_dd, K_xd, y):
-        return {**sparse(K_dd, K_xd, y), **local(K_dd, K_xd, y)}
-
     y = label[TRAIN]
     folds = [
         (TRAIN[fit], TRAIN[validate])
         for fit, validate in comparison.folds(y, None, 0, 5)
     ]
-    grams = {("linear", p): inputs.gram[p - 1] for p in inputs.p}
-    shares = tuning.Search(label, folds, both).choose(grams).shares
-    best = max(np.nanmean(share) for share in shares.values())
+    grams = {(None, "linear", p): inputs.gram[None, p] for p in inputs.p[None]}
+    voters = []
+    for predict in (sparse, local):
+        shares = tuning.Search(label, folds, predict).choose(grams).shares
+        for (gram, parameters), share in shares.items():
+            K = grams[gram]
+            blocks = K[np.ix_(TRAIN, TRAIN)], K[np.ix_(TEST, TRAIN)]
+            voters.append((np.nanmean(share), predict(*blocks, y)[parameters]))
+    best = max(mean for mean, _ in voters)
     votes = np.zeros((len(TEST), 3))
-    for (gram, parameters), share in shares.items():
-        K = grams[gram]
-        answer = both(K[np.ix_(TRAIN, TRAIN)], K[np.ix_(TEST, TRAIN)], y)[parameters]
-        votes[np.arange(len(TEST)), answer] += np.exp((np.nanmean(share) - best) / 0.01)
-    assert found.chosen == {"voters": len(shares)} and len(shares) > 10
+    for mean, answer in voters:
+        votes[np.arange(len(TEST)), answer] += np.exp((mean - best) / 0.01)
+    assert found.chosen == {"voters": len(voters)} and len(voters) > 10
     assert (found.predicted == votes.argmax(axis=1)).all()
 
 
@@ -335,15 +343,16 @@ def test_folds_that_are_repeated_are_drawn_anew():
 
 
 def test_subspaces_of_what_learns_have_the_p_that_sparse_codes_chose():
-    """The largest where no such row is asked for, or it failed."""
-    inputs = comparison.Inputs(None, None, None, [1, 2, 3], {}, {})
+    """The largest where no such row is asked for, or it failed; likewise the recipe."""
+    inputs = inputs_of(*noisy_sets())
+    task = comparison.Task(inputs, None, None, None, None, None, None, {})
     gsc = comparison.Method("gSC, labelled sets as atoms", "gram", None, {})
     nearest = comparison.Method("nearest subspace", "gram", None, {})
     other = comparison.Outcome(nearest, chosen={"p": 1})
-    found = comparison.Outcome(gsc, chosen={"p": 2})
-    assert comparison.p_of([other, found], inputs) == 2
-    assert comparison.p_of([other, found._replace(failed="no room")], inputs) == 3
-    assert comparison.p_of([other], inputs) == 3
+    found = comparison.Outcome(gsc, chosen={"p": 2, "recipe": "centred"})
+    assert comparison.at_of([other, found], task) == ("centred", 2)
+    assert comparison.at_of([other, found._replace(failed="no")], task) == (None, 3)
+    assert comparison.at_of([other], task) == (None, 3)
 
 
 # row i of this "Gram matrix" is i
@@ -376,16 +385,16 @@ def test_a_matrix_that_the_queries_alone_cannot_have_has_no_vote_and_stops_none(
 
     name = "gSC, labelled sets as atoms"
     inputs = inputs_of(sets, label)
-    both = {("a", 1): NUMBERED, ("b", 2): OfFolds()}
-    row = method(lambda inputs, train: both, Answers(), predict=predict)._replace(
-        name=name
-    )
-    alone = row._replace(reads=lambda inputs, train: {("a", 1): NUMBERED})
+    both = {(None, "a", 1): NUMBERED, (None, "b", 2): OfFolds()}
+    row = method(
+        lambda inputs, train, recipe: both, Answers(), predict=predict
+    )._replace(name=name)
+    alone = row._replace(reads=lambda inputs, train, recipe: {(None, "a", 1): NUMBERED})
     found = outcomes(inputs, label, row)[comparison.OURS]
     expected = outcomes(inputs, label, alone)[comparison.OURS]
     assert found.failed is None and found.chosen == expected.chosen == {"voters": 2}
     assert found.predicted.tolist() == expected.predicted.tolist()
-    none = row._replace(reads=lambda inputs, train: {("b", 2): OfFolds()})
+    none = row._replace(reads=lambda inputs, train, recipe: {(None, "b", 2): OfFolds()})
     failed = outcomes(inputs, label, none)
     assert failed[name].failed.endswith("a query has rank 1")
     assert failed[comparison.OURS].failed == f"no row can vote: {failed[name].failed}"
@@ -412,7 +421,11 @@ def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
         def __init__(self, lam=None):
             self.lam = lam
 
-    row = method(lambda inputs, train: {("a", 1): NUMBERED}, Answers(), predict=predict)
+    row = method(
+        lambda inputs, train, recipe: {(None, "a", 1): NUMBERED},
+        Answers(),
+        predict=predict,
+    )
     row = row._replace(name="gSC, labelled sets as atoms")
     found = outcomes(inputs_of(sets, label), label, row)[comparison.OURS]
     assert found.predicted.tolist() == [1] * 12
@@ -469,7 +482,7 @@ def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
         ((0.9, 0.9), {}),
     ):
         row = method(
-            lambda inputs, train: {("a", 1): NUMBERED},
+            lambda inputs, train, recipe: {(None, "a", 1): NUMBERED},
             SVC(kernel="precomputed"),
             predict=right_in(shares),
         )
@@ -481,14 +494,14 @@ def test_no_p_is_advised_that_a_set_cannot_have():
     sets, label = noisy_sets()
     most = min(map(len, sets))
     tried = [most // 4, most // 2, most - 1]
-    grams = {("a", p): NUMBERED + 1000 * p for p in tried}
+    grams = {(None, "a", p): NUMBERED + 1000 * p for p in tried}
 
     def the_more_the_better(K_dd, K_xd, y):
         p, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
         return {(): np.where(asked % most < p, label[asked], -1)}
 
     row = method(
-        lambda inputs, train: grams,
+        lambda inputs, train, recipe: grams,
         SVC(kernel="precomputed"),
         predict=the_more_the_better,
     )
