@@ -22,16 +22,18 @@ import numpy as np
 import sklearn
 from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import LabelBinarizer, StandardScaler
+from sklearn.preprocessing import LabelBinarizer, Normalizer, StandardScaler
 from sklearn.svm import SVC
 
 import grassmann_sc as core
+from examples import first_tries
 from examples.baselines import every_method, videos_of
 from examples.clips import Clip, Recipe, build_all, printable, say, some
 from examples.comparison import (
     Nearest,
     check_classes,
     evaluate,
+    is_tried_first,
     say_kept_together,
     told,
 )
@@ -138,8 +140,23 @@ class AsTheyAre:
         return videos
 
 
+@dataclass
+class AsFeatures:
+    """Rows of features of each set, of first_tries.FEATURES."""
+
+    kind: str
+
+    def fit(self, collection):
+        pass
+
+    def transform(self, collection):
+        return [first_tries.FEATURES[self.kind](rows) for rows in collection.sets]
+
+
 def reader_of(method, chosen, recipe):
     """What makes the input of a method's estimator from sets, as it chose."""
+    if is_tried_first(method):
+        return AsFeatures(method.reads)
     gamma = getattr(chosen.get("kernel"), "gamma", None)
     if callable(method.reads):
         return ByHulls(chosen.get("share"), chosen.get("bound"), gamma)
@@ -375,6 +392,9 @@ KNOWN = {
         ByKernel,
         ByHulls,
         AsTheyAre,
+        AsFeatures,
+        first_tries.FramesSVM,
+        Normalizer,
         Nearest,
         kernels.Lift,
         kernels.rbf,
@@ -426,7 +446,7 @@ TYPES = {
     bool: (bool, np.bool_),
     tuple: (tuple, list),
 }  # the types that a file may give back for a declared type
-DECLARED = (Model, Recipe, ByProjection, ByKernel, ByHulls, AsTheyAre)
+DECLARED = (Model, Recipe, ByProjection, ByKernel, ByHulls, AsTheyAre, AsFeatures)
 
 
 def _check_fields(thing):

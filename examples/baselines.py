@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from examples.clips import some
-from examples.comparison import Gaussian, Method, Nearest, methods
+from examples.comparison import Gaussian, Method, Nearest, methods, tried_first
 from grassmann_sc import kernels, tuning
 from grassmann_sc.baselines import hulls
 from grassmann_sc.baselines.estimators import (
@@ -46,6 +46,8 @@ def every_method(inputs):
     """methods_of for these inputs: all methods and baselines that settings ask for."""
 
     def methods_of(n_train, smallest, settings):
+        if inputs.collection.sets is not None:
+            yield from tried_first(settings)
         yield from methods(n_train, smallest, settings)
         if settings.baselines or settings.methods:
             yield from baselines(inputs, smallest, settings)

@@ -29,6 +29,7 @@ except ImportError as error:
     sys.exit(f"the examples need scikit-learn ({error}): pip install scikit-learn")
 
 import grassmann_sc as core
+from examples import first_tries
 from examples.clips import clip_names, printable, say
 from examples.options import MOST_P
 from grassmann_sc import estimators, files, kernels, tuning
@@ -85,6 +86,21 @@ Task = namedtuple("Task", "inputs label train test settings once known raced")
 
 PEERS = "vote of nearest subspaces and SVMs"
 OURS = "vote of the coding methods"
+
+
+def tried_first(settings):
+    """The Methods that a user would try first."""
+    svm = first_tries.FramesSVM()
+    for name, kind in (
+        ("frames: SVM, mean of their scores", "frames"),
+        ("mean frame: SVM", "mean"),
+        ("mean and standard deviation: SVM", "moments"),
+    ):
+        yield Method(name, kind, svm, {}, first_tries.predictions(settings.C))
+
+
+def is_tried_first(method):
+    return isinstance(method.reads, str) and method.reads in first_tries.FEATURES
 
 
 def methods(n_train, smallest, settings):
@@ -294,7 +310,7 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
     done = []
     rows = list(methods_of(len(train), smallest, settings))
     votes = (
-        ((PEERS, r"nearest|SVM"), (OURS, r".*labelled sets as atoms"))
+        ((PEERS, r"nearest|SVM|frames|mean"), (OURS, r".*labelled sets as atoms"))
         if len(test)
         else ()
     )
@@ -306,11 +322,12 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
             continue
         shared = method.predict or method.name
         if shared not in searches:
-            searches[shared] = (
-                tuning.Search(label, repeated, method.predict, known)
-                if method.predict
-                else tuning.Search(label, once, fit_and_predict)
-            )
+            if method.predict is None:
+                searches[shared] = tuning.Search(label, once, fit_and_predict)
+            else:
+                # machines on frames take seconds a fit too
+                several = once if is_tried_first(method) else repeated
+                searches[shared] = tuning.Search(label, several, method.predict, known)
         done.append(_attempt(method, search, searches[shared], at_of(done, task), task))
         yield done[-1]
     for name, who in votes:
@@ -531,7 +548,7 @@ def _point(method, name, parameters=()):
     if method.grid:
         point |= {"kernel": kernel} if kernel else {}
         return point | {next(iter(method.grid)): p}
-    point |= {"p": p}
+    point |= {} if p is None else {"p": p}
     point |= {"kernel": kernel} if method.reads == "kernels" else {}
     return point | dict(parameters)
 
@@ -577,6 +594,9 @@ def candidates(method, task):
 
     Those of Gaussian kernels are of few frames of each set.
     """
+    if is_tried_first(method):
+        recipe = recipe_for("features", task)
+        return _features(method.reads, [recipe], task.inputs)
     if callable(method.reads):
         recipe = recipe_for(tuning.nearest_predictions, task)
         return on_one_thread(method.reads)(task.inputs, task.train, recipe)
@@ -595,19 +615,39 @@ def _linear(inputs, recipes):
     }
 
 
+def _features(kind, recipes, inputs):
+    """{(recipe, None, None): candidate} of rows of features, of first_tries.FEATURES."""
+    features = first_tries.FEATURES[kind]
+    return {
+        (recipe, None, None): first_tries.Features(
+            [features(rows) for rows in inputs.sets(recipe)]
+        )
+        for recipe in recipes
+    }
+
+
 def recipe_for(predict, task):
     """The recipe of a method: the best in a race of all recipes.
 
     The race is a search over the projection kernels of all recipes, without repeated
-    folds. The first recipe stays unless another is better by more than SURE_OF_RECIPE
+    folds; where predict is "features", over the mean frames of those that are not
+    centred, whose mean is not 0. The first recipe stays unless another is better by more than SURE_OF_RECIPE
     standard errors of the difference: with few training sets the best of many recipes
     is often a lucky one.
     """
     inputs = task.inputs
-    first = inputs.names[0]
-    if len(inputs.names) > 1 and predict not in task.raced:
-        race = tuning.Search(task.label, task.once, predict, task.known)
-        grams = _linear(inputs, inputs.names)
+    names = inputs.names
+    if predict == "features":
+        names = inputs.uncentred
+    first = names[0]
+    if len(names) > 1 and predict not in task.raced:
+        if predict == "features":
+            grams = _features("mean", names, inputs)
+            asked = first_tries.predictions(task.settings.C)
+        else:
+            grams = _linear(inputs, names)
+            asked = predict
+        race = tuning.Search(task.label, task.once, asked, task.known)
         seconds = task.settings.seconds
         choice = on_one_thread(race.choose)(grams, seconds=seconds)
         alike = tuning.alike(choice.shares, SURE_OF_RECIPE)

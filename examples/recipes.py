@@ -143,6 +143,16 @@ class Inputs:
         """The recipes by which all sets have subspaces."""
         return [name for name in self.recipes if name not in self.absent]
 
+    @property
+    def uncentred(self):
+        """Names of the recipes that leave a set its mean; all if none does."""
+        with_mean = [
+            name
+            for name in self.names
+            if self.recipes[name] is None or not self.recipes[name].center
+        ]
+        return with_mean or self.names
+
     def subspaces(self, name):
         """(n, d, p) by this recipe."""
         recipe = self.recipes[name]

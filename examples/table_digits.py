@@ -4,7 +4,8 @@ Run: python -m examples.table_digits
 
 Three images of a digit span a plane in R^64. Planes of labelled sets are the dictionary
 of gSC and gLC, or the samples from which a smaller dictionary is learned. kgSC and kgLC
-do the same in the feature space of a kernel. Lambda, the neighbours, C and the kernel,
+do the same in the feature space of a kernel. The first two rows take no subspace:
+support vector machines on the images, or on their mean. Lambda, the neighbours, C and the kernel,
 linear or Gaussian, are chosen by cross-validation on the training sets alone. Prints
 one table and leaves pictures of the last split in out/. Needs scikit-learn (digits,
 SVC, GridSearchCV).
@@ -25,10 +26,12 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import grassmann_sc as core
+from examples import first_tries
 from examples.comparison import on_codes
 from examples.pictures import save_picture
 from grassmann_sc import estimators, learn, plots, subspaces
@@ -67,8 +70,32 @@ def split_digits(seed, size=3, n_train=8):
     return [(digits.images[part] / 16, digits.target[part[:, 0]]) for part in parts]
 
 
+def frames_of(sets):
+    """Sets of images (n, size, 8, 8) as sets of rows (n, size, 64)."""
+    return sets.reshape(len(sets), -1, 64)
+
+
+def mean_frames_of(sets):
+    return frames_of(sets).mean(axis=1, keepdims=True)
+
+
+def tried_first():
+    """{name: (estimator, candidates for its parameters)} without any subspace."""
+    grid = {"framessvm__C": C, "framessvm__scale": [*first_tries.SCALES]}
+    return {
+        name: (
+            make_pipeline(FunctionTransformer(features), first_tries.FramesSVM()),
+            grid,
+        )
+        for name, features in (
+            ("frames: SVM, mean of their scores", frames_of),
+            ("mean frame: SVM", mean_frames_of),
+        )
+    }
+
+
 def methods_on_subspaces():
-    """{name: (estimator, candidates for its parameters)}."""
+    """The same on subspaces."""
     learning = {"max_iter": N_ITER, "random_state": 0}
     sparse = estimators.GrassmannDictionary(N_ATOMS, lam_scale="max", **learning)
     local = estimators.GrassmannDictionary(N_ATOMS, "local", **learning)
@@ -98,7 +125,7 @@ def methods_on_subspaces():
 
 
 def methods_on_sets():
-    """The same on sets of images."""
+    """The same on sets of images, in a kernel's feature space."""
     lift = estimators.KernelLift(gamma_scale="median", p=P)
     return {
         "kgSC, labelled sets as atoms, residuals": (
@@ -134,7 +161,7 @@ def print_table(scores):
 
 def short(name):
     """The first word of a method's name, and the number of its learned atoms."""
-    return name.split()[0].rstrip(",") + (f" {N_ATOMS}" if "learned" in name else "")
+    return name.split()[0].rstrip(",:") + (f" {N_ATOMS}" if "learned" in name else "")
 
 
 def save(name, ax, title, asked):
@@ -178,6 +205,7 @@ def main(asked=None):
             core.glc(D[:2], D[:2], 1)
             learn.gdl(D[:4], 2, 0.1, n_iter=1, rng=0)
         found = [
+            *evaluate(tried_first(), sets, y, queries, truth),
             *evaluate(methods_on_subspaces(), D, y, X, truth),
             *evaluate(methods_on_sets(), sets, y, queries, truth),
         ]

@@ -112,7 +112,7 @@ def test_a_folder_becomes_a_table_results_codes_and_pictures(tree, tmp_path, cap
             re.search(f"^{re.escape(name)} .* 100.0", printed.out, re.MULTILINE)
             for name in names
         )
-        and len(names) == 12
+        and len(names) == 15
     )
     assert (
         results["n_sets"] == 12
@@ -227,7 +227,7 @@ def test_names_that_a_terminal_obeys_or_no_picture_shows_are_escaped(tmp_path, c
     assert "no picture" not in printed.err
     # lines, bars
     assert all(c.isprintable() or c in "\n\r" for c in printed.out + printed.err)
-    assert len(list((tmp_path / "out").glob("*.png"))) == 11
+    assert len(list((tmp_path / "out").glob("*.png"))) == 14
     names = [clip.name for clip in find_clips(tmp_path / "data")]
     path = tmp_path / "splits.csv"
     path.write_text("clip,s\nsea\x1b[31m/0.npy,train\nsea\\x1b[31m/1.npy,test\n")

@@ -141,7 +141,7 @@ def test_the_page_on_own_data_makes_a_tree_that_classify_reads(tmp_path):
         printed = run(tmp_path, *shlex.split(arguments))
     assert "subspaces of R^64 of dimension 2, 4, 6, 3 splits" in printed
     assert "\n3 splits: too few splits to tell which differences are larger" in printed
-    assert len(accuracies(printed)) == 10
+    assert len(accuracies(printed)) == 13
     assert min(accuracies(printed).values()) > 90
     left = {path.name for path in (tmp_path / "out").iterdir()}
     assert left >= {"results.json", "codes.npz", "map.png", "atoms.png", "cache"}
@@ -161,12 +161,12 @@ def test_table_digits_prints_the_table_of_the_readme(tmp_path):
         "80 sets of 3"
     )
     assert (
-        len(re.findall(r"^split +\d+ of 10:(?: +\d+\.\d){8}$", splits, re.MULTILINE))
+        len(re.findall(r"^split +\d+ of 10:(?: +\d+\.\d){10}$", splits, re.MULTILINE))
         == 10
     )
     printed = accuracies(table)
     (promised,) = map(accuracies, blocks_with(README, "kgSC, labelled"))
-    assert len(printed) == 8
+    assert len(printed) == 10
     assert printed.keys() == promised.keys()
     assert all(abs(printed[method] - promised[method]) <= 0.5 for method in printed), (
         printed

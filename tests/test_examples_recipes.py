@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
-from examples import answers, clips, comparison, recipes
+from examples import answers, baselines, clips, comparison, first_tries, recipes
 from examples.options import Settings
 from grassmann_sc import tuning
 
@@ -187,3 +188,74 @@ def test_a_choice_at_the_end_of_the_stacks_says_what_to_try():
     inputs.collection = base
     assert inputs.end_of_stacks("stack 4") == {}
     assert tuning.ALIKE < comparison.SURE_OF_RECIPE
+
+
+# ------------------------------------------------------------- rows that are tried first
+
+
+@pytest.mark.parametrize("scale", first_tries.SCALES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_machine_on_frames_is_scikit_learns_by_hand(scale, n_classes):
+    """Sets of several lengths count alike; the mean of a set's scores decides."""
+    rng = np.random.default_rng(0)
+    y = np.arange(12) % n_classes
+    lengths = np.arange(12) % 3 + 2
+    sets = [rng.standard_normal((n, 4)) + 2 * np.eye(4)[c] for n, c in zip(lengths, y)]
+    found = first_tries.FramesSVM(3.0, scale).fit(sets, y)
+    rows = np.concatenate(sets)
+    if scale == "standardised":
+        rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    else:
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    weights = np.repeat(lengths.mean() / lengths, lengths)
+    svm = SVC(C=3.0).fit(rows, np.repeat(y, lengths), weights)
+    starts = np.cumsum(lengths) - lengths
+    scores = svm.decision_function(rows)
+    scores = np.add.reduceat(scores, starts, axis=0) / lengths.reshape(
+        (-1,) + (1,) * (scores.ndim - 1)
+    )
+    np.testing.assert_allclose(found.decision_function(sets), scores, atol=1e-9)
+    expected = scores.argmax(axis=1) if n_classes > 2 else (scores > 0).astype(int)
+    assert found.predict(sets).tolist() == expected.tolist()
+    (C, labels), *_ = [
+        (dict(which)["C"], labels)
+        for which, labels in first_tries.predictions([3.0])(sets, sets, y).items()
+        if dict(which)["scale"] == scale
+    ]
+    assert C == 3.0 and labels.tolist() == expected.tolist()
+
+
+def test_few_frames_of_each_set_are_at_even_steps():
+    sets = [np.arange(n)[:, None] for n in (100, 3, 20)]
+    some = first_tries.few_of(sets, np.inf)
+    assert [len(rows) for rows in some] == [20, 3, 20]
+    assert some[0][[0, -1], 0].tolist() == [0, 99]
+    assert [len(rows) for rows in first_tries.few_of(sets, 12)] == [4, 3, 4]
+    assert [len(rows) for rows in first_tries.few_of(sets, 1)] == [1, 1, 1]
+
+
+def test_features_are_frames_their_mean_and_their_deviation():
+    rows = np.array([[1.0, 2.0], [3.0, 2.0]])
+    kinds = first_tries.FEATURES
+    assert kinds["frames"](rows) is rows
+    assert kinds["mean"](rows).tolist() == [[2, 2]]
+    assert kinds["moments"](rows).tolist() == [[2, 2, 1, 0]]
+
+
+def test_rows_on_means_take_no_recipe_that_is_centred():
+    sets, label = turning()
+    inputs = inputs_of_turning(sets, label)
+    assert inputs.uncentred == ["plain", "stack 4"]
+    settings = Settings(methods=["mean", "frames"], C=[1.0])
+    rows = comparison.evaluate(
+        inputs,
+        label,
+        None,
+        np.arange(20),
+        np.arange(20, 32),
+        baselines.every_method(inputs),
+        settings,
+    )
+    for row in rows:
+        assert row.failed is None
+        assert row.chosen.get("recipe", "plain") in inputs.uncentred
