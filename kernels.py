@@ -787,9 +787,9 @@ def kgsc(
     >>> kernels.kgsc(sets[:1], sets, lam=1.0, kernel=kernels.polynomial(2, 0.0), p=1).round(6)
     array([[0.5, 0. ]])
     """
-    coding = _Coding(sets, atom_sets, kernel, p)
+    problem = _Problem(sets, atom_sets, kernel, p)
     code = core.sparse_coding(
-        coding.shape,
+        problem.shape,
         lam,
         lam_scale,
         positive,
@@ -799,7 +799,7 @@ def kgsc(
         return_info,
         sparse_output,
     )
-    K_dd, K_xd = coding.grams()
+    K_dd, K_xd = problem.grams()
     return code(K_dd, K_xd, p)
 
 
@@ -822,11 +822,11 @@ def kglc(
     >>> kernels.kglc(sets[:1], sets, n_neighbors=1, kernel=kernels.rbf(0.1), p=1)
     array([[1., 0.]])
     """
-    coding = _Coding(sets, atom_sets, kernel, p)
+    problem = _Problem(sets, atom_sets, kernel, p)
     code = core.local_coding(
-        coding.shape[1], coding.dtype, n_neighbors, reg, sparse_output
+        problem.shape[1], problem.dtype, n_neighbors, reg, sparse_output
     )
-    K_dd, K_xd = coding.grams()
+    K_dd, K_xd = problem.grams()
     return code(K_dd, K_xd, p)
 
 
@@ -859,11 +859,11 @@ def classify(
     >>> kernels.classify(sets, sets, labels, lam=0.1, kernel=kernels.rbf(0.1), p=2).tolist()
     ['ape', 'bee', 'ape', 'bee']
     """
-    coding = _Coding(sets, atom_sets, kernel, p)
-    labelled = core.check_labels(labels, coding.shape[1])
+    problem = _Problem(sets, atom_sets, kernel, p)
+    labelled = core.check_labels(labels, problem.shape[1])
     code = core.coding_of(
-        coding.shape,
-        coding.dtype,
+        problem.shape,
+        problem.dtype,
         lam,
         n_neighbors,
         lam_scale=lam_scale,
@@ -873,11 +873,11 @@ def classify(
         max_iter=max_iter,
     )
     return_info = core.check_flag(return_info, "return_info")
-    K_dd, K_xd = coding.grams()
+    K_dd, K_xd = problem.grams()
     return core.classify_by_codes(K_dd, K_xd, p, labelled, code, return_info)
 
 
-class _Coding:
+class _Problem:
     """Checked sets to be coded over others.
 
     Options are checked by its shape (n, N) and dtype before its Gram matrices are

@@ -14,8 +14,10 @@ Instead of DIR, an .npz file of stacked sets: frames (total, height, width) or (
 d); offset (n_sets + 1,), set i is frames[offset[i]:offset[i + 1]]; label (n_sets,);
 splits train0, test0, train1, ..., indices of sets; and if need be group (n_sets,).
 
-In each split lambda, the neighbours, C and the kernel, linear or Gaussian, of kgSC and
-kgLC are chosen by cross-validation on the training part alone. The sets of a clip
+In each split the recipe (descriptor, centring, stacking), lambda, the neighbours, C and
+the kernel, linear or Gaussian, of kgSC and kgLC are chosen by cross-validation on the
+training part alone. The first rows take no subspace: support vector machines on frames,
+on their mean, and on mean and standard deviation. The sets of a clip
 (--run) are on one side of a split, unless --splits names them one by one. Where no
 group is in both parts of a split, folds of cross-validation keep groups together too,
 and likewise clips. Two more rows are votes of all candidates, weighted by their
@@ -44,6 +46,7 @@ import tempfile
 import time
 import zipfile
 from collections import Counter, namedtuple
+from dataclasses import asdict
 from pathlib import Path
 
 if not __package__:  # runs as a file too
@@ -732,8 +735,12 @@ def new_clips(path, key=None):
 def compare(out, options, collection, clips, inputs, pairs, how):
     """Evaluate the methods, print the table, leave the results behind."""
     n, d, _ = collection.X.shape
+    recipes = {
+        name: asdict(recipe) for name, recipe in inputs.recipes.items() if recipe
+    }
+    asked = vars(options) | {"recipes": recipes}
     for done in run_splits(collection, inputs, pairs, every_method(inputs), options):
-        save_results(out, vars(options), collection, pairs, done.results)
+        save_results(out, asked, collection, pairs, done.results)
         save_predictions(out, collection, pairs, done.results)
     results = done.results
     n_classes = len(np.unique(collection.label))

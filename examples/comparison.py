@@ -766,7 +766,11 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
         for (train, _), group in zip(pairs, groups)
         for fit, _ in folds_of_split(label, group, train, settings)[0]
     )
+    began = time.perf_counter()
     for i, (train, test) in enumerate(pairs):
+        if i:
+            taken = time.perf_counter() - began
+            say(f"about {in_words(taken / i * (len(pairs) - i))} to go")
         fitted = []
         for outcome in evaluate(
             inputs, label, groups[i], train, test, methods_of, settings, smallest
@@ -798,6 +802,15 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
                 f"{what}"
             )
             yield Progress(results, train, test, fitted)
+
+
+def in_words(seconds):
+    """A duration as one number.
+
+    >>> in_words(40.2), in_words(150)
+    ('40 s', '2 min')
+    """
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 def shares_of(truth, predicted):
