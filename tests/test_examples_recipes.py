@@ -1,5 +1,7 @@
 """Recipes: the candidates, what they make of sets, and how one is chosen."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -61,7 +63,9 @@ def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
     base = clips.build_all(made, recipes.base_of(PLAIN), keep_rows=True)
     found = recipes.recipes_of(PLAIN, (16, 16), 12)
     assert len(found) == 12
-    inputs = recipes.Inputs(base, [1, 3], found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        inputs = recipes.Inputs(base, [1, 3], found)
     for name, recipe in [*found.items(), *reversed(found.items())]:
         expected = clips.build_all(made, recipe, keep_rows=True)
         collection = inputs.by(name)
