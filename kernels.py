@@ -787,7 +787,7 @@ def kgsc(
     >>> kernels.kgsc(sets[:1], sets, lam=1.0, kernel=kernels.polynomial(2, 0.0), p=1).round(6)
     array([[0.5, 0. ]])
     """
-    problem = _Problem(sets, atom_sets, kernel, p)
+    problem = _CodingProblem(sets, atom_sets, kernel, p)
     code = core.sparse_coding(
         problem.shape,
         lam,
@@ -822,7 +822,7 @@ def kglc(
     >>> kernels.kglc(sets[:1], sets, n_neighbors=1, kernel=kernels.rbf(0.1), p=1)
     array([[1., 0.]])
     """
-    problem = _Problem(sets, atom_sets, kernel, p)
+    problem = _CodingProblem(sets, atom_sets, kernel, p)
     code = core.local_coding(
         problem.shape[1], problem.dtype, n_neighbors, reg, sparse_output
     )
@@ -859,7 +859,7 @@ def classify(
     >>> kernels.classify(sets, sets, labels, lam=0.1, kernel=kernels.rbf(0.1), p=2).tolist()
     ['ape', 'bee', 'ape', 'bee']
     """
-    problem = _Problem(sets, atom_sets, kernel, p)
+    problem = _CodingProblem(sets, atom_sets, kernel, p)
     labelled = core.check_labels(labels, problem.shape[1])
     code = core.coding_of(
         problem.shape,
@@ -877,7 +877,7 @@ def classify(
     return core.classify_by_codes(K_dd, K_xd, p, labelled, code, return_info)
 
 
-class _Problem:
+class _CodingProblem:
     """Checked sets to be coded over others.
 
     Options are checked by its shape (n, N) and dtype before its Gram matrices are

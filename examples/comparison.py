@@ -42,6 +42,7 @@ MOST_REPEATS = 5
 MANY = 600
 N_GAMMAS = 7
 SURE_OF_RECIPE = 2  # standard errors by which a recipe must be better than the first
+WORTH_SAYING = 10  # seconds to go
 SOFT = 0.01  # a voter whose accuracy is lower by this has 1 / e of the weight
 LIMITS = {
     "C": (0, np.inf),
@@ -768,9 +769,9 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
     )
     began = time.perf_counter()
     for i, (train, test) in enumerate(pairs):
-        if i:
-            taken = time.perf_counter() - began
-            say(f"about {in_words(taken / i * (len(pairs) - i))} to go")
+        to_go = (time.perf_counter() - began) / max(1, i) * (len(pairs) - i)
+        if i and to_go > WORTH_SAYING:
+            say(f"about {in_words(to_go)} to go")
         fitted = []
         for outcome in evaluate(
             inputs, label, groups[i], train, test, methods_of, settings, smallest

@@ -28,6 +28,8 @@ def test_wheel_holds_the_modules_and_the_command_alone(wheel):
         "clips",
         "command",
         "comparison",
+        "first_tries",
+        "recipes",
         "options",
         "pictures",
     }
