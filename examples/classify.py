@@ -563,9 +563,13 @@ def choice_of(options):
     asked = [options.features, options.center, options.stack]
     if options.recipe == "plain" or options.arma or options.rank != "raise":
         asked = [asked[0] or ["raw"], bool(asked[1]), asked[2] or [1]]
+    if options.resample:  # descriptors come before it, variants are made behind it
+        asked[0] = asked[0] or ["raw"]
     if None not in asked and len(asked[0]) == len(asked[2]) == 1:
         return None
     if {"lbp_top", "gei"} & {*(asked[0] or [])}:  # no row a frame
+        return None
+    if options.resample and asked[0] != ["raw"]:
         return None
     features, center, stack = asked
     return features, center if center is None else [center], stack

@@ -606,6 +606,8 @@ def _check_options(parser, options):
             "--features may hold several of raw, hog and lbp, without --arma, got "
             f"{' '.join(options.features)}"
         )
+    if several and options.resample:
+        parser.error("--resample needs one descriptor in --features")
     if several and options.feature_options:
         parser.error("--feature-options needs one descriptor in --features")
     if options.at_most and options.evenly:

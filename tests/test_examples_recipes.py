@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from examples import answers, baselines, clips, comparison, first_tries, recipes
+from examples import (
+    answers,
+    baselines,
+    classify,
+    clips,
+    comparison,
+    first_tries,
+    recipes,
+)
 from examples.options import Settings
 from grassmann_sc import tuning
 
@@ -77,6 +85,46 @@ def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
             X = expected.X[:, :, :p].astype(float)
             gram = np.linalg.norm(np.einsum("idp,jdq->ijpq", X, X), axis=(2, 3)) ** 2
             np.testing.assert_allclose(inputs.gram[name, p], gram, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ([], (None, None, None)),
+        (["--recipe", "plain"], None),
+        (["--recipe", "plain", "--stack", "1", "4"], (["raw"], [False], [1, 4])),
+        (["--features", "hog"], (["hog"], None, None)),
+        (["--features", "hog", "--no-center", "--stack", "2"], None),
+        (["--features", "gei"], None),
+        (["--arma", "3"], None),
+        (["--rank", "pad"], None),
+        (["--resample", "9"], (["raw"], None, None)),
+        (["--resample", "9", "--features", "hog"], None),
+    ],
+)
+def test_what_is_left_to_choose_by_the_options(options, expected):
+    parsed = classify.parse(["--data", "x.npz", *options])
+    assert classify.choice_of(parsed) == expected
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["raw", "gei"], "raw, hog and lbp"),
+        (["raw", "hog", "--arma", "3"], "without --arma"),
+        (["raw", "hog", "--resample", "9"], "--resample needs one"),
+        (["raw", "hog", "--feature-options", "{}"], None),
+        (["raw", "hog", "--feature-options", '{"a": 1}'], "--feature-options needs"),
+    ],
+)
+def test_descriptors_that_cannot_be_candidates_are_errors(options, words, capsys):
+    arguments = ["--data", "x.npz", "--features", *options]
+    if words is None:
+        assert classify.choice_of(classify.parse(arguments))[0] == ["raw", "hog"]
+        return
+    with pytest.raises(SystemExit):
+        classify.parse(arguments)
+    assert words in capsys.readouterr().err
 
 
 def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
