@@ -110,17 +110,20 @@ class OnlineGDL:
         self.n_replaced = 0
         self._place = _Place()
         self._waiting: Any = None  # (samples, weights) before there are atoms
-        self._shared: Any = None  # Y^T Y (N, N)
-        self._sums: Any = None  # (N, m, d) and sizes (N, m): sum_i y_ir X_i^ is about
-        # sums[r]^T diag(sizes[r]) sums[r], at m = d sizes[r, 0] sums[r],
-        self._sizes: Any = None
-        # and what waits: rows (n, p, d) of samples, weighted codes (n, N)
-        self._pile: list = []
-        self._new = 0.0  # what Y^T Y has since atoms moved, its trace
-        # (samples, losses) since then that may take the places of atoms
-        self._worst: Any = None
+        self._statistics: Any = None  # a _Statistics, once there are atoms
         self._gram: Any = None  # <D_i^, D_j^> (N, N), as long as atoms stay
         self._clear()
+
+    def __setstate__(self, state: dict) -> None:
+        """Take a pickle's attributes, also of versions that held the statistics flat."""
+        if "_shared" in state:
+            names = ("shared", "sums", "sizes", "pile", "new", "worst")
+            values = {name: state.pop(f"_{name}") for name in names}
+            state["_statistics"] = None
+            if state["atoms"] is not None:
+                state["_statistics"] = _Statistics(state["atoms"], state["rank"])
+                vars(state["_statistics"]).update(values)
+        vars(self).update(state)
 
     def __repr__(self) -> str:
         lam = self.given.lam
@@ -200,8 +203,8 @@ class OnlineGDL:
                     raise ValueError(
                         f"X must hold at least n_atoms = {self.n_atoms} samples"
                     )
-                if self._worst is not None:
-                    self._at_once(lambda: self._move_to(self._moved()))
+                if self._statistics.worst is not None:
+                    self._at_once(self._move)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(self._interrupted(total)) from None
         return self
@@ -317,13 +320,13 @@ class OnlineGDL:
                 self.rng.bit_generator.state = rng.bit_generator.state
                 self.atoms = atoms
                 self._waiting = None
-                self._empty()
+                self._statistics = _Statistics(atoms, self.rank)
             self.coder = coder
             self._gram = gram
-            self._add(X, codes, weights)
+            self._statistics.add(X, codes, weights)
+            self._statistics.keep_worst(X[weights > 0], losses[weights > 0])
             self.loss += weights @ losses
             self.weight += weights.sum()
-            self._keep_worst(X[weights > 0], losses[weights > 0])
             self.n_batches += 1
 
         return add
@@ -369,125 +372,24 @@ class OnlineGDL:
 
     def _update(self):
         """Move the atoms, if three tenths are new, and count anew from there."""
-        if self._new >= FRESH * np.trace(self._shared):
-            self._move_to(self._moved())
+        if self._statistics.new >= FRESH * np.trace(self._statistics.shared):
+            self._move()
         self.cost = float(self.loss / self.weight)
         self._clear()
         self.n_updates += 1
-        fade = (1 - 1 / (self.n_updates + 1)) ** self.forgetting
-        self._shared *= fade
-        self._sizes *= fade
-        self._new *= fade
-        for _, used in self._pile:
-            used.data *= fade
+        self._statistics.fade((1 - 1 / (self.n_updates + 1)) ** self.forgetting)
 
-    def _moved(self):
-        """The atoms updated from all statistics."""
-        self._add_pile()
-        rows = learn.copied_rows(self.atoms)  # (N, p, d)
-        N, held, d = self._sums.shape
-        unit = _unit_of(self._shared, self._sizes)
-        shared = self._shared / unit
-        weights = self._sizes / unit
-
-        def own(r, V):
-            if held == d:
-                return V @ self._sums[r] * weights[r].astype(V.dtype)
-            factor, used = _used_rows(self._sums[r], weights[r])
-            return (V @ factor.T * used.astype(V.dtype)) @ factor
-
-        share = self._new / max(np.trace(self._shared), 1e-300)
-        learn.sweep_stream(rows, shared, own, max(1, int(share / FRESH)))
-        return rows.swapaxes(1, 2)
-
-    def _move_to(self, atoms):
-        """Take these atoms, and replace those that are not used."""
-        X, losses = self._worst
-        idle, worst = learn.idle_and_worst(np.diag(self._shared), X, losses)
-        atoms[idle] = learn.sharpened(X[worst])
+    def _move(self):
+        """Move the atoms, and replace those that are not used."""
+        atoms = self._statistics.moved(self.atoms)
+        self.n_replaced += self._statistics.replace_idle(atoms)
         self.atoms = atoms
-        for statistics in (self._shared, self._shared.T, self._sizes):
-            statistics[idle] = 0
-        self.n_replaced += len(idle)
         self._gram = None
-        self._new = 0.0
-        self._worst = None
 
     def _clear(self):
         """Begin the costs anew."""
         self.loss = 0.0
         self.weight = 0.0
-
-    def _empty(self):
-        """Statistics of nothing."""
-        N, d, p = self.atoms.shape
-        shapes = _shapes(self.atoms.shape, self.rank)
-        self._shared = np.zeros(shapes["shared"])
-        self._sums = np.zeros(shapes["sums"], self.atoms.dtype)
-        self._sizes = np.zeros(shapes["sizes"])
-        self._pile = []
-        self._new = 0.0
-        self._worst = None
-
-    def _add(self, X, codes, weights):
-        """Add samples X (n, d, p) with their codes to the statistics."""
-        codes = scipy.sparse.csr_array(codes, dtype=np.float64)
-        used = codes.copy()
-        used.data *= np.repeat(weights, np.diff(codes.indptr))
-        used.eliminate_zeros()
-        shared = (codes.T @ used).toarray()
-        self._shared = self._shared + shared
-        self._new += np.trace(shared)
-        self._pile.append((learn.copied_rows(X), used))
-        if (
-            sum(len(rows) for rows, _ in self._pile) * max(X[0].size, len(self.atoms))
-            > PILE
-        ):
-            self._add_pile()
-
-    def _add_pile(self):
-        """Add what waits to the sums."""
-        if not self._pile:
-            return
-        samples = np.concatenate([rows for rows, _ in self._pile])
-        used = scipy.sparse.vstack([used for _, used in self._pile]).tocsc()
-        p, d = samples.shape[1:]
-
-        def part(r):
-            mine = slice(used.indptr[r], used.indptr[r + 1])
-            return samples[used.indices[mine]].reshape(-1, d), np.repeat(
-                used.data[mine], p
-            )
-
-        self._add_parts(part)
-        self._pile = []
-
-    def _add_parts(self, part):
-        """Add Z^T diag(w) Z to the sums of atom r, (Z, w) = part(r)."""
-        N, held, d = self._sums.shape
-
-        def add(block):
-            for r in range(block.start, block.stop):
-                Z, w = part(r)
-                if held == d:
-                    unit = _unit_of(w, self._sizes[r])
-                    self._sums[r] *= self._sizes[r] / unit
-                    w = (w / unit).astype(Z.dtype)
-                    self._sums[r] += learn.weighted_square(Z, w, core.ONE_THREAD)
-                    self._sizes[r] = unit
-                elif len(w):
-                    _append(self._sums[r], self._sizes[r], Z, w, r)
-
-        core.run_blocks(add, N, max(1, min(8, N // 4)))
-
-    def _keep_worst(self, X, losses):
-        """Keep the samples coded worst, as many as there are atoms.
-
-        Those kept before compete.
-        """
-        X, losses = _appended(self._worst, X, losses)
-        worst = np.sort(np.argsort(-losses, kind="stable")[: self.n_atoms])
-        self._worst = X[worst], losses[worst]
 
     # -------------------------------------------------------------------- many learners
 
@@ -498,7 +400,7 @@ class OnlineGDL:
         """
         self._check_begun("fork")
         other = copy.copy(self)
-        other._empty()
+        other._statistics = _Statistics(self.atoms, self.rank)
         other._clear()
         other.n_batches = 0
         return copy.deepcopy(other)
@@ -524,22 +426,9 @@ class OnlineGDL:
                 "learner, collect with each, then merge"
             )
         both = copy.deepcopy(self)
-        both._shared += other._shared
-        if self._sums.shape[1] == self._sums.shape[2]:
-            both._sizes = np.maximum(self._sizes, other._sizes)
-            unit = np.where(both._sizes > 0, both._sizes, 1)[:, :, None]
-            both._sums = (
-                self._sizes[:, :, None] / unit * self._sums
-                + other._sizes[:, :, None] / unit * other._sums
-            ).astype(self._sums.dtype)
-        else:
-            both._add_parts(lambda r: _used_rows(other._sums[r], other._sizes[r]))
-        both._pile += copy.deepcopy(other._pile)
-        both._new += other._new
+        both._statistics.add_statistics(other._statistics)
         both.loss += other.loss
         both.weight += other.weight
-        if other._worst is not None:
-            both._keep_worst(*other._worst)
         both.n_batches += other.n_batches
         return both
 
@@ -611,7 +500,7 @@ class OnlineGDL:
             "cost": self.cost,
             "loss": float(self.loss),
             "weight": float(self.weight),
-            "new": float(self._new),
+            "new": float(self._statistics.new) if self._statistics else 0.0,
             "lam": self.coder.lam,
             "lam_scale": self.coder.lam_scale,
             "place": vars(self._place),
@@ -621,20 +510,10 @@ class OnlineGDL:
             "counts": counts,
             "rng": self.rng.bit_generator.state,
         }
-        arrays = {
-            "init": None if named else self.init,
-            "atoms": self.atoms,
-            "shared": self._shared,
-            "sums": self._sums,
-            "sizes": self._sizes,
-        }
+        arrays = {"init": None if named else self.init, "atoms": self.atoms}
         arrays["waiting"], arrays["waiting_weights"] = self._waiting or (None, None)
-        arrays["worst"], arrays["worst_losses"] = self._worst or (None, None)
-        if self._pile:
-            arrays["piled"] = np.concatenate([rows for rows, _ in self._pile])
-            arrays["piled_codes"] = scipy.sparse.vstack(
-                [used for _, used in self._pile]
-            ).toarray()
+        if self._statistics:
+            arrays |= self._statistics.arrays()
         held = {name: array for name, array in arrays.items() if array is not None}
         return (
             dict.fromkeys(STATE, np.empty(0))
@@ -662,17 +541,22 @@ class OnlineGDL:
             place = files.check_names(counts["place"], "place", vars(_Place()))
             new["_place"] = _Place(**place)
             new["rng"] = files.read_generator(arrays["rng"])
-            new |= self._checked_arrays(arrays)
-            if new["atoms"] is None and new["n_batches"] > 0:
+            new["_waiting"] = _read_waiting(arrays)
+            new |= {"atoms": None, "_statistics": None, "_gram": None}
+            if arrays["atoms"].size:
+                atoms = core.shaped_array(
+                    arrays["atoms"], "atoms", (self.n_atoms, "d", "p")
+                )
+                new["atoms"] = core.check_bases(atoms, "atoms")
+                new["_statistics"] = _Statistics.read(
+                    arrays, counts["new"], new["atoms"], self.rank
+                )
+            elif new["n_batches"] > 0:
                 raise ValueError(
                     f"atoms must be there after {new['n_batches']} batches, got none"
                 )
-            most = (
-                0
-                if new["atoms"] is None
-                else (1 + SAME) * float(np.trace(new["_shared"]))
-            )
-            new["_new"] = core.check_number(counts["new"], "new", least=0, most=most)
+            else:
+                core.check_number(counts["new"], "new", least=0, most=0)
             new["coder"] = self._coder_in_use(counts["lam"], counts["lam_scale"])
         return new | {"_whole": True}
 
@@ -690,61 +574,204 @@ class OnlineGDL:
             )
         return self.given._replace(lam=lam, lam_scale=scale)
 
-    def _checked_arrays(self, arrays):
-        """Atoms, statistics and samples of a file by the names of attributes.
 
-        Their shapes fit each other.
+class _Statistics:
+    """What coded samples tell of N atoms (d, p): sums, so that learners merge by adding.
+
+    shared: Y^T Y (N, N) over the codes Y.
+    sums (N, m, d), sizes (N, m): A_r = sum_i y_ir X_i^ is about sums[r]^T
+    diag(sizes[r]) sums[r]; if m = d it is sizes[r, 0] sums[r].
+    pile: pairs that wait to be added to sums: rows (n, p, d) of samples, and their
+    weighted codes (n, N).
+    new: the trace of what was added to Y^T Y since atoms moved.
+    worst: (samples, losses) coded worst since then, which may replace atoms; or None.
+    """
+
+    def __init__(self, atoms, rank):
+        shapes = _shapes(atoms.shape, rank)
+        self.shared = np.zeros(shapes["shared"])
+        self.sums = np.zeros(shapes["sums"], atoms.dtype)
+        self.sizes = np.zeros(shapes["sizes"])
+        self.pile: list = []
+        self.new = 0.0
+        self.worst: Any = None
+
+    @property
+    def exact(self):
+        """Whether sums are matrices d x d."""
+        return self.sums.shape[1] == self.sums.shape[2]
+
+    # ---------------------------------------------------------------------- what comes in
+
+    def add(self, X, codes, weights):
+        """Add samples X (n, d, p) with their codes (n, N) and weights (n,)."""
+        codes = scipy.sparse.csr_array(codes, dtype=np.float64)
+        used = codes.copy()
+        used.data *= np.repeat(weights, np.diff(codes.indptr))
+        used.eliminate_zeros()
+        shared = (codes.T @ used).toarray()
+        self.shared = self.shared + shared
+        self.new += np.trace(shared)
+        self.pile.append((learn.copied_rows(X), used))
+        n_waiting = sum(len(rows) for rows, _ in self.pile)
+        if n_waiting * max(X[0].size, len(self.shared)) > PILE:
+            self._add_pile()
+
+    def keep_worst(self, X, losses):
+        """Keep the samples coded worst, as many as there are atoms.
+
+        Those kept before compete.
         """
-        new = {
-            "atoms": None,
-            "_shared": None,
-            "_sums": None,
-            "_sizes": None,
-            "_worst": None,
-            "_waiting": None,
-            "_pile": [],
-            "_gram": None,
-        }
-        if arrays["waiting"].size:
-            X = core.check_dictionary(arrays["waiting"], "waiting")
-            weights = core.shaped_array(
-                arrays["waiting_weights"], "waiting_weights", (len(X),)
-            )
-            _check_sums(
-                weights, "waiting_weights", 2 * X.shape[2] * len(X), np.dtype(float)
-            )
-            new["_waiting"] = X, learn.check_weights(weights, len(X))
-        if not arrays["atoms"].size:
-            return new
+        X, losses = _appended(self.worst, X, losses)
+        worst = np.sort(np.argsort(-losses, kind="stable")[: len(self.shared)])
+        self.worst = X[worst], losses[worst]
 
-        def bases(A, name, n):
-            return core.check_bases(core.shaped_array(A, name, (n, *shape)), name)
+    def add_statistics(self, other):
+        """Add what another learner has collected over the same atoms."""
+        self.shared += other.shared
+        if self.exact:
+            sizes = np.maximum(self.sizes, other.sizes)
+            unit = np.where(sizes > 0, sizes, 1)[:, :, None]
+            self.sums = (
+                self.sizes[:, :, None] / unit * self.sums
+                + other.sizes[:, :, None] / unit * other.sums
+            ).astype(self.sums.dtype)
+            self.sizes = sizes
+        else:
+            self._add_parts(lambda r: _used_rows(other.sums[r], other.sizes[r]))
+        self.pile += copy.deepcopy(other.pile)
+        self.new += other.new
+        if other.worst is not None:
+            self.keep_worst(*other.worst)
 
-        shape = "d", "p"
-        new["atoms"] = bases(arrays["atoms"], "atoms", self.n_atoms)
-        shape = new["atoms"].shape[1:]
-        for name, of_sums in _shapes(new["atoms"].shape, self.rank).items():
-            new[f"_{name}"] = core.shaped_array(arrays[name], name, of_sums)
-        _check_statistics(
-            new["_shared"], new["_sums"], new["_sizes"], new["atoms"].dtype
-        )
+    def _add_pile(self):
+        """Add what waits to the sums."""
+        if not self.pile:
+            return
+        samples = np.concatenate([rows for rows, _ in self.pile])
+        used = scipy.sparse.vstack([used for _, used in self.pile]).tocsc()
+        p, d = samples.shape[1:]
+
+        def part(r):
+            mine = slice(used.indptr[r], used.indptr[r + 1])
+            return samples[used.indices[mine]].reshape(-1, d), np.repeat(
+                used.data[mine], p
+            )
+
+        self._add_parts(part)
+        self.pile = []
+
+    def _add_parts(self, part):
+        """Add Z^T diag(w) Z to the sums of atom r, (Z, w) = part(r)."""
+        N = len(self.sums)
+
+        def add(block):
+            for r in range(block.start, block.stop):
+                Z, w = part(r)
+                if self.exact:
+                    unit = _unit_of(w, self.sizes[r])
+                    self.sums[r] *= self.sizes[r] / unit
+                    w = (w / unit).astype(Z.dtype)
+                    self.sums[r] += learn.weighted_square(Z, w, core.ONE_THREAD)
+                    self.sizes[r] = unit
+                elif len(w):
+                    _append(self.sums[r], self.sizes[r], Z, w, r)
+
+        core.run_blocks(add, N, max(1, min(8, N // 4)))
+
+    # ---------------------------------------------------------------------- what goes out
+
+    def moved(self, atoms):
+        """The atoms (N, d, p) updated from all statistics."""
+        self._add_pile()
+        rows = learn.copied_rows(atoms)  # (N, p, d)
+        unit = _unit_of(self.shared, self.sizes)
+        shared = self.shared / unit
+        weights = self.sizes / unit
+
+        def own(r, V):
+            if self.exact:
+                return V @ self.sums[r] * weights[r].astype(V.dtype)
+            factor, used = _used_rows(self.sums[r], weights[r])
+            return (V @ factor.T * used.astype(V.dtype)) @ factor
+
+        share = self.new / max(np.trace(self.shared), 1e-300)
+        learn.sweep_stream(rows, shared, own, max(1, int(share / FRESH)))
+        return rows.swapaxes(1, 2)
+
+    def replace_idle(self, atoms):
+        """Put samples coded worst in place of moved atoms that no code uses; how many.
+
+        Counting what is new begins again.
+        """
+        X, losses = self.worst
+        idle, worst = learn.idle_and_worst(np.diag(self.shared), X, losses)
+        atoms[idle] = learn.sharpened(X[worst])
+        for statistics in (self.shared, self.shared.T, self.sizes):
+            statistics[idle] = 0
+        self.new = 0.0
+        self.worst = None
+        return len(idle)
+
+    def fade(self, factor):
+        """Multiply all sums by a factor."""
+        self.shared *= factor
+        self.sizes *= factor
+        self.new *= factor
+        for _, used in self.pile:
+            used.data *= factor
+
+    # ---------------------------------------------------------------------- files
+
+    def arrays(self):
+        """The statistics as arrays by the names of STATE; None for what is not there."""
+        arrays = {"shared": self.shared, "sums": self.sums, "sizes": self.sizes}
+        arrays["worst"], arrays["worst_losses"] = self.worst or (None, None)
+        if self.pile:
+            arrays["piled"] = np.concatenate([rows for rows, _ in self.pile])
+            codes = scipy.sparse.vstack([used for _, used in self.pile])
+            arrays["piled_codes"] = codes.toarray()
+        return arrays
+
+    @classmethod
+    def read(cls, arrays, new, atoms, rank):
+        """The statistics over these atoms that a file's arrays hold, checked."""
+        self = cls(atoms, rank)
+        for name, shape in _shapes(atoms.shape, rank).items():
+            setattr(self, name, core.shaped_array(arrays[name], name, shape))
+        _check_statistics(self.shared, self.sums, self.sizes, atoms.dtype)
+        most = (1 + SAME) * float(np.trace(self.shared))
+        self.new = core.check_number(new, "new", least=0, most=most)
+        _, d, p = atoms.shape
         if arrays["piled"].size:
-            rows = core.shaped_array(arrays["piled"], "piled", ("rows", *shape[::-1]))
-            X = bases(rows.swapaxes(1, 2), "piled", len(rows))
+            rows = core.shaped_array(arrays["piled"], "piled", ("rows", p, d))
+            X = core.check_bases(rows.swapaxes(1, 2), "piled")
             codes = core.check_codes(
-                arrays["piled_codes"], len(X), self.n_atoms, "piled_codes"
+                arrays["piled_codes"], len(X), len(atoms), "piled_codes"
             )
-            _check_type(rows, "piled", new["atoms"].dtype)
+            _check_type(rows, "piled", atoms.dtype)
             _check_sums(codes, "piled_codes", rows.size, np.dtype(float))
-            new["_pile"] = [(rows, scipy.sparse.csr_array(codes))]
+            self.pile = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
-            X = bases(arrays["worst"], "worst", "rows")
-            _check_type(X, "worst", new["atoms"].dtype)
-            new["_worst"] = (
-                X,
-                core.shaped_array(arrays["worst_losses"], "worst_losses", (len(X),)),
+            X = core.shaped_array(arrays["worst"], "worst", ("rows", d, p))
+            X = core.check_bases(X, "worst")
+            _check_type(X, "worst", atoms.dtype)
+            losses = core.shaped_array(
+                arrays["worst_losses"], "worst_losses", (len(X),)
             )
-        return new
+            self.worst = X, losses
+        return self
+
+
+def _read_waiting(arrays):
+    """(samples, weights) of a file that wait for first atoms, checked; or None."""
+    if not arrays["waiting"].size:
+        return None
+    X = core.check_dictionary(arrays["waiting"], "waiting")
+    weights = core.shaped_array(arrays["waiting_weights"], "waiting_weights", (len(X),))
+    most = 2 * X.shape[2] * len(X)
+    _check_sums(weights, "waiting_weights", most, np.dtype(float))
+    return X, learn.check_weights(weights, len(X))
 
 
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(

@@ -612,8 +612,10 @@ def test_a_function_beside_lam_is_not_forgotten(tmp_path):
 
 
 @pytest.mark.parametrize("rank", [None, 4])
-@pytest.mark.parametrize("part", ["_add_parts", "_move_to"])
-def test_ctrl_c_in_an_update_loses_nothing(part, rank, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "part"), [(core, "run_blocks"), (learn, "idle_and_worst")]
+)
+def test_ctrl_c_in_an_update_loses_nothing(module, part, rank, monkeypatch):
     def learner():
         few = streams.OnlineGDL(6, 0.2, init=WIDE[:6], rank=rank, forgetting=1)
         for i in range(0, 300, 100):
@@ -622,14 +624,14 @@ def test_ctrl_c_in_an_update_loses_nothing(part, rank, monkeypatch):
 
     whole = learner().update().partial_fit(WIDE[300:])
     broken = learner()
-    of_class = getattr(streams.OnlineGDL, part)
+    of_module = getattr(module, part)
 
     def pressed(*arguments):
-        monkeypatch.setattr(streams.OnlineGDL, part, of_class)
+        monkeypatch.setattr(module, part, of_module)
         os.kill(os.getpid(), signal.SIGINT)
-        of_class(*arguments)
+        return of_module(*arguments)
 
-    monkeypatch.setattr(streams.OnlineGDL, part, pressed)
+    monkeypatch.setattr(module, part, pressed)
     with pytest.raises(KeyboardInterrupt):
         broken.update()
     if broken.weight > 0:  # the update had not come to its end
@@ -940,3 +942,22 @@ def test_ctrl_c_ends_a_script_which_a_resume_goes_on_with_to_the_same_bits(tmp_p
     resumed = streams.OnlineGDL(8, 0.2).fit(iter(batches), resume=path)
     whole = streams.OnlineGDL(8, 0.2, rng=0).fit(iter(batches))
     assert np.array_equal(resumed.atoms, whole.atoms)
+
+
+@pytest.mark.parametrize("n_samples", [0, 3, 20])
+def test_pickles_that_held_statistics_flat_still_load(n_samples):
+    learner = streams.OnlineGDL(4, 0.3, init="random", rng=0)
+    if n_samples:
+        learner.collect(SMALL[:n_samples])
+    state = dict(vars(pickle.loads(pickle.dumps(learner))))
+    inner = state.pop("_statistics")
+    names = ("shared", "sums", "sizes", "pile", "new", "worst")
+    empty = dict.fromkeys(names) | {"pile": [], "new": 0.0}
+    state |= {f"_{name}": (vars(inner) if inner else empty)[name] for name in names}
+    old = streams.OnlineGDL.__new__(streams.OnlineGDL)
+    old.__setstate__(state)
+    same = old.partial_fit(SMALL), learner.partial_fit(SMALL)
+    assert np.array_equal(same[0].atoms, same[1].atoms)
+    assert all(
+        np.array_equal(a, b) for a, b in zip(*(o.state().values() for o in same))
+    )
