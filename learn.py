@@ -326,7 +326,7 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
     def scaled(self, k, weights):
         """The same with lambda itself, if lam is relative to lam_max.
 
-        products: (n, N).
+        k: (n, N).
         """
         if self.lam_scale is None:
             return self
