@@ -48,8 +48,8 @@ ax.set(xlabel="angle (degrees)", ylabel="distance", title="One angle from 0° to
 ax.legend(frameon=False)
 
 # %%
-# For all pairs of subspaces, 2/π · geodesic ≤ chordal/√2 ≤ geodesic: two hundred random
-# ones of each dimension, in R²⁰.
+# All pairs of subspaces obey 2/π · geodesic ≤ chordal/√2 ≤ geodesic. The picture shows
+# 210 random pairs in R²⁰ for each dimension.
 
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for p, color, marker in [(1, "#0072B2", "o"), (3, "#D55E00", "s"), (8, "#009E73", "^")]:

@@ -17,8 +17,8 @@ from grassmann_sc.estimators import CodingClassifier
 from grassmann_sc.subspaces import from_sets
 
 # %%
-# Three images of a digit span a plane in R⁶⁴. Eight planes a digit are atoms, ten are
-# queries.
+# Three images of a digit span a plane in R⁶⁴. Eight planes of each digit are atoms, and
+# ten are queries.
 
 images, target = load_digits(return_X_y=True)
 order = np.random.default_rng(0).permutation(len(images))
@@ -34,8 +34,8 @@ K_dd = projection_kernel(D)
 K_xd = projection_kernel(Q, D)
 
 # %%
-# At λ_max, the smallest λ whose code is zero, the path begins; each λ starts from the
-# code before.
+# The path begins at λ_max, the smallest λ whose code is zero. Each search starts from
+# the code of the λ before.
 
 lams = lam_max(K_xd[:1])[0] * np.geomspace(1, 0.003, 30)
 path = sparse_codes(K_dd, K_xd[:1], lams, norm2=2)[:, 0]  # (30, 80)
@@ -59,8 +59,8 @@ ax.set(
 print(f"{len(used)} atoms of {len(D)} are used somewhere on the path")
 
 # %%
-# On all queries, with λ in units of each one's λ_max: nonzeros, residual, and the
-# duality gap that certifies every code.
+# The same for all queries, with λ in units of each query's λ_max: the number of nonzeros,
+# the residual, and the duality gap, which bounds the error of every code.
 
 ax = plots.plot_sparsity(
     K_dd, K_xd, np.geomspace(0.003, 0.9, 12), norm2=2, lam_scale="max"

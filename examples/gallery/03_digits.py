@@ -2,8 +2,8 @@
 gSC and gLC on digits
 =====================
 
-Sets of three images, coded over labelled sets, sparsely (gSC) or over their nearest
-(gLC). The class whose atoms explain a set best wins.
+Sets of three images are coded over labelled sets: sparsely (gSC), or over their nearest
+neighbours (gLC). The class whose atoms explain a set best wins.
 """
 
 import numpy as np
@@ -45,7 +45,8 @@ for name, predicted in answers.items():
     print(f"{name:20}{100 * np.mean(predicted == truth):8.1f}")
 
 # %%
-# Codes sorted by class: what is on the diagonal of blocks is coded by its own digit.
+# Each row is a code, and rows are sorted by class. Coefficients in the diagonal blocks
+# belong to atoms of the query's own digit.
 
 ax = plots.plot_codes(sparse.codes, truth, atom_labels=y)
 ax.set_title("gSC, λ = 0.03 λ_max: 490 sets of digits over 80 planes")
@@ -56,7 +57,7 @@ ax = plots.plot_codes(local.codes, truth, atom_labels=y)
 ax.set_title("gLC, 15 neighbours: the same sets and planes")
 
 # %%
-# What is taken for what.
+# The confusion matrix shows which digits are mistaken for which.
 
 ax = plots.plot_confusion(truth, sparse.labels)
 ax.set_title("gSC, λ = 0.03 λ_max, digits")

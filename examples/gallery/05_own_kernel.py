@@ -29,7 +29,7 @@ sets = [images[target == c][4 * i : 4 * i + 4] for c in range(10) for i in range
 y = np.repeat(range(10), 20)
 
 # %%
-# Functions take it as they take their own.
+# Every function with a kernel argument accepts it.
 
 train = np.arange(200) % 2 == 0
 atoms = [sets[i] for i in np.flatnonzero(train)]
@@ -40,15 +40,15 @@ predicted = kernels.classify(
 print(f"kgSC, histogram intersection: {100 * np.mean(predicted == y[~train]):.1f} %")
 
 # %%
-# What the kernel sees: sets of one digit are alike.
+# The kernel finds sets of one digit alike.
 
 bases = kernels.kernel_bases(sets, intersection, 2)
 ax = plots.plot_gram(kernels.kernel_gram(sets, bases, kernel=intersection), y)
 ax.set_title("200 sets of digits, histogram intersection, p = 2")
 
 # %%
-# So do estimators: one grid over kinds of kernels. ("rbf", 2) is a Gaussian kernel
-# whose γ is twice the median heuristic's.
+# Estimators accept it too. One grid compares five kernels; ("rbf", 2) is a
+# Gaussian kernel whose γ is twice the median heuristic's.
 
 pipeline = make_pipeline(
     KernelLift(p=2, gamma_scale="median"),

@@ -23,8 +23,8 @@ y = np.repeat(range(10), 50)
 train = np.arange(500) % 2 == 0
 
 # %%
-# Sixteen atoms for 250 planes. With ``lam_scale="max"`` λ is a share of the median
-# λ_max, and the result tells the λ in use, which ``save`` keeps.
+# We learn sixteen atoms from 250 planes. With ``lam_scale="max"`` λ is a share of the
+# median λ_max. ``learned.lam`` is the λ in use, and ``save`` keeps it.
 
 learned = learn.gdl(X[train], 16, 0.1, lam_scale="max", n_iter=8, rng=0)
 how = f"gDL, 16 atoms, λ = {learned.lam:.3g}, 250 sets of digits"

@@ -2,8 +2,8 @@
 Discriminative dictionaries
 ===========================
 
-A few atoms a class, learned to explain their own class (gDL) or to explain it and no
-other.
+We learn a few atoms for each class, which explain their own class (gDL), or their own
+class and no other.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,8 @@
 Videos by ARMA models
 =====================
 
-The frames of a video, in any order, span a subspace; how they follow one another does
-not count. An ARMA model's observability matrix, or a block Hankel matrix, keeps the
-order.
+The span of a video's frames does not depend on their order. The observability matrix of
+an ARMA model keeps the order, and so does a block Hankel matrix.
 """
 
 import matplotlib.pyplot as plt

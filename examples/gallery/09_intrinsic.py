@@ -2,9 +2,9 @@
 Intrinsic against extrinsic
 ===========================
 
-The paper codes in the embedding (gSC). Its baselines code in tangent spaces: one for
-all (log-Euclidean, lE-SC) or that of each query (intrinsic, iSC), by logarithms of the
-atoms.
+The paper codes in the embedding (gSC). Its baselines code logarithms of the atoms in
+tangent spaces: one space for all queries (log-Euclidean, lE-SC), or one for each query
+(intrinsic, iSC).
 """
 
 import time

@@ -2,9 +2,9 @@
 A million subspaces
 ===================
 
-Codes need inner products alone, and these a few at a time: memory does not grow with
-the number of queries, and a dictionary is learned from a stream. All of it takes less
-than a minute on two cores.
+Coding needs only inner products, and only a few of them at a time, so memory does not
+grow with the number of queries. A dictionary is learned from a stream. The whole page
+takes less than a minute on two cores.
 """
 
 import time
