@@ -547,6 +547,34 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         self.temperature_ = self._fitted_temperature(how) if calibrate else 1.0
         return self
 
+    def partial_fit(self, X: ArrayLike, y: core.Labels) -> Self:
+        """Take more labelled subspaces X (n, d, p), also of new classes, as atoms.
+
+        The result is the same to the last bit as that of fit on all of them. A Gram
+        matrix cannot be added to: with kernel="precomputed" call fit with the whole.
+        """
+        if not hasattr(self, "classes_"):
+            return self.fit(X, y)
+        if self.is_precomputed():
+            raise ValueError(
+                "kernel must be 'projection' for partial_fit, got 'precomputed': call "
+                "fit with the Gram matrix of all samples"
+            )
+        X = self.check_input(X)
+        if X.ndim != 3 or X.shape[1:] != self.atoms_.shape[1:]:
+            raise ValueError(
+                f"X must have the shape (n, d, p) of the atoms, {self.atoms_.shape}, "
+                f"but for n, got {X.shape}"
+            )
+        new, index = core.check_labels(y, len(X), "y", "subspaces")
+        labels = self.classes_[self.index_], new[index]
+        kinds = {part.dtype.kind for part in labels}
+        y = np.concatenate(labels) if len(kinds) == 1 else [*labels[0], *labels[1]]
+        # fitted aside, because an error or Ctrl-C must lose nothing
+        model = copy.copy(self).fit(np.concatenate([self.atoms_, X]), y)
+        vars(self).update(vars(model))
+        return self
+
     def _fitted_temperature(self, how):
         """The T of least log-loss of softmax(scores / T).
 
@@ -586,6 +614,22 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         core.warn_zero_codes(core.lam_max(K_xd[~codes.any(axis=1)]), len(codes))
         return self._scores_of(codes, K_dd, K_xd, self.index_)
 
+    def explain(self, X: ArrayLike, n_atoms: int | None = None) -> core.Shares:
+        """Why a class won: the atoms behind the scores, by grassmann_sc.score_shares.
+
+        Returns indices (n, m) of fit's samples, largest share first, and their shares.
+        n_atoms: give only so many of each query's; by default all that have a share.
+        """
+        K_dd, K_xd, norm2 = self._grams(X)
+        codes = self._codes(self._how(), K_dd, K_xd, norm2)
+        shares = core.score_shares(
+            codes, K_dd, K_xd, self.index_, norm2=norm2, rule=self._rule()
+        )
+        if n_atoms is None:
+            return shares
+        first = slice(core.check_integer(n_atoms, "n_atoms", 1))
+        return core.Shares(shares.indices[:, first], shares.values[:, first])
+
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """softmax(class_scores / temperature_), (n, n_classes)."""
         scores = self.class_scores(X)
@@ -595,8 +639,11 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
     def _scores_of(self, codes, K_dd, K_xd, index):
         """Scores (n, n_classes) of codes over atoms of the classes index (N,)."""
-        rule = self.rule or core.RULES_OF_CODES[self.coding][0]
-        return core.scores_by_class(codes, K_dd, K_xd, index, len(self.classes_), rule)
+        n_classes = len(self.classes_)
+        return core.scores_by_class(codes, K_dd, K_xd, index, n_classes, self._rule())
+
+    def _rule(self):
+        return self.rule or core.RULES_OF_CODES[self.coding][0]
 
     def _grams(self, X):
         """Checked Gram matrices of the atoms (N, N) and queries (n, N), and norm2."""

@@ -81,6 +81,7 @@ __all__ = [
     "reconstruct",
     "class_scores",
     "class_residuals",
+    "score_shares",
     "classify",
 ]
 
@@ -711,6 +712,89 @@ def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
         square = norm2 + ((Ky - 2 * K_xd[:, mine]) * y).sum(axis=1)
         residuals[:, c] = np.maximum(square, 0)
     return residuals
+
+
+Shares = namedtuple("Shares", "indices values")
+
+
+def score_shares(
+    codes: Codes,
+    K_dd: ArrayLike,
+    K_xd: ArrayLike,
+    labels: Labels,
+    *,
+    norm2: ArrayLike,
+    rule: str = "residual",
+) -> Shares:
+    """Shares of the atoms in the scores of class_scores, largest first: why a class won.
+
+    The arguments are those of class_scores. The shares of the atoms of a class c sum to
+    its score, by rule:
+
+    "residual": y_j (2 k_j - (K_cc y_c)_j) of atom j of class c.
+    "sum": the coefficient y_j. "max": the largest coefficient of the class alone.
+
+    A zero code is explained by the atom of each class that gives its score. A class
+    with no atom in the code has no share; class_scores says what it scores.
+
+    Returns (indices, values), both (n, m): the atoms of each query by descending share,
+    and the shares. m is the largest number of atoms that explain a query; the rest of a
+    row has index -1 and share 0.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import score_shares
+    >>> K_dd, K_xd = np.eye(3), [[0.5, 0.1, 0.3]]
+    >>> shares = score_shares([[0.4, 0, 0.2]], K_dd, K_xd, ["cat", "dog", "cat"], norm2=1)
+    >>> shares.indices.tolist(), shares.values.round(2).tolist()
+    ([[0, 2]], [[0.24, 0.08]])
+    """
+    K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
+    codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
+    check_choice(rule, "rule", *RULES)
+    _, index = check_labels(labels, len(K_dd))
+    parts = [
+        _shares_of(dense_codes(codes[tile]), K_dd, K_xd[tile], index, rule)
+        for tile in query_tiles(len(K_xd), len(K_dd))
+    ]
+    widest = max((part.indices.shape[1] for part in parts), default=0)
+    indices = np.full((len(K_xd), widest), -1)
+    values = np.zeros((len(K_xd), widest), K_xd.dtype)
+    start = 0
+    for part in parts:
+        block = slice(start, start + len(part.indices)), slice(part.indices.shape[1])
+        indices[block] = part.indices
+        values[block] = part.values
+        start += len(part.indices)
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"codes must give shares within {values.dtype}, got an overflow"
+        )
+    return Shares(indices, values)
+
+
+def _shares_of(codes, K_dd, k, index, rule):
+    """score_shares of dense codes (n, N) without its checks."""
+    y = codes.astype(np.float64)
+    shares = y.copy()
+    used = y != 0
+    zero = ~used.any(axis=1)
+    nearness = 2.0 * k[zero] - lengths_above_least(K_dd)
+    for c in range(index.max(initial=-1) + 1):
+        mine = np.flatnonzero(index == c)
+        y_c = y[:, mine]
+        if rule == "residual":
+            shares[:, mine] *= 2.0 * k[:, mine] - y_c @ K_dd[np.ix_(mine, mine)]
+        elif rule == "max":
+            first = y_c.argmax(axis=1)[:, None] == np.arange(len(mine))
+            used[:, mine] &= first
+        nearest = nearness[:, mine].argmax(axis=1)
+        used[np.flatnonzero(zero), mine[nearest]] = True
+    shares[zero] = nearness
+    order = np.argsort(np.where(used, -shares, np.inf), axis=1, kind="stable")
+    order = order[:, : used.sum(axis=1).max(initial=0)]
+    there = np.take_along_axis(used, order, axis=1)
+    values = np.where(there, np.take_along_axis(shares, order, axis=1), 0)
+    return Shares(np.where(there, order, -1), values)
 
 
 Classified = namedtuple("Classified", "labels residuals classes codes")

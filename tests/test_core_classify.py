@@ -446,3 +446,65 @@ def test_a_code_that_overflows_is_an_error_not_nan():
         gs.class_scores(
             [[1e200, 0]], 1e200 * np.eye(2), [[1e150, 0]], [0, 1], norm2=1e200
         )
+
+
+# ------------------------------------------------------------------------ score shares
+
+
+@laws
+@given(coding_problems(), seeds, booleans, st.sampled_from(["residual", "sum", "max"]))
+def test_shares_sum_to_the_scores_of_classes(problem, seed, sparse, rule):
+    rng = np.random.default_rng(seed)
+    codes = rng.standard_normal(problem.K_xd.shape)
+    codes[rng.random(codes.shape) < 0.6] = 0
+    codes[rng.random(len(codes)) < 0.2] = 0
+    labels = rng.integers(0, 3, len(problem.D))
+    given_codes = scipy.sparse.csr_array(codes) if sparse else codes
+    options = {"norm2": problem.norm2, "rule": rule}
+    args = given_codes, problem.K_dd, problem.K_xd, labels
+    scores, classes = gs.class_scores(*args, **options)
+    indices, values = gs.score_shares(*args, **options)
+    assert indices.shape == values.shape and values.dtype == problem.K_xd.dtype
+    for i, (row, shares) in enumerate(zip(indices, values)):
+        used = row[row >= 0]
+        assert len(set(used)) == len(used) and not shares[row < 0].any()
+        assert (np.diff(shares[row >= 0]) <= 0).all() and (row[len(used) :] < 0).all()
+        sums = [shares[: len(used)][labels[used] == c].sum() for c in classes]
+        there = [(labels[used] == c).any() for c in classes]
+        size = np.abs(shares).sum() + problem.norm2
+        assert error(sums, np.where(there, scores[i], 0)) <= TIGHT * max(1, size)
+
+
+def test_shares_of_known_codes():
+    K = np.array([[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1.0]])
+    k = np.array([[0.9, 0.6, 0.2]])
+
+    def shares(codes, rule="residual"):
+        found = gs.score_shares([codes], K, k, ["a", "a", "b"], norm2=1, rule=rule)
+        return found.indices.tolist(), found.values.round(12).tolist()
+
+    # 0.2 (1.2 - 0.2 - 0.25), 0.5 (1.8 - 0.5 - 0.1), -0.1 (0.4 + 0.1)
+    assert shares([0.5, 0.2, -0.1]) == ([[0, 1, 2]], [[0.6, 0.15, -0.05]])
+    assert shares([0.5, 0.2, -0.1], "sum") == ([[0, 1, 2]], [[0.5, 0.2, -0.1]])
+    assert shares([0.5, 0.2, -0.1], "max") == ([[0, 2]], [[0.5, -0.1]])
+    assert shares([0.5, 0, 0]) == ([[0]], [[0.65]])
+    # a zero code: the nearest atom of each class
+    assert shares([0, 0, 0]) == ([[0, 2]], [[1.8, 0.4]])
+    # the largest coefficient of a class is 0 if it has another atom
+    assert shares([-0.5, 0, 0.1], "max") == ([[2]], [[0.1]])
+
+
+def test_shares_of_many_queries_and_of_none():
+    D = gs.random_subspaces(200, 9, 2, rng=0)
+    X = gs.random_subspaces(6000, 9, 2, rng=1)  # more than a tile
+    K = gs.projection_kernel(D)
+    k = gs.projection_kernel(X, D)
+    codes = gs.glc(X, D, 4)
+    y = np.arange(200) % 7
+    many = gs.score_shares(codes, K, k, y, norm2=2)
+    for i in (0, 2999, 5999):
+        one = gs.score_shares(codes[i : i + 1], K, k[i : i + 1], y, norm2=2)
+        assert np.array_equal(many.indices[i : i + 1], one.indices)
+        assert error(many.values[i : i + 1], one.values) < TIGHT
+    none = gs.score_shares(codes[:0], K, k[:0], y, norm2=2)
+    assert none.indices.shape == none.values.shape == (0, 0)

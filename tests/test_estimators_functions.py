@@ -576,3 +576,50 @@ def test_a_stream_whose_batches_come_in_one_buffer_learns_what_others_do():
             buffer[...] = 7
             sizes[...] = 7
         assert np.array_equal(reused.atoms, plain.atoms)
+
+
+# ------------------------------------------------------------ why, and more labelled sets
+
+
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+@pytest.mark.parametrize("rule", [None, "residual", "sum", "max"])
+def test_explain_gives_the_shares_of_the_scores(coding, rule):
+    model = estimators.CodingClassifier(coding, lam=0.1, rule=rule).fit(D, LABELS)
+    indices, values = model.explain(Q)
+    scores = model.class_scores(Q)
+    _, index = np.unique(LABELS, return_inverse=True)
+    for c in range(len(model.classes_)):
+        mine = (index[indices] == c) & (indices >= 0)
+        there = mine.any(axis=1)
+        sums = np.where(mine, values, 0).sum(axis=1)
+        assert error(sums[there], scores[there, c]) < TIGHT
+    first = model.explain(Q, n_atoms=2)
+    assert np.array_equal(first.indices, indices[:, :2])
+    assert np.array_equal(first.values, values[:, :2])
+    with pytest.raises(ValueError, match="n_atoms must be >= 1, got 0"):
+        model.explain(Q, n_atoms=0)
+
+
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+def test_partial_fit_is_fit_on_all(coding):
+    order = np.argsort(LABELS, kind="stable")  # the last class comes later
+    X = D[order]
+    y = LABELS[order]
+    half = np.flatnonzero(y == y[-1])[0]
+    whole = estimators.CodingClassifier(coding, lam=0.05).fit(X, y)
+    model = estimators.CodingClassifier(coding, lam=0.05)
+    model.partial_fit(X[:half], y[:half])
+    for i in range(half, len(X), 2):
+        assert model.partial_fit(X[i : i + 2], y[i : i + 2]) is model
+    assert np.array_equal(model.classes_, whole.classes_)
+    assert np.array_equal(model.predict_proba(Q), whole.predict_proba(Q))
+    assert np.array_equal(model.explain(Q).values, whole.explain(Q).values)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match=r"X must have the shape \(n, d, p\)"):
+        model.partial_fit(X[:1, :, :1], y[:1])
+    with pytest.raises(ValueError, match="y must have length 1"):
+        model.partial_fit(X[:1], y[:2])
+    assert vars(model) == before
+    grams = estimators.CodingClassifier(kernel="precomputed").fit(K_DD, LABELS)
+    with pytest.raises(ValueError, match="kernel must be 'projection' for partial_fit"):
+        grams.partial_fit(K_DD, LABELS)
