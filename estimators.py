@@ -21,6 +21,7 @@ from scipy.special import log_softmax, softmax
 
 try:
     from sklearn import base
+    from sklearn.cluster import SpectralClustering
     from sklearn.utils import column_or_1d
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
@@ -37,6 +38,7 @@ from grassmann_sc import (
     learn,
     streams,
     subspaces,
+    tuning,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ __all__ = [
     "ProjectionKernel",
     "KernelLift",
     "DiscriminativeDictionary",
+    "SubspaceClustering",
     "HOG",
     "LBP",
     "LBPTOP",
@@ -61,6 +64,7 @@ __all__ = [
 
 CALIBRATED = 100  # atoms at most that are coded to choose a temperature
 FOLDS = 5
+FAINT = 1e-6  # an edge, beside 1 or 2 of the strongest of each subspace
 STATES = (
     np.random.Generator,
     np.random.BitGenerator,
@@ -524,10 +528,16 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
         Their labels are y.
         """
-        how = self._how()
+        how = self._checked_how()
+        return self._take(self.check_labelled(X, y), how)
+
+    def _checked_how(self):
         core.check_choice(self.rule, "rule", None, *core.RULES)
         core.check_choice(self.kernel, "kernel", "projection", "precomputed")
-        X = self.check_labelled(X, y)
+        return self._how()
+
+    def _take(self, X, how):
+        """fit to checked X, whose classes are known."""
         if self.is_precomputed():
             self.gram_ = X
             low = X.diagonal().min()
@@ -547,10 +557,38 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         self.temperature_ = self._fitted_temperature(how) if calibrate else 1.0
         return self
 
-    def partial_fit(self, X: ArrayLike, y: core.Labels) -> Self:
+    def p_values(
+        self, X: ArrayLike, groups: core.Labels | None = None
+    ) -> tuning.PValues:
+        """Conformal p-values (n, n_classes) of the classes, and of being of any (n,).
+
+        A class can be excluded at coverage 0.9 if its p-value is at most 0.1: see
+        tuning.p_values. The scores of X are compared with those of the training sets,
+        each coded over all others; groups (N,): those of one group are not coded over
+        each other. Whether X is of any class is told by what its best class explains,
+        whatever the rule.
+        """
+        how = self._how()
+        K_dd, K_xd, norm2 = self._grams(X)
+        codes = self._codes(how, K_dd, K_xd, norm2)
+        rules = dict.fromkeys([self._rule(), "residual"])  # known: by what is explained
+        found = []
+        for rule in rules:
+            left_out, _ = tuning.left_out_scores(
+                self.gram_, self.index_, groups, **how, rule=rule
+            )
+            scores = core.scores_by_class(
+                codes, K_dd, K_xd, self.index_, len(self.classes_), rule
+            )
+            found.append(tuning.p_values(left_out, self.index_, scores))
+        return tuning.PValues(found[0].classes, found[-1].known)
+
+    def partial_fit(
+        self, X: ArrayLike, y: core.Labels, classes: core.Labels | None = None
+    ) -> Self:
         """Take more labelled subspaces X (n, d, p), also of new classes, as atoms.
 
-        The result is the same to the last bit as that of fit on all of them. A Gram
+        classes: not needed, taken as scikit-learn's convention has it. The result is the same to the last bit as that of fit on all of them. A Gram
         matrix cannot be added to: with kernel="precomputed" call fit with the whole.
         """
         if not hasattr(self, "classes_"):
@@ -571,7 +609,10 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         kinds = {part.dtype.kind for part in labels}
         y = np.concatenate(labels) if len(kinds) == 1 else [*labels[0], *labels[1]]
         # fitted aside, because an error or Ctrl-C must lose nothing
-        model = copy.copy(self).fit(np.concatenate([self.atoms_, X]), y)
+        model = copy.copy(self)
+        atoms = np.concatenate([self.atoms_, X])
+        model.classes_, model.index_ = classes_of(y, len(atoms))
+        model._take(atoms, self._checked_how())
         vars(self).update(vars(model))
         return self
 
@@ -726,6 +767,64 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         """
         scores = self.class_scores(X)
         return softmax(self.sharpness_ * scores, axis=1)
+
+
+@dataclass(eq=False, repr=False)
+class SubspaceClustering(base.ClusterMixin, OnSubspaces):
+    """Clusters subspaces without labels: those that explain each other are together.
+
+    Each subspace is coded over all others, sparsely (gSC). The graph |Y| + |Y|^T of the
+    codes Y, each divided by its largest coefficient, is cut by scikit-learn's spectral
+    clustering. This is sparse subspace clustering (Elhamifar and Vidal 2013) of
+    subspaces, each a point of the embedding space.
+
+    n_clusters: >= 1. lam, lam_scale: as in CodingClassifier. kernel: "projection", or
+    "precomputed": fit takes the Gram matrix (n, n). random_state: as in KernelLift.
+    labels_ (n,) are the clusters in 0..n_clusters - 1, affinity_matrix_ (n, n) is the
+    graph.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import orthonormalize, random_subspaces
+    >>> from grassmann_sc.estimators import SubspaceClustering
+    >>> noise = 0.2 * np.random.default_rng(0).standard_normal((8, 10, 2))
+    >>> X = orthonormalize(np.repeat(random_subspaces(2, 10, 2, rng=0), 4, axis=0) + noise)
+    >>> labels = SubspaceClustering(2, random_state=0).fit_predict(X)
+    >>> (labels == labels[0]).tolist()
+    [True, True, True, True, False, False, False, False]
+    """
+
+    n_clusters: int = 8
+    lam: float = 0.1
+    lam_scale: str | None = "max"
+    kernel: str = "projection"
+    random_state: RandomState = None
+
+    keeps_input = False
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Cluster subspaces X (n, d, p), or those with the Gram matrix X (n, n)."""
+        core.check_choice(self.kernel, "kernel", "projection", "precomputed")
+        n_clusters = core.check_integer(self.n_clusters, "n_clusters", 1)
+        lam = core.check_number(self.lam, "lam", least=0)
+        X = self.check_input(X, fit=True)
+        if len(X) < max(n_clusters, 2):
+            raise ValueError(
+                f"X must hold at least 2 subspaces, and n_clusters = {n_clusters}, got "
+                f"{len(X)} sample(s)"
+            )
+        K = X if self.is_precomputed() else core.bases_gram(X)
+        codes = tuning.left_out_codes(K, lam=lam, lam_scale=self.lam_scale)
+        codes = np.abs(codes, dtype=np.float64)
+        largest = codes.max(axis=1, keepdims=True)
+        shares = np.divide(codes, largest, out=np.zeros_like(codes), where=largest > 0)
+        self.affinity_matrix_ = shares + shares.T
+        seed = int(rng_of(self.random_state).integers(2**31))
+        model = SpectralClustering(
+            n_clusters, affinity="precomputed", n_init=20, random_state=seed
+        )
+        # a graph in several parts has no unique cut: faint edges join them
+        self.labels_ = model.fit_predict(self.affinity_matrix_ + FAINT)
+        return self
 
 
 # ---------------------------------------------------------------- dictionary and kernel

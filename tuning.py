@@ -28,6 +28,9 @@ __all__ = [
     "nearest_predictions",
     "alike",
     "vote",
+    "left_out_codes",
+    "left_out_scores",
+    "p_values",
     "corrected_t_test",
 ]
 
@@ -673,6 +676,140 @@ def nearest_predictions(
     core.shaped_array(K_dd, "K_dd", (len(y), len(y)))
     K_xd = core.shaped_array(K_xd, "K_xd", ("n", len(y)))
     return {(): y[core.nearest_atoms(K_xd, 1)[:, 0]]}
+
+
+def left_out_codes(
+    K: ArrayLike,
+    groups: core.Labels | None = None,
+    *,
+    lam: float | None = None,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+) -> np.ndarray:
+    """Codes (N, N) of each of N subspaces over all others, from their Gram matrix K.
+
+    No subspace is coded over itself, or over one of its group: these entries are 0.
+    groups: (N,), any hashables; by default each subspace is alone.
+    lam or n_neighbors, lam_scale: as in grassmann_sc.classify, but neighbours are at
+    most all others.
+    Each group takes a copy of the Gram matrix of all others.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import tuning
+    >>> K = np.array([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]])
+    >>> tuning.left_out_codes(K, lam=0.2).round(2).tolist()
+    [[0.0, 0.7, 0.0], [0.7, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
+    K = core.check_symmetric(K, "K")
+    codes = np.zeros_like(K)
+    for mine, rest, part, _ in _left_out(K, groups, coding):
+        codes[np.ix_(mine, rest)] = part
+    return codes
+
+
+def left_out_scores(
+    K: ArrayLike,
+    labels: core.Labels,
+    groups: core.Labels | None = None,
+    *,
+    lam: float | None = None,
+    n_neighbors: int | None = None,
+    lam_scale: str | None = None,
+    rule: str | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores (N, C) of the classes by the left_out_codes of each subspace; the classes.
+
+    What speaks for the label of a subspace, and what for another class, says whether
+    the label may be wrong. Scores of new subspaces are compared with these by p_values.
+    rule: as in grassmann_sc.class_scores; by default "residual" with lam, "sum" with
+    n_neighbors. The other arguments are those of left_out_codes.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import tuning
+    >>> K = np.array([[1, 0.8, 0.1], [0.8, 1, 0.1], [0.1, 0.1, 1]])
+    >>> scores, classes = tuning.left_out_scores(K, ["ape", "ape", "bee"], lam=0.1)
+    >>> classes[scores.argmax(axis=1)].tolist()
+    ['ape', 'ape', 'ape']
+    """
+    coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
+    K = core.check_symmetric(K, "K")
+    classes, index = core.check_labels(labels, len(K))
+    if rule is None:
+        rule = core.RULES_OF_CODES["local" if lam is None else "sparse"][0]
+    core.check_choice(rule, "rule", *core.RULES)
+    scores = np.empty((len(K), len(classes)), K.dtype)
+    for mine, rest, codes, (K_dd, K_xd) in _left_out(K, groups, coding):
+        scores[mine] = core.scores_by_class(
+            codes, K_dd, K_xd, index[rest], len(classes), rule
+        )
+    return scores, classes
+
+
+def _left_out(K, groups, coding):
+    """(members, the others, codes of the first over the second, (K_dd, K_xd)) by group."""
+    n = len(K)
+    core.check_integer(n, "the number of subspaces", 2)
+    which = np.arange(n)
+    if groups is not None:
+        _, which = core.check_labels(groups, n, "groups", "subspaces")
+        if which.max() == 0:
+            raise ValueError("groups must hold two groups at least, got one")
+    for group in range(which.max() + 1):
+        mine = np.flatnonzero(which == group)
+        rest = np.flatnonzero(which != group)
+        K_dd = np.ascontiguousarray(K[np.ix_(rest, rest)])
+        K_xd = np.ascontiguousarray(K[np.ix_(mine, rest)])
+        options = coding
+        if coding["n_neighbors"] is not None:
+            number = core.check_integer(coding["n_neighbors"], "n_neighbors", 1)
+            options = coding | {"n_neighbors": min(number, len(rest))}
+        code = core.coding_of(K_xd.shape, K.dtype, **options)
+        yield mine, rest, code(K_dd, K_xd, K.diagonal()[mine]), (K_dd, K_xd)
+
+
+PValues = namedtuple("PValues", "classes known")
+
+
+def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PValues:
+    """Conformal p-values of the classes of new subspaces, from their scores (n, C).
+
+    left_out: (N, C), left_out_scores of the labelled subspaces, labels (N,).
+    classes (n, C): the share of labelled subspaces, the new one counted, whose own
+    class is as far behind the best other, relative to the largest score, as this class
+    is. A class can be excluded at coverage 1 - a if its p-value is at most a: if new
+    and labelled subspaces come alike, the right class is kept in a share 1 - a or more.
+    known (n,): the share whose largest score is as low; the new one is unlike all
+    classes at a if this is at most a. Scores are compared to nine digits.
+    Vovk, Gammerman and Shafer 2005, Algorithmic Learning in a Random World.
+
+    >>> from grassmann_sc import tuning
+    >>> left_out = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.7]]
+    >>> found = tuning.p_values(left_out, ["ape", "ape", "bee"], [[0.9, 0.05], [0.1, 0.1]])
+    >>> found.classes.tolist(), found.known.tolist()
+    ([[1.0, 0.25], [0.25, 0.25]], [1.0, 0.25])
+    """
+    classes, index = core.check_labels(labels, len(left_out))
+    left_out = core.shaped_array(left_out, "left_out", ("N", len(classes)))
+    scores = core.shaped_array(scores, "scores", ("n", len(classes)))
+    left_out = left_out.astype(np.float64)
+    scores = scores.astype(np.float64)
+    core.check_integer(len(classes), "the number of classes", 2)
+    own = np.sort(_behind(left_out)[np.arange(len(index)), index])
+    unit = max(core.largest(left_out), np.finfo(float).tiny)
+    best = np.sort((left_out.max(axis=1) / unit).round(9))
+    n = len(index) + 1
+    behind = n - np.searchsorted(own, _behind(scores), "left")
+    low = 1 + np.searchsorted(best, (scores.max(axis=1) / unit).round(9), "right")
+    return PValues(behind / n, low / n)
+
+
+def _behind(scores):
+    """How far each class is behind the best other, as a share of the largest |score|."""
+    first, second = -np.partition(-scores, 1, axis=1)[:, :2].T[:, :, None]
+    others = np.where(scores == first, second, first)
+    unit = np.maximum(np.abs(scores).max(axis=1, keepdims=True), np.finfo(float).tiny)
+    return ((others - scores) / unit).round(9)
 
 
 def _checked_rules(rules):

@@ -3,13 +3,22 @@
 import numpy as np
 import pytest
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import grassmann_sc as core
-from grassmann_sc import discriminative, estimators, kernels, learn, streams, subspaces
+from grassmann_sc import (
+    discriminative,
+    estimators,
+    kernels,
+    learn,
+    streams,
+    subspaces,
+    tuning,
+)
 from grassmann_sc.baselines import tangent
 from grassmann_sc.baselines.estimators import TangentDictionary
 from oracles import LOOSE, TIGHT, error, noisy_image_sets
@@ -623,3 +632,68 @@ def test_partial_fit_is_fit_on_all(coding):
     grams = estimators.CodingClassifier(kernel="precomputed").fit(K_DD, LABELS)
     with pytest.raises(ValueError, match="kernel must be 'projection' for partial_fit"):
         grams.partial_fit(K_DD, LABELS)
+
+
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+def test_p_values_are_those_of_scores_left_out(coding):
+    options = {"coding": coding, "lam": 0.1, "lam_scale": "max", "n_neighbors": 4}
+    model = estimators.CodingClassifier(**options).fit(D, LABELS)
+    groups = np.arange(len(D)) // 2
+    for group in (None, groups):
+        found = model.p_values(Q, group)
+        which = np.arange(len(D)) if group is None else group
+        scores = np.empty((len(D), 3))
+        explained = np.empty((len(D), 3))
+        for i in range(len(D)):
+            rest = which != which[i]
+            other = estimators.CodingClassifier(**options).fit(D[rest], LABELS[rest])
+            scores[i] = other.class_scores(D[i : i + 1])
+            other.set_params(rule="residual")
+            explained[i] = other.class_scores(D[i : i + 1])
+        expected = tuning.p_values(scores, LABELS, model.class_scores(Q)).classes
+        assert error(found.classes, expected) < TIGHT
+        of_query = clone(model).set_params(rule="residual").fit(D, LABELS)
+        best = of_query.class_scores(Q)
+        known = tuning.p_values(explained, LABELS, best).known
+        assert error(found.known, known) < TIGHT
+
+
+# ------------------------------------------------------------------- without labels
+
+
+def grouped(rng, n_clusters=3, n=8):
+    centres = core.random_subspaces(n_clusters, 12, 2, rng)
+    noise = 0.1 * rng.standard_normal((n_clusters * n, 12, 2))
+    return core.orthonormalize(np.repeat(centres, n, axis=0) + noise)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clusters_are_found_whatever_the_order(seed):
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(range(3), 8)
+    order = rng.permutation(24)
+    X = grouped(rng)[order]
+    model = estimators.SubspaceClustering(3, random_state=0).fit(X)
+    same = model.labels_[:, None] == model.labels_
+    assert np.array_equal(same, truth[order][:, None] == truth[order])
+    assert np.array_equal(np.unique(model.labels_), range(3))
+    graph = model.affinity_matrix_
+    assert np.array_equal(graph, graph.T) and not graph.diagonal().any()
+    K = core.projection_kernel(X)
+    grams = estimators.SubspaceClustering(3, kernel="precomputed", random_state=0)
+    assert np.array_equal(grams.fit_predict(K), model.labels_)
+
+
+def test_clustering_names_what_is_wrong():
+    X = grouped(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="n_clusters must be >= 1, got 0"):
+        estimators.SubspaceClustering(0).fit(X)
+    with pytest.raises(
+        ValueError, match="at least 2 subspaces, and n_clusters = 25, got 24 sample"
+    ):
+        estimators.SubspaceClustering(25).fit(X)
+    # copies alone, and subspaces that explain nothing of each other
+    copies = estimators.SubspaceClustering(2, random_state=0).fit(X[[0] * 6])
+    assert np.isin(copies.labels_, [0, 1]).all()
+    apart = np.eye(12).reshape(12, 6, 2).swapaxes(0, 1)
+    assert len(estimators.SubspaceClustering(3, random_state=0).fit_predict(apart)) == 6

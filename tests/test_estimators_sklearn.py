@@ -68,6 +68,10 @@ LEARNERS = [
     ),
     estimators.ProjectionKernel(),
 ]
+CLUSTERERS = [
+    estimators.SubspaceClustering(3, random_state=0),
+    estimators.SubspaceClustering(2, lam=0.3, lam_scale=None, random_state=1),
+]
 TRANSFORMERS = [
     *LEARNERS,
     estimators.CodingClassifier(),
@@ -78,7 +82,7 @@ ON_SETS = [
     estimators.KernelLift(p=2),
     estimators.KernelLift("polynomial", p=2, n_landmarks=30, random_state=0),
 ]
-ALL = [*CLASSIFIERS, *LEARNERS, *ON_SETS]
+ALL = [*CLASSIFIERS, *LEARNERS, *CLUSTERERS, *ON_SETS]
 
 
 def name(estimator):
@@ -93,13 +97,14 @@ def data_of(estimator):
 
 
 def answers(estimator, Z):
-    """What each method says of Z."""
+    """What each method says of Z; clusters are those of fit."""
     methods = ["predict", "predict_proba", "decision_function", "transform"]
-    return [
+    said = [
         getattr(estimator, method)(Z)
         for method in methods
         if hasattr(estimator, method)
     ]
+    return said or [estimator.labels_]
 
 
 def equal(left, right):
@@ -244,8 +249,12 @@ def test_pickles_name_one_module_and_load_in_a_fresh_process(tmp_path):
 import pickle
 with open("fitted", "rb") as file:
     fitted = pickle.load(file)
-told = [(estimator.predict if hasattr(estimator, "predict") else estimator.transform)(Z)
-        for estimator, Z in fitted]
+def of(estimator, Z):
+    for method in ("predict", "transform"):
+        if hasattr(estimator, method):
+            return getattr(estimator, method)(Z)
+    return estimator.labels_
+told = [of(estimator, Z) for estimator, Z in fitted]
 with open("told", "wb") as file:
     pickle.dump(told, file)
 """
@@ -448,6 +457,10 @@ class GrassmannDictionaryOnRows(OnRows, estimators.GrassmannDictionary):
     pass
 
 
+class SubspaceClusteringOnRows(OnRows, estimators.SubspaceClustering):
+    pass
+
+
 class ProjectionKernelOnRows(OnRows, estimators.ProjectionKernel):
     pass
 
@@ -482,6 +495,7 @@ CHECKED = [
     NearestSubspaceOnRows(),
     NearestSubspaceOnRows("geodesic"),
     DiscriminativeDictionaryOnRows(1, random_state=0),
+    SubspaceClusteringOnRows(2, random_state=0),
     *CHECKED_TRANSFORMERS,
 ]
 
