@@ -30,6 +30,7 @@ __all__ = [
     "vote",
     "left_out_codes",
     "left_out_scores",
+    "suspicion",
     "p_values",
     "corrected_t_test",
 ]
@@ -768,6 +769,30 @@ def _left_out(K, groups, coding):
         yield mine, rest, code(K_dd, K_xd, K.diagonal()[mine]), (K_dd, K_xd)
 
 
+def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
+    """How far the label of each subspace is behind the best other class (N,).
+
+    left_out: (N, C), its left_out_scores, by labels (N,). The difference of the two
+    scores is in units of the largest |score|: positive where another class scores
+    higher. The largest are the labels to look at first.
+
+    >>> from grassmann_sc import tuning
+    >>> tuning.suspicion([[0.5, 0.25], [0.1, 0.4], [0.3, 0.6]], ["ape", "bee", "ape"]).tolist()
+    [-0.5, -0.75, 0.5]
+    """
+    scores, index = _own_scores(left_out, labels)
+    return _behind(scores)[np.arange(len(index)), index]
+
+
+def _own_scores(left_out, labels):
+    """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
+    core.check_sequence(left_out, "left_out", "rows of scores")
+    classes, index = core.check_labels(labels, len(left_out))
+    core.check_integer(len(classes), "the number of classes", 2)
+    scores = core.shaped_array(left_out, "left_out", ("N", len(classes)))
+    return scores.astype(np.float64), index
+
+
 PValues = namedtuple("PValues", "classes known")
 
 
@@ -789,12 +814,9 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     >>> found.classes.tolist(), found.known.tolist()
     ([[1.0, 0.25], [0.25, 0.25]], [1.0, 0.25])
     """
-    classes, index = core.check_labels(labels, len(left_out))
-    left_out = core.shaped_array(left_out, "left_out", ("N", len(classes)))
-    scores = core.shaped_array(scores, "scores", ("n", len(classes)))
-    left_out = left_out.astype(np.float64)
+    left_out, index = _own_scores(left_out, labels)
+    scores = core.shaped_array(scores, "scores", ("n", left_out.shape[1]))
     scores = scores.astype(np.float64)
-    core.check_integer(len(classes), "the number of classes", 2)
     own = np.sort(_behind(left_out)[np.arange(len(index)), index])
     unit = max(core.largest(left_out), np.finfo(float).tiny)
     best = np.sort((left_out.max(axis=1) / unit).round(9))

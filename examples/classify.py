@@ -33,6 +33,8 @@ one table and writes into OUT, in place of what the last run wrote there:
                    both parts, learned atoms
   *.png            confusion matrices, the clips that the best method got wrong, Gram matrix, map
                    of the clips, atoms, codes
+  suspects.csv     with --check: the labels, most suspect first, and what explains their clips
+  copies.csv       with --check: clips that are there twice, or share half of their frames
   files.txt        the names of all these, which the next run removes
   cache/           subspaces by content of the files: a second run starts at once
 """
@@ -63,6 +65,7 @@ import numpy as np
 import grassmann_sc as core
 from examples import answers
 from examples.baselines import every_method
+from examples.check import across, copies, suspects_among
 from examples.clips import (
     Recipe,
     build_all,
@@ -91,6 +94,7 @@ from grassmann_sc import estimators, files, plots, tuning
 FEWEST_SPLITS = 5  # no p-values with fewer
 PICTURED_ATOMS = 40
 PICTURED_ANSWERS = 40  # wrong ones
+PRINTED = 12  # suspects and pairs of copies
 PICTURED_P = 3  # of the Gram matrix and the map
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
@@ -306,14 +310,14 @@ def save_predictions(out, collection, pairs, results):
             ]
             for row, i in enumerate(test)
         ]
-    write_csv(out, ["clip", "split", "truth", *results], rows)
+    write_csv(out, "predictions.csv", ["clip", "split", "truth", *results], rows)
 
 
-def write_csv(out, header, rows):
+def write_csv(out, name, header, rows):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
     content = text.getvalue().encode()
-    out.write(out.folder / "predictions.csv", lambda file: file.write(content))
+    out.write(out.folder / name, lambda file: file.write(content))
 
 
 def _summary(label, pairs, found):
@@ -630,7 +634,7 @@ def read(options):
         f"{some(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
         f"{1000 * seconds / len(clips):.1f} ms a clip"
     )
-    if options.predict or options.save:
+    if options.predict or options.save or options.check:
         return collection, clips, None, None
     if pairs and not options.splits:
         pairs = sets_of_clips(pairs, collection.clip)
@@ -664,7 +668,9 @@ def run(options):
             say(
                 f"left out the rows in a kernel's space: {why}; --kernels asks for them"
             )
-    if pairs is None:
+    if options.check:
+        name_suspects(out, options, collection, clips, inputs)
+    elif pairs is None:
         learn(out, options, collection, inputs, new)
     else:
         compare(out, options, collection, clips, inputs, pairs, how)
@@ -716,6 +722,7 @@ def answer(out, options, model, new):
     empty = [""] * (1 + len(found.classes))
     write_csv(
         out,
+        "predictions.csv",
         header,
         rows + [[name, *empty, *how, why] for name, why in found.failed.items()],
     )
@@ -725,6 +732,55 @@ def answer(out, options, model, new):
         print(f"  {label}: {some(counts[label], 'clip')}")
     say(f"labels and scores: {out.folder / 'predictions.csv'}")
     say_failed(collection._replace(unread=found.failed), {})
+
+
+def name_suspects(out, options, collection, clips, inputs):
+    """suspects.csv, copies.csv and a sheet of the first suspects."""
+    found = copies(collection)
+    names = collection.names
+    label = collection.label
+    rows = [[names[i], names[j], label[i], label[j], why] for i, j, why in found]
+    write_csv(out, "copies.csv", ["clip", "copy", "label", "its label", "why"], rows)
+    print(f"{some(len(found), 'pair')} of copies{':' if found else ''}")
+    for one in found[:PRINTED]:
+        print(f"  {names[one.i]} and {names[one.j]}: {one.why}")
+    suspects = suspects_among(collection, inputs, options)
+    write_csv(
+        out,
+        "suspects.csv",
+        ["clip", "label", "suspected", "suspicion", "because"],
+        [
+            [names[i], label[i], suspects.suspected[i], f"{suspects.suspicion[i]:.4g}"]
+            + [suspects.because[i]]
+            for i in suspects.order
+        ],
+    )
+    n_worse = int((suspects.suspicion > 0).sum())
+    print(
+        f"{some(n_worse, 'label')} of {len(names)} for which less speaks than for another "
+        f"class ({suspects.how}){':' if n_worse else ''}"
+    )
+    first = suspects.order[: min(n_worse, PRINTED)]
+    for i in first:
+        print(
+            f"  {names[i]}: {suspects.suspected[i]}? It is explained by "
+            f"{suspects.because[i]}"
+        )
+    if len(first) and len(collection.frame) == 2 and not options.no_pictures:
+        by_name = {clip.name: clip for clip in clips}
+        whose = clip_names(names, collection.clip)
+        ax = plots.plot_answers(
+            [middle_frame(by_name[whose[i]], options.key) for i in first],
+            [label[i] for i in first],
+            [suspects.suspected[i] for i in first],
+            names=[names[i] for i in first],
+        )
+        ax.set_title(
+            "The first suspects: the label, not the class that more speaks for"
+        )
+        save_picture(out.folder / "suspects", ax, options, out.write)
+    say(f"all suspects and copies: {out.folder}")
+    say_failed(collection, {})
 
 
 def new_clips(path, key=None):
@@ -743,6 +799,7 @@ def compare(out, options, collection, clips, inputs, pairs, how):
         name: asdict(recipe) for name, recipe in inputs.recipes.items() if recipe
     }
     asked = vars(options) | {"recipes": recipes}
+    say_copies(collection, pairs)
     for done in run_splits(collection, inputs, pairs, every_method(inputs), options):
         save_results(out, asked, collection, pairs, done.results)
         save_predictions(out, collection, pairs, done.results)
@@ -761,6 +818,18 @@ def compare(out, options, collection, clips, inputs, pairs, how):
         save_pictures(out, options, collection, clips, inputs, pairs, results, arrays)
     say(f"results, predictions, codes and pictures: {options.out}")
     say_failed(collection, results)
+
+
+def say_copies(collection, pairs):
+    """Warn of copies of which one trains and the other is tested."""
+    found = across(copies(collection), pairs)
+    if found:
+        one = found[0]
+        say(
+            f"{some(len(found), 'pair')} of copies are in both parts of a split, which makes "
+            f"accuracy too high, as {collection.names[one.i]} and "
+            f"{collection.names[one.j]}; --check names them"
+        )
 
 
 def too_large(sets, n_dimensions):

@@ -336,6 +336,12 @@ def _add_answer_options(add):
         metavar="MODEL.npz",
         help="answer by a saved model",
     )
+    add(
+        "--check",
+        action="store_true",
+        help="evaluate nothing: name the labels that may be wrong, the most suspect first, and "
+        "clips that are there twice",
+    )
 
 
 def _add_frame_options(add):
@@ -558,6 +564,8 @@ def _check_options(parser, options):
         parser.error("--data is needed, or --model")
     if options.model and options.predict is None:
         parser.error("--model needs --predict")
+    if options.check and (options.predict or options.save):
+        parser.error("--check and --predict or --save exclude each other")
     for name, value in vars(options).items():
         if (
             options.model

@@ -24,6 +24,7 @@ def test_wheel_holds_the_modules_and_the_command_alone(wheel):
     command = {
         "answers",
         "baselines",
+        "check",
         "classify",
         "clips",
         "command",

@@ -1,0 +1,159 @@
+"""classify --check: suspect labels, and clips that are there twice."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import grassmann_sc as core
+from examples import check, classify, clips, options, recipes
+
+N_FRAMES = 10
+
+
+def sets_of(seed=0, n_classes=4, n=8, side=6):
+    """Sets around a subspace for each class, and their labels."""
+    rng = np.random.default_rng(seed)
+    label = np.repeat(range(n_classes), n)
+    centres = core.random_subspaces(n_classes, side * side, 3, rng)
+    sets = []
+    for c in label:
+        made = rng.standard_normal((N_FRAMES, 3)) @ centres[c].T
+        noise = 0.05 * rng.standard_normal(made.shape)
+        sets.append(100 + 40 * (made + noise).reshape(N_FRAMES, side, side))
+    return sets, label
+
+
+def collection_of(sets, label, **more):
+    made = [
+        clips.Clip(f"set {i}", c, None, [rows])
+        for i, (rows, c) in enumerate(zip(sets, label))
+    ]
+    recipe = clips.Recipe(4)
+    return clips.build_all(made, recipe, keep_rows=True)._replace(**more)
+
+
+def checked(folder, *arguments):
+    classify.main(["--check", "--out", str(folder), "--no-kernels", *arguments])
+    found = {}
+    for name in ("suspects", "copies"):
+        with open(folder / f"{name}.csv", newline="", encoding="utf-8") as file:
+            found[name] = list(csv.DictReader(file))
+    return found
+
+
+def stacked(path, sets, label):
+    frames = np.concatenate(sets)
+    offset = np.cumsum([0, *map(len, sets)])
+    every = np.arange(len(sets))
+    np.savez(
+        path,
+        frames=frames,
+        offset=offset,
+        label=label,
+        train0=every[::2],
+        test0=every[1::2],
+    )
+    return path
+
+
+def test_exchanged_labels_come_first(tmp_path, capsys):
+    sets, label = sets_of()
+    wrong = label.copy()
+    wrong[[3, 17]] = [2, 0]
+    data = stacked(tmp_path / "data.npz", sets, wrong)
+    found = checked(tmp_path / "out", "--data", str(data), "--p", "3", "--center")
+    first = found["suspects"][:2]
+    assert {row["clip"] for row in first} == {"set 3", "set 17"}
+    assert len(found["suspects"]) == len(sets) and not found["copies"]
+    for row in first:
+        i = int(row["clip"].split()[1])
+        assert (int(row["label"]), int(row["suspected"])) == (wrong[i], label[i])
+        assert float(row["suspicion"]) > 0
+        why = [int(words.split()[1]) for words in row["because"].split("; ")]
+        assert i not in why and (label[why] == label[i]).all()
+    told = capsys.readouterr().out
+    n_worse = sum(float(row["suspicion"]) > 0 for row in found["suspects"])
+    assert f"{n_worse} labels of 32 for which less speaks than for another" in told
+    assert 2 <= n_worse < 6
+    assert "set 3: 0? It is explained by set " in told
+    assert (tmp_path / "out" / "suspects.png").exists()
+
+
+def test_right_labels_are_not_suspect(tmp_path, capsys):
+    data = stacked(tmp_path / "data.npz", *sets_of())
+    found = checked(tmp_path / "out", "--data", str(data), "--p", "3")
+    assert all(float(row["suspicion"]) < 0 for row in found["suspects"])
+    told = capsys.readouterr().out
+    assert "0 labels of 32 for which" in told and "0 pairs of copies" in told
+    assert not (tmp_path / "out" / "suspects.png").exists()
+
+
+def test_copies_are_the_same_nearly_the_same_or_share_frames():
+    sets, label = sets_of()
+    rng = np.random.default_rng(5)
+    sets[9] = sets[2]  # of another class
+    sets[20] = sets[21].round() + rng.uniform(-0.5, 0.5, sets[21].shape)
+    sets[30] = np.concatenate([sets[29][3:], sets[30][:3]])
+    found = check.copies(collection_of(sets, label))
+    assert [(one.i, one.j) for one in found] == [(2, 9), (20, 21), (29, 30)]
+    assert [one.why for one in found] == [
+        "10 of 10 frames are the same",
+        "nearly the same subspace",
+        "7 of 10 frames are the same",
+    ]
+    without = check.copies(collection_of(sets, label)._replace(sets=None))
+    assert [(one.i, one.j) for one in without][:2] == [(2, 9), (20, 21)]
+    assert without[0].why == "the same subspace"
+    # sets of one clip
+    clip = np.arange(len(sets))
+    clip[9] = 2
+    of_one = check.copies(collection_of(sets, label, clip=clip))
+    assert [(one.i, one.j) for one in of_one] == [(20, 21), (29, 30)]
+
+
+def test_a_frame_that_many_sets_hold_makes_no_copies():
+    sets, label = sets_of()
+    for rows in sets:
+        rows[:6] = 0.0
+    found = check.copies(collection_of(sets, label))
+    assert not [one for one in found if "frames" in one.why]
+
+
+def test_copies_across_a_split_are_said_before_the_table(tmp_path, capsys):
+    sets, label = sets_of()
+    sets[3] = sets[2]
+    data = stacked(tmp_path / "data.npz", sets, label)
+    arguments = ["--data", str(data), "--out", str(tmp_path / "out"), "--no-pictures"]
+    rows = ["--methods", "nearest", "--p", "3", "--no-kernels"]
+    classify.main([*arguments, *rows])
+    told = capsys.readouterr()
+    assert "1 pair of copies are in both parts of a split" in told.out + told.err
+    assert "as set 2 and set 3" in told.out + told.err
+    found = [check.Copy(2, 3, ""), check.Copy(2, 4, ""), check.Copy(1, 4, "")]
+    pairs = [(np.array([0, 2]), np.array([1, 3])), (np.array([4]), np.array([1]))]
+    assert check.across(found, pairs) == [found[0], found[2]]
+
+
+def test_sets_kept_together_do_not_explain_each_other(tmp_path):
+    """A group whose sets all have the wrong label would hide it."""
+    sets, label = sets_of(n=9)
+    group = np.tile(np.repeat(range(3), 3), 4)
+    wrong = label.copy()
+    wrong[(label == 0) & (group == 1)] = 3
+    every = np.arange(len(sets))
+    collection = collection_of(sets, wrong, group=group)
+    settings = options.Settings(kernels=False, lam=[0.1], p=[3])
+    inputs = recipes.Inputs(collection, [3], None, None)
+    found = check.suspects_among(collection, inputs, settings)
+    first = found.order[:3]
+    assert set(first) == set(every[(label == 0) & (group == 1)])
+    assert (found.suspected[first] == 0).all()
+
+
+def test_check_answers_nothing_else(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        classify.main(["--check", "--data", "x", "--predict", "y"])
+    assert (
+        "--check and --predict or --save exclude each other" in capsys.readouterr().err
+    )
