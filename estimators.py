@@ -557,31 +557,81 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         self.temperature_ = self._fitted_temperature(how) if calibrate else 1.0
         return self
 
+    def left_out_scores(
+        self, groups: core.Labels | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores (N, n_classes) of the training sets, each coded over all others.
+
+        By the rule, and by "residual". groups (N,): the sets of one group are not coded
+        over each other. See tuning.left_out_scores.
+        """
+        check_is_fitted(self)
+        how = self._checked_how()
+        found = {
+            rule: tuning.left_out_scores(
+                self.gram_, self.index_, groups, **how, rule=rule
+            )[0]
+            for rule in dict.fromkeys([self._rule(), "residual"])
+        }
+        return found[self._rule()], found["residual"]
+
     def p_values(
-        self, X: ArrayLike, groups: core.Labels | None = None
+        self,
+        X: ArrayLike,
+        groups: core.Labels | None = None,
+        *,
+        left_out: Sequence[ArrayLike] | None = None,
     ) -> tuning.PValues:
         """Conformal p-values (n, n_classes) of the classes, and of being of any (n,).
 
         A class can be excluded at coverage 0.9 if its p-value is at most 0.1: see
-        tuning.p_values. The scores of X are compared with those of the training sets,
-        each coded over all others; groups (N,): those of one group are not coded over
-        each other. Whether X is of any class is told by what its best class explains,
-        whatever the rule.
+        tuning.p_values. Whether X is of any class is told by what its best class
+        explains, whatever the rule. left_out: what left_out_scores gave; None: it is
+        computed with these groups.
         """
-        how = self._how()
+        by_rule, explained = (
+            self.left_out_scores(groups) if left_out is None else left_out
+        )
         K_dd, K_xd, norm2 = self._grams(X)
-        codes = self._codes(how, K_dd, K_xd, norm2)
-        rules = dict.fromkeys([self._rule(), "residual"])  # known: by what is explained
-        found = []
-        for rule in rules:
-            left_out, _ = tuning.left_out_scores(
-                self.gram_, self.index_, groups, **how, rule=rule
+        codes = self._codes(self._how(), K_dd, K_xd, norm2)
+        found = [
+            tuning.p_values(
+                scores,
+                self.index_,
+                core.scores_by_class(
+                    codes, K_dd, K_xd, self.index_, len(self.classes_), rule
+                ),
             )
+            for scores, rule in ((by_rule, self._rule()), (explained, "residual"))
+        ]
+        return tuning.PValues(found[0].classes, found[1].known)
+
+    def noticed(
+        self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None
+    ) -> float:
+        """The share of samples of an unknown class that p_values tells as unlike all.
+
+        It is measured by leaving out one class after another, with three classes or
+        more. Of samples of known classes, a share of 1 - coverage is refused too.
+        """
+        level = 1 - core.check_number(coverage, "coverage", above=0, most=1)
+        how = self._checked_how()
+        n_classes = core.check_integer(len(self.classes_), "the number of classes", 3)
+        _, explained = self.left_out_scores() if left_out is None else left_out
+        refused = np.empty(len(self.index_), bool)
+        for c in range(n_classes):
+            mine = np.flatnonzero(self.index_ == c)
+            rest = np.flatnonzero(self.index_ != c)
+            index = self.index_[rest] - (self.index_[rest] > c)
+            K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
+            K_xd = np.ascontiguousarray(self.gram_[np.ix_(mine, rest)])
+            codes = self._codes(how, K_dd, K_xd, self.gram_.diagonal()[mine])
             scores = core.scores_by_class(
-                codes, K_dd, K_xd, self.index_, len(self.classes_), rule
+                codes, K_dd, K_xd, index, n_classes - 1, "residual"
             )
-            found.append(tuning.p_values(left_out, self.index_, scores))
-        return tuning.PValues(found[0].classes, found[-1].known)
+            known = np.delete(explained[rest], c, axis=1)
+            refused[mine] = tuning.p_values(known, index, scores).known <= level
+        return float(refused.mean())
 
     def partial_fit(
         self, X: ArrayLike, y: core.Labels, classes: core.Labels | None = None

@@ -28,6 +28,7 @@ from sklearn.svm import SVC
 import grassmann_sc as core
 from examples import first_tries
 from examples.baselines import every_method, videos_of
+from examples.check import BECAUSE, explained, labelled
 from examples.clips import Clip, Recipe, build_all, printable, say, some
 from examples.comparison import (
     Nearest,
@@ -48,8 +49,14 @@ NUMBERS = {np.dtype(code).name: np.dtype(code).kind for code in CODES}  # in a f
 
 # names: of the n sets that were answered; labels (n,); scores (n, n_classes),
 # probabilities where the method has them; failed: {name: why} of the clips without
-# answer
-Answers = namedtuple("Answers", "names labels scores classes failed")
+# answer; p_values (n, n_classes) of the classes and known (n,) of being of any, of
+# methods that code, else None; because: in words, the labelled sets of its class that
+# explain each, or the nearest sets, "" where the method compares with none
+Answers = namedtuple(
+    "Answers",
+    "names labels scores classes failed p_values known because",
+    defaults=(None, None, None),
+)
 
 
 # ------------------------------------------- from sets of frames to estimators' inputs
@@ -189,6 +196,8 @@ class Model:
     versions: dict
     # older files have none: then those of the estimator
     classes: np.ndarray | None = None
+    names: list | None = None  # of the labelled sets, with their labels
+    left_out: tuple | None = None  # CodingClassifier.left_out_scores
 
     def __repr__(self):
         classes = some(len(self.classes), "class")
@@ -219,6 +228,9 @@ def learned(collection, inputs, recipe, settings):
         recipe = inputs.recipes[chosen]
         collection = inputs.by(chosen)
     model = model_of(best, collection, recipe, classes)
+    model.names = [labelled(collection, i) for i in range(n)]
+    if isinstance(model.estimator, estimators.CodingClassifier):
+        model.left_out = model.estimator.left_out_scores(group)
     return _thing(*_tree(model))  # as a file gives it back, to the bit
 
 
@@ -246,40 +258,68 @@ def model_of(row, collection, recipe, classes):
 
 def answer(model, collection):
     """Answers for the sets of a Collection, one by one if they fail together."""
-    classes = model.classes
     try:
-        labels, scores = _answers(model, collection)
-        return Answers(
-            collection.names, labels, scores, classes, dict(collection.unread)
-        )
+        return _answers(model, collection)
     except ValueError as error:
         if len(collection.names) == 1:
             (name,) = collection.names
-            why = {name: printable(error), **collection.unread}
-            return Answers([], classes[:0], np.empty((0, len(classes))), classes, why)
+            failed = {name: printable(error), **collection.unread}
+            n_classes = len(model.classes)
+            return Answers(
+                [], model.classes[:0], np.empty((0, n_classes)), model.classes, failed
+            )
     found = [answer(model, _one(collection, i)) for i in range(len(collection.names))]
-    names, labels, scores = zip(*((one.names, one.labels, one.scores) for one in found))
     failed = {name: why for one in found for name, why in one.failed.items()}
+    done = [one for one in found if one.names] or found[:1]
+    together = {
+        name: None if values[0] is None else np.concatenate(values)
+        for name, values in zip(Answers._fields, zip(*done))
+        if name not in ("classes", "failed")
+    }
+    together["names"] = sum((one.names for one in done), [])
     return Answers(
-        sum(names, []),
-        np.concatenate(labels),
-        np.concatenate(scores),
-        classes,
-        {**collection.unread, **failed},
+        classes=model.classes, failed={**collection.unread, **failed}, **together
     )
 
 
 def _answers(model, collection):
+    estimator = model.estimator
     queries = model.reader.transform(collection)
-    scores = getattr(model.estimator, "predict_proba", None)
-    scores = (
-        model.estimator.decision_function(queries)
-        if scores is None
-        else scores(queries)
-    )
+    scores = getattr(estimator, "predict_proba", None)
+    scores = estimator.decision_function(queries) if scores is None else scores(queries)
     scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
-    places = np.searchsorted(model.estimator.classes_, model.estimator.predict(queries))
-    return model.classes[places], scores
+    places = np.searchsorted(estimator.classes_, estimator.predict(queries))
+    p_values = (None, None)
+    if model.left_out is not None:
+        p_values = estimator.p_values(queries, left_out=model.left_out)
+    return Answers(
+        collection.names,
+        model.classes[places],
+        scores,
+        model.classes,
+        dict(collection.unread),
+        *p_values,
+        np.array(_because(model, queries, places), object),
+    )
+
+
+def _because(model, queries, places):
+    """Words for each query: the labelled sets of its class that explain it, or the nearest.
+
+    places: the indices of the classes answered.
+    """
+    if model.names is None:  # a file of an older version
+        return [""] * len(queries)
+    if isinstance(model.estimator, estimators.CodingClassifier):
+        shares = model.estimator.explain(queries)
+        of_class = model.estimator.index_[shares.indices] == places[:, None]
+        parts = zip(*shares, of_class & (shares.indices >= 0))
+        return [explained(model.names, i[mine], v[mine]) for i, v, mine in parts]
+    if isinstance(model.reader, (ByProjection, ByKernel)):
+        order = np.argsort(-queries, axis=1, kind="stable")[:, :BECAUSE]
+        nearest = np.take_along_axis(queries, order, axis=1)
+        return [explained(model.names, *one) for one in zip(order, nearest)]
+    return [""] * len(queries)
 
 
 def _one(collection, i):

@@ -111,25 +111,26 @@ def suspects_among(collection, inputs, settings):
     scores[np.arange(n), place] = -np.inf
     codes = tuning.left_out_codes(K, group, **how)
     shares = core.score_shares(codes, K, K, place, norm2=X.shape[2], rule=rule)
-    because = [
-        explained(collection, indices, values) if codes[i].any() else ""
-        for i, (indices, values) in enumerate(zip(*shares))
-    ]
+    suspected = scores.argmax(axis=1)
+    names = [labelled(collection, i) for i in range(n)]
+    because = []
+    for i, (indices, values) in enumerate(zip(*shares)):
+        # a zero code would name the set itself
+        mine = (indices >= 0) & (place[indices] == suspected[i]) & codes[i].any()
+        because.append(explained(names, indices[mine], values[mine]))
     return Suspects(
         f"{row.method.name}, {told(row.chosen)}",
         np.argsort(-suspicion, kind="stable"),
         suspicion,
-        classes[scores.argmax(axis=1)],
+        classes[suspected],
         because,
     )
 
 
-def explained(collection, indices, values):
+def explained(names, indices, values):
     """What explains a set, in words: the sets of the largest shares, and these."""
     first = list(zip(indices.tolist(), values.tolist()))[:BECAUSE]
-    return "; ".join(
-        f"{labelled(collection, i)} {share:.2g}" for i, share in first if i >= 0
-    )
+    return "; ".join(f"{names[i]} {share:.2g}" for i, share in first)
 
 
 def labelled(collection, i):

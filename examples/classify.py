@@ -94,6 +94,7 @@ from grassmann_sc import estimators, files, plots, tuning
 FEWEST_SPLITS = 5  # no p-values with fewer
 PICTURED_ATOMS = 40
 PICTURED_ANSWERS = 40  # wrong ones
+UNLIKE = "unlike all classes"
 PRINTED = 12  # suspects and pairs of copies
 PICTURED_P = 3  # of the Gram matrix and the map
 # sizes above which kernels are left out by default
@@ -685,6 +686,12 @@ def learn(out, options, collection, inputs, new):
         look_at_new(new, recipe, shape, options.strict)
     model = answers.learned(collection, inputs, recipe_of(options), options)
     say_failed(collection, {})
+    if model.left_out is not None and len(model.classes) > 2:
+        noticed = model.estimator.noticed(options.coverage, left_out=model.left_out)
+        say(
+            f"one class left out at a time: {100 * noticed:.0f} % of its clips are called "
+            f"unlike all others, and {100 * (1 - options.coverage):.3g} % of the other clips"
+        )
     if options.save:
         answers.save(options.save, model)
         say(f"model: {options.save}")
@@ -710,16 +717,25 @@ def answer(out, options, model, new):
         "clip",
         "label",
         *(f"{kind} {c}" for c in found.classes),
+        "possible",
+        "because",
         "method",
         "chosen",
         "failed",
     ]
     how = [model.method, model.chosen]
+    possible = possible_classes(found, options.coverage)
     rows = [
-        [name, label, *scores, *how, ""]
-        for name, label, scores in zip(found.names, found.labels, found.scores.tolist())
+        [name, label, *scores, words, because, *how, ""]
+        for name, label, scores, words, because in zip(
+            found.names,
+            found.labels,
+            found.scores.tolist(),
+            possible,
+            [""] * len(found.names) if found.because is None else found.because,
+        )
     ]
-    empty = [""] * (1 + len(found.classes))
+    empty = [""] * (3 + len(found.classes))
     write_csv(
         out,
         "predictions.csv",
@@ -730,7 +746,13 @@ def answer(out, options, model, new):
     counts = Counter(found.labels.tolist())
     for label in sorted(counts, key=core.natural_order):
         print(f"  {label}: {some(counts[label], 'clip')}")
-    say(f"labels and scores: {out.folder / 'predictions.csv'}")
+    n_unlike = possible.count(UNLIKE)
+    if n_unlike:
+        print(
+            f"  {some(n_unlike, 'clip')} unlike all classes; of clips of these classes "
+            f"{100 * (1 - options.coverage):.3g} % are called so too"
+        )
+    say(f"labels, scores and reasons: {out.folder / 'predictions.csv'}")
     say_failed(collection._replace(unread=found.failed), {})
 
 
@@ -781,6 +803,21 @@ def name_suspects(out, options, collection, clips, inputs):
         save_picture(out.folder / "suspects", ax, options, out.write)
     say(f"all suspects and copies: {out.folder}")
     say_failed(collection, {})
+
+
+def possible_classes(found, coverage):
+    """In words, the classes that each of the Answers can have at this coverage.
+
+    "" of methods that do not code.
+    """
+    if found.p_values is None:
+        return [""] * len(found.names)
+    return [
+        UNLIKE
+        if known <= 1 - coverage
+        else "; ".join(map(str, found.classes[p_values > 1 - coverage])) or "none"
+        for p_values, known in zip(found.p_values, found.known)
+    ]
 
 
 def new_clips(path, key=None):

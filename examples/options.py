@@ -337,6 +337,15 @@ def _add_answer_options(add):
         help="answer by a saved model",
     )
     add(
+        "--coverage",
+        type=float,
+        default=0.9,
+        metavar="SHARE",
+        help="of new clips, the share whose right class is among those called possible, and "
+        "the share of known clips that are not called unlike all classes (default: "
+        "%(default)s)",
+    )
+    add(
         "--check",
         action="store_true",
         help="evaluate nothing: name the labels that may be wrong, the most suspect first, and "
@@ -556,7 +565,7 @@ def _add_method_options(add):
 
 
 # the options that a saved model goes with
-OF_ANSWERS = {"model", "predict", "out", "strict", "skip"}
+OF_ANSWERS = {"model", "predict", "out", "strict", "skip", "coverage"}
 
 
 def _check_options(parser, options):
@@ -564,6 +573,8 @@ def _check_options(parser, options):
         parser.error("--data is needed, or --model")
     if options.model and options.predict is None:
         parser.error("--model needs --predict")
+    if not 0 < options.coverage < 1:
+        parser.error(f"--coverage must lie between 0 and 1, got {options.coverage:g}")
     if options.check and (options.predict or options.save):
         parser.error("--check and --predict or --save exclude each other")
     for name, value in vars(options).items():

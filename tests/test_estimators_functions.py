@@ -641,6 +641,9 @@ def test_p_values_are_those_of_scores_left_out(coding):
     groups = np.arange(len(D)) // 2
     for group in (None, groups):
         found = model.p_values(Q, group)
+        kept = model.p_values(Q, left_out=model.left_out_scores(group))
+        assert np.array_equal(kept.classes, found.classes)
+        assert np.array_equal(kept.known, found.known)
         which = np.arange(len(D)) if group is None else group
         scores = np.empty((len(D), 3))
         explained = np.empty((len(D), 3))
@@ -697,3 +700,20 @@ def test_clustering_names_what_is_wrong():
     assert np.isin(copies.labels_, [0, 1]).all()
     apart = np.eye(12).reshape(12, 6, 2).swapaxes(0, 1)
     assert len(estimators.SubspaceClustering(3, random_state=0).fit_predict(apart)) == 6
+
+
+def test_a_class_left_out_is_noticed_as_by_hand():
+    model = estimators.CodingClassifier(lam=0.1, lam_scale="max").fit(D, LABELS)
+    _, explained = model.left_out_scores()
+    refused = []
+    for c, name in enumerate(model.classes_):
+        rest = LABELS != name
+        other = estimators.CodingClassifier(lam=0.1, lam_scale="max")
+        other.fit(D[rest], LABELS[rest])
+        known = np.delete(explained[rest], c, axis=1)
+        found = tuning.p_values(known, LABELS[rest], other.class_scores(D[~rest]))
+        refused += (found.known <= 0.2).tolist()
+    assert model.noticed(0.8) == pytest.approx(np.mean(refused))
+    with pytest.raises(ValueError, match="number of classes must be >= 3, got 2"):
+        two = LABELS != "bee"
+        estimators.CodingClassifier().fit(D[two], LABELS[two]).noticed()

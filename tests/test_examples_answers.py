@@ -670,7 +670,7 @@ def test_the_command_answers_learns_keeps_and_answers_again(data, capsys):
     ]
     assert [row["label"] for row in first] == ["run", "run", "walk", ""]
     assert "has frames of 16 x 12 and the model has 12 x 16" in first[-1]["failed"]
-    names = {"clip", "label", "method", "chosen", "failed"}
+    names = {"clip", "label", "possible", "because", "method", "chosen", "failed"}
     scores = [name for name in first[0] if name not in names]
     assert [name.split()[1] for name in scores] == ["run", "walk"]
     shutil.rmtree(data / "data")
@@ -823,3 +823,77 @@ def test_a_row_that_is_not_there_is_named_with_those_that_are(data):
             "--predict",
             data / "new",
         )
+
+
+# ------------------------------------------------------------- why, and none of these
+
+
+def test_answers_say_why_and_what_is_unlike_all_classes(tmp_path):
+    rng = np.random.default_rng(3)
+    looks = rng.standard_normal((4, 2, 12))
+    place = np.arange(64) % 4
+    sets = [
+        rng.standard_normal((6, 2)) @ looks[c] + 0.2 * rng.standard_normal((6, 12))
+        for c in place
+    ]
+    labels = np.array(["ape", "bee", "cat", "dog"])[place]
+    known = np.flatnonzero(place < 3)[:36]
+    new = [i for i in range(64) if i not in set(known)]
+    settings = settings_of("gSC, labelled", p=[2])
+    model = answers.fit(
+        [sets[i] for i in known],
+        labels[known],
+        recipe=Recipe(2, fewer=True),
+        settings=settings,
+    )
+    answers.save(tmp_path / "model.npz", model)
+    found = answers.predict(
+        answers.load(tmp_path / "model.npz"), [sets[i] for i in new]
+    )
+    before = answers.predict(model, [sets[i] for i in new])
+    assert np.array_equal(found.p_values, before.p_values)
+    assert np.array_equal(found.known, before.known)
+    assert found.because.tolist() == before.because.tolist()
+    unknown = labels[new] == "dog"
+    assert (found.known[unknown] <= 0.1).all() and (
+        found.known[~unknown] > 0.1
+    ).sum() >= 9
+    for i in np.flatnonzero(~unknown):
+        assert found.p_values[i].argmax() == found.classes.tolist().index(
+            found.labels[i]
+        )
+        for words in found.because[i].split("; "):
+            name, label, share = words.rsplit(" ", 2)
+            assert label == f"({labels[new][i]})" and float(share)
+            assert labels[known][int(name.split()[1])] == labels[new][i]
+    words = classify.possible_classes(found, 0.9)
+    assert [one == "unlike all classes" for one in words] == (
+        found.known <= 0.1
+    ).tolist()
+    others = [found.classes[p > 0.1] for p in found.p_values]
+    for one, classes, p in zip(words, others, found.known):
+        assert p <= 0.1 or one == ("; ".join(classes) or "none")
+    assert model.estimator.noticed(0.9, left_out=model.left_out) > 0.9
+    assert model.estimator.noticed(1 - 1e-9, left_out=model.left_out) == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name", ["SVM on the projection", "mean frame", "gLC, labelled"]
+)
+def test_each_method_says_why_as_far_as_it_can(name):
+    sets, labels = image_sets()
+    settings = settings_of(name, p=[2])
+    recipe = Recipe(3, fewer=True)
+    model = answers.fit(sets[::2], labels[::2], recipe=recipe, settings=settings)
+    found = answers.predict(model, sets[1::2])
+    assert len(found.because) == 12
+    assert (found.p_values is None) == (not name.startswith("gLC"))
+    if name == "mean frame":
+        assert set(found.because) == {""}
+    else:
+        assert all(1 <= len(why.split("; ")) <= 3 for why in found.because)
+    model.names = None  # as in a file of an older version
+    model.left_out = None
+    old = answers.predict(model, sets[1::2])
+    assert same(old, found) and set(old.because) == {""} and old.p_values is None
