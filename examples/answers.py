@@ -13,13 +13,15 @@ file holds arrays and JSON, no pickle. Labels come back as they were given: numb
 strings or bools, all of one type.
 """
 
+import copy
 import math
 import typing
 from collections import Counter, namedtuple
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 
 import numpy as np
 import sklearn
+from sklearn.base import clone
 from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer, Normalizer, StandardScaler
@@ -75,6 +77,12 @@ class ByProjection:
     def transform(self, collection):
         return core.projection_kernel(collection.X[:, :, : self.p], self.bases)
 
+    def add(self, collection):
+        """Take more labelled sets; the Gram matrix of all."""
+        new = collection.X[:, :, : self.p].astype(self.bases.dtype, copy=False)
+        self.bases = np.concatenate([self.bases, new])
+        return core.projection_kernel(self.bases)
+
 
 @dataclass
 class ByKernel:
@@ -96,6 +104,14 @@ class ByKernel:
         coded = self._coded(collection)
         return kernels.kernel_gram(
             *coded, self.sets, self.bases, kernels.rbf(self.gamma)
+        )
+
+    def add(self, collection):
+        sets, bases = self._coded(collection)
+        self.sets = [*self.sets, *sets]
+        self.bases = [*self.bases, *bases]
+        return kernels.kernel_gram(
+            self.sets, self.bases, kernel=kernels.rbf(self.gamma)
         )
 
 
@@ -198,6 +214,7 @@ class Model:
     classes: np.ndarray | None = None
     names: list | None = None  # of the labelled sets, with their labels
     left_out: tuple | None = None  # CodingClassifier.left_out_scores
+    groups: np.ndarray | None = None  # (N,) of the labelled sets, indices
 
     def __repr__(self):
         classes = some(len(self.classes), "class")
@@ -231,6 +248,8 @@ def learned(collection, inputs, recipe, settings):
     model.names = [labelled(collection, i) for i in range(n)]
     if isinstance(model.estimator, estimators.CodingClassifier):
         model.left_out = model.estimator.left_out_scores(group)
+        if group is not None:
+            model.groups = np.unique(group, return_inverse=True)[1]
     return _thing(*_tree(model))  # as a file gives it back, to the bit
 
 
@@ -253,6 +272,69 @@ def model_of(row, collection, recipe, classes):
         row.estimator,
         {"scikit-learn": sklearn.__version__},
         classes,
+    )
+
+
+def add(model, sets, labels, groups=None):
+    """The Model that has learned more labelled sets too, also of new classes.
+
+    Nothing is chosen again: its answers are those of a model learned with the same
+    choices on all sets. The method must be a coding method on labelled sets, or the
+    nearest subspace. sets, labels, groups: as in fit; the labels are of the same type.
+    The model is not changed.
+    """
+    _check_model(model)
+    core.check_sequence(sets, "sets", "arrays of frames")
+    labels = files.labels_to_keep(labels, len(sets), "sets")
+    groups = (
+        [None] * len(sets) if groups is None else _checked_groups(groups, len(sets))
+    )
+    clips = [
+        Clip(f"added set {i}", label, group, [np.asarray(rows)])
+        for i, (rows, label, group) in enumerate(zip(sets, labels, groups))
+    ]
+    return added(model, build_new(model, clips, strict=True))
+
+
+def added(model, collection):
+    """add, of the sets of a Collection that build_new made of labelled clips."""
+    estimator = model.estimator
+    codes = isinstance(estimator, estimators.CodingClassifier)
+    if not (codes and isinstance(model.reader, (ByProjection, ByKernel))):
+        raise ValueError(
+            "model must be of a coding method on labelled sets, or of the nearest "
+            f"subspace, to learn more sets, got {model.method}"
+        )
+    new = np.asarray(collection.label)
+    if new.dtype.kind != model.classes.dtype.kind:
+        raise TypeError(
+            f"labels must be of the type of the model's, as {model.classes[0]!r}, got "
+            f"{new[0]!r}"
+        )
+    known = model.classes[estimator.classes_[estimator.index_]]
+    label = np.concatenate([known, new])
+    classes, place = np.unique(label, return_inverse=True)
+    reader = copy.copy(model.reader)
+    K = reader.add(collection)
+    names = groups = left_out = None
+    if model.names is not None:
+        more = [labelled(collection, i) for i in range(len(new))]
+        names = [*model.names, *more]
+    if model.groups is not None:
+        own = np.arange(len(new)) if collection.group is None else collection.group
+        more = np.unique(own, return_inverse=True)[1]
+        groups = np.concatenate([model.groups, more + 1 + model.groups.max()])
+    estimator = clone(estimator).fit(K, place)
+    if model.left_out is not None:
+        left_out = estimator.left_out_scores(groups)
+    return replace(
+        model,
+        reader=reader,
+        estimator=estimator,
+        classes=classes,
+        names=names,
+        groups=groups,
+        left_out=left_out,
     )
 
 
@@ -388,10 +470,7 @@ def _checked_groups(groups, n):
 
 def predict(model, sets):
     """Answers of a Model for sets of frames; labels have the type given to fit."""
-    if not isinstance(model, Model):
-        raise TypeError(
-            f"model must be a Model, as fit and load give it, got {model!r}"
-        )
+    _check_model(model)
     core.check_sequence(sets, "sets", "arrays of frames")
     if not len(sets):
         raise ValueError("sets must hold at least one set, got none")
@@ -399,6 +478,13 @@ def predict(model, sets):
         Clip(f"set {i}", None, None, [np.asarray(rows)]) for i, rows in enumerate(sets)
     ]
     return answer(model, build_new(model, clips))
+
+
+def _check_model(model):
+    if not isinstance(model, Model):
+        raise TypeError(
+            f"model must be a Model, as fit and load give it, got {model!r}"
+        )
 
 
 def build_new(model, clips, cache=None, strict=False):

@@ -652,12 +652,15 @@ def run(options):
     model = options.model and answers.load(options.model, "--model")
     key = model.recipe.key if model else options.key
     new = options.predict and new_clips(options.predict, key)
-    if model:
-        answer(out, options, model, new)
-        return
     if options.save:
         check_folder(options.save.parent, "what --save lies in")
         files.check_writable(options.save, "--save")
+    if options.add:
+        model = with_more(options, model)
+    if model:
+        if new:
+            answer(out, options, model, new)
+        return
     collection, clips, pairs, how = read(options)
     recipe = recipe_of(options)
     recipes = recipes_for(options, collection)
@@ -675,6 +678,24 @@ def run(options):
         learn(out, options, collection, inputs, new)
     else:
         compare(out, options, collection, clips, inputs, pairs, how)
+
+
+def with_more(options, model):
+    """The model that has learned the clips of --add too, kept if --save says where."""
+    clips = find_clips(options.add)
+    look_at_new(clips, model.recipe, model.shape, options.strict)
+    cache = options.out / "cache"
+    collection = answers.build_new(model, clips, cache, options.strict)
+    model = answers.added(model, collection)
+    say_failed(collection, {})
+    n = len(collection.names)
+    print(
+        f"{some(n, 'clip')} more: {model.method}, {some(len(model.classes), 'class')}"
+    )
+    if options.save:
+        answers.save(options.save, model)
+        say(f"model: {options.save}")
+    return model
 
 
 def learn(out, options, collection, inputs, new):

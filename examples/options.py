@@ -337,6 +337,13 @@ def _add_answer_options(add):
         help="answer by a saved model",
     )
     add(
+        "--add",
+        type=Path,
+        metavar="DIR",
+        help="with --model: class folders of more labelled clips, new classes too, which the "
+        "model learns with the choices that it has; --save keeps it",
+    )
+    add(
         "--coverage",
         type=float,
         default=0.9,
@@ -565,14 +572,18 @@ def _add_method_options(add):
 
 
 # the options that a saved model goes with
-OF_ANSWERS = {"model", "predict", "out", "strict", "skip", "coverage"}
+OF_ANSWERS = {"model", "predict", "out", "strict", "skip", "coverage", "add", "save"}
 
 
 def _check_options(parser, options):
     if options.model is None and options.data is None:
         parser.error("--data is needed, or --model")
-    if options.model and options.predict is None:
-        parser.error("--model needs --predict")
+    if options.model and options.predict is None and options.add is None:
+        parser.error("--model needs --predict or --add")
+    if options.add and not (options.model and (options.save or options.predict)):
+        parser.error("--add needs --model, and --save or --predict")
+    if options.model and options.save and not options.add:
+        parser.error("--save and --model exclude each other without --add")
     if not 0 < options.coverage < 1:
         parser.error(f"--coverage must lie between 0 and 1, got {options.coverage:g}")
     if options.check and (options.predict or options.save):

@@ -12,10 +12,11 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.base import clone
 
 import grassmann_sc as core
 from examples import answers, classify, comparison
-from examples.clips import Recipe
+from examples.clips import Clip, Recipe
 from examples.options import Settings
 from grassmann_sc import files, plots
 from textures import simulated_textures, texture_systems
@@ -897,3 +898,84 @@ def test_each_method_says_why_as_far_as_it_can(name):
     model.left_out = None
     old = answers.predict(model, sets[1::2])
     assert same(old, found) and set(old.because) == {""} and old.p_values is None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gSC, labelled",
+        "gLC, labelled",
+        "kgSC, labelled",
+        "nearest subspace",
+        "nearest subspace in a kernel",
+    ],
+)
+def test_a_model_that_learned_more_is_one_that_learned_all(tmp_path, name):
+    sets, labels = image_sets()
+    first = np.flatnonzero((labels != "cat") & (np.arange(24) < 18))
+    more = np.setdiff1d(np.arange(18), first)
+    settings = settings_of(name, p=[2])
+    recipe = Recipe(3, fewer=True)
+    few = answers.fit(
+        [sets[i] for i in first], labels[first], recipe=recipe, settings=settings
+    )
+    answers.save(tmp_path / "few.npz", few)
+    few = answers.load(tmp_path / "few.npz")
+    kept = answers.predict(few, sets[18:])
+    grown = answers.add(few, [sets[i] for i in more], labels[more])
+    assert same(answers.predict(few, sets[18:]), kept)  # it is not changed
+    answers.save(tmp_path / "grown.npz", grown)
+    found = answers.predict(answers.load(tmp_path / "grown.npz"), sets[18:])
+    assert found.classes.tolist() == ["ape", "bee", "cat"]
+    order = [*first, *more]
+    reader = type(few.reader)(**{"p": few.reader.p} | gamma_of(few.reader))
+    whole = answers.build_new(
+        few, [Clip(f"{i}", labels[i], None, [sets[i]]) for i in order]
+    )
+    reader.fit(whole)
+    estimator = clone(few.estimator).fit(
+        reader.transform(whole), label_places(labels[order])
+    )
+    queries = answers.build_new(
+        few, [Clip("q", None, None, [one]) for one in sets[18:]]
+    )
+    expected = estimator.predict(reader.transform(queries))
+    assert found.labels.tolist() == [["ape", "bee", "cat"][i] for i in expected]
+    if found.p_values is not None:
+        again = estimator.p_values(reader.transform(queries))
+        assert np.array_equal(found.p_values, again.classes)
+    names = [
+        words.rsplit(" ", 1)[0] for why in found.because for words in why.split("; ")
+    ]
+    assert any(one.endswith("(cat)") for one in names)
+
+
+def gamma_of(reader):
+    return {"gamma": reader.gamma} if hasattr(reader, "gamma") else {}
+
+
+def label_places(labels):
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def test_add_names_what_is_wrong():
+    sets, labels = image_sets()
+    recipe = Recipe(3, fewer=True)
+    svm = answers.fit(
+        sets,
+        labels,
+        recipe=recipe,
+        settings=settings_of("SVM on the projection", p=[2]),
+    )
+    with pytest.raises(
+        ValueError, match="model must be of a coding method .*, got SVM"
+    ):
+        answers.add(svm, sets[:2], labels[:2])
+    gsc = answers.fit(
+        sets, labels, recipe=recipe, settings=settings_of("gSC, labelled", p=[2])
+    )
+    with pytest.raises(TypeError, match="labels must be of the type of the model's"):
+        answers.add(gsc, sets[:2], [1, 2])
+    with pytest.raises(TypeError, match="model must be a Model"):
+        answers.add("model.npz", sets[:2], labels[:2])
