@@ -25,6 +25,7 @@ BECAUSE = 3  # sets named as what explains another
 # i, j: indices of sets; why: in words
 Copy = namedtuple("Copy", "i j why")
 # how: the method with what it chose; order (n,): the sets, most suspect first;
+# suspicion is -inf where nothing else could speak for the label;
 # suspicion (n,), suspected (n,): the class that another label would be; because: a text
 # for each set
 Suspects = namedtuple("Suspects", "how order suspicion suspected because")
@@ -111,6 +112,7 @@ def suspects_among(collection, inputs, settings):
     scores[np.arange(n), place] = -np.inf
     codes = tuning.left_out_codes(K, group, **how)
     shares = core.score_shares(codes, K, K, place, norm2=X.shape[2], rule=rule)
+    suspicion[_alone(place, group)] = -np.inf
     suspected = scores.argmax(axis=1)
     names = [labelled(collection, i) for i in range(n)]
     because = []
@@ -125,6 +127,15 @@ def suspects_among(collection, inputs, settings):
         classes[suspected],
         because,
     )
+
+
+def _alone(place, group):
+    """Which sets (n,) have no other of their class that could speak for it."""
+    kept = np.arange(len(place)) if group is None else np.asarray(group)
+    alone = np.zeros(len(place), bool)
+    for c in np.unique(place):
+        alone |= (place == c) & (len(np.unique(kept[place == c])) < 2)
+    return alone
 
 
 def explained(names, indices, values):

@@ -796,6 +796,7 @@ def name_suspects(out, options, collection, clips, inputs):
             [names[i], label[i], suspects.suspected[i], f"{suspects.suspicion[i]:.4g}"]
             + [suspects.because[i]]
             for i in suspects.order
+            if suspects.suspicion[i] > -np.inf  # else no other could speak for it
         ],
     )
     n_worse = int((suspects.suspicion > 0).sum())
@@ -803,6 +804,12 @@ def name_suspects(out, options, collection, clips, inputs):
         f"{some(n_worse, 'label')} of {len(names)} for which less speaks than for another "
         f"class ({suspects.how}){':' if n_worse else ''}"
     )
+    n_alone = int((suspects.suspicion == -np.inf).sum())
+    if n_alone:
+        print(
+            f"{some(n_alone, 'label')} left out: no other set, or none of another group, "
+            "has the same"
+        )
     first = suspects.order[: min(n_worse, PRINTED)]
     for i in first:
         print(

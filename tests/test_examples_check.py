@@ -157,3 +157,14 @@ def test_check_answers_nothing_else(tmp_path, capsys):
     assert (
         "--check and --predict or --save exclude each other" in capsys.readouterr().err
     )
+
+
+def test_a_label_that_nothing_else_could_speak_for_is_not_suspect(tmp_path, capsys):
+    sets, label = sets_of()
+    label = np.where(np.arange(len(sets)) == 31, 4, label)  # a class of one set
+    data = stacked(tmp_path / "data.npz", sets, label)
+    found = checked(tmp_path / "out", "--data", str(data), "--p", "3", "--center")
+    assert "set 31" not in {row["clip"] for row in found["suspects"]}
+    assert len(found["suspects"]) == 31
+    told = capsys.readouterr().out
+    assert "1 label left out: no other set" in told and "set 31:" not in told
