@@ -38,8 +38,9 @@ def copies(collection):
     times as nearly as a set and its nearest do in the median. Frames are compared as
     the recipe leaves them: centred ones of different sets are not the same.
     """
-    X = collection.X
-    n, _, p = X.shape
+    n, d, p = collection.X.shape
+    p = max(1, min(p, d - 1))  # all subspaces of dimension d are the same
+    X = np.ascontiguousarray(collection.X[:, :, :p])
     square = np.maximum(p - core.projection_kernel(X), 0)
     np.fill_diagonal(square, np.inf)
     near = NEAR**2 * np.median(square.min(axis=1))

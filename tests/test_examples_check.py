@@ -168,3 +168,14 @@ def test_a_label_that_nothing_else_could_speak_for_is_not_suspect(tmp_path, caps
     assert len(found["suspects"]) == 31
     told = capsys.readouterr().out
     assert "1 label left out: no other set" in told and "set 31:" not in told
+
+
+@pytest.mark.parametrize("p", [3, 4])
+def test_whole_spaces_are_no_copies(p):
+    rng = np.random.default_rng(0)
+    sets = [rng.standard_normal((8, 4)) for _ in range(12)]
+    sets[5] = sets[7] * 2
+    collection = collection_of(sets, np.arange(12) % 2)
+    X = np.stack([core.orthonormalize(rows[:p].T) for rows in sets])
+    found = check.copies(collection._replace(X=X))
+    assert [(one.i, one.j) for one in found] == [(5, 7)]
