@@ -589,9 +589,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         explains, whatever the rule. left_out: what left_out_scores gave; None: it is
         computed with these groups.
         """
-        by_rule, explained = (
-            self.left_out_scores(groups) if left_out is None else left_out
-        )
+        by_rule, explained = self._checked_left_out(left_out, groups)
         K_dd, K_xd, norm2 = self._grams(X)
         codes = self._codes(self._how(), K_dd, K_xd, norm2)
         found = [
@@ -606,6 +604,18 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         ]
         return tuning.PValues(found[0].classes, found[1].known)
 
+    def _checked_left_out(self, left_out, groups=None):
+        if left_out is None:
+            return self.left_out_scores(groups)
+        check_is_fitted(self)
+        if not isinstance(left_out, (tuple, list)) or len(left_out) != 2:
+            raise TypeError(
+                "left_out must be the two arrays that left_out_scores gives, got "
+                f"{left_out!r:.60}"
+            )
+        shape = len(self.index_), len(self.classes_)
+        return [core.shaped_array(scores, "left_out", shape) for scores in left_out]
+
     def noticed(
         self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None
     ) -> float:
@@ -617,7 +627,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         level = 1 - core.check_number(coverage, "coverage", above=0, most=1)
         how = self._checked_how()
         n_classes = core.check_integer(len(self.classes_), "the number of classes", 3)
-        _, explained = self.left_out_scores() if left_out is None else left_out
+        _, explained = self._checked_left_out(left_out)
         refused = np.empty(len(self.index_), bool)
         for c in range(n_classes):
             mine = np.flatnonzero(self.index_ == c)
@@ -843,7 +853,7 @@ class SubspaceClustering(base.ClusterMixin, OnSubspaces):
     [True, True, True, True, False, False, False, False]
     """
 
-    n_clusters: int = 8
+    n_clusters: int
     lam: float = 0.1
     lam_scale: str | None = "max"
     kernel: str = "projection"
