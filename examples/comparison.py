@@ -42,6 +42,7 @@ MOST_REPEATS = 5
 MANY = 600
 N_GAMMAS = 7
 SURE_OF_RECIPE = 2  # standard errors by which a recipe must be better than the first
+PART = 0.6  # of the seconds that all candidates on all folds would take
 WORTH_SAYING = 10  # seconds to go
 SOFT = 0.01  # a voter whose accuracy is lower by this has 1 / e of the weight
 LIMITS = {
@@ -78,8 +79,13 @@ Outcome = namedtuple(
 # estimator, queries), ...] of this split; train, test: its parts.
 Progress = namedtuple("Progress", "results train test fitted")
 
+# What a split will take. total: seconds of all methods; spent: {name: seconds of its
+# first fold, with what later folds and splits share}; known: what was computed.
+Measured = namedtuple("Measured", "total spent known")
+
 # What methods are evaluated on. once: the folds without repeats; known: all that the
-# searches of a split computed; raced: {predict: the recipe that won}.
+# searches of a split computed, those of estimators by the name of their method; raced:
+# {predict: the recipe that won}.
 Task = namedtuple("Task", "inputs label train test settings once known raced")
 
 
@@ -289,13 +295,23 @@ def folds_of_split(label, group, train, settings):
     return [(train[fit], train[validate]) for fit, validate in pairs], n_repeats
 
 
-def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=None):
+def evaluate(
+    inputs,
+    label,
+    group,
+    train,
+    test,
+    methods_of,
+    settings,
+    smallest=None,
+    before=None,
+):
     """The Outcome of each method on a split; if one fails, the others go on.
 
     The last two are votes: of all candidates of the coding methods, and of the other
     methods on Gram matrices. They need a test part. The labels of the test part are not
     used. smallest: the least number of training sets in a fold of any split; None: in
-    this split.
+    this split. before: the Measured of this split, whose work is not done again.
     """
     label = label.copy()
     label[test] = label[train[0]]
@@ -304,7 +320,8 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
     once = repeated[: len(repeated) // n_repeats]
     if smallest is None:
         smallest = min(len(fit) for fit, _ in repeated)
-    known = {}  # all that the searches computed
+    before = Measured(0.0, {}, {}) if before is None else before
+    known = before.known
     task = Task(inputs, label, train, test, settings, once, known, {})
     # by predict: a method in a kernel's space reuses what was computed without kernel
     searches = {}
@@ -324,12 +341,15 @@ def evaluate(inputs, label, group, train, test, methods_of, settings, smallest=N
         shared = method.predict or method.name
         if shared not in searches:
             if method.predict is None:
-                searches[shared] = tuning.Search(label, once, fit_and_predict)
+                own = known.setdefault(method.name, {})
+                searches[shared] = tuning.Search(label, once, fit_and_predict, own)
             else:
                 # machines on frames take seconds a fit too
                 several = once if is_tried_first(method) else repeated
                 searches[shared] = tuning.Search(label, several, method.predict, known)
-        done.append(_attempt(method, search, searches[shared], at_of(done, task), task))
+        outcome = _attempt(method, search, searches[shared], at_of(done, task), task)
+        seconds = outcome.seconds + before.spent.get(method.name, 0.0)
+        done.append(outcome._replace(seconds=seconds))
         yield done[-1]
     for name, who in votes:
         asked = [
@@ -751,6 +771,46 @@ def _points(method, sets, p):
     return found
 
 
+def measured(inputs, label, group, train, methods_of, settings, smallest):
+    """The Measured of a split: each method on the first fold of its training part."""
+    pairs, n_repeats = folds_of_split(label, group, train, settings)
+    known = {}
+    spent = {}
+    expected = []
+    task = Task(inputs, label, train, train[:0], settings, pairs[:1], known, {})
+    for method in methods_of(len(train), smallest, settings):
+        if asked_for(method.name, settings.methods):
+            once = len(pairs) // n_repeats
+            several = method.predict is not None and not is_tried_first(method)
+            n_folds = len(pairs) if several else once
+            outcome = _attempt(method, _first_fold, once, n_folds, task)
+            spent[method.name] = outcome.seconds
+            expected.append(min(outcome.score, settings.seconds or np.inf))
+    return Measured(sum(expected), spent, known)
+
+
+def _first_fold(method, once, n_folds, task):
+    """An Outcome whose score is the seconds that all folds of a split will take.
+
+    once: the number of folds in the race of recipes.
+    """
+    made = method.predict is None
+    start = time.perf_counter()
+    reads_rows = is_tried_first(method)
+    race = "features" if reads_rows else method.predict or tuning.nearest_predictions
+    recipe = recipe_for(race, task)
+    raced = time.perf_counter() - start
+    at = recipe, task.inputs.p[recipe][-1]
+    grams = _points_of_grid(method, at, task) if made else candidates(method, task)
+    start = time.perf_counter()
+    predict = fit_and_predict if made else method.predict
+    known = task.known.setdefault(method.name, {}) if made else task.known
+    one = tuning.Search(task.label, task.once, predict, known)
+    on_one_thread(one.choose)(grams, seconds=task.settings.seconds)
+    each = time.perf_counter() - start
+    return Outcome(method, score=PART * (n_folds * each + once * raced))
+
+
 def run_splits(collection, inputs, pairs, methods_of, settings):
     """Evaluate all methods on all splits; gives the Progress after each method."""
     label = files.labels_to_keep(collection.label, len(collection.label), "sets")
@@ -767,14 +827,27 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
         for (train, _), group in zip(pairs, groups)
         for fit, _ in folds_of_split(label, group, train, settings)[0]
     )
+    first = measured(
+        inputs, label, groups[0], pairs[0].train, methods_of, settings, smallest
+    )
     began = time.perf_counter()
     for i, (train, test) in enumerate(pairs):
-        to_go = (time.perf_counter() - began) / max(1, i) * (len(pairs) - i)
-        if i and to_go > WORTH_SAYING:
+        each = (time.perf_counter() - began) / i if i else first.total
+        to_go = each * (len(pairs) - i)
+        if to_go > WORTH_SAYING:
             say(f"about {in_words(to_go)} to go")
         fitted = []
+        before = None if i else first
         for outcome in evaluate(
-            inputs, label, groups[i], train, test, methods_of, settings, smallest
+            inputs,
+            label,
+            groups[i],
+            train,
+            test,
+            methods_of,
+            settings,
+            smallest,
+            before,
         ):
             name = outcome.method.name
             shares = dict.fromkeys(("accuracy", "balanced", "f1"), np.nan)

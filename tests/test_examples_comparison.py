@@ -694,3 +694,49 @@ def test_parts_left_out_in_turn_are_not_called_resampled(capsys):
         float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
         and 0.01 < p_value < 0.9
     )
+
+
+def test_the_first_fold_is_measured_and_its_work_changes_no_answer():
+    """What it will take is known before; rows and answers are those without it."""
+    sets, label = noisy_sets(2.0)
+    inputs = inputs_of(sets, label)
+    settings = Settings(C=[0.1, 1], lam=[0.01, 0.1], neighbors=[2, 3], atoms=4)
+    # two estimators whose candidates have equal names
+    grid = {"p": [1, 2], "reference": ["class", "set"]}
+
+    def methods_of(n_train, smallest, settings):
+        yield from comparison.methods(n_train, smallest, settings)
+        yield comparison.Method("MSM", "sets", MSM(), grid)
+        yield comparison.Method("CMSM", "sets", MSM(keep=0.5), grid)
+
+    given = inputs, label, None, TRAIN
+    before = comparison.measured(*given, methods_of, settings, 12)
+    assert before.total > 0 and len(before.spent) > 8
+    assert {"MSM", "CMSM"} <= before.known.keys()
+    plain, found = (
+        [*comparison.evaluate(*given, TEST, methods_of, settings, 12, known)]
+        for known in (None, before)
+    )
+    for row, again in zip(plain, found):
+        name = row.method.name
+        assert row.failed is None and again.chosen == row.chosen
+        assert again.score == row.score
+        assert again.predicted.tolist() == row.predicted.tolist()
+        assert again.seconds > before.spent.get(name, 0)
+
+
+def test_what_it_will_take_is_said_before_the_first_split(capsys, monkeypatch):
+    monkeypatch.setattr(comparison, "WORTH_SAYING", 0)
+    sets, label = noisy_sets(2.0)
+    inputs = inputs_of(sets, label)
+
+    def methods_of(n_train, smallest, settings):
+        yield from comparison.methods(n_train, smallest, settings)
+
+    pairs = [(TRAIN, TEST), (TEST, TRAIN)]
+    collection = inputs.collection
+    [*comparison.run_splits(collection, inputs, pairs, methods_of, SETTINGS)]
+    said = [
+        line for line in capsys.readouterr().err.splitlines() if "split" not in line
+    ]
+    assert [re.sub(r"\d+", "N", line) for line in said] == ["about N s to go"] * 2
