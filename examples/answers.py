@@ -40,7 +40,8 @@ from examples.comparison import (
     say_kept_together,
     told,
 )
-from examples.options import MOST_P, Settings
+from examples.options import MOST_P, Settings, is_own
+from examples.own import Own, own
 from examples.recipes import Inputs, base_of, recipes_of
 from grassmann_sc import estimators, files, kernels, tuning
 from grassmann_sc.baselines import estimators as baselines
@@ -86,33 +87,34 @@ class ByProjection:
 
 @dataclass
 class ByKernel:
-    """The same in the feature space of a Gaussian kernel."""
+    """The same in the feature space of a Gaussian kernel, or of the user's own."""
 
     p: int
-    gamma: float
+    gamma: float | None
     sets: list = field(default_factory=list)
     bases: list = field(default_factory=list)
+    own: Own | None = None
+
+    @property
+    def kernel(self):
+        return self.own or kernels.rbf(self.gamma)
 
     def fit(self, collection):
         self.sets, self.bases = self._coded(collection)
 
     def _coded(self, collection):
         sets = [rows.astype(np.float64, copy=False) for rows in collection.sets]
-        return sets, kernels.kernel_bases(sets, kernels.rbf(self.gamma), self.p)
+        return sets, kernels.kernel_bases(sets, self.kernel, self.p)
 
     def transform(self, collection):
         coded = self._coded(collection)
-        return kernels.kernel_gram(
-            *coded, self.sets, self.bases, kernels.rbf(self.gamma)
-        )
+        return kernels.kernel_gram(*coded, self.sets, self.bases, self.kernel)
 
     def add(self, collection):
         sets, bases = self._coded(collection)
         self.sets = [*self.sets, *sets]
         self.bases = [*self.bases, *bases]
-        return kernels.kernel_gram(
-            self.sets, self.bases, kernel=kernels.rbf(self.gamma)
-        )
+        return kernels.kernel_gram(self.sets, self.bases, kernel=self.kernel)
 
 
 @dataclass
@@ -180,13 +182,16 @@ def reader_of(method, chosen, recipe):
     """What makes the input of a method's estimator from sets, as it chose."""
     if is_tried_first(method):
         return AsFeatures(method.reads)
-    gamma = getattr(chosen.get("kernel"), "gamma", None)
+    kernel = getattr(chosen.get("kernel"), "kernel", None)
+    gamma = getattr(kernel, "gamma", None)
     if callable(method.reads):
         return ByHulls(chosen.get("share"), chosen.get("bound"), gamma)
     if method.predict is None:
         p = chosen["p"] if method.reads == "subspaces" else 1
         return AsTheyAre(method.reads, p, recipe.arma or recipe.stack)
-    return ByProjection(chosen["p"]) if gamma is None else ByKernel(chosen["p"], gamma)
+    if kernel is None:
+        return ByProjection(chosen["p"])
+    return ByKernel(chosen["p"], gamma, own=kernel if gamma is None else None)
 
 
 # --------------------------------------------------------------------- learn and answer
@@ -519,6 +524,7 @@ KNOWN = {
         ByHulls,
         AsTheyAre,
         AsFeatures,
+        Own,
         first_tries.FramesSVM,
         Normalizer,
         Nearest,
@@ -557,6 +563,7 @@ def load(path, name="path"):
         if not isinstance(model, Model):
             raise ValueError("it holds no model")
         _check_parts(model)
+    _check_own(path, model)
     other = model.versions["scikit-learn"]
     if other != sklearn.__version__:
         core.warn(
@@ -564,6 +571,28 @@ def load(path, name="path"):
             "its answers may differ"
         )
     return model
+
+
+def _check_own(path, model):
+    """ValueError if a function that the model needs is not there; warns if it changed.
+
+    A recipe gets the source as it is now, so that no cache mixes the two.
+    """
+    recipe = model.recipe
+    names = [Own(recipe.features, recipe.source)] if is_own(recipe.features) else []
+    names += [getattr(model.reader, "own", None)]
+    for needed in filter(None, names):
+        try:
+            now = own(needed.name)
+        except ValueError as error:
+            raise ValueError(f"{path} needs a function of your own: {error}") from None
+        if now.source != needed.source:
+            core.warn(
+                f"the file of {needed.name} has changed since {path} was learned: answers "
+                "may differ"
+            )
+    if is_own(recipe.features):
+        model.recipe = replace(recipe, source=own(recipe.features).source)
 
 
 TYPES = {

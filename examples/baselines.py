@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from examples.clips import some
-from examples.comparison import Gaussian, Method, Nearest, methods, tried_first
+from examples.comparison import InKernel, Method, Nearest, methods, tried_first
 from grassmann_sc import kernels, tuning
 from grassmann_sc.baselines import hulls
 from grassmann_sc.baselines.estimators import (
@@ -174,7 +174,7 @@ def affine_hulls(inputs, train, recipe, gaussian=False):
     training = [sets[i] for i in train]
     for gamma in kernels.gamma_grid(training, 3).tolist() if gaussian else [None]:
         kernel = gamma and kernels.rbf(gamma)
-        name = gamma and Gaussian(gamma)
+        name = kernel and InKernel(kernel)
         for share in SHARES:
             key = recipe, "affine", gamma, share
             if key not in inputs.hulls:

@@ -4,7 +4,7 @@ Evaluates methods on labelled clips; with --predict NEW or --save MODEL.npz it l
 from all of them, by the method that is best in cross-validation, and answers clips
 without labels.
 
-DIR holds class folders; a class folder holds clips, or folders of clips, which are then
+DIR holds class folders, or clips that --labels tells of; a class folder holds clips, or folders of clips, which are then
 the clips' groups. A clip is a video, an .npy, .npz or .mat file, an image file of
 several frames (.gif, .tif, .webp), or a folder of images of one frame each. Headers are
 read first: if clips would be lost because frames differ in size, it stops and names the
@@ -54,7 +54,7 @@ from pathlib import Path
 if not __package__:  # runs as a file too
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from examples.options import MOST_P, parsed
+from examples.options import MOST_P, is_own, parsed
 from examples.options import of_classify as parse
 
 parsed(__name__, parse)
@@ -71,6 +71,7 @@ from examples.clips import (
     build_all,
     clip_names,
     find_clips,
+    find_labelled,
     find_new_clips,
     load_new_npz,
     load_npz,
@@ -85,8 +86,17 @@ from examples.clips import (
     split_at_random,
     split_by_file,
     split_by_group,
+    split_by_parts,
 )
-from examples.comparison import N_GAMMAS, run_splits, slug, successes, told
+from examples.comparison import (
+    N_GAMMAS,
+    check_classes,
+    run_splits,
+    slug,
+    successes,
+    told,
+)
+from examples.own import own
 from examples.pictures import Results, save_picture
 from examples.recipes import FEW, MANY_FRAMES, base_of, recipes_of
 from grassmann_sc import estimators, files, plots, tuning
@@ -536,7 +546,9 @@ def recipe_of(options):
         name: getattr(options, name, None) for name in Recipe.__dataclass_fields__
     }
     chosen["size"] = options.size and tuple(options.size)
-    chosen["features"] = (options.features or ["raw"])[0]
+    features = (options.features or ["raw"])[0]
+    chosen["features"] = features
+    chosen["source"] = own(features).source if is_own(features) else ""
     chosen["center"] = bool(options.center)
     chosen["stack"] = (options.stack or [1])[0]
     chosen["p"] = MOST_P if options.p is None else max(options.p)
@@ -610,9 +622,13 @@ def read(options):
     if choice_of(options):
         recipe = base_of(recipe)
     start = time.perf_counter()
-    if options.data.is_dir():
+    pairs = parts = None
+    if options.labels:
+        clips, parts = find_labelled(options.data, options.labels)
+        check_classes([clip.label for clip in clips])
+        cache = options.out / "cache"
+    elif options.data.is_dir():
         clips = find_clips(options.data, options.group_by, options.run)
-        pairs = None
         cache = options.out / "cache"
     else:
         clips, pairs = load_npz(options.data, options.key)
@@ -637,7 +653,10 @@ def read(options):
     )
     if options.predict or options.save or options.check:
         return collection, clips, None, None
-    if pairs and not options.splits:
+    if parts and not options.splits:
+        pairs = split_by_parts(options.labels, parts, collection.names, collection.clip)
+        how = f"split of {printable(options.labels.name)}"
+    elif pairs and not options.splits:
         pairs = sets_of_clips(pairs, collection.clip)
         how = f"splits of {printable(options.data.name)}"
     else:
@@ -682,7 +701,10 @@ def run(options):
 
 def with_more(options, model):
     """The model that has learned the clips of --add too, kept if --save says where."""
-    clips = find_clips(options.add)
+    if options.labels:
+        clips, _ = find_labelled(options.add, options.labels)
+    else:
+        clips = find_clips(options.add, fewest=1)
     look_at_new(clips, model.recipe, model.shape, options.strict)
     cache = options.out / "cache"
     collection = answers.build_new(model, clips, cache, options.strict)

@@ -19,13 +19,14 @@ from collections import Counter, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
 
 import grassmann_sc as gs
-from examples.options import USUAL_P
+from examples.options import USUAL_P, is_own
+from examples.own import describe
 from grassmann_sc import files, frames, subspaces, tuning
 
 MOST_NAMED = 5  # clips, or sizes, in an error
@@ -64,6 +65,7 @@ class Recipe:
     p: int
     features: str = "raw"
     feature_options: dict = field(default_factory=dict)
+    source: str = ""  # of the function that features names, if it is the user's own
     size: tuple | None = None
     key: str | None = None  # of the array in files that hold several
     every: int = 1
@@ -92,10 +94,7 @@ def build(clip, recipe, keep_rows=False):
     stacked as stack or arma says (the span of stacked frames models the same dynamics).
     """
     parts = [_frames_of(source, recipe) for source in clip.sources]
-    rows = [
-        frames.describe(part, recipe.features, **recipe.feature_options)
-        for part in parts
-    ]
+    rows = [describe(part, recipe) for part in parts]
     rows = _resampled(
         np.concatenate(rows) if len(rows) > 1 else rows[0], recipe.resample
     )
@@ -465,9 +464,7 @@ def _shape_of(clip, recipe, lengths):
     for _, *shape in shapes:
         shape = tuple(shape)
         if shape not in lengths:
-            lengths[shape] = (
-                shape if recipe.features == "raw" else _row_length(shape, recipe)
-            )
+            lengths[shape] = _row_length(shape, recipe)
         if lengths[shape] != lengths[first]:
             raise frames.Avoidable(
                 f"{clip.name}: frames must have one size, got {_size(first)} "
@@ -493,13 +490,21 @@ def _shape_of_source(source, recipe):
 
 
 def _row_length(shape, recipe):
-    """The length of the recipe's rows for frames of this shape."""
+    """The length of the recipe's rows for frames of this shape.
+
+    The shape itself for raw frames. That of a function of the user's own is known when
+    the clip is read: here it stands for any.
+    """
+    if recipe.features == "raw":
+        return shape
+    if is_own(recipe.features):
+        return recipe.features
     options = recipe.feature_options
     n_frames = 1
     if recipe.features == "lbp_top":
         n_frames = options.get("length") or 2 * max(options.get("radii", [1])) + 1
     probe = np.ones((n_frames, *shape), np.uint8)
-    return frames.describe(probe, recipe.features, **options).shape[1]
+    return describe(probe, recipe).shape[1]
 
 
 def _usual(keys, recipe, shape):
@@ -511,6 +516,8 @@ def _usual(keys, recipe, shape):
     d, _, frame = shape
     if recipe.features == "raw" and frame:
         return tuple(frame), "the model has"
+    if is_own(recipe.features):
+        return recipe.features, "the model has"
     length = d // (recipe.arma or recipe.stack)
     return (length,) if recipe.features == "raw" else length, "the model has"
 
@@ -629,14 +636,15 @@ def _first_of(texts, between):
 # ------------------------------------------------------------------------ finding clips
 
 
-def find_clips(folder, group_by=None, run=None):
+def find_clips(folder, group_by=None, run=None, fewest=2):
     """The clips DIR/class/clip and DIR/class/group/clip, sorted by class/clip.
 
     frames.contents tells what is a clip. Other files are left out; a folder that cannot
     be opened, or holds no clip where one is expected, is a clip that will fail.
     group_by: regular expression whose match in a clip's file name (its first group, if
     it has one) is the clip's group. run: in class folders that hold nothing but images,
-    this many in the order of their names make a clip. Names are made printable.
+    this many in the order of their names make a clip. Names are made printable. fewest:
+    ValueError if there are fewer classes.
     """
     folder = Path(folder)
     clips = []
@@ -668,19 +676,16 @@ def find_clips(folder, group_by=None, run=None):
             name = printable(path.relative_to(folder).as_posix(), but="")
             clips.append(Clip(name, label, _group(path, group, group_by), [source]))
     classes = {clip.label for clip in clips}
-    if len(classes) < 2:
+    if len(classes) < fewest:
+        least = "two or more class folders" if fewest > 1 else "a class folder"
         raise ValueError(
-            f"{folder}: must hold two or more class folders of clips (videos, folders "
+            f"{folder}: must hold {least} of clips (videos, folders "
             f"of images, arrays); found {some(len(clips), 'clip')} of "
             f"{some(len(classes), 'class')}{_hint(folder, classes, unusable)}"
         )
     for text in notes:
         say(f"passed over: {text}")
-    alone = sum(clip.group is None for clip in clips)
-    if 0 < alone < len(clips):
-        say(
-            f"groups are passed over: {alone} of {len(clips)} clips lie in no folder of a group"
-        )
+    _say_alone(clips, "lie in no folder of a group")
     return sorted(clips + unusable, key=lambda clip: clip.label) if unusable else clips
 
 
@@ -749,6 +754,81 @@ def find_new_clips(path):
         Clip(printable(clip.relative_to(above).as_posix(), but=""), None, None, [clip])
         for clip in found
     ]
+
+
+def find_labelled(folder, path):
+    """(Clips in a folder at any depth that a CSV file labels, their parts or None).
+
+    The first line names the columns clip and label, and if need be group and split, in
+    any order. A clip is named by its path within the folder, without its ending if that
+    tells which it is. split holds train, test or nothing; parts is then {clip: [train,
+    test or nothing]}. Clips without a line, or without a label, are passed over.
+    """
+    header, rows = _read_rows(path)
+    columns = ("clip", "label", "group", "split")
+    if {"clip", "label"} - {*header} or len({*header}) < len(header):
+        raise ValueError(
+            f"{path}: the first line must name the columns clip and label, and if need "
+            f"be group and split, each once, got {','.join(header)!r}"
+        )
+    there = {clip.name: clip for clip in find_new_clips(folder)}
+    short = Counter(str(PurePosixPath(name).with_suffix("")) for name in there)
+    named = {
+        str(PurePosixPath(name).with_suffix("")): name
+        for name in there
+        if short[str(PurePosixPath(name).with_suffix(""))] == 1
+    }
+    named |= {name: name for name in there}
+    lines = {}
+    found = []
+    parts = {}
+    for line, row in rows:
+        if len(row) != len(header):
+            raise ValueError(
+                f"{path}: line {line} must have {some(len(header), 'column')}, got "
+                f"{len(row)}"
+            )
+        held = dict(zip(header, map(str.strip, row)))
+        name = printable(PurePosixPath(held["clip"].replace("\\", "/")), but="")
+        name = named.get(name, name)
+        if name in lines:
+            raise ValueError(
+                f"{path}: must name a clip once, got {name} in lines {lines[name]} "
+                f"and {line}"
+            )
+        lines[name] = line
+        parts[name] = [held.get("split", "")]
+        if not {*parts[name]} <= {"train", "test", ""}:
+            raise ValueError(
+                f"{path}: split must be train, test or nothing, got "
+                f"{held['split']!r} in line {line}"
+            )
+        if name in there and held["label"]:
+            label = printable(held["label"], but="")
+            group = held.get("group") or None
+            found.append(there[name]._replace(label=label, group=group))
+    _check_names(path, lines, there.keys(), set())
+    if len(found) < len(there):
+        say(
+            f"{some(len(there) - len(found), 'clip')} of {folder} without a label in {path}: passed over"
+        )
+    others = [name for name in header if name not in columns]
+    if others:
+        say(f"{path}: passed over the columns {', '.join(others)}")
+    _say_alone(found, "have none")
+    return found, parts if "split" in header else None
+
+
+def split_by_parts(path, parts, names, clip):
+    """The split of what find_labelled gave, as split_by_file."""
+    return _pairs_of_parts(path, ["split"], parts, names, clip_names(names, clip))
+
+
+def _say_alone(clips, lacking):
+    """Say that groups are passed over, where some clips are lacking one."""
+    alone = sum(clip.group is None for clip in clips)
+    if 0 < alone < len(clips):
+        say(f"groups are passed over: {alone} of {len(clips)} clips {lacking}")
 
 
 def _clips_within(path):
@@ -982,6 +1062,11 @@ def split_by_file(path, names, clip=None, unread=()):
     set's clip; unread: clips that could not be read, whose lines are skipped.
     """
     header, rows = _read_rows(path)
+    if len(header) < 2 or header[0] != "clip":
+        raise ValueError(
+            f"{path}: the first line must be clip,NAME,... with a column for each "
+            f"split, got {','.join(header)!r}"
+        )
     lines = {}
     parts = {}
     for line, (name, *sides) in rows:
@@ -1006,12 +1091,17 @@ def split_by_file(path, names, clip=None, unread=()):
                 f"{lines[whole]} and {name} in line {lines[name]}"
             )
     _check_names(path, lines, {*names, *clips}, set(unread))
-    absent = [""] * (len(header) - 1)
+    return _pairs_of_parts(path, header[1:], parts, names, clips)
+
+
+def _pairs_of_parts(path, columns, parts, names, clips):
+    """The splits of {clip or set: [train, test or nothing in each column]}."""
+    absent = [""] * len(columns)
     of_set = [
         parts.get(name, parts.get(whole, absent)) for name, whole in zip(names, clips)
     ]
     pairs = []
-    for k, split in enumerate(header[1:]):
+    for k, split in enumerate(columns):
         train, test = (
             np.array([i for i, part in enumerate(of_set) if part[k] == side], int)
             for side in ("train", "test")
@@ -1026,7 +1116,7 @@ def split_by_file(path, names, clip=None, unread=()):
 
 
 def _read_rows(path):
-    """(The first row of a CSV file of splits, [(line, row), ...] of the others)."""
+    """(The first row of a CSV file, [(line, row), ...] of the others)."""
     try:
         # Excel writes a byte order mark
         with open(path, newline="", encoding="utf-8-sig") as file:
@@ -1036,11 +1126,6 @@ def _read_rows(path):
             ]
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: must be a CSV file in UTF-8, got {error}") from None
-    if len(header) < 2 or header[0] != "clip":
-        raise ValueError(
-            f"{path}: the first line must be clip,NAME,... with a column for each "
-            f"split, got {','.join(header)!r}"
-        )
     return header, rows
 
 

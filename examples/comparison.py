@@ -32,6 +32,7 @@ import grassmann_sc as core
 from examples import first_tries
 from examples.clips import clip_names, printable, say
 from examples.options import MOST_P
+from examples.own import own
 from grassmann_sc import estimators, files, kernels, tuning
 
 # penalties of the ridge classifier on codes of unit variance
@@ -179,12 +180,14 @@ class Nearest(ClassifierMixin, BaseEstimator):
         return np.stack([K[:, self.y_ == c].max(axis=1) for c in self.classes_], axis=1)
 
 
-class Gaussian(str):
-    """The name of a Gaussian kernel in a table, which knows its gamma."""
+class InKernel(str):
+    """The name of a kernel in a table, which knows the kernel."""
 
-    def __new__(cls, gamma):
-        name = super().__new__(cls, f"gamma {gamma:.2g}")
-        name.gamma = float(gamma)
+    def __new__(cls, kernel):
+        gamma = getattr(kernel, "gamma", None)
+        words = repr(kernel) if gamma is None else f"gamma {gamma:.2g}"
+        name = super().__new__(cls, words)
+        name.kernel = kernel
         return name
 
 
@@ -524,9 +527,9 @@ def _best_fit(grams, method, searched, task):
 
 def _fitted(choice, candidate, method, task):
     """(Estimator, queries, their labels) of a choice, by all frames of each set."""
-    if method.reads == "kernels" and isinstance(choice.gram[1], Gaussian):
-        recipe, kernel, p = choice.gram
-        candidate = task.inputs.kernel_gram(recipe, kernel.gamma, p)
+    if method.reads == "kernels" and isinstance(choice.gram[1], InKernel):
+        recipe, name, p = choice.gram
+        candidate = task.inputs.kernel_gram(recipe, name.kernel, p)
     if not hasattr(candidate, "parts"):
         candidate = tuning.Gram(candidate)
     with threadpool_limits(limits=1, user_api="blas"):
@@ -613,7 +616,7 @@ def _ends(method, choice, shares, limits, settings):
 def candidates(method, task):
     """{(recipe, kernel, p): Gram matrix (n, n)} from which a method chooses.
 
-    Those of Gaussian kernels are of few frames of each set.
+    Those in a kernel's space are of few frames of each set.
     """
     if is_tried_first(method):
         recipe = recipe_for("features", task)
@@ -624,7 +627,7 @@ def candidates(method, task):
     recipe = recipe_for(method.predict, task)
     found = _linear(task.inputs, [recipe])
     if method.reads == "kernels":
-        found |= _gaussians(recipe, task)
+        found |= _in_kernels(recipe, task)
     return found
 
 
@@ -677,25 +680,32 @@ def recipe_for(predict, task):
     return task.raced.get(predict, first)
 
 
-def _gaussians(recipe, task):
-    """{(recipe, Gaussian, p): Gram matrix (n, n)} of one recipe."""
+def _in_kernels(recipe, task):
+    """{(recipe, InKernel, p): Gram matrix (n, n)} of one recipe.
+
+    Of Gaussian kernels, or of the user's own.
+    """
     inputs = task.inputs
     sets = inputs.few(recipe)
-    try:
-        grid = kernels.gamma_grid([sets[i] for i in task.train], N_GAMMAS)
-    except ValueError as error:
-        why = tuning.Absent(str(error))
-        return {(recipe, "Gaussian", inputs.p[recipe][0]): why}
+    if task.settings.kernel is not None:
+        grid = [own(task.settings.kernel)]
+    else:
+        try:
+            gammas = kernels.gamma_grid([sets[i] for i in task.train], N_GAMMAS)
+        except ValueError as error:
+            why = tuning.Absent(str(error))
+            return {(recipe, "Gaussian", inputs.p[recipe][0]): why}
+        grid = [kernels.rbf(float(gamma)) for gamma in gammas]
     inputs.compute_kernels(recipe, grid, task.settings.seconds)
     found = {}
-    for gamma in grid:
-        K, why = inputs.kernels[recipe, gamma]
+    for kernel in grid:
+        K, why = inputs.kernels[recipe, kernel]
         dimensions = inputs.p[recipe]
         if task.settings.p is None and len(K):
             dimensions = tuning.dimensions(len(K))
         for p in dimensions:
             matrix = K[p - 1] if p <= len(K) else tuning.Absent(why)
-            found[recipe, Gaussian(gamma), p] = matrix
+            found[recipe, InKernel(kernel), p] = matrix
     return found
 
 

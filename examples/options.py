@@ -23,6 +23,7 @@ MOST_P = 24
 USUAL_P = 3  # clips of a smaller rank are left out where most clips have this
 FORMATS = ["png", "pdf", "svg"]
 DPI = 120
+DESCRIPTORS = ("raw", "hog", "lbp", "lbp_top", "gei")
 EXPERIMENTS = ["casia", "cambridge", "ucsd", "youtube", "ballet", "dyntex"]
 
 
@@ -39,6 +40,7 @@ RULES = {  # the fields of Settings first
     "neighbors": Rule(int, least=1, many=True),
     "C": Rule(float, positive=True, many=True),
     "kernels": Rule(bool),
+    "kernel": Rule("function", optional=True),
     "atoms": Rule(int, least=0),
     "iterations": Rule(int, least=0),
     "seconds": Rule(float, least=0, optional=True),
@@ -59,6 +61,7 @@ KINDS = {
     float: (numbers.Real, "a number", "numbers"),
     bool: (bool, "True or False", None),
     str: (str, "the first words of a row", "the first words of rows"),
+    "function": (str, "named as package.module:function", None),
 }
 
 
@@ -87,7 +90,11 @@ def _checked_one(value, name, rule):
     kind, words, _ = KINDS[rule.kind]
     if not isinstance(value, kind) or isinstance(value, bool) != (rule.kind is bool):
         raise TypeError(f"{name} must be {words}, got {value!r}")
-    if kind is str and not value.strip(" ,"):
+    if (
+        kind is str
+        and not value.strip(" ,")
+        or (rule.kind == "function" and not is_own(value))
+    ):
         raise ValueError(f"{name} must be {words}, got {value!r}")
     if kind in (str, bool):
         return value
@@ -114,6 +121,7 @@ class Settings:
     neighbors: list = field(default_factory=lambda: [*NEIGHBORS])
     C: list = field(default_factory=lambda: [*C])
     kernels: bool = True  # with rows in the spaces of Gaussian kernels
+    kernel: str | None = None  # or of the user's own, package.module:function
     atoms: int = 0  # of learned dictionaries, 0: none
     iterations: int = 3
     seconds: float | None = None  # a search begins no fold after these
@@ -186,6 +194,21 @@ def add_picture_options(parser):
         help="dots per inch of png, and of images within pdf and svg (default: "
         "%(default)s)",
     )
+
+
+def is_own(name):
+    """Does a name mean a function of the user's own, as package.module:function?"""
+    dotted = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+    return re.fullmatch(f"{dotted}:{dotted}", name) is not None
+
+
+def _descriptor(text):
+    if text not in DESCRIPTORS and not is_own(text):
+        raise argparse.ArgumentTypeError(
+            f"must be one of {', '.join(DESCRIPTORS)}, or package.module:function, got "
+            f"{text!r}"
+        )
+    return text
 
 
 def _dots(text):
@@ -293,6 +316,13 @@ def of_classify(arguments, prog=None):
         type=Path,
         metavar="DIR",
         help="the folder, or the .npz file, in the form above",
+    )
+    add(
+        "--labels",
+        type=Path,
+        metavar="FILE.csv",
+        help="the labels of clips that lie in DIR at any depth: columns clip and label, and if need "
+        "be group, and split with train or test",
     )
     add(
         "--out",
@@ -403,9 +433,12 @@ def _add_frame_options(add):
     add(
         "--features",
         nargs="+",
-        choices=["raw", "hog", "lbp", "lbp_top", "gei"],
-        help="descriptor of a frame, or several of raw (its pixels), hog and lbp to choose from "
-        "(default: these three for images, if scikit-image is installed)",
+        type=_descriptor,
+        metavar="NAME",
+        help="descriptor of a frame: raw (its pixels), hog, lbp, or several of these to choose "
+        "from (default: these three for images, if scikit-image is installed); of a clip: "
+        "lbp_top, gei, or package.module:function, your own function of a clip's frames "
+        "(n_frames, height, width) that gives rows (n, d)",
     )
     add(
         "--feature-options",
@@ -551,6 +584,12 @@ def _add_method_options(add):
         help="also learn dictionaries of N atoms (default: none)",
     )
     add(
+        "--kernel",
+        metavar="package.module:function",
+        help="in place of Gaussian kernels your own, a function of rows (n, d) and (m, d) that "
+        "gives their kernel matrix (n, m)",
+    )
+    add(
         "--kernels",
         action=argparse.BooleanOptionalAction,
         help="also kgSC and kgLC, which keep all frames in memory (default: if these fit and some "
@@ -572,7 +611,17 @@ def _add_method_options(add):
 
 
 # the options that a saved model goes with
-OF_ANSWERS = {"model", "predict", "out", "strict", "skip", "coverage", "add", "save"}
+OF_ANSWERS = {
+    "model",
+    "predict",
+    "out",
+    "strict",
+    "skip",
+    "coverage",
+    "add",
+    "save",
+    "labels",
+}
 
 
 def _check_options(parser, options):
@@ -584,6 +633,15 @@ def _check_options(parser, options):
         parser.error("--add needs --model, and --save or --predict")
     if options.model and options.save and not options.add:
         parser.error("--save and --model exclude each other without --add")
+    if options.labels and not options.labels.is_file():
+        parser.error(f"--labels must be a CSV file, got {options.labels}")
+    if options.labels and not (options.add or options.data).is_dir():
+        parser.error(
+            f"--labels goes with a folder of clips, got {options.add or options.data}"
+        )
+    if options.labels and (options.group_by or options.model and not options.add):
+        other = "--group-by" if options.group_by else "--model without --add"
+        parser.error(f"--labels and {other} exclude each other")
     if not 0 < options.coverage < 1:
         parser.error(f"--coverage must lie between 0 and 1, got {options.coverage:g}")
     if options.check and (options.predict or options.save):
@@ -624,6 +682,10 @@ def _check_options(parser, options):
             "--train must lie between 0 and 1, or be a whole number, got "
             f"{options.train:g}"
         )
+    if options.kernel and options.kernels is False:
+        parser.error("--kernel and --no-kernels exclude each other")
+    if options.kernel:
+        options.kernels = True
     if options.p is None and (options.arma or options.rank != "raise"):
         options.p = [USUAL_P]
     if options.arma and len(options.p) > 1:
@@ -631,7 +693,7 @@ def _check_options(parser, options):
     if options.stack and options.arma:
         parser.error("--stack and --arma exclude each other")
     several = len(options.features or []) > 1
-    if several and ({"lbp_top", "gei"} & {*options.features} or options.arma):
+    if several and (not {*options.features} <= {"raw", "hog", "lbp"} or options.arma):
         parser.error(
             "--features may hold several of raw, hog and lbp, without --arma, got "
             f"{' '.join(options.features)}"

@@ -15,6 +15,8 @@ import numpy as np
 
 import grassmann_sc as core
 from examples.clips import built, say, threaded
+from examples.options import is_own
+from examples.own import Own, describe
 from grassmann_sc import frames, kernels, tuning
 
 STACKS = [1, 4]
@@ -72,11 +74,14 @@ def recipes_of(plain, shape, shortest, features=None, center=None, stack=None):
 
 
 def base_of(recipe):
-    """The Recipe of rows from which those of all its variants can be made."""
+    """The Recipe of rows from which those of all its variants can be made.
+
+    They are raw, or made by a function of the user's own, which no variant changes.
+    """
+    raw = {} if is_own(recipe.features) else {"features": "raw", "feature_options": {}}
     return replace(
         recipe,
-        features="raw",
-        feature_options={},
+        **raw,
         center=False,
         unit_variance=False,
         stack=1,
@@ -92,7 +97,7 @@ class Inputs:
     None.
 
     gram {(name, p): the projection kernel (n, n)}; p {name: dimensions}; absent
-    {name: why sets have no subspaces by this recipe}; kernels {(name, gamma): (Gram
+    {name: why sets have no subspaces by this recipe}; kernels {(name, kernel): (Gram
     matrices (p, n, n) of few frames a set, why there is no larger p)}, filled when
     needed, and likewise hulls, the distances of examples.baselines.
     """
@@ -166,19 +171,14 @@ class Inputs:
     def described(self, recipe):
         """The descriptors of all sets, before they are stacked and normalised."""
         sets = self.collection.sets
-        if recipe.features == "raw":
+        if recipe.features == base_of(recipe).features:
             return sets
         key = recipe.features
         if key not in self._rows:
             shape = self.collection.frame
 
-            def describe(rows):
-                return frames.describe(
-                    rows.reshape(-1, *shape), recipe.features, **recipe.feature_options
-                )
-
             # one after another: frames.lbp silences a warning, which no thread may do
-            rows = [describe(one) for one in sets]
+            rows = [describe(one.reshape(-1, *shape), recipe) for one in sets]
             if recipe.single:
                 rows = [one.astype(np.float32, copy=False) for one in rows]
             self._keep(key, rows)
@@ -206,7 +206,7 @@ class Inputs:
 
     @property
     def thinned(self):
-        """Are Gaussian kernels chosen on few frames of each set?"""
+        """Are kernels chosen on few frames of each set?"""
         return sum(map(len, self.collection.sets)) > MANY_FRAMES
 
     def few(self, name):
@@ -220,19 +220,19 @@ class Inputs:
             ]
         return self._few[name]
 
-    def kernel_gram(self, name, gamma, p):
-        """The Gram matrix (n, n) of a Gaussian kernel, of all frames."""
+    def kernel_gram(self, name, kernel, p):
+        """The Gram matrix (n, n) in a kernel's space, of all frames."""
         if not self.thinned:
-            return self.kernels[name, gamma][0][p - 1]
-        if (name, gamma) not in self._whole:
-            ((K, why),) = kernel_grams(self.sets(name), [gamma], p)
+            return self.kernels[name, kernel][0][p - 1]
+        if (name, kernel) not in self._whole:
+            ((K, why),) = kernel_grams(self.sets(name), [kernel], p)
             if len(K) < p:
                 raise ValueError(why)
-            self._whole = {(name, gamma): K}  # one at a time
-        K = self._whole[name, gamma]
+            self._whole = {(name, kernel): K}  # one at a time
+        K = self._whole[name, kernel]
         if len(K) < p:
-            del self._whole[name, gamma]
-            return self.kernel_gram(name, gamma, p)
+            del self._whole[name, kernel]
+            return self.kernel_gram(name, kernel, p)
         return K[p - 1]
 
     def end_of_stacks(self, name):
@@ -257,24 +257,25 @@ class Inputs:
         )
 
     def compute_kernels(self, name, grid, seconds=None):
-        """Add to kernels those of each gamma that are missing; all splits share them.
+        """Add to kernels those of a grid that are missing; all splits share them.
 
-        seconds: how long this may take; the time for each gamma is estimated on a tenth
-        of the sets. It begins in the middle of the grid; the rest is left out.
+        seconds: how long this may take; the time for each kernel is estimated on a
+        tenth of the sets. It begins in the middle of the grid; the rest is left out.
         """
-        missing = [gamma for gamma in grid if (name, gamma) not in self.kernels]
+        missing = [kernel for kernel in grid if (name, kernel) not in self.kernels]
         if not missing:
             return
         sets = self.few(name)
         p_max = max(self.p[name])
         late = []
+        kind = "own" if isinstance(grid[0], Own) else "Gaussian"
         if seconds is not None:
-            missing.sort(key=lambda gamma: abs(math.log(gamma / grid[len(grid) // 2])))
-            some = sets[::10]
-            kernel_grams(some[:2], missing[:1], p_max)  # compile
+            missing.sort(key=lambda kernel: abs(grid.index(kernel) - len(grid) // 2))
+            few = sets[::10]
+            kernel_grams(few[:2], missing[:1], p_max)  # compile
             start = time.perf_counter()
-            kernel_grams(some, missing[:1], p_max)
-            each = (len(sets) / len(some)) ** 2 * (time.perf_counter() - start)
+            kernel_grams(few, missing[:1], p_max)
+            each = (len(sets) / len(few)) ** 2 * (time.perf_counter() - start)
             fit = math.floor(max(0, start + seconds - time.perf_counter()) / each)
             late = missing[fit:]
             why = (
@@ -282,17 +283,17 @@ class Inputs:
                 f"{seconds:g}"
             )
             if late:
-                say(f"left out {len(late)} of {len(missing)} Gaussian kernels: {why}")
+                say(f"left out {len(late)} of {len(missing)} {kind} kernels: {why}")
             missing = missing[:fit]
         none = np.empty((0, len(sets), len(sets)))
         found = dict(zip(missing, kernel_grams(sets, missing, p_max)))
-        found |= {gamma: (none, why) for gamma in late}
-        for gamma, of_gamma in found.items():
-            self.kernels[name, gamma] = of_gamma
+        found |= {kernel: (none, why) for kernel in late}
+        for kernel, of_kernel in found.items():
+            self.kernels[name, kernel] = of_kernel
 
 
-def kernel_grams(sets, gammas, p_max):
-    """[(K (p, n, n), why there is no larger p), ...], one for each gamma.
+def kernel_grams(sets, of_kernels, p_max):
+    """[(K (p, n, n), why there is no larger p), ...], one for each kernel.
 
     p goes up to the smallest rank of a set in feature space. In float64, because
     float32 makes the matrices of wide Gaussians and small p indefinite.
@@ -300,8 +301,7 @@ def kernel_grams(sets, gammas, p_max):
     sets = [rows.astype(np.float64, copy=False) for rows in sets]
     found = {}
     bases = {}
-    for gamma in gammas:
-        kernel = kernels.rbf(float(gamma))
+    for kernel in of_kernels:
         try:
             bases[kernel] = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
         except ValueError as error:
@@ -309,4 +309,4 @@ def kernel_grams(sets, gammas, p_max):
     grams = kernels.kernel_grams(sets, list(bases.values()), list(bases), each_p=True)
     for kernel, K in zip(bases, grams):
         found[kernel] = K, f"a set has rank {len(K)} in the feature space of {kernel}"
-    return [found[kernels.rbf(float(gamma))] for gamma in gammas]
+    return [found[kernel] for kernel in of_kernels]

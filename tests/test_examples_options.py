@@ -130,9 +130,14 @@ def test_settings_take_what_they_should_as_pythons_own_and_no_other_name():
     ]
     assert options.Settings(p=None, seconds=None, methods=None) == options.Settings()
     with pytest.raises(
-        AttributeError, match="must have the fields p, lam, .*, got 'kernel'"
+        AttributeError, match="must have the fields p, lam, .*, got 'gamma'"
     ):
-        settings.kernel = False
+        settings.gamma = 1
+    for kernel in (False, "rbf", "a:b:c"):
+        with pytest.raises(
+            (TypeError, ValueError), match="kernel must be named as package.module:func"
+        ):
+            settings.kernel = kernel
 
 
 def test_the_command_is_asked_by_the_rules_of_settings(capsys):

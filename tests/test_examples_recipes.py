@@ -16,7 +16,7 @@ from examples import (
     recipes,
 )
 from examples.options import Settings
-from grassmann_sc import tuning
+from grassmann_sc import kernels, tuning
 
 PLAIN = clips.Recipe(24, fewer=True)
 GSC = Settings(methods=["gsc", "nearest"], kernels=False, lam=[0.1], p=[2])
@@ -198,16 +198,16 @@ def test_a_kernel_is_chosen_on_few_frames_and_used_with_all(monkeypatch):
     assert inputs.thinned
     for rows, few in zip(inputs.sets("stack 4"), inputs.few("stack 4")):
         assert len(few) == 8 and (few[[0, -1]] == rows[[0, -1]]).all()
-    ((K, _),) = recipes.kernel_grams(inputs.sets("stack 4"), [0.5], 2)
+    ((K, _),) = recipes.kernel_grams(inputs.sets("stack 4"), [kernels.rbf(0.5)], 2)
     for p in (1, 2, 1):
-        found = inputs.kernel_gram("stack 4", 0.5, p)
+        found = inputs.kernel_gram("stack 4", kernels.rbf(0.5), p)
         np.testing.assert_allclose(found, K[p - 1], atol=1e-12)
     settings = Settings(methods=["kgsc"], lam=[0.1], p=[2])
     parts = np.arange(20), np.arange(20, 32)
     row = outcomes(inputs, label, *parts, settings)["kgSC, labelled sets as atoms"]
     if row.chosen["kernel"] != "linear":
         ((K, _),) = recipes.kernel_grams(
-            inputs.sets(row.chosen["recipe"]), [row.chosen["kernel"].gamma], 2
+            inputs.sets(row.chosen["recipe"]), [row.chosen["kernel"].kernel], 2
         )
         np.testing.assert_allclose(row.queries, K[1][20:, :20], atol=1e-12)
 

@@ -1,0 +1,336 @@
+"""The user's own: functions named as package.module:function, and a file of labels."""
+
+import csv
+import importlib
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from examples import answers, classify, clips, own
+from examples.options import Settings
+from grassmann_sc import kernels
+
+MODULE = """
+import numpy as np
+
+def pixels(frames):
+    return frames.reshape(len(frames), -1)
+
+def rows(frames, n=2):
+    return frames.reshape(len(frames), -1)[:, ::n]
+
+def fails(frames):
+    if frames[0, 0, 0] > 200:
+        raise RuntimeError("too bright")
+    return pixels(frames)
+
+def holes(frames):
+    return np.where(frames[0, 0, 0] > 200, np.nan, pixels(frames) + 0.0)
+
+def longer(frames):
+    return np.pad(pixels(frames), [(0, 0), (0, int(frames[0, 0, 0] > 200))])
+
+def gaussian(A, B):
+    return np.exp(-0.5e-6 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+def thin(A, B):
+    return np.ones((len(A), 1))
+
+number = 3
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A module mine in the working folder; forgotten at the end."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "mine.py").write_text(MODULE)
+    forget()
+    yield tmp_path
+    forget()
+
+
+def forget():
+    sys.modules.pop("mine", None)
+    own.function_of.cache_clear()
+    importlib.invalidate_caches()
+
+
+def sets_of(n=12, side=6, n_frames=5):
+    """n sets of frames of two classes, the corner of the fourth one bright."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((2, side * side, 2))
+    sets = []
+    for i in range(n):
+        made = rng.standard_normal((n_frames, 2)) @ centres[i % 2].T
+        made += 0.1 * rng.standard_normal(made.shape)
+        made = (100 + 20 * made).clip(0, 200).astype(np.uint8)
+        sets.append(made.reshape(n_frames, side, side))
+    sets[3][:, 0, 0] = 255
+    return sets
+
+
+def folder_of(folder, sets, named=lambda i: f"{'ab'[i % 2]}/clip{i}.npy"):
+    for i, frames in enumerate(sets):
+        path = folder / named(i)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, frames)
+    return folder
+
+
+def run(data, *arguments, out="out"):
+    usual = [
+        "--no-pictures",
+        "--out",
+        out,
+        "--repeats",
+        "2",
+        "--methods",
+        "nearest,gsc",
+    ]
+    classify.main(["--data", str(data), *usual, *arguments])
+    with open(f"{out}/results.json", encoding="utf-8") as file:
+        return json.load(file)
+
+
+# ------------------------------------------------------------------- features, kernels
+
+
+def test_own_features_that_are_pixels_answer_as_raw_frames_do(mine):
+    data = folder_of(mine / "data", sets_of())
+    stacks = ["--stack", "1", "2", "--no-kernels"]
+    raw = run(data, "--features", "raw", *stacks)
+    found = run(data, "--features", "mine:pixels", *stacks)
+    for name, row in raw["methods"].items():
+        assert found["methods"][name]["accuracy"] == row["accuracy"]
+        assert found["methods"][name]["chosen"] == row["chosen"]
+    assert {one["features"] for one in found["options"]["recipes"].values()} == {
+        "mine:pixels"
+    }
+    half = run(
+        data, "--features", "mine:rows", "--feature-options", '{"n": 3}', "--no-kernels"
+    )
+    assert half["subspaces"][0] == 12
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [
+        ("fails", "b/clip3.npy: too bright"),
+        ("holes", "b/clip3.npy: mine:holes must return finite numbers, got NaN or inf"),
+        ("longer", "b/clip3.npy: has d = 37 and most clips have 36"),
+    ],
+)
+def test_an_error_of_an_own_function_belongs_to_the_clip(mine, name, why):
+    data = folder_of(mine / "data", sets_of())
+    found = run(data, "--features", f"mine:{name}", "--no-kernels")
+    assert found["failed"] == [why] and found["n_sets"] == 11
+    with pytest.raises(SystemExit, match=why.partition(": ")[2][:30]):
+        run(data, "--features", f"mine:{name}", "--no-kernels", "--strict")
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [
+        ("mine:nothing", "mine:nothing: mine has no function nothing"),
+        ("mine:number", "mine:number: mine has no function number"),
+        ("nobody:knows", "nobody:knows: nobody cannot be imported"),
+        ("os:system", "os:system is of the standard library"),
+        ("mine", "must be one of raw, hog, lbp, lbp_top, gei, or package.module:func"),
+    ],
+)
+def test_names_that_mean_no_function_are_refused(mine, name, why, capsys):
+    data = folder_of(mine / "data", sets_of())
+    with pytest.raises(SystemExit) as error:
+        run(data, "--features", name)
+    assert why in f"{error.value} {capsys.readouterr().err}"
+
+
+def test_what_is_cached_goes_with_the_source_of_the_function(mine):
+    data = folder_of(mine / "data", sets_of())
+    arguments = ["--features", "mine:rows", "--no-kernels"]
+    assert run(data, *arguments)["subspaces"][0] == 18
+    (mine / "mine.py").write_text(MODULE.replace("n=2", "n=4"))
+    forget()
+    assert run(data, *arguments)["subspaces"][0] == 9
+
+
+def test_an_own_kernel_is_as_ours_and_joins_the_linear_one(mine):
+    sets = sets_of()
+    label = [*"ab"] * 6
+    settings = Settings(methods=["kgsc"], kernel="mine:gaussian", lam=[0.1], p=[2])
+    recipe = clips.Recipe(2)
+    model = answers.fit(sets, label, recipe=recipe, settings=settings)
+    reader = answers.ByKernel(2, None, own=own.own("mine:gaussian"))
+    ours = answers.ByKernel(2, 0.5e-6)
+    collection = answers.build_all(
+        [
+            clips.Clip(f"{i}", c, None, [one])
+            for i, (one, c) in enumerate(zip(sets, label))
+        ],
+        recipe,
+        keep_rows=True,
+    )
+    assert ours.kernel == kernels.rbf(0.5e-6)
+    for one in (reader, ours):
+        one.fit(collection)
+    K = ours.transform(collection)
+    np.testing.assert_allclose(reader.transform(collection), K, atol=1e-10)
+    assert np.ptp(K) > 0.1
+    assert answers.predict(model, sets).labels.tolist() == label
+
+
+def test_an_own_kernel_of_another_shape_is_an_error_of_its_rows(mine):
+    data = folder_of(mine / "data", sets_of())
+    found = run(
+        data, "--kernel", "mine:thin", "--features", "raw", "--methods", "gsc,kgsc"
+    )
+    row = found["methods"]["kgSC, labelled sets as atoms"]
+    assert (
+        row["accuracy"] == found["methods"]["gSC, labelled sets as atoms"]["accuracy"]
+    )
+    with pytest.raises(ValueError, match="kernel must be named as package.module:fun"):
+        Settings(kernel="thin")
+
+
+def test_a_model_names_its_functions_and_refuses_to_answer_without(mine):
+    sets = sets_of()
+    label = [*"ab"] * 6
+    data = folder_of(mine / "data", sets)
+    arguments = [
+        "--features",
+        "mine:rows",
+        "--kernel",
+        "mine:gaussian",
+        "--methods",
+        "kgsc",
+    ]
+    classify.main(
+        ["--data", str(data), "--out", "o", "--predict", str(data), *arguments]
+        + ["--save", "model.npz"]
+    )
+    first = (mine / "o" / "predictions.csv").read_bytes()
+    again = ["--model", "model.npz", "--predict", str(data), "--out", "o"]
+    classify.main(again)
+    assert (mine / "o" / "predictions.csv").read_bytes() == first
+    with open(mine / "o" / "predictions.csv", newline="") as file:
+        held = {row["clip"]: row["label"] for row in csv.DictReader(file)}
+    assert held == {f"{c}/clip{i}.npy": c for i, c in enumerate(label)}
+    (mine / "mine.py").write_text(MODULE + "\n# changed\n")
+    forget()
+    with pytest.warns(UserWarning, match="the file of mine:rows has changed since"):
+        model = answers.load("model.npz")
+    assert model.recipe.source == own.own("mine:rows").source
+    (mine / "mine.py").unlink()
+    forget()
+    with pytest.raises(ValueError, match="needs a function of your own: mine:rows"):
+        answers.load("model.npz")
+
+
+# ------------------------------------------------------------------------------ labels
+
+
+def written(path, *lines):
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_file_labels_clips_of_one_folder_as_class_folders_do(mine, capsys):
+    sets = sets_of()
+    folders = folder_of(mine / "data", sets)
+    flat = folder_of(
+        mine / "flat", sets, lambda i: f"{'' if i % 3 else 'deep/'}{i}.npy"
+    )
+    lines = [f"{'' if i % 3 else 'deep/'}{i},{'ab'[i % 2]}" for i in range(len(sets))]
+    labels = written(mine / "labels.csv", "clip,label", *reversed(lines))
+    by_file = ["--labels", str(labels), "--check", "--p", "2", "--no-kernels"]
+    rows = {}
+    for data, arguments in ((folders, by_file[2:]), (flat, by_file)):
+        usual = ["--no-pictures", "--out", "out", "--recipe", "plain"]
+        classify.main(["--data", str(data), *usual, *arguments])
+        with open("out/suspects.csv", newline="") as file:
+            rows[data] = [*csv.DictReader(file)]
+    clip, suspicion = (
+        [[row[name] for row in rows[data]] for data in (folders, flat)]
+        for name in ("clip", "suspicion")
+    )
+    assert suspicion[0] == suspicion[1]
+    assert [name.replace("deep/", "") for name in clip[1]] == [
+        name[len("a/clip") :] for name in clip[0]
+    ]
+
+
+def test_groups_and_the_split_of_a_file_are_used(mine, capsys):
+    flat = folder_of(mine / "flat", sets_of(), "{}.npy".format)
+    parts = ["train", "train", "train", "test"] * 3
+    lines = [
+        f"{'ab'[i % 2]}, {i}.npy ,g{i // 6},{part},long" for i, part in enumerate(parts)
+    ]
+    header = "label,clip,group,split,remark"
+    labels = written(mine / "labels.csv", header, *lines[:-2], ",10,,,", ",11,,,")
+    found = run(flat, "--labels", str(labels), "--no-kernels", "--recipe", "plain")
+    assert found["n_sets"] == 10 and found["splits"] == 1
+    said = capsys.readouterr().err
+    assert "passed over the columns remark" in said
+    assert "2 clips of " in said and "passed over" in said
+    with open("out/predictions.csv", newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert [row["clip"] for row in rows] == ["3.npy", "7.npy"]
+    clips_found, parts = clips.find_labelled(flat, labels)
+    assert [clip.group for clip in clips_found] == ["g0"] * 6 + ["g1"] * 4
+    # without the split, one group is left out at a time
+    bare = written(
+        mine / "bare.csv", *[",".join(x.split(",")[:3]) for x in [header, *lines]]
+    )
+    found = run(flat, "--labels", str(bare), "--no-kernels", "--recipe", "plain")
+    assert found["splits"] == 2
+
+
+@pytest.mark.parametrize(
+    "lines, why",
+    [
+        (["name,label"], "the first line must name the columns clip and label"),
+        (["clip,label,label"], "each once, got 'clip,label,label'"),
+        (
+            ["clip,label", "0,a", "99,b"],
+            "must name clips that are there, got 99 in line 3",
+        ),
+        (
+            ["clip,label", "0,a", "0.npy,b"],
+            "name a clip once, got 0.npy in lines 2 and 3",
+        ),
+        (["clip,label", "0"], "line 2 must have 2 columns, got 1"),
+        (
+            ["clip,label,split", "0,a,dev"],
+            "split must be train, test or nothing, got 'dev'",
+        ),
+        (["clip,label", "0,a", "1,a"], "at least two classes, got one: a"),
+        ([], "the first line must name the columns"),
+    ],
+)
+def test_files_of_labels_that_do_not_fit_are_refused(mine, lines, why):
+    flat = folder_of(mine / "flat", sets_of(4), "{}.npy".format)
+    labels = written(mine / "labels.csv", *lines)
+    with pytest.raises(SystemExit) as error:
+        run(flat, "--labels", str(labels))
+    assert why in str(error.value)
+
+
+def test_more_clips_join_a_model_by_a_file_or_from_one_class(mine, capsys):
+    sets = sets_of()
+    data = folder_of(mine / "data", sets[:8])
+    usual = ["--out", "out", "--no-pictures"]
+    plain = ["--recipe", "plain", "--methods", "gsc", "--p", "2"]
+    classify.main(["--data", str(data), "--save", "m.npz", *plain, *usual])
+    more = folder_of(mine / "more", sets[8:], "{}.npy".format)
+    labels = written(mine / "more.csv", "clip,label", "0,a", "1,b", "2,c", "3,c")
+    adding = ["--model", "m.npz", "--save", "n.npz", *usual[:2]]
+    classify.main([*adding, "--add", str(more), "--labels", str(labels)])
+    assert answers.load("n.npz").classes.tolist() == ["a", "b", "c"]
+    one = folder_of(mine / "one", sets[8:10], "c/{}.npy".format)
+    classify.main([*adding, "--add", str(one)])
+    assert answers.load("n.npz").classes.tolist() == ["a", "b", "c"]
