@@ -29,6 +29,7 @@ __all__ = [
     "plot_gram",
     "plot_confusion",
     "plot_answers",
+    "plot_sheet",
     "plot_map",
     "plot_codes",
     "plot_sparsity",
@@ -48,6 +49,7 @@ LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
+GAP = 0.3  # in a sheet, of the room of an image
 # beyond it, and below its inverse, ticks of a logarithmic axis overflow
 LARGEST_LAM = 1e100
 
@@ -286,33 +288,78 @@ def plot_answers(
     for i, (image, true, answer, name) in enumerate(
         zip(images, truth, predicted, names)
     ):
-        x = i % columns
         y = 1.4 * (i // columns)
-        h, w = np.divide(image.shape, 2.2 * max(image.shape))
-        ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
         wrong = true != answer
         told = (
             f"{_cut(true, 5.5)}, not {_cut(answer, 5.5)}" if wrong else _cut(true, 14)
         )
-        under = f"\n{_cut(name, 14)}" if name else ""
-        ax.text(
-            x,
-            y + h + 0.05,
-            told + under,
-            ha="center",
-            va="top",
-            fontsize=FONT - 1,
-            color="black" if wrong else "0.45",
-        )
-    ax.set(
-        xlim=(-0.5, columns - 0.5),
-        ylim=(y + 0.9, -0.5),
-        xticks=[],
-        yticks=[],
-        xlabel="the class, not the answer",
-    )
-    ax.set_frame_on(False)
+        words = [told, _cut(name, 14)] if name else [told]
+        _draw_image(ax, image, i % columns, y, words, "black" if wrong else "0.45")
+    _end_sheet(ax, columns - 0.5, y + 0.9, "the class, not the answer")
     return ax
+
+
+def plot_sheet(
+    rows: Sequence[Sequence], *, ax: plt.Axes | None = None, note: str = ""
+) -> plt.Axes:
+    """A sheet of images in rows, with words under each: a set beside what explains it.
+
+    rows: sequences of (image (height, width), words); images are of any sizes, rows of
+    any lengths, and None in place of a pair leaves a gap. words: lines, each shown
+    without its middle if it is too wide. note: a line under the sheet.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import plots
+    >>> image = np.zeros((6, 8))
+    >>> row = [(image, "ape\\nclip 7"), None, (image, "0.31\\nclip 2")]
+    >>> len(plots.plot_sheet([row, row]).images)
+    4
+    """
+    core.check_sequence(rows, "rows", "sequences of (image, words)")
+    cells = []
+    lengths = []
+    heights = []
+    for r, row in enumerate(rows):
+        core.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
+        x = 0.0
+        most = 1
+        for c, cell in enumerate(row):
+            if cell is None:
+                x += GAP
+                continue
+            name = f"rows[{r}][{c}]"
+            if not (isinstance(cell, (tuple, list)) and len(cell) == 2):
+                raise TypeError(
+                    f"{name} must be (image, words) or None, got {cell!r:.60}"
+                )
+            image = core.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
+            lines = [_cut(line, 14) for line in str(cell[1]).split("\n")]
+            cells.append((r, image, x, lines))
+            most = max(most, len(lines))
+            x += 1
+        lengths.append(x)
+        heights.append(1.05 + 0.14 * most)
+    if not cells:
+        raise ValueError("rows must hold at least one image, got none")
+    top = np.cumsum([0, *heights])
+    ax = _axes(ax, max(4.2, 1.4 * max(lengths) + 0.2), 1.35 * top[-1] + 0.4)
+    for r, image, x, lines in cells:
+        _draw_image(ax, image, x, top[r], lines, "black")
+    _end_sheet(ax, max(lengths) - 0.5, top[-1] - 0.5, note)
+    return ax
+
+
+def _draw_image(ax, image, x, y, lines, color):
+    """An image of a sheet about the point (x, y), and the lines under it."""
+    h, w = np.divide(image.shape, 2.2 * max(image.shape))
+    ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
+    under = dict(ha="center", va="top", fontsize=FONT - 1, color=color)
+    ax.text(x, y + h + 0.05, "\n".join(lines), **under)
+
+
+def _end_sheet(ax, right, bottom, note):
+    ax.set(xlim=(-0.5, right), ylim=(bottom, -0.5), xticks=[], yticks=[], xlabel=note)
+    ax.set_frame_on(False)
 
 
 def plot_map(

@@ -30,13 +30,15 @@ from sklearn.svm import SVC
 import grassmann_sc as core
 from examples import first_tries
 from examples.baselines import every_method, videos_of
-from examples.check import BECAUSE, explained, labelled
-from examples.clips import Clip, Recipe, build_all, printable, say, some
+from examples.check import explained, labelled
+from examples.clips import Clip, Recipe, build_all, pictures_of, printable, say, some
 from examples.comparison import (
+    BECAUSE,
     Nearest,
     check_classes,
     evaluate,
     is_tried_first,
+    of_class,
     say_kept_together,
     told,
 )
@@ -54,11 +56,13 @@ NUMBERS = {np.dtype(code).name: np.dtype(code).kind for code in CODES}  # in a f
 # probabilities where the method has them; failed: {name: why} of the clips without
 # answer; p_values (n, n_classes) of the classes and known (n,) of being of any, of
 # methods that code, else None; because: in words, the labelled sets of its class that
-# explain each, or the nearest sets, "" where the method compares with none
+# explain each, or the nearest sets, "" where the method compares with none; runner_up
+# (n,): the classes with the next score; instead: in words, what speaks for these;
+# reasons: [(what speaks for the label, for the runner-up), ...], as comparison.of_class
 Answers = namedtuple(
     "Answers",
-    "names labels scores classes failed p_values known because",
-    defaults=(None, None, None),
+    "names labels scores classes failed p_values known because runner_up instead reasons",
+    defaults=(None,) * 6,
 )
 
 
@@ -220,6 +224,7 @@ class Model:
     names: list | None = None  # of the labelled sets, with their labels
     left_out: tuple | None = None  # CodingClassifier.left_out_scores
     groups: np.ndarray | None = None  # (N,) of the labelled sets, indices
+    pictures: list | None = None  # of the labelled sets, images in uint8, for sheets
 
     def __repr__(self):
         classes = some(len(self.classes), "class")
@@ -229,8 +234,11 @@ class Model:
         )
 
 
-def learned(collection, inputs, recipe, settings):
-    """The Model of the best method in cross-validation, on all sets of a Collection."""
+def learned(collection, inputs, recipe, settings, clips=()):
+    """The Model of the best method in cross-validation, on all sets of a Collection.
+
+    clips: those of the sets, of which the Model keeps small images.
+    """
     n = len(collection.label)
     label = files.labels_to_keep(collection.label, n, "sets")
     classes, place = np.unique(label, return_inverse=True)
@@ -251,6 +259,7 @@ def learned(collection, inputs, recipe, settings):
         collection = inputs.by(chosen)
     model = model_of(best, collection, recipe, classes)
     model.names = [labelled(collection, i) for i in range(n)]
+    model.pictures = pictures_of(collection.names, collection.clip, clips, recipe.key)
     if isinstance(model.estimator, estimators.CodingClassifier):
         model.left_out = model.estimator.left_out_scores(group)
         if group is not None:
@@ -298,10 +307,10 @@ def add(model, sets, labels, groups=None):
         Clip(f"added set {i}", label, group, [np.asarray(rows)])
         for i, (rows, label, group) in enumerate(zip(sets, labels, groups))
     ]
-    return added(model, build_new(model, clips, strict=True))
+    return added(model, build_new(model, clips, strict=True), clips)
 
 
-def added(model, collection):
+def added(model, collection, clips):
     """add, of the sets of a Collection that build_new made of labelled clips."""
     estimator = model.estimator
     codes = isinstance(estimator, estimators.CodingClassifier)
@@ -321,7 +330,11 @@ def added(model, collection):
     classes, place = np.unique(label, return_inverse=True)
     reader = copy.copy(model.reader)
     K = reader.add(collection)
-    names = groups = left_out = None
+    names = groups = left_out = pictures = None
+    if model.pictures is not None:
+        key = model.recipe.key
+        more = pictures_of(collection.names, collection.clip, clips, key)
+        pictures = [*model.pictures, *more]
     if model.names is not None:
         more = [labelled(collection, i) for i in range(len(new))]
         names = [*model.names, *more]
@@ -340,6 +353,7 @@ def added(model, collection):
         names=names,
         groups=groups,
         left_out=left_out,
+        pictures=pictures,
     )
 
 
@@ -379,6 +393,16 @@ def _answers(model, collection):
     p_values = (None, None)
     if model.left_out is not None:
         p_values = estimator.p_values(queries, left_out=model.left_out)
+    others = np.array(scores, float)
+    others[np.arange(len(others)), places] = -np.inf
+    second = others.argmax(axis=1)
+    own, other = _reasons(model, queries, places, second)
+    reasons = np.empty(len(own), object)
+    reasons[:] = [*zip(own, other)]
+    because, instead = (
+        np.array([explained(model.names, one) for one in of_all], object)
+        for of_all in (own, other)
+    )
     return Answers(
         collection.names,
         model.classes[places],
@@ -386,27 +410,31 @@ def _answers(model, collection):
         model.classes,
         dict(collection.unread),
         *p_values,
-        np.array(_because(model, queries, places), object),
+        because,
+        model.classes[second],
+        instead,
+        reasons,
     )
 
 
-def _because(model, queries, places):
-    """Words for each query: the labelled sets of its class that explain it, or the nearest.
+def _reasons(model, queries, places, second):
+    """What speaks for the classes answered, and for the runners-up, as comparison.of_class.
 
-    places: the indices of the classes answered.
+    The nearest labelled sets of methods that do not code, for no runner-up.
     """
+    none = [[] for _ in range(len(queries))]
     if model.names is None:  # a file of an older version
-        return [""] * len(queries)
+        return none, none
     if isinstance(model.estimator, estimators.CodingClassifier):
         shares = model.estimator.explain(queries)
-        of_class = model.estimator.index_[shares.indices] == places[:, None]
-        parts = zip(*shares, of_class & (shares.indices >= 0))
-        return [explained(model.names, i[mine], v[mine]) for i, v, mine in parts]
+        index = model.estimator.index_
+        return of_class(shares, index, places), of_class(shares, index, second)
     if isinstance(model.reader, (ByProjection, ByKernel)):
         order = np.argsort(-queries, axis=1, kind="stable")[:, :BECAUSE]
         nearest = np.take_along_axis(queries, order, axis=1)
-        return [explained(model.names, *one) for one in zip(order, nearest)]
-    return [""] * len(queries)
+        pairs = zip(order.tolist(), nearest.tolist())
+        return [[*zip(*one)] for one in pairs], none
+    return none, none
 
 
 def _one(collection, i):
@@ -461,7 +489,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
         shortest = min(map(len, collection.sets))
         recipes = recipes_of(recipe, collection.frame, shortest)
     inputs = inputs_for(collection, recipe, settings, recipes)
-    return learned(collection, inputs, recipe, settings)
+    return learned(collection, inputs, recipe, settings, clips)
 
 
 def _checked_groups(groups, n):

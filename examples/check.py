@@ -13,22 +13,21 @@ import numpy as np
 import grassmann_sc as core
 from examples.baselines import every_method
 from examples.clips import some
-from examples.comparison import evaluate, say_kept_together, told
+from examples.comparison import evaluate, of_class, say_kept_together, told
 from grassmann_sc import tuning
 
 NEAR = 1 / 3  # of the median distance to the nearest set: nearer ones are copies
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
 COMMON = 10  # sets at most that hold a frame which tells of a copy
 EXACT = 1e-6  # of the squared distance of orthogonal subspaces: rounding
-BECAUSE = 3  # sets named as what explains another
 
 # i, j: indices of sets; why: in words
 Copy = namedtuple("Copy", "i j why")
 # how: the method with what it chose; order (n,): the sets, most suspect first;
 # suspicion is -inf where nothing else could speak for the label;
-# suspicion (n,), suspected (n,): the class that another label would be; because: a text
-# for each set
-Suspects = namedtuple("Suspects", "how order suspicion suspected because")
+# suspicion (n,), suspected (n,): the class that another label would be; names (n,): with
+# labels; reasons: of_class of each set, for that class
+Suspects = namedtuple("Suspects", "how order suspicion suspected names reasons")
 
 
 def copies(collection):
@@ -115,18 +114,15 @@ def suspects_among(collection, inputs, settings):
     shares = core.score_shares(codes, K, K, place, norm2=X.shape[2], rule=rule)
     suspicion[_alone(place, group)] = -np.inf
     suspected = scores.argmax(axis=1)
-    names = [labelled(collection, i) for i in range(n)]
-    because = []
-    for i, (indices, values) in enumerate(zip(*shares)):
-        # a zero code would name the set itself
-        mine = (indices >= 0) & (place[indices] == suspected[i]) & codes[i].any()
-        because.append(explained(names, indices[mine], values[mine]))
+    # a zero code would name the set itself
+    shares.indices[~codes.any(axis=1)] = -1
     return Suspects(
         f"{row.method.name}, {told(row.chosen)}",
         np.argsort(-suspicion, kind="stable"),
         suspicion,
         classes[suspected],
-        because,
+        [labelled(collection, i) for i in range(n)],
+        of_class(shares, place, suspected),
     )
 
 
@@ -139,10 +135,9 @@ def _alone(place, group):
     return alone
 
 
-def explained(names, indices, values):
-    """What explains a set, in words: the sets of the largest shares, and these."""
-    first = list(zip(indices.tolist(), values.tolist()))[:BECAUSE]
-    return "; ".join(f"{names[i]} {share:.2g}" for i, share in first)
+def explained(names, reasons):
+    """What explains a set, in words: the labelled sets, and their shares."""
+    return "; ".join(f"{names[i]} {share:.2g}" for i, share in reasons)
 
 
 def labelled(collection, i):

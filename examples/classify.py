@@ -65,11 +65,10 @@ import numpy as np
 import grassmann_sc as core
 from examples import answers
 from examples.baselines import every_method
-from examples.check import across, copies, suspects_among
+from examples.check import across, copies, explained, suspects_among
 from examples.clips import (
     Recipe,
     build_all,
-    clip_names,
     find_clips,
     find_labelled,
     find_new_clips,
@@ -77,8 +76,8 @@ from examples.clips import (
     load_npz,
     look,
     look_at_new,
-    middle_frame,
     one_line,
+    pictures_of,
     printable,
     say,
     sets_of_clips,
@@ -97,13 +96,13 @@ from examples.comparison import (
     told,
 )
 from examples.own import own
-from examples.pictures import Results, save_picture
+from examples.pictures import Results, caption, row_of, save_picture
 from examples.recipes import FEW, MANY_FRAMES, base_of, recipes_of
 from grassmann_sc import estimators, files, plots, tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer
 PICTURED_ATOMS = 40
-PICTURED_ANSWERS = 40  # wrong ones
+PICTURED = 12  # clips of a sheet
 UNLIKE = "unlike all classes"
 PRINTED = 12  # suspects and pairs of copies
 PICTURED_P = 3  # of the Gram matrix and the map
@@ -460,35 +459,66 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
 
 
 def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
-    """A frame, truth and answer of the clips that the best method got wrong."""
+    """The clips that the best method got wrong, with what speaks for its answers.
+
+    That is what a coding method with the same answer tells.
+    """
     name, found = max(
         results.items(),
         key=lambda item: np.mean([one["accuracy"] for one in successes(item[1])] or -1),
     )
-    wrong = Counter(
-        (i, answer)
-        for split, (_, test) in zip(found, pairs)
-        for i, answer in zip(test, [] if split["failed"] else split["predicted"])
-        if answer != collection.label[i]
-    )
-    by_name = {clip.name: clip for clip in clips}
-    whose = clip_names(collection.names, collection.clip)
-    shown = wrong.most_common(PICTURED_ANSWERS)
-
-    def plot():
-        return plots.plot_answers(
-            [middle_frame(by_name[whose[i]], key) for (i, _), _ in shown],
-            [collection.label[i] for (i, _), _ in shown],
-            [answer for (_, answer), _ in shown],
-            names=[
-                collection.names[i] + (f" ({times} times)" if times > 1 else "")
-                for (i, _), times in shown
-            ],
+    wrong = {}
+    for k, (split, (_, test)) in enumerate(zip(found, pairs)):
+        answers_of = [] if split["failed"] else zip(test, split["predicted"])
+        for place, (i, answer) in enumerate(answers_of):
+            if answer != collection.label[i]:
+                reasons = _reasons_for(answer, int(i), place, k, results)
+                wrong.setdefault(int(i), []).append((answer, reasons))
+    order = sorted(wrong, key=lambda i: -len(wrong[i]))[:PICTURED]
+    shown = {i: _most_often_answered(wrong[i]) for i in order}
+    involved = {*order, *(j for _, reasons in shown.values() for j, _ in reasons)}
+    involved = sorted(involved)
+    names = [collection.names[i] for i in involved]
+    of_set = pictures_of(names, collection.clip[involved], clips, key)
+    images = dict(zip(involved, of_set))
+    rows = []
+    for i, (answer, reasons) in shown.items():
+        words = f"{collection.label[i]}, not {answer}"
+        words += f"\n{len(wrong[i])} times" if len(wrong[i]) > 1 else ""
+        part = [
+            (images[j], f"{answer} {share:.2g}\n{caption(collection.names[j], answer)}")
+            for j, share in reasons
+        ]
+        if images[i] is not None:
+            words = f"{words}\n{caption(collection.names[i], collection.label[i])}"
+            rows.append(row_of(images[i], words, part))
+    if rows:
+        note = (
+            "a clip with its class and the answer; labelled clips that speak for that"
         )
+        n_wrong = sum(map(len, wrong.values()))
+        n_asked = sum(len(test) for _, test in pairs[: len(found)])
+        part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
+        title = (
+            f"{name}, {data}\n{part}{some(len(wrong), 'clip')} with a wrong answer, "
+            f"{n_wrong} of {some(n_asked, 'answer')}"
+        )
+        save("wrong", title, plots.plot_sheet, rows, note=note)
 
-    if shown:
-        part = f"{len(shown)} of " if len(shown) < len(wrong) else ""
-        save("wrong", f"{name}, {data}\n{part}{some(len(wrong), 'wrong answer')}", plot)
+
+def _reasons_for(answer, i, place, k, results):
+    """What a coding method tells that gave set i this wrong answer in split k."""
+    for found in results.values():
+        reasons = found[k]["reasons"]
+        if reasons and i in reasons and found[k]["predicted"][place] == answer:
+            return reasons[i]
+    return []
+
+
+def _most_often_answered(wrong):
+    """The (answer, reasons) of the most frequent answer."""
+    ((most, _),) = Counter(answer for answer, _ in wrong).most_common(1)
+    return next(one for one in wrong if one[0] == most)
 
 
 def _save_pictures_of_codes(save, how, label, arrays):
@@ -694,7 +724,7 @@ def run(options):
     if options.check:
         name_suspects(out, options, collection, clips, inputs)
     elif pairs is None:
-        learn(out, options, collection, inputs, new)
+        learn(out, options, collection, clips, inputs, new)
     else:
         compare(out, options, collection, clips, inputs, pairs, how)
 
@@ -708,7 +738,7 @@ def with_more(options, model):
     look_at_new(clips, model.recipe, model.shape, options.strict)
     cache = options.out / "cache"
     collection = answers.build_new(model, clips, cache, options.strict)
-    model = answers.added(model, collection)
+    model = answers.added(model, collection, clips)
     say_failed(collection, {})
     n = len(collection.names)
     print(
@@ -720,14 +750,15 @@ def with_more(options, model):
     return model
 
 
-def learn(out, options, collection, inputs, new):
+def learn(out, options, collection, clips, inputs, new):
     """Learn from all sets, keep the model, answer new clips, as asked."""
     if new:
         shape = collection.X.shape[1], 1, collection.frame
         recipe = recipe_of(options)
         recipe = base_of(recipe) if choice_of(options) else recipe
         look_at_new(new, recipe, shape, options.strict)
-    model = answers.learned(collection, inputs, recipe_of(options), options)
+    recipe = recipe_of(options)
+    model = answers.learned(collection, inputs, recipe, options, clips)
     say_failed(collection, {})
     if model.left_out is not None and len(model.classes) > 2:
         noticed = model.estimator.noticed(options.coverage, left_out=model.left_out)
@@ -768,14 +799,11 @@ def answer(out, options, model, new):
     ]
     how = [model.method, model.chosen]
     possible = possible_classes(found, options.coverage)
+    because = [] if found.because is None else found.because
     rows = [
-        [name, label, *scores, words, because, *how, ""]
-        for name, label, scores, words, because in zip(
-            found.names,
-            found.labels,
-            found.scores.tolist(),
-            possible,
-            [""] * len(found.names) if found.because is None else found.because,
+        [name, label, *scores, words, why, *how, ""]
+        for name, label, scores, words, why in zip(
+            found.names, found.labels, found.scores.tolist(), possible, because
         )
     ]
     empty = [""] * (3 + len(found.classes))
@@ -795,8 +823,53 @@ def answer(out, options, model, new):
             f"  {some(n_unlike, 'clip')} unlike all classes; of clips of these classes "
             f"{100 * (1 - options.coverage):.3g} % are called so too"
         )
+    if not options.no_pictures:
+        save_sheet_of_answers(out, options, model, new, collection, found, possible)
     say(f"labels, scores and reasons: {out.folder / 'predictions.csv'}")
     say_failed(collection._replace(unread=found.failed), {})
+
+
+def save_sheet_of_answers(out, options, model, new, collection, found, possible):
+    """New clips, the least sure first, with what speaks for label and runner-up."""
+    if model.pictures is None or not len(found.names):
+        return
+    scores = np.sort(found.scores, axis=1)
+    order = np.argsort(scores[:, -1] - scores[:, -2], kind="stable")[:PICTURED]
+    place = {name: i for i, name in enumerate(collection.names)}
+    images = dict(zip(found.names, [None] * len(found.names)))
+    first = [found.names[i] for i in order]
+    kept = [place[name] for name in first]
+    of_clip = pictures_of(first, collection.clip[kept], new, model.recipe.key)
+    images |= dict(zip(first, of_clip))
+
+    def part(label, reasons):
+        return [
+            (
+                model.pictures[j],
+                f"{label} {share:.2g}\n{caption(model.names[j], label)}",
+            )
+            for j, share in reasons
+        ]
+
+    rows = []
+    for i in order:
+        if images[found.names[i]] is None:
+            continue
+        own, other = found.reasons[i]
+        words = f"{found.labels[i]}\n{caption(found.names[i])}"
+        words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
+        parts = part(found.labels[i], own), part(found.runner_up[i], other)
+        rows.append(row_of(images[found.names[i]], words, *parts))
+    if not rows:
+        return
+    note = "a new clip; labelled clips that speak for its label, and for the runner-up"
+    ax = plots.plot_sheet(rows, note=note)
+    ax.set_title(
+        f"{some(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
+        f"{model.method}",
+        fontsize=10,
+    )
+    save_picture(out.folder / "answers", ax, options, out.write)
 
 
 def name_suspects(out, options, collection, clips, inputs):
@@ -816,7 +889,7 @@ def name_suspects(out, options, collection, clips, inputs):
         ["clip", "label", "suspected", "suspicion", "because"],
         [
             [names[i], label[i], suspects.suspected[i], f"{suspects.suspicion[i]:.4g}"]
-            + [suspects.because[i]]
+            + [explained(suspects.names, suspects.reasons[i])]
             for i in suspects.order
             if suspects.suspicion[i] > -np.inf  # else no other could speak for it
         ],
@@ -836,21 +909,32 @@ def name_suspects(out, options, collection, clips, inputs):
     for i in first:
         print(
             f"  {names[i]}: {suspects.suspected[i]}? It is explained by "
-            f"{suspects.because[i]}"
+            f"{explained(suspects.names, suspects.reasons[i])}"
         )
-    if len(first) and len(collection.frame) == 2 and not options.no_pictures:
-        by_name = {clip.name: clip for clip in clips}
-        whose = clip_names(names, collection.clip)
-        ax = plots.plot_answers(
-            [middle_frame(by_name[whose[i]], options.key) for i in first],
-            [label[i] for i in first],
-            [suspects.suspected[i] for i in first],
-            names=[names[i] for i in first],
-        )
-        ax.set_title(
-            "The first suspects: the label, not the class that more speaks for"
-        )
-        save_picture(out.folder / "suspects", ax, options, out.write)
+    if len(first) and not options.no_pictures:
+        images = pictures_of(names, collection.clip, clips, options.key)
+        rows = [
+            row_of(
+                images[i],
+                f"{label[i]}; {suspects.suspected[i]}?\n{caption(names[i], label[i])}",
+                [
+                    (
+                        images[j],
+                        f"{label[j]} {share:.2g}\n{caption(names[j], label[j])}",
+                    )
+                    for j, share in suspects.reasons[i]
+                ],
+            )
+            for i in first
+            if images[i] is not None
+        ]
+        if rows:
+            note = "a clip with its label and another class; clips that speak for that"
+            ax = plots.plot_sheet(rows, note=note)
+            ax.set_title(
+                "Labels that may be wrong, the most suspect first", fontsize=10
+            )
+            save_picture(out.folder / "suspects", ax, options, out.write)
     say(f"all suspects and copies: {out.folder}")
     say_failed(collection, {})
 

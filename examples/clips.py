@@ -31,6 +31,7 @@ from grassmann_sc import files, frames, subspaces, tuning
 
 MOST_NAMED = 5  # clips, or sizes, in an error
 MANY = 200  # a progress bar is shown for the headers of so many clips
+SIDE = 64  # pixels of a small image
 NOTHING = frames.Contents([], [], [])
 DEEPEST = 3  # levels of folders in which a hint looks for an example
 EXAMPLES = {
@@ -154,6 +155,38 @@ def middle_frame(clip, key=None):
     if source.ndim != 3:
         raise ValueError(f"{clip.name} is made of vectors, not of images")
     return source[len(source) // 2]
+
+
+def pictures_of(names, clip, clips, key=None):
+    """A small image in uint8 of each set, or None where there is none.
+
+    names, clip: of the sets of a Collection, which was built from clips.
+    """
+    whose = clip_names(names, clip)
+    wanted = {name: None for name in whose}
+    by_name = {one.name: one for one in clips if one.name in wanted}
+
+    def small(one):
+        try:
+            return one.name, _small(middle_frame(one, key))
+        except Exception:  # vectors, or a damaged file
+            return one.name, None
+
+    wanted |= threaded(small, [*by_name.values()])
+    return [wanted[name] for name in whose]
+
+
+def _small(image):
+    """The image in uint8, means of blocks so that no side has more than SIDE pixels."""
+    block = -(-max(image.shape) // SIDE)
+    h, w = (max(1, side // block) for side in image.shape)
+    image = np.asarray(image, float)[: h * block, : w * block]
+    image = image.reshape(h, -1, w, image.shape[1] // w).mean(axis=(1, 3))
+    low = image.min()
+    high = image.max()
+    if low < 0 or high > 255 or high <= 1:
+        image = (image - low) * (255 / (high - low) if high > low else 0)
+    return image.round().astype(np.uint8)
 
 
 def _resampled(rows, n):

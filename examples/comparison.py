@@ -45,6 +45,7 @@ N_GAMMAS = 7
 SURE_OF_RECIPE = 2  # standard errors by which a recipe must be better than the first
 PART = 0.6  # of the seconds that all candidates on all folds would take
 WORTH_SAYING = 10  # seconds to go
+BECAUSE = 3  # sets named as what explains another
 SOFT = 0.01  # a voter whose accuracy is lower by this has 1 / e of the weight
 LIMITS = {
     "C": (0, np.inf),
@@ -75,8 +76,9 @@ Outcome = namedtuple(
 )
 
 # After each method on a split. results: {method: [{accuracy, balanced, f1, seconds,
-# chosen, predicted, failed, left_out, ends, warned}, ...], one for each split so far};
-# if the method failed, the first three are NaN and predicted is None. fitted: [(name,
+# chosen, predicted, failed, left_out, ends, warned, reasons}, ...], one for each split
+# so far}; if the method failed, the first three are NaN and predicted is None. reasons:
+# {wrong test set: [(labelled set, share), ...]} of coding methods, else None. fitted: [(name,
 # estimator, queries), ...] of this split; train, test: its parts.
 Progress = namedtuple("Progress", "results train test fitted")
 
@@ -878,6 +880,7 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
                     "left_out": outcome.left_out,
                     "ends": outcome.ends,
                     "warned": outcome.warned,
+                    "reasons": _reasons_of_wrong(outcome, label, train, test),
                 }
             )
             what = f"failed: {failed}" if failed else told(outcome.chosen)
@@ -886,6 +889,35 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
                 f"{what}"
             )
             yield Progress(results, train, test, fitted)
+
+
+def of_class(shares, index, places):
+    """What speaks for the class places[i] of each query i: [[(set, share), ...], ...].
+
+    The sets of the largest of the core's Shares, at most BECAUSE; index (N,): the
+    classes of the labelled sets.
+    """
+    found = []
+    for indices, values, place in zip(*shares, places):
+        mine = (indices >= 0) & (index[indices] == place)
+        pairs = zip(indices[mine].tolist(), values[mine].tolist())
+        found.append([*pairs][:BECAUSE])
+    return found
+
+
+def _reasons_of_wrong(outcome, label, train, test):
+    """What speaks for the wrong answers of a coding method, as of_class; or None."""
+    estimator = outcome.estimator
+    if not isinstance(estimator, estimators.CodingClassifier):
+        return None
+    wrong = np.flatnonzero(outcome.predicted != label[test])
+    if not len(wrong):
+        return {}
+    places = np.searchsorted(estimator.classes_, outcome.predicted[wrong])
+    shares = estimator.explain(outcome.queries[wrong])
+    found = of_class(shares, estimator.index_, places)
+    of_all = [[(int(train[i]), share) for i, share in one] for one in found]
+    return dict(zip(test[wrong].tolist(), of_all))
 
 
 def in_words(seconds):

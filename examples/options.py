@@ -621,6 +621,9 @@ OF_ANSWERS = {
     "add",
     "save",
     "labels",
+    "no_pictures",
+    "format",
+    "dpi",
 }
 
 
@@ -654,7 +657,7 @@ def _check_options(parser, options):
         ):
             parser.error(
                 f"--{name.replace('_', '-')} and --model exclude each other: a model "
-                "keeps what it was learned with, and answers without pictures"
+                "keeps what it was learned with"
             )
     for name, rule in RULES.items():
         value = getattr(options, name)

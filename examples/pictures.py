@@ -1,5 +1,6 @@
 """Save pictures as files, and keep the folder of results, for the examples."""
 
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -7,6 +8,7 @@ import matplotlib.pyplot as plt
 from examples.options import DPI, FORMATS
 from grassmann_sc import files
 
+LINE = 20  # letters under an image of a sheet
 LIST = "files.txt"  # the names of the files that the next run removes
 KINDS = {f".{kind}" for kind in (*FORMATS, "json", "npz", "csv")}
 
@@ -26,6 +28,35 @@ def save_picture(path, ax, options=None, write=files.write_whole):
     finally:
         plt.close(ax.figure)
     return path
+
+
+def row_of(image, words, *parts):
+    """A row of plots.plot_sheet: an image, and what explains it.
+
+    parts: [(image or None, words), ...] each, with a gap before each part.
+    """
+    row = [(image, words)]
+    for part in parts:
+        shown = [one for one in part if one[0] is not None]
+        row += [None, *shown] if shown else []
+    return row
+
+
+def caption(name, label=None):
+    """The name of a clip in two lines, without its class folder and its ending.
+
+    If it is longer, without the part before the second line's.
+
+    >>> caption("run/person_03_outdoors_take_2.avi", "run")
+    'person_03_outdoors\\n_take_2'
+    """
+    name = re.sub(r"\.\w{1,4}$", "", name.removeprefix(f"{label}/"))
+    if len(name) <= LINE:
+        return name
+    breaks = [m.start() for m in re.finditer(r"[\W_]", name[: LINE + 1])]
+    at = max([k for k in breaks if k >= LINE // 2], default=LINE)
+    end = name[at:]
+    return f"{name[:at]}\n{end if len(end) <= LINE else '…' + end[1 - LINE :]}"
 
 
 class Results:

@@ -735,11 +735,11 @@ def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
 
 def test_the_clips_that_were_wrong_are_pictured(data, monkeypatch):
     shown = []
-    draw = plots.plot_answers
+    draw = plots.plot_sheet
     monkeypatch.setattr(
         plots,
-        "plot_answers",
-        lambda *args, names: shown.append((*args, names)) or draw(*args),
+        "plot_sheet",
+        lambda rows, note: shown.append((rows, note)) or draw(rows, note=note),
     )
     np.save(data / "data" / "walk" / "6.npy", np.load(data / "data" / "run" / "0.npy"))
     classify.main(
@@ -763,14 +763,19 @@ def test_the_clips_that_were_wrong_are_pictured(data, monkeypatch):
             for row in csv.DictReader(file)
             if row["truth"] != row["nearest subspace"]
         }
-    ((frames, truth, answers_, names),) = shown
-    clips_ = [name.partition(" (")[0] for name in names]  # (2 times)
-    assert (
-        wrong
-        and set(zip(clips_, truth, answers_)) == wrong
-        and len(names) == len(wrong)
-    )
-    assert all(np.ndim(frame) == 2 for frame in frames)
+    ((rows, note),) = shown
+    leads = [row[0][1] for row in rows]
+    assert wrong and len(leads) == len({clip for clip, _, _ in wrong})
+    for lead, row in zip(leads, rows):
+        told, *_, clip = lead.split("\n")
+        truth, _, answer = told.partition(", not ")
+        assert (f"{truth}/{clip}.npy", truth, answer) in wrong
+        # the nearest labelled clip, alone
+        (reason,) = row[2:]
+        share, name = reason[1].split("\n")
+        assert row[1] is None and share == f"{answer} 1"
+        assert name in [*"0123456"]
+    assert any(lead.startswith(("walk, not run", "run, not walk")) for lead in leads)
     assert (data / "out" / "wrong.png").exists()
 
 

@@ -472,19 +472,22 @@ def test_a_method_that_failed_everywhere_is_not_the_best():
     """The picture of wrong answers is that of a method which has some."""
     failed = {"accuracy": np.nan, "failed": "no room", "predicted": None}
     wrong = {"accuracy": 0.0, "failed": None, "predicted": np.array(["bee"])}
+    for one in (failed, wrong):
+        one["reasons"] = None
     collection = SimpleNamespace(
         names=["a", "b"], label=np.array(["ape", "bee"]), clip=np.arange(2)
     )
     titles = []
 
-    def save(name, title, plot):
+    def save(name, title, plot, rows, note):
         titles.append(title)
 
     results = {"dcc": [failed], "gda": [wrong]}
+    made = [clips.Clip(name, None, None, [np.ones((3, 4, 5))]) for name in "ab"]
     classify.save_picture_of_wrong_clips(
-        save, "data", collection, [], [([1], [0])], results, None
+        save, "data", collection, made, [([1], [0])], results, None
     )
-    assert titles == ["gda, data\n1 wrong answer"]
+    assert titles == ["gda, data\n1 clip with a wrong answer, 1 of 1 answer"]
 
 
 def test_classes_are_in_natural_order():

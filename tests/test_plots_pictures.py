@@ -39,6 +39,9 @@ DRAW = {  # each picture on ordinary data
     "answers": lambda **kw: plots.plot_answers(
         np.eye(12)[:, None], CLASSES, CLASSES[::-1], **kw
     ),
+    "sheet": lambda **kw: plots.plot_sheet(
+        [[(np.eye(4), "a"), None, (np.eye(5), "b\nc")]] * 3, note="d", **kw
+    ),
     "map": lambda **kw: plots.plot_map(projection_kernel(X), CLASSES, **kw),
     "named pair": lambda **kw: plots.plot_angles_pair(
         X[0], X[1], names=("a", "b"), **kw
@@ -402,6 +405,32 @@ def test_a_sheet_of_one_answer_has_room_for_its_words():
         assert 0 <= box.x0 and box.x1 <= ax.figure.bbox.width
 
 
+def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
+    long = "a name that is much too long for its room"
+    rows = [
+        [(np.ones((4, 9)), "one"), None, (np.eye(3), f"two\n{long}\nthird\nfourth")],
+        [(np.eye(5), "three")],
+        [],
+    ]
+    ax = plots.plot_sheet(rows, note="what it shows")
+    assert [text.get_text().split("\n")[0] for text in ax.texts] == [
+        "one",
+        "two",
+        "three",
+    ]
+    lines = ax.texts[1].get_text().split("\n")
+    assert lines[2:] == ["third", "fourth"] and "…" in lines[1] and len(lines[1]) < 25
+    centres = [sum(image.get_extent()[:2]) / 2 for image in ax.images]
+    assert centres == pytest.approx([0, 1 + plots.GAP, 0])
+    assert ax.get_xlabel() == "what it shows"
+    ax.figure.canvas.draw()
+    images = [image.get_window_extent() for image in ax.images]
+    for text in ax.texts:
+        box = text.get_window_extent()
+        assert not any(box.overlaps(image) for image in images)
+        assert 0 <= box.x0 and box.x1 <= ax.figure.bbox.width and box.y0 >= 0
+
+
 def test_frames_of_a_vector_stand_below_each_other():
     frames = np.arange(1.0, 25).reshape(2, 3, 4) / 24  # two frames of 3 x 4
     ax = plots.plot_atoms(frames.reshape(1, 24, 1), (3, 4), n_blocks=2)
@@ -469,6 +498,14 @@ WRONG = [
     (
         lambda: plots.plot_answers([np.ones(3)], ["a"], ["b"]),
         r"frames\[0\] must have shape \(height, width\), got \(3,\)",
+    ),
+    (
+        lambda: plots.plot_sheet([[], [None]]),
+        "rows must hold at least one image, got none",
+    ),
+    (
+        lambda: plots.plot_sheet([[(np.ones(3), "a")]]),
+        r"rows\[0\]\[0\]\[0\] must have shape \(height, width\), got \(3,\)",
     ),
     (
         lambda: plots.plot_atoms(X, (4, 5), n_blocks=2),
