@@ -34,6 +34,7 @@ one table and writes into OUT, in place of what the last run wrote there:
   *.png            confusion matrices, the clips that the best method got wrong, Gram matrix, map
                    of the clips, atoms, codes
   suspects.csv     with --check: the labels, most suspect first, and what explains their clips
+  clusters.csv     with --cluster: the cluster of each clip, and the clips nearest to it there
   copies.csv       with --check: clips that are there twice, or share half of their frames
   files.txt        the names of all these, which the next run removes
   cache/           subspaces by content of the files: a second run starts at once
@@ -48,7 +49,7 @@ import tempfile
 import time
 import zipfile
 from collections import Counter, namedtuple
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 if not __package__:  # runs as a file too
@@ -87,6 +88,7 @@ from examples.clips import (
     split_by_group,
     split_by_parts,
 )
+from examples.clusters import USUAL_P, clusters_of
 from examples.comparison import (
     N_GAMMAS,
     check_classes,
@@ -103,6 +105,7 @@ from grassmann_sc import estimators, files, plots, tuning
 FEWEST_SPLITS = 5  # no p-values with fewer
 PICTURED_ATOMS = 40
 PICTURED = 12  # clips of a sheet
+TYPICAL = 6  # clips of a cluster in its sheet
 UNLIKE = "unlike all classes"
 PRINTED = 12  # suspects and pairs of copies
 PICTURED_P = 3  # of the Gram matrix and the map
@@ -704,6 +707,9 @@ def run(options):
     if options.save:
         check_folder(options.save.parent, "what --save lies in")
         files.check_writable(options.save, "--save")
+    if options.cluster:
+        name_clusters(out, options)
+        return
     if options.add:
         model = with_more(options, model)
     if model:
@@ -937,6 +943,68 @@ def name_suspects(out, options, collection, clips, inputs):
             save_picture(out.folder / "suspects", ax, options, out.write)
     say(f"all suspects and copies: {out.folder}")
     say_failed(collection, {})
+
+
+def name_clusters(out, options):
+    """clusters.csv of clips without labels, a sheet of each cluster, and a map."""
+    clips = new_clips(options.data, options.key)
+    recipe = recipe_of(options)
+    if options.p is None:
+        recipe = replace(recipe, p=USUAL_P)
+    strict = options.strict or (not options.data.is_dir() and not options.skip)
+    seen = look(clips, recipe, strict, options.skip)
+    collection = build_all(
+        clips, recipe, options.out / "cache", strict=strict, seen=seen
+    )
+    names = collection.names
+    if len(names) < max(2, options.cluster):
+        raise ValueError(
+            f"--cluster {options.cluster} needs {max(2, options.cluster)} sets, got "
+            f"{len(names)}"
+        )
+    found = clusters_of(collection.X, options.cluster, options.seed)
+    rows = [
+        [name, number, explained(names, reasons), ""]
+        for name, number, reasons in zip(names, found.number, found.reasons)
+    ]
+    rows += [[name, "", "", why] for name, why in collection.unread.items()]
+    write_csv(out, "clusters.csv", ["clip", "cluster", "because", "failed"], rows)
+    p = collection.X.shape[2]
+    print(f"{some(len(names), 'set')} as subspaces of dimension {p}, in clusters of")
+    print("  " + " + ".join(map(str, np.bincount(found.number)[1:])))
+    if not options.no_pictures:
+        matplotlib.use("agg")
+        ax = plots.plot_map(found.K, [f"cluster {k}" for k in found.number])
+        ax.set_title(f"{some(len(names), 'set')}, p = {p}", fontsize=10)
+        save_picture(out.folder / "map", ax, options, out.write)
+        save_sheet_of_clusters(out, options, clips, collection, found)
+    say(f"the cluster of each clip: {out.folder / 'clusters.csv'}")
+    say_failed(collection, {})
+
+
+def save_sheet_of_clusters(out, options, clips, collection, found):
+    """The first clips of the largest clusters, a row each."""
+    rows = []
+    for k in range(1, min(options.cluster, PICTURED) + 1):
+        members = [i for i in found.order if found.number[i] == k]
+        first = np.array(members[:TYPICAL])
+        if not len(first):
+            continue
+        names = [collection.names[i] for i in first]
+        images = pictures_of(names, collection.clip[first], clips, options.key)
+        size = f"cluster {k}, {some(len(members), 'set')}\n"
+        rows.append(
+            [
+                (image, f"{size if i == 0 else ''}{caption(name)}")
+                for i, (image, name) in enumerate(zip(images, names))
+                if image is not None
+            ]
+        )
+    if any(rows):
+        ax = plots.plot_sheet(
+            rows, note="in each cluster, what the others explain best"
+        )
+        save_picture(out.folder / "clusters", ax, options, out.write)
 
 
 def possible_classes(found, coverage):

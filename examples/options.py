@@ -55,6 +55,7 @@ RULES = {  # the fields of Settings first
     "stack": Rule(int, least=1, many=True, optional=True),
     "arma": Rule(int, least=0),
     "repeats": Rule(int, least=1),
+    "cluster": Rule(int, least=1, optional=True),
 }
 KINDS = {
     int: (numbers.Integral, "an integer", "integers"),
@@ -383,6 +384,12 @@ def _add_answer_options(add):
         "%(default)s)",
     )
     add(
+        "--cluster",
+        type=int,
+        metavar="K",
+        help="evaluate nothing: put the clips of DIR, which need no labels, into K clusters",
+    )
+    add(
         "--check",
         action="store_true",
         help="evaluate nothing: name the labels that may be wrong, the most suspect first, and "
@@ -647,8 +654,16 @@ def _check_options(parser, options):
         parser.error(f"--labels and {other} exclude each other")
     if not 0 < options.coverage < 1:
         parser.error(f"--coverage must lie between 0 and 1, got {options.coverage:g}")
-    if options.check and (options.predict or options.save):
-        parser.error("--check and --predict or --save exclude each other")
+    jobs = {
+        "--check": options.check,
+        "--cluster": options.cluster,
+        "--predict or --save": options.predict or options.save,
+    }
+    asked = [name for name, wanted in jobs.items() if wanted]
+    if len(asked) > 1:
+        parser.error(f"{asked[0]} and {asked[1]} exclude each other")
+    if options.cluster and (options.labels or options.splits):
+        parser.error("--cluster and --labels or --splits exclude each other")
     for name, value in vars(options).items():
         if (
             options.model

@@ -179,3 +179,53 @@ def test_whole_spaces_are_no_copies(p):
     X = np.stack([core.orthonormalize(rows[:p].T) for rows in sets])
     found = check.copies(collection._replace(X=X))
     assert [(one.i, one.j) for one in found] == [(5, 7)]
+
+
+# ---------------------------------------------------------------------------- clusters
+
+
+def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
+    sets, label = sets_of()
+    order = np.argsort(label != 2, kind="stable")[4:]  # class 2 is the smallest
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for i in order:
+        np.save(folder / f"clip{i}.npy", sets[i])
+    (folder / "broken.npy").write_bytes(b"no array")
+    data = ["--data", str(folder), "--out", str(tmp_path / "out"), "--center"]
+    classify.main([*data, "--cluster", str(len(set(label))), "--dpi", "40"])
+    with open(tmp_path / "out" / "clusters.csv", newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    failed = rows.pop()
+    assert failed["clip"] == "broken.npy" and "cannot be read" in failed["failed"]
+    of_clip = {int(row["clip"][4:-4]): int(row["cluster"]) for row in rows}
+    assert sorted(of_clip) == sorted(order)
+    pairs = {(label[i], number) for i, number in of_clip.items()}
+    assert len(pairs) == len(set(label)) and (2, max(of_clip.values())) in pairs
+    for row in rows:
+        near = [int(words.split(".npy")[0][4:]) for words in row["because"].split("; ")]
+        i = int(row["clip"][4:-4])
+        assert i not in near and {of_clip[j] for j in near} == {of_clip[i]}
+    sizes = " + ".join(map(str, np.bincount(list(of_clip.values()))[1:]))
+    assert f"in clusters of\n  {sizes}\n" in capsys.readouterr().out
+    left = {path.name for path in (tmp_path / "out").iterdir()}
+    assert left == {"clusters.csv", "clusters.png", "map.png", "files.txt", "cache"}
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [
+        (["--cluster", "40"], "--cluster 40 needs 40 sets, got 32"),
+        (["--cluster", "2", "--check"], "--check and --cluster exclude each other"),
+        (
+            ["--cluster", "2", "--save", "m"],
+            "--cluster and --predict or --save exclude",
+        ),
+        (["--cluster", "0"], "--cluster must be at least 1, got 0"),
+    ],
+)
+def test_clusters_that_cannot_be_are_refused(tmp_path, arguments, why, capsys):
+    data = stacked(tmp_path / "data.npz", *sets_of())
+    with pytest.raises(SystemExit) as error:
+        classify.main(["--data", str(data), "--out", str(tmp_path), *arguments])
+    assert why in f"{error.value}{capsys.readouterr().err}"

@@ -27,6 +27,7 @@ def test_wheel_holds_the_modules_and_the_command_alone(wheel):
         "check",
         "classify",
         "clips",
+        "clusters",
         "command",
         "comparison",
         "first_tries",
