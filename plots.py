@@ -8,6 +8,7 @@ matplotlib's settings. The colours suit colour-blind readers.
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -342,7 +343,9 @@ def plot_sheet(
     if not cells:
         raise ValueError("rows must hold at least one image, got none")
     top = np.cumsum([0, *heights])
-    ax = _axes(ax, max(4.2, 1.4 * max(lengths) + 0.2), 1.35 * top[-1] + 0.4)
+    width = max(4.2, 1.4 * max(lengths) + 0.2)
+    ax = _axes(ax, width, 1.35 * top[-1] + 0.4)
+    note = textwrap.fill(note, int(72 * width / FONT))
     for r, image, x, lines in cells:
         _draw_image(ax, image, x, top[r], lines, "black")
     _end_sheet(ax, max(lengths) - 0.5, top[-1] - 0.5, note)

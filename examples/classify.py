@@ -36,14 +36,15 @@ one table and writes into OUT, in place of what the last run wrote there:
   suspects.csv     with --check: the labels, most suspect first, and what explains their clips
   clusters.csv     with --cluster: the cluster of each clip, and the clips nearest to it there
   copies.csv       with --check: clips that are there twice, or share half of their frames
+  report.html      all of it on one page, to be shown to others
   files.txt        the names of all these, which the next run removes
   cache/           subspaces by content of the files: a second run starts at once
 """
 
 import csv
-import importlib.metadata
 import io
 import json
+import shlex
 import sys
 import tempfile
 import time
@@ -55,7 +56,7 @@ from pathlib import Path
 if not __package__:  # runs as a file too
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from examples.options import MOST_P, is_own, parsed
+from examples.options import FORMATS, MOST_P, is_own, parsed
 from examples.options import of_classify as parse
 
 parsed(__name__, parse)
@@ -100,15 +101,27 @@ from examples.comparison import (
 from examples.own import own
 from examples.pictures import Results, caption, row_of, save_picture
 from examples.recipes import FEW, MANY_FRAMES, base_of, recipes_of
+from examples.report import Report, versions
 from grassmann_sc import estimators, files, plots, tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer
 PICTURED_ATOMS = 40
 PICTURED = 12  # clips of a sheet
 TYPICAL = 6  # clips of a cluster in its sheet
+PICTURES = {  # in a report, in this order before all others
+    "answers": "New clips, and labelled clips that speak for their labels",
+    "suspects": "Labels that may be wrong, and clips that speak against them",
+    "clusters": "Clips of each cluster",
+    "wrong": "Clips with wrong answers, and labelled clips that speak for these",
+    "map": "All sets as points in the plane",
+}
 UNLIKE = "unlike all classes"
 PRINTED = 12  # suspects and pairs of copies
 PICTURED_P = 3  # of the Gram matrix and the map
+CHOSEN = (
+    "Everything that is chosen was chosen by cross-validation on the training part of each "
+    "split. The last column tells what was chosen most often."
+)
 # sizes above which kernels are left out by default
 MOST_ROWS = 2**30  # bytes of all rows
 MOST_GRAMS = 2**31  # bytes of all Gram matrices
@@ -136,6 +149,77 @@ def print_table(results, columns=("accuracy",)):
         print(f"{method:{width}}{shares}{np.mean(seconds):12.3f}   {chosen}".rstrip())
         for note in _notes(done):
             print(f"    {note}")
+
+
+def report_table(report, results, columns, comparison):
+    """The table of print_table in a report, with the rows' distance from the best."""
+    p_values = comparison.p_values or {}
+    header = ["method", *(COLUMNS[column] for column in columns), "behind"]
+    header += ["p-value"] * bool(p_values) + ["s a split", "most often chosen"]
+    rows = []
+    for method, found in results.items():
+        done = successes(found)
+        if not done:
+            empty = [""] * (len(header) - 2)
+            rows.append([method, *empty, f"failed: {found[0]['failed']}"])
+            continue
+        shares = [
+            _mean([split[column] for split in done]).strip() for column in columns
+        ]
+        behind = comparison.behind.get(method)
+        row = [method, *shares, "" if behind is None else f"{behind:.1f}"]
+        if p_values:
+            row.append(f"{p_values[method]:.3f}" if method in p_values else "")
+        seconds = np.mean([split["seconds"] for split in done])
+        notes = [_most_often(done), *_notes(done)]
+        if len(done) < len(found):
+            notes.append(f"failed in {len(found) - len(done)} of {len(found)} splits")
+        rows.append([*row, f"{seconds:.3f}", "; ".join(filter(None, notes))])
+    best = [k for k, method in enumerate(results) if method == comparison.first]
+    report.table(header, rows, best, range(1, len(header) - 1))
+
+
+def report_data(report, collection, clips):
+    """What the sets are, and what was left out and why."""
+    report.section("The data")
+    n, d, _ = collection.X.shape
+    counts = Counter(collection.label.tolist())
+    classes = [f"{c} ({counts[c]})" for c in natural_classes(collection.label)]
+    words = f"{some(n, 'set')} of {some(len(classes), 'class')}: {', '.join(classes)}."
+    if len(collection.frame) == 2:
+        words += f" Frames of {collection.frame[0]} x {collection.frame[1]} pixels."
+    if collection.sets is not None:
+        lengths = [len(rows) for rows in collection.sets]
+        each = {f"{min(lengths)}", f"{max(lengths)}"}
+        words += (
+            f" {sum(lengths)} frames, {' to '.join(sorted(each, key=int))} in a set."
+        )
+    if collection.group is not None:
+        words += f" {some(len(np.unique(collection.group)), 'group')}."
+    report.text(words)
+    report_failed(report, collection.unread, len(clips))
+
+
+def report_failed(report, unread, n_clips):
+    if unread:
+        report.text(f"{len(unread)} of {some(n_clips, 'clip')} could not be used:")
+        report.table(["clip", "why"], [*unread.items()])
+
+
+def report_pictures(report, out, slugs=None):
+    """The pictures that the run has left; of methods, those of the slugs."""
+    report.section("Pictures")
+    left = {Path(name).stem: out.folder / name for name in sorted(out.names or ())}
+    for stem in [*PICTURES, *(name for name in left if name not in PICTURES)]:
+        path = left.get(stem)
+        of_method = stem.startswith(("confusion_", "codes_", "atoms_"))
+        chosen = slugs is None or any(stem.endswith(f"_{one}") for one in slugs)
+        if (
+            path is not None
+            and path.suffix[1:] in FORMATS
+            and (chosen or not of_method)
+        ):
+            report.picture(path, PICTURES.get(stem, stem.replace("_", " ")))
 
 
 def _mean(shares):
@@ -283,13 +367,9 @@ def _name_of_test(pairs):
 
 def save_results(out, asked, collection, pairs, results):
     """results.json, whole after each method; "splits_done" tells how far it went."""
-    versions = {
-        name: importlib.metadata.version(name)
-        for name in ("numpy", "scipy", "numba", "scikit-learn")
-    }
     content = {
         "options": asked,
-        "versions": versions,
+        "versions": versions(),
         "n_sets": len(collection.label),
         "subspaces": collection.X.shape[1:],
         "classes": natural_classes(collection.label),
@@ -831,6 +911,17 @@ def answer(out, options, model, new):
         )
     if not options.no_pictures:
         save_sheet_of_answers(out, options, model, new, collection, found, possible)
+    report = report_on(options, "labels of new clips")
+    report.section("The model")
+    report.text(_described(model), f"Classes: {', '.join(map(str, model.classes))}.")
+    report.section("Answers")
+    report.table(
+        ["clip", "label", "possible", "because"],
+        [*zip(found.names, found.labels, possible, because)],
+    )
+    report_failed(report, found.failed, len(new))
+    report_pictures(report, out)
+    report.save(out.folder / "report.html", out.write)
     say(f"labels, scores and reasons: {out.folder / 'predictions.csv'}")
     say_failed(collection._replace(unread=found.failed), {})
 
@@ -941,6 +1032,23 @@ def name_suspects(out, options, collection, clips, inputs):
                 "Labels that may be wrong, the most suspect first", fontsize=10
             )
             save_picture(out.folder / "suspects", ax, options, out.write)
+    report = report_on(options, "labels that may be wrong, clips that are there twice")
+    report_data(report, collection, clips)
+    report.section("Labels that may be wrong")
+    report.text(f"{some(n_worse, 'label')} of {len(names)}, by {suspects.how}.")
+    report.table(
+        ["clip", "label", "suspected", "because"],
+        [
+            (names[i], label[i], suspects.suspected[i])
+            + (explained(suspects.names, suspects.reasons[i]),)
+            for i in suspects.order[:n_worse]
+        ],
+    )
+    report.section("Copies")
+    report.text("" if found else "None was found.")
+    report.table(["clip", "copy", "label", "its label", "why"], rows)
+    report_pictures(report, out)
+    report.save(out.folder / "report.html", out.write)
     say(f"all suspects and copies: {out.folder}")
     say_failed(collection, {})
 
@@ -978,6 +1086,13 @@ def name_clusters(out, options):
         ax.set_title(f"{some(len(names), 'set')}, p = {p}", fontsize=10)
         save_picture(out.folder / "map", ax, options, out.write)
         save_sheet_of_clusters(out, options, clips, collection, found)
+    report = report_on(options, "clusters of clips")
+    report.section("Clusters")
+    members = [(names[i], found.number[i]) for i in found.order]
+    report.table(["clip", "cluster"], members)
+    report_failed(report, collection.unread, len(clips))
+    report_pictures(report, out)
+    report.save(out.folder / "report.html", out.write)
     say(f"the cluster of each clip: {out.folder / 'clusters.csv'}")
     say_failed(collection, {})
 
@@ -1038,7 +1153,7 @@ def compare(out, options, collection, clips, inputs, pairs, how):
         name: asdict(recipe) for name, recipe in inputs.recipes.items() if recipe
     }
     asked = vars(options) | {"recipes": recipes}
-    say_copies(collection, pairs)
+    copied = say_copies(collection, pairs)
     for done in run_splits(collection, inputs, pairs, every_method(inputs), options):
         save_results(out, asked, collection, pairs, done.results)
         save_predictions(out, collection, pairs, done.results)
@@ -1055,20 +1170,40 @@ def compare(out, options, collection, clips, inputs, pairs, how):
     arrays = save_codes(out, collection, done)
     if not options.no_pictures:
         save_pictures(out, options, collection, clips, inputs, pairs, results, arrays)
+    report = report_on(options, "how well its classes are told apart")
+    report_data(report, collection, clips)
+    report.text(*copied)
+    report.section("Accuracy")
+    report.text(f"{some(len(pairs), 'split')}: {how}.")
+    comparison = compared(results, pairs)
+    report_table(report, results, columns_of(options, collection.label), comparison)
+    why = comparison.why or f"p-values: {comparison.test}."
+    report.text(why, CHOSEN, "Labels that may be wrong: --check names them.")
+    report_pictures(report, out, [slug(comparison.first or "")])
+    report.save(out.folder / "report.html", out.write)
     say(f"results, predictions, codes and pictures: {options.out}")
     say_failed(collection, results)
 
 
 def say_copies(collection, pairs):
-    """Warn of copies of which one trains and the other is tested."""
+    """Warn of copies of which one trains and the other is tested; gives what is said."""
     found = across(copies(collection), pairs)
-    if found:
-        one = found[0]
-        say(
-            f"{some(len(found), 'pair')} of copies are in both parts of a split, which makes "
-            f"accuracy too high, as {collection.names[one.i]} and "
-            f"{collection.names[one.j]}; --check names them"
-        )
+    if not found:
+        return []
+    one = found[0]
+    text = (
+        f"{some(len(found), 'pair')} of copies are in both parts of a split, which makes "
+        f"accuracy too high, as {collection.names[one.i]} and "
+        f"{collection.names[one.j]}; --check names them"
+    )
+    say(text)
+    return [text]
+
+
+def report_on(options, what):
+    """The Report of a run, with what was asked."""
+    path = options.data or options.predict or options.add
+    return Report(f"{printable(Path(path).resolve().name)}: {what}", options.command)
 
 
 def too_large(sets, n_dimensions):
@@ -1120,6 +1255,10 @@ def say_failed(collection, results):
 
 def main(arguments=None, prog=None):
     options = parse(arguments, prog)
+    asked = sys.argv[1:] if arguments is None else arguments
+    options.command = shlex.join(
+        [*(prog or "python -m examples.classify").split(), *asked]
+    )
     with one_line(prog or "examples.classify"):
         run(options)
 

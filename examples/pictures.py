@@ -10,7 +10,7 @@ from grassmann_sc import files
 
 LINE = 20  # letters under an image of a sheet
 LIST = "files.txt"  # the names of the files that the next run removes
-KINDS = {f".{kind}" for kind in (*FORMATS, "json", "npz", "csv")}
+KINDS = {f".{kind}" for kind in (*FORMATS, "json", "npz", "csv", "html")}
 
 
 def save_picture(path, ax, options=None, write=files.write_whole):

@@ -789,7 +789,8 @@ def test_a_run_replaces_all_that_the_last_one_left_and_nothing_else(data):
         data, "--data", data / "data", "--methods", "gsc", "--predict", data / "new"
     )
     left = {path.name for path in (data / "out").iterdir()}
-    assert left == {"predictions.csv", "files.txt", "cache", "mine.csv"}
+    ours = {"predictions.csv", "report.html", "files.txt", "cache"}
+    assert left == {*ours, "mine.csv"}
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,8 @@ def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
     sizes = " + ".join(map(str, np.bincount(list(of_clip.values()))[1:]))
     assert f"in clusters of\n  {sizes}\n" in capsys.readouterr().out
     left = {path.name for path in (tmp_path / "out").iterdir()}
-    assert left == {"clusters.csv", "clusters.png", "map.png", "files.txt", "cache"}
+    pictures = {"clusters.png", "map.png"}
+    assert left == {"clusters.csv", "report.html", "files.txt", "cache", *pictures}
 
 
 @pytest.mark.parametrize(

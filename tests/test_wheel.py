@@ -32,6 +32,7 @@ def test_wheel_holds_the_modules_and_the_command_alone(wheel):
         "comparison",
         "first_tries",
         "recipes",
+        "report",
         "options",
         "own",
         "pictures",
