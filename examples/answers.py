@@ -472,6 +472,8 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
+    if is_own(recipe.features):
+        recipe = replace(recipe, source=own(recipe.features).source)
     core.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)
