@@ -655,10 +655,9 @@ def _overview(clips, seen):
     )
     each = [f"{_size(size)} in {some(n, 'clip')}" for size, n in sizes.most_common()]
     where = _size(*sizes) if len(sizes) == 1 else _first_of(each, ", ")
-    return (
-        f"{some(len(clips), 'clip')} of {some(len({clip.label for clip in clips}), 'class')}, "
-        f"{total} of {where}"
-    )
+    classes = {clip.label for clip in clips} - {None}
+    of_classes = f" of {some(len(classes), 'class')}" if classes else ""
+    return f"{some(len(clips), 'clip')}{of_classes}, {total} of {where}"
 
 
 def _first_of(texts, between):

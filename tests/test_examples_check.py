@@ -207,7 +207,9 @@ def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
         i = int(row["clip"][4:-4])
         assert i not in near and {of_clip[j] for j in near} == {of_clip[i]}
     sizes = " + ".join(map(str, np.bincount(list(of_clip.values()))[1:]))
-    assert f"in clusters of\n  {sizes}\n" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert f"in clusters of\n  {sizes}\n" in printed.out
+    assert "29 clips, " in printed.err and "class" not in printed.err
     left = {path.name for path in (tmp_path / "out").iterdir()}
     pictures = {"clusters.png", "map.png"}
     assert left == {"clusters.csv", "report.html", "files.txt", "cache", *pictures}
