@@ -894,12 +894,12 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
 def of_class(shares, index, places):
     """What speaks for the class places[i] of each query i: [[(set, share), ...], ...].
 
-    The sets of the largest of the core's Shares, at most BECAUSE; index (N,): the
+    The sets of the largest positive ones of the core's Shares, at most BECAUSE; index (N,): the
     classes of the labelled sets.
     """
     found = []
     for indices, values, place in zip(*shares, places):
-        mine = (indices >= 0) & (index[indices] == place)
+        mine = (indices >= 0) & (index[indices] == place) & (values > 0)
         pairs = zip(indices[mine].tolist(), values[mine].tolist())
         found.append([*pairs][:BECAUSE])
     return found
