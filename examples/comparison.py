@@ -797,7 +797,8 @@ def measured(inputs, label, group, train, methods_of, settings, smallest):
             n_folds = len(pairs) if several else once
             outcome = _attempt(method, _first_fold, once, n_folds, task)
             spent[method.name] = outcome.seconds
-            expected.append(min(outcome.score, settings.seconds or np.inf))
+            most = np.inf if settings.seconds is None else settings.seconds
+            expected.append(min(outcome.score, most))
     return Measured(sum(expected), spent, known)
 
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import grassmann_sc as core
 from examples import answers, classify, comparison
-from examples.clips import Clip, Recipe
+from examples.clips import Clip, Recipe, pictures_of
 from examples.options import Settings
 from grassmann_sc import files, plots
 from textures import simulated_textures, texture_systems
@@ -985,3 +985,70 @@ def test_add_names_what_is_wrong():
         answers.add(gsc, sets[:2], [1, 2])
     with pytest.raises(TypeError, match="model must be a Model"):
         answers.add("model.npz", sets[:2], labels[:2])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["gSC, labelled", "SVM on the projection"])
+def test_the_runner_up_has_the_next_score_and_reasons_of_its_class(name):
+    sets, labels = image_sets()
+    recipe = Recipe(3, fewer=True)
+    settings = settings_of(name, p=[2])
+    model = answers.fit(sets[::2], labels[::2], recipe=recipe, settings=settings)
+    found = answers.predict(model, sets[1::2])
+    order = np.argsort(-found.scores, axis=1, kind="stable")
+    assert found.runner_up.tolist() == found.classes[order[:, 1]].tolist()
+    for (own, other), second, words in zip(
+        found.reasons, found.runner_up, found.instead
+    ):
+        assert len(own) and words.count(f"({second})") == len(other)
+    told = [other for _, other in found.reasons]
+    assert any(told) == name.startswith("gSC")
+
+
+def test_a_model_keeps_a_small_image_of_each_set_and_of_more():
+    sets, labels = image_sets()
+    sets = [one.reshape(len(one), -1, 4) for one in sets]
+    recipe = Recipe(3, fewer=True)
+    settings = settings_of("gSC, labelled", p=[2])
+    model = answers.fit(sets[:20], labels[:20], recipe=recipe, settings=settings)
+    model = answers.add(model, sets[20:], labels[20:])
+    assert len(model.pictures) == len(sets)
+    for one, picture in zip(sets, model.pictures):
+        middle = np.asarray(one[len(one) // 2], float)
+        assert picture.dtype == np.uint8 and picture.shape == middle.shape
+        assert np.corrcoef(picture.ravel(), middle.ravel())[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("low, high", [(0, 1), (-3, 2), (0, 255), (0, 60000), (7, 7)])
+def test_small_images_show_any_range_of_values(low, high):
+    frame = np.linspace(low, high, 130 * 200).reshape(130, 200)
+    made = Clip("a", None, None, [frame[None]])
+    (small,) = pictures_of(["a"], np.arange(1), [made])
+    assert small.shape == (32, 50) and small.dtype == np.uint8
+    assert (np.diff(small.astype(int), axis=0) >= 0).all()
+    assert high == low or (small.min() < 8 and small.max() > 247)
+    vectors = Clip("v", None, None, [np.ones((3, 4))])
+    assert pictures_of(["v"], np.arange(1), [vectors]) == [None]
+
+
+def test_the_sheet_of_answers_begins_with_the_least_sure(data, monkeypatch):
+    shown = []
+    draw = plots.plot_sheet
+    monkeypatch.setattr(
+        plots,
+        "plot_sheet",
+        lambda rows, note: shown.extend(rows) or draw(rows, note=note),
+    )
+    out = data / "out"
+    given = ["--data", data / "data", "--predict", data / "data", "--out", out]
+    classify.main([*map(str, given), "--methods", "gsc", "--dpi", "30"])
+    with open(out / "predictions.csv", newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    margin = {
+        row["clip"][:-4]: abs(
+            float(row["probability run"]) - float(row["probability walk"])
+        )
+        for row in rows
+    }
+    margins = [margin[row[0][1].split("\n")[1]] for row in shown]
+    assert len(margins) == 12 and margins == sorted(margins)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-from examples import check, classify, clips, options, recipes
+from examples import check, classify, clips, clusters, comparison, options, recipes
+from grassmann_sc.estimators import SubspaceClustering
 
 N_FRAMES = 10
 
@@ -232,3 +233,32 @@ def test_clusters_that_cannot_be_are_refused(tmp_path, arguments, why, capsys):
     with pytest.raises(SystemExit) as error:
         classify.main(["--data", str(data), "--out", str(tmp_path), *arguments])
     assert why in f"{error.value}{capsys.readouterr().err}"
+
+
+def test_reasons_of_clusters_stay_within_and_the_best_explained_come_first():
+    X = core.random_subspaces(30, 12, 3, rng=0)
+    found = clusters.clusters_of(X, 3, 0)
+    sizes = np.bincount(found.number)[1:]
+    assert (np.diff(sizes) <= 0).all() and sizes.sum() == 30 and len(sizes) == 3
+    graph = SubspaceClustering(3, random_state=0).fit(X).affinity_matrix_
+    within = np.where(found.number[:, None] == found.number, graph, 0)
+    assert (graph > within).any()
+    for i, reasons in enumerate(found.reasons):
+        best = np.sort(within[i])[::-1][:3]
+        assert [share for _, share in reasons] == pytest.approx(best[best > 0])
+        assert all(found.number[j] == found.number[i] for j, _ in reasons)
+    keys = [(found.number[i], -within[i].sum()) for i in found.order]
+    assert keys == sorted(keys)
+
+
+def test_what_speaks_for_a_class_is_of_it_positive_and_the_largest():
+    shares = core.Shares(
+        np.array([[4, 0, 2, 1, 3], [1, 3, 0, -1, -1]]),
+        np.array([[0.9, 0.5, 0.4, 0.3, -0.1], [0.6, 0.2, -0.3, 0, 0]]),
+    )
+    index = np.array([0, 1, 0, 1, 0])
+    assert comparison.of_class(shares, index, [0, 1]) == [
+        [(4, 0.9), (0, 0.5), (2, 0.4)],
+        [(1, 0.6), (3, 0.2)],
+    ]
+    assert comparison.of_class(shares, index, [1, 0]) == [[(1, 0.3)], []]

@@ -713,6 +713,8 @@ def test_the_first_fold_is_measured_and_its_work_changes_no_answer():
     before = comparison.measured(*given, methods_of, settings, 12)
     assert before.total > 0 and len(before.spent) > 8
     assert {"MSM", "CMSM"} <= before.known.keys()
+    hurried = Settings(C=[0.1], seconds=0)
+    assert comparison.measured(*given, methods_of, hurried, 12).total == 0
     plain, found = (
         [*comparison.evaluate(*given, TEST, methods_of, settings, 12, known)]
         for known in (None, before)

@@ -35,6 +35,9 @@ def longer(frames):
 def gaussian(A, B):
     return np.exp(-0.5e-6 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
 
+def corner(A, B):
+    return 1.0 * ((A[:, :1] > 200) == (B[:, 0] > 200))
+
 def thin(A, B):
     return np.ones((len(A), 1))
 
@@ -184,6 +187,19 @@ def test_an_own_kernel_is_as_ours_and_joins_the_linear_one(mine):
     assert answers.predict(model, sets).labels.tolist() == label
 
 
+def test_an_own_kernel_is_a_candidate_beside_the_linear_one(mine):
+    """Noise but for a corner that tells the class, which the own kernel alone sees."""
+    rng = np.random.default_rng(0)
+    sets = [rng.integers(0, 200, (5, 6, 6), np.uint8) for _ in range(16)]
+    for one in sets[::2]:
+        one[:, 0, 0] = 201
+    settings = Settings(methods=["kgsc"], kernel="mine:corner", lam=[0.1], p=[1])
+    recipe = clips.Recipe(1)
+    model = answers.fit(sets, [*"ab"] * 8, recipe=recipe, settings=settings)
+    assert "mine:corner" in model.chosen and model.score == 1
+    assert model.reader.own == own.own("mine:corner")
+
+
 def test_an_own_kernel_of_another_shape_is_an_error_of_its_rows(mine):
     data = folder_of(mine / "data", sets_of())
     found = run(
@@ -303,6 +319,10 @@ def test_groups_and_the_split_of_a_file_are_used(mine, capsys):
             ["clip,label", "0,a", "0.npy,b"],
             "name a clip once, got 0.npy in lines 2 and 3",
         ),
+        (
+            ["clip,label", "both,a"],
+            "must name clips that are there, got both in line 2",
+        ),
         (["clip,label", "0"], "line 2 must have 2 columns, got 1"),
         (
             ["clip,label,split", "0,a,dev"],
@@ -314,6 +334,8 @@ def test_groups_and_the_split_of_a_file_are_used(mine, capsys):
 )
 def test_files_of_labels_that_do_not_fit_are_refused(mine, lines, why):
     flat = folder_of(mine / "flat", sets_of(4), "{}.npy".format)
+    for name in ("both.npy", "both.gif"):  # neither is "both"
+        (flat / name).write_bytes(b"")
     labels = written(mine / "labels.csv", *lines)
     with pytest.raises(SystemExit) as error:
         run(flat, "--labels", str(labels))

@@ -409,7 +409,7 @@ def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
     long = "a name that is much too long for its room"
     rows = [
         [(np.ones((4, 9)), "one"), None, (np.eye(3), f"two\n{long}\nthird\nfourth")],
-        [(np.eye(5), "three")],
+        [(np.eye(5), "three"), None, (np.eye(7), "four")],
         [],
     ]
     ax = plots.plot_sheet(rows, note="what it shows")
@@ -417,11 +417,12 @@ def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
         "one",
         "two",
         "three",
+        "four",
     ]
     lines = ax.texts[1].get_text().split("\n")
     assert lines[2:] == ["third", "fourth"] and "…" in lines[1] and len(lines[1]) < 25
     centres = [sum(image.get_extent()[:2]) / 2 for image in ax.images]
-    assert centres == pytest.approx([0, 1 + plots.GAP, 0])
+    assert centres == pytest.approx([0, 1 + plots.GAP, 0, 1 + plots.GAP])
     assert ax.get_xlabel() == "what it shows"
     ax.figure.canvas.draw()
     images = [image.get_window_extent() for image in ax.images]
