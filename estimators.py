@@ -883,7 +883,9 @@ class SubspaceClustering(base.ClusterMixin, OnSubspaces):
             n_clusters, affinity="precomputed", n_init=20, random_state=seed
         )
         # a graph in several parts has no unique cut: faint edges join them
-        self.labels_ = model.fit_predict(self.affinity_matrix_ + FAINT)
+        graph = self.affinity_matrix_ + FAINT
+        alone = n_clusters == len(X)  # for as many the eigenvectors are not computed
+        self.labels_ = np.arange(len(X)) if alone else model.fit_predict(graph)
         return self
 
 

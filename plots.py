@@ -867,12 +867,15 @@ def _by_class(labels, n, name):
 
 
 def _cut(text, width):
-    """The text, without its middle if it is wider than so many font sizes."""
+    """The text, without its middle if it is wider than so many font sizes.
+
+    Dollars are escaped: a name is no formula.
+    """
     text = str(text)
     room = max(1, int(width / CHAR_WIDTH))
-    if len(text) <= room:
-        return text
-    return text[: room // 2] + "…" + text[len(text) - (room - 1) // 2 :]
+    if len(text) > room:
+        text = text[: room // 2] + "…" + text[len(text) - (room - 1) // 2 :]
+    return text.replace("$", r"\$")
 
 
 # ---------------------------------------------------------------------- axes and checks

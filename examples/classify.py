@@ -51,6 +51,7 @@ import time
 import zipfile
 from collections import Counter, namedtuple
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 if not __package__:  # runs as a file too
@@ -216,6 +217,7 @@ def report_pictures(report, out, slugs=None):
         chosen = slugs is None or any(stem.endswith(f"_{one}") for one in slugs)
         if (
             path is not None
+            and path.exists()
             and path.suffix[1:] in FORMATS
             and (chosen or not of_method)
         ):
@@ -495,18 +497,9 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
     Codes and atoms are those of the last split. If one picture cannot be drawn, it says
     so and draws the others.
     """
-    matplotlib.use("agg")
     label = collection.label.tolist()
     data = printable(options.data.stem)
-
-    def save(name, title, plot, *arrays, **choices):
-        try:
-            ax = plot(*arrays, **choices)
-            ax.set_title(title, fontsize=10)
-            save_picture(out.folder / name, ax, options, out.write)
-        except Exception as error:
-            say(f"no picture {name}: {str(error) or type(error).__name__}")
-
+    save = partial(save_plot, out, options)
     for name, found in results.items():
         truth, predicted = _all_answers(collection.label, pairs, found)
         if not len(truth):
@@ -539,6 +532,18 @@ def save_pictures(out, options, collection, clips, inputs, pairs, results, array
         say("no picture of the atoms: they are made of features, not of pixels")
     else:
         _save_pictures_of_atoms(save, how, data, collection, arrays)
+
+
+def save_plot(out, options, name, title, plot, *arrays, **choices):
+    """Draw and save one picture; if it cannot be drawn, say so."""
+    matplotlib.use("agg")
+    try:
+        ax = plot(*arrays, **choices)
+        ax.set_title(title.replace("$", r"\$"), fontsize=10)
+        save_picture(out.folder / name, ax, options, out.write)
+    except Exception as error:
+        why = " ".join(str(error).split())
+        say(f"no picture {name}: {why or type(error).__name__}")
 
 
 def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
@@ -738,13 +743,14 @@ def read(options):
     pairs = parts = None
     if options.labels:
         clips, parts = find_labelled(options.data, options.labels)
-        check_classes([clip.label for clip in clips])
+        check_classes([clip.label for clip in clips], f"{options.labels}: ")
         cache = options.out / "cache"
     elif options.data.is_dir():
         clips = find_clips(options.data, options.group_by, options.run)
         cache = options.out / "cache"
     else:
-        clips, pairs = load_npz(options.data, options.key)
+        no_splits = options.predict or options.save or options.check
+        clips, pairs = load_npz(options.data, options.key, not no_splits)
         cache = None
     strict = options.strict or cache is None and not options.skip
     most_rows = np.inf if options.kernels else MOST_ROWS
@@ -774,12 +780,16 @@ def read(options):
         how = f"splits of {printable(options.data.name)}"
     else:
         pairs, how = choose_splits(options, collection)
+    for train, _ in pairs:
+        check_classes(collection.label[train], f"{how}: a training part: ")
     return collection, clips, pairs, how
 
 
 def run(options):
     """Answer by a model that was kept, or read, build, and learn or evaluate."""
     check_folder(options.out)
+    if options.kernel:
+        own(options.kernel)  # an error in its name comes before anything long
     out = Results(options.out)
     model = options.model and answers.load(options.model, "--model")
     key = model.recipe.key if model else options.key
@@ -960,13 +970,11 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
     if not rows:
         return
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"
-    ax = plots.plot_sheet(rows, note=note)
-    ax.set_title(
+    title = (
         f"{some(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
-        f"{model.method}",
-        fontsize=10,
+        f"{model.method}"
     )
-    save_picture(out.folder / "answers", ax, options, out.write)
+    save_plot(out, options, "answers", title, plots.plot_sheet, rows, note=note)
 
 
 def name_suspects(out, options, collection, clips, inputs):
@@ -1027,11 +1035,10 @@ def name_suspects(out, options, collection, clips, inputs):
         ]
         if rows:
             note = "a clip with its label and another class; clips that speak for that"
-            ax = plots.plot_sheet(rows, note=note)
-            ax.set_title(
-                "Labels that may be wrong, the most suspect first", fontsize=10
+            title = "Labels that may be wrong, the most suspect first"
+            save_plot(
+                out, options, "suspects", title, plots.plot_sheet, rows, note=note
             )
-            save_picture(out.folder / "suspects", ax, options, out.write)
     report = report_on(options, "labels that may be wrong, clips that are there twice")
     report_data(report, collection, clips)
     report.section("Labels that may be wrong")
@@ -1081,10 +1088,9 @@ def name_clusters(out, options):
     print(f"{some(len(names), 'set')} as subspaces of dimension {p}, in clusters of")
     print("  " + " + ".join(map(str, np.bincount(found.number)[1:])))
     if not options.no_pictures:
-        matplotlib.use("agg")
-        ax = plots.plot_map(found.K, [f"cluster {k}" for k in found.number])
-        ax.set_title(f"{some(len(names), 'set')}, p = {p}", fontsize=10)
-        save_picture(out.folder / "map", ax, options, out.write)
+        title = f"{some(len(names), 'set')}, p = {p}"
+        of_set = [f"cluster {k}" for k in found.number]
+        save_plot(out, options, "map", title, plots.plot_map, found.K, of_set)
         save_sheet_of_clusters(out, options, clips, collection, found)
     report = report_on(options, "clusters of clips")
     report.section("Clusters")
@@ -1116,10 +1122,8 @@ def save_sheet_of_clusters(out, options, clips, collection, found):
             ]
         )
     if any(rows):
-        ax = plots.plot_sheet(
-            rows, note="in each cluster, what the others explain best"
-        )
-        save_picture(out.folder / "clusters", ax, options, out.write)
+        title = "In each cluster, what the others explain best"
+        save_plot(out, options, "clusters", title, plots.plot_sheet, rows)
 
 
 def possible_classes(found, coverage):

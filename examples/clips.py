@@ -797,6 +797,7 @@ def find_labelled(folder, path):
     test or nothing]}. Clips without a line, or without a label, are passed over.
     """
     header, rows = _read_rows(path)
+    header = [*map(str.strip, header)]
     columns = ("clip", "label", "group", "split")
     if {"clip", "label"} - {*header} or len({*header}) < len(header):
         raise ValueError(
@@ -821,6 +822,8 @@ def find_labelled(folder, path):
                 f"{len(row)}"
             )
         held = dict(zip(header, map(str.strip, row)))
+        if not held["clip"]:
+            raise ValueError(f"{path}: line {line} must name a clip, got none")
         name = printable(PurePosixPath(held["clip"].replace("\\", "/")), but="")
         name = named.get(name, name)
         if name in lines:
@@ -959,14 +962,15 @@ def printable(text, but="\n"):
 # ----------------------------------------------------------------------- a file of sets
 
 
-def load_npz(path, key=None):
+def load_npz(path, key=None, splits=True):
     """Clips of a file of stacked sets, and its splits [(train, test), ...].
 
-    key: the name of the array of frames, "frames" unless given. ValueError if the file
-    does not fit together.
+    key: the name of the array of frames, "frames" unless given. splits: the file must
+    have some; else None. ValueError if the file does not fit together.
     """
     key = key or "frames"
-    arrays = _npz_arrays(path, (key, "offset", "label", "train0", "test0"))
+    of_splits = ("train0", "test0") if splits else ()
+    arrays = _npz_arrays(path, (key, "offset", "label", *of_splits))
     rows, offset, label, group = (
         arrays.pop(name, None) for name in (key, "offset", "label", "group")
     )
@@ -990,7 +994,7 @@ def load_npz(path, key=None):
         )
         for i in range(n)
     ]
-    return clips, _npz_splits(arrays, label)
+    return clips, _npz_splits(arrays, label) if splits else None
 
 
 def load_new_npz(path, key=None):

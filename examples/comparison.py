@@ -240,13 +240,13 @@ def svm_predictions(C):
     return predict
 
 
-def check_classes(label):
-    """ValueError unless there are two classes among the labels."""
+def check_classes(label, where=""):
+    """ValueError unless there are two classes among the labels; where: its first words."""
     classes = np.unique(label)
     if len(classes) < 2:
         got = f"one: {classes[0]}" if len(classes) else "none"
         raise ValueError(
-            f"methods are chosen on sets of at least two classes, got {got}"
+            f"{where}methods are chosen on sets of at least two classes, got {got}"
         )
 
 

@@ -645,13 +645,25 @@ def _check_options(parser, options):
         parser.error("--save and --model exclude each other without --add")
     if options.labels and not options.labels.is_file():
         parser.error(f"--labels must be a CSV file, got {options.labels}")
+    if options.labels and (options.group_by or options.model and not options.add):
+        other = "--group-by" if options.group_by else "--model without --add"
+        parser.error(f"--labels and {other} exclude each other")
     if options.labels and not (options.add or options.data).is_dir():
         parser.error(
             f"--labels goes with a folder of clips, got {options.add or options.data}"
         )
-    if options.labels and (options.group_by or options.model and not options.add):
-        other = "--group-by" if options.group_by else "--model without --add"
-        parser.error(f"--labels and {other} exclude each other")
+    if options.add and not options.add.is_dir():
+        parser.error(f"--add must be a folder of labelled clips, got {options.add}")
+    if options.kernel and (options.check or options.cluster):
+        other = "--check" if options.check else "--cluster"
+        parser.error(
+            f"--kernel and {other} exclude each other: it takes the projection kernel"
+        )
+    if options.cluster and len(options.p or []) > 1:
+        parser.error(
+            "--p must be one dimension with --cluster, because nothing chooses without "
+            f"labels, got {' '.join(map(str, options.p))}"
+        )
     if not 0 < options.coverage < 1:
         parser.error(f"--coverage must lie between 0 and 1, got {options.coverage:g}")
     jobs = {

@@ -36,7 +36,11 @@ class Own:
 
     def __call__(self, *arguments, **options):
         with ONE_AT_A_TIME:
-            return function_of(self.name)(*arguments, **options)
+            function = function_of(self.name)
+            try:
+                return function(*arguments, **options)
+            except (Exception, SystemExit) as error:
+                raise ValueError(f"{self.name} raised {_in_a_line(error)}") from error
 
     def __repr__(self):
         return self.name
@@ -57,8 +61,9 @@ def own(name):
 def function_of(name):
     """The function; ValueError if there is none.
 
-    It must not be of the standard library: a model file, which may come from others,
-    names functions, and those that run programs are there.
+    It must be of the package that is named, and not of the standard library: a model
+    file, which may come from others, names functions, and those that run programs or
+    read pickle are there.
     """
     if not is_own(name):
         raise ValueError(
@@ -73,15 +78,25 @@ def function_of(name):
         sys.path.append(os.getcwd())
     try:
         found = importlib.import_module(module)
-    except Exception as error:  # whatever the module raises
+    except (Exception, SystemExit) as error:  # whatever the module raises
         raise ValueError(
-            f"{name}: {module} cannot be imported: {error or type(error).__name__}"
+            f"{name}: {module} cannot be imported: {_in_a_line(error)}"
         ) from error
     for part in attribute.split("."):
         found = getattr(found, part, None)
     if not callable(found):
         raise ValueError(f"{name}: {module} has no function {attribute}")
+    home = getattr(found, "__module__", None) or type(found).__module__
+    elsewhere = home.partition(".")[0] != module.partition(".")[0]
+    if elsewhere and (hasattr(found, "__qualname__") or "." in attribute):
+        raise ValueError(
+            f"{name} must be a function of {module.partition('.')[0]}, it is of {home}"
+        )
     return found
+
+
+def _in_a_line(error):
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def describe(clip, recipe):
@@ -92,7 +107,12 @@ def describe(clip, recipe):
     options = recipe.feature_options
     if not is_own(recipe.features):
         return frames.describe(clip, recipe.features, **options)
-    rows = frames.describe(clip, Own(recipe.features, recipe.source), **options)
+    rows = np.asarray(Own(recipe.features, recipe.source)(clip, **options))
+    if rows.ndim != 2 or rows.size == 0 or rows.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{recipe.features} must return real numbers (n, d), got {rows.dtype} "
+            f"{rows.shape}"
+        )
     if not np.isfinite(rows).all():
         raise ValueError(
             f"{recipe.features} must return finite numbers, got NaN or inf"

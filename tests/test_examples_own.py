@@ -13,6 +13,8 @@ from examples.options import Settings
 from grassmann_sc import kernels
 
 MODULE = """
+import functools
+
 import numpy as np
 
 def pixels(frames):
@@ -42,6 +44,7 @@ def thin(A, B):
     return np.ones((len(A), 1))
 
 number = 3
+thirds = functools.partial(rows, n=3)
 """
 
 
@@ -118,12 +121,17 @@ def test_own_features_that_are_pixels_answer_as_raw_frames_do(mine):
         data, "--features", "mine:rows", "--feature-options", '{"n": 3}', "--no-kernels"
     )
     assert half["subspaces"][0] == 12
+    third = run(data, "--features", "mine:thirds", "--no-kernels")
+    assert third["methods"] == third["methods"] | {
+        name: {**row, "seconds": third["methods"][name]["seconds"]}
+        for name, row in half["methods"].items()
+    }
 
 
 @pytest.mark.parametrize(
     "name, why",
     [
-        ("fails", "b/clip3.npy: too bright"),
+        ("fails", "b/clip3.npy: mine:fails raised RuntimeError: too bright"),
         ("holes", "b/clip3.npy: mine:holes must return finite numbers, got NaN or inf"),
         ("longer", "b/clip3.npy: has d = 37 and most clips have 36"),
     ],
@@ -356,3 +364,90 @@ def test_more_clips_join_a_model_by_a_file_or_from_one_class(mine, capsys):
     one = folder_of(mine / "one", sets[8:10], "c/{}.npy".format)
     classify.main([*adding, "--add", str(one)])
     assert answers.load("n.npz").classes.tolist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "name, why",
+    [
+        ("joblib.numpy_pickle:pickle.loads", "is of _pickle"),
+        ("examples.own:os.system", "it is of posix"),
+        ("mine:np.load", "it is of numpy"),
+        ("quits:f", "quits cannot be imported: SystemExit: 4"),
+        ("mine:leaves", "mine:leaves raised SystemExit: 3"),
+        ("mine:flat", "mine:flat must return real numbers (n, d), got uint8 (180,)"),
+        ("mine:two_lines", "mine:two_lines raised KeyError: 'a b'"),
+    ],
+)
+def test_own_functions_run_no_other_program_and_end_none(mine, name, why):
+    more = """
+def leaves(frames):
+    raise SystemExit(3)
+
+def flat(frames):
+    return frames.ravel()
+
+def two_lines(frames):
+    raise KeyError("a" + chr(10) + "b")
+"""
+    (mine / "mine.py").write_text(MODULE + more)
+    (mine / "quits.py").write_text("import sys\nsys.exit(4)\n")
+    forget()
+    data = folder_of(mine / "data", sets_of())
+    with pytest.raises(SystemExit) as error:
+        run(data, "--features", name)
+    message = str(error.value).replace("\\n", " ")
+    assert why in message and "\n" not in message.strip()
+
+
+def test_the_name_of_a_kernel_is_checked_before_anything_is_read(mine, capsys):
+    data = folder_of(mine / "data", sets_of())
+    with pytest.raises(SystemExit, match="nobody cannot be imported"):
+        run(data, "--kernel", "nobody:knows")
+    assert "reading" not in capsys.readouterr().err
+    for job in (["--cluster", "2"], ["--check"]):
+        with pytest.raises(SystemExit):
+            run(data, "--kernel", "mine:gaussian", *job)
+        assert f"--kernel and {job[0]} exclude each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [
+        (["--model", "m.npz", "--predict", "x", "--labels"], "--labels and --model wi"),
+        (
+            ["--data", "flat", "--cluster", "2", "--p", "2", "3", "--out"],
+            "--p must be on",
+        ),
+        (["--model", "m.npz", "--save", "n.npz", "--add"], "--add must be a folder of"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(mine, arguments, why, capsys):
+    file = written(mine / "labels.csv", "clip,label")
+    with pytest.raises(SystemExit):
+        classify.main([*arguments, str(file)])
+    assert why in capsys.readouterr().err
+
+
+def test_one_class_to_train_is_named_with_its_file(mine):
+    flat = folder_of(mine / "flat", sets_of(4), "{}.npy".format)
+    lines = ["0,b,train", "1,b,train", "2,a,test", "3,a,test"]
+    labels = written(mine / "labels.csv", " clip , label,split", *lines)
+    with pytest.raises(SystemExit) as error:
+        run(flat, "--labels", str(labels))
+    assert "split of labels.csv: a training part: " in str(error.value)
+    assert "at least two classes, got one: b" in str(error.value)
+    labels = written(mine / "none.csv", "clip,label", ",a")
+    with pytest.raises(SystemExit, match="line 2 must name a clip, got none"):
+        run(flat, "--labels", str(labels))
+
+
+def test_a_file_of_sets_needs_no_splits_where_none_are_used(mine):
+    sets = sets_of()
+    offset = np.cumsum([0, *map(len, sets)])
+    label = np.arange(12) % 2
+    np.savez("d.npz", frames=np.concatenate(sets), offset=offset, label=label)
+    usual = ["--data", "d.npz", "--no-kernels", "--recipe", "plain", "--p", "2"]
+    classify.main([*usual, "--check"])
+    classify.main([*usual, "--save", "m.npz", "--methods", "gsc"])
+    with pytest.raises(SystemExit, match="must hold the arrays .*train0"):
+        classify.main(usual)

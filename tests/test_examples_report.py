@@ -10,8 +10,9 @@ import pytest
 
 from examples import classify
 from examples.report import SHOWN, Report
+from grassmann_sc import plots
 
-NAMES = ["<b>ape", "bee & wasp"]
+NAMES = ["<b>ape", r"bee & $\cost$"]  # what HTML and formulas would read
 
 
 class Page(HTMLParser):
@@ -145,6 +146,22 @@ def test_pages_of_suspects_answers_and_clusters_hold_their_tables(data):
         rows = {row["clip"]: row["cluster"] for row in csv.DictReader(file)}
     for clip, cluster in rows.items():
         assert not cluster or [clip, cluster] in page.rows
+
+
+def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(
+    data, monkeypatch, capsys
+):
+    def broken(*_, **__):
+        raise ValueError("no\nroom")
+
+    monkeypatch.setattr(plots, "plot_sheet", broken)
+    monkeypatch.setattr(plots, "plot_gram", broken)
+    page = page_of(data, "--repeats", "2", "--methods", "nearest", "--p", "2")
+    said = capsys.readouterr().err
+    assert "no picture gram: no room\n" in said and "no picture wrong: no room" in said
+    assert (data / "out" / "map.png").read_bytes() in page.pictures
+    page_of(data, "--cluster", "2")
+    assert "no picture clusters: no room" in capsys.readouterr().err
 
 
 def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
