@@ -4,8 +4,8 @@ Evaluates methods on labelled clips; with --predict NEW or --save MODEL.npz it l
 from all of them, by the method that is best in cross-validation, and answers clips
 without labels.
 
-DIR holds class folders, or clips that --labels tells of; a class folder holds clips, or folders of clips, which are then
-the clips' groups. A clip is a video, an .npy, .npz or .mat file, an image file of
+DIR holds class folders; a class folder holds clips, or folders of clips, which are then
+the clips' groups. With --labels, DIR holds clips at any depth. A clip is a video, an .npy, .npz or .mat file, an image file of
 several frames (.gif, .tif, .webp), or a folder of images of one frame each. Headers are
 read first: if clips would be lost because frames differ in size, it stops and names the
 option that helps. Damaged clips are named and left out.

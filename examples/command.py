@@ -9,8 +9,9 @@ NEEDED = {"sklearn": "scikit-learn"}  # {module: package} of what only extras in
 
 def classify():
     """Run the script, which signs its messages with the command's name."""
-    from examples.options import of_classify
+    from examples.options import end_in_a_line, of_classify
 
+    end_in_a_line()
     of_classify(sys.argv[1:], NAME)  # --help and mistakes, before slow imports
     missing = [
         NEEDED[module] for module in NEEDED if importlib.util.find_spec(module) is None

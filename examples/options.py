@@ -143,9 +143,24 @@ def parsed(name, parse, *script):
     """parse(*script, arguments) of the command line; None if a module is imported.
 
     name: the module's __name__. Call it above slow imports, so that --help and errors
-    in options do not wait for them.
+    in options do not wait for them. From here on Ctrl-C ends the script in one line.
     """
-    return parse(*script, sys.argv[1:]) if name == "__main__" else None
+    if name != "__main__":
+        return None
+    end_in_a_line()
+    return parse(*script, sys.argv[1:])
+
+
+def end_in_a_line():
+    """Let Ctrl-C end the program without a traceback, also while modules are imported."""
+
+    def told(kind, error, trace):
+        if issubclass(kind, KeyboardInterrupt):
+            print("stopped", file=sys.stderr)
+        else:
+            sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = told
 
 
 def parser_of(script, prog=None):

@@ -1,5 +1,6 @@
 """What scripts are asked: --help waits for no import, mistakes are named."""
 
+import os
 import subprocess
 import sys
 
@@ -187,3 +188,21 @@ def test_pictures_have_the_format_and_size_that_were_asked_for(tmp_path, kind, s
     assert not plt.fignum_exists(figure.number)
     if kind == "png":
         assert plt.imread(path).shape[:2] == (100, 200)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_while_modules_are_imported_is_one_line(tmp_path):
+    """A module of the working folder, found in place of NumPy, presses."""
+    (tmp_path / "numpy.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    program = "import runpy; runpy.run_module('examples.classify', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--data", "x"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == "stopped\n" and done.returncode != 0
