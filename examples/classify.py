@@ -5,10 +5,11 @@ from all of them, by the method that is best in cross-validation, and answers cl
 without labels.
 
 DIR holds class folders; a class folder holds clips, or folders of clips, which are then
-the clips' groups. With --labels, DIR holds clips at any depth. A clip is a video, an .npy, .npz or .mat file, an image file of
-several frames (.gif, .tif, .webp), or a folder of images of one frame each. Headers are
-read first: if clips would be lost because frames differ in size, it stops and names the
-option that helps. Damaged clips are named and left out.
+the clips' groups. With --labels, DIR holds clips at any depth. A clip is a video, an
+.npy, .npz or .mat file, an image file of several frames (.gif, .tif, .webp), or a
+folder of images of one frame each. Headers are read first: if clips would be lost
+because frames differ in size, it stops and names the option that helps. Damaged clips
+are named and left out.
 
 Instead of DIR, an .npz file of stacked sets: frames (total, height, width) or (total,
 d); offset (n_sets + 1,), set i is frames[offset[i]:offset[i + 1]]; label (n_sets,);

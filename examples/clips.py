@@ -66,7 +66,6 @@ class Recipe:
     p: int
     features: str = "raw"
     feature_options: dict = field(default_factory=dict)
-    source: str = ""  # of the function that features names, if it is the user's own
     size: tuple | None = None
     key: str | None = None  # of the array in files that hold several
     every: int = 1
@@ -83,6 +82,7 @@ class Recipe:
     rank: str = "raise"
     single: bool = False  # float32 bases
     fewer: bool = False  # take the largest dimension that the frames allow, at most p
+    source: str = ""  # of the function that features names, if it is the user's own
 
 
 # ------------------------------------------------------------------- clips to subspaces
