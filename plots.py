@@ -317,6 +317,8 @@ def plot_sheet(
     4
     """
     core.check_sequence(rows, "rows", "sequences of (image, words)")
+    if not isinstance(note, str):
+        raise TypeError(f"note must be a string, got {note!r:.60}")
     cells = []
     lengths = []
     heights = []

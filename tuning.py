@@ -787,6 +787,7 @@ def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
 def _own_scores(left_out, labels):
     """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
     core.check_sequence(left_out, "left_out", "rows of scores")
+    left_out = core.shaped_array(left_out, "left_out", ("N", "C"))
     classes, index = core.check_labels(labels, len(left_out))
     core.check_integer(len(classes), "the number of classes", 2)
     scores = core.shaped_array(left_out, "left_out", ("N", len(classes)))

@@ -45,6 +45,9 @@ __all__ = [
 TILE = 2**22  # numbers of the coordinates of queries that are held at a time
 CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
 FAR = 1e300  # a score that stands for minus infinity
+LARGEST_SEED = (
+    2**62
+)  # of dynamics.compress; larger random states of CSLDS are drawn from
 # one of so many measurements of CSLDS is common to all frames, unless n_common is given
 COMMON = 5
 ORIENTATIONS = 9  # of a HOG
@@ -806,6 +809,7 @@ class CSLDS(ByRule):
         self.measured_ = self._plan(X[0][0].size)
         drawn = estimators.rng_of(self.random_state).integers(2**31)
         given = isinstance(self.random_state, (int, np.integer))
+        given = given and self.random_state <= LARGEST_SEED
         self.seed_ = self.random_state if given else int(drawn)
         self.systems_, self.residuals_ = self._recovered(X)
         self._learn_rule(

@@ -109,7 +109,9 @@ def test_cslds_recovers_what_it_compares():
     assert error(fitted.distances(Q[:1]), expected) < LOOSE
 
 
-@pytest.mark.parametrize("generator", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.parametrize(
+    "generator", [np.random.default_rng, np.random.RandomState, lambda k: 10**30 + k]
+)
 def test_the_camera_of_cslds_is_that_of_fit(generator):
     fitted = CSLDS(3, 3, random_state=generator(2)).fit(X, SEVERAL)
     seen = dynamics.compress(Q[0], *fitted.measured_, fitted.seed_)

@@ -729,3 +729,9 @@ def test_scores_left_out_are_those_that_the_method_gives(method):
             getattr(model, method)(*arguments, left_out=bad)
     with pytest.raises(ValueError, match="left_out must have shape"):
         getattr(model, method)(*arguments, left_out=[both[0][1:], both[1][1:]])
+
+
+def test_the_sharpness_has_the_range_of_beta():
+    X = core.random_subspaces(6, 8, 2, rng=0)
+    with pytest.raises(ValueError, match=r"sharpness must be .*1e\+06.*, got 4e\+307"):
+        estimators.DiscriminativeDictionary(sharpness=4e307).fit(X, [0, 1] * 3)

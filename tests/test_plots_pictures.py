@@ -424,6 +424,8 @@ def test_a_sheet_shows_rows_of_any_lengths_with_gaps_and_no_words_over_images():
     centres = [sum(image.get_extent()[:2]) / 2 for image in ax.images]
     assert centres == pytest.approx([0, 1 + plots.GAP, 0, 1 + plots.GAP])
     assert ax.get_xlabel() == "what it shows"
+    with pytest.raises(TypeError, match="note must be a string, got \\['a'\\]"):
+        plots.plot_sheet(rows, note=["a"])
     ax.figure.canvas.draw()
     images = [image.get_window_extent() for image in ax.images]
     for text in ax.texts:
