@@ -790,6 +790,7 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
         """
         reg = core.check_number(self.reg, "reg", least=discriminative.LEAST_RIDGE)
         if self.sharpness is not None:
+            core.check_number(self.sharpness, "sharpness", above=0)
             most = discriminative.LARGEST_BETA
             core.check_number(self.sharpness, "sharpness", above=0, most=most)
         X = self.check_labelled(X, y)
