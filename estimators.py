@@ -648,7 +648,8 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
     ) -> Self:
         """Take more labelled subspaces X (n, d, p), also of new classes, as atoms.
 
-        classes: not needed, taken as scikit-learn's convention has it. The result is the same to the last bit as that of fit on all of them. A Gram
+        classes: not needed, taken as scikit-learn's convention has it. The result is
+        the same to the last bit as that of fit on all of them. A Gram
         matrix cannot be added to: with kernel="precomputed" call fit with the whole.
         """
         if not hasattr(self, "classes_"):

@@ -45,9 +45,8 @@ __all__ = [
 TILE = 2**22  # numbers of the coordinates of queries that are held at a time
 CERTIFIED = 1e-10, 10000  # tol and max_iter of distances of convex hulls
 FAR = 1e300  # a score that stands for minus infinity
-LARGEST_SEED = (
-    2**62
-)  # of dynamics.compress; larger random states of CSLDS are drawn from
+# of dynamics.compress; larger random states of CSLDS are drawn from
+LARGEST_SEED = 2**62
 # one of so many measurements of CSLDS is common to all frames, unless n_common is given
 COMMON = 5
 ORIENTATIONS = 9  # of a HOG

@@ -609,9 +609,8 @@ def _check_own(path, model):
     A recipe gets the source as it is now, so that no cache mixes the two.
     """
     recipe = model.recipe
-    names = [Own(recipe.features, recipe.source)] if is_own(recipe.features) else []
-    names += [getattr(model.reader, "own", None)]
-    for needed in filter(None, names):
+    kept = Own(recipe.features, recipe.source) if is_own(recipe.features) else None
+    for needed in filter(None, [kept, getattr(model.reader, "own", None)]):
         try:
             now = own(needed.name)
         except ValueError as error:
@@ -621,8 +620,8 @@ def _check_own(path, model):
                 f"the file of {needed.name} has changed since {path} was learned: answers "
                 "may differ"
             )
-    if is_own(recipe.features):
-        model.recipe = replace(recipe, source=own(recipe.features).source)
+    if kept:
+        model.recipe = replace(recipe, source=own(kept.name).source)
 
 
 TYPES = {

@@ -192,10 +192,8 @@ def report_data(report, collection, clips):
         words += f" Frames of {collection.frame[0]} x {collection.frame[1]} pixels."
     if collection.sets is not None:
         lengths = [len(rows) for rows in collection.sets]
-        each = {f"{min(lengths)}", f"{max(lengths)}"}
-        words += (
-            f" {sum(lengths)} frames, {' to '.join(sorted(each, key=int))} in a set."
-        )
+        each = " to ".join(map(str, sorted({min(lengths), max(lengths)})))
+        words += f" {sum(lengths)} frames, {each} in a set."
     if collection.group is not None:
         words += f" {some(len(np.unique(collection.group)), 'group')}."
     report.text(words)
@@ -208,8 +206,8 @@ def report_failed(report, unread, n_clips):
         report.table(["clip", "why"], [*unread.items()])
 
 
-def report_pictures(report, out, slugs=None):
-    """The pictures that the run has left; of methods, those of the slugs."""
+def save_report(report, out, slugs=None):
+    """Add the pictures that the run has left, of methods those of the slugs; save it."""
     report.section("Pictures")
     left = {Path(name).stem: out.folder / name for name in sorted(out.names or ())}
     for stem in [*PICTURES, *(name for name in left if name not in PICTURES)]:
@@ -223,6 +221,7 @@ def report_pictures(report, out, slugs=None):
             and (chosen or not of_method)
         ):
             report.picture(path, PICTURES.get(stem, stem.replace("_", " ")))
+    report.save(out.folder / "report.html", out.write)
 
 
 def _mean(shares):
@@ -567,8 +566,7 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
     shown = {i: _most_often_answered(wrong[i]) for i in order}
     involved = {*order, *(j for _, reasons in shown.values() for j, _ in reasons)}
     involved = sorted(involved)
-    names = [collection.names[i] for i in involved]
-    of_set = pictures_of(names, collection.clip[involved], clips, key)
+    of_set = pictures_of(collection.names, collection.clip, clips, key, involved)
     images = dict(zip(involved, of_set))
     rows = []
     for i, (answer, reasons) in shown.items():
@@ -849,12 +847,11 @@ def with_more(options, model):
 
 def learn(out, options, collection, clips, inputs, new):
     """Learn from all sets, keep the model, answer new clips, as asked."""
+    recipe = recipe_of(options)
     if new:
         shape = collection.X.shape[1], 1, collection.frame
-        recipe = recipe_of(options)
-        recipe = base_of(recipe) if choice_of(options) else recipe
-        look_at_new(new, recipe, shape, options.strict)
-    recipe = recipe_of(options)
+        read_by = base_of(recipe) if choice_of(options) else recipe
+        look_at_new(new, read_by, shape, options.strict)
     model = answers.learned(collection, inputs, recipe, options, clips)
     say_failed(collection, {})
     if model.left_out is not None and len(model.classes) > 2:
@@ -931,8 +928,7 @@ def answer(out, options, model, new):
         [*zip(found.names, found.labels, possible, because)],
     )
     report_failed(report, found.failed, len(new))
-    report_pictures(report, out)
-    report.save(out.folder / "report.html", out.write)
+    save_report(report, out)
     say(f"labels, scores and reasons: {out.folder / 'predictions.csv'}")
     say_failed(collection._replace(unread=found.failed), {})
 
@@ -944,11 +940,9 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
     scores = np.sort(found.scores, axis=1)
     order = np.argsort(scores[:, -1] - scores[:, -2], kind="stable")[:PICTURED]
     place = {name: i for i, name in enumerate(collection.names)}
-    images = dict(zip(found.names, [None] * len(found.names)))
-    first = [found.names[i] for i in order]
-    kept = [place[name] for name in first]
-    of_clip = pictures_of(first, collection.clip[kept], new, model.recipe.key)
-    images |= dict(zip(first, of_clip))
+    first = [place[found.names[i]] for i in order]
+    key = model.recipe.key
+    images = pictures_of(collection.names, collection.clip, new, key, first)
 
     def part(label, reasons):
         return [
@@ -960,14 +954,14 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
         ]
 
     rows = []
-    for i in order:
-        if images[found.names[i]] is None:
+    for i, image in zip(order, images):
+        if image is None:
             continue
         own, other = found.reasons[i]
         words = f"{found.labels[i]}\n{caption(found.names[i])}"
         words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
         parts = part(found.labels[i], own), part(found.runner_up[i], other)
-        rows.append(row_of(images[found.names[i]], words, *parts))
+        rows.append(row_of(image, words, *parts))
     if not rows:
         return
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"
@@ -989,13 +983,14 @@ def name_suspects(out, options, collection, clips, inputs):
     for one in found[:PRINTED]:
         print(f"  {names[one.i]} and {names[one.j]}: {one.why}")
     suspects = suspects_among(collection, inputs, options)
+    because = [explained(suspects.names, reasons) for reasons in suspects.reasons]
     write_csv(
         out,
         "suspects.csv",
         ["clip", "label", "suspected", "suspicion", "because"],
         [
             [names[i], label[i], suspects.suspected[i], f"{suspects.suspicion[i]:.4g}"]
-            + [explained(suspects.names, suspects.reasons[i])]
+            + [because[i]]
             for i in suspects.order
             if suspects.suspicion[i] > -np.inf  # else no other could speak for it
         ],
@@ -1013,10 +1008,7 @@ def name_suspects(out, options, collection, clips, inputs):
         )
     first = suspects.order[: min(n_worse, PRINTED)]
     for i in first:
-        print(
-            f"  {names[i]}: {suspects.suspected[i]}? It is explained by "
-            f"{explained(suspects.names, suspects.reasons[i])}"
-        )
+        print(f"  {names[i]}: {suspects.suspected[i]}? It is explained by {because[i]}")
     if len(first) and not options.no_pictures:
         images = pictures_of(names, collection.clip, clips, options.key)
         rows = [
@@ -1047,16 +1039,14 @@ def name_suspects(out, options, collection, clips, inputs):
     report.table(
         ["clip", "label", "suspected", "because"],
         [
-            (names[i], label[i], suspects.suspected[i])
-            + (explained(suspects.names, suspects.reasons[i]),)
+            (names[i], label[i], suspects.suspected[i], because[i])
             for i in suspects.order[:n_worse]
         ],
     )
     report.section("Copies")
     report.text("" if found else "None was found.")
     report.table(["clip", "copy", "label", "its label", "why"], rows)
-    report_pictures(report, out)
-    report.save(out.folder / "report.html", out.write)
+    save_report(report, out)
     say(f"all suspects and copies: {out.folder}")
     say_failed(collection, {})
 
@@ -1098,8 +1088,7 @@ def name_clusters(out, options):
     members = [(names[i], found.number[i]) for i in found.order]
     report.table(["clip", "cluster"], members)
     report_failed(report, collection.unread, len(clips))
-    report_pictures(report, out)
-    report.save(out.folder / "report.html", out.write)
+    save_report(report, out)
     say(f"the cluster of each clip: {out.folder / 'clusters.csv'}")
     say_failed(collection, {})
 
@@ -1109,11 +1098,10 @@ def save_sheet_of_clusters(out, options, clips, collection, found):
     rows = []
     for k in range(1, min(options.cluster, PICTURED) + 1):
         members = [i for i in found.order if found.number[i] == k]
-        first = np.array(members[:TYPICAL])
-        if not len(first):
-            continue
+        first = members[:TYPICAL]
         names = [collection.names[i] for i in first]
-        images = pictures_of(names, collection.clip[first], clips, options.key)
+        given = collection.names, collection.clip, clips, options.key
+        images = pictures_of(*given, first)
         size = f"cluster {k}, {some(len(members), 'set')}\n"
         rows.append(
             [
@@ -1184,8 +1172,7 @@ def compare(out, options, collection, clips, inputs, pairs, how):
     report_table(report, results, columns_of(options, collection.label), comparison)
     why = comparison.why or f"p-values: {comparison.test}."
     report.text(why, CHOSEN, "Labels that may be wrong: --check names them.")
-    report_pictures(report, out, [slug(comparison.first or "")])
-    report.save(out.folder / "report.html", out.write)
+    save_report(report, out, [slug(comparison.first or "")])
     say(f"results, predictions, codes and pictures: {options.out}")
     say_failed(collection, results)
 

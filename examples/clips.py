@@ -157,12 +157,14 @@ def middle_frame(clip, key=None):
     return source[len(source) // 2]
 
 
-def pictures_of(names, clip, clips, key=None):
+def pictures_of(names, clip, clips, key=None, of=None):
     """A small image in uint8 of each set, or None where there is none.
 
-    names, clip: of the sets of a Collection, which was built from clips.
+    names, clip: of all sets of a Collection, which was built from clips; of: the
+    indices of the sets that are wanted, None for all.
     """
     whose = clip_names(names, clip)
+    whose = whose if of is None else [whose[i] for i in of]
     wanted = {name: None for name in whose}
     by_name = {one.name: one for one in clips if one.name in wanted}
 
@@ -805,12 +807,9 @@ def find_labelled(folder, path):
             f"be group and split, each once, got {','.join(header)!r}"
         )
     there = {clip.name: clip for clip in find_new_clips(folder)}
-    short = Counter(str(PurePosixPath(name).with_suffix("")) for name in there)
-    named = {
-        str(PurePosixPath(name).with_suffix("")): name
-        for name in there
-        if short[str(PurePosixPath(name).with_suffix(""))] == 1
-    }
+    short = {name: str(PurePosixPath(name).with_suffix("")) for name in there}
+    counts = Counter(short.values())
+    named = {stem: name for name, stem in short.items() if counts[stem] == 1}
     named |= {name: name for name in there}
     lines = {}
     found = []
@@ -845,7 +844,8 @@ def find_labelled(folder, path):
     _check_names(path, lines, there.keys(), set())
     if len(found) < len(there):
         say(
-            f"{some(len(there) - len(found), 'clip')} of {folder} without a label in {path}: passed over"
+            f"{some(len(there) - len(found), 'clip')} of {folder} without a label in {path}: "
+            "passed over"
         )
     others = [name for name in header if name not in columns]
     if others:

@@ -78,8 +78,8 @@ Outcome = namedtuple(
 # After each method on a split. results: {method: [{accuracy, balanced, f1, seconds,
 # chosen, predicted, failed, left_out, ends, warned, reasons}, ...], one for each split
 # so far}; if the method failed, the first three are NaN and predicted is None. reasons:
-# {wrong test set: [(labelled set, share), ...]} of coding methods, else None. fitted: [(name,
-# estimator, queries), ...] of this split; train, test: its parts.
+# {wrong test set: [(labelled set, share), ...]} of coding methods, else None. fitted:
+# [(name, estimator, queries), ...] of this split; train, test: its parts.
 Progress = namedtuple("Progress", "results train test fitted")
 
 # What a split will take. total: seconds of all methods; spent: {name: seconds of its
@@ -657,7 +657,8 @@ def recipe_for(predict, task):
 
     The race is a search over the projection kernels of all recipes, without repeated
     folds; where predict is "features", over the mean frames of those that are not
-    centred, whose mean is not 0. The first recipe stays unless another is better by more than SURE_OF_RECIPE
+    centred, whose mean is not 0. The first recipe stays unless another is better by
+    more than SURE_OF_RECIPE
     standard errors of the difference: with few training sets the best of many recipes
     is often a lucky one.
     """
@@ -895,8 +896,8 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
 def of_class(shares, index, places):
     """What speaks for the class places[i] of each query i: [[(set, share), ...], ...].
 
-    The sets of the largest positive ones of the core's Shares, at most BECAUSE; index (N,): the
-    classes of the labelled sets.
+    The sets of the largest positive ones of the core's Shares, at most BECAUSE; index
+    (N,): the classes of the labelled sets.
     """
     found = []
     for indices, values, place in zip(*shares, places):

@@ -19,9 +19,8 @@ import numpy as np
 from examples.options import is_own
 from grassmann_sc import frames
 
-ONE_AT_A_TIME = (
-    threading.RLock()
-)  # clips are read by threads, of which users know nothing
+# clips are read by threads, of which users know nothing
+ONE_AT_A_TIME = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,11 @@ class Own:
 
 def own(name):
     """The Own of this name, with its source as it is now."""
-    module = sys.modules[function_of(name).__module__ or name.partition(":")[0]]
+    found = function_of(name)
+    home = (
+        found.__module__ if hasattr(found, "__qualname__") else None
+    )  # else an object
+    module = sys.modules[home or name.partition(":")[0]]
     file = getattr(module, "__file__", None)
     if file is None:
         return Own(name)

@@ -733,14 +733,21 @@ def test_an_evaluation_says_which_clip_was_wrong_and_chooses_rows(data, capsys):
     assert all(row["truth"] == "walk" for row in wrong)
 
 
-def test_the_clips_that_were_wrong_are_pictured(data, monkeypatch):
+def sheets_drawn(monkeypatch):
+    """The rows of each sheet, as they are drawn from now on."""
     shown = []
     draw = plots.plot_sheet
-    monkeypatch.setattr(
-        plots,
-        "plot_sheet",
-        lambda rows, note: shown.append((rows, note)) or draw(rows, note=note),
-    )
+
+    def keep(rows, **choices):
+        shown.append(rows)
+        return draw(rows, **choices)
+
+    monkeypatch.setattr(plots, "plot_sheet", keep)
+    return shown
+
+
+def test_the_clips_that_were_wrong_are_pictured(data, monkeypatch):
+    shown = sheets_drawn(monkeypatch)
     np.save(data / "data" / "walk" / "6.npy", np.load(data / "data" / "run" / "0.npy"))
     classify.main(
         [
@@ -763,7 +770,7 @@ def test_the_clips_that_were_wrong_are_pictured(data, monkeypatch):
             for row in csv.DictReader(file)
             if row["truth"] != row["nearest subspace"]
         }
-    ((rows, note),) = shown
+    (rows,) = shown
     leads = [row[0][1] for row in rows]
     assert wrong and len(leads) == len({clip for clip, _, _ in wrong})
     for lead, row in zip(leads, rows):
@@ -1032,13 +1039,7 @@ def test_small_images_show_any_range_of_values(low, high):
 
 
 def test_the_sheet_of_answers_begins_with_the_least_sure(data, monkeypatch):
-    shown = []
-    draw = plots.plot_sheet
-    monkeypatch.setattr(
-        plots,
-        "plot_sheet",
-        lambda rows, note: shown.extend(rows) or draw(rows, note=note),
-    )
+    shown = sheets_drawn(monkeypatch)
     out = data / "out"
     given = ["--data", data / "data", "--predict", data / "data", "--out", out]
     classify.main([*map(str, given), "--methods", "gsc", "--dpi", "30"])
@@ -1050,5 +1051,16 @@ def test_the_sheet_of_answers_begins_with_the_least_sure(data, monkeypatch):
         )
         for row in rows
     }
-    margins = [margin[row[0][1].split("\n")[1]] for row in shown]
+    margins = [margin[row[0][1].split("\n")[1]] for row in shown[0]]
     assert len(margins) == 12 and margins == sorted(margins)
+
+
+def test_sheets_show_each_set_of_a_clip_that_was_cut(data, monkeypatch):
+    shown = sheets_drawn(monkeypatch)
+    out = ["--out", str(data / "out"), "--dpi", "30", "--run", "2"]
+    given = ["--data", str(data / "data"), "--methods", "gsc", "--no-kernels"]
+    classify.main([*given, *out, "--predict", str(data / "data")])
+    classify.main([*given[:2], *out, "--cluster", "2"])
+    answers_, clusters_ = shown
+    assert len(answers_) == 12 and all("#" in row[0][1] for row in answers_)
+    assert [len(row) for row in clusters_] == [6, 6]

@@ -121,6 +121,7 @@ def test_own_features_that_are_pixels_answer_as_raw_frames_do(mine):
         data, "--features", "mine:rows", "--feature-options", '{"n": 3}', "--no-kernels"
     )
     assert half["subspaces"][0] == 12
+    assert own.own("mine:thirds").source == own.own("mine:rows").source != ""
     third = run(data, "--features", "mine:thirds", "--no-kernels")
     assert third["methods"] == third["methods"] | {
         name: {**row, "seconds": third["methods"][name]["seconds"]}
