@@ -73,7 +73,7 @@ export CHECK_PYTHON REQUIREMENTS
 $(READY): setup.cfg
 	@$(PYTHON) -c "$$CHECK_PYTHON"
 	$(PYTHON) -m venv --clear .venv
-	@$(VENV_PYTHON) -c "$$REQUIREMENTS" test > .venv/requirements.txt
+	@$(VENV_PYTHON) -c "$$REQUIREMENTS" dev > .venv/requirements.txt
 	$(VENV_PYTHON) -m pip install --prefer-binary -r .venv/requirements.txt
 	@touch $@
 

@@ -566,14 +566,10 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         over each other. See tuning.left_out_scores.
         """
         check_is_fitted(self)
-        how = self._checked_how()
-        found = {
-            rule: tuning.left_out_scores(
-                self.gram_, self.index_, groups, **how, rule=rule
-            )[0]
-            for rule in dict.fromkeys([self._rule(), "residual"])
-        }
-        return found[self._rule()], found["residual"]
+        how = {"lam_scale": None, **self._checked_how()}
+        rules = [*dict.fromkeys([self._rule(), "residual"])]
+        found = tuning.scores_by_rule(self.gram_, self.index_, groups, rules, how)
+        return found[0], found[-1]
 
     def p_values(
         self,
@@ -624,7 +620,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         It is measured by leaving out one class after another, with three classes or
         more. Of samples of known classes, a share of 1 - coverage is refused too.
         """
-        level = 1 - core.check_number(coverage, "coverage", above=0, most=1)
+        level = tuning.level_of(coverage)
         how = self._checked_how()
         n_classes = core.check_integer(len(self.classes_), "the number of classes", 3)
         _, explained = self._checked_left_out(left_out)

@@ -254,6 +254,13 @@ def _existing(path):
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
+    return _plain(path)
+
+
+def _plain(path):
+    """The path, unless it is one of a pipe or a device, which would keep us waiting."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path}: must be a plain file or a folder, got another kind")
     return path
 
 
@@ -323,8 +330,8 @@ def _images_of(folder):
 def _holds_several(file):
     """Does an image file hold several frames? None if its header cannot be read."""
     try:
-        state = file.stat()
-    except OSError:
+        state = _plain(file).stat()
+    except (OSError, ValueError):
         return None
     return _held_several(file, state.st_mtime_ns, state.st_size)
 
@@ -350,7 +357,7 @@ def _image_shapes(file):
 
     sizes = []
     try:
-        with Image.open(file) as image:
+        with Image.open(_plain(file)) as image:
             for i in range(getattr(image, "n_frames", 1)):
                 if image.format == "TIFF":  # whose frames have sizes of their own
                     image.seek(i)
@@ -369,7 +376,7 @@ def _image_frames(file, first=0):
 
     i = first
     try:
-        with Image.open(file) as image:
+        with Image.open(_plain(file)) as image:
             for page in ImageSequence.Iterator(image):
                 yield np.array(_plain_mode(page))
                 i += 1

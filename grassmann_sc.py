@@ -3091,7 +3091,7 @@ class _Finder:
                 f"cannot import {fullname}: the modules import the core by the name "
                 f"grassmann_sc, and here it is {__name__}; put grassmann_sc.py and "
                 "the modules beside your script, not into a package, or install "
-                f"grassmann_sc_kit, and write from grassmann_sc import {name}",
+                f"grassmann_classify, and write from grassmann_sc import {name}",
                 name=fullname,
             )
         spec = _find(name)
@@ -3099,7 +3099,7 @@ class _Finder:
             file = name.replace(".", "/") + ("/" if name == "baselines" else ".py")
             raise ImportError(
                 f"cannot import {fullname}: {_here} holds no {file} of the toolkit; "
-                "copy it there, or install grassmann_sc_kit",
+                "copy it there, or install grassmann_classify",
                 name=fullname,
             )
         return spec

@@ -739,16 +739,30 @@ def left_out_scores(
     if rule is None:
         rule = core.RULES_OF_CODES["local" if lam is None else "sparse"][0]
     core.check_choice(rule, "rule", *core.RULES)
-    scores = np.empty((len(K), len(classes)), K.dtype)
-    for mine, rest, codes, (K_dd, K_xd) in _left_out(K, groups, coding):
-        scores[mine] = core.scores_by_class(
-            codes, K_dd, K_xd, index[rest], len(classes), rule
-        )
+    (scores,) = scores_by_rule(K, index, groups, [rule], coding)
     return scores, classes
 
 
+def scores_by_rule(K, index, groups, rules, coding):
+    """left_out_scores (N, C) by each of these rules, from the same codes.
+
+    index (N,): the classes, 0..C-1; coding: lam, n_neighbors and lam_scale.
+    """
+    n_classes = index.max() + 1
+    found = [np.empty((len(K), n_classes), K.dtype) for _ in rules]
+    for mine, rest, codes, (K_dd, K_xd) in _left_out(K, groups, coding):
+        for scores, rule in zip(found, rules):
+            scores[mine] = core.scores_by_class(
+                codes, K_dd, K_xd, index[rest], n_classes, rule
+            )
+    return found
+
+
 def _left_out(K, groups, coding):
-    """(members, the others, codes of the first over the second, (K_dd, K_xd)) by group."""
+    """(members, the others, codes of the first over the second, (K_dd, K_xd)) by group.
+
+    K_dd is overwritten by that of the next group.
+    """
     n = len(K)
     core.check_integer(n, "the number of subspaces", 2)
     which = np.arange(n)
@@ -756,11 +770,16 @@ def _left_out(K, groups, coding):
         _, which = core.check_labels(groups, n, "groups", "subspaces")
         if which.max() == 0:
             raise ValueError("groups must hold two groups at least, got one")
+    buffers = np.empty((2, n * n), K.dtype)  # new memory would take most of the time
     for group in range(which.max() + 1):
         mine = np.flatnonzero(which == group)
         rest = np.flatnonzero(which != group)
-        K_dd = np.ascontiguousarray(K[np.ix_(rest, rest)])
-        K_xd = np.ascontiguousarray(K[np.ix_(mine, rest)])
+        m = len(rest)
+        rows, K_dd = (b[: m * k].reshape(m, k) for b, k in zip(buffers, (n, m)))
+        K.take(rest, axis=0, out=rows, mode="clip").take(
+            rest, axis=1, out=K_dd, mode="clip"
+        )
+        K_xd = K.take(mine, axis=0).take(rest, axis=1)
         options = coding
         if coding["n_neighbors"] is not None:
             number = core.check_integer(coding["n_neighbors"], "n_neighbors", 1)
@@ -827,6 +846,18 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     return PValues(behind / n, low / n)
 
 
+def level_of(coverage: float) -> float:
+    """The largest p-value at which a class is excluded at this coverage, 1 - coverage.
+
+    To twelve digits: 1 - 0.9 is a little less than 0.1, and a p-value of 1 of 10 is not.
+
+    >>> from grassmann_sc import tuning
+    >>> 1 - 0.9, tuning.level_of(0.9)
+    (0.09999999999999998, 0.1)
+    """
+    return round(1 - core.check_number(coverage, "coverage", above=0, most=1), 12)
+
+
 def _behind(scores):
     """How far each class is behind the best other, as a share of the largest |score|."""
     first, second = -np.partition(-scores, 1, axis=1)[:, :2].T[:, :, None]
@@ -881,7 +912,7 @@ def corrected_t_test(
     is too low. Without n_test, a few equal differences have the p-value 0.
 
     With few splits the p-value says little, however large the difference: see the last
-    example. examples.classify gives none for fewer than five.
+    example. grassmann-classify gives none for fewer than five.
 
     >>> from grassmann_sc import tuning
     >>> round(float(tuning.corrected_t_test([0.01, 0.03, 0.02, 0.0], ratio=0.25)), 3)

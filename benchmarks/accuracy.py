@@ -8,7 +8,7 @@ Each oracle is asked over random and degenerate cases.
 import time
 import warnings
 
-from examples.options import of_nothing, parsed
+from examples.common import of_nothing, parsed
 
 parsed(__name__, of_nothing, "benchmarks.accuracy")
 

@@ -13,7 +13,7 @@ import os
 
 os.environ.setdefault("GEOMSTATS_BACKEND", "numpy")
 
-from examples.options import of_these, parsed
+from examples.common import of_these, parsed
 
 parsed(__name__, of_these, "benchmarks.agreement", {})
 

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-from examples.options import of_these, parsed
+from examples.common import of_these, parsed
 
 options = parsed(
     __name__,
@@ -41,8 +41,8 @@ from sklearn.model_selection import GridSearchCV
 import grassmann_sc as gs
 import oracles
 from benchmarks.common import extra_memory, figure, header, in_child, interleaved, timed
-from examples.baselines import STATES, video_baselines
-from examples.pictures import save_picture
+from examples.common import save_picture
+from grassmann_classify.baseline_rows import STATES, video_baselines
 from grassmann_sc import kernels
 from grassmann_sc.baselines import dynamics, hulls, textures
 from grassmann_sc.baselines.estimators import (

@@ -23,7 +23,7 @@ import time
 import warnings
 from collections import Counter, namedtuple
 
-from examples.options import of_these, parsed
+from examples.common import of_these, parsed
 
 Kind = namedtuple("Kind", "room at_least share")  # share: of SECONDS
 KINDS = {
@@ -42,6 +42,7 @@ KINDS = {
     "learning": Kind("learning", 400, 35),
     "weights": Kind("weights", 120, 20),
     "examples": Kind("examples", 100, 30),
+    "application": Kind("application", 200, 60),
     "imports": Kind("copies", 8, 30),
     "dask": Kind("dask", 8, 40),
     "blas": Kind("blas", 50, 15),

@@ -1,4 +1,4 @@
-"""The examples of the campaign: clips, subspaces, splits, answers and tables, each told
+"""The application in the campaign: clips, subspaces, splits, answers and tables, each told
 a second time in plain NumPy and loops.
 """
 
@@ -15,8 +15,14 @@ import numpy as np
 from benchmarks import campaign_folders as folders
 from benchmarks.campaign_calls import failing, hold, rng_of
 from benchmarks.campaign_numbers import LAYOUTS
-from examples import answers, clips
-from examples.options import Settings
+from grassmann_classify import Settings, fit, load, predict, save
+from grassmann_classify.building import build
+from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.finding import find_clips, find_new_clips
+from grassmann_classify.messages import printable
+from grassmann_classify.model import kinds_of_scores
+from grassmann_classify.splits import split_at_random, split_by_file, split_by_group
+from grassmann_classify.spreadsheets import read_rows
 from oracles import hat
 
 NEAR = 1e-6  # of projectors of singular vectors that are well apart
@@ -70,18 +76,14 @@ def recipes(rng, folder):
         np.save(folder / "clip.npy", frames)
         source = folder / "clip.npy"
     with failing(f"{recipe}, frames {frames.shape} times {scale:g}"):
-        built = clips.build(
-            clips.Clip("clip", "a", None, [source]), clips.Recipe(**recipe), True
-        )
+        made = build(Clip("clip", "a", None, [source]), Recipe(**recipe), True)
         expected = dense_runs(rows, **recipe)
         hold(
-            len(built.bases) == len(expected),
-            f"{len(built.bases)} runs, not {len(expected)}",
+            len(made.bases) == len(expected),
+            f"{len(made.bases)} runs, not {len(expected)}",
         )
-        hold(
-            built.frame == shape, f"frames of {built.frame}", "frames of another shape"
-        )
-        for basis, kept, run in zip(built.bases, built.rows, expected):
+        hold(made.frame == shape, f"frames of {made.frame}", "frames of another shape")
+        for basis, kept, run in zip(made.bases, made.rows, expected):
             hold(
                 np.abs(kept - run).max() <= 1e-9 * np.abs(run).max(),
                 "other rows are kept",
@@ -145,13 +147,13 @@ def trees(rng, folder):
                 parts = [label, group, path.name] if group else [label, path.name]
                 expected.append(("/".join(parts), label, group or None))
         (folder / label / "notes.txt").write_text("no clip")
-    found = [(clip.name, clip.label, clip.group) for clip in clips.find_clips(folder)]
+    found = [(clip.name, clip.label, clip.group) for clip in find_clips(folder)]
     hold(
         sorted(found, key=str) == sorted(expected, key=str),
         f"{found}, not {expected}",
         "other clips are found",
     )
-    new = sorted(clip.name for clip in clips.find_new_clips(folder))
+    new = sorted(clip.name for clip in find_new_clips(folder))
     hold(
         new == sorted(name for name, _, _ in expected),
         f"{new} as new clips",
@@ -178,7 +180,7 @@ def splits(rng, folder):
         writer = csv.writer(file, lineterminator=str(rng.choice(["\n", "\r\n"])))
         writer.writerow(["clip", *map(str, range(n_splits))])
         writer.writerows([names[i], *table[i]] for i in order)
-    found = clips.split_by_file(path, [clips.printable(name, but="") for name in names])
+    found = split_by_file(path, [printable(name, but="") for name in names])
     for k, split in enumerate(found):
         for side, part in zip(("train", "test"), split):
             expected = [i for i in range(len(names)) if table[i, k] == side]
@@ -198,9 +200,7 @@ def drawn_splits(rng):
     clip = np.repeat(np.arange(len(label)), rng.integers(1, 4, len(label)))
     of_set = label[clip]
     share = float(rng.choice([0.3, 0.5, 1, 0.9]))
-    for train, test in clips.split_at_random(
-        of_set, share, 3, int(rng.integers(9)), clip
-    ):
+    for train, test in split_at_random(of_set, share, 3, int(rng.integers(9)), clip):
         hold(
             sorted([*train, *test]) == [*range(len(clip))],
             "a set is on no side, or on both",
@@ -214,7 +214,7 @@ def drawn_splits(rng):
                 counts == [1, 1, 1], f"{counts} clips of the classes to train, not one"
             )
     group = np.array(["x", "y", "z"])[np.arange(len(label)) % 3]
-    pairs = clips.split_by_group(label, group)
+    pairs = split_by_group(label, group)
     left_out = sorted("".join({*group[test]}) for _, test in pairs)
     hold(left_out == ["x", "y", "z"], f"groups {left_out} are left out", "other groups")
 
@@ -261,9 +261,9 @@ def kept_answers(rng, folder):
         iterations=1,
     )
     with failing(f"{method}, labels {names}, frames times {scale:g}"):
-        model = answers.fit(sets[:n], y, settings=settings)
+        model = fit(sets[:n], y, settings=settings)
         queries = sets[n:]
-        found = answers.predict(model, queries)
+        found = predict(model, queries)
         labels = found.labels.tolist()
         hold(
             {*map(repr, found.classes.tolist())} == {*map(repr, names)},
@@ -272,20 +272,20 @@ def kept_answers(rng, folder):
         )
         hold(np.isfinite(found.scores).all(), "scores are not finite")
         best = found.classes[found.scores.argmax(axis=1)].tolist()
-        if answers.kinds_of_scores(model) == "score" or len(names) == 2:
+        if kinds_of_scores(model) == "score" or len(names) == 2:
             hold(
                 labels == best,
                 f"labels {labels} beside best scores of {best}",
                 "other labels",
             )
-        answers.save(folder / "model.npz", model)
-        kept = answers.predict(answers.load(folder / "model.npz"), queries)
+        save(folder / "model.npz", model)
+        kept = predict(load(folder / "model.npz"), queries)
         hold(
             kept.labels.tolist() == labels
             and kept.scores.tobytes() == found.scores.tobytes(),
             "the file answers otherwise",
         )
-        alone = [answers.predict(model, [one]).labels.tolist()[0] for one in queries]
+        alone = [predict(model, [one]).labels.tolist()[0] for one in queries]
         hold(
             alone == labels, f"{labels} together, {alone} alone", "other answers alone"
         )
@@ -307,7 +307,7 @@ def kept_answers(rng, folder):
 
 
 def tables(rng, folder):
-    """What predictions.csv says, read by csv.reader, are the numbers of results.json."""
+    """What predictions.csv says are the numbers of results.json."""
     tree = folders.Tree(folder / "data", rng)
     for hostility in ("odd_names", "odd_class"):
         if rng.random() < 0.5:
@@ -317,8 +317,8 @@ def tables(rng, folder):
     end = folders.classify(tree.root, folder / "out", *options)
     hold(end is None, f"it ends with {end!r}", "classify fails")
     results = json.loads((folder / "out" / "results.json").read_text())
-    with open(folder / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
+    header, rows = read_rows(folder / "out" / "predictions.csv")
+    rows = [row for _, row in rows]
     hold(
         header[:3] == ["clip", "split", "truth"]
         and header[3:] == [*results["methods"]],
@@ -329,9 +329,9 @@ def tables(rng, folder):
         "other splits in the table",
     )
     for clip, _, truth, *_ in rows:
-        known = clips.printable(clip.partition("/")[0], but="")
+        known = printable(clip.partition("/")[0], but="")
         hold(truth == known, f"{clip!r} is of class {truth!r}", "another truth")
-    names = {clips.printable(name, but="") for name in tree.good}
+    names = {printable(name, but="") for name in tree.good}
     hold({row[0] for row in rows} <= names, "clips that are not there")
     for k, (method, told) in enumerate(results["methods"].items()):
         check_method(rows, 3 + k, method, told, [*map(str, results["classes"])])

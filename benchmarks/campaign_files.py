@@ -19,7 +19,7 @@ import scipy.io
 import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, failing, hold, place_of, rng_of
 from benchmarks.campaign_inputs import BAD_ARRAYS, Hang, limit_memory, watchdog
-from examples import clips
+from grassmann_classify.npz import load_npz
 from grassmann_sc import files, frames, learn
 
 SAMPLES = core.random_subspaces(12, 6, 2, 3)
@@ -30,7 +30,7 @@ READERS = {  # of the files of these names; all others are clips
     "checkpoint.npz": lambda path: learn.gdl(
         SAMPLES, 3, 0.1, n_iter=2, rng=0, resume=path
     ),
-    "sets.npz": clips.load_npz,
+    "sets.npz": load_npz,
 }
 STRICT = {"dictionary.npz", "checkpoint.npz"}  # of which any change must be refused
 

@@ -1,4 +1,4 @@
-"""Folders and disks of the campaign: examples.classify on hostile trees, and everything
+"""Folders and disks of the campaign: the command on hostile trees, and everything
 that writes on a disk that fills.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 import grassmann_sc as core
 from benchmarks.campaign_calls import Failed, failing, hold, rng_of, worst_difference
 from benchmarks.common import ROOT, run_child
-from examples import clips
+from grassmann_classify.messages import printable
 from grassmann_sc import files, learn
 
 QUICK = [
@@ -40,16 +40,16 @@ QUICK = [
 
 
 def classify(data, out, *options):
-    """What examples.classify says as it ends: None, or its exit message or status."""
-    from examples import classify as program
+    """What compare says as it ends: None, or its exit message or status."""
+    from grassmann_classify.__main__ import main
 
-    arguments = ["--data", str(data), "--out", str(out), *QUICK, *options]
+    arguments = ["compare", str(data), "--out", str(out), *QUICK, *options]
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
     ):
         try:
-            program.main(arguments)
+            main(arguments)
         except SystemExit as end:
             return end.code
     return None
@@ -230,7 +230,7 @@ def check_run(tree, out, options):
     hold(file.exists(), f"no results: it ends with {end!r}")
     results = json.loads(file.read_text())
     named = "\n".join(results["failed"])
-    unnamed = [name for name in tree.bad if clips.printable(name) not in named]
+    unnamed = [name for name in tree.bad if printable(name) not in named]
     hold(not unnamed, f"not named among the failed: {unnamed}; named: {named[:500]}")
     hold(
         results["n_sets"] == len(tree.good),
@@ -392,7 +392,7 @@ def fill_codes(rng, disk):
 
 
 def fill_results(rng, disk):
-    """examples.classify leaves whole files of all clips or an error; all once there is
+    """compare leaves whole files of all clips or an error; all once there is
     room.
     """
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:

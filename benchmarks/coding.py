@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from examples.options import of_nothing, parsed
+from examples.common import of_nothing, parsed
 
 parsed(__name__, of_nothing, "benchmarks.coding")
 

@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 import grassmann_sc as gs
-from examples.clips import load_npz
+from grassmann_classify.npz import load_npz
 from grassmann_sc import learn
 from grassmann_sc.subspaces import from_sets
 
@@ -183,7 +183,7 @@ def digit_subspaces(n, p, seed=0):
 def read_problem(argument, p=3):
     """(name, queries, atoms): the first split of FILE.npz or FILE.npz:p.
 
-    The files are those of examples.classify.
+    The files are those of grassmann-classify.
     """
     path, _, tail = argument.rpartition(":")
     path, p = (path, int(tail)) if path and tail.isdigit() else (argument, p)

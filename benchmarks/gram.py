@@ -9,7 +9,7 @@ threads of BLAS fall asleep), after a product (right after one of NumPy's, whose
 still wait for work at full load), repeated (the same call again and again).
 """
 
-from examples.options import of_nothing, parsed
+from examples.common import of_nothing, parsed
 
 parsed(__name__, of_nothing, "benchmarks.gram")
 

@@ -7,7 +7,7 @@ then np.matmul of its blocks with the bases, which are computed before, for both
 np.matmul and np.exp of as many numbers, into an array of 2000 rows, are timed too.
 """
 
-from examples.options import of_nothing, parsed
+from examples.common import of_nothing, parsed
 
 parsed(__name__, of_nothing, "benchmarks.kernels")
 

@@ -12,7 +12,7 @@ dense is timed beside it. celer and skglm are left out: they take no Gram matrix
 
 import warnings
 
-from examples.options import of_these, parsed
+from examples.common import of_these, parsed
 
 options = parsed(
     __name__,

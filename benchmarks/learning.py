@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from examples.options import of_these, parsed
+from examples.common import of_these, parsed
 
 options = parsed(
     __name__,

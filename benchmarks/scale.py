@@ -19,7 +19,7 @@ import threading
 import warnings
 from pathlib import Path
 
-from examples.options import of_these, parsed
+from examples.common import of_these, parsed
 
 PARTS = ["growth", "product", "merging", "dask", "plan", "dask_kills"]
 options = parsed(
@@ -181,7 +181,7 @@ def growth(sizes, folder):
 def draw_growth(table):
     import matplotlib.pyplot as plt
 
-    from examples.pictures import save_picture
+    from examples.common import save_picture
 
     _, (above, below) = plt.subplots(
         2, 1, figsize=(6, 6), sharex=True, layout="constrained"

@@ -6,7 +6,7 @@ Time and memory on a long clip are compared with the direct way: LAPACK's SVD of
 frames and Gram-Schmidt (QR) of the whole stack [C; CA; ...], as the paper words it.
 """
 
-from examples.options import of_nothing, parsed
+from examples.common import of_nothing, parsed
 
 parsed(__name__, of_nothing, "benchmarks.videos")
 

@@ -1,23 +1,26 @@
-"""The floor plan of the house, from its imports: python -m docs.floorplan
+"""Who imports whom: python -m docs.floorplan
 
-Reads the modules at the root and draws who imports whom into
+Reads the toolkit's modules and draws who imports whom into
 docs/pictures/floorplan.png. All import the core, whose arrows are left out; dashed: an
-import within a function.
+import within a function. Likewise the application into docs/pictures/application.png,
+where arrows that follow from others are left out.
 """
 
 import ast
 
-from examples.options import of_nothing, parsed
+from examples.common import of_nothing, parsed
 
 parsed(__name__, of_nothing, "docs.floorplan")
 
 import matplotlib
 import matplotlib.pyplot as plt
 
-from docs.house import CORE, ROOT, modules
+from docs.house import CORE, ROOT, modules, own_files
 from docs.snippets import DPI, keep
+from setup import APPLICATION
 
 PICTURE = ROOT / "docs" / "pictures" / "floorplan.png"
+OF_APPLICATION = ROOT / "docs" / "pictures" / "application.png"
 COLORS = {"": "#9FD3F5", "baselines": "#F3C96B"}  # of the root, and of a folder
 LEVEL = 1.8  # between modules and what they import
 STEP = 0.5  # between neighbours
@@ -25,18 +28,19 @@ WIDTH = 0.62  # inches
 HEIGHT = 0.95
 
 
-def imported_modules(path, rooms):
-    """{module: is it imported within functions alone} of a file."""
+def imported_modules(path, rooms, package=CORE):
+    """{module of a package: is it imported within functions alone} of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     top = {id(node) for node in tree.body}
     found = {}
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.ImportFrom)
-            and (node.module or "").partition(".")[0] == CORE
+            and (node.module or "").partition(".")[0] == package
         ):
             for alias in node.names:
-                name = f"{node.module}.{alias.name}".removeprefix(f"{CORE}.")
+                name = f"{node.module}.{alias.name}".removeprefix(f"{package}.")
+                name = name if name in rooms else name.rpartition(".")[0]
                 if name in rooms:
                     later = id(node) not in top
                     found[name] = found.get(name, True) and later
@@ -47,6 +51,28 @@ def plan():
     """{module: what it imports} of all modules but the core."""
     rooms = {name: path for name, path in modules().items() if name != CORE}
     return {name: imported_modules(path, rooms) for name, path in rooms.items()}
+
+
+def plan_of_application():
+    """{module: what it imports, but for what follows from that} of the application."""
+    files = [name for name in own_files() if name.startswith(f"{APPLICATION}/")]
+    rooms = {ROOT.joinpath(name).stem: ROOT / name for name in files}
+    rooms.pop("__init__")
+    found = {
+        name: imported_modules(path, rooms, APPLICATION) for name, path in rooms.items()
+    }
+
+    def below(module):
+        return {module}.union(*map(below, found[module]))
+
+    return {
+        name: {
+            other: later
+            for other, later in others.items()
+            if not any(other in below(third) for third in others if third != other)
+        }
+        for name, others in found.items()
+    }
 
 
 def levels(imports):
@@ -87,15 +113,17 @@ def places(imports):
         for k, module in enumerate(sorted(rows[level], key=wish)):
             x = (k + 0.5) * widest / len(rows[level])
             place[module] = (x, LEVEL * level + STEP * (k % 3))
-    place[CORE] = (widest / 2, -LEVEL / 2)
     return place
 
 
-def draw(imports):
-    """Axes with a box a module, arrows to what it imports."""
+def draw(imports, core=True):
+    """Axes with a box a module, arrows to what it imports, and the core below all."""
     place = places(imports)
-    widest = 2 * place[CORE][0]
-    bottom = place[CORE][1] - STEP
+    widest = max(x for x, _ in place.values()) + 0.5
+    bottom = -STEP
+    if core:
+        place[CORE] = (widest / 2, -LEVEL / 2)
+        bottom -= LEVEL / 2
     top = max(y for _, y in place.values()) + STEP
     size = (WIDTH * (widest + 2 * STEP), HEIGHT * (top - bottom))
     ax = plt.figure(figsize=size, dpi=DPI).add_axes((0, 0, 1, 1))
@@ -142,9 +170,12 @@ def draw(imports):
 def main():
     """Draw the picture and say where it is."""
     matplotlib.use("agg")
-    ax = draw(plan())
-    keep(ax.figure, PICTURE)
-    print(PICTURE.relative_to(ROOT))
+    for figure, path in (
+        (draw(plan()).figure, PICTURE),
+        (draw(plan_of_application(), core=False).figure, OF_APPLICATION),
+    ):
+        keep(figure, path)
+        print(path.relative_to(ROOT))
 
 
 if __name__ == "__main__":

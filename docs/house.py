@@ -41,7 +41,14 @@ def packaged():
     """The modules, other files at the root, and all of the folders."""
     found = [*setup.modules(ROOT).values(), ROOT / "setup.py"]
     found += [path for path in ROOT.glob("*") if path.suffix != ".py"]
-    for folder in ("baselines", "benchmarks", "docs", "examples", "tests"):
+    for folder in (
+        "baselines",
+        "benchmarks",
+        "docs",
+        "examples",
+        setup.APPLICATION,
+        "tests",
+    ):
         found += (ROOT / folder).rglob("*")
     return {path.relative_to(ROOT).as_posix() for path in found}
 

@@ -15,9 +15,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples.options import of_many_machines, parsed
+from examples.common import of_these, parsed
 
-asked = parsed(__name__, of_many_machines)
+OPTIONS = {
+    "--workers": dict(type=int, help="workers on this machine (default: one a core)"),
+    "--scheduler": dict(metavar="ADDRESS", help="a running cluster"),
+    "--data": dict(type=Path, metavar="FILE.npy", help="subspaces (n, d, p)"),
+    "--resume": dict(
+        action="store_true", help="go on from the checkpoint of a killed run"
+    ),
+}
+asked = parsed(__name__, of_these, "examples.many_machines", OPTIONS)
 
 import numpy as np
 

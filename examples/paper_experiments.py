@@ -16,8 +16,49 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples.options import Settings, parsed
-from examples.options import of_paper_experiments as parse
+from examples.common import parsed, parser_of
+
+EXPERIMENTS = ["casia", "cambridge", "ucsd", "youtube", "ballet", "dyntex"]
+
+
+def parse(arguments):
+    """The options of this script."""
+    parser = parser_of("examples.paper_experiments")
+    add = parser.add_argument
+    add("name", choices=EXPERIMENTS, nargs="?", help="the experiment")
+    add(
+        "--help-data",
+        action="store_true",
+        help="say what to download and how to lay it out, for NAME or for all",
+    )
+    add("--data", type=Path, metavar="DIR", help="the data, in that layout")
+    add(
+        "--out",
+        type=Path,
+        default=Path("out"),
+        help="where results go (default: %(default)s)",
+    )
+    add("--repeats", type=int, help="number of random splits (default: the paper's)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        help="seed for splits, folds and first atoms (default: %(default)s)",
+    )
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--strict", action="store_true", help="stop at a clip that cannot be used")
+    add("--skip", action="store_true", help="leave out clips that cannot be used")
+    options = parser.parse_args(arguments)
+    if options.help_data:
+        return options
+    if options.name is None:
+        parser.error(f"NAME is needed, one of {', '.join(EXPERIMENTS)}, or --help-data")
+    if options.data is None:
+        parser.error("--data is needed, or --help-data")
+    if options.repeats is not None and options.repeats < 1:
+        parser.error(f"--repeats must be at least 1, got {options.repeats}")
+    return options
+
 
 parsed(__name__, parse)
 
@@ -26,21 +67,20 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
-from examples import classify, comparison
-from examples.baselines import baselines, video_baselines, videos_of
-from examples.clips import (
-    Clip,
-    Recipe,
-    build_all,
-    clip_names,
-    find_clips,
-    look,
-    one_line,
-    split_at_random,
-    split_by_file,
-)
-from examples.pictures import Results
-from examples.recipes import Inputs
+from grassmann_classify import rows
+from grassmann_classify.baseline_rows import baselines, video_baselines, videos_of
+from grassmann_classify.building import build_all
+from grassmann_classify.clips import Clip, Recipe, clip_names
+from grassmann_classify.compare import say_failed
+from grassmann_classify.evaluation import run_splits, successes
+from grassmann_classify.finding import find_clips
+from grassmann_classify.folder import Results
+from grassmann_classify.headers import look
+from grassmann_classify.messages import one_line
+from grassmann_classify.recipes import Inputs
+from grassmann_classify.records import save_codes, save_results
+from grassmann_classify.settings import Settings
+from grassmann_classify.splits import split_at_random, split_by_file
 from grassmann_sc import estimators, frames, tuning
 
 # ours, which the paper does not print; ATOMS: at most half the training sets
@@ -312,7 +352,7 @@ PRESETS = {
 
 
 def methods_of(preset, inputs):
-    """Those of classify.py and baselines.py that the experiment compares.
+    """The rows of grassmann_classify that the experiment compares.
 
     Over learned atoms also in a Gaussian kernel's feature space (kgDL), and with the
     paper's Gaussian SVM, its C and gamma by cross-validation on the codes.
@@ -325,7 +365,7 @@ def methods_of(preset, inputs):
     svm = GridSearchCV(SVC(), SVM_GRID, cv=3)
 
     def methods(n_train, smallest, settings):
-        for method in comparison.methods(n_train, smallest, settings):
+        for method in rows.methods(n_train, smallest, settings):
             labelled = (
                 method.name.partition(",")[0] in preset.printed
                 and not preset.dictionary
@@ -355,7 +395,7 @@ def methods_of(preset, inputs):
 # -------------------------------------------------------------------------- the command
 
 
-def videos_for(preset, clips, collection, out, strict):
+def videos_for(preset, clips, collection, cache, strict):
     """The clips of a Collection for baselines on videos, if the paper has any.
 
     Where the sets are of descriptors, the frames are read again.
@@ -367,9 +407,7 @@ def videos_for(preset, clips, collection, out, strict):
         known = set(clip_names(collection.names, collection.clip))
         kept = [clip for clip in clips if clip.name in known]
         recipe = replace(recipe, features="raw", feature_options={}, p=1)
-        collection = build_all(
-            kept, recipe, out / "cache", keep_rows=True, strict=strict
-        )
+        collection = build_all(kept, recipe, cache, keep_rows=True, strict=strict)
         if len(collection.sets) != len(kept):
             raise ValueError(
                 "all clips must have frames of one size for the baselines on videos, "
@@ -379,33 +417,37 @@ def videos_for(preset, clips, collection, out, strict):
 
 
 def run(name, preset, options):
-    out = options.out / name
     clips = preset.clips(options.data)
     if not clips:
         raise ValueError(
             f"{options.data}: holds no clip in the layout of this experiment"
         )
-    classify.check_folder(out)
+    with Results(options.out / name) as out:
+        out.protect_clips(clips)
+        compare(preset, options, clips, out)
+
+
+def compare(preset, options, clips, out):
+    """Evaluate the rows of a Preset on its clips."""
     seen = look(clips, preset.recipe, options.strict, options.skip)
     collection = build_all(
         clips,
         preset.recipe,
-        out / "cache",
+        out.cache,
         keep_rows=True,
         strict=options.strict,
         seen=seen,
     )
     repeats = options.repeats or preset.repeats
     pairs = preset.splits(collection, options.data, repeats, options.seed)
-    videos = videos_for(preset, clips, collection, out, options.strict)
+    videos = videos_for(preset, clips, collection, out.cache, options.strict)
     inputs = Inputs(collection, [preset.recipe.p], videos=videos)
     n_atoms = min(ATOMS, len(pairs[0][0]) // 2) if preset.dictionary else 0
     settings = Settings([preset.recipe.p], atoms=n_atoms, seed=options.seed)
     asked = vars(options) | vars(settings)
     methods = methods_of(preset, inputs)
-    left = Results(out)
-    for done in comparison.run_splits(collection, inputs, pairs, methods, settings):
-        classify.save_results(left, asked, collection, pairs, done.results)
+    for done in run_splits(collection, inputs, pairs, methods, settings):
+        save_results(out, asked, collection, pairs, done.results)
     n, d, p = collection.X.shape
     classes = len(np.unique(collection.label))
     print(
@@ -418,15 +460,15 @@ def run(name, preset, options):
             "that of its figures"
         )
     print_table(preset, done.results)
-    classify.save_codes(left, collection, done)
-    classify.say_failed(collection, done.results)
+    save_codes(out, collection, done)
+    say_failed(collection, done.results)
 
 
 def print_table(preset, results):
     print(f"{'':42}{'the paper':>14}{'here':>14}")
     ours = {}
     for name, found in results.items():
-        accuracy = [split["accuracy"] for split in comparison.successes(found)]
+        accuracy = [split["accuracy"] for split in successes(found)]
         spread = f" ± {np.std(accuracy, ddof=1):.1f}" if len(accuracy) > 1 else ""
         ours[name] = f"{np.mean(accuracy):.1f}{spread}" if accuracy else "failed"
     for method, figure in preset.printed.items():
@@ -448,8 +490,11 @@ def main(arguments=None):
         )
         return
     preset = PRESETS[options.name]
-    with one_line("examples.paper_experiments", f"\n\n{preset.title}\n{preset.data}"):
-        run(options.name, preset, options)
+    with one_line("examples.paper_experiments"):
+        try:
+            run(options.name, preset, options)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{error}\n\n{preset.title}\n{preset.data}") from error
 
 
 if __name__ == "__main__":

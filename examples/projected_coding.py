@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples.options import of_files, parsed
+from examples.common import of_files, parsed
 
 asked = parsed(__name__, of_files, "examples.projected_coding")
 
@@ -29,7 +29,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import grassmann_sc as core
-from examples.pictures import save_picture
+from examples.common import save_picture
 from grassmann_sc import intrinsic, projected, subspaces
 
 LAM = 0.3

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples.options import of_pictures, parsed
+from examples.common import of_pictures, parsed
 
 asked = parsed(__name__, of_pictures, "examples.table_digits")
 
@@ -31,9 +31,9 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import grassmann_sc as core
-from examples import first_tries
-from examples.comparison import on_codes
-from examples.pictures import save_picture
+from examples.common import save_picture
+from grassmann_classify import first_tries
+from grassmann_classify.rows import on_codes
 from grassmann_sc import estimators, learn, plots, subspaces
 
 SEEDS = range(10, 20)  # a split each

@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples.options import of_pictures, parsed
+from examples.common import of_pictures, parsed
 
 asked = parsed(__name__, of_pictures, "examples.table_running_time")
 
@@ -26,7 +26,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import grassmann_sc as core
-from examples.pictures import save_picture
+from examples.common import save_picture
 from grassmann_sc.baselines import tangent
 
 N_QUERIES = 1000

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples.options import of_nothing, parsed
+from examples.common import of_nothing, parsed
 
 parsed(__name__, of_nothing, "examples.table_synthetic")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # runs as a file too
 
-from examples.options import of_files, parsed
+from examples.common import of_files, parsed
 
 asked = parsed(__name__, of_files, "examples.tangent_dictionaries")
 
@@ -26,7 +26,7 @@ import numpy as np
 
 import grassmann_sc as core
 from examples import projected_coding
-from examples.pictures import save_picture
+from examples.common import save_picture
 from grassmann_sc import learn
 from grassmann_sc.baselines import tangent
 

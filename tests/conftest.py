@@ -20,7 +20,7 @@ LONGEST = [
     "test_estimators_sklearn.py",
     "test_baselines_estimators_sets.py",
     "test_baselines_estimators_videos.py",
-    "test_examples_classify.py",
+    "test_classify_compare.py",
 ]
 
 
@@ -66,14 +66,15 @@ def installed(wheel, tmp_path_factory):
 
 @pytest.fixture
 def few_kernels(monkeypatch):
-    """Small grids of examples.classify, where the path from files to answers is what is
+    """Small grids of grassmann_classify, where the path from files to answers is what is
     tested.
     """
-    monkeypatch.setattr("examples.comparison.N_GAMMAS", 3)
-    monkeypatch.setattr("examples.comparison.MOST_REPEATS", 1)
-    monkeypatch.setattr("examples.baselines.SHARES", [0.9])
-    monkeypatch.setattr("examples.baselines.BOUNDS", [1.0])
-    monkeypatch.setattr("examples.baselines.STATES", [3])
-    monkeypatch.setattr("examples.baselines.RADII", [(1, 2)])
-    monkeypatch.setattr("examples.baselines.USUAL_RANKS", [2])
-    monkeypatch.setattr("examples.baselines.CORRELATIONS", [2])
+    monkeypatch.setattr("grassmann_classify.reading.N_GAMMAS", 3)
+    monkeypatch.setattr("grassmann_classify.candidates.N_GAMMAS", 3)
+    monkeypatch.setattr("grassmann_classify.folds.MOST_REPEATS", 1)
+    monkeypatch.setattr("grassmann_classify.baseline_rows.SHARES", [0.9])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.BOUNDS", [1.0])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.STATES", [3])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.RADII", [(1, 2)])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.USUAL_RANKS", [2])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.CORRELATIONS", [2])

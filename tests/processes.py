@@ -12,8 +12,8 @@ import zipfile
 from pathlib import Path
 
 from docs.house import CORE, ROOT, modules
+from setup import APPLICATION
 
-KIT = "grassmann_sc_kit"
 ROOMS = [name for name in modules() if name != CORE]
 
 
@@ -65,8 +65,8 @@ def copy_source(target):
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, target)
     shutil.copytree(
-        ROOT / "examples",
-        target / "examples",
+        ROOT / APPLICATION,
+        target / APPLICATION,
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     for folder in ("benchmarks", "build", "examples", "out", "tests"):

@@ -186,7 +186,7 @@ def test_the_floor_plan_knows_every_import():
     below = {"estimators": False, "baselines.hulls": False}
     assert plan["baselines.estimators"].items() >= below.items()
     place = floorplan.places(plan)
-    assert set(place) == {*ROOMS, floorplan.CORE}
+    assert set(place) == {*ROOMS}
     assert all(
         place[name][1] > place[other][1] - 0.5
         for name, others in plan.items()
@@ -195,11 +195,24 @@ def test_the_floor_plan_knows_every_import():
     )
 
 
-def test_the_picture_of_the_floor_plan_is_that_of_the_imports():
-    figure = floorplan.draw(floorplan.plan()).figure
-    assert not snippets.is_out_of_date(floorplan.PICTURE, figure), (
-        "python -m docs.floorplan"
+def test_the_application_is_drawn_without_arrows_that_follow_from_others():
+    plan = floorplan.plan_of_application()
+    assert plan["votes"] == {"search": False}  # which imports what it imports too
+    assert "messages" in plan["settings"] or not plan["settings"]
+    assert plan["__main__"]["options"] is False and "compare" not in plan["rows"]
+
+
+@pytest.mark.parametrize("of_application", [False, True])
+def test_the_pictures_of_the_imports_are_those_of_the_imports(of_application):
+    figure, path = (
+        (floorplan.draw(floorplan.plan()).figure, floorplan.PICTURE)
+        if not of_application
+        else (
+            floorplan.draw(floorplan.plan_of_application(), core=False).figure,
+            floorplan.OF_APPLICATION,
+        )
     )
+    assert not snippets.is_out_of_date(path, figure), "python -m docs.floorplan"
     plt.close(figure)
 
 

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from examples import clips, paper_experiments
-from examples.options import Settings
+from examples import paper_experiments
 from examples.paper_experiments import PRESETS
+from grassmann_classify.building import build
+from grassmann_classify.clips import Clip, Collection
+from grassmann_classify.settings import Settings
 from grassmann_sc import subspaces
 from grassmann_sc.baselines import dynamics
 
@@ -103,10 +105,10 @@ def test_each_experiment_runs_on_its_layout(name, tmp_path, capsys, monkeypatch)
     monkeypatch.setattr(
         paper_experiments, "Settings", partial(Settings, lam=[0.1, 0.01], neighbors=[3])
     )
-    monkeypatch.setattr("examples.baselines.STATES", [3])
-    monkeypatch.setattr("examples.baselines.RADII", [(1, 2)])
-    monkeypatch.setattr("examples.baselines.CORRELATIONS", [3])
-    monkeypatch.setattr("examples.baselines.USUAL_RANKS", [2])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.STATES", [3])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.RADII", [(1, 2)])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.CORRELATIONS", [3])
+    monkeypatch.setattr("grassmann_classify.baseline_rows.USUAL_RANKS", [2])
     recovery_of = dynamics.recovery_of
     monkeypatch.setattr(dynamics, "recovery_of", partial(recovery_of, n_iter=1))
     MAKE[name](tmp_path)
@@ -165,7 +167,7 @@ def test_gait_splits_share_no_person(tmp_path):
 @pytest.mark.parametrize("name", ["youtube", "ballet", "dyntex"])
 def test_random_splits_keep_the_sets_of_a_clip_together(name, tmp_path):
     clip = np.repeat(np.arange(12), np.arange(1, 13))
-    collection = clips.Collection(None, None, None, clip % 2, None, (), clip)
+    collection = Collection(None, None, None, clip % 2, None, (), clip)
     pairs = PRESETS[name].splits(collection, tmp_path, 3, 0)
     assert len(pairs) == 3
     for train, test in pairs:
@@ -175,18 +177,19 @@ def test_random_splits_keep_the_sets_of_a_clip_together(name, tmp_path):
 
 def test_recipes_follow_the_paper():
     frames = moving(1, 0, 48)
-    clip = clips.Clip("c", "a", None, [frames])
+    clip = Clip("c", "a", None, [frames])
     normal = (frames - frames.mean(axis=0)) / frames.std(axis=0)
     evenly = frames[np.linspace(0, 47, 20).round().astype(int)]
     for name, video in [("ucsd", normal), ("cambridge", evenly)]:
         recipe = replace(PRESETS[name].recipe, size=None)  # the frames as they are
-        basis = clips.build(clip, recipe).bases[0]
+        basis = build(clip, recipe).bases[0]
         expected = subspaces.from_video(video, 10, 5)
         cosines = np.linalg.svd(basis.T @ expected, compute_uv=False)
         np.testing.assert_allclose(cosines, 1, atol=1e-8)
-    assert clips.build(clip, PRESETS["dyntex"].recipe, keep_rows=True).rows[
-        0
-    ].shape == (13, 177)
+    assert build(clip, PRESETS["dyntex"].recipe, keep_rows=True).rows[0].shape == (
+        13,
+        177,
+    )
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -7,7 +7,7 @@ import pytest
 
 import grassmann_sc as gs
 from examples import projected_coding, tangent_dictionaries
-from examples.options import of_files
+from examples.common import of_files
 from grassmann_sc import projected
 from grassmann_sc.strategies import bases
 from oracles import TIGHT, error, hat

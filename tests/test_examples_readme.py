@@ -12,7 +12,7 @@ import pytest
 
 from docs import snippets
 from docs.house import ROOT, own_files
-from examples import clips
+from grassmann_classify import npz
 from grassmann_sc import principal_angles, projection_kernel
 
 README = ROOT / "README.md"
@@ -125,9 +125,9 @@ def test_the_page_on_tests_finds_the_bug_of_a_stranger():
     names["test_my_gram"]()
 
 
-def test_the_page_on_own_data_writes_a_file_that_classify_reads(elsewhere):
+def test_the_page_on_own_data_writes_a_file_that_the_commands_read(elsewhere):
     snippets.run(GUIDE / "own_data.rst")
-    found, pairs = clips.load_npz("digits.npz")
+    found, pairs = npz.load_npz("digits.npz")
     assert [clip.sources[0].shape for clip in found] == [(8, 8, 8)] * 120
     assert [clip.label for clip in found] == list(np.repeat(range(10), 12))
     assert all(clip.group is None for clip in found)
@@ -135,8 +135,8 @@ def test_the_page_on_own_data_writes_a_file_that_classify_reads(elsewhere):
     assert np.array_equal(split.train, np.arange(0, 120, 2))
 
 
-def test_the_page_on_own_data_makes_a_tree_that_classify_reads(tmp_path):
-    (commands,) = blocks_with(GUIDE / "own_data.rst", "--data digits")
+def test_the_page_on_own_data_makes_a_tree_that_compare_reads(tmp_path):
+    (commands,) = blocks_with(GUIDE / "own_data.rst", "compare digits")
     for arguments in commands.split(".venv/bin/python ")[1:]:
         printed = run(tmp_path, *shlex.split(arguments))
     assert "subspaces of R^64 of dimension 2, 4, 6, 3 splits" in printed
@@ -144,7 +144,7 @@ def test_the_page_on_own_data_makes_a_tree_that_classify_reads(tmp_path):
     assert len(accuracies(printed)) == 13
     assert min(accuracies(printed).values()) > 90
     left = {path.name for path in (tmp_path / "out").iterdir()}
-    assert left >= {"results.json", "codes.npz", "map.png", "atoms.png", "cache"}
+    assert left >= {"results.json", "codes.npz", "map.png", "atoms.png", "report.html"}
 
 
 def test_quickstart_prints_three_methods_and_leaves_three_pictures(tmp_path):

@@ -15,11 +15,12 @@ import grassmann_sc as core
 from docs import house
 from docs.house import CORE, ROOT, modules, own_files
 
-KIT = "grassmann_sc_kit"
+APPLICATION = "grassmann_classify"
 TEXTS = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in own_files()
-    if name.rpartition("/")[0] in ("", "baselines", "benchmarks", "examples", "tests")
+    if name.rpartition("/")[0]
+    in ("", "baselines", "benchmarks", "examples", APPLICATION, "tests")
 }
 FILES = {name: ast.parse(text, name) for name, text in TEXTS.items()}
 MODULES = {
@@ -230,10 +231,30 @@ def test_modules_are_imported_from_the_core_alone(file):
     """As grassmann_sc.learn each is there once, in a clone, beside copied files and
     installed.
     """
-    flat = {*ROOT_ROOMS, "baselines", KIT} - {CORE}
+    flat = {*ROOT_ROOMS, "baselines"} - {CORE}
     for tree in code_within(FILES[file]):
         wrong = {name for name, _, _ in imports(tree) if top_level(name) in flat}
         assert not wrong, f"{file} imports {wrong}: write from {CORE} import ..."
+
+
+OF_APPLICATION = [file for file in FILES if file.startswith(f"{APPLICATION}/")]
+
+
+@each_file
+def test_the_toolkit_imports_no_application_and_no_script(file):
+    """The application imports the toolkit, scripts import both, tests all."""
+    above = {"benchmarks", "docs", "examples", "tests", APPLICATION}
+    if file.startswith(f"{APPLICATION}/"):
+        above -= {APPLICATION}
+    elif "/" in file and not file.startswith("baselines/"):
+        above = set()
+    assert not {name for name, _, _ in imports(FILES[file]) if top_level(name) in above}
+
+
+@pytest.mark.parametrize("file", OF_APPLICATION)
+def test_each_file_of_the_application_has_one_subject_and_says_which(file):
+    assert ast.get_docstring(FILES[file])
+    assert TEXTS[file].count("\n") <= 530
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if file.startswith("tests/")])
@@ -274,7 +295,7 @@ def private_reach_ins(tree):
     house = {
         bound
         for name, bound, _ in imports(tree)
-        if top_level(name) in {CORE, "benchmarks", "examples"}
+        if top_level(name) in {CORE, APPLICATION, "benchmarks", "examples"}
     }
     for name, _, _ in imports(tree):
         if any(is_private(part) for part in name.split(".")):
@@ -310,7 +331,8 @@ def test_no_private_name_of_another_file_is_used(file):
         ("import grassmann_sc; grassmann_sc.learn._x()", {"grassmann_sc.learn._x"}),
         ("from grassmann_sc import learn|def _x(): return learn._x", {"learn._x"}),
         ("from grassmann_sc.learn import _x", {"grassmann_sc.learn._x"}),
-        ("from examples.clips import _x", {"examples.clips._x"}),
+        ("from examples.common import _x", {"examples.common._x"}),
+        (f"from {APPLICATION}.clips import _x", {f"{APPLICATION}.clips._x"}),
         ("import grassmann_sc as gs; monkeypatch.setattr(gs, '_x', 1)", {"gs._x"}),
         ("model._x", {"model._x"}),
         ("class A:| def f(self, other): return self._x - other._x", set()),
@@ -632,7 +654,7 @@ def test_no_ternary_within_another(file):
 @pytest.mark.parametrize("name", [*own_files(".py"), *own_files(".md")])
 def test_extras_that_are_named_exist(name):
     named = re.findall(
-        rf"{KIT}\[([\w, ]+)\]", (ROOT / name).read_text(encoding="utf-8")
+        rf"{APPLICATION}\[([\w, ]+)\]", (ROOT / name).read_text(encoding="utf-8")
     )
     extras = {extra.strip() for names in named for extra in names.split(",")}
     assert extras <= set(setup_cfg()["options.extras_require"])

@@ -61,7 +61,7 @@ for room in sys.argv[1:]:
     module = sys.modules["grassmann_sc." + room]
     assert eval("grassmann_sc." + room) is eval(name) is module
     print(module.__name__, *module.__all__)
-flat = set(sys.argv[1:]) | {"baselines", "grassmann_sc_kit"}
+flat = set(sys.argv[1:]) | {"baselines"}
 assert not flat & set(sys.modules), flat & set(sys.modules)  # each module is there once
 assert set(grassmann_sc.__all__) < set(dir(grassmann_sc)) > {"learn", "baselines"}
 """
@@ -157,7 +157,7 @@ def test_the_core_alone_says_what_to_copy(name, file, core_alone):
     ]
     said = (
         f"cannot import grassmann_sc.{name}: {core_alone} holds no {file} of the toolkit; copy "
-        "it there, or install grassmann_sc_kit"
+        "it there, or install grassmann_classify"
     )
     assert refusals(core_alone, *forms) == [said] * 3
 
@@ -246,7 +246,7 @@ def test_a_zip_is_imported_from_and_says_what_it_lacks(tmp_path):
     assert found == f"{inside / 'learn.py'} {inside / 'baselines' / 'hulls.py'}"
     assert error == (
         f"cannot import grassmann_sc.streams: {inside} holds no streams.py of the "
-        "toolkit; copy it there, or install grassmann_sc_kit"
+        "toolkit; copy it there, or install grassmann_classify"
     )
 
 
@@ -286,7 +286,7 @@ def test_under_another_name_the_core_computes_and_modules_say_what_to_do(
     said = (
         f"cannot import {core}.learn: the modules import the core by the name grassmann_sc, "
         f"and here it is {core}; put grassmann_sc.py and the modules beside your script, not "
-        "into a package, or install grassmann_sc_kit, and write from grassmann_sc import learn"
+        "into a package, or install grassmann_classify, and write from grassmann_sc import learn"
     )
     assert refusals(in_a_package, *forms) == [said] * 2
     code = f"""

@@ -2,12 +2,14 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 import zipfile
 
-import setup
-from processes import CORE, KIT, ROOMS, ROOT, run_python
+import pytest
+
+from processes import APPLICATION, CORE, ROOMS, ROOT, run_python
 
 
 def version_in_the_core():
@@ -19,32 +21,15 @@ def version_in_the_core():
 
 def test_wheel_holds_the_modules_and_the_command_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    dist_info = f"{KIT}-{version_in_the_core()}.dist-info/"
+    dist_info = f"{APPLICATION}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
-    command = {
-        "answers",
-        "baselines",
-        "check",
-        "classify",
-        "clips",
-        "clusters",
-        "command",
-        "comparison",
-        "first_tries",
-        "recipes",
-        "report",
-        "options",
-        "own",
-        "pictures",
-    }
-    assert set(setup.command()) == command
     package = {f"{room.replace('.', '/')}.py" for room in ROOMS} | {
         "__init__.py",
         "py.typed",
     }
-    examples = {f"{name}.py" for name in ("__init__", *command)}
+    files = {path.name for path in (ROOT / APPLICATION).glob("*.py")}
     assert modules == {f"{CORE}/{name}" for name in package} | {
-        f"{KIT}/examples/{name}" for name in examples
+        f"{APPLICATION}/{name}" for name in files
     }
 
 
@@ -67,11 +52,12 @@ print(*(name for name in ("kernels", "learn", "files") if name in sys.modules))
 def test_the_command_answers_help_at_once(installed, tmp_path):
     python, _ = installed
     lines = run_python(RUN_COMMAND, "--help", cwd=tmp_path, python=python)
-    assert lines[0].startswith("usage: grassmann-classify ")
-    assert any(
-        "by coding subspaces: grassmann-classify --data DIR" in line for line in lines
-    )
+    assert lines[0].startswith("grassmann-classify tells clips apart")
     assert lines[-1] == ""
+    of_compare = run_python(
+        RUN_COMMAND, "compare", "--help", cwd=tmp_path, python=python
+    )
+    assert of_compare[0].startswith("usage: grassmann-classify compare ")
 
 
 RUN_WITHOUT = """
@@ -100,56 +86,67 @@ def test_the_command_says_first_what_is_not_installed(installed, tmp_path):
     """Of what only the extras install; the rest of that it does not need to begin."""
     python, _ = installed
     extras = "sklearn skimage imageio av tqdm hypothesis dask distributed"
-    lines = run_python(
-        RUN_WITHOUT, extras, "--data", "nowhere", cwd=tmp_path, python=python
-    )
+    asked = "check", tmp_path
+    lines = run_python(RUN_WITHOUT, extras, *asked, cwd=tmp_path, python=python)
     assert lines == [
         "grassmann-classify: error: scikit-learn is not installed: "
         f"{python} -m pip install scikit-learn"
     ]
     helped = run_python(RUN_WITHOUT, extras, "--help", cwd=tmp_path, python=python)
-    assert helped[0].startswith("usage: ") and helped[-1] == "0"
+    assert helped[0].startswith("grassmann-classify tells") and helped[-1] == "0"
     rest = extras.replace("sklearn ", "")
-    lines = run_python(
-        RUN_WITHOUT, rest, "--data", "nowhere", cwd=tmp_path, python=python
-    )
-    assert "nowhere" in lines[-1]
+    lines = run_python(RUN_WITHOUT, rest, *asked, cwd=tmp_path, python=python)
+    assert f"{tmp_path}: must hold two or more class folders" in lines[-1]
 
 
-def test_the_command_goes_from_a_file_to_answers(installed, tmp_path):
-    python, _ = installed
-    code = """
+CLIPS = """
+import os
 import numpy as np
 rng = np.random.default_rng(0)
-centres = np.repeat(rng.standard_normal((2, 1, 3, 8)), 6, axis=1).reshape(12, 3, 8)
-frames = (centres + 0.1 * rng.standard_normal((12, 3, 8))).reshape(36, 8)
-np.savez("sets.npz", frames=frames, offset=np.arange(0, 37, 3), label=np.arange(12) // 6,
-         train0=np.arange(0, 12, 2), test0=np.arange(1, 12, 2))
+centres = rng.standard_normal((2, 3, 8))
+for i in range(20):
+    folder = f"{'data' if i < 12 else 'more'}/{'ab'[i % 2]}"
+    os.makedirs(folder, exist_ok=True)
+    np.save(f"{folder}/{i}.npy", centres[i % 2] + 0.1 * rng.standard_normal((3, 8)))
 """
-    run_python(code, cwd=tmp_path, python=python)
-    lines = run_python(
-        RUN_COMMAND,
-        "--data",
-        "sets.npz",
-        "--p",
-        "2",
-        "--no-kernels",
-        "--format",
-        "svg",
-        cwd=tmp_path,
-        python=python,
-        NUMBA_DISABLE_JIT="1",
-    )
-    (accuracy,) = [
-        line.split()[5] for line in lines if line.startswith("gSC, labelled sets as ")
-    ][:1]
-    assert accuracy == "100.0"
-    assert lines[-1] == ""
-    assert {path.suffix for path in (tmp_path / "out").iterdir()} >= {
-        ".svg",
-        ".json",
-        ".npz",
+PLAIN = ["--p", "2", "--no-kernels", "--methods", "gsc,glc", "--lam", "0.1"]
+
+
+@pytest.mark.parametrize(
+    "jobs", [[["compare"]], [["predict"], ["add"]], [["check"], ["cluster"]]]
+)
+def test_the_five_commands_answer_from_an_empty_folder(installed, tmp_path, jobs):
+    python, _ = installed
+    run_python(CLIPS, cwd=tmp_path, python=python)
+    asked = {
+        "compare": ["data", *PLAIN, "--repeats", "2", "--format", "svg"],
+        "predict": ["more", "--data", "data", "--save", "m.npz", *PLAIN],
+        "add": ["more", "--model", "m.npz", "--save", "n.npz"],
+        "check": ["data", "--p", "2", "--lam", "0.1", "--out", "sus"],
+        "cluster": ["more", "-k", "2", "--p", "2", "--out", "clu"],
     }
+    printed = ""
+    for (job,) in jobs:
+        lines = run_python(
+            RUN_COMMAND,
+            job,
+            *asked[job],
+            cwd=tmp_path,
+            python=python,
+            NUMBA_DISABLE_JIT="1",
+        )
+        assert lines[-1] == ""  # no module at top level
+        printed += "\n".join(lines)
+    left = {path.suffix for path in tmp_path.rglob("*")}
+    if ["compare"] in jobs:
+        assert re.search(r"gSC, labelled sets as atoms +100.0", printed)
+        assert left >= {".svg", ".json", ".npz", ".html"}
+    elif ["add"] in jobs:
+        assert "  a: 4 clips\n  b: 4 clips\n" in printed
+        assert "8 sets more, 2 classes" in printed and (tmp_path / "n.npz").exists()
+    else:
+        assert "0 labels of 12 for which less speaks" in printed
+        assert "  4 + 4" in printed and left >= {".png", ".csv", ".html"}
 
 
 def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):
@@ -158,12 +155,12 @@ def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):
     found = run_python(
         code,
         CORE,
-        KIT,
+        APPLICATION,
         *(room.partition(".")[0] for room in ROOMS),
         cwd=tmp_path,
         python=python,
     )
-    assert found == [f"{CORE} {KIT}"]
+    assert found == [f"{CORE} {APPLICATION}"]
 
 
 USER = """
@@ -213,7 +210,7 @@ def test_versions_are_one(installed, tmp_path):
     code = f"""
 import importlib.metadata
 import {CORE}
-print({CORE}.__version__, importlib.metadata.version("{KIT}"))
+print({CORE}.__version__, importlib.metadata.version("{APPLICATION}"))
 """
     version = version_in_the_core()
     assert run_python(code, cwd=tmp_path, python=python) == [f"{version} {version}"]
@@ -233,7 +230,7 @@ import sys
 for name in ("numpy", "numba", "scipy"):
     sys.modules[name] = None
 from setuptools.config.expand import read_attr
-print(read_attr("grassmann_sc.__version__", {"grassmann_sc_kit": "."}, sys.argv[1]))
+print(read_attr("grassmann_sc.__version__", {"": "."}, sys.argv[1]))
 """
     assert run_python(blocked, ROOT, cwd=tmp_path) == [version_in_the_core()]
 

@@ -1,0 +1,70 @@
+"""The command: python -m grassmann_classify, or grassmann-classify where installed."""
+
+import importlib
+import importlib.util
+import shlex
+import sys
+
+from grassmann_classify.messages import one_line
+from grassmann_classify.options import INSTALLED, parse
+
+NEEDED = {"sklearn": "scikit-learn"}  # {module: package} of what only extras install
+MODULES = {"add": "answer", "cluster": "clusters", "predict": "answer"}  # of commands
+
+
+def main(arguments=None, prog=None):
+    """Run a command with these arguments; None: those of the command line."""
+    _end_in_a_line()
+    arguments = sys.argv[1:] if arguments is None else [*arguments]
+    prog = prog or _name()
+    options = parse(arguments, prog)
+    options.command = shlex.join([*prog.split(), *arguments])
+    missing = [NEEDED[one] for one in NEEDED if importlib.util.find_spec(one) is None]
+    if missing:
+        names = " ".join(missing)
+        sys.exit(
+            f"{prog}: error: {names} is not installed: {sys.executable} -m pip install "
+            f"{names}"
+        )
+    with one_line(prog):
+        module = MODULES.get(options.name, options.name)
+        module = importlib.import_module(f"grassmann_classify.{module}")
+        from grassmann_classify.baseline_rows import names_of_rows
+        from grassmann_classify.finding import check_apart
+        from grassmann_classify.folder import Results
+        from grassmann_classify.own import own
+        from grassmann_classify.rows import OURS, PEERS, asked_for, check_asked
+
+        if options.methods is not None:
+            names = names_of_rows(options)
+            rows = [name for name in names if name not in (PEERS, OURS)]
+            check_asked(options.methods, names if options.name == "compare" else rows)
+            if not any(asked_for(name, options.methods) for name in rows):
+                raise ValueError("--methods must hold rows that vote beside their vote")
+        if options.kernel and not options.model:
+            own(options.kernel)
+        read = (getattr(options, name, None) for name in ("data", "new", "more"))
+        check_apart(options.out, *filter(None, read))
+        with Results(options.out) as out:
+            getattr(module, options.name)(options, out)
+
+
+def _name():
+    """What the user typed, as far as it can be told."""
+    return f"python -m {__package__}" if sys.argv[0].endswith(".py") else INSTALLED
+
+
+def _end_in_a_line():
+    """Let Ctrl-C end the program without a traceback, also while modules are imported."""
+
+    def told(kind, error, trace):
+        if issubclass(kind, KeyboardInterrupt):
+            print("stopped", file=sys.stderr)
+        else:
+            sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = told
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""What a row chooses from: Gram matrices of recipes, kernels and dimensions, or a grid."""
+
+import itertools
+from collections import namedtuple
+
+import numpy as np
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits  # scikit-learn needs it
+
+from grassmann_classify import first_tries
+from grassmann_classify.own import own
+from grassmann_classify.rows import InKernel, is_tried_first
+from grassmann_sc import kernels, tuning
+
+N_GAMMAS = 7
+SURE_OF_RECIPE = 2  # standard errors by which a recipe must be better than the first
+# What methods are evaluated on. once: the folds without repeats; known: all that the
+# searches of a split computed, those of estimators by the name of their method; raced:
+# {predict: the recipe that won}.
+Task = namedtuple("Task", "inputs label train test settings once known raced")
+# Small decompositions end before the other threads of BLAS are awake, and would wait
+# for them beside busy processes. The Gram matrices of all frames are large: they use
+# threads.
+on_one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
+
+def candidates(method, task):
+    """{(recipe, kernel, p): Gram matrix (n, n)} from which a method chooses.
+
+    Those in a kernel's space are of few frames of each set.
+    """
+    if is_tried_first(method):
+        recipe = recipe_for("features", task)
+        return _features(method.reads, [recipe], task.inputs)
+    if callable(method.reads):
+        recipe = recipe_for(tuning.nearest_predictions, task)
+        return on_one_thread(method.reads)(task.inputs, task.train, recipe)
+    recipe = recipe_for(method.predict, task)
+    found = _linear(task.inputs, [recipe])
+    if method.reads == "kernels":
+        found |= _in_kernels(recipe, task)
+    return found
+
+
+def _linear(inputs, recipes):
+    return {
+        (recipe, "linear", p): inputs.gram[recipe, p]
+        for recipe in recipes
+        for p in inputs.p[recipe]
+    }
+
+
+def _features(kind, recipes, inputs):
+    """{(recipe, None, None): candidate} of rows of features, of first_tries.FEATURES."""
+    features = first_tries.FEATURES[kind]
+    return {
+        (recipe, None, None): first_tries.Features(
+            [features(rows) for rows in inputs.sets(recipe)]
+        )
+        for recipe in recipes
+    }
+
+
+def recipe_for(predict, task):
+    """The recipe of a method: the best in a race of all recipes.
+
+    The race is a search over the projection kernels of all recipes, without repeated
+    folds; where predict is "features", over the mean frames of those that are not
+    centred, whose mean is not 0. The first recipe stays unless another is better by
+    more than SURE_OF_RECIPE
+    standard errors of the difference: with few training sets the best of many recipes
+    is often a lucky one.
+    """
+    inputs = task.inputs
+    names = inputs.names
+    if predict == "features":
+        names = inputs.uncentred
+    first = names[0]
+    if len(names) > 1 and predict not in task.raced:
+        if predict == "features":
+            grams = _features("mean", names, inputs)
+            asked = first_tries.predictions(task.settings.C)
+        else:
+            grams = _linear(inputs, names)
+            asked = predict
+        race = tuning.Search(task.label, task.once, asked, task.known)
+        seconds = task.settings.seconds
+        choice = on_one_thread(race.choose)(grams, seconds=seconds)
+        alike = tuning.alike(choice.shares, SURE_OF_RECIPE)
+        good = [recipe for (recipe, *_), _ in alike]
+        task.raced[predict] = first if first in good else choice.gram[0]
+    return task.raced.get(predict, first)
+
+
+def _in_kernels(recipe, task):
+    """{(recipe, InKernel, p): Gram matrix (n, n)} of one recipe.
+
+    Of Gaussian kernels, or of the user's own.
+    """
+    inputs = task.inputs
+    sets = inputs.few(recipe)
+    if task.settings.kernel is not None:
+        grid = [own(task.settings.kernel)]
+    else:
+        try:
+            gammas = kernels.gamma_grid([sets[i] for i in task.train], N_GAMMAS)
+        except ValueError as error:
+            why = tuning.Absent(str(error))
+            return {(recipe, "Gaussian", inputs.p[recipe][0]): why}
+        grid = [kernels.rbf(float(gamma)) for gamma in gammas]
+    inputs.compute_kernels(recipe, grid, task.settings.seconds)
+    found = {}
+    for kernel in grid:
+        K, why = inputs.kernels[recipe, kernel]
+        dimensions = inputs.p[recipe]
+        if task.settings.p is None and len(K):
+            dimensions = tuning.dimensions(len(K))
+        for p in dimensions:
+            matrix = K[p - 1] if p <= len(K) else tuning.Absent(why)
+            found[recipe, InKernel(kernel), p] = matrix
+    return found
+
+
+class Fits:
+    """A candidate of tuning.Search: an estimator that learns from sets.
+
+    made: {training sets: what estimators made of these}, for all points of a grid.
+    """
+
+    def __init__(self, estimator, sets, made):
+        self.estimator = estimator
+        self.sets = sets
+        self.made = made
+
+    def parts(self, train, asked):
+        """The estimator, the sets to learn from and the sets asked."""
+        training = train.tobytes()
+        # all points of the grid take one fold before the next: forget the last fold
+        if training not in self.made:
+            self.made.clear()
+        estimator = clone(self.estimator)
+        estimator.made = self.made.setdefault(training, {})
+        if isinstance(self.sets, np.ndarray):
+            return estimator, self.sets[train], self.sets[asked]
+        return estimator, *([self.sets[i] for i in part] for part in (train, asked))
+
+
+def fit_and_predict(estimator, sets, queries, y):
+    """predict for tuning.Search: labels by the estimator of Fits."""
+    return {(): estimator.fit(sets, y).predict(queries)}
+
+
+def at_of(done, task):
+    """The recipe and the p that gSC found best.
+
+    Without gSC, the recipe of the nearest subspace and its largest p.
+    """
+    for outcome in done:
+        if outcome.failed is None and outcome.method.name.startswith("gSC"):
+            return outcome.chosen.get("recipe"), outcome.chosen["p"]
+    recipe = recipe_for(tuning.nearest_predictions, task)
+    return recipe, task.inputs.p[recipe][-1]
+
+
+def points_of_grid(method, at, task):
+    """{(*other parameters, first parameter): Fits} of the points of a method's grid.
+
+    at: the recipe and dimension of the subspaces where the grid has no p.
+    """
+    inputs = task.inputs
+    if method.reads == "videos":
+        return _points(method, inputs.videos, None)
+    recipe, p = at
+    if method.reads == "sets" or "p" in method.grid:
+        recipe = recipe_for(tuning.nearest_predictions, task)
+    found = _points(method, getattr(inputs, method.reads)(recipe), p)
+    if recipe is None:
+        return found
+    return {(("recipe", recipe), *point): fits for point, fits in found.items()}
+
+
+def _points(method, sets, p):
+    """The points of a grid on subspaces (n, d, p), sets of rows, or videos."""
+    grid = method.grid
+    if method.reads == "subspaces":
+        grid = {"p": [p], **grid}
+        of_dimension = {
+            q: (np.ascontiguousarray(sets[:, :, :q]), {}) for q in grid["p"]
+        }
+    made = {}
+    found = {}
+    for values in itertools.product(*grid.values()):
+        first, *others = zip(grid, values)
+        point = dict(zip(grid, values))
+        of_point = sets
+        if method.reads == "subspaces":
+            q = point.pop("p")
+            of_point, made = of_dimension[q]
+            if of_point.shape[2] < q:
+                why = f"a set has rank {of_point.shape[2]}"
+                found[(*others, first)] = tuning.Absent(why)
+                continue
+        estimator = clone(method.estimator).set_params(**point)
+        found[(*others, first)] = Fits(estimator, of_point, made)
+    return found

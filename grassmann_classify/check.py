@@ -1,0 +1,153 @@
+"""Which labels may be wrong, and which clips are there twice: the command check.
+
+Each labelled set is coded over all others, never over itself or what is kept together
+with it. Suspect is a label for which less speaks than for another class.
+"""
+
+import copy
+from collections import namedtuple
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.baseline_rows import every_method
+from grassmann_classify.compare import say_failed
+from grassmann_classify.copies import copies
+from grassmann_classify.evaluation import evaluate
+from grassmann_classify.folds import say_kept_together
+from grassmann_classify.messages import say, some, tell, told
+from grassmann_classify.page import report_data, report_on, save_report
+from grassmann_classify.reading import labelled_clips, read
+from grassmann_classify.reasons import explained, labelled, of_class
+from grassmann_classify.sheets import save_sheet_of_suspects
+from grassmann_classify.spreadsheets import write_rows
+from grassmann_sc import tuning
+
+PRINTED = 12  # suspects and pairs of copies
+
+# how: the method with what it chose; order (n,): the sets, most suspect first;
+# suspicion (n,), -inf where nothing else could speak for the label; suspected (n,): the
+# class that another label would be; because (n,): in words, and reasons, as of_class,
+# what speaks for that
+Suspects = namedtuple("Suspects", "how order suspicion suspected because reasons")
+
+
+def check(options, out):
+    """Write suspects.csv, copies.csv and a sheet of the first suspects."""
+    clips, _ = labelled_clips(options, out, needs_splits=False)
+    inputs = read(options, out, clips)
+    collection = inputs.collection
+    names = collection.names
+    label = collection.label
+    found = copies(collection.X, collection.sets, collection.clip)
+    pairs = [
+        [names[one.i], names[one.j], label[one.i], label[one.j], one.why]
+        for one in found
+    ]
+    of_pair = ["clip", "copy", "label", "its label", "why"]
+    write_rows(out, "copies.csv", of_pair, pairs)
+    tell(f"{some(len(found), 'pair')} of copies{':' if found else ''}")
+    for first, second, *_, why in pairs[:PRINTED]:
+        tell(f"  {first} and {second}: {why}")
+    suspects = suspects_among(collection, inputs, options)
+    rows = [
+        [
+            names[i],
+            label[i],
+            suspects.suspected[i],
+            suspects.suspicion[i],
+            suspects.because[i],
+        ]
+        for i in suspects.order
+        if suspects.suspicion[i] > -np.inf  # else no other could speak for it
+    ]
+    path = write_rows(
+        out,
+        "suspects.csv",
+        ["clip", "label", "suspected", "suspicion", "because"],
+        [[*row[:3], f"{row[3]:.4g}", row[4]] for row in rows],
+    )
+    worse = [row for row in rows if row[3] > 0]
+    tell(
+        f"{some(len(worse), 'label')} of {len(names)} for which less speaks than for "
+        f"another class ({suspects.how}){':' if worse else ''}"
+    )
+    for name, _, other, _, because in worse[:PRINTED]:
+        tell(f"  {name}: {other}? It is explained by {because}")
+    n_alone = len(names) - len(rows)
+    if n_alone:
+        tell(
+            f"{some(n_alone, 'label')} left out: no other set, or none of another group, "
+            "has the same"
+        )
+    if worse and not options.no_pictures:
+        first = suspects.order[: min(len(worse), PRINTED)]
+        save_sheet_of_suspects(out, options, collection, clips, suspects, first)
+    what = "labels that may be wrong, clips that are there twice"
+    report = report_on(options, options.data, what)
+    report_data(report, collection, clips)
+    report.section("Labels that may be wrong")
+    report.text(f"{some(len(worse), 'label')} of {len(names)}, by {suspects.how}.")
+    if worse:
+        header = ["clip", "label", "suspected", "because"]
+        report.table(header, [[*row[:3], row[4]] for row in worse])
+    report.section("Copies")
+    if pairs:
+        report.table(of_pair, pairs)
+    else:
+        report.text("None was found.")
+    save_report(report, out)
+    say(f"all suspects: {path}, copies: {out.written['copies.csv']}")
+    say_failed(collection)
+
+
+def suspects_among(collection, inputs, settings):
+    """The Suspects among the labels of a Collection, by gSC with what it chooses."""
+    n = len(collection.label)
+    classes, place = np.unique(collection.label, return_inverse=True)
+    split = tuning.Split(np.arange(n), np.arange(0))
+    (group,) = say_kept_together(collection, [split])
+    settings = copy.copy(settings)
+    settings.methods = None
+    settings.kernels = False
+
+    def methods(*arguments):
+        rows = every_method(inputs)(*arguments)
+        return [row for row in rows if row.name.startswith("gSC, labelled")]
+
+    (row,) = evaluate(inputs, place, group, *split, methods, settings)
+    if row.failed:
+        raise ValueError(f"{row.method.name} failed: {row.failed}")
+    name = row.chosen.get("recipe")
+    X = (collection if name is None else inputs.by(name)).X[:, :, : row.chosen["p"]]
+    K = core.projection_kernel(np.ascontiguousarray(X))
+    how = {"lam": row.chosen["lam"], "lam_scale": "max"}
+    rule = row.chosen["rule"]
+    scores, _ = tuning.left_out_scores(K, place, group, rule=rule, **how)
+    suspicion = tuning.suspicion(scores, place)
+    scores[np.arange(n), place] = -np.inf
+    codes = tuning.left_out_codes(K, group, **how)
+    shares = core.score_shares(codes, K, K, place, norm2=X.shape[2], rule=rule)
+    suspicion[_alone(place, group)] = -np.inf
+    suspected = scores.argmax(axis=1)
+    # a zero code would name the set itself
+    shares.indices[~codes.any(axis=1)] = -1
+    reasons = of_class(shares, place, suspected)
+    names = [*map(labelled, collection.names, collection.label)]
+    return Suspects(
+        f"{row.method.name}, {told(row.chosen)}",
+        np.argsort(-suspicion, kind="stable"),
+        suspicion,
+        classes[suspected],
+        [explained(names, one) for one in reasons],
+        reasons,
+    )
+
+
+def _alone(place, group):
+    """Which sets (n,) have no other of their class that could speak for it."""
+    kept = np.arange(len(place)) if group is None else np.asarray(group)
+    alone = np.zeros(len(place), bool)
+    for c in np.unique(place):
+        alone |= (place == c) & (len(np.unique(kept[place == c])) < 2)
+    return alone

@@ -1,0 +1,141 @@
+"""What a clip is, how it is to become subspaces, and what became of all clips."""
+
+import importlib.util
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.messages import printable
+from grassmann_sc import frames
+
+SIDE = 64  # pixels of a small image
+
+# sources: files, folders or arrays whose frames make one set; or one error, if the clip
+# cannot be used
+Clip = namedtuple("Clip", "name label group sources")
+# bases (k, d, p): the subspaces of a clip's runs; rows: their k arrays of rows, or
+# None; frame: (height, width) or ()
+Built = namedtuple("Built", "bases rows frame")
+# The sets of all clips that could be built. clip (n,): the number of each set's clip;
+# unread: {name: why} of the clips that could not be built
+Collection = namedtuple(
+    "Collection", "X sets names label group frame clip unread", defaults=[None, {}]
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a clip becomes subspaces; the defaults take raw pixels of all frames."""
+
+    p: int
+    features: str = "raw"
+    feature_options: dict = field(default_factory=dict)
+    size: tuple | None = None
+    key: str | None = None  # of the array in files that hold several
+    every: int = 1
+    at_most: int | None = None
+    evenly: int | None = None
+    resample: int | None = None  # the rows, linearly in time
+    run: int | None = None  # number of rows in a set, of which a clip may give several
+    stack: int = 1  # blocks of the Hankel matrix
+    # blocks of the observability matrix of an ARMA model with p states; 0: no model
+    arma: int = 0
+    center: bool = False
+    unit_variance: bool = False
+    stabilize: bool = False
+    rank: str = "raise"
+    single: bool = False  # float32 bases
+    fewer: bool = False  # take the largest dimension that the frames allow, at most p
+    source: str = ""  # of the function that features names, if it is the user's own
+
+
+def clip_names(names, clip):
+    """The name of each set's clip: that of the set without #number.
+
+    A set has a number only where its clip was cut into several.
+    """
+    counts = np.bincount(clip)
+    return [
+        name.rpartition("#")[0] if counts[c] > 1 else name
+        for name, c in zip(names, clip)
+    ]
+
+
+def threaded(job, items, what=None):
+    """[job(item), ...], with a progress bar if what is named and tqdm is installed."""
+    pool = ThreadPoolExecutor(core.thread_count())
+    try:
+        done = []
+        shown = what is not None and importlib.util.find_spec("tqdm") is not None
+        with core.progress_bar(shown, total=len(items), desc=what, unit="clip") as move:
+            for result in pool.map(job, items):
+                done.append(result)
+                move(1)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return done
+
+
+def reason_of(clip, error):
+    """Why a clip cannot be used, in one line with its name."""
+    reason = printable(
+        getattr(error, "what", None) or str(error) or type(error).__name__
+    )
+    return reason if clip.name in reason else f"{clip.name}: {reason}"
+
+
+def check_any(clips, unread, advice=()):
+    if not clips:
+        why = "; ".join([*unread.values()][:3])
+        raise ValueError("\n".join([f"no clip could be read: {why}", *advice]))
+
+
+def chosen_frames(recipe):
+    return dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
+
+
+def middle_frame(clip, key=None):
+    """A frame (height, width) of a clip as stored; ValueError if frames are vectors."""
+    source = clip.sources[len(clip.sources) // 2]
+    if not isinstance(source, np.ndarray):
+        source = frames.read_frames(source, evenly=3, key=key)
+    if source.ndim != 3:
+        raise ValueError(f"{clip.name} is made of vectors, not of images")
+    return source[len(source) // 2]
+
+
+def pictures_of(names, clip, clips, key=None, of=None):
+    """A small image in uint8 of each set, or None where there is none.
+
+    names, clip: of all sets of a Collection, which was built from clips; of: the
+    indices of the sets that are wanted, None for all.
+    """
+    whose = clip_names(names, clip)
+    whose = whose if of is None else [whose[i] for i in of]
+    wanted = {name: None for name in whose}
+    by_name = {one.name: one for one in clips if one.name in wanted}
+
+    def small(one):
+        try:
+            return one.name, _small(middle_frame(one, key))
+        except Exception:  # vectors, or a damaged file
+            return one.name, None
+
+    wanted |= threaded(small, [*by_name.values()])
+    return [wanted[name] for name in whose]
+
+
+def _small(image):
+    """The image in uint8, means of blocks so that no side has more than SIDE pixels."""
+    block = -(-max(image.shape) // SIDE)
+    h, w = (max(1, side // block) for side in image.shape)
+    image = np.asarray(image, float)[: h * block, : w * block]
+    image = image.reshape(h, -1, w, image.shape[1] // w).mean(axis=(1, 3))
+    low = image.min()
+    high = image.max()
+    if low < 0 or high > 255 or high <= 1:
+        image = (image - low) * (255 / (high - low) if high > low else 0)
+    return image.round().astype(np.uint8)

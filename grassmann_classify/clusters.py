@@ -1,0 +1,109 @@
+"""Clips without labels in clusters: the command cluster."""
+
+from collections import namedtuple
+from dataclasses import replace
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.building import build_all
+from grassmann_classify.compare import say_failed
+from grassmann_classify.headers import look
+from grassmann_classify.messages import first_of, say, some, tell
+from grassmann_classify.page import report_failed, report_on, save_report
+from grassmann_classify.reading import new_clips, recipe_of
+from grassmann_classify.reasons import BECAUSE, explained
+from grassmann_classify.sheets import save_plot, save_sheet_of_clusters
+from grassmann_classify.spreadsheets import write_rows
+from grassmann_sc import estimators, plots
+
+USUAL_P = 6  # it found the classes of four of five labelled data sets best, of 1 to 10
+
+# number (n,): 1 for the largest cluster; order (n,): the sets of the first cluster first,
+# in each those first that its sets explain best; reasons: [[(set, share), ...], ...], the
+# sets of its cluster that share most with each; K (n, n): the projection kernel; alone:
+# the sets that share nothing with any other
+Clusters = namedtuple("Clusters", "number order reasons K alone")
+ALIKE = 1e-6  # of the squared distance of orthogonal subspaces: rounding
+
+
+def cluster(options, out):
+    """Write clusters.csv of clips without labels, a sheet of each cluster, and a map."""
+    clips = new_clips(options.data, out, options.key)
+    recipe = recipe_of(options)
+    if options.p is None:
+        recipe = replace(recipe, p=USUAL_P, fewer=True)
+    strict = options.strict or not (options.data.is_dir() or options.skip)
+    seen = look(clips, recipe, strict, options.skip)
+    collection = build_all(clips, recipe, out.cache, strict=strict, seen=seen)
+    names = collection.names
+    if len(names) < max(2, options.k):
+        raise ValueError(
+            f"-k {options.k} needs {max(2, options.k)} sets, got {len(names)}"
+        )
+    found = clusters_of(collection.X, options.k, options.seed)
+    rows = [
+        [name, number, explained(names, reasons), ""]
+        for name, number, reasons in zip(names, found.number, found.reasons)
+    ]
+    rows += [[name, "", "", why] for name, why in collection.unread.items()]
+    header = ["clip", "cluster", "because", "failed"]
+    path = write_rows(out, "clusters.csv", header, rows)
+    p = collection.X.shape[2]
+    tell(f"{some(len(names), 'set')} as subspaces of dimension {p}, in clusters of")
+    tell("  " + " + ".join(map(str, np.bincount(found.number)[1:])))
+    notes = [*_notes(found, names, p)]
+    for text in notes:
+        tell(text)
+    if not options.no_pictures:
+        title = f"{some(len(names), 'set')}, p = {p}"
+        of_set = [f"cluster {k}" for k in found.number]
+        save_plot(out, options, "map", title, plots.plot_map, found.K, of_set)
+        save_sheet_of_clusters(out, options, clips, collection, found)
+    report = report_on(options, options.data, "clusters of clips")
+    report.section("Clusters")
+    report.text(*notes)
+    members = [(names[i], found.number[i]) for i in found.order]
+    report.table(["clip", "cluster"], members)
+    report_failed(report, collection.unread, len(clips))
+    save_report(report, out)
+    say(f"the cluster of each clip: {path}")
+    say_failed(collection)
+
+
+def _notes(found, names, p):
+    """What makes clusters mean little."""
+    if found.K.min() >= p * (1 - ALIKE):
+        yield (
+            f"all sets are the same subspace of dimension {p}: nothing tells clusters apart"
+        )
+    elif len(found.alone):
+        listed = first_of([names[i] for i in found.alone], ", ")
+        yield (
+            f"{some(len(found.alone), 'set')} share nothing with any other, so that their "
+            f"clusters mean nothing: {listed}"
+        )
+
+
+def clusters_of(X, n_clusters, seed):
+    """The Clusters of subspaces X (n, d, p), by estimators.SubspaceClustering.
+
+    The share of two sets is the edge between them in its graph.
+    """
+    K = core.projection_kernel(X)
+    found = estimators.SubspaceClustering(
+        n_clusters, kernel="precomputed", random_state=seed
+    ).fit(K)
+    sizes = np.bincount(found.labels_, minlength=n_clusters)
+    rank = np.empty(n_clusters, int)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(1, n_clusters + 1)
+    number = rank[found.labels_]
+    edges = np.where(number[:, None] == number, found.affinity_matrix_, 0)
+    first = np.argsort(-edges, axis=1, kind="stable")[:, :BECAUSE].tolist()
+    reasons = [
+        [(j, float(edges[i, j])) for j in row if edges[i, j] > 0]
+        for i, row in enumerate(first)
+    ]
+    order = np.lexsort((np.arange(len(number)), -edges.sum(axis=1), number))
+    alone = np.flatnonzero(~found.affinity_matrix_.any(axis=1))
+    return Clusters(number, order, reasons, K, alone)

@@ -1,0 +1,80 @@
+"""Clips that are there twice: the same frames, or nearly the same subspace."""
+
+from collections import Counter, namedtuple
+from itertools import combinations
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.messages import some
+
+NEAR = 1 / 3  # of the median distance to the nearest set: nearer ones are copies
+SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
+COMMON = 10  # sets at most that hold a frame which tells of a copy
+EXACT = 1e-6  # of the squared distance of orthogonal subspaces: rounding
+
+# i < j: indices of sets; why: in words; same: are they the same, not only alike?
+Copy = namedtuple("Copy", "i j why same")
+
+
+def copies(X=None, sets=None, clip=None):
+    """Copies among sets, but for sets of one clip: subspaces X, rows, or both.
+
+    They share half of their frames, or their subspaces agree: to rounding, or three
+    times as nearly as a set and its nearest do in the median. Frames are compared as
+    the recipe leaves them: centred ones of different sets are not the same. clip (n,):
+    the number of each set's clip; None: each set is a clip.
+    """
+    found = {} if X is None else _near_subspaces(X)
+    frames = [{row.tobytes() for row in rows} for rows in sets or []]
+    for (i, j), shared in _shared(frames).items():
+        shorter = min(len(sets[i]), len(sets[j]))
+        if shared >= SHARED * shorter:
+            why = f"{shared} of {some(shorter, 'frame')} are the same"
+            found[i, j] = Copy(i, j, why, frames[i] == frames[j])
+    return [found[i, j] for i, j in sorted(found) if clip is None or clip[i] != clip[j]]
+
+
+def _near_subspaces(X):
+    """{(i, j): Copy} of the subspaces that are the same, or nearly."""
+    d, p = X.shape[1:]
+    p = min(p, d - 1)  # all subspaces of dimension d are the same
+    if p == 0:
+        return {}
+    X = np.ascontiguousarray(X[:, :, :p])
+    square = np.maximum(p - core.projection_kernel(X), 0)
+    np.fill_diagonal(square, np.inf)
+    near = NEAR**2 * np.median(square.min(axis=1))
+    found = {}
+    for i, j in np.argwhere(np.triu(square <= max(near, EXACT * p))).tolist():
+        same = bool(square[i, j] <= EXACT * p)
+        why = "the same subspace" if same else "nearly the same subspace"
+        found[i, j] = Copy(i, j, why, same)
+    return found
+
+
+def _shared(frames):
+    """{(i, j): how many distinct frames sets i < j share}."""
+    holders = {}
+    for i, of_set in enumerate(frames):
+        for frame in of_set:
+            holders.setdefault(hash(frame), []).append(i)
+    return Counter(
+        pair
+        for where in holders.values()
+        if len(where) <= COMMON
+        for pair in combinations(where, 2)
+    )
+
+
+def across(found, pairs):
+    """The copies of which one trains and the other is tested in some split."""
+    return [
+        one
+        for one in found
+        if any(
+            np.isin(first, train).all() and np.isin(second, test).all()
+            for train, test in pairs
+            for first, second in ((one.i, one.j), (one.j, one.i))
+        )
+    ]

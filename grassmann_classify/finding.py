@@ -1,0 +1,344 @@
+"""Clips in folders: which files and folders are clips, of which class and group.
+
+A folder holds class folders; a class folder holds clips, or folders of clips, whose
+names are then the clips' groups (persons, scenes). A clip is a video, an .npy, .npz or
+.mat file, an image file of several frames (.gif, .tif, .webp), or a folder of images of
+one frame each: see frames.contents.
+"""
+
+import os
+import re
+from collections import Counter
+from pathlib import Path, PurePosixPath
+
+from grassmann_classify.clips import Clip
+from grassmann_classify.folder import is_one, listed_in, wrote
+from grassmann_classify.messages import printable, say, some
+from grassmann_classify.splits import check_names
+from grassmann_classify.spreadsheets import read_rows
+from grassmann_sc import frames
+
+NOTHING = frames.Contents([], [], [])
+DEEPEST = 3  # levels of folders in which a hint looks for an example
+
+
+def contents(folder):
+    """frames.contents without what this program wrote, and without folders of results.
+
+    It says what else a folder of results holds that could be a clip.
+    """
+    found = frames.contents(folder)
+    listed = listed_in(folder)
+    folders = []
+    for path in found.folders:
+        if not _is_of_results(path):
+            folders.append(path)
+        elif is_one(path) and any(contents(path)):
+            say(
+                f"passed over: {path}, a folder of results, which holds more than these"
+            )
+    clips, images = (
+        [path for path in part if not wrote(path, listed)]
+        for part in (found.clips, found.images)
+    )
+    return frames.Contents(clips, images, folders)
+
+
+def _is_of_results(folder):
+    """Is this a folder of results, or does it hold nothing but such folders?"""
+    if is_one(folder):
+        return True
+    try:
+        inside = frames.visible(folder)
+    except OSError:
+        return False
+    return bool(inside) and all(one.is_dir() and _is_of_results(one) for one in inside)
+
+
+def check_apart(out, *folders):
+    """ValueError if results were to go among the clips of a folder, into one of theirs.
+
+    Folders of results within these are passed over, and would hide the clips.
+    """
+    out = Path(out)
+    if not out.is_dir() or is_one(out):
+        return
+    for folder in folders:
+        inside = folder.is_dir() and folder.resolve() in out.resolve().parents
+        example = _example(out, DEEPEST) if inside else None
+        if example:
+            raise ValueError(
+                f"--out must not be a folder of clips within {folder}, got {out}, which "
+                f"holds {example.relative_to(out)}"
+            )
+
+
+def find_clips(folder, group_by=None, run=None, fewest=2):
+    """The clips DIR/class/clip and DIR/class/group/clip, sorted by class/clip.
+
+    frames.contents tells what is a clip. Other files are left out; a folder that cannot
+    be opened, or holds no clip where one is expected, is a clip that will fail.
+    group_by: regular expression whose match in a clip's file name (its first group, if
+    it has one) is the clip's group. run: in class folders that hold nothing but images,
+    this many in the order of their names make a clip. Names are made printable. fewest:
+    ValueError if there are fewer classes.
+    """
+    folder = Path(folder)
+    clips = []
+    unusable = []
+    notes = []
+    for class_folder in contents(folder).folders:
+        label = printable(class_folder.name, but="")
+        found, images = _clips_of_class(class_folder)
+        if images and found:
+            notes.append(
+                f"{some(len(images), 'image')} in {label}/, as {images[0].name}, beside "
+                "clips"
+            )
+        elif images and run is None:
+            unusable.append(_of_images(folder, label, images))
+        elif images:
+            clips += [
+                Clip(
+                    f"{label}/{i // run}",
+                    label,
+                    _group(images[i], None, group_by),
+                    images[i : i + run],
+                )
+                for i in range(0, len(images) - run + 1, run)
+            ]
+        elif not found:
+            notes.append(f"{label}/, which holds no clip")
+        for path, group, source in found:
+            name = printable(path.relative_to(folder).as_posix(), but="")
+            clips.append(Clip(name, label, _group(path, group, group_by), [source]))
+    classes = {clip.label for clip in clips}
+    if len(classes) < fewest:
+        least = "two or more class folders" if fewest > 1 else "a class folder"
+        raise ValueError(
+            f"{folder}: must hold {least} of clips (videos, folders "
+            f"of images, arrays); found {some(len(clips), 'clip')} of "
+            f"{some(len(classes), 'class')}{_hint(folder, classes, unusable)}"
+        )
+    for text in notes:
+        say(f"passed over: {text}")
+    _say_alone(clips, "lie in no folder of a group")
+    return sorted(clips + unusable, key=lambda clip: clip.label) if unusable else clips
+
+
+def _of_images(folder, label, images):
+    """The Clip, which cannot be used, of images that lie directly in a class folder."""
+    why = frames.Avoidable(
+        f"{label}/ holds {some(len(images), 'image')} directly: if {label} is a class, put each "
+        "clip into a folder of its own, or --run 10 cuts them into clips of 10; if it is a clip, "
+        f"put it into the folder of its class, as {printable(folder)}/CLASS/{label}",
+        "run",
+        10,
+    )
+    return Clip(label, label, None, [why])
+
+
+def _hint(folder, classes, unusable):
+    """What an error suggests for a folder without class folders."""
+    content = contents(folder)
+    content = content._replace(
+        folders=[path for path in content.folders if _example(path, DEEPEST)]
+    )
+    here = content.clips + content.images
+    above = Path(os.path.abspath(folder)).parent
+    beside = [path for path in _readable(above).folders if not path.samefile(folder)]
+    class_beside = next((path for path in beside if _example(path, 2)), None)
+    hint = ""
+    if here:
+        hint = (
+            f"; clips of all classes lie in one folder, as {here[0].name}: put those of each "
+            f"class into a folder of its own, as {folder}/CLASS/{here[0].name}"
+        )
+    elif classes:
+        inner = content.folders
+        while len(inner) == 1:
+            (alone,) = inner
+            inner = [
+                path for path in _readable(alone).folders if _example(path, DEEPEST)
+            ]
+        if len(inner) > 1 and inner[0].parent != folder:
+            hint = (
+                f"; the classes seem to lie deeper, as {inner[0].relative_to(folder)} and "
+                f"{inner[1].relative_to(folder)}: name {inner[0].parent}"
+            )
+    elif unusable:
+        hint = f"; {unusable[0].sources[0].what}"
+    if class_beside and (here or unusable or not hint):
+        hint += (
+            f"; or, if {Path(folder).resolve().name} is a class as {class_beside.name} beside "
+            f"it is, name {above}"
+        )
+    return hint
+
+
+def find_new_clips(path):
+    """The clips, without labels, in a folder at any depth, or one clip."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    found = list(_clips_within(path))
+    if found == [path] and path.is_dir() and not contents(path).images:
+        raise ValueError(
+            f"{path}: must hold clips (videos, folders of images, arrays), got none"
+        )
+    above = path.parent if found == [path] else path
+    return [
+        Clip(printable(clip.relative_to(above).as_posix(), but=""), None, None, [clip])
+        for clip in found
+    ]
+
+
+def find_labelled(folder, path):
+    """(Clips in a folder at any depth that a CSV file labels, their parts or None).
+
+    The first line names the columns clip and label, and if need be group and split, in
+    any order. A clip is named by its path within the folder, without its ending if that
+    tells which it is. split holds train, test or nothing; parts is then {clip: [train,
+    test or nothing]}. Clips without a line, or without a label, are passed over.
+    """
+    header, rows = read_rows(path)
+    header = [*map(str.strip, header)]
+    columns = ("clip", "label", "group", "split")
+    if {"clip", "label"} - {*header} or len({*header}) < len(header):
+        raise ValueError(
+            f"{path}: the first line must name the columns clip and label, and if need "
+            f"be group and split, each once, got {','.join(header)!r}"
+        )
+    there = {clip.name: clip for clip in find_new_clips(folder)}
+    short = {name: str(PurePosixPath(name).with_suffix("")) for name in there}
+    counts = Counter(short.values())
+    named = {stem: name for name, stem in short.items() if counts[stem] == 1}
+    named |= {name: name for name in there}
+    lines = {}
+    found = []
+    parts = {}
+    for line, row in rows:
+        if len(row) != len(header):
+            raise ValueError(
+                f"{path}: line {line} must have {some(len(header), 'column')}, got "
+                f"{len(row)}"
+            )
+        held = dict(zip(header, map(str.strip, row)))
+        if not held["clip"]:
+            raise ValueError(f"{path}: line {line} must name a clip, got none")
+        name = printable(PurePosixPath(held["clip"].replace("\\", "/")), but="")
+        name = named.get(name, name)
+        if name in lines:
+            raise ValueError(
+                f"{path}: must name a clip once, got {name} in lines {lines[name]} "
+                f"and {line}"
+            )
+        lines[name] = line
+        parts[name] = [held.get("split", "")]
+        if not {*parts[name]} <= {"train", "test", ""}:
+            raise ValueError(
+                f"{path}: split must be train, test or nothing, got "
+                f"{held['split']!r} in line {line}"
+            )
+        if name in there and held["label"]:
+            label = printable(held["label"], but="")
+            group = held.get("group") or None
+            found.append(there[name]._replace(label=label, group=group))
+    check_names(path, lines, there.keys(), set())
+    if len(found) < len(there):
+        say(
+            f"{some(len(there) - len(found), 'clip')} of {folder} without a label in {path}: "
+            "passed over"
+        )
+    others = [name for name in header if name not in columns]
+    if others:
+        say(f"{path}: passed over the columns {', '.join(others)}")
+    _say_alone(found, "have none")
+    return found, parts if "split" in header else None
+
+
+def _say_alone(clips, lacking):
+    """Say that groups are passed over, where some clips are lacking one."""
+    alone = sum(clip.group is None for clip in clips)
+    if 0 < alone < len(clips):
+        say(f"groups are passed over: {alone} of {len(clips)} clips {lacking}")
+
+
+def _clips_within(path):
+    """The paths of clips in a folder, and of folders without any clip."""
+    if path.is_file():
+        yield path
+        return
+    content = _readable(path)
+    if content.images or not any(content):
+        yield path
+    for entry in sorted(content.clips + content.folders):
+        if entry in content.folders:
+            yield from _clips_within(entry)
+        else:
+            yield entry
+
+
+def _clips_of_class(folder):
+    """([(path, its group's name or None, source), ...], images) of a class folder."""
+    content = _readable(folder, None)
+    if content is None:
+        return [(folder, None, folder)], []
+    found = [(path, None, path) for path in content.clips]
+    for entry in content.folders:
+        inner = _readable(entry)
+        nested = [(path, entry.name, path) for path in inner.clips]
+        if inner.images:
+            found.append((entry, entry.name if inner.clips else None, entry))
+        else:
+            nested += [
+                (path, entry.name, _source_of(path))
+                for path in inner.folders
+                if not any(_readable(path)) or _example(path, DEEPEST)
+            ]
+        found += nested or [(entry, None, entry)] * (not inner.images)
+    return sorted(found, key=lambda clip: clip[0]), content.images
+
+
+def _source_of(folder):
+    """A folder of images, or the error of a folder whose clips lie too deep."""
+    if not any(_readable(folder)) or _readable(folder).images:
+        return folder
+    return frames.Avoidable(
+        f"{folder}: clips lie too deep, as "
+        f"{_example(folder, DEEPEST)}: they belong into the folder of a class, "
+        "or of a group within it"
+    )
+
+
+def _example(folder, depth):
+    """A clip in a folder, or in one of its folders down to this depth, or None."""
+    content = _readable(folder)
+    for path in content.clips + content.images:
+        return path
+    inner = content.folders if depth > 1 else []
+    return next(filter(None, (_example(path, depth - 1) for path in inner)), None)
+
+
+def _readable(folder, otherwise=NOTHING):
+    """The contents of a folder, or otherwise if it cannot be opened."""
+    try:
+        return contents(folder)
+    except OSError:
+        return otherwise
+
+
+def _group(path, group, group_by):
+    if group_by is None:
+        return group
+    try:
+        match = re.search(group_by, path.name)
+    except re.error as error:
+        raise ValueError(
+            f"group_by must be a regular expression, got {group_by!r}: {error}"
+        ) from None
+    if not match:
+        raise ValueError(
+            f"{path}: the name has no group, {group_by!r} does not match it"
+        )
+    return match.group(1) if match.re.groups else match.group()

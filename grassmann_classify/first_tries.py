@@ -1,0 +1,146 @@
+"""What a user would try first: support vector machines on frames, or on their mean.
+
+A set is a few rows of features: its frames, their mean, or mean and standard deviation.
+The machine learns from all rows of all sets, of equal weight each, and the mean of a
+set's scores decides.
+"""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.svm import SVC
+
+from grassmann_sc import frames
+
+SCALES = {"unit length": Normalizer, "standardised": StandardScaler}
+MOST_FRAMES = 20  # of a set
+# of all sets, to learn from: to choose C and the scale, and with what was chosen
+MOST_TO_CHOOSE = 1000
+MOST_TO_LEARN = 6000
+
+
+def all_frames(rows):
+    return rows
+
+
+def mean_frame(rows):
+    return rows.mean(axis=0, keepdims=True)
+
+
+def moments(rows):
+    """Mean and standard deviation of each feature, (1, 2 d)."""
+    return np.concatenate([rows.mean(axis=0), rows.std(axis=0)])[None]
+
+
+FEATURES = {"frames": all_frames, "mean": mean_frame, "moments": moments}
+
+
+class Features:
+    """A candidate of tuning.Search: the rows (n_i, d) of each set."""
+
+    def __init__(self, sets):
+        self.sets = sets
+
+    def parts(self, train, asked):
+        """The rows of the sets to learn from, and of those asked."""
+        return [[self.sets[i] for i in part] for part in (train, asked)]
+
+
+class FramesSVM(ClassifierMixin, BaseEstimator):
+    """A support vector machine with a Gaussian kernel on the rows of sets.
+
+    scale: of SCALES. gamma is scikit-learn's "scale": one over the summed variance.
+    """
+
+    def __init__(self, C=1.0, scale="unit length"):
+        self.C = C
+        self.scale = scale
+
+    def fit(self, sets, y):
+        self.rows_, self.scaler_, weights = scaled(sets, self.scale, MOST_TO_LEARN)
+        counts = list(map(len, few_of(sets, MOST_TO_LEARN)))
+        self.gamma_ = scaled_gamma(self.rows_)
+        K = rbf_kernel(self.rows_, gamma=self.gamma_)
+        self.svm_ = SVC(kernel="precomputed", C=self.C)
+        self.svm_.fit(K, np.repeat(y, counts), weights)
+        self.classes_ = self.svm_.classes_
+        return self
+
+    def decision_function(self, sets):
+        """The mean score (n, n_classes), or (n,) of two classes, of each set's rows."""
+        some = few_of(sets, np.inf)
+        rows = self.scaler_.transform(np.concatenate(some))
+        K = rbf_kernel(rows, self.rows_, gamma=self.gamma_)
+        return mean_of_each(self.svm_.decision_function(K), some)
+
+    def predict(self, sets):
+        return self.classes_[best(self.decision_function(sets))]
+
+
+def few_of(sets, most):
+    """At most MOST_FRAMES rows of each set, at even steps, and about most in all.
+
+    Few of the MOST_FRAMES are few of all: a model keeps no more.
+    """
+    for number in (MOST_FRAMES, int(max(1, min(MOST_FRAMES, most / len(sets))))):
+        sets = [
+            rows
+            if len(rows) <= number
+            else rows[frames.pick(range(len(rows)), 1, None, number)]
+            for rows in sets
+        ]
+    return sets
+
+
+def scaled_gamma(rows):
+    """One over the summed variance, scikit-learn's "scale"."""
+    return 1 / (rows.shape[1] * max(rows.var(), np.finfo(float).tiny))
+
+
+def scaled(sets, scale, most):
+    """(Rows of the sets, their fitted scaler, weights), the same sum for each set."""
+    some = few_of(sets, most)
+    rows = np.concatenate(some).astype(float)
+    scaler = SCALES[scale]().fit(rows)
+    lengths = np.array(list(map(len, some)))
+    weights = np.repeat(lengths.mean() / lengths, lengths)
+    return scaler.transform(rows), scaler, weights
+
+
+def mean_of_each(scores, sets):
+    """The mean of the scores of each set's rows."""
+    ends = np.cumsum(list(map(len, sets)))
+    return np.stack([part.mean(axis=0) for part in np.split(scores, ends[:-1])])
+
+
+def best(scores):
+    """The index of the best class, by scores as scikit-learn gives them."""
+    return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+
+
+def predictions(C):
+    """predict for tuning.Search: labels by FramesSVM for each C and scale."""
+
+    def predict(sets, queries, y):
+        found = {}
+        some = few_of(sets, MOST_TO_CHOOSE)
+        asked = few_of(queries, MOST_TO_CHOOSE)
+        of_row = np.repeat(y, list(map(len, some)))
+        for scale in SCALES:
+            rows, scaler, weights = scaled(sets, scale, MOST_TO_CHOOSE)
+            gamma = scaled_gamma(rows)
+            K = rbf_kernel(rows, gamma=gamma)
+            K_q = rbf_kernel(scaler.transform(np.concatenate(asked)), rows, gamma=gamma)
+            # a larger C changes nothing where no multiplier is at its bound
+            bounded = True
+            for c in sorted(C):
+                if bounded:
+                    svm = SVC(kernel="precomputed", C=c).fit(K, of_row, weights)
+                    scores = mean_of_each(svm.decision_function(K_q), asked)
+                    labels = svm.classes_[best(scores)]
+                    bounded = np.abs(svm.dual_coef_).max() >= c * weights.min()
+                found[("C", c), ("scale", scale)] = labels
+        return found
+
+    return predict

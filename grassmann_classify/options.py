@@ -1,0 +1,539 @@
+"""The five commands and their options; --help answers without waiting for slow imports.
+
+Needs the standard library alone.
+"""
+
+import argparse
+import json
+import re
+import textwrap
+from argparse import BooleanOptionalAction
+from pathlib import Path
+
+from grassmann_classify.messages import printable
+from grassmann_classify.settings import (
+    DESCRIPTORS,
+    DPI,
+    FORMATS,
+    LAM,
+    MOST_P,
+    NEIGHBORS,
+    RULES,
+    USUAL_P,
+    C,
+    check_value,
+    is_own,
+)
+
+INSTALLED = "grassmann-classify"
+OVERVIEW = """\
+{prog} tells clips apart (videos, image sets), by coding subspaces.
+
+  {prog} compare DIR                           accuracy of each method
+  {prog} predict NEW --data DIR                learn DIR, answer NEW
+  {prog} predict NEW --data DIR --save M.npz   keep what was learned
+  {prog} predict NEW --model M.npz             answer by what was kept
+  {prog} add MORE --model M.npz --save M2.npz  learn more clips
+  {prog} check DIR                             wrong labels, copies
+  {prog} cluster DIR -k 8                      clips without labels
+
+DIR holds a folder for each class, and these hold clips: videos (.mp4, .avi, ...), arrays
+(.npy, .npz, .mat), images of several frames (.gif, .tif), or folders of images. Results
+go to the folder out: a table, predictions, pictures, and report.html, a page to show.
+
+The options of each command, with an example: {prog} compare --help"""
+
+
+def _descriptor(text):
+    if text not in DESCRIPTORS and not is_own(text):
+        raise argparse.ArgumentTypeError(
+            f"must be one of {', '.join(DESCRIPTORS)}, or package.module:function, got "
+            f"{text!r}"
+        )
+    return text
+
+
+def _dots(text):
+    dots = int(text)
+    if not 10 <= dots <= 2400:
+        raise argparse.ArgumentTypeError(f"must be 10 to 2400, got {dots}")
+    return dots
+
+
+def _words(text):
+    return [words for words in text.split(",") if words.strip(" ,")]
+
+
+def _option(help, **more):
+    return {"help": help, **more}
+
+
+FLAG = {"action": "store_true"}
+OPTIONS = {
+    # input and output
+    "--data": _option(
+        "the labelled clips: class folders, or an .npz file of stacked sets",
+        type=Path,
+        metavar="DIR",
+    ),
+    "--model": _option("a saved model", type=Path, metavar="M.npz"),
+    "--save": _option("save the model that was learned", type=Path, metavar="M.npz"),
+    "--labels": _option(
+        "the labels of clips that lie in the folder at any depth: columns clip and label, "
+        "and if need be group, and split with train or test",
+        type=Path,
+        metavar="FILE.csv",
+    ),
+    "--out": _option(
+        "where results go (default: %(default)s)",
+        type=Path,
+        default=Path("out"),
+        metavar="OUT",
+    ),
+    "--no-pictures": _option("write no pictures", **FLAG),
+    "--format": _option(
+        "format of the pictures (default: %(default)s)",
+        choices=FORMATS,
+        default=FORMATS[0],
+    ),
+    "--dpi": _option(
+        "dots per inch of png, and of images within pdf and svg (default: %(default)s)",
+        type=_dots,
+        default=DPI,
+    ),
+    "--strict": _option(
+        "stop at the first clip that cannot be used (default: leave out damaged clips; "
+        "stop before anything long if other clips, as those of another frame size, or "
+        "all of a class would be lost)",
+        **FLAG,
+    ),
+    "--skip": _option("leave out every clip that cannot be used", **FLAG),
+    # frames
+    "--size": _option(
+        "resize the frames (default: as they are; all must have one size)",
+        type=int,
+        nargs=2,
+        metavar=("H", "W"),
+    ),
+    "--key": _option(
+        "the array of frames in .npz and .mat files that hold several (default: frames)",
+        metavar="NAME",
+    ),
+    "--every": _option("take every k-th frame", type=int, default=1, metavar="K"),
+    "--at-most": _option("take at most the first N of these", type=int, metavar="N"),
+    "--evenly": _option(
+        "take N frames at even steps over the clip", type=int, metavar="N"
+    ),
+    "--resample": _option(
+        "resample the frames to N, linearly in time", type=int, metavar="N"
+    ),
+    "--run": _option(
+        "cut each clip into sets of N frames, which stay together in splits; cut images "
+        "that lie directly in class folders into clips of N",
+        type=int,
+        metavar="N",
+    ),
+    "--group-by": _option(
+        "take a clip's group from its file name; groups are kept together, and one is "
+        "left out at a time",
+        metavar="REGEX",
+    ),
+    # recipe
+    "--recipe": _option(
+        "choose --features, --center and --stack by cross-validation, unless they are "
+        "given; or plain: raw frames, neither centred nor stacked (default: %(default)s)",
+        choices=["chosen", "plain"],
+        default="chosen",
+    ),
+    "--features": _option(
+        "descriptor of a frame: raw (its pixels), hog, lbp, or several of these to choose "
+        "from (default: these three for images, if scikit-image is installed); of a "
+        "clip: lbp_top, gei, or package.module:function, your own function of a clip's "
+        "frames (n_frames, height, width) that gives rows (n, d)",
+        nargs="+",
+        type=_descriptor,
+        metavar="NAME",
+    ),
+    "--feature-options": _option(
+        "options of the descriptor, as '{\"grid\": [2, 2]}' (default: those of "
+        "scikit-image; of several descriptors, cells that suit the frames)",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+    ),
+    "--p": _option(
+        "dimension of the subspaces, or several to choose from (default: up to the rank "
+        f"of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or pad)",
+        type=int,
+        nargs="+",
+    ),
+    "--center": _option(
+        "remove the mean frame of each set first, or do not (default: chosen)",
+        action=BooleanOptionalAction,
+    ),
+    "--unit-variance": _option(
+        "divide each centred pixel by its standard deviation over the set", **FLAG
+    ),
+    "--stack": _option(
+        "stack each frame with the M - 1 that follow it (block Hankel matrix), or several "
+        "M to choose from (default: 1 and 4)",
+        type=int,
+        nargs="+",
+        metavar="M",
+    ),
+    "--arma": _option(
+        "ARMA model with p states, observability matrix of M blocks",
+        type=int,
+        default=0,
+        metavar="M",
+    ),
+    "--stabilize": _option("scale unstable ARMA models back", **FLAG),
+    "--rank": _option(
+        "what to do if a clip has fewer than p independent frames (default: %(default)s)",
+        default="raise",
+        choices=["raise", "warn", "pad"],
+    ),
+    "--single": _option("single precision: half the memory", **FLAG),
+    # evaluation
+    "--splits": _option(
+        "splits: a line clip,NAME,NAME,... and for each clip, class/clip, or one of its "
+        "sets, class/clip#0, a line with train, test or nothing",
+        type=Path,
+        metavar="FILE.csv",
+    ),
+    "--repeats": _option(
+        "number of random splits, if no others are given (default: %(default)s)",
+        type=int,
+        default=10,
+    ),
+    "--train": _option(
+        "share of each class that trains in a random split, or a whole number of its "
+        "clips (default: %(default)s)",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+    ),
+    "--f1": _option("add a column of F1, the mean over the classes", **FLAG),
+    "--seconds": _option(
+        "in each split, a search for parameters begins no fold after these seconds and "
+        "leaves out Gaussian kernels that take longer (default: no bound)",
+        type=float,
+    ),
+    "--seed": _option(
+        "seed for splits, folds and first atoms (default: %(default)s)",
+        type=int,
+        default=0,
+    ),
+    "--coverage": _option(
+        "of new clips, the share whose right class is among those called possible, and "
+        "the share of known clips that are not called unlike all classes (default: "
+        "%(default)s)",
+        type=float,
+        default=0.9,
+        metavar="SHARE",
+    ),
+    # rows
+    "--methods": _option(
+        "only the rows, baselines included, that begin with these words, as gsc,kgsc,svm "
+        'or "gsc 40,svm on a kernel" (default: all that the other options ask for)',
+        type=_words,
+        metavar="WORDS,...",
+    ),
+    "--baselines": _option(
+        "also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
+        "hulls, mutual subspace methods; on raw frames PM, TCCA, LDS, CS-LDS, DFS, "
+        "DL-Pegasos",
+        **FLAG,
+    ),
+    "--kernels": _option(
+        "also kgSC and kgLC, which keep all frames in memory (default: if these fit and "
+        "some minutes suffice)",
+        action=BooleanOptionalAction,
+    ),
+    "--kernel": _option(
+        "in place of Gaussian kernels your own, a function of rows (n, d) and (m, d) that "
+        "gives their kernel matrix (n, m)",
+        metavar="package.module:function",
+    ),
+    "--lam": _option(
+        "candidate lambdas of gSC, in units of lam_max (default: %(default)s)",
+        type=float,
+        nargs="+",
+        default=LAM,
+    ),
+    "--neighbors": _option(
+        "candidate numbers of neighbours of gLC (default: %(default)s)",
+        type=int,
+        nargs="+",
+        default=NEIGHBORS,
+    ),
+    "--C": _option(
+        "candidate C of the SVM (default: %(default)s)",
+        type=float,
+        nargs="+",
+        default=C,
+    ),
+    "--atoms": _option(
+        "also learn dictionaries of N atoms (default: none)",
+        type=int,
+        default=0,
+        metavar="N",
+    ),
+    "--iterations": _option(
+        "iterations of dictionary learning (default: %(default)s)", type=int, default=3
+    ),
+    "-k": _option("the number of clusters", type=int, required=True, metavar="K"),
+}
+DEFAULTS = {
+    "_".join(flag.lstrip("-").split("-")): keywords.get(
+        "default", False if keywords.get("action") == "store_true" else None
+    )
+    for flag, keywords in OPTIONS.items()
+}
+BY_SUBJECT = {
+    "clips and frames": "--size --labels --key --group-by --run --every --at-most --evenly "
+    "--resample --skip --strict",
+    "from frames to subspaces": "--recipe --features --feature-options --p --center "
+    "--unit-variance --stack --arma --stabilize --rank --single",
+    "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",
+    "methods": "--methods --kernels --kernel --baselines --lam --neighbors --C --atoms "
+    "--iterations",
+    "output": "--out --no-pictures --format --dpi",
+}
+LEARNING = "recipe features feature-options p center unit-variance stack arma stabilize"
+LEARNING = {f"--{name}" for name in f"{LEARNING} rank single".split()}
+FRAMES = {*BY_SUBJECT["clips and frames"].split()}
+METHODS = {*BY_SUBJECT["methods"].split(), "--seconds", "--seed"}
+OUTPUT = {*BY_SUBJECT["output"].split()}
+COMMANDS = {  # the argument, what it does, an example, its first options, the others
+    "compare": (
+        {"data": "class folders of clips, or an .npz file of stacked sets"},
+        "Evaluate methods on labelled clips, each tuned by cross-validation on the training "
+        "part of each split alone.",
+        "compare actions --labels actions.csv --methods gsc,svm --repeats 5",
+        "--labels --out --methods --size --p --recipe --repeats --kernels --seconds "
+        "--baselines",
+        FRAMES | LEARNING | METHODS | OUTPUT | {"--splits", "--train", "--f1"},
+    ),
+    "predict": (
+        {
+            "new": "clips without labels: a folder, at any depth, one clip, or an .npz file"
+        },
+        "Learn from the labelled clips of --data, by the method that is best in "
+        "cross-validation, or take --model, and answer NEW: a label, which classes are "
+        "possible, and why.",
+        "predict new_clips --data actions --save actions.npz",
+        "--data --model --save --labels --out --methods --size --recipe --coverage "
+        "--kernels",
+        FRAMES | LEARNING | METHODS | OUTPUT,
+    ),
+    "add": (
+        {"more": "class folders of more labelled clips, of known and of new classes"},
+        "Let a saved model learn more labelled clips, without choosing anything again. "
+        "Clips that it has already are passed over.",
+        "add more_actions --model actions.npz --save actions2.npz",
+        "--model --save --labels --out --skip --strict --features --kernel",
+        set(),
+    ),
+    "check": (
+        {"data": "class folders of clips, or an .npz file of stacked sets"},
+        "Name labels that may be wrong, the most suspect first, and clips that are there "
+        "twice.",
+        "check actions --out suspects",
+        "--labels --out --size --p --recipe --group-by --lam --seconds --no-pictures --seed",
+        FRAMES | LEARNING | OUTPUT,
+    ),
+    "cluster": (
+        {"data": "clips without labels: a folder, at any depth, or an .npz file"},
+        "Put clips without labels into clusters.",
+        "cluster clips -k 8 --p 6",
+        "-k --p --out --size --center --stack --features --seed --no-pictures --run",
+        (FRAMES | LEARNING | OUTPUT) - {"--labels", "--group-by", "--recipe"},
+    ),
+}
+KEPT = {  # the options that a saved model goes with
+    *"model save labels out strict skip coverage no_pictures format dpi".split(),
+    *"features kernel".split(),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Mistakes in a line, which names the command's --help."""
+
+    def error(self, message):
+        told = printable(message, but="")
+        self.exit(2, f"{self.prog}: error: {told}; see {self.prog} --help\n")
+
+
+def parse(arguments, prog=INSTALLED):
+    """The options of a command, as a Namespace with .name; all others have defaults."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(OVERVIEW.format(prog=prog))
+        raise SystemExit(0)
+    name, *others = arguments
+    if name not in COMMANDS:
+        Parser(prog).error(
+            f"the first word must be a command, {', '.join(COMMANDS)}, got {name!r}"
+        )
+    parser = parser_of(name, prog)
+    options = parser.parse_args(others)
+    options.name = name
+    for field, default in DEFAULTS.items():
+        if not hasattr(options, field):
+            setattr(options, field, default)
+    try:
+        _check(options)
+    except (TypeError, ValueError) as error:
+        parser.error(str(error))
+    return options
+
+
+def flags_of(name):
+    """{subject: flags} of a command, those that most need first."""
+    *_, first, others = COMMANDS[name]
+    found = {"most used": first.split()}
+    for subject, flags in BY_SUBJECT.items():
+        rest = [one for one in flags.split() if one in others - {*first.split()}]
+        found |= {subject: rest} if rest else {}
+    return found
+
+
+def parser_of(name, prog=INSTALLED):
+    """The parser of a command."""
+    argument, what, example, *_ = COMMANDS[name]
+    parser = Parser(
+        f"{prog} {name}",
+        description=f"{textwrap.fill(what, 78)}\n\nexample:\n  {prog} {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for dest, help in argument.items():
+        optional = {"nargs": "?"} if name == "predict" else {}
+        metavar = "DIR" if dest == "data" else dest.upper()
+        parser.add_argument(dest, type=Path, metavar=metavar, help=help, **optional)
+    for subject, flags in flags_of(name).items():
+        group = parser.add_argument_group(subject)
+        for flag in flags:
+            keywords = OPTIONS[flag]
+            if name == "add" and flag in ("--model", "--save"):
+                keywords = {**keywords, "required": True}
+            group.add_argument(flag, **keywords)
+    return parser
+
+
+def _check(options):
+    """ValueError or TypeError if an option, or two together, make no sense."""
+    _check_files(options)
+    if options.strict and options.skip:
+        raise ValueError("--strict and --skip exclude each other")
+    for name, rule in RULES.items():
+        value = getattr(options, name)
+        if name == "kernels" and value is None:  # as memory and time allow
+            continue
+        flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
+        if name != "k" or options.name == "cluster":
+            check_value(value, flag, rule)
+    if not 0 < options.coverage < 1:
+        raise ValueError(
+            f"--coverage must lie between 0 and 1, got {options.coverage:g}"
+        )
+    if options.model:
+        for name, default in DEFAULTS.items():
+            if name not in KEPT and getattr(options, name) != default:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} and --model exclude each other: a model "
+                    "keeps what it was learned with"
+                )
+        if not all(map(is_own, options.features or [])):
+            raise ValueError(
+                "--features must name functions of your own that the model may run, got "
+                f"{' '.join(options.features)}"
+            )
+    else:
+        _check_recipe(options)
+    if options.group_by is not None:
+        try:
+            re.compile(options.group_by)
+        except re.error as error:
+            raise ValueError(
+                f"--group-by must be a regular expression, got {options.group_by!r}: "
+                f"{error}"
+            ) from None
+    if not (0 < options.train < 1 or options.train >= 1 and options.train.is_integer()):
+        raise ValueError(
+            "--train must lie between 0 and 1, or be a whole number, got "
+            f"{options.train:g}"
+        )
+    if options.kernel and options.kernels is False:
+        raise ValueError("--kernel and --no-kernels exclude each other")
+    if options.kernel:
+        options.kernels = True
+
+
+def _check_files(options):
+    """What is read must be there, and of the right kind."""
+    if options.name == "predict":
+        if bool(options.data) == bool(options.model):
+            raise ValueError("--data is needed, or --model, and not both")
+        if options.new is None and not options.save:
+            raise ValueError("NEW is needed, or --save")
+        if options.model and options.save:
+            raise ValueError("--save and --model exclude each other: add learns more")
+    for flag, path in (
+        ("--labels", options.labels),
+        ("--splits", options.splits),
+        ("--model", options.model),
+    ):
+        if path is not None and not path.is_file():
+            more = "; --repeats 1 makes a random split" if flag == "--splits" else ""
+            raise ValueError(f"{flag} must be a file, got {path}{more}")
+    flag = "--data" if options.name == "predict" else "DIR"
+    folder = options.data
+    if folder is not None and not (folder.is_dir() or folder.is_file()):
+        raise ValueError(f"{flag} must be a folder or an .npz file, got {folder}")
+    if options.name == "add":
+        folder = options.more
+        if not folder.is_dir():
+            raise ValueError(f"MORE must be a folder of labelled clips, got {folder}")
+    if options.name == "predict" and options.new and not options.new.exists():
+        raise ValueError(f"NEW must be there, got {options.new}")
+    if options.labels and options.group_by:
+        raise ValueError("--labels and --group-by exclude each other")
+    if options.labels and folder is None:
+        raise ValueError(
+            "--labels goes with --data: it labels the clips of that folder"
+        )
+    if options.labels and not folder.is_dir():
+        raise ValueError(f"--labels goes with a folder of clips, got {folder}")
+
+
+def _check_recipe(options):
+    """What lies between frames and subspaces."""
+    if options.name == "cluster" or options.arma:
+        why = "--arma" if options.arma else "cluster, because nothing chooses"
+        for name in ("p", "stack", "features"):
+            values = getattr(options, name) or []
+            if len(values) > 1:
+                raise ValueError(
+                    f"--{name} must be one with {why}, got {' '.join(map(str, values))}"
+                )
+    if options.p is None and (options.arma or options.rank != "raise"):
+        options.p = [USUAL_P]
+    if options.stack and options.arma:
+        raise ValueError("--stack and --arma exclude each other")
+    several = len(options.features or []) > 1
+    if several and not {*options.features} <= {"raw", "hog", "lbp"}:
+        raise ValueError(
+            "--features may hold several of raw, hog and lbp, got "
+            f"{' '.join(options.features)}"
+        )
+    if several and options.resample:
+        raise ValueError("--resample needs one descriptor in --features")
+    if several and options.feature_options:
+        raise ValueError("--feature-options needs one descriptor in --features")
+    if options.at_most and options.evenly:
+        raise ValueError("--at-most and --evenly exclude each other")
+    if not isinstance(options.feature_options, dict):
+        raise ValueError(
+            f"--feature-options must be a JSON object, got {options.feature_options!r}"
+        )

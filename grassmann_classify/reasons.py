@@ -1,0 +1,46 @@
+"""Which labelled sets speak for an answer, and which classes are possible."""
+
+from grassmann_sc import tuning
+
+BECAUSE = 3  # sets named as what explains another
+UNLIKE = "unlike all classes"
+
+
+def of_class(shares, index, places):
+    """What speaks for the class places[i] of each query i: [[(set, share), ...], ...].
+
+    The sets of the largest positive ones of the core's Shares, at most BECAUSE; index
+    (N,): the classes of the labelled sets.
+    """
+    found = []
+    for indices, values, place in zip(*shares, places):
+        mine = (indices >= 0) & (index[indices] == place) & (values > 0)
+        pairs = zip(indices[mine].tolist(), values[mine].tolist())
+        found.append([*pairs][:BECAUSE])
+    return found
+
+
+def explained(names, reasons):
+    """What explains a set, in words: the labelled sets, and their shares."""
+    return "; ".join(f"{names[i]} {share:.2g}" for i, share in reasons)
+
+
+def labelled(name, label):
+    """The name of a set, with its label if that is not the folder in its name."""
+    return name if name.startswith(f"{label}/") else f"{name} ({label})"
+
+
+def possible_classes(found, coverage):
+    """In words, the classes that each of the Answers can have at this coverage.
+
+    "" of rows that do not code. A class is out if its p-value is at most 1 - coverage.
+    """
+    if found.p_values is None:
+        return [""] * len(found.names)
+    level = tuning.level_of(coverage)
+    return [
+        UNLIKE
+        if known <= level
+        else "; ".join(map(str, found.classes[p_values > level])) or "none"
+        for p_values, known in zip(found.p_values, found.known)
+    ]

@@ -1,0 +1,321 @@
+"""Recipes to choose from, and what methods take from sets by each of them.
+
+A recipe is what lies between a clip and its subspace: descriptor, centring, unit
+variance, stacking. Its name is what differs between the candidates, as "LBP, stack 4".
+"""
+
+import importlib.util
+import itertools
+import math
+import time
+from collections import OrderedDict
+from dataclasses import replace
+
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.building import built
+from grassmann_classify.clips import threaded
+from grassmann_classify.messages import say
+from grassmann_classify.own import Own, describe
+from grassmann_classify.settings import is_own
+from grassmann_sc import frames, kernels, tuning
+
+STACKS = [1, 4]
+SMALLEST = 16  # pixels of a side of frames that HOG and LBP are tried on
+CELLS = 5  # of HOG, about, along the shorter side
+LBP_GRID = (2, 2)
+MANY_FRAMES = 10_000  # from which Gaussian kernels are chosen on few frames of each set
+FEW = 20  # frames of a set, from which they are chosen
+# bytes of rows that are kept for the next method; the least recently used go first
+MOST_KEPT = 2**30
+PER_FRAME = ("raw", "hog", "lbp")  # descriptors that give a row a frame
+
+
+def _fitted_options(features, shape):
+    """Options of a descriptor that suit frames of this shape, where none are given."""
+    if features == "hog" and len(shape) == 2:
+        cell = max(4, min(shape) // CELLS)
+        return {"pixels_per_cell": [cell, cell], "cells_per_block": [2, 2]}
+    return {"grid": [*LBP_GRID]} if features == "lbp" and len(shape) == 2 else {}
+
+
+def recipes_of(plain, shape, shortest, features=None, center=None, stack=None):
+    """{name: Recipe} of the candidates; None for what is to be chosen.
+
+    plain: the Recipe that they are variants of. shape: that of a frame; shortest: the
+    least number of rows of a set. Of several descriptors, HOG has cells of about a
+    fifth of the frame, and LBP a grid of 2 x 2 cells; a single one has the options of
+    plain.
+    """
+    if features is None:
+        images = len(shape) == 2 and min(shape) >= SMALLEST and plain.resample is None
+        images = images and importlib.util.find_spec("skimage") is not None
+        features = PER_FRAME if images else ["raw"]
+    if center is None:
+        center = [False, True]
+    if stack is None:
+        stack = [m for m in STACKS if m == 1 or shortest >= 2 * m]
+    found = {}
+    for kind, centred, m in itertools.product(features, center, stack):
+        options = plain.feature_options
+        if len(features) > 1:
+            options = _fitted_options(kind, shape)
+        words = [kind.upper() if kind != "raw" else "raw"] * (len(features) > 1)
+        words += ["centred"] * (centred and len(center) > 1)
+        words += [f"stack {m}"] * (m > 1 and len(stack) > 1)
+        name = ", ".join(words) or "plain"
+        found[name] = replace(
+            plain,
+            features=kind,
+            feature_options=options if kind != "raw" else {},
+            center=centred,
+            stack=m,
+        )
+    return found
+
+
+def base_of(recipe):
+    """The Recipe of rows from which those of all its variants can be made.
+
+    They are raw, or made by a function of the user's own, which no variant changes.
+    """
+    raw = {} if is_own(recipe.features) else {"features": "raw", "feature_options": {}}
+    return replace(
+        recipe,
+        **raw,
+        center=False,
+        unit_variance=False,
+        stack=1,
+    )
+
+
+class Inputs:
+    """What methods take from the sets of a Collection, by each recipe.
+
+    recipes: {name: Recipe}; None: the one by which the Collection was built, whose name
+    is None. With recipes the Collection holds the rows of base_of any of them. p: the
+    dimensions to search, None for all. videos: the clips (n_frames, height, width), or
+    None.
+
+    gram {(name, p): the projection kernel (n, n)}; p {name: dimensions}; absent
+    {name: why sets have no subspaces by this recipe}; kernels {(name, kernel): (Gram
+    matrices (p, n, n) of few frames a set, why there is no larger p)}, filled when
+    needed, and likewise hulls, the distances of baseline_rows.
+    """
+
+    def __init__(self, collection, p=None, recipes=None, videos=None):
+        self.collection = collection
+        self.recipes = {None: None} if recipes is None else recipes
+        self.videos = videos
+        self.kernels = {}
+        self.hulls = {}
+        self.gram = {}
+        self.p = {}
+        self.absent = {}
+        self._rows = OrderedDict()
+        self._few = {}
+        self._whole = {}
+        for name in self.recipes:
+            try:
+                X = self.subspaces(name)
+            except ValueError as error:
+                self.absent[name] = str(error)
+                continue
+            self._add_grams(name, X, p)
+        if len(self.absent) < len(self.recipes):
+            for name, why in self.absent.items():
+                say(f"recipe {name} left out: {why}")
+        if len(self.absent) == len(self.recipes):
+            raise ValueError(next(iter(self.absent.values())))
+
+    def _add_grams(self, name, X, p):
+        most = X.shape[2]
+        of_recipe = tuning.dimensions(most) if p is None else p
+        of_recipe = [q for q in of_recipe if q <= most]
+        if not of_recipe:
+            why = (
+                f"--p must hold a dimension up to {most}, that of the smallest set; got "
+                f"{p}"
+            )
+            self.absent[name] = why
+            return
+        self.p[name] = of_recipe
+        K = core.projection_kernel(X[:, :, : max(of_recipe)], each_p=True)
+        for q in of_recipe:
+            self.gram[name, q] = K[q - 1].copy()
+
+    @property
+    def names(self):
+        """The recipes by which all sets have subspaces."""
+        return [name for name in self.recipes if name not in self.absent]
+
+    @property
+    def uncentred(self):
+        """Names of the recipes that leave a set its mean; all if none does."""
+        with_mean = [
+            name
+            for name in self.names
+            if self.recipes[name] is None or not self.recipes[name].center
+        ]
+        return with_mean or self.names
+
+    def subspaces(self, name):
+        """(n, d, p) by this recipe."""
+        recipe = self.recipes[name]
+        if recipe is None or recipe == base_of(recipe):
+            return self.collection.X
+        names = self.collection.names or range(len(self.collection.X))
+
+        def basis_of(named):
+            try:
+                return built(named[1], recipe).bases[0]
+            except ValueError as error:
+                raise ValueError(f"{named[0]}: {error}") from None
+
+        made = threaded(basis_of, [*zip(names, self.described(recipe))])
+        p = min(basis.shape[1] for basis in made)
+        return np.stack([basis[:, :p] for basis in made])
+
+    def described(self, recipe):
+        """The descriptors of all sets, before they are stacked and normalised."""
+        sets = self.collection.sets
+        if recipe.features == base_of(recipe).features:
+            return sets
+        key = recipe.features
+        if key not in self._rows:
+            shape = self.collection.frame
+
+            # one after another: frames.lbp silences a warning, which no thread may do
+            rows = [describe(one.reshape(-1, *shape), recipe) for one in sets]
+            if recipe.single:
+                rows = [one.astype(np.float32, copy=False) for one in rows]
+            self._keep(key, rows)
+        self._rows.move_to_end(key)
+        return self._rows[key]
+
+    def sets(self, name):
+        """The rows of all sets by this recipe; None if they do not fit into memory."""
+        recipe = self.recipes[name]
+        if self.collection.sets is None or recipe is None or recipe == base_of(recipe):
+            return self.collection.sets
+        if name not in self._rows:
+            rows = self.described(recipe)
+            self._keep(name, [built(one, recipe, True).rows[0] for one in rows])
+        self._rows.move_to_end(name)
+        return self._rows[name]
+
+    def _keep(self, key, rows):
+        self._rows[key] = rows
+        while len(self._rows) > 1 and self._size() > MOST_KEPT:
+            self._rows.popitem(last=False)
+
+    def _size(self):
+        return sum(one.nbytes for rows in self._rows.values() for one in rows)
+
+    @property
+    def thinned(self):
+        """Are kernels chosen on few frames of each set?"""
+        return sum(map(len, self.collection.sets)) > MANY_FRAMES
+
+    def few(self, name):
+        """The rows of all sets; of many frames at most FEW a set, at even steps."""
+        if not self.thinned:
+            return self.sets(name)
+        if name not in self._few:
+            self._few[name] = [
+                rows[frames.pick(range(len(rows)), evenly=min(FEW, len(rows)))]
+                for rows in self.sets(name)
+            ]
+        return self._few[name]
+
+    def kernel_gram(self, name, kernel, p):
+        """The Gram matrix (n, n) in a kernel's space, of all frames."""
+        if not self.thinned:
+            return self.kernels[name, kernel][0][p - 1]
+        if (name, kernel) not in self._whole:
+            ((K, why),) = kernel_grams(self.sets(name), [kernel], p)
+            if len(K) < p:
+                raise ValueError(why)
+            self._whole = {(name, kernel): K}  # one at a time
+        K = self._whole[name, kernel]
+        if len(K) < p:
+            del self._whole[name, kernel]
+            return self.kernel_gram(name, kernel, p)
+        return K[p - 1]
+
+    def end_of_stacks(self, name):
+        """{"stack": option to try} if the recipe stacks most frames of several."""
+        if name is None:
+            return {}
+        stacks = sorted({recipe.stack for recipe in self.recipes.values()})
+        more = 2 * stacks[-1]
+        longest = self.recipes[name].stack == stacks[-1] and len(stacks) > 1
+        if not longest or min(map(len, self.collection.sets)) < 2 * more:
+            return {}
+        return {"stack": f"--stack {' '.join(map(str, [*stacks, more]))}"}
+
+    def by(self, name):
+        """The Collection by this recipe, with its rows."""
+        recipe = self.recipes[name]
+        if recipe is None:
+            return self.collection
+        frame = self.collection.frame if recipe.features == "raw" else ()
+        return self.collection._replace(
+            X=self.subspaces(name), sets=self.sets(name), frame=frame
+        )
+
+    def compute_kernels(self, name, grid, seconds=None):
+        """Add to kernels those of a grid that are missing; all splits share them.
+
+        seconds: how long this may take; the time for each kernel is estimated on a
+        tenth of the sets. It begins in the middle of the grid; the rest is left out.
+        """
+        missing = [kernel for kernel in grid if (name, kernel) not in self.kernels]
+        if not missing:
+            return
+        sets = self.few(name)
+        p_max = max(self.p[name])
+        late = []
+        kind = "own" if isinstance(grid[0], Own) else "Gaussian"
+        if seconds is not None:
+            missing.sort(key=lambda kernel: abs(grid.index(kernel) - len(grid) // 2))
+            few = sets[::10]
+            kernel_grams(few[:2], missing[:1], p_max)  # compile
+            start = time.perf_counter()
+            kernel_grams(few, missing[:1], p_max)
+            each = (len(sets) / len(few)) ** 2 * (time.perf_counter() - start)
+            fit = math.floor(max(0, start + seconds - time.perf_counter()) / each)
+            late = missing[fit:]
+            why = (
+                f"the Gram matrices of each take about {each:.2g} s, --seconds is "
+                f"{seconds:g}"
+            )
+            if late:
+                say(f"left out {len(late)} of {len(missing)} {kind} kernels: {why}")
+            missing = missing[:fit]
+        none = np.empty((0, len(sets), len(sets)))
+        found = dict(zip(missing, kernel_grams(sets, missing, p_max)))
+        found |= {kernel: (none, why) for kernel in late}
+        for kernel, of_kernel in found.items():
+            self.kernels[name, kernel] = of_kernel
+
+
+def kernel_grams(sets, of_kernels, p_max):
+    """[(K (p, n, n), why there is no larger p), ...], one for each kernel.
+
+    p goes up to the smallest rank of a set in feature space. In float64, because
+    float32 makes the matrices of wide Gaussians and small p indefinite.
+    """
+    sets = [rows.astype(np.float64, copy=False) for rows in sets]
+    found = {}
+    bases = {}
+    for kernel in of_kernels:
+        try:
+            bases[kernel] = [A[:, :p_max] for A in kernels.kernel_bases(sets, kernel)]
+        except ValueError as error:
+            found[kernel] = np.empty((0, len(sets), len(sets))), str(error)
+    grams = kernels.kernel_grams(sets, list(bases.values()), list(bases), each_p=True)
+    for kernel, K in zip(bases, grams):
+        found[kernel] = K, f"a set has rank {len(K)} in the feature space of {kernel}"
+    return [found[kernel] for kernel in of_kernels]

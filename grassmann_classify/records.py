@@ -1,0 +1,111 @@
+"""What an evaluation leaves behind: results.json, predictions.csv, codes.npz."""
+
+import json
+
+import numpy as np
+
+from grassmann_classify.evaluation import all_answers, natural_classes, successes
+from grassmann_classify.page import versions
+from grassmann_classify.rows import slug
+from grassmann_classify.spreadsheets import write_rows
+from grassmann_classify.tables import compared
+from grassmann_sc import estimators
+
+
+def save_results(out, asked, collection, pairs, results):
+    """results.json, whole after each method; "splits_done" tells how far it went."""
+    content = {
+        "options": asked,
+        "versions": versions(),
+        "n_sets": len(collection.label),
+        "subspaces": collection.X.shape[1:],
+        "classes": natural_classes(collection.label),
+        "splits": len(pairs),
+        "splits_done": min(len(found) for found in results.values()),
+        "methods": {
+            name: _summary(collection.label, pairs, found)
+            for name, found in results.items()
+        },
+        "comparison": compared(results, pairs)._asdict(),
+        "failed": [*collection.unread.values()],
+    }
+    text = json.dumps(content, indent=1, default=_plain)
+    out.write("results.json", lambda file: file.write(text.encode()))
+
+
+def save_predictions(out, collection, pairs, results):
+    """predictions.csv: what each method answers for each test clip of each split."""
+    rows = []
+    for k, (_, test) in enumerate(pairs):
+        found = [
+            splits[k]["predicted"] if k < len(splits) else None
+            for splits in results.values()
+        ]
+        rows += [
+            [
+                collection.names[i],
+                k,
+                collection.label[i],
+                *("" if labels is None else labels[row] for labels in found),
+            ]
+            for row, i in enumerate(test)
+        ]
+    write_rows(out, "predictions.csv", ["clip", "split", "truth", *results], rows)
+
+
+def _summary(label, pairs, found):
+    """What results.json tells of a method."""
+    place = {name: i for i, name in enumerate(natural_classes(label))}
+    truth, predicted = all_answers(label, pairs, found)
+    confusion = np.zeros((len(place), len(place)), int)
+    np.add.at(confusion, ([place[c] for c in truth], [place[c] for c in predicted]), 1)
+    accuracy = [split["accuracy"] for split in successes(found)]
+    others = {
+        name: [None if split["failed"] else split[name] for split in found]
+        for name in ("balanced", "f1")
+    }
+    return {
+        "mean": np.mean(accuracy) if accuracy else None,
+        "std": np.std(accuracy, ddof=1) if len(accuracy) > 1 else None,
+        "accuracy": [None if split["failed"] else split["accuracy"] for split in found],
+        **others,
+        "failed": [split["failed"] for split in found],
+        "seconds": [split["seconds"] for split in found],
+        "chosen": [split["chosen"] for split in found],
+        "confusion": confusion,
+    }
+
+
+def _plain(value):
+    """NumPy's numbers and arrays, and paths, as JSON has them."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def save_codes(out, collection, done):
+    """codes.npz of the last split, of which done is the Progress; its arrays."""
+    arrays = {
+        "names": np.array(collection.names),
+        "label": collection.label,
+        "train": done.train,
+        "test": done.test,
+    }
+    for name, estimator, queries in done.fitted:
+        coder = _coder(estimator)
+        if coder is not None and not name.startswith("nearest subspace"):
+            arrays["codes_" + slug(name)] = coder.transform(queries)
+            if hasattr(coder, "steps"):
+                arrays["atoms_" + slug(name)] = coder[-1].components_
+    out.write("codes.npz", lambda file: np.savez_compressed(file, **arrays))
+    return arrays
+
+
+def _coder(estimator):
+    """The part of a fitted estimator that gives codes, or None.
+
+    It is a Pipeline if the atoms were learned. Other transformers, as GGDA, give no
+    codes.
+    """
+    if not hasattr(estimator, "steps"):
+        return estimator if isinstance(estimator, estimators.CodingClassifier) else None
+    learned = [i for i, step in enumerate(estimator) if hasattr(step, "components_")]
+    return estimator[: learned[0] + 1] if learned else None

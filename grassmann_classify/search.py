@@ -1,0 +1,201 @@
+"""The best candidate of a row by cross-validation, fitted."""
+
+import time
+import warnings
+from collections import namedtuple
+
+import numpy as np
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from grassmann_classify.candidates import candidates, on_one_thread, points_of_grid
+from grassmann_classify.messages import printable, told
+from grassmann_classify.rows import InKernel
+from grassmann_classify.settings import MOST_P
+from grassmann_sc import tuning
+
+LIMITS = {
+    "C": (0, np.inf),
+    "lam": (0, 0.9),
+    "n_neighbors": (1, np.inf),
+    "reg": (0, np.inf),
+    "p": (1, np.inf),
+}  # of the parameters whose grid can be widened
+# A method on a split. estimator: fitted; queries: what it was given of the test part;
+# predicted: labels (n_test,); chosen: {parameter: value}; left_out: {candidate: why};
+# ends: {parameter: option to try} of the choices at an end of their grid; score: the
+# share that is right in cross-validation; failed: why there is none of these, or None;
+# warned: the warnings of candidates.
+Outcome = namedtuple(
+    "Outcome",
+    "method estimator queries predicted chosen left_out ends score "
+    "failed seconds warned",
+    defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, ()],
+)
+
+
+def attempt(method, run, *arguments):
+    """The Outcome of run(method, *arguments), or why it failed, with its seconds."""
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # many classes are no mistake, and SVC would warn at each fit
+        warnings.filterwarnings(
+            "ignore", "The number of unique classes is greater than 50%"
+        )
+        try:
+            outcome = run(method, *arguments)
+        except Exception as error:
+            outcome = Outcome(method, failed=str(error) or type(error).__name__)
+    warned = tuple(dict.fromkeys(printable(warning.message) for warning in caught))
+    return outcome._replace(seconds=time.perf_counter() - start, warned=warned)
+
+
+def search(method, searched, at, task):
+    """The Outcome of the best candidate of a method; searched: its tuning.Search.
+
+    at: the recipe and dimension of the subspaces where the grid has no p.
+    """
+    inputs = task.inputs
+    settings = task.settings
+    if method.predict is None:
+        grams = points_of_grid(method, at, task)
+    else:
+        grams = candidates(method, task)
+    choice, estimator, queries, predicted = _best_fit(grams, method, searched, task)
+    limits = LIMITS | {"n_neighbors": (1, len(task.train))}
+    sets = inputs.collection.sets
+    ranks = [len(frames) for frames in ([] if sets is None else sets)]  # at most
+    p_max = inputs.collection.X.shape[2]
+    if settings.p is None and p_max < MOST_P:
+        ranks.append(p_max)  # that of the smallest set
+    if ranks:
+        limits["p"] = 1, min(ranks)
+    # candidates that were given up count as 0, those never tried as inf
+    tried = {
+        name
+        for name in grams
+        if all((predict, name, 0) in searched.known for predict in searched.predicts)
+    }
+    shares = {
+        (name, what): 0 if name in tried else np.inf
+        for name in grams
+        for _, what in choice.shares
+    }
+    shares |= {
+        candidate: np.nanmean(share) for candidate, share in choice.shares.items()
+    }
+    chosen = _point(method, choice.gram, choice.parameters)
+    ends = _ends(method, choice, shares, limits, settings)
+    ends |= inputs.end_of_stacks(chosen.get("recipe"))
+    return Outcome(
+        method,
+        estimator,
+        queries,
+        predicted,
+        chosen,
+        _left_out(method, choice),
+        ends,
+        choice.score,
+    )
+
+
+def _best_fit(grams, method, searched, task):
+    """(Choice, fitted estimator, queries, their labels) of the best candidate.
+
+    Candidates that the whole training part or a query cannot have are left out.
+    """
+    while True:
+        choice = on_one_thread(searched.choose)(grams, seconds=task.settings.seconds)
+        try:
+            return choice, *_fitted(choice, grams[choice.gram], method, task)
+        except ValueError as error:  # the whole training part or a query cannot have it
+            searched.left_out[choice.gram] = str(error)
+
+
+def _fitted(choice, candidate, method, task):
+    """(Estimator, queries, their labels) of a choice, by all frames of each set."""
+    if method.reads == "kernels" and isinstance(choice.gram[1], InKernel):
+        recipe, name, p = choice.gram
+        candidate = task.inputs.kernel_gram(recipe, name.kernel, p)
+    if not hasattr(candidate, "parts"):
+        candidate = tuning.Gram(candidate)
+    with threadpool_limits(limits=1, user_api="blas"):
+        *made, known, queries = candidate.parts(task.train, task.test)
+        estimator = clone(*made) if made else clone(method.estimator)
+        if not made:
+            found = dict(choice.parameters)
+            if "n_neighbors" in found:
+                found["n_neighbors"] = min(found["n_neighbors"], len(task.train))
+            estimator.set_params(**found)
+        estimator.fit(known, task.label[task.train])
+        asked = len(task.test)
+        predicted = estimator.predict(queries) if asked else task.label[:0]
+    return estimator, queries, predicted
+
+
+def _left_out(method, choice):
+    """{what the candidates left out for one reason have in common: the reason}."""
+    by_reason = {}
+    for name, why in choice.left_out.items():
+        by_reason.setdefault(why, []).append(_point(method, name))
+    found = {}
+    for why, points in by_reason.items():
+        common = {
+            name: value
+            for name, value in points[0].items()
+            if all(point[name] == value for point in points)
+        }
+        found[told(common) or f"{len(points)} candidates"] = why
+    return found
+
+
+def _point(method, name, parameters=()):
+    """{parameter: value} of a candidate, from its name and its parameters."""
+    if method.predict is None:
+        *others, first = name
+        return {key.rpartition("__")[2]: value for key, value in (first, *others)}
+    recipe, kernel, p = name
+    point = {} if recipe is None else {"recipe": recipe}
+    if method.grid:
+        point |= {"kernel": kernel} if kernel else {}
+        return point | {next(iter(method.grid)): p}
+    point |= {} if p is None else {"p": p}
+    point |= {"kernel": kernel} if method.reads == "kernels" else {}
+    return point | dict(parameters)
+
+
+def _ends(method, choice, shares, limits, settings):
+    """{parameter: option to try} of the choices at an end of their grid.
+
+    Only those that are within limits and better at the end than beside it count; the
+    option is "" where none widens the grid. shares: {candidate: mean share}.
+    """
+    here = _point(method, choice.gram, choice.parameters)
+    points = {candidate: _point(method, *candidate) for candidate in shares}
+    found = {}
+    for name in limits.keys() & here.keys():
+        value = here[name]
+        along = {
+            point[name]: shares[candidate]
+            for candidate, point in points.items()
+            if {**point, name: value} == here and point[name] is not None
+        }
+        values = sorted(along)
+        if len(values) < 2 or value not in (values[0], values[-1]):
+            continue
+        beside = values[1] if value == values[0] else values[-2]
+        beyond = np.clip(value**2 / beside if beside else 0, *limits[name])
+        if name in ("p", "n_neighbors"):
+            beyond = round(beyond)
+        if along[value] > along[beside] and (beyond - value) * (value - beside) > 0:
+            option = name.removeprefix("n_")
+            given = values if name == "p" else getattr(settings, option, None)
+            ours = (
+                method.predict is not None
+                and given is not None
+                and sorted(given) == values
+            )
+            wider = " ".join(f"{v:g}" for v in sorted([*values, beyond]))
+            found[name] = f"--{option} {wider}" if ours else ""
+    return found

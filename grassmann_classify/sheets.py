@@ -1,0 +1,307 @@
+"""Pictures of a run: confusion matrices, maps, codes, and sheets of clips."""
+
+import re
+from collections import Counter
+from functools import partial
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+
+import grassmann_sc as core
+from grassmann_classify.clips import pictures_of
+from grassmann_classify.evaluation import all_answers, successes
+from grassmann_classify.messages import printable, say, some, told
+from grassmann_classify.reasons import UNLIKE
+from grassmann_classify.rows import slug
+from grassmann_sc import plots
+
+PICTURED_ATOMS = 40
+PICTURED = 12  # clips of a sheet
+TYPICAL = 6  # clips of a cluster in its sheet
+PICTURED_P = 3  # of the Gram matrix and the map
+LINE = 20  # letters under an image of a sheet
+
+
+def save_pictures(out, options, collection, clips, pairs, results, arrays):
+    """Draw confusion matrices, wrong clips, Gram matrix, map, codes and atoms.
+
+    Codes and atoms are those of the last split. If one picture cannot be drawn, it says
+    so and draws the others.
+    """
+    label = collection.label.tolist()
+    data = printable(options.data.stem)
+    save = partial(save_plot, out, options)
+    for name, found in results.items():
+        truth, predicted = all_answers(collection.label, pairs, found)
+        if not len(truth):
+            continue
+        accuracy = np.mean([split["accuracy"] for split in successes(found)])
+        save(
+            f"confusion_{slug(name)}",
+            f"{name}\n{data}: {accuracy:.1f} %",
+            plots.plot_confusion,
+            truth.tolist(),
+            predicted.tolist(),
+            n_splits=len(successes(found)),
+        )
+    save_picture_of_wrong_clips(
+        save, data, collection, clips, pairs, results, options.key
+    )
+    p = min(PICTURED_P, collection.X.shape[2])
+    K = core.projection_kernel(collection.X[:, :, :p])
+    save("gram", f"Projection kernel, p = {p}, {data}", plots.plot_gram, K, label)
+    save("map", f"{len(K)} sets of {data}, p = {p}", plots.plot_map, K, label)
+    how = {
+        slug(name): f"{name}\n{data}, {told(successes(found)[-1]['chosen'])}".replace(
+            "lam ", "λ / λ_max "
+        )
+        for name, found in results.items()
+        if successes(found)
+    }
+    _save_pictures_of_codes(save, how, collection.label, arrays)
+    if len(collection.frame) != 2:
+        say("no picture of the atoms: they are made of features, not of pixels")
+    else:
+        _save_pictures_of_atoms(save, how, data, collection, arrays)
+
+
+def save_plot(out, options, name, title, plot, *arrays, **choices):
+    """Draw and save one picture; if it cannot be drawn, say so."""
+    matplotlib.use("agg")
+    kind = {"format": options.format, "dpi": options.dpi}
+    ax = None
+    try:
+        ax = plot(*arrays, **choices)
+        ax.set_title(printable(title).replace("$", r"\$"), fontsize=10)
+        out.write(
+            f"{name}.{options.format}", lambda file: ax.figure.savefig(file, **kind)
+        )
+    except Exception as error:
+        why = " ".join(str(error).split())
+        say(f"no picture {name}: {why or type(error).__name__}")
+    finally:
+        if ax is not None:
+            plt.close(ax.figure)
+
+
+def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, key):
+    """The clips that the best method got wrong, with what speaks for its answers.
+
+    That is what a coding method with the same answer tells.
+    """
+    name, found = max(
+        results.items(),
+        key=lambda item: np.mean([one["accuracy"] for one in successes(item[1])] or -1),
+    )
+    wrong = {}
+    for k, (split, (_, test)) in enumerate(zip(found, pairs)):
+        answers_of = [] if split["failed"] else zip(test, split["predicted"])
+        for place, (i, answer) in enumerate(answers_of):
+            if answer != collection.label[i]:
+                reasons = _reasons_for(answer, int(i), place, k, results)
+                wrong.setdefault(int(i), []).append((answer, reasons))
+    order = sorted(wrong, key=lambda i: -len(wrong[i]))[:PICTURED]
+    shown = {i: _most_often_answered(wrong[i]) for i in order}
+    involved = {*order, *(j for _, reasons in shown.values() for j, _ in reasons)}
+    involved = sorted(involved)
+    of_set = pictures_of(collection.names, collection.clip, clips, key, involved)
+    images = dict(zip(involved, of_set))
+    rows = []
+    for i, (answer, reasons) in shown.items():
+        words = f"{collection.label[i]}, not {answer}"
+        words += f"\n{len(wrong[i])} times" if len(wrong[i]) > 1 else ""
+        part = [
+            (images[j], f"{answer} {share:.2g}\n{caption(collection.names[j], answer)}")
+            for j, share in reasons
+        ]
+        if images[i] is not None:
+            words = f"{words}\n{caption(collection.names[i], collection.label[i])}"
+            rows.append(row_of(images[i], words, part))
+    if rows:
+        note = (
+            "a clip with its class and the answer; labelled clips that speak for that"
+        )
+        n_wrong = sum(map(len, wrong.values()))
+        n_asked = sum(len(test) for _, test in pairs[: len(found)])
+        part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
+        title = (
+            f"{name}, {data}\n{part}{some(len(wrong), 'clip')} with a wrong answer, "
+            f"{n_wrong} of {some(n_asked, 'answer')}"
+        )
+        save("wrong", title, plots.plot_sheet, rows, note=note)
+
+
+def _reasons_for(answer, i, place, k, results):
+    """What a coding method tells that gave set i this wrong answer in split k."""
+    for found in results.values():
+        reasons = found[k]["reasons"]
+        if reasons and i in reasons and found[k]["predicted"][place] == answer:
+            return reasons[i]
+    return []
+
+
+def _most_often_answered(wrong):
+    """The (answer, reasons) of the most frequent answer."""
+    ((most, _),) = Counter(answer for answer, _ in wrong).most_common(1)
+    return next(one for one in wrong if one[0] == most)
+
+
+def _save_pictures_of_codes(save, how, label, arrays):
+    """how: {slug of a method: title}."""
+    samples = label[arrays["test"]].tolist()
+    atoms = label[arrays["train"]].tolist()
+    for key in [key for key in arrays if key.startswith("codes_")]:
+        learned = key.replace("codes", "atoms", 1) in arrays
+        labelled = not learned and arrays[key].shape[1] == len(atoms)
+        save(
+            key,
+            how[key.removeprefix("codes_")],
+            plots.plot_codes,
+            arrays[key],
+            samples,
+            atom_labels=atoms if labelled else None,
+        )
+
+
+def _save_pictures_of_atoms(save, how, data, collection, arrays):
+    """Draw the learned atoms, or the first labelled set of each class."""
+    of_frames = {"n_blocks": collection.X.shape[1] // np.prod(collection.frame)}
+    learned = [key for key in arrays if key.startswith("atoms_")]
+    for key in learned:
+        save(
+            key,
+            how[key.removeprefix("atoms_")],
+            plots.plot_atoms,
+            arrays[key][:PICTURED_ATOMS],
+            collection.frame,
+            **of_frames,
+        )
+    if not learned:
+        train = arrays["train"]
+        classes, first = np.unique(collection.label[train], return_index=True)
+        sets = train[first[:PICTURED_ATOMS]]
+        names = classes[:PICTURED_ATOMS].tolist()
+        save(
+            "atoms",
+            f"A labelled set of each class, {data}",
+            plots.plot_atoms,
+            collection.X[sets],
+            collection.frame,
+            labels=names,
+            **of_frames,
+        )
+
+
+def save_sheet_of_answers(out, options, model, new, collection, found, possible):
+    """New clips, the least sure first, with what speaks for label and runner-up."""
+    if model.pictures is None or not len(found.names):
+        return
+    scores = np.sort(found.scores, axis=1)
+    order = np.argsort(scores[:, -1] - scores[:, -2], kind="stable")[:PICTURED]
+    place = {name: i for i, name in enumerate(collection.names)}
+    first = [place[found.names[i]] for i in order]
+    key = model.recipe.key
+    images = pictures_of(collection.names, collection.clip, new, key, first)
+
+    def part(label, reasons):
+        return [
+            (
+                model.pictures[j],
+                f"{label} {share:.2g}\n{caption(model.names[j], label)}",
+            )
+            for j, share in reasons
+        ]
+
+    rows = []
+    for i, image in zip(order, images):
+        if image is None:
+            continue
+        own, other = found.reasons[i]
+        words = f"{found.labels[i]}\n{caption(found.names[i])}"
+        words += f"\n{UNLIKE}" * (possible[i] == UNLIKE)
+        parts = part(found.labels[i], own), part(found.runner_up[i], other)
+        rows.append(row_of(image, words, *parts))
+    if not rows:
+        return
+    note = "a new clip; labelled clips that speak for its label, and for the runner-up"
+    title = (
+        f"{some(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
+        f"{model.method}"
+    )
+    save_plot(out, options, "answers", title, plots.plot_sheet, rows, note=note)
+
+
+def save_sheet_of_suspects(out, options, collection, clips, suspects, first):
+    """The first suspects, with what speaks for another class."""
+    names = collection.names
+    label = collection.label
+    images = pictures_of(names, collection.clip, clips, options.key)
+
+    def shown(j, share):
+        return images[j], f"{label[j]} {share:.2g}\n{caption(names[j], label[j])}"
+
+    rows = [
+        row_of(
+            images[i],
+            f"{label[i]}; {suspects.suspected[i]}?\n{caption(names[i], label[i])}",
+            [shown(j, share) for j, share in suspects.reasons[i]],
+        )
+        for i in first
+        if images[i] is not None
+    ]
+    if rows:
+        note = "a clip with its label and another class; clips that speak for that"
+        title = "Labels that may be wrong, the most suspect first"
+        save_plot(out, options, "suspects", title, plots.plot_sheet, rows, note=note)
+
+
+def save_sheet_of_clusters(out, options, clips, collection, found):
+    """The first clips of the largest clusters, a row each."""
+    rows = []
+    for k in range(1, min(options.k, PICTURED) + 1):
+        members = [i for i in found.order if found.number[i] == k]
+        first = members[:TYPICAL]
+        names = [collection.names[i] for i in first]
+        given = collection.names, collection.clip, clips, options.key
+        images = pictures_of(*given, first)
+        size = f"cluster {k}, {some(len(members), 'set')}\n"
+        rows.append(
+            [
+                (image, f"{size if i == 0 else ''}{caption(name)}")
+                for i, (image, name) in enumerate(zip(images, names))
+                if image is not None
+            ]
+        )
+    if any(rows):
+        title = "In each cluster, what the others explain best"
+        save_plot(out, options, "clusters", title, plots.plot_sheet, rows)
+
+
+def row_of(image, words, *parts):
+    """A row of plots.plot_sheet: an image, and what explains it.
+
+    parts: [(image or None, words), ...] each, with a gap before each part.
+    """
+    row = [(image, words)]
+    for part in parts:
+        shown = [one for one in part if one[0] is not None]
+        row += [None, *shown] if shown else []
+    return row
+
+
+def caption(name, label=None):
+    """The name of a clip in two lines, without its class folder and its ending.
+
+    If it is longer, without the part before the second line's.
+
+    >>> caption("run/person_03_outdoors_take_2.avi", "run")
+    'person_03_outdoors\\n_take_2'
+    """
+    name = re.sub(r"\.\w{1,4}$", "", name.removeprefix(f"{label}/"))
+    if len(name) <= LINE:
+        return name
+    breaks = [m.start() for m in re.finditer(r"[\W_]", name[: LINE + 1])]
+    at = max([k for k in breaks if k >= LINE // 2], default=LINE)
+    end = name[at:]
+    return f"{name[:at]}\n{end if len(end) <= LINE else '…' + end[1 - LINE :]}"

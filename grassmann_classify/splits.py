@@ -1,0 +1,181 @@
+"""Splits of sets into training and test parts: of a file, by groups, at random."""
+
+import numpy as np
+from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
+
+from grassmann_classify.clips import clip_names
+from grassmann_classify.messages import first_of, printable, say
+from grassmann_classify.spreadsheets import read_rows
+from grassmann_sc import tuning
+
+
+def split_by_file(path, names, clip=None, unread=()):
+    """The splits of a CSV file, as tuning.Split; it names clips as class/clip.
+
+    A header clip,NAME,NAME,... and a line for each clip with train, test or nothing in
+    each column. If a clip was cut into several sets, a line may name one,
+    class/clip#set; otherwise its sets stay together. clip (n,): the number of each
+    set's clip; unread: clips that could not be read, whose lines are skipped.
+    """
+    columns, lines, parts = read_split_file(path)
+    clips = names if clip is None else clip_names(names, clip)
+    for name, whole in zip(names, clips):
+        if name != whole and name in parts and whole in parts:
+            raise ValueError(
+                f"{path}: must name a clip or its sets, got {whole} in line "
+                f"{lines[whole]} and {name} in line {lines[name]}"
+            )
+    check_names(path, lines, {*names, *clips}, set(unread))
+    return _pairs_of_parts(path, columns, parts, names, clips)
+
+
+def read_split_file(path, clips=None):
+    """(Names of the splits, {name: its line}, {name: [train, test or nothing, ...]}).
+
+    clips: names of those that are there, if the names are to be checked already.
+    """
+    header, rows = read_rows(path)
+    if len(header) < 2 or header[0] != "clip":
+        raise ValueError(
+            f"{path}: the first line must be clip,NAME,... with a column for each "
+            f"split, got {','.join(header)!r}"
+        )
+    lines = {}
+    parts = {}
+    for line, (name, *sides) in rows:
+        name = printable(name, but="")
+        if len(sides) != len(header) - 1 or not set(sides) <= {"train", "test", ""}:
+            raise ValueError(
+                f"{path}: line {line} must hold a clip and train, test or nothing in "
+                f"{len(header) - 1} columns, got {','.join([name, *sides])!r}"
+            )
+        if name in parts:
+            raise ValueError(
+                f"{path}: must name a clip once, got {name} in lines {lines[name]} "
+                f"and {line}"
+            )
+        lines[name] = line
+        parts[name] = sides
+    if clips is not None:
+        whole = {
+            name: name if name in clips else name.rpartition("#")[0] for name in lines
+        }
+        check_names(
+            path, {whole[name]: line for name, line in lines.items()}, clips, ()
+        )
+    return header[1:], lines, parts
+
+
+def _pairs_of_parts(path, columns, parts, names, clips):
+    """The splits of {clip or set: [train, test or nothing in each column]}."""
+    absent = [""] * len(columns)
+    of_set = [
+        parts.get(name, parts.get(whole, absent)) for name, whole in zip(names, clips)
+    ]
+    pairs = []
+    for k, split in enumerate(columns):
+        train, test = (
+            np.array([i for i, part in enumerate(of_set) if part[k] == side], int)
+            for side in ("train", "test")
+        )
+        if not len(train) or not len(test):
+            raise ValueError(
+                f"{path}: split {split!r} must have clips to train and to test, got "
+                f"{len(train)} and {len(test)} that could be read"
+            )
+        pairs.append((train, test))
+    return tuning.check_splits(pairs, len(names))
+
+
+def split_by_parts(path, parts, names, clip):
+    """The split of what find_labelled gave, as split_by_file."""
+    return _pairs_of_parts(path, ["split"], parts, names, clip_names(names, clip))
+
+
+def check_names(path, lines, known, unread):
+    """ValueError unless each name of {name: line} is known or unread."""
+    other = [name for name in lines if name not in known]
+    passed = [name for name in other if {*unread} & {name, name.rpartition("#")[0]}]
+    nowhere = [f"{name} in line {lines[name]}" for name in other if name not in passed]
+    if nowhere:
+        raise ValueError(
+            f"{path}: must name clips that are there, got {first_of(nowhere, ', ')}"
+        )
+    if passed:
+        say(
+            f"{path}: passed over {len(passed)} clips that could not be read: {', '.join(passed)}"
+        )
+
+
+def strangers(label, pairs):
+    """What to say of classes that are tested in a split and have nothing to train."""
+    found = {}
+    for train, test in pairs:
+        for c in np.setdiff1d(label[test], label[train]).tolist():
+            found[c] = found.get(c, 0) + 1
+    return [
+        f"class {c} has clips to test and none to train in {n} of {len(pairs)} splits: no "
+        "answer there can be right"
+        for c, n in found.items()
+    ]
+
+
+def split_by_group(label, group):
+    """Each group once as the test part, the others as the training part."""
+    if len(np.unique(group)) < 2:
+        raise ValueError(f"leaving one group out needs two groups, got one: {group[0]}")
+    pairs = LeaveOneGroupOut().split(label, label, group)
+    return tuning.check_splits(pairs, len(label), group)
+
+
+def split_at_random(label, share, repeats, seed, clip=None):
+    """Random splits with this share, or whole number, of each class's clips to train.
+
+    repeats: the number of splits. clip (n,): the number of each set's clip, whose sets
+    stay together; None: each set is a clip.
+    """
+    clip = np.arange(len(label)) if clip is None else clip
+    _, first, clip = np.unique(clip, return_index=True, return_inverse=True)
+    pairs = _random_pairs(label[first], share, repeats, seed)
+    return tuning.check_splits(sets_of_clips(pairs, clip), len(label), clip)
+
+
+def sets_of_clips(pairs, clip):
+    """Splits of clips as splits of sets; clip (n,): the number of each set's clip."""
+    sets = np.split(np.argsort(clip, kind="stable"), np.cumsum(np.bincount(clip))[:-1])
+    return [
+        tuning.Split(*(np.concatenate([sets[c] for c in part]) for part in pair))
+        for pair in pairs
+    ]
+
+
+def _random_pairs(label, share, repeats, seed):
+    classes, counts = np.unique(label, return_counts=True)
+    if counts.min() < 2:
+        raise ValueError(
+            "a random split needs two clips of each class, "
+            f"{classes[counts.argmin()]} has one that could be read"
+        )
+    if share >= 1:
+        rng = np.random.default_rng(seed)
+        return [
+            _so_many_of_each(label, classes, int(share), rng) for _ in range(repeats)
+        ]
+    least = len(classes) / len(label)  # a clip of each class on both sides
+    share = min(max(share, least), 1 - least)
+    splitter = StratifiedShuffleSplit(repeats, train_size=share, random_state=seed)
+    return list(splitter.split(label, label))
+
+
+def _so_many_of_each(label, classes, number, rng):
+    train = []
+    for name in classes:
+        members = rng.permutation(np.flatnonzero(label == name))
+        if len(members) <= number:
+            raise ValueError(
+                f"--train {number} needs {number + 1} clips of each class, {name} has "
+                f"{len(members)} that could be read"
+            )
+        train.append(members[:number])
+    train = np.sort(np.concatenate(train))
+    return train, np.setdiff1d(np.arange(len(label)), train)

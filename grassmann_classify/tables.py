@@ -1,0 +1,198 @@
+"""The table of accuracies, what was chosen, and which differences are larger than chance."""
+
+from collections import Counter, namedtuple
+
+import numpy as np
+
+from grassmann_classify.evaluation import successes
+from grassmann_classify.messages import some, tell, told
+from grassmann_sc import tuning
+
+FEWEST_SPLITS = 5  # no p-values with fewer
+COLUMNS = {"accuracy": "accuracy in %", "balanced": "balanced", "f1": "F1"}
+
+
+def print_table(results, columns=("accuracy",)):
+    """columns: of COLUMNS, in %, each with its standard deviation over the splits."""
+    width = max(map(len, results)) + 1
+    heads = "".join(f"{COLUMNS[column]:>15}" for column in columns)
+    tell(f"{'':{width}}{heads}{'s a split':>12}   most often chosen")
+    for method, found in results.items():
+        done = successes(found)
+        if not done:
+            tell(f"{method:{width}}  failed: {found[0]['failed']}")
+            continue
+        shares = "".join(_mean([split[column] for split in done]) for column in columns)
+        seconds = [split["seconds"] for split in done]
+        chosen = _most_often(done)
+        if len(done) < len(found):
+            chosen += f"   (failed in {len(found) - len(done)} of {len(found)} splits)"
+        tell(f"{method:{width}}{shares}{np.mean(seconds):12.3f}   {chosen}".rstrip())
+        for note in _notes(done):
+            tell(f"    {note}")
+
+
+def report_table(report, results, columns, comparison):
+    """The table of print_table in a report, with the rows' distance from the best."""
+    p_values = comparison.p_values or {}
+    header = ["method", *(COLUMNS[column] for column in columns), "behind"]
+    header += ["p-value"] * bool(p_values) + ["s a split", "most often chosen"]
+    rows = []
+    for method, found in results.items():
+        done = successes(found)
+        if not done:
+            empty = [""] * (len(header) - 2)
+            rows.append([method, *empty, f"failed: {found[0]['failed']}"])
+            continue
+        shares = [
+            _mean([split[column] for split in done]).strip() for column in columns
+        ]
+        behind = comparison.behind.get(method)
+        row = [method, *shares, "" if behind is None else f"{behind:.1f}"]
+        if p_values:
+            row.append(f"{p_values[method]:.3f}" if method in p_values else "")
+        seconds = np.mean([split["seconds"] for split in done])
+        notes = [_most_often(done), *_notes(done)]
+        if len(done) < len(found):
+            notes.append(f"failed in {len(found) - len(done)} of {len(found)} splits")
+        rows.append([*row, f"{seconds:.3f}", "; ".join(filter(None, notes))])
+    best = [k for k, method in enumerate(results) if method == comparison.first]
+    report.table(header, rows, best, range(1, len(header) - 1))
+
+
+def _mean(shares):
+    """The mean over the splits, and its spread."""
+    spread = f" ± {np.std(shares, ddof=1):4.1f}" if len(shares) > 1 else ""
+    return f"{np.mean(shares):8.1f}{spread:7}"
+
+
+def columns_of(options, label):
+    """The table's columns: balanced accuracy for uneven classes, F1 if asked for."""
+    uneven = len(np.unique(np.unique(label, return_counts=True)[1])) > 1
+    return ["accuracy", *["balanced"] * uneven, *["f1"] * options.f1]
+
+
+def _most_often(done):
+    """The most frequent value of each parameter, and in how many splits it was chosen."""
+    words = []
+    for name in dict.fromkeys(name for split in done for name in split["chosen"]):
+        if name == "voters":
+            numbers = sorted({split["chosen"][name] for split in done})
+            least = f"{numbers[0]} to " if len(numbers) > 1 else ""
+            words.append(least + some(numbers[-1], "voter"))
+            continue
+        counts = Counter(split["chosen"].get(name) for split in done)
+        ((value, count),) = counts.most_common(1)
+        if value is not None:
+            often = f" in {count} of {len(done)}" if len(done) > 1 else ""
+            words.append(told({name: value}) + often)
+    return ", ".join(words)
+
+
+def _notes(done):
+    """Notes on a row: candidates left out, choices at the end of a grid, warnings.
+
+    A choice at an end is noted if it was made in half of the splits or more.
+    """
+    left_out = Counter(name for split in done for name in split["left_out"])
+    for name, count in left_out.items():
+        why = next(
+            split["left_out"][name] for split in done if name in split["left_out"]
+        )
+        yield f"{name} left out{_of_splits(count, done)}: {why}"
+    for name, count in Counter(
+        name for split in done for name in split["ends"]
+    ).items():
+        if 2 * count >= len(done):
+            tries = Counter(
+                split["ends"][name] for split in done if name in split["ends"]
+            )
+            ((option, _),) = tries.most_common(1)
+            hint = f": try {option}" if option else ""
+            yield f"{name} at the end of its grid{_of_splits(count, done)}{hint}"
+    warned = Counter(text for split in done for text in split["warned"])
+    for text, count in warned.most_common(1):
+        others = (
+            f", and {some(len(warned) - 1, 'other warning')}" if len(warned) > 1 else ""
+        )
+        yield f"warned{_of_splits(count, done)}: {text}{others}"
+
+
+def _of_splits(count, done):
+    return f" in {count} of {len(done)} splits" if len(done) > 1 else ""
+
+
+# first: the name of the best row; behind: {row: points behind the first}; p_values: {row:
+# p-value} or None; test: the name of the test; why: the reason if there are no p-values
+Comparison = namedtuple("Comparison", "first behind p_values test why")
+
+
+def compared(results, pairs):
+    """The Comparison of the rows that succeeded on all splits.
+
+    p-values are adjusted by Holm's correction for the number of rows. With fewer splits
+    than FEWEST_SPLITS there are none: whatever the difference, they would say nothing.
+    """
+    share = {
+        name: np.array([split["accuracy"] for split in found]) / 100
+        for name, found in results.items()
+        if len(successes(found)) == len(pairs)
+    }
+    # means of the same shares in another order differ by rounding
+    mean = {name: round(float(found.mean()), 12) for name, found in share.items()}
+    first = max(mean, key=mean.get, default=None)
+    behind = {
+        name: share[first] - found for name, found in share.items() if name != first
+    }
+    points = {name: 100 * (mean[first] - mean[name]) for name in behind}
+    if not behind:
+        return Comparison(
+            first, points, None, None, "fewer than two methods have all splits"
+        )
+    if len(pairs) < FEWEST_SPLITS:
+        why = (
+            f"{some(len(pairs), 'split')}: too few splits to tell which differences are larger "
+            f"than chance, {FEWEST_SPLITS} or more can"
+        )
+        return Comparison(first, points, None, None, why)
+    n_test = np.mean([len(test) for _, test in pairs])
+    ratio = np.mean([len(test) / len(train) for train, test in pairs])
+    p_values = tuning.holm(
+        [
+            tuning.corrected_t_test(found, ratio, n_test=n_test)
+            for found in behind.values()
+        ]
+    )
+    test = f"{_name_of_test(pairs)}; Holm's correction over {some(len(behind), 'row')}"
+    return Comparison(first, points, dict(zip(behind, p_values.tolist())), test, None)
+
+
+def print_comparison(results, pairs):
+    """Print the p-values of the differences from the best method, or why not.
+
+    A star marks p-values below 0.05.
+    """
+    found = compared(results, pairs)
+    if found.p_values is None:
+        if found.behind:
+            tell(found.why)
+        return
+    tell(
+        f"Behind {found.first}, in points, and the p-value ({found.test}; * below 0.05):"
+    )
+    width = max(map(len, [found.first, *found.behind]))
+    for name, points in found.behind.items():
+        p_value = found.p_values[name]
+        star = " *" if p_value < 0.05 else ""
+        tell(f"  {name:{width}}{points:7.1f}{p_value:8.3f}{star}")
+
+
+def _name_of_test(pairs):
+    """The name of the test that suits these splits into (train, test)."""
+    tested = np.concatenate([test for _, test in pairs])
+    if len(np.unique(tested)) == len(tested):
+        return (
+            f"paired t-test over {len(pairs)} parts left out in turn, its variance corrected "
+            "for the training sets that they share"
+        )
+    return f"corrected resampled t-test over {len(pairs)} splits"

@@ -1,0 +1,328 @@
+"""The commands check and cluster: suspect labels, clips that are there twice, clusters."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+
+import grassmann_sc as core
+from grassmann_classify import recipes
+from grassmann_classify.__main__ import main
+from grassmann_classify.building import build_all
+from grassmann_classify.check import suspects_among
+from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.clusters import clusters_of
+from grassmann_classify.copies import Copy, across, copies
+from grassmann_classify.folder import OURS
+from grassmann_classify.reasons import of_class
+from grassmann_classify.settings import Settings
+from grassmann_sc.estimators import SubspaceClustering
+
+N_FRAMES = 10
+
+
+def sets_of(seed=0, n_classes=4, n=8, side=6):
+    """Sets around a subspace for each class, and their labels."""
+    rng = np.random.default_rng(seed)
+    label = np.repeat(range(n_classes), n)
+    centres = core.random_subspaces(n_classes, side * side, 3, rng)
+    sets = []
+    for c in label:
+        made = rng.standard_normal((N_FRAMES, 3)) @ centres[c].T
+        noise = 0.05 * rng.standard_normal(made.shape)
+        sets.append(100 + 40 * (made + noise).reshape(N_FRAMES, side, side))
+    return sets, label
+
+
+def collection_of(sets, label, **more):
+    made = [
+        Clip(f"set {i}", c, None, [rows])
+        for i, (rows, c) in enumerate(zip(sets, label))
+    ]
+    return build_all(made, Recipe(4), keep_rows=True)._replace(**more)
+
+
+def copies_in(collection):
+    return copies(collection.X, collection.sets, collection.clip)
+
+
+def checked(folder, data, *arguments):
+    main(["check", str(data), "--out", str(folder), *arguments])
+    found = {}
+    for name in ("suspects", "copies"):
+        with open(folder / f"{name}.csv", newline="", encoding="utf-8") as file:
+            found[name] = list(csv.DictReader(file))
+    return found
+
+
+def stacked(path, sets, label):
+    frames = np.concatenate(sets)
+    offset = np.cumsum([0, *map(len, sets)])
+    every = np.arange(len(sets))
+    np.savez(
+        path,
+        frames=frames,
+        offset=offset,
+        label=label,
+        train0=every[::2],
+        test0=every[1::2],
+    )
+    return path
+
+
+def test_exchanged_labels_come_first(tmp_path, capsys):
+    sets, label = sets_of()
+    wrong = label.copy()
+    wrong[[3, 17]] = [2, 0]
+    data = stacked(tmp_path / "data.npz", sets, wrong)
+    found = checked(tmp_path / "out", data, "--p", "3", "--center")
+    first = found["suspects"][:2]
+    assert {row["clip"] for row in first} == {"set 3", "set 17"}
+    assert len(found["suspects"]) == len(sets) and not found["copies"]
+    for row in first:
+        i = int(row["clip"].split()[1])
+        assert (int(row["label"]), int(row["suspected"])) == (wrong[i], label[i])
+        assert float(row["suspicion"]) > 0
+        why = [int(words.split()[1]) for words in row["because"].split("; ")]
+        assert i not in why and (label[why] == label[i]).all()
+    told = capsys.readouterr().out
+    n_worse = sum(float(row["suspicion"]) > 0 for row in found["suspects"])
+    assert f"{n_worse} labels of 32 for which less speaks than for another" in told
+    assert 2 <= n_worse < 6
+    assert "set 3: 0? It is explained by set " in told
+    assert (tmp_path / "out" / "suspects.png").exists()
+
+
+def test_the_page_has_the_suspects_and_the_copies(tmp_path):
+    sets, label = sets_of()
+    sets[9] = sets[10]
+    label[[3, 17]] = [2, 0]
+    data = stacked(tmp_path / "data.npz", sets, label)
+    found = checked(tmp_path / "out", data, "--p", "3", "--no-pictures")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    tables = [
+        [
+            re.findall("<t[dh]>(.*?)</t[dh]>", row)
+            for row in re.findall("<tr>(.*?)</tr>", table)
+        ]
+        for table in re.findall("<table>(.*?)</table>", page)
+    ]
+    suspects = [row for row in found["suspects"] if float(row["suspicion"]) > 0]
+    header = ["clip", "label", "suspected", "because"]
+    assert tables[0] == [header, *([row[name] for name in header] for row in suspects)]
+    assert tables[1] == [[*found["copies"][0]], [*found["copies"][0].values()]]
+    assert len(tables) == 2 and len(suspects) >= 2
+
+
+def test_right_labels_are_not_suspect(tmp_path, capsys):
+    data = stacked(tmp_path / "data.npz", *sets_of())
+    found = checked(tmp_path / "out", data, "--p", "3")
+    assert all(float(row["suspicion"]) < 0 for row in found["suspects"])
+    told = capsys.readouterr().out
+    assert "0 labels of 32 for which" in told and "0 pairs of copies" in told
+    assert not (tmp_path / "out" / "suspects.png").exists()
+
+
+def test_copies_are_the_same_nearly_the_same_or_share_frames():
+    sets, label = sets_of()
+    rng = np.random.default_rng(5)
+    sets[9] = sets[2]  # of another class
+    sets[20] = sets[21].round() + rng.uniform(-0.5, 0.5, sets[21].shape)
+    sets[30] = np.concatenate([sets[29][3:], sets[30][:3]])
+    found = copies_in(collection_of(sets, label))
+    assert [(one.i, one.j) for one in found] == [(2, 9), (20, 21), (29, 30)]
+    assert [one.why for one in found] == [
+        "10 of 10 frames are the same",
+        "nearly the same subspace",
+        "7 of 10 frames are the same",
+    ]
+    assert [one.same for one in found] == [True, False, False]
+    without = copies_in(collection_of(sets, label)._replace(sets=None))
+    assert [(one.i, one.j) for one in without][:2] == [(2, 9), (20, 21)]
+    assert (without[0].why, without[0].same) == ("the same subspace", True)
+    of_rows = copies(sets=collection_of(sets, label).sets)
+    assert [(one.i, one.j) for one in of_rows] == [(2, 9), (29, 30)]
+    # sets of one clip
+    clip = np.arange(len(sets))
+    clip[9] = 2
+    of_one = copies_in(collection_of(sets, label, clip=clip))
+    assert [(one.i, one.j) for one in of_one] == [(20, 21), (29, 30)]
+
+
+def test_a_frame_that_many_sets_hold_makes_no_copies():
+    sets, label = sets_of()
+    for rows in sets:
+        rows[:6] = 0.0
+    found = copies_in(collection_of(sets, label))
+    assert not [one for one in found if "frames" in one.why]
+
+
+def test_copies_across_a_split_are_said_before_the_table(tmp_path, capsys):
+    sets, label = sets_of()
+    sets[3] = sets[2]
+    data = stacked(tmp_path / "data.npz", sets, label)
+    arguments = ["compare", str(data), "--out", str(tmp_path / "out"), "--no-pictures"]
+    main([*arguments, "--methods", "nearest", "--p", "3", "--no-kernels"])
+    told = capsys.readouterr()
+    assert "1 pair of copies are in both parts of a split" in told.out + told.err
+    assert "as set 2 and set 3" in told.out + told.err
+    found = [Copy(2, 3, "", True), Copy(2, 4, "", True), Copy(1, 4, "", True)]
+    pairs = [(np.array([0, 2]), np.array([1, 3])), (np.array([4]), np.array([1]))]
+    assert across(found, pairs) == [found[0], found[2]]
+
+
+def test_sets_kept_together_do_not_explain_each_other(tmp_path):
+    """A group whose sets all have the wrong label would hide it."""
+    sets, label = sets_of(n=9)
+    group = np.tile(np.repeat(range(3), 3), 4)
+    wrong = label.copy()
+    wrong[(label == 0) & (group == 1)] = 3
+    every = np.arange(len(sets))
+    collection = collection_of(sets, wrong, group=group)
+    settings = Settings(kernels=False, lam=[0.1], p=[3])
+    inputs = recipes.Inputs(collection, [3], None, None)
+    found = suspects_among(collection, inputs, settings)
+    first = found.order[:3]
+    assert set(first) == set(every[(label == 0) & (group == 1)])
+    assert (found.suspected[first] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "option", ["--predict y", "--save m.npz", "--kernels", "--methods gsc", "--model m"]
+)
+def test_check_answers_nothing_else(tmp_path, capsys, option):
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["check", str(tmp_path), *option.split()])
+    assert "unrecognized arguments: --" in capsys.readouterr().err
+
+
+def test_a_label_that_nothing_else_could_speak_for_is_not_suspect(tmp_path, capsys):
+    sets, label = sets_of()
+    label = np.where(np.arange(len(sets)) == 31, 4, label)  # a class of one set
+    data = stacked(tmp_path / "data.npz", sets, label)
+    found = checked(tmp_path / "out", data, "--p", "3", "--center")
+    assert "set 31" not in {row["clip"] for row in found["suspects"]}
+    assert len(found["suspects"]) == 31
+    told = capsys.readouterr().out
+    assert "1 label left out: no other set" in told and "set 31:" not in told
+
+
+@pytest.mark.parametrize("p", [3, 4])
+def test_whole_spaces_are_no_copies(p):
+    rng = np.random.default_rng(0)
+    sets = [rng.standard_normal((8, 4)) for _ in range(12)]
+    sets[5] = sets[7] * 2
+    collection = collection_of(sets, np.arange(12) % 2)
+    X = np.stack([core.orthonormalize(rows[:p].T) for rows in sets])
+    found = copies_in(collection._replace(X=X))
+    assert [(one.i, one.j) for one in found] == [(5, 7)]
+
+
+# ---------------------------------------------------------------------------- clusters
+
+
+def test_clips_without_labels_are_put_into_clusters(tmp_path, capsys):
+    sets, label = sets_of()
+    order = np.argsort(label != 2, kind="stable")[4:]  # class 2 is the smallest
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for i in order:
+        np.save(folder / f"clip{i}.npy", sets[i])
+    (folder / "broken.npy").write_bytes(b"no array")
+    data = [str(folder), "--out", str(tmp_path / "out"), "--center"]
+    main(["cluster", *data, "-k", str(len(set(label))), "--dpi", "40"])
+    with open(tmp_path / "out" / "clusters.csv", newline="", encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    failed = rows.pop()
+    assert failed["clip"] == "broken.npy" and "cannot be read" in failed["failed"]
+    of_clip = {int(row["clip"][4:-4]): int(row["cluster"]) for row in rows}
+    assert sorted(of_clip) == sorted(order)
+    pairs = {(label[i], number) for i, number in of_clip.items()}
+    assert len(pairs) == len(set(label)) and (2, max(of_clip.values())) in pairs
+    for row in rows:
+        near = [int(words.split(".npy")[0][4:]) for words in row["because"].split("; ")]
+        i = int(row["clip"][4:-4])
+        assert i not in near and {of_clip[j] for j in near} == {of_clip[i]}
+    sizes = " + ".join(map(str, np.bincount(list(of_clip.values()))[1:]))
+    printed = capsys.readouterr()
+    assert f"in clusters of\n  {sizes}\n" in printed.out
+    assert "29 clips, " in printed.err and "class" not in printed.err
+    left = {path.name for path in (tmp_path / "out").iterdir()}
+    pictures = {"clusters.png", "map.png"}
+    assert left == {"clusters.csv", "report.html", OURS, *pictures}
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [
+        (["-k", "40"], "-k 40 needs 40 sets, got 32"),
+        (["-k", "2", "--check"], "unrecognized arguments: --check"),
+        (["-k", "2", "--save", "m"], "unrecognized arguments: --save"),
+        (["-k", "0"], "-k must be at least 1, got 0"),
+        ([], "the following arguments are required: -k"),
+    ],
+)
+def test_clusters_that_cannot_be_are_refused(tmp_path, arguments, why, capsys):
+    data = stacked(tmp_path / "data.npz", *sets_of())
+    with pytest.raises(SystemExit) as error:
+        main(["cluster", str(data), "--out", str(tmp_path), *arguments])
+    assert why in f"{error.value}{capsys.readouterr().err}"
+
+
+def test_clusters_that_mean_little_are_said(tmp_path, capsys):
+    """Sets that are all alike, and sets that share nothing with any other."""
+    same = np.random.default_rng(0).standard_normal((5, 12))
+    noise = np.random.default_rng(1).standard_normal((6, 5, 5))
+    alone = np.zeros((8, 5, 12))
+    for i in range(6):
+        alone[i, :, :4] = noise[i, :, :4]  # of one space of dimension 4
+    alone[6, :, 4:8] = noise[0, :, :4]
+    alone[7, :, 8:] = noise[1, :, :4]
+    shown = ["-k", "2", "--p", "2", "--no-pictures", "--out", str(tmp_path / "out")]
+    for sets, words in (
+        ([same, 2 * same, same[::-1], -same], "all sets are the same subspace of dim"),
+        (
+            [*alone],
+            "2 sets share nothing with any other, so that their clusters mean nothing: "
+            "set 6, set 7\n",
+        ),
+    ):
+        data = stacked(tmp_path / "data.npz", sets, np.arange(len(sets)) % 2)
+        main(["cluster", str(data), *shown])
+        assert words in capsys.readouterr().out
+        page = (tmp_path / "out" / "report.html").read_text()
+        assert words.strip() in page
+    data = stacked(tmp_path / "data.npz", *sets_of())
+    main(["cluster", str(data), *shown])
+    told = capsys.readouterr().out
+    assert "share nothing" not in told and "the same subspace" not in told
+
+
+def test_reasons_of_clusters_stay_within_and_the_best_explained_come_first():
+    X = core.random_subspaces(30, 12, 3, rng=0)
+    found = clusters_of(X, 3, 0)
+    sizes = np.bincount(found.number)[1:]
+    assert (np.diff(sizes) <= 0).all() and sizes.sum() == 30 and len(sizes) == 3
+    graph = SubspaceClustering(3, random_state=0).fit(X).affinity_matrix_
+    within = np.where(found.number[:, None] == found.number, graph, 0)
+    assert (graph > within).any()
+    for i, reasons in enumerate(found.reasons):
+        best = np.sort(within[i])[::-1][:3]
+        assert [share for _, share in reasons] == pytest.approx(best[best > 0])
+        assert all(found.number[j] == found.number[i] for j, _ in reasons)
+    keys = [(found.number[i], -within[i].sum()) for i in found.order]
+    assert keys == sorted(keys)
+
+
+def test_what_speaks_for_a_class_is_of_it_positive_and_the_largest():
+    shares = core.Shares(
+        np.array([[4, 0, 2, 1, 3], [1, 3, 0, -1, -1]]),
+        np.array([[0.9, 0.5, 0.4, 0.3, -0.1], [0.6, 0.2, -0.3, 0, 0]]),
+    )
+    index = np.array([0, 1, 0, 1, 0])
+    assert of_class(shares, index, [0, 1]) == [
+        [(4, 0.9), (0, 0.5), (2, 0.4)],
+        [(1, 0.6), (3, 0.2)],
+    ]
+    assert of_class(shares, index, [1, 0]) == [[(1, 0.3)], []]

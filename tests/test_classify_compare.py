@@ -1,0 +1,922 @@
+"""The command compare, from files to answers; files that do not fit are refused."""
+
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from grassmann_classify import compare, evaluation, reading, recipes
+from grassmann_classify.__main__ import main
+from grassmann_classify.building import build
+from grassmann_classify.clips import Clip, Collection
+from grassmann_classify.evaluation import evaluate, natural_classes, shares_of
+from grassmann_classify.folder import Results
+from grassmann_classify.folds import folds
+from grassmann_classify.npz import load_npz
+from grassmann_classify.options import parse
+from grassmann_classify.records import save_predictions, save_results
+from grassmann_classify.rows import OURS, PEERS, methods, svm_predictions
+from grassmann_classify.settings import Settings
+from grassmann_classify.sheets import save_picture_of_wrong_clips
+from grassmann_classify.splits import split_at_random, strangers
+from grassmann_classify.tables import print_comparison
+from grassmann_sc import subspaces, tuning
+from textures import simulated_textures, texture_systems
+
+pytestmark = pytest.mark.usefixtures("few_kernels")
+
+FIRST = [
+    "frames: SVM, mean of their scores",
+    "mean frame: SVM",
+    "mean and standard deviation: SVM",
+]
+METHODS = [
+    "nearest subspace",
+    "SVM on the projection kernel",
+    "nearest subspace in a kernel's space",
+    "SVM on a kernel's Gram matrix",
+    "gSC, labelled sets as atoms",
+    "gLC, labelled sets as atoms",
+    "kgSC, labelled sets as atoms",
+    "kgLC, labelled sets as atoms",
+    "gSC, 4 learned atoms, ridge",
+    "gLC, 4 learned atoms, ridge",
+    PEERS,
+    OURS,
+]
+
+
+def accuracies(text):
+    """{method: accuracy} from a printed table."""
+    table = text[: text.find("Behind")]
+    found = re.findall(r"^(\w.*?\w) {2,}(\d+\.\d) .*\w\)?$", table, re.MULTILINE)
+    return {method: float(number) for method, number in found}
+
+
+def small_file(**changes):
+    """Arrays of a legal file: 12 sets of 5 to 7 byte images, two classes, two splits."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(5, 8, 12)
+    label = np.repeat(["left", "right"], 6)
+    sets = []
+    for size, c in zip(sizes, label):
+        bright = np.arange(6) // 3 == (c == "right")
+        sets.append(rng.integers(0, 60, (size, 4, 6)) + 180 * bright)
+    even = np.arange(0, 12, 2)
+    odd = np.arange(1, 12, 2)
+    arrays = {
+        "frames": np.concatenate(sets).astype(np.uint8),
+        "offset": np.concatenate([[0], np.cumsum(sizes)]),
+        "label": label,
+        "group": np.arange(12),
+        "train0": even,
+        "test0": odd,
+        "train1": odd,
+        "test1": even,
+    }
+    return {
+        key: value for key, value in {**arrays, **changes}.items() if value is not None
+    }
+
+
+def write(folder, **changes):
+    path = folder / "sets.npz"
+    np.savez(path, **small_file(**changes))
+    return str(path)
+
+
+FEW = [
+    "--center",
+    "--lam",
+    "0.2",
+    "--neighbors",
+    "3",
+    "40",
+    "--C",
+    "1",
+    "--iterations",
+    "1",
+]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], FEW, ["--resample", "5", "--stack", "2"]],
+    ids=["default", "few", "stacked"],
+)
+def test_classify_prints_every_method(tmp_path, capsys, options):
+    main(
+        [
+            "compare",
+            write(tmp_path),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "2",
+            "--atoms",
+            "100",
+            *options,
+        ]
+    )
+    printed = accuracies(capsys.readouterr().out)
+    assert list(printed) == FIRST + METHODS
+    assert printed["nearest subspace"] == 100 or "--center" in options
+
+
+def test_frames_are_resampled_and_stacked(tmp_path):
+    pattern = np.eye(2, 3)
+    ramp = np.arange(5.0)[:, None, None] * np.ones((5, 2, 3)) + pattern
+    asked = ["--p", "2", "--resample", "9", "--stack", "3"]
+    options = parse(["compare", str(tmp_path), *asked])
+    clip = Clip("ramp", "a", None, [ramp])
+    (prepared,) = build(clip, reading.recipe_of(options), keep_rows=True).rows
+    prepared = prepared - np.tile(pattern.ravel(), 3)
+    assert prepared.shape == (7, 18)
+    assert np.allclose(np.sort(prepared[1])[[0, 6, 12]], [0.5, 1, 1.5])
+
+
+@pytest.mark.parametrize("group", [None, np.repeat(np.arange(8), 3)])
+def test_parameters_are_chosen_on_the_training_part_alone(group):
+    """The choice does not depend on the test part; groups stay together in folds."""
+    label = np.arange(24) % 2
+    train = np.arange(15)
+    test = np.arange(15, 24)
+    sets = np.random.default_rng(0).standard_normal((24, 5, 6))
+    X = subspaces.from_sets(sets, 2)
+    chosen = []
+    for label[test] in (0, 1):
+        X[test] = X[test][::-1]
+        sets[test] = 9 * sets[test][::-1]
+        collection = Collection(X, list(sets), None, label, None, ())
+        inputs = recipes.Inputs(collection, [2])
+        outcomes = evaluate(inputs, label, group, train, test, methods, Settings([2]))
+        chosen.append([outcome.chosen for outcome in outcomes])
+    assert chosen[0] == chosen[1]
+    assert all(chosen[0][1:])
+    of_train = None if group is None else group[train]
+    for first, second in folds(label[train], of_train, 0):
+        assert sorted([*first, *second]) == list(range(15))
+        assert group is None or not np.intersect1d(group[first], group[second]).size
+
+
+@pytest.mark.parametrize("noise", [0.1, 3.0])
+def test_machines_of_every_c_are_those_fitted_one_by_one(noise):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 20)
+    X = np.repeat(3 * np.eye(3, 8), 20, axis=0) + noise * rng.standard_normal((60, 8))
+    K = X @ X.T
+    C = [100.0, 0.01, 1.0]
+    found = svm_predictions(C)(K[::2, ::2], K[1::2, ::2], y[::2])
+    assert list(found) == [(("C", c),) for c in sorted(C)]
+    for c in C:
+        alone = SVC(kernel="precomputed", C=c).fit(K[::2, ::2], y[::2])
+        assert np.array_equal(found[("C", c),], alone.predict(K[1::2, ::2]))
+
+
+def test_a_method_that_fails_is_named_and_the_others_go_on(
+    tmp_path, capsys, monkeypatch
+):
+    def fail(*arguments):
+        raise ValueError("no such kernel today")
+
+    monkeypatch.setattr("grassmann_classify.recipes.kernel_grams", fail)
+    with pytest.raises(SystemExit, match="kgSC, .* failed: no such kernel today"):
+        main(
+            [
+                "compare",
+                write(tmp_path),
+                "--out",
+                str(tmp_path),
+                "--p",
+                "2",
+                "--dpi",
+                "40",
+            ]
+        )
+    printed = capsys.readouterr().out
+    assert re.search(
+        "kgLC, labelled sets as atoms +failed: no such kernel today", printed
+    )
+    assert accuracies(printed)["nearest subspace"] == 100
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["methods"][METHODS[6]]["failed"] == ["no such kernel today"] * 2
+    assert results["methods"][METHODS[6]]["mean"] is None
+    assert results["methods"][METHODS[0]]["mean"] == 100
+    told = results["comparison"]
+    assert told["p_values"] is None and told["why"].startswith(
+        "2 splits: too few splits to tell"
+    )
+    assert told["why"] in printed and METHODS[6] not in told["behind"]
+    assert (tmp_path / "confusion_nearest_subspace.png").exists()
+
+
+def test_splits_share_the_more_the_larger_the_training_part_is_beside_the_test_part(
+    monkeypatch,
+):
+    """What the t-test is told is the number of test sets over that of training sets."""
+    asked = []
+    monkeypatch.setattr(
+        tuning,
+        "corrected_t_test",
+        lambda differences, ratio, **options: asked.append(ratio) or 1.0,
+    )
+    pairs = [(np.arange(30), np.arange(30, 40))] * 6
+    results = {
+        name: [{"accuracy": a, "failed": None} for a in accuracy]
+        for name, accuracy in (("one", range(6)), ("two", range(1, 7)))
+    }
+    print_comparison(results, pairs)
+    assert asked == [pytest.approx(1 / 3)]
+
+
+def test_results_are_there_after_every_method(tmp_path, monkeypatch):
+    told = []
+    for script in (compare, evaluation):
+        monkeypatch.setattr(
+            script,
+            "say",
+            lambda text: told.append((text, (tmp_path / "results.json").exists())),
+        )
+    main(
+        [
+            "compare",
+            write(tmp_path),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "2",
+        ]
+    )
+    first, *later = [there for text, there in told if text.startswith("split")]
+    assert not first and all(later)
+
+
+def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
+    path = write(tmp_path)
+    main(["compare", path, "--out", str(tmp_path), "--no-pictures"])
+    assert (
+        "subspaces of R^24 of dimension 1, 2, 3, 4, 5, 2 splits"
+        in capsys.readouterr().out
+    )
+    main(
+        [
+            "compare",
+            path,
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--no-kernels",
+            "--p",
+            "3",
+            "2",
+            "9",
+        ]
+    )
+    assert "subspaces of R^24 of dimension 3, 2, 2 splits" in capsys.readouterr().out
+    with pytest.raises(
+        SystemExit, match="--p must hold a dimension up to 5, .* got .7, 8"
+    ):
+        main(["compare", path, "--out", str(tmp_path), "--p", "7", "8"])
+
+
+def test_what_is_too_large_for_kernels_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_PRODUCTS", 1)
+    main(["compare", write(tmp_path), "--out", str(tmp_path), "--no-pictures"])
+    told = capsys.readouterr()
+    assert "left out the rows in a kernel's space: Gram matrices take" in told.err
+    assert "kgSC" not in told.out and "gSC" in told.out
+    monkeypatch.setattr(reading, "MOST_ROWS", 100)
+    main(["compare", write(tmp_path), "--out", str(tmp_path), "--no-pictures"])
+    assert "all frames take more than" in capsys.readouterr().err
+
+
+def test_a_whole_number_of_sets_of_each_class_trains():
+    label = np.repeat(["a", "b"], [5, 7])
+    for train, test in split_at_random(label, 3, 4, 0):
+        assert sorted([*train, *test]) == list(range(12))
+        assert np.unique(label[train], return_counts=True)[1].tolist() == [3, 3]
+    with pytest.raises(
+        ValueError, match="--train 5 needs 6 clips of each class, a has 5"
+    ):
+        split_at_random(label, 5, 4, 0)
+
+
+def test_kernels_that_would_take_longer_than_the_seconds_are_left_out(
+    monkeypatch, capsys
+):
+    """The middle of the grid is computed first; no kernel ends too late."""
+    now = [0.0]
+
+    def kernel_grams(sets, gammas, p_max):
+        now[0] += 0.01 * len(sets) ** 2 * len(gammas)
+        return [(np.ones((p_max, len(sets), len(sets))), "its rank")] * len(gammas)
+
+    monkeypatch.setattr("grassmann_classify.recipes.kernel_grams", kernel_grams)
+    sets = [np.eye(3)] * 40
+    X = np.stack([np.eye(3, 2)] * 40)
+    collection = Collection(X, sets, None, np.arange(40) % 2, None, ())
+    monkeypatch.setattr(recipes, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    grid = [4.0**k for k in range(7)]
+    for seconds, ready in ((50, grid[2:5]), (15, []), (None, grid)):
+        now[0] = 0
+        inputs = recipes.Inputs(collection, [1, 2])
+        inputs.compute_kernels(None, grid, seconds)
+        assert sorted(gamma for _, gamma in inputs.kernels) == grid
+        held = [gamma for gamma in grid if len(inputs.kernels[None, gamma][0])]
+        assert held == ready
+        assert seconds is None or now[0] <= seconds
+        assert ("Gaussian kernels: " in capsys.readouterr().err) == (ready != grid)
+        inputs.compute_kernels(None, grid, 0)  # what is decided stays
+        assert not capsys.readouterr().err
+
+
+def test_no_seconds_leave_each_method_its_first_candidate(tmp_path, capsys):
+    main(
+        [
+            "compare",
+            write(tmp_path),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--kernels",
+            "--seconds",
+            "0",
+        ]
+    )
+    told = capsys.readouterr()
+    assert list(accuracies(told.out)) == [*FIRST, *METHODS[:8], *METHODS[-2:]]
+    assert "left out 3 of 3 Gaussian kernels" in told.err and "gamma" not in told.out
+
+
+def test_results_and_predictions_are_those_of_their_split(tmp_path):
+    """Two splits by hand: one row failed in one, another has not reached the second."""
+    label = np.array(["c2", "c2", "c10", "c10", "c9", "c9"])
+    names = [f"clip {i}" for i in range(6)]
+    collection = Collection(np.ones((6, 4, 1)), None, names, label, None, ())
+    pairs = [
+        (np.array([0, 2, 4]), np.array([5, 1, 3])),
+        (np.array([1, 3, 5]), np.array([0, 4, 2])),
+    ]
+
+    def split(answers, failed=None):
+        shares = {} if failed else shares_of(label[pairs[0][1]], np.array(answers))
+        return {
+            **dict.fromkeys(("accuracy", "balanced", "f1")),
+            **shares,
+            "seconds": 0.1,
+            "chosen": {},
+            "predicted": answers if failed else np.array(answers),
+            "failed": failed,
+        }
+
+    results = {
+        "both": [split(["c9", "c2", "c2"]), split(["c10", "c9", "c10"])],
+        "once": [split(None, "no kernel"), split(["c2", "c9", "c9"])],
+        "not yet": [split(["c10", "c10", "c10"])],
+    }
+    with Results(tmp_path) as out:
+        save_predictions(out, collection, pairs, results)
+        save_results(out, {}, collection, pairs, results)
+    assert (tmp_path / "predictions.csv").read_text().splitlines() == [
+        "clip,split,truth,both,once,not yet",
+        "clip 5,0,c9,c9,,c10",
+        "clip 1,0,c2,c2,,c10",
+        "clip 3,0,c10,c2,,c10",
+        "clip 0,1,c2,c10,c2,",
+        "clip 4,1,c9,c9,c9,",
+        "clip 2,1,c10,c10,c9,",
+    ]
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert kept["classes"] == ["c2", "c9", "c10"] and kept["splits_done"] == 1
+    shares = kept["methods"]["both"]["accuracy"]
+    assert kept["methods"]["both"]["std"] == pytest.approx(
+        abs(shares[0] - shares[1]) / 2**0.5
+    )
+    confusion = {name: found["confusion"] for name, found in kept["methods"].items()}
+    assert confusion == {
+        "both": [[1, 0, 1], [0, 2, 0], [1, 0, 1]],  # truth a row
+        "once": [[1, 0, 0], [0, 1, 0], [0, 1, 0]],
+        "not yet": [[0, 0, 1], [0, 0, 1], [0, 0, 1]],
+    }
+
+
+@pytest.mark.parametrize(
+    "two", [[0.5, 1.5], [b"x", b"y "], [-1, 1], ["a", "a "], [True, False]]
+)
+def test_labels_of_every_kind_that_a_file_holds_are_compared(tmp_path, two):
+    path = write(tmp_path, label=np.repeat(two, 6), group=None)
+    asked = [
+        "--no-pictures",
+        "--p",
+        "2",
+        "--methods",
+        "nearest,svm on the",
+        "--no-kernels",
+    ]
+    main(["compare", path, "--out", str(tmp_path), *asked])
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert found["classes"] == [
+        str(c) if isinstance(c, bytes) else c for c in sorted(two)
+    ]
+    assert all(row["accuracy"] == [100, 100] for row in found["methods"].values())
+    lines = (tmp_path / "predictions.csv").read_text().splitlines()[1:]
+    assert len(lines) == 12 and all(
+        len(set(line.split(",")[2:])) == 1 for line in lines
+    )
+
+
+@pytest.mark.parametrize(
+    "two, rule",
+    [
+        ([np.nan, 1.0], "not be NaN, which equals no label"),
+        ([1j, 2j], "be numbers, strings or bools in a file, got 1j"),
+        (
+            np.array(["2020-01-01", "2021-01-01"], "M8[D]"),
+            "be numbers, .*, got datetime.date",
+        ),
+    ],
+)
+def test_other_labels_are_named_before_they_are_compared(tmp_path, two, rule):
+    path = write(tmp_path, label=np.repeat(two, 6), group=None)
+    asked = ["compare", path, "--out", str(tmp_path), "--no-kernels"]
+    with pytest.raises(SystemExit, match=f"^grassmann-classify: labels must {rule}"):
+        main(asked, "grassmann-classify")
+
+
+def test_classes_that_are_tested_without_clips_to_train_are_said(tmp_path, capsys):
+    label = np.repeat(["one", "two", "three"], 4)
+    splits = {
+        "train0": np.array([0, 1, 4, 5]),
+        "test0": np.array([2, 6, 8]),
+        "train1": np.array([0, 1, 4, 5, 8]),
+        "test1": np.array([2, 6, 9]),
+    }
+    path = write(tmp_path, label=label, group=None, **splits)
+    asked = ["--no-pictures", "--p", "2", "--methods", "nearest", "--no-kernels"]
+    main(["compare", path, "--out", str(tmp_path / "out"), *asked])
+    said = (
+        "class three has clips to test and none to train in 1 of 2 splits: no answer "
+        "there can be right"
+    )
+    assert said in capsys.readouterr().err.splitlines()
+    assert said in (tmp_path / "out" / "report.html").read_text()
+    pairs = [(np.array([0]), np.array([4, 8])), (np.array([8]), np.array([4, 5, 0]))]
+    assert [line[:9] for line in strangers(label, pairs)] == [
+        "class thr",
+        "class two",
+        "class one",
+    ]
+    assert "in 2 of 2 splits" in strangers(label, pairs)[1]
+    assert strangers(label, [(np.array([0, 4]), np.array([1, 5]))]) == []
+
+
+def test_a_row_is_one_method_in_splits_of_any_sizes(tmp_path, capsys):
+    """The number of learned atoms, which the row's name holds, is one in all splits."""
+    path = write(
+        tmp_path,
+        train0=np.array([0, 1, 2, 6, 7, 8]),
+        test0=np.array([5, 10, 11]),
+        train1=np.array([0, 1, 2, 3, 4, 6, 7, 8, 9, 10]),
+        test1=np.array([5, 11]),
+    )
+    main(
+        [
+            "compare",
+            path,
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "2",
+            "--atoms",
+            "100",
+            "--methods",
+            "nearest,gsc,glc",
+            "--no-kernels",
+            "--lam",
+            "0.1",
+        ]
+    )
+    printed = accuracies(capsys.readouterr().out)
+    found = json.loads((tmp_path / "results.json").read_text())
+    rows = ["nearest subspace", METHODS[4], METHODS[5], METHODS[8], METHODS[9]]
+    assert list(printed) == list(found["methods"]) == rows and found["splits_done"] == 2
+    for row in found["methods"].values():
+        assert len(row["accuracy"]) == 2 and np.sum(row["confusion"]) == 5
+
+
+def test_a_method_that_failed_everywhere_is_not_the_best():
+    """The picture of wrong answers is that of a method which has some."""
+    failed = {"accuracy": np.nan, "failed": "no room", "predicted": None}
+    wrong = {"accuracy": 0.0, "failed": None, "predicted": np.array(["bee"])}
+    for one in (failed, wrong):
+        one["reasons"] = None
+    collection = SimpleNamespace(
+        names=["a", "b"], label=np.array(["ape", "bee"]), clip=np.arange(2)
+    )
+    titles = []
+
+    def save(name, title, plot, rows, note):
+        titles.append(title)
+
+    results = {"dcc": [failed], "gda": [wrong]}
+    made = [Clip(name, None, None, [np.ones((3, 4, 5))]) for name in "ab"]
+    save_picture_of_wrong_clips(
+        save, "data", collection, made, [([1], [0])], results, None
+    )
+    assert titles == ["gda, data\n1 clip with a wrong answer, 1 of 1 answer"]
+
+
+def test_classes_are_in_natural_order():
+    assert natural_classes(np.array(["c10", "c2", "c1"])) == [
+        "c1",
+        "c2",
+        "c10",
+    ]
+    assert natural_classes(np.array([10, 9, 2])) == [2, 9, 10]
+
+
+def test_nothing_is_done_for_a_folder_that_takes_no_results(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(
+        SystemExit, match="--out must be a folder that can be written to"
+    ):
+        main(["compare", write(tmp_path), "--out", str(tmp_path / "out"), "--p", "2"])
+
+
+def test_one_set_a_class_cannot_be_cross_validated():
+    with pytest.raises(
+        ValueError, match="needs two training sets of a class: every class has one"
+    ):
+        folds(np.arange(4), None, 0)
+
+
+def test_classes_of_one_training_set_are_said_once_and_not_by_others(
+    tmp_path, capsys, recwarn
+):
+    """Neither five times a split, nor once a split, nor in scikit-learn's words."""
+    label = np.array(["one"] * 2 + ["many"] * 5 + ["some"] * 5)
+    pairs = (
+        ([0, 2, 3, 7, 8], [1, 4, 9]),
+        ([1, 4, 5, 9, 10], [0, 2, 7]),
+        ([2, 3, 7, 8], [1, 4, 9]),
+    )
+    splits = {
+        f"{side}{i}": np.array(pair[k])
+        for i, pair in enumerate(pairs)
+        for k, side in enumerate(("train", "test"))
+    }
+    path = write(tmp_path, label=label, group=None, **splits)
+    main(
+        [
+            "compare",
+            path,
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--no-kernels",
+            "--p",
+            "2",
+            "--methods",
+            "nearest,dcc,msm",
+        ]
+    )
+    told = capsys.readouterr()
+    assert "populated" not in told.err + told.out and not len(recwarn)
+    said = [line for line in told.err.splitlines() if "one set to train" in line]
+    assert said == [
+        "2 of 3 splits: class one has one set to train: cross-validation, which needs "
+        "two, tells nothing of it"
+    ]
+    main(
+        [
+            "predict",
+            "--data",
+            path,
+            "--out",
+            str(tmp_path),
+            "--methods",
+            "nearest",
+            "--p",
+            "2",
+            "--save",
+            str(tmp_path / "model.npz"),
+        ]
+    )
+    assert "to train" not in capsys.readouterr().err
+
+
+def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
+    n_frames = len(small_file()["frames"])
+    frames = np.random.default_rng(0).standard_normal((n_frames, 9)).astype(np.float32)
+    path = write(tmp_path, frames=frames, train1=None, test1=None)
+    main(["compare", path, "--out", str(tmp_path), "--no-pictures", "--p", "3"])
+    out = capsys.readouterr().out
+    assert list(accuracies(out)) == [*FIRST, *METHODS[:8], *METHODS[-2:]]
+    assert "±" not in out.split("subspaces of R^9")[1]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"frames": None}, "must hold the arrays frames"),
+        ({"offset": None, "test0": None}, "must hold the arrays offset, test0"),
+        (
+            {"frames": np.zeros((80, 3), complex)},
+            "frames must be real numbers .* got complex128",
+        ),
+        (
+            {"offset": np.array([0.0, 5.0])},
+            r"offset must hold n_sets \+ 1 >= 2 integers, got float64",
+        ),
+        (
+            {"offset": np.array([0, 5, 5, 9])},
+            "offset must rise, every set holding a frame, got 5 and 5 for set 1",
+        ),
+        (
+            {"offset": np.array([0, 5, 999])},
+            r"offset must go from 0 to \d+, the number of frames, got 0 to 999",
+        ),
+        (
+            {"group": np.arange(3)},
+            r"group must have length 12, one a set, got shape \(3,\)",
+        ),
+        (
+            {"label": np.arange(11)},
+            r"label must have length 12, one a set, got shape \(11,\)",
+        ),
+        ({"test1": None}, "test1 is missing among test0, train0, train1"),
+        (
+            {"train0": np.array([], int)},
+            "splits must hold at least one index in each part, got none in train0",
+        ),
+        (
+            {"train1": np.array([1, 3, 5, 3])},
+            "train1 must hold no set twice, got set 3 more than once",
+        ),
+        (
+            {"test1": np.arange(12) % 2 == 0},
+            r"integers \(k,\) in each part, got bool \(12,\) in test1",
+        ),
+        (
+            {"test0": np.array([1, 12])},
+            r"test0 must hold indices in 0\.\.11, got 1 to 12",
+        ),
+        (
+            {"test1": np.array([1, 3, 4])},
+            "train1 and test1 must not overlap, both hold set 1 and 1 more",
+        ),
+        (
+            {"train0": np.array([0, 2])},
+            "train0 must hold sets of at least two classes, got one: left",
+        ),
+        ({"label": np.array([None] * 12)}, "Object arrays cannot be loaded"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        load_npz(write(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("content", [b"not a zip", b"", b"PK\x03\x04broken"])
+def test_what_is_no_npz_file_is_refused(tmp_path, content):
+    path = tmp_path / "sets.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="sets.npz must be an .npz file"):
+        load_npz(path)
+
+
+def test_a_lone_array_is_refused(tmp_path):
+    np.save(tmp_path / "sets.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="sets.npy must be an .npz file"):
+        load_npz(tmp_path / "sets.npy")
+
+
+def test_errors_are_one_line(tmp_path, capsys):
+    asked = "--out", str(tmp_path / "out")
+    few = "must hold p = 6 independent frames, got 5 frames"
+    with pytest.raises(SystemExit, match=f"^grassmann-classify: .*{few}$"):
+        main(["compare", write(tmp_path), "--p", "6", *asked], "grassmann-classify")
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["compare", "nowhere.npz", *asked], "grassmann-classify")
+    assert capsys.readouterr().err == (
+        "grassmann-classify compare: error: DIR must be a folder or an .npz file, got "
+        "nowhere.npz; see grassmann-classify compare --help\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--p 0",
+        "--p 2 --lam nan",
+        "--p 2 --lam -1",
+        "--p 2 --neighbors 5 0",
+        "--p 2 --C -1",
+        "--p 2 --stack 0",
+        "--p 2 --atoms -1",
+    ],
+)
+def test_options_are_checked(arguments, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        parse(["compare", str(tmp_path), *arguments.split()])
+    told = capsys.readouterr().err
+    assert re.search(r"must be (at least [01]|positive), got (0|nan|-1)", told)
+
+
+def test_baselines_are_rows_of_the_same_table(tmp_path, capsys):
+    main(
+        [
+            "compare",
+            write(tmp_path),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "1",
+            "2",
+            "--baselines",
+            "--no-kernels",
+        ]
+    )
+    printed = accuracies(capsys.readouterr().out)
+    hulls = {"KAHM, affine hulls", "KAHM, convex hulls"}
+    assert {"GDA", "GGDA", "DCC", "MSM", "CMSM"} | hulls <= set(printed)
+    assert min(printed.values()) >= 90
+
+
+def test_baselines_on_videos_are_rows_where_sets_are_clips(
+    tmp_path, capsys, few_kernels
+):
+    pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
+    videos, label = simulated_textures(6, texture_systems(12)[::4], n_frames=12)
+    split = np.arange(18) % 6 < 4
+    np.savez(
+        tmp_path / "clips.npz",
+        frames=np.concatenate(videos),
+        label=label,
+        offset=12 * np.arange(19),
+        train0=np.flatnonzero(split),
+        test0=np.flatnonzero(~split),
+    )
+    main(
+        [
+            "compare",
+            str(tmp_path / "clips.npz"),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--p",
+            "3",
+            "--stack",
+            "2",
+            "--baselines",
+            "--no-kernels",
+            "--lam",
+            "0.1",
+            "--neighbors",
+            "3",
+            "--C",
+            "1",
+        ]
+    )
+    printed = accuracies(capsys.readouterr().out)
+    assert {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"} <= set(printed)
+    assert printed["LDS"] >= 60
+
+
+def test_sets_of_one_frame_have_baselines_too(tmp_path, capsys):
+    """The hulls of one point are that point."""
+    rng = np.random.default_rng(0)
+    label = np.arange(20) % 2
+    bright = np.arange(6) // 3 == label[:, None, None]
+    frames = (120 * rng.random((20, 4, 6)) + 100 * bright).astype(np.uint8)
+    main(
+        [
+            "compare",
+            write(
+                tmp_path,
+                frames=frames,
+                label=label,
+                offset=np.arange(21),
+                group=None,
+                train0=np.arange(10),
+                test0=np.arange(10, 20),
+                train1=None,
+                test1=None,
+            ),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--baselines",
+            "--no-kernels",
+        ]
+    )
+    printed = accuracies(capsys.readouterr().out)
+    assert printed["KAHM, convex hulls"] == printed["KAHM, affine hulls"] > 90
+
+
+def predictions(folder, monkeypatch, arrays, *options):
+    """{row: predicted labels of the test part} of all rows that classify prints."""
+    tables = []
+    monkeypatch.setattr(
+        compare, "print_table", lambda results, *others: tables.append(results)
+    )
+    np.savez(folder / "sets.npz", **arrays)
+    main(
+        [
+            "compare",
+            str(folder / "sets.npz"),
+            "--out",
+            str(folder),
+            "--no-pictures",
+            "--baselines",
+            *options,
+        ]
+    )
+    (results,) = tables
+    return {row: found[0]["predicted"].tolist() for row, found in results.items()}
+
+
+def image_sets():
+    """Sets of features of overlapping classes, so that no candidate is perfect."""
+    rng = np.random.default_rng(0)
+    label = np.arange(36) % 3
+    looks = rng.standard_normal((3, 2, 12))
+    frames = [
+        rng.standard_normal((6, 2)) @ looks[c] + 0.8 * rng.standard_normal((6, 12))
+        for c in label
+    ]
+    return np.concatenate(frames), label
+
+
+def textures():
+    videos, label = simulated_textures(6, texture_systems(12)[::4], n_frames=10)
+    return np.concatenate(videos), label
+
+
+ON_SETS = {
+    "nearest subspace",
+    "gSC, 4 learned atoms, ridge",
+    "gLC, 4 learned atoms, ridge",
+    "GDA",
+    "GGDA",
+    "GDA in a kernel's space",
+    "DCC",
+    "KAHM, affine hulls",
+    "KAHM, convex hulls",
+    "KAHM, affine hulls in a kernel's space",
+    "MSM",
+    "CMSM",
+    "KMSM",
+    "KCMSM",
+    *METHODS[:8],
+    *METHODS[-2:],
+}
+ON_VIDEOS = {"PM", "TCCA", "LDS", "CS-LDS", "DFS", "DL-PEGASOS"}
+
+
+@pytest.mark.parametrize(
+    "sets, options, rows",
+    [
+        (
+            image_sets,
+            "--kernels --atoms 4 --iterations 1 --p 1 2 --lam 0.1 --C 1 10",
+            ON_SETS,
+        ),
+        (textures, "--no-kernels --p 3 --lam 0.1 --C 1", ON_VIDEOS),
+    ],
+    ids=["sets", "videos"],
+)
+def test_no_label_of_the_test_part_reaches_a_method(
+    tmp_path, monkeypatch, sets, options, rows
+):
+    """Each row predicts the same when all labels of the test part are others."""
+    pytest.importorskip("skimage", reason="DL-Pegasos needs the extra 'image'")
+    frames, label = sets()
+    n = len(label)
+    train = np.flatnonzero(np.arange(n) // 3 % 2)
+    test = np.setdiff1d(np.arange(n), train)
+    arrays = {
+        "frames": frames,
+        "offset": len(frames) // n * np.arange(n + 1),
+        "train0": train,
+        "test0": test,
+    }
+    first = predictions(
+        tmp_path, monkeypatch, {**arrays, "label": label}, *options.split()
+    )
+    permuted = label.copy()
+    permuted[test] = (label[test] + 1) % 3
+    assert sorted(permuted[test]) == sorted(label[test])
+    again = predictions(
+        tmp_path, monkeypatch, {**arrays, "label": permuted}, *options.split()
+    )
+    assert rows <= first.keys()
+    assert again == first

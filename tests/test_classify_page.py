@@ -1,0 +1,183 @@
+"""report.html: one page that needs no other file and tells what the run told."""
+
+import base64
+import csv
+import json
+import shlex
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from grassmann_classify.__main__ import main
+from grassmann_classify.folder import Results
+from grassmann_classify.page import SHOWN, Report
+from grassmann_classify.rows import slug
+from grassmann_sc import plots
+
+FEW = ["--no-kernels", "--methods", "nearest,gsc,svm"]
+NAMES = ["<b>ape", r"bee & $\cost$"]  # what HTML and formulas would read
+
+
+class Page(HTMLParser):
+    """headings, paragraphs, rows of all tables (the best marked), pictures, the command."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.tags = []
+        self.texts = {"h1": [], "h2": [], "p": [], "pre": [], "title": []}
+        self.rows = []
+        self.best = []
+        self.pictures = []
+        self.links = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        held = dict(attributes)
+        self.links += [held[name] for name in ("src", "href") if name in held]
+        self.tags.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+            if held.get("class") == "best":
+                self.best.append(self.rows[-1])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+        if tag in self.texts:
+            self.texts[tag].append("")
+        if tag == "img":
+            head, content = held["src"].split(",", 1)
+            assert head == "data:image/png;base64" and held["alt"]
+            self.pictures.append(base64.b64decode(content))
+
+    def handle_data(self, data):
+        tag = self.tags[-1] if self.tags else ""
+        if tag in ("td", "th"):
+            self.rows[-1][-1] += data
+        elif tag in self.texts:
+            self.texts[tag][-1] += data
+
+    def handle_endtag(self, tag):
+        if tag in self.tags:
+            while self.tags.pop() != tag:
+                pass
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Two classes of six clips whose names hold what HTML would read; one is damaged."""
+    rng = np.random.default_rng(0)
+    patterns = rng.random((2, 3, 96))
+    for c, name in enumerate(NAMES):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for k in range(6):
+            rows = rng.random((6, 3)) @ patterns[c] + 8 * rng.random((6, 96))
+            frames = (255 * rows / rows.max()).astype(np.uint8).reshape(6, 8, 12)
+            np.save(tmp_path / "data" / name / f"{k}.npy", frames)
+    (tmp_path / "data" / NAMES[0] / "cut<off>.npy").write_bytes(b"\x93NUMPY")
+    return tmp_path
+
+
+def page_of(folder, command, *arguments):
+    """The page of a command on the data; of predict the data are those to learn from."""
+    data = ["--data"] * (command == "predict") + [str(folder / "data")]
+    out = ["--out", str(folder / "out"), "--dpi", "30"]
+    main([command, *data, *arguments, *out])
+    return Page(folder / "out" / "report.html")
+
+
+def test_a_page_of_an_evaluation_tells_what_the_files_tell(data):
+    page = page_of(data, "compare", "--repeats", "5", *FEW, "--p", "2")
+    with open(data / "out" / "results.json", encoding="utf-8") as file:
+        results = json.load(file)
+    rows = {row[0]: row for row in page.rows}
+    header = rows["method"]
+    assert header[1:4] == ["accuracy in %", "behind", "p-value"]
+    for name, found in results["methods"].items():
+        assert rows[name][1] == f"{found['mean']:.1f} ± {found['std']:4.1f}"
+        behind = results["comparison"]["behind"].get(name)
+        assert rows[name][2] == ("" if behind is None else f"{behind:.1f}")
+    (best,) = page.best
+    assert best[0] == results["comparison"]["first"]
+    text = " ".join(page.texts["p"])
+    assert f"{NAMES[0]} (6), {NAMES[1]} (6)" in text and "6 in a set" in text
+    assert any(
+        "cut<off>.npy" in row[0] and "cannot be read" in row[1] for row in page.rows
+    )
+    (command,) = page.texts["pre"]
+    words = shlex.split(command)
+    at = words.index("compare")
+    assert words[:at] in (
+        ["grassmann-classify"],
+        ["python", "-m", "grassmann_classify"],
+    )
+    assert words[at + 1 :][:4] == [str(data / "data"), "--repeats", "5", "--no-kernels"]
+    assert (
+        page.texts["title"]
+        == page.texts["h1"]
+        == ["data: how well its classes are told apart"]
+    )
+    ending = f"_{slug(best[0])}"
+    pictures = {
+        path.read_bytes()
+        for path in (data / "out").glob("*.png")
+        if not path.name.startswith(("confusion", "codes"))
+        or path.stem.endswith(ending)
+    }
+    assert set(page.pictures) == pictures and len(pictures) >= 5
+    source = (data / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in source and "<b>ape" not in source
+    assert all(link.startswith("data:") for link in page.links)
+
+
+def test_too_few_splits_are_said_on_the_page(data):
+    page = page_of(data, "compare", "--repeats", "2", *FEW, "--no-pictures")
+    assert "p-value" not in page.rows[-3] and not page.pictures
+    assert any("too few splits to tell" in text for text in page.texts["p"])
+
+
+def test_pages_of_suspects_answers_and_clusters_hold_their_tables(data):
+    new = data / "data" / NAMES[1]
+    page = page_of(data, "predict", str(new), "--methods", "gsc", "--no-kernels")
+    with open(data / "out" / "predictions.csv", newline="", encoding="utf-8") as file:
+        answers = [[row["clip"], row["label"]] for row in csv.DictReader(file)]
+    assert [row[:2] for row in page.rows[1:]] == answers
+    assert (data / "out" / "answers.png").read_bytes() in page.pictures
+    page = page_of(data, "check")
+    with open(data / "out" / "suspects.csv", newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if float(row["suspicion"]) > 0]
+    held = [row[:3] for row in page.rows]
+    assert all([row["clip"], row["label"], row["suspected"]] in held for row in rows)
+    page = page_of(data, "cluster", "-k", "2")
+    with open(data / "out" / "clusters.csv", newline="", encoding="utf-8") as file:
+        rows = {row["clip"]: row["cluster"] for row in csv.DictReader(file)}
+    for clip, cluster in rows.items():
+        assert not cluster or [clip, cluster] in page.rows
+
+
+def test_a_picture_that_cannot_be_drawn_costs_neither_page_nor_others(
+    data, monkeypatch, capsys
+):
+    def broken(*_, **__):
+        raise ValueError("no\nroom")
+
+    monkeypatch.setattr(plots, "plot_sheet", broken)
+    monkeypatch.setattr(plots, "plot_gram", broken)
+    page = page_of(data, "compare", "--repeats", "2", *FEW, "--p", "2")
+    said = capsys.readouterr().err
+    assert "no picture gram: no room\n" in said and "no picture wrong: no room" in said
+    assert (data / "out" / "map.png").read_bytes() in page.pictures
+    page_of(data, "cluster", "-k", "2")
+    assert "no picture clusters: no room" in capsys.readouterr().err
+
+
+def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
+    report = Report("many", "command --of mine")
+    report.table(["number"], [[i] for i in range(2 * SHOWN)], best=[1], numbers=[0])
+    (tmp_path / "map.pdf").write_bytes(b"%PDF")
+    report.picture(tmp_path / "map.pdf", "All sets")
+    with Results(tmp_path) as out:
+        report.save(out)
+    page = Page(tmp_path / "report.html")
+    assert len(page.rows) == SHOWN + 1 and page.best == [["1"]]
+    assert f"The first {SHOWN} of {2 * SHOWN}." in page.texts["p"]
+    assert "All sets: map.pdf" in page.texts["p"] and not page.pictures

@@ -1,0 +1,454 @@
+"""Reasons belong to the clip that they stand beside, and coverage rules out classes."""
+
+import csv
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import grassmann_sc as core
+from grassmann_classify import Recipe, Settings, fit, load, predict
+from grassmann_classify.__main__ import main
+from grassmann_classify.clips import Collection
+from grassmann_classify.evaluation import run_splits
+from grassmann_classify.model import Answers
+from grassmann_classify.reasons import (
+    BECAUSE,
+    UNLIKE,
+    explained,
+    labelled,
+    of_class,
+    possible_classes,
+)
+from grassmann_classify.recipes import Inputs
+from grassmann_classify.rows import methods
+from grassmann_sc import estimators, subspaces, tuning
+
+pytestmark = pytest.mark.usefixtures("few_kernels")
+
+NAMES = np.array(["ape", "bee", "cat"])
+PLACE = np.random.default_rng(1).permutation(np.arange(27) % 3)
+CODING = ["gSC, labelled", "gLC, labelled", "kgSC, labelled", "kgLC, labelled"]
+
+
+def noisy(place, d=12, noise=0.5, seed=0):
+    """Sets of six frames in R^12 near a plane of their class."""
+    rng = np.random.default_rng(seed)
+    planes = rng.standard_normal((3, 2, d))
+    return [
+        rng.standard_normal((6, 2)) @ planes[c] + noise * rng.standard_normal((6, d))
+        for c in place
+    ]
+
+
+def rings(place, seed=0):
+    """Sets of six frames near circles in one plane of R^4: the radius is that of a class."""
+    rng = np.random.default_rng(seed)
+    angles = rng.uniform(0, 2 * np.pi, (len(place), 6))
+    circles = np.stack([np.cos(angles), np.sin(angles), 0 * angles, 0 * angles], -1)
+    radii = np.array([1.0, 2.5, 4.0])[place]
+    return [
+        *(radii[:, None, None] * circles + 0.3 * rng.standard_normal(circles.shape))
+    ]
+
+
+SETS = noisy(PLACE)
+RINGS = rings(PLACE)
+KNOWN = np.arange(15)
+NEW = np.arange(15, 27)
+
+
+def sets_for(name):
+    """For rows in a kernel's space sets that no subspace of the frames' own tells apart."""
+    return RINGS if "kernel" in name or name[0] == "k" else SETS
+
+
+def fitted(name, known=KNOWN, sets=None, **more):
+    sets = sets_for(name) if sets is None else sets
+    usual = {"p": [2], "lam": [0.01], "neighbors": [7], "C": [1.0]}
+    chosen = [sets[i] for i in known], NAMES[PLACE[known]]
+    recipe = Recipe(2, fewer=True)
+    return fit(
+        *chosen, recipe=recipe, settings=Settings(methods=[name], **usual | more)
+    )
+
+
+# ------------------------------------------------------------------------ by definition
+
+
+def shares_of(codes, K_dd, K_xd, index, rule):
+    """{(query, atom): share} of the atoms in the codes, by the definition."""
+    found = {}
+    for i, y in enumerate(codes):
+        for j in np.flatnonzero(y):
+            mine = [m for m in range(len(y)) if index[m] == index[j]]
+            if rule == "residual":
+                inner = sum(K_dd[j, m] * y[m] for m in mine)
+                found[i, j] = y[j] * (2 * K_xd[i, j] - inner)
+            elif rule == "sum" or y[j] == max(y[m] for m in mine):
+                found[i, j] = y[j]
+    return found
+
+
+@pytest.mark.parametrize("rule", ["residual", "sum", "max"])
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+def test_reasons_are_the_largest_positive_shares_of_the_class(coding, rule):
+    """By a plain loop, for every class; some shares are negative, some classes have none."""
+    X = core.random_subspaces(30, 8, 2, rng=0)
+    index = np.arange(18) % 3
+    how = {"lam": 0.05, "n_neighbors": 9, "rule": rule, "calibrate": False}
+    model = estimators.CodingClassifier(coding, **how).fit(X[:18], index)
+    K_dd = core.projection_kernel(X[:18])
+    K_xd = core.projection_kernel(X[18:], X[:18])
+    by_hand = shares_of(model.transform(X[18:]), K_dd, K_xd, index, rule)
+    numbers = set()
+    for c in range(3):
+        found = of_class(model.explain(X[18:]), index, np.full(12, c))
+        assert len(found) == 12
+        for i, reasons in enumerate(found):
+            mine = {
+                j: share
+                for (query, j), share in by_hand.items()
+                if query == i and index[j] == c and share > 0
+            }
+            order = sorted(mine, key=mine.get, reverse=True)[:BECAUSE]
+            assert [j for j, _ in reasons] == order
+            assert [share for _, share in reasons] == pytest.approx(
+                [mine[j] for j in order], rel=1e-9
+            )
+            numbers.add(len(reasons))
+    assert max(numbers) == (1 if rule == "max" else BECAUSE)
+    if coding == "local" and rule == "residual":
+        assert min(by_hand.values()) < 0 and len(numbers) == 4
+
+
+def test_no_share_of_nothing_and_none_against_is_a_reason():
+    """Nor what fills the rows of other queries up, whose index is -1."""
+    shares = core.Shares(
+        np.array([[2, 0, 1], [1, -1, -1], [0, 1, 2]]),
+        np.array([[0.5, 0.0, -0.2], [0.3, 0.0, 0.0], [1e-300, 1e-301, -1e-300]]),
+    )
+    found = of_class(shares, np.zeros(3, int), [0, 0, 0])
+    assert found == [[(2, 0.5)], [(1, 0.3)], [(0, 1e-300), (1, 1e-301)]]
+    assert of_class(shares, np.ones(3, int), [0, 0, 0]) == [[], [], []]
+    # index -1 is not the last set
+    filled = core.Shares(np.array([[-1, -1]]), np.array([[0.7, 0.6]]))
+    assert of_class(filled, np.zeros(3, int), [0]) == [[]]
+
+
+def test_words_are_those_of_the_names_and_two_digits():
+    names = ["ape/1.avi", "2.avi (ape)", "x"]
+    assert explained(names, [(1, 0.456), (0, 0.0123), (2, 1.0)]) == (
+        "2.avi (ape) 0.46; ape/1.avi 0.012; x 1"
+    )
+    assert explained(names, []) == ""
+    assert labelled("ape/1.avi", "ape") == "ape/1.avi"
+    assert labelled("apes/1.avi", "ape") == "apes/1.avi (ape)"
+    assert labelled("set 3", 10) == "set 3 (10)" and labelled("1/x", 1) == "1/x"
+
+
+# --------------------------------------------------------------------- answers of models
+
+
+def grams_of(model, new):
+    """(K_dd, K_xd) of a model and new sets."""
+    made = subspaces.from_sets(new, model.reader.p)
+    if model.reader.reads == "kernels":
+        made = new
+    prepared = model.reader.prepared(made)
+    return (
+        model.reader.labelled(model.prepared),
+        model.reader.asked(prepared, model.prepared),
+    )
+
+
+@pytest.mark.parametrize("name", CODING)
+def test_what_is_named_beside_an_answer_is_what_speaks_for_its_class(name):
+    """For the runner-up likewise; the names are those of sets of these classes."""
+    model = fitted(name)
+    assert model.reader.reads == ("kernels" if name[0] == "k" else "gram")
+    new = [sets_for(name)[i] for i in NEW]
+    found = predict(model, new)
+    K_dd, K_xd = grams_of(model, new)
+    codes = model.estimator.transform(K_xd)
+    rule = model.estimator.rule or ("residual" if "gSC" in name else "sum")
+    by_hand = shares_of(codes, K_dd, K_xd, PLACE[KNOWN], rule)
+    n_others = 0
+    for i, (own, other) in enumerate(found.reasons):
+        for label, reasons, words in (
+            (found.labels[i], own, found.because[i]),
+            (found.runner_up[i], other, found.instead[i]),
+        ):
+            mine = sorted(
+                (
+                    share
+                    for (query, j), share in by_hand.items()
+                    if query == i and NAMES[PLACE[j]] == label and share > 0
+                ),
+                reverse=True,
+            )
+            assert [share for _, share in reasons] == pytest.approx(mine[:BECAUSE])
+            assert all(by_hand[i, j] == pytest.approx(share) for j, share in reasons)
+            assert words == "; ".join(
+                f"set {j} ({label}) {share:.2g}" for j, share in reasons
+            )
+        assert found.labels[i] != found.runner_up[i] and own
+        n_others += len(other)
+    assert n_others > 6 and len(set(found.labels)) == 3
+
+
+@pytest.mark.parametrize("name", ["nearest subspace", "SVM on the projection"])
+def test_rows_that_do_not_code_name_the_nearest_sets(name):
+    """ONE is a coding row whose one neighbour explains; machines name the nearest three."""
+    model = fitted(name)
+    new = [sets_for(name)[i] for i in NEW]
+    found = predict(model, new)
+    K = core.projection_kernel(*(subspaces.from_sets(part, 2) for part in (new, SETS)))
+    for i, (own, other) in enumerate(found.reasons):
+        near = sorted(KNOWN.tolist(), key=lambda j: -K[i, j])
+        if name == "nearest subspace":
+            assert own == [(near[0], pytest.approx(1))]
+        else:
+            assert own == [(j, pytest.approx(K[i, j])) for j in near[:3]]
+        assert other == [] and found.instead[i] == ""
+        words = [f"set {j} ({NAMES[PLACE[j]]})" for j, _ in own]
+        assert [one.rpartition(" ")[0] for one in found.because[i].split("; ")] == words
+
+
+def per_query(found):
+    """What is told of each query, and the numbers."""
+    words = [found.labels, found.runner_up, found.because, found.instead]
+    numbers = [found.scores]
+    if found.p_values is not None:
+        numbers += [found.p_values, found.known[:, None]]
+    sets = [[[j for j, _ in one] for one in both] for both in found.reasons]
+    return [*zip(*words, sets)], np.concatenate(numbers, axis=1)
+
+
+@pytest.mark.parametrize("name", [*CODING, "nearest subspace", "SVM on the", "frames"])
+def test_queries_in_another_order_or_alone_have_the_same_reasons(name):
+    model = fitted(name)
+    words, numbers = per_query(predict(model, [sets_for(name)[i] for i in NEW]))
+    order = np.random.default_rng(0).permutation(12)
+    again, of_again = per_query(predict(model, [sets_for(name)[NEW[k]] for k in order]))
+    assert again == [words[k] for k in order] and words != again
+    np.testing.assert_allclose(of_again, numbers[order], rtol=1e-9, atol=1e-12)
+    for k in (0, 5, 11):
+        (alone,), of_one = per_query(predict(model, [sets_for(name)[NEW[k]]]))
+        assert alone == words[k]
+        np.testing.assert_allclose(of_one[0], numbers[k], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", ["gSC, labelled", "gLC, labelled", "SVM on the projection"]
+)
+def test_labelled_sets_in_another_order_give_the_same_reasons_by_other_numbers(name):
+    new = [sets_for(name)[i] for i in NEW]
+    found = predict(fitted(name), new)
+    order = np.random.default_rng(0).permutation(15)
+    again = predict(fitted(name, known=order), new)
+    assert again.labels.tolist() == found.labels.tolist()
+    for first, second in zip(found.reasons, again.reasons):
+        for one, other in zip(first, second):
+            there = [(order[j], pytest.approx(share)) for j, share in other]
+            assert one == there
+
+
+def test_a_set_that_shares_nothing_with_any_has_no_reason_and_is_unlike_all():
+    """Between two others, whose reasons are those without it."""
+    sets = [np.hstack([rows, np.zeros_like(rows)]) for rows in SETS]
+    apart = np.hstack([np.zeros_like(SETS[0]), SETS[0]])
+    model = fitted("gSC, labelled", sets=sets)
+    with pytest.warns(UserWarning, match="zero"):
+        found = predict(model, [sets[20], apart, sets[21]])
+    assert found.reasons[1] == ([], []) and found.because[1] == found.instead[1] == ""
+    words, _ = per_query(predict(model, [sets[20], sets[21]]))
+    assert [one for k, one in enumerate(per_query(found)[0]) if k != 1] == words
+    assert found.known[1] == 1 / 16 and possible_classes(found, 0.9)[1] == UNLIKE
+
+
+@pytest.mark.parametrize("name", ["kgSC, labelled", "SVM on a kernel"])
+def test_a_set_without_an_answer_leaves_the_reasons_of_the_others(name):
+    """Sets are then answered one by one; one of equal frames has no subspace there."""
+    model = fitted(name)
+    assert model.reader.reads == "kernels" and model.reader.p == 2
+    new = [sets_for(name)[i] for i in NEW]
+    words, numbers = per_query(predict(model, new))
+    found = predict(model, [*new[:5], RINGS[0][[0] * 6], *new[5:]])
+    assert found.names == [f"set {i}" for i in range(13) if i != 5]
+    assert [*found.failed] == ["set 5"]
+    again, of_again = per_query(found)
+    assert again == words
+    np.testing.assert_allclose(of_again, numbers, rtol=1e-9, atol=1e-12)
+
+
+# ---------------------------------------------------------------------- wrong answers
+
+
+def test_reasons_of_wrong_answers_are_training_sets_of_the_class_that_was_answered():
+    """Keyed by the set in the collection; those of rows that do not code are none."""
+    X = core.random_subspaces(36, 8, 2, rng=0)
+    order = np.random.default_rng(0).permutation(36)
+    label = NAMES[order % 3]
+    names = [f"{i}" for i in range(36)]
+    collection = Collection(X, None, names, label, None, (), np.arange(36))
+    settings = Settings(lam=[0.05], neighbors=[6], C=[1.0], kernels=False)
+    halves = order[:20], order[20:]
+    pairs = [halves, halves[::-1]]
+    inputs = Inputs(collection)
+    *_, done = run_splits(collection, inputs, pairs, methods, settings)
+    K = core.projection_kernel(X)
+    for k, (train, test) in enumerate(pairs):
+        for name, splits in done.results.items():
+            split = splits[k]
+            wrong = {
+                int(i): c for i, c in zip(test, split["predicted"]) if c != label[i]
+            }
+            if (
+                "labelled sets" not in name
+                and name != "nearest subspace"
+                or ("vote" in name)
+            ):
+                assert split["reasons"] is None
+                continue
+            assert [*split["reasons"]] == [*wrong] and len(wrong) > 3
+            for i, reasons in split["reasons"].items():
+                assert len(reasons) <= BECAUSE
+                sizes = [share for _, share in reasons]
+                assert sizes == sorted(sizes, reverse=True) and min(sizes) > 0
+                for j, _ in reasons:
+                    assert j in train and label[j] == wrong[i]
+                if name == "nearest subspace":
+                    near = train[K[i, train].argmax()]
+                    assert [j for j, _ in reasons] == [near]
+
+
+# ------------------------------------------------------------------------- coverage
+
+COVERAGES = ["0.5", "0.7", "0.8", "0.9", "0.95", "0.99", "0.999"]
+
+
+def answers(p_values, known, classes=NAMES):
+    p_values = np.array(p_values, float)
+    n = len(p_values)
+    names = [f"{i}" for i in range(n)]
+    labels = np.array(classes)[p_values.argmax(axis=1)]
+    known = np.array(known, float)
+    return Answers(names, labels, p_values, np.array(classes), {}, p_values, known)
+
+
+@pytest.mark.parametrize("coverage", COVERAGES)
+def test_a_class_is_out_exactly_up_to_one_less_the_coverage(coverage):
+    """p-values k / n as exact fractions, those that equal 1 - coverage among them."""
+    level = 1 - Fraction(coverage)
+    hit = set()
+    for n in [5, 10, 20, 30, 40, 70, 100, 110, 200, 300, 1000]:
+        k = np.arange(1, n + 1)
+        p = k / n
+        out = np.array([Fraction(int(one), n) <= level for one in k])
+        hit |= {n for one in k if Fraction(int(one), n) == level}
+        found = answers(np.stack([p, np.ones(n), p], axis=1), np.ones(n))
+        assert possible_classes(found, float(coverage)) == [
+            "bee" if one else "ape; bee; cat" for one in out
+        ]
+        found = answers(np.stack([p, p], axis=1), np.ones(n), [2, 10])
+        assert possible_classes(found, float(coverage)) == [
+            "none" if one else "2; 10" for one in out
+        ]
+        found = answers(np.stack([np.ones(n), p], axis=1), p, [2, 10])
+        assert possible_classes(found, float(coverage)) == [
+            UNLIKE if one else "2; 10" for one in out
+        ]
+    assert hit and (
+        coverage != "0.9" or hit >= {10, 20, 30, 40, 70, 100, 110, 200, 300}
+    )
+
+
+def test_no_class_possible_is_none_and_unlike_all_comes_before_it():
+    p_values = [[0.1, 0.1, 0.05], [0.1, 0.1, 0.05], [1, 1, 1], [0.2, 0.05, 0.11]]
+    found = answers(p_values, [0.11, 0.1, 0.1, 0.5])
+    assert possible_classes(found, 0.9) == ["none", UNLIKE, UNLIKE, "ape; cat"]
+    assert possible_classes(found._replace(p_values=None, known=None), 0.9) == [""] * 4
+
+
+@pytest.mark.parametrize("n, coverage", [(9, 0.9), (19, 0.95), (4, 0.8), (99, 0.99)])
+def test_so_many_labelled_sets_can_rule_out_a_class_and_one_less_cannot(n, coverage):
+    """The least p-value is 1 / (n + 1), one less the coverage."""
+    ruled_out = []
+    for N in (n, n - 1):
+        own = np.where(np.arange(2) == (np.arange(N) % 2)[:, None], 1.0, 0.0)
+        p = tuning.p_values(own, np.arange(N) % 2, [[1, 0], [0, 2], [1, 1], [0, 0]])
+        found = answers(p.classes, p.known, ["ape", "bee"])
+        ruled_out.append(possible_classes(found, coverage))
+    assert ruled_out == [
+        ["ape", "bee", "none", UNLIKE],
+        ["ape; bee", "ape; bee", "ape; bee", "ape; bee"],
+    ]
+
+
+# -------------------------------------------------------------------------- the command
+
+
+def test_another_coverage_rules_out_what_the_p_values_of_the_model_say(
+    tmp_path, capsys
+):
+    """In the column possible, and in the number of those unlike all that is printed."""
+    place = np.concatenate([PLACE[KNOWN], PLACE[NEW]])
+    sets = noisy(place, noise=0.7, seed=3)
+    stranger = np.random.default_rng(9).standard_normal((6, 12))
+    for folder in ("new", *(f"data/{name}" for name in NAMES)):
+        (tmp_path / folder).mkdir(parents=True)
+    for i in KNOWN:
+        np.save(tmp_path / "data" / NAMES[PLACE[i]] / f"{i}.npy", sets[i])
+    new = {f"{40 - i}.npy": sets[i] for i in NEW} | {"50.npy": stranger}
+    for name, rows in new.items():
+        np.save(tmp_path / "new" / name, rows)
+    kept = tmp_path / "model.npz"
+    out = ["--out", str(tmp_path / "out"), "--no-pictures"]
+    learn = ["--methods", "gsc", "--p", "2", "--lam", "0.01", "--recipe", "plain"]
+    data = ["--data", str(tmp_path / "data"), "--save", str(kept)]
+
+    def rows_of(coverage, *how):
+        asked = [] if coverage is None else ["--coverage", coverage]
+        main(["predict", str(tmp_path / "new"), *how, *asked, *out])
+        with open(
+            tmp_path / "out" / "predictions.csv", newline="", encoding="utf-8"
+        ) as file:
+            return [*csv.DictReader(file)]
+
+    first = rows_of("0.8", *data, *learn)
+    model = load(kept)
+    names = sorted(new)
+    found = predict(model, [new[name] for name in names])
+    seen = {}
+    for coverage in (None, "0.5", "0.75", "0.8", "0.875", "0.9", "0.99"):
+        capsys.readouterr()
+        rows = rows_of(coverage, "--model", str(kept))
+        printed = capsys.readouterr().out
+        level = 1 - Fraction(coverage or "0.9")
+        expected = []
+        for p, known in zip(found.p_values, found.known):
+            if round(known * 16) <= 16 * level:
+                expected.append("unlike all classes")
+            else:
+                possible = [
+                    c for c, one in zip(NAMES, p) if round(one * 16) > 16 * level
+                ]
+                expected.append("; ".join(possible) or "none")
+        assert [row["clip"] for row in rows] == names
+        assert [row["possible"] for row in rows] == expected
+        assert [row["because"] for row in rows] == found.because.tolist()
+        n = expected.count("unlike all classes")
+        text = f"{100 * float(1 - Fraction(coverage or '0.9')):g} % are called so too"
+        assert (text in printed) == (n > 0)
+        clips = "1 clip" if n == 1 else f"{n} clips"
+        assert n == 0 or f"  {clips} unlike all classes; of clips" in printed
+        seen[coverage or "default"] = expected
+    assert (
+        seen["default"] == seen["0.9"] and len({str(one) for one in seen.values()}) >= 4
+    )
+    assert [row["possible"] for row in first] == seen["0.8"]
+    for row, reasons in zip(first, found.reasons):
+        near = [words.rpartition(" ")[0] for words in row["because"].split("; ")]
+        assert near == [model.names[j] for j, _ in reasons[0]]
+        assert all(one.startswith(f"{row['label']}/") for one in near)

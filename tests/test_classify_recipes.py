@@ -1,0 +1,314 @@
+"""Recipes: the candidates, what they make of sets, and how one is chosen."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from grassmann_classify import first_tries, fit, load, predict, recipes, save
+from grassmann_classify.baseline_rows import every_method
+from grassmann_classify.building import build_all
+from grassmann_classify.candidates import SURE_OF_RECIPE
+from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.evaluation import evaluate
+from grassmann_classify.options import parse
+from grassmann_classify.reading import choice_of
+from grassmann_classify.rows import methods
+from grassmann_classify.settings import Settings
+from grassmann_sc import kernels, tuning
+
+PLAIN = Recipe(24, fewer=True)
+GSC = Settings(methods=["gsc", "nearest"], kernels=False, lam=[0.1], p=[2])
+
+
+def image_clips(n=6, n_frames=12, side=16):
+    rng = np.random.default_rng(0)
+    sets = rng.integers(0, 256, (n, n_frames, side, side), np.uint8)
+    return [Clip(f"{i}", i % 2, None, [one]) for i, one in enumerate(sets)]
+
+
+def turning(n=32, n_frames=16):
+    """Two classes of sets whose frames span the same plane, passed at two speeds."""
+    rng = np.random.default_rng(1)
+    label = np.arange(n) % 2
+    steps = np.arange(n_frames)
+    sets = []
+    for c in label:
+        angle = 0.3 * (1 + 2 * c) * steps + rng.uniform(0, 6)
+        exact = np.stack([np.cos(angle), np.sin(angle)], 1) @ np.eye(2, 5)
+        sets.append(exact + 0.02 * rng.standard_normal((n_frames, 5)))
+    return sets, label
+
+
+@pytest.mark.parametrize(
+    "shape, shortest, asked, names",
+    [
+        ((5,), 30, {}, ["plain", "stack 4", "centred", "centred, stack 4"]),
+        ((5,), 7, {}, ["plain", "centred"]),
+        ((15, 40), 7, {}, ["plain", "centred"]),
+        ((16, 40), 7, {"center": [True]}, ["raw", "HOG", "LBP"]),
+        ((16, 40), 7, {"features": ["hog"]}, ["plain", "centred"]),
+        ((5,), 30, {"center": [False], "stack": [2, 8]}, ["stack 2", "stack 8"]),
+    ],
+)
+def test_the_candidates_are_those_that_frames_and_options_allow(
+    shape, shortest, asked, names
+):
+    found = recipes.recipes_of(PLAIN, shape, shortest, **asked)
+    assert list(found) == names
+    for name, recipe in found.items():
+        assert ("centred" in name) <= recipe.center
+        assert ("stack 4" in name) == (recipe.stack == 4)
+        assert recipe.features == asked.get("features", [name[:3].lower()])[0] or (
+            recipe.features == "raw"
+        )
+
+
+def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
+    """By every recipe, and whichever was asked before; nothing stays beyond its bound."""
+    made = image_clips()
+    base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
+    found = recipes.recipes_of(PLAIN, (16, 16), 12)
+    assert len(found) == 12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        inputs = recipes.Inputs(base, [1, 3], found)
+    for name, recipe in [*found.items(), *reversed(found.items())]:
+        expected = build_all(made, recipe, keep_rows=True)
+        collection = inputs.by(name)
+        np.testing.assert_array_equal(collection.X, expected.X)
+        assert collection.frame == expected.frame
+        for rows, same in zip(collection.sets, expected.sets, strict=True):
+            np.testing.assert_array_equal(rows, same)
+        for p in inputs.p[name]:
+            X = expected.X[:, :, :p].astype(float)
+            gram = np.linalg.norm(np.einsum("idp,jdq->ijpq", X, X), axis=(2, 3)) ** 2
+            np.testing.assert_allclose(inputs.gram[name, p], gram, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ([], (None, None, None)),
+        (["--recipe", "plain"], None),
+        (["--recipe", "plain", "--stack", "1", "4"], (["raw"], [False], [1, 4])),
+        (["--features", "hog"], (["hog"], None, None)),
+        (["--features", "hog", "--no-center", "--stack", "2"], None),
+        (["--features", "gei"], None),
+        (["--arma", "3"], None),
+        (["--rank", "pad"], None),
+        (["--resample", "9"], (["raw"], None, None)),
+        (["--resample", "9", "--features", "hog"], None),
+    ],
+)
+def test_what_is_left_to_choose_by_the_options(tmp_path, options, expected):
+    parsed = parse(["compare", str(tmp_path), *options])
+    assert choice_of(parsed) == expected
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["raw", "gei"], "raw, hog and lbp"),
+        (["raw", "hog", "--arma", "3"], "--features must be one with --arma"),
+        (["raw", "hog", "--resample", "9"], "--resample needs one"),
+        (["raw", "hog", "--feature-options", "{}"], None),
+        (["raw", "hog", "--feature-options", '{"a": 1}'], "--feature-options needs"),
+    ],
+)
+def test_descriptors_that_cannot_be_candidates_are_errors(
+    tmp_path, options, words, capsys
+):
+    arguments = ["compare", str(tmp_path), "--features", *options]
+    if words is None:
+        assert choice_of(parse(arguments))[0] == ["raw", "hog"]
+        return
+    with pytest.raises(SystemExit):
+        parse(arguments)
+    assert words in capsys.readouterr().err
+
+
+def test_a_recipe_that_a_set_cannot_have_is_left_out_and_named(capsys):
+    made = image_clips()
+    base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
+    found = recipes.recipes_of(PLAIN, (16, 16), 12, ["raw"], [False], [1, 20])
+    inputs = recipes.Inputs(base, None, found)
+    assert inputs.names == ["plain"] and list(inputs.absent) == ["stack 20"]
+    assert (
+        "recipe stack 20 left out: 0: n_blocks must be at most"
+        in capsys.readouterr().err
+    )
+
+
+def outcomes(inputs, label, train, test, settings=GSC):
+    rows = evaluate(inputs, label, None, train, test, methods, settings)
+    return {row.method.name: row for row in rows}
+
+
+def inputs_of_turning(sets, label):
+    made = [Clip(f"{i}", c, None, [s]) for i, (s, c) in enumerate(zip(sets, label))]
+    base = build_all(made, recipes.base_of(PLAIN), keep_rows=True)
+    return recipes.Inputs(base, [2], recipes.recipes_of(PLAIN, (5,), 16))
+
+
+def test_the_recipe_that_tells_classes_apart_is_chosen():
+    sets, label = turning()
+    parts = np.arange(20), np.arange(20, 32)
+    for row in outcomes(inputs_of_turning(sets, label), label, *parts).values():
+        assert row.failed is None
+        if "recipe" in row.chosen:
+            assert row.chosen["recipe"] in ("stack 4", "centred, stack 4")
+        assert (row.predicted == label[20:]).all()
+
+
+def test_labels_of_the_test_part_change_neither_choices_nor_answers():
+    sets, label = turning()
+    parts = np.arange(20), np.arange(20, 32)
+    other = label.copy()
+    other[20:] = np.random.default_rng(0).permutation(other[20:])
+    found, same = (
+        outcomes(inputs_of_turning(sets, of), of, *parts) for of in (label, other)
+    )
+    for name, row in found.items():
+        assert row.chosen == same[name].chosen
+        assert row.predicted.tolist() == same[name].predicted.tolist()
+
+
+def test_the_first_recipe_stays_unless_another_is_surely_better():
+    """Of two recipes that make the same rows, and of one that is better by luck."""
+    sets, label = turning()
+    inputs = inputs_of_turning(sets, label)
+    for name, p in inputs.gram:
+        inputs.gram[name, p] = inputs.gram["stack 4", 2].copy()
+    row = outcomes(inputs, label, np.arange(20), np.arange(20, 32))
+    assert row["nearest subspace"].chosen["recipe"] == "plain"
+    worse = inputs.gram["plain", 2]
+    # one set of twenty is mistaken: less than two standard errors
+    worse[[0, 1]] = worse[[1, 0]]
+    worse[:, [0, 1]] = worse[:, [1, 0]]
+    row = outcomes(inputs, label, np.arange(20), np.arange(20, 32))
+    assert row["nearest subspace"].chosen["recipe"] == "plain"
+
+
+def test_a_kernel_is_chosen_on_few_frames_and_used_with_all(monkeypatch):
+    sets, label = turning()
+    monkeypatch.setattr(recipes, "MANY_FRAMES", 100)
+    monkeypatch.setattr(recipes, "FEW", 8)
+    inputs = inputs_of_turning(sets, label)
+    assert inputs.thinned
+    for rows, few in zip(inputs.sets("stack 4"), inputs.few("stack 4")):
+        assert len(few) == 8 and (few[[0, -1]] == rows[[0, -1]]).all()
+    ((K, _),) = recipes.kernel_grams(inputs.sets("stack 4"), [kernels.rbf(0.5)], 2)
+    for p in (1, 2, 1):
+        found = inputs.kernel_gram("stack 4", kernels.rbf(0.5), p)
+        np.testing.assert_allclose(found, K[p - 1], atol=1e-12)
+    settings = Settings(methods=["kgsc"], lam=[0.1], p=[2])
+    parts = np.arange(20), np.arange(20, 32)
+    row = outcomes(inputs, label, *parts, settings)["kgSC, labelled sets as atoms"]
+    if row.chosen["kernel"] != "linear":
+        ((K, _),) = recipes.kernel_grams(
+            inputs.sets(row.chosen["recipe"]), [row.chosen["kernel"].kernel], 2
+        )
+        np.testing.assert_allclose(row.queries, K[1][20:, :20], atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["gsc", "kgsc", "svm on the", "msm", "gsc 4"])
+def test_a_model_keeps_its_recipe(tmp_path, method):
+    """Answers of a kept model are the same to the bit; clips that do not fit are named."""
+    sets, label = turning()
+    settings = Settings(methods=[method], atoms=4, lam=[0.1], p=[2], iterations=1)
+    model = fit(sets[:20], label[:20], settings=settings)
+    assert model.recipe.stack == 4 and "stack 4" in model.chosen
+    found = predict(model, sets[20:])
+    assert (found.labels == label[20:]).mean() > 0.9
+    save(tmp_path / "model.npz", model)
+    kept = load(tmp_path / "model.npz")
+    again = predict(kept, sets[20:])
+    assert again.labels.tolist() == found.labels.tolist()
+    np.testing.assert_array_equal(again.scores, found.scores)
+    short = [*sets[20:22], sets[22][:3]]
+    failed = predict(kept, short).failed
+    assert list(failed) == ["set 2"] and "4" in failed["set 2"]
+
+
+def test_a_choice_at_the_end_of_the_stacks_says_what_to_try():
+    sets, label = turning()
+    inputs = inputs_of_turning(sets, label)
+    assert inputs.end_of_stacks("plain") == {}
+    assert inputs.end_of_stacks("stack 4") == {"stack": "--stack 1 4 8"}
+    base = inputs.collection._replace(sets=[rows[:12] for rows in sets])
+    inputs.collection = base
+    assert inputs.end_of_stacks("stack 4") == {}
+    assert tuning.ALIKE < SURE_OF_RECIPE
+
+
+# ------------------------------------------------------------- rows that are tried first
+
+
+@pytest.mark.parametrize("scale", first_tries.SCALES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_machine_on_frames_is_scikit_learns_by_hand(scale, n_classes):
+    """Sets of several lengths count alike; the mean of a set's scores decides."""
+    rng = np.random.default_rng(0)
+    y = np.arange(12) % n_classes
+    lengths = np.arange(12) % 3 + 2
+    sets = [rng.standard_normal((n, 4)) + 2 * np.eye(4)[c] for n, c in zip(lengths, y)]
+    found = first_tries.FramesSVM(3.0, scale).fit(sets, y)
+    rows = np.concatenate(sets)
+    if scale == "standardised":
+        rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    else:
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    weights = np.repeat(lengths.mean() / lengths, lengths)
+    svm = SVC(C=3.0).fit(rows, np.repeat(y, lengths), weights)
+    starts = np.cumsum(lengths) - lengths
+    scores = svm.decision_function(rows)
+    scores = np.add.reduceat(scores, starts, axis=0) / lengths.reshape(
+        (-1,) + (1,) * (scores.ndim - 1)
+    )
+    np.testing.assert_allclose(found.decision_function(sets), scores, atol=1e-9)
+    expected = scores.argmax(axis=1) if n_classes > 2 else (scores > 0).astype(int)
+    assert found.predict(sets).tolist() == expected.tolist()
+    (C, labels), *_ = [
+        (dict(which)["C"], labels)
+        for which, labels in first_tries.predictions([3.0])(sets, sets, y).items()
+        if dict(which)["scale"] == scale
+    ]
+    assert C == 3.0 and labels.tolist() == expected.tolist()
+
+
+def test_few_frames_of_each_set_are_at_even_steps():
+    sets = [np.arange(n)[:, None] for n in (100, 3, 20)]
+    some = first_tries.few_of(sets, np.inf)
+    assert [len(rows) for rows in some] == [20, 3, 20]
+    assert some[0][[0, -1], 0].tolist() == [0, 99]
+    assert [len(rows) for rows in first_tries.few_of(sets, 12)] == [4, 3, 4]
+    assert [len(rows) for rows in first_tries.few_of(sets, 1)] == [1, 1, 1]
+
+
+def test_features_are_frames_their_mean_and_their_deviation():
+    rows = np.array([[1.0, 2.0], [3.0, 2.0]])
+    kinds = first_tries.FEATURES
+    assert kinds["frames"](rows) is rows
+    assert kinds["mean"](rows).tolist() == [[2, 2]]
+    assert kinds["moments"](rows).tolist() == [[2, 2, 1, 0]]
+
+
+def test_rows_on_means_take_no_recipe_that_is_centred():
+    sets, label = turning()
+    inputs = inputs_of_turning(sets, label)
+    assert inputs.uncentred == ["plain", "stack 4"]
+    settings = Settings(methods=["mean", "frames"], C=[1.0])
+    rows = evaluate(
+        inputs,
+        label,
+        None,
+        np.arange(20),
+        np.arange(20, 32),
+        every_method(inputs),
+        settings,
+    )
+    for row in rows:
+        assert row.failed is None
+        assert row.chosen.get("recipe", "plain") in inputs.uncentred

@@ -1,0 +1,750 @@
+"""Methods compared: votes, candidates left out, ends of grids, and the table."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from grassmann_classify import baseline_rows, candidates, evaluation
+from grassmann_classify.__main__ import main
+from grassmann_classify.candidates import Fits, Task, at_of
+from grassmann_classify.clips import Collection, clip_names
+from grassmann_classify.evaluation import evaluate, measured, run_splits, shares_of
+from grassmann_classify.folds import folds, kept_together
+from grassmann_classify.recipes import Inputs
+from grassmann_classify.rows import (
+    OURS,
+    PEERS,
+    Method,
+    Nearest,
+    methods,
+    svm_predictions,
+)
+from grassmann_classify.search import Outcome
+from grassmann_classify.settings import Settings
+from grassmann_classify.tables import compared, print_comparison, print_table
+from grassmann_classify.votes import vote_of_rows
+from grassmann_sc import estimators, subspaces, tuning
+from grassmann_sc.baselines.estimators import MSM
+
+SETTINGS = Settings(C=[0.1, 1])
+TRAIN = np.arange(24)
+TEST = np.arange(24, 36)
+
+
+def noisy_sets(noise=1.0, lengths=(5,), dimension=2):
+    """36 sets of frames in R^8 of three classes, each around a subspace of its own."""
+    rng = np.random.default_rng(0)
+    label = np.arange(36) % 3
+    spaces = rng.standard_normal((3, dimension, 8))
+    sizes = np.resize(lengths, 36)
+    sets = []
+    for n, c in zip(sizes, label):
+        exact = rng.standard_normal((n, dimension)) @ spaces[c]
+        sets.append(exact + noise * rng.standard_normal((n, 8)))
+    return sets, label
+
+
+def inputs_of(sets, label):
+    p = min(map(len, sets))
+    X = subspaces.from_sets(sets, min(p, 3))
+    return Inputs(Collection(X, sets, None, label, None, ()))
+
+
+def outcomes(inputs, label, *methods, settings=SETTINGS):
+    def methods_of(n_train, smallest, settings):
+        yield from methods
+
+    found = evaluate(inputs, label, None, TRAIN, TEST, methods_of, settings)
+    return {outcome.method.name: outcome for outcome in found}
+
+
+def method(reads, estimator, grid=None, predict=None):
+    return Method("row", reads, estimator, grid or {}, predict)
+
+
+def kept_of(collection, split):
+    clip = np.array(clip_names(collection.names, collection.clip))
+    return kept_together(collection.label, collection.group, clip, split)
+
+
+# ------------------------------------------------------------------------------- splits
+
+
+@pytest.mark.parametrize("kind", ["group", "clip", "set"])
+def test_classes_that_cross_validation_tells_nothing_of_are_named(kind):
+    """Classes whose training sets are all of one group, one clip, or one set.
+
+    No fold learns from some of these sets and asks for others.
+    """
+    label = np.array([*"aaaabbbbcccc", *"abc"])
+    unit = np.array([0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 5, 6])
+    names = [f"x{u}#{i}" for i, u in enumerate(unit)]
+    collection = Collection(None, None, names, label, None, None, np.arange(15))
+    if kind == "set":
+        train = np.array([0, 1, 2, 4, 8])
+    else:
+        train = np.arange(12)
+        of_kind = {"group": unit.astype(str)} if kind == "group" else {"clip": unit}
+        collection = collection._replace(**of_kind)
+    of_set, said = kept_of(collection, tuning.Split(train, np.arange(12, 15)))
+    assert said == [
+        f"2 of 3 classes, b the first, have one {kind} to train: cross-validation, "
+        "which needs two, tells nothing of them"
+    ]
+    group = None if of_set is None else of_set[train]
+    for fit, validate in folds(label[train], group, 0, 3):
+        assert of_set is None or not set(group[fit]) & set(group[validate])
+        assert set(label[train][validate]) & set(label[train][fit]) <= {"a"}
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_groups_are_kept_together_before_clips_and_clips_where_groups_are_torn(torn):
+    clip = np.repeat(np.arange(12), 2)
+    group = np.repeat([*"pqrs"], 6)
+    names = [f"x{c}#{i % 2}" for i, c in enumerate(clip)]
+    collection = Collection(None, None, names, clip % 2, group, None, clip)
+    train = np.arange(16 if torn else 18)
+    of_set, said = kept_of(collection, tuning.Split(train, np.arange(len(train), 24)))
+    kept = clip if torn else group
+    assert len(set(zip(of_set, kept))) == len(set(of_set)) == len(set(kept))
+    assert [text[:7] for text in said] == ["group r"] * torn
+    pairs = folds(collection.label[train], of_set[train], 0, 3)
+    assert len(pairs) == 3 * (5 if torn else 3)
+    for fit, validate in pairs:
+        assert not set(kept[train][fit]) & set(kept[train][validate])
+
+
+def test_shares_of_uneven_classes_are_those_by_hand():
+    """Right are 3 of 4 a, 1 of 2 b, 1 of 1 c; of answers 3 of 3, 1 of 2, 1 of 2."""
+    found = shares_of(np.array([*"aaaabbc"]), np.array([*"aaabbcc"]))
+    assert found["accuracy"] == pytest.approx(100 * 5 / 7)
+    assert found["balanced"] == pytest.approx(100 * (3 / 4 + 1 / 2 + 1) / 3)
+    assert found["f1"] == pytest.approx(100 * (6 / 7 + 1 / 2 + 2 / 3) / 3)
+
+
+def test_what_estimators_made_of_a_fold_is_of_its_training_sets_alone():
+    """made holds one fold, and nothing of other folds, which hold sets to be asked."""
+    sets, label = noisy_sets()
+    asked = []
+
+    class Shares(Nearest):
+        made = None
+
+        def __init__(self, lam=1):
+            self.lam = lam
+
+        def fit(self, sets, y):
+            given = [rows.tobytes() for rows in sets]
+            if self.made is not None:
+                asked.append("sets" in self.made)
+                assert self.made.setdefault("sets", given) == given
+            self.classes_ = np.unique(y)
+            self.y_ = y
+            return self
+
+        def predict(self, sets):
+            return self.y_[np.arange(len(sets)) % len(self.y_)]
+
+    row = method("sets", Shares(), {"lam": [1, 2, 3]})
+    found = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert found.failed is None and asked.count(True) > asked.count(False) > 1
+    made = {}
+    fits = Fits(Shares(), sets, made)
+    for fit in (TRAIN[:12], TRAIN[12:], TRAIN[:12]):
+        fits.parts(fit, fit)[0].made["sets"] = fit
+        assert len(made) == 1
+
+
+# ------------------------------------------------------------------ candidates left out
+
+
+def test_a_point_of_a_grid_that_no_fold_can_have_is_left_out():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+    grid = {"keep": [0.7, 0.9]}
+    both = method("sets", MSM(), {"p": [1, 2, 9], **grid})
+    found = outcomes(inputs, label, both)["row"]
+    alone = method("sets", MSM(), {"p": [1, 2], **grid})
+    without = outcomes(inputs, label, alone)["row"]
+    assert found.failed is None and list(found.left_out) == ["p 9"]
+    assert found.left_out["p 9"].endswith("got 9")
+    assert without.left_out == {}
+    assert (
+        found.predicted == without.predicted
+    ).all() and found.chosen == without.chosen
+
+
+def test_what_the_queries_alone_cannot_have_is_left_out():
+    sets, label = noisy_sets(noise=0.1, lengths=[6] * 24 + [3] * 12, dimension=4)
+    row = method("sets", MSM(), {"p": [1, 4]})
+    found = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert (
+        found.failed is None
+        and found.chosen == {"p": 1}
+        and list(found.left_out) == ["p 4"]
+    )
+
+
+def test_a_gram_matrix_that_is_absent_is_left_out_and_none_at_all_fails():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+    absent = tuning.Absent("beyond the rank of set 7")
+
+    def some(inputs, train, recipe):
+        return {
+            (recipe, "some", 0.5): inputs.gram[recipe, 1],
+            (recipe, "some", 0.9): absent,
+        }
+
+    row = method(some, Nearest(), {"share": []}, predict=tuning.nearest_predictions)
+    found = outcomes(inputs, label, row)["row"]
+    assert found.left_out == {"some, share 0.9": "beyond the rank of set 7"}
+    assert found.chosen == {"kernel": "some", "share": 0.5}
+    none = row._replace(
+        reads=lambda inputs, train, recipe: {(recipe, "some", 0.9): absent}
+    )
+    assert outcomes(inputs, label, none)["row"].failed.endswith(
+        "beyond the rank of set 7"
+    )
+
+
+def test_a_dimension_beyond_the_rank_in_a_kernels_space_is_left_out():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+    inputs.p[None].append(7)  # as --p 7 would be, of sets of five frames
+    inputs.gram[None, 7] = inputs.gram[None, 3]
+    settings = Settings(p=[1, 3, 7])
+    row = method("kernels", SVC(kernel="precomputed"), predict=svm_predictions([1.0]))
+    found = outcomes(inputs, label, row, settings=settings)["row"]
+    assert found.failed is None
+    assert all(
+        "p 7, gamma" in name and "rank 5" in why for name, why in found.left_out.items()
+    )
+    assert len(found.left_out) == candidates.N_GAMMAS
+
+
+def test_kernels_that_frames_allow_no_width_of_are_left_out_not_the_linear_ones():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+    # most pairs are equal
+    black = [np.concatenate([rows, np.zeros((20, 8))]) for rows in sets]
+    row = method("kernels", SVC(kernel="precomputed"), predict=svm_predictions([1.0]))
+    inputs.collection = inputs.collection._replace(sets=black)
+    found = outcomes(inputs, label, row)["row"]
+    assert found.failed is None
+    (why,) = found.left_out.values()
+    assert why.startswith("sets must hold frames that differ")
+
+
+def test_bounds_that_a_set_is_too_short_for_are_left_out(monkeypatch):
+    sets, label = noisy_sets(lengths=[1, 2])
+    inputs = inputs_of(sets, label)
+    row = method(
+        baseline_rows.convex_hulls,
+        Nearest(),
+        {"bound": []},
+        predict=tuning.nearest_predictions,
+    )
+    found = outcomes(inputs, label, row)["row"]
+    assert found.chosen == {"bound": 1.0}
+    assert (
+        found.left_out["bound 0.2"]
+        == "a set has 1 frame, of which a bound of 0.2 needs 5"
+    )
+    assert {"bound 0.2", "bound 0.5"} == found.left_out.keys()
+
+
+@pytest.mark.usefixtures("few_kernels")
+def test_clips_of_one_frame_have_every_row(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    label = np.repeat(["left", "right"], 8)
+    bright = np.where(label == "left", 0, 3)
+    frames = rng.integers(1, 60, (16, 4, 6))
+    for i, column in enumerate(bright):
+        frames[i, :, column : column + 3] += 180
+    even = np.arange(0, 16, 2)
+    np.savez(
+        tmp_path / "one.npz",
+        frames=frames.astype(np.uint8),
+        label=label,
+        offset=np.arange(17),
+        train0=even,
+        test0=even + 1,
+    )
+    main(
+        [
+            "compare",
+            str(tmp_path / "one.npz"),
+            "--out",
+            str(tmp_path),
+            "--no-pictures",
+            "--baselines",
+            "--kernels",
+        ]
+    )
+    out = capsys.readouterr().out
+    assert "KAHM, convex hulls " in out and "KCMSM" in out and "failed" not in out
+
+
+def test_regularised_baselines_are_tuned_over_their_regularisation():
+    sets, label = noisy_sets()
+    rows = {
+        row.name: row
+        for row in baseline_rows.baselines(inputs_of(sets, label), 19, Settings())
+    }
+    assert {"p", "reg"} <= rows["DCC"].grid.keys()
+    assert {"p", "gamma"} <= rows["KMSM"].grid.keys() & rows["KCMSM"].grid.keys()
+    K = np.eye(24) + 1
+    for name in ("GDA", "GGDA", "GDA in a kernel's space"):
+        tried = [
+            dict(point)["reg"] for point in rows[name].predict(K, K, np.arange(24) % 3)
+        ]
+        assert set(tried) == set(baseline_rows.REG)
+
+
+# ----------------------------------------------------------------------------- the vote
+
+
+def test_the_vote_weighs_all_candidates_of_the_rows():
+    """Against a Search for each row, its weights and its labels, by hand."""
+    sets, label = noisy_sets(noise=1.5)
+    inputs = inputs_of(sets, label)
+    names = "gSC, labelled sets as atoms", "gLC, labelled sets as atoms"
+    sparse = tuning.sparse_predictions([0.03, 0.1, 0.3])
+    local = tuning.local_predictions([3, 5])
+    gsc = estimators.CodingClassifier(lam_scale="max", kernel="precomputed")
+    glc = estimators.CodingClassifier("local", kernel="precomputed")
+    found = outcomes(
+        inputs,
+        label,
+        Method(names[0], "gram", gsc, {}, sparse),
+        Method(names[1], "gram", glc, {}, local),
+    )[OURS]
+
+    y = label[TRAIN]
+    pairs = [(TRAIN[fit], TRAIN[validate]) for fit, validate in folds(y, None, 0, 5)]
+    grams = {(None, "linear", p): inputs.gram[None, p] for p in inputs.p[None]}
+    voters = []
+    for predict in (sparse, local):
+        shares = tuning.Search(label, pairs, predict).choose(grams).shares
+        for (gram, parameters), share in shares.items():
+            K = grams[gram]
+            blocks = K[np.ix_(TRAIN, TRAIN)], K[np.ix_(TEST, TRAIN)]
+            voters.append((np.nanmean(share), predict(*blocks, y)[parameters]))
+    best = max(mean for mean, _ in voters)
+    votes = np.zeros((len(TEST), 3))
+    for mean, answer in voters:
+        votes[np.arange(len(TEST)), answer] += np.exp((mean - best) / 0.01)
+    assert found.chosen == {"voters": len(voters)} and len(voters) > 10
+    assert (found.predicted == votes.argmax(axis=1)).all()
+
+
+def test_folds_that_are_repeated_are_drawn_anew():
+    label = np.arange(24) % 2
+    for group in (None, np.arange(24) // 2):
+        repeated = folds(label, group, 0, 3)
+        parts = {tuple(validate) for _, validate in repeated}
+        assert len(parts) > 2 * len(repeated) / 3
+
+
+def test_subspaces_of_what_learns_have_the_p_that_sparse_codes_chose():
+    """The largest where no such row is asked for, or it failed; likewise the recipe."""
+    inputs = inputs_of(*noisy_sets())
+    task = Task(inputs, None, None, None, None, None, None, {})
+    gsc = Method("gSC, labelled sets as atoms", "gram", None, {})
+    nearest = Method("nearest subspace", "gram", None, {})
+    other = Outcome(nearest, chosen={"p": 1})
+    found = Outcome(gsc, chosen={"p": 2, "recipe": "centred"})
+    assert at_of([other, found], task) == ("centred", 2)
+    assert at_of([other, found._replace(failed="no")], task) == (None, 3)
+    assert at_of([other], task) == (None, 3)
+
+
+# row i of this "Gram matrix" is i
+NUMBERED = np.repeat(np.arange(36.0)[:, None], 36, axis=1)
+
+
+def test_a_matrix_that_the_queries_alone_cannot_have_has_no_vote_and_stops_none():
+    sets, label = noisy_sets(noise=1.5)
+
+    class OfFolds:
+        shape = 36, 36
+
+        def __getitem__(self, block):
+            if np.max(block[0]) >= len(TRAIN):
+                raise ValueError("a query has rank 1")
+            return NUMBERED[block] + 1000
+
+    def predict(K_dd, K_xd, y):
+        better, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
+        # those that cannot be had are asked first
+        wrong = asked % (5 + 5 * better) == 0
+        return {
+            (("lam", i),): (label[asked] + wrong + (asked >= 24) * i) % 3
+            for i in (0, 1)
+        }
+
+    class Answers(Nearest):
+        def __init__(self, lam=None):
+            self.lam = lam
+
+    name = "gSC, labelled sets as atoms"
+    inputs = inputs_of(sets, label)
+    both = {(None, "a", 1): NUMBERED, (None, "b", 2): OfFolds()}
+    row = method(
+        lambda inputs, train, recipe: both, Answers(), predict=predict
+    )._replace(name=name)
+    alone = row._replace(reads=lambda inputs, train, recipe: {(None, "a", 1): NUMBERED})
+    found = outcomes(inputs, label, row)[OURS]
+    expected = outcomes(inputs, label, alone)[OURS]
+    assert found.failed is None and found.chosen == expected.chosen == {"voters": 2}
+    assert found.predicted.tolist() == expected.predicted.tolist()
+    none = row._replace(reads=lambda inputs, train, recipe: {(None, "b", 2): OfFolds()})
+    failed = outcomes(inputs, label, none)
+    assert failed[name].failed.endswith("a query has rank 1")
+    assert failed[OURS].failed == f"no row can vote: {failed[name].failed}"
+    assert outcomes(inputs, label, row)[name].chosen["p"] == 1
+
+
+def test_several_good_candidates_outvote_the_first_and_many_worse_ones():
+    sets, label = noisy_sets()
+    says = [0, 1, 1, 2, 2, 2, 2, 2]  # of the queries
+    wrong = [[0], [1], [2], *([3, 4, 5 + i] for i in range(5))]  # of the training sets
+
+    def predict(K_dd, K_xd, y):
+        asked = np.rint(K_xd[:, 0]).astype(int)
+        return {
+            (("lam", i),): np.where(
+                asked >= 24,
+                says[i],
+                np.where(np.isin(asked, wrong[i]), -1, label[asked]),
+            )
+            for i in range(8)
+        }
+
+    class Answers(Nearest):
+        def __init__(self, lam=None):
+            self.lam = lam
+
+    row = method(
+        lambda inputs, train, recipe: {(None, "a", 1): NUMBERED},
+        Answers(),
+        predict=predict,
+    )
+    row = row._replace(name="gSC, labelled sets as atoms")
+    found = outcomes(inputs_of(sets, label), label, row)[OURS]
+    assert found.predicted.tolist() == [1] * 12
+
+
+def test_with_seconds_the_answers_of_the_rows_vote_and_no_matrix_is_asked_again():
+    sets, label = noisy_sets()
+    asked = []
+
+    def predict(K_dd, K_xd, y):
+        asked.append(K_xd.shape[0])
+        return {(): y[K_xd.argmax(axis=1)]}
+
+    inputs = inputs_of(sets, label)
+    row = Method("nearest subspace", "gram", Nearest(), {}, predict)
+    every = outcomes(inputs, label, row)[PEERS]
+    assert (
+        every.chosen == {"voters": asked.count(len(TEST))}
+        and every.chosen["voters"] > 1
+    )
+    asked.clear()
+    hurried = Settings(seconds=0)
+    found = outcomes(inputs, label, row, settings=hurried)[PEERS]
+    assert found.chosen == {"voters": 1} and len(TEST) not in asked
+    rows = [
+        Outcome(row, predicted=np.array(labels), score=score)
+        for labels, score in ((["a", "a"], 0.9), (["b", "a"], 0.91), (["b", "c"], 0.5))
+    ]
+    assert vote_of_rows(row, rows).predicted.tolist() == ["b", "a"]
+
+
+# ------------------------------------------------------------------------ ends of grids
+
+
+def test_the_end_of_a_grid_is_told_where_it_is_better_than_what_is_beside_it():
+    sets, label = noisy_sets()
+    inputs = inputs_of(sets, label)
+
+    def right_in(shares):
+        def predict(K_dd, K_xd, y):
+            asked = np.rint(K_xd[:, 0]).astype(int)
+            return {
+                (("C", c),): np.where(asked % 20 < 20 * share, label[asked], -1)
+                for c, share in zip((0.1, 1.0), shares)
+            }
+
+        return predict
+
+    for shares, ends in (
+        ((0.5, 0.9), {"C": "--C 0.1 1 10"}),
+        ((0.9, 0.5), {"C": "--C 0.01 0.1 1"}),
+        ((0.9, 0.9), {}),
+    ):
+        row = method(
+            lambda inputs, train, recipe: {(None, "a", 1): NUMBERED},
+            SVC(kernel="precomputed"),
+            predict=right_in(shares),
+        )
+        found = outcomes(inputs, label, row)["row"]
+        assert found.ends == ends
+
+
+def test_no_p_is_advised_that_a_set_cannot_have():
+    sets, label = noisy_sets()
+    most = min(map(len, sets))
+    tried = [most // 4, most // 2, most - 1]
+    grams = {(None, "a", p): NUMBERED + 1000 * p for p in tried}
+
+    def the_more_the_better(K_dd, K_xd, y):
+        p, asked = np.divmod(np.rint(K_xd[:, 0]).astype(int), 1000)
+        return {(): np.where(asked % most < p, label[asked], -1)}
+
+    row = method(
+        lambda inputs, train, recipe: grams,
+        SVC(kernel="precomputed"),
+        predict=the_more_the_better,
+    )
+    settings = Settings(p=tried)
+    found = outcomes(inputs_of(sets, label), label, row, settings=settings)["row"]
+    assert found.ends == {"p": f"--p {' '.join(map(str, tried))} {most}"}
+
+
+def test_beside_what_there_was_no_time_for_no_grid_ends():
+    sets, label = noisy_sets()
+    row = method("sets", MSM(), {"p": [2, 3]})
+    hurried = Settings(seconds=0)
+    found = outcomes(inputs_of(sets, label), label, row, settings=hurried)["row"]
+    assert found.chosen == {"p": 2} and found.ends == {}
+
+
+def results_of(accuracies, **more):
+    """{row: [a split, ...]} of {row: accuracies in %}."""
+    usual = {
+        "seconds": 0.1,
+        "chosen": {},
+        "failed": None,
+        "left_out": {},
+        "ends": {},
+        "warned": (),
+    }
+    return {
+        name: [{**usual, "accuracy": accuracy, **more} for accuracy in found]
+        for name, found in accuracies.items()
+    }
+
+
+def test_the_table_says_how_often_and_what_was_left_out_and_at_an_end(capsys):
+    results = results_of({"KMSM": [90.0] * 10})
+    for i, split in enumerate(results["KMSM"]):
+        split["chosen"] = {"p": 7 if i < 4 else i, "kernel": "linear"}
+        split["ends"] = {"C": "--C 1 10 100", "p": ""} if i < 8 else {"p": ""}
+        split["ends"] = split["ends"] if i else {}
+    for i in (1, 4, 5):
+        results["KMSM"][i]["left_out"] = {"p 9": "set 3 has rank 8"}
+    print_table(results)
+    out = capsys.readouterr().out
+    assert "p 7 in 5 of 10, linear in 10 of 10" in out
+    assert "\n    p 9 left out in 3 of 10 splits: set 3 has rank 8\n" in out
+    assert "\n    C at the end of its grid in 7 of 10 splits: try --C 1 10 100\n" in out
+    assert "\n    p at the end of its grid in 9 of 10 splits\n" in out
+
+
+def test_the_table_has_the_spread_over_splits_and_ends_of_half_of_them(capsys):
+    results = results_of({"KMSM": [80.0, 90.0]})
+    results["KMSM"][0]["ends"] = {"C": "--C 1 10 100"}
+    print_table(results)
+    out = capsys.readouterr().out
+    assert "85.0 ±  7.1" in out  # 10 / sqrt(2)
+    assert "C at the end of its grid in 1 of 2 splits: try --C 1 10 100" in out
+
+
+def test_warnings_of_candidates_belong_to_their_row(capsys, recwarn):
+    sets, label = noisy_sets()
+
+    class Warns(Nearest):
+        def fit(self, K, y):
+            warnings.warn("little is known", stacklevel=2)
+            warnings.warn(f"of {len(K)} sets", stacklevel=2)
+            return super().fit(K, y)
+
+    row = method("gram", Warns(), predict=tuning.nearest_predictions)
+    found = outcomes(inputs_of(sets, label), label, row)["row"]
+    assert found.warned == ("little is known", "of 24 sets") and not len(recwarn)
+    print_table(results_of({"row": [90.0] * 3}, warned=found.warned))
+    note = "    warned in 3 of 3 splits: little is known, and 1 other warning\n"
+    assert note in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------------------- chance
+
+
+def half_splits(n, k, seed=0):
+    rng = np.random.default_rng(seed)
+    return [tuple(np.split(rng.permutation(n), 2)) for _ in range(k)]
+
+
+def said(capsys, accuracies, pairs):
+    print_comparison(results_of(accuracies), pairs)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_fewer_than_five_splits_have_words_and_no_p_value(capsys, k):
+    """However far apart the rows are; five have numbers, and a star."""
+    far = {"a": 95.0, "b": 20.0, "c": 50.0}
+    few = {name: [accuracy] * k for name, accuracy in far.items()}
+    splits = "1 split" if k == 1 else f"{k} splits"
+    words = (
+        f"{splits}: too few splits to tell which differences are larger than chance, 5 or "
+        "more can"
+    )
+    assert said(capsys, few, half_splits(400, k)) == words + "\n"
+    found = compared(results_of(few), half_splits(400, k))
+    points = {"b": pytest.approx(75), "c": pytest.approx(45)}
+    assert found == ("a", points, None, None, words)
+    five = {name: [accuracy] * 5 for name, accuracy in far.items()}
+    assert " *\n" in said(capsys, five, half_splits(400, 5))
+
+
+def test_one_clip_in_each_of_five_splits_is_no_star(capsys):
+    out = said(capsys, {"a": [95.0] * 5, "b": [90.0] * 5}, half_splits(40, 5))
+    assert " *\n" not in out
+    p_value = tuning.corrected_t_test([0.05] * 5, 1, n_test=20)
+    assert float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
+
+
+def test_what_is_printed_of_chance_is_what_is_kept(capsys):
+    """A row that failed in a split is compared with no other; one row alone with none."""
+    pairs = half_splits(40, 6)
+    results = results_of(
+        {"a": [90.0] * 6, "b": [50.0, 60, 70, 50, 60, 70], "c": [99.0] * 6}
+    )
+    results["c"][2]["failed"] = "no such kernel"
+    found = compared(results, pairs)
+    assert (found.first, found.behind, found.why) == (
+        "a",
+        {"b": pytest.approx(30)},
+        None,
+    )
+    p_value = tuning.corrected_t_test([0.4, 0.3, 0.2] * 2, 1.0, n_test=20)
+    assert found.p_values == {"b": pytest.approx(p_value)}
+    print_comparison(results, pairs)
+    head, row = capsys.readouterr().out.splitlines()
+    assert found.test in head and row.split()[:3] == ["b", "30.0", f"{p_value:.3f}"]
+    del results["b"]
+    assert compared(results, pairs) == (
+        "a",
+        {},
+        None,
+        None,
+        "fewer than two methods have all splits",
+    )
+    print_comparison(results, pairs)
+    assert not capsys.readouterr().out
+
+
+def test_p_values_are_adjusted_for_the_number_of_rows(capsys):
+    rng = np.random.default_rng(0)
+    pairs = half_splits(200, 10)
+    rows = {"best": 90 + rng.standard_normal(10)}
+    for i in range(5):
+        rows[f"row {i}"] = rows["best"] - 1.5 - 0.5 * i + 0.8 * rng.standard_normal(10)
+    out = said(capsys, rows, pairs)
+    alone = [
+        tuning.corrected_t_test((rows["best"] - found) / 100, 1.0, n_test=100)
+        for name, found in rows.items()
+        if name != "best"
+    ]
+    printed = [
+        float(found) for found in re.findall(r"(\d\.\d{3})(?: \*)?$", out, re.MULTILINE)
+    ]
+    assert printed == pytest.approx(tuning.holm(alone), abs=5e-4)
+    assert (
+        "p-value (corrected resampled t-test over 10 splits; Holm's correction" in out
+    )
+
+
+def test_rows_that_are_alike_seldom_have_a_star(capsys):
+    """25 methods with the same chance on each of 40 sets; the best is compared."""
+    rng = np.random.default_rng(0)
+    pairs = half_splits(40, 10)
+    starred = 0
+    for _ in range(100):
+        right = rng.random((25, 40)) < 0.8
+        rows = {
+            f"row {i}": [100 * row[test].mean() for _, test in pairs]
+            for i, row in enumerate(right)
+        }
+        starred += " *\n" in said(capsys, rows, pairs)
+    assert starred <= 5
+
+
+def test_parts_left_out_in_turn_are_not_called_resampled(capsys):
+    parts = np.split(np.arange(40), 8)
+    pairs = [(np.setdiff1d(np.arange(40), part), part) for part in parts]
+    out = said(capsys, {"a": [80.0] * 8, "b": [60.0] * 8}, pairs)
+    assert (
+        "p-value (paired t-test over 8 parts left out in turn, its variance corrected"
+        in out
+    )
+    assert "resampled" not in out
+    p_value = tuning.corrected_t_test([0.2] * 8, 5 / 35, n_test=5)
+    assert (
+        float(out.split()[-1]) == pytest.approx(p_value, abs=5e-4)
+        and 0.01 < p_value < 0.9
+    )
+
+
+def test_the_first_fold_is_measured_and_its_work_changes_no_answer():
+    """What it will take is known before; rows and answers are those without it."""
+    sets, label = noisy_sets(2.0)
+    inputs = inputs_of(sets, label)
+    settings = Settings(C=[0.1, 1], lam=[0.01, 0.1], neighbors=[2, 3], atoms=4)
+    # two estimators whose candidates have equal names
+    grid = {"p": [1, 2], "reference": ["class", "set"]}
+
+    def methods_of(n_train, smallest, settings):
+        yield from methods(n_train, smallest, settings)
+        yield Method("MSM", "sets", MSM(), grid)
+        yield Method("CMSM", "sets", MSM(keep=0.5), grid)
+
+    given = inputs, label, None, TRAIN
+    before = measured(*given, methods_of, settings, 12)
+    assert before.total > 0 and len(before.spent) > 8
+    assert {"MSM", "CMSM"} <= before.known.keys()
+    hurried = Settings(C=[0.1], seconds=0)
+    assert measured(*given, methods_of, hurried, 12).total == 0
+    plain, found = (
+        [*evaluate(*given, TEST, methods_of, settings, 12, known)]
+        for known in (None, before)
+    )
+    for row, again in zip(plain, found):
+        name = row.method.name
+        assert row.failed is None and again.chosen == row.chosen
+        assert again.score == row.score
+        assert again.predicted.tolist() == row.predicted.tolist()
+        assert again.seconds > before.spent.get(name, 0)
+
+
+def test_what_it_will_take_is_said_before_the_first_split(capsys, monkeypatch):
+    monkeypatch.setattr(evaluation, "WORTH_SAYING", 0)
+    sets, label = noisy_sets(2.0)
+    inputs = inputs_of(sets, label)
+
+    def methods_of(n_train, smallest, settings):
+        yield from methods(n_train, smallest, settings)
+
+    pairs = [(TRAIN, TEST), (TEST, TRAIN)]
+    collection = inputs.collection
+    [*run_splits(collection, inputs, pairs, methods_of, SETTINGS)]
+    said = [
+        line for line in capsys.readouterr().err.splitlines() if "split" not in line
+    ]
+    assert [re.sub(r"\d+", "N", line) for line in said] == ["about N s to go"] * 2

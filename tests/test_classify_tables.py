@@ -1,0 +1,554 @@
+"""The table of a comparison: shares, rows behind the first, chance, and notes."""
+
+import json
+import math
+import re
+from collections import Counter
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from grassmann_classify.clips import Collection
+from grassmann_classify.evaluation import all_answers, natural_classes, shares_of
+from grassmann_classify.records import save_results
+from grassmann_classify.tables import (
+    columns_of,
+    compared,
+    print_comparison,
+    print_table,
+    report_table,
+)
+
+# --------------------------------------------------------------------------- shares
+
+
+def shares_by_hand(truth, predicted):
+    """In %, as fractions: accuracy, its mean over the true classes, the mean F1 over all."""
+    pairs = [*zip(truth, predicted)]
+    right = sum(t == p for t, p in pairs)
+    recalls = []
+    f1 = []
+    for c in {*truth, *predicted}:
+        hit = sum(t == p == c for t, p in pairs)
+        missed = sum(t == c != p for t, p in pairs)
+        wrong = sum(p == c != t for t, p in pairs)
+        if hit + missed:
+            recalls.append(Fraction(hit, hit + missed))
+        f1.append(Fraction(2 * hit, 2 * hit + missed + wrong))
+    found = Fraction(right, len(pairs)), sum(recalls) / len(recalls), sum(f1) / len(f1)
+    return dict(
+        zip(("accuracy", "balanced", "f1"), (float(100 * one) for one in found))
+    )
+
+
+@pytest.mark.parametrize(
+    "truth, predicted",
+    [
+        ("aabbcc", "aabbaa"),  # c is never answered
+        ("aabb", "accb"),  # c is not in the test part
+        ("aaaaab", "aaaaaa"),  # uneven: 5 of 6, but half of the classes
+        ("aaaaab", "bbbbba"),  # none is right
+        ("abc", "abc"),
+        ("aaaa", "aaaa"),  # a test part of one class
+        ("aaaa", "bbbb"),
+        ("a", "a"),
+    ],
+)
+def test_shares_are_those_of_plain_loops(truth, predicted):
+    found = shares_of(np.array([*truth]), np.array([*predicted]))
+    assert found == pytest.approx(shares_by_hand(truth, predicted), rel=1e-12)
+
+
+def test_shares_of_any_answers_are_those_of_plain_loops():
+    """Of one to twelve uneven classes, by number as evaluate has them."""
+    rng = np.random.default_rng(0)
+    differ = 0
+    for _ in range(60):
+        n_classes = rng.integers(1, 13)
+        truth = np.floor(n_classes * rng.random(25) ** 2).astype(int)
+        predicted = np.where(
+            rng.random(25) < 0.5, truth, rng.integers(0, n_classes, 25)
+        )
+        found = shares_of(truth, predicted)
+        by_hand = shares_by_hand(truth.tolist(), predicted.tolist())
+        assert found == pytest.approx(by_hand, rel=1e-12)
+        differ += len({round(one, 6) for one in found.values()}) == 3
+    assert differ > 40
+    assert shares_of(np.array([0, 1]), np.array([1, 1]))["balanced"] == 50
+
+
+@pytest.mark.parametrize(
+    "labels, uneven",
+    [
+        ("abab", False),
+        ("aabb", False),
+        ("aab", True),
+        ("abbb", True),
+        ("abcabca", True),
+        ("a", False),
+    ],
+)
+@pytest.mark.parametrize("f1", [False, True])
+def test_uneven_classes_have_a_column_of_balanced_accuracy(labels, uneven, f1):
+    """Classes 1, 2, 3 of as many sets have none, however they are called."""
+    options = SimpleNamespace(f1=f1)
+    expected = ["accuracy", *["balanced"] * uneven, *["f1"] * f1]
+    assert columns_of(options, np.array([*labels])) == expected
+    numbers = np.array([ord(c) - 96 for c in labels])
+    assert columns_of(options, numbers) == expected
+
+
+# -------------------------------------------------------------------- answers of all
+
+
+def test_answers_of_all_splits_are_those_of_the_test_parts_that_succeeded():
+    label = np.array([*"abcabcab"])
+    pairs = [([0], [1, 2, 3]), ([1], [0]), ([2], [7, 6]), ([3], [4, 5])]
+    pairs = [tuple(map(np.array, pair)) for pair in pairs]
+    found = [
+        {"failed": None, "predicted": np.array([*"xyz"])},
+        {"failed": "no rank", "predicted": None},
+        {"failed": None, "predicted": np.array([*"uv"])},
+    ]
+    truth, predicted = all_answers(label, pairs, found)  # the last split is to come
+    assert "".join(truth) == "bcaba" and "".join(predicted) == "xyzuv"
+    nothing = all_answers(label, pairs, found[1:2])
+    assert [one.tolist() for one in nothing] == [[], []]
+    assert all(one.dtype == label.dtype for one in nothing)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["c1", "c2", "c10", "c20"],
+        ["2", "10", "101"],
+        ["a2b3", "a2b12", "a10b1"],
+        ["v1.9", "v1.10", "v2.1"],
+        [-3, 2, 10, 100],
+        [0.5, 2.0, 10.25],
+        [False, True],
+    ],
+)
+def test_classes_are_in_the_order_of_readers_each_once(names):
+    order = np.random.default_rng(0).permutation(np.arange(3 * len(names)) % len(names))
+    found = natural_classes(np.array(names)[order])
+    assert found == names and type(found[0]) is type(names[0])
+
+
+class Kept:
+    """Stands for a folder of results, and for a page: what was written or tabled."""
+
+    def write(self, name, write):
+        write(SimpleNamespace(write=lambda content: setattr(self, "content", content)))
+
+    def table(self, header, rows, best, numbers):
+        self.header, self.rows = header, rows
+        self.best, self.numbers = [*best], [*numbers]
+
+
+def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class():
+    """Rows are true classes in natural order, columns what was answered."""
+    rng = np.random.default_rng(0)
+    label = np.array(["c10", "c2", "c1"])[np.arange(24) % 3]
+    order = ["c1", "c2", "c10"]
+    pairs = [tuple(np.split(rng.permutation(24), [14 + k])) for k in range(3)]
+    splits = []
+    for _, test in pairs:
+        answers = rng.choice(label, len(test))
+        shares = shares_of(label[test], answers)
+        splits.append({**results_of({"": [0]})[""][0], **shares, "predicted": answers})
+    nothing = {"accuracy": np.nan, "balanced": np.nan, "f1": np.nan, "predicted": None}
+    failed = {**splits[0], **nothing, "failed": "no rank"}
+    results = {"a": splits, "b": [splits[0], failed], "c": [failed] * 3}
+    collection = Collection(np.zeros((24, 5, 2)), None, [], label, None, (), None)
+    out = Kept()
+    save_results(out, {}, collection, pairs, results)
+    kept = json.loads(out.content)
+    assert kept["classes"] == order and kept["splits"] == 3 and kept["splits_done"] == 2
+    for name, found in results.items():
+        told = kept["methods"][name]
+        counts = Counter()
+        for split, (_, test) in zip(found, pairs):
+            if split["failed"] is None:
+                counts.update(zip(label[test], split["predicted"]))
+        assert told["confusion"] == [[counts[t, p] for p in order] for t in order]
+        for column in ("accuracy", "balanced", "f1"):
+            assert told[column] == [
+                None if split["failed"] else pytest.approx(split[column])
+                for split in found
+            ]
+        done = [split["accuracy"] for split in found if split["failed"] is None]
+        assert told["mean"] == (pytest.approx(sum(done) / len(done)) if done else None)
+        assert (told["std"] is None) == (len(done) < 2)
+    assert kept["methods"]["a"]["std"] == pytest.approx(
+        np.std([split["accuracy"] for split in splits], ddof=1)
+    )
+    assert kept["comparison"]["first"] == "a" and kept["comparison"]["behind"] == {}
+
+
+# ------------------------------------------------------------------------------ chance
+
+
+def results_of(accuracies, **more):
+    """{row: [a split, ...]} of {row: accuracies in %}; None is a split that failed."""
+    usual = {"seconds": 0.1, "chosen": {}, "left_out": {}, "ends": {}, "warned": ()}
+    usual |= {"balanced": 50.0, "f1": 40.0, **more}
+    failed = {"accuracy": np.nan, "balanced": np.nan, "f1": np.nan, "failed": "no rank"}
+    return {
+        name: [
+            {**usual, "accuracy": one, "failed": None}
+            if one is not None
+            else {**usual, **failed}
+            for one in found
+        ]
+        for name, found in accuracies.items()
+    }
+
+
+def splits_of(k, sizes=((200, 100),)):
+    """k splits whose parts have these sizes in turn."""
+    rng = np.random.default_rng(0)
+    pairs = []
+    for i in range(k):
+        n_train, n_test = sizes[i % len(sizes)]
+        order = rng.permutation(400)
+        pairs.append((order[:n_train], order[n_train : n_train + n_test]))
+    return pairs
+
+
+def p_values_by_hand(first, others, pairs):
+    """Nadeau and Bengio's test with the floor of the variance, then Holm's steps."""
+    k = len(pairs)
+    ratio = sum(len(test) / len(train) for train, test in pairs) / k
+    n_test = sum(len(test) for _, test in pairs) / k
+    plain = {}
+    for name, found in others.items():
+        lost = [(a - b) / 100 for a, b in zip(first, found)]
+        mean = abs(sum(lost) / k)
+        variance = sum((one - sum(lost) / k) ** 2 for one in lost) / (k - 1)
+        variance = max(variance, mean / n_test)
+        if mean < 1e-12:
+            plain[name] = 1.0
+            continue
+        t = mean / math.sqrt((1 / k + ratio) * variance)
+        plain[name] = 2 * stats.t.sf(t, k - 1)
+    adjusted = {}
+    largest = 0.0
+    for rank, name in enumerate(sorted(plain, key=plain.get)):
+        largest = max(largest, min(1.0, (len(plain) - rank) * plain[name]))
+        adjusted[name] = largest
+    return adjusted
+
+
+ACCURACIES = {
+    "poor": [25.0, 12.5, 37.5, 25.0, 25.0, 12.5, 25.0],
+    "good": [87.5, 100.0, 75.0, 87.5, 100.0, 87.5, 75.0],
+    "as good": [100.0, 87.5, 75.0, 75.0, 100.0, 87.5, 87.5],
+    "failed": [100.0, 100.0, 100.0, None, 100.0, 100.0, 100.0],
+    "near": [87.5, 87.5, 75.0, 87.5, 87.5, 87.5, 75.0],
+    "failed in all": [None] * 7,
+    "steady": [62.5, 75.0, 50.0, 62.5, 75.0, 62.5, 50.0],  # good, less 25
+    "better in one": [100.0, 75.0, 62.5, 75.0, 75.0, 75.0, 75.0],
+}
+
+
+@pytest.mark.parametrize("sizes", [((200, 100),), ((300, 80), (80, 160), (200, 40))])
+def test_rows_are_behind_the_first_of_the_best_in_points_with_p_values(sizes):
+    """Of two that are as good the first; of each row that failed nowhere, in their order."""
+    pairs = splits_of(7, sizes)
+    found = compared(results_of(ACCURACIES), pairs)
+    good = ACCURACIES["good"]
+    rest = ["poor", "as good", "near", "steady", "better in one"]
+    assert found.first == "good" and [*found.behind] == rest
+    for name in rest:
+        points = sum(good) / 7 - sum(ACCURACIES[name]) / 7
+        assert found.behind[name] == pytest.approx(points, abs=1e-9)
+    by_hand = p_values_by_hand(good, {name: ACCURACIES[name] for name in rest}, pairs)
+    assert [*found.p_values] == rest
+    assert found.p_values == pytest.approx(by_hand, rel=1e-9)
+    assert found.p_values["poor"] < 0.05 < found.p_values["better in one"]
+    assert found.p_values["as good"] == 1 and found.why is None
+    assert found.p_values["steady"] > 1e-4  # one set in each split may be luck
+    assert found.test == (
+        "corrected resampled t-test over 7 splits; Holm's correction over 5 rows"
+    )
+    turned = dict(reversed(ACCURACIES.items()))
+    other = compared(results_of(turned), pairs)
+    assert other.first == "as good" and [*other.behind][-2:] == ["good", "poor"]
+
+
+def test_of_rows_with_the_same_accuracies_in_another_order_the_first_is_first():
+    """Whatever the sums are rounded to."""
+    rng = np.random.default_rng(0)
+    pairs = splits_of(6)
+    for _ in range(200):
+        shares = rng.integers(0, 8, 6) / 7 * 100
+        rows = {f"{i}": rng.permutation(shares).tolist() for i in range(5)}
+        found = compared(results_of(rows), pairs)
+        assert found.first == "0" and [*found.behind] == ["1", "2", "3", "4"]
+        assert {*found.behind.values()} == {0}
+        assert not any(math.copysign(1, one) < 0 for one in found.behind.values())
+        assert set(found.p_values.values()) == {1.0}
+
+
+@pytest.mark.parametrize("k", range(1, 8))
+def test_there_are_p_values_from_five_splits_on(k):
+    rows = {name: ACCURACIES[name][:k] for name in ("good", "poor", "near")}
+    found = compared(results_of(rows), splits_of(k))
+    assert (found.p_values is None) == (found.test is None) == (k < 5)
+    assert (found.why is None) == (k >= 5) and found.first == "good"
+    assert found.behind == pytest.approx(
+        {
+            name: np.mean(rows["good"]) - np.mean(rows[name])
+            for name in ("poor", "near")
+        },
+        abs=1e-9,
+    )
+
+
+def test_rows_that_failed_or_are_not_done_are_compared_with_none():
+    pairs = splits_of(6)
+    nothing = compared(results_of({"a": [None] * 6, "b": [None] * 6}), pairs)
+    why = "fewer than two methods have all splits"
+    assert nothing == (None, {}, None, None, why)
+    one = {"a": [90.0] * 6, "b": [*[99.0] * 5, None], "c": [99.0] * 5}
+    assert compared(results_of(one), pairs) == ("a", {}, None, None, why)
+    two = compared(results_of({**one, "d": [80.0] * 6}), pairs)
+    assert two.first == "a" and two.behind == {"d": pytest.approx(10)}
+    assert two.test.endswith("Holm's correction over 1 row")
+
+
+def test_what_is_printed_has_a_star_below_five_percent_alone(capsys):
+    pairs = splits_of(7)
+    good = ACCURACIES["good"]
+    seen = []
+    for points in range(1, 40):
+        lost = [points + 9, points - 9, points] * 2 + [points]
+        rows = {"good": good, "other row": [a - b for a, b in zip(good, lost)]}
+        (p_value,) = compared(results_of(rows), pairs).p_values.values()
+        print_comparison(results_of(rows), pairs)
+        head, line = capsys.readouterr().out.splitlines()
+        assert head.startswith("Behind good, in points, and the p-value (corrected")
+        words = re.fullmatch(r"  (.+?) +(\d+\.\d) +(\d\.\d{3})( \*)?", line)
+        assert words[1] == "other row" and bool(words[4]) == (p_value < 0.05)
+        assert float(words[2]) == pytest.approx(points, abs=0.051)
+        assert float(words[3]) == pytest.approx(p_value, abs=5e-4)
+        seen.append(p_value)
+    for low, high in ((0, 0.01), (0.03, 0.05), (0.05, 0.07), (0.1, 1)):
+        assert any(low < one < high for one in seen)
+
+
+# ------------------------------------------------------------------------------- tables
+
+COLUMNS = ["accuracy", "balanced", "f1"]
+HEADS = ["accuracy in %", "balanced", "F1"]
+
+
+def tabled(results, columns, pairs):
+    """The table of a page."""
+    report = Kept()
+    report_table(report, results, columns, compared(results, pairs))
+    return report
+
+
+def results_with_all(k=7):
+    results = results_of({name: found[:k] for name, found in ACCURACIES.items()})
+    rng = np.random.default_rng(0)
+    for found in results.values():
+        for split in found:
+            split["seconds"] = rng.uniform(0.1, 3)
+            if split["failed"] is None:
+                split["balanced"] = rng.uniform(20, 90)
+                split["f1"] = rng.uniform(20, 90)
+    return results
+
+
+@pytest.mark.parametrize("columns", [COLUMNS[:1], COLUMNS[:2], COLUMNS, COLUMNS[::2]])
+@pytest.mark.parametrize("k", [2, 7])
+def test_the_table_has_means_and_spreads_over_the_splits_that_succeeded(
+    columns, k, capsys
+):
+    """And the seconds of a split in the mean; printed and in the page alike."""
+    results = results_with_all(k)
+    print_table(results, columns)
+    head, *lines = capsys.readouterr().out.splitlines()
+    heads = [HEADS[COLUMNS.index(column)] for column in columns]
+    assert head.split() == " ".join([*heads, "s a split", "most often chosen"]).split()
+    report = tabled(results, columns, splits_of(k))
+    table = {row[0]: row for row in report.rows}
+    assert [*table] == [*results] and all(
+        len(row) == len(report.header) for row in report.rows
+    )
+    assert len(lines) == len(results)
+    for line, (name, found) in zip(lines, results.items()):
+        done = [split for split in found if split["failed"] is None]
+        if not done:
+            assert line.split() == [*name.split(), "failed:", "no", "rank"]
+            assert (
+                set(table[name][1:-1]) == {""} and table[name][-1] == "failed: no rank"
+            )
+            continue
+        assert line.startswith(f"{name} ")
+        pattern = r"(\d+\.\d)(?: ± +(\d+\.\d))?"
+        cells = re.findall(pattern, line.partition("(failed")[0].rpartition("  ")[0])
+        in_page = table[name][1 : 1 + len(columns)]
+        of_page = [re.fullmatch(pattern, cell).groups() for cell in in_page]
+        for column, *both in zip(columns, cells, of_page):
+            shares = [split[column] for split in done]
+            for mean, spread in both:
+                assert float(mean) == pytest.approx(np.mean(shares), abs=0.051)
+                middle = sum(shares) / len(shares)
+                squares = sum((share - middle) ** 2 for share in shares)
+                twin = math.sqrt(squares / (len(shares) - 1))
+                assert float(spread) == pytest.approx(twin, abs=0.051)
+        seconds = np.mean([split["seconds"] for split in done])
+        printed = re.findall(r"\d+\.\d{3}", line)
+        assert [float(one) for one in printed] == [pytest.approx(seconds, abs=5e-4)]
+        assert float(table[name][-2]) == pytest.approx(seconds, abs=5e-4)
+        n = len(done)
+        words = f"failed in {k - n} of {k} splits"
+        assert (words in line) == (words in table[name][-1]) == (n < k)
+
+
+def test_one_split_has_no_spread_and_says_nothing_of_how_often(capsys):
+    results = results_of({"a": [80.0]}, chosen={"p": 3}, left_out={"p 9": "no rank"})
+    results["a"][0] |= {"ends": {"C": "--C 1 2"}, "warned": ("little is known",)}
+    print_table(results, COLUMNS)
+    _, line, *notes = capsys.readouterr().out.splitlines()
+    assert "±" not in line and line.split()[1:] == [
+        "80.0",
+        "50.0",
+        "40.0",
+        "0.100",
+        "p",
+        "3",
+    ]
+    assert [note.strip() for note in notes] == [
+        "p 9 left out: no rank",
+        "C at the end of its grid: try --C 1 2",
+        "warned: little is known",
+    ]
+
+
+@pytest.mark.parametrize("k", [4, 7])
+def test_the_page_tells_how_far_a_row_is_behind_and_which_is_first(k):
+    """From five splits on with p-values; rows that failed have neither."""
+    results = results_with_all(k)
+    pairs = splits_of(k)
+    comparison = compared(results, pairs)
+    report = tabled(results, COLUMNS, pairs)
+    chance = ["p-value"] * (k >= 5)
+    last = ["s a split", "most often chosen"]
+    assert report.header == ["method", *HEADS, "behind", *chance, *last]
+    assert report.numbers == [*range(1, len(report.header) - 1)]
+    assert report.best == [[*results].index(comparison.first)] == [1]
+    for row in report.rows:
+        behind = comparison.behind.get(row[0])
+        assert row[4] == ("" if behind is None else f"{behind:.1f}")
+        if k >= 5:
+            p_value = comparison.p_values.get(row[0])
+            assert row[5] == ("" if p_value is None else f"{p_value:.3f}")
+    assert report.rows[1][4] == ""
+
+
+# -------------------------------------------------------------------------------- notes
+
+
+def notes_of(results, capsys):
+    """What stands below the one row, and the last cell in the page, cut at the ;."""
+    print_table(results)
+    _, line, *notes = capsys.readouterr().out.splitlines()
+    report = tabled(results, ["accuracy"], splits_of(len(*results.values())))
+    (row,) = report.rows
+    return line, [note.strip() for note in notes], row[-1].split("; ")
+
+
+def test_notes_count_the_splits_that_succeeded(capsys):
+    """Ends of grids from half of them on; the reason that is told is the first."""
+    results = results_of({"row": [90.0] * 6 + [None]})
+    splits = results["row"]
+    for i in (1, 2, 5, 6):
+        splits[i]["left_out"] = {"p 9": f"reason {i}"}
+    splits[3]["left_out"] = {"p 8": "another"}
+    for i in range(7):
+        splits[i]["ends"] = {"C": "--C 1 10"} if i < 3 else {}
+        splits[i]["warned"] = ("seldom", "often") if i in (2, 6) else ("often",)
+    for i in (0, 1):
+        splits[i]["ends"] = {**splits[i]["ends"], "lam": "--lam 1"}  # in 2 of 6
+    for i, option in enumerate(
+        ["--neighbors 9", "--neighbors 80", "--neighbors 80", ""]
+    ):
+        splits[i]["ends"] = {**splits[i]["ends"], "n_neighbors": option}
+    for i in range(6):
+        splits[i]["ends"] = {**splits[i]["ends"], "p": ""}
+    _, notes, cells = notes_of(results, capsys)
+    expected = [
+        "p 9 left out in 3 of 6 splits: reason 1",
+        "p 8 left out in 1 of 6 splits: another",
+        "C at the end of its grid in 3 of 6 splits: try --C 1 10",
+        "n_neighbors at the end of its grid in 4 of 6 splits: try --neighbors 80",
+        "p at the end of its grid in 6 of 6 splits",
+        "warned in 6 of 6 splits: often, and 1 other warning",
+    ]
+    assert notes == expected
+    assert cells == [*expected, "failed in 1 of 7 splits"]
+
+
+@pytest.mark.parametrize("k, told", [(1, False), (2, False), (3, True), (5, True)])
+def test_an_end_of_a_grid_is_told_from_half_of_the_splits_on(k, told, capsys):
+    results = results_of({"row": [90.0] * (6 if k < 5 else 10)})
+    for split in results["row"][:k]:
+        split["ends"] = {"C": "--C 1 10"}
+    _, notes, _ = notes_of(results, capsys)
+    n = len(results["row"])
+    note = f"C at the end of its grid in {k} of {n} splits: try --C 1 10"
+    assert notes == [note] * told
+
+
+def test_what_is_said_of_warnings_is_the_most_frequent_and_how_many_others(capsys):
+    warned = [("a", "b", "c"), ("b",), (), ("c", "b"), ()]
+    results = results_of({"row": [90.0] * 5})
+    for split, texts in zip(results["row"], warned):
+        split["warned"] = texts
+    _, notes, _ = notes_of(results, capsys)
+    assert notes == ["warned in 3 of 5 splits: b, and 2 other warnings"]
+
+
+def test_what_was_chosen_most_often_is_told_with_its_number_of_splits(capsys):
+    """In the order in which parameters come first; of equals the first; none is no value."""
+    chosen = [
+        {"recipe": "raw", "p": 3, "C": 10.0},
+        {"recipe": "LBP", "p": 4, "lam": 0.1},
+        {"recipe": "LBP", "p": 4, "C": 1.0},
+        {"recipe": "raw", "p": None, "C": 10.0},
+        {"recipe": "stack 4", "p": None},
+    ]
+    results = results_of({"row": [90.0] * 5})
+    for split, found in zip(results["row"], chosen):
+        split["chosen"] = found
+    line, _, cells = notes_of(results, capsys)
+    words = "raw in 2 of 5, p 4 in 2 of 5, C 10 in 2 of 5"
+    assert line.endswith(f"0.100   {words}") and cells == [words]
+
+
+@pytest.mark.parametrize(
+    "numbers, words",
+    [
+        ([7], "7 voters"),
+        ([1], "1 voter"),
+        ([7, 7, 7], "7 voters"),
+        ([9, 7, 12], "7 to 12 voters"),
+        ([9, 10], "9 to 10 voters"),
+    ],
+)
+def test_of_votes_the_least_and_the_largest_number_of_voters_is_told(
+    numbers, words, capsys
+):
+    results = results_of({"row": [90.0] * len(numbers)})
+    for split, number in zip(results["row"], numbers):
+        split["chosen"] = {"voters": number}
+    line, _, cells = notes_of(results, capsys)
+    assert line.endswith(f"   {words}") and cells == [words]

@@ -1,0 +1,118 @@
+"""Scripts: --help waits for no import, mistakes are named, what they share."""
+
+import os
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import pytest
+
+from examples import common, paper_experiments
+from processes import ROOT, run_python
+
+SCRIPTS = sorted(
+    f"{folder}.{path.stem}"
+    for folder in ("examples", "benchmarks", "docs")
+    for path in (ROOT / folder).glob("*.py")
+    if '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+)
+SLOW = {"numpy", "numba", "sklearn", "matplotlib", "scipy"}
+
+
+def test_every_script_is_looked_at():
+    assert {"examples.table_digits", "benchmarks.lasso", "docs.floorplan"} <= set(
+        SCRIPTS
+    )
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help_waits_for_no_import(script):
+    code = f"""
+import runpy, sys
+sys.argv[1:] = ["--help"]
+try:
+    runpy.run_module("{script}", run_name="__main__", alter_sys=True)
+except SystemExit as end:
+    assert not end.code
+assert not {SLOW} & set(sys.modules)
+"""
+    text = "\n".join(run_python(code))
+    assert text.startswith(f"usage: python -m {script} [-h]")
+    path = ROOT / f"{script.replace('.', '/')}.py"
+    docstring = path.read_text(encoding="utf-8").split('"""')[1]
+    assert docstring.strip().splitlines()[0] in text
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["table_digits", "--fomat", "pdf"], "unrecognized arguments: --fomat"),
+        (["table_digits", "--dpi", "3"], "argument --dpi: must be 10 to 2400, got 3"),
+        (["table_digits", "--format", "gif"], "invalid choice: 'gif'"),
+        (["table_synthetic", "now"], "unrecognized arguments: now"),
+        (
+            ["paper_experiments", "--data", "x"],
+            "NAME is needed, one of casia, cambridge",
+        ),
+        (["paper_experiments", "casia"], "--data is needed, or --help-data"),
+    ],
+)
+def test_mistakes_are_named_before_anything_is_done(arguments, told):
+    script, *others = arguments
+    done = subprocess.run(
+        [sys.executable, "-m", f"examples.{script}", *others],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2 and told in done.stderr and not done.stdout
+
+
+def test_help_on_data_is_of_one_experiment_or_of_all(capsys):
+    assert list(paper_experiments.PRESETS) == paper_experiments.EXPERIMENTS
+    paper_experiments.main(["--help-data"])
+    everything = capsys.readouterr().out
+    assert all(
+        preset.data in everything for preset in paper_experiments.PRESETS.values()
+    )
+    paper_experiments.main(["ballet", "--help-data"])
+    one = capsys.readouterr().out
+    assert one.strip() in everything and one.count("Download:") == 1
+
+
+@pytest.mark.parametrize(
+    "kind, start", [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
+)
+def test_pictures_have_the_format_and_size_that_were_asked_for(tmp_path, kind, start):
+    asked = common.of_pictures(
+        "examples.table_digits", ["--format", kind, "--dpi", "50"]
+    )
+    figure, ax = plt.subplots(figsize=(4, 2))
+    path = common.save_picture(tmp_path / "new" / "a.b", ax, asked)
+    assert path == tmp_path / "new" / f"a.b.{kind}" and path.read_bytes().startswith(
+        start
+    )
+    assert not plt.fignum_exists(figure.number)
+    if kind == "png":
+        assert plt.imread(path).shape[:2] == (100, 200)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
+def test_ctrl_c_while_modules_are_imported_is_one_line(tmp_path):
+    """A module of the working folder, found in place of NumPy, presses."""
+    (tmp_path / "numpy.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    program = (
+        "import runpy; runpy.run_module('examples.table_digits', run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == "stopped\n" and done.returncode != 0
