@@ -438,7 +438,8 @@ class NearestSubspace(ByScores, OnSubspaces):
     def kneighbors(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Distances and indices (n, n_neighbors) of the nearest training subspaces.
 
-        The nearest comes first, of equally near ones that of the lower index.
+        The nearest comes first, of equally near ones, to the last bit, that of the lower
+        index. Rounding decides between those that differ by it alone.
         """
         distances, nearness = self._distances(X)
         count = core.check_integer(
