@@ -2991,14 +2991,14 @@ def _before_signal(number, job):
     restored.
     """
     handler = signal.getsignal(number)
-    frames = []
+    came = []  # (number, frame) as Python gives them: the number is an int
     try:
-        signal.signal(number, lambda number, frame: frames.append(frame))
+        signal.signal(number, lambda *given: came.append(given))
         return job()
     finally:
         signal.signal(number, handler)
-        if frames:
-            handler(number, frames[0])
+        if came:
+            handler(*came[0])
 
 
 def thread_count():
