@@ -675,7 +675,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         atoms = np.concatenate([self.atoms_, X])
         model.classes_, model.index_ = classes_of(y, len(atoms))
         model._take(atoms, self._checked_how())
-        vars(self).update(vars(model))
+        self.__dict__.update(vars(model))
         return self
 
     def _fitted_temperature(self, how):
