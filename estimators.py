@@ -438,7 +438,8 @@ class NearestSubspace(ByScores, OnSubspaces):
     def kneighbors(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Distances and indices (n, n_neighbors) of the nearest training subspaces.
 
-        The nearest comes first, of equally near ones that of the lower index.
+        The nearest comes first, of equally near ones, to the last bit, that of the lower
+        index. Rounding decides between those that differ by it alone.
         """
         distances, nearness = self._distances(X)
         count = core.check_integer(
@@ -670,7 +671,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         atoms = np.concatenate([self.atoms_, X])
         model.classes_, model.index_ = classes_of(y, len(atoms))
         model._take(atoms, self._checked_how())
-        vars(self).update(vars(model))
+        self.__dict__.update(vars(model))
         return self
 
     def _fitted_temperature(self, how):

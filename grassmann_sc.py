@@ -577,9 +577,11 @@ def locality_codes(
     1, scaled to sum 1: the paper's locality-constrained coding, regularised so that
     linearly dependent neighbours are allowed. reg defaults to 1e-10, for float32 to
     1e-5; the ridge is never below the rounding error of G. Nearest is by chordal
-    distance; of equally near atoms the first are taken. A query that equals an atom, to
-    rounding, has code 1 on it. Arguments and output are as in sparse_codes; n_neighbors
-    is in 1..N.
+    distance. Of atoms whose inner products are equal to the last bit the first are
+    taken; of those that differ by rounding alone, as one subspace in two bases,
+    rounding decides which, and processors round differently. A query that equals an
+    atom, to rounding, has code 1 on it. Arguments and output are as in sparse_codes;
+    n_neighbors is in 1..N.
 
     >>> import numpy as np
     >>> from grassmann_sc import locality_codes
@@ -1934,7 +1936,8 @@ def lengths_above_least(K_dd):
 def nearest_atoms(K_xd, n_neighbors):
     """Indices (n, n_neighbors), ascending, of the atoms nearest to each query.
 
-    All atoms have one length. Of equally near atoms the first are taken.
+    All atoms have one length. Of equal inner products, to the last bit, the first are
+    taken.
     """
     indices = np.empty((len(K_xd), n_neighbors), np.int64)
     K_xd = own_array(K_xd, K_xd.dtype)
@@ -2988,14 +2991,14 @@ def _before_signal(number, job):
     restored.
     """
     handler = signal.getsignal(number)
-    frames = []
+    came = []  # (number, frame) as Python gives them: the number is an int
     try:
-        signal.signal(number, lambda number, frame: frames.append(frame))
+        signal.signal(number, lambda *given: came.append(given))
         return job()
     finally:
         signal.signal(number, handler)
-        if frames:
-            handler(number, frames[0])
+        if came:
+            handler(*came[0])
 
 
 def thread_count():

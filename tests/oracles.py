@@ -212,7 +212,9 @@ def convex_distance(A, B, bound=1.0, ftol=1e-17):
     """The distance of two convex hulls, of coefficients up to a bound, by SciPy's SLSQP.
 
     It ends with sums that are off by 1e-8 and more, so the best of points that are
-    scaled to sum 1 counts, and is the start of another run.
+    scaled to sum 1 counts, and is the start of another run. It may also end far from
+    the least, which its own rounding decides: a step of Frank and Wolfe's, towards the
+    point that the gradient likes best, leads away from there.
     """
     counts = [len(A), len(B)]
     Z = np.vstack([A, -B])
@@ -237,6 +239,13 @@ def convex_distance(A, B, bound=1.0, ftol=1e-17):
         z = np.clip(found.x, 0, bound)
         start = z / (sides.T @ (sides @ z))
         lengths.append(np.linalg.norm(Z.T @ start))
+        gradient = G @ start
+        step = -start
+        for side in sides.astype(bool):
+            rank = gradient[side].argsort().argsort()
+            step[side] += np.clip(1 - bound * rank, 0, bound)
+        curvature = max(step @ G @ step, np.finfo(float).tiny)
+        start = start + np.clip(-gradient @ step / curvature, 0, 1) * step
     return min(lengths)
 
 

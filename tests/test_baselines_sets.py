@@ -82,10 +82,13 @@ def test_mean_of_all_squared_cosines_is_the_projection_kernel():
 
 @pytest.mark.parametrize("n", [0, 1, 70])
 def test_tiles_do_not_show(n, monkeypatch):
+    """Beyond rounding: a product's terms are summed in an order that may depend on the
+    shape of the tile.
+    """
     many = gs.random_subspaces(n, 7, 3, rng=0)
     whole = correlation_kernel(many, X, 2)
     monkeypatch.setattr(module, "TILE", 2000)
-    assert np.array_equal(correlation_kernel(many, X, 2), whole)
+    assert error(correlation_kernel(many, X, 2), whole) < TIGHT
     assert whole.shape == (n, 24)
 
 

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 import grassmann_sc as gs
 from grassmann_sc.strategies import bases, coding_problems, rotation
@@ -156,10 +156,16 @@ def test_classify_by_local_codes_is_coding_then_scores(problem, seed, dtype, dat
 @given(coding_problems(), seeds, st.data())
 def test_labels_by_local_codes_do_not_depend_on_the_origin(problem, seed, data):
     """A direction that all subspaces share adds 1 to every inner product, which moves
-    the origin. Codes and sums stay, to rounding, and labels where it does not decide.
+    the origin. Codes, sums and labels stay, to rounding, where it does not decide which
+    atoms are the nearest, which of them are the query, and which sum is the largest.
     """
     X, D, labels = drawn(problem, seed, np.float64)
-    options = dict(n_neighbors=data.draw(st.integers(1, len(D))), reg=1e-3)
+    square = gs.chordal_distance(X, D) ** 2
+    # an atom is the query up to a square of 64 eps times p here and p + 1 there
+    eps = np.finfo(float).eps * X.shape[2]
+    assume(((square < 16 * eps) | (square > 512 * eps)).all())
+    counts = numbers_of_clear_neighbors(square)
+    options = dict(n_neighbors=data.draw(st.sampled_from(counts)), reg=1e-3)
     here = gs.classify(X, D, labels, **options, return_info=True)
     moved = with_shared_direction(X), with_shared_direction(D)
     there = gs.classify(*moved, labels, **options, return_info=True)
@@ -171,6 +177,14 @@ def test_labels_by_local_codes_do_not_depend_on_the_origin(problem, seed, data):
     clear = first - second > 1e-5
     assert np.array_equal(here.labels[clear], here.classes[sums.argmax(axis=1)][clear])
     assert np.array_equal(there.labels[clear], here.labels[clear])
+
+
+def numbers_of_clear_neighbors(square):
+    """The m for which no query has its m-th and its next atom at one distance, to
+    rounding: all atoms, where p = d. square: squared distances (n, N).
+    """
+    gaps = np.diff(np.sort(square, axis=1), append=np.inf)
+    return [m for m, gap in enumerate(gaps.T, start=1) if gap.min() > TIGHT]
 
 
 def with_shared_direction(bases):

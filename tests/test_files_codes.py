@@ -243,8 +243,14 @@ def test_codes_are_never_written_into_or_around_the_store_of_an_input(start, tmp
     array = pytest.importorskip(
         "dask.array", reason="Dask arrays are not coded without Dask"
     )
-    group = zarr.open_group(str(tmp_path / "data" / "store.zarr"), mode="w")
-    held = group.create_array("sets/X", shape=X.shape, chunks=(45, 9, 2), dtype=X.dtype)
+    store = str(tmp_path / "data" / "store.zarr")
+
+    def stored(path, shape, chunks):
+        return zarr.open_array(  # as zarr 2 and 3 say it
+            store, path=path, mode="w", shape=shape, chunks=chunks, dtype=X.dtype
+        )
+
+    held = stored("sets/X", X.shape, (45, 9, 2))
     held[:] = X
     (tmp_path / "link").symlink_to(tmp_path / "data")
     inside = tmp_path / "data" / "store.zarr" / "sets" / "X"
@@ -276,9 +282,7 @@ def test_codes_are_never_written_into_or_around_the_store_of_an_input(start, tmp
             inside, X, held, n_neighbors=3, sparse_output=True, start=start
         )
     assert everything() == before
-    beside = group.create_array(
-        "codes", shape=(700, 20), chunks=(45, 20), dtype=X.dtype
-    )
+    beside = stored("codes", (700, 20), (45, 20))
     assert files.write_codes(beside, held, D, 0.3) == 700
     assert (
         files.write_codes(inside.parent / "codes", held, D, 0.3, sparse_output=True)

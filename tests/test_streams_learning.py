@@ -369,7 +369,11 @@ def state_error(a, b):
 @settings(max_examples=25)
 @given(samples_and_atoms())
 def test_merging_is_collecting_all_and_associative_at_full_rank(drawn):
+    """Loss and weight always, the sums where the atoms are independent: of others, as
+    repeated ones, rounding decides which take part in a code.
+    """
     X, n_atoms, seed = drawn
+    independent = np.linalg.eigvalsh(core.projection_kernel(X[:n_atoms]))[0] > 1e-4
     rng = np.random.default_rng(seed)
     start = streams.OnlineGDL(n_atoms, 0.1, init=X[:n_atoms], rank=X.shape[1])
     start = start.collect(X).fork()
@@ -384,14 +388,11 @@ def test_merging_is_collecting_all_and_associative_at_full_rank(drawn):
     whole = start.fork().collect(X)
     assert pickle.dumps(a) == before
     for merged in (left, right):
-        assert abs(merged.loss - whole.loss) <= LOOSE * len(X) and merged.weight == len(
-            X
-        )
-        shared, factors = statistics(merged)
-        expected = statistics(whole)
-        assert (
-            error(shared, expected[0]) <= LOOSE and error(factors, expected[1]) <= LOOSE
-        )
+        assert abs(merged.loss - whole.loss) <= LOOSE * len(X)
+        assert merged.weight == len(X)
+        if independent:
+            for found, expected in zip(statistics(merged), statistics(whole)):
+                assert error(found, expected) <= LOOSE
 
 
 def test_merged_learners_are_as_good_as_one_of_all_at_low_rank():
