@@ -13,12 +13,11 @@ from grassmann_classify.__main__ import main
 from grassmann_classify.baseline_rows import every_method, names_of_rows
 from grassmann_classify.building import build_all
 from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.flags import DEFAULTS, OPTIONS
 from grassmann_classify.options import (
     COMMANDS,
-    DEFAULTS,
     INSTALLED,
     KEPT,
-    OPTIONS,
     flags_of,
     parse,
     parser_of,

@@ -1,0 +1,279 @@
+"""The options of all commands: what each is, its default, and its subject.
+
+Needs the standard library alone.
+"""
+
+import argparse
+import json
+from argparse import BooleanOptionalAction
+from pathlib import Path
+
+from grassmann_classify.settings import (
+    DESCRIPTORS,
+    DPI,
+    FORMATS,
+    LAM,
+    MOST_P,
+    NEIGHBORS,
+    USUAL_P,
+    C,
+    is_own,
+)
+
+
+def _descriptor(text):
+    if text not in DESCRIPTORS and not is_own(text):
+        raise argparse.ArgumentTypeError(
+            f"must be one of {', '.join(DESCRIPTORS)}, or package.module:function, got "
+            f"{text!r}"
+        )
+    return text
+
+
+def _dots(text):
+    dots = int(text)
+    if not 10 <= dots <= 2400:
+        raise argparse.ArgumentTypeError(f"must be 10 to 2400, got {dots}")
+    return dots
+
+
+def _words(text):
+    return [words for words in text.split(",") if words.strip(" ,")]
+
+
+def _option(help, **more):
+    return {"help": help, **more}
+
+
+FLAG = {"action": "store_true"}
+OPTIONS = {
+    # input and output
+    "--data": _option(
+        "the labelled clips: class folders, or an .npz file of stacked sets",
+        type=Path,
+        metavar="DIR",
+    ),
+    "--model": _option("a saved model", type=Path, metavar="M.npz"),
+    "--save": _option("save the model that was learned", type=Path, metavar="M.npz"),
+    "--labels": _option(
+        "the labels of clips that lie in the folder at any depth: columns clip and label, "
+        "and if need be group, and split with train or test",
+        type=Path,
+        metavar="FILE.csv",
+    ),
+    "--out": _option(
+        "where results go (default: %(default)s)",
+        type=Path,
+        default=Path("out"),
+        metavar="OUT",
+    ),
+    "--no-pictures": _option("write no pictures", **FLAG),
+    "--format": _option(
+        "format of the pictures (default: %(default)s)",
+        choices=FORMATS,
+        default=FORMATS[0],
+    ),
+    "--dpi": _option(
+        "dots per inch of png, and of images within pdf and svg (default: %(default)s)",
+        type=_dots,
+        default=DPI,
+    ),
+    "--strict": _option(
+        "stop at the first clip that cannot be used (default: leave out damaged clips; "
+        "stop before anything long if other clips, as those of another frame size, or "
+        "all of a class would be lost)",
+        **FLAG,
+    ),
+    "--skip": _option("leave out every clip that cannot be used", **FLAG),
+    # frames
+    "--size": _option(
+        "resize the frames (default: as they are; all must have one size)",
+        type=int,
+        nargs=2,
+        metavar=("H", "W"),
+    ),
+    "--key": _option(
+        "the array of frames in .npz and .mat files that hold several (default: frames)",
+        metavar="NAME",
+    ),
+    "--every": _option("take every k-th frame", type=int, default=1, metavar="K"),
+    "--at-most": _option("take at most the first N of these", type=int, metavar="N"),
+    "--evenly": _option(
+        "take N frames at even steps over the clip", type=int, metavar="N"
+    ),
+    "--resample": _option(
+        "resample the frames to N, linearly in time", type=int, metavar="N"
+    ),
+    "--run": _option(
+        "cut each clip into sets of N frames, which stay together in splits; cut images "
+        "that lie directly in class folders into clips of N",
+        type=int,
+        metavar="N",
+    ),
+    "--group-by": _option(
+        "take a clip's group from its file name; groups are kept together, and one is "
+        "left out at a time",
+        metavar="REGEX",
+    ),
+    # recipe
+    "--recipe": _option(
+        "choose --features, --center and --stack by cross-validation, unless they are "
+        "given; or plain: raw frames, neither centred nor stacked (default: %(default)s)",
+        choices=["chosen", "plain"],
+        default="chosen",
+    ),
+    "--features": _option(
+        "descriptor of a frame: raw (its pixels), hog, lbp, or several of these to choose "
+        "from (default: these three for images, if scikit-image is installed); of a "
+        "clip: lbp_top, gei, or package.module:function, your own function of a clip's "
+        "frames (n_frames, height, width) that gives rows (n, d)",
+        nargs="+",
+        type=_descriptor,
+        metavar="NAME",
+    ),
+    "--feature-options": _option(
+        "options of the descriptor, as '{\"grid\": [2, 2]}' (default: those of "
+        "scikit-image; of several descriptors, cells that suit the frames)",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+    ),
+    "--p": _option(
+        "dimension of the subspaces, or several to choose from (default: up to the rank "
+        f"of the smallest clip and {MOST_P}; {USUAL_P} with --arma, or --rank warn or pad)",
+        type=int,
+        nargs="+",
+    ),
+    "--center": _option(
+        "remove the mean frame of each set first, or do not (default: chosen)",
+        action=BooleanOptionalAction,
+    ),
+    "--unit-variance": _option(
+        "divide each centred pixel by its standard deviation over the set", **FLAG
+    ),
+    "--stack": _option(
+        "stack each frame with the M - 1 that follow it (block Hankel matrix), or several "
+        "M to choose from (default: 1 and 4)",
+        type=int,
+        nargs="+",
+        metavar="M",
+    ),
+    "--arma": _option(
+        "ARMA model with p states, observability matrix of M blocks",
+        type=int,
+        default=0,
+        metavar="M",
+    ),
+    "--stabilize": _option("scale unstable ARMA models back", **FLAG),
+    "--rank": _option(
+        "what to do if a clip has fewer than p independent frames (default: %(default)s)",
+        default="raise",
+        choices=["raise", "warn", "pad"],
+    ),
+    "--single": _option("single precision: half the memory", **FLAG),
+    # evaluation
+    "--splits": _option(
+        "splits: a line clip,NAME,NAME,... and for each clip, class/clip, or one of its "
+        "sets, class/clip#0, a line with train, test or nothing",
+        type=Path,
+        metavar="FILE.csv",
+    ),
+    "--repeats": _option(
+        "number of random splits, if no others are given (default: %(default)s)",
+        type=int,
+        default=10,
+    ),
+    "--train": _option(
+        "share of each class that trains in a random split, or a whole number of its "
+        "clips (default: %(default)s)",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+    ),
+    "--f1": _option("add a column of F1, the mean over the classes", **FLAG),
+    "--seconds": _option(
+        "in each split, a search for parameters begins no fold after these seconds and "
+        "leaves out Gaussian kernels that take longer (default: no bound)",
+        type=float,
+    ),
+    "--seed": _option(
+        "seed for splits, folds and first atoms (default: %(default)s)",
+        type=int,
+        default=0,
+    ),
+    "--coverage": _option(
+        "of new clips, the share whose right class is among those called possible, and "
+        "the share of known clips that are not called unlike all classes (default: "
+        "%(default)s)",
+        type=float,
+        default=0.9,
+        metavar="SHARE",
+    ),
+    # rows
+    "--methods": _option(
+        "only the rows, baselines included, that begin with these words, as gsc,kgsc,svm "
+        'or "gsc 40,svm on a kernel" (default: all that the other options ask for)',
+        type=_words,
+        metavar="WORDS,...",
+    ),
+    "--baselines": _option(
+        "also the methods that the paper compares with: GDA, GGDA, DCC, affine and convex "
+        "hulls, mutual subspace methods; on raw frames PM, TCCA, LDS, CS-LDS, DFS, "
+        "DL-Pegasos",
+        **FLAG,
+    ),
+    "--kernels": _option(
+        "also kgSC and kgLC, which keep all frames in memory (default: if these fit and "
+        "some minutes suffice)",
+        action=BooleanOptionalAction,
+    ),
+    "--kernel": _option(
+        "in place of Gaussian kernels your own, a function of rows (n, d) and (m, d) that "
+        "gives their kernel matrix (n, m)",
+        metavar="package.module:function",
+    ),
+    "--lam": _option(
+        "candidate lambdas of gSC, in units of lam_max (default: %(default)s)",
+        type=float,
+        nargs="+",
+        default=LAM,
+    ),
+    "--neighbors": _option(
+        "candidate numbers of neighbours of gLC (default: %(default)s)",
+        type=int,
+        nargs="+",
+        default=NEIGHBORS,
+    ),
+    "--C": _option(
+        "candidate C of the SVM (default: %(default)s)",
+        type=float,
+        nargs="+",
+        default=C,
+    ),
+    "--atoms": _option(
+        "also learn dictionaries of N atoms (default: none)",
+        type=int,
+        default=0,
+        metavar="N",
+    ),
+    "--iterations": _option(
+        "iterations of dictionary learning (default: %(default)s)", type=int, default=3
+    ),
+    "-k": _option("the number of clusters", type=int, required=True, metavar="K"),
+}
+DEFAULTS = {
+    "_".join(flag.lstrip("-").split("-")): keywords.get(
+        "default", False if keywords.get("action") == "store_true" else None
+    )
+    for flag, keywords in OPTIONS.items()
+}
+BY_SUBJECT = {
+    "clips and frames": "--size --labels --key --group-by --run --every --at-most --evenly "
+    "--resample --skip --strict",
+    "from frames to subspaces": "--recipe --features --feature-options --p --center "
+    "--unit-variance --stack --arma --stabilize --rank --single",
+    "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",
+    "methods": "--methods --kernels --kernel --baselines --lam --neighbors --C --atoms "
+    "--iterations",
+    "output": "--out --no-pictures --format --dpi",
+}
