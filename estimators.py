@@ -649,8 +649,16 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         the same to the last bit as that of fit on all of them. A Gram
         matrix cannot be added to: with kernel="precomputed" call fit with the whole.
         """
-        if not hasattr(self, "classes_"):
-            return self.fit(X, y)
+        # fitted aside, because an error or Ctrl-C must lose nothing and leave nothing
+        model = copy.copy(self)
+        if hasattr(self, "classes_"):
+            model._take_more(X, y)
+        else:
+            model.fit(X, y)
+        self.__dict__.update(vars(model))
+        return self
+
+    def _take_more(self, X, y):
         if self.is_precomputed():
             raise ValueError(
                 "kernel must be 'projection' for partial_fit, got 'precomputed': call "
@@ -666,13 +674,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         labels = self.classes_[self.index_], new[index]
         kinds = {part.dtype.kind for part in labels}
         y = np.concatenate(labels) if len(kinds) == 1 else [*labels[0], *labels[1]]
-        # fitted aside, because an error or Ctrl-C must lose nothing
-        model = copy.copy(self)
         atoms = np.concatenate([self.atoms_, X])
-        model.classes_, model.index_ = classes_of(y, len(atoms))
-        model._take(atoms, self._checked_how())
-        self.__dict__.update(vars(model))
-        return self
+        self.classes_, self.index_ = classes_of(y, len(atoms))
+        self._take(atoms, self._checked_how())
 
     def _fitted_temperature(self, how):
         """The T of least log-loss of softmax(scores / T).

@@ -840,9 +840,11 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     own = np.sort(_behind(left_out)[np.arange(len(index)), index])
     unit = max(core.largest(left_out), np.finfo(float).tiny)
     best = np.sort((left_out.max(axis=1) / unit).round(9))
+    with np.errstate(over="ignore"):  # beside labelled ones that share nothing
+        highest = (scores.max(axis=1) / unit).round(9)
     n = len(index) + 1
     behind = n - np.searchsorted(own, _behind(scores), "left")
-    low = 1 + np.searchsorted(best, (scores.max(axis=1) / unit).round(9), "right")
+    low = 1 + np.searchsorted(best, highest, "right")
     return PValues(behind / n, low / n)
 
 

@@ -742,6 +742,8 @@ def test_baselines_are_rows_of_the_same_table(tmp_path, capsys):
             "1",
             "2",
             "--baselines",
+            "--recipe",
+            "plain",
             "--no-kernels",
         ]
     )
@@ -815,6 +817,8 @@ def test_sets_of_one_frame_have_baselines_too(tmp_path, capsys):
             str(tmp_path),
             "--no-pictures",
             "--baselines",
+            "--recipe",
+            "plain",
             "--no-kernels",
         ]
     )

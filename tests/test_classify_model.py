@@ -714,7 +714,7 @@ OF_FILES += ["KAHM, affine hulls", "KAHM, convex hulls", "SVM on the", "LDS", "P
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kept", [*OF_FILES[:5], "PM"], indirect=True)
+@pytest.mark.parametrize("kept", [*OF_FILES[:3], "PM"], indirect=True)
 def test_a_file_with_other_arrays_is_refused_or_consistent(kept):
     path, arrays, content, new = kept
     refused = 0
@@ -740,9 +740,9 @@ def test_a_file_with_other_json_is_refused_or_consistent(kept, monkeypatch, requ
     cases = [one for value in ABSURD for one in changed_json(content, value)]
     cases += of_others(content)
     place = OF_FILES.index(request.node.callspec.params["kept"])
-    some = cases[place % 4 :: 4]  # each in one file of four
+    some = cases[place % 8 :: 8]  # each in one file of eight
     loaded = sum(answers_or_refuses(path, arrays, one, new) for one in some)
-    assert 10 < loaded < len(some) / 2
+    assert 3 < loaded < len(some) / 2
     for other in without_one(content):
         done = answers_or_refuses(path, arrays, other, new)
         free = {**other, "parameters": content["parameters"]}
