@@ -31,7 +31,7 @@ def candidates(method, task):
     """
     if is_tried_first(method):
         recipe = recipe_for("features", task)
-        return _features(method.reads, [recipe], task.inputs)
+        return features_of(method.reads, [recipe], task.inputs)
     if callable(method.reads):
         recipe = recipe_for(tuning.nearest_predictions, task)
         return on_one_thread(method.reads)(task.inputs, task.train, recipe)
@@ -50,7 +50,7 @@ def _linear(inputs, recipes):
     }
 
 
-def _features(kind, recipes, inputs):
+def features_of(kind, recipes, inputs):
     """{(recipe, None, None): candidate} of rows of features, of first_tries.FEATURES."""
     features = first_tries.FEATURES[kind]
     return {
@@ -78,7 +78,7 @@ def recipe_for(predict, task):
     first = names[0]
     if len(names) > 1 and predict not in task.raced:
         if predict == "features":
-            grams = _features("mean", names, inputs)
+            grams = features_of("mean", names, inputs)
             asked = first_tries.predictions(task.settings.C)
         else:
             grams = _linear(inputs, names)

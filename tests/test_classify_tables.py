@@ -145,8 +145,10 @@ class Kept:
         write(SimpleNamespace(write=lambda content: setattr(self, "content", content)))
 
     def table(self, header, rows, best, numbers):
-        self.header, self.rows = header, rows
-        self.best, self.numbers = [*best], [*numbers]
+        self.header = header
+        self.rows = rows
+        self.best = [*best]
+        self.numbers = [*numbers]
 
 
 def test_the_file_of_results_counts_right_and_wrong_answers_of_each_class():

@@ -97,7 +97,8 @@ def plain_cut(graph, n_clusters, seed=0):
         )
         cost = ((rows - centres[labels]) ** 2).sum()
         if cost < best:
-            best, found = cost, labels
+            best = cost
+            found = labels
     return found
 
 

@@ -20,9 +20,9 @@ def drawn(n_known, n_new, n_classes, seed=0, digits=None):
     index = rng.permutation(np.arange(n_known) % n_classes)
     known, new = (rng.standard_normal((n, n_classes)) for n in (n_known, n_new))
     known[np.arange(n_known), index] += 1
-    if digits is not None:
-        known, new = known.round(digits), new.round(digits)
-    return known, NAMES[index], new
+    if digits is None:
+        return known, NAMES[index], new
+    return known.round(digits), NAMES[index], new.round(digits)
 
 
 # ---------------------------------------------------------------------- by plain loops
@@ -306,7 +306,8 @@ def with_nan(bases):
     return bases
 
 
-MORE, OF_MORE = X[20:], CLASSES[20:]
+MORE = X[20:]
+OF_MORE = CLASSES[20:]
 BATCHES = {  # X, y of a call that fails
     "another p": (MORE[:, :, :1], OF_MORE),
     "another d": (core.random_subspaces(9, 7, 2, rng=0), OF_MORE),
