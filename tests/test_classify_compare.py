@@ -924,3 +924,29 @@ def test_no_label_of_the_test_part_reaches_a_method(
     )
     assert rows <= first.keys()
     assert again == first
+
+
+def test_the_clip_that_was_wrong_most_often_comes_first():
+    """With its most frequent answer."""
+    collection = SimpleNamespace(
+        names=["a/1", "a/2", "b/1"], label=np.array([*"aab"]), clip=np.arange(3)
+    )
+    answers = [["b", "c"], ["a", "b"], ["a", "b"], ["b", "a"]]  # of the first two clips
+    found = [
+        {"accuracy": 50.0, "failed": None, "predicted": np.array(one), "reasons": None}
+        for one in answers
+    ]
+    shown = []
+    save_picture_of_wrong_clips(
+        lambda *given, note: shown.append(given),
+        "data",
+        collection,
+        [Clip(name, None, None, [np.ones((3, 4, 5))]) for name in collection.names],
+        [([2], [0, 1])] * 4,
+        {"row": found},
+        None,
+    )
+    ((_, title, _, rows),) = shown
+    words = [row[0][1].split("\n") for row in rows]
+    assert words == [["a, not b", "3 times", "2"], ["a, not b", "2 times", "1"]]
+    assert "2 clips with a wrong answer, 5 of 8 answers" in title

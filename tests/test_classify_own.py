@@ -4,6 +4,7 @@ import csv
 import importlib
 import json
 import sys
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -511,3 +512,68 @@ def test_a_file_of_sets_needs_no_splits_where_none_are_used(mine):
     main([*learning, "--no-kernels", *usual])
     with pytest.raises(SystemExit, match="must hold the arrays .*train0"):
         main(["compare", "d.npz", *usual])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "concurrent.futures:wait",
+        "multiprocessing.pool:Pool",
+        "xml.dom.minidom:parse",
+        "importlib.util:find_spec",
+    ],
+)
+def test_modules_within_packages_of_the_standard_library_are_refused_too(name):
+    with pytest.raises(ValueError, match="is of the standard library"):
+        own.function_of(name)
+
+
+def test_an_own_function_is_called_by_one_thread_at_a_time(mine):
+    """Clips are read by threads; the user's function need not know."""
+    more = """
+import threading, time
+inside = 0
+most = 0
+
+def slow(frames):
+    global inside, most
+    inside += 1
+    most = max(most, inside)
+    time.sleep(0.005)
+    inside -= 1
+    return pixels(frames)
+"""
+    (mine / "mine.py").write_text(MODULE + more)
+    forget()
+    called = own.Own("mine:slow")
+    threads = [Thread(target=called, args=(np.ones((2, 3, 3)),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sys.modules["mine"].most == 1 and sys.modules["mine"].inside == 0
+
+
+@pytest.mark.parametrize(
+    "returned, why",
+    [
+        ("np.full((2, 3), np.inf)", "must return finite numbers, got NaN or inf"),
+        ("np.full((2, 3), -np.inf)", "must return finite numbers, got NaN or inf"),
+        (
+            "np.empty((0, 3))",
+            r"must return real numbers \(n, d\), got float64 \(0, 3\)",
+        ),
+        (
+            "np.empty((2, 0))",
+            r"must return real numbers \(n, d\), got float64 \(2, 0\)",
+        ),
+        ("np.ones((2, 3), complex)", "must return real numbers"),
+    ],
+)
+def test_rows_that_are_none_are_named(mine, returned, why):
+    text = f"\n\ndef odd(frames):\n    return {returned}\n"
+    (mine / "mine.py").write_text(MODULE + text)
+    forget()
+    recipe = Recipe(1, features="mine:odd")
+    with pytest.raises(ValueError, match=f"mine:odd {why}"):
+        own.describe(np.ones((2, 3, 3)), recipe)

@@ -181,3 +181,27 @@ def test_long_tables_are_cut_and_pictures_of_other_kinds_named(tmp_path):
     assert len(page.rows) == SHOWN + 1 and page.best == [["1"]]
     assert f"The first {SHOWN} of {2 * SHOWN}." in page.texts["p"]
     assert "All sets: map.pdf" in page.texts["p"] and not page.pictures
+
+
+HOSTILE = "<script>alert('x')</script> & \"quotes\""
+
+
+def test_whatever_a_page_is_told_is_text(tmp_path):
+    """In title, headings, paragraphs, cells, the command and what pictures are called."""
+    with Results(tmp_path) as out:
+        report = Report(HOSTILE, HOSTILE)
+        report.section(HOSTILE)
+        report.text(HOSTILE)
+        report.table([HOSTILE], [[HOSTILE]], best=[0])
+        picture = out.write("map.png", lambda file: file.write(b"\x89PNG"))
+        report.picture(picture, HOSTILE)
+        report.picture(picture.with_suffix(".pdf"), HOSTILE)
+        report.save(out)
+    path = tmp_path / "report.html"
+    text = path.read_text(encoding="utf-8")
+    assert "<script" not in text and text.count("&lt;script&gt;") == 9
+    page = Page(path)
+    assert page.texts["title"] == page.texts["h1"] == page.texts["pre"] == [HOSTILE]
+    assert page.texts["h2"][0] == page.texts["p"][0] == HOSTILE
+    assert page.rows == [[HOSTILE], [HOSTILE]]
+    assert page.texts["p"][1] == f"{HOSTILE}: map.pdf"

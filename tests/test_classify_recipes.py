@@ -87,6 +87,21 @@ def test_what_is_made_of_rows_in_memory_is_what_a_clip_gives():
             np.testing.assert_allclose(inputs.gram[name, p], gram, atol=1e-12)
 
 
+def test_rows_that_were_used_last_are_kept_longest(monkeypatch):
+    """A third recipe takes the place of the one that was asked for longest ago."""
+    base = build_all(image_clips(), recipes.base_of(PLAIN), keep_rows=True)
+    found = recipes.recipes_of(PLAIN, (16, 16), 12, ["raw"], [True, False], [1, 2, 3])
+    first, second, third = [name for name in found if found[name].center]
+    inputs = recipes.Inputs(base, [1], found)
+    kept = {name: inputs.sets(name) for name in (first, second)}
+    assert inputs.sets(first) is kept[first]  # used again, after the second
+    monkeypatch.setattr(
+        recipes, "MOST_KEPT", 4 * sum(one.nbytes for one in kept[first])
+    )
+    inputs.sets(third)
+    assert inputs.sets(first) is kept[first] and inputs.sets(second) is not kept[second]
+
+
 @pytest.mark.parametrize(
     "options, expected",
     [

@@ -1,0 +1,94 @@
+"""What counts as a copy at each bound; what may speak against a label."""
+
+import numpy as np
+import pytest
+
+from grassmann_classify.building import build_all
+from grassmann_classify.check import suspects_among
+from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.copies import COMMON, Copy, copies
+from grassmann_classify.model import inputs_for
+from grassmann_classify.settings import Settings
+
+
+def rows(*numbers):
+    """A set of rows, each told by its number."""
+    return np.array([[number, number**2, 1.0] for number in numbers])
+
+
+@pytest.mark.parametrize(
+    "first, second, shared",
+    [
+        ([1, 2, 3, 4], [1, 2, 7, 8], 2),  # just a half
+        ([1, 2, 3, 4], [1, 6, 7, 8], 0),
+        ([1, 2, 3, 4, 5, 6], [1, 2, 7, 8], 2),  # of the shorter
+        ([1, 2, 3, 4, 5], [1, 2, 7, 8, 9], 0),
+        ([1, 1, 1, 1], [1, 2], 1),  # distinct frames count
+    ],
+)
+def test_sets_that_share_half_of_the_frames_of_the_shorter_are_copies(
+    first, second, shared
+):
+    found = copies(sets=[rows(*first), rows(*second)])
+    shorter = min(len(first), len(second))
+    why = f"{shared} of {shorter} frames are the same"
+    assert found == ([Copy(0, 1, why, False)] if shared else [])
+
+
+def test_frames_that_many_sets_hold_tell_of_no_copy():
+    """As a black frame; up to COMMON sets they do."""
+    for n in (COMMON, COMMON + 1):
+        found = copies(sets=[rows(0, i + 1) for i in range(n)])
+        assert len(found) == (n * (n - 1) / 2 if n == COMMON else 0)
+
+
+def test_the_same_frames_in_any_order_are_the_same_set_but_within_a_clip():
+    sets = [rows(1, 2, 3), rows(3, 1, 2), rows(1, 2, 3)]
+    assert all(one.same for one in copies(sets=sets)) and len(copies(sets=sets)) == 3
+    assert [one[:2] for one in copies(sets=sets, clip=[0, 0, 1])] == [(0, 2), (1, 2)]
+
+
+def suspects_of(sets, labels, groups=None):
+    groups = groups or [None] * len(sets)
+    clips = [
+        Clip(f"{i}", *of, [one])
+        for i, (one, *of) in enumerate(zip(sets, labels, groups))
+    ]
+    collection = build_all(clips, Recipe(1), keep_rows=True)
+    settings = Settings(kernels=False, lam=[0.1], p=[1])
+    inputs = inputs_for(collection, Recipe(1), settings)
+    return suspects_among(collection, inputs, settings)
+
+
+def test_what_explains_nothing_is_not_explained_by_itself():
+    """A clip whose frames are orthogonal to those of all others has a zero code."""
+    rng = np.random.default_rng(0)
+    looks = np.eye(2, 8)
+    sets = [
+        rng.random((3, 1)) * (looks[i % 2] + np.pad(rng.random(3), (2, 3)))
+        for i in range(10)
+    ]
+    sets.append(rng.random((3, 1)) * np.eye(1, 8, 7))
+    found = suspects_of(sets, [*"ab"] * 5 + ["a"])
+    assert found.reasons[10] == [] and found.because[10] == ""
+    assert all(i != j for i, of in enumerate(found.reasons) for j, _ in of)
+    assert any(found.reasons[:10])
+
+
+def test_nothing_of_its_own_group_speaks_against_a_label():
+    """Each person has a look; one of their clips has the label of the others."""
+    rng = np.random.default_rng(1)
+    person = np.arange(24) // 4
+    looks = rng.standard_normal((6, 9))
+    sets = [
+        rng.random((3, 1)) * (looks[p] + 0.1 * rng.standard_normal(9)) for p in person
+    ]
+    labels = np.array(["a", "b"])[person % 2]
+    labels[::4] = np.array(["b", "a"])[person[::4] % 2]
+    alone = suspects_of(sets, labels)
+    kept = suspects_of(sets, labels, [f"person {p}" for p in person])
+    for found, within in ((alone, True), (kept, False)):
+        same = [
+            person[i] == person[j] for i, of in enumerate(found.reasons) for j, _ in of
+        ]
+        assert same and any(same) == within
