@@ -6,9 +6,11 @@ import pytest
 from grassmann_classify import candidates
 from grassmann_classify.candidates import Task, recipe_for
 from grassmann_classify.clips import Clip, Recipe
+from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import folds
 from grassmann_classify.model import build_all, inputs_for
 from grassmann_classify.recipes import recipes_of
+from grassmann_classify.rows import methods
 from grassmann_classify.settings import Settings
 from grassmann_classify.splits import split_at_random, strangers
 
@@ -73,3 +75,18 @@ def test_a_mean_frame_races_no_recipe_that_removes_it(monkeypatch):
     recipe_for("features", Task(inputs, label, *pairs[0], Settings(), pairs, {}, {}))
     assert raced == [name for name in recipes if "centred" not in name]
     assert len(raced) == len(recipes) / 2 > 1
+
+
+def test_more_neighbours_than_clips_to_train_are_all_of_them():
+    rng = np.random.default_rng(0)
+    clips = [
+        Clip(f"{i}", i % 2, None, [rng.random((3, 9)) + np.eye(1, 9, i % 2)])
+        for i in range(12)
+    ]
+    collection = build_all(clips, Recipe(1), keep_rows=True)
+    settings = Settings(methods=["glc"], kernels=False, p=[1], neighbors=[40])
+    inputs = inputs_for(collection, Recipe(1), settings)
+    parts = np.arange(8), np.arange(8, 12)
+    rows = evaluate(inputs, collection.label, None, *parts, methods, settings)
+    (row, *_) = [row for row in rows if row.method.name.startswith("gLC")]
+    assert row.failed is None and row.estimator.n_neighbors == 8
