@@ -189,10 +189,9 @@ def listed_in(folder):
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["folder"] != os.path.realpath(folder):
             return {}  # a copy of the folder is its owner's
-        listed = {str(name): [*digests] for name, digests in content["files"].items()}
+        return {str(name): [*digests] for name, digests in content["files"].items()}
     except Exception:  # whatever a damaged one raises
         return {}
-    return {name: of for name, of in listed.items() if Path(name).name == name}
 
 
 def _identities(path, deep=True):
