@@ -159,8 +159,9 @@ def learn(collection, inputs, recipe, settings, clips=()):
     for row in rows:
         what = f"failed: {row.failed}" if row.failed else told(row.chosen)
         say(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
-        if row.failed is None and (best is None or row.score > best.score):
-            best = row
+        # a mean of the same shares in another order differs by rounding
+        better = best is None or round(row.score - best.score, 12) > 0
+        best = row if row.failed is None and better else best
     if best is None:
         raise ValueError(f"all rows failed: {row.failed}")
     chosen = best.chosen.get("recipe")
