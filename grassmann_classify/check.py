@@ -130,8 +130,6 @@ def suspects_among(collection, inputs, settings):
     shares = core.score_shares(codes, K, K, place, norm2=X.shape[2], rule=rule)
     suspicion[_alone(place, group)] = -np.inf
     suspected = scores.argmax(axis=1)
-    # a zero code would name the set itself
-    shares.indices[~codes.any(axis=1)] = -1
     reasons = of_class(shares, place, suspected)
     names = [*map(labelled, collection.names, collection.label)]
     return Suspects(

@@ -161,6 +161,27 @@ def test_damaged_files_are_refused(tmp_path, i):
     )  # bytes, whatever shapes are declared; a sound file of this size takes 30 kB
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_arrays_that_are_there_twice_or_lie_in_another_order_are_refused(tmp_path):
+    """In files that are well sealed: which of two would count, and which axis is first?"""
+    path = tmp_path / "scores"
+    files.write_arrays(path, "scores", {"right": np.arange(6.0).reshape(2, 3)})
+    assert (
+        files.read_arrays(path, "scores", {"right": "f"}, {"right"})["right"][1, 0] == 3
+    )
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("right.npy", archive.read("right.npy"))
+    seal(path)
+    with pytest.raises(ValueError, match="must hold format, right, version once each"):
+        files.read_arrays(path, "scores", {"right": "f"}, {"right"})
+    given = {"format": "scores", "version": files.VERSION}
+    with path.open("wb") as file:
+        np.savez(file, right=np.asfortranarray(np.arange(6.0).reshape(2, 3)), **given)
+    seal(path)
+    with pytest.raises(ValueError, match="right.npy declares .2, 3. of float64"):
+        files.read_arrays(path, "scores", {"right": "f"}, {"right"})
+
+
 @pytest.mark.parametrize("content", [b"no arrays", None])  # damaged, of another kind
 def test_errors_name_a_path_of_bytes_as_text(tmp_path, content):
     path = tmp_path / "note.npz"
