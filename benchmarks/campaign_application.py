@@ -27,6 +27,7 @@ QUICK = ["--recipe", "plain", "--no-kernels", "--p", "1", "--lam", "0.1"]
 ROWS = ["nearest", "gsc", "svm on the", "mean frame", "glc"]
 MINE = ["files.txt", "results.json", "report.html", "photo.png", "codes.npz", "l.csv"]
 MINE += ["suspects.csv", "model.npz", "predictions.csv", "clusters.csv", "map.png"]
+READ = (".npy", ".npz", ".png")  # of what lies in a folder that a command names
 PLACES = ["out", ".", "data", "data/a", "flat", "new", "out2", "data/out", "mine"]
 
 
@@ -202,7 +203,8 @@ class World:
         for one in read:
             inside = Path(one).rglob("*") if os.path.isdir(one) else [Path(one)]
             for path in inside:
-                if path.is_file() and OURS not in path.parts:
+                read_here = path == Path(one) or path.suffix in READ
+                if path.is_file() and OURS not in path.parts and read_here:
                     ours = os.path.isdir(one) and str(path) in self.ours
                     if not ours or path.is_symlink():
                         found = os.stat(path)
