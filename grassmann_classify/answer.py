@@ -97,6 +97,7 @@ def check_save(path, out):
 
 
 def save_model(path, model, out):
+    """Save the model if a path is asked for, which must still be free."""
     if path is not None:
         check_save(path, out)
         save(path, model)

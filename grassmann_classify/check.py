@@ -24,6 +24,7 @@ from grassmann_classify.spreadsheets import write_rows
 from grassmann_sc import tuning
 
 PRINTED = 12  # suspects and pairs of copies
+OF_PAIR = ["clip", "copy", "label", "its label", "why"]  # columns
 
 # how: the method with what it chose; order (n,): the sets, most suspect first;
 # suspicion (n,), -inf where nothing else could speak for the label; suspected (n,): the
@@ -44,8 +45,7 @@ def check(options, out):
         [names[one.i], names[one.j], label[one.i], label[one.j], one.why]
         for one in found
     ]
-    of_pair = ["clip", "copy", "label", "its label", "why"]
-    write_rows(out, "copies.csv", of_pair, pairs)
+    write_rows(out, "copies.csv", OF_PAIR, pairs)
     tell(f"{some(len(found), 'pair')} of copies{':' if found else ''}")
     for first, second, *_, why in pairs[:PRINTED]:
         tell(f"  {first} and {second}: {why}")
@@ -83,22 +83,27 @@ def check(options, out):
     if worse and not options.no_pictures:
         first = suspects.order[: min(len(worse), PRINTED)]
         save_sheet_of_suspects(out, options, collection, clips, suspects, first)
+    _save_page(options, out, collection, clips, worse, pairs, suspects.how)
+    say(f"all suspects: {path}, copies: {out.written['copies.csv']}")
+    say_failed(collection)
+
+
+def _save_page(options, out, collection, clips, worse, pairs, how):
+    """report.html of the suspects and of the pairs of copies."""
     what = "labels that may be wrong, clips that are there twice"
     report = report_on(options, options.data, what)
     report_data(report, collection, clips)
     report.section("Labels that may be wrong")
-    report.text(f"{some(len(worse), 'label')} of {len(names)}, by {suspects.how}.")
+    report.text(f"{some(len(worse), 'label')} of {len(collection.names)}, by {how}.")
     if worse:
         header = ["clip", "label", "suspected", "because"]
         report.table(header, [[*row[:3], row[4]] for row in worse])
     report.section("Copies")
     if pairs:
-        report.table(of_pair, pairs)
+        report.table(OF_PAIR, pairs)
     else:
         report.text("None was found.")
     save_report(report, out)
-    say(f"all suspects: {path}, copies: {out.written['copies.csv']}")
-    say_failed(collection)
 
 
 def suspects_among(collection, inputs, settings):
