@@ -21,6 +21,9 @@ LONGEST = [
     "test_baselines_estimators_sets.py",
     "test_baselines_estimators_videos.py",
     "test_classify_compare.py",
+    "test_classify_model.py",
+    "test_classify_folder.py",
+    "test_classify_clips.py",
 ]
 
 
