@@ -191,6 +191,8 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(
                 write(tmp_path),
                 "--out",
                 str(tmp_path),
+                "--recipe",
+                "plain",
                 "--p",
                 "2",
                 "--dpi",
@@ -247,6 +249,8 @@ def test_results_are_there_after_every_method(tmp_path, monkeypatch):
             write(tmp_path),
             "--out",
             str(tmp_path),
+            "--recipe",
+            "plain",
             "--no-pictures",
             "--p",
             "2",
@@ -258,7 +262,9 @@ def test_results_are_there_after_every_method(tmp_path, monkeypatch):
 
 def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys):
     path = write(tmp_path)
-    main(["compare", path, "--out", str(tmp_path), "--no-pictures"])
+    main(
+        ["compare", path, "--out", str(tmp_path), "--recipe", "plain", "--no-pictures"]
+    )
     assert (
         "subspaces of R^24 of dimension 1, 2, 3, 4, 5, 2 splits"
         in capsys.readouterr().out
@@ -269,6 +275,8 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
             path,
             "--out",
             str(tmp_path),
+            "--recipe",
+            "plain",
             "--no-pictures",
             "--no-kernels",
             "--p",
@@ -281,7 +289,19 @@ def test_every_p_up_to_the_rank_of_the_smallest_set_is_searched(tmp_path, capsys
     with pytest.raises(
         SystemExit, match="--p must hold a dimension up to 5, .* got .7, 8"
     ):
-        main(["compare", path, "--out", str(tmp_path), "--p", "7", "8"])
+        main(
+            [
+                "compare",
+                path,
+                "--out",
+                str(tmp_path),
+                "--recipe",
+                "plain",
+                "--p",
+                "7",
+                "8",
+            ]
+        )
 
 
 def test_what_is_too_large_for_kernels_is_said(tmp_path, capsys, monkeypatch):
@@ -342,6 +362,8 @@ def test_no_seconds_leave_each_method_its_first_candidate(tmp_path, capsys):
             write(tmp_path),
             "--out",
             str(tmp_path),
+            "--recipe",
+            "plain",
             "--no-pictures",
             "--kernels",
             "--seconds",
@@ -578,6 +600,8 @@ def test_classes_of_one_training_set_are_said_once_and_not_by_others(
             path,
             "--out",
             str(tmp_path),
+            "--recipe",
+            "plain",
             "--no-pictures",
             "--no-kernels",
             "--p",
@@ -600,6 +624,8 @@ def test_classes_of_one_training_set_are_said_once_and_not_by_others(
             path,
             "--out",
             str(tmp_path),
+            "--recipe",
+            "plain",
             "--methods",
             "nearest",
             "--p",
@@ -615,7 +641,19 @@ def test_classify_takes_features_and_a_single_split(tmp_path, capsys):
     n_frames = len(small_file()["frames"])
     frames = np.random.default_rng(0).standard_normal((n_frames, 9)).astype(np.float32)
     path = write(tmp_path, frames=frames, train1=None, test1=None)
-    main(["compare", path, "--out", str(tmp_path), "--no-pictures", "--p", "3"])
+    main(
+        [
+            "compare",
+            path,
+            "--out",
+            str(tmp_path),
+            "--recipe",
+            "plain",
+            "--no-pictures",
+            "--p",
+            "3",
+        ]
+    )
     out = capsys.readouterr().out
     assert list(accuracies(out)) == [*FIRST, *METHODS[:8], *METHODS[-2:]]
     assert "±" not in out.split("subspaces of R^9")[1]
