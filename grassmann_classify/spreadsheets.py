@@ -36,8 +36,10 @@ def _line(row):
 
 def _as_text(value):
     """A cell; before a text that a spreadsheet would run as a formula stands a '."""
-    is_run = isinstance(value, str) and FORMULA.match(value)
-    return f"'{value}" if is_run and not _is_number(value) else value
+    if not isinstance(value, str):
+        return value
+    value = value.replace("\0", r"\x00")  # which csv of Python 3.10 refuses
+    return f"'{value}" if FORMULA.match(value) and not _is_number(value) else value
 
 
 def _as_meant(cell):
