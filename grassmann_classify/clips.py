@@ -88,12 +88,14 @@ def reason_of(clip, error):
 
 
 def check_any(clips, unread, advice=()):
+    """ValueError, with the first reasons and the advice, if no clip could be read."""
     if not clips:
         why = "; ".join([*unread.values()][:3])
         raise ValueError("\n".join([f"no clip could be read: {why}", *advice]))
 
 
 def chosen_frames(recipe):
+    """The options of frames.read_frames by which a recipe chooses frames."""
     return dict(every=recipe.every, at_most=recipe.at_most, evenly=recipe.evenly)
 
 

@@ -21,10 +21,12 @@ MOST_TO_LEARN = 6000
 
 
 def all_frames(rows):
+    """Each frame as it is, (n, d)."""
     return rows
 
 
 def mean_frame(rows):
+    """The mean of the frames, (1, d)."""
     return rows.mean(axis=0, keepdims=True)
 
 

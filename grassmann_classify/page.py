@@ -139,6 +139,7 @@ def report_data(report, collection, clips):
 
 
 def report_failed(report, unread, n_clips):
+    """Add the clips that could not be used and why, if there are any."""
     if unread:
         report.text(f"{len(unread)} of {some(n_clips, 'clip')} could not be used:")
         report.table(["clip", "why"], [*unread.items()])

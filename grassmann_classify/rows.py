@@ -41,6 +41,7 @@ def tried_first(settings):
 
 
 def is_tried_first(method):
+    """Is it one of TRIED_FIRST, which read features of the frames?"""
     return isinstance(method.reads, str) and method.reads in first_tries.FEATURES
 
 
@@ -149,6 +150,7 @@ class InKernel(str):
 
 
 def slug(name):
+    """The name in lower case with _ for all that is no letter or digit, for files."""
     return "_".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
 
 
