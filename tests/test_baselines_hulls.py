@@ -58,6 +58,17 @@ def test_the_dimension_is_that_of_each_hull(k):
             assert distances[i, j] == pytest.approx(np.linalg.norm(offset), abs=1e-9)
 
 
+@pytest.mark.parametrize("k, share", [(1, 0.5), (2, 0.8), (3, 1.0)])
+def test_a_share_that_k_directions_hold_exactly_takes_k(k, share):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        turn = np.linalg.qr(rng.standard_normal((5, 3)))[0].T
+        frames = HADAMARD[:, 1:] * np.sqrt([5, 3, 2]) @ turn
+        pair = [frames, frames + rng.standard_normal(5)]
+        expected = affine(pair, dimension=k)
+        assert error(affine(pair, share=share), expected) < 1e-9
+
+
 def test_known_affine_distances():
     parallel = LINE + [5, 3, 4]
     skew = np.array([[7.0, -1, 2], [7, 1, 2]])

@@ -484,6 +484,19 @@ def test_ggda_maximises_its_trace_ratio_on_embedded_points(n_within, n_between, 
     assert error(here, there) < LOOSE * there.max()
 
 
+def test_neighbours_of_ggda_are_near_by_distance_where_the_diagonal_varies():
+    lengths = np.random.default_rng(0).uniform(0.2, 5, 24)
+    Z = lengths[:, None] * vectors(X)
+    G = Z @ Z.T
+    W_w, W_b = explicit_graphs(Z, LABELS, 2, 3)
+    up = G @ (np.diag(W_b.sum(axis=1)) - W_b + W_w) @ G
+    down = G @ np.diag(W_w.sum(axis=1)) @ G
+    down += 1e-2 * np.trace(G @ G) / 24 * np.eye(24)
+    values = scipy.linalg.eigh(up, down, eigvals_only=True)[::-1]
+    found = ggda(G, LABELS, n_within=2, n_between=3, n_components=3, reg=1e-2)
+    assert error(found.values / values[:3], 1) < LOOSE
+
+
 def test_no_other_coordinates_have_a_larger_trace_ratio():
     found = ggda(K, LABELS, reg=1e-2)
     same = np.equal.outer(LABELS, LABELS)
