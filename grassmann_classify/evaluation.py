@@ -34,6 +34,7 @@ from grassmann_sc import estimators, files, tuning
 
 PART = 0.6  # of the seconds that all candidates on all folds would take
 WORTH_SAYING = 10  # seconds to go
+VOTERS = {PEERS: r"nearest|SVM|frames|mean", OURS: r".*labelled sets as atoms"}
 # After each method on a split. results: {method: [{accuracy, balanced, f1, seconds,
 # chosen, predicted, failed, left_out, ends, warned, reasons}, ...], one for each split
 # so far}; if the method failed, the first three are NaN and predicted is None. reasons:
@@ -77,14 +78,10 @@ def evaluate(
     searches = {}
     done = []
     rows = list(methods_of(len(train), smallest, settings))
-    votes = (
-        ((PEERS, r"nearest|SVM|frames|mean"), (OURS, r".*labelled sets as atoms"))
-        if len(test)
-        else ()
-    )
-    check_asked(
-        settings.methods, [method.name for method in rows] + [name for name, _ in votes]
-    )
+    names = [method.name for method in rows]
+    if len(test):
+        names += VOTERS
+    check_asked(settings.methods, names)
     for method in rows:
         if not asked_for(method.name, settings.methods):
             continue
@@ -101,30 +98,34 @@ def evaluate(
         seconds = outcome.seconds + before.spent.get(method.name, 0.0)
         done.append(outcome._replace(seconds=seconds))
         yield done[-1]
-    for name, who in votes:
+    if len(test):
+        yield from _votes(done, searches, task)
+
+
+def _votes(done, searches, task):
+    """The Outcome of each vote that is asked for, of the Outcomes of methods before."""
+    settings = task.settings
+    for name, who in VOTERS.items():
         asked = [
             outcome
             for outcome in done
             if outcome.method.predict and re.match(who, outcome.method.name)
         ]
-        voters = [outcome for outcome in asked if outcome.failed is None]
         if not asked or not asked_for(name, settings.methods):
             continue
-        if voters:
-            voting = Method(name, None, None, {})
-            how = (
-                (vote, [(row, searches[row.method.predict]) for row in voters], task)
-                if settings.seconds is None
-                else (vote_of_rows, voters)
-            )
-            outcome = attempt(voting, *how)
-            seconds = sum(voter.seconds for voter in voters)
-            yield outcome._replace(seconds=outcome.seconds + seconds)
-        else:
-            yield Outcome(
-                Method(name, None, None, {}),
-                failed=f"no row can vote: {asked[0].failed}",
-            )
+        method = Method(name, None, None, {})
+        voters = [outcome for outcome in asked if outcome.failed is None]
+        if not voters:
+            yield Outcome(method, failed=f"no row can vote: {asked[0].failed}")
+            continue
+        how = (
+            (vote, [(row, searches[row.method.predict]) for row in voters], task)
+            if settings.seconds is None
+            else (vote_of_rows, voters)
+        )
+        outcome = attempt(method, *how)
+        seconds = sum(voter.seconds for voter in voters)
+        yield outcome._replace(seconds=outcome.seconds + seconds)
 
 
 def measured(inputs, label, group, train, methods_of, settings, smallest):
