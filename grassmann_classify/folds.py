@@ -40,14 +40,17 @@ def folds(y, group, seed, repeats=1):
             "of a class: every class has one"
         )
     n = max(2, min(N_FOLDS, counts.min()))
+    rng = np.random.default_rng(seed)
+    if group is not None:
+        group = np.unique(group, return_inverse=True)[1]
     found = []
     for repeat in range(repeats):
-        if group is None or len(np.unique(group)) < 2:
+        if group is None or group.max() == 0:
             splitter = StratifiedKFold(n, shuffle=True, random_state=seed + repeat)
-        else:
-            splitter = StratifiedGroupKFold(
-                min(n, len(np.unique(group))), shuffle=True, random_state=seed + repeat
-            )
+        else:  # of older scikit-learn, its shuffle leaves groups of alike classes in order
+            n_groups = group.max() + 1
+            group = rng.permutation(n_groups)[group]
+            splitter = StratifiedGroupKFold(min(n, n_groups))
         with warnings.catch_warnings():  # kept_together says which classes have one set
             warnings.filterwarnings(
                 "ignore", "The least populated class in y has only 1"

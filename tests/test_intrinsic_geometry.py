@@ -208,7 +208,8 @@ def test_geodesics_have_constant_speed(size, seed):
     Z = intrinsic.geodesic(X, Y, t)
     length = np.linalg.norm(intrinsic.log_map(X, Y))
     assert gap_between(Z[0], X) < EXACT
-    assert gap_between(Z[-1], Y) < EXACT
+    # the SVD of X^T Y (p, p) is exact to some p roundings: 1.06e-14 was seen at p = 3
+    assert gap_between(Z[-1], Y) < EXACT * size[1]
     assert error(gs.geodesic_distance(Z), length * np.abs(t[:, None] - t)) < TIGHT
 
 
