@@ -123,7 +123,10 @@ class OnSubspaces(Estimator):
     """Base of those on subspaces X (n, d, p), or on a Gram matrix.
 
     fit takes (N, N) of the training set, all else (n, N) of queries with it.
+    takes_weighted: whether X may hold weighted subspaces (subspaces.weighted).
     """
+
+    takes_weighted = False
 
     def check_input(self, X: ArrayLike, fit: bool = False) -> np.ndarray:
         """X as checked bases or inner products.
@@ -133,7 +136,8 @@ class OnSubspaces(Estimator):
         if not fit:
             check_is_fitted(self)
         if not self.is_precomputed():
-            bases = core.check_dictionary(X, "X") if fit else core.check_bases(X, "X")
+            check = core.check_dictionary if fit else core.check_bases
+            bases = check(X, "X", weighted=self.takes_weighted)
             self.check_d(bases.shape[1], fit)
             return self.own(bases, X) if fit else bases
         if fit:
@@ -253,7 +257,8 @@ class ImageSetSubspaces(SetsTransformer):
 
     This is subspaces.from_sets as the first step of a pipeline.
     p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames, see
-    rank. center, unit_variance, rank ("raise", "warn", "pad"): as in subspaces. X is a
+    rank. spectrum: instead, the alpha >= 0 of weighted subspaces, of sets of any rank;
+    see subspaces.weighted. center, unit_variance, rank ("raise", "warn", "pad"): as in subspaces. X is a
     sequence of n arrays (n_frames_i, d) or (n_frames_i, height, width), or one array of
     them. fit learns d alone.
 
@@ -265,10 +270,11 @@ class ImageSetSubspaces(SetsTransformer):
     (3, 48, 3)
     """
 
-    p: int
+    p: int | None = None
     center: bool = False
     unit_variance: bool = False
     rank: str = "raise"
+    spectrum: float | None = None
 
     axis = 0
 
@@ -464,6 +470,8 @@ class NearestSubspace(ByScores, OnSubspaces):
 
 class Coding:
     """Codes as the parameters coding, lam, lam_scale and n_neighbors say."""
+
+    takes_weighted = True
 
     def _how(self):
         """The parameters in use, checked, as functions take them."""
@@ -674,7 +682,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         labels = self.classes_[self.index_], new[index]
         kinds = {part.dtype.kind for part in labels}
         y = np.concatenate(labels) if len(kinds) == 1 else [*labels[0], *labels[1]]
-        atoms = np.concatenate([self.atoms_, X])
+        atoms = learn.joined([self.atoms_, X])
         self.classes_, self.index_ = classes_of(y, len(atoms))
         self._take(atoms, self._checked_how())
 
@@ -864,6 +872,7 @@ class SubspaceClustering(base.ClusterMixin, OnSubspaces):
     random_state: RandomState = None
 
     keeps_input = False
+    takes_weighted = True
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Cluster subspaces X (n, d, p), or those with the Gram matrix X (n, n)."""
@@ -1066,6 +1075,8 @@ class ProjectionKernel(Transformer, OnSubspaces):
     ['ape', 'bee']
     """
 
+    takes_weighted = True
+
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Keep the subspaces X (N, d, p)."""
         self.subspaces_ = self.check_input(X, fit=True)
@@ -1247,7 +1258,7 @@ def _grams_of_queries(X, D, K_dd):
     K_dd is the Gram matrix of D.
     """
     K_xd = _gram_rows(X, D)
-    return K_dd.astype(K_xd.dtype, copy=False), K_xd, np.full(len(X), float(X.shape[2]))
+    return K_dd.astype(K_xd.dtype, copy=False), K_xd, np.full(len(X), float(core.squared_norm(X)))
 
 
 def _temperature(scores, own):

@@ -387,7 +387,7 @@ def save(
     labels = getattr(atoms, "labels" + ending, None) if labels is None else labels
     lam = getattr(atoms, "lam" + ending, None) if lam is None else lam
     bases = getattr(atoms, "components_" if ending else "atoms", atoms)
-    atoms = core.check_dictionary(bases, "atoms")
+    atoms = core.check_dictionary(bases, "atoms", weighted=True)
     arrays = {"atoms": atoms}
     if lam is not None:
         arrays["lam"] = np.array(core.check_number(lam, "lam", least=0))
@@ -459,7 +459,7 @@ def load(path: str | os.PathLike) -> Dictionary:
     lam = None
     labels = arrays.get("labels")
     with refuse_damaged(path, "dictionary"):
-        atoms = core.check_dictionary(arrays["atoms"], "atoms")
+        atoms = core.check_dictionary(arrays["atoms"], "atoms", weighted=True)
         if "lam" in arrays:
             lam = core.check_number(arrays["lam"], "lam", least=0)
         if labels is not None and labels.shape != (len(atoms),):
@@ -519,7 +519,8 @@ def write_codes(
     (5, 5)
     """
     bases: Any = StoredBases(X, "X")
-    bases, atoms = core.same_dimension(bases, core.check_dictionary(D, "D"), "XD")
+    atoms = core.check_dictionary(D, "D", weighted=True)
+    bases, atoms = core.same_dimension(bases, atoms, "XD")
     code = core.coding_of(
         (len(bases), len(atoms)),
         atoms.dtype,
@@ -546,7 +547,7 @@ def write_codes(
         stops = [*range(row - row % height + height, len(bases), height), len(bases)]
         for first, stop in zip([row, *stops], stops):
             block = bases[first:stop]
-            codes = code(K, core.Products(block, atoms), block.shape[2])
+            codes = code(K, core.Products(block, atoms), core.squared_norm(block))
             yield codes, digest_rows(block, first) if sink.keeps else 0
 
     return sink.fill(start, progress, digest, pieces)
@@ -606,7 +607,7 @@ def is_stored(X):
 
 
 class StoredBases:
-    """Orthonormal bases (n, d, p) of a stored array, read and checked by slices.
+    """Bases or weighted subspaces (n, d, p) of a stored array, read and checked by slices.
 
     An array in memory will do too.
     """
@@ -627,7 +628,9 @@ class StoredBases:
     def __getitem__(self, rows):
         start, stop, _ = rows.indices(len(self))
         try:
-            bases = core.check_bases(self.X[start:stop], self.name, first=start)
+            bases = core.check_bases(
+                self.X[start:stop], self.name, first=start, weighted=True
+            )
         except ValueError as error:
             raise ValueError(
                 f"{error} (in the block of rows {start}..{stop - 1})"

@@ -9,7 +9,9 @@ Conventions, here and in every module: n subspaces are an array (n, d, p) of ort
 bases, whose columns are the basis vectors; a dictionary is (N, d, q); codes are (n, N).
 float32 and float64 are kept, other real types become float64. A subspace X is embedded
 as its projector X^ = X X^T. It is not formed where d is large: inner products of the
-bases are enough.
+bases are enough. Where they are, an array may hold weighted subspaces instead, X^ =
+sum_k w_k u_k u_k^T with ||w||_2 = 1: the columns are sqrt(w_k) u_k, and X^ = X X^T and
+all that follows hold with <X^, X^> = 1 (subspaces.weighted).
 
     inner product  <X^, D^> = ||X^T D||_F^2, <X^, X^> = p           projection_kernel
     distance       ||X^ - Y^||_F = sqrt(2) ||sin theta|| for p = q  chordal_distance
@@ -378,7 +380,8 @@ def projection_kernel(
 ) -> np.ndarray:
     """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 >= 0: (n, N).
 
-    X has shape (n, d, p), D (N, d, q). Each entry is at most min(p, q). Without D, the
+    X has shape (n, d, p), D (N, d, q). Each entry is at most min(p, q), of weighted
+    subspaces at most 1. Without D, the
     symmetric (n, n) Gram matrix of X. each_p: (min(p, q), n, N) instead; K[k - 1] is
     the kernel of the bases cut to their first k columns, all from one product. Source:
     the paper's definition of K(X, D) and K(D).
@@ -391,8 +394,9 @@ def projection_kernel(
     array([[2., 1.],
            [1., 2.]])
     """
-    X, Z = _check_pair(X, D, "XD")
-    return bases_gram(X, None if D is None else Z, each_p=check_flag(each_p, "each_p"))
+    each_p = check_flag(each_p, "each_p")
+    X, Z = _check_pair(X, D, "XD", weighted=not each_p)
+    return bases_gram(X, None if D is None else Z, each_p=each_p)
 
 
 # ------------------------------------------------------------------------ sparse coding
@@ -454,7 +458,7 @@ def gsc(
     >>> gsc(D[:1], D, lam=1.0).round(6)  # a query that is an atom: 1 - lam / (2 p)
     array([[0.75, 0.  , 0.  ]])
     """
-    X, D = check_queries_and_atoms(X, D)
+    X, D = check_queries_and_atoms(X, D, weighted=True)
     code = sparse_coding(
         (len(X), len(D)),
         lam,
@@ -466,7 +470,7 @@ def gsc(
         return_info,
         sparse_output,
     )
-    return code(bases_gram(D), Products(X, D), X.shape[2])
+    return code(bases_gram(D), Products(X, D), squared_norm(X))
 
 
 def sparse_codes(
@@ -556,9 +560,9 @@ def glc(
     >>> glc(D[:1], D, n_neighbors=2)
     array([[1., 0., 0.]])
     """
-    X, D = check_queries_and_atoms(X, D)
+    X, D = check_queries_and_atoms(X, D, weighted=True)
     code = local_coding(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return code(bases_gram(D), Products(X, D), X.shape[2])
+    return code(bases_gram(D), Products(X, D), squared_norm(X))
 
 
 def locality_codes(
@@ -839,7 +843,7 @@ def classify(
     >>> classify(D[::-1], D, ["ape", "bee", "cat"], lam=0.1).tolist()
     ['cat', 'bee', 'ape']
     """
-    X, D = check_queries_and_atoms(X, D)
+    X, D = check_queries_and_atoms(X, D, weighted=True)
     labelled = check_labels(labels, len(D))
     code = coding_of(
         (len(X), len(D)),
@@ -854,7 +858,7 @@ def classify(
     )
     return_info = check_flag(return_info, "return_info")
     return classify_by_codes(
-        bases_gram(D), Products(X, D), X.shape[2], labelled, code, return_info
+        bases_gram(D), Products(X, D), squared_norm(X), labelled, code, return_info
     )
 
 
@@ -983,18 +987,27 @@ class Products:
 
 
 def bases_gram(
-    X: np.ndarray, D: np.ndarray | None = None, *, each_p: bool = False
+    X: np.ndarray,
+    D: np.ndarray | None = None,
+    *,
+    each_p: bool = False,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """projection_kernel of checked arrays of one type.
 
     BLAS multiplies tiles, whose entries are then squared and summed. BLAS uses its own
-    threads. Without D, tiles start at the diagonal and are mirrored.
+    threads. Without D, tiles start at the diagonal and are mirrored. Columns of zeros
+    are not multiplied. weights (m, n, p), without D: (m, n, n) instead, the kernels of
+    sum_k weights[., i, k] x_k x_k^T with the columns x_k of X_i, all from one product.
     """
     symmetric = D is None
     D = X if D is None else D
     n, d, p = X.shape
     N, _, q = D.shape
-    K = np.empty((min(p, q), n, N) if each_p else (n, N), X.dtype)
+    lead = (min(p, q),) if each_p else ()
+    if weights is not None:
+        lead = (len(weights),)
+    K = np.empty((*lead, n, N), X.dtype)
     # such products run at the full speed of BLAS, short ones are squared in cache, and
     # the buffers of a call stay below 64 MB
     short = d <= 256
@@ -1006,28 +1019,60 @@ def bases_gram(
     rows = np.empty(height * p * depth, X.dtype)
     columns = np.empty(width * q * depth, X.dtype)
     buffers = np.empty((2 if depth < d else 1, height * p * width * q), X.dtype)
+    # first (n + 1,): the columns before a subspace
+    of_rows, first = _columns_in_use(X, weights is None)
+    of_columns, begin = (of_rows, first) if symmetric else _columns_in_use(D, True)
+    if weights is not None:
+        weights = weights.reshape(len(weights), -1).astype(X.dtype, copy=False)
+        weights = weights if of_rows is None else weights[:, of_rows.ravel()]
     for j in range(0, N, width):
         right = min(j + width, N)
         for i in range(0, right if symmetric else n, height):
             lower = min(i + height, n)
             left = max(i, j) if symmetric else j
-            shape = len(buffers), (lower - i) * p, (right - left) * q
+            shape = len(buffers), first[lower] - first[i], begin[right] - begin[left]
             total, *part = buffers[:, : shape[1] * shape[2]].reshape(shape)
             for k in range(0, d, depth):
                 piece = slice(k, k + depth)
                 if i == 0 or depth < d:
-                    packed = _pack(D[j:right, piece], columns)
+                    packed = _pack(D, slice(j, right), piece, of_columns, columns)
                 out = part[0] if k else total
                 np.matmul(
-                    _pack(X[i:lower, piece], rows), packed[(left - j) * q :].T, out=out
+                    _pack(X, slice(i, lower), piece, of_rows, rows),
+                    packed[begin[left] - begin[j] :].T,
+                    out=out,
                 )
                 if k:
                     total += part[0]
-            sum_squares(total, p, q, i, left, K)
+            if each_p:
+                _sum_leading_squares(total, p, q, i, left, K)
+                continue
+            starts = (
+                first[i : lower + 1] - first[i],
+                begin[left : right + 1] - begin[left],
+            )
+            if weights is None:
+                _sum_squares(total, *starts, i, left, K)
+            else:
+                of_tile = (
+                    weights[:, first[i] : first[lower]],
+                    weights[:, begin[left] : begin[right]],
+                )
+                _sum_weighted_squares(total, *starts, *of_tile, i, left, K)
     if symmetric:
-        for gram in K if each_p else [K]:
+        for gram in K if lead else [K]:
             _mirror(gram)
     return K
+
+
+def _columns_in_use(X, checked):
+    """Which columns of X (n, d, p) are not zero, None for all, and counts before each."""
+    n, _, p = X.shape
+    if checked and squared_norm(X) == p > 1:  # bases
+        return None, p * np.arange(n + 1)
+    used = X.any(axis=1)
+    first = np.append(0, np.cumsum(used.sum(axis=1)))
+    return (None if used.all() else used), first
 
 
 def _even_share(total, most):
@@ -1036,12 +1081,14 @@ def _even_share(total, most):
     return -(-total // parts) if parts else 1
 
 
-def _pack(X, buffer):
-    """X (t, d, p) as rows (t p, d), in the buffer."""
-    t, d, p = X.shape
-    rows = buffer[: X.size].reshape(t, p, d)
-    np.copyto(rows, X.swapaxes(1, 2))
-    return rows.reshape(t * p, d)
+def _pack(X, some, piece, used, buffer):
+    """The columns in use of X[some, piece] (t, d, p) as rows (t p, d), in the buffer."""
+    few = X[some, piece].swapaxes(1, 2)
+    if used is not None:
+        return few[used[some]]
+    rows = buffer[: few.size].reshape(few.shape)
+    np.copyto(rows, few)
+    return rows.reshape(-1, few.shape[2])
 
 
 def sum_squares(product, p, q, top, left, K):
@@ -1049,25 +1096,47 @@ def sum_squares(product, p, q, top, left, K):
 
     Or, in K (m, n, N), K[k - 1] that of the leading k x k of them.
     """
-    (_sum_squares if K.ndim == 2 else _sum_leading_squares)(product, p, q, top, left, K)
+    if K.ndim == 3:
+        return _sum_leading_squares(product, p, q, top, left, K)
+    rows, columns = (
+        np.arange(0, size + 1, step) for size, step in zip(product.shape, (p, q))
+    )
+    return _sum_squares(product, rows, columns, top, left, K)
 
 
 @jit
-def _sum_squares(product, p, q, top, left, K):
-    n = len(product) // p
-    N = product.shape[1] // q
-    sums = np.empty(N * q, product.dtype)
-    for i in range(n):
+def _sum_squares(product, rows, columns, top, left, K):
+    """Pair i, j has rows[i]:rows[i + 1] and columns[j]:columns[j + 1] of the product."""
+    sums = np.empty(product.shape[1], product.dtype)
+    for i in range(len(rows) - 1):
         sums[:] = 0
-        for a in range(i * p, (i + 1) * p):
+        for a in range(rows[i], rows[i + 1]):
             row = product[a]
-            for c in range(N * q):
+            for c in range(len(sums)):
                 sums[c] += row[c] * row[c]
         out = K[top + i, left:]
-        for j in range(N):
-            out[j] = sums[j * q]
-            for c in range(j * q + 1, (j + 1) * q):
+        for j in range(len(columns) - 1):
+            out[j] = sums[columns[j]]
+            for c in range(columns[j] + 1, columns[j + 1]):
                 out[j] += sums[c]
+
+
+@jit
+def _sum_weighted_squares(product, rows, columns, of_rows, of_columns, top, left, K):
+    """The same with weights (m, rows) and (m, columns), in K (m, n, N)."""
+    sums = np.empty(product.shape[1], product.dtype)
+    for i in range(len(rows) - 1):
+        for m in range(len(K)):
+            sums[:] = 0
+            for a in range(rows[i], rows[i + 1]):
+                row = product[a]
+                for c in range(len(sums)):
+                    sums[c] += of_rows[m, a] * row[c] * row[c]
+            for j in range(len(columns) - 1):
+                total = 0.0
+                for c in range(columns[j], columns[j + 1]):
+                    total += of_columns[m, c] * sums[c]
+                K[m, top + i, left + j] = total
 
 
 @jit
@@ -2560,10 +2629,15 @@ def exponent(*arrays):
 
 
 def check_bases(
-    X: ArrayLike, name: str, ndim: int | None = 3, first: int = 0
+    X: ArrayLike,
+    name: str,
+    ndim: int | None = 3,
+    first: int = 0,
+    weighted: bool = False,
 ) -> np.ndarray:
     """X as orthonormal bases (..., d, p) with ndim axes, or at least two for ndim=None.
 
+    weighted: or as weighted subspaces, orthogonal columns b_k with sum_k ||b_k||^4 = 1.
     first: the index of X[0] in an error.
     """
     X = real_array(X, name)
@@ -2583,47 +2657,69 @@ def check_bases(
         )
         raise ValueError(f"{name} must have 1 <= p <= d, got p = {p}, d = {d}{hint}")
     flat = X.reshape(-1, d, p)
-    error = np.empty(len(flat))
-
-    def measure(block):
-        rows = np.array(flat[block].swapaxes(1, 2), order="C")  # (t, p, d)
-        _orthonormality(rows, error[block])
-
-    run_blocks(measure, len(flat), max(1, 2**16 // (d * p)))
+    of_bases, of_weighted = _errors_of_columns(flat)
     tol = 1e-3 if X.dtype == np.float32 else 1e-6
-    if not (error <= tol).all():
-        bad = int(np.argmin(error <= tol))
-        if not np.isfinite(flat[bad]).all():
-            raise ValueError(
-                f"{name} must be finite, got NaN or infinity in the basis at index "
-                f"{first + bad}"
-            )
+    good = of_bases <= tol
+    if good.all() or weighted and (of_weighted <= tol).all():
+        return X
+    bad = int(np.argmin(good))
+    if not np.isfinite(flat[bad]).all():
+        raise ValueError(
+            f"{name} must be finite, got NaN or infinity in the basis at index "
+            f"{first + bad}"
+        )
+    if not of_weighted[bad] <= tol:
         raise ValueError(
             f"{name} must have orthonormal columns: {name}^T {name} differs from I by "
-            f"{error[bad]:.2g} at index {first + bad}; call orthonormalize({name}) "
+            f"{of_bases[bad]:.2g} at index {first + bad}; call orthonormalize({name}) "
             "first"
         )
-    return X
+    if not weighted:
+        raise ValueError(
+            f"{name} must have orthonormal columns, of subspaces, got a weighted "
+            f"subspace at index {first + bad}: only inner products know its weights"
+        )
+    other = int(np.argmin(of_weighted <= tol))
+    raise ValueError(
+        f"{name} must hold bases alone or weighted subspaces alone, whose columns b_k "
+        f"have sum_k ||b_k||^4 = 1, got one at index {first + bad} and none at index "
+        f"{first + other}"
+    )
 
 
-@jit
-def _orthonormality(rows, error):
-    """error[i] = max |B B^T - I| of B = rows[i] (p, d); NaN if B is not finite."""
-    t, p, d = rows.shape
-    for i in range(t):
-        worst = 0.0
-        total = 0.0
-        for a in range(p):
-            for b in range(a + 1):
-                off = abs(dot(rows[i, a], rows[i, b], d) - (1.0 if a == b else 0.0))
-                worst = max(worst, off)
-                total += off
-        error[i] = worst if total < np.inf else np.nan
+def _errors_of_columns(X):
+    """What X (n, d, p) lacks to be bases, and to be weighted subspaces: (2, n).
+
+    max |B^T B - I|, and the larger of the same off the diagonal and |sum_k ||b_k||^4 -
+    1|; NaN of what is not finite.
+    """
+    n, d, p = X.shape
+    errors = np.empty((2, n))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for few in slices(n, max(1, SCRATCH // (d * p))):
+            G = np.matmul(X[few].swapaxes(1, 2), X[few]).astype(np.float64, copy=False)
+            lengths = G.diagonal(axis1=1, axis2=2).copy()  # squared (t, p)
+            G[:, range(p), range(p)] = 0
+            off = np.abs(G).max(axis=(1, 2))
+            errors[0, few] = np.maximum(off, np.abs(lengths - 1).max(axis=1))
+            errors[1, few] = np.maximum(off, np.abs((lengths**2).sum(axis=1) - 1))
+    return errors
 
 
-def check_dictionary(D: ArrayLike, name: str) -> np.ndarray:
-    """D as bases (N, d, p), N >= 1."""
-    D = check_bases(D, name)
+def squared_norm(X):
+    """||X^||_F^2, one for all of checked X (n, d, p): p of bases, 1 of weighted ones."""
+    lengths = np.einsum("ndp,ndp->np", X[:1], X[:1], dtype=np.float64)
+    return round(np.sum(lengths**2)) if len(X) else X.shape[2]
+
+
+def are_bases(X):
+    """Are checked X (n, d, p) bases, not weighted subspaces, which p = 1 may be too?"""
+    return squared_norm(X) == X.shape[2]
+
+
+def check_dictionary(D: ArrayLike, name: str, weighted: bool = False) -> np.ndarray:
+    """D as bases (N, d, p), N >= 1, or weighted subspaces as in check_bases."""
+    D = check_bases(D, name, weighted=weighted)
     if len(D) == 0:
         raise ValueError(f"{name} must hold at least one subspace, got shape {D.shape}")
     return D
@@ -2656,16 +2752,19 @@ def check_leading_axes(names: str, *arrays: np.ndarray) -> tuple[int, ...]:
         ) from None
 
 
-def _check_pair(X, Y, names="XY"):
-    X = check_bases(X, names[0])
-    return (X, X) if Y is None else same_dimension(X, check_bases(Y, names[1]), names)
+def _check_pair(X, Y, names="XY", weighted=False):
+    X = check_bases(X, names[0], weighted=weighted)
+    if Y is None:
+        return X, X
+    return same_dimension(X, check_bases(Y, names[1], weighted=weighted), names)
 
 
 def check_queries_and_atoms(
-    X: ArrayLike, D: ArrayLike
+    X: ArrayLike, D: ArrayLike, weighted: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """X (n, d, p) and D (N, d, q), N >= 1, as arrays of one type."""
-    return same_dimension(check_bases(X, "X"), check_dictionary(D, "D"), "XD")
+    X = check_bases(X, "X", weighted=weighted)
+    return same_dimension(X, check_dictionary(D, "D", weighted), "XD")
 
 
 def check_grams(

@@ -90,7 +90,9 @@ def gdl(
 ) -> Learned:
     """Learn n_atoms atoms from X (n, d, p), the paper's gDL.
 
-    Returns Learned (atoms, codes, costs).
+    Returns Learned (atoms, codes, costs). X may hold weighted subspaces
+    (subspaces.weighted): atoms are subspaces all the same, of the p that init has, else
+    of the median of (trace X^)^2, which is p of p equal weights.
     lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see
     gsc and glc.
     coding: "sparse" or "local" to say so, or a function (K_dd, K_xd, norm2=p) -> codes
@@ -126,7 +128,7 @@ def gdl(
     >>> learned.atoms.shape, learned.codes.shape, round(float(learned.costs[-1]), 6)
     ((2, 8, 2), (10, 2), 1.95)
     """
-    X = core.check_dictionary(X, "X")
+    X = core.check_dictionary(X, "X", weighted=True)
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1)
     n_iter = core.check_integer(n_iter, "n_iter", 0)
     tol = core.check_number(tol, "tol", least=0)
@@ -135,7 +137,6 @@ def gdl(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function or None, got {callback!r}")
     rng = core.check_rng(rng)
-    shape = n_atoms, *X.shape[1:]
     coder = checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive)
     record = None
     if checkpoint is not None or resume is not None:
@@ -147,7 +148,7 @@ def gdl(
     if resume is None:
         atoms = first_atoms(X, n_atoms, init, rng, weights)
     else:
-        state, rng = _read_state(record, shape, X, coder)
+        state, rng = _read_state(record, n_atoms, X, coder)
         coder = coder._replace(lam=state.lam, lam_scale=None)
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
@@ -213,12 +214,17 @@ def _iterate(learner, state, n_iter, tol, callback, move, record):
 class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
     """What stays the same from one iteration to the next: samples, coding, policy."""
 
+    @property
+    def norm2(self):
+        """||X^||_F^2 of the samples."""
+        return core.squared_norm(self.X)
+
     def started(self, atoms):
         """The learner with lambda itself, and its state over first atoms."""
         atoms = copied_rows(sharpened(atoms)).swapaxes(1, 2)
         K, k = self._grams(atoms)
         learner = self._replace(coder=self.coder.scaled(k, self.weights))
-        codes = learner.coder.code(K, k, self.X.shape[2])
+        codes = learner.coder.code(K, k, self.norm2)
         costs = np.array([self.weights @ learner._losses(K, k, codes)])
         return learner, Learned(atoms, codes, costs, lam=learner.coder.lam)
 
@@ -235,10 +241,10 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         losses = self._losses(K, k, codes)
         idle, worst = self._replacements(codes, losses)
         if len(idle):
-            atoms[idle] = sharpened(self.X[worst])
+            atoms[idle] = sharpened(closest_subspaces(self.X[worst], atoms.shape[2]))
             K, k = self._grams(atoms)
             losses = self._losses(K, k, codes)  # others where a sample has no weight
-        new = self.coder.code(K, k, self.X.shape[2], codes)
+        new = self.coder.code(K, k, self.norm2, codes)
         after = self._losses(K, k, new)
         if self.coder.function is None and self.coder.lam is not None:
             # no coding raises the cost, but to the tolerance of codes: keep what was
@@ -255,7 +261,7 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         return core.bases_gram(atoms), core.bases_gram(self.X, atoms)
 
     def _losses(self, K, k, codes):
-        return sample_losses(K, k, codes, self.X.shape[2], self.coder.lam)
+        return sample_losses(K, k, codes, self.norm2, self.coder.lam)
 
     def _replacements(self, codes, losses):
         """The atoms that no sample uses and the samples that take their places."""
@@ -272,20 +278,23 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         return idle, worst
 
 
-def sample_losses(K, k, codes, p, lam):
-    """Cost of each sample, in float64: ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1."""
+def sample_losses(K, k, codes, norm2, lam):
+    """Cost of each sample, in float64: ||X^ - sum_j y_j D_j^||_F^2 + lam ||y||_1.
+
+    norm2: ||X^||_F^2, of all samples.
+    """
     losses = np.empty(len(k))
     lam = 0.0 if lam is None else lam
 
     def write(rows):
-        _write_losses(K, k[rows], codes[rows], float(p), lam, losses[rows])
+        _write_losses(K, k[rows], codes[rows], float(norm2), lam, losses[rows])
 
     core.run_blocks(write, len(k), 512)
     return losses
 
 
 @jit
-def _write_losses(K, k, codes, p, lam, losses):
+def _write_losses(K, k, codes, norm2, lam, losses):
     support = np.empty(len(K), np.int64)
     for i in range(len(codes)):
         m = 0
@@ -293,7 +302,7 @@ def _write_losses(K, k, codes, p, lam, losses):
             if codes[i, j] != 0:
                 support[m] = j
                 m += 1
-        losses[i] = p
+        losses[i] = norm2
         for a in range(m):
             j = support[a]
             product = -2.0 * k[i, j]
@@ -311,7 +320,7 @@ def idle_and_worst(use, X, losses):
     idle = np.flatnonzero(use <= 1e-6 * use.max())
     chosen = []
     left = losses.copy()
-    equal = X.shape[2] * (1 - 1e3 * np.finfo(X.dtype).eps)
+    equal = core.squared_norm(X) * (1 - 1e3 * np.finfo(X.dtype).eps)
     for _ in idle:
         if not (left > -np.inf).any():
             left = losses.copy()
@@ -333,13 +342,13 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
         unit = _weighted_median(core.lam_max(k), weights) or 1.0
         return self._replace(lam=self.lam * unit, lam_scale=None)
 
-    def code(self, K, k, p, before=None):
+    def code(self, K, k, norm2, before=None):
         """Codes (n, N), whose cost is not above that of the codes before.
 
         Sparse codes descend from them.
         """
         if self.function is not None:
-            codes = self.function(K, k, norm2=p)
+            codes = self.function(K, k, norm2=norm2)
             codes = core.check_codes(codes, *k.shape, "coding(K_dd, K_xd, norm2=p)")
             return core.dense_codes(codes).astype(k.dtype)
         code = core.coding_of(
@@ -347,7 +356,7 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
         )
         if self.lam is not None:
             code = code._replace(init=before)
-        return code(K, k, p)
+        return code(K, k, norm2)
 
 
 def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
@@ -431,11 +440,48 @@ def first_atoms(X, n_atoms, init, rng, weights):
         core.check_choice(init, "init", *METHODS)
         return init_atoms(X, n_atoms, init, rng, sample_weight=weights)
     atoms = core.check_dictionary(init, "init")
-    if atoms.shape != (n_atoms, *X.shape[1:]):
+    if not are_atoms_for(X, atoms, n_atoms):
         raise ValueError(
             f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}"
         )
     return atoms
+
+
+def are_atoms_for(X, atoms, n_atoms):
+    """Have atoms the number, the d and, for samples that are bases, the p of X?"""
+    p = X.shape[2] if core.are_bases(X) else atoms.shape[2]
+    return atoms.shape == (n_atoms, X.shape[1], p)
+
+
+def closest_subspaces(X, p):
+    """Bases (n, d, p) of the subspaces closest to checked X (n, d, r).
+
+    Bases of p columns are their own; of a weighted subspace it is the span of its p
+    longest columns, and of any directions beside them where it has fewer.
+    """
+    if X.shape[2] == p and core.are_bases(X):
+        return X
+    lengths = np.einsum("ndr,ndr->nr", X, X)
+    longest = np.argsort(-lengths, axis=1, kind="stable")[:, None, :p]
+    basis = np.take_along_axis(X, longest, axis=2)
+    missing = np.zeros((*X.shape[:2], max(0, p - X.shape[2])), X.dtype)
+    return np.linalg.qr(np.concatenate([basis, missing], axis=2))[0]
+
+
+def joined(parts):
+    """Arrays (n_i, d, r_i) as one, with columns of zeros where r_i is not the largest."""
+    most = max(part.shape[2] for part in parts)
+    return np.concatenate(
+        [np.pad(A, ((0, 0), (0, 0), (0, most - A.shape[2]))) for A in parts]
+    )
+
+
+def dimension_of_atoms(X):
+    """p of atoms for checked samples X (n, d, r): theirs, or as gdl says."""
+    if core.are_bases(X):
+        return X.shape[2]
+    traces = np.einsum("ndr,ndr->n", X, X, dtype=np.float64)
+    return max(1, round(float(np.median(traces**2))))
 
 
 def kgdl(
@@ -581,9 +627,9 @@ def update_atoms(
     >>> abs(learn.update_atoms(axes[:1], axes[1:], [[1.0]])).tolist()  # the atom becomes the sample
     [[[1.0], [0.0]]]
     """
-    X = core.check_dictionary(X, "X")
+    X = core.check_dictionary(X, "X", weighted=True)
     X, D = core.same_dimension(X, core.check_dictionary(D, "D"), "XD")
-    if X.shape[2] != D.shape[2]:
+    if core.are_bases(X) and X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
     rows = copied_rows(sharpened(D))
@@ -1095,7 +1141,7 @@ def init_atoms(
     >>> learn.init_atoms(X, 4, rng=0).shape
     (4, 8, 2)
     """
-    X = core.check_dictionary(X, "X")
+    X = core.check_dictionary(X, "X", weighted=True)
     n_atoms = core.check_integer(n_atoms, "n_atoms", 1, len(X))
     weights = check_weights(sample_weight, len(X))
     n_used = np.count_nonzero(weights)
@@ -1111,8 +1157,10 @@ def init_atoms(
             gdl(X, n_atoms, coding=_code_nearest, tol=0, rng=rng, sample_weight=weights)
         ).atoms
     if method == "random":
-        return X[_draw(weights, n_atoms, rng)]
-    return X[_draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)]
+        drawn = _draw(weights, n_atoms, rng)
+    else:
+        drawn = _draw_apart(as_rows(X).swapaxes(1, 2), n_atoms, weights, rng)
+    return closest_subspaces(X[drawn], dimension_of_atoms(X))
 
 
 def _draw(weights, n_atoms, rng):
@@ -1134,11 +1182,11 @@ def _draw_apart(X, n_atoms, weights, rng):
     as if it was drawn by those. What has no odds, as repeated samples, is drawn only
     when nothing else is left.
     """
-    p = X.shape[2]
+    norm2 = core.squared_norm(X)
     chosen = []
-    square = np.full(len(X), 2.0 * p)
+    square = np.full(len(X), 2.0 * norm2)
     left = weights.copy()
-    unit = 2.0 ** -int(2 * p).bit_length()  # of squares: odds stay below the weights
+    unit = 2.0 ** -int(2 * norm2).bit_length()  # of squares: odds stay below the weights
     while len(chosen) < n_atoms:
         most = max(1, PRODUCTS // len(X))
         odds = left * ((square > 1e-12) * square * unit)
@@ -1153,7 +1201,7 @@ def _draw_apart(X, n_atoms, weights, rng):
             if share * odds[i] < now or most == 1:
                 chosen.append(i)
                 left[i] = 0
-                square = np.minimum(square, 2 * p - 2 * k)
+                square = np.minimum(square, 2 * norm2 - 2 * k)
     return chosen
 
 
@@ -1192,10 +1240,10 @@ def _write_state(checkpoint, state, rng):
     )
 
 
-def _read_state(checkpoint, shape, X, coder):
+def _read_state(checkpoint, n_atoms, X, coder):
     """The state to resume from, and its rng.
 
-    It must be of atoms of this shape for samples X so coded.
+    It must be of so many atoms for samples X so coded.
     """
     from grassmann_sc import files
 
@@ -1211,9 +1259,9 @@ def _read_state(checkpoint, shape, X, coder):
     checkpoint.check_samples()
     with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
         atoms = core.check_dictionary(arrays["atoms"], "atoms")
-        codes = core.check_codes(arrays["codes"], len(X), shape[0], "codes")
+        codes = core.check_codes(arrays["codes"], len(X), n_atoms, "codes")
         costs = core.finite_array(arrays["costs"], "costs")
-        if atoms.shape != shape or costs.ndim != 1 or len(costs) % 2 == 0:
+        if not are_atoms_for(X, atoms, n_atoms) or costs.ndim != 1 or len(costs) % 2 == 0:
             raise ValueError(
                 f"got atoms of shape {atoms.shape} and costs of {costs.shape}"
             )

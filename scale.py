@@ -90,7 +90,7 @@ def code(
            [0., 1., 0.],
            [0., 0., 1.]])
     """
-    atoms = core.check_dictionary(D, "D")
+    atoms = core.check_dictionary(D, "D", weighted=True)
     plain = isinstance(start, (int, np.integer)) and start == 0
     flags = core.check_flag(progress, "progress") or core.check_flag(replace, "replace")
     if out is None and (flags or not plain):
@@ -155,7 +155,7 @@ def _atoms_and_gram(D):
 def _code_block(block, where, atoms, K, *, coding, digested=None):
     """Codes of a block, and for a sink the digest of its rows of X, 0 if it keeps none."""
     X = _bases(block, where, atoms.shape[1]).astype(atoms.dtype, copy=False)
-    codes = coding(K, core.Products(X, atoms), X.shape[2])
+    codes = coding(K, core.Products(X, atoms), core.squared_norm(X))
     if digested is None:
         return codes
     return codes, files.digest_rows(X, where[1]) if digested else 0
@@ -650,7 +650,7 @@ def _bases(block, where, d=None, name="X"):
     number, first = where
     block = np.asarray(block() if callable(block) else block)
     try:
-        X = core.check_bases(block, name, first=first or 0)
+        X = core.check_bases(block, name, first=first or 0, weighted=True)
         if d not in (None, X.shape[1]):
             raise ValueError(f"X must have the d of the atoms, {d}, got {X.shape[1]}")
     except (TypeError, ValueError) as error:

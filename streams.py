@@ -290,14 +290,21 @@ class OnlineGDL:
         Nothing changes before it is called.
         """
         self._check_whole()
-        X = core.check_dictionary(X, "X")
+        X = core.check_dictionary(X, "X", weighted=True)
         weights = learn.check_weights(sample_weight, len(X))
         known = self.atoms, self.init, (self._waiting or (None,))[0], X
         begun = next(A for A in known if isinstance(A, np.ndarray))
-        if X.shape[1:] != begun.shape[1:]:
+        bases = core.are_bases(X)
+        if X.shape[1] != begun.shape[1] or bases and X.shape[2] != begun.shape[2]:
             raise ValueError(
                 f"X must have the d and p of the atoms, {begun.shape[1:]}, got "
                 f"{X.shape[1:]}"
+            )
+        held = self._waiting or self._statistics and self._statistics.worst
+        if held and len(held[0]) and core.are_bases(held[0]) != bases:
+            kinds = ("weighted subspaces", "bases")
+            raise ValueError(
+                f"X must hold {kinds[not bases]} as the batches before, got {kinds[bases]}"
             )
         atoms = self.atoms
         X = _as_type(X, np.result_type(X, begun) if atoms is None else atoms.dtype)
@@ -311,9 +318,9 @@ class OnlineGDL:
         gram = core.bases_gram(atoms) if self._gram is None else self._gram
         k = core.bases_gram(X, atoms)
         coder = self.coder.scaled(k, weights)
-        p = X.shape[2]
-        codes = coder.code(gram, k, p)
-        losses = learn.sample_losses(gram, k, codes, p, coder.lam)
+        norm2 = core.squared_norm(X)
+        codes = coder.code(gram, k, norm2)
+        losses = learn.sample_losses(gram, k, codes, norm2, coder.lam)
 
         def add():
             if self.atoms is None:
@@ -648,7 +655,7 @@ class _Statistics:
         """Add what waits to the sums."""
         if not self.pile:
             return
-        samples = np.concatenate([rows for rows, _ in self.pile])
+        samples = _piled(self.pile)
         used = scipy.sparse.vstack([used for _, used in self.pile]).tocsc()
         p, d = samples.shape[1:]
 
@@ -706,7 +713,8 @@ class _Statistics:
         """
         X, losses = self.worst
         idle, worst = learn.idle_and_worst(np.diag(self.shared), X, losses)
-        atoms[idle] = learn.sharpened(X[worst])
+        closest = learn.closest_subspaces(X[worst], atoms.shape[2])
+        atoms[idle] = learn.sharpened(closest)
         for statistics in (self.shared, self.shared.T, self.sizes):
             statistics[idle] = 0
         self.new = 0.0
@@ -728,7 +736,7 @@ class _Statistics:
         arrays = {"shared": self.shared, "sums": self.sums, "sizes": self.sizes}
         arrays["worst"], arrays["worst_losses"] = self.worst or (None, None)
         if self.pile:
-            arrays["piled"] = np.concatenate([rows for rows, _ in self.pile])
+            arrays["piled"] = _piled(self.pile)
             codes = scipy.sparse.vstack([used for _, used in self.pile])
             arrays["piled_codes"] = codes.toarray()
         return arrays
@@ -744,8 +752,8 @@ class _Statistics:
         self.new = core.check_number(new, "new", least=0, most=most)
         _, d, p = atoms.shape
         if arrays["piled"].size:
-            rows = core.shaped_array(arrays["piled"], "piled", ("rows", p, d))
-            X = core.check_bases(rows.swapaxes(1, 2), "piled")
+            rows = core.shaped_array(arrays["piled"], "piled", ("rows", "r", d))
+            X = _check_held(rows.swapaxes(1, 2), "piled", p)
             codes = core.check_codes(
                 arrays["piled_codes"], len(X), len(atoms), "piled_codes"
             )
@@ -753,8 +761,8 @@ class _Statistics:
             _check_sums(codes, "piled_codes", rows.size, np.dtype(float))
             self.pile = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
-            X = core.shaped_array(arrays["worst"], "worst", ("rows", d, p))
-            X = core.check_bases(X, "worst")
+            X = core.shaped_array(arrays["worst"], "worst", ("rows", d, "r"))
+            X = _check_held(X, "worst", p)
             _check_type(X, "worst", atoms.dtype)
             losses = core.shaped_array(
                 arrays["worst_losses"], "worst_losses", (len(X),)
@@ -763,11 +771,24 @@ class _Statistics:
         return self
 
 
+def _piled(pile):
+    """Rows (n, r, d) of all samples of a pile."""
+    return learn.joined([rows.swapaxes(1, 2) for rows, _ in pile]).swapaxes(1, 2)
+
+
+def _check_held(X, name, p):
+    """Samples X (n, d, r) of a file, of bases with r = p."""
+    X = core.check_bases(X, name, weighted=True)
+    if core.are_bases(X) and X.shape[2] != p:
+        raise ValueError(f"{name} must hold bases of p = {p}, got p = {X.shape[2]}")
+    return X
+
+
 def _read_waiting(arrays):
     """(samples, weights) of a file that wait for first atoms, checked; or None."""
     if not arrays["waiting"].size:
         return None
-    X = core.check_dictionary(arrays["waiting"], "waiting")
+    X = core.check_dictionary(arrays["waiting"], "waiting", weighted=True)
     weights = core.shaped_array(arrays["waiting_weights"], "waiting_weights", (len(X),))
     most = 2 * X.shape[2] * len(X)
     _check_sums(weights, "waiting_weights", most, np.dtype(float))
@@ -886,14 +907,17 @@ def _appended(held, samples, numbers):
     if held is None:
         return samples, numbers
     return (
-        np.concatenate([_as_type(held[0], samples.dtype), samples]),
+        learn.joined([_as_type(held[0], samples.dtype), samples]),
         np.concatenate([held[1], numbers]),
     )
 
 
 def _as_type(X, dtype):
-    """Bases X in this type, orthonormal to its rounding if it is another."""
-    return X if X.dtype == dtype else learn.sharpened(X.astype(dtype))
+    """X in this type, bases orthonormal to its rounding if it is another."""
+    if X.dtype == dtype:
+        return X
+    X = X.astype(dtype)
+    return learn.sharpened(X) if core.are_bases(X) else X
 
 
 def _batches(X, batch_size, seed, skip):

@@ -39,6 +39,8 @@ import grassmann_sc as core
 __all__ = [
     "from_image_set",
     "from_sets",
+    "singular_directions",
+    "weighted",
     "from_video",
     "from_videos",
     "block_hankel",
@@ -53,13 +55,16 @@ STABLE_RADIUS = 1 - 2.0**-30
 CACHE = 2**16  # numbers of the frames that fit a core's cache
 # triangles at a time; a block has so many times as many pixels as frames, or more
 JOINED = 8
+MOST = 32  # directions of a weighted subspace, and of singular_directions
+LIGHT = 1e-3  # of the first weight: lighter directions are cut
 TINY = 1e-280  # a square as small as this is 0 beside numbers of about 1
 
 
 def from_image_set(
     frames: ArrayLike,
-    p: int,
+    p: int | None = None,
     *,
+    spectrum: float | None = None,
     center: bool = False,
     unit_variance: bool = False,
     rank: str = "raise",
@@ -73,26 +78,27 @@ def from_image_set(
     frames : (n_frames, d) or (n_frames, height, width), real and finite; d = height *
         width
     p : 1 <= p <= d; there must be p independent frames, see rank at the head of this
-        module, and center, unit_variance Raises TypeError and ValueError on any other
-        input.
+        module, and center, unit_variance
+    spectrum : instead of p, alpha >= 0: the weighted subspace of the frames, see
+        weighted, of at most MOST = 32 directions; p may be a smaller limit
+
+    Raises TypeError and ValueError on any other input.
 
     >>> from grassmann_sc import subspaces
     >>> abs(subspaces.from_image_set([[3.0, 4.0], [6.0, 8.0]], p=1))  # two frames of two pixels
     array([[0.6],
            [0.8]])
     """
-    p = core.check_integer(p, "p", 1)
     options = _check_options(center, unit_variance, rank, fewer=True)
-    frames = core.check_frames(frames, "frames")
-    if rank == "fewer":
-        p = min(p, *frames.shape)
-    return _basis_of_set(frames, "frames", p, options)
+    point_of = _maker(p, spectrum, options)
+    return point_of(core.check_frames(frames, "frames"), "frames")
 
 
 def from_sets(
     sets: core.Sets | Iterable[ArrayLike],
-    p: int,
+    p: int | None = None,
     *,
+    spectrum: float | None = None,
     center: bool = False,
     unit_variance: bool = False,
     rank: str = "raise",
@@ -104,6 +110,8 @@ def from_sets(
     sets : iterable of at least one set of frames, each of its own length, all of the
         same d; or one array (n, n_frames, d) or (n, n_frames, height, width). A
         generator is read a few sets at a time.
+    spectrum : weighted subspaces (n, d, r), see weighted; those of fewer than r
+        directions end with columns of zeros. They take n d r numbers, r <= 32.
 
     See also estimators.ImageSetSubspaces, the same as the first step of a Pipeline.
 
@@ -113,10 +121,83 @@ def from_sets(
     >>> sets = [rng.random((n_frames, 6, 8)) for n_frames in (5, 9, 7)]  # frames of 6 x 8 pixels
     >>> subspaces.from_sets(sets, p=3).shape
     (3, 48, 3)
+    >>> subspaces.from_sets(sets, spectrum=0.25).shape
+    (3, 48, 9)
     """
-    p = core.check_integer(p, "p", 1)
     options = _check_options(center, unit_variance, rank, _in_turn)
-    return _stack(sets, lambda frames, name: _basis_of_set(frames, name, p, options))
+    return _stack(sets, _maker(p, spectrum, options))
+
+
+def singular_directions(
+    frames: ArrayLike,
+    most: int = MOST,
+    *,
+    center: bool = False,
+    unit_variance: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """U (d, r) and s (r,): the leading left singular vectors and values of the frames.
+
+    r is the rank of the frames, or most. U[:, :p] is from_image_set(frames, p), and
+    weighted(U, s, alpha) its weighted subspace for any alpha. s is divided by the
+    first, so that s[0] = 1.
+
+    >>> from grassmann_sc import subspaces
+    >>> U, s = subspaces.singular_directions([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> U.shape, s
+    ((3, 2), array([1. , 0.5]))
+    """
+    most = core.check_integer(most, "most", 1)
+    options = _check_options(center, unit_variance, "fewer", fewer=True)
+    frames = core.check_frames(frames, "frames")
+    U, s, _ = _leading_directions(
+        frames, "frames", min(most, *frames.shape), "most", options
+    )
+    return tuple(A.astype(core.float_type(frames)) for A in (U, s / s[0]))
+
+
+def weighted(U: ArrayLike, s: ArrayLike, spectrum: float) -> np.ndarray:
+    """Weighted subspaces B (..., d, r) of directions U (..., d, r) with values s (..., r).
+
+    X^ = B B^T = sum_k w_k u_k u_k^T with w_k proportional to (s_k / s_1)^(2 alpha),
+    alpha = spectrum >= 0, and ||w||_2 = 1: the columns are b_k = sqrt(w_k) u_k, ||X^||_F
+    = 1, and <X^, Y^> = ||B^T C||_F^2 with Y^ = C C^T. For alpha = 0 all directions
+    count alike, and X^ is the projector over sqrt(r); for a large alpha the first alone
+    counts. Weights below LIGHT = 1e-3 of the first become 0.
+
+    U: orthonormal columns, leading first, or columns of zeros where s is 0; s: not
+    negative, descending. Source: Hamm and Lee 2008, Extended Grassmann kernels for
+    subspace-based learning.
+
+    >>> import numpy as np
+    >>> from grassmann_sc import projection_kernel, subspaces
+    >>> B = subspaces.weighted(np.eye(3)[:, :2], [1.0, 0.75], spectrum=0.5)
+    >>> (B**2).sum(axis=0)  # w
+    array([0.8, 0.6])
+    >>> projection_kernel(B[None])
+    array([[1.]])
+    """
+    U = core.finite_array(U, "U")
+    s = core.finite_array(s, "s")
+    alpha = core.check_number(spectrum, "spectrum", least=0)
+    if U.ndim < 2 or s.shape != (*U.shape[:-2], U.shape[-1]):
+        raise ValueError(
+            f"U and s must have shapes (..., d, r) and (..., r), got {U.shape} and "
+            f"{s.shape}"
+        )
+    if not (s[..., :1] > 0).all() or (np.diff(s) > 0).any() or (s < 0).any():
+        raise ValueError(
+            "s must be singular values, descending and >= 0, the first positive, got "
+            f"{s}"
+        )
+    w = weights_of(s, alpha)
+    return U * np.sqrt(w)[..., None, :].astype(U.dtype)
+
+
+def weights_of(s, alpha):
+    """Weights w (..., r) of ||w||_2 = 1 of checked singular values s (..., r)."""
+    w = np.where(s > 0, (s / s[..., :1]).astype(np.float64) ** (2 * alpha), 0)
+    w[w < LIGHT] = 0
+    return w / np.linalg.norm(w, axis=-1, keepdims=True)
 
 
 def from_video(
@@ -263,10 +344,34 @@ _Options = namedtuple("_Options", "center unit_variance rank run")
 _Model = namedtuple("_Model", "n_states n_blocks stabilize")
 
 
-def _basis_of_set(frames, name, p, options):
-    """from_image_set of checked frames; name: what to call them."""
-    basis, _, _ = _leading_directions(frames, name, p, "p", options)
-    return basis.astype(core.float_type(frames))
+def _maker(p, spectrum, options):
+    """from_image_set, (checked frames, what to call them) -> point, by these options."""
+    if spectrum is None:
+        p = core.check_integer(p, "p", 1)
+
+        def point_of(frames, name):
+            most = min(p, *frames.shape) if options.rank == "fewer" else p
+            basis, _, _ = _leading_directions(frames, name, most, "p", options)
+            return basis.astype(core.float_type(frames))
+
+        return point_of
+    spectrum = core.check_number(spectrum, "spectrum", least=0)
+    most = MOST if p is None else core.check_integer(p, "p", 1, MOST)
+    if options.rank in ("warn", "pad"):
+        raise ValueError(
+            "rank must be left out with spectrum: a weighted subspace has the "
+            f"directions that there are, got {options.rank!r}"
+        )
+    options = options._replace(rank="fewer")
+
+    def weighted_of(frames, name):
+        U, s, _ = _leading_directions(
+            frames, name, min(most, *frames.shape), "p", options
+        )
+        w = weights_of(s, spectrum)
+        return (U * np.sqrt(w))[:, w > 0].astype(core.float_type(frames))
+
+    return weighted_of
 
 
 def _basis_of_video(frames, name, model, options):
@@ -350,7 +455,20 @@ def _stack(sets, basis_of):
             bases += part
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
-    return np.stack(bases)
+    return stacked(bases)
+
+
+def stacked(points):
+    """Points (d, r_i) as one array (n, d, r), with columns of zeros where r_i < r."""
+    most = max(point.shape[1] for point in points)
+    return np.stack(
+        [
+            np.pad(point, ((0, 0), (0, most - point.shape[1])))
+            if point.shape[1] < most
+            else point
+            for point in points
+        ]
+    )
 
 
 def _in_turn(job, n, block):
