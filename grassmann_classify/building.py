@@ -24,7 +24,7 @@ from grassmann_classify.own import describe
 from grassmann_classify.settings import USUAL_P
 from grassmann_sc import files, frames, subspaces
 
-VERSION = 2  # of the cache: raise it when the same recipe gives other numbers
+VERSION = 3  # of the cache: raise it when the same recipe gives other numbers
 
 
 def build(clip, recipe, keep_rows=False):
@@ -51,24 +51,44 @@ def built(rows, recipe, keep_rows=False):
         center=recipe.center, unit_variance=recipe.unit_variance, rank=recipe.rank
     )
     n_blocks = recipe.arma or recipe.stack
+    spectra = None
     if recipe.arma:
         bases = [
             subspaces.from_video(run, recipe.p, recipe.arma, recipe.stabilize, **normal)
             for run in runs
         ]
+    elif recipe.fewer:
+        del normal["rank"]
+        spectra = padded(
+            [
+                subspaces.singular_directions(
+                    subspaces.block_hankel(run, n_blocks), recipe.p, **normal
+                )
+                for run in runs
+            ]
+        )
+        bases = common_bases(spectra)
     else:
-        if recipe.fewer:
-            normal["rank"] = "fewer"
         bases = [
             subspaces.from_image_set(
                 subspaces.block_hankel(run, n_blocks), recipe.p, **normal
             )
             for run in runs
         ]
-        p = min(basis.shape[1] for basis in bases)
-        bases = [basis[:, :p] for basis in bases]
     kept = [_kept_rows(run, recipe, n_blocks) for run in runs] if keep_rows else None
-    return Built(np.stack(bases), kept, ())
+    return Built(np.stack(bases), kept, (), spectra)
+
+
+def padded(spectra):
+    """U (n, d, r) and s (n, r) of [(U (d, r_i), s (r_i,)), ...], filled up by zeros."""
+    U, s = zip(*spectra)
+    return subspaces.stacked(U), subspaces.stacked([one[None] for one in s])[:, 0]
+
+
+def common_bases(spectra):
+    """The bases (n, d, p) of the p that all of U (n, d, r), s (n, r) have."""
+    U, s = spectra
+    return U[:, :, : np.count_nonzero(s, axis=1).min()]
 
 
 def _frames_of(source, recipe):
@@ -220,11 +240,21 @@ def _collect(built, unread, keep_rows):
     first = built[0][1]
     p = min(result.bases.shape[2] for _, result in built)
     end = sum(counts)
-    X = np.empty((end, first.bases.shape[1], p), first.bases.dtype)
+    of_all = [result.spectra for _, result in built]
+    spectra = None
+    if None not in of_all:
+        of_runs = [run for U, s in of_all for run in zip(U, s)]
+        dtype = first.bases.dtype
+        spectra = [A.astype(dtype, copy=False) for A in padded(of_runs)]
+        X = spectra[0][:, :, :p]
+    else:
+        X = np.empty((end, first.bases.shape[1], p), first.bases.dtype)
+    del of_all
     sets = []
     while built:  # from the last to the first, so that memory is freed as X fills
         result = built.pop()[1]
-        X[end - len(result.bases) : end] = result.bases[:, :, :p]
+        if spectra is None:
+            X[end - len(result.bases) : end] = result.bases[:, :, :p]
         end -= len(result.bases)
         sets[:0] = result.rows if keep_rows else []
     each = np.repeat(np.arange(len(clips)), counts)
@@ -235,7 +265,9 @@ def _collect(built, unread, keep_rows):
     if all(clip.group is not None for clip in clips):
         groups = np.array([str(clip.group) for clip in clips])[each]
     labels = np.array([clip.label for clip in clips])[each]
-    return Collection(X, sets or None, names, labels, groups, first.frame, each, unread)
+    return Collection(
+        X, sets or None, names, labels, groups, first.frame, each, unread, spectra
+    )
 
 
 def _cached(clip, recipe, cache, keep_rows):
@@ -245,9 +277,11 @@ def _cached(clip, recipe, cache, keep_rows):
     path = Path(cache) / (_digest(clip, recipe) + ".npz")
     try:
         with np.load(path, allow_pickle=False) as file:
-            bases = file["bases"]
+            spectra = (file["U"], file["s"]) if "s" in file else None
+            bases = common_bases(spectra) if spectra else file["bases"]
             rows = [file[f"rows{i}"] for i in range(len(bases))] if keep_rows else None
-            return Built(bases, rows, tuple(map(int, file["frame"]))), None
+            frame = tuple(map(int, file["frame"]))
+            return Built(bases, rows, frame, spectra), None
     except Exception:  # missing, without rows or damaged: built again
         pass
     result = build(clip, recipe, keep_rows)
@@ -255,7 +289,10 @@ def _cached(clip, recipe, cache, keep_rows):
     shape = np.array(result.frame, int)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = {"bases": result.bases, "frame": shape, **rows}
+        points = {"bases": result.bases}
+        if result.spectra:
+            points = dict(zip("Us", result.spectra))
+        arrays = {**points, "frame": shape, **rows}
         files.write_whole(path, lambda file: np.savez(file, **arrays))
     except OSError as error:
         return result, str(error)

@@ -13,11 +13,16 @@ from grassmann_classify.rows import InKernel, is_tried_first
 from grassmann_sc import kernels, tuning
 
 N_GAMMAS = 7
+WEIGHTED = "weighted"  # in place of "linear": the number is a spectrum instead of p
+GROWN = 2  # times that a grid grows whose end was chosen
 SURE_OF_RECIPE = 2  # standard errors by which a recipe must be better than the first
 # What methods are evaluated on. once: the folds without repeats; known: all that the
 # searches of a split computed, those of estimators by the name of their method; raced:
-# {predict: the recipe that won}.
-Task = namedtuple("Task", "inputs label train test settings once known raced")
+# {predict: the recipe that won}; coding: predict of all coding rows, which race as one;
+# grown: {recipe: spectra beyond those that are asked for}.
+Task = namedtuple(
+    "Task", "inputs label train test settings once known raced coding grown"
+)
 # Small decompositions end before the other threads of BLAS are awake, and would wait
 # for them beside busy processes. The Gram matrices of all frames are large: they use
 # threads.
@@ -36,18 +41,28 @@ def candidates(method, task):
         recipe = recipe_for(tuning.nearest_predictions, task)
         return on_one_thread(method.reads)(task.inputs, task.train, recipe)
     recipe = recipe_for(method.predict, task)
-    found = _linear(task.inputs, [recipe])
+    found = _linear(task.inputs, [recipe], task.grown.get(recipe, ()))
     if method.reads == "kernels":
         found |= _in_kernels(recipe, task)
     return found
 
 
-def _linear(inputs, recipes):
-    return {
-        (recipe, "linear", p): inputs.gram[recipe, p]
-        for recipe in recipes
-        for p in inputs.p[recipe]
-    }
+def _linear(inputs, recipes, grown=()):
+    found = {}
+    for recipe in recipes:
+        found |= {
+            (recipe, "linear", p): inputs.gram[recipe, p] for p in inputs.p[recipe]
+        }
+        found |= {
+            (recipe, WEIGHTED, spectrum): inputs.weighted_gram(recipe, spectrum)
+            for spectrum in sorted([*inputs.spectra(recipe), *grown])
+        }
+    return found
+
+
+def is_weighted(name):
+    """Is the candidate of this name of weighted subspaces?"""
+    return name[1:2] == (WEIGHTED,)
 
 
 def features_of(kind, recipes, inputs):
@@ -65,31 +80,43 @@ def recipe_for(predict, task):
     """The recipe of a method: the best in a race of all recipes.
 
     The race is a search over the projection kernels of all recipes, without repeated
-    folds; where predict is "features", over the mean frames of those that are not
-    centred, whose mean is not 0. The first recipe stays unless another is better by
-    more than SURE_OF_RECIPE
-    standard errors of the difference: with few training sets the best of many recipes
-    is often a lucky one.
+    folds, in which all coding rows run as one; where predict is "features", over the
+    mean frames of those that are not centred, whose mean is not 0. The first recipe
+    stays unless another is better by more than SURE_OF_RECIPE standard errors of the
+    difference: with few training sets the best of many recipes is often a lucky one. A
+    winner that stacks most frames runs against one that stacks twice as many, at most
+    GROWN times.
     """
     inputs = task.inputs
-    names = inputs.names
+    names = inputs.uncentred if predict == "features" else inputs.names
+    key = task.coding if predict in task.coding else predict
+    if len(names) > 1 and key not in task.raced:
+        best = _faster(names, predict, task)
+        for _ in range(GROWN):
+            if predict == "features" or getattr(task.settings, "stack", None):
+                break
+            more = inputs.stacked_twice(best)
+            if more is None or _faster([best, more], predict, task) == best:
+                break
+            best = more
+        task.raced[key] = best
+    return task.raced.get(key, names[0])
+
+
+def _faster(names, predict, task):
+    """The recipe that wins the race of these, the first unless another is surely better."""
+    inputs = task.inputs
     if predict == "features":
-        names = inputs.uncentred
-    first = names[0]
-    if len(names) > 1 and predict not in task.raced:
-        if predict == "features":
-            grams = features_of("mean", names, inputs)
-            asked = first_tries.predictions(task.settings.C)
-        else:
-            grams = _linear(inputs, names)
-            asked = predict
-        race = tuning.Search(task.label, task.once, asked, task.known)
-        seconds = task.settings.seconds
-        choice = on_one_thread(race.choose)(grams, seconds=seconds)
-        alike = tuning.alike(choice.shares, SURE_OF_RECIPE)
-        good = [recipe for (recipe, *_), _ in alike]
-        task.raced[predict] = first if first in good else choice.gram[0]
-    return task.raced.get(predict, first)
+        grams = features_of("mean", names, inputs)
+        asked = first_tries.predictions(task.settings.C)
+    else:
+        grams = _linear(inputs, names)
+        asked = task.coding if predict in task.coding else predict
+    race = tuning.Search(task.label, task.once, asked, task.known)
+    choice = on_one_thread(race.choose)(grams, seconds=task.settings.seconds)
+    alike = tuning.alike(choice.shares, SURE_OF_RECIPE)
+    good = [recipe for (recipe, *_), _ in alike]
+    return names[0] if names[0] in good else choice.gram[0]
 
 
 def _in_kernels(recipe, task):
@@ -151,13 +178,13 @@ def fit_and_predict(estimator, sets, queries, y):
 
 
 def at_of(done, task):
-    """The recipe and the p that gSC found best.
+    """The recipe and the p that gSC found best, the best p where it took a spectrum.
 
     Without gSC, the recipe of the nearest subspace and its largest p.
     """
     for outcome in done:
         if outcome.failed is None and outcome.method.name.startswith("gSC"):
-            return outcome.chosen.get("recipe"), outcome.chosen["p"]
+            return outcome.chosen.get("recipe"), outcome.chosen.get("p", outcome.p)
     recipe = recipe_for(tuning.nearest_predictions, task)
     return recipe, task.inputs.p[recipe][-1]
 

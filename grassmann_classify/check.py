@@ -17,6 +17,7 @@ from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import say_kept_together
 from grassmann_classify.messages import say, some, tell, told
 from grassmann_classify.page import report_data, report_on, save_report
+from grassmann_classify.points import reader_of
 from grassmann_classify.reading import labelled_clips, read
 from grassmann_classify.reasons import explained, labelled, of_class
 from grassmann_classify.sheets import save_sheet_of_suspects
@@ -124,15 +125,15 @@ def suspects_among(collection, inputs, settings):
     if row.failed:
         raise ValueError(f"{row.method.name} failed: {row.failed}")
     name = row.chosen.get("recipe")
-    X = (collection if name is None else inputs.by(name)).X[:, :, : row.chosen["p"]]
-    K = core.projection_kernel(np.ascontiguousarray(X))
+    by_recipe = collection if name is None else inputs.by(name)
+    K = core.projection_kernel(reader_of(row.method, row.chosen, 1).points(by_recipe))
     how = {"lam": row.chosen["lam"], "lam_scale": "max"}
     rule = row.chosen["rule"]
     scores, _ = tuning.left_out_scores(K, place, group, rule=rule, **how)
     suspicion = tuning.suspicion(scores, place)
     scores[np.arange(n), place] = -np.inf
     codes = tuning.left_out_codes(K, group, **how)
-    shares = core.score_shares(codes, K, K, place, norm2=X.shape[2], rule=rule)
+    shares = core.score_shares(codes, K, K, place, norm2=K.diagonal(), rule=rule)
     suspicion[_alone(place, group)] = -np.inf
     suspected = scores.argmax(axis=1)
     reasons = of_class(shares, place, suspected)

@@ -17,12 +17,16 @@ SIDE = 64  # pixels of a small image
 # cannot be used
 Clip = namedtuple("Clip", "name label group sources")
 # bases (k, d, p): the subspaces of a clip's runs; rows: their k arrays of rows, or
-# None; frame: (height, width) or ()
-Built = namedtuple("Built", "bases rows frame")
+# None; frame: (height, width) or (); spectra: None, or U (k, d, r) and s (k, r), all
+# singular directions of the runs, of which weighted subspaces are made
+Built = namedtuple("Built", "bases rows frame spectra", defaults=[None])
 # The sets of all clips that could be built. clip (n,): the number of each set's clip;
-# unread: {name: why} of the clips that could not be built
+# unread: {name: why} of the clips that could not be built; spectra: None, or U (n, d, r)
+# and s (n, r) as Built has them
 Collection = namedtuple(
-    "Collection", "X sets names label group frame clip unread", defaults=[None, {}]
+    "Collection",
+    "X sets names label group frame clip unread spectra",
+    defaults=[None, {}, None],
 )
 
 

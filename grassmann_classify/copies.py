@@ -37,17 +37,18 @@ def copies(X=None, sets=None, clip=None):
 
 def _near_subspaces(X):
     """{(i, j): Copy} of the subspaces that are the same, or nearly."""
-    d, p = X.shape[1:]
-    p = min(p, d - 1)  # all subspaces of dimension d are the same
-    if p == 0:
+    if core.are_bases(X):
+        X = X[:, :, : X.shape[1] - 1]  # all subspaces of dimension d are the same
+    if X.shape[2] == 0:
         return {}
-    X = np.ascontiguousarray(X[:, :, :p])
-    square = np.maximum(p - core.projection_kernel(X), 0)
+    X = np.ascontiguousarray(X)
+    norm2 = core.squared_norm(X)
+    square = np.maximum(norm2 - core.projection_kernel(X), 0)
     np.fill_diagonal(square, np.inf)
     near = NEAR**2 * np.median(square.min(axis=1))
     found = {}
-    for i, j in np.argwhere(np.triu(square <= max(near, EXACT * p))).tolist():
-        same = bool(square[i, j] <= EXACT * p)
+    for i, j in np.argwhere(np.triu(square <= max(near, EXACT * norm2))).tolist():
+        same = bool(square[i, j] <= EXACT * norm2)
         why = "the same subspace" if same else "nearly the same subspace"
         found[i, j] = Copy(i, j, why, same)
     return found

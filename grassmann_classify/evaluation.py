@@ -73,7 +73,6 @@ def evaluate(
         smallest = min(len(fit) for fit, _ in repeated)
     before = Measured(0.0, {}, {}) if before is None else before
     known = before.known
-    task = Task(inputs, label, train, test, settings, once, known, {})
     # by predict: a method in a kernel's space reuses what was computed without kernel
     searches = {}
     done = []
@@ -82,6 +81,9 @@ def evaluate(
     if len(test):
         names += VOTERS
     check_asked(settings.methods, names)
+    coding = coding_of(rows, settings)
+    split = label, train, test
+    task = Task(inputs, *split, settings, once, known, {}, coding, {})
     for method in rows:
         if not asked_for(method.name, settings.methods):
             continue
@@ -100,6 +102,16 @@ def evaluate(
         yield done[-1]
     if len(test):
         yield from _votes(done, searches, task)
+
+
+def coding_of(rows, settings):
+    """predict of the rows asked for that code, one for all, as Task has it."""
+    found = [
+        row.predict
+        for row in rows
+        if asked_for(row.name, settings.methods) and re.match("k?g[SL]C, lab", row.name)
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def _votes(done, searches, task):
@@ -134,8 +146,11 @@ def measured(inputs, label, group, train, methods_of, settings, smallest):
     known = {}
     spent = {}
     expected = []
-    task = Task(inputs, label, train, train[:0], settings, pairs[:1], known, {})
-    for method in methods_of(len(train), smallest, settings):
+    rows = list(methods_of(len(train), smallest, settings))
+    coding = coding_of(rows, settings)
+    split = label, train, train[:0]
+    task = Task(inputs, *split, settings, pairs[:1], known, {}, coding, {})
+    for method in rows:
         if asked_for(method.name, settings.methods):
             once = len(pairs) // n_repeats
             several = method.predict is not None and not is_tried_first(method)

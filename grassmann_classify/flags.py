@@ -15,6 +15,7 @@ from grassmann_classify.settings import (
     LAM,
     MOST_P,
     NEIGHBORS,
+    SPECTRUM,
     USUAL_P,
     C,
     is_own,
@@ -144,6 +145,14 @@ OPTIONS = {
         type=int,
         nargs="+",
     ),
+    "--spectrum": _option(
+        "weigh the directions of a clip by the 2 A-th power of their singular values "
+        "instead of taking p of them, or several A to choose from (default: "
+        f"{' '.join(map(str, SPECTRUM))} unless --p is given)",
+        type=float,
+        nargs="+",
+        metavar="A",
+    ),
     "--center": _option(
         "remove the mean frame of each set first, or do not (default: chosen)",
         action=BooleanOptionalAction,
@@ -270,7 +279,7 @@ DEFAULTS = {
 BY_SUBJECT = {
     "clips and frames": "--size --labels --key --group-by --run --every --at-most --evenly "
     "--resample --skip --strict",
-    "from frames to subspaces": "--recipe --features --feature-options --p --center "
+    "from frames to subspaces": "--recipe --features --feature-options --p --spectrum --center "
     "--unit-variance --stack --arma --stabilize --rank --single",
     "evaluation": "--repeats --train --splits --seconds --seed --f1 --coverage",
     "methods": "--methods --kernels --kernel --baselines --lam --neighbors --C --atoms "

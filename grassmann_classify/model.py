@@ -24,8 +24,15 @@ from grassmann_classify.points import Reader, of_one_type, reader_of
 from grassmann_classify.reasons import BECAUSE, explained, labelled, of_class
 from grassmann_classify.recipes import Inputs, base_of, recipes_of
 from grassmann_classify.rows import LEARNED, estimator_of
-from grassmann_classify.settings import MOST_P, Rule, Settings, is_own
+from grassmann_classify.settings import (
+    MOST_P,
+    Rule,
+    Settings,
+    candidate_points,
+    is_own,
+)
 from grassmann_sc import estimators, files, tuning
+from grassmann_sc.learn import joined
 
 PARAMETERS = {  # what rows choose, or are told, of their estimators
     "lam": Rule(float, least=0),
@@ -120,7 +127,7 @@ class Model:
     @property
     def shape(self):
         """d and the least p of the subspaces of new sets, and the size of their frames."""
-        p = self.reader.p if self.reader.takes_subspaces else 1
+        p = self.reader.takes_subspaces and self.reader.p or 1
         return self.reader.length(self.points), p, self.frame
 
     def described(self):
@@ -233,7 +240,7 @@ def more(model, collection, clips):
     new = _new_sets(model, points, collection.names)
     if isinstance(points, np.ndarray):
         points = points[new].astype(model.points.dtype, copy=False)
-        points = np.concatenate([model.points, points])
+        points = joined([model.points, points])
     else:
         points = [*model.points, *(points[i] for i in new)]
     pictures = model.pictures
@@ -288,7 +295,7 @@ def _joined(points, more):
     """Both as what copies takes: (bases, None) or (None, rows)."""
     if isinstance(points, np.ndarray):
         more = more.astype(points.dtype, copy=False)
-        return np.concatenate([points, more]), None
+        return joined([points, more]), None
     rows = [one.reshape(len(one), -1) for one in of_one_type([*points, *more])]
     return None, rows
 
@@ -402,6 +409,7 @@ def _one(collection, i):
     sets = collection.sets and collection.sets[i : i + 1]
     return collection._replace(
         X=collection.X[i : i + 1],
+        spectra=collection.spectra and [A[i : i + 1] for A in collection.spectra],
         sets=sets,
         names=collection.names[i : i + 1],
         unread={},
@@ -515,4 +523,5 @@ def inputs_for(collection, recipe, settings, recipes=None):
     videos = None
     if not normalised and (settings.baselines or settings.methods):
         videos = videos_of(collection, recipe.arma or recipe.stack)
-    return Inputs(collection, settings.p, recipes, videos)
+    p, spectrum = candidate_points(settings)
+    return Inputs(collection, p, recipes, videos, spectrum)

@@ -169,9 +169,12 @@ def _recipe(content):
 
 def _reader(content):
     """(The Reader of JSON, [(option, name, source)] of its kernel if it is the user's)."""
+    if isinstance(content, dict):  # of before there were spectra
+        content.setdefault("spectrum", None)
     content = files.check_names(content, "reader", Reader.__dataclass_fields__)
     core.check_choice(content["reads"], "reader's reads", *READS)
-    subspaces = content["reads"] in ("gram", "kernels", "subspaces")
+    weighted = content["reads"] == "gram" and content["spectrum"] is not None
+    subspaces = content["reads"] in ("gram", "kernels", "subspaces") and not weighted
     for field, rule in {
         "p": Rule(int, least=1, optional=not subspaces),
         "share": Rule(
@@ -181,8 +184,13 @@ def _reader(content):
             float, positive=True, most=1, optional=content["reads"] != "convex"
         ),
         "n_blocks": Rule(int, least=1),
+        "spectrum": Rule(float, least=0, optional=not weighted),
     }.items():
         content[field] = check_value(content[field], f"reader's {field}", rule)
+    if content["spectrum"] is not None and (not weighted or content["p"]):
+        raise ValueError(
+            f"reader must have a spectrum to read gram alone, without p, got {content}"
+        )
     kernel = content.pop("kernel")
     needed = []
     if kernel is not None and content["reads"] not in ("kernels", "affine"):
@@ -221,7 +229,8 @@ def _model(content, arrays):
     if ("learned" in method) != ("atoms" in arrays):
         raise ValueError(f"atoms must be there if they were learned, not for {method}")
     for part in {"bases", "atoms"} & arrays.keys():
-        core.check_bases(arrays[part], part)
+        weighted = part == "bases" and reader.spectrum is not None
+        core.check_bases(arrays[part], part, weighted=weighted)
     frame = tuple(
         check_value(one, "frame", Rule(int, least=1)) for one in content["frame"]
     )
@@ -280,7 +289,7 @@ def _points(reader, arrays, n):
         )
     points = arrays[kind]
     if kind == "bases":
-        if points.shape[2] != reader.p:
+        if reader.p and points.shape[2] != reader.p:
             raise ValueError(f"bases must have p = {reader.p}, got {points.shape}")
         return points
     if points.dtype.kind == "f" and not np.isfinite(points).all():

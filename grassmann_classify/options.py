@@ -31,7 +31,7 @@ go to the folder out: a table, predictions, pictures, and report.html, a page to
 The options of each command, with an example: {prog} compare --help"""
 
 
-LEARNING = "recipe features feature-options p center unit-variance stack arma stabilize"
+LEARNING = "recipe features feature-options p spectrum center unit-variance stack arma stabilize"
 LEARNING = {f"--{name}" for name in f"{LEARNING} rank single".split()}
 FRAMES = {*BY_SUBJECT["clips and frames"].split()}
 METHODS = {*BY_SUBJECT["methods"].split(), "--seconds", "--seed"}
@@ -79,7 +79,8 @@ COMMANDS = {  # the argument, what it does, an example, its first options, the o
         "Put clips without labels into clusters.",
         "cluster clips -k 8 --p 6",
         "-k --p --out --size --center --stack --features --seed --no-pictures --run",
-        (FRAMES | LEARNING | OUTPUT) - {"--labels", "--group-by", "--recipe"},
+        (FRAMES | LEARNING | OUTPUT)
+        - {"--labels", "--group-by", "--recipe", "--spectrum"},
     ),
 }
 KEPT = {  # the options that a saved model goes with
@@ -248,6 +249,8 @@ def _check_recipe(options):
                 raise ValueError(
                     f"--{name} must be one with {why}, got {' '.join(map(str, values))}"
                 )
+    if options.spectrum and (options.arma or options.rank != "raise"):
+        raise ValueError("--spectrum excludes --arma and --rank warn or pad")
     if options.p is None and (options.arma or options.rank != "raise"):
         options.p = [USUAL_P]
     if options.stack and options.arma:

@@ -7,7 +7,7 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.baseline_rows import videos_of
 from grassmann_classify.first_tries import FEATURES, few_of
-from grassmann_sc import kernels
+from grassmann_sc import kernels, subspaces
 from grassmann_sc.baselines import hulls
 
 
@@ -16,7 +16,8 @@ class Reader:
     """How the input of an estimator is made from sets.
 
     reads: as rows.Method has it, or the hulls "affine" or "convex". p: the dimension of
-    subspaces, for "gram", "kernels", "subspaces". kernel: of "kernels" and "affine".
+    subspaces, for "gram", "kernels", "subspaces"; spectrum: in its place, for "gram",
+    that of weighted subspaces. kernel: of "kernels" and "affine".
     share, bound: of hulls. n_blocks: how many frames a row holds, from which "videos"
     are made again.
     """
@@ -27,6 +28,7 @@ class Reader:
     share: float | None = None
     bound: float | None = None
     n_blocks: int = 1
+    spectrum: float | None = None
 
     @property
     def takes_subspaces(self):
@@ -34,6 +36,8 @@ class Reader:
 
     def points(self, collection):
         """What is kept of sets: bases (n, d, p), or a list of arrays of rows."""
+        if self.spectrum is not None:
+            return subspaces.weighted(*collection.spectra, self.spectrum)
         if self.takes_subspaces:
             return np.ascontiguousarray(collection.X[:, :, : self.p])
         if self.reads in FEATURES:
@@ -107,6 +111,7 @@ def reader_of(method, chosen, n_blocks):
         )
     if method.reads in ("gram", "kernels"):
         reads = "gram" if kernel is None else "kernels"
-        return Reader(reads, chosen["p"], kernel, n_blocks=n_blocks)
+        point = {name: chosen.get(name) for name in ("p", "spectrum")}
+        return Reader(reads, kernel=kernel, n_blocks=n_blocks, **point)
     p = chosen["p"] if method.reads == "subspaces" else None
     return Reader(method.reads, p, n_blocks=n_blocks)

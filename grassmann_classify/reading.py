@@ -126,8 +126,8 @@ def recipe_of(options):
     chosen["source"] = own(features).source if is_own(features) else ""
     chosen["center"] = bool(options.center)
     chosen["stack"] = (options.stack or [1])[0]
-    chosen["p"] = MOST_P if options.p is None else max(options.p)
-    chosen["fewer"] = options.p is None or len(options.p) > 1
+    chosen["p"] = max(options.p) if options.p and not options.spectrum else MOST_P
+    chosen["fewer"] = options.p is None or len(options.p) > 1 or bool(options.spectrum)
     return Recipe(**chosen)
 
 

@@ -14,12 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.building import built
+from grassmann_classify.building import built, common_bases, padded
 from grassmann_classify.clips import threaded
 from grassmann_classify.messages import say
 from grassmann_classify.own import Own, describe
 from grassmann_classify.settings import is_own
-from grassmann_sc import frames, kernels, tuning
+from grassmann_sc import frames, kernels, subspaces, tuning
 
 STACKS = [1, 4]
 SMALLEST = 16  # pixels of a side of frames that HOG and LBP are tried on
@@ -94,40 +94,52 @@ class Inputs:
     """What methods take from the sets of a Collection, by each recipe.
 
     recipes: {name: Recipe}; None: the one by which the Collection was built, whose name
-    is None. With recipes the Collection holds the rows of base_of any of them. p: the
-    dimensions to search, None for all. videos: the clips (n_frames, height, width), or
-    None.
+    is None. With recipes the Collection holds the rows of base_of any of them. p,
+    spectrum: the dimensions and the spectra of weighted subspaces to search, as
+    settings.candidate_points gives them. videos: the clips (n_frames, height, width),
+    or None.
 
-    gram {(name, p): the projection kernel (n, n)}; p {name: dimensions}; absent
+    gram {(name, p): the projection kernel (n, n)}, weighted {(name, spectrum): that of
+    weighted subspaces}; p {name: dimensions}; absent
     {name: why sets have no subspaces by this recipe}; kernels {(name, kernel): (Gram
     matrices (p, n, n) of few frames a set, why there is no larger p)}, filled when
     needed, and likewise hulls, the distances of baseline_rows.
     """
 
-    def __init__(self, collection, p=None, recipes=None, videos=None):
+    def __init__(self, collection, p=None, recipes=None, videos=None, spectrum=()):
         self.collection = collection
-        self.recipes = {None: None} if recipes is None else recipes
+        self.recipes = {None: None} if recipes is None else {**recipes}
+        self.first = [*self.recipes]  # without those that stacked_twice makes
         self.videos = videos
         self.kernels = {}
         self.hulls = {}
         self.gram = {}
+        self.weighted = {}
         self.p = {}
         self.absent = {}
+        self.asked = p, spectrum
         self._rows = OrderedDict()
         self._few = {}
         self._whole = {}
         for name in self.recipes:
-            try:
-                X = self.subspaces(name)
-            except ValueError as error:
-                self.absent[name] = str(error)
-                continue
-            self._add_grams(name, X, p)
+            self._add(name)
         if len(self.absent) < len(self.recipes):
             for name, why in self.absent.items():
                 say(f"recipe {name} left out: {why}")
         if len(self.absent) == len(self.recipes):
             raise ValueError(next(iter(self.absent.values())))
+
+    def _add(self, name):
+        """Fill gram, weighted and p for a recipe, or absent."""
+        p, spectrum = self.asked
+        try:
+            X, spectra = self.points(name)
+        except ValueError as error:
+            self.absent[name] = str(error)
+            return
+        self._add_grams(name, X, p)
+        if spectra and spectrum and name not in self.absent:
+            self._add_weighted(name, spectra, spectrum)
 
     def _add_grams(self, name, X, p):
         most = X.shape[2]
@@ -145,10 +157,41 @@ class Inputs:
         for q in of_recipe:
             self.gram[name, q] = K[q - 1].copy()
 
+    def _add_weighted(self, name, spectra, spectrum):
+        U, s = spectra
+        weights = np.array([subspaces.weights_of(s, alpha) for alpha in spectrum])
+        grams = core.bases_gram(U, weights=weights)
+        self.weighted |= {(name, alpha): K for alpha, K in zip(spectrum, grams)}
+
+    def spectra(self, name):
+        """The spectra of weighted subspaces that are asked for, if a recipe has them."""
+        return [alpha for alpha in self.asked[1] if (name, alpha) in self.weighted]
+
+    def weighted_gram(self, name, spectrum):
+        """The projection kernel of weighted subspaces of any spectrum."""
+        if (name, spectrum) not in self.weighted:
+            self._add_weighted(name, self.points(name)[1], [spectrum])
+        return self.weighted[name, spectrum]
+
+    def stacked_twice(self, name):
+        """The recipe that stacks twice as many frames, made if it is missing; or None.
+
+        None where this one does not stack most of several, or a set is too short.
+        """
+        more = self.longer_stack(name)
+        if more is None:
+            return None
+        recipe = replace(self.recipes[name], stack=more)
+        twice = name.replace(f"stack {more // 2}", f"stack {more}")
+        if twice not in self.recipes:
+            self.recipes[twice] = recipe
+            self._add(twice)
+        return None if twice in self.absent else twice
+
     @property
     def names(self):
-        """The recipes by which all sets have subspaces."""
-        return [name for name in self.recipes if name not in self.absent]
+        """The recipes to choose from by which all sets have subspaces."""
+        return [name for name in self.first if name not in self.absent]
 
     @property
     def uncentred(self):
@@ -162,20 +205,27 @@ class Inputs:
 
     def subspaces(self, name):
         """(n, d, p) by this recipe."""
+        return self.points(name)[0]
+
+    def points(self, name):
+        """X (n, d, p) and spectra by this recipe, as a Collection has them."""
         recipe = self.recipes[name]
         if recipe is None or recipe == base_of(recipe):
-            return self.collection.X
+            return self.collection.X, self.collection.spectra
         names = self.collection.names or range(len(self.collection.X))
 
-        def basis_of(named):
+        def build(named):
             try:
-                return built(named[1], recipe).bases[0]
+                return built(named[1], recipe)
             except ValueError as error:
                 raise ValueError(f"{named[0]}: {error}") from None
 
-        made = threaded(basis_of, [*zip(names, self.described(recipe))])
-        p = min(basis.shape[1] for basis in made)
-        return np.stack([basis[:, :p] for basis in made])
+        made = threaded(build, [*zip(names, self.described(recipe))])
+        if made[0].spectra:
+            spectra = padded([[part[0] for part in one.spectra] for one in made])
+            return common_bases(spectra), spectra
+        p = min(one.bases.shape[2] for one in made)
+        return np.stack([one.bases[0][:, :p] for one in made]), None
 
     def described(self, recipe):
         """The descriptors of all sets, before they are stacked and normalised."""
@@ -244,16 +294,21 @@ class Inputs:
             return self.kernel_gram(name, kernel, p)
         return K[p - 1]
 
+    def longer_stack(self, name):
+        """Twice the stack of a recipe that stacks most of several, if sets allow it."""
+        stacks = {self.recipes[one].stack for one in self.first if one is not None}
+        if name is None or len(stacks) < 2 or self.recipes[name].stack < max(stacks):
+            return None
+        more = 2 * self.recipes[name].stack
+        return more if min(map(len, self.collection.sets)) >= 2 * more else None
+
     def end_of_stacks(self, name):
         """{"stack": option to try} if the recipe stacks most frames of several."""
-        if name is None:
+        more = self.longer_stack(name)
+        if more is None:
             return {}
-        stacks = sorted({recipe.stack for recipe in self.recipes.values()})
-        more = 2 * stacks[-1]
-        longest = self.recipes[name].stack == stacks[-1] and len(stacks) > 1
-        if not longest or min(map(len, self.collection.sets)) < 2 * more:
-            return {}
-        return {"stack": f"--stack {' '.join(map(str, [*stacks, more]))}"}
+        stacks = {self.recipes[one].stack for one in [*self.first, name]}
+        return {"stack": f"--stack {' '.join(map(str, sorted([*stacks, more])))}"}
 
     def by(self, name):
         """The Collection by this recipe, with its rows."""
@@ -261,8 +316,9 @@ class Inputs:
         if recipe is None:
             return self.collection
         frame = self.collection.frame if recipe.features == "raw" else ()
+        X, spectra = self.points(name)
         return self.collection._replace(
-            X=self.subspaces(name), sets=self.sets(name), frame=frame
+            X=X, sets=self.sets(name), frame=frame, spectra=spectra
         )
 
     def compute_kernels(self, name, grid, seconds=None):

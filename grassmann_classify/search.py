@@ -8,29 +8,38 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from grassmann_classify.candidates import candidates, on_one_thread, points_of_grid
+from grassmann_classify import first_tries
+from grassmann_classify.candidates import (
+    GROWN,
+    candidates,
+    is_weighted,
+    on_one_thread,
+    points_of_grid,
+)
 from grassmann_classify.messages import printable, told
-from grassmann_classify.rows import InKernel
-from grassmann_classify.settings import MOST_P
+from grassmann_classify.rows import InKernel, is_tried_first, svm_predictions
+from grassmann_classify.settings import LAM, MOST_P, NEIGHBORS, C
 from grassmann_sc import tuning
 
+SURE_OF_SPECTRUM = tuning.ALIKE
 LIMITS = {
     "C": (0, np.inf),
     "lam": (0, 0.9),
     "n_neighbors": (1, np.inf),
     "reg": (0, np.inf),
     "p": (1, np.inf),
+    "spectrum": (0, np.inf),
 }  # of the parameters whose grid can be widened
 # A method on a split. estimator: fitted; queries: what it was given of the test part;
 # predicted: labels (n_test,); chosen: {parameter: value}; left_out: {candidate: why};
 # ends: {parameter: option to try} of the choices at an end of their grid; score: the
 # share that is right in cross-validation; failed: why there is none of these, or None;
-# warned: the warnings of candidates.
+# warned: the warnings of candidates; p: the best dimension, where a spectrum was chosen.
 Outcome = namedtuple(
     "Outcome",
     "method estimator queries predicted chosen left_out ends score "
-    "failed seconds warned",
-    defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, ()],
+    "failed seconds warned p",
+    defaults=[None, None, None, {}, {}, {}, 0.0, None, 0.0, (), None],
 )
 
 
@@ -62,55 +71,83 @@ def search(method, searched, at, task):
         grams = points_of_grid(method, at, task)
     else:
         grams = candidates(method, task)
-    choice, estimator, queries, predicted = _best_fit(grams, method, searched, task)
-    limits = LIMITS | {"n_neighbors": (1, len(task.train))}
-    sets = inputs.collection.sets
-    ranks = [len(frames) for frames in ([] if sets is None else sets)]  # at most
-    p_max = inputs.collection.X.shape[2]
-    if settings.p is None and p_max < MOST_P:
-        ranks.append(p_max)  # that of the smallest set
-    if ranks:
-        limits["p"] = 1, min(ranks)
-    # candidates that were given up count as 0, those never tried as inf
-    tried = {
-        name
-        for name in grams
-        if all((predict, name, 0) in searched.known for predict in searched.predicts)
+    for grown in range(1 + GROWN):
+        choice, p, *fitted = _best_fit(grams, method, searched, task)
+        chosen = _point(method, choice.gram, choice.parameters)
+        beyond = _beyond(method, choice, grams, searched, task)
+        if grown == GROWN or not _grow(beyond, method, chosen, searched, task):
+            break
+        grams = candidates(method, task)
+    ends = {
+        name: _option(method, name, *found, settings) for name, found in beyond.items()
     }
-    shares = {
-        (name, what): 0 if name in tried else np.inf
-        for name in grams
-        for _, what in choice.shares
-    }
-    shares |= {
-        candidate: np.nanmean(share) for candidate, share in choice.shares.items()
-    }
-    chosen = _point(method, choice.gram, choice.parameters)
-    ends = _ends(method, choice, shares, limits, settings)
     ends |= inputs.end_of_stacks(chosen.get("recipe"))
-    return Outcome(
-        method,
-        estimator,
-        queries,
-        predicted,
-        chosen,
-        _left_out(method, choice),
-        ends,
-        choice.score,
-    )
+    left_out = _left_out(method, choice)
+    return Outcome(method, *fitted, chosen, left_out, ends, choice.score, p=p)
+
+
+def _grow(beyond, method, chosen, searched, task):
+    """Add to a search what lies beyond the ends that were chosen; was there anything?
+
+    Grids that the user gave stay as they are.
+    """
+    settings = task.settings
+    if method.predict is None or settings.seconds is not None:
+        return False
+    support = first_tries.predictions if is_tried_first(method) else svm_predictions
+    predictions = {
+        "lam": (tuning.sparse_predictions, LAM),
+        "n_neighbors": (tuning.local_predictions, NEIGHBORS),
+        "C": (support, C),
+    }
+    grew = False
+    for name, (value, values) in beyond.items():
+        if name == "spectrum" and settings.spectrum is None:
+            task.grown.setdefault(chosen.get("recipe"), []).append(value)
+            grew = True
+        make, ours = predictions.get(name, (None, ()))
+        if ours and {*ours} <= {*values}:  # in the order of the grid
+            new = make([value])
+            old = searched.predicts
+            searched.predicts = [new, *old] if value < values[0] else [*old, new]
+            grew = True
+    return grew
 
 
 def _best_fit(grams, method, searched, task):
-    """(Choice, fitted estimator, queries, their labels) of the best candidate.
+    """(Choice, best p, fitted estimator, queries, labels) of the best candidate.
 
     Candidates that the whole training part or a query cannot have are left out.
     """
     while True:
-        choice = on_one_thread(searched.choose)(grams, seconds=task.settings.seconds)
+        choice, p = _chosen(grams, searched, task)
         try:
-            return choice, *_fitted(choice, grams[choice.gram], method, task)
+            return choice, p, *_fitted(choice, grams[choice.gram], method, task)
         except ValueError as error:  # the whole training part or a query cannot have it
             searched.left_out[choice.gram] = str(error)
+
+
+def _chosen(grams, searched, task):
+    """The Choice, and the best p where weighted subspaces are among the candidates.
+
+    Subspaces stay unless weighted ones are better by more than SURE_OF_SPECTRUM
+    standard errors of the difference: few training sets decide little.
+    """
+    choose = on_one_thread(searched.choose)
+    seconds = task.settings.seconds
+    best = choose(grams, seconds=seconds)
+    hard = {
+        name: K
+        for name, K in grams.items()
+        if not is_weighted(name) and name not in searched.left_out
+    }
+    if not is_weighted(best.gram) or not hard:
+        return best, None
+    other = choose(hard, seconds=seconds)
+    shares = {one.gram: one.shares[one.gram, one.parameters] for one in (best, other)}
+    if other.gram in tuning.alike(shares, SURE_OF_SPECTRUM):
+        return other._replace(shares=best.shares | other.shares), None
+    return best, other.gram[2]
 
 
 def _fitted(choice, candidate, method, task):
@@ -157,6 +194,9 @@ def _point(method, name, parameters=()):
         return {key.rpartition("__")[2]: value for key, value in (first, *others)}
     recipe, kernel, p = name
     point = {} if recipe is None else {"recipe": recipe}
+    if is_weighted(name):
+        linear = {"kernel": "linear"} if method.reads == "kernels" else {}
+        return point | {"spectrum": p} | linear | dict(parameters)
     if method.grid:
         point |= {"kernel": kernel} if kernel else {}
         return point | {next(iter(method.grid)): p}
@@ -165,12 +205,26 @@ def _point(method, name, parameters=()):
     return point | dict(parameters)
 
 
-def _ends(method, choice, shares, limits, settings):
-    """{parameter: option to try} of the choices at an end of their grid.
+def _beyond(method, choice, grams, searched, task):
+    """{parameter: (value beyond, the grid)} of the choices at an end of their grid.
 
-    Only those that are within limits and better at the end than beside it count; the
-    option is "" where none widens the grid. shares: {candidate: mean share}.
+    Only those that are within limits and better at the end than beside it count.
     """
+    limits = _limits(task)
+    # candidates that were given up count as 0, those never tried as inf
+    tried = {
+        name
+        for name in grams
+        if all((predict, name, 0) in searched.known for predict in searched.predicts)
+    }
+    shares = {
+        (name, what): 0 if name in tried else np.inf
+        for name in grams
+        for _, what in choice.shares
+    }
+    shares |= {
+        candidate: np.nanmean(share) for candidate, share in choice.shares.items()
+    }
     here = _point(method, choice.gram, choice.parameters)
     points = {candidate: _point(method, *candidate) for candidate in shares}
     found = {}
@@ -185,17 +239,30 @@ def _ends(method, choice, shares, limits, settings):
         if len(values) < 2 or value not in (values[0], values[-1]):
             continue
         beside = values[1] if value == values[0] else values[-2]
-        beyond = np.clip(value**2 / beside if beside else 0, *limits[name])
+        beyond = float(np.clip(value**2 / beside if beside else 0, *limits[name]))
         if name in ("p", "n_neighbors"):
             beyond = round(beyond)
         if along[value] > along[beside] and (beyond - value) * (value - beside) > 0:
-            option = name.removeprefix("n_")
-            given = values if name == "p" else getattr(settings, option, None)
-            ours = (
-                method.predict is not None
-                and given is not None
-                and sorted(given) == values
-            )
-            wider = " ".join(f"{v:g}" for v in sorted([*values, beyond]))
-            found[name] = f"--{option} {wider}" if ours else ""
+            found[name] = beyond, values
     return found
+
+
+def _limits(task):
+    """{parameter: (least, most)} of the parameters whose grid can be widened."""
+    limits = LIMITS | {"n_neighbors": (1, len(task.train))}
+    collection = task.inputs.collection
+    ranks = [len(rows) for rows in collection.sets or []]  # at most
+    p_max = collection.X.shape[2]
+    if task.settings.p is None and p_max < MOST_P:
+        ranks.append(p_max)  # that of the smallest set
+    return limits | ({"p": (1, min(ranks))} if ranks else {})
+
+
+def _option(method, name, beyond, values, settings):
+    """The option to try for a parameter whose end was chosen, "" if none widens it."""
+    option = name.removeprefix("n_")
+    given = values if name == "p" else getattr(settings, option, None)
+    ours = method.predict is not None and given is not None
+    if not ours or sorted(given) != values:
+        return ""
+    return f"--{option} {' '.join(f'{v:g}' for v in sorted([*values, beyond]))}"

@@ -14,6 +14,7 @@ LAM = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6]
 NEIGHBORS = [3, 5, 10, 20, 40]
 C = [0.1, 1, 10, 100, 1000]
 MOST_P = 24
+SPECTRUM = [1 / 16, 1 / 8, 1 / 4, 1 / 2]
 USUAL_P = 3  # clips of a smaller rank are left out where most clips have this
 FORMATS = ["png", "pdf", "svg"]
 DPI = 120
@@ -26,6 +27,7 @@ Rule = namedtuple(
 )
 RULES = {  # the fields of Settings first
     "p": Rule(int, least=1, many=True, optional=True),
+    "spectrum": Rule(float, least=0, many=True, optional=True),
     "lam": Rule(float, least=0, many=True),
     "neighbors": Rule(int, least=1, many=True),
     "C": Rule(float, positive=True, many=True),
@@ -108,7 +110,9 @@ class Settings:
     Each field is checked by its Rule whenever it is set.
     """
 
-    p: list | None = None  # dimensions to choose from, None: all
+    p: list | None = None  # dimensions to choose from
+    # alphas of weighted subspaces to choose from; neither: all p and SPECTRUM
+    spectrum: list | None = None
     # in units of each query's lam_max
     lam: list = field(default_factory=lambda: [*LAM])
     neighbors: list = field(default_factory=lambda: [*NEIGHBORS])
@@ -129,6 +133,13 @@ class Settings:
                 f"{', '.join(self.__dataclass_fields__)}, got {name!r}"
             )
         super().__setattr__(name, check_value(value, name, RULES[name]))
+
+
+def candidate_points(settings):
+    """(p, spectrum) to search: None for every p, [] where the other alone is given."""
+    if settings.p is None and settings.spectrum is None:
+        return None, SPECTRUM
+    return settings.p, settings.spectrum or []
 
 
 def is_own(name):

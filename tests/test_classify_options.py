@@ -96,7 +96,7 @@ def test_settings_take_what_they_should_as_pythons_own_and_no_other_name():
     ]
     assert Settings(p=None, seconds=None, methods=None) == Settings()
     with pytest.raises(
-        AttributeError, match="must have the fields p, lam, .*, got 'gamma'"
+        AttributeError, match="must have the fields p, spectrum, .*, got 'gamma'"
     ):
         settings.gamma = 1
     for kernel in (False, "rbf", "a:b:c"):
@@ -447,6 +447,7 @@ OTHERS = {  # values that are none of the defaults
     "--neighbors": "3",
     "--C": "1",
     "--atoms": "3",
+    "--spectrum": "0.5",
     "--iterations": "1",
 }
 ASKED = [

@@ -353,7 +353,7 @@ def test_folds_that_are_repeated_are_drawn_anew():
 def test_subspaces_of_what_learns_have_the_p_that_sparse_codes_chose():
     """The largest where no such row is asked for, or it failed; likewise the recipe."""
     inputs = inputs_of(*noisy_sets())
-    task = Task(inputs, None, None, None, None, None, None, {})
+    task = Task(inputs, None, None, None, None, None, None, {}, (), {})
     gsc = Method("gSC, labelled sets as atoms", "gram", None, {})
     nearest = Method("nearest subspace", "gram", None, {})
     other = Outcome(nearest, chosen={"p": 1})

@@ -72,7 +72,9 @@ def test_a_mean_frame_races_no_recipe_that_removes_it(monkeypatch):
     )
     label = collection.label
     pairs = [(np.arange(4), np.arange(4, 8))]
-    recipe_for("features", Task(inputs, label, *pairs[0], Settings(), pairs, {}, {}))
+    recipe_for(
+        "features", Task(inputs, label, *pairs[0], Settings(), pairs, {}, {}, (), {})
+    )
     assert raced == [name for name in recipes if "centred" not in name]
     assert len(raced) == len(recipes) / 2 > 1
 
