@@ -51,7 +51,8 @@ def _linear(inputs, recipes, grown=()):
     found = {}
     for recipe in recipes:
         found |= {
-            (recipe, "linear", p): inputs.gram[recipe, p] for p in inputs.p[recipe]
+            (recipe, "linear", p): inputs.gram[recipe, p]
+            for p in inputs.dimensions(recipe)
         }
         found |= {
             (recipe, WEIGHTED, spectrum): inputs.weighted_gram(recipe, spectrum)

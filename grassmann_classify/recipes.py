@@ -137,7 +137,7 @@ class Inputs:
         except ValueError as error:
             self.absent[name] = str(error)
             return
-        self._add_grams(name, X, p)
+        self._add_grams(name, X, p or None)
         if spectra and spectrum and name not in self.absent:
             self._add_weighted(name, spectra, spectrum)
 
@@ -162,6 +162,10 @@ class Inputs:
         weights = np.array([subspaces.weights_of(s, alpha) for alpha in spectrum])
         grams = core.bases_gram(U, weights=weights)
         self.weighted |= {(name, alpha): K for alpha, K in zip(spectrum, grams)}
+
+    def dimensions(self, name):
+        """The dimensions to choose from; none where a spectrum alone is asked for."""
+        return [] if self.asked[0] == [] and self.spectra(name) else self.p[name]
 
     def spectra(self, name):
         """The spectra of weighted subspaces that are asked for, if a recipe has them."""

@@ -139,7 +139,7 @@ def candidate_points(settings):
     """(p, spectrum) to search: None for every p, [] where the other alone is given."""
     if settings.p is None and settings.spectrum is None:
         return None, SPECTRUM
-    return settings.p, settings.spectrum or []
+    return settings.p or [], settings.spectrum or []
 
 
 def is_own(name):
