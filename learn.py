@@ -91,8 +91,10 @@ def gdl(
     """Learn n_atoms atoms from X (n, d, p), the paper's gDL.
 
     Returns Learned (atoms, codes, costs). X may hold weighted subspaces
-    (subspaces.weighted): atoms are subspaces all the same, of the p that init has, else
-    of the median of (trace X^)^2, which is p of p equal weights.
+    (subspaces.weighted). Atoms are subspaces then, of the p of init, else of the median
+    of (trace X^)^2, which is p of p equal weights; or weighted subspaces of at most p
+    directions where init holds such, as some of X, which explain weighted samples far
+    better: update_atoms.
     lam, n_neighbors: give one of them, for sparse or locality-constrained coding, see
     gsc and glc.
     coding: "sparse" or "local" to say so, or a function (K_dd, K_xd, norm2=p) -> codes
@@ -221,7 +223,7 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
 
     def started(self, atoms):
         """The learner with lambda itself, and its state over first atoms."""
-        atoms = copied_rows(sharpened(atoms)).swapaxes(1, 2)
+        atoms = copied_rows(_exact(atoms)).swapaxes(1, 2)
         K, k = self._grams(atoms)
         learner = self._replace(coder=self.coder.scaled(k, self.weights))
         codes = learner.coder.code(K, k, self.norm2)
@@ -241,7 +243,7 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         losses = self._losses(K, k, codes)
         idle, worst = self._replacements(codes, losses)
         if len(idle):
-            atoms[idle] = sharpened(closest_subspaces(self.X[worst], atoms.shape[2]))
+            atoms[idle] = self._closest(self.X[worst], atoms)
             K, k = self._grams(atoms)
             losses = self._losses(K, k, codes)  # others where a sample has no weight
         new = self.coder.code(K, k, self.norm2, codes)
@@ -255,6 +257,15 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         costs = np.append(state.costs, [self.weights @ losses, self.weights @ after])
         replaced = state.n_replaced + len(idle)
         return Learned(atoms, new, costs, n_replaced=replaced, lam=state.lam)
+
+    @staticmethod
+    def _closest(X, atoms):
+        """The points closest to X of the kind and shape of the atoms."""
+        p = atoms.shape[2]
+        if core.are_bases(atoms):
+            return sharpened(closest_subspaces(X, p))
+        longest = _longest_columns(X, p)
+        return longest / np.sqrt(_norms_of_weighted(longest))[:, None, None]
 
     def _grams(self, atoms):
         """<D_i^, D_j^> (N, N) and <X_i^, D_j^> (n, N)."""
@@ -439,7 +450,7 @@ def first_atoms(X, n_atoms, init, rng, weights):
     if isinstance(init, str):
         core.check_choice(init, "init", *METHODS)
         return init_atoms(X, n_atoms, init, rng, sample_weight=weights)
-    atoms = core.check_dictionary(init, "init")
+    atoms = core.check_dictionary(init, "init", weighted=not core.are_bases(X))
     if not are_atoms_for(X, atoms, n_atoms):
         raise ValueError(
             f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}"
@@ -461,11 +472,25 @@ def closest_subspaces(X, p):
     """
     if X.shape[2] == p and core.are_bases(X):
         return X
+    return np.linalg.qr(_longest_columns(X, p))[0]
+
+
+def _longest_columns(X, p):
+    """The p longest columns of each of X (n, d, r), the longest first, or all and zeros."""
     lengths = np.einsum("ndr,ndr->nr", X, X)
     longest = np.argsort(-lengths, axis=1, kind="stable")[:, None, :p]
-    basis = np.take_along_axis(X, longest, axis=2)
     missing = np.zeros((*X.shape[:2], max(0, p - X.shape[2])), X.dtype)
-    return np.linalg.qr(np.concatenate([basis, missing], axis=2))[0]
+    return np.concatenate([np.take_along_axis(X, longest, axis=2), missing], axis=2)
+
+
+def _norms_of_weighted(X):
+    """||X^||_F (n,) of orthogonal columns (n, d, r)."""
+    return np.linalg.norm(np.einsum("ndr,ndr->nr", X, X), axis=1)
+
+
+def _exact(atoms):
+    """Atoms, of bases orthonormal to rounding."""
+    return sharpened(atoms) if core.are_bases(atoms) else atoms
 
 
 def joined(parts):
@@ -617,7 +642,9 @@ def update_atoms(
 
     X has shape (n, d, p), the result that of D. D_r <- the p algebraically leading
     eigenvectors of S_r = sum_i w_i y_ir (X_i^ - sum_{j != r} y_ij D_j^), the global
-    minimiser of the cost over that atom, with the atoms before r already updated. No d
+    minimiser of the cost over that atom, with the atoms before r already updated. Of
+    weighted D the closest D_r^ of rank p and unit norm: the same eigenvectors, weighted
+    by their eigenvalues, or 0 for negative ones. No d
     x d matrix is formed unless d is small; the bases that take part in an atom's update
     are copied for it. An atom that no sample uses (S_r = 0) stays as it is.
 
@@ -628,11 +655,12 @@ def update_atoms(
     [[[1.0], [0.0]]]
     """
     X = core.check_dictionary(X, "X", weighted=True)
-    X, D = core.same_dimension(X, core.check_dictionary(D, "D"), "XD")
+    weighted = not core.are_bases(X)
+    X, D = core.same_dimension(X, core.check_dictionary(D, "D", weighted), "XD")
     if core.are_bases(X) and X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
-    rows = copied_rows(sharpened(D))
+    rows = copied_rows(_exact(D))
     _update(as_rows(X), rows, codes, check_weights(sample_weight, len(X)))
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
@@ -703,6 +731,7 @@ def _sweep(rows, shared, terms, counts):
     BLAS.
     """
     N, p, d = rows.shape
+    bases = core.are_bases(rows.swapaxes(1, 2))
     numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
 
     def update(r):
@@ -710,15 +739,37 @@ def _sweep(rows, shared, terms, counts):
         B, b = _others(rows, shared[r], r)
         limit = ALL_THREADS if numbers[r] > LARGE else ONE_THREAD
         w = w.astype(Z.dtype, copy=False)
+        V = rows[r] if bases else np.linalg.qr(rows[r].T)[0].T.copy()
         if d <= DENSE * p:
-            rows[r] = _eigenvectors(weighted_square(Z, w, limit), B, b, rows[r], limit)
+            V = _eigenvectors(weighted_square(Z, w, limit), B, b, V, limit)
         else:
-            rows[r] = _climb(Z, w, B, b, rows[r], r, limit)
+            V = _climb(Z, w, B, b, V, r, limit)
+        rows[r] = V if bases else _weighted_rows(V, rows[r], Z, w, B, b, limit)
 
     for atoms in _independent_atoms(shared, counts > 0):
         large = numbers[atoms].max() > LARGE  # one block, and BLAS has its threads
         block = len(atoms) if large else max(1, len(atoms) // 32)
         core.run_blocks(lambda few: [update(r) for r in atoms[few]], len(atoms), block)
+
+
+def _weighted_rows(V, before, Z, w, B, b, limit):
+    """Rows sqrt(w_k) v_k of the unit norm closest to S = Z^T diag(w) Z + B^T diag(b) B.
+
+    V (p, d): leading eigenvectors of S, of which the first alone counts where no
+    eigenvalue is positive. before, the rows so far, if they are as good.
+    """
+    images = np.zeros((2, *V.shape), V.dtype)
+    for Q, image in zip((V, before), images):
+        _add_image(Z, w, np.ascontiguousarray(Q), image, limit)
+        _add_image(B, b, np.ascontiguousarray(Q), image, limit)
+    values = np.einsum("pd,pd->p", V, images[0])
+    weights = np.maximum(values, 0)
+    if not weights.any():
+        weights[values.argmax()] = 1
+    weights /= np.linalg.norm(weights)
+    if weights @ values <= np.vdot(before, images[1]):
+        return before
+    return np.sqrt(weights)[:, None] * V
 
 
 @jit
@@ -1186,7 +1237,9 @@ def _draw_apart(X, n_atoms, weights, rng):
     chosen = []
     square = np.full(len(X), 2.0 * norm2)
     left = weights.copy()
-    unit = 2.0 ** -int(2 * norm2).bit_length()  # of squares: odds stay below the weights
+    unit = (
+        2.0 ** -int(2 * norm2).bit_length()
+    )  # of squares: odds stay below the weights
     while len(chosen) < n_atoms:
         most = max(1, PRODUCTS // len(X))
         odds = left * ((square > 1e-12) * square * unit)
@@ -1258,10 +1311,15 @@ def _read_state(checkpoint, n_atoms, X, coder):
     arrays = checkpoint.read(kinds)
     checkpoint.check_samples()
     with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
-        atoms = core.check_dictionary(arrays["atoms"], "atoms")
+        weighted = not core.are_bases(X)
+        atoms = core.check_dictionary(arrays["atoms"], "atoms", weighted)
         codes = core.check_codes(arrays["codes"], len(X), n_atoms, "codes")
         costs = core.finite_array(arrays["costs"], "costs")
-        if not are_atoms_for(X, atoms, n_atoms) or costs.ndim != 1 or len(costs) % 2 == 0:
+        if (
+            not are_atoms_for(X, atoms, n_atoms)
+            or costs.ndim != 1
+            or len(costs) % 2 == 0
+        ):
             raise ValueError(
                 f"got atoms of shape {atoms.shape} and costs of {costs.shape}"
             )

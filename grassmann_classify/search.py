@@ -122,7 +122,7 @@ def _best_fit(grams, method, searched, task):
     while True:
         choice, p = _chosen(grams, searched, task)
         try:
-            return choice, p, *_fitted(choice, grams[choice.gram], method, task)
+            return choice, p, *fitted_choice(choice, grams[choice.gram], method, task)
         except ValueError as error:  # the whole training part or a query cannot have it
             searched.left_out[choice.gram] = str(error)
 
@@ -150,7 +150,7 @@ def _chosen(grams, searched, task):
     return best, other.gram[2]
 
 
-def _fitted(choice, candidate, method, task):
+def fitted_choice(choice, candidate, method, task):
     """(Estimator, queries, their labels) of a choice, by all frames of each set."""
     if method.reads == "kernels" and isinstance(choice.gram[1], InKernel):
         recipe, name, p = choice.gram

@@ -209,7 +209,7 @@ def row_that_grows(monkeypatch, name, better, grid, settings=None):
     split = label, np.arange(200), np.arange(0)
     task = Task(inputs, *split, settings, pairs, {}, {}, (), {})
     searched = tuning.Search(label, pairs, row.predict)
-    monkeypatch.setattr(searching, "_fitted", lambda *_: (None, None, None))
+    monkeypatch.setattr(searching, "fitted_choice", lambda *_: (None, None, None))
     return searching.search(row, searched, (None, 2), task), asked
 
 
@@ -262,7 +262,7 @@ def test_spectra_grow_where_the_last_is_chosen(monkeypatch):
     pairs = folds(label, None, 0, 1)
     split = label, np.arange(200), np.arange(0)
     task = Task(inputs, *split, Settings(), pairs, {}, {}, (), {})
-    monkeypatch.setattr(searching, "_fitted", lambda *_: (None, None, None))
+    monkeypatch.setattr(searching, "fitted_choice", lambda *_: (None, None, None))
     row = Method("row", "gram", GSC, {}, predict)
     searched = tuning.Search(label, pairs, predict)
     found = searching.search(row, searched, (None, 2), task)

@@ -104,7 +104,8 @@ def test_columns_of_zeros_and_their_order_tell_nothing(seed, many):
 def test_codes_and_labels_are_those_of_inner_products(problem):
     X, D, _ = problem
     norm2 = squares(X)
-    K, k = gs.projection_kernel(D), gs.projection_kernel(X, D)
+    K = gs.projection_kernel(D)
+    k = gs.projection_kernel(X, D)
     lam = 0.2 * gs.lam_max(k).max()
     labels = np.arange(len(D)) % 2
     how = {"norm2": norm2.mean()}
@@ -323,7 +324,8 @@ def test_the_cost_of_a_dictionary_never_rises(seed, init, single):
 @given(seeds)
 def test_an_atom_is_the_best_subspace_for_its_samples(seed):
     rng = np.random.default_rng(seed)
-    X, D = weighted(rng, 6, 7, 4), bases(rng, 1, 7, 2)
+    X = weighted(rng, 6, 7, 4)
+    D = bases(rng, 1, 7, 2)
     codes = rng.standard_normal((6, 1))
     found = learn.update_atoms(X, D, codes)
     S = np.einsum("i,ide->de", codes[:, 0], hat(X))
@@ -351,6 +353,77 @@ def test_atoms_have_the_dimension_of_the_weights_or_that_of_init():
     closest = learn.closest_subspaces(X, 2)
     explained = np.trace(closest.swapaxes(1, 2) @ hat(X) @ closest, axis1=1, axis2=2)
     assert error(explained, values) < TIGHT
+
+
+def closest_of_unit_norm(S, p):
+    """The X^ of rank p and norm 1 closest to S: positive parts of leading eigenvalues."""
+    values, vectors = np.linalg.eigh(S)
+    w = np.maximum(values[::-1][:p], 0)
+    w[0] += not w.any()
+    return (vectors[:, ::-1][:, :p] * w) @ vectors[:, ::-1][:, :p].T / np.linalg.norm(w)
+
+
+@laws
+@given(seeds, st.sampled_from([7, 60]))
+def test_a_weighted_atom_is_the_closest_of_unit_norm(seed, d):
+    rng = np.random.default_rng(seed)
+    X = weighted(rng, 6, d, 4)
+    D = weighted(rng, 2, d, 3)
+    codes = rng.standard_normal((6, 2))
+    codes[:3, 1] = 0
+    weights = rng.random(6) + 0.1
+    found = learn.update_atoms(X, D, codes, sample_weight=weights)
+    of_atoms = hat(D)
+    for r in range(2):
+        rest = hat(X) - np.einsum("i,de->ide", codes[:, 1 - r], of_atoms[1 - r])
+        S = np.einsum("i,ide->de", weights * codes[:, r], rest)
+        values = np.linalg.eigvalsh(S)[::-1]
+        best = np.linalg.norm(np.maximum(values[:3], 0)) or values[0]
+        assert abs(np.vdot(S, hat(found[r])) - best) < 1e-8 * np.abs(values).max()
+        assert error(squares(found[r][None]), 1) < TIGHT
+        of_atoms[r] = hat(found[r])
+        if values[0] > 1e-3:
+            assert error(of_atoms[r], closest_of_unit_norm(S, 3)) < 1e-5
+
+
+@pytest.mark.parametrize("d", [12, 150])
+def test_weighted_atoms_explain_weighted_samples_better(d, tmp_path):
+    X = samples(np.random.default_rng(0), 40, d)
+    plain = learn.gdl(X, 5, 0.2, rng=0)
+    how = {"init": X[:5], "rng": 0}
+    learned = learn.gdl(X, 5, 0.2, n_iter=8, **how)
+    assert (np.diff(learned.costs) <= 1e-11 * learned.costs[0]).all()
+    # atoms of norm sqrt(p) have a code shorter by that factor
+    scale = np.sqrt(plain.atoms.shape[2])
+    units = learn.gdl(X, 5, 0.2 * scale, init=plain.atoms, n_iter=8)
+    assert learned.costs[-1] < 0.95 * units.costs[-1]
+    rest = vectors(X) - learned.codes @ vectors(learned.atoms)
+    cost = np.square(rest).sum() + 0.2 * np.abs(learned.codes).sum()
+    assert abs(cost - learned.costs[-1]) < 1e-9 * cost
+    assert error(squares(learned.atoms), 1) < TIGHT
+    again = gs.gsc(X, learned.atoms, 0.2)
+    assert error(again, learned.codes) < 1e-3
+    path = tmp_path / "state.npz"
+    learn.gdl(X, 5, 0.2, n_iter=3, checkpoint=path, **how)
+    resumed = learn.gdl(X, 5, 0.2, n_iter=8, resume=path, **how)
+    np.testing.assert_array_equal(resumed.atoms, learned.atoms)
+
+
+def test_an_unused_weighted_atom_becomes_the_sample_coded_worst():
+    X = samples(np.random.default_rng(0), 30)
+    far = np.pad(X, ((0, 0), (0, 1), (0, 0)))  # the last pixel is of no sample
+    away = np.zeros((1, 13, 3))
+    away[0, 12, 0] = 1
+    init = np.concatenate([far[:3, :, :3], away])
+    init /= np.sqrt(np.linalg.norm(np.square(init).sum(axis=1), axis=1))[:, None, None]
+    learned = learn.gdl(far, 4, 0.2, init=init, n_iter=1)
+    assert learned.n_replaced == 1 and error(squares(learned.atoms), 1) < TIGHT
+    kept = learn.gdl(far, 4, 0.2, init=init, n_iter=1, unused="keep")
+    np.testing.assert_array_equal(kept.atoms[3], away[0])
+    with pytest.raises(
+        ValueError, match="init must have orthonormal columns, of subsp"
+    ):
+        learn.gdl(bases(np.random.default_rng(0), 9, 13, 3), 4, 0.2, init=init)
 
 
 def test_learning_goes_on_from_a_checkpoint_to_the_bits(tmp_path):
