@@ -1258,7 +1258,11 @@ def _grams_of_queries(X, D, K_dd):
     K_dd is the Gram matrix of D.
     """
     K_xd = _gram_rows(X, D)
-    return K_dd.astype(K_xd.dtype, copy=False), K_xd, np.full(len(X), float(core.squared_norm(X)))
+    return (
+        K_dd.astype(K_xd.dtype, copy=False),
+        K_xd,
+        np.full(len(X), float(core.squared_norm(X))),
+    )
 
 
 def _temperature(scores, own):
