@@ -493,3 +493,19 @@ def test_files_and_blocks_hold_weighted_subspaces(tmp_path):
     dask_array = pytest.importorskip("dask.array")
     blocks = dask_array.from_array(X, chunks=(9, *X.shape[1:]))
     assert error(scale.code(blocks, X[:6], lam=0.1).compute(), codes) < 1e-6
+
+
+def test_no_two_equal_samples_replace_idle_atoms():
+    X = weighted(np.random.default_rng(0), 2, 9, 4)[[0, 0, 1]]
+    _, worst = learn.idle_and_worst(np.array([0, 0, 1.0]), X, np.array([3, 3, 1.0]))
+    assert worst == [0, 2]
+
+
+def test_a_stream_takes_batches_of_another_float_type():
+    X = samples(np.random.default_rng(0), 40)
+    found = []
+    for second in (X[20:].astype(np.float32), X[20:]):
+        learner = streams.OnlineGDL(4, 0.1, lam_scale="max", rng=0)
+        found.append(learner.partial_fit(X[:20]).collect(second))
+    assert found[0].atoms.dtype == np.float64
+    assert abs(found[0].loss - found[1].loss) < 1e-5 * found[1].loss
