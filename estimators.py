@@ -257,10 +257,10 @@ class ImageSetSubspaces(SetsTransformer):
 
     This is subspaces.from_sets as the first step of a pipeline.
     p: dimension of the subspaces, 1 <= p <= d; each set needs p independent frames, see
-    rank. spectrum: instead, the alpha >= 0 of weighted subspaces, of sets of any rank;
-    see subspaces.weighted. center, unit_variance, rank ("raise", "warn", "pad"): as in subspaces. X is a
-    sequence of n arrays (n_frames_i, d) or (n_frames_i, height, width), or one array of
-    them. fit learns d alone.
+    rank. spectrum: instead, the alpha >= 0 of weighted subspaces, of sets of any rank,
+    see subspaces.weighted. center, unit_variance, rank ("raise", "warn", "pad"): as in
+    subspaces. X is a sequence of n arrays (n_frames_i, d) or (n_frames_i, height,
+    width), or one array of them. fit learns d alone.
 
     >>> import numpy as np
     >>> from grassmann_sc.estimators import ImageSetSubspaces
@@ -682,7 +682,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         labels = self.classes_[self.index_], new[index]
         kinds = {part.dtype.kind for part in labels}
         y = np.concatenate(labels) if len(kinds) == 1 else [*labels[0], *labels[1]]
-        atoms = learn.joined([self.atoms_, X])
+        atoms = core.joined([self.atoms_, X])
         self.classes_, self.index_ = classes_of(y, len(atoms))
         self._take(atoms, self._checked_how())
 

@@ -381,10 +381,10 @@ def projection_kernel(
     """K[i, j] = <X_i^, D_j^> = ||X_i^T D_j||_F^2 >= 0: (n, N).
 
     X has shape (n, d, p), D (N, d, q). Each entry is at most min(p, q), of weighted
-    subspaces at most 1. Without D, the
-    symmetric (n, n) Gram matrix of X. each_p: (min(p, q), n, N) instead; K[k - 1] is
-    the kernel of the bases cut to their first k columns, all from one product. Source:
-    the paper's definition of K(X, D) and K(D).
+    subspaces at most 1. Without D, the symmetric (n, n) Gram matrix of X. each_p:
+    (min(p, q), n, N) instead, of bases; K[k - 1] is the kernel of the bases cut to
+    their first k columns, all from one product. Source: the paper's definition of
+    K(X, D) and K(D).
 
     >>> import numpy as np
     >>> from grassmann_sc import projection_kernel
@@ -2715,6 +2715,16 @@ def squared_norm(X):
 def are_bases(X):
     """Are checked X (n, d, p) bases, not weighted subspaces, which p = 1 may be too?"""
     return squared_norm(X) == X.shape[2]
+
+
+def joined(parts):
+    """Arrays (n_i, d, r_i) as one, with columns of zeros where r_i is not the largest."""
+    r = max(A.shape[2] for A in parts)
+    wide = [
+        A if A.shape[2] == r else np.pad(A, ((0, 0), (0, 0), (0, r - A.shape[2])))
+        for A in parts
+    ]
+    return np.concatenate(wide)
 
 
 def check_dictionary(D: ArrayLike, name: str, weighted: bool = False) -> np.ndarray:

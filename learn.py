@@ -223,7 +223,7 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
 
     def started(self, atoms):
         """The learner with lambda itself, and its state over first atoms."""
-        atoms = copied_rows(_exact(atoms)).swapaxes(1, 2)
+        atoms = copied_rows(sharpened(atoms)).swapaxes(1, 2)
         K, k = self._grams(atoms)
         learner = self._replace(coder=self.coder.scaled(k, self.weights))
         codes = learner.coder.code(K, k, self.norm2)
@@ -265,7 +265,8 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
         if core.are_bases(atoms):
             return sharpened(closest_subspaces(X, p))
         longest = _longest_columns(X, p)
-        return longest / np.sqrt(_norms_of_weighted(longest))[:, None, None]
+        norm = np.linalg.norm(np.einsum("ndr,ndr->nr", longest, longest), axis=1)
+        return longest / np.sqrt(norm)[:, None, None]
 
     def _grams(self, atoms):
         """<D_i^, D_j^> (N, N) and <X_i^, D_j^> (n, N)."""
@@ -483,24 +484,6 @@ def _longest_columns(X, p):
     return np.concatenate([np.take_along_axis(X, longest, axis=2), missing], axis=2)
 
 
-def _norms_of_weighted(X):
-    """||X^||_F (n,) of orthogonal columns (n, d, r)."""
-    return np.linalg.norm(np.einsum("ndr,ndr->nr", X, X), axis=1)
-
-
-def _exact(atoms):
-    """Atoms, of bases orthonormal to rounding."""
-    return sharpened(atoms) if core.are_bases(atoms) else atoms
-
-
-def joined(parts):
-    """Arrays (n_i, d, r_i) as one, with columns of zeros where r_i is not the largest."""
-    most = max(part.shape[2] for part in parts)
-    return np.concatenate(
-        [np.pad(A, ((0, 0), (0, 0), (0, most - A.shape[2]))) for A in parts]
-    )
-
-
 def dimension_of_atoms(X):
     """p of atoms for checked samples X (n, d, r): theirs, or as gdl says."""
     if core.are_bases(X):
@@ -660,7 +643,7 @@ def update_atoms(
     if core.are_bases(X) and X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
-    rows = copied_rows(_exact(D))
+    rows = copied_rows(sharpened(D))
     _update(as_rows(X), rows, codes, check_weights(sample_weight, len(X)))
     return np.ascontiguousarray(rows.swapaxes(1, 2))
 
@@ -674,8 +657,10 @@ def as_rows(X):
 def sharpened(D):
     """Bases D (N, d, p), checked to be nearly orthonormal, orthonormal to rounding.
 
-    Those that are so already stay as they are.
+    Those that are so already stay as they are, and so do weighted subspaces.
     """
+    if not core.are_bases(D):
+        return D
     error = np.abs(D.swapaxes(1, 2) @ D - np.eye(D.shape[2])).max(axis=(1, 2))
     rough = error > 16 * np.finfo(D.dtype).eps
     if rough.any():

@@ -773,7 +773,7 @@ class _Statistics:
 
 def _piled(pile):
     """Rows (n, r, d) of all samples of a pile."""
-    return learn.joined([rows.swapaxes(1, 2) for rows, _ in pile]).swapaxes(1, 2)
+    return core.joined([rows.swapaxes(1, 2) for rows, _ in pile]).swapaxes(1, 2)
 
 
 def _check_held(X, name, p):
@@ -907,17 +907,14 @@ def _appended(held, samples, numbers):
     if held is None:
         return samples, numbers
     return (
-        learn.joined([_as_type(held[0], samples.dtype), samples]),
+        core.joined([_as_type(held[0], samples.dtype), samples]),
         np.concatenate([held[1], numbers]),
     )
 
 
 def _as_type(X, dtype):
     """X in this type, bases orthonormal to its rounding if it is another."""
-    if X.dtype == dtype:
-        return X
-    X = X.astype(dtype)
-    return learn.sharpened(X) if core.are_bases(X) else X
+    return X if X.dtype == dtype else learn.sharpened(X.astype(dtype))
 
 
 def _batches(X, batch_size, seed, skip):

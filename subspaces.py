@@ -348,30 +348,25 @@ def _maker(p, spectrum, options):
     """from_image_set, (checked frames, what to call them) -> point, by these options."""
     if spectrum is None:
         p = core.check_integer(p, "p", 1)
+    else:
+        spectrum = core.check_number(spectrum, "spectrum", least=0)
+        p = MOST if p is None else core.check_integer(p, "p", 1, MOST)
+        if options.rank in ("warn", "pad"):
+            raise ValueError(
+                "rank must be left out with spectrum: a weighted subspace has the "
+                f"directions that there are, got {options.rank!r}"
+            )
+        options = options._replace(rank="fewer")
 
-        def point_of(frames, name):
-            most = min(p, *frames.shape) if options.rank == "fewer" else p
-            basis, _, _ = _leading_directions(frames, name, most, "p", options)
-            return basis.astype(core.float_type(frames))
+    def point_of(frames, name):
+        most = min(p, *frames.shape) if options.rank == "fewer" else p
+        columns, s, _ = _leading_directions(frames, name, most, "p", options)
+        if spectrum is not None:
+            w = weights_of(s, spectrum)
+            columns = (columns * np.sqrt(w))[:, w > 0]
+        return columns.astype(core.float_type(frames))
 
-        return point_of
-    spectrum = core.check_number(spectrum, "spectrum", least=0)
-    most = MOST if p is None else core.check_integer(p, "p", 1, MOST)
-    if options.rank in ("warn", "pad"):
-        raise ValueError(
-            "rank must be left out with spectrum: a weighted subspace has the "
-            f"directions that there are, got {options.rank!r}"
-        )
-    options = options._replace(rank="fewer")
-
-    def weighted_of(frames, name):
-        U, s, _ = _leading_directions(
-            frames, name, min(most, *frames.shape), "p", options
-        )
-        w = weights_of(s, spectrum)
-        return (U * np.sqrt(w))[:, w > 0].astype(core.float_type(frames))
-
-    return weighted_of
+    return point_of
 
 
 def _basis_of_video(frames, name, model, options):
@@ -455,20 +450,7 @@ def _stack(sets, basis_of):
             bases += part
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
-    return stacked(bases)
-
-
-def stacked(points):
-    """Points (d, r_i) as one array (n, d, r), with columns of zeros where r_i < r."""
-    most = max(point.shape[1] for point in points)
-    return np.stack(
-        [
-            np.pad(point, ((0, 0), (0, most - point.shape[1])))
-            if point.shape[1] < most
-            else point
-            for point in points
-        ]
-    )
+    return core.joined([basis[None] for basis in bases])
 
 
 def _in_turn(job, n, block):

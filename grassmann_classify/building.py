@@ -82,7 +82,8 @@ def built(rows, recipe, keep_rows=False):
 def padded(spectra):
     """U (n, d, r) and s (n, r) of [(U (d, r_i), s (r_i,)), ...], filled up by zeros."""
     U, s = zip(*spectra)
-    return subspaces.stacked(U), subspaces.stacked([one[None] for one in s])[:, 0]
+    s = core.joined([one[None, None] for one in s])[:, 0]
+    return core.joined([one[None] for one in U]), s
 
 
 def common_bases(spectra):
@@ -239,24 +240,26 @@ def _collect(built, unread, keep_rows):
     counts = [len(result.bases) for _, result in built]
     first = built[0][1]
     p = min(result.bases.shape[2] for _, result in built)
-    end = sum(counts)
     of_all = [result.spectra for _, result in built]
-    spectra = None
-    if None not in of_all:
-        of_runs = [run for U, s in of_all for run in zip(U, s)]
-        dtype = first.bases.dtype
-        spectra = [A.astype(dtype, copy=False) for A in padded(of_runs)]
-        X = spectra[0][:, :, :p]
-    else:
-        X = np.empty((end, first.bases.shape[1], p), first.bases.dtype)
+    weighted = None not in of_all
+    r = max(U.shape[2] for U, _ in of_all) if weighted else p
     del of_all
+    end = sum(counts)
+    U = np.zeros((end, first.bases.shape[1], r), first.bases.dtype)
+    s = np.zeros((end, r), U.dtype)
     sets = []
-    while built:  # from the last to the first, so that memory is freed as X fills
+    while built:  # from the last to the first, so that memory is freed as U fills
         result = built.pop()[1]
-        if spectra is None:
-            X[end - len(result.bases) : end] = result.bases[:, :, :p]
-        end -= len(result.bases)
+        rows = slice(end - len(result.bases), end)
+        if weighted:
+            of_clip = result.spectra[1].shape[1]
+            U[rows, :, :of_clip], s[rows, :of_clip] = result.spectra
+        else:
+            U[rows] = result.bases[:, :, :p]
+        end = rows.start
         sets[:0] = result.rows if keep_rows else []
+    X = U[:, :, :p]
+    spectra = (U, s) if weighted else None
     each = np.repeat(np.arange(len(clips)), counts)
     names = []
     for clip, k in zip(clips, counts):

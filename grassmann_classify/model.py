@@ -32,7 +32,6 @@ from grassmann_classify.settings import (
     is_own,
 )
 from grassmann_sc import estimators, files, tuning
-from grassmann_sc.learn import joined
 
 PARAMETERS = {  # what rows choose, or are told, of their estimators
     "lam": Rule(float, least=0),
@@ -240,7 +239,7 @@ def more(model, collection, clips):
     new = _new_sets(model, points, collection.names)
     if isinstance(points, np.ndarray):
         points = points[new].astype(model.points.dtype, copy=False)
-        points = joined([model.points, points])
+        points = core.joined([model.points, points])
     else:
         points = [*model.points, *(points[i] for i in new)]
     pictures = model.pictures
@@ -295,7 +294,7 @@ def _joined(points, more):
     """Both as what copies takes: (bases, None) or (None, rows)."""
     if isinstance(points, np.ndarray):
         more = more.astype(points.dtype, copy=False)
-        return joined([points, more]), None
+        return core.joined([points, more]), None
     rows = [one.reshape(len(one), -1) for one in of_one_type([*points, *more])]
     return None, rows
 

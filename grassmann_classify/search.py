@@ -21,7 +21,7 @@ from grassmann_classify.rows import InKernel, is_tried_first, svm_predictions
 from grassmann_classify.settings import LAM, MOST_P, NEIGHBORS, C
 from grassmann_sc import tuning
 
-SURE_OF_SPECTRUM = tuning.ALIKE
+SURE_OF_SPECTRUM = tuning.ALIKE  # standard errors by which it must be better than p
 LIMITS = {
     "C": (0, np.inf),
     "lam": (0, 0.9),
@@ -63,6 +63,7 @@ def attempt(method, run, *arguments):
 def search(method, searched, at, task):
     """The Outcome of the best candidate of a method; searched: its tuning.Search.
 
+    Candidates that the whole training part or a query cannot have are left out.
     at: the recipe and dimension of the subspaces where the grid has no p.
     """
     inputs = task.inputs
@@ -71,13 +72,20 @@ def search(method, searched, at, task):
         grams = points_of_grid(method, at, task)
     else:
         grams = candidates(method, task)
-    for grown in range(1 + GROWN):
-        choice, p, *fitted = _best_fit(grams, method, searched, task)
+    grown = 0
+    fitted = None
+    while fitted is None:
+        choice, p = _chosen(grams, searched, task)
         chosen = _point(method, choice.gram, choice.parameters)
         beyond = _beyond(method, choice, grams, searched, task)
-        if grown == GROWN or not _grow(beyond, method, chosen, searched, task):
-            break
-        grams = candidates(method, task)
+        if grown < GROWN and _grow(beyond, method, chosen, searched, task):
+            grown += 1
+            grams = candidates(method, task)
+            continue
+        try:
+            fitted = fitted_choice(choice, grams[choice.gram], method, task)
+        except ValueError as error:  # the whole training part or a query cannot have it
+            searched.left_out[choice.gram] = str(error)
     ends = {
         name: _option(method, name, *found, settings) for name, found in beyond.items()
     }
@@ -112,19 +120,6 @@ def _grow(beyond, method, chosen, searched, task):
             searched.predicts = [new, *old] if value < values[0] else [*old, new]
             grew = True
     return grew
-
-
-def _best_fit(grams, method, searched, task):
-    """(Choice, best p, fitted estimator, queries, labels) of the best candidate.
-
-    Candidates that the whole training part or a query cannot have are left out.
-    """
-    while True:
-        choice, p = _chosen(grams, searched, task)
-        try:
-            return choice, p, *fitted_choice(choice, grams[choice.gram], method, task)
-        except ValueError as error:  # the whole training part or a query cannot have it
-            searched.left_out[choice.gram] = str(error)
 
 
 def _chosen(grams, searched, task):
