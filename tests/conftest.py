@@ -13,17 +13,22 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
+# those next to the first compile in folders of their own, while the first compiles here
 LONGEST = [
     "test_examples_readme.py",
-    "test_examples_paper_experiments.py",
     "test_imports.py",
-    "test_estimators_sklearn.py",
-    "test_baselines_estimators_sets.py",
-    "test_baselines_estimators_videos.py",
-    "test_classify_compare.py",
+    "test_wheel.py",
     "test_classify_model.py",
+    "test_classify_compare.py",
+    "test_examples_paper_experiments.py",
+    "test_baselines_estimators_videos.py",
+    "test_scale.py",
     "test_classify_folder.py",
+    "test_estimators_sklearn.py",
+    "test_laws_company.py",
+    "test_streams_learning.py",
     "test_classify_clips.py",
+    "test_baselines_estimators_sets.py",
 ]
 
 
@@ -41,7 +46,8 @@ def pytest_collection_modifyitems(items):
     """The longest files come first, so that no process waits for one of them at the
     end.
     """
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    place = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
 
 
 @pytest.fixture(scope="module", autouse=True)
