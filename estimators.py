@@ -31,6 +31,7 @@ except ImportError as error:
 
 import grassmann_sc as core
 from grassmann_sc import (
+    checks,
     discriminative,
     files,
     frames,
@@ -144,7 +145,7 @@ class OnSubspaces(Estimator):
             K = core.check_symmetric(X, "X")
             self.n_features_in_ = len(K)
             return self.own(K, X)
-        return core.shaped_array(
+        return checks.shaped_array(
             X, "X", ("n", self.n_features_in_), ", one column a training set"
         )
 
@@ -204,13 +205,13 @@ class SetsTransformer(Transformer, Estimator):
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Record n_features_out_, the length d of a vector; nothing is learned."""
-        core.warn_of_bases(X)
+        checks.warn_of_bases(X)
         self._fitted(first_of(X))
         return self
 
     def fit_transform(self, X: core.Sets, y: object = None) -> Any:
         """What transform gives, after fit."""
-        core.warn_of_bases(X)
+        checks.warn_of_bases(X)
         return self._fitted(X)
 
     def _fitted(self, X):
@@ -428,7 +429,7 @@ class NearestSubspace(ByScores, OnSubspaces):
         """
         X = self.check_input(X)
         # less than this apart are subspaces only by rounding
-        same = core.rounding(X.dtype)
+        same = core.tie_tolerance(X.dtype)
         if self.metric == "geodesic":
             distances = core.geodesic_distance(X, self.subspaces_)
             return distances, -np.maximum(distances, same)
@@ -439,7 +440,7 @@ class NearestSubspace(ByScores, OnSubspaces):
             return np.sqrt(np.maximum(square, 0)), K
         square = core.chordal_squares(X, Y, K)
         near = K + 1 / np.maximum(square, same**2)
-        return np.sqrt(square), np.where(square < core.NEAR, near, K)
+        return np.sqrt(square), np.where(square < core.NEAR_SQUARED, near, K)
 
     def kneighbors(self, X: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Distances and indices (n, n_neighbors) of the nearest training subspaces.
@@ -486,7 +487,7 @@ class Coding:
         """Codes (n, N) from Gram matrices that are checked already."""
         if how["n_neighbors"] is not None:
             how = {**how, "n_neighbors": min(self.n_neighbors, len(K_dd))}
-        code = core.coding_of(K_xd.shape, K_xd.dtype, **how)
+        code = core.make_coding(K_xd.shape, K_xd.dtype, **how)
         return code(K_dd, K_xd, norm2)
 
 
@@ -619,7 +620,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
                 f"{left_out!r:.60}"
             )
         shape = len(self.index_), len(self.classes_)
-        return [core.shaped_array(scores, "left_out", shape) for scores in left_out]
+        return [checks.shaped_array(scores, "left_out", shape) for scores in left_out]
 
     def noticed(
         self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None
@@ -682,7 +683,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         labels = self.classes_[self.index_], new[index]
         kinds = {part.dtype.kind for part in labels}
         y = np.concatenate(labels) if len(kinds) == 1 else [*labels[0], *labels[1]]
-        atoms = core.joined([self.atoms_, X])
+        atoms = checks.joined([self.atoms_, X])
         self.classes_, self.index_ = classes_of(y, len(atoms))
         self._take(atoms, self._checked_how())
 

@@ -23,6 +23,8 @@ import numbers
 import os
 import re
 import shutil
+import signal
+import threading
 import zipfile
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,6 +35,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 try:
     import fcntl
@@ -233,7 +236,7 @@ def write_arrays(
         rows = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         # NumPy leaves its archive open at a Ctrl-C, and a ValueError takes the
         # interrupt's place
-        core.uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **rows))
+        uninterrupted(lambda: np.savez(file, format=kind, version=VERSION, **rows))
         with zipfile.ZipFile(file, "a") as archive:
             archive.comment = bytes(DIGEST_LENGTH)
         length = file.seek(0, os.SEEK_END) - DIGEST_LENGTH
@@ -521,7 +524,7 @@ def write_codes(
     bases: Any = StoredBases(X, "X")
     atoms = core.check_dictionary(D, "D", weighted=True)
     bases, atoms = core.same_dimension(bases, atoms, "XD")
-    code = core.coding_of(
+    code = core.make_coding(
         (len(bases), len(atoms)),
         atoms.dtype,
         lam,
@@ -547,7 +550,7 @@ def write_codes(
         stops = [*range(row - row % height + height, len(bases), height), len(bases)]
         for first, stop in zip([row, *stops], stops):
             block = bases[first:stop]
-            codes = code(K, core.Products(block, atoms), core.squared_norm(block))
+            codes = code(K, core.LazyGram(block, atoms), core.squared_norm(block))
             yield codes, digest_rows(block, first) if sink.keeps else 0
 
     return sink.fill(start, progress, digest, pieces)
@@ -723,7 +726,7 @@ class Sink:
             elif not self.replace:
                 self._check_nothing_is_lost(digest)
             self.place.begin(self.row, self.fingerprint.text())
-        with core.progress_bar(
+        with checks.progress_bar(
             progress, total=self.n, initial=self.row, desc="codes", unit="rows"
         ) as move:
             try:
@@ -1345,3 +1348,43 @@ def read_generator(text: np.ndarray) -> np.random.Generator:
             "rng must be the state of a generator of NumPy's, got one that none has"
         )
     return np.random.Generator(bits)
+
+
+# --------------------------------------------------------------------------- interrupts
+
+# The signals that Python can handle, Ctrl-C last.
+SIGNALS = sorted(signal.valid_signals(), key=lambda number: number == signal.SIGINT)
+
+
+def uninterrupted(job):
+    """Run job whole or not at all: Ctrl-C waits until it is done.
+
+    So does every other signal that has a handler in Python. A signal that comes before
+    job begins may leave it not begun. Those that come while it runs are handled once at
+    its end, however many came. In other threads than the main one job just runs: Python
+    handles no signals there. An error that job itself raises ends it halfway.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return job()
+    for number in SIGNALS:
+        if callable(signal.getsignal(number)):
+            job = functools.partial(_before_signal, number, job)
+    return job()
+
+
+def _before_signal(number, job):
+    """job(), then the handler of the signal, if it came meanwhile.
+
+    Python handles what came up to a call of signal.signal before that call exchanges
+    the handler. So a handler that raises leaves job not begun, or done and the handler
+    restored.
+    """
+    handler = signal.getsignal(number)
+    came = []  # (number, frame) as Python gives them: the number is an int
+    try:
+        signal.signal(number, lambda *given: came.append(given))
+        return job()
+    finally:
+        signal.signal(number, handler)
+        if came:
+            handler(*came[0])

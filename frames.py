@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = [
     "read_frames",
@@ -223,7 +224,7 @@ def contents(folder):
             found.images.append(path)
     beside = found.images if found.images and not found.clips else found.clips
     beside.extend(doubtful)
-    found.images.sort(key=lambda file: core.natural_order(file.name))
+    found.images.sort(key=lambda file: checks.natural_order(file.name))
     return Contents(sorted(found.clips), found.images, found.folders)
 
 
@@ -407,8 +408,8 @@ def _video_shape(path):
     if path.stat().st_size == 0:
         raise ValueError(f"{path}: the file is empty")
     needs = f"{path}: videos need imageio with PyAV"
-    core.needed("imageio.v3", needs, '"imageio[pyav]"')
-    av = core.needed("av", needs, '"imageio[pyav]"')
+    checks.import_extra("imageio.v3", needs, '"imageio[pyav]"')
+    av = checks.import_extra("av", needs, '"imageio[pyav]"')
     try:
         with open(path, "rb") as file, av.open(file) as container:
             streams = container.streams.video
@@ -721,7 +722,7 @@ def raw(frames: ArrayLike) -> np.ndarray:
     >>> frames.raw(np.arange(8).reshape(2, 2, 2)).tolist()
     [[0, 1, 2, 3], [4, 5, 6, 7]]
     """
-    return core.check_frames(frames, "frames")
+    return checks.check_frames(frames, "frames")
 
 
 def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
@@ -736,8 +737,10 @@ def hog(frames: ArrayLike, **options: Any) -> np.ndarray:
     >>> frames.hog(np.zeros((5, 24, 32))).shape  # two blocks of 9 cells of 9 orientations
     (5, 162)
     """
-    frames = core.check_clip(frames, "frames")
-    feature = core.needed("skimage.feature", "hog needs scikit-image", "scikit-image")
+    frames = checks.check_clip(frames, "frames")
+    feature = checks.import_extra(
+        "skimage.feature", "hog needs scikit-image", "scikit-image"
+    )
     try:
         rows = [feature.hog(frame, feature_vector=True, **options) for frame in frames]
     except (TypeError, ValueError, ArithmeticError, np.ma.MaskError) as error:
@@ -778,8 +781,8 @@ def lbp(
     >>> histograms.shape, histograms.sum(axis=1).tolist()  # 59 bins a cell
     ((5, 236), [4.0, 4.0, 4.0, 4.0, 4.0])
     """
-    frames = core.check_clip(frames, "frames")
-    feature = core.needed(
+    frames = checks.check_clip(frames, "frames")
+    feature = checks.import_extra(
         "skimage.feature", "local_binary_pattern needs scikit-image", "scikit-image"
     )
     if not isinstance(method, str) or method not in (
@@ -796,7 +799,7 @@ def lbp(
     radius = core.check_number(radius, "radius", above=0)
     border = math.ceil(radius)
     height, width = frames.shape[1:]
-    rows, columns = core.check_integers(grid, "grid", 2, "(rows, columns)")
+    rows, columns = checks.check_integers(grid, "grid", 2, "(rows, columns)")
     if rows > height - 2 * border or columns > width - 2 * border:
         raise ValueError(
             "grid must have at most as many cells as pixels within a border of the "
@@ -861,8 +864,10 @@ def lbp_top(
     >>> frames.lbp_top(np.zeros((12, 8, 8)), length=10, step=1).shape  # three sub-videos
     (3, 177)
     """
-    frames = core.check_clip(frames, "frames")
-    rx, ry, rt = core.check_integers(radii, "radii", 3, "three integers, in x, y and t")
+    frames = checks.check_clip(frames, "frames")
+    rx, ry, rt = checks.check_integers(
+        radii, "radii", 3, "three integers, in x, y and t"
+    )
     length = len(frames) if length is None else core.check_integer(length, "length", 1)
     step = length if step is None else core.check_integer(step, "step", 1)
     if length > len(frames):
@@ -950,7 +955,7 @@ def gait_energy_image(
     >>> frames.gait_energy_image([[[0, 1]], [[1, 1]]], align=False)  # two frames of two pixels
     array([[0.5, 1. ]])
     """
-    silhouettes = core.check_clip(silhouettes, "silhouettes") > 0
+    silhouettes = checks.check_clip(silhouettes, "silhouettes") > 0
     if not core.check_flag(align, "align"):
         if size is not None:
             raise ValueError(f"size needs align=True, got {size}")
@@ -974,7 +979,7 @@ def _aligned(body, height, width):
     body = body[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float64)
     scaled_width = max(1, round(body.shape[1] * height / body.shape[0]))
     if body.shape != (height, scaled_width):
-        transform = core.needed(
+        transform = checks.import_extra(
             "skimage.transform", "resize needs scikit-image", "scikit-image"
         )
         body = transform.resize(
@@ -990,7 +995,7 @@ def _aligned(body, height, width):
 
 
 def _check_size(size):
-    return tuple(core.check_integers(size, "size", 2, "(height, width)"))
+    return tuple(checks.check_integers(size, "size", 2, "(height, width)"))
 
 
 def _count_or_none(value, name):

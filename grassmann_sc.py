@@ -39,24 +39,19 @@ seconds; the logger grassmann_sc then warns, on stderr unless logging is told ot
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import functools
-import importlib
+import importlib.util
 import logging
 import math
 import operator
 import os
-import queue
-import re
-import signal
 import sys
-import threading
 import warnings
 import zlib
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numba
@@ -207,7 +202,9 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     return np.sqrt(square)
 
 
-NEAR = 0.1  # squared chordal distance below which it is computed without cancellation
+NEAR_SQUARED = (
+    0.1  # squared chordal distance below which it is computed without cancellation
+)
 
 
 def chordal_squares(X, Z, K):
@@ -218,7 +215,7 @@ def chordal_squares(X, Z, K):
     p = X.shape[2]
     q = Z.shape[2]
     square = p + q - 2 * K
-    near = square < NEAR if p == q else np.zeros(square.shape, bool)
+    near = square < NEAR_SQUARED if p == q else np.zeros(square.shape, bool)
 
     def refine(rows):
         for i in range(rows.start, rows.stop):
@@ -470,7 +467,7 @@ def gsc(
         return_info,
         sparse_output,
     )
-    return code(bases_gram(D), Products(X, D), squared_norm(X))
+    return code(bases_gram(D), LazyGram(X, D), squared_norm(X))
 
 
 def sparse_codes(
@@ -562,7 +559,7 @@ def glc(
     """
     X, D = check_queries_and_atoms(X, D, weighted=True)
     code = local_coding(len(D), X.dtype, n_neighbors, reg, sparse_output)
-    return code(bases_gram(D), Products(X, D), squared_norm(X))
+    return code(bases_gram(D), LazyGram(X, D), squared_norm(X))
 
 
 def locality_codes(
@@ -845,7 +842,7 @@ def classify(
     """
     X, D = check_queries_and_atoms(X, D, weighted=True)
     labelled = check_labels(labels, len(D))
-    code = coding_of(
+    code = make_coding(
         (len(X), len(D)),
         X.dtype,
         lam,
@@ -858,7 +855,7 @@ def classify(
     )
     return_info = check_flag(return_info, "return_info")
     return classify_by_codes(
-        bases_gram(D), Products(X, D), squared_norm(X), labelled, code, return_info
+        bases_gram(D), LazyGram(X, D), squared_norm(X), labelled, code, return_info
     )
 
 
@@ -874,28 +871,33 @@ JIT = {
     # skip the unused C wrapper: a fifth of the compile time
     "no_cfunc_wrapper": True,
 }
-_source = globals()["__loader__"].get_data(__file__)  # of this file, in a zip too
-DIGEST = f"{zlib.crc32(_source):08x}"
 
 _long: set = set()  # the functions of which jit says so before they are compiled
 
 
-def jit(function=None, *, long=False, allocates=True):
+def digest(module):
+    """Of the source of a module, in a zip too."""
+    source = module.__loader__.get_data(module.__file__)
+    return f"{zlib.crc32(source):08x}"
+
+
+DIGEST = digest(sys.modules[__name__])
+
+
+def jit(function=None, *, long=False, allocates=True, parts=None):
     """Compile without the GIL, cached on disk; where nothing can be written, in memory.
 
-    Functions of other modules may call those under jit_part here. Numba's cache sees
-    changes of a function's own file; those of this one it sees by the name of the
-    function. long: it takes more than two seconds, which the logger grassmann_sc says
-    before. allocates: as of jit_part.
+    Functions of other modules may call those under inlined_jit here, and in the module
+    parts. The name of such a function holds digests of both files, so that a change
+    makes the cache invalid. long: it takes more than two seconds, which the logger
+    grassmann_sc says before. allocates: as of inlined_jit.
     """
     if function is None:
-        return functools.partial(jit, long=long, allocates=allocates)
+        return functools.partial(jit, long=long, allocates=allocates, parts=parts)
     options = {"_nrt": allocates, **JIT}
     if function.__module__ != __name__:
-        function.__qualname__ += f"-{DIGEST}"
-    elif (
-        __name__ != "grassmann_sc"
-    ):  # what is cached names its module: one cache for each name
+        function.__qualname__ += f"-{DIGEST}{parts and digest(parts)}"
+    elif __name__ != "grassmann_sc":  # the cache names the module: one for each name
         function.__qualname__ += f"-{__name__}"
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
@@ -905,20 +907,10 @@ def jit(function=None, *, long=False, allocates=True):
         return function
     if long:
         _long.add(dispatcher)
-    compile_and_cache = dispatcher.compile
-
-    def compile_at_least(signature):
-        try:
-            return compile_and_cache(signature)
-        except OSError:  # compiled, but the disk is full
-            # what is compiled is not made or cached again
-            return compile_and_cache(signature)
-
-    dispatcher.compile = compile_at_least
     return dispatcher
 
 
-def jit_part(function=None, *, once=False, allocates=False):
+def inlined_jit(function=None, *, once=False, allocates=False):
     """Compile as a part of the jitted functions that call it, whose cache holds it too.
 
     It is not cached separately: Numba's cache fails for named tuples when the module is
@@ -928,7 +920,7 @@ def jit_part(function=None, *, once=False, allocates=False):
     counted, which saves a third of a short lasso.
     """
     if function is None:
-        return functools.partial(jit_part, once=once, allocates=allocates)
+        return functools.partial(inlined_jit, once=once, allocates=allocates)
     return numba.njit(
         forceinline=True,
         inline="always" if once else "never",
@@ -971,7 +963,7 @@ def query_tiles(n, N):
     return slices(n, max(64, TILE // N))
 
 
-class Products:
+class LazyGram:
     """<X_i^, D_j^> (n, N) of checked X and D; rows are computed on request."""
 
     def __init__(self, X, D):
@@ -1180,7 +1172,7 @@ class SparseCoding(
 ):
     """How to code, by sparse_codes: a function (K_dd, K_xd, norm2) -> codes.
 
-    Its arguments are checked before. K_xd: an array or Products; norm2: a number or
+    Its arguments are checked before. K_xd: an array or LazyGram; norm2: a number or
     (n,).
     """
 
@@ -1240,8 +1232,8 @@ class _Lassos:
         path = np.atleast_1d(coding.lam)
         shape = len(path), len(norm2), len(K_dd)
         self.coding = coding
-        self.K = own_array(K_dd, np.float64)
-        self.norm2 = own_array(norm2, np.float64)
+        self.K = c_array(K_dd, np.float64)
+        self.norm2 = c_array(norm2, np.float64)
         # for lam = 0, whose codes are those of least squares
         no_lam = not coding.positive and not path.all()
         self.inverse = _pseudo_inverse(self.K, np.finfo(dtype).eps) if no_lam else None
@@ -1260,7 +1252,7 @@ class _Lassos:
         first: the query that the tile begins with. Returns codes if these are sparse.
         """
         rows = slice(first + block.start, first + block.stop)
-        k = own_array(k_tile[block], np.float64)
+        k = c_array(k_tile[block], np.float64)
         half = np.outer(self.half, _units(k_tile[block], self.coding.lam_scale))
         Y = np.zeros((len(half), *k.shape))
         if self.coding.init is not None:
@@ -1462,7 +1454,7 @@ def _lasso_paths(work, queries, norm2, half, rules, Y, gap, n_iter):
     return w.negative[0]
 
 
-@jit_part(once=True)
+@inlined_jit(once=True)
 def _lasso(w, query, rules, m, kept):
     """One lasso: rounds until the gap is small enough.
 
@@ -1504,7 +1496,7 @@ def _lasso(w, query, rules, m, kept):
         _residual_products(w, query.k, m)
 
 
-@jit_part
+@inlined_jit
 def _start(w, query):
     """Set w.support and w.g for the start w.y; returns the size of the support.
 
@@ -1524,7 +1516,7 @@ def _start(w, query):
     return 0
 
 
-@jit_part
+@inlined_jit
 def _certificate(w, query, positive, m):
     """Cost less norm2, duality gap, and largest violation of the optimality conditions.
 
@@ -1564,7 +1556,7 @@ def _certificate(w, query, positive, m):
     return 2 * half * l1 - yk - yg, gap, excess
 
 
-@jit_part
+@inlined_jit
 def _largest_bits(bits):
     """The largest of the bits of numbers >= 0.
 
@@ -1576,7 +1568,7 @@ def _largest_bits(bits):
     return peak
 
 
-@jit_part
+@inlined_jit
 def _argmax(size):
     """Index of the largest of numbers >= 0, no -0.0."""
     bits = size.view(np.int64)
@@ -1595,7 +1587,7 @@ def _argmax(size):
     return at
 
 
-@jit_part
+@inlined_jit
 def _descend(w, half, positive, n_steps):
     """Coordinate descent: the largest step of all, at most n_steps times.
 
@@ -1629,7 +1621,7 @@ def _descend(w, half, positive, n_steps):
         change = w.y[at] - before
 
 
-@jit_part
+@inlined_jit
 def _collect_support(w, m, kept):
     """Make w.support that of w.y.
 
@@ -1654,7 +1646,7 @@ def _collect_support(w, m, kept):
     return count, kept
 
 
-@jit_part(once=True)
+@inlined_jit(once=True)
 def _solve_on_support(w, half, m, kept):
     """Minimise over w.y on w.support[:m] with its signs; leaves w.g stale.
 
@@ -1702,7 +1694,7 @@ def _solve_on_support(w, half, m, kept):
     return 0, 0
 
 
-@jit_part
+@inlined_jit
 def _drop_all(w, m):
     """Cut w.step to zero every y that it would change in sign, if the cost then falls.
 
@@ -1722,7 +1714,7 @@ def _drop_all(w, m):
     return change < 0
 
 
-@jit_part
+@inlined_jit
 def _note_negative(w, r):
     """Of the null direction w.step[:r + 1]: is step^T K step negative?"""
     diagonal = w.K[w.support[r], w.support[r]]
@@ -1732,7 +1724,7 @@ def _note_negative(w, r):
         w.negative[0] = relative
 
 
-@jit_part
+@inlined_jit
 def _residual_products(w, k, m):
     """w.g = k - K y for y supported on support[:m]."""
     copy(k, w.g, len(k))
@@ -1745,7 +1737,7 @@ def _residual_products(w, k, m):
 # minimise a quadratic form of K + lift 1 1^T.
 
 
-@jit_part
+@inlined_jit
 def factor_row(w, r, row, lift=0.0, tol=1e-13):
     """Row r of the Cholesky factor w.L on the support, row being K[support[r]].
 
@@ -1763,7 +1755,7 @@ def factor_row(w, r, row, lift=0.0, tol=1e-13):
     return not depends
 
 
-@jit_part
+@inlined_jit
 def null_direction(w, r, row, lift=0.0):
     """The w.step[:r + 1] that changes the l1 norm alone, if row r is dependent.
 
@@ -1783,7 +1775,7 @@ def null_direction(w, r, row, lift=0.0):
             w.step[i] = -w.step[i]
 
 
-@jit_part
+@inlined_jit
 def first_zero(w, m):
     """The least t at which y + t step has a zero on support[:m]; inf if none."""
     t = np.inf
@@ -1793,7 +1785,7 @@ def first_zero(w, m):
     return t
 
 
-@jit_part
+@inlined_jit
 def advance(w, t, m, kept):
     """y += t step on support[:m]; atoms that arrive at zero leave.
 
@@ -1818,7 +1810,7 @@ def advance(w, t, m, kept):
     return count, delete_rows(w, m - count, kept)
 
 
-@jit_part
+@inlined_jit
 def delete_rows(w, n_lost, kept):
     """Take rows w.lost[:n_lost], ascending, out of w.L; returns how many are then good.
 
@@ -1847,46 +1839,7 @@ def delete_rows(w, n_lost, kept):
     return kept
 
 
-@jit_part
-def orthogonal_rows(B, turns):
-    """Rotate pairs of rows of B until all are orthogonal: Jacobi's one-sided SVD.
-
-    Orthogonal relative to their own lengths, however short they are. turns, unless
-    empty, turns with them: from I it becomes the R of R C = B, C being B before.
-    """
-    d = B.shape[1]
-    for _ in range(60):
-        done = True
-        for a in range(len(B) - 1):
-            for b in range(a + 1, len(B)):
-                aa = dot(B[a], B[a], d)
-                bb = dot(B[b], B[b], d)
-                ab = dot(B[a], B[b], d)
-                if ab * ab <= 1e-34 * aa * bb:
-                    continue
-                done = done and ab * ab < 1e-30 * aa * bb
-                slope = (bb - aa) / (2 * ab)
-                t = math.copysign(1.0, slope) / (
-                    abs(slope) + math.sqrt(1 + slope * slope)
-                )
-                c = 1 / math.sqrt(1 + t * t)
-                _turn(B, a, b, c, c * t)
-                if turns.size:
-                    _turn(turns, a, b, c, c * t)
-        if done:
-            return
-
-
-@jit_part
-def _turn(B, a, b, c, s):
-    """Rows a and b of B by the rotation of cosine c and sine s."""
-    for k in range(B.shape[1]):
-        x = B[a, k]
-        B[a, k] = c * x - s * B[b, k]
-        B[b, k] = s * x + c * B[b, k]
-
-
-@jit_part
+@inlined_jit
 def solve(L, b, m):
     """b[:m] <- (L L^T)^-1 b[:m]."""
     for r in range(m):
@@ -1896,7 +1849,7 @@ def solve(L, b, m):
         axpy(-b[r], L[r], b, r)
 
 
-@jit_part
+@inlined_jit
 def dot(a, b, n):
     """a[:n]^T b[:n]."""
     total = 0.0
@@ -1905,14 +1858,14 @@ def dot(a, b, n):
     return total
 
 
-@jit_part
+@inlined_jit
 def copy(a, b, n):
     """b[:n] = a[:n]: a loop compiles in a tenth of the time of a slice."""
     for i in range(n):
         b[i] = a[i]
 
 
-@jit_part
+@inlined_jit
 def axpy(c, a, b, n):
     """b[:n] += c a[:n]."""
     for i in range(n):
@@ -1931,9 +1884,9 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
         n = len(K_xd)
         N = len(K_dd)
         m = self.n_neighbors
-        K = own_array(K_dd, K_xd.dtype)
-        norm2 = own_array(np.broadcast_to(norm2, n), np.float64)
-        tol = rounding(K.dtype)
+        K = c_array(K_dd, K_xd.dtype)
+        norm2 = c_array(np.broadcast_to(norm2, n), np.float64)
+        tol = tie_tolerance(K.dtype)
         longer = lengths_above_least(K)
         indices = np.empty((n, m), np.int64)
         values = np.empty((n, m))
@@ -1942,7 +1895,7 @@ class LocalCoding(namedtuple("LocalCoding", "n_neighbors reg sparse_output")):
 
             def solve(block):
                 rows = slice(tile.start + block.start, tile.start + block.stop)
-                k = own_array(k_tile[block], K.dtype)
+                k = c_array(k_tile[block], K.dtype)
                 _nearest(k, longer, indices[rows])
                 indices[rows].sort(axis=1)
                 dependent = np.ones(len(k), bool)
@@ -1982,7 +1935,7 @@ def local_coding(N, dtype, n_neighbors, reg=None, sparse_output=False):
     )
 
 
-def rounding(dtype):
+def tie_tolerance(dtype):
     """The share of numbers of the type below which their difference is a tie."""
     return 64 * np.finfo(dtype).eps
 
@@ -2009,7 +1962,7 @@ def nearest_atoms(K_xd, n_neighbors):
     taken.
     """
     indices = np.empty((len(K_xd), n_neighbors), np.int64)
-    K_xd = own_array(K_xd, K_xd.dtype)
+    K_xd = c_array(K_xd, K_xd.dtype)
     equal = np.zeros(K_xd.shape[1])
     run_blocks(lambda rows: _nearest(K_xd[rows], equal, indices[rows]), len(K_xd), 64)
     indices.sort(axis=1)
@@ -2077,7 +2030,7 @@ def _local_codes(K, queries, norm2, reg, tol, indices, values, dependent):
             y[a] = z[a] / total
 
 
-@jit_part
+@inlined_jit
 def ridge_factor(B, ridge):
     """Cholesky factor of B + ridge I, into the lower half of B; least squared pivot."""
     least = np.inf
@@ -2141,12 +2094,12 @@ def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
     atoms = np.argsort(index, kind="stable")
     starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
     longer = lengths_above_least(K_dd)
-    K = own_array(K_dd, K_dd.dtype)
+    K = c_array(K_dd, K_dd.dtype)
     scores = np.empty((len(K_xd), n_classes))
 
     def score(rows):
-        y = own_array(dense_codes(codes[rows]), K.dtype)
-        k = own_array(K_xd[rows], K.dtype)
+        y = c_array(dense_codes(codes[rows]), K.dtype)
+        k = c_array(K_xd[rows], K.dtype)
         _scores(K, k, y, atoms, starts, longer, RULES.index(rule), scores[rows])
 
     run_blocks(score, len(K_xd), 64)
@@ -2201,7 +2154,7 @@ def _scores(K, queries, codes, atoms, starts, longer, rule, scores):
                 scores[i, c] = _score(K, k, y, mine[:count], whole, rule)
 
 
-@jit_part
+@inlined_jit
 def _score(K, k, y, mine, whole, rule):
     """The score of a class by these atoms in the code; whole: it has no others."""
     score = -np.inf if rule == 2 else 0.0
@@ -2218,7 +2171,7 @@ def _score(K, k, y, mine, whole, rule):
     return score if rule < 2 or whole else max(score, 0.0)  # 0 of its other atoms
 
 
-def coding_of(
+def make_coding(
     shape,
     dtype,
     lam,
@@ -2265,13 +2218,13 @@ def coding_of(
 def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
     """classify without its checks, by a SparseCoding or a LocalCoding.
 
-    products: K_xd (n, N), an array or Products; norm2: a number or (n,); labelled: what
+    products: K_xd (n, N), an array or LazyGram; norm2: a number or (n,); labelled: what
     check_labels returns.
     """
     n = len(products)
     N = len(K_dd)
     # once, for all tiles
-    K = own_array(K_dd, np.float64) if isinstance(code, SparseCoding) else K_dd
+    K = c_array(K_dd, np.float64) if isinstance(code, SparseCoding) else K_dd
     norm2 = np.broadcast_to(norm2, n)
     classes, index = labelled
     best = np.empty(n, np.int64)
@@ -2325,7 +2278,6 @@ def warn(message: str) -> None:
 
 # least scale of inner products, 1 over the largest: between, codes are exact
 SMALLEST = 1e-250
-LARGEST_PIXEL = 1e140  # of frames whose squares are summed
 
 
 def real_array(A: ArrayLike, name: str) -> np.ndarray:
@@ -2362,23 +2314,6 @@ def finite_array(A: ArrayLike, name: str) -> np.ndarray:
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(A))[0])
         place = f" at index {where}" if where else ""
         raise ValueError(f"{name} must be finite, got {A[where]}{place}")
-    return A
-
-
-def shaped_array(A, name, shape, note=""):
-    """A as a finite array of this shape.
-
-    A name in the shape stands for any length >= 1, "n" for 0 too. note: what to say of
-    the shape.
-    """
-    A = finite_array(A, name)
-    named = {n: length for n, length in zip(shape, A.shape) if isinstance(n, str)}
-    if (
-        A.shape != tuple(named.get(n, n) for n in shape)
-        or 0 in (named | {"n": 1}).values()
-    ):
-        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
-        raise ValueError(f"{name} must have shape ({wanted}){note}, got {A.shape}")
     return A
 
 
@@ -2446,16 +2381,6 @@ def check_integer(value: Any, name: str, low: int, high: int | None = None) -> i
     return number
 
 
-def check_integers(values: Any, name: str, count: int, form: str) -> list[int]:
-    """The values as so many integers >= 1; form: what to ask for."""
-    if not np.iterable(values) or isinstance(values, (str, bytes)):
-        raise TypeError(f"{name} must be {form}, got {values!r}")
-    listed = list(values)
-    if len(listed) != count:
-        raise ValueError(f"{name} must be {form}, got {values!r}")
-    return [check_integer(value, name, 1) for value in listed]
-
-
 def check_flag(value: object, name: str) -> bool:
     """The value as a bool, if it is one, or 0 or 1 that stand for one."""
     if not isinstance(value, (bool, np.bool_, int, np.integer)) or value not in (0, 1):
@@ -2486,146 +2411,9 @@ def check_choice(value: str | None, name: str, *choices: str | None) -> str | No
     return value
 
 
-def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
-    """Frames (n_frames, d) or (n_frames, height, width) as finite rows (n_frames, d).
-
-    In the caller's memory and type where NumPy allows it. at_most: what entries are
-    bounded by.
-    """
-    frames = plain_array(
-        frames, name, "hold frames of one shape, got a ragged sequence"
-    )
-    if frames.ndim not in (2, 3):
-        raise ValueError(
-            f"{name} must have shape (n_frames, d) or (n_frames, height, width), got "
-            f"{frames.shape}"
-        )
-    if frames.size == 0:
-        raise ValueError(
-            f"{name} must hold at least one frame of at least one pixel, got shape "
-            f"{frames.shape}"
-        )
-    peak = largest(frames)
-    if not peak < np.inf:
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(frames))[0])
-        raise ValueError(
-            f"{name} must be finite, got {frames[where]} in frame {where[0]}"
-        )
-    if peak > at_most:
-        raise ValueError(f"{name} must have entries up to {at_most:g}, got {peak:g}")
-    return frames.reshape(len(frames), -1)
-
-
-def check_clip(clip: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
-    """Frames (n_frames, height, width), real and finite."""
-    rows = check_frames(clip, name, at_most)
-    if np.ndim(clip) != 3:
-        raise ValueError(
-            f"{name} must have shape (n_frames, height, width), got {np.shape(clip)}"
-        )
-    return rows.reshape(np.shape(clip))
-
-
-def check_sequence(values: Any, name: str, of: str) -> None:
-    """TypeError unless the values are a sequence; of: what of."""
-    listed = np.iterable(values) and hasattr(values, "__len__")
-    if not listed or isinstance(values, (str, bytes, dict, set)):
-        raise TypeError(
-            f"{name} must be a sequence of {of}, got {type(values).__name__}"
-        )
-
-
-def check_sets(
-    sets: Sets, name: str, least: int = 0, at_most: float = np.inf
-) -> list[np.ndarray]:
-    """Sets of frames as rows (n_i, d) of one d.
-
-    at_most: what entries are bounded by.
-    """
-    check_sequence(sets, name, "arrays of frames")
-    checked = list(each_set(sets, name, at_most))
-    if len(checked) < least:
-        raise ValueError(f"{name} must hold at least one set of frames, got none")
-    return checked
-
-
-def each_set(sets, name, at_most=np.inf):
-    """The same of any iterable, one after another."""
-    d = None
-    lengths = set()
-    for i, frames in enumerate(sets):
-        rows = check_frames(frames, f"{name}[{i}]", at_most)
-        lengths.add(len(rows))
-        d = d or rows.shape[1]
-        if rows.shape[1] != d:
-            hint = (
-                "; frames are rows: transposed?"
-                if len(lengths) == 1 < len(rows)
-                else ""
-            )
-            raise ValueError(
-                f"{name} must share one d: {name}[0] has d = {d}, {name}[{i}] has d = "
-                f"{rows.shape[1]}{hint}"
-            )
-        yield rows
-
-
-def warn_of_bases(sets):
-    """Warn if all sets of frames are orthonormal bases (d, p), p < d.
-
-    Their columns count, but the rows of a set of frames do.
-    """
-    array = isinstance(sets, np.ndarray)
-    listed = sets.ndim == 3 if array else isinstance(sets, (list, tuple))
-    if listed and len(sets) and all(map(_is_basis, sets)):
-        warn(
-            f"sets must hold frames, which are rows, but all {len(sets)} are orthonormal bases, "
-            f"as {sets[0].shape} at index 0: give these to what takes subspaces (n, d, p), and "
-            "frames that are columns transposed"
-        )
-
-
-def _is_basis(A):
-    if type(A) not in (np.ndarray, np.memmap) or A.dtype.kind != "f" or A.ndim != 2:
-        return False
-    d, p = A.shape
-    tol = 1e-3 if A.dtype == np.float32 else 1e-6
-    return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
-
-
-def float_type(*arrays):
-    """float32 if all arrays are of it, else float64."""
-    return np.float32 if all(A.dtype.type is np.float32 for A in arrays) else np.float64
-
-
-def largest(A):
+def max_abs(A):
     """max |a|, without an array of A's size; NaN if there is one."""
     return max(float(A.max(initial=0)), -float(A.min(initial=0)))
-
-
-def check_kernel(kernel: Any) -> Kernel:
-    """The kernel, if it is a callable k(A, B), not a class of them."""
-    if not callable(kernel) or isinstance(kernel, type):
-        raise TypeError(
-            "kernel must be a callable k(A, B), such as kernels.rbf(gamma), or a name, "
-            f"got {kernel!r}"
-        )
-    return kernel
-
-
-def kernel_values(kernel, A, B):
-    """Checked values k(A, B) of any kernel."""
-    return shaped_array(
-        kernel(A, B), "kernel(A, B)", (len(A), len(B)), ", one value a pair of rows"
-    )
-
-
-def exponent(*arrays):
-    """The exponent of the power of two that brings the largest number into [1/2, 1).
-
-    Squares of numbers so scaled neither overflow nor all vanish; the scaling is exact.
-    """
-    return math.frexp(max(map(largest, arrays)))[1]
 
 
 def check_bases(
@@ -2712,21 +2500,6 @@ def squared_norm(X):
     return round(np.sum(lengths**2)) if len(X) else X.shape[2]
 
 
-def are_bases(X):
-    """Are checked X (n, d, p) bases, not weighted subspaces, which p = 1 may be too?"""
-    return squared_norm(X) == X.shape[2]
-
-
-def joined(parts):
-    """Arrays (n_i, d, r_i) as one, with columns of zeros where r_i is not the largest."""
-    r = max(A.shape[2] for A in parts)
-    wide = [
-        A if A.shape[2] == r else np.pad(A, ((0, 0), (0, 0), (0, r - A.shape[2])))
-        for A in parts
-    ]
-    return np.concatenate(wide)
-
-
 def check_dictionary(D: ArrayLike, name: str, weighted: bool = False) -> np.ndarray:
     """D as bases (N, d, p), N >= 1, or weighted subspaces as in check_bases."""
     D = check_bases(D, name, weighted=weighted)
@@ -2794,8 +2567,8 @@ def check_grams(
             f"norm2 must be a number >= 0 or {len(K_xd)} of them, one a query, got "
             f"{norm2!r}"
         )
-    K_dd = own_array(K_dd, K_dd.dtype)
-    K_xd = own_array(K_xd, K_xd.dtype)
+    K_dd = c_array(K_dd, K_dd.dtype)
+    K_xd = c_array(K_xd, K_xd.dtype)
     norm2 = np.broadcast_to(norm2.astype(np.float64), len(K_xd)).copy()
     _check_gram_of_atoms(K_dd)
     _check_cauchy_schwarz(K_dd, K_xd, norm2)
@@ -2817,12 +2590,12 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
     ):
         rule = "a square matrix (N, N)" if ndim else "square, (..., N, N),"
         raise ValueError(f"{name} must be {rule} with N >= 1, got shape {K.shape}")
-    scale = largest(K)
+    scale = max_abs(K)
     if not scale < np.inf:
         finite_array(K, name)
 
     def differences(rows):  # of the entries i, j >= i in these rows i
-        return largest(
+        return max_abs(
             K[..., rows, rows.start :] - K[..., rows.start :, rows].swapaxes(-1, -2)
         )
 
@@ -2839,7 +2612,7 @@ def check_symmetric(K: ArrayLike, name: str, ndim: int | None = 2) -> np.ndarray
 
 def _check_gram_of_atoms(K_dd):
     """Refuse a scale whose squares overflow; warn unless |K_ij|^2 <= K_ii K_jj."""
-    scale = float(largest(K_dd))
+    scale = float(max_abs(K_dd))
     if scale != 0 and not SMALLEST <= scale <= 1 / SMALLEST:
         raise ValueError(
             f"K_dd must have a largest entry of 0 or between {SMALLEST:g} and "
@@ -2872,7 +2645,7 @@ def _check_cauchy_schwarz(K_dd, K_xd, norm2):
     """Finite, and |K_xd[i, j]| <= sqrt(norm2[i] K_dd[j, j]), to 0.1 %."""
     norm = np.sqrt(K_dd.diagonal().astype(np.float64))
     bound = (1 + 1e-3) * np.sqrt(norm2)
-    peak = largest(K_xd)
+    peak = max_abs(K_xd)
     if not peak < np.inf:
         finite_array(K_xd, "K_xd")
     if peak <= norm.min() * (bound.min() if len(bound) else 1.0):
@@ -2929,19 +2702,6 @@ def check_labels(
     return classes, np.array([position[label] for label in labels])
 
 
-def natural_order(name):
-    """A key that sorts names with numbers as readers do, 2 before 10.
-
-    What is no string is its own key.
-    """
-    if not isinstance(name, str):
-        return name
-    return [
-        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
-        for part in re.split(r"(\d+)", name)
-    ]
-
-
 def check_codes(
     codes: Codes, n: int | None, N: int, name: str
 ) -> np.ndarray | scipy.sparse.csr_array:
@@ -2969,7 +2729,6 @@ def dense_codes(codes):
 # call. No global setting is touched.
 
 SCRATCH = 2**20  # numbers that a thread works on at a time
-ONE_THREAD = 2**18  # multiplications of a product up to which BLAS starts no threads
 
 
 def slices(n, step):
@@ -2977,32 +2736,7 @@ def slices(n, step):
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
-def runs(lengths, most, kinds=None):
-    """Slices of consecutive sets of frames of one kind, of at most so many frames.
-
-    A set that is longer has a slice of its own.
-    """
-    lengths = np.asarray(lengths, np.int64)
-    ends = np.cumsum(lengths)
-    first = 0
-    found = []
-    for i in range(1, len(ends)):
-        other = kinds is not None and kinds[i] != kinds[first]
-        if other or ends[i] - ends[first] + lengths[first] > most:
-            found.append(slice(first, i))
-            first = i
-    return [*found, slice(first, len(ends))] if len(ends) else []
-
-
-def small_products(A, B, out):
-    """out = A B, in products for which BLAS starts no threads."""
-    step = max(1, ONE_THREAD // B.size)
-    for i in range(0, len(A), step):
-        np.matmul(A[i : i + step], B, out=out[i : i + step])
-    return out
-
-
-def own_array(A, dtype):
+def c_array(A, dtype):
     """A as a C-ordered writable array of the type, for compiled code."""
     A = np.ascontiguousarray(A, dtype)
     return A if A.flags.writeable else A.copy()
@@ -3018,96 +2752,20 @@ def kept_array(A, given):
     return A if listed or apart else A.copy()
 
 
-def sets_in_block(sets, most):
-    """Sets of frames that a thread decomposes at a time.
-
-    Small sets stay in one thread: two would wait for Python's lock.
-    """
-    small = max((len(frames) * frames.size for frames in sets), default=0) < 2**21
-    return max(1, len(sets)) if small else most
-
-
 def run_blocks(job, n, block):
-    """[job(slice), ...] over consecutive blocks of range(n), in threads.
+    """[job(slice), ...] over consecutive blocks of range(n), in threads of this call.
 
-    Threads are made for the call and end with it; the caller is one of them. The blocks
-    do not depend on the number of threads. After an error or Ctrl-C no block begins.
+    The blocks do not depend on the number of threads. After an error or Ctrl-C no block
+    begins.
     """
     blocks = slices(n, block)
-    results = [None] * len(blocks)
-    todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
-    begun = []  # helper threads that actually started
-    ended = queue.SimpleQueue()  # None for each of them that has, or its error
-
-    def help_out():
-        begun.append(None)
+    if len(blocks) < 2 or thread_count() < 2:
+        return [job(rows) for rows in blocks]
+    with ThreadPoolExecutor(min(thread_count(), len(blocks))) as pool:
         try:
-            for i, rows in todo:
-                results[i] = job(rows)
-            ended.put(None)
-        except BaseException as error:
-            list(todo)  # nobody takes another
-            ended.put(error)
-
-    try:
-        with contextlib.suppress(RuntimeError):  # the system starts no more
-            for _ in range(min(thread_count(), len(blocks)) - 1):
-                if operator.length_hint(todo) > 1:
-                    # threading's waits until it begins
-                    _thread.start_new_thread(help_out, ())
-        for i, rows in todo:
-            results[i] = job(rows)
-    except SystemError as error:
-        cause = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        if isinstance(cause, KeyboardInterrupt):  # while Numba handed an array over
-            raise KeyboardInterrupt from error
-        raise
-    finally:
-        list(todo)
-        errors = [ended.get() for _ in begun]
-    for error in filter(None, errors):
-        raise error
-    return results
-
-
-# The signals that Python can handle, Ctrl-C last.
-SIGNALS = sorted(signal.valid_signals(), key=lambda number: number == signal.SIGINT)
-
-
-def uninterrupted(job):
-    """Run job whole or not at all: Ctrl-C waits until it is done.
-
-    So does every other signal that has a handler in Python. A signal that comes before
-    job begins may leave it not begun. Those that come while it runs are handled once at
-    its end, however many came. In other threads than the main one job just runs: Python
-    handles no signals there. An error that job itself raises ends it halfway.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return job()
-    for number in SIGNALS:
-        if callable(signal.getsignal(number)):
-            job = functools.partial(_before_signal, number, job)
-    return job()
-
-
-def _before_signal(number, job):
-    """job(), then the handler of the signal, if it came meanwhile.
-
-    Python handles what came up to a call of signal.signal before that call exchanges
-    the handler. So a handler that raises leaves job not begun, or done and the handler
-    restored.
-    """
-    handler = signal.getsignal(number)
-    came = []  # (number, frame) as Python gives them: the number is an int
-    try:
-        signal.signal(number, lambda *given: came.append(given))
-        return job()
-    finally:
-        signal.signal(number, handler)
-        if came:
-            handler(*came[0])
+            return list(pool.map(job, blocks))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def thread_count():
@@ -3124,39 +2782,10 @@ def thread_count():
 # ----------------------------------------------------------------------------- progress
 
 
-@contextlib.contextmanager
-def progress_bar(wanted, **options):
-    """A function (steps, cost=None) that moves a bar of tqdm with these options.
-
-    It does nothing if no bar is wanted.
-    """
-    if not check_flag(wanted, "progress"):
-        yield lambda steps, cost=None: None
-        return
-    tqdm = needed("tqdm", "progress needs tqdm", "tqdm").tqdm
-    every = 0.1 if sys.stderr.isatty() else 10  # seconds between the lines of a log
-    with tqdm(**options, mininterval=every) as bar:
-
-        def move(steps, cost=None):
-            if cost is not None:
-                bar.set_postfix_str(f"cost={cost:.6g}", refresh=False)
-            bar.update(steps)
-
-        yield move
-
-
 # -------------------------------------------------------------------- the other modules
 
-
-def needed(module, who, package):
-    """The module, or an ImportError that says what to install for whoever needs it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(f"{who}: pip install {package}") from error
-
-
 MODULES = (
+    "checks",
     "discriminative",
     "estimators",
     "files",
@@ -3174,83 +2803,19 @@ MODULES = (
     "baselines.dynamics",
     "baselines.estimators",
     "baselines.hulls",
+    "baselines.jacobi",
     "baselines.sets",
     "baselines.tangent",
     "baselines.tensors",
     "baselines.textures",
 )  # beside this file
-# a line of each: no other file is taken for one
-SIGNATURE = b"\nimport grassmann_sc as core"
-
-_here = os.path.dirname(os.path.abspath(__file__))
-__path__ = []  # a package, so that import statements ask _Finder, but of no folder
-
-
-class _Finder:
-    """What import statements ask for the modules: it finds these and nothing else."""
-
-    @staticmethod
-    def find_spec(fullname, path=None, target=None):
-        """The spec of grassmann_sc.learn and the like, None for other names.
-
-        ImportError, which says what to do, if a module is not there.
-        """
-        name = fullname.removeprefix(f"{__name__}.")
-        if name == fullname or name not in ("baselines", *MODULES):
-            return None
-        if __name__ != "grassmann_sc":
-            raise ImportError(
-                f"cannot import {fullname}: the modules import the core by the name "
-                f"grassmann_sc, and here it is {__name__}; put grassmann_sc.py and "
-                "the modules beside your script, not into a package, or install "
-                f"grassmann_classify, and write from grassmann_sc import {name}",
-                name=fullname,
-            )
-        spec = _find(name)
-        if spec is None:
-            file = name.replace(".", "/") + ("/" if name == "baselines" else ".py")
-            raise ImportError(
-                f"cannot import {fullname}: {_here} holds no {file} of the toolkit; "
-                "copy it there, or install grassmann_classify",
-                name=fullname,
-            )
-        return spec
-
-
-def _find(name):
-    """The spec of a module, or of the folder of baselines; None if it is not there."""
-    if name == "baselines":
-        there = any(_find(one) for one in MODULES if one.startswith("baselines."))
-        return (
-            ModuleSpec(f"{__name__}.baselines", None, is_package=True)
-            if there
-            else None
-        )
-    folder = os.path.join(_here, *name.split(".")[:-1])  # or a place in a zip
-    spec = PathFinder.find_spec(f"{__name__}.{name}", [folder])
-    if spec is None or not spec.has_location:  # a folder of this name
-        return None
-    return spec if SIGNATURE in spec.loader.get_data(spec.origin) else None
-
-
-sys.meta_path.append(_Finder)
-
-
-def _is_there(name):
-    """Can this attribute of the core be a module, and is it there?"""
-    is_one = name == "baselines" or name in MODULES
-    return __name__ == "grassmann_sc" and is_one and _find(name) is not None
-
+__path__ = [os.path.dirname(os.path.abspath(__file__))]  # where they are imported from
 
 if not TYPE_CHECKING:  # a checker would take any name for one of them
 
     def __getattr__(name):
         """grassmann_sc.learn, imported when it is first asked for."""
-        if _is_there(name):
-            return importlib.import_module(f"{__name__}.{name}")
+        full = f"{__name__}.{name}"
+        if name in ("baselines", *MODULES) and importlib.util.find_spec(full):
+            return importlib.import_module(full)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__():
-    names = {name.partition(".")[0] for name in MODULES}
-    return sorted([*__all__, *filter(_is_there, names)])

@@ -28,6 +28,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = [
     "linear",
@@ -269,7 +270,7 @@ def kernel_named(kernel, sets, *, gamma=None, gamma_scale=None, degree=2, coef0=
     )
     name, number = kernel if pair else (kernel, None)
     if not isinstance(name, (str, tuple)):
-        return core.check_kernel(kernel)
+        return checks.check_kernel(kernel)
     core.check_choice(name, "kernel", "rbf", "polynomial", "linear")
     core.check_choice(gamma_scale, "gamma_scale", None, "median")
     if name == "linear":
@@ -335,10 +336,10 @@ class _Sets:
 
     def __init__(self, sets, name):
         self.name = name
-        self.frames = core.check_sets(sets, name)
+        self.frames = checks.check_sets(sets, name)
         self.d = self.frames[0].shape[1] if self.frames else None
         self.dtype = np.dtype(
-            core.float_type(*self.frames) if self.frames else np.float64
+            checks.float_type(*self.frames) if self.frames else np.float64
         )
         self.lengths = [len(frames) for frames in self.frames]
         self.starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
@@ -380,7 +381,7 @@ def kernel_bases(
     >>> abs(A)
     array([[0.2]])
     """
-    core.warn_of_bases(sets)
+    checks.warn_of_bases(sets)
     sets = _Sets(sets, "sets")
     kernel = kernel_named(kernel, sets.frames)
     bases, tied = _bases_of_sets(sets, kernel, p)
@@ -416,7 +417,7 @@ def _bases_of_sets(sets, kernel, p):
 
     # a user's kernel need not be safe in threads, of which one block needs none
     ours = isinstance(kernel, _Kernel)
-    block = core.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
+    block = checks.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
     for error in filter(None, core.run_blocks(solve, len(sets), block)):
         raise error  # of the first set, whichever thread came first
     if p is None:
@@ -437,7 +438,7 @@ def _coefficients_of_set(kernel, sets, i, p):
         K = kernel.values(packed, packed, np.float64)
     else:
         frames = sets.frames[i].astype(sets.dtype)
-        K = core.kernel_values(kernel, frames, frames).astype(np.float64)
+        K = checks.kernel_values(kernel, frames, frames).astype(np.float64)
     asymmetry = np.abs(K - K.T).max()
     if asymmetry > 1e-4 * np.abs(K).max():
         raise ValueError(
@@ -465,7 +466,7 @@ def _coefficients_of_set(kernel, sets, i, p):
 
 def _stack_coefficients(bases, sets, name):
     """All rows of the bases (total, p), in the order of the frames; checked."""
-    core.check_sequence(bases, name, "bases")
+    checks.check_sequence(bases, name, "bases")
     if len(bases) != len(sets):
         raise ValueError(
             f"{name} must hold {len(sets)} bases, one a set of {sets.name}, got "
@@ -475,7 +476,7 @@ def _stack_coefficients(bases, sets, name):
     checked = []
     for i, A in enumerate(bases):
         checked.append(
-            core.shaped_array(
+            checks.shaped_array(
                 A,
                 f"{name}[{i}]",
                 (len(sets.frames[i]), p),
@@ -559,8 +560,8 @@ def kernel_grams(
     >>> [K[0, 0].round(6).item() for K in kernels.kernel_grams(sets, bases, some)]
     [1.0, 1.0]
     """
-    core.check_sequence(kernels, "kernels", "kernels")
-    core.check_sequence(bases, "bases", "lists of bases, one a kernel")
+    checks.check_sequence(kernels, "kernels", "kernels")
+    checks.check_sequence(bases, "bases", "lists of bases, one a kernel")
     if len(bases) != len(kernels):
         raise ValueError(
             f"bases must hold {len(kernels)} lists, one a kernel, got {len(bases)}"
@@ -625,7 +626,7 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
     B = [np.ascontiguousarray(B_k, np.float64) for B_k in B]
     origin = Y.mean()
     side = TILE_SIDE // 2 if symmetric else TILE_SIDE  # less work below the diagonal
-    for columns in core.runs(Y.lengths, min(side, MOST_COLUMNS // (Y.d or 1))):
+    for columns in checks.batches(Y.lengths, min(side, MOST_COLUMNS // (Y.d or 1))):
         start = Y.starts[columns.start]
         stop = Y.starts[columns.stop]
         packed = _pack_frames(kernels[0], Y.rows(start, stop, np.float64), origin)
@@ -633,7 +634,9 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
             1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d)
         )
         starts = Y.starts[columns.start : columns.stop + 1] - start
-        for rows in core.runs(X.lengths[: columns.stop if symmetric else None], height):
+        for rows in checks.batches(
+            X.lengths[: columns.stop if symmetric else None], height
+        ):
             halves = _rows_contracted(kernels, X, A, rows, packed, origin, height)
             for half, B_k, K in zip(halves, B, grams):
                 t, p, M = half.shape
@@ -698,7 +701,7 @@ def _each_tile(kernels, rows, columns, take):
     share the columns. Returns the values of the last kernel.
     """
     if not isinstance(kernels[0], _Kernel):  # a user's, alone
-        values = core.kernel_values(kernels[0], rows.rows, columns.rows)
+        values = checks.kernel_values(kernels[0], rows.rows, columns.rows)
         values = np.ascontiguousarray(values, np.float64)
         core.run_blocks(
             lambda some: take(values, 0, some.start, some.stop), values.shape[1], 128
@@ -861,7 +864,7 @@ def classify(
     """
     problem = _CodingProblem(sets, atom_sets, kernel, p)
     labelled = core.check_labels(labels, problem.shape[1])
-    code = core.coding_of(
+    code = core.make_coding(
         problem.shape,
         problem.dtype,
         lam,
@@ -886,8 +889,8 @@ class _CodingProblem:
 
     def __init__(self, sets, atom_sets, kernel, p):
         self.p = core.check_integer(p, "p", 1)
-        core.warn_of_bases(sets)
-        core.warn_of_bases(atom_sets)
+        checks.warn_of_bases(sets)
+        checks.warn_of_bases(atom_sets)
         self.X = X = _Sets(sets, "sets")
         self.D = D = _Sets(atom_sets, "atom_sets")
         if len(D) == 0:
@@ -974,7 +977,7 @@ class Lift:
         of the coordinates, r + p or r; kernel_ is the kernel, which a name says for
         these sets.
         """
-        core.warn_of_bases(sets)
+        checks.warn_of_bases(sets)
         sets = _Sets(sets, "sets")
         p = core.check_integer(self.p, "p", 1)
         if sets.total == 0:
@@ -990,7 +993,7 @@ class Lift:
             )
         rng = core.check_rng(self.rng)
         Z = _landmarks(kernel, sets, n, self.method, rng).astype(np.float64)
-        K = core.kernel_values(kernel, Z, Z).astype(np.float64)
+        K = checks.kernel_values(kernel, Z, Z).astype(np.float64)
         scale = K.diagonal().max()
         if not scale > 0:
             raise ValueError(
@@ -1026,10 +1029,10 @@ class Lift:
         bases, tied = _bases_of_sets(sets, self.kernel_, p)
         core.warn_ties(tied, "Lift: subspace")
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
-        for block in core.runs(sets.lengths, TILE // r):
+        for block in checks.batches(sets.lengths, TILE // r):
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)
-            values = core.kernel_values(self.kernel_, self.landmarks_, frames)
+            values = checks.kernel_values(self.kernel_, self.landmarks_, frames)
             parts = np.split(
                 values, sets.starts[block.start + 1 : block.stop] - first, axis=1
             )

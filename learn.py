@@ -21,13 +21,16 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = ["gdl", "kgdl", "class_dictionaries", "init_atoms", "update_atoms"]
 
 jit = core.jit
 SHORT = 2**14  # numbers of a basis that is gathered from a copy of all
 CACHED = 2**15  # numbers that stay in the L2 cache while they are multiplied twice
-ONE_THREAD = core.ONE_THREAD  # compiled code reads the constants of its own file alone
+ONE_THREAD = (
+    checks.ONE_THREAD
+)  # compiled code reads the constants of its own file alone
 ALL_THREADS = 2**40
 LARGE = 2**21  # numbers of an update from which the threads of BLAS earn their start
 DENSE = 16  # times p is the largest d for which S_r is formed
@@ -155,7 +158,7 @@ def gdl(
         atoms = state.atoms
     X, atoms = core.same_dimension(X, atoms, ("X", "atoms"))
     learner = _Learner(as_rows(X).swapaxes(1, 2), weights, coder, unused, rng)
-    with core.progress_bar(
+    with checks.progress_bar(
         progress, total=n_iter, desc="gdl", unit="iteration"
     ) as move:
         if state is None:
@@ -262,7 +265,7 @@ class _Learner(namedtuple("_Learner", "X weights coder unused rng")):
     def _closest(X, atoms):
         """The points closest to X of the kind and shape of the atoms."""
         p = atoms.shape[2]
-        if core.are_bases(atoms):
+        if checks.are_bases(atoms):
             return sharpened(closest_subspaces(X, p))
         longest = _longest_columns(X, p)
         norm = np.linalg.norm(np.einsum("ndr,ndr->nr", longest, longest), axis=1)
@@ -363,7 +366,7 @@ class Coder(namedtuple("Coder", "function lam n_neighbors lam_scale positive")):
             codes = self.function(K, k, norm2=norm2)
             codes = core.check_codes(codes, *k.shape, "coding(K_dd, K_xd, norm2=p)")
             return core.dense_codes(codes).astype(k.dtype)
-        code = core.coding_of(
+        code = core.make_coding(
             k.shape, K.dtype, self.lam, self.n_neighbors, positive=self.positive
         )
         if self.lam is not None:
@@ -382,7 +385,7 @@ def checked_coder(n_atoms, lam, n_neighbors, coding, lam_scale, positive):
     if lam is not None:
         lam = core.check_number(lam, "lam", least=0)
     if not callable(coding):
-        core.coding_of(
+        core.make_coding(
             (1, n_atoms),
             np.dtype(float),
             lam,
@@ -424,7 +427,9 @@ def check_weights(sample_weight, n):
     """Weights (n,) >= 0 of samples, not all zero, in float64; 1 unless they are given."""
     if sample_weight is None:
         return np.ones(n)
-    weights = core.shaped_array(sample_weight, "sample_weight", (n,), ", one a sample")
+    weights = checks.shaped_array(
+        sample_weight, "sample_weight", (n,), ", one a sample"
+    )
     weights = weights.astype(np.float64)
     with np.errstate(over="ignore"):
         total = weights.sum()
@@ -451,7 +456,7 @@ def first_atoms(X, n_atoms, init, rng, weights):
     if isinstance(init, str):
         core.check_choice(init, "init", *METHODS)
         return init_atoms(X, n_atoms, init, rng, sample_weight=weights)
-    atoms = core.check_dictionary(init, "init", weighted=not core.are_bases(X))
+    atoms = core.check_dictionary(init, "init", weighted=not checks.are_bases(X))
     if not are_atoms_for(X, atoms, n_atoms):
         raise ValueError(
             f"init must have shape {(n_atoms, *X.shape[1:])}, got {atoms.shape}"
@@ -461,7 +466,7 @@ def first_atoms(X, n_atoms, init, rng, weights):
 
 def are_atoms_for(X, atoms, n_atoms):
     """Have atoms the number, the d and, for samples that are bases, the p of X?"""
-    p = X.shape[2] if core.are_bases(X) else atoms.shape[2]
+    p = X.shape[2] if checks.are_bases(X) else atoms.shape[2]
     return atoms.shape == (n_atoms, X.shape[1], p)
 
 
@@ -471,7 +476,7 @@ def closest_subspaces(X, p):
     Bases of p columns are their own; of a weighted subspace it is the span of its p
     longest columns, and of any directions beside them where it has fewer.
     """
-    if X.shape[2] == p and core.are_bases(X):
+    if X.shape[2] == p and checks.are_bases(X):
         return X
     return np.linalg.qr(_longest_columns(X, p))[0]
 
@@ -486,7 +491,7 @@ def _longest_columns(X, p):
 
 def dimension_of_atoms(X):
     """p of atoms for checked samples X (n, d, r): theirs, or as gdl says."""
-    if core.are_bases(X):
+    if checks.are_bases(X):
         return X.shape[2]
     traces = np.einsum("ndr,ndr->n", X, X, dtype=np.float64)
     return max(1, round(float(np.median(traces**2))))
@@ -526,7 +531,7 @@ def kgdl(
             "lift must have fit(sets) and transform(sets), such as kernels.Lift(kernel,"
             f" p), got {lift!r}"
         )
-    core.check_sequence(sets, "sets", "arrays of frames")
+    checks.check_sequence(sets, "sets", "arrays of frames")
     weights = check_weights(sample_weight, len(sets))
     used = [frames for frames, weight in zip(sets, weights) if weight > 0]
     X = lift.fit(used).transform(sets)
@@ -638,9 +643,9 @@ def update_atoms(
     [[[1.0], [0.0]]]
     """
     X = core.check_dictionary(X, "X", weighted=True)
-    weighted = not core.are_bases(X)
+    weighted = not checks.are_bases(X)
     X, D = core.same_dimension(X, core.check_dictionary(D, "D", weighted), "XD")
-    if core.are_bases(X) and X.shape[2] != D.shape[2]:
+    if checks.are_bases(X) and X.shape[2] != D.shape[2]:
         raise ValueError(f"D must have the p of X, got {D.shape[2]} and {X.shape[2]}")
     codes = core.check_codes(codes, len(X), len(D), "codes")
     rows = copied_rows(sharpened(D))
@@ -659,7 +664,7 @@ def sharpened(D):
 
     Those that are so already stay as they are, and so do weighted subspaces.
     """
-    if not core.are_bases(D):
+    if not checks.are_bases(D):
         return D
     error = np.abs(D.swapaxes(1, 2) @ D - np.eye(D.shape[2])).max(axis=(1, 2))
     rough = error > 16 * np.finfo(D.dtype).eps
@@ -716,7 +721,7 @@ def _sweep(rows, shared, terms, counts):
     BLAS.
     """
     N, p, d = rows.shape
-    bases = core.are_bases(rows.swapaxes(1, 2))
+    bases = checks.are_bases(rows.swapaxes(1, 2))
     numbers = (counts + np.count_nonzero(shared, axis=1) * p) * d
 
     def update(r):
@@ -1015,7 +1020,7 @@ def _noise(p, d, seed):
     return ((k * k * 0.6180339887498949) % 1 * 2 - 1).reshape(p, d)
 
 
-@core.jit_part(once=True, allocates=True)
+@core.inlined_jit(once=True, allocates=True)
 def _grow(Q, image, H, old, k, best, limit):
     """Take a step of _climb on the orthonormal rows Q[:k].
 
@@ -1060,7 +1065,7 @@ def _grow(Q, image, H, old, k, best, limit):
     return k, k + _join(Q, k, W, 100 * eps * scale, limit), total
 
 
-@core.jit_part(once=True, allocates=True)
+@core.inlined_jit(once=True, allocates=True)
 def _keep_unsure(residuals, theta, p, scale, tol):
     """Move up the residuals of Ritz pairs that are not yet sure; returns their number."""
     eps = np.finfo(residuals.dtype).eps
@@ -1296,7 +1301,7 @@ def _read_state(checkpoint, n_atoms, X, coder):
     arrays = checkpoint.read(kinds)
     checkpoint.check_samples()
     with files.refuse_damaged(checkpoint.resume, "checkpoint", "resume"):
-        weighted = not core.are_bases(X)
+        weighted = not checks.are_bases(X)
         atoms = core.check_dictionary(arrays["atoms"], "atoms", weighted)
         codes = core.check_codes(arrays["codes"], len(X), n_atoms, "codes")
         costs = core.finite_array(arrays["costs"], "costs")

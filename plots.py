@@ -22,6 +22,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = [
     "plot_atoms",
@@ -80,10 +81,10 @@ def plot_atoms(
     >>> from grassmann_sc import plots, random_subspaces
     >>> ax = plots.plot_atoms(random_subspaces(4, 48, 3, rng=0), (6, 8))
     """
-    D = core.shaped_array(D, "D", ("N", "d", "p"))
+    D = checks.shaped_array(D, "D", ("N", "d", "p"))
     N, d, p = D.shape
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
-    h, w = core.check_integers(
+    h, w = checks.check_integers(
         image_shape, "image_shape", 2, "two integers (height, width)"
     )
     if n_blocks * h * w != d:
@@ -153,7 +154,7 @@ def plot_principal_angles(
                 "X (n, d, p)"
             )
         return _angle_bars(X, Y, ax)
-    X = core.shaped_array(X, "X", ("N", "d", "p"))
+    X = checks.shaped_array(X, "X", ("N", "d", "p"))
     angles = np.degrees(core.geodesic_distance(X) / np.sqrt(X.shape[2]))  # (n, n)
     return _class_matrix(angles, labels, 90, "RMS principal angle (degrees)", "min", ax)
 
@@ -273,9 +274,9 @@ def plot_answers(
     >>> [text.get_text() for text in ax.texts]
     ['ape', 'cat, not ape']
     """
-    core.check_sequence(frames, "frames", "images")
+    checks.check_sequence(frames, "frames", "images")
     images = [
-        core.shaped_array(frame, f"frames[{i}]", ("height", "width"))
+        checks.shaped_array(frame, f"frames[{i}]", ("height", "width"))
         for i, frame in enumerate(frames)
     ]
     n = len(images)
@@ -316,14 +317,14 @@ def plot_sheet(
     >>> len(plots.plot_sheet([row, row]).images)
     4
     """
-    core.check_sequence(rows, "rows", "sequences of (image, words)")
+    checks.check_sequence(rows, "rows", "sequences of (image, words)")
     if not isinstance(note, str):
         raise TypeError(f"note must be a string, got {note!r:.60}")
     cells = []
     lengths = []
     heights = []
     for r, row in enumerate(rows):
-        core.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
+        checks.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
         x = 0.0
         most = 1
         for c, cell in enumerate(row):
@@ -335,7 +336,7 @@ def plot_sheet(
                 raise TypeError(
                     f"{name} must be (image, words) or None, got {cell!r:.60}"
                 )
-            image = core.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
+            image = checks.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
             lines = [_cut(line, 14) for line in str(cell[1]).split("\n")]
             cells.append((r, image, x, lines))
             most = max(most, len(lines))
@@ -558,7 +559,7 @@ def plot_convergence(costs: ArrayLike, *, ax: plt.Axes | None = None) -> plt.Axe
     >>> ax.get_lines()[0].get_ydata().tolist()
     [9.0, 7.0, 6.0, 5.5]
     """
-    costs = core.shaped_array(costs, "costs", ("n_half_steps",))
+    costs = checks.shaped_array(costs, "costs", ("n_half_steps",))
     ax = _axes(ax, 6, 4)
     iteration = np.arange(len(costs)) / 2
     ax.plot(iteration, costs, color=GREY, linewidth=1, zorder=1)
@@ -598,8 +599,8 @@ def plot_reliability(
     >>> from grassmann_sc import plots
     >>> ax = plots.plot_reliability([0.9, 0.8, 0.6, 0.7], [True, True, False, True], n_bins=2)
     """
-    confidence = core.shaped_array(confidence, "confidence", ("n_answers",))
-    right = core.shaped_array(
+    confidence = checks.shaped_array(confidence, "confidence", ("n_answers",))
+    right = checks.shaped_array(
         right, "right", confidence.shape, ", one for each of confidence"
     )
     n_bins = core.check_integer(n_bins, "n_bins", 1, 1000)
@@ -641,7 +642,7 @@ def _counts(truth, predicted):
     """(counts (C, C), classes) of labels, or of a matrix of counts and names."""
     table = getattr(truth, "ndim", None) == 2  # of labels a list may hold pairs
     if table or isinstance(truth, list) and truth and isinstance(truth[0], list):
-        counts = core.shaped_array(
+        counts = checks.shaped_array(
             truth, "truth", ("C", "C"), " of counts, or be n classes"
         )
         if (counts < 0).any() or (counts % 1).any():
@@ -781,8 +782,8 @@ def _class_matrix(values, labels, alone, meaning, extend, ax):
 
 def _angle_bars(X, Y, ax):
     """Principal angles of X (d, p) and Y (d, q) as bars."""
-    X = core.shaped_array(X, "X", ("d", "p"))
-    Y = core.shaped_array(Y, "Y", ("d", "q"))
+    X = checks.shaped_array(X, "X", ("d", "p"))
+    Y = checks.shaped_array(Y, "Y", ("d", "q"))
     angles = np.degrees(core.principal_angles(X, Y))
     ax = _axes(ax, 6, 4)
     ax.bar(np.arange(1, len(angles) + 1), angles, color=BLUE)
@@ -859,7 +860,7 @@ def _by_class(labels, n, name):
     except TypeError as error:
         raise TypeError(f"{name} must be hashable, got {error}") from None
     try:
-        classes.sort(key=core.natural_order)
+        classes.sort(key=checks.natural_order)
     except TypeError:  # classes of several types stay in order of appearance
         pass
     number = {label: i for i, label in enumerate(classes)}
@@ -901,9 +902,9 @@ def _size_in_points(ax):
 
 def _check_gram(K):
     K = core.check_symmetric(K, "K")
-    if core.largest(K) > 1 / core.SMALLEST:
+    if core.max_abs(K) > 1 / core.SMALLEST:
         raise ValueError(
-            f"K must have entries up to {1 / core.SMALLEST:g}, got {core.largest(K):g}"
+            f"K must have entries up to {1 / core.SMALLEST:g}, got {core.max_abs(K):g}"
         )
     return K
 

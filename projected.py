@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = ["projected_codes", "projected_losses"]
 
@@ -216,7 +217,7 @@ def _grams_one_by_one(X, atoms):
     def fill(block):
         for i in range(block.start, block.stop):
             x = np.array(X[i], np.float64, order="C")
-            products = core.small_products(
+            products = checks.small_products(
                 atoms.reshape(-1, d), x, np.empty((N * q, x.shape[1]))
             )
             K[i] = np.square(products).reshape(N, -1).sum(axis=1)
@@ -355,7 +356,9 @@ def _gradient_of_all(frame, point, atoms):
     both = np.hstack([point.A, point.B @ W])  # (r, 2 q)
     if frame.Q is not None:
         both = frame.Q @ both
-    products = core.small_products(atoms.reshape(-1, d), both, np.empty((N * q, 2 * q)))
+    products = checks.small_products(
+        atoms.reshape(-1, d), both, np.empty((N * q, 2 * q))
+    )
     products = products.reshape(N, q, 2 * q)
     return -4 * (products[:, :, :q] * products[:, :, q:]).sum(axis=(1, 2))
 

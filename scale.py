@@ -31,7 +31,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import files, streams
+from grassmann_sc import checks, files, streams
 
 if TYPE_CHECKING:
     import dask.array
@@ -100,7 +100,7 @@ def code(
     cut = functools.partial(_Parts, X, len(atoms), n_blocks=CODED)
     parts = cut()
     atoms = atoms.astype(np.result_type(parts.dtype, atoms.dtype), copy=False)
-    coding = core.coding_of(
+    coding = core.make_coding(
         (0, len(atoms)),
         atoms.dtype,
         lam,
@@ -155,7 +155,7 @@ def _atoms_and_gram(D):
 def _code_block(block, where, atoms, K, *, coding, digested=None):
     """Codes of a block, and for a sink the digest of its rows of X, 0 if it keeps none."""
     X = _bases(block, where, atoms.shape[1]).astype(atoms.dtype, copy=False)
-    codes = coding(K, core.Products(X, atoms), core.squared_norm(X))
+    codes = coding(K, core.LazyGram(X, atoms), core.squared_norm(X))
     if digested is None:
         return codes
     return codes, files.digest_rows(X, where[1]) if digested else 0
@@ -347,15 +347,15 @@ def gdl(
             arrays = record.read(streams.STATE | {"costs": "f", "best": "f"})
             learner.set_state(arrays, record.resume)
             with files.refuse_damaged(record.resume, "checkpoint", "resume"):
-                costs = core.shaped_array(arrays["costs"], "costs", ("rounds",))
-                best = core.shaped_array(
+                costs = checks.shaped_array(arrays["costs"], "costs", ("rounds",))
+                best = checks.shaped_array(
                     arrays["best"], "best", np.shape(learner.atoms)
                 )
                 core.check_dictionary(best, "best")
         n_chains = n_chains or max(1, sum(client.nthreads().values()))
         summed_over = functools.partial(_summed, client, parts, n_chains, record)
         learned = Learned(best, costs, learner.lam, learner.n_replaced, None)
-        with core.progress_bar(
+        with checks.progress_bar(
             progress, total=n_iter, desc="gdl", unit="round"
         ) as move:
             return _rounds(
@@ -697,7 +697,7 @@ def local_client(n_workers: int | None = None) -> distributed.Client:
 
 def _dask():
     for module in ("distributed", "dask.array", "dask"):
-        dask = core.needed(module, "scale needs Dask", '"dask[distributed]"')
+        dask = checks.import_extra(module, "scale needs Dask", '"dask[distributed]"')
     return dask
 
 

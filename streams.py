@@ -19,7 +19,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
-from grassmann_sc import files, learn
+from grassmann_sc import checks, files, learn
 
 __all__ = ["OnlineGDL"]
 
@@ -193,7 +193,7 @@ class OnlineGDL:
             vars(self).update(state)
         self._kept = record.resume, self._place.n_done
         total = -(-shape[0] // batch_size) * n_epochs if shape else None
-        with core.progress_bar(
+        with checks.progress_bar(
             progress, total=total, desc="OnlineGDL", unit="batch"
         ) as move:
             move(self._place.n_done)
@@ -294,14 +294,14 @@ class OnlineGDL:
         weights = learn.check_weights(sample_weight, len(X))
         known = self.atoms, self.init, (self._waiting or (None,))[0], X
         begun = next(A for A in known if isinstance(A, np.ndarray))
-        bases = core.are_bases(X)
+        bases = checks.are_bases(X)
         if X.shape[1] != begun.shape[1] or bases and X.shape[2] != begun.shape[2]:
             raise ValueError(
                 f"X must have the d and p of the atoms, {begun.shape[1:]}, got "
                 f"{X.shape[1:]}"
             )
         held = self._waiting or self._statistics and self._statistics.worst
-        if held and len(held[0]) and core.are_bases(held[0]) != bases:
+        if held and len(held[0]) and checks.are_bases(held[0]) != bases:
             kinds = ("weighted subspaces", "bases")
             raise ValueError(
                 f"X must hold {kinds[not bases]} as the batches before, got {kinds[bases]}"
@@ -351,7 +351,7 @@ class OnlineGDL:
             self._whole = True
 
         self._check_whole()
-        core.uninterrupted(take)
+        files.uninterrupted(take)
 
     def _check_whole(self):
         if not self._whole:
@@ -551,7 +551,7 @@ class OnlineGDL:
             new["_waiting"] = _read_waiting(arrays)
             new |= {"atoms": None, "_statistics": None, "_gram": None}
             if arrays["atoms"].size:
-                atoms = core.shaped_array(
+                atoms = checks.shaped_array(
                     arrays["atoms"], "atoms", (self.n_atoms, "d", "p")
                 )
                 new["atoms"] = core.check_bases(atoms, "atoms")
@@ -679,7 +679,7 @@ class _Statistics:
                     unit = _unit_of(w, self.sizes[r])
                     self.sums[r] *= self.sizes[r] / unit
                     w = (w / unit).astype(Z.dtype)
-                    self.sums[r] += learn.weighted_square(Z, w, core.ONE_THREAD)
+                    self.sums[r] += learn.weighted_square(Z, w, checks.ONE_THREAD)
                     self.sizes[r] = unit
                 elif len(w):
                     _append(self.sums[r], self.sizes[r], Z, w, r)
@@ -746,13 +746,13 @@ class _Statistics:
         """The statistics over these atoms that a file's arrays hold, checked."""
         self = cls(atoms, rank)
         for name, shape in _shapes(atoms.shape, rank).items():
-            setattr(self, name, core.shaped_array(arrays[name], name, shape))
+            setattr(self, name, checks.shaped_array(arrays[name], name, shape))
         _check_statistics(self.shared, self.sums, self.sizes, atoms.dtype)
         most = (1 + SAME) * float(np.trace(self.shared))
         self.new = core.check_number(new, "new", least=0, most=most)
         _, d, p = atoms.shape
         if arrays["piled"].size:
-            rows = core.shaped_array(arrays["piled"], "piled", ("rows", "r", d))
+            rows = checks.shaped_array(arrays["piled"], "piled", ("rows", "r", d))
             X = _check_held(rows.swapaxes(1, 2), "piled", p)
             codes = core.check_codes(
                 arrays["piled_codes"], len(X), len(atoms), "piled_codes"
@@ -761,10 +761,10 @@ class _Statistics:
             _check_sums(codes, "piled_codes", rows.size, np.dtype(float))
             self.pile = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
-            X = core.shaped_array(arrays["worst"], "worst", ("rows", d, "r"))
+            X = checks.shaped_array(arrays["worst"], "worst", ("rows", d, "r"))
             X = _check_held(X, "worst", p)
             _check_type(X, "worst", atoms.dtype)
-            losses = core.shaped_array(
+            losses = checks.shaped_array(
                 arrays["worst_losses"], "worst_losses", (len(X),)
             )
             self.worst = X, losses
@@ -773,13 +773,13 @@ class _Statistics:
 
 def _piled(pile):
     """Rows (n, r, d) of all samples of a pile."""
-    return core.joined([rows.swapaxes(1, 2) for rows, _ in pile]).swapaxes(1, 2)
+    return checks.joined([rows.swapaxes(1, 2) for rows, _ in pile]).swapaxes(1, 2)
 
 
 def _check_held(X, name, p):
     """Samples X (n, d, r) of a file, of bases with r = p."""
     X = core.check_bases(X, name, weighted=True)
-    if core.are_bases(X) and X.shape[2] != p:
+    if checks.are_bases(X) and X.shape[2] != p:
         raise ValueError(f"{name} must hold bases of p = {p}, got p = {X.shape[2]}")
     return X
 
@@ -789,7 +789,9 @@ def _read_waiting(arrays):
     if not arrays["waiting"].size:
         return None
     X = core.check_dictionary(arrays["waiting"], "waiting", weighted=True)
-    weights = core.shaped_array(arrays["waiting_weights"], "waiting_weights", (len(X),))
+    weights = checks.shaped_array(
+        arrays["waiting_weights"], "waiting_weights", (len(X),)
+    )
     most = 2 * X.shape[2] * len(X)
     _check_sums(weights, "waiting_weights", most, np.dtype(float))
     return X, learn.check_weights(weights, len(X))
@@ -858,7 +860,7 @@ def _check_statistics(shared, sums, sizes, dtype):
     _check_sums(shared, "shared", len(shared), shared.dtype)
     _, held, d = sums.shape
     _check_sums(sizes, "sizes", held, sizes.dtype)
-    vectors = core.largest(sums)  # their sizes come in units of the largest
+    vectors = core.max_abs(sums)  # their sizes come in units of the largest
     _check_sums(sums, "sums", d if held == d else held * d * vectors, dtype)
 
 
@@ -871,9 +873,9 @@ def _check_type(A, name, dtype):
 
 def _check_sums(A, name, times, dtype):
     """ValueError unless so many times the largest of A is a number of this type."""
-    if not times * core.largest(A) < np.finfo(dtype).max:
+    if not times * core.max_abs(A) < np.finfo(dtype).max:
         raise ValueError(
-            f"{name} must have sums within {dtype}, got {core.largest(A):.3g}"
+            f"{name} must have sums within {dtype}, got {core.max_abs(A):.3g}"
         )
 
 
@@ -907,7 +909,7 @@ def _appended(held, samples, numbers):
     if held is None:
         return samples, numbers
     return (
-        core.joined([_as_type(held[0], samples.dtype), samples]),
+        checks.joined([_as_type(held[0], samples.dtype), samples]),
         np.concatenate([held[1], numbers]),
     )
 
@@ -988,7 +990,7 @@ def _append(factor, sizes, Z, w, seed):
         v, exponent = learn.in_units(np.concatenate([v, w]))
         v = v.astype(M.dtype)
         Z, w = learn.largest_part(
-            M, v, len(known), len(sizes) // HELD, seed, core.ONE_THREAD
+            M, v, len(known), len(sizes) // HELD, seed, checks.ONE_THREAD
         )
         w = np.ldexp(w.astype(np.float64), exponent)
         count = len(w)

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = [
     "from_image_set",
@@ -91,7 +92,7 @@ def from_image_set(
     """
     options = _check_options(center, unit_variance, rank, fewer=True)
     point_of = _maker(p, spectrum, options)
-    return point_of(core.check_frames(frames, "frames"), "frames")
+    return point_of(checks.check_frames(frames, "frames"), "frames")
 
 
 def from_sets(
@@ -148,11 +149,11 @@ def singular_directions(
     """
     most = core.check_integer(most, "most", 1)
     options = _check_options(center, unit_variance, "fewer", fewer=True)
-    frames = core.check_frames(frames, "frames")
+    frames = checks.check_frames(frames, "frames")
     U, s, _ = _leading_directions(
         frames, "frames", min(most, *frames.shape), "most", options
     )
-    return tuple(A.astype(core.float_type(frames)) for A in (U, s / s[0]))
+    return tuple(A.astype(checks.float_type(frames)) for A in (U, s / s[0]))
 
 
 def weighted(U: ArrayLike, s: ArrayLike, spectrum: float) -> np.ndarray:
@@ -230,7 +231,7 @@ def from_video(
     model = _check_model(n_states, n_blocks, stabilize)
     options = _check_options(center, unit_variance, rank)
     return _basis_of_video(
-        core.check_frames(frames, "frames"), "frames", model, options
+        checks.check_frames(frames, "frames"), "frames", model, options
     )
 
 
@@ -274,7 +275,7 @@ def block_hankel(frames: ArrayLike, n_blocks: int) -> np.ndarray:
            [2., 3.],
            [3., 4.]])
     """
-    frames = core.check_frames(frames, "frames")
+    frames = checks.check_frames(frames, "frames")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
     n, d = frames.shape
     if n_blocks > n:
@@ -313,9 +314,9 @@ def arma(
     """
     model = _check_model(n_states, 1, stabilize)
     options = _check_options(center, unit_variance, rank)
-    frames = core.check_frames(frames, "frames")
+    frames = checks.check_frames(frames, "frames")
     A, C = _arma(frames, "frames", model, options)
-    return A.astype(core.float_type(frames)), C.astype(core.float_type(frames))
+    return A.astype(checks.float_type(frames)), C.astype(checks.float_type(frames))
 
 
 def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
@@ -328,8 +329,8 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
            [2.],
            [4.]])
     """
-    A = core.shaped_array(A, "A", ("n_states", "n_states"))
-    C = core.shaped_array(C, "C", ("d", len(A)), ", as many columns as A")
+    A = checks.shaped_array(A, "A", ("n_states", "n_states"))
+    C = checks.shaped_array(C, "C", ("d", len(A)), ", as many columns as A")
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
     powers = _powers(A.astype(np.float64), n_blocks).astype(np.result_type(A, C))
     return np.concatenate([C @ power for power in powers])
@@ -364,7 +365,7 @@ def _maker(p, spectrum, options):
         if spectrum is not None:
             w = weights_of(s, spectrum)
             columns = (columns * np.sqrt(w))[:, w > 0]
-        return columns.astype(core.float_type(frames))
+        return columns.astype(checks.float_type(frames))
 
     return point_of
 
@@ -373,15 +374,15 @@ def _basis_of_video(frames, name, model, options):
     """from_video of checked frames."""
     if model.n_blocks == 1:
         C, _, _ = _leading_directions(frames, name, model.n_states, "n_states", options)
-        return C.astype(core.float_type(frames))
+        return C.astype(checks.float_type(frames))
     A, C = _arma(frames, name, model, options)
     stack = _powers(A, model.n_blocks).reshape(-1, model.n_states)
     Q, R = np.linalg.qr(stack)
     Q *= np.where(R.diagonal() < 0, -1.0, 1.0)
     Q = Q.reshape(-1, *A.shape)  # (n_blocks, n_states, n_states)
-    basis = np.empty((len(Q), *C.shape), core.float_type(frames))
+    basis = np.empty((len(Q), *C.shape), checks.float_type(frames))
     for block, Q_k in zip(basis, Q):
-        core.small_products(C, Q_k, block)
+        checks.small_products(C, Q_k, block)
     return basis.reshape(-1, model.n_states)
 
 
@@ -435,7 +436,7 @@ def _stack(sets, basis_of):
     """basis_of(frames, name) of each set, stacked; few are held at a time."""
     if not np.iterable(sets):
         raise TypeError(f"sets must be an iterable of sets of frames, got {sets!r}")
-    checked = core.each_set(sets, "sets")
+    checked = checks.each_set(sets, "sets")
     bases = []
     while some := list(itertools.islice(checked, 4 * core.thread_count())):
         n = len(bases)
@@ -446,11 +447,11 @@ def _stack(sets, basis_of):
                 for i in range(rows.start, rows.stop)
             ]
 
-        for part in core.run_blocks(work, len(some), core.sets_in_block(some, 1)):
+        for part in core.run_blocks(work, len(some), checks.sets_in_block(some, 1)):
             bases += part
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
-    return core.joined([basis[None] for basis in bases])
+    return checks.joined([basis[None] for basis in bases])
 
 
 def _in_turn(job, n, block):
@@ -512,7 +513,7 @@ def _triplets(pixels, p):
     block, gain = pixels.block(slice(d))
     U, s = _left_vectors(_triangle(np.array(block.T, order="C")), p)
     V = np.empty((n, p))
-    core.small_products(block, U / np.maximum(s, TINY), V)
+    checks.small_products(block, U / np.maximum(s, TINY), V)
     return U, s, V, gain
 
 
@@ -525,9 +526,9 @@ class _Pixels:
     def __init__(self, frames, options):
         self.frames = frames
         self.options = options
-        self.eps = np.finfo(core.float_type(frames)).eps
+        self.eps = np.finfo(checks.float_type(frames)).eps
         # exact, keeps the squares of 1e200 and 1e-200 in range
-        peak = core.largest(frames)
+        peak = core.max_abs(frames)
         self.unit = 2.0 ** -max(math.frexp(peak)[1], -1000)
         self.peak = peak * self.unit
 
@@ -558,7 +559,7 @@ def normalise(rows, center, unit_variance, least=None):
     by which rounding errors grow.
     """
     if least is None:
-        least = CONSTANT * np.finfo(rows.dtype).eps * core.largest(rows)
+        least = CONSTANT * np.finfo(rows.dtype).eps * core.max_abs(rows)
     if center or unit_variance:
         rows -= rows.mean(axis=0)
     if not unit_variance:
@@ -598,7 +599,7 @@ def _projected(pixels, V):
 
     def project(some):
         block, _ = pixels.block(some)
-        core.small_products(block.T, V, FV[some])
+        checks.small_products(block.T, V, FV[some])
 
     pixels.each_block(project)
     return FV
@@ -652,7 +653,7 @@ def _reflect(A, L):
             _reflect_rows(A, start, half, L)
 
 
-@core.jit_part
+@core.inlined_jit
 def _reflector(v):
     """v becomes the vector of the reflection that takes it to (x, 0, ..., 0).
 
@@ -667,13 +668,13 @@ def _reflector(v):
     return x, half
 
 
-@core.jit_part
+@core.inlined_jit
 def _mirror_row(v, half, a):
     """a <- (I - v v^T / half) a."""
     core.axpy(-core.dot(v, a, len(a)) / half, v, a, len(a))
 
 
-@core.jit_part
+@core.inlined_jit
 def _reflect_rows(A, j, half, L):
     """Apply reflections j..j+3 to the rows below them."""
     u = A[j, j:]

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = [
     "Search",
@@ -605,7 +606,7 @@ def sparse_predictions(
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(('lam', 0.1), ('rule', 'sum')): ['ape', 'bee', 'cat']}
     """
-    lams = core.shaped_array(lams, "lams", ("L",))
+    lams = checks.shaped_array(lams, "lams", ("L",))
     if lams.min() < 0:
         raise ValueError(f"lams must be a list of numbers >= 0, got {lams}")
     lams = sorted(lams.tolist())
@@ -674,8 +675,8 @@ def nearest_predictions(
     {(): ['cat', 'bee', 'ape']}
     """
     y = _checked_labels(y)
-    core.shaped_array(K_dd, "K_dd", (len(y), len(y)))
-    K_xd = core.shaped_array(K_xd, "K_xd", ("n", len(y)))
+    checks.shaped_array(K_dd, "K_dd", (len(y), len(y)))
+    K_xd = checks.shaped_array(K_xd, "K_xd", ("n", len(y)))
     return {(): y[core.nearest_atoms(K_xd, 1)[:, 0]]}
 
 
@@ -784,7 +785,7 @@ def _left_out(K, groups, coding):
         if coding["n_neighbors"] is not None:
             number = core.check_integer(coding["n_neighbors"], "n_neighbors", 1)
             options = coding | {"n_neighbors": min(number, len(rest))}
-        code = core.coding_of(K_xd.shape, K.dtype, **options)
+        code = core.make_coding(K_xd.shape, K.dtype, **options)
         yield mine, rest, code(K_dd, K_xd, K.diagonal()[mine]), (K_dd, K_xd)
 
 
@@ -805,11 +806,11 @@ def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
 
 def _own_scores(left_out, labels):
     """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
-    core.check_sequence(left_out, "left_out", "rows of scores")
-    left_out = core.shaped_array(left_out, "left_out", ("N", "C"))
+    checks.check_sequence(left_out, "left_out", "rows of scores")
+    left_out = checks.shaped_array(left_out, "left_out", ("N", "C"))
     classes, index = core.check_labels(labels, len(left_out))
     core.check_integer(len(classes), "the number of classes", 2)
-    scores = core.shaped_array(left_out, "left_out", ("N", len(classes)))
+    scores = checks.shaped_array(left_out, "left_out", ("N", len(classes)))
     return scores.astype(np.float64), index
 
 
@@ -835,10 +836,10 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     ([[1.0, 0.25], [0.25, 0.25]], [1.0, 0.25])
     """
     left_out, index = _own_scores(left_out, labels)
-    scores = core.shaped_array(scores, "scores", ("n", left_out.shape[1]))
+    scores = checks.shaped_array(scores, "scores", ("n", left_out.shape[1]))
     scores = scores.astype(np.float64)
     own = np.sort(_behind(left_out)[np.arange(len(index)), index])
-    unit = max(core.largest(left_out), np.finfo(float).tiny)
+    unit = max(core.max_abs(left_out), np.finfo(float).tiny)
     best = np.sort((left_out.max(axis=1) / unit).round(9))
     with np.errstate(over="ignore"):  # beside labelled ones that share nothing
         highest = (scores.max(axis=1) / unit).round(9)
@@ -926,7 +927,7 @@ def corrected_t_test(
     """
     from scipy.stats import t as student  # slow to import
 
-    differences = core.shaped_array(differences, "differences", ("k",))
+    differences = checks.shaped_array(differences, "differences", ("k",))
     ratio = core.check_number(ratio, "ratio", above=0)
     k = core.check_integer(len(differences), "the number of differences", 2)
     mean = abs(differences.mean())
@@ -957,7 +958,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     >>> tuning.holm([0.5, 0.25, 0.125]).tolist()
     [0.5, 0.5, 0.375]
     """
-    p_values = core.shaped_array(p_values, "p_values", ("n",))
+    p_values = checks.shaped_array(p_values, "p_values", ("n",))
     if p_values.size and not 0 <= p_values.min() <= p_values.max() <= 1:
         raise ValueError(
             f"p_values must be a list of numbers in [0, 1], got {p_values}"

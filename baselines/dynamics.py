@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = [
     "martin_distances",
@@ -149,7 +150,7 @@ def _balanced(systems, name, stabilize):
                 )
             own *= STABLE_RADIUS / radius
         A[i], W[i] = scipy.linalg.schur(own, "complex")
-    dtype = core.float_type(C)
+    dtype = checks.float_type(C)
     C = C.astype(np.float64, copy=False)
     own = np.matmul(C.swapaxes(1, 2), C)  # (n, s, s)
     for _ in range(2):  # the second time takes away what rounding left
@@ -324,7 +325,7 @@ def compress(
     >>> seen.common.shape, seen.innovations.shape
     ((10, 2), (10, 4))
     """
-    clip = core.check_clip(frames, "frames")
+    clip = checks.check_clip(frames, "frames")
     rows = clip.reshape(len(clip), -1).astype(np.float64)
     n, d = rows.shape
     n_common = core.check_integer(n_common, "n_common", 1, d)
@@ -415,7 +416,7 @@ def recover(
 def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     """recover without its warning, for many clips."""
     common, innovations = _check_measurements(measurements)
-    exponent = core.exponent(common, innovations)
+    exponent = checks.exponent(common, innovations)
     common = np.ldexp(common, -exponent)
     innovations = np.ldexp(innovations, -exponent)
     measurements = measurements._replace(common=common, innovations=innovations)
@@ -465,10 +466,10 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     20.0
     """
     F = core.finite_array(frames, "frames").astype(np.float64)
-    R = core.shaped_array(recovered, "recovered", F.shape).astype(np.float64)
+    R = checks.shaped_array(recovered, "recovered", F.shape).astype(np.float64)
     if not F.any():
         raise ValueError("frames must hold a signal, got only zeros")
-    exponent = core.exponent(F, R)
+    exponent = checks.exponent(F, R)
     error = np.ldexp(F, -exponent) - np.ldexp(R, -exponent)
     if not error.any():
         return math.inf
@@ -476,7 +477,7 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
 
 
 def _log10_norm(A):
-    exponent = core.exponent(A)
+    exponent = checks.exponent(A)
     return float(
         np.log10(np.linalg.norm(np.ldexp(A, -exponent)))
     ) + exponent * math.log10(2)
@@ -614,7 +615,7 @@ def check_systems(systems, name):
 
     All pairs have one s and one d.
     """
-    core.check_sequence(systems, name, "pairs (A, C)")
+    checks.check_sequence(systems, name, "pairs (A, C)")
     if len(systems) == 0:
         raise ValueError(f"{name} must hold at least one system, got none")
     checked = []
@@ -623,8 +624,8 @@ def check_systems(systems, name):
             raise TypeError(
                 f"{name}[{i}] must be a pair (A, C), got {type(pair).__name__}"
             )
-        A = core.shaped_array(pair[0], f"the A of {name}[{i}]", ("s", "s"))
-        C = core.shaped_array(pair[1], f"the C of {name}[{i}]", ("d", len(A)))
+        A = checks.shaped_array(pair[0], f"the A of {name}[{i}]", ("s", "s"))
+        C = checks.shaped_array(pair[1], f"the C of {name}[{i}]", ("d", len(A)))
         if checked and C.shape != checked[0][1].shape:
             raise ValueError(
                 f"{name} must share d and s: {name}[0] has {checked[0][1].shape}, "
@@ -656,10 +657,10 @@ def _check_measurements(measurements):
             "measurements must be what compress gives, got "
             f"{type(measurements).__name__}"
         )
-    common = core.shaped_array(
+    common = checks.shaped_array(
         measurements.common, "measurements.common", ("n_frames", "m")
     )
-    innovations = core.shaped_array(
+    innovations = checks.shaped_array(
         measurements.innovations,
         "measurements.innovations",
         (len(common), "m"),

@@ -21,7 +21,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 import grassmann_sc as core
-from grassmann_sc import estimators, frames, kernels, subspaces
+from grassmann_sc import checks, estimators, frames, kernels, subspaces
 from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors, textures
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
             return core.bases_gram(X, D)
         Y = X if D is None else D
         if callable(self.kernel):
-            K = core.shaped_array(
+            K = checks.shaped_array(
                 self.kernel(X, Y),
                 "kernel(X, D)",
                 (len(X), len(Y)),
@@ -346,7 +346,7 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
         fit records d, every other method demands it.
         """
         if fit:
-            core.warn_of_bases(X)
+            checks.warn_of_bases(X)
         else:
             check_is_fitted(self)
         checked = hulls.check_sets(X, "X")

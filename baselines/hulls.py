@@ -20,6 +20,7 @@ import numpy as np
 import scipy.linalg
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = ["affine_hull_distances", "convex_hull_distances"]
 
@@ -107,7 +108,7 @@ def affine_hulls(sets, rules, kernel):
     lengths = [len(one) for one in frames or hulls]
     starts = _starts_of([len(one) for one in hulls])
     return Hulls(
-        H, starts, own, frames, lengths, rounding, tiny, core.float_type(*sets)
+        H, starts, own, frames, lengths, rounding, tiny, checks.float_type(*sets)
     )
 
 
@@ -164,7 +165,7 @@ def _hull_of_vectors(frames, i, rules):
     """Directions and mean (k + 1, d) of set i."""
     centred, mean = _centred(frames)
     _, s, Vt = np.linalg.svd(centred, full_matrices=False)
-    rounding = 10 * EPS * math.sqrt(frames.size) * core.largest(frames)
+    rounding = 10 * EPS * math.sqrt(frames.size) * core.max_abs(frames)
     rank = int((s > max(RANK_TOL * s[0], rounding)).sum())
     k = _hull_dimension((s[:rank] / s[0]) ** 2, rules, i, len(frames))
     return np.vstack([Vt[:k], mean])
@@ -174,7 +175,7 @@ def _hull_of_kernel(frames, i, kernel, rules):
     """(H, H mu) of set i in feature space, of coefficients of the frames."""
     K = _kernel_values(kernel, frames, frames)
     q = len(K)
-    largest = core.largest(K)
+    largest = core.max_abs(K)
     means = K.mean(axis=1)
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
@@ -275,7 +276,7 @@ def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
             out[i, j] = np.sqrt(square) if square > least**2 else 0.0
 
 
-@core.jit_part
+@core.inlined_jit
 def _longest(starts):
     """The most vectors that a set has."""
     most = 0
@@ -284,7 +285,7 @@ def _longest(starts):
     return most
 
 
-@core.jit_part
+@core.inlined_jit
 def _square_of_rest(w, U, W, C, k, m, rest, scale):
     """||rest||^2 without its projection onto the rows U[:k] and W[:m].
 
@@ -308,7 +309,7 @@ def _square_of_rest(w, U, W, C, k, m, rest, scale):
     return square
 
 
-@core.jit_part
+@core.inlined_jit
 def _project(w, C, k, m, tol):
     """Coefficients w.x, w.y of the projection of v onto the span of [U, W].
 
@@ -424,7 +425,7 @@ def convex_hulls(sets, bound, kernel):
         frames = np.concatenate(_frames_of_kernel(sets))
         centres = np.empty((len(sets), 0))
     return Polytopes(
-        frames, starts, centres, lengths, rounding, tiny, core.float_type(*sets)
+        frames, starts, centres, lengths, rounding, tiny, checks.float_type(*sets)
     )
 
 
@@ -502,12 +503,12 @@ def _inner_products_of(A, B, kernel):
 
 def check_sets(sets, name):
     """A list of at least one real, finite array (n_i, d); all have one d."""
-    return core.check_sets(sets, name, 1, core.LARGEST_PIXEL)
+    return checks.check_sets(sets, name, 1, checks.LARGEST_PIXEL)
 
 
 def _check_pair_of_sets(sets, sets2):
     """Checked sets, and sets2 or None."""
-    core.warn_of_bases(sets)
+    checks.warn_of_bases(sets)
     X = check_sets(sets, "sets")
     if sets2 is None:
         return X, None
@@ -526,7 +527,7 @@ def check_hull_rules(dimension, share):
 def check_kernel(kernel, sets):
     """None, or a callable, which a name says for these sets."""
     if not isinstance(kernel, (str, tuple)):
-        return None if kernel is None else core.check_kernel(kernel)
+        return None if kernel is None else checks.check_kernel(kernel)
     # another file, which a copy of this one need not have
     from grassmann_sc import kernels
 
@@ -535,7 +536,7 @@ def check_kernel(kernel, sets):
 
 def _kernel_values(kernel, A, B):
     """Checked values k(A, B), float64."""
-    return np.ascontiguousarray(core.kernel_values(kernel, A, B), np.float64)
+    return np.ascontiguousarray(checks.kernel_values(kernel, A, B), np.float64)
 
 
 def _warn_meeting(meet, symmetric, hulls, advice):
@@ -565,7 +566,7 @@ def _sizes(sets, kernel):
     """
     if kernel is not None:
         return np.zeros(len(sets)), np.zeros(len(sets), bool)
-    largest = np.array([core.largest(one) for one in sets])
+    largest = np.array([core.max_abs(one) for one in sets])
     d = sets[0].shape[1]
     return EPS * math.sqrt(d) * largest, largest < TINY
 
@@ -595,8 +596,8 @@ def _tiles_of_sets(rows, columns):
     entries are normal.
     """
     side = math.isqrt(TILE)
-    of_rows = core.runs(rows.lengths, side, rows.tiny)
-    for j in core.runs(columns.lengths, side, columns.tiny):
+    of_rows = checks.batches(rows.lengths, side, rows.tiny)
+    for j in checks.batches(columns.lengths, side, columns.tiny):
         for i in of_rows:
             if rows is not columns or i.start < j.stop:
                 both = rows.tiny[i.start] and columns.tiny[j.start]
@@ -686,7 +687,7 @@ def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
             found[3, i, j] = late
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _new_corral(n, m, bound):
     n_full = int(1 / bound + 1e-9)
     left = 1 - n_full * bound
@@ -707,7 +708,7 @@ def _new_corral(n, m, bound):
     )
 
 
-@core.jit_part(once=True, allocates=True)
+@core.inlined_jit(once=True, allocates=True)
 def _nearest_point(w, pair, tol, max_iter):
     """(distance, gap, steps, was tol missed) of two polytopes, by Wolfe's algorithm."""
     q = len(pair.A)
@@ -750,7 +751,7 @@ def _nearest_point(w, pair, tol, max_iter):
         return distance, gap, n_steps, rest > max(tol * square, 1e-13 * scale)
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _start_corral(w, pair):
     """Fill w.toward, and w.g with the same.
 
@@ -771,7 +772,7 @@ def _start_corral(w, pair):
     return scale
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _farthest_vertex(w, new, q, n):
     """Add a vertex: the frames of least w.g in the first set, of largest in the second.
 
@@ -794,7 +795,7 @@ def _farthest_vertex(w, new, q, n):
     return value
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _enter_vertex(w, m, pair):
     """Fill the column, and the row of Q, of the vertex picked, w.support[m]."""
     q = len(pair.A)
@@ -819,7 +820,7 @@ def _enter_vertex(w, m, pair):
         w.Q[new, k] = _vertex_product(w, k, column, n)
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _fill_from_frames(column, picks, shares, pair):
     """The column of a vertex from the frames themselves."""
     q = len(pair.A)
@@ -836,7 +837,7 @@ def _fill_from_frames(column, picks, shares, pair):
     column[n] = core.dot(vertex, pair.offset, d)
 
 
-@core.jit_part
+@core.inlined_jit
 def _vertex_product(w, k, values, n):
     """Inner product of vertex k with a point.
 
@@ -848,7 +849,7 @@ def _vertex_product(w, k, values, n):
     return total
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _affine_minimum(w, m, lift):
     """Move the weights to the least norm on the vertices' affine hull.
 
@@ -878,7 +879,7 @@ def _affine_minimum(w, m, lift):
         m = _drop_vertices(w, m, lift)
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _drop_vertices(w, m, lift):
     """Drop the vertices of weight 0, to rounding; returns how many are left."""
     count = 0
@@ -896,7 +897,7 @@ def _drop_vertices(w, m, lift):
     return count
 
 
-@core.jit_part
+@core.inlined_jit
 def _solution(w, m, n):
     """w.g of the weighted vertices; returns the squared norm of their sum."""
     for a in range(n + 1):

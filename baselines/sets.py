@@ -20,6 +20,8 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
+from grassmann_sc.baselines import jacobi
 
 __all__ = [
     "correlation_kernel",
@@ -119,7 +121,7 @@ def cosine_sums(X, D, n_angles, power):
     return K
 
 
-@core.jit
+@core.jit(parts=jacobi)
 def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
     """out[i, j] = the sum for block i, j (p, q) of C, for rows of blocks start..stop-1."""
     small = min(p, q)
@@ -134,13 +136,13 @@ def _sum_cosines(C, p, q, start, stop, n_angles, power, out):
                         B[a, b] = C[i * p + a, j * q + b]
                     else:
                         B[b, a] = C[i * p + a, j * q + b]
-            core.orthogonal_rows(B, no_turns)
+            jacobi.orthogonal_rows(B, no_turns)
             for a in range(small):
                 cosine[a] = min(1.0, np.sqrt(core.dot(B[a], B[a], B.shape[1])))
             out[i, j] = _leading_sum(cosine, n_angles, power)
 
 
-@core.jit_part
+@core.inlined_jit
 def _leading_sum(cosine, n_angles, power):
     """The sum of the n_angles largest cosines or squares, or the product of squares.
 
@@ -248,7 +250,7 @@ def transformed_bases(X: ArrayLike, T: ArrayLike) -> np.ndarray:
     (5, 4, 2)
     """
     X = core.check_bases(X, "X")
-    T = core.shaped_array(T, "T", (X.shape[1], "m"), " with m >= 1")
+    T = checks.shaped_array(T, "T", (X.shape[1], "m"), " with m >= 1")
     return image_bases(X, T.astype(X.dtype, copy=False))[0]
 
 
@@ -450,7 +452,7 @@ def _pair_scatter(images, P, chosen):
     return (S + S.T) / 2, 2 * loss.sum()
 
 
-@core.jit
+@core.jit(parts=jacobi)
 def _orthogonal_factors(W, p, chosen, start, stop, loss):
     """Replace blocks i, j (p, p) of W by U V^T of their U S V^T, or 0 if not chosen.
 
@@ -468,7 +470,7 @@ def _orthogonal_factors(W, p, chosen, start, stop, loss):
                 for b in range(p):
                     B[a, b] = block[a, b]
                     turns[a, b] = 1.0 if a == b else 0.0
-            core.orthogonal_rows(B, turns)
+            jacobi.orthogonal_rows(B, turns)
             block[:] = 0
             for a in range(p):
                 cosine = np.sqrt(core.dot(B[a], B[a], p))

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 from grassmann_sc import intrinsic, learn
+from grassmann_sc.baselines import jacobi
 
 __all__ = [
     "tangent_grams",
@@ -430,7 +431,7 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     return codes, gap, n_iter, late, least
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _new_active_set(N):
     v = np.empty((9, N))
     return _ActiveSet(
@@ -451,7 +452,7 @@ def _new_active_set(N):
     )
 
 
-@core.jit_part(once=True, allocates=True)
+@core.inlined_jit(once=True, allocates=True)
 def _affine_lasso(w, logs, half, lift, limit, max_iter):
     """One code, from 1 at the nearest atom.
 
@@ -485,7 +486,7 @@ def _affine_lasso(w, logs, half, lift, limit, max_iter):
         m += n_new
 
 
-@core.jit_part
+@core.inlined_jit
 def _affine_certificate(w, half, m):
     """Cost, duality gap and largest violation of the optimality conditions.
 
@@ -527,7 +528,7 @@ def _affine_certificate(w, half, m):
     return cost, cost - (2 * scale * low + 2 * half - scale * scale * square), excess
 
 
-@core.jit_part
+@core.inlined_jit
 def _enter(w, m, most):
     """Append the atom of largest violation to the m active ones.
 
@@ -551,7 +552,7 @@ def _enter(w, m, most):
     return most
 
 
-@core.jit_part(once=True)
+@core.inlined_jit(once=True)
 def _solve_on_active(w, half, lift, m):
     """Minimise over w.y on the support[:m] with their signs and sum 1.
 
@@ -585,7 +586,7 @@ def _solve_on_active(w, half, lift, m):
         m, kept = core.advance(w, t, m, r)
 
 
-@core.jit_part
+@core.inlined_jit
 def _step_with_sum_one(w, m):
     """Solve (G + lift 1 1^T) step = slope + nu 1 with 1^T step = 1 - 1^T y.
 
@@ -618,7 +619,7 @@ def _log_gram(factors, x, atoms, pairs):
     return G
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _log_column(logs, j, column):
     """column[i] = <log_X(D_i), log_X(D_j)> for all i."""
     A, B, _, atoms, pairs, by_vectors = logs
@@ -639,7 +640,7 @@ def _log_column(logs, j, column):
                 column[i] += A[a, b, i] * part[i] - B[a, b, i] * B[a, b, j]
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _log_column_by_vectors(logs, j, column):
     """The same, from H = log_X(D_j).
 
@@ -968,7 +969,7 @@ def _fill_products(X, Y, out):
                 out[i, j] = total
 
 
-@core.jit(long=True)
+@core.jit(long=True, parts=jacobi)
 def log_factors(C):
     """Factors A_j, B_j of log_X(D_j) = D_j A_j - X B_j.
 
@@ -990,7 +991,7 @@ def log_factors(C):
                 for b in range(p):
                     U[b, a] = C[i, a, b, j]
                     V[b, a] = 1.0 if a == b else 0.0
-            core.orthogonal_rows(U, V)
+            jacobi.orthogonal_rows(U, V)
             square[i, j], least[i, j] = _angles_of_columns(U, cosine, phi)
             for a in range(p):
                 for b in range(p):
@@ -1004,7 +1005,7 @@ def log_factors(C):
     return factors, square, least
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _angles_of_columns(T, cosine, phi):
     """The columns of T = U cos(Theta), held as rows, become U; sets cosine and phi.
 
@@ -1031,7 +1032,7 @@ def _angles_of_columns(T, cosine, phi):
     return square, least
 
 
-@core.jit_part(allocates=True)
+@core.inlined_jit(allocates=True)
 def _complete(T, k):
     """Make row k of T a unit vector orthogonal to the others.
 

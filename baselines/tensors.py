@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = [
     "resize_clips",
@@ -60,7 +61,7 @@ def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
 
 
 def _resized_clip(clip, shape):
-    transform = core.needed(
+    transform = checks.import_extra(
         "skimage.transform", "resize_clips needs scikit-image", "scikit-image"
     )
     return transform.resize(
@@ -365,7 +366,7 @@ def _alternate(cross, own, own2, start, stop, out):
             _divide(right, half, out[i, j])
 
 
-@core.jit_part
+@core.inlined_jit
 def _weigh(block, w, v, over_u, out):
     """out[a, b] = sum over c, e of block[(a, c), (b, e)] w_c v_e.
 
@@ -384,7 +385,7 @@ def _weigh(block, w, v, over_u, out):
             out[a, b] = total
 
 
-@core.jit_part
+@core.inlined_jit
 def _divide(L, B, out):
     """out = (L^-1 B)^T."""
     for b in range(len(L)):
@@ -392,7 +393,7 @@ def _divide(L, B, out):
             out[b, a] = (B[a, b] - core.dot(L[a], out[b], a)) / L[a, a]
 
 
-@core.jit_part
+@core.inlined_jit
 def _fit(L, G, other, transposed, out):
     """out = (L L^T)^-1 G other, of norm 1 in L L^T; or with G^T."""
     p = len(out)
@@ -428,7 +429,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     >>> tensors.separations([similarity], ["ape", "ape", "bee"]).round(6)
     array([7.])
     """
-    features = core.shaped_array(features, "features", ("m", "N", "N"))
+    features = checks.shaped_array(features, "features", ("m", "N", "N"))
     classes, index = core.check_labels(labels, features.shape[1])
     if len(classes) < 2:
         raise ValueError(
@@ -438,7 +439,7 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
     within = same & ~np.eye(len(index), dtype=bool)
     if not within.any():
         within = same
-    features = np.stack([np.ldexp(one, -core.exponent(one)) for one in features])
+    features = np.stack([np.ldexp(one, -checks.exponent(one)) for one in features])
     gap = features[:, within].mean(axis=1) - features[:, ~same].mean(axis=1)
     spread = features[:, within].var(axis=1) + features[:, ~same].var(axis=1)
     return gap / np.sqrt(np.maximum(spread, 1e-30))
@@ -449,18 +450,18 @@ def separations(features: ArrayLike, labels: core.Labels) -> np.ndarray:
 
 def check_clips(clips, name):
     """Clips as a list of at least one real, finite array (n_frames, height, width)."""
-    core.check_sequence(clips, name, "clips")
+    checks.check_sequence(clips, name, "clips")
     if len(clips) == 0:
         raise ValueError(f"{name} must hold at least one clip, got none")
     return [
-        core.check_clip(clip, f"{name}[{i}]", core.LARGEST_PIXEL)
+        checks.check_clip(clip, f"{name}[{i}]", checks.LARGEST_PIXEL)
         for i, clip in enumerate(clips)
     ]
 
 
 def check_sides(shape, name):
     """The three integers >= 1 of the shape of a clip."""
-    return core.check_integers(shape, name, 3, "(n_frames, height, width)")
+    return checks.check_integers(shape, name, 3, "(n_frames, height, width)")
 
 
 def check_modes(modes):
@@ -486,7 +487,7 @@ def check_ranks(p, sides):
     if p is None:
         return [None, None, None]
     wanted = p if np.iterable(p) else [p] * 3
-    wanted = core.check_integers(wanted, "p", 3, "an integer or three")
+    wanted = checks.check_integers(wanted, "p", 3, "an integer or three")
     return [min(one, side) for one, side in zip(wanted, sides)]
 
 
@@ -503,7 +504,7 @@ def check_tensor(clips, name):
             raise ValueError(
                 f"{name}[{i}] must hold a pixel other than 0, got only zeros"
             )
-    return np.stack(listed).astype(core.float_type(*listed))
+    return np.stack(listed).astype(checks.float_type(*listed))
 
 
 def _check_factors(X, name):

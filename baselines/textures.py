@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.ndimage import uniform_filter1d
 
 import grassmann_sc as core
+from grassmann_sc import checks
 
 __all__ = [
     "box_dimensions",
@@ -101,7 +102,7 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
            [2., 2.]])
     """
     radii = check_ascending(radii, "radii")
-    core.check_sequence(clips, "clips", "clips")
+    checks.check_sequence(clips, "clips", "clips")
     if len(clips) == 0:
         raise ValueError("clips must hold at least one clip, got none")
     spans = np.full((len(clips), len(PARTS), len(MEASURES), 2), np.nan)
@@ -334,7 +335,7 @@ def distance_weights(
     >>> textures.distance_weights([apart, 6 - apart], labels, rng=0).weights > 0
     array([ True, False])
     """
-    D = core.shaped_array(distances, "distances", ("m", "N", "N")).astype(
+    D = checks.shaped_array(distances, "distances", ("m", "N", "N")).astype(
         np.float64, copy=False
     )
     _, index = core.check_labels(labels, D.shape[1])
@@ -417,7 +418,7 @@ def check_ascending(values, name):
 
 def check_texture(clip, name, radii, varies=True):
     """A clip (n_frames, height, width) that varies and holds the largest cube."""
-    f = core.check_clip(clip, name).astype(np.float64)
+    f = checks.check_clip(clip, name).astype(np.float64)
     least = 3 if radii is None else max(radii) * 2 + 1
     if min(f.shape) < least:
         raise ValueError(
@@ -428,12 +429,12 @@ def check_texture(clip, name, radii, varies=True):
             f"{name} must vary, a constant clip has no texture: got {f.min():g} "
             "everywhere"
         )
-    in_range = 1e-100 <= core.largest(f) <= 1e100
-    return f if in_range else np.ldexp(f, -core.exponent(f))
+    in_range = 1e-100 <= core.max_abs(f) <= 1e100
+    return f if in_range else np.ldexp(f, -checks.exponent(f))
 
 
 def _check_edges(ranges):
-    edges = core.shaped_array(
+    edges = checks.shaped_array(
         ranges, "ranges", (len(PARTS), len(MEASURES), "2 or more")
     )
     if not (np.diff(edges, axis=2) > 0).all():

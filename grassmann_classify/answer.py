@@ -2,12 +2,11 @@
 
 from collections import Counter
 
-import grassmann_sc as core
 from grassmann_classify.compare import say_failed
 from grassmann_classify.finding import find_clips, find_labelled
 from grassmann_classify.folder import same_file
 from grassmann_classify.headers import look_at_new
-from grassmann_classify.messages import say, some, tell
+from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.model import answers_of, build_new, kinds_of_scores, learn, more
 from grassmann_classify.model_file import is_model, load, save
 from grassmann_classify.page import report_failed, report_on, save_report
@@ -22,7 +21,7 @@ from grassmann_classify.reading import (
 from grassmann_classify.reasons import UNLIKE, possible_classes
 from grassmann_classify.sheets import save_sheet_of_answers
 from grassmann_classify.spreadsheets import write_rows
-from grassmann_sc import files
+from grassmann_sc import checks, files
 
 
 def predict(options, out):
@@ -65,7 +64,7 @@ def add(options, out):
     model = more(model, collection, clips)
     say_failed(collection)
     n = len(model.labels) - before
-    tell(f"{some(n, 'set')} more, {some(len(model.classes), 'class')}")
+    tell(f"{plural(n, 'set')} more, {plural(len(model.classes), 'class')}")
     tell(model.described())
     say_noticed(model, 0.9)
     save_model(options.save, model, out)
@@ -101,14 +100,14 @@ def save_model(path, model, out):
     if path is not None:
         check_save(path, out)
         save(path, model)
-        say(f"model: {path}")
+        to_stderr(f"model: {path}")
 
 
 def say_noticed(model, coverage):
     """Say how many clips of an unknown class would be noticed."""
     if model.left_out is not None and len(model.classes) > 2:
         noticed = model.estimator.noticed(coverage, left_out=model.left_out)
-        say(
+        to_stderr(
             f"one class left out at a time: {100 * noticed:.0f} % of its clips are called "
             f"unlike all others, and {100 * (1 - coverage):.3g} % of the other clips"
         )
@@ -123,12 +122,12 @@ def answer(options, out, model, new):
     path = write_rows(out, "predictions.csv", *_table(model, found, possible, because))
     tell(model.described())
     counts = Counter(found.labels.tolist())
-    for label in sorted(counts, key=core.natural_order):
-        tell(f"  {label}: {some(counts[label], 'clip')}")
+    for label in sorted(counts, key=checks.natural_order):
+        tell(f"  {label}: {plural(counts[label], 'clip')}")
     n_unlike = possible.count(UNLIKE)
     if n_unlike:
         tell(
-            f"  {some(n_unlike, 'clip')} unlike all classes; of clips of these classes "
+            f"  {plural(n_unlike, 'clip')} unlike all classes; of clips of these classes "
             f"{100 * (1 - options.coverage):.3g} % are called so too"
         )
     if not options.no_pictures:
@@ -143,7 +142,7 @@ def answer(options, out, model, new):
     )
     report_failed(report, found.failed, len(new))
     save_report(report, out)
-    say(f"labels, scores and reasons: {path}")
+    to_stderr(f"labels, scores and reasons: {path}")
     say_failed(collection._replace(unread=found.failed))
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from grassmann_classify.messages import some
+from grassmann_classify.messages import plural
 from grassmann_classify.rows import (
     ESTIMATORS,
     OURS,
@@ -244,7 +244,7 @@ def convex_hulls(inputs, train, recipe):
         key = recipe, "convex", bound
         if bound * shortest < 1:
             why = (
-                f"a set has {some(shortest, 'frame')}, of which a bound of {bound:g} needs "
+                f"a set has {plural(shortest, 'frame')}, of which a bound of {bound:g} needs "
                 f"{1 / bound:g}"
             )
             found[recipe, None, bound] = tuning.Absent(why)

@@ -19,10 +19,10 @@ from grassmann_classify.clips import (
     threaded,
 )
 from grassmann_classify.headers import check_all, size_in_words, survey
-from grassmann_classify.messages import say, some
+from grassmann_classify.messages import plural, to_stderr
 from grassmann_classify.own import describe
 from grassmann_classify.settings import USUAL_P
-from grassmann_sc import files, frames, subspaces
+from grassmann_sc import checks, files, frames, subspaces
 
 VERSION = 3  # of the cache: raise it when the same recipe gives other numbers
 
@@ -82,8 +82,8 @@ def built(rows, recipe, keep_rows=False):
 def padded(spectra):
     """U (n, d, r) and s (n, r) of [(U (d, r_i), s (r_i,)), ...], filled up by zeros."""
     U, s = zip(*spectra)
-    s = core.joined([one[None, None] for one in s])[:, 0]
-    return core.joined([one[None] for one in U]), s
+    s = checks.joined([one[None, None] for one in s])[:, 0]
+    return checks.joined([one[None] for one in U]), s
 
 
 def common_bases(spectra):
@@ -186,8 +186,8 @@ def build_all(
     built = [(clip, result) for clip, result, _ in done if not isinstance(result, str)]
     not_kept = [error for _, _, error in done if error]
     if not_kept:
-        say(
-            f"{some(len(not_kept), 'clip')} could not be kept in {cache} and would be built again: "
+        to_stderr(
+            f"{plural(len(not_kept), 'clip')} could not be kept in {cache} and would be built again: "
             f"{not_kept[0]}"
         )
     del done

@@ -15,7 +15,7 @@ from grassmann_classify.compare import say_failed
 from grassmann_classify.copies import copies
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import say_kept_together
-from grassmann_classify.messages import say, some, tell, told
+from grassmann_classify.messages import plural, tell, to_stderr, told
 from grassmann_classify.page import report_data, report_on, save_report
 from grassmann_classify.points import reader_of
 from grassmann_classify.reading import labelled_clips, read
@@ -47,7 +47,7 @@ def check(options, out):
         for one in found
     ]
     write_rows(out, "copies.csv", OF_PAIR, pairs)
-    tell(f"{some(len(found), 'pair')} of copies{':' if found else ''}")
+    tell(f"{plural(len(found), 'pair')} of copies{':' if found else ''}")
     for first, second, *_, why in pairs[:PRINTED]:
         tell(f"  {first} and {second}: {why}")
     suspects = suspects_among(collection, inputs, options)
@@ -70,7 +70,7 @@ def check(options, out):
     )
     worse = [row for row in rows if row[3] > 0]
     tell(
-        f"{some(len(worse), 'label')} of {len(names)} for which less speaks than for "
+        f"{plural(len(worse), 'label')} of {len(names)} for which less speaks than for "
         f"another class ({suspects.how}){':' if worse else ''}"
     )
     for name, _, other, _, because in worse[:PRINTED]:
@@ -78,14 +78,14 @@ def check(options, out):
     n_alone = len(names) - len(rows)
     if n_alone:
         tell(
-            f"{some(n_alone, 'label')} left out: no other set, or none of another group, "
+            f"{plural(n_alone, 'label')} left out: no other set, or none of another group, "
             "has the same"
         )
     if worse and not options.no_pictures:
         first = suspects.order[: min(len(worse), PRINTED)]
         save_sheet_of_suspects(out, options, collection, clips, suspects, first)
     _save_page(options, out, collection, clips, worse, pairs, suspects.how)
-    say(f"all suspects: {path}, copies: {out.written['copies.csv']}")
+    to_stderr(f"all suspects: {path}, copies: {out.written['copies.csv']}")
     say_failed(collection)
 
 
@@ -95,7 +95,7 @@ def _save_page(options, out, collection, clips, worse, pairs, how):
     report = report_on(options, options.data, what)
     report_data(report, collection, clips)
     report.section("Labels that may be wrong")
-    report.text(f"{some(len(worse), 'label')} of {len(collection.names)}, by {how}.")
+    report.text(f"{plural(len(worse), 'label')} of {len(collection.names)}, by {how}.")
     if worse:
         header = ["clip", "label", "suspected", "because"]
         report.table(header, [[*row[:3], row[4]] for row in worse])

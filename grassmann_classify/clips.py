@@ -9,7 +9,7 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.messages import printable
-from grassmann_sc import frames
+from grassmann_sc import checks, frames
 
 SIDE = 64  # pixels of a small image
 
@@ -74,7 +74,9 @@ def threaded(job, items, what=None):
     try:
         done = []
         shown = what is not None and importlib.util.find_spec("tqdm") is not None
-        with core.progress_bar(shown, total=len(items), desc=what, unit="clip") as move:
+        with checks.progress_bar(
+            shown, total=len(items), desc=what, unit="clip"
+        ) as move:
             for result in pool.map(job, items):
                 done.append(result)
                 move(1)

@@ -9,7 +9,7 @@ import grassmann_sc as core
 from grassmann_classify.building import build_all
 from grassmann_classify.compare import say_failed
 from grassmann_classify.headers import look
-from grassmann_classify.messages import first_of, say, some, tell
+from grassmann_classify.messages import first_of, plural, tell, to_stderr
 from grassmann_classify.page import report_failed, report_on, save_report
 from grassmann_classify.reading import new_clips, recipe_of
 from grassmann_classify.reasons import BECAUSE, explained
@@ -50,13 +50,13 @@ def cluster(options, out):
     header = ["clip", "cluster", "because", "failed"]
     path = write_rows(out, "clusters.csv", header, rows)
     p = collection.X.shape[2]
-    tell(f"{some(len(names), 'set')} as subspaces of dimension {p}, in clusters of")
+    tell(f"{plural(len(names), 'set')} as subspaces of dimension {p}, in clusters of")
     tell("  " + " + ".join(map(str, np.bincount(found.number)[1:])))
     notes = [*_notes(found, names, p)]
     for text in notes:
         tell(text)
     if not options.no_pictures:
-        title = f"{some(len(names), 'set')}, p = {p}"
+        title = f"{plural(len(names), 'set')}, p = {p}"
         of_set = [f"cluster {k}" for k in found.number]
         save_plot(out, options, "map", title, plots.plot_map, found.K, of_set)
         save_sheet_of_clusters(out, options, clips, collection, found)
@@ -67,7 +67,7 @@ def cluster(options, out):
     report.table(["clip", "cluster"], members)
     report_failed(report, collection.unread, len(clips))
     save_report(report, out)
-    say(f"the cluster of each clip: {path}")
+    to_stderr(f"the cluster of each clip: {path}")
     say_failed(collection)
 
 
@@ -80,7 +80,7 @@ def _notes(found, names, p):
     elif len(found.alone):
         listed = first_of([names[i] for i in found.alone], ", ")
         yield (
-            f"{some(len(found.alone), 'set')} share nothing with any other, so that their "
+            f"{plural(len(found.alone), 'set')} share nothing with any other, so that their "
             f"clusters mean nothing: {listed}"
         )
 

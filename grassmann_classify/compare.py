@@ -8,7 +8,7 @@ import numpy as np
 from grassmann_classify.baseline_rows import every_method
 from grassmann_classify.copies import across, copies
 from grassmann_classify.evaluation import run_splits
-from grassmann_classify.messages import say, some, tell
+from grassmann_classify.messages import plural, tell, to_stderr
 from grassmann_classify.page import report_data, report_on, save_report
 from grassmann_classify.reading import choose_kernels, labelled_clips, read, splits_of
 from grassmann_classify.records import save_codes, save_predictions, save_results
@@ -38,7 +38,7 @@ def compare(options, out):
     pairs, how = splits_of(options, collection, given)
     notes = [*strangers(collection.label, pairs), *copies_across(collection, pairs)]
     for text in notes:
-        say(text)
+        to_stderr(text)
     recipes = {
         name: asdict(recipe) for name, recipe in inputs.recipes.items() if recipe
     }
@@ -58,13 +58,13 @@ def compare(options, out):
     report_data(report, collection, clips)
     report.text(*notes)
     report.section("Accuracy")
-    report.text(f"{some(len(pairs), 'split')}: {how}.")
+    report.text(f"{plural(len(pairs), 'split')}: {how}.")
     comparison = compared(results, pairs)
     report_table(report, results, columns, comparison)
     why = comparison.why or f"p-values: {comparison.test}."
     report.text(why, CHOSEN, "The command check names labels that may be wrong.")
     save_report(report, out, [slug(comparison.first or "")])
-    say(f"results, predictions, codes and pictures: {out.folder}")
+    to_stderr(f"results, predictions, codes and pictures: {out.folder}")
     say_failed(collection, results)
 
 
@@ -74,8 +74,8 @@ def _headline(collection, inputs, pairs, how):
     dimensions = ", ".join(map(str, inputs.p[inputs.names[0]]))
     spread = "; ± is over the splits" if len(pairs) > 1 else ""
     return (
-        f"{some(n, 'set')}, {some(n_classes, 'class')}, subspaces of R^{d} of dimension "
-        f"{dimensions}, {some(len(pairs), 'split')}: {how}{spread}"
+        f"{plural(n, 'set')}, {plural(n_classes, 'class')}, subspaces of R^{d} of dimension "
+        f"{dimensions}, {plural(len(pairs), 'split')}: {how}{spread}"
     )
 
 
@@ -86,7 +86,7 @@ def copies_across(collection, pairs):
         return []
     one = found[0]
     return [
-        f"{some(len(found), 'pair')} of copies are in both parts of a split, which makes "
+        f"{plural(len(found), 'pair')} of copies are in both parts of a split, which makes "
         f"accuracy too high, as {collection.names[one.i]} and "
         f"{collection.names[one.j]}; the command check names them"
     ]
@@ -95,8 +95,8 @@ def copies_across(collection, pairs):
 def say_failed(collection, results=()):
     """Name the clips and rows that failed; exit with status 1 if any row did."""
     if collection.unread:
-        say(
-            f"\n{some(len(collection.unread), 'clip')} could not be used:\n  "
+        to_stderr(
+            f"\n{plural(len(collection.unread), 'clip')} could not be used:\n  "
             + "\n  ".join(collection.unread.values())
         )
     failed = {

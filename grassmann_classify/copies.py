@@ -6,7 +6,8 @@ from itertools import combinations
 import numpy as np
 
 import grassmann_sc as core
-from grassmann_classify.messages import some
+from grassmann_classify.messages import plural
+from grassmann_sc import checks
 
 NEAR = 1 / 3  # of the median distance to the nearest set: nearer ones are copies
 SHARED = 1 / 2  # of the frames of the shorter set, at least, that copies share
@@ -30,14 +31,14 @@ def copies(X=None, sets=None, clip=None):
     for (i, j), shared in _shared(frames).items():
         shorter = min(len(sets[i]), len(sets[j]))
         if shared >= SHARED * shorter:
-            why = f"{shared} of {some(shorter, 'frame')} are the same"
+            why = f"{shared} of {plural(shorter, 'frame')} are the same"
             found[i, j] = Copy(i, j, why, frames[i] == frames[j])
     return [found[i, j] for i, j in sorted(found) if clip is None or clip[i] != clip[j]]
 
 
 def _near_subspaces(X):
     """{(i, j): Copy} of the subspaces that are the same, or nearly."""
-    if core.are_bases(X):
+    if checks.are_bases(X):
         X = X[:, :, : X.shape[1] - 1]  # all subspaces of dimension d are the same
     if X.shape[2] == 0:
         return {}

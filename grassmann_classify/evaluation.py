@@ -18,7 +18,7 @@ from grassmann_classify.candidates import (
     recipe_for,
 )
 from grassmann_classify.folds import folds_of_split, say_kept_together
-from grassmann_classify.messages import in_words, printable, say, told
+from grassmann_classify.messages import in_words, printable, to_stderr, told
 from grassmann_classify.reasons import of_class
 from grassmann_classify.rows import (
     OURS,
@@ -30,7 +30,7 @@ from grassmann_classify.rows import (
 )
 from grassmann_classify.search import Outcome, attempt, search
 from grassmann_classify.votes import vote, vote_of_rows
-from grassmann_sc import estimators, files, tuning
+from grassmann_sc import checks, estimators, files, tuning
 
 PART = 0.6  # of the seconds that all candidates on all folds would take
 WORTH_SAYING = 10  # seconds to go
@@ -208,7 +208,7 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
         each = (time.perf_counter() - began) / i if i else first.total
         to_go = each * (len(pairs) - i)
         if to_go > WORTH_SAYING:
-            say(f"about {in_words(to_go)} to go")
+            to_stderr(f"about {in_words(to_go)} to go")
         fitted = []
         before = None if i else first
         for outcome in evaluate(
@@ -245,7 +245,7 @@ def run_splits(collection, inputs, pairs, methods_of, settings):
                 }
             )
             what = f"failed: {failed}" if failed else told(outcome.chosen)
-            say(
+            to_stderr(
                 f"split {i + 1} of {len(pairs)}: {shares['accuracy']:5.1f}  {name}  "
                 f"{what}"
             )
@@ -295,4 +295,4 @@ def all_answers(label, pairs, found):
 
 def natural_classes(label):
     """The classes, 2 before 10."""
-    return sorted(np.unique(label).tolist(), key=core.natural_order)
+    return sorted(np.unique(label).tolist(), key=checks.natural_order)

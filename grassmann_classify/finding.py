@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from grassmann_classify.clips import Clip
 from grassmann_classify.folder import is_one, listed_in, wrote
-from grassmann_classify.messages import printable, say, some
+from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.splits import check_names
 from grassmann_classify.spreadsheets import read_rows
 from grassmann_sc import frames
@@ -34,7 +34,7 @@ def contents(folder):
         if not _is_of_results(path):
             folders.append(path)
         elif is_one(path) and any(contents(path)):
-            say(
+            to_stderr(
                 f"passed over: {path}, a folder of results, which holds more than these"
             )
     clips, images = (
@@ -92,7 +92,7 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
         found, images = _clips_of_class(class_folder)
         if images and found:
             notes.append(
-                f"{some(len(images), 'image')} in {label}/, as {images[0].name}, beside "
+                f"{plural(len(images), 'image')} in {label}/, as {images[0].name}, beside "
                 "clips"
             )
         elif images and run is None:
@@ -117,11 +117,11 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
         least = "two or more class folders" if fewest > 1 else "a class folder"
         raise ValueError(
             f"{folder}: must hold {least} of clips (videos, folders "
-            f"of images, arrays); found {some(len(clips), 'clip')} of "
-            f"{some(len(classes), 'class')}{_hint(folder, classes, unusable)}"
+            f"of images, arrays); found {plural(len(clips), 'clip')} of "
+            f"{plural(len(classes), 'class')}{_hint(folder, classes, unusable)}"
         )
     for text in notes:
-        say(f"passed over: {text}")
+        to_stderr(f"passed over: {text}")
     _say_alone(clips, "lie in no folder of a group")
     return sorted(clips + unusable, key=lambda clip: clip.label) if unusable else clips
 
@@ -129,7 +129,7 @@ def find_clips(folder, group_by=None, run=None, fewest=2):
 def _of_images(folder, label, images):
     """The Clip, which cannot be used, of images that lie directly in a class folder."""
     why = frames.Avoidable(
-        f"{label}/ holds {some(len(images), 'image')} directly: if {label} is a class, put each "
+        f"{label}/ holds {plural(len(images), 'image')} directly: if {label} is a class, put each "
         "clip into a folder of its own, or --run 10 cuts them into clips of 10; if it is a clip, "
         f"put it into the folder of its class, as {printable(folder)}/CLASS/{label}",
         "run",
@@ -220,7 +220,7 @@ def find_labelled(folder, path):
     for line, row in rows:
         if len(row) != len(header):
             raise ValueError(
-                f"{path}: line {line} must have {some(len(header), 'column')}, got "
+                f"{path}: line {line} must have {plural(len(header), 'column')}, got "
                 f"{len(row)}"
             )
         held = dict(zip(header, map(str.strip, row)))
@@ -246,13 +246,13 @@ def find_labelled(folder, path):
             found.append(there[name]._replace(label=label, group=group))
     check_names(path, lines, there.keys(), set())
     if len(found) < len(there):
-        say(
-            f"{some(len(there) - len(found), 'clip')} of {folder} without a label in {path}: "
+        to_stderr(
+            f"{plural(len(there) - len(found), 'clip')} of {folder} without a label in {path}: "
             "passed over"
         )
     others = [name for name in header if name not in columns]
     if others:
-        say(f"{path}: passed over the columns {', '.join(others)}")
+        to_stderr(f"{path}: passed over the columns {', '.join(others)}")
     _say_alone(found, "have none")
     return found, parts if "split" in header else None
 
@@ -261,7 +261,7 @@ def _say_alone(clips, lacking):
     """Say that groups are passed over, where some clips are lacking one."""
     alone = sum(clip.group is None for clip in clips)
     if 0 < alone < len(clips):
-        say(f"groups are passed over: {alone} of {len(clips)} clips {lacking}")
+        to_stderr(f"groups are passed over: {alone} of {len(clips)} clips {lacking}")
 
 
 def _clips_within(path):

@@ -14,7 +14,7 @@ import json
 import os
 from pathlib import Path
 
-from grassmann_classify.messages import say
+from grassmann_classify.messages import to_stderr
 from grassmann_sc import files
 
 try:
@@ -144,7 +144,7 @@ class Results:
                 break
         if k > 1 and self.written.get(name) != path:
             why = self._why.get(name, "this program did not write it")
-            say(f"{self.folder / name} stays, {why}: the new one is {path.name}")
+            to_stderr(f"{self.folder / name} stays, {why}: the new one is {path.name}")
         return path
 
     def _may_replace(self, path):

@@ -6,10 +6,9 @@ from collections import Counter
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-import grassmann_sc as core
 from grassmann_classify.clips import clip_names
-from grassmann_classify.messages import say
-from grassmann_sc import tuning
+from grassmann_classify.messages import to_stderr
+from grassmann_sc import checks, tuning
 
 N_FOLDS = 5
 MOST_REPEATS = 5
@@ -100,7 +99,7 @@ def say_kept_together(collection, pairs):
         which = f"split {numbers[0]} of {len(pairs)}"
         if len(numbers) > 1:
             which = f"{len(numbers)} of {len(pairs)} splits"
-        say(f"{which}: {why}" if len(pairs) > 1 else why)
+        to_stderr(f"{which}: {why}" if len(pairs) > 1 else why)
     return [of_set for of_set, _ in kept]
 
 
@@ -140,7 +139,7 @@ def _classes_of_one(label, unit):
     """The classes of which all sets belong to one unit."""
     counts = Counter(c for c, _ in {*zip(label, unit)})
     return sorted(
-        (c for c, count in counts.items() if count == 1), key=core.natural_order
+        (c for c, count in counts.items() if count == 1), key=checks.natural_order
     )
 
 

@@ -5,7 +5,7 @@ from collections import Counter, namedtuple
 import numpy as np
 
 from grassmann_classify.clips import check_any, chosen_frames, reason_of, threaded
-from grassmann_classify.messages import first_of, say, some
+from grassmann_classify.messages import first_of, plural, to_stderr
 from grassmann_classify.own import describe
 from grassmann_classify.settings import is_own
 from grassmann_sc import frames
@@ -170,20 +170,20 @@ def look(clips, recipe, strict=False, skip=False):
     seen = survey(clips, recipe)
     advice = [*filter(None, dict.fromkeys(seen.avoidable.values()))]
     check_any(set(seen.shapes) - set(seen.why), seen.why, advice)
-    say(_overview(clips, seen))
+    to_stderr(_overview(clips, seen))
     if strict:
         check_all(seen)
     damaged = [
         reason for name, reason in seen.why.items() if name not in seen.avoidable
     ]
     if damaged:
-        say(
-            f"{some(len(damaged), 'clip')} cannot be read:\n  "
+        to_stderr(
+            f"{plural(len(damaged), 'clip')} cannot be read:\n  "
             + first_of(damaged, "\n  ")
         )
     lines = _lost(clips, seen)
     if lines and skip:
-        say("\n".join(["these clips are lost:", *lines]))
+        to_stderr("\n".join(["these clips are lost:", *lines]))
     elif lines:
         raise ValueError(
             "\n".join(
@@ -208,8 +208,8 @@ def look_at_new(clips, recipe, shape, strict=False):
     if strict:
         check_all(seen)
     if seen.why:
-        say(
-            f"{some(len(seen.why), 'new clip')} will have no answer:\n  "
+        to_stderr(
+            f"{plural(len(seen.why), 'new clip')} will have no answer:\n  "
             + first_of([*seen.why.values()], "\n  ")
         )
 
@@ -241,12 +241,13 @@ def _overview(clips, seen):
     sizes = Counter(shape[1:] for shape in seen.shapes.values())
     counts = [shape[0] for shape in seen.shapes.values()]
     total = (
-        "unknown numbers of frames" if None in counts else some(sum(counts), "frame")
+        "unknown numbers of frames" if None in counts else plural(sum(counts), "frame")
     )
     each = [
-        f"{size_in_words(size)} in {some(n, 'clip')}" for size, n in sizes.most_common()
+        f"{size_in_words(size)} in {plural(n, 'clip')}"
+        for size, n in sizes.most_common()
     ]
     where = size_in_words(*sizes) if len(sizes) == 1 else first_of(each, ", ")
     classes = {clip.label for clip in clips} - {None}
-    of_classes = f" of {some(len(classes), 'class')}" if classes else ""
-    return f"{some(len(clips), 'clip')}{of_classes}, {total} of {where}"
+    of_classes = f" of {plural(len(classes), 'class')}" if classes else ""
+    return f"{plural(len(clips), 'clip')}{of_classes}, {total} of {where}"

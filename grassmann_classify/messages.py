@@ -27,7 +27,7 @@ def tell(text):
     print(printable(text))
 
 
-def say(text):
+def to_stderr(text):
     """Print what is not a result: progress, advice, what was left out."""
     print(printable(text), file=sys.stderr, flush=True)
 
@@ -37,7 +37,9 @@ def one_line(program):
     """Errors, warnings and Ctrl-C as one line each, with the program's name."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_: say(f"{program}: {message}")
+            warnings.showwarning = lambda message, *_: to_stderr(
+                f"{program}: {message}"
+            )
             yield
     except (OSError, ValueError, TypeError, ImportError, MemoryError) as error:
         sys.exit(printable(f"{program}: {str(error) or type(error).__name__}"))
@@ -47,10 +49,10 @@ def one_line(program):
         )
 
 
-def some(number, thing):
+def plural(number, thing):
     """A number of things, in words.
 
-    >>> some(1, "clip"), some(2, "clip"), some(3, "class")
+    >>> plural(1, "clip"), plural(2, "clip"), plural(3, "class")
     ('1 clip', '2 clips', '3 classes')
     """
     ending = "es" if thing.endswith("s") else "s"

@@ -18,7 +18,7 @@ from grassmann_classify.clips import Clip, Recipe, clip_names, pictures_of
 from grassmann_classify.copies import copies
 from grassmann_classify.evaluation import evaluate
 from grassmann_classify.folds import check_classes, kept_together, say_kept_together
-from grassmann_classify.messages import first_of, printable, say, some, told
+from grassmann_classify.messages import first_of, plural, printable, to_stderr, told
 from grassmann_classify.own import own
 from grassmann_classify.points import Reader, of_one_type, reader_of
 from grassmann_classify.reasons import BECAUSE, explained, labelled, of_class
@@ -31,7 +31,7 @@ from grassmann_classify.settings import (
     candidate_points,
     is_own,
 )
-from grassmann_sc import estimators, files, tuning
+from grassmann_sc import checks, estimators, files, tuning
 
 PARAMETERS = {  # what rows choose, or are told, of their estimators
     "lam": Rule(float, least=0),
@@ -142,7 +142,7 @@ class Model:
         )
 
     def __repr__(self):
-        return f"Model({self.described()}; {some(len(self.classes), 'class')})"
+        return f"Model({self.described()}; {plural(len(self.classes), 'class')})"
 
 
 def everything(n):
@@ -164,7 +164,7 @@ def learn(collection, inputs, recipe, settings, clips=()):
     rows = evaluate(inputs, place, group, *split, every_method(inputs), settings)
     for row in rows:
         what = f"failed: {row.failed}" if row.failed else told(row.chosen)
-        say(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
+        to_stderr(f"{100 * row.score:5.1f}  {row.method.name}  {what}")
         # a mean of the same shares in another order differs by rounding
         better = best is None or round(row.score - best.score, 12) > 0
         best = row if row.failed is None and better else best
@@ -239,7 +239,7 @@ def more(model, collection, clips):
     new = _new_sets(model, points, collection.names)
     if isinstance(points, np.ndarray):
         points = points[new].astype(model.points.dtype, copy=False)
-        points = core.joined([model.points, points])
+        points = checks.joined([model.points, points])
     else:
         points = [*model.points, *(points[i] for i in new)]
     pictures = model.pictures
@@ -280,7 +280,7 @@ def _new_sets(model, points, names):
             [f"{names[one.j - n]} and {model.names[one.i]}: {one.why}" for one in near],
             "; ",
         )
-        core.warn(f"{some(len(near), 'pair')} of copies: {listed}")
+        core.warn(f"{plural(len(near), 'pair')} of copies: {listed}")
     new = [j for j in range(len(names)) if j not in whole]
     if not new:
         raise ValueError(
@@ -294,7 +294,7 @@ def _joined(points, more):
     """Both as what copies takes: (bases, None) or (None, rows)."""
     if isinstance(points, np.ndarray):
         more = more.astype(points.dtype, copy=False)
-        return core.joined([points, more]), None
+        return checks.joined([points, more]), None
     rows = [one.reshape(len(one), -1) for one in of_one_type([*points, *more])]
     return None, rows
 
@@ -441,7 +441,7 @@ def fit(sets, labels, groups=None, *, recipe=None, settings=None):
             raise TypeError(f"{name} must be a {kind.__name__}, got {value!r}")
     if is_own(recipe.features):
         recipe = replace(recipe, source=own(recipe.features).source)
-    core.check_sequence(sets, "sets", "arrays of frames")
+    checks.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     check_classes(labels)
     clips = _clips_of("set", sets, labels, groups)
@@ -463,7 +463,7 @@ def add(model, sets, labels, groups=None):
     groups: as in fit; the labels are of the same type. The model is not changed.
     """
     _check_model(model)
-    core.check_sequence(sets, "sets", "arrays of frames")
+    checks.check_sequence(sets, "sets", "arrays of frames")
     labels = files.labels_to_keep(labels, len(sets), "sets")
     clips = _clips_of("added set", sets, labels, groups)
     return more(model, build_new(model, clips, strict=True), clips)
@@ -490,7 +490,7 @@ def _clips_of(name, sets, labels, groups):
 def predict(model, sets):
     """Answers of a Model for sets of frames; labels have the type given to fit."""
     _check_model(model)
-    core.check_sequence(sets, "sets", "arrays of frames")
+    checks.check_sequence(sets, "sets", "arrays of frames")
     if not len(sets):
         raise ValueError("sets must hold at least one set, got none")
     clips = [

@@ -18,7 +18,7 @@ from grassmann_classify.own import Own, own
 from grassmann_classify.points import Reader
 from grassmann_classify.rows import estimator_of
 from grassmann_classify.settings import DESCRIPTORS, Rule, check_value, is_own
-from grassmann_sc import files, kernels
+from grassmann_sc import checks, files, kernels
 
 # The arrays of a file: kinds of dtype and shape, in which a letter is the same number
 # everywhere. A model has bases, or rows of which offset tells where each set's begin.
@@ -86,7 +86,7 @@ def load(path, functions=(), *, name="path"):
     that may run; those that the model needs must be among them, and their source as it
     was. name: what errors call the path.
     """
-    core.check_sequence(functions, "functions", "names")
+    checks.check_sequence(functions, "functions", "names")
     arrays = arrays_of(path, name)
     with files.refuse_damaged(path, "model", name):
         content = files.read_named(arrays.pop("model"), "model", JSON)

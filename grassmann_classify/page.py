@@ -15,7 +15,7 @@ import numpy as np
 
 import grassmann_sc as core
 from grassmann_classify.evaluation import natural_classes
-from grassmann_classify.messages import printable, some
+from grassmann_classify.messages import plural, printable
 from grassmann_classify.settings import FORMATS
 
 PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
@@ -125,7 +125,9 @@ def report_data(report, collection, clips):
     n, d, _ = collection.X.shape
     counts = Counter(collection.label.tolist())
     classes = [f"{c} ({counts[c]})" for c in natural_classes(collection.label)]
-    words = f"{some(n, 'set')} of {some(len(classes), 'class')}: {', '.join(classes)}."
+    words = (
+        f"{plural(n, 'set')} of {plural(len(classes), 'class')}: {', '.join(classes)}."
+    )
     if len(collection.frame) == 2:
         words += f" Frames of {collection.frame[0]} x {collection.frame[1]} pixels."
     if collection.sets is not None:
@@ -133,7 +135,7 @@ def report_data(report, collection, clips):
         each = " to ".join(map(str, sorted({min(lengths), max(lengths)})))
         words += f" {sum(lengths)} frames, {each} in a set."
     if collection.group is not None:
-        words += f" {some(len(np.unique(collection.group)), 'group')}."
+        words += f" {plural(len(np.unique(collection.group)), 'group')}."
     report.text(words)
     report_failed(report, collection.unread, len(clips))
 
@@ -141,7 +143,7 @@ def report_data(report, collection, clips):
 def report_failed(report, unread, n_clips):
     """Add the clips that could not be used and why, if there are any."""
     if unread:
-        report.text(f"{len(unread)} of {some(n_clips, 'clip')} could not be used:")
+        report.text(f"{len(unread)} of {plural(n_clips, 'clip')} could not be used:")
         report.table(["clip", "why"], [*unread.items()])
 
 

@@ -11,7 +11,7 @@ from grassmann_classify.clips import Recipe
 from grassmann_classify.finding import find_clips, find_labelled, find_new_clips
 from grassmann_classify.folds import check_classes
 from grassmann_classify.headers import look
-from grassmann_classify.messages import printable, say, some
+from grassmann_classify.messages import plural, printable, to_stderr
 from grassmann_classify.model import inputs_for
 from grassmann_classify.npz import load_new_npz, load_npz
 from grassmann_classify.own import own
@@ -88,8 +88,8 @@ def read(options, out, clips):
     )
     seconds = time.perf_counter() - start
     n, d, p = collection.X.shape
-    say(
-        f"{some(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
+    to_stderr(
+        f"{plural(n, 'set')} to {p}-dimensional subspaces of R^{d}: {seconds:.1f} s, "
         f"{1000 * seconds / len(clips):.1f} ms a clip"
     )
     recipes = recipes_for(options, collection)
@@ -102,7 +102,7 @@ def choose_kernels(options, inputs):
         why = too_large(inputs.collection.sets, max(map(len, inputs.p.values())))
         options.kernels = why is None
         if why:
-            say(
+            to_stderr(
                 f"left out the rows in a kernel's space: {why}; --kernels asks for them"
             )
 
@@ -163,12 +163,12 @@ def recipes_for(options, collection):
             raise ValueError(
                 f"{why}: --recipe plain chooses none, --kernels keeps them"
             )
-        say(f"one recipe, raw frames: {why}; --kernels keeps them")
+        to_stderr(f"one recipe, raw frames: {why}; --kernels keeps them")
         return None
     shortest = min(map(len, collection.sets))
     found = recipes_of(recipe, collection.frame, shortest, *choice)
     if len(found) > 1:
-        say(f"{some(len(found), 'recipe')} to choose from: {'; '.join(found)}")
+        to_stderr(f"{plural(len(found), 'recipe')} to choose from: {'; '.join(found)}")
     return found
 
 

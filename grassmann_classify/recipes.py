@@ -16,7 +16,7 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.building import built, common_bases, padded
 from grassmann_classify.clips import threaded
-from grassmann_classify.messages import say
+from grassmann_classify.messages import to_stderr
 from grassmann_classify.own import Own, describe
 from grassmann_classify.settings import is_own
 from grassmann_sc import frames, kernels, subspaces, tuning
@@ -125,7 +125,7 @@ class Inputs:
             self._add(name)
         if len(self.absent) < len(self.recipes):
             for name, why in self.absent.items():
-                say(f"recipe {name} left out: {why}")
+                to_stderr(f"recipe {name} left out: {why}")
         if len(self.absent) == len(self.recipes):
             raise ValueError(next(iter(self.absent.values())))
 
@@ -352,7 +352,9 @@ class Inputs:
                 f"{seconds:g}"
             )
             if late:
-                say(f"left out {len(late)} of {len(missing)} {kind} kernels: {why}")
+                to_stderr(
+                    f"left out {len(late)} of {len(missing)} {kind} kernels: {why}"
+                )
             missing = missing[:fit]
         none = np.empty((0, len(sets), len(sets)))
         found = dict(zip(missing, kernel_grams(sets, missing, p_max)))

@@ -11,7 +11,7 @@ import numpy as np
 import grassmann_sc as core
 from grassmann_classify.clips import pictures_of
 from grassmann_classify.evaluation import all_answers, successes
-from grassmann_classify.messages import printable, say, some, told
+from grassmann_classify.messages import plural, printable, to_stderr, told
 from grassmann_classify.reasons import UNLIKE
 from grassmann_classify.rows import slug
 from grassmann_sc import plots
@@ -61,7 +61,7 @@ def save_pictures(out, options, collection, clips, pairs, results, arrays):
     }
     _save_pictures_of_codes(save, how, collection.label, arrays)
     if len(collection.frame) != 2:
-        say("no picture of the atoms: they are made of features, not of pixels")
+        to_stderr("no picture of the atoms: they are made of features, not of pixels")
     else:
         _save_pictures_of_atoms(save, how, data, collection, arrays)
 
@@ -79,7 +79,7 @@ def save_plot(out, options, name, title, plot, *arrays, **choices):
         )
     except Exception as error:
         why = " ".join(str(error).split())
-        say(f"no picture {name}: {why or type(error).__name__}")
+        to_stderr(f"no picture {name}: {why or type(error).__name__}")
     finally:
         if ax is not None:
             plt.close(ax.figure)
@@ -126,8 +126,8 @@ def save_picture_of_wrong_clips(save, data, collection, clips, pairs, results, k
         n_asked = sum(len(test) for _, test in pairs[: len(found)])
         part = f"{len(rows)} of " if len(rows) < len(wrong) else ""
         title = (
-            f"{name}, {data}\n{part}{some(len(wrong), 'clip')} with a wrong answer, "
-            f"{n_wrong} of {some(n_asked, 'answer')}"
+            f"{name}, {data}\n{part}{plural(len(wrong), 'clip')} with a wrong answer, "
+            f"{n_wrong} of {plural(n_asked, 'answer')}"
         )
         save("wrong", title, plots.plot_sheet, rows, note=note)
 
@@ -226,7 +226,7 @@ def save_sheet_of_answers(out, options, model, new, collection, found, possible)
         return
     note = "a new clip; labelled clips that speak for its label, and for the runner-up"
     title = (
-        f"{some(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
+        f"{plural(len(rows), 'new clip')} of {len(found.names)}, the least sure first\n"
         f"{model.method}"
     )
     save_plot(out, options, "answers", title, plots.plot_sheet, rows, note=note)
@@ -265,7 +265,7 @@ def save_sheet_of_clusters(out, options, clips, collection, found):
         names = [collection.names[i] for i in first]
         given = collection.names, collection.clip, clips, options.key
         images = pictures_of(*given, first)
-        size = f"cluster {k}, {some(len(members), 'set')}\n"
+        size = f"cluster {k}, {plural(len(members), 'set')}\n"
         rows.append(
             [
                 (image, f"{size if i == 0 else ''}{caption(name)}")

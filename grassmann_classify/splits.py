@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedShuffleSplit
 
 from grassmann_classify.clips import clip_names
-from grassmann_classify.messages import first_of, printable, say
+from grassmann_classify.messages import first_of, printable, to_stderr
 from grassmann_classify.spreadsheets import read_rows
 from grassmann_sc import tuning
 
@@ -102,7 +102,7 @@ def check_names(path, lines, known, unread):
             f"{path}: must name clips that are there, got {first_of(nowhere, ', ')}"
         )
     if passed:
-        say(
+        to_stderr(
             f"{path}: passed over {len(passed)} clips that could not be read: {', '.join(passed)}"
         )
 

@@ -5,7 +5,7 @@ from collections import Counter, namedtuple
 import numpy as np
 
 from grassmann_classify.evaluation import successes
-from grassmann_classify.messages import some, tell, told
+from grassmann_classify.messages import plural, tell, told
 from grassmann_sc import tuning
 
 FEWEST_SPLITS = 5  # no p-values with fewer
@@ -79,7 +79,7 @@ def _most_often(done):
         if name == "voters":
             numbers = sorted({split["chosen"][name] for split in done})
             least = f"{numbers[0]} to " if len(numbers) > 1 else ""
-            words.append(least + some(numbers[-1], "voter"))
+            words.append(least + plural(numbers[-1], "voter"))
             continue
         counts = Counter(split["chosen"].get(name) for split in done)
         ((value, count),) = counts.most_common(1)
@@ -113,7 +113,9 @@ def _notes(done):
     warned = Counter(text for split in done for text in split["warned"])
     for text, count in warned.most_common(1):
         others = (
-            f", and {some(len(warned) - 1, 'other warning')}" if len(warned) > 1 else ""
+            f", and {plural(len(warned) - 1, 'other warning')}"
+            if len(warned) > 1
+            else ""
         )
         yield f"warned{_of_splits(count, done)}: {text}{others}"
 
@@ -151,7 +153,7 @@ def compared(results, pairs):
         )
     if len(pairs) < FEWEST_SPLITS:
         why = (
-            f"{some(len(pairs), 'split')}: too few splits to tell which differences are larger "
+            f"{plural(len(pairs), 'split')}: too few splits to tell which differences are larger "
             f"than chance, {FEWEST_SPLITS} or more can"
         )
         return Comparison(first, points, None, None, why)
@@ -163,7 +165,9 @@ def compared(results, pairs):
             for found in behind.values()
         ]
     )
-    test = f"{_name_of_test(pairs)}; Holm's correction over {some(len(behind), 'row')}"
+    test = (
+        f"{_name_of_test(pairs)}; Holm's correction over {plural(len(behind), 'row')}"
+    )
     return Comparison(first, points, dict(zip(behind, p_values.tolist())), test, None)
 
 

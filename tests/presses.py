@@ -109,7 +109,7 @@ class Presser:
 # that presses by itself
 Subject = namedtuple("Subject", "start call check has_steps", defaults=[True])
 SMALL = [  # module, name, value while Subjects are made and called
-    (core, "SIGNALS", [signal.SIGTERM, signal.SIGINT]),  # the others have no handler
+    (files, "SIGNALS", [signal.SIGTERM, signal.SIGINT]),  # the others have no handler
     (streams, "PILE", 2**9),  # some calls add what waits, some do not
     (files, "MOST_NUMBERS", 12 * 64),  # blocks of 64 rows
 ]
@@ -148,7 +148,7 @@ def subject(name):
 
 
 def job_of_two(done):
-    core.uninterrupted(lambda: done.extend(part.start for part in core.slices(2, 1)))
+    files.uninterrupted(lambda: done.extend(part.start for part in core.slices(2, 1)))
 
 
 def job_that_presses(done):
@@ -158,7 +158,7 @@ def job_that_presses(done):
         time.sleep(1e-3)
         done.append(1)
 
-    core.uninterrupted(job)
+    files.uninterrupted(job)
 
 
 def check_job(done, error):

@@ -240,7 +240,7 @@ def test_results_are_there_after_every_method(tmp_path, monkeypatch):
     for script in (compare, evaluation):
         monkeypatch.setattr(
             script,
-            "say",
+            "to_stderr",
             lambda text: told.append((text, (tmp_path / "results.json").exists())),
         )
     main(

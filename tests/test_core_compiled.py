@@ -13,7 +13,7 @@ from processes import copy_modules, run_python
 
 PART = """
 
-@jit_part
+@inlined_jit
 def times(x):
     return {} * x
 """

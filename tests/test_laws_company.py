@@ -65,14 +65,14 @@ def companies(f, X):
     n = len(X)
     order = np.random.default_rng(0).permutation(n)
 
-    def some(indices):
+    def plural(indices):
         return X[indices] if isinstance(X, np.ndarray) else [X[i] for i in indices]
 
     yield f(X)
-    yield np.concatenate([f(some([i])) for i in range(n)])
-    yield f(some(order))[np.argsort(order)]
+    yield np.concatenate([f(plural([i])) for i in range(n)])
+    yield f(plural(order))[np.argsort(order)]
     yield np.concatenate(
-        [f(some(part)) for part in np.split(np.arange(n), [n // 3, n // 2])]
+        [f(plural(part)) for part in np.split(np.arange(n), [n // 3, n // 2])]
     )
 
 

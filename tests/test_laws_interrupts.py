@@ -7,8 +7,8 @@ import functools
 
 import pytest
 
-import grassmann_sc as core
 import presses
+from grassmann_sc import files
 
 N_STEPS = 14  # of each call, spread over all of it; make campaign takes them all
 LATER = (0, 1, 5)  # steps to a second press, or none
@@ -39,7 +39,7 @@ def test_a_job_is_whole_or_not_begun_at_every_step(again, small):
     """Where it raises is where it is pressed, wherever handlers are exchanged."""
 
     def two(done):
-        core.uninterrupted(lambda: done.extend([done.append(1), 2]))
+        files.uninterrupted(lambda: done.extend([done.append(1), 2]))
 
     n = presses.count(lambda: two([]))
     seen = set()

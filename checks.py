@@ -1,0 +1,280 @@
+"""Checks and helpers that the modules share and the core does not need: of sets of
+frames, kernels, blocks of work, progress and optional packages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+import re
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import grassmann_sc as core
+
+__all__ = []
+
+
+def check_frames(frames: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
+    """Frames (n_frames, d) or (n_frames, height, width) as finite rows (n_frames, d).
+
+    In the caller's memory and type where NumPy allows it. at_most: what entries are
+    bounded by.
+    """
+    frames = core.plain_array(
+        frames, name, "hold frames of one shape, got a ragged sequence"
+    )
+    if frames.ndim not in (2, 3):
+        raise ValueError(
+            f"{name} must have shape (n_frames, d) or (n_frames, height, width), got "
+            f"{frames.shape}"
+        )
+    if frames.size == 0:
+        raise ValueError(
+            f"{name} must hold at least one frame of at least one pixel, got shape "
+            f"{frames.shape}"
+        )
+    peak = core.max_abs(frames)
+    if not peak < np.inf:
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(frames))[0])
+        raise ValueError(
+            f"{name} must be finite, got {frames[where]} in frame {where[0]}"
+        )
+    if peak > at_most:
+        raise ValueError(f"{name} must have entries up to {at_most:g}, got {peak:g}")
+    return frames.reshape(len(frames), -1)
+
+
+def check_clip(clip: ArrayLike, name: str, at_most: float = np.inf) -> np.ndarray:
+    """Frames (n_frames, height, width), real and finite."""
+    rows = check_frames(clip, name, at_most)
+    if np.ndim(clip) != 3:
+        raise ValueError(
+            f"{name} must have shape (n_frames, height, width), got {np.shape(clip)}"
+        )
+    return rows.reshape(np.shape(clip))
+
+
+def check_sequence(values: Any, name: str, of: str) -> None:
+    """TypeError unless the values are a sequence; of: what of."""
+    listed = np.iterable(values) and hasattr(values, "__len__")
+    if not listed or isinstance(values, (str, bytes, dict, set)):
+        raise TypeError(
+            f"{name} must be a sequence of {of}, got {type(values).__name__}"
+        )
+
+
+def check_sets(
+    sets: core.Sets, name: str, least: int = 0, at_most: float = np.inf
+) -> list[np.ndarray]:
+    """Sets of frames as rows (n_i, d) of one d.
+
+    at_most: what entries are bounded by.
+    """
+    check_sequence(sets, name, "arrays of frames")
+    checked = list(each_set(sets, name, at_most))
+    if len(checked) < least:
+        raise ValueError(f"{name} must hold at least one set of frames, got none")
+    return checked
+
+
+def each_set(sets, name, at_most=np.inf):
+    """The same of any iterable, one after another."""
+    d = None
+    lengths = set()
+    for i, frames in enumerate(sets):
+        rows = check_frames(frames, f"{name}[{i}]", at_most)
+        lengths.add(len(rows))
+        d = d or rows.shape[1]
+        if rows.shape[1] != d:
+            hint = (
+                "; frames are rows: transposed?"
+                if len(lengths) == 1 < len(rows)
+                else ""
+            )
+            raise ValueError(
+                f"{name} must share one d: {name}[0] has d = {d}, {name}[{i}] has d = "
+                f"{rows.shape[1]}{hint}"
+            )
+        yield rows
+
+
+def warn_of_bases(sets):
+    """Warn if all sets of frames are orthonormal bases (d, p), p < d.
+
+    Their columns count, but the rows of a set of frames do.
+    """
+    array = isinstance(sets, np.ndarray)
+    listed = sets.ndim == 3 if array else isinstance(sets, (list, tuple))
+    if listed and len(sets) and all(map(_is_basis, sets)):
+        core.warn(
+            f"sets must hold frames, which are rows, but all {len(sets)} are orthonormal bases, "
+            f"as {sets[0].shape} at index 0: give these to what takes subspaces (n, d, p), and "
+            "frames that are columns transposed"
+        )
+
+
+def _is_basis(A):
+    if type(A) not in (np.ndarray, np.memmap) or A.dtype.kind != "f" or A.ndim != 2:
+        return False
+    d, p = A.shape
+    tol = 1e-3 if A.dtype == np.float32 else 1e-6
+    return p < d and np.abs(A.T @ A - np.eye(p)).max(initial=0) <= tol
+
+
+def check_kernel(kernel: Any) -> core.Kernel:
+    """The kernel, if it is a callable k(A, B), not a class of them."""
+    if not callable(kernel) or isinstance(kernel, type):
+        raise TypeError(
+            "kernel must be a callable k(A, B), such as kernels.rbf(gamma), or a name, "
+            f"got {kernel!r}"
+        )
+    return kernel
+
+
+def kernel_values(kernel, A, B):
+    """Checked values k(A, B) of any kernel."""
+    return shaped_array(
+        kernel(A, B), "kernel(A, B)", (len(A), len(B)), ", one value a pair of rows"
+    )
+
+
+def exponent(*arrays):
+    """The exponent of the power of two that brings the largest number into [1/2, 1).
+
+    Squares of numbers so scaled neither overflow nor all vanish; the scaling is exact.
+    """
+    return math.frexp(max(map(core.max_abs, arrays)))[1]
+
+
+def shaped_array(A, name, shape, note=""):
+    """A as a finite array of this shape.
+
+    A name in the shape stands for any length >= 1, "n" for 0 too. note: what to say of
+    the shape.
+    """
+    A = core.finite_array(A, name)
+    named = {n: length for n, length in zip(shape, A.shape) if isinstance(n, str)}
+    if (
+        A.shape != tuple(named.get(n, n) for n in shape)
+        or 0 in (named | {"n": 1}).values()
+    ):
+        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ValueError(f"{name} must have shape ({wanted}){note}, got {A.shape}")
+    return A
+
+
+def batches(lengths, most, kinds=None):
+    """Slices of consecutive sets of frames of one kind, of at most so many frames.
+
+    A set that is longer has a slice of its own.
+    """
+    lengths = np.asarray(lengths, np.int64)
+    ends = np.cumsum(lengths)
+    first = 0
+    found = []
+    for i in range(1, len(ends)):
+        other = kinds is not None and kinds[i] != kinds[first]
+        if other or ends[i] - ends[first] + lengths[first] > most:
+            found.append(slice(first, i))
+            first = i
+    return [*found, slice(first, len(ends))] if len(ends) else []
+
+
+def small_products(A, B, out):
+    """out = A B, in products for which BLAS starts no threads."""
+    step = max(1, ONE_THREAD // B.size)
+    for i in range(0, len(A), step):
+        np.matmul(A[i : i + step], B, out=out[i : i + step])
+    return out
+
+
+def sets_in_block(sets, most):
+    """Sets of frames that a thread decomposes at a time.
+
+    Small sets stay in one thread: two would wait for Python's lock.
+    """
+    small = max((len(frames) * frames.size for frames in sets), default=0) < 2**21
+    return max(1, len(sets)) if small else most
+
+
+def natural_order(name):
+    """A key that sorts names with numbers as readers do, 2 before 10.
+
+    What is no string is its own key.
+    """
+    if not isinstance(name, str):
+        return name
+    return [
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+        for part in re.split(r"(\d+)", name)
+    ]
+
+
+@contextlib.contextmanager
+def progress_bar(wanted, **options):
+    """A function (steps, cost=None) that moves a bar of tqdm with these options.
+
+    It does nothing if no bar is wanted.
+    """
+    if not core.check_flag(wanted, "progress"):
+        yield lambda steps, cost=None: None
+        return
+    tqdm = import_extra("tqdm", "progress needs tqdm", "tqdm").tqdm
+    every = 0.1 if sys.stderr.isatty() else 10  # seconds between the lines of a log
+    with tqdm(**options, mininterval=every) as bar:
+
+        def move(steps, cost=None):
+            if cost is not None:
+                bar.set_postfix_str(f"cost={cost:.6g}", refresh=False)
+            bar.update(steps)
+
+        yield move
+
+
+def import_extra(module, who, package):
+    """The module, or an ImportError that says what to install for whoever needs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{who}: pip install {package}") from error
+
+
+def check_integers(values: Any, name: str, count: int, form: str) -> list[int]:
+    """The values as so many integers >= 1; form: what to ask for."""
+    if not np.iterable(values) or isinstance(values, (str, bytes)):
+        raise TypeError(f"{name} must be {form}, got {values!r}")
+    listed = list(values)
+    if len(listed) != count:
+        raise ValueError(f"{name} must be {form}, got {values!r}")
+    return [core.check_integer(value, name, 1) for value in listed]
+
+
+LARGEST_PIXEL = 1e140  # of frames whose squares are summed
+
+
+def float_type(*arrays):
+    """float32 if all arrays are of it, else float64."""
+    return np.float32 if all(A.dtype.type is np.float32 for A in arrays) else np.float64
+
+
+ONE_THREAD = 2**18  # multiplications of a product up to which BLAS starts no threads
+
+
+def joined(parts):
+    """Arrays (n_i, d, r_i) as one, with columns of zeros where r_i is not the largest."""
+    r = max(A.shape[2] for A in parts)
+    wide = [
+        A if A.shape[2] == r else np.pad(A, ((0, 0), (0, 0), (0, r - A.shape[2])))
+        for A in parts
+    ]
+    return np.concatenate(wide)
+
+
+def are_bases(X):
+    """Are checked X (n, d, p) bases, not weighted subspaces, which p = 1 may be too?"""
+    return core.squared_norm(X) == X.shape[2]

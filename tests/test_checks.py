@@ -1,0 +1,93 @@
+"""What modules share beside the core: batches of sets, scales, orders, joined arrays."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+import grassmann_sc as core
+from grassmann_sc import checks
+from oracles import seeds
+
+lengths = st.lists(st.integers(1, 9), max_size=12)
+
+
+@given(lengths, st.integers(1, 20), st.data())
+def test_batches_cover_sets_in_order_and_hold_at_most_so_many_frames(
+    lengths, most, data
+):
+    kinds = data.draw(st.none() | st.lists(st.booleans(), min_size=12, max_size=12))
+    found = checks.batches(lengths, most, kinds)
+    assert [i for rows in found for i in range(len(lengths))[rows]] == [
+        *range(len(lengths))
+    ]
+    for rows in found:
+        assert sum(lengths[rows]) <= most or rows.stop - rows.start == 1
+        assert kinds is None or len({*kinds[rows]}) == 1
+    for one, other in zip(found, found[1:]):  # none could have been one with the next
+        longer = sum(lengths[one]) + lengths[other.start] > most
+        assert longer or kinds is not None and kinds[one.start] != kinds[other.start]
+
+
+@given(st.lists(st.floats(1e-300, 1e300), min_size=1), st.sampled_from([1, -1]))
+def test_the_exponent_brings_the_largest_number_below_one(numbers, sign):
+    A = sign * np.array(numbers)
+    scaled = np.ldexp(A, -checks.exponent(A[:1], A))
+    assert 0.5 <= np.abs(scaled).max() < 1
+
+
+def test_names_with_numbers_come_as_readers_sort_them():
+    names = ["b10", "b2", "a", "b2c1", "10", "9"]
+    assert sorted(names, key=checks.natural_order) == [
+        "9",
+        "10",
+        "a",
+        "b2",
+        "b2c1",
+        "b10",
+    ]
+    assert checks.natural_order(3) == 3
+
+
+@given(seeds, st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_joined_arrays_keep_their_columns_and_are_filled_up_by_zeros(seed, ranks):
+    rng = np.random.default_rng(seed)
+    parts = [rng.standard_normal((2, 3, r)) for r in ranks]
+    whole = checks.joined(parts)
+    assert whole.shape == (2 * len(ranks), 3, max(ranks))
+    for i, part in enumerate(parts):
+        rows = whole[2 * i : 2 * i + 2]
+        assert np.array_equal(rows[..., : part.shape[2]], part)
+        assert not rows[..., part.shape[2] :].any()
+
+
+@given(seeds, st.integers(1, 700), st.integers(1, 9), st.integers(1, 800))
+def test_small_products_are_the_product(seed, n, k, m):
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-9, 9, (n, k)).astype(float)
+    B = rng.integers(-9, 9, (k, m)).astype(float)
+    out = np.full((n, m), np.nan)
+    assert checks.small_products(A, B, out) is out
+    assert np.array_equal(out, A @ B)  # whole numbers: exact
+
+
+@pytest.mark.parametrize(
+    "shape, wrong",
+    [((2, "d"), (3, 4)), (("n", 3), (2, 2)), (("N", 3), (0, 3)), ((2,), (2, 1))],
+)
+def test_a_wrong_shape_is_told_with_the_one_wanted(shape, wrong):
+    with pytest.raises(ValueError, match="^A must have shape .* got "):
+        checks.shaped_array(np.zeros(wrong), "A", shape)
+    right = tuple(4 if isinstance(n, str) else n for n in shape)
+    assert checks.shaped_array(np.zeros(right), "A", shape).shape == right
+
+
+def test_a_missing_package_is_named_with_how_to_install_it():
+    with pytest.raises(ImportError, match="^x needs y: pip install no-package$"):
+        checks.import_extra("no_such_module", "x needs y", "no-package")
+
+
+def test_bases_are_told_from_weighted_subspaces():
+    X = core.random_subspaces(3, 5, 2, rng=0)
+    assert checks.are_bases(X)
+    assert not checks.are_bases(X / 2**0.25)
