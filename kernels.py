@@ -644,8 +644,14 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
                 full = np.zeros((len(starts) - 1, B_k.shape[1], t * p))
                 _contract(across, B_k[start:stop], starts, full, 0, t * p)
                 full = full.reshape(-1, t * p)  # a row a column of a basis of Y
-                core.sum_squares(
-                    full, B_k.shape[1], p, columns.start, rows.start, K.swapaxes(-1, -2)
+                add = core.sum_squares if K.ndim == 2 else core.sum_leading_squares
+                add(
+                    full,
+                    np.arange(0, len(full) + 1, B_k.shape[1]),
+                    np.arange(0, t * p + 1, p),
+                    columns.start,
+                    rows.start,
+                    K.swapaxes(-1, -2),
                 )
     if symmetric:
         for K in grams:

@@ -99,7 +99,7 @@ class OnlineGDL:
         if isinstance(init, str):
             core.check_choice(init, "init", *learn.METHODS)
         else:
-            atoms = core.kept_array(core.check_dictionary(init, "init"), init)
+            atoms = np.array(core.check_dictionary(init, "init"))
             init = learn.first_atoms(atoms, self.n_atoms, atoms, rng, None)
         self.init = init
         self.rng = core.check_rng(rng)
