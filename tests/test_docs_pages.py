@@ -182,7 +182,12 @@ def test_the_floor_plan_knows_every_import():
     plan = floorplan.plan()
     assert plan["learn"] == {"files": True}
     assert plan["discriminative"] == {"learn": False}
-    assert plan["baselines.tangent"] == {"intrinsic": False, "learn": False}
+    assert plan["baselines.sets"] == {"baselines.jacobi": False}
+    assert plan["baselines.tangent"] == {
+        "baselines.jacobi": False,
+        "intrinsic": False,
+        "learn": False,
+    }
     below = {"estimators": False, "baselines.hulls": False}
     assert plan["baselines.estimators"].items() >= below.items()
     place = floorplan.places(plan)
