@@ -183,9 +183,8 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     """Pairwise ||X_i^ - Y_j^||_F of X (n, d, p) and Y (N, d, q): (n, N).
 
     For p = q it is sqrt(2) ||sin theta||, theta being the principal angles. It is
-    sqrt(p + q - 2 <X^, Y^>); near pairs are computed from (I - X X^T) Y so that nothing
-    cancels. Without Y, within X. Source: the paper's
-    chordal metric.
+    sqrt(p + q - 2 <X^, Y^>); near pairs are computed from (I - X X^T) Y to avoid
+    cancellation. Without Y, within X. Source: the paper's chordal metric.
 
     >>> import numpy as np
     >>> from grassmann_sc import chordal_distance
@@ -649,14 +648,14 @@ def class_scores(
     Give "residual" for sparse codes and "sum" for local ones, as classify does; codes
     do not tell which they are. Local codes and their class sums do not change when the
     origin of the embedding space moves. Residuals do: leaving out the atoms of other
-    classes replaces these by the origin. Inner products are small under a narrow kernel
+    classes treats them as zero, so that residuals depend on the origin. Inner products are small under a narrow kernel
     or with descriptors of many dimensions. There 2 k_c^T y_c - y_c^T K_cc y_c of local
     codes is negative and falls with every atom that the class has among the neighbours:
     a class with two of them loses to a class with one. Cross-validation with one
     training atom a class does not reveal that.
 
     A class with no atom in the code scores 0; if all others are negative, just below
-    the best of them, so that it cannot win. If a code is zero, the nearest atom wins: a
+    the best. If a code is zero, the nearest atom wins: a
     class scores the largest 2 k_j - (||D_j^||^2 - min_i ||D_i^||^2) of its atoms.
 
     >>> import numpy as np
@@ -682,8 +681,8 @@ def class_residuals(
     matrices and norm2 are as in sparse_codes. This is the paper's class-specific
     residual error, for reports. Labels come from class_scores: where inner products are
     far below norm2, rounding makes all residuals equal, and a class without an atom in
-    the code has norm2.
-        classes are sorted where they can be, else in order of first appearance.
+    the code has norm2. Classes are sorted where they can be, else in order of first
+    appearance.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_residuals
@@ -871,8 +870,8 @@ def inlined_jit(function=None, *, once=False, allocates=False):
     It is not cached separately: Numba's cache fails for named tuples when the module is
     imported under two names. once: it is long and called in one place, so it is inlined
     there before anything is compiled, and not optimised twice. allocates: it makes
-    arrays, or calls a function that does; otherwise references to arrays are not
-    counted, which saves a third of a short lasso.
+    arrays, or calls a function that does; otherwise reference counting is off, which
+    saves a third of a short lasso.
     """
     if function is None:
         return functools.partial(inlined_jit, once=once, allocates=allocates)
@@ -1276,31 +1275,20 @@ _Rules = namedtuple("_Rules", "positive tol max_iter")
 
 # What a thread works with; all but K and diag change as codes are solved, vectors have
 # length N.
+# K, diag: the Gram matrix of the atoms and its diagonal.
+# y, g: the code, and k - K y.
+# support: indices of the nonzero y_j in the order of the factor.
+# inside: is j among them? False but where new ones are collected.
+# L (N, >= N): Cholesky factor of K[support, support], row by row.
+# size, scaled: what is looked for the largest of; K_jj y_j in descent.
+# sign, slope, step: along the support, sign(y_j), g_j - half that, what y moves by.
+# cut, image: a step that stops at zero, and L^T cut: see _drop_all.
+# lost, cosine, sine: rows to delete from the factor, and the rotations for it.
+# negative (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K.
 _Work = namedtuple(
     "_Work",
-    [
-        "K",
-        "diag",  # the Gram matrix of the atoms and its diagonal
-        "y",
-        "g",  # the code, and k - K y
-        "support",  # indices of the nonzero y_j in the order of the factor
-        "inside",  # is j among them? False but where new ones are collected
-        "L",  # (N, >= N): Cholesky factor of K[support, support], row by row
-        "size",
-        "scaled",  # what is looked for the largest of; K_jj y_j in descent
-        # along the support: sign(y_j), g_j - half that, what y moves by
-        "sign",
-        "slope",
-        "step",
-        "cut",
-        "image",  # a step that stops at zero, and L^T cut: see _drop_all
-        # rows to delete from the factor, and the rotations for it
-        "lost",
-        "cosine",
-        "sine",
-        # (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K
-        "negative",
-    ],
+    "K diag y g support inside L size scaled sign slope step cut image lost cosine sine "
+    "negative",
 )
 
 
@@ -1948,7 +1936,7 @@ def _dependent_codes(K, k, norm2, reg, tol, indices):
 
 
 def _check_finite_codes(codes, first=0):
-    """The one gate through which codes (..., n, N), of queries from first on, leave."""
+    """ValueError unless codes (..., n, N), of queries from first on, are finite."""
     if math.isfinite(codes.sum()):
         return
     bad = np.argwhere(~np.isfinite(codes))
@@ -2517,9 +2505,8 @@ def _check_gram_of_atoms(K_dd):
     norm = np.sqrt(diagonal)
 
     def excesses(rows):
-        return (
-            np.abs(K_dd[rows, rows.start :]) - np.outer(norm[rows], norm[rows.start :])
-        ).max()
+        bound = np.outer(norm[rows], norm[rows.start :])
+        return (np.abs(K_dd[rows, rows.start :]) - bound).max()
 
     excess = max(run_blocks(excesses, len(K_dd), 64))
     if excess > tol:
@@ -2633,17 +2620,30 @@ def c_array(A, dtype):
 def run_blocks(job, n, block):
     """[job(slice), ...] over consecutive blocks of range(n), in threads of this call.
 
-    The blocks do not depend on the number of threads. After an error or Ctrl-C no block
-    begins.
+    The caller is one of them, so that it need not wait for others to start. The blocks
+    do not depend on the number of threads. After an error or Ctrl-C no block begins.
     """
     blocks = slices(n, block)
-    if len(blocks) < 2 or thread_count() < 2:
-        return [job(rows) for rows in blocks]
-    with ThreadPoolExecutor(min(thread_count(), len(blocks))) as pool:
+    results = [None] * len(blocks)
+    todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
+
+    def work():
         try:
-            return list(pool.map(job, blocks))
+            for i, rows in todo:
+                results[i] = job(rows)
         finally:
-            pool.shutdown(cancel_futures=True)
+            list(todo)  # after an error nobody takes another
+
+    others = min(thread_count(), len(blocks)) - 1
+    with ThreadPoolExecutor(max(1, others)) as pool:  # which starts threads on demand
+        try:
+            helpers = [pool.submit(work) for _ in range(others)]
+            work()
+        finally:
+            list(todo)
+    for helper in helpers:
+        helper.result()
+    return results
 
 
 def thread_count():
