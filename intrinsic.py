@@ -27,8 +27,8 @@ import grassmann_sc as core
 
 __all__ = ["exp_map", "log_map", "log_adjoint", "geodesic", "karcher_mean"]
 
-TILE = 2**20  # numbers of tangent vectors that are held at a time
-CACHE = 2**16  # and that a thread makes at a time
+TANGENTS_AT_A_TIME = 2**20  # their numbers
+CACHE = 2**16  # numbers of those that a thread makes at a time
 
 
 # ------------------------------------------------------------------ exp, log, geodesics
@@ -92,8 +92,7 @@ def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
 
     All have shape (..., d, p). ||H||_F is the geodesic distance, the singular values of
     H are the principal angles of X and Y (..., d, p). Exact to rounding for any pair,
-    near and at right angles too. At a
-    right angle the shortest geodesic is not unique: a warning, and one of them. H
+    near and at right angles too. At a right angle the shortest geodesic is not unique: a warning, and one of them. H
     depends on the basis of X as a tangent vector does (log_{XR}(Y) = log_X(Y) R), not
     on that of Y. Leading axes broadcast.
 
@@ -310,8 +309,8 @@ def karcher_mean(
     least); a warning with the final norm if max_iter steps do not reach it. weights >=
     0. The minimum is unique if the points lie in an open ball of radius pi/4; a warning
     if no such ball was found: Y is then a stationary point, which may be one of
-    several. return_info: a named tuple (mean, gradient, n_iter) with
-    ||G||_F at the mean returned.
+    several. return_info: a named tuple (mean, gradient, n_iter) with ||G||_F at the
+    mean returned.
 
     See also grassmann_sc.chordal_mean, in closed form.
 
@@ -372,7 +371,7 @@ def _gradient(Y, X, weights):
     """sum_i w_i log_Y(X_i), and the largest ||log_Y(X_i)||; a tile of points at a time."""
     G = np.zeros_like(Y)
     reach = 0.0
-    tile = max(1, TILE // Y.size)
+    tile = max(1, TANGENTS_AT_A_TIME // Y.size)
     for i in range(0, len(X), tile):
         H, _ = log_of_checked(Y, X[i : i + tile])
         G += np.tensordot(weights[i : i + tile], H, 1)

@@ -50,8 +50,8 @@ SMALL = 1e-30  # least size of a vector of float32 whose entries keep their digi
 # digits are left.
 RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
-TILE = 2**20  # numbers of a tile of kernel values
-TILE_SIDE = 2048  # frames along its rows, or its columns
+VALUES_AT_A_TIME = 2**20  # of a kernel
+TILE_SIDE = 2048  # frames along the rows of a tile of values, or its columns
 MOST_COLUMNS = 2**22  # numbers of the frames that a tile's columns are
 jit = core.jit
 
@@ -370,6 +370,7 @@ def kernel_bases(
     """Coefficients A_i (n_i, p) of orthonormal bases Phi(X_i) A_i, in a list.
 
     One for each set's subspace.
+
     p: None for the largest that all sets have; those of a smaller p are the leading
     columns. A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the
     paper's kernel coding), solved in float64. ValueError if a set's rank is below p:
@@ -503,6 +504,7 @@ def kernel_gram(
 
     X, Y are sets with bases. Without sets2 and bases2, the symmetric (n, n) matrix of
     sets, at half the cost.
+
     Frames are processed in tiles: working memory does not grow with n, N or the number
     of frames beside the largest set. kernel, required, that of the bases: one of this
     module, its name ("rbf" alone without sets2 only) or any k(A, B) on rows, which is
@@ -631,7 +633,12 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
         stop = Y.starts[columns.stop]
         packed = _pack_frames(kernels[0], Y.rows(start, stop, np.float64), origin)
         height = max(
-            1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d)
+            1,
+            min(
+                TILE_SIDE,
+                VALUES_AT_A_TIME // int(stop - start),
+                2 * MOST_COLUMNS // Y.d,
+            ),
         )
         starts = Y.starts[columns.start : columns.stop + 1] - start
         for rows in checks.batches(
@@ -780,8 +787,7 @@ def kgsc(
     The paper's kgSC. grassmann_sc.sparse_codes on the kernel Gram matrices, with its
     options. kernel: an object, or a name, as "rbf", whose gamma is
     median_gamma(atom_sets). To code with several lam, or in several ways, compute the
-    matrices once by kernel_bases and
-    kernel_gram: norm2 is p.
+    matrices once by kernel_bases and kernel_gram: norm2 is p.
 
     See also grassmann_sc.gsc, the same for the linear kernel, and classify.
 
@@ -1014,8 +1020,7 @@ class Lift:
     def transform(self, sets: core.Sets, p: int | None = None) -> np.ndarray:
         """Bases (n, r + p, p) of sets in the coordinates, of the frames' type.
 
-        (n, r, p) if there are fewer landmarks than frames.
-        p: the dimension of these subspaces, if it is not that of fit.
+        (n, r, p) if there are fewer landmarks than frames. p: the dimension of these subspaces, if it is not that of fit.
         """
         if not hasattr(self, "factor_"):
             raise ValueError("Lift must be fitted before transform: call fit(sets)")
@@ -1029,7 +1034,7 @@ class Lift:
         bases, tied = _bases_of_sets(sets, self.kernel_, p)
         core.warn_ties(tied, "Lift: subspace")
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
-        for block in checks.batches(sets.lengths, TILE // r):
+        for block in checks.batches(sets.lengths, VALUES_AT_A_TIME // r):
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)
             values = checks.kernel_values(self.kernel_, self.landmarks_, frames)

@@ -71,8 +71,8 @@ def plot_atoms(
     """The leading basis vectors of each atom as images.
 
     Atoms in a grid, an atom's directions from left to right. A basis vector's sign says
-    nothing, so each image is divided by its entry of largest
-    magnitude: 1 is red, 0 white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height,
+    nothing, so each image is divided by its entry of largest magnitude: 1 is red, 0
+    white, -1 blue. D: (N, d, p), N >= 1. image_shape: (height,
     width) with n_blocks * height * width = d. n_blocks: frames one after another of a
     vector, as of stacked frames and observability matrices, which stand below each
     other. n_directions: how many of an atom's p directions (default: 3, or p if less).
@@ -135,8 +135,8 @@ def plot_principal_angles(
     """Principal angles in degrees.
 
     Between two subspaces as bars, or within a set as a matrix grouped by class. X (d,
-    p), Y (d, q): bars of the min(p, q) angles, ascending. X (n, d, p), n >= 1,
-    without Y: the root mean square of the p angles of each pair, geodesic_distance /
+    p), Y (d, q): bars of the min(p, q) angles, ascending. X (n, d, p), n >= 1, without
+    Y: the root mean square of the p angles of each pair, geodesic_distance /
     sqrt(p). labels: n classes, which sort the set; the colours span the pairs, the
     diagonal of zeros lies below them.
 
@@ -192,8 +192,7 @@ def plot_gram(
 ) -> plt.Axes:
     """A Gram matrix as a picture, sorted by class.
 
-    Inner products of sets of one class should outshine the others.
-    K: (n, n), symmetric, as projection_kernel gives it. labels: n classes. The colours
+    Inner products of sets of one class should outshine the others. K: (n, n), symmetric, as projection_kernel gives it. labels: n classes. The colours
     span the pairs of different sets.
 
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
@@ -214,6 +213,7 @@ def plot_confusion(
     """How often sets of each class (rows) were taken for each class (columns).
 
     Counts are shaded by their share of the row.
+
     truth, predicted: n classes each, n >= 1; classes that occur in either have a row
     and a column, in sorted order. Or a matrix (C, C) of counts, as sklearn's
     confusion_matrix gives it, and the C names of its classes (default: 0 to C - 1).
@@ -265,6 +265,7 @@ def plot_answers(
     """A sheet of frames, one a set, with what it is and what it was taken for.
 
     For example "cat, not ape".
+
     frames: n images (height, width), of any sizes; truth, predicted: n classes each;
     right answers are written in grey. names: of the sets, n of them.
 
@@ -437,8 +438,7 @@ def plot_codes(
     White is zero; the strongest percent of the codes share a colour. The bar of codes
     without negative ones begins at zero. Where samples or atoms outnumber the pixels, a
     spot shows the strongest code that it covers. codes: (n, N), dense or scipy.sparse.
-    labels: n classes.
-    atom_labels: N classes, which sort the atoms too.
+    labels: n classes. atom_labels: N classes, which sort the atoms too.
 
     >>> from grassmann_sc import gsc, plots, random_subspaces
     >>> X = random_subspaces(6, 10, 2, rng=0)

@@ -91,6 +91,7 @@ def projected_codes(
     Other descents end when the conditions of first order are violated by at most tol (1
     + lam), or after max_iter steps, or where rounding forbids more; a warning gives the
     largest violation.
+
     return_info: a named tuple (codes, cost, violation, gap, n_iter), n numbers each but
     for the codes; gap is inf for q = d, where there is one point only.
 
@@ -144,8 +145,7 @@ def projected_losses(
 ) -> np.ndarray | tuple:
     """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X over D.
 
-    X has shape (n, d, p), D (N, d, q).
-    For codes of any sum: only their direction matters. return_gradient: (losses,
+    X has shape (n, d, p), D (N, d, q). For codes of any sum: only their direction matters. return_gradient: (losses,
     gradient (n, N)) with respect to the codes. A warning where eigenvalues q and q + 1
     tie and the point is not unique, as for a zero code; ValueError if a gradient is
     asked for there.
@@ -282,10 +282,9 @@ def _rows_of_atoms(D):
 # directions Q (d, r), None for r = d: those of R^d.
 _Frame = namedtuple("_Frame", "x F Q")
 # What a code stands for: loss = ||X^ - Proj(M)||^2; gap = s_q - s_{q+1} relative to the
-# largest
-# |s|, tied if it is zero to rounding; A (r, q) and B (r, r - q), eigenvectors of the q largest
-# eigenvalues and of the rest; xa = A^T X (q, p), xb = B^T X (r - q, p); over = 1 / (s_a
-# - s_b), (r - q, q).
+# largest |s|, tied if it is zero to rounding; A (r, q) and B (r, r - q), eigenvectors
+# of the q largest eigenvalues and of the rest; xa = A^T X (q, p), xb = B^T X (r - q,
+# p); over = 1 / (s_a - s_b), (r - q, q).
 _Point = namedtuple("_Point", "loss gap tied A B xa xb over")
 
 

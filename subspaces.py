@@ -76,11 +76,11 @@ def from_image_set(
     vectorised frames: with F = U S V^T, B = U[:, :p] minimises sum_i ||f_i - B B^T
     f_i||^2. A column's sign is arbitrary.
 
-    frames : (n_frames, d) or (n_frames, height, width), real and finite; d = height *
+    frames: (n_frames, d) or (n_frames, height, width), real and finite; d = height *
         width
-    p : 1 <= p <= d; there must be p independent frames, see rank at the head of this
+    p: 1 <= p <= d; there must be p independent frames, see rank at the head of this
         module, and center, unit_variance
-    spectrum : instead of p, alpha >= 0: the weighted subspace of the frames, see
+    spectrum: instead of p, alpha >= 0: the weighted subspace of the frames, see
         weighted, of at most MOST = 32 directions; p may be a smaller limit
 
     Raises TypeError and ValueError on any other input.
@@ -108,10 +108,10 @@ def from_sets(
 
     The errors name the set.
 
-    sets : iterable of at least one set of frames, each of its own length, all of the
+    sets: iterable of at least one set of frames, each of its own length, all of the
         same d; or one array (n, n_frames, d) or (n, n_frames, height, width). A
         generator is read a few sets at a time.
-    spectrum : weighted subspaces (n, d, r), see weighted; those of fewer than r
+    spectrum: weighted subspaces (n, d, r), see weighted; those of fewer than r
         directions end with columns of zeros. They take n d r numbers, r <= 32.
 
     See also estimators.ImageSetSubspaces, the same as the first step of a Pipeline.
@@ -216,12 +216,11 @@ def from_video(
     It has shape (n_blocks d, n_states). C has orthonormal columns, so if [I; A; ...;
     A^(n_blocks-1)] = Q R with blocks Q_k, then the blocks C Q_k are the orthonormal
     factor of [C; CA; ...; CA^(n_blocks-1)]: no factorisation of the tall matrix is
-    needed. With n_blocks = 1 the dynamics play
-    no part: the basis is that of from_image_set. The paper's eq. (ARMA_obs) and the
-    text after it.
+    needed. With n_blocks = 1 the dynamics play no part: the basis is that of
+    from_image_set. The paper's eq. (ARMA_obs) and the text after it.
 
-    frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
-    stabilize : as in arma
+    frames: in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
+    stabilize: as in arma
 
     >>> from grassmann_sc import subspaces
     >>> abs(subspaces.from_video([[1.0], [2.0], [4.0]], n_states=1, n_blocks=2)).round(4)
@@ -248,6 +247,7 @@ def from_videos(
     """Bases (n, n_blocks d, n_states) of n videos.
 
     from_video on each, as from_sets does.
+
     >>> import numpy as np
     >>> from grassmann_sc import subspaces
     >>> videos = np.random.default_rng(0).random((4, 20, 6, 8))  # four of 20 frames
@@ -303,8 +303,8 @@ def arma(
     "pad" the solution of least norm stands in where A is not determined, and is 0 on
     padded directions.
 
-    frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
-    stabilize : scale A to a spectral radius just below 1 if it is 1 or more, so that
+    frames: in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
+    stabilize: scale A to a spectral radius just below 1 if it is 1 or more, so that
         its powers stay bounded
 
     >>> from grassmann_sc import subspaces
@@ -323,6 +323,7 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
     """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)]: (n_blocks d, n).
 
     A has shape (n, n), C (d, n).
+
     >>> from grassmann_sc import subspaces
     >>> subspaces.observability([[2.0]], [[1.0]], n_blocks=3)
     array([[1.],
@@ -339,8 +340,7 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
 # -------------------------------------------------------------------- from set to basis
 
 
-# run: core.run_blocks for blocks of pixels, or _in_turn where sets are in threads
-# already
+# run: core.run_blocks for blocks of pixels, or _in_turn where threads have whole sets
 _Options = namedtuple("_Options", "center unit_variance rank run")
 _Model = namedtuple("_Model", "n_states n_blocks stabilize")
 
@@ -633,10 +633,9 @@ def _triangle(A):
 def _reflect(A, L):
     """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections.
 
-    L holds zeros.
-    They are made four at a time and applied to each row below at once: 1.6 times as
-    fast as one by one. Row i of A becomes the vector v of reflection i, I - v v^T /
-    half, v[:i] = 0.
+    L holds zeros. They are made four at a time and applied to each row below at once:
+    1.6 times as fast as one by one. Row i of A becomes the vector v of reflection i, I
+    - v v^T / half, v[:i] = 0.
     """
     k = len(A)
     half = np.empty(k)

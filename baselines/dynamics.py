@@ -34,7 +34,7 @@ __all__ = [
 Systems = Sequence[tuple[ArrayLike, ArrayLike]]  # pairs (A, C)
 STABLE_RADIUS = 1 - 2.0**-30  # to which stabilize scales, as subspaces.arma does
 EPS = np.finfo(np.float64).eps
-TILE = 2**20  # complex numbers of a tile of cross Gramians
+COMPLEX_AT_A_TIME = 2**20  # numbers of cross Gramians, or of matrices C of pairs
 RIGHT = 1e-12  # cosines below are those of right angles
 # squared Martin distances below are computed from the difference of two systems
 NEAR = 1e-4
@@ -62,9 +62,8 @@ def martin_distances(
     """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces.
 
     (n, N). theta_k (k = 1..s) are the principal angles of the infinite observability
-    matrices
-    O_i, O_j: for Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j + C_i^T
-    C_j, the cos^2 are the eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is
+    matrices O_i, O_j: for Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j
+    + C_i^T C_j, the cos^2 are the eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is
     inverted: each system is brought to states in which its own is I, and P_ij has the
     cosines as singular values. Without systems2, within systems. The kernel exp(-gamma
     d^2) is prod cos^(2 gamma) theta. An angle whose cosine is below 1e-12, which
@@ -106,9 +105,8 @@ def observability_angles(
     """The principal angles (n, N, s) behind martin_distances, in radians.
 
     They ascend and lie in [0, pi/2]. To full accuracy where all of a pair are small,
-    else to about 1e-8. Those of
-    n_blocks rows of the observability matrices alone: core.principal_angles of
-    subspaces.observability.
+    else to about 1e-8. Those of n_blocks rows of the observability matrices alone:
+    core.principal_angles of subspaces.observability.
 
     >>> from grassmann_sc.baselines import dynamics
     >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]
@@ -188,7 +186,7 @@ def _cross_gramians(X, Y):
     If Y is X, of those tiles that reach above the diagonal.
     """
     s = X.A.shape[1]
-    side = max(1, int((TILE // s**2) ** 0.5))
+    side = max(1, int((COMPLEX_AT_A_TIME // s**2) ** 0.5))
     for j in core.slices(len(Y.A), side):
         columns = Y.C[j].transpose(0, 2, 1).reshape(-1, Y.C.shape[1])  # (u s, d)
         for i in core.slices(len(X.A), side):
@@ -253,7 +251,7 @@ def _squared_chords(P, near, X, i, Y, j):
     """
     pairs = np.argwhere(near)
     found = np.empty((len(pairs), P.shape[2]))
-    for some in core.slices(len(pairs), max(1, TILE // X.C[0].size)):
+    for some in core.slices(len(pairs), max(1, COMPLEX_AT_A_TIME // X.C[0].size)):
         a, b = pairs[some].T
         U, _, V = np.linalg.svd(P[a, b])
         Q = np.matmul(U, V)  # (m, s, s)
@@ -461,6 +459,7 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     """Signal-to-noise ratio of recovered frames R, in dB.
 
     10 log10(||F||^2 / ||F - R||^2); infinity where they are equal.
+
     >>> from grassmann_sc.baselines import dynamics
     >>> round(dynamics.decibels([10.0], [9.0]), 6)
     20.0

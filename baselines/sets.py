@@ -36,7 +36,7 @@ __all__ = [
 
 LEAST_REG = 1e-14  # and its inverse: beyond, rounding decides
 
-TILE = 2**20  # numbers of a tile of products X_i^T D_j
+PRODUCTS_AT_A_TIME = 2**20  # entries of X_i^T D_j
 PRODUCT = 0  # the power that stands for det^2 in cosine_sums
 
 
@@ -50,8 +50,7 @@ def correlation_kernel(
 
     (n, N). X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q),
     None for all of them; 1 is the largest correlation alone. In [0, n_angles]. The
-    kernel is
-    indefinite in general: see gda. Source: Harandi et al., CVPR 2011.
+    kernel is indefinite in general: see gda. Source: Harandi et al., CVPR 2011.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -99,8 +98,8 @@ def cosine_sums(X, D, n_angles, power):
     if power == 2 and n_angles == min(p, q):
         return core.bases_gram(X, None if symmetric else D)
     K = np.zeros((n, N), X.dtype)
-    height = max(1, math.isqrt(TILE) // p)
-    width = max(1, math.isqrt(TILE) // q)
+    height = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // p)
+    width = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // q)
     for j in range(0, N, width):
         columns = D[j : j + width].swapaxes(1, 2).reshape(-1, d)  # (s q, d)
         for i in range(0, min(n, j + 1) if symmetric else n, height):
@@ -173,8 +172,7 @@ def mutual_similarity(
 
     (n, N). X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles
     in 1..min(p, q), None for all. In [0, 1]. The similarity of the mutual subspace
-    method, whose largest names the class.
-    Source: Maeda and Watanabe 1985.
+    method, whose largest names the class. Source: Maeda and Watanabe 1985.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -425,8 +423,7 @@ def _pair_scatter(images, P, chosen):
     chosen: symmetric (N, N) without a diagonal. With the degrees of the graph and W_ij
     = Q_ij Q_ji^T = W_ji^T, the orthogonal factor of the block images_i^T images_j, the
     first is sum_i degree_i P_i P_i^T - M - M^T with M the sum of P_i W_ij P_j^T over i
-    < j. Directions without correlation are not
-    matched: their part of W is 0.
+    < j. Directions without correlation are not matched: their part of W is 0.
     """
     N, m, p = images.shape
     r = P.shape[1]
@@ -434,7 +431,9 @@ def _pair_scatter(images, P, chosen):
     flat = np.ascontiguousarray(P.transpose(1, 0, 2)).reshape(r, N * p)
     S = (flat * np.repeat(chosen.sum(axis=1), p)) @ flat.T
     loss = np.zeros(N)
-    width = max(1, min(TILE // (N * p * p), max(16, N // 6)))  # of W half is asked for
+    width = max(
+        1, min(PRODUCTS_AT_A_TIME // (N * p * p), max(16, N // 6))
+    )  # of W half is asked for
     for j in range(0, N, width):
         columns = slice(j * p, (j + width) * p)
         above = min(N, j + width)  # rows of blocks that hold pairs i < j
@@ -576,6 +575,7 @@ def ggda(
     classes of which one is among the other's n_between nearest of other classes, else
     0; D are their degrees, L = D - W; near is by K_ii + K_jj - 2 K_ij. None takes all,
     as do classes that have fewer.
+
     beta: >= 0. n_components: m, in 1..N, None for n_classes - 1. Returns what gda does,
     with values (m,) whose sum is the maximum; an indefinite K, such as mixtures with
     correlation_kernel, is clipped as there. Source: Harandi, Sanderson, Shirazi and

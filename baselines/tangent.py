@@ -42,7 +42,7 @@ __all__ = [
 
 
 TangentGrams = namedtuple("TangentGrams", "K_dd K_xd norm2")
-TILE = 2**22  # numbers of tangent vectors of queries that are held at a time
+TANGENTS_AT_A_TIME = 2**22  # their numbers, of queries
 
 
 def tangent_grams(
@@ -76,7 +76,7 @@ def _tangent_grams(X, D, base, caller):
     atoms = atoms.reshape(N, d * p)
     K_xd = np.empty((n, N), X.dtype)
     norm2 = np.empty(n)
-    for tile in core.slices(n, max(1, TILE // (d * p))):
+    for tile in core.slices(n, max(1, TANGENTS_AT_A_TIME // (d * p))):
         H, count = intrinsic.log_of_checked(base, X[tile])
         H = H.reshape(len(H), d * p)
         K_xd[tile] = products_of_rows(H, atoms)
@@ -207,9 +207,8 @@ def intrinsic_codes(
     """Intrinsic sparse coding (iSC).
 
     Codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0. min ||sum_j y_j
-    log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the
-    tangent space of each query: the paper's intrinsic coding. lam = 0 gives the code of
-    least norm. With g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the
+    log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
+    each query: the paper's intrinsic coding. lam = 0 gives the code of least norm. With g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the
     atoms in use alone, an active set is solved exactly until the duality gap, and the
     largest violation of the optimality conditions (g_j = nu - lam/2 sign(y_j) on the
     support, |g_j - nu| <= lam/2 off it), are at most tol times the squared distance of
@@ -350,44 +349,23 @@ def _affine_least_squares(G):
 
 # -------------------------------------- the lasso with sum 1, on G = <log D_i, log D_j>
 
-# One query: log_X(D_j) = D_j A_j - X B_j.
-_Logarithms = namedtuple(
-    "_Logarithms",
-    [
-        "A",
-        "B",  # factors (p, p, N)
-        "x",
-        "atoms",  # columns of X (p, d) and of the atoms (p, N, d), as rows
-        "pairs",  # (p, N, p, N): columns of D_i^T D_j; empty if they are not at hand
-        # whether inner products are to be taken from the tangent vectors themselves
-        "by_vectors",
-    ],
-)
+# One query: log_X(D_j) = D_j A_j - X B_j, with factors A and B (p, p, N); columns of X as
+# rows x (p, d), and of the atoms (p, N, d); pairs (p, N, p, N), columns of D_i^T D_j,
+# empty if they are not at hand; by_vectors: are inner products to be taken from the
+# tangent vectors themselves?
+_Logarithms = namedtuple("_Logarithms", "A B x atoms pairs by_vectors")
 
 # What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have
-# just entered the support. Length N, but for columns and L (N, N), of which what is not
-# used takes no memory. The core's active-set algebra knows these names.
+# just entered the support. y: the code; g: G y; support: the atoms in use, in the order
+# of the factor L of G + lift 1 1^T, row by row; columns[place[j]] is G[j] for atoms that
+# have been in use, for others place[j] = -1; violation: of the optimality conditions off
+# the support, see _affine_certificate. Along the support, for _solve_on_active: sign,
+# slope, step, ones; rows lost to the factor, and cosine, sine of the rotations for it.
+# Length N, but for columns and L (N, N), of which what is not used takes no memory. The
+# core's active-set algebra knows these names.
 _ActiveSet = namedtuple(
     "_ActiveSet",
-    [
-        "y",
-        "g",  # the code, and G y
-        "support",  # in the order of the factor
-        # row columns[place[j]] is G[j], for atoms that have been in use; else -1
-        "place",
-        "columns",
-        "L",  # Cholesky factor of G + lift 1 1^T on the support, row by row
-        # of the optimality conditions off the support: see _affine_certificate
-        "violation",
-        "sign",
-        "slope",
-        "step",
-        "ones",  # along the support: see _solve_on_active
-        # rows to delete from the factor, and the rotations for it
-        "lost",
-        "cosine",
-        "sine",
-    ],
+    "y g support place columns L violation sign slope step ones lost cosine sine",
 )
 
 

@@ -92,6 +92,7 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
 
     The least first and greatest 99th percentile over clips; [0, 1] where no clip has an
     exponent.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
     >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
@@ -144,6 +145,7 @@ def fractal_exponents(
 
     Only at voxels whose cubes, or squares within slices, fit into the clip; NaN where
     the measure of the smallest is 0.
+
     part: 0, cubes in 3-D; 1, 2, 3, squares in slices along t, y, x.
 
     >>> import numpy as np
@@ -167,10 +169,10 @@ def box_dimensions(
     levels: integers (a, b, c) or (a, b), 0..n_levels - 1, other values belong to no
     set. The slope of ln N_s over -ln s by least squares, with N_s the number of boxes
     of side s that hold a voxel of the set; 0 for an empty set. sides: two ascending
-    integers >= 1 or more, None for 1, 2, 4,
-    ... up to a quarter of the shortest axis of more than one voxel, at least 2 and at most 16. The
-    dimension of a set that repeats itself at other ratios, as 3 of the Sierpinski
-    carpet, is exact at their powers alone.
+    integers >= 1 or more, None for 1, 2, 4, ... up to a quarter of the shortest axis of
+    more than one voxel, at least 2 and at most 16. The dimension of a set that repeats
+    itself at other ratios, as 3 of the Sierpinski carpet, is exact at their powers
+    alone.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
