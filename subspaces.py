@@ -387,33 +387,24 @@ def _basis_of_video(frames, name, model, options):
 
 
 def _arma(frames, name, model, options):
-    """A and C in float64."""
+    """A, by least squares, and C in float64."""
     C, s, V = _leading_directions(frames, name, model.n_states, "n_states", options)
-    A, missing = _transition(s, V)
-    if missing:
+    r = np.count_nonzero(s)  # padded directions have no dynamics
+    # the states are diag(s) V^T; columns of V are orthonormal but for one row
+    B, _, determined, _ = np.linalg.lstsq(
+        V[:-1, :r], V[1:, :r], rcond=1e3 * np.finfo(float).eps
+    )
+    A = np.zeros((len(s), len(s)))
+    A[:r, :r] = s[:r, None] * B.T / s[:r]
+    if determined < r:
         _lack(
             options.rank,
             f"{name} must determine A (n_states = {model.n_states}) by at least "
             f"n_states + 1 frames: the first {len(frames) - 1} of {len(frames)} "
-            f"have {missing}",
+            f"have {determined} independent states of {r}",
         )
     radius = np.abs(np.linalg.eigvals(A)).max() if model.stabilize else 0
     return A * (STABLE_RADIUS / radius if radius >= 1 else 1), C
-
-
-def _transition(s, V):
-    """A by least squares from the states diag(s) V^T (n_states, n), and what it misses."""
-    A = np.zeros((len(s), len(s)))
-    r = np.count_nonzero(s)  # padded directions have no dynamics
-    before = V[:-1, :r]  # (n - 1, r), of columns that are orthonormal but for one row
-    after = V[1:, :r]
-    determined = 0
-    if len(before):
-        B, _, determined, _ = np.linalg.lstsq(
-            before, after, rcond=1e3 * np.finfo(float).eps
-        )
-        A[:r, :r] = s[:r, None] * B.T / s[:r]
-    return A, f"{determined} independent states of {r}" if determined < r else ""
 
 
 def _powers(A, n_blocks):
@@ -439,16 +430,13 @@ def _stack(sets, basis_of):
     checked = checks.each_set(sets, "sets")
     bases = []
     while some := list(itertools.islice(checked, 4 * core.thread_count())):
-        n = len(bases)
-
-        def work(rows):
-            return [
-                basis_of(some[i], f"sets[{n + i}]")
-                for i in range(rows.start, rows.stop)
-            ]
-
-        for part in core.run_blocks(work, len(some), checks.sets_in_block(some, 1)):
-            bases += part
+        named = [(rows, f"sets[{i}]") for i, rows in enumerate(some, len(bases))]
+        parts = core.run_blocks(
+            lambda few: list(itertools.starmap(basis_of, named[few])),
+            len(some),
+            checks.sets_in_block(some, 1),
+        )
+        bases += itertools.chain.from_iterable(parts)
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
     return checks.joined([basis[None] for basis in bases])
@@ -802,13 +790,17 @@ def _lack(policy, message):
 
 
 def _check_options(center, unit_variance, rank, run=core.run_blocks, *, fewer=False):
-    core.check_choice(rank, "rank", "raise", "warn", "pad", *["fewer"] * fewer)
-    center = core.check_flag(center, "center")
-    unit_variance = core.check_flag(unit_variance, "unit_variance")
-    return _Options(center, unit_variance, rank, run)
+    return _Options(
+        core.check_flag(center, "center"),
+        core.check_flag(unit_variance, "unit_variance"),
+        core.check_choice(rank, "rank", "raise", "warn", "pad", *["fewer"] * fewer),
+        run,
+    )
 
 
 def _check_model(n_states, n_blocks, stabilize):
-    n_states = core.check_integer(n_states, "n_states", 1)
-    n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
-    return _Model(n_states, n_blocks, core.check_flag(stabilize, "stabilize"))
+    return _Model(
+        core.check_integer(n_states, "n_states", 1),
+        core.check_integer(n_blocks, "n_blocks", 1),
+        core.check_flag(stabilize, "stabilize"),
+    )

@@ -239,7 +239,10 @@ def intrinsic_codes(
     N = len(D)
     # columns as rows (p, N, d)
     atoms = np.array(D.transpose(2, 0, 1), np.float64, order="C")
-    pairs = _products_of_pairs(atoms)
+    rows = atoms.reshape(p * N, d)
+    pairs = np.empty((0, 0, 0, 0))
+    if (p * N) ** 2 <= ALL_PAIRS:
+        pairs = np.matmul(rows, rows.T).reshape(p, N, p, N)  # D_i^T D_j
     codes = np.empty((n, N), X.dtype)
     gap = np.empty(n)
     n_iter = np.empty(n, np.int64)
@@ -249,9 +252,17 @@ def intrinsic_codes(
     for tile in core.slices(n, step):
         # columns as rows (t, p, d)
         x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")
-        C = _products_with_atoms(x, atoms)
+        # C[i, a, b, j] = (X_i^T D_j)[a, b], whatever else is in the tile
+        C = products_of_rows(x.reshape(-1, d), rows).reshape(-1, p, p, N)
         if lam > 0:
-            found = _lassos_of_tile(C, x, atoms, pairs, (lam / 2, tol, max_iter))
+            parts = core.run_blocks(
+                lambda some: _affine_lassos(
+                    C[some], x[some], atoms, pairs, lam / 2, tol, max_iter
+                ),
+                len(C),
+                16,
+            )
+            found = [np.concatenate(part) for part in zip(*parts)]
         else:
             found = _least_squares_of_tile(C, x, atoms, pairs)
         codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = found
@@ -287,47 +298,13 @@ def intrinsic_classify(
     return _nearest_class(codes, core.bases_gram(D), core.bases_gram(X, D), labels)
 
 
-def _products_of_pairs(atoms):
-    """D_i^T D_j of all pairs, (p, N, p, N).
-
-    An empty array if they are too many to be held.
-    """
-    p, N, d = atoms.shape
-    if (p * N) ** 2 > ALL_PAIRS:
-        return np.empty((0, 0, 0, 0))
-    rows = atoms.reshape(p * N, d)
-    return np.matmul(rows, rows.T).reshape(p, N, p, N)
-
-
-def _products_with_atoms(x, atoms):
-    """C[i, a, b, j] = (X_i^T D_j)[a, b]: (t, p, p, N).
-
-    The numbers do not depend on what else is in the tile.
-    """
-    t, p, d = x.shape
-    N = atoms.shape[1]
-    C = products_of_rows(x.reshape(t * p, d), atoms.reshape(p * N, d))
-    return C.reshape(t, p, p, N)
-
-
-def _lassos_of_tile(C, x, atoms, pairs, rules):
-    """Codes (t, N), gap, n_iter and late (t,), and least cosines (t, N)."""
-    parts = core.run_blocks(
-        lambda some: _affine_lassos(C[some], x[some], atoms, pairs, *rules), len(C), 16
-    )
-    return [np.concatenate(part) for part in zip(*parts)]
-
-
 def _least_squares_of_tile(C, x, atoms, pairs):
-    """The same for lambda = 0: the y of least norm among the minimisers."""
-    t, _, _, N = C.shape
+    """_affine_lassos for lambda = 0: the y of least norm among the minimisers."""
+    t = len(C)
     factors, _, least_cosine = log_factors(C)
-    codes = np.empty((t, N))
-    gap = np.empty(t)
-    for i in range(t):
-        codes[i], gap[i] = _affine_least_squares(
-            _log_gram(factors[i], x[i], atoms, pairs)
-        )
+    grams = (_log_gram(*both, atoms, pairs) for both in zip(factors, x))
+    codes, gap = zip(*map(_affine_least_squares, grams))
+    codes = np.stack(codes)
     return codes, gap, np.zeros(t, np.int64), np.zeros(t, bool), least_cosine
 
 
@@ -768,12 +745,9 @@ def _without_rounding(H):
 def _clipped(H, bound):
     """The nearest matrices to H (N, d, p) whose singular values are at most the bound."""
     left, s, right = np.linalg.svd(H, full_matrices=False)
-    long = s.max(axis=1, initial=0) > bound
-    H = H.copy()
-    H[long] = np.matmul(
-        left[long] * np.minimum(s[long], bound)[:, None, :], right[long]
-    )
-    return H
+    short = s.max(axis=1, initial=0) <= bound
+    nearest = np.matmul(left * np.minimum(s, bound)[:, None, :], right)
+    return np.where(short[:, None, None], H, nearest)
 
 
 def _update_tangents(H, tangents, codes, bound):
