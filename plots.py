@@ -9,7 +9,6 @@ matplotlib's settings. The colours suit colour-blind readers.
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -239,7 +238,6 @@ def plot_confusion(
     fontsize = cell / (CHAR_WIDTH * len(str(counts.max())))
     if fontsize > LEGIBLE:
         for row, column in np.argwhere(counts):
-            color = "white" if shares[row, column] > 0.5 else "black"
             ax.text(
                 column,
                 row,
@@ -247,7 +245,7 @@ def plot_confusion(
                 ha="center",
                 va="center",
                 fontsize=min(FONT, fontsize),
-                color=color,
+                color="white" if shares[row, column] > 0.5 else "black",
             )
     summed = f" ({n_splits} splits summed)" if n_splits > 1 else ""
     ax.set(xlabel=f"predicted class{summed}", ylabel="true class")
@@ -322,8 +320,8 @@ def plot_sheet(
     if not isinstance(note, str):
         raise TypeError(f"note must be a string, got {note!r:.60}")
     cells = []
-    lengths = []
-    heights = []
+    longest = 0
+    bottom = 0
     for r, row in enumerate(rows):
         checks.check_sequence(row, f"rows[{r}]", "pairs (image, words)")
         x = 0.0
@@ -339,20 +337,19 @@ def plot_sheet(
                 )
             image = checks.shaped_array(cell[0], f"{name}[0]", ("height", "width"))
             lines = [_cut(line, 14) for line in str(cell[1]).split("\n")]
-            cells.append((r, image, x, lines))
+            cells.append((image, x, bottom, lines))
             most = max(most, len(lines))
             x += 1
-        lengths.append(x)
-        heights.append(1.05 + 0.14 * most)
+        longest = max(longest, x)
+        bottom += 1.05 + 0.14 * most
     if not cells:
         raise ValueError("rows must hold at least one image, got none")
-    top = np.cumsum([0, *heights])
-    width = max(4.2, 1.4 * max(lengths) + 0.2)
-    ax = _axes(ax, width, 1.35 * top[-1] + 0.4)
+    width = max(4.2, 1.4 * longest + 0.2)
+    ax = _axes(ax, width, 1.35 * bottom + 0.4)
+    for cell in cells:
+        _draw_image(ax, *cell, "black")
     note = textwrap.fill(note, int(72 * width / FONT))
-    for r, image, x, lines in cells:
-        _draw_image(ax, image, x, top[r], lines, "black")
-    _end_sheet(ax, max(lengths) - 0.5, top[-1] - 0.5, note)
+    _end_sheet(ax, longest - 0.5, bottom - 0.5, note)
     return ax
 
 
@@ -360,8 +357,15 @@ def _draw_image(ax, image, x, y, lines, color):
     """An image of a sheet about the point (x, y), and the lines under it."""
     h, w = np.divide(image.shape, 2.2 * max(image.shape))
     ax.imshow(image, cmap="gray", extent=(x - w, x + w, y + h, y - h))
-    under = dict(ha="center", va="top", fontsize=FONT - 1, color=color)
-    ax.text(x, y + h + 0.05, "\n".join(lines), **under)
+    ax.text(
+        x,
+        y + h + 0.05,
+        "\n".join(lines),
+        ha="center",
+        va="top",
+        fontsize=FONT - 1,
+        color=color,
+    )
 
 
 def _end_sheet(ax, right, bottom, note):
@@ -469,8 +473,10 @@ def plot_codes(
     extend = "both" if signed else "max"
     bar = ax.figure.colorbar(image, ax=ax, label="code", extend=extend)
     bar.ax.set_ylim(-limit if signed else 0, limit)
-    xlabel = "atom" if atom_labels is None else "atoms by class"
-    ax.set(xlabel=xlabel, ylabel="samples by class")
+    ax.set(
+        xlabel="atom" if atom_labels is None else "atoms by class",
+        ylabel="samples by class",
+    )
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     _mark_classes(ax, "y", classes, edges, GREY)
     if atom_labels is not None:
@@ -520,17 +526,14 @@ def plot_sparsity(
     ax = _axes(ax, 6.6, 4)
     low, middle, high = np.percentile(counts, [25, 50, 75], axis=1)
     ax.fill_between(lams, low, high, color=BLUE, alpha=0.2, linewidth=0)
-    (line,) = ax.plot(
+    lines = ax.plot(
         lams, middle, "o-", color=BLUE, label="nonzeros (median, quartiles)"
     )
     unit = "" if lam_scale is None else " / λ_max"
     ax.set(xscale="log", xlabel=f"λ{unit}", ylabel="nonzeros of a code", ylim=(0, None))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     right = ax.twinx()
-    lines = [
-        line,
-        *right.plot(lams, share, "s--", color=VERMILION, label="residual (median)"),
-    ]
+    lines += right.plot(lams, share, "s--", color=VERMILION, label="residual (median)")
     right.set(ylim=(0, 1.05), ylabel="residual, share of ‖X̂‖²")
     farther = ax.twinx()
     farther.spines.right.set_position(("outward", 48))
@@ -620,9 +623,13 @@ def plot_reliability(
         [0, 1], [0, 1], color=GREY, linewidth=1, zorder=1, label="perfectly calibrated"
     )
     ax.errorbar(mean, share, error, fmt="none", ecolor=BLUE, elinewidth=1, zorder=2)
-    size = 12 + 100 * np.sqrt(count[some] / count.max())
     ax.scatter(
-        mean, share, s=size, color=BLUE, zorder=3, label=f"{len(right)} answers, by bin"
+        mean,
+        share,
+        s=12 + 100 * np.sqrt(count[some] / count.max()),
+        color=BLUE,
+        zorder=3,
+        label=f"{len(right)} answers, by bin",
     )
     ax.set(
         xlim=(-0.02, 1.02),
@@ -725,12 +732,8 @@ def _number_above(points):
     """
     side = max(float(np.ptp(points, axis=0).max()), np.finfo(float).tiny)
     places = np.round(100 * points / side).astype(int)
-    seen = Counter()
-    above = np.zeros(len(points), int)
-    for i in range(len(points))[::-1]:
-        above[i] = seen[tuple(places[i])]
-        seen[tuple(places[i])] += 1
-    return above
+    same = (places[:, None] == places).all(axis=2)
+    return np.triu(same, 1).sum(axis=1)
 
 
 def _spots(codes, order, atom_order, ax):

@@ -141,8 +141,8 @@ def affine_distances(rows, columns, kernel):
     if symmetric:
         distances = np.maximum(distances, distances.T)
         np.fill_diagonal(distances, 0)
-    dtype = np.result_type(rows.dtype, columns.dtype)
-    return distances.astype(dtype, copy=False), distances == 0
+    rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
+    return rounded, distances == 0
 
 
 def _span(starts, part):
@@ -167,8 +167,8 @@ def _hull_of(frames, i, rules, kernel):
     centred, mean = _centred(frames)
     _, s, Vt = np.linalg.svd(centred, full_matrices=False)
     rounding = 10 * EPS * math.sqrt(frames.size) * core.max_abs(frames)
-    rank = int((s > max(RANK_TOL * s[0], rounding)).sum())
-    k = _hull_dimension((s[:rank] / s[0]) ** 2, rules, i, len(frames))
+    s = s[s > max(RANK_TOL * s[0], rounding)]
+    k = _hull_dimension((s / s[:1]) ** 2, rules, i, len(frames))
     return np.vstack([Vt[:k], mean]), np.empty(0)
 
 
@@ -182,10 +182,8 @@ def _hull_of_kernel(frames, i, rules, kernel):
     K -= K.mean(axis=1)[:, None]
     values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
     floor = max(KERNEL_RANK_TOL * values[-1], 1e-14 * largest)
-    rank = int((values > floor).sum())
-    values = values[::-1]
-    k = _hull_dimension(values[:rank], rules, i, q)
-    A = V[:, ::-1][:, :k] / np.sqrt(values[:k])
+    k = _hull_dimension(values[values > floor][::-1], rules, i, q)
+    A = V[:, : -k - 1 : -1] / np.sqrt(values[: -k - 1 : -1])
     H = np.vstack([(A - A.mean(axis=0)).T, np.full(q, 1 / q)])  # (k + 1, q)
     return H, H @ means
 
@@ -417,6 +415,10 @@ def convex_distances(rows, columns, rules, kernel):
     Of hulls with themselves if both are one. rules: (bound, tol, max_iter).
     """
     symmetric = rows is columns
+    bound, tol, max_iter = rules
+    n_full = int(1 / bound + 1e-9)
+    left = 1 - n_full * bound
+    shares = np.array([bound] * n_full + [left] * (left > 1e-9))
     found = np.zeros((4, len(rows.tiny), len(columns.tiny)))
     for i, j, unit in _tiles_of_sets(rows, columns):
         frames = [
@@ -438,7 +440,14 @@ def convex_distances(rows, columns, rules, kernel):
         n = max(rows.lengths[i]) + max(columns.lengths[j])
         core.run_blocks(
             lambda block: _fill_rows(
-                K, *sides, n, rules, skip, block.start, block.stop, tile
+                K,
+                *sides,
+                n,
+                (shares, tol, max_iter),
+                skip,
+                block.start,
+                block.stop,
+                tile,
             ),
             i.stop - i.start,
             1,
@@ -451,7 +460,7 @@ def convex_distances(rows, columns, rules, kernel):
     if late.any():
         count = np.count_nonzero(late) // (2 if symmetric else 1)
         core.warn(
-            f"{count} convex hull distances did not converge (max_iter = {rules[2]}): worst "
+            f"{count} convex hull distances did not converge (max_iter = {max_iter}): worst "
             f"gap {gap[late > 0].max():.2g}"
         )
     rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
@@ -472,9 +481,12 @@ def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
         for rows in map(slice, starts, starts[1:]):
             one = frames[rows]
             grams[rows, : len(one)] = _inner_products(one, one, kernel)
-    vectors = frames if kernel is None else np.empty((len(frames), 0))
     return read_only(
-        starts, grams, vectors, hulls.centres[part] * unit, hulls.rounding[part] * unit
+        starts,
+        grams,
+        frames if kernel is None else np.empty((len(frames), 0)),
+        hulls.centres[part] * unit,
+        hulls.rounding[part] * unit,
     )
 
 
@@ -549,8 +561,7 @@ def _sizes(sets, kernel):
     if kernel is not None:
         return np.zeros(len(sets)), np.zeros(len(sets), bool)
     largest = np.array([core.max_abs(one) for one in sets])
-    d = sets[0].shape[1]
-    return EPS * math.sqrt(d) * largest, largest < TINY
+    return EPS * math.sqrt(sets[0].shape[1]) * largest, largest < TINY
 
 
 def _starts_of(lengths):
@@ -582,8 +593,8 @@ def _tiles_of_sets(rows, columns):
     for j in checks.batches(columns.lengths, side, columns.tiny):
         for i in of_rows:
             if rows is not columns or i.start < j.stop:
-                both = rows.tiny[i.start] and columns.tiny[j.start]
-                yield i, j, LIFT if both else 1.0
+                tiny = rows.tiny[i.start] and columns.tiny[j.start]
+                yield i, j, LIFT if tiny else 1.0
 
 
 # --------------------------------------------------------------- distances of polytopes
@@ -624,17 +635,30 @@ _Corral = namedtuple("_Corral", "toward g picks shares columns Q L support y ste
 
 
 @core.jit(long=True)
-def _fill_rows(K, rows, columns, n, rules, skip, start, stop, found):
+def _fill_rows(K, rows, columns, n, search, skip, start, stop, found):
     """Write results (4, t, s) of t polytopes with s others, for rows start..stop-1.
 
     They are distances, gaps, numbers of iterations, and whether tol was missed. K has
     the inner products of all frames, or is empty. rows, columns: as _polytope_side
-    gives them, n frames a pair at most. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left.
+    gives them, n frames a pair at most. search: (shares, tol, max_iter), shares those
+    of the frames in a vertex. Pairs i, j with j <= i + skip are left.
     """
     row_starts, row_grams, A, row_centres, row_rounding = rows
     column_starts, column_grams, B, column_centres, column_rounding = columns
-    bound, tol, max_iter = rules
-    w = _new_corral(n, n + 2 if K.size else min(n, A.shape[1] + 1) + 2, bound)
+    shares, tol, max_iter = search
+    m = n + 2 if K.size else min(n, A.shape[1] + 1) + 2
+    w = _Corral(
+        np.empty(n + 1),
+        np.empty(n + 1),
+        np.empty((m, 2, len(shares)), np.int64),
+        shares,
+        np.empty((m, n + 1)),
+        np.empty((m, m)),
+        np.empty((m, m)),
+        np.arange(m),
+        np.empty(m),
+        np.empty(m),
+    )
     for i in range(start, stop):
         mine = slice(row_starts[i], row_starts[i + 1])
         for j in range(max(0, i + skip + 1), found.shape[2]):
@@ -650,27 +674,6 @@ def _fill_rows(K, rows, columns, n, rules, skip, start, stop, found):
             )
             ends = found[:, i, j]
             ends[0], ends[1], ends[2], ends[3] = _nearest_point(w, pair, tol, max_iter)
-
-
-@core.inlined_jit(allocates=True)
-def _new_corral(n, m, bound):
-    n_full = int(1 / bound + 1e-9)
-    left = 1 - n_full * bound
-    shares = np.full(n_full + (1 if left > 1e-9 else 0), bound)
-    if left > 1e-9:
-        shares[n_full] = left
-    return _Corral(
-        np.empty(n + 1),
-        np.empty(n + 1),
-        np.empty((m, 2, len(shares)), np.int64),
-        shares,
-        np.empty((m, n + 1)),
-        np.empty((m, m)),
-        np.empty((m, m)),
-        np.arange(m),
-        np.empty(m),
-        np.empty(m),
-    )
 
 
 @core.inlined_jit(once=True, allocates=True)

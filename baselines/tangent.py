@@ -248,8 +248,7 @@ def intrinsic_codes(
     n_iter = np.empty(n, np.int64)
     late = np.empty(n, bool)
     n_right = 0
-    step = max(1, core.TILE // (p * max(p * N, d)))
-    for tile in core.slices(n, step):
+    for tile in core.slices(n, max(1, core.TILE // (p * max(p * N, d)))):
         # columns as rows (t, p, d)
         x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")
         # C[i, a, b, j] = (X_i^T D_j)[a, b], whatever else is in the tile
@@ -360,7 +359,23 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     n_iter = np.empty(n, np.int64)
     late = np.empty(n, np.bool_)
     least = np.empty((n, N))
-    w = _new_active_set(N)
+    v = np.empty((9, N))
+    w = _ActiveSet(
+        v[0],
+        v[1],
+        np.empty(N, np.int64),
+        np.empty(N, np.int64),
+        np.empty((N, N)),
+        np.empty((N, N)),
+        v[2],
+        v[3],
+        v[4],
+        v[5],
+        v[6],
+        np.empty(N, np.int64),
+        v[7],
+        v[8],
+    )
     for i in range(n):
         factors, square, cosines = log_factors(C[i : i + 1])
         nearest = 0
@@ -384,27 +399,6 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
         gap[i], n_iter[i], late[i] = _affine_lasso(w, logs, half, lift, limit, max_iter)
         core.copy(w.y, codes[i], N)
     return codes, gap, n_iter, late, least
-
-
-@core.inlined_jit(allocates=True)
-def _new_active_set(N):
-    v = np.empty((9, N))
-    return _ActiveSet(
-        v[0],
-        v[1],
-        np.empty(N, np.int64),
-        np.empty(N, np.int64),
-        np.empty((N, N)),
-        np.empty((N, N)),
-        v[2],
-        v[3],
-        v[4],
-        v[5],
-        v[6],
-        np.empty(N, np.int64),
-        v[7],
-        v[8],
-    )
 
 
 @core.inlined_jit(once=True, allocates=True)
@@ -476,9 +470,9 @@ def _affine_certificate(w, half, m):
         excess = max(excess, abs(w.g[j] - nu + half * w.sign[i]))
     for j in range(len(w.g)):
         excess = max(excess, abs(w.violation[j]))
-    bound = 2 * half / (high - low) if high > low else np.inf
-    ratio = low / square if square > 0 else 1.0
-    scale = min(max(ratio, 0.0), bound)
+    scale = max(low / square, 0.0) if square > 0 else 1.0
+    if high > low:
+        scale = min(scale, 2 * half / (high - low))
     cost = square + 2 * half * l1
     return cost, cost - (2 * scale * low + 2 * half - scale * scale * square), excess
 
@@ -968,14 +962,13 @@ def _angles_of_columns(T, cosine, phi):
     square = 0.0
     least = 1.0
     for k in range(p):
-        length = math.sqrt(core.dot(T[k], T[k], p))
-        cosine[k] = length
-        if length < 1e-70:
+        cosine[k] = math.sqrt(core.dot(T[k], T[k], p))
+        if cosine[k] < 1e-70:
             cosine[k] = 0.0
             _complete(T, k)
         else:
             for a in range(p):
-                T[k, a] /= length
+                T[k, a] /= cosine[k]
         sine = math.sqrt(max((1 - cosine[k]) * (1 + cosine[k]), 0.0))
         theta = math.atan2(sine, cosine[k])
         phi[k] = theta / sine if sine > 0 else 1.0

@@ -104,14 +104,12 @@ def _right_factors(clips, k, p):
     rest = clips[0].size // side
     V = np.empty((n, rest, min(side, rest) if p is None else min(p, rest)), clips.dtype)
     least = V.shape[2]
-    step = max(1, PIXELS_AT_A_TIME // clips[0].size)
-    for i in range(0, n, step):
-        unfolded = np.moveaxis(clips[i : i + step], 1 + k, 1).reshape(-1, side, rest)
+    for some in core.slices(n, max(1, PIXELS_AT_A_TIME // clips[0].size)):
+        unfolded = np.moveaxis(clips[some], 1 + k, 1).reshape(-1, side, rest)
         _, s, Vt = np.linalg.svd(unfolded.astype(np.float64), full_matrices=False)
         held = s > max(side, rest) * np.finfo(clips.dtype).eps * s[:, :1]
         least = min(least, int(held.sum(axis=1).min()))
-        kept = (Vt * held[:, :, None]).swapaxes(1, 2)
-        V[i : i + step] = kept[:, :, : V.shape[2]]
+        V[some] = (Vt * held[:, :, None]).swapaxes(1, 2)[:, :, : V.shape[2]]
     return V[:, :, :least] if p is None else V
 
 
@@ -141,11 +139,11 @@ def product_distances(
     if Y is None:
         return np.sqrt(sum(_squares(V, None, metric) for V in X))
     Y = _check_factors(Y, "Y")
-    for k in range(3):
-        if X[k].shape[1:] != Y[k].shape[1:]:
+    for V, W, axis in zip(X, Y, AXES):
+        if V.shape[1:] != W.shape[1:]:
             raise ValueError(
                 "X and Y must be of clips of one size and one p, got factors "
-                f"{X[k].shape[1:]} and {Y[k].shape[1:]} of axis {AXES[k]}"
+                f"{V.shape[1:]} and {W.shape[1:]} of axis {axis}"
             )
     return np.sqrt(sum(_squares(V, W, metric) for V, W in zip(X, Y)))
 
@@ -259,8 +257,7 @@ def _joint_correlations(X, Y):
     p = X.shape[2]
     found = np.empty((p, len(X), len(Y)), np.result_type(X, Y))
     for i, j, C in _tiles_of_products(X.swapaxes(1, 2), Y.swapaxes(1, 2), False):
-        blocks = C.reshape(len(C), p, -1, p).swapaxes(1, 2)
-        found[:, i, j] = _singular_values(blocks)
+        found[:, i, j] = _singular_values(C.reshape(len(C), p, -1, p).swapaxes(1, 2))
     return found
 
 
@@ -468,11 +465,9 @@ def check_sides(shape, name):
 
 def check_modes(modes):
     """The modes as a tuple of at least one, each once."""
-    if isinstance(modes, str):
-        modes = (modes,)
     if not np.iterable(modes):
         raise TypeError(f"modes must be a sequence of names, got {modes!r}")
-    modes = tuple(modes)
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if not all(isinstance(mode, str) for mode in modes):
         raise TypeError(
             f"modes must be names, some of {', '.join(MODES)}, got {modes!r}"
