@@ -1006,7 +1006,8 @@ def _pack(X, some, piece, used):
     few = X[some, piece].swapaxes(1, 2)
     if used is not None:
         return few[used[some]]
-    return np.ascontiguousarray(few).reshape(-1, few.shape[2])
+    # a copy always: NumPy rounds A A^T of one array in another way
+    return np.array(few, order="C").reshape(-1, few.shape[2])
 
 
 def _even_share(total, most):
