@@ -107,7 +107,7 @@ class Estimator(base.BaseEstimator):
 
     def own(self, checked: np.ndarray, given: ArrayLike) -> np.ndarray:
         """The checked part of a training set, as fit takes it of what was given."""
-        return core.kept_array(checked, given) if self.keeps_input else checked
+        return np.array(checked) if self.keeps_input else checked
 
     def check_d(self, d: int, fit: bool) -> None:
         """fit records d, every other method demands it."""
@@ -452,7 +452,8 @@ class NearestSubspace(ByScores, OnSubspaces):
         count = core.check_integer(
             self.n_neighbors, "n_neighbors", 1, len(self.subspaces_)
         )
-        nearest = core.nearest_atoms(nearness, count)
+        nearest = np.argsort(-nearness, axis=1, kind="stable")[:, :count]
+        nearest.sort(axis=1)
         distances = np.take_along_axis(distances, nearest, axis=1)
         order = distances.argsort(axis=1, kind="stable")
         in_order = np.take_along_axis(nearest, order, axis=1)
@@ -578,7 +579,8 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         check_is_fitted(self)
         how = {"lam_scale": None, **self._checked_how()}
         rules = [*dict.fromkeys([self._rule(), "residual"])]
-        found = tuning.scores_by_rule(self.gram_, self.index_, groups, rules, how)
+        members = tuning.members_of(groups, len(self.gram_))
+        found = tuning.scores_by_rule(self.gram_, self.index_, members, rules, how)
         return found[0], found[-1]
 
     def p_values(
@@ -747,7 +749,7 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         scores = self.class_scores(X)
         probabilities = softmax(scores / self.temperature_, axis=1)
         # of equal ones the predicted
-        return core.let_win(probabilities, scores.argmax(axis=1))
+        return break_ties(probabilities, scores.argmax(axis=1))
 
     def _scores_of(self, codes, K_dd, K_xd, index):
         """Scores (n, n_classes) of codes over atoms of the classes index (N,)."""
@@ -1246,6 +1248,14 @@ def first_of(X):
         return X[:1]
     except (TypeError, IndexError, KeyError):
         raise TypeError(f"X must be a sequence of sets of frames, got {X!r}") from None
+
+
+def break_ties(scores, winners):
+    """The scores (n, n_classes), raised where needed so that the winners (n,) lead."""
+    other = np.flatnonzero(scores.argmax(axis=1) != winners)
+    best = scores[other].max(axis=1)
+    scores[other, winners[other]] = np.nextafter(best, scores.dtype.type(np.inf))
+    return scores
 
 
 def _gram_rows(X, D):

@@ -1,13 +1,14 @@
-"""What is kept on disk, whole or not at all and without pickle: dictionaries, codes,
-checkpoints.
+"""Saving and loading, without half-written files and without pickle: dictionaries,
+codes, checkpoints.
 
 A file of arrays is an .npz that stores plain arrays as they are; its comment is the
 SHA-256 of all bytes before it. Reading executes nothing, and takes no more memory than
-the file is long. Codes that do not fit in memory are written block by block: an .npy
-file holds at each moment the rows that are done, a folder holds CSR arrays of
-consecutive rows, each whole or not there. So what a kill, Ctrl-C or a full disk leaves
-can be read, and gone on from: codes and checkpoints keep the Fingerprint of what was
-computed.
+the file is long. A file is written beside its path and takes its place once it is
+complete: after an error, Ctrl-C or a full disk the path is what it was; a kill leaves a
+file *.unfinished beside it. Codes that do not fit in memory are written block by block:
+an .npy file holds at each moment the rows that are done, a folder holds CSR arrays of
+consecutive rows. Codes and checkpoints keep the Fingerprint of what was computed, and
+are resumed.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import contextlib
 import functools
 import hashlib
 import io
-import itertools
 import json
 import math
 import numbers
 import os
 import re
+import secrets
 import shutil
 import signal
 import threading
@@ -36,11 +37,6 @@ from numpy.typing import ArrayLike
 
 import grassmann_sc as core
 from grassmann_sc import checks
-
-try:
-    import fcntl
-except ImportError:  # Windows, where no one removes a file that is open
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "save",
@@ -58,14 +54,12 @@ __all__ = [
 
 VERSION = 1  # of the format
 DIGEST_LENGTH = 64  # hexadecimal digits
-SLOTS = 8  # unfinished files of one path that are looked at
 SHORT = 12  # hexadecimal digits of each part of a fingerprint
 MOST_NUMBERS = 2**22  # of the bases that are read at a time
 HEADER_LENGTH = 128  # bytes of an .npy file of codes
 PART = re.compile(r"(\d{15})\.npz")  # the file of a part of codes, by its first row
 RESUMED = "resume must be a checkpoint of the same samples, weights and options"
 OWN = "+"  # before the samples in a fingerprint: those of its part alone
-UNFINISHED = re.compile(PART.pattern + r"\.\d+\.unfinished")
 
 
 def check_path(path: str | bytes | os.PathLike, name: str = "path") -> str:
@@ -99,15 +93,12 @@ def check_writable(path: str | bytes | os.PathLike, name: str = "path") -> str:
     """
     path = check_path(path, name)
     try:
-        file, unfinished = _new_file(_target(path, name))
+        _in_new_file(_target(path, name), lambda file: None)
     except OSError as error:
         raise ValueError(
             f"{name} must be a path that a file can be written to, got {path}: "
             f"{error.strerror or error}"
         ) from None
-    file.close()
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(unfinished)
     return path
 
 
@@ -127,8 +118,8 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     """Call write(file) on a binary file that replaces path once it is complete.
 
     Until then, and after any error, path is what it was. A link is followed,
-    permissions are those of the file before, or of any new file. What a killed run left
-    unfinished beside path is removed; what a run that is alive is writing there is not.
+    permissions are those of the file before, or of any new file. A kill leaves a file
+    beside path, whose name ends in .unfinished.
 
     >>> import os, tempfile
     >>> from grassmann_sc import files
@@ -141,80 +132,32 @@ def write_whole(path: str | bytes | os.PathLike, write: Callable) -> None:
     path = _target(path)
     if not callable(write):
         raise TypeError(f"write must be a function of a file, got {write!r}")
-    remove_unfinished(path)
-    file, unfinished = _new_file(path)
+
+    def write_and_replace(file):
+        write(file)
+        _to_disk(file)
+        file.close()  # Windows replaces no open file
+        if os.path.isfile(path):
+            shutil.copymode(path, file.name)
+        os.replace(file.name, path)
+
+    _in_new_file(path, write_and_replace)
+
+
+def _in_new_file(path, use):
+    """Call use(file) on a new file beside path, which is gone then unless renamed."""
+    name = f"{path}.{secrets.token_hex(4)}.unfinished"
     try:
-        with file:
-            write(file)
-            _to_disk(file)
-            if os.path.isfile(path):
-                shutil.copymode(path, unfinished)
-            if fcntl:  # under its lock, so that no one takes it for abandoned
-                os.replace(unfinished, path)
-        if not fcntl:
-            os.replace(unfinished, path)
-    except BaseException:
+        with open(name, "x+b") as file:  # with the permissions of any new file
+            use(file)
+    finally:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(unfinished)
-        raise
+            os.unlink(name)
 
 
 def _to_disk(file):
     file.flush()
     os.fsync(file.fileno())
-
-
-def _new_file(path):
-    """A new file beside path, locked for as long as it is open, and its name."""
-    for slot in itertools.count():
-        name = _unfinished(path, slot)
-        with contextlib.suppress(FileExistsError):
-            file = open(name, "x+b")
-            if _lock(file) is not False and os.fstat(file.fileno()).st_nlink:
-                # else it was taken for abandoned before it was locked
-                return file, name
-            file.close()
-
-
-def _unfinished(path, slot):
-    return f"{path}.{slot}.unfinished"
-
-
-def _lock(file):
-    """Take the lock of an open file, which the system gives back when its process ends.
-
-    False if another has it, None where there are no locks.
-    """
-    if not fcntl:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
-
-
-def remove_unfinished(path):
-    """Remove the unfinished files of path whose writers are gone.
-
-    Nobody holds their locks.
-    """
-    for slot in range(SLOTS):
-        name = _unfinished(path, slot)
-        with contextlib.suppress(OSError):
-            if not os.path.isfile(name) or os.path.islink(name):
-                continue
-            if not fcntl:
-                os.unlink(name)
-                continue
-            with open(name, "rb") as file:
-                # its writer may have renamed it just now
-                if _lock(file) and os.path.samestat(
-                    os.fstat(file.fileno()), os.lstat(name)
-                ):
-                    os.unlink(name)
 
 
 def write_arrays(
@@ -331,19 +274,15 @@ def _digest(file, length):
 
 def _member(archive, info, dtype_kinds, most):
     """An array of such a dtype that is stored as it is, as long as its header says."""
-    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-        raise ValueError(f"{info.filename} must be stored without compression")
-    if info.file_size > most:
+    if info.compress_type != zipfile.ZIP_STORED or info.compress_size > most:
         raise ValueError(
-            f"{info.filename} declares {info.file_size} bytes, more than there are"
+            f"{info.filename} must be stored as it is, in no more bytes than there are"
         )
-    with archive.open(info) as member:
-        data = member.read(info.file_size)
+    data = archive.read(info)
     content = io.BytesIO(data)
-    if np.lib.format.read_magic(content) != (1, 0):
-        raise ValueError(f"{info.filename} must have a header of version 1.0")
+    np.lib.format.read_magic(content)
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(content)
-    if dtype.hasobject or dtype.kind not in dtype_kinds:
+    if dtype.kind not in dtype_kinds:
         raise ValueError(
             f"{info.filename} must have a dtype of kind {dtype_kinds!r}, got {dtype}"
         )
@@ -700,16 +639,16 @@ class Sink:
             name: of for name, of in options._asdict().items() if name not in apart
         }
         self.fingerprint = Fingerprint(described, atoms)
-        self.row = 0
 
     def fill(self, start, progress, digest, pieces):
         """Write pieces(row), codes of consecutive rows, from the row of start on.
 
         Returns n. A piece is codes, or Written, and the digest of these rows of X. A
-        KeyboardInterrupt says from which row to go on. digest(first, stop): of these
-        rows of X. Those before the row must be those whose codes a path holds, over the
-        same atoms and with the same options. Of codes without a fingerprint, from an
-        earlier version, a start that is a number goes on unchecked.
+        KeyboardInterrupt says from which row to go on, and so does the OSError of a
+        full disk. digest(first, stop): of these rows of X. Those before the row must be
+        those whose codes a path holds, over the same atoms and with the same options.
+        Of codes without a fingerprint, from an earlier version, a start that is a
+        number goes on unchecked.
         """
         progress = core.check_flag(progress, "progress")
         if not (isinstance(start, str) and start == "resume"):
@@ -719,27 +658,55 @@ class Sink:
                 "replace writes all rows anew, leave it out to go on from start = "
                 f"{start!r}"
             )
-        self.row, whole, text = self.place.find(start)
-        if self.keeps:
-            if self.row > 0:
-                self._check_same(start, whole, text, digest)
-            elif not self.replace:
-                self._check_nothing_is_lost(digest)
-            self.place.begin(self.row, self.fingerprint.text())
+        row = self._begin(start, digest) if self.keeps else start
+        if row == "resume":
+            raise ValueError(
+                "start='resume' needs the path of a file or folder as out: give the "
+                "row where it stopped"
+            )
         with checks.progress_bar(
-            progress, total=self.n, initial=self.row, desc="codes", unit="rows"
+            progress, total=self.n, initial=row, desc="codes", unit="rows"
         ) as move:
             try:
-                for codes, added in pieces(self.row):
-                    if codes.shape[0]:
-                        self._write(codes, added)
-                        move(codes.shape[0])
+                for codes, added in pieces(row):
+                    height = codes.shape[0]
+                    self.fingerprint.add(added)
+                    if height and not isinstance(codes, Written):
+                        self.place.write(row, codes, self.fingerprint.text())
+                    row += height
+                    move(height)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(
-                    f"the codes of {self.row} of {self.n} rows are written and "
-                    f"whole, start = {self.row} goes on"
+                    f"the codes of {row} of {self.n} rows are written and whole, start "
+                    f"= {row} goes on"
                 ) from None
-        return self.row
+            except OSError as error:
+                if error.errno is None:  # of a connection, not of a disk
+                    raise
+                raise OSError(
+                    error.errno,
+                    f"{error.strerror}: the codes of the rows before {row} are written "
+                    f"and whole, start = {row} goes on",
+                    error.filename,
+                ) from error
+        return row
+
+    def _begin(self, start, digest):
+        """The row of start, once all before it are compared and the path is ready."""
+        row, whole, text = self.place.find(start)
+        rule = "out must hold codes of the same subspaces, atoms and options to resume"
+        if row == 0 and not self.replace:
+            self._check_nothing_is_lost(digest)
+        elif row > 0 and not text and start == "resume":
+            raise ValueError(
+                f"{rule}, with a fingerprint that tells of them: {self.place.path} is "
+                f"of an earlier version of this toolkit, start = {whole} goes on "
+                "unchecked"
+            )
+        elif row > 0:
+            self._check_same(row, whole, text, rule, digest)
+        self.place.begin(row, self.fingerprint.text())
+        return row
 
     def _check_nothing_is_lost(self, digest):
         """ValueError if the path holds anything but codes of the same problem."""
@@ -753,50 +720,27 @@ class Sink:
                 raise ValueError(f"{rule}: they have {self.n} rows")
             if not text:
                 raise ValueError("there is no fingerprint that tells of what they are")
-            self.fingerprint.check(text, rule, self.place.path, samples=False)
-            found = digest(0, whole)
-            self.fingerprint.add(found).check(
-                text, rule, self.place.path, samples=whole > 0
-            )
-            self.fingerprint.add(-found)
+            self._check_same(0, whole, text, rule, digest)
         except ValueError as error:
             raise ValueError(
                 "out must be a path that holds nothing to lose, unless replace=True: "
                 f"{self.place.path} holds {held} ({error})"
             ) from None
 
-    def _check_same(self, start, whole, text, digest):
-        """ValueError unless rows with this fingerprint are of the same problem.
+    def _check_same(self, row, whole, text, rule, digest):
+        """ValueError unless the whole rows with this fingerprint, if there is one, are
+        of the same problem.
 
-        Adds the digest of the rows before.
+        Adds the digest of those before the row.
         """
-        rule = "out must hold codes of the same subspaces, atoms and options to resume"
         path = self.place.path
         if text:
             self.fingerprint.check(text, rule, path, samples=False)
-        elif start == "resume":
-            raise ValueError(
-                f"{rule}, with a fingerprint that tells of them: {path} is of an "
-                f"earlier version of this toolkit, start = {whole} goes on unchecked"
-            )
-        self.fingerprint.add(digest(0, self.row))
+        self.fingerprint.add(digest(0, row))
         if text:
-            rest = digest(self.row, whole)
+            rest = digest(row, whole)
             self.fingerprint.add(rest).check(text, rule, path, samples=True)
             self.fingerprint.add(-rest)
-
-    def _write(self, codes, digest):
-        self.fingerprint.add(digest)
-        try:
-            self.place.write(self.row, codes, self.fingerprint.text())
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{error.strerror or error}: the codes of the rows before "
-                f"{self.row} are written and whole, start = {self.row} goes on",
-                error.filename,
-            ) from error
-        self.row += codes.shape[0]
 
 
 def _place_of(out, shape, dtype, sparse):
@@ -841,20 +785,16 @@ def _place_of(out, shape, dtype, sparse):
 
 def _check_apart(out, inputs):
     """ValueError if out is an input's file or memory, or within or around its store."""
-    paths = [out] if isinstance(out, (str, bytes, os.PathLike)) else _paths_of(out)
+    path = _path_of(out)
     for name, array in inputs.items():
-        for path, own in itertools.product(paths, _paths_of(array)):
-            path = os.path.realpath(os.fsdecode(path))
-            own = os.path.realpath(os.fsdecode(own))
-            if (
-                os.path.exists(path)
-                and os.path.exists(own)
-                and os.path.samefile(path, own)
-            ):
+        own = _path_of(array)
+        if path and own:
+            there = os.path.exists(path) and os.path.exists(own)
+            if there and os.path.samefile(path, own):
                 raise ValueError(
                     f"out must be another file than that of {name}, got {path}"
                 )
-            if os.path.isdir(own) and (_lies_in(path, own) or _lies_in(own, path)):
+            if os.path.isdir(own) and os.path.commonpath([path, own]) in (path, own):
                 raise ValueError(
                     f"out must lie apart from the store of {name}, {own}, got {path}"
                 )
@@ -863,47 +803,32 @@ def _check_apart(out, inputs):
             raise ValueError(f"out must share no memory with {name}, got a view of it")
 
 
-def _lies_in(path, folder):
-    return path.startswith(os.path.join(folder, ""))
-
-
-def _paths_of(array):
-    """The files or folders that an array is mapped to or read from, if it tells.
-
-    A memmap or a view of one does, HDF5, zarr, and those in the graph of a Dask array.
+def _path_of(array):
+    """The real path of what is a path, or of the file or folder of a memmap, a view of
+    one, or an array of HDF5 or zarr; else None.
     """
+    path = array
     if type(array).__module__.partition(".")[0] == "h5py":
-        return [array.file.filename]
-    if hasattr(array, "dask"):
-        return [path for task in array.dask.values() for path in _paths_of(task)]
-    store = getattr(array, "store", None)  # of zarr: root of a folder, path of a file
-    root = getattr(store, "root", getattr(store, "path", None))
-    if isinstance(root, (str, os.PathLike)):
-        return [os.path.join(root, array.path) if os.path.isdir(root) else root]
-    while isinstance(array, np.ndarray):
-        if getattr(array, "filename", None) is not None:
-            return [array.filename]
-        array = array.base
-    return []
+        path = array.file.filename
+    elif hasattr(array, "store"):  # of zarr: root of a folder, path of a file
+        path = getattr(array.store, "root", getattr(array.store, "path", None))
+        if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
+            path = os.path.join(path, array.path)
+    while isinstance(path, np.ndarray):
+        path = getattr(path, "filename", None) or path.base
+    known = isinstance(path, (str, bytes, os.PathLike))
+    return os.path.realpath(os.fsdecode(path)) if known else None
 
 
 class _Function(namedtuple("_Function", "out")):
     """A function (row, codes) that takes codes as they come."""
-
-    def find(self, start):
-        if start == "resume":
-            raise ValueError(
-                "start='resume' needs the path of a file or folder as out: give the "
-                "row where it stopped"
-            )
-        return start, start, ""
 
     def write(self, row, codes, text):
         self.out(row, codes)
 
 
 class _Path(namedtuple("_Path", "path shape dtype")):
-    """A path that codes (n, N) of a type are written to and gone on from.
+    """A path that codes (n, N) of a type are written to, and resumed.
 
     described() says what would be lost if it was written anew, None if there is
     nothing.
@@ -914,10 +839,9 @@ class _Path(namedtuple("_Path", "path shape dtype")):
 
         The fingerprint is "" if there is none.
         """
-        whole = 0
-        text = ""
-        if start != 0 and os.path.exists(self.path):
-            whole, text = self.rows(start)
+        nothing = 0, ""
+        there = start != 0 and os.path.exists(self.path)
+        whole, text = self.rows(start) if there else nothing
         if start != "resume" and start > whole or whole > self.shape[0]:
             raise ValueError(
                 f"start must be a row in 0..{whole} where {self.path} holds {whole} "
@@ -944,7 +868,7 @@ class _File(_Path):
     def rows(self, start):
         with open(self.path, "rb") as file:
             header = file.read(HEADER_LENGTH)
-            length = file.seek(0, os.SEEK_END)
+        length = os.path.getsize(self.path)
         found = re.search(rb"'shape': \((\d+), \d+\)} ?#?([0-9a-f ]*)\n", header)
         n = int(found[1]) if found else 0
         text = found[2].decode().strip() if found else ""
@@ -998,14 +922,14 @@ class _Folder(_Path):
 
     def described(self):
         parts = _rows_of_parts(self.path) if os.path.isdir(self.path) else []
+        if not parts:
+            return None
         try:
-            stops = [row + _read_part(self.path, row)[0].shape[0] for row in parts[-1:]]
-            first = [_read_part(self.path, row)[0] for row in parts[:1]]
+            codes, _ = _read_part(self.path, parts[-1])
         except (OSError, ValueError):
             return f"{len(parts)} parts of codes, of which some cannot be read"
-        if max(stops, default=0) == 0:
-            return None
-        return f"codes ({stops[0]}, {first[0].shape[1]})"
+        n = parts[-1] + codes.shape[0]
+        return f"codes ({n}, {codes.shape[1]})" if n else None
 
     def rows(self, start):
         n = 0
@@ -1031,23 +955,16 @@ class _Folder(_Path):
         for other in reversed(_rows_of_parts(self.path)):
             if other >= row:
                 os.unlink(_name(self.path, other))
-        for other in _rows_of_parts(self.path, UNFINISHED):
-            remove_unfinished(_name(self.path, other))
         if row == 0:  # what is there can be read before, and without, the first rows
-            self.write(
-                0, scipy.sparse.csr_array((0, self.shape[1]), dtype=self.dtype), text
-            )
+            empty = scipy.sparse.csr_array((0, self.shape[1]), dtype=self.dtype)
+            self.write(0, empty, text)
 
     def write(self, row, codes, text):
-        if not isinstance(codes, Written):
-            write_part(self.path, row, codes, text)
-        elif codes.error is not None:
-            raise codes.error
+        write_part(self.path, row, codes, text)
 
 
-# Stands for codes of this shape that a worker has written to the folder, or why it
-# could not.
-Written = namedtuple("Written", "shape error")
+# Stands for codes of this shape that a worker has written to the folder.
+Written = namedtuple("Written", "shape")
 
 
 def _joined_text(before, text):
@@ -1108,9 +1025,9 @@ def _name(folder, row):
     return os.path.join(folder, f"{row:015d}.npz")
 
 
-def _rows_of_parts(folder, pattern=PART):
+def _rows_of_parts(folder):
     """The first rows of the parts in a folder, ascending."""
-    matches = [pattern.fullmatch(name) for name in os.listdir(folder)]
+    matches = [PART.fullmatch(name) for name in os.listdir(folder)]
     return sorted(int(match[1]) for match in matches if match)
 
 
@@ -1209,12 +1126,9 @@ class Checkpoint:
         options: object,
     ) -> None:
         self.checkpoint = (
-            None if checkpoint is None else check_path(checkpoint, "checkpoint")
+            None if checkpoint is None else check_writable(checkpoint, "checkpoint")
         )
         self.resume: Any = None if resume is None else check_path(resume, "resume")
-        if self.checkpoint is not None:
-            remove_unfinished(os.path.realpath(self.checkpoint))
-            check_writable(self.checkpoint, "checkpoint")
         self.fingerprint = Fingerprint(options)
         self.found: str | None = None  # the fingerprint in the file to resume from
         for i, array in enumerate(arrays):

@@ -85,8 +85,8 @@ Contents = namedtuple("Contents", "clips images folders")
 class Avoidable(ValueError):
     """An error that another argument would avoid, or another layout of the files.
 
-    what : is wrong, without advice
-    argument, value : None, or the name of the argument, "size" or "key", and a value of
+    what: is wrong, without advice
+    argument, value: None, or the name of the argument, "size" or "key", and a value of
         it
     """
 
@@ -114,17 +114,17 @@ def read_frames(
 ) -> np.ndarray:
     """Frames of a clip: (n_frames, height, width), or (n_frames, d) of vectors.
 
-    path : a folder of images of one frame each, in the natural order of their names (2
+    path: a folder of images of one frame each, in the natural order of their names (2
         before 10); an image file of one or more frames; an .npy, .npz or .mat file with
         an array (n_frames, d), (n_frames, height, width[, 3 or 4]); anything else is
         decoded as a video (needs imageio with PyAV: pip install "imageio[pyav]")
-    grey : luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames,
+    grey: luma 0.299 R + 0.587 G + 0.114 B; if False, colour frames stay (n_frames,
         height, width, 3)
-    size : (height, width) to resize images to, bilinear with antialiasing; bytes stay
+    size: (height, width) to resize images to, bilinear with antialiasing; bytes stay
         bytes, other types become float32
-    every, at_most, evenly : every k-th frame, of these the first n or n at even steps
+    every, at_most, evenly: every k-th frame, of these the first n or n at even steps
         from the first to the last
-    key, frame_axis : the name of the array in an .npz or .mat file that holds several;
+    key, frame_axis: the name of the array in an .npz or .mat file that holds several;
         its axis of frames (MATLAB's height x width x n_frames: -1)
 
     FileNotFoundError, ImportError where a reader is missing; ValueError that names the
@@ -682,9 +682,9 @@ def describe(
 
     float64, but for raw pixels, which keep their type.
 
-    kind : "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a sub-video), "gei"
+    kind: "raw", "hog", "lbp" (a row a frame), "lbp_top" (a row a sub-video), "gei"
         (one row); or a callable kind(frames, **options) that returns such an array
-    options : of the function of that name below; ValueError and TypeError name what
+    options: of the function of that name below; ValueError and TypeError name what
         does not fit
 
     >>> import numpy as np
@@ -852,12 +852,13 @@ def lbp_top(
     nearer than a radius to any face are left out. No grey level is interpolated: no
     strictly rising change of them alters a pattern.
 
-    length, step : frames of a sub-video and from one's start to the next's (default:
+    length, step: frames of a sub-video and from one's start to the next's (default:
         the whole clip; the paper's DynTex++: 10 and 3)
-    radii : in x, y and t
-    uniform : 59 bins, the 58 patterns with at most two changes around the circle in
-        ascending order and one for all others, instead of 256 Source: Zhao and
-        Pietikainen 2007.
+    radii: in x, y and t
+    uniform: 59 bins, the 58 patterns with at most two changes around the circle in
+        ascending order and one for all others, instead of 256
+
+    Source: Zhao and Pietikainen 2007.
 
     >>> import numpy as np
     >>> from grassmann_sc import frames
@@ -931,7 +932,8 @@ def _uniform_bins():
     """Bin of each 8-bit pattern.
 
     It is 0 to 57 for those with at most two changes around the circle, 58 for all
-    others."""
+    others.
+    """
     bits = np.arange(2**PATTERN_BITS)[:, None] >> np.arange(PATTERN_BITS) & 1
     uniform = (bits != np.roll(bits, 1, axis=1)).sum(axis=1) <= 2
     return np.where(uniform, np.cumsum(uniform) - 1, uniform.sum())
@@ -944,12 +946,13 @@ def gait_energy_image(
 
     Each is the share of frames in which a pixel is body.
 
-    silhouettes : (n_frames, height, width), body where > 0
-    align : first cut each silhouette to its bounding box, scale it to the full height
+    silhouettes: (n_frames, height, width), body where > 0
+    align: first cut each silhouette to its bounding box, scale it to the full height
         with its proportions kept and centre it on its mean column, as its source does;
         frames without body are left out. If False, the frames are averaged as they are
-    size : (height, width) of the result (default: the frames'); needs align Source: Han
-        and Bhanu 2006.
+    size: (height, width) of the result (default: the frames'); needs align
+
+    Source: Han and Bhanu 2006.
 
     >>> from grassmann_sc import frames
     >>> frames.gait_energy_image([[[0, 1]], [[1, 1]]], align=False)  # two frames of two pixels

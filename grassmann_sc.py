@@ -183,9 +183,8 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     """Pairwise ||X_i^ - Y_j^||_F of X (n, d, p) and Y (N, d, q): (n, N).
 
     For p = q it is sqrt(2) ||sin theta||, theta being the principal angles. It is
-    sqrt(p + q - 2 <X^, Y^>); near pairs are computed from (I - X X^T) Y so that nothing
-    cancels. Without Y, within X. Source: the paper's
-    chordal metric.
+    sqrt(p + q - 2 <X^, Y^>); near pairs are computed from (I - X X^T) Y to avoid
+    cancellation. Without Y, within X. Source: the paper's chordal metric.
 
     >>> import numpy as np
     >>> from grassmann_sc import chordal_distance
@@ -649,14 +648,14 @@ def class_scores(
     Give "residual" for sparse codes and "sum" for local ones, as classify does; codes
     do not tell which they are. Local codes and their class sums do not change when the
     origin of the embedding space moves. Residuals do: leaving out the atoms of other
-    classes replaces these by the origin. Inner products are small under a narrow kernel
+    classes treats them as zero, so that residuals depend on the origin. Inner products are small under a narrow kernel
     or with descriptors of many dimensions. There 2 k_c^T y_c - y_c^T K_cc y_c of local
     codes is negative and falls with every atom that the class has among the neighbours:
     a class with two of them loses to a class with one. Cross-validation with one
     training atom a class does not reveal that.
 
     A class with no atom in the code scores 0; if all others are negative, just below
-    the best of them, so that it cannot win. If a code is zero, the nearest atom wins: a
+    the best. If a code is zero, the nearest atom wins: a
     class scores the largest 2 k_j - (||D_j^||^2 - min_i ||D_i^||^2) of its atoms.
 
     >>> import numpy as np
@@ -682,8 +681,8 @@ def class_residuals(
     matrices and norm2 are as in sparse_codes. This is the paper's class-specific
     residual error, for reports. Labels come from class_scores: where inner products are
     far below norm2, rounding makes all residuals equal, and a class without an atom in
-    the code has norm2.
-        classes are sorted where they can be, else in order of first appearance.
+    the code has norm2. Classes are sorted where they can be, else in order of first
+    appearance.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_residuals
@@ -694,27 +693,9 @@ def class_residuals(
     K_dd, K_xd, norm2 = check_grams(K_dd, K_xd, norm2)
     codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
     classes, index = check_labels(labels, len(K_dd))
-    residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index, len(classes))
-    if not np.isfinite(residuals).all():
-        raise ValueError(
-            f"codes must give residuals within {residuals.dtype}, got an overflow"
-        )
+    residuals = residuals_by_class(codes, K_dd, K_xd, norm2, index)
+    _check_no_overflow(residuals, "residuals")
     return residuals, classes
-
-
-def residuals_by_class(codes, K_dd, K_xd, norm2, index, n_classes):
-    """class_residuals (n, n_classes) without its checks.
-
-    index (N,): the class of each atom.
-    """
-    residuals = np.empty((len(K_xd), n_classes), K_xd.dtype)
-    for c in range(n_classes):
-        mine = np.flatnonzero(index == c)
-        y = dense_codes(codes[:, mine]).astype(np.float64)  # (n, N_c)
-        Ky = y @ K_dd[np.ix_(mine, mine)]
-        square = norm2 + ((Ky - 2 * K_xd[:, mine]) * y).sum(axis=1)
-        residuals[:, c] = np.maximum(square, 0)
-    return residuals
 
 
 Shares = namedtuple("Shares", "indices values")
@@ -755,49 +736,22 @@ def score_shares(
     codes = check_codes(codes, len(K_xd), len(K_dd), "codes")
     check_choice(rule, "rule", *RULES)
     _, index = check_labels(labels, len(K_dd))
-    parts = [
-        _shares_of(dense_codes(codes[tile]), K_dd, K_xd[tile], index, rule)
-        for tile in query_tiles(len(K_xd), len(K_dd))
-    ]
-    widest = max((part.indices.shape[1] for part in parts), default=0)
+    found = []
+    for tile in query_tiles(len(K_xd), len(K_dd)):
+        _, parts, used = _scored(codes[tile], K_dd, K_xd[tile], index, rule)
+        m = used.sum(axis=1).max(initial=0)
+        order = np.argsort(np.where(used, -parts, np.inf), axis=1, kind="stable")[:, :m]
+        there = np.take_along_axis(used, order, axis=1)
+        values = np.where(there, np.take_along_axis(parts, order, axis=1), 0)
+        found.append((np.where(there, order, -1), values))
+    widest = max((order.shape[1] for order, _ in found), default=0)
     indices = np.full((len(K_xd), widest), -1)
-    values = np.zeros((len(K_xd), widest), K_xd.dtype)
-    start = 0
-    for part in parts:
-        block = slice(start, start + len(part.indices)), slice(part.indices.shape[1])
-        indices[block] = part.indices
-        values[block] = part.values
-        start += len(part.indices)
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"codes must give shares within {values.dtype}, got an overflow"
-        )
-    return Shares(indices, values)
-
-
-def _shares_of(codes, K_dd, k, index, rule):
-    """score_shares of dense codes (n, N) without its checks."""
-    y = codes.astype(np.float64)
-    shares = y.copy()
-    used = y != 0
-    zero = ~used.any(axis=1)
-    nearness = 2.0 * k[zero] - lengths_above_least(K_dd)
-    for c in range(index.max(initial=-1) + 1):
-        mine = np.flatnonzero(index == c)
-        y_c = y[:, mine]
-        if rule == "residual":
-            shares[:, mine] *= 2.0 * k[:, mine] - y_c @ K_dd[np.ix_(mine, mine)]
-        elif rule == "max":
-            first = y_c.argmax(axis=1)[:, None] == np.arange(len(mine))
-            used[:, mine] &= first
-        nearest = nearness[:, mine].argmax(axis=1)
-        used[np.flatnonzero(zero), mine[nearest]] = True
-    shares[zero] = nearness
-    order = np.argsort(np.where(used, -shares, np.inf), axis=1, kind="stable")
-    order = order[:, : used.sum(axis=1).max(initial=0)]
-    there = np.take_along_axis(used, order, axis=1)
-    values = np.where(there, np.take_along_axis(shares, order, axis=1), 0)
-    return Shares(np.where(there, order, -1), values)
+    shares = np.zeros((len(K_xd), widest), K_xd.dtype)
+    for tile, (order, values) in zip(query_tiles(len(K_xd), len(K_dd)), found):
+        indices[tile, : order.shape[1]] = order
+        shares[tile, : order.shape[1]] = values
+    _check_no_overflow(shares, "shares")
+    return Shares(indices, shares)
 
 
 Classified = namedtuple("Classified", "labels residuals classes codes")
@@ -916,8 +870,8 @@ def inlined_jit(function=None, *, once=False, allocates=False):
     It is not cached separately: Numba's cache fails for named tuples when the module is
     imported under two names. once: it is long and called in one place, so it is inlined
     there before anything is compiled, and not optimised twice. allocates: it makes
-    arrays, or calls a function that does; otherwise references to arrays are not
-    counted, which saves a third of a short lasso.
+    arrays, or calls a function that does; otherwise reference counting is off, which
+    saves a third of a short lasso.
     """
     if function is None:
         return functools.partial(inlined_jit, once=once, allocates=allocates)
@@ -993,78 +947,66 @@ def bases_gram(
     sum_k weights[., i, k] x_k x_k^T with the columns x_k of X_i, all from one product.
     """
     symmetric = D is None
-    D = X if D is None else D
+    D = X if symmetric else D
     n, d, p = X.shape
     N, _, q = D.shape
-    lead = (min(p, q),) if each_p else ()
-    if weights is not None:
-        lead = (len(weights),)
+    lead = (len(weights),) if weights is not None else (min(p, q),) * each_p
     K = np.empty((*lead, n, N), X.dtype)
     # such products run at the full speed of BLAS, short ones are squared in cache, and
     # the buffers of a call stay below 64 MB
-    short = d <= 256
-    height = _even_share(n, (512 if short else 1024) // p)
-    width = _even_share(N, (2048 if short or d > 1024 else 3072) // q)
-    depth = _even_share(d, 1024)
-    if symmetric:
-        height = -(-height // 2)  # less work below the diagonal
-    rows = np.empty(height * p * depth, X.dtype)
-    columns = np.empty(width * q * depth, X.dtype)
-    buffers = np.empty((2 if depth < d else 1, height * p * width * q), X.dtype)
-    # first (n + 1,): the columns before a subspace
-    of_rows, first = _columns_in_use(X, weights is None)
-    of_columns, begin = (of_rows, first) if symmetric else _columns_in_use(D, True)
+    height = _even_share(n, (512 if d <= 256 else 1024) // p)
+    width = _even_share(N, (2048 if not 256 < d <= 1024 else 3072) // q)
+    height = -(-height // 2) if symmetric else height  # less work below the diagonal
+    pieces = slices(d, _even_share(d, 1024))
+    of_X, first = _columns_in_use(X, each_p or weights is None)
+    of_D, begin = (of_X, first) if symmetric else _columns_in_use(D, True)
     if weights is not None:
-        weights = weights.reshape(len(weights), -1).astype(X.dtype, copy=False)
-        weights = weights if of_rows is None else weights[:, of_rows.ravel()]
-    for j in range(0, N, width):
-        right = min(j + width, N)
-        for i in range(0, right if symmetric else n, height):
-            lower = min(i + height, n)
-            left = max(i, j) if symmetric else j
-            shape = len(buffers), first[lower] - first[i], begin[right] - begin[left]
-            total, *part = buffers[:, : shape[1] * shape[2]].reshape(shape)
-            for k in range(0, d, depth):
-                piece = slice(k, k + depth)
-                if i == 0 or depth < d:
-                    packed = _pack(D, slice(j, right), piece, of_columns, columns)
-                out = part[0] if k else total
-                np.matmul(
-                    _pack(X, slice(i, lower), piece, of_rows, rows),
-                    packed[begin[left] - begin[j] :].T,
-                    out=out,
-                )
-                if k:
-                    total += part[0]
-            if each_p:
-                _sum_leading_squares(total, p, q, i, left, K)
-                continue
+        weights = weights[:, of_X] if of_X is not None else weights.reshape(*lead, -1)
+        weights = weights.astype(X.dtype, copy=False)
+    for columns in slices(N, width):
+        for rows in slices(columns.stop if symmetric else n, height):
+            left = max(rows.start, columns.start) if symmetric else columns.start
+            of_rows = slice(first[rows.start], first[rows.stop])
+            of_columns = slice(begin[left], begin[columns.stop])
+            product = 0.0
+            for piece in pieces:
+                if rows.start == 0 or len(pieces) > 1:
+                    packed = _pack(D, columns, piece, of_D)
+                part = packed[of_columns.start - begin[columns.start] :].T
+                part = _pack(X, rows, piece, of_X) @ part
+                product = np.add(product, part, out=part) if piece.start else part
             starts = (
-                first[i : lower + 1] - first[i],
-                begin[left : right + 1] - begin[left],
+                first[rows.start : rows.stop + 1] - of_rows.start,
+                begin[left : columns.stop + 1] - of_columns.start,
             )
-            if weights is None:
-                _sum_squares(total, *starts, i, left, K)
+            if weights is not None:
+                of_both = weights[:, of_rows], weights[:, of_columns]
+                _sum_weighted_squares(product, *starts, *of_both, rows.start, left, K)
+            elif each_p:
+                sum_leading_squares(product, *starts, rows.start, left, K)
             else:
-                of_tile = (
-                    weights[:, first[i] : first[lower]],
-                    weights[:, begin[left] : begin[right]],
-                )
-                _sum_weighted_squares(total, *starts, *of_tile, i, left, K)
+                sum_squares(product, *starts, rows.start, left, K)
     if symmetric:
         for gram in K if lead else [K]:
             _mirror(gram)
     return K
 
 
-def _columns_in_use(X, checked):
+def _columns_in_use(X, may_be_bases):
     """Which columns of X (n, d, p) are not zero, None for all, and counts before each."""
     n, _, p = X.shape
-    if checked and squared_norm(X) == p > 1:  # bases
+    if may_be_bases and squared_norm(X) == p > 1:
         return None, p * np.arange(n + 1)
     used = X.any(axis=1)
-    first = np.append(0, np.cumsum(used.sum(axis=1)))
-    return (None if used.all() else used), first
+    return used, np.append(0, np.cumsum(used.sum(axis=1)))
+
+
+def _pack(X, some, piece, used):
+    """The columns in use of X[some, piece] (t, d, p) as rows (t p, d)."""
+    few = X[some, piece].swapaxes(1, 2)
+    if used is not None:
+        return few[used[some]]
+    return np.ascontiguousarray(few).reshape(-1, few.shape[2])
 
 
 def _even_share(total, most):
@@ -1073,32 +1015,12 @@ def _even_share(total, most):
     return -(-total // parts) if parts else 1
 
 
-def _pack(X, some, piece, used, buffer):
-    """The columns in use of X[some, piece] (t, d, p) as rows (t p, d), in the buffer."""
-    few = X[some, piece].swapaxes(1, 2)
-    if used is not None:
-        return few[used[some]]
-    rows = buffer[: few.size].reshape(few.shape)
-    np.copyto(rows, few)
-    return rows.reshape(-1, few.shape[2])
-
-
-def sum_squares(product, p, q, top, left, K):
-    """K[top + i, left + j] = the sum of the p x q squares of pair i, j of a tile.
-
-    Or, in K (m, n, N), K[k - 1] that of the leading k x k of them.
-    """
-    if K.ndim == 3:
-        return _sum_leading_squares(product, p, q, top, left, K)
-    rows, columns = (
-        np.arange(0, size + 1, step) for size, step in zip(product.shape, (p, q))
-    )
-    return _sum_squares(product, rows, columns, top, left, K)
-
-
 @jit
-def _sum_squares(product, rows, columns, top, left, K):
-    """Pair i, j has rows[i]:rows[i + 1] and columns[j]:columns[j + 1] of the product."""
+def sum_squares(product, rows, columns, top, left, K):
+    """K[top + i, left + j] = the sum of squares of pair i, j of a tile.
+
+    It has rows[i]:rows[i + 1] and columns[j]:columns[j + 1] of the product.
+    """
     sums = np.empty(product.shape[1], product.dtype)
     for i in range(len(rows) - 1):
         sums[:] = 0
@@ -1132,11 +1054,17 @@ def _sum_weighted_squares(product, rows, columns, of_rows, of_columns, top, left
 
 
 @jit
-def _sum_leading_squares(product, p, q, top, left, K):
+def sum_leading_squares(product, rows, columns, top, left, K):
+    """In K (m, n, N): K[k - 1] has the sums over the leading k x k of each pair.
+
+    All have as many rows, and as many columns.
+    """
     m = len(K)
-    N = product.shape[1] // q
+    p = rows[1]
+    q = columns[1]
+    N = len(columns) - 1
     new = np.empty((N, m), product.dtype)  # squares in the last row or column of k x k
-    for i in range(len(product) // p):
+    for i in range(len(rows) - 1):
         new[:] = 0
         for a in range(m):
             row = product[i * p + a]
@@ -1236,7 +1164,8 @@ class _Lassos:
         self.norm2 = c_array(norm2, np.float64)
         # for lam = 0, whose codes are those of least squares
         no_lam = not coding.positive and not path.all()
-        self.inverse = _pseudo_inverse(self.K, np.finfo(dtype).eps) if no_lam else None
+        rcond = len(self.K) * np.finfo(dtype).eps
+        self.inverse = np.linalg.pinv(self.K, rcond, True) if no_lam else None
         self.order = np.argsort(-path, kind="stable")  # each solution starts the next
         self.half = path[self.order] / 2
         self.dtype = dtype
@@ -1275,7 +1204,8 @@ class _Lassos:
         self.gap[self.order, rows] = gap
         self.n_iter[self.order, rows] = n_iter
         if self.dense is None:
-            return [_nonzeros(Y[i].astype(self.dtype)) for i in np.argsort(self.order)]
+            each = np.argsort(self.order)
+            return [scipy.sparse.csr_array(Y[i].astype(self.dtype)) for i in each]
         self.dense[self.order, rows] = Y
 
     def found(self):
@@ -1300,10 +1230,9 @@ class _Lassos:
             )
         codes = self.dense
         if codes is None:
-            N = len(self.K)
-            nothing = [_nonzeros(np.empty((0, N), self.dtype))] * len(self.half)
-            blocks = zip(nothing, *self.sparse)
-            codes = [_as_csr(rows, (len(self.norm2), N)) for rows in blocks]
+            none = scipy.sparse.csr_array((0, len(self.K)), dtype=self.dtype)
+            parts = zip([none] * len(self.half), *self.sparse)
+            codes = [scipy.sparse.vstack(rows, "csr") for rows in parts]
         found = SparseCodes(codes, self.gap, self.n_iter)
         one = self.coding.lam.ndim == 0
         return SparseCodes(*(each[0] for each in found)) if one else found
@@ -1318,42 +1247,6 @@ def _least_squares(K, k, inverse):
     y += (k - y @ K) @ inverse  # refined: small eigenvalues cost digits
     g = k - y @ K
     return y, np.maximum((g @ inverse * g).sum(axis=1), 0)
-
-
-def _pseudo_inverse(K, eps):
-    """K^+ from the eigenvalues that stand above rounding of relative size eps."""
-    values, vectors = np.linalg.eigh(K)
-    keep = values > len(K) * eps * max(values[-1], 0)
-    return (vectors[:, keep] / values[keep]) @ vectors[:, keep].T
-
-
-def _nonzeros(Y):
-    """The nonzero entries of Y (t, N), their columns, and how many each row has."""
-    values = np.empty(Y.size + 1, Y.dtype)
-    columns = np.empty(Y.size + 1, np.int32)
-    counts = np.empty(len(Y), np.int64)
-    found = _find_nonzeros(Y, values, columns, counts)
-    return values[:found].copy(), columns[:found].copy(), counts
-
-
-@jit
-def _find_nonzeros(Y, values, columns, counts):
-    found = 0
-    for i in range(len(Y)):
-        before = found
-        for j in range(Y.shape[1]):
-            values[found] = Y[i, j]  # written over where it is zero: no branch
-            columns[found] = j
-            found += Y[i, j] != 0
-        counts[i] = found - before
-    return found
-
-
-def _as_csr(blocks, shape):
-    """The CSR array of consecutive rows of _nonzeros."""
-    values, columns, counts = (np.concatenate(part) for part in zip(*blocks))
-    starts = np.append(0, counts.cumsum())
-    return scipy.sparse.csr_array((values, columns, starts), shape=shape)
 
 
 def _units(k, lam_scale):
@@ -1382,31 +1275,20 @@ _Rules = namedtuple("_Rules", "positive tol max_iter")
 
 # What a thread works with; all but K and diag change as codes are solved, vectors have
 # length N.
+# K, diag: the Gram matrix of the atoms and its diagonal.
+# y, g: the code, and k - K y.
+# support: indices of the nonzero y_j in the order of the factor.
+# inside: is j among them? False but where new ones are collected.
+# L (N, >= N): Cholesky factor of K[support, support], row by row.
+# size, scaled: what is looked for the largest of; K_jj y_j in descent.
+# sign, slope, step: along the support, sign(y_j), g_j - half that, what y moves by.
+# cut, image: a step that stops at zero, and L^T cut: see _drop_all.
+# lost, cosine, sine: rows to delete from the factor, and the rotations for it.
+# negative (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K.
 _Work = namedtuple(
     "_Work",
-    [
-        "K",
-        "diag",  # the Gram matrix of the atoms and its diagonal
-        "y",
-        "g",  # the code, and k - K y
-        "support",  # indices of the nonzero y_j in the order of the factor
-        "inside",  # is j among them? False but where new ones are collected
-        "L",  # (N, >= N): Cholesky factor of K[support, support], row by row
-        "size",
-        "scaled",  # what is looked for the largest of; K_jj y_j in descent
-        # along the support: sign(y_j), g_j - half that, what y moves by
-        "sign",
-        "slope",
-        "step",
-        "cut",
-        "image",  # a step that stops at zero, and L^T cut: see _drop_all
-        # rows to delete from the factor, and the rotations for it
-        "lost",
-        "cosine",
-        "sine",
-        # (1,): the least step^T K step / ||step||^2 met, over a diagonal entry of K
-        "negative",
-    ],
+    "K diag y g support inside L size scaled sign slope step cut image lost cosine sine "
+    "negative",
 )
 
 
@@ -1955,20 +1837,6 @@ def lengths_above_least(K_dd):
     )
 
 
-def nearest_atoms(K_xd, n_neighbors):
-    """Indices (n, n_neighbors), ascending, of the atoms nearest to each query.
-
-    All atoms have one length. Of equal inner products, to the last bit, the first are
-    taken.
-    """
-    indices = np.empty((len(K_xd), n_neighbors), np.int64)
-    K_xd = c_array(K_xd, K_xd.dtype)
-    equal = np.zeros(K_xd.shape[1])
-    run_blocks(lambda rows: _nearest(K_xd[rows], equal, indices[rows]), len(K_xd), 64)
-    indices.sort(axis=1)
-    return indices
-
-
 @jit
 def _nearest(queries, longer, indices):
     """Write the places of the largest 2 k_j - longer_j of each row, largest first."""
@@ -2068,7 +1936,7 @@ def _dependent_codes(K, k, norm2, reg, tol, indices):
 
 
 def _check_finite_codes(codes, first=0):
-    """The one gate through which codes (..., n, N), of queries from first on, leave."""
+    """ValueError unless codes (..., n, N), of queries from first on, are finite."""
     if math.isfinite(codes.sum()):
         return
     bad = np.argwhere(~np.isfinite(codes))
@@ -2091,84 +1959,94 @@ RULES_OF_CODES = {  # that are worth a trial; the first is the usual rule of suc
 
 def scores_by_class(codes, K_dd, K_xd, index, n_classes, rule):
     """class_scores (n, n_classes) without its checks; index (N,): each atom's class."""
-    atoms = np.argsort(index, kind="stable")
-    starts = np.searchsorted(index[atoms], np.arange(n_classes + 1))
-    longer = lengths_above_least(K_dd)
-    K = c_array(K_dd, K_dd.dtype)
-    scores = np.empty((len(K_xd), n_classes))
+    scores = np.full((len(K_xd), n_classes), -np.inf, K_dd.dtype)
 
     def score(rows):
-        y = c_array(dense_codes(codes[rows]), K.dtype)
-        k = c_array(K_xd[rows], K.dtype)
-        _scores(K, k, y, atoms, starts, longer, RULES.index(rule), scores[rows])
+        found, _, _ = _scored(codes[rows], K_dd, K_xd[rows], index, rule)
+        with np.errstate(over="ignore"):
+            scores[rows, : found.shape[1]] = found
 
     run_blocks(score, len(K_xd), 64)
-    with np.errstate(over="ignore"):
-        scores = scores.astype(K.dtype, copy=False)
     best = scores.max(axis=1, keepdims=True)
-    if not np.isfinite(best).all():
-        raise ValueError(
-            f"codes must give scores within {scores.dtype}, got an overflow"
-        )
+    _check_no_overflow(best, "scores")
     below = np.minimum(0, np.nextafter(best, -best.dtype.type(np.inf)))
     return np.where(scores == -np.inf, below, scores)
 
 
-def let_win(scores, winners):
-    """The scores (n, n_classes), raised where needed so that the winners (n,) lead."""
-    other = np.flatnonzero(scores.argmax(axis=1) != winners)
-    best = scores[other].max(axis=1)
-    scores[other, winners[other]] = np.nextafter(best, scores.dtype.type(np.inf))
-    return scores
+def residuals_by_class(codes, K_dd, K_xd, norm2, index):
+    """class_residuals (n, C) without its checks."""
+    residuals = np.empty((len(K_xd), index.max(initial=-1) + 1), K_xd.dtype)
+
+    def fill(rows):
+        scores, _, _ = _scored(codes[rows], K_dd, K_xd[rows], index, "residual")
+        scores[(scores == -np.inf) | ~codes[rows].any(axis=1)[:, None]] = 0
+        residuals[rows] = np.maximum(norm2[rows, None] - scores, 0)
+
+    codes = dense_codes(codes)
+    run_blocks(fill, len(K_xd), 64)
+    return residuals
+
+
+def _scored(codes, K_dd, K_xd, index, rule):
+    """Scores (n, C), the atoms' parts in them (n, N), and which atoms have one (n, N).
+
+    A score is the sum of its class's parts, or for zero codes and the rule "max" the
+    largest, which one atom has alone; -inf of a class without an atom in the code.
+    """
+    y = c_array(dense_codes(codes), K_dd.dtype)
+    k = c_array(K_xd, K_dd.dtype)
+    atoms = np.argsort(index, kind="stable")
+    starts = np.searchsorted(index[atoms], np.arange(index.max(initial=-1) + 2))
+    scores = np.full((len(y), len(starts) - 1), -np.inf)
+    parts = y.astype(np.float64)
+    of_K = c_array(K_dd, K_dd.dtype)
+    _sum_parts(of_K, k, y, atoms, starts, rule == "residual", parts, scores)
+    used = y != 0
+    zero = ~used.any(axis=1)
+    parts[zero] = 2.0 * k[zero] - lengths_above_least(K_dd)
+    alone = np.flatnonzero(zero | (rule == "max"))
+    for c in np.unique(index) if len(alone) else []:
+        of_class = np.ix_(alone, np.flatnonzero(index == c))
+        own = parts[of_class]
+        in_code = zero[alone, None] | used[of_class]
+        best = own.argmax(axis=1)[:, None]
+        scores[alone, c] = np.where(in_code.any(axis=1), own.max(axis=1), -np.inf)
+        used[of_class] = in_code & (np.arange(own.shape[1]) == best)
+    return scores, parts, used
 
 
 @jit
-def _scores(K, queries, codes, atoms, starts, longer, rule, scores):
-    """Write scores (n, C), -inf for classes without an atom in the code.
+def _sum_parts(K, queries, codes, atoms, starts, explains, parts, sums):
+    """Add up the parts of the atoms in the code, which are their coefficients.
 
-    atoms[starts[c]:starts[c + 1]] are those of class c; rule is an index of RULES. If a
-    code is zero, a class scores as its nearest atom, 2 k_j - longer_j.
+    explains: a part becomes y_j (2 k_j - (K_cc y_c)_j). atoms[starts[c]:starts[c + 1]]
+    are those of class c. sums (n, C) are left where the code has none of them.
     """
     mine = np.empty(len(atoms), np.int64)
     for i in range(len(codes)):
-        k = queries[i]
         y = codes[i]
-        zero = True
-        for j in range(len(y)):
-            zero &= y[j] == 0
         for c in range(len(starts) - 1):
             count = 0  # atoms of the class in the code
-            nearest = -np.inf
-            for at in range(starts[c], starts[c + 1]):
-                j = atoms[at]
-                nearest = max(nearest, 2.0 * k[j] - longer[j])
-                if y[j] != 0:
-                    mine[count] = j
-                    count += 1
-            if zero:
-                scores[i, c] = nearest
-            elif count == 0:
-                scores[i, c] = -np.inf
-            else:
-                whole = count == starts[c + 1] - starts[c]
-                scores[i, c] = _score(K, k, y, mine[:count], whole, rule)
+            for j in atoms[starts[c] : starts[c + 1]]:
+                mine[count] = j
+                count += y[j] != 0
+            total = 0.0
+            for j in mine[:count]:
+                if explains:
+                    rest = 2.0 * queries[i, j]
+                    for b in mine[:count]:
+                        rest -= K[j, b] * y[b]
+                    parts[i, j] *= rest
+                total += parts[i, j]
+            if count:
+                sums[i, c] = total
 
 
-@inlined_jit
-def _score(K, k, y, mine, whole, rule):
-    """The score of a class by these atoms in the code; whole: it has no others."""
-    score = -np.inf if rule == 2 else 0.0
-    for j in mine:
-        if rule == 0:
-            part = 2.0 * k[j]
-            for b in mine:
-                part -= K[j, b] * y[b]
-            score += y[j] * part
-        elif rule == 1:
-            score += y[j]
-        else:
-            score = max(score, y[j])
-    return score if rule < 2 or whole else max(score, 0.0)  # 0 of its other atoms
+def _check_no_overflow(values, what):
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"codes must give {what} within {values.dtype}, got an overflow"
+        )
 
 
 def make_coding(
@@ -2238,9 +2116,7 @@ def classify_by_codes(K_dd, products, norm2, labelled, code, return_info):
         best[rows] = scores.argmax(axis=1)
         unexplained.append(lam_max(K_xd[~y.any(axis=1)]))
         if return_info:
-            residuals[rows] = residuals_by_class(
-                y, K_dd, K_xd, norm2[rows], index, len(classes)
-            )
+            residuals[rows] = residuals_by_class(y, K_dd, K_xd, norm2[rows], index)
             codes[rows] = y
     warn_zero_codes(np.concatenate(unexplained or [[]]), n)
     predicted = classes[best]
@@ -2629,9 +2505,8 @@ def _check_gram_of_atoms(K_dd):
     norm = np.sqrt(diagonal)
 
     def excesses(rows):
-        return (
-            np.abs(K_dd[rows, rows.start :]) - np.outer(norm[rows], norm[rows.start :])
-        ).max()
+        bound = np.outer(norm[rows], norm[rows.start :])
+        return (np.abs(K_dd[rows, rows.start :]) - bound).max()
 
     excess = max(run_blocks(excesses, len(K_dd), 64))
     if excess > tol:
@@ -2742,30 +2617,33 @@ def c_array(A, dtype):
     return A if A.flags.writeable else A.copy()
 
 
-def kept_array(A, given):
-    """The checked array A for somebody who keeps it: a copy, unless checks made one.
-
-    given: what the checks were given.
-    """
-    listed = isinstance(given, (list, tuple))
-    apart = isinstance(given, np.ndarray) and not np.may_share_memory(A, given)
-    return A if listed or apart else A.copy()
-
-
 def run_blocks(job, n, block):
     """[job(slice), ...] over consecutive blocks of range(n), in threads of this call.
 
-    The blocks do not depend on the number of threads. After an error or Ctrl-C no block
-    begins.
+    The caller is one of them, so that it need not wait for others to start. The blocks
+    do not depend on the number of threads. After an error or Ctrl-C no block begins.
     """
     blocks = slices(n, block)
-    if len(blocks) < 2 or thread_count() < 2:
-        return [job(rows) for rows in blocks]
-    with ThreadPoolExecutor(min(thread_count(), len(blocks))) as pool:
+    results = [None] * len(blocks)
+    todo = iter(list(enumerate(blocks)))  # of which each thread takes the next
+
+    def work():
         try:
-            return list(pool.map(job, blocks))
+            for i, rows in todo:
+                results[i] = job(rows)
         finally:
-            pool.shutdown(cancel_futures=True)
+            list(todo)  # after an error nobody takes another
+
+    others = min(thread_count(), len(blocks)) - 1
+    with ThreadPoolExecutor(max(1, others)) as pool:  # which starts threads on demand
+        try:
+            helpers = [pool.submit(work) for _ in range(others)]
+            work()
+        finally:
+            list(todo)
+    for helper in helpers:
+        helper.result()
+    return results
 
 
 def thread_count():

@@ -27,8 +27,8 @@ import grassmann_sc as core
 
 __all__ = ["exp_map", "log_map", "log_adjoint", "geodesic", "karcher_mean"]
 
-TILE = 2**20  # numbers of tangent vectors that are held at a time
-CACHE = 2**16  # and that a thread makes at a time
+TANGENTS_AT_A_TIME = 2**20  # their numbers
+CACHE = 2**16  # numbers of those that a thread makes at a time
 
 
 # ------------------------------------------------------------------ exp, log, geodesics
@@ -57,7 +57,14 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
     def reached(base, tangent, first):
         # X^T H (t, p, p), zero to rounding
         inside = np.matmul(base.swapaxes(1, 2), tangent)
-        _check_tangent(inside, tangent, tol, first)
+        largest = np.abs(inside).max(axis=(1, 2))
+        relative = largest / np.maximum(1, _norms(tangent))
+        if not (relative <= tol).all():
+            i = int(relative.argmax())
+            raise ValueError(
+                f"H must be tangent at X, X^T H = 0: got entries up to "
+                f"{largest[i]:.2g} at index {first + i}; subtract X X^T H first"
+            )
         return _exp(base, tangent - np.matmul(base, inside)), np.inf
 
     points, _ = _of_each_pair(reached, X, H, "X and H")
@@ -67,24 +74,9 @@ def exp_map(X: ArrayLike, H: ArrayLike) -> np.ndarray:
 def _exp(X, H):
     # (..., d, p), (..., p), (..., p, p)
     Q, theta, Wt = np.linalg.svd(H, full_matrices=False)
-    cosine = np.cos(theta)[..., None, :]
-    sine = np.sin(theta)[..., None, :]
-    return np.matmul(np.matmul(X, Wt.swapaxes(-1, -2)) * cosine + Q * sine, Wt)
-
-
-def _check_tangent(inside, tangent, tol, start):
-    """Whether the X^T H inside (t, p, p) of tangent vectors (t, d, p) are zero.
-
-    start: index of the first.
-    """
-    largest = np.abs(inside).max(axis=(1, 2))
-    relative = largest / np.maximum(1, np.linalg.norm(tangent, axis=(1, 2)))
-    if not (relative <= tol).all():
-        i = int(relative.argmax())
-        raise ValueError(
-            f"H must be tangent at X, X^T H = 0: got entries up to {largest[i]:.2g} "
-            f"at index {start + i}; subtract X X^T H first"
-        )
+    theta = theta[..., None, :]
+    turned = np.matmul(X, Wt.swapaxes(-1, -2)) * np.cos(theta) + Q * np.sin(theta)
+    return np.matmul(turned, Wt)
 
 
 def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
@@ -92,8 +84,7 @@ def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
 
     All have shape (..., d, p). ||H||_F is the geodesic distance, the singular values of
     H are the principal angles of X and Y (..., d, p). Exact to rounding for any pair,
-    near and at right angles too. At a
-    right angle the shortest geodesic is not unique: a warning, and one of them. H
+    near and at right angles too. At a right angle the shortest geodesic is not unique: a warning, and one of them. H
     depends on the basis of X as a tangent vector does (log_{XR}(Y) = log_X(Y) R), not
     on that of Y. Leading axes broadcast.
 
@@ -115,8 +106,8 @@ def log_of_checked(X, Y):
     X and Y have one type.
     """
     tangents, least = _of_each_pair(_log, X, Y, "X and Y")
-    n_right = np.count_nonzero(least <= right_angle_cosine(X.dtype, X.shape[-1]))
-    return tangents, n_right
+    right = least <= right_angle_cosine(X.dtype, X.shape[-1])
+    return tangents, np.count_nonzero(right)
 
 
 def _log(X, Y, _):
@@ -310,8 +301,8 @@ def karcher_mean(
     least); a warning with the final norm if max_iter steps do not reach it. weights >=
     0. The minimum is unique if the points lie in an open ball of radius pi/4; a warning
     if no such ball was found: Y is then a stationary point, which may be one of
-    several. return_info: a named tuple (mean, gradient, n_iter) with
-    ||G||_F at the mean returned.
+    several. return_info: a named tuple (mean, gradient, n_iter) with ||G||_F at the
+    mean returned.
 
     See also grassmann_sc.chordal_mean, in closed form.
 
@@ -335,18 +326,18 @@ def karcher_mean(
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 0)
     limit = max(tol, 1e-6) if X.dtype == np.float32 else tol
-    used = weights > 0
-    share = weights[used].astype(np.float64)
+    used = X[weights > 0].astype(np.float64)
+    share = weights[weights > 0].astype(np.float64)
     share /= share.max()  # their sum may overflow
     mean, gradient, reach, n_iter = _step_to_mean(
-        X[used].astype(np.float64), share / share.sum(), limit, max_iter
+        used, share / share.sum(), limit, max_iter
     )
     if gradient > limit:
         core.warn(
             f"karcher_mean did not converge in {max_iter} steps: gradient norm "
             f"{gradient:.2g}, tolerance {limit:.2g}"
         )
-    if reach >= math.pi / 4 and not _in_a_ball(X[used].astype(np.float64), mean):
+    if reach >= math.pi / 4 and not _in_a_ball(used, mean):
         core.warn(
             "karcher_mean: no ball of radius pi/4 around the points was found (the "
             f"farthest is {reach:.3g} from the mean): the mean may not be unique"
@@ -372,10 +363,9 @@ def _gradient(Y, X, weights):
     """sum_i w_i log_Y(X_i), and the largest ||log_Y(X_i)||; a tile of points at a time."""
     G = np.zeros_like(Y)
     reach = 0.0
-    tile = max(1, TILE // Y.size)
-    for i in range(0, len(X), tile):
-        H, _ = log_of_checked(Y, X[i : i + tile])
-        G += np.tensordot(weights[i : i + tile], H, 1)
+    for some in core.slices(len(X), max(1, TANGENTS_AT_A_TIME // Y.size)):
+        H, _ = log_of_checked(Y, X[some])
+        G += np.tensordot(weights[some], H, 1)
         reach = max(reach, float(_norms(H).max()))
     return G, reach
 

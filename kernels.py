@@ -50,10 +50,9 @@ SMALL = 1e-30  # least size of a vector of float32 whose entries keep their digi
 # digits are left.
 RANK_TOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-5}
 MAX_LANDMARKS = 2**14  # their kernel matrix takes 2 GB
-TILE = 2**20  # numbers of a tile of kernel values
-TILE_SIDE = 2048  # frames along its rows, or its columns
+VALUES_AT_A_TIME = 2**20  # of a kernel
+TILE_SIDE = 2048  # frames along the rows of a tile of values, or its columns
 MOST_COLUMNS = 2**22  # numbers of the frames that a tile's columns are
-jit = core.jit
 
 
 # ------------------------------------------------------------------------------ kernels
@@ -77,9 +76,8 @@ class _Kernel:
                 f"{A.shape} and {B.shape}"
             )
         origin = B.mean(axis=0, dtype=np.float64) if len(B) else np.zeros(B.shape[1])
-        rows = self.pack(A.astype(np.float64), origin)
-        columns = self.pack(B.astype(np.float64), origin)
-        return self.values(rows, columns, np.result_type(A, B))
+        packed = [self.pack(one.astype(np.float64), origin) for one in (A, B)]
+        return self.values(*packed, np.result_type(A, B))
 
     def values(self, rows: _Packed, columns: _Packed, dtype: DTypeLike) -> np.ndarray:
         """Those of packed frames as numbers of this type, or an error."""
@@ -185,7 +183,7 @@ def _squared_norms(frames):
         return np.einsum("ij,ij->i", frames, frames)
 
 
-@jit
+@core.jit
 def _power(product, coef0, degree, left, right):
     """product <- (product + coef0)^degree in the columns left..right-1."""
     for i in range(len(product)):
@@ -202,7 +200,7 @@ def _power(product, coef0, degree, left, right):
 CANCELS = 64.0
 
 
-@jit
+@core.jit
 def _gaussian(product, gamma, rows, row_squares, columns, column_squares, left, right):
     """Replace product by exp(-gamma ||row - column||^2).
 
@@ -299,8 +297,8 @@ def median_gamma(sets: core.Sets) -> float:
     sets = _Sets(sets, "sets")
     if sets.total == 0:
         raise ValueError("sets must hold at least one frame, got none")
-    few = np.linspace(0, sets.total - 1, min(sets.total, 1000)).astype(int)
-    frames = np.concatenate([sets.rows(i, i + 1) for i in np.unique(few)])
+    few = np.unique(np.linspace(0, sets.total - 1, 1000).astype(int))
+    frames = np.concatenate([sets.rows(i, i + 1) for i in few])
     square = pdist(frames.astype(np.float64), "sqeuclidean")
     median = float(np.median(square)) if len(square) else 0.0
     if not median > 0:
@@ -370,6 +368,7 @@ def kernel_bases(
     """Coefficients A_i (n_i, p) of orthonormal bases Phi(X_i) A_i, in a list.
 
     One for each set's subspace.
+
     p: None for the largest that all sets have; those of a smaller p are the leading
     columns. A = U S^(-1/2) of the p leading eigenpairs of K(X, X) = U S U^T (the
     paper's kernel coding), solved in float64. ValueError if a set's rank is below p:
@@ -410,16 +409,12 @@ def _bases_of_sets(sets, kernel, p):
 
     def solve(block):
         for i in range(block.start, block.stop):
-            try:
-                bases[i], tied[i] = _coefficients_of_set(kernel, sets, i, p)
-            except ValueError as error:
-                return error
+            bases[i], tied[i] = _coefficients_of_set(kernel, sets, i, p)
 
     # a user's kernel need not be safe in threads, of which one block needs none
     ours = isinstance(kernel, _Kernel)
     block = checks.sets_in_block(sets.frames, 16) if ours else max(1, len(sets))
-    for error in filter(None, core.run_blocks(solve, len(sets), block)):
-        raise error  # of the first set, whichever thread came first
+    core.run_blocks(solve, len(sets), block)
     if p is None:
         p = min((A.shape[1] for A in bases), default=1)
         bases = [A[:, :p] for A in bases]
@@ -503,6 +498,7 @@ def kernel_gram(
 
     X, Y are sets with bases. Without sets2 and bases2, the symmetric (n, n) matrix of
     sets, at half the cost.
+
     Frames are processed in tiles: working memory does not grow with n, N or the number
     of frames beside the largest set. kernel, required, that of the bases: one of this
     module, its name ("rbf" alone without sets2 only) or any k(A, B) on rows, which is
@@ -530,7 +526,7 @@ def kernel_gram(
     kernel = kernel_named(kernel, X.frames)
     A = _stack_coefficients(bases, X, "bases")
     if sets2 is None or sets2 is sets and bases2 is bases:
-        return _within_range(_gram_of_sets(kernel, X, A, each_p=each_p), "bases")
+        return _within_range(_gram_of_sets(kernel, X, A, X, A, each_p=each_p), "bases")
     Y = _Sets(sets2, "sets2")
     B = _stack_coefficients(bases2, Y, "bases2")
     if len(X) and len(Y) and X.d != Y.d:
@@ -577,8 +573,9 @@ def kernel_grams(
         ).append(k)
     grams: list = [None] * len(kernels)
     for some in alike.values():
+        theirs = [A[k] for k in some]
         found = _grams_of_sets(
-            [kernels[k] for k in some], X, [A[k] for k in some], each_p=each_p
+            [kernels[k] for k in some], X, theirs, X, theirs, each_p=each_p
         )
         for k, K in zip(some, found):
             grams[k] = _within_range(K, f"bases[{k}]")
@@ -593,29 +590,24 @@ def _within_range(K, names):
     return K
 
 
-def _gram_of_sets(kernel, X, A, Y=None, B=None, *, each_p=False):
+def _gram_of_sets(kernel, X, A, Y, B, *, each_p=False):
     """kernel_gram of checked sets and their stacked coefficients.
 
-    Without Y, of X with itself.
+    It is half the work if X is Y.
     """
-    if isinstance(kernel, linear) and len(X) and (Y is None or len(Y)):
-        dtype = X.dtype if Y is None else np.result_type(X.dtype, Y.dtype)
-        columns = None if Y is None else _linear_subspaces(Y, B, dtype)
+    if isinstance(kernel, linear) and len(X) and len(Y):
+        dtype = np.result_type(X.dtype, Y.dtype)
+        columns = None if X is Y else _linear_subspaces(Y, B, dtype)
         return core.bases_gram(_linear_subspaces(X, A, dtype), columns, each_p=each_p)
-    return _grams_of_sets(
-        [kernel], X, [A], Y, None if Y is None else [B], each_p=each_p
-    )[0]
+    return _grams_of_sets([kernel], X, [A], Y, [B], each_p=each_p)[0]
 
 
-def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
+def _grams_of_sets(kernels, X, A, Y, B, *, each_p=False):
     """The same of several kernels, which share the products of frames.
 
     A and B: a list for each kernel.
     """
-    symmetric = Y is None
-    if symmetric:
-        Y = X
-        B = A
+    symmetric = X is Y
     dtype = np.result_type(X.dtype, Y.dtype)
     shape = len(X), len(Y)
     grams = [
@@ -631,7 +623,12 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
         stop = Y.starts[columns.stop]
         packed = _pack_frames(kernels[0], Y.rows(start, stop, np.float64), origin)
         height = max(
-            1, min(TILE_SIDE, TILE // int(stop - start), 2 * MOST_COLUMNS // Y.d)
+            1,
+            min(
+                TILE_SIDE,
+                VALUES_AT_A_TIME // int(stop - start),
+                2 * MOST_COLUMNS // Y.d,
+            ),
         )
         starts = Y.starts[columns.start : columns.stop + 1] - start
         for rows in checks.batches(
@@ -644,8 +641,14 @@ def _grams_of_sets(kernels, X, A, Y=None, B=None, *, each_p=False):
                 full = np.zeros((len(starts) - 1, B_k.shape[1], t * p))
                 _contract(across, B_k[start:stop], starts, full, 0, t * p)
                 full = full.reshape(-1, t * p)  # a row a column of a basis of Y
-                core.sum_squares(
-                    full, B_k.shape[1], p, columns.start, rows.start, K.swapaxes(-1, -2)
+                add = core.sum_squares if K.ndim == 2 else core.sum_leading_squares
+                add(
+                    full,
+                    np.arange(0, len(full) + 1, B_k.shape[1]),
+                    np.arange(0, t * p + 1, p),
+                    columns.start,
+                    rows.start,
+                    K.swapaxes(-1, -2),
                 )
     if symmetric:
         for K in grams:
@@ -723,7 +726,7 @@ def _each_tile(kernels, rows, columns, take):
     return product
 
 
-@jit
+@core.jit
 def _contract(K, A, starts, out, left, right):
     """out[s, a] += sum_r A[r, a] K[r] over the rows starts[s] <= r < starts[s + 1].
 
@@ -780,8 +783,7 @@ def kgsc(
     The paper's kgSC. grassmann_sc.sparse_codes on the kernel Gram matrices, with its
     options. kernel: an object, or a name, as "rbf", whose gamma is
     median_gamma(atom_sets). To code with several lam, or in several ways, compute the
-    matrices once by kernel_bases and
-    kernel_gram: norm2 is p.
+    matrices once by kernel_bases and kernel_gram: norm2 is p.
 
     See also grassmann_sc.gsc, the same for the linear kernel, and classify.
 
@@ -910,7 +912,7 @@ class _CodingProblem:
         core.warn_ties(tied + tied_atoms, "kernel coding: subspace")
         atoms = np.concatenate(atoms)
         queries = np.concatenate(queries) if queries else np.empty((0, self.p))
-        K_dd = _gram_of_sets(self.kernel, self.D, atoms)
+        K_dd = _gram_of_sets(self.kernel, self.D, atoms, self.D, atoms)
         K_xd = _gram_of_sets(self.kernel, self.X, queries, self.D, atoms)
         return K_dd.astype(self.dtype, copy=False), K_xd.astype(self.dtype, copy=False)
 
@@ -959,16 +961,11 @@ class Lift:
         given = [
             f"{name}={value!r}"
             for name, value in vars(self).items()
-            if not name.endswith("_")
-            and name not in ("kernel", "p")
-            and value is not None
+            if not name.endswith("_") and name != "kernel" and value is not None
         ]
-        fitted = (
-            f" of {self.dimension_} coordinates" if hasattr(self, "factor_") else ""
-        )
-        return (
-            f"Lift({', '.join([repr(self.kernel), f'p={self.p!r}', *given])}){fitted}"
-        )
+        fitted = hasattr(self, "factor_")
+        size = f" of {self.dimension_} coordinates" if fitted else ""
+        return f"Lift({', '.join([repr(self.kernel), *given])}){size}"
 
     def fit(self, sets: core.Sets, y: object = None) -> Lift:
         """Keep landmarks_ (r, d), independent in feature space, and factor_ (r, r).
@@ -1014,8 +1011,7 @@ class Lift:
     def transform(self, sets: core.Sets, p: int | None = None) -> np.ndarray:
         """Bases (n, r + p, p) of sets in the coordinates, of the frames' type.
 
-        (n, r, p) if there are fewer landmarks than frames.
-        p: the dimension of these subspaces, if it is not that of fit.
+        (n, r, p) if there are fewer landmarks than frames. p: the dimension of these subspaces, if it is not that of fit.
         """
         if not hasattr(self, "factor_"):
             raise ValueError("Lift must be fitted before transform: call fit(sets)")
@@ -1029,15 +1025,13 @@ class Lift:
         bases, tied = _bases_of_sets(sets, self.kernel_, p)
         core.warn_ties(tied, "Lift: subspace")
         out = np.empty((len(sets), r + p if self.all_ else r, p), sets.dtype)
-        for block in checks.batches(sets.lengths, TILE // r):
+        for block in checks.batches(sets.lengths, VALUES_AT_A_TIME // r):
             first = sets.starts[block.start]
             frames = sets.rows(first, sets.starts[block.stop], np.float64)
             values = checks.kernel_values(self.kernel_, self.landmarks_, frames)
-            parts = np.split(
-                values, sets.starts[block.start + 1 : block.stop] - first, axis=1
-            )
-            # (r, t p)
-            B = np.hstack([part @ A for part, A in zip(parts, bases[block])])
+            ends = sets.starts[block.start + 1 : block.stop] - first
+            pairs = zip(np.split(values, ends, axis=1), bases[block])
+            B = np.hstack([part @ A for part, A in pairs])  # (r, t p)
             C = scipy.linalg.solve_triangular(self.factor_, B, lower=True)
             C = C.reshape(r, -1, p).transpose(1, 0, 2)  # (t, r, p)
             if self.all_:
@@ -1053,8 +1047,7 @@ class Lift:
 
 def _complement(C):
     """(I - C^T C)^(1/2) for C (n, r, p): (n, p, p)."""
-    rest = np.eye(C.shape[2]) - C.transpose(0, 2, 1) @ C
-    values, vectors = np.linalg.eigh(rest)
+    values, vectors = np.linalg.eigh(np.eye(C.shape[2]) - C.transpose(0, 2, 1) @ C)
     values[values < RANK_TOL[np.dtype(np.float64)]] = 0  # rounding
     return (vectors * np.sqrt(values)[:, None]) @ vectors.transpose(0, 2, 1)
 
@@ -1107,8 +1100,7 @@ def _spread(kernel, Z, n, rng):
         c = chosen[-1]
         free[c] = 0
         values = _tile_values(kernel, packed, one(c))[:, 0]
-        distance = np.maximum(own + own[c] - 2 * values, 0)
-        square = np.minimum(square, distance)
+        square = np.minimum(square, np.maximum(own + own[c] - 2 * values, 0))
         weight = free * np.where(square > 1e-12 * own.max(), square, 0)
         weight = weight if weight.any() else free
         chosen.append(int(rng.choice(len(Z), p=weight / weight.sum())))

@@ -91,6 +91,7 @@ def projected_codes(
     Other descents end when the conditions of first order are violated by at most tol (1
     + lam), or after max_iter steps, or where rounding forbids more; a warning gives the
     largest violation.
+
     return_info: a named tuple (codes, cost, violation, gap, n_iter), n numbers each but
     for the codes; gap is inf for q = d, where there is one point only.
 
@@ -103,17 +104,18 @@ def projected_codes(
     n, _, p = X.shape
     N = len(D)
     lam = core.check_number(lam, "lam", least=0)
-    positive = core.check_flag(positive, "positive")
     n_neighbors = min(5, N) if n_neighbors is None else n_neighbors
     n_neighbors = core.check_integer(n_neighbors, "n_neighbors", 1, N)
-    init = (
-        None if init is None else core.dense_codes(core.check_codes(init, n, N, "init"))
+    if init is not None:
+        init = core.dense_codes(core.check_codes(init, n, N, "init"))
+    rules = _Rules(
+        lam,
+        core.check_flag(positive, "positive"),
+        core.check_number(least_gap, "least_gap", above=0, most=0.5),
+        core.check_number(tol, "tol", above=0) * (1 + lam),
+        core.check_integer(max_iter, "max_iter", 1),
     )
-    least_gap = core.check_number(least_gap, "least_gap", above=0, most=0.5)
-    tol = core.check_number(tol, "tol", above=0)
-    max_iter = core.check_integer(max_iter, "max_iter", 1)
     return_info = core.check_flag(return_info, "return_info")
-    rules = _Rules(lam, positive, least_gap, tol * (1 + lam), max_iter)
     codes = np.empty((n, N), X.dtype)
     cost, violation, gap = np.empty((3, n))
     n_iter = np.empty(n, np.int64)
@@ -121,16 +123,15 @@ def projected_codes(
     K_dd = core.bases_gram(D.astype(np.float64, copy=False))
     for tile in core.query_tiles(n, N):
         K_xd = _grams_one_by_one(X[tile], atoms)
-        starts = _starts(
-            K_xd, p, K_dd, rules, n_neighbors, None if init is None else init[tile]
-        )
+        given = [] if init is None else [init[tile]]
+        starts = _starts(K_xd, p, K_dd, rules, n_neighbors, given)
 
         def solve(block):
             for i in range(block.start, block.stop):
-                x = np.array(X[tile.start + i], np.float64, order="C")
+                at = tile.start + i
+                x = np.array(X[at], np.float64, order="C")
                 usable = [start[i] for start in starts if not np.isnan(start[i, 0])]
                 end = _best_end(x, atoms, usable, rules)
-                at = tile.start + i
                 codes[at], cost[at], violation[at], gap[at], n_iter[at] = end
 
         core.run_blocks(solve, len(X[tile]), 4)
@@ -144,8 +145,7 @@ def projected_losses(
 ) -> np.ndarray | tuple:
     """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X over D.
 
-    X has shape (n, d, p), D (N, d, q).
-    For codes of any sum: only their direction matters. return_gradient: (losses,
+    X has shape (n, d, p), D (N, d, q). For codes of any sum: only their direction matters. return_gradient: (losses,
     gradient (n, N)) with respect to the codes. A warning where eigenvalues q and q + 1
     tie and the point is not unique, as for a zero code; ValueError if a gradient is
     asked for there.
@@ -226,8 +226,8 @@ def _grams_one_by_one(X, atoms):
     return K
 
 
-def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
-    """Codes (n, N) to start from.
+def _starts(K_xd, p, K_dd, rules, n_neighbors, given):
+    """Codes (n, N) to start from, the given ones among them.
 
     Arrays whose rows sum to 1, or are NaN where there is none.
     """
@@ -239,11 +239,8 @@ def _starts(K_xd, p, K_dd, rules, n_neighbors, init):
         warnings.simplefilter("ignore")  # a start need not be exact
         sparse = lasso(K_dd, K_xd, p)
         near = local(K_dd, K_xd, p)
-    given = [] if init is None else [init]
-    return [
-        nearest,
-        *(_with_sum_one(start, rules.positive) for start in [sparse, near, *given]),
-    ]
+    others = [_with_sum_one(one, rules.positive) for one in (sparse, near, *given)]
+    return [nearest, *others]
 
 
 def _with_sum_one(codes, positive):
@@ -282,10 +279,9 @@ def _rows_of_atoms(D):
 # directions Q (d, r), None for r = d: those of R^d.
 _Frame = namedtuple("_Frame", "x F Q")
 # What a code stands for: loss = ||X^ - Proj(M)||^2; gap = s_q - s_{q+1} relative to the
-# largest
-# |s|, tied if it is zero to rounding; A (r, q) and B (r, r - q), eigenvectors of the q largest
-# eigenvalues and of the rest; xa = A^T X (q, p), xb = B^T X (r - q, p); over = 1 / (s_a
-# - s_b), (r - q, q).
+# largest |s|, tied if it is zero to rounding; A (r, q) and B (r, r - q), eigenvectors
+# of the q largest eigenvalues and of the rest; xa = A^T X (q, p), xb = B^T X (r - q,
+# p); over = 1 / (s_a - s_b), (r - q, q).
 _Point = namedtuple("_Point", "loss gap tied A B xa xb over")
 
 
@@ -388,15 +384,12 @@ def _descent(x, atoms, start, rules):
     while True:
         state, n_steps = _newton_on_active(state, rules, rules.max_iter - n_iter)
         n_iter += n_steps
-        g = _gradient_of_all(state.frame, state.point, atoms)
-        excess = _violations(g, state, rules)
+        excess = _violations(state, atoms, rules)
         worst = np.abs(excess).max()
         stalled = 0 if state.cost < before else stalled + 1
         before = min(before, state.cost)
-        ended = (
-            n_iter >= rules.max_iter or stalled > 3 or _is_closed(state.point, rules)
-        )
-        if worst <= rules.tol or ended:
+        ended = worst <= rules.tol or n_iter >= rules.max_iter or stalled > 3
+        if ended or _is_closed(state.point, rules):
             code = np.zeros(len(start))
             code[state.active] = state.y / state.y.sum()
             return _End(code, state.cost, worst, state.point.gap, n_iter)
@@ -416,13 +409,14 @@ def _is_closed(point, rules):
     return point.gap <= NEAR * rules.least_gap
 
 
-def _violations(g, state, rules):
+def _violations(state, atoms, rules):
     """By how much g_j breaks the conditions of first order (N,).
 
     The sign is the one that y_j wants.
     """
-    level = rules.lam * np.abs(state.y).sum()
-    slope = level - g  # of minus the cost, but for the l1 norm
+    g = _gradient_of_all(state.frame, state.point, atoms)
+    # of minus the cost, but for the l1 norm
+    slope = rules.lam * np.abs(state.y).sum() - g
     excess = slope - np.clip(
         slope, -np.inf if rules.positive else -rules.lam, rules.lam
     )
@@ -492,9 +486,11 @@ def _keep(state, keep):
     """The state without the active atoms that are not kept, whose y_j are zero."""
     if keep.all():
         return state
-    frame = state.frame._replace(F=state.frame.F[keep])
     return state._replace(
-        active=state.active[keep], sign=state.sign[keep], y=state.y[keep], frame=frame
+        active=state.active[keep],
+        sign=state.sign[keep],
+        y=state.y[keep],
+        frame=state.frame._replace(F=state.frame.F[keep]),
     )
 
 

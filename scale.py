@@ -164,13 +164,9 @@ def _code_block(block, where, atoms, K, *, coding, digested=None):
 def _write_block(block, where, atoms, K, *, coding, folder, fingerprint):
     """Write the codes of a block as a part; what a Sink is to know of it."""
     codes, digest = _code_block(block, where, atoms, K, coding=coding, digested=True)
-    error = None
     if codes.shape[0]:
-        try:
-            files.write_part(folder, where[1], codes, fingerprint.text_of_part(digest))
-        except OSError as failed:
-            error = failed
-    return files.Written(codes.shape, error), digest
+        files.write_part(folder, where[1], codes, fingerprint.text_of_part(digest))
+    return files.Written(codes.shape), digest
 
 
 def _digest_block(block, where, dtype):

@@ -128,6 +128,7 @@ def pairs_of_sets(
     """Two sets X (n, d, p), Y (N, d, q) in the same R^d, any p and q.
 
     Now and then Y[0] is X[0].
+
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies
     >>> X, Y = find(strategies.pairs_of_sets(), lambda pair: pair[0].shape[2] < pair[1].shape[2])
@@ -234,8 +235,7 @@ def dictionaries(
 ) -> st.SearchStrategy[np.ndarray]:
     """A dictionary (N, d, p).
 
-    Now and then atoms repeat, or are more than d (d + 1) / 2.
-    kinds: as in subspaces.
+    Now and then atoms repeat, or are more than d (d + 1) / 2. kinds: as in subspaces.
 
     >>> from hypothesis import find
     >>> from grassmann_sc import strategies

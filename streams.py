@@ -11,6 +11,7 @@ import copy
 import functools
 import itertools
 import os
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -27,7 +28,6 @@ FRESH = 0.3  # the share of the statistics that is new when atoms move
 HELD = 4  # times rank rows of a sum are held, before it is cut back to rank
 EXACT = 2**25  # numbers of the sums of all atoms up to which they are kept as matrices
 PILE = 2**22  # numbers of samples, or of their codes, that wait to be added to the sums
-SAME = 1e-6  # relative rounding of sums that a file may have
 MIXED = 16  # pieces of a stored array whose samples are shuffled together
 
 
@@ -99,7 +99,7 @@ class OnlineGDL:
         if isinstance(init, str):
             core.check_choice(init, "init", *learn.METHODS)
         else:
-            atoms = core.kept_array(core.check_dictionary(init, "init"), init)
+            atoms = np.array(core.check_dictionary(init, "init"))
             init = learn.first_atoms(atoms, self.n_atoms, atoms, rng, None)
         self.init = init
         self.rng = core.check_rng(rng)
@@ -113,17 +113,6 @@ class OnlineGDL:
         self._statistics: Any = None  # a _Statistics, once there are atoms
         self._gram: Any = None  # <D_i^, D_j^> (N, N), as long as atoms stay
         self._clear()
-
-    def __setstate__(self, state: dict) -> None:
-        """Take a pickle's attributes, also of versions that held the statistics flat."""
-        if "_shared" in state:
-            names = ("shared", "sums", "sizes", "pile", "new", "worst")
-            values = {name: state.pop(f"_{name}") for name in names}
-            state["_statistics"] = None
-            if state["atoms"] is not None:
-                state["_statistics"] = _Statistics(state["atoms"], state["rank"])
-                vars(state["_statistics"]).update(values)
-        vars(self).update(state)
 
     def __repr__(self) -> str:
         lam = self.given.lam
@@ -177,15 +166,8 @@ class OnlineGDL:
                 "X must be an array or can be iterated once only: n_epochs must be 1, "
                 f"got {n_epochs}"
             )
-        options = [
-            self.n_atoms,
-            *self.given,
-            self.rank,
-            self.forgetting,
-            batch_size,
-            shape,
-        ]
-        record = files.Checkpoint(checkpoint, resume, [], options)
+        options = self.n_atoms, *self.given, self.rank, self.forgetting
+        record = files.Checkpoint(checkpoint, resume, [], [*options, batch_size, shape])
         self._place = _Place()
         if resume is not None:
             state = self._checked_state(record.read(STATE), record.resume)
@@ -211,66 +193,68 @@ class OnlineGDL:
 
     def _pass_over(self, X, batch_size, n_epochs, move, record, every):
         """Learn from what is left of the epochs."""
-        place = self._place
-        while place.epoch < n_epochs:
-            if place.seed is None:
+        while self._place.epoch < n_epochs:
+            if self._place.seed is None:
                 self._at_once(self._begin_epoch)
-            for batch in _batches(X, batch_size, place.seed, place.batch):
+            place = self._place
+            for i, batch in enumerate(
+                _batches(X, batch_size, place.seed, place.batch), place.batch
+            ):
                 try:
                     self.partial_fit(batch)
                 except (TypeError, ValueError) as error:
                     raise type(error)(
-                        f"{error} (in batch {place.batch} of epoch {place.epoch})"
+                        f"{error} (in batch {i} of epoch {place.epoch})"
                     ) from None
                 if place.epoch == 0:
-                    record.add(core.real_array(batch, "X"), (place.batch - 1) << 64)
+                    record.add(core.real_array(batch, "X"), i << 64)
                 move(1, self.cost)
-                if record.checkpoint and place.n_done % every == 0:
+                if self._place.n_done % every == 0:
                     self._keep(record)
-            self._place = place = _Place(
-                place.epoch + 1, n_done=place.n_done, first_seed=place.first_seed
+            self._place = self._place._replace(
+                epoch=place.epoch + 1, batch=0, seed=None
             )
-        if record.checkpoint:
-            self._keep(record)
+        self._keep(record)
 
     def _begin_epoch(self):
         """Draw the seed of its order."""
+        seed = int(self.rng.integers(2**62))
+        first = seed if self._place.epoch == 0 else self._place.first_seed
+        self._place = self._place._replace(seed=seed, first_seed=first)
+
+    def _end_batch(self):
+        """Count a batch of an epoch."""
         place = self._place
-        place.seed = int(self.rng.integers(2**62))
-        if place.epoch == 0:
-            place.first_seed = place.seed
+        if place.seed is not None:
+            self._place = place._replace(batch=place.batch + 1, n_done=place.n_done + 1)
 
     def _keep(self, record):
-        record.write(self.state())
-        self._kept = record.checkpoint, self._place.n_done
+        if record.checkpoint:
+            record.write(self.state())
+            self._kept = record.checkpoint, self._place.n_done
 
     def _interrupted(self, total):
         """How far fit came, and where to go on."""
         path, kept = self._kept
-        learned = f"learned from {self._place.n_done}{f' of {total}' if total else ''} batches; "
+        of = f" of {total}" if total else ""
+        whole = f"{path} holds the first {kept}: resume={path!r} goes on from there"
         if path is None:
-            return (
-                learned + "none is kept, as there was no checkpoint yet to resume from"
-            )
-        return (
-            learned
-            + f"{path} holds the first {kept}: resume={path!r} goes on from there"
-        )
+            whole = "none is kept, as there was no checkpoint yet to resume from"
+        return f"learned from {self._place.n_done}{of} batches; {whole}"
 
     def _check_seen(self, X, batch_size, record, place):
         """ValueError unless the batches of the first epoch are those learned from."""
         seen = place.batch if place.epoch == 0 else None
-        if place.first_seed is not None:
-            batches = _batches(X, batch_size, place.first_seed, 0)
-            for i, batch in enumerate(itertools.islice(batches, seen)):
-                record.add(core.real_array(batch, "X"), i << 64)
+        batches = _batches(X, batch_size, place.first_seed, 0)
+        for i, batch in enumerate(itertools.islice(batches, seen)):
+            record.add(core.real_array(batch, "X"), i << 64)
         record.check_samples()
 
     def partial_fit(
         self, X: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> OnlineGDL:
         """Learn from one more batch X (n, d, p) with weights (n,) >= 0; returns self."""
-        self._at_once(self._coded(X, sample_weight), self._end_batch, self._place.step)
+        self._at_once(self._coded(X, sample_weight), self._update, self._end_batch)
         return self
 
     def collect(
@@ -372,13 +356,13 @@ class OnlineGDL:
         self._at_once(self._update)
         return self
 
-    def _end_batch(self):
-        """Update after a batch, unless it waits for others."""
-        if self.weight > 0:
-            self._update()
-
     def _update(self):
-        """Move the atoms, if three tenths are new, and count anew from there."""
+        """Move the atoms, if three tenths are new, and count anew from there.
+
+        Nothing moves as long as samples wait for first atoms.
+        """
+        if not self.weight > 0:
+            return
         if self._statistics.new >= FRESH * np.trace(self._statistics.shared):
             self._move()
         self.cost = float(self.loss / self.weight)
@@ -510,7 +494,7 @@ class OnlineGDL:
             "new": float(self._statistics.new) if self._statistics else 0.0,
             "lam": self.coder.lam,
             "lam_scale": self.coder.lam_scale,
-            "place": vars(self._place),
+            "place": self._place._asdict(),
         }
         texts = {
             "options": options,
@@ -538,33 +522,39 @@ class OnlineGDL:
         """What the arrays of a file say, by the names of attributes."""
         with files.refuse_damaged(path, "learner"):
             counts = files.read_named(arrays["counts"], "counts", COUNTS)
+            place = files.check_names(counts["place"], "place", _Place._fields)
+            place |= {
+                name: core.check_integer(number, name, 0)
+                for name, number in place.items()
+                if number is not None or name not in ("seed", "first_seed")
+            }
             new: dict = {
                 name: core.check_integer(counts[name], name, 0)
                 for name in ("n_batches", "n_updates", "n_replaced")
             }
-            new["cost"] = _check_or_none(core.check_number, counts["cost"], "cost")
-            new["loss"] = core.check_number(counts["loss"], "loss")
-            new["weight"] = core.check_number(counts["weight"], "weight", least=0)
-            place = files.check_names(counts["place"], "place", vars(_Place()))
-            new["_place"] = _Place(**place)
-            new["rng"] = files.read_generator(arrays["rng"])
-            new["_waiting"] = _read_waiting(arrays)
-            new |= {"atoms": None, "_statistics": None, "_gram": None}
+            new |= {
+                "cost": _check_or_none(core.check_number, counts["cost"], "cost"),
+                "loss": core.check_number(counts["loss"], "loss"),
+                "weight": core.check_number(counts["weight"], "weight", least=0),
+                "coder": self._coder_in_use(counts["lam"], counts["lam_scale"]),
+                "rng": files.read_generator(arrays["rng"]),
+                "_place": _Place(**place),
+            }
+            new |= dict.fromkeys(["atoms", "_waiting", "_statistics", "_gram"])
+            if arrays["waiting"].size:
+                X = core.check_dictionary(arrays["waiting"], "waiting", weighted=True)
+                weights = learn.check_weights(arrays["waiting_weights"], len(X))
+                new["_waiting"] = X, weights
             if arrays["atoms"].size:
-                atoms = checks.shaped_array(
-                    arrays["atoms"], "atoms", (self.n_atoms, "d", "p")
-                )
+                shape = self.n_atoms, "d", "p"
+                atoms = checks.shaped_array(arrays["atoms"], "atoms", shape)
                 new["atoms"] = core.check_bases(atoms, "atoms")
-                new["_statistics"] = _Statistics.read(
-                    arrays, counts["new"], new["atoms"], self.rank
-                )
+                new["_statistics"] = _Statistics(atoms, self.rank)
+                new["_statistics"].read(arrays, counts["new"])
             elif new["n_batches"] > 0:
                 raise ValueError(
                     f"atoms must be there after {new['n_batches']} batches, got none"
                 )
-            else:
-                core.check_number(counts["new"], "new", least=0, most=0)
-            new["coder"] = self._coder_in_use(counts["lam"], counts["lam_scale"])
         return new | {"_whole": True}
 
     def _coder_in_use(self, lam, lam_scale):
@@ -595,10 +585,12 @@ class _Statistics:
     """
 
     def __init__(self, atoms, rank):
-        shapes = _shapes(atoms.shape, rank)
-        self.shared = np.zeros(shapes["shared"])
-        self.sums = np.zeros(shapes["sums"], atoms.dtype)
-        self.sizes = np.zeros(shapes["sizes"])
+        N, d, p = atoms.shape
+        rank = rank or (d if N * d**2 <= EXACT else 8 * p)
+        held = min(d, HELD * rank)
+        self.shared = np.zeros((N, N))
+        self.sums = np.zeros((N, held, d), atoms.dtype)
+        self.sizes = np.zeros((N, 1 if held == d else held))
         self.pile: list = []
         self.new = 0.0
         self.worst: Any = None
@@ -741,60 +733,37 @@ class _Statistics:
             arrays["piled_codes"] = codes.toarray()
         return arrays
 
-    @classmethod
-    def read(cls, arrays, new, atoms, rank):
-        """The statistics over these atoms that a file's arrays hold, checked."""
-        self = cls(atoms, rank)
-        for name, shape in _shapes(atoms.shape, rank).items():
-            setattr(self, name, checks.shaped_array(arrays[name], name, shape))
-        _check_statistics(self.shared, self.sums, self.sizes, atoms.dtype)
-        most = (1 + SAME) * float(np.trace(self.shared))
+    def read(self, arrays, new):
+        """Become the statistics that a file's arrays hold, of these shapes and types."""
+        N, _, d = self.sums.shape
+        for name in ("shared", "sums", "sizes"):
+            mine = getattr(self, name)
+            setattr(self, name, _of_type(arrays, name, mine.shape, mine.dtype))
+        most = 2 * np.trace(self.shared)  # a share of it, but for rounding
         self.new = core.check_number(new, "new", least=0, most=most)
-        _, d, p = atoms.shape
         if arrays["piled"].size:
-            rows = checks.shaped_array(arrays["piled"], "piled", ("rows", "r", d))
-            X = _check_held(rows.swapaxes(1, 2), "piled", p)
-            codes = core.check_codes(
-                arrays["piled_codes"], len(X), len(atoms), "piled_codes"
-            )
-            _check_type(rows, "piled", atoms.dtype)
-            _check_sums(codes, "piled_codes", rows.size, np.dtype(float))
+            rows = _of_type(arrays, "piled", ("rows", "r", d), self.sums.dtype)
+            codes = _of_type(arrays, "piled_codes", (len(rows), N), np.dtype(float))
             self.pile = [(rows, scipy.sparse.csr_array(codes))]
         if arrays["worst"].size:
-            X = checks.shaped_array(arrays["worst"], "worst", ("rows", d, "r"))
-            X = _check_held(X, "worst", p)
-            _check_type(X, "worst", atoms.dtype)
-            losses = checks.shaped_array(
-                arrays["worst_losses"], "worst_losses", (len(X),)
-            )
-            self.worst = X, losses
-        return self
+            X = _of_type(arrays, "worst", ("rows", d, "r"), self.sums.dtype)
+            losses = arrays["worst_losses"]
+            self.worst = X, checks.shaped_array(losses, "worst_losses", (len(X),))
+
+
+def _of_type(arrays, name, shape, dtype):
+    """The finite array of this name in a file, if it has this shape and type."""
+    A = checks.shaped_array(arrays[name], name, shape)
+    if A.dtype != dtype:
+        raise ValueError(
+            f"{name} must be of {dtype}, beside atoms of their type, got {A.dtype}"
+        )
+    return A
 
 
 def _piled(pile):
     """Rows (n, r, d) of all samples of a pile."""
     return checks.joined([rows.swapaxes(1, 2) for rows, _ in pile]).swapaxes(1, 2)
-
-
-def _check_held(X, name, p):
-    """Samples X (n, d, r) of a file, of bases with r = p."""
-    X = core.check_bases(X, name, weighted=True)
-    if checks.are_bases(X) and X.shape[2] != p:
-        raise ValueError(f"{name} must hold bases of p = {p}, got p = {X.shape[2]}")
-    return X
-
-
-def _read_waiting(arrays):
-    """(samples, weights) of a file that wait for first atoms, checked; or None."""
-    if not arrays["waiting"].size:
-        return None
-    X = core.check_dictionary(arrays["waiting"], "waiting", weighted=True)
-    weights = checks.shaped_array(
-        arrays["waiting_weights"], "waiting_weights", (len(X),)
-    )
-    most = 2 * X.shape[2] * len(X)
-    _check_sums(weights, "waiting_weights", most, np.dtype(float))
-    return X, learn.check_weights(weights, len(X))
 
 
 STATE = {"options": "U", "counts": "U", "rng": "U"} | dict.fromkeys(
@@ -841,63 +810,11 @@ COUNTS = (
 )
 
 
-def _check_statistics(shared, sums, sizes, dtype):
-    """ValueError unless the statistics of a file can be those of codes.
-
-    atoms: of this type.
-    """
-    _check_type(shared, "shared", np.dtype(float))
-    _check_type(sums, "sums", dtype)
-    _check_type(sizes, "sizes", np.dtype(float))
-    own = shared.diagonal()
-    length = np.sqrt(np.maximum(own, 0))
-    bound = (1 + SAME) * np.outer(length, length) + np.finfo(float).tiny
-    if own.min() < 0 or (np.abs(shared) > bound).any():
-        raise ValueError(
-            "shared must be Y^T Y of codes Y, got an entry that is larger than those "
-            f"of the diagonal allow, {own.min():.3g} to {own.max():.3g}"
-        )
-    _check_sums(shared, "shared", len(shared), shared.dtype)
-    _, held, d = sums.shape
-    _check_sums(sizes, "sizes", held, sizes.dtype)
-    vectors = core.max_abs(sums)  # their sizes come in units of the largest
-    _check_sums(sums, "sums", d if held == d else held * d * vectors, dtype)
-
-
-def _check_type(A, name, dtype):
-    if A.dtype != dtype:
-        raise ValueError(
-            f"{name} must be of {dtype}, beside atoms of their type, got {A.dtype}"
-        )
-
-
-def _check_sums(A, name, times, dtype):
-    """ValueError unless so many times the largest of A is a number of this type."""
-    if not times * core.max_abs(A) < np.finfo(dtype).max:
-        raise ValueError(
-            f"{name} must have sums within {dtype}, got {core.max_abs(A):.3g}"
-        )
-
-
-class _Place:
-    """Where a fit is: batches done of an epoch, and the seed of its order.
-
-    Also the batches done in all, and the seed of the first epoch.
-    """
-
-    def __init__(self, epoch=0, batch=0, seed=None, n_done=0, first_seed=None):
-        self.epoch = core.check_integer(epoch, "epoch", 0)
-        self.batch = core.check_integer(batch, "batch", 0)
-        self.seed = _check_or_none(core.check_integer, seed, "seed", 0)
-        self.n_done = core.check_integer(n_done, "n_done", 0)
-        self.first_seed = _check_or_none(
-            core.check_integer, first_seed, "first_seed", 0
-        )
-
-    def step(self):
-        """A batch more is done, if an epoch has begun."""
-        self.batch += self.seed is not None
-        self.n_done += self.seed is not None
+# Where a fit is: batches done of an epoch, and the seed of its order; batches done in
+# all, and the seed of the first epoch.
+_Place = namedtuple(
+    "_Place", "epoch batch seed n_done first_seed", defaults=[0, 0, None, 0, None]
+)
 
 
 def _check_or_none(check, value, *rule, **bounds):
@@ -952,18 +869,6 @@ def _shuffled(X, batch_size, seed, skip):
         order = np.random.default_rng([seed, i]).permutation(len(samples))
         for j in range(max(skip - i, 0) * batch_size, len(samples), batch_size):
             yield samples[order[j : j + batch_size]]
-
-
-def _shapes(shape, rank):
-    """The shapes of statistics over atoms of this shape (N, d, p); see OnlineGDL."""
-    N, d, p = shape
-    rank = rank or (d if N * d**2 <= EXACT else 8 * p)
-    held = min(d, HELD * rank)
-    return {
-        "shared": (N, N),
-        "sums": (N, held, d),
-        "sizes": (N, 1 if held == d else held),
-    }
 
 
 def _unit_of(*weights):

@@ -76,11 +76,11 @@ def from_image_set(
     vectorised frames: with F = U S V^T, B = U[:, :p] minimises sum_i ||f_i - B B^T
     f_i||^2. A column's sign is arbitrary.
 
-    frames : (n_frames, d) or (n_frames, height, width), real and finite; d = height *
+    frames: (n_frames, d) or (n_frames, height, width), real and finite; d = height *
         width
-    p : 1 <= p <= d; there must be p independent frames, see rank at the head of this
+    p: 1 <= p <= d; there must be p independent frames, see rank at the head of this
         module, and center, unit_variance
-    spectrum : instead of p, alpha >= 0: the weighted subspace of the frames, see
+    spectrum: instead of p, alpha >= 0: the weighted subspace of the frames, see
         weighted, of at most MOST = 32 directions; p may be a smaller limit
 
     Raises TypeError and ValueError on any other input.
@@ -108,10 +108,10 @@ def from_sets(
 
     The errors name the set.
 
-    sets : iterable of at least one set of frames, each of its own length, all of the
+    sets: iterable of at least one set of frames, each of its own length, all of the
         same d; or one array (n, n_frames, d) or (n, n_frames, height, width). A
         generator is read a few sets at a time.
-    spectrum : weighted subspaces (n, d, r), see weighted; those of fewer than r
+    spectrum: weighted subspaces (n, d, r), see weighted; those of fewer than r
         directions end with columns of zeros. They take n d r numbers, r <= 32.
 
     See also estimators.ImageSetSubspaces, the same as the first step of a Pipeline.
@@ -216,12 +216,11 @@ def from_video(
     It has shape (n_blocks d, n_states). C has orthonormal columns, so if [I; A; ...;
     A^(n_blocks-1)] = Q R with blocks Q_k, then the blocks C Q_k are the orthonormal
     factor of [C; CA; ...; CA^(n_blocks-1)]: no factorisation of the tall matrix is
-    needed. With n_blocks = 1 the dynamics play
-    no part: the basis is that of from_image_set. The paper's eq. (ARMA_obs) and the
-    text after it.
+    needed. With n_blocks = 1 the dynamics play no part: the basis is that of
+    from_image_set. The paper's eq. (ARMA_obs) and the text after it.
 
-    frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
-    stabilize : as in arma
+    frames: in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
+    stabilize: as in arma
 
     >>> from grassmann_sc import subspaces
     >>> abs(subspaces.from_video([[1.0], [2.0], [4.0]], n_states=1, n_blocks=2)).round(4)
@@ -248,6 +247,7 @@ def from_videos(
     """Bases (n, n_blocks d, n_states) of n videos.
 
     from_video on each, as from_sets does.
+
     >>> import numpy as np
     >>> from grassmann_sc import subspaces
     >>> videos = np.random.default_rng(0).random((4, 20, 6, 8))  # four of 20 frames
@@ -303,8 +303,8 @@ def arma(
     "pad" the solution of least norm stands in where A is not determined, and is 0 on
     padded directions.
 
-    frames : in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
-    stabilize : scale A to a spectral radius just below 1 if it is 1 or more, so that
+    frames: in order of time, (n_frames, d) or (n_frames, height, width); n_states <= d
+    stabilize: scale A to a spectral radius just below 1 if it is 1 or more, so that
         its powers stay bounded
 
     >>> from grassmann_sc import subspaces
@@ -323,6 +323,7 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
     """Finite observability matrix [C; CA; ...; CA^(n_blocks-1)]: (n_blocks d, n).
 
     A has shape (n, n), C (d, n).
+
     >>> from grassmann_sc import subspaces
     >>> subspaces.observability([[2.0]], [[1.0]], n_blocks=3)
     array([[1.],
@@ -339,8 +340,7 @@ def observability(A: ArrayLike, C: ArrayLike, n_blocks: int) -> np.ndarray:
 # -------------------------------------------------------------------- from set to basis
 
 
-# run: core.run_blocks for blocks of pixels, or _in_turn where sets are in threads
-# already
+# run: core.run_blocks for blocks of pixels, or _in_turn where threads have whole sets
 _Options = namedtuple("_Options", "center unit_variance rank run")
 _Model = namedtuple("_Model", "n_states n_blocks stabilize")
 
@@ -387,33 +387,24 @@ def _basis_of_video(frames, name, model, options):
 
 
 def _arma(frames, name, model, options):
-    """A and C in float64."""
+    """A, by least squares, and C in float64."""
     C, s, V = _leading_directions(frames, name, model.n_states, "n_states", options)
-    A, missing = _transition(s, V)
-    if missing:
+    r = np.count_nonzero(s)  # padded directions have no dynamics
+    # the states are diag(s) V^T; columns of V are orthonormal but for one row
+    B, _, determined, _ = np.linalg.lstsq(
+        V[:-1, :r], V[1:, :r], rcond=1e3 * np.finfo(float).eps
+    )
+    A = np.zeros((len(s), len(s)))
+    A[:r, :r] = s[:r, None] * B.T / s[:r]
+    if determined < r:
         _lack(
             options.rank,
             f"{name} must determine A (n_states = {model.n_states}) by at least "
             f"n_states + 1 frames: the first {len(frames) - 1} of {len(frames)} "
-            f"have {missing}",
+            f"have {determined} independent states of {r}",
         )
     radius = np.abs(np.linalg.eigvals(A)).max() if model.stabilize else 0
     return A * (STABLE_RADIUS / radius if radius >= 1 else 1), C
-
-
-def _transition(s, V):
-    """A by least squares from the states diag(s) V^T (n_states, n), and what it misses."""
-    A = np.zeros((len(s), len(s)))
-    r = np.count_nonzero(s)  # padded directions have no dynamics
-    before = V[:-1, :r]  # (n - 1, r), of columns that are orthonormal but for one row
-    after = V[1:, :r]
-    determined = 0
-    if len(before):
-        B, _, determined, _ = np.linalg.lstsq(
-            before, after, rcond=1e3 * np.finfo(float).eps
-        )
-        A[:r, :r] = s[:r, None] * B.T / s[:r]
-    return A, f"{determined} independent states of {r}" if determined < r else ""
 
 
 def _powers(A, n_blocks):
@@ -439,16 +430,13 @@ def _stack(sets, basis_of):
     checked = checks.each_set(sets, "sets")
     bases = []
     while some := list(itertools.islice(checked, 4 * core.thread_count())):
-        n = len(bases)
-
-        def work(rows):
-            return [
-                basis_of(some[i], f"sets[{n + i}]")
-                for i in range(rows.start, rows.stop)
-            ]
-
-        for part in core.run_blocks(work, len(some), checks.sets_in_block(some, 1)):
-            bases += part
+        named = [(rows, f"sets[{i}]") for i, rows in enumerate(some, len(bases))]
+        parts = core.run_blocks(
+            lambda few: list(itertools.starmap(basis_of, named[few])),
+            len(some),
+            checks.sets_in_block(some, 1),
+        )
+        bases += itertools.chain.from_iterable(parts)
     if not bases:
         raise ValueError("sets must hold at least one set of frames, got none")
     return checks.joined([basis[None] for basis in bases])
@@ -633,10 +621,9 @@ def _triangle(A):
 def _reflect(A, L):
     """L (k, k), lower triangular, of A (k, m), m > k, by Householder's reflections.
 
-    L holds zeros.
-    They are made four at a time and applied to each row below at once: 1.6 times as
-    fast as one by one. Row i of A becomes the vector v of reflection i, I - v v^T /
-    half, v[:i] = 0.
+    L holds zeros. They are made four at a time and applied to each row below at once:
+    1.6 times as fast as one by one. Row i of A becomes the vector v of reflection i, I
+    - v v^T / half, v[:i] = 0.
     """
     k = len(A)
     half = np.empty(k)
@@ -803,13 +790,17 @@ def _lack(policy, message):
 
 
 def _check_options(center, unit_variance, rank, run=core.run_blocks, *, fewer=False):
-    core.check_choice(rank, "rank", "raise", "warn", "pad", *["fewer"] * fewer)
-    center = core.check_flag(center, "center")
-    unit_variance = core.check_flag(unit_variance, "unit_variance")
-    return _Options(center, unit_variance, rank, run)
+    return _Options(
+        core.check_flag(center, "center"),
+        core.check_flag(unit_variance, "unit_variance"),
+        core.check_choice(rank, "rank", "raise", "warn", "pad", *["fewer"] * fewer),
+        run,
+    )
 
 
 def _check_model(n_states, n_blocks, stabilize):
-    n_states = core.check_integer(n_states, "n_states", 1)
-    n_blocks = core.check_integer(n_blocks, "n_blocks", 1)
-    return _Model(n_states, n_blocks, core.check_flag(stabilize, "stabilize"))
+    return _Model(
+        core.check_integer(n_states, "n_states", 1),
+        core.check_integer(n_blocks, "n_blocks", 1),
+        core.check_flag(stabilize, "stabilize"),
+    )

@@ -34,7 +34,7 @@ __all__ = [
 Systems = Sequence[tuple[ArrayLike, ArrayLike]]  # pairs (A, C)
 STABLE_RADIUS = 1 - 2.0**-30  # to which stabilize scales, as subspaces.arma does
 EPS = np.finfo(np.float64).eps
-TILE = 2**20  # complex numbers of a tile of cross Gramians
+COMPLEX_AT_A_TIME = 2**20  # numbers of cross Gramians, or of matrices C of pairs
 RIGHT = 1e-12  # cosines below are those of right angles
 # squared Martin distances below are computed from the difference of two systems
 NEAR = 1e-4
@@ -62,9 +62,8 @@ def martin_distances(
     """d[i, j] = sqrt(-ln prod_k cos^2 theta_k) >= 0 of the observability subspaces.
 
     (n, N). theta_k (k = 1..s) are the principal angles of the infinite observability
-    matrices
-    O_i, O_j: for Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j + C_i^T
-    C_j, the cos^2 are the eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is
+    matrices O_i, O_j: for Gramians P_ij = O_i^T O_j, which solve P_ij = A_i^T P_ij A_j
+    + C_i^T C_j, the cos^2 are the eigenvalues of P_ii^-1 P_ij P_jj^-1 P_ji. No Gramian is
     inverted: each system is brought to states in which its own is I, and P_ij has the
     cosines as singular values. Without systems2, within systems. The kernel exp(-gamma
     d^2) is prod cos^(2 gamma) theta. An angle whose cosine is below 1e-12, which
@@ -94,8 +93,9 @@ def martin_distances(
             logarithm[suspect] = np.log(cosines).sum(axis=1)
         tile = np.maximum(-2 * logarithm, 0)
         near = tile < NEAR
-        e = _squared_chords(P, near, X, i, Y, j)
-        tile[near] = -2 * np.log1p(-e / 2).sum(axis=1)
+        tile[near] = -2 * np.log1p(-_squared_chords(P, near, X, i, Y, j) / 2).sum(
+            axis=1
+        )
         square[i, j] = tile
     return _mirrored(np.sqrt(square), X, Y)
 
@@ -106,9 +106,8 @@ def observability_angles(
     """The principal angles (n, N, s) behind martin_distances, in radians.
 
     They ascend and lie in [0, pi/2]. To full accuracy where all of a pair are small,
-    else to about 1e-8. Those of
-    n_blocks rows of the observability matrices alone: core.principal_angles of
-    subspaces.observability.
+    else to about 1e-8. Those of n_blocks rows of the observability matrices alone:
+    core.principal_angles of subspaces.observability.
 
     >>> from grassmann_sc.baselines import dynamics
     >>> systems = [([[0.0]], [[1.0]]), ([[0.6]], [[1.0]])]
@@ -120,8 +119,7 @@ def observability_angles(
     for i, j, P in _cross_gramians(X, Y):
         tile = np.arccos(np.minimum(np.linalg.svd(P, compute_uv=False), 1))
         near = np.square(tile).sum(axis=2) < NEAR
-        e = _squared_chords(P, near, X, i, Y, j)
-        tile[near] = 2 * np.arcsin(np.sqrt(e) / 2)
+        tile[near] = 2 * np.arcsin(np.sqrt(_squared_chords(P, near, X, i, Y, j)) / 2)
         angles[i, j] = tile
     return _mirrored(angles, X, Y)
 
@@ -134,13 +132,15 @@ Balanced = namedtuple("Balanced", "A W C dtype")
 
 def _balanced(systems, name, stabilize):
     """Balanced of checked pairs (A, C)."""
-    n = len(systems)
-    s = len(systems[0][0])
     C = np.stack([C for _, C in systems])
-    A = np.empty((n, s, s), complex)
-    W = np.empty((n, s, s), complex)
-    for i in range(n):
-        own = systems[i][0].astype(np.float64)
+    dtype = checks.float_type(C)
+    C = C.astype(np.float64, copy=False)
+    gram = np.matmul(C.swapaxes(1, 2), C)  # (n, s, s)
+    A = np.empty(gram.shape, complex)
+    W = np.empty(gram.shape, complex)
+    P = np.empty((1, 1, *gram.shape[1:]), complex)
+    for i, (own, _) in enumerate(systems):
+        own = own.astype(np.float64)
         radius = np.abs(np.linalg.eigvals(own)).max()
         if radius >= 1:
             if not stabilize:
@@ -150,29 +150,22 @@ def _balanced(systems, name, stabilize):
                 )
             own *= STABLE_RADIUS / radius
         A[i], W[i] = scipy.linalg.schur(own, "complex")
-    dtype = checks.float_type(C)
-    C = C.astype(np.float64, copy=False)
-    own = np.matmul(C.swapaxes(1, 2), C)  # (n, s, s)
-    for _ in range(2):  # the second time takes away what rounding left
-        for i in range(n):
-            P = np.empty((1, 1, s, s), complex)
-            _solve_tile(
-                own[i], A[i : i + 1], W[i : i + 1], A[i : i + 1], W[i : i + 1], 0, 1, P
-            )
+        one = A[i : i + 1], W[i : i + 1]
+        for _ in range(2):  # the second time takes away what rounding left
+            _solve_tile(gram[i], *one, *one, 0, 1, P)
             L = _factor_of_gramian(P[0, 0], f"{name}[{i}]")  # P = L L^H
-            A[i] = (
-                scipy.linalg.solve_triangular(
-                    L, (L.conj().T @ A[i]).conj().T, lower=True
-                )
-                .conj()
-                .T
-            )
-            W[i] = scipy.linalg.solve_triangular(L, W[i].conj().T, lower=True).conj().T
+            A[i] = _over(L.conj().T @ A[i], L)
+            W[i] = _over(W[i], L)
     return Balanced(np.triu(A), W, C, dtype)
 
 
+def _over(B, L):
+    """B L^-H."""
+    return _adjoint(scipy.linalg.solve_triangular(L, _adjoint(B), lower=True))
+
+
 def _factor_of_gramian(P, name):
-    P = (P + P.conj().T) / 2
+    P = (P + _adjoint(P)) / 2
     values = np.linalg.eigvalsh(P)
     if not values[0] > 10 * len(P) * EPS * values[-1]:
         raise ValueError(
@@ -188,7 +181,7 @@ def _cross_gramians(X, Y):
     If Y is X, of those tiles that reach above the diagonal.
     """
     s = X.A.shape[1]
-    side = max(1, int((TILE // s**2) ** 0.5))
+    side = max(1, int((COMPLEX_AT_A_TIME // s**2) ** 0.5))
     for j in core.slices(len(Y.A), side):
         columns = Y.C[j].transpose(0, 2, 1).reshape(-1, Y.C.shape[1])  # (u s, d)
         for i in core.slices(len(X.A), side):
@@ -253,7 +246,7 @@ def _squared_chords(P, near, X, i, Y, j):
     """
     pairs = np.argwhere(near)
     found = np.empty((len(pairs), P.shape[2]))
-    for some in core.slices(len(pairs), max(1, TILE // X.C[0].size)):
+    for some in core.slices(len(pairs), max(1, COMPLEX_AT_A_TIME // X.C[0].size)):
         a, b = pairs[some].T
         U, _, V = np.linalg.svd(P[a, b])
         Q = np.matmul(U, V)  # (m, s, s)
@@ -293,10 +286,8 @@ def _mirrored(values, X, Y):
     If both are one, symmetric with 0 on the diagonal.
     """
     if X is Y:
-        n = len(values)
-        below = np.tril_indices(n, -1)
-        values[below] = values.swapaxes(0, 1)[below]
-        values[np.arange(n), np.arange(n)] = 0
+        values[np.tri(len(values), dtype=bool)] = 0
+        values += values.swapaxes(0, 1)
     return values.astype(np.result_type(X.dtype, Y.dtype), copy=False)
 
 
@@ -415,16 +406,13 @@ def recover(
 
 def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     """recover without its warning, for many clips."""
-    common, innovations = _check_measurements(measurements)
-    exponent = checks.exponent(common, innovations)
-    common = np.ldexp(common, -exponent)
-    innovations = np.ldexp(innovations, -exponent)
-    measurements = measurements._replace(common=common, innovations=innovations)
+    measurements, exponent = _check_measurements(measurements)
+    common, innovations, *_ = measurements
     n, m = innovations.shape
     d = measurements.shape[0] * measurements.shape[1]
     n_blocks = core.check_integer(n_blocks, "n_blocks", 1, n)
-    most = min(common.shape[1] * n_blocks, n - n_blocks)
-    s = core.check_integer(n_states, "n_states", 1, max(most, 0))
+    most = max(min(common.shape[1] * n_blocks, n - n_blocks), 0)
+    s = core.check_integer(n_states, "n_states", 1, most)
     n_iter = core.check_integer(n_iter, "n_iter", 1)
     held = max(1, m // HELD_OUT)
     numbers = n * (m - held) + s * common.shape[1]
@@ -442,9 +430,7 @@ def recovery_of(measurements, n_states, n_coefficients, n_blocks, n_iter=20):
     S, steps = _cosamp(problem, K, n_iter)
     C = problem.pixels(S).reshape(s, d).T  # (d, s)
     frames = X @ C.T
-    missed = (
-        problem.innovations.measure(frames)[:, m - held :] - innovations[:, m - held :]
-    )
+    missed = (problem.innovations.measure(frames) - innovations)[:, m - held :]
     signal = max(np.linalg.norm(innovations[:, m - held :]), 1e-300)
     frames = np.ldexp(frames, exponent).reshape(n, *measurements.shape)
     return Recovery(
@@ -461,6 +447,7 @@ def decibels(frames: ArrayLike, recovered: ArrayLike) -> float:
     """Signal-to-noise ratio of recovered frames R, in dB.
 
     10 log10(||F||^2 / ||F - R||^2); infinity where they are equal.
+
     >>> from grassmann_sc.baselines import dynamics
     >>> round(dynamics.decibels([10.0], [9.0]), 6)
     20.0
@@ -511,16 +498,12 @@ class _SeenSystem:
     """
 
     def __init__(self, measurements, X, m):
-        common = measurements.common
-        innovations = measurements.innovations
-        self.shape = measurements.shape
+        common, innovations, self.shape, seed = measurements
         d = self.shape[0] * self.shape[1]
         self.X = X
         self.m = m
-        self.common = _Camera(1, d, common.shape[1], [measurements.seed, 0])
-        self.innovations = _Camera(
-            len(X), d, innovations.shape[1], [measurements.seed, 1]
-        )
+        self.common = _Camera(1, d, common.shape[1], [seed, 0])
+        self.innovations = _Camera(len(X), d, innovations.shape[1], [seed, 1])
         # of common measurements only C^T Phi^T = X^T Z tells, as X is orthonormal
         self.target = np.concatenate(
             [np.ravel(X.T @ common), np.ravel(innovations[:, :m])]
@@ -528,8 +511,7 @@ class _SeenSystem:
 
     def pixels(self, S):
         """The columns of C as images (s, height, width) from all coefficients S (d, s)."""
-        images = S.T.reshape(-1, *self.shape)
-        return scipy.fft.idctn(images, axes=(1, 2), norm="ortho")
+        return scipy.fft.idctn(S.T.reshape(-1, *self.shape), axes=(1, 2), norm="ortho")
 
     def measure(self, S):
         C = self.pixels(S).reshape(S.shape[1], -1)  # (s, d)
@@ -541,9 +523,8 @@ class _SeenSystem:
         m = self.common.rows.shape[1]
         values = np.zeros(self.innovations.rows.shape)
         values[:, : self.m] = z[s * m :].reshape(len(values), self.m)
-        C = self.common.adjoint(
-            z[: s * m].reshape(s, m)
-        ) + self.X.T @ self.innovations.adjoint(values)
+        C = self.common.adjoint(z[: s * m].reshape(s, m))
+        C += self.X.T @ self.innovations.adjoint(values)
         images = C.reshape(s, *self.shape)
         return scipy.fft.dctn(images, axes=(1, 2), norm="ortho").reshape(s, -1).T
 
@@ -577,17 +558,13 @@ class _SeenSystem:
 
 def _cosamp(problem, K, n_iter):
     """Coefficients S (d, s) with K nonzero rows, and the number of steps."""
-    d = problem.shape[0] * problem.shape[1]
-    S = np.zeros((d, problem.X.shape[1]))
+    S = np.zeros((math.prod(problem.shape), problem.X.shape[1]))
     norm = np.linalg.norm(problem.target)
     left = problem.target
     support = np.empty(0, np.intp)
-    steps = 0
-    while steps < n_iter:
-        steps += 1
-        proxy = problem.adjoint(left)
-        enlarged = np.union1d(support, _largest_rows(proxy, 2 * K))
-        trial = problem.least_squares(enlarged, S, ROUGHLY)
+    for steps in range(1, n_iter + 1):
+        agreeing = _largest_rows(problem.adjoint(left), 2 * K)
+        trial = problem.least_squares(np.union1d(support, agreeing), S, ROUGHLY)
         kept = _largest_rows(trial, K)
         trial = problem.least_squares(kept, trial, ROUGHLY)
         before = np.linalg.norm(left)
@@ -597,9 +574,9 @@ def _cosamp(problem, K, n_iter):
             S = trial
             support = kept
             left = residual
-        if after > (1 - STALLED) * before or after <= DONE * norm:
-            break
-    return problem.least_squares(support, S, SOLVED), steps
+        stalled = after > (1 - STALLED) * before
+        if stalled or after <= DONE * norm or steps == n_iter:
+            return problem.least_squares(support, S, SOLVED), steps
 
 
 def _largest_rows(S, k):
@@ -638,20 +615,20 @@ def check_systems(systems, name):
 def _check_pair_of_systems(systems, systems2, stabilize):
     """Balanced of both; of the first twice without systems2."""
     stabilize = core.check_flag(stabilize, "stabilize")
-    first = check_systems(systems, "systems")
-    X = _balanced(first, "systems", stabilize)
+    X = _balanced(check_systems(systems, "systems"), "systems", stabilize)
     if systems2 is None:
         return X, X
-    second = check_systems(systems2, "systems2")
-    if first[0][1].shape != second[0][1].shape:
+    Y = _balanced(check_systems(systems2, "systems2"), "systems2", stabilize)
+    if X.C.shape[1:] != Y.C.shape[1:]:
         raise ValueError(
             "systems and systems2 must share d and s, got C of "
-            f"{first[0][1].shape} and {second[0][1].shape}"
+            f"{X.C.shape[1:]} and {Y.C.shape[1:]}"
         )
-    return X, _balanced(second, "systems2", stabilize)
+    return X, Y
 
 
 def _check_measurements(measurements):
+    """Measurements divided by a power of two, and its exponent."""
     if not isinstance(measurements, Measurements):
         raise TypeError(
             "measurements must be what compress gives, got "
@@ -668,4 +645,8 @@ def _check_measurements(measurements):
     )
     if not innovations.any() or not common.any():
         raise ValueError("measurements must hold a signal, got only zeros")
-    return common.astype(np.float64), innovations.astype(np.float64)
+    exponent = checks.exponent(common, innovations)
+    return measurements._replace(
+        common=np.ldexp(common.astype(np.float64), -exponent),
+        innovations=np.ldexp(innovations.astype(np.float64), -exponent),
+    ), exponent

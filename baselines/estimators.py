@@ -88,7 +88,7 @@ def first_of_ties(scores, size=None):
     best = scores.max(axis=1)
     size = np.abs(best) if size is None else size
     ties = best - max(32 * np.finfo(scores.dtype).eps, 1e-8) * size
-    return core.let_win(scores, (scores >= ties[:, None]).argmax(axis=1))
+    return estimators.break_ties(scores, (scores >= ties[:, None]).argmax(axis=1))
 
 
 class Sharing:

@@ -28,7 +28,7 @@ __all__ = ["affine_hull_distances", "convex_hull_distances"]
 TINY = 1e-100
 LIFT = 2.0**700  # exact
 
-TILE = 2**21  # numbers of a tile of inner products
+PRODUCTS_AT_A_TIME = 2**21  # of frames, or of vectors of hulls
 # of a set in a kernel's feature space, whose kernel matrix takes 134 MB
 MOST_FRAMES = 4096
 EPS = np.finfo(np.float64).eps
@@ -73,11 +73,10 @@ def affine_hull_distances(
            [2., 0.]])
     """
     rules = check_hull_rules(dimension, share)
-    X, Y = _check_pair_of_sets(sets, sets2)
-    kernel = check_kernel(kernel, Y or X)
-    rows = affine_hulls(X, rules, kernel)
-    columns = rows if Y is None else affine_hulls(Y, rules, kernel)
-    distances, meet = affine_distances(rows, columns, kernel)
+    checked = _check_pair_of_sets(sets, sets2)
+    kernel = check_kernel(kernel, checked[-1])
+    hulls = [affine_hulls(one, rules, kernel) for one in checked]
+    distances, meet = affine_distances(hulls[0], hulls[-1], kernel)
     _warn_meeting(
         meet, sets2 is None, "affine", "lower dimension or share, or take convex hulls"
     )
@@ -95,20 +94,19 @@ Hulls = namedtuple("Hulls", "H starts own frames lengths rounding tiny dtype")
 def affine_hulls(sets, rules, kernel):
     """Hulls of checked sets, for affine_distances."""
     rounding, tiny = _sizes(sets, kernel)
-    if kernel is None:
-        frames = []
-        hulls = [_hull_of_vectors(one, i, rules) for i, one in enumerate(sets)]
-        H = np.concatenate(hulls)
-        own = np.empty(0)
-    else:
-        frames = _frames_of_kernel(sets)
-        found = [_hull_of_kernel(one, i, kernel, rules) for i, one in enumerate(frames)]
-        H = hulls = [one for one, _ in found]
-        own = np.concatenate([products for _, products in found])
-    lengths = [len(one) for one in frames or hulls]
-    starts = _starts_of([len(one) for one in hulls])
+    frames = [] if kernel is None else _frames_of_kernel(sets)
+    hulls, own = zip(
+        *(_hull_of(one, i, rules, kernel) for i, one in enumerate(frames or sets))
+    )
     return Hulls(
-        H, starts, own, frames, lengths, rounding, tiny, checks.float_type(*sets)
+        np.concatenate(hulls) if kernel is None else list(hulls),
+        _starts_of([len(one) for one in hulls]),
+        np.concatenate(own),
+        frames,
+        [len(one) for one in frames or hulls],
+        rounding,
+        tiny,
+        checks.float_type(*sets),
     )
 
 
@@ -130,10 +128,11 @@ def affine_distances(rows, columns, kernel):
             products = _kernel_products(kernel, rows, columns, i, j)
         top = _side(rows, i, unit)
         left = _side(columns, j, unit)
+        most = int(max(np.diff(top[0]).max(), np.diff(left[0]).max()))
         out = np.empty((i.stop - i.start, j.stop - j.start))
         core.run_blocks(
             lambda block: _affine_tile(
-                products, top, left, vectors, unit, block.start, block.stop, out
+                products, top, left, vectors, most, unit, block.start, block.stop, out
             ),
             len(out),
             8,
@@ -142,8 +141,8 @@ def affine_distances(rows, columns, kernel):
     if symmetric:
         distances = np.maximum(distances, distances.T)
         np.fill_diagonal(distances, 0)
-    dtype = np.result_type(rows.dtype, columns.dtype)
-    return distances.astype(dtype, copy=False), distances == 0
+    rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
+    return rounded, distances == 0
 
 
 def _span(starts, part):
@@ -161,19 +160,21 @@ def _side(hulls, part, unit):
     )
 
 
-def _hull_of_vectors(frames, i, rules):
-    """Directions and mean (k + 1, d) of set i."""
+def _hull_of(frames, i, rules, kernel):
+    """(H, H mu) of set i: directions and mean (k + 1, d), and nothing; or of a kernel."""
+    if kernel is not None:
+        return _hull_of_kernel(frames, i, rules, kernel)
     centred, mean = _centred(frames)
     _, s, Vt = np.linalg.svd(centred, full_matrices=False)
     rounding = 10 * EPS * math.sqrt(frames.size) * core.max_abs(frames)
-    rank = int((s > max(RANK_TOL * s[0], rounding)).sum())
-    k = _hull_dimension((s[:rank] / s[0]) ** 2, rules, i, len(frames))
-    return np.vstack([Vt[:k], mean])
+    s = s[s > max(RANK_TOL * s[0], rounding)]
+    k = _hull_dimension((s / s[:1]) ** 2, rules, i, len(frames))
+    return np.vstack([Vt[:k], mean]), np.empty(0)
 
 
-def _hull_of_kernel(frames, i, kernel, rules):
+def _hull_of_kernel(frames, i, rules, kernel):
     """(H, H mu) of set i in feature space, of coefficients of the frames."""
-    K = _kernel_values(kernel, frames, frames)
+    K = _inner_products(frames, frames, kernel)
     q = len(K)
     largest = core.max_abs(K)
     means = K.mean(axis=1)
@@ -181,10 +182,8 @@ def _hull_of_kernel(frames, i, kernel, rules):
     K -= K.mean(axis=1)[:, None]
     values, V = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False)
     floor = max(KERNEL_RANK_TOL * values[-1], 1e-14 * largest)
-    rank = int((values > floor).sum())
-    values = values[::-1]
-    k = _hull_dimension(values[:rank], rules, i, q)
-    A = V[:, ::-1][:, :k] / np.sqrt(values[:k])
+    k = _hull_dimension(values[values > floor][::-1], rules, i, q)
+    A = V[:, : -k - 1 : -1] / np.sqrt(values[: -k - 1 : -1])
     H = np.vstack([(A - A.mean(axis=0)).T, np.full(q, 1 / q)])  # (k + 1, q)
     return H, H @ means
 
@@ -208,7 +207,7 @@ def _kernel_products(kernel, rows, columns, i, j):
     """Inner products of all vectors of hulls i and hulls j, from the kernel."""
     X = rows.frames[i]
     Y = columns.frames[j]
-    K = _kernel_values(kernel, np.concatenate(X), np.concatenate(Y))
+    K = _inner_products(np.concatenate(X), np.concatenate(Y), kernel)
     ends = np.cumsum([len(frames) for frames in X])[:-1]
     half = np.concatenate([H @ part for H, part in zip(rows.H[i], np.split(K, ends))])
     ends = np.cumsum([len(frames) for frames in Y])[:-1]
@@ -216,32 +215,23 @@ def _kernel_products(kernel, rows, columns, i, j):
     return np.concatenate([part @ H.T for H, part in parts], axis=1)
 
 
-# What a thread works with, for hulls of at most so many directions.
-_Span = namedtuple(
-    "_Span",
-    [
-        "S",
-        "L",  # I - C^T C, of C = U^T W, and its Cholesky factor on the support
-        "support",  # directions of W that are independent of U and of those before them
-        "x",
-        "y",
-        "z",  # products and coefficients
-    ],
-)
+# What a thread works with, for hulls of at most so many directions: S = I - C^T C, of C
+# = U^T W, and L, its Cholesky factor on the support: the directions of W that are
+# independent of U and of those before them; x, y, z: products and coefficients.
+_Span = namedtuple("_Span", "S L support x y z")
 
 
 @core.jit(long=True)
-def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
+def _affine_tile(products, rows, columns, vectors, most, unit, start, stop, out):
     """Write the distances of hulls i and j of a tile, times unit, to out[i, j].
 
     i is in start..stop-1. products of all vectors of the hulls, (sum (k_i + 1), sum
-    (m_j + 1)); vectors themselves, or empty arrays. With them mu_i - mu_j is a vector,
+    (m_j + 1)), at most so many a hull; vectors themselves, or empty arrays. With them mu_i - mu_j is a vector,
     and near pairs are computed from what is left of it, so that nothing cancels.
     """
     row_starts, row_own, row_rounding = rows
     column_starts, column_own, column_rounding = columns
     A, B = vectors
-    most = max(_longest(row_starts), _longest(column_starts))
     w = _Span(
         np.empty((most, most)),
         np.empty((most, most)),
@@ -277,22 +267,12 @@ def _affine_tile(products, rows, columns, vectors, unit, start, stop, out):
 
 
 @core.inlined_jit
-def _longest(starts):
-    """The most vectors that a set has."""
-    most = 0
-    for i in range(len(starts) - 1):
-        most = max(most, starts[i + 1] - starts[i])
-    return most
-
-
-@core.inlined_jit
 def _square_of_rest(w, U, W, C, k, m, rest, scale):
     """||rest||^2 without its projection onto the rows U[:k] and W[:m].
 
     It was scale before. A short rest is projected itself, and changed, three times,
     against rounding.
     """
-    square = scale
     for turn in range(3):
         for a in range(k):
             w.x[a] = core.dot(U[a], rest, len(rest))
@@ -364,6 +344,7 @@ def convex_hull_distances(
     """Distances (n, N) of the convex hulls of sets and sets2.
 
     Without sets2, of sets among themselves.
+
         min ||sum_a alpha_a x_a - sum_b beta_b y_b||,    sum alpha = sum beta = 1,
         0 <= alpha_a, beta_b <= bound,
 
@@ -391,11 +372,10 @@ def convex_hull_distances(
     bound = core.check_number(bound, "bound", above=0, most=1)
     tol = core.check_number(tol, "tol", above=0)
     max_iter = core.check_integer(max_iter, "max_iter", 1)
-    X, Y = _check_pair_of_sets(sets, sets2)
-    kernel = check_kernel(kernel, Y or X)
-    rows = convex_hulls(X, bound, kernel)
-    columns = rows if Y is None else convex_hulls(Y, bound, kernel)
-    found, meet = convex_distances(rows, columns, (bound, tol, max_iter), kernel)
+    checked = _check_pair_of_sets(sets, sets2)
+    kernel = check_kernel(kernel, checked[-1])
+    hulls = [convex_hulls(one, bound, kernel) for one in checked]
+    found, meet = convex_distances(hulls[0], hulls[-1], (bound, tol, max_iter), kernel)
     _warn_meeting(meet, sets2 is None, "convex", "lower bound, or take another kernel")
     return found if return_info else found.distances
 
@@ -432,10 +412,13 @@ def convex_hulls(sets, bound, kernel):
 def convex_distances(rows, columns, rules, kernel):
     """(HullDistances, which pairs meet) of convex_hulls.
 
-    Of hulls with themselves if both are one.
-    rules: (bound, tol, max_iter).
+    Of hulls with themselves if both are one. rules: (bound, tol, max_iter).
     """
     symmetric = rows is columns
+    bound, tol, max_iter = rules
+    n_full = int(1 / bound + 1e-9)
+    left = 1 - n_full * bound
+    shares = np.array([bound] * n_full + [left] * (left > 1e-9))
     found = np.zeros((4, len(rows.tiny), len(columns.tiny)))
     for i, j, unit in _tiles_of_sets(rows, columns):
         frames = [
@@ -444,17 +427,27 @@ def convex_distances(rows, columns, rules, kernel):
         ]
         if unit != 1:  # the product of a view with itself is half the work
             frames = [one * unit for one in frames]
-        by_grams = kernel is not None or max(map(len, frames)) <= math.isqrt(TILE)
-        K = _inner_products_of(*frames, kernel) if by_grams else np.empty((0, 0))
+        by_grams = kernel is not None or max(map(len, frames)) <= math.isqrt(
+            PRODUCTS_AT_A_TIME
+        )
+        K = _inner_products(*frames, kernel) if by_grams else np.empty((0, 0))
         sides = [
             _polytope_side(hulls, part, one, unit, kernel, by_grams)
             for hulls, part, one in ((rows, i, frames[0]), (columns, j, frames[1]))
         ]
         skip = i.start - j.start if symmetric else -len(rows.tiny)
         tile = np.zeros((4, i.stop - i.start, j.stop - j.start))
+        n = max(rows.lengths[i]) + max(columns.lengths[j])
         core.run_blocks(
             lambda block: _fill_rows(
-                K, *sides, rules, skip, block.start, block.stop, tile
+                K,
+                *sides,
+                n,
+                (shares, tol, max_iter),
+                skip,
+                block.start,
+                block.stop,
+                tile,
             ),
             i.stop - i.start,
             1,
@@ -467,7 +460,7 @@ def convex_distances(rows, columns, rules, kernel):
     if late.any():
         count = np.count_nonzero(late) // (2 if symmetric else 1)
         core.warn(
-            f"{count} convex hull distances did not converge (max_iter = {rules[2]}): worst "
+            f"{count} convex hull distances did not converge (max_iter = {max_iter}): worst "
             f"gap {gap[late > 0].max():.2g}"
         )
     rounded = distances.astype(np.result_type(rows.dtype, columns.dtype), copy=False)
@@ -487,15 +480,21 @@ def _polytope_side(hulls, part, frames, unit, kernel, by_grams):
         grams = np.empty((len(frames), max(hulls.lengths[part])))
         for rows in map(slice, starts, starts[1:]):
             one = frames[rows]
-            grams[rows, : len(one)] = _inner_products_of(one, one, kernel)
-    vectors = frames if kernel is None else np.empty((len(frames), 0))
+            grams[rows, : len(one)] = _inner_products(one, one, kernel)
     return read_only(
-        starts, grams, vectors, hulls.centres[part] * unit, hulls.rounding[part] * unit
+        starts,
+        grams,
+        frames if kernel is None else np.empty((len(frames), 0)),
+        hulls.centres[part] * unit,
+        hulls.rounding[part] * unit,
     )
 
 
-def _inner_products_of(A, B, kernel):
-    return A @ B.T if kernel is None else _kernel_values(kernel, A, B)
+def _inner_products(A, B, kernel):
+    """Of rows, or checked values k(A, B), float64."""
+    if kernel is None:
+        return A @ B.T
+    return np.ascontiguousarray(checks.kernel_values(kernel, A, B), np.float64)
 
 
 # ------------------------------------------------------------------------------- checks
@@ -507,14 +506,14 @@ def check_sets(sets, name):
 
 
 def _check_pair_of_sets(sets, sets2):
-    """Checked sets, and sets2 or None."""
+    """A list of the checked sets, and of sets2 unless they are None."""
     checks.warn_of_bases(sets)
     X = check_sets(sets, "sets")
     if sets2 is None:
-        return X, None
+        return [X]
     Y = check_sets(sets2, "sets2")
     core.same_dimension(X[0].T, Y[0].T, ("sets", "sets2"))
-    return X, Y
+    return [X, Y]
 
 
 def check_hull_rules(dimension, share):
@@ -532,11 +531,6 @@ def check_kernel(kernel, sets):
     from grassmann_sc import kernels
 
     return kernels.kernel_named(kernel, sets)
-
-
-def _kernel_values(kernel, A, B):
-    """Checked values k(A, B), float64."""
-    return np.ascontiguousarray(checks.kernel_values(kernel, A, B), np.float64)
 
 
 def _warn_meeting(meet, symmetric, hulls, advice):
@@ -567,8 +561,7 @@ def _sizes(sets, kernel):
     if kernel is not None:
         return np.zeros(len(sets)), np.zeros(len(sets), bool)
     largest = np.array([core.max_abs(one) for one in sets])
-    d = sets[0].shape[1]
-    return EPS * math.sqrt(d) * largest, largest < TINY
+    return EPS * math.sqrt(sets[0].shape[1]) * largest, largest < TINY
 
 
 def _starts_of(lengths):
@@ -589,19 +582,19 @@ def _frames_of_kernel(sets):
 
 
 def _tiles_of_sets(rows, columns):
-    """Slices (i, j, unit) of sets with at most TILE products, or of one pair.
+    """Slices (i, j, unit) of sets with at most PRODUCTS_AT_A_TIME products, or of one pair.
 
     Of a symmetric matrix, those that reach above the diagonal. The sets of a slice are
     all tiny or none. unit: by how much frames are lifted, so that squares of their
     entries are normal.
     """
-    side = math.isqrt(TILE)
+    side = math.isqrt(PRODUCTS_AT_A_TIME)
     of_rows = checks.batches(rows.lengths, side, rows.tiny)
     for j in checks.batches(columns.lengths, side, columns.tiny):
         for i in of_rows:
             if rows is not columns or i.start < j.stop:
-                both = rows.tiny[i.start] and columns.tiny[j.start]
-                yield i, j, LIFT if both else 1.0
+                tiny = rows.tiny[i.start] and columns.tiny[j.start]
+                yield i, j, LIFT if tiny else 1.0
 
 
 # --------------------------------------------------------------- distances of polytopes
@@ -630,71 +623,31 @@ def read_only(*arrays):
 # the centres; how far rounding moves them.
 _Pair = namedtuple("_Pair", "K_ii K_jj K_ij A B offset rounding")
 
-# What a thread works with, for polytopes of at most n frames and m vertices in use.
-_Corral = namedtuple(
-    "_Corral",
-    [
-        # (n + 1,) inner products of the offset with the frames of both sets and with
-        # itself
-        "toward",
-        "g",  # (n + 1,) and of the solution
-        "picks",  # (m, 2, h) frames that make each vertex, with weights shares
-        "shares",  # (h,)
-        # (m, n + 1) inner products of each vertex with the frames and the offset
-        "columns",
-        "Q",
-        "L",  # (m, m) Gram matrix of the vertices, Cholesky factor of Q + lift 1 1^T
-        # (m,) the vertices in the order of the factor, then those that are not in use
-        "support",
-        "y",  # (m,) weights of the vertices in the solution
-        "step",  # and, along the support, in the affine minimiser
-    ],
-)
+# What a thread works with, for polytopes of n frames in all and m vertices in use. Of
+# the frames and the offset: toward (n + 1,), inner products of the offset with each,
+# and g (n + 1,), of the solution. Of the vertices: picks (m, 2, h), the frames that make
+# each, with weights shares (h,); columns (m, n + 1), inner products of each with the
+# frames and the offset; Q (m, m), their Gram matrix, and L (m, m), the Cholesky factor
+# of Q + lift 1 1^T; support (m,), the vertices in the order of the factor, then those
+# that are not in use; y (m,), weights of the vertices in the solution, and step (m,),
+# along the support, in the affine minimiser.
+_Corral = namedtuple("_Corral", "toward g picks shares columns Q L support y step")
 
 
 @core.jit(long=True)
-def _fill_rows(K, rows, columns, rules, skip, start, stop, found):
+def _fill_rows(K, rows, columns, n, search, skip, start, stop, found):
     """Write results (4, t, s) of t polytopes with s others, for rows start..stop-1.
 
     They are distances, gaps, numbers of iterations, and whether tol was missed. K has
     the inner products of all frames, or is empty. rows, columns: as _polytope_side
-    gives them. rules: (bound, tol, max_iter). Pairs i, j with j <= i + skip are left.
+    gives them, n frames a pair at most. search: (shares, tol, max_iter), shares those
+    of the frames in a vertex. Pairs i, j with j <= i + skip are left.
     """
     row_starts, row_grams, A, row_centres, row_rounding = rows
     column_starts, column_grams, B, column_centres, column_rounding = columns
-    bound, tol, max_iter = rules
-    n = _longest(row_starts) + _longest(column_starts)
-    w = _new_corral(n, n + 2 if K.size else min(n, A.shape[1] + 1) + 2, bound)
-    for i in range(start, stop):
-        first = row_starts[i]
-        last = row_starts[i + 1]
-        for j in range(max(0, i + skip + 1), found.shape[2]):
-            left = column_starts[j]
-            right = column_starts[j + 1]
-            pair = _Pair(
-                row_grams[first:last],
-                column_grams[left:right],
-                K[first:last, left:right],
-                A[first:last],
-                B[left:right],
-                row_centres[i] - column_centres[j],
-                row_rounding[i] + column_rounding[j],
-            )
-            distance, gap, n_steps, late = _nearest_point(w, pair, tol, max_iter)
-            found[0, i, j] = distance
-            found[1, i, j] = gap
-            found[2, i, j] = n_steps
-            found[3, i, j] = late
-
-
-@core.inlined_jit(allocates=True)
-def _new_corral(n, m, bound):
-    n_full = int(1 / bound + 1e-9)
-    left = 1 - n_full * bound
-    shares = np.full(n_full + (1 if left > 1e-9 else 0), bound)
-    if left > 1e-9:
-        shares[n_full] = left
-    return _Corral(
+    shares, tol, max_iter = search
+    m = n + 2 if K.size else min(n, A.shape[1] + 1) + 2
+    w = _Corral(
         np.empty(n + 1),
         np.empty(n + 1),
         np.empty((m, 2, len(shares)), np.int64),
@@ -706,6 +659,21 @@ def _new_corral(n, m, bound):
         np.empty(m),
         np.empty(m),
     )
+    for i in range(start, stop):
+        mine = slice(row_starts[i], row_starts[i + 1])
+        for j in range(max(0, i + skip + 1), found.shape[2]):
+            other = slice(column_starts[j], column_starts[j + 1])
+            pair = _Pair(
+                row_grams[mine],
+                column_grams[other],
+                K[mine, other],
+                A[mine],
+                B[other],
+                row_centres[i] - column_centres[j],
+                row_rounding[i] + column_rounding[j],
+            )
+            ends = found[:, i, j]
+            ends[0], ends[1], ends[2], ends[3] = _nearest_point(w, pair, tol, max_iter)
 
 
 @core.inlined_jit(once=True, allocates=True)
@@ -805,8 +773,7 @@ def _enter_vertex(w, m, pair):
     if pair.K_ij.size == 0:
         _fill_from_frames(column, w.picks[new], w.shares, pair)
     else:
-        for a in range(n + 1):
-            column[a] = w.toward[a]
+        core.copy(w.toward, column, n + 1)
         for s in range(len(w.shares)):
             i = w.picks[new, 0, s]
             j = w.picks[new, 1, s] - q

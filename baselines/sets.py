@@ -36,7 +36,7 @@ __all__ = [
 
 LEAST_REG = 1e-14  # and its inverse: beyond, rounding decides
 
-TILE = 2**20  # numbers of a tile of products X_i^T D_j
+PRODUCTS_AT_A_TIME = 2**20  # entries of X_i^T D_j
 PRODUCT = 0  # the power that stands for det^2 in cosine_sums
 
 
@@ -50,8 +50,7 @@ def correlation_kernel(
 
     (n, N). X (n, d, p), D (N, d, q); without D, within X. n_angles: in 1..min(p, q),
     None for all of them; 1 is the largest correlation alone. In [0, n_angles]. The
-    kernel is
-    indefinite in general: see gda. Source: Harandi et al., CVPR 2011.
+    kernel is indefinite in general: see gda. Source: Harandi et al., CVPR 2011.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -99,8 +98,8 @@ def cosine_sums(X, D, n_angles, power):
     if power == 2 and n_angles == min(p, q):
         return core.bases_gram(X, None if symmetric else D)
     K = np.zeros((n, N), X.dtype)
-    height = max(1, math.isqrt(TILE) // p)
-    width = max(1, math.isqrt(TILE) // q)
+    height = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // p)
+    width = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // q)
     for j in range(0, N, width):
         columns = D[j : j + width].swapaxes(1, 2).reshape(-1, d)  # (s q, d)
         for i in range(0, min(n, j + 1) if symmetric else n, height):
@@ -173,8 +172,7 @@ def mutual_similarity(
 
     (n, N). X (n, d, p) queries, D (N, d, q) reference subspaces, None for X; n_angles
     in 1..min(p, q), None for all. In [0, 1]. The similarity of the mutual subspace
-    method, whose largest names the class.
-    Source: Maeda and Watanabe 1985.
+    method, whose largest names the class. Source: Maeda and Watanabe 1985.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import sets
@@ -264,8 +262,8 @@ def image_bases(X, T):
     U, s, Vt = np.linalg.svd(R, full_matrices=False)
     scale = np.linalg.norm(T, axis=0).max()
     held = s > d * np.finfo(X.dtype).eps * scale  # (n, min(p, m))
-    factor = np.where(held, 1 / np.where(held, s, 1), 0)
-    B = Vt.swapaxes(1, 2) * factor[:, None, :]
+    inverse = np.divide(1, s, out=np.zeros_like(s), where=held)
+    B = Vt.swapaxes(1, 2) * inverse[:, None, :]
     return np.matmul(Q, U) * held[:, None, :], B.astype(X.dtype, copy=False)
 
 
@@ -325,7 +323,10 @@ def dcc_begun(X, labels, n_between):
     """Where dcc of checked X begins, whatever the dimension and reg."""
     index, _ = check_classes(labels, len(X))
     span, _ = _principal_directions(X.astype(np.float64, copy=False))
-    between = _pairs_between(X, index, n_between)
+    between = np.not_equal.outer(index, index)
+    if n_between is not None:
+        near = cosine_sums(X, X, X.shape[2], 1)
+        between = nearest_pairs(near, between, n_between, "n_between")
     P = image_bases(X.astype(np.float64, copy=False), span)[0]  # coordinates (N, r, p)
     pairs = _scatters(P, np.eye(span.shape[1]), index, between)
     if pairs.share == 0:
@@ -383,18 +384,12 @@ def _discriminating_directions(pairs, m, reg, any_basis=False):
     ]
 
 
-def _pairs_between(X, index, n_between):
-    """Which pairs (N, N) of sets of different classes count, a symmetric matrix."""
-    apart = np.not_equal.outer(index, index)
-    if n_between is None:
-        return apart
-    most = int(apart.sum(axis=1).max())
-    core.check_integer(n_between, "n_between", 1, most)
-    return nearest_pairs(cosine_sums(X, X, X.shape[2], 1), apart, n_between)
+def nearest_pairs(nearness, allowed, k, name):
+    """Symmetric (N, N): whether one is among the k nearest allowed ones of the other.
 
-
-def nearest_pairs(nearness, allowed, k):
-    """Symmetric (N, N): whether one is among the k nearest allowed ones of the other."""
+    k, of this name, is at most the number that any has.
+    """
+    k = core.check_integer(k, name, 1, max(1, int(allowed.sum(axis=1).max())))
     order = np.where(allowed, -nearness, np.inf).argsort(axis=1, kind="stable")[:, :k]
     chosen = np.zeros(allowed.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -406,8 +401,7 @@ def _scatters(P, T, index, between):
     """S_w and S_b (r, r) of bases P (N, r, p) under T (r, m), and the objective."""
     images, B = image_bases(P, T)
     P = np.matmul(P, B)
-    n_classes = index.max() + 1
-    members = [np.flatnonzero(index == c) for c in range(n_classes)]
+    members = [np.flatnonzero(index == c) for c in range(index.max() + 1)]
     parts = [
         _pair_scatter(images[i], P[i], ~np.eye(len(i), dtype=bool)) for i in members
     ]
@@ -425,8 +419,7 @@ def _pair_scatter(images, P, chosen):
     chosen: symmetric (N, N) without a diagonal. With the degrees of the graph and W_ij
     = Q_ij Q_ji^T = W_ji^T, the orthogonal factor of the block images_i^T images_j, the
     first is sum_i degree_i P_i P_i^T - M - M^T with M the sum of P_i W_ij P_j^T over i
-    < j. Directions without correlation are not
-    matched: their part of W is 0.
+    < j. Directions without correlation are not matched: their part of W is 0.
     """
     N, m, p = images.shape
     r = P.shape[1]
@@ -434,7 +427,9 @@ def _pair_scatter(images, P, chosen):
     flat = np.ascontiguousarray(P.transpose(1, 0, 2)).reshape(r, N * p)
     S = (flat * np.repeat(chosen.sum(axis=1), p)) @ flat.T
     loss = np.zeros(N)
-    width = max(1, min(TILE // (N * p * p), max(16, N // 6)))  # of W half is asked for
+    width = max(
+        1, min(PRODUCTS_AT_A_TIME // (N * p * p), max(16, N // 6))
+    )  # of W half is asked for
     for j in range(0, N, width):
         columns = slice(j * p, (j + width) * p)
         above = min(N, j + width)  # rows of blocks that hold pairs i < j
@@ -525,12 +520,9 @@ def each_gda(K, labels, regs, *, n_components=None):
     K = check_gram(K, "K")
     index, n_classes = check_classes(labels, len(K))
     regs = [check_reg(reg) for reg in regs]
-    high = n_classes - 1
-    m = (
-        high
-        if n_components is None
-        else core.check_integer(n_components, "n_components", 1, high)
-    )
+    m = n_classes - 1
+    if n_components is not None:
+        m = core.check_integer(n_components, "n_components", 1, m)
     G, clip, negative_share = _positive_part(K)
     membership = np.equal.outer(index, np.arange(n_classes)) / np.sqrt(
         np.bincount(index)
@@ -540,8 +532,8 @@ def each_gda(K, labels, regs, *, n_components=None):
     share = np.sqrt(np.bincount(index) / len(index))
     M = G @ (membership - share / np.sqrt(len(index)))  # numerator = M M^T
     for reg in regs:
-        B = _ridged(scatter, reg, G)
-        solution = scipy.linalg.cho_solve(scipy.linalg.cho_factor(B, lower=True), M)
+        factor = scipy.linalg.cho_factor(_ridged(scatter, reg, G), lower=True)
+        solution = scipy.linalg.cho_solve(factor, M)
         values, vectors = np.linalg.eigh(M.T @ solution)
         # of M, squared, over s
         rounding = 100 * len(G) * np.finfo(K.dtype).eps ** 2 / reg
@@ -576,6 +568,7 @@ def ggda(
     classes of which one is among the other's n_between nearest of other classes, else
     0; D are their degrees, L = D - W; near is by K_ii + K_jj - 2 K_ij. None takes all,
     as do classes that have fewer.
+
     beta: >= 0. n_components: m, in 1..N, None for n_classes - 1. Returns what gda does,
     with values (m,) whose sum is the maximum; an indefinite K, such as mixtures with
     correlation_kernel, is clipped as there. Source: Harandi, Sanderson, Shirazi and
@@ -610,7 +603,7 @@ def each_ggda(
     beta = core.check_number(beta, "beta", least=0, most=1 / LEAST_REG)
     regs = [check_reg(reg) for reg in regs]
     N = len(K)
-    m = min(n_classes - 1, N)
+    m = n_classes - 1
     if n_components is not None:
         m = core.check_integer(n_components, "n_components", 1, N)
     G, clip, negative_share = _positive_part(K)
@@ -636,16 +629,14 @@ def _ridged(scatter, reg, G):
 def _class_graphs(G, index, n_within, n_between):
     """W_w and W_b (N, N) of ggda."""
     same = np.equal.outer(index, index)
-    inside = same & ~np.eye(len(G), dtype=bool)
-    most = max(1, int(inside.sum(axis=1).max()))
-    if n_within is not None:
-        core.check_integer(n_within, "n_within", 1, most)
-    if n_between is not None:
-        core.check_integer(n_between, "n_between", 1, int((~same).sum(axis=1).max()))
+    W_w = same & ~np.eye(len(G), dtype=bool)
+    W_b = ~same
     square = G.diagonal()
     nearness = 2 * G - square[:, None] - square
-    W_w = inside if n_within is None else nearest_pairs(nearness, inside, n_within)
-    W_b = ~same if n_between is None else nearest_pairs(nearness, ~same, n_between)
+    if n_within is not None:
+        W_w = nearest_pairs(nearness, W_w, n_within, "n_within")
+    if n_between is not None:
+        W_b = nearest_pairs(nearness, W_b, n_between, "n_between")
     return W_w.astype(np.float64), W_b.astype(np.float64)
 
 

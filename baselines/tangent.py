@@ -42,7 +42,7 @@ __all__ = [
 
 
 TangentGrams = namedtuple("TangentGrams", "K_dd K_xd norm2")
-TILE = 2**22  # numbers of tangent vectors of queries that are held at a time
+TANGENTS_AT_A_TIME = 2**22  # their numbers, of queries
 
 
 def tangent_grams(
@@ -76,7 +76,7 @@ def _tangent_grams(X, D, base, caller):
     atoms = atoms.reshape(N, d * p)
     K_xd = np.empty((n, N), X.dtype)
     norm2 = np.empty(n)
-    for tile in core.slices(n, max(1, TILE // (d * p))):
+    for tile in core.slices(n, max(1, TANGENTS_AT_A_TIME // (d * p))):
         H, count = intrinsic.log_of_checked(base, X[tile])
         H = H.reshape(len(H), d * p)
         K_xd[tile] = products_of_rows(H, atoms)
@@ -185,7 +185,7 @@ def tangent_base(base, D):
     basis = core.check_bases(base, "base", 2)
     if basis.shape != (d, p):
         raise ValueError(f"base must have shape {d, p} as the atoms, got {basis.shape}")
-    return core.kept_array(basis, base).astype(D.dtype, copy=False)
+    return np.array(basis, D.dtype)
 
 
 # --------------------------------------------------------------------- intrinsic coding
@@ -207,9 +207,8 @@ def intrinsic_codes(
     """Intrinsic sparse coding (iSC).
 
     Codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0. min ||sum_j y_j
-    log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the
-    tangent space of each query: the paper's intrinsic coding. lam = 0 gives the code of
-    least norm. With g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the
+    log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
+    each query: the paper's intrinsic coding. lam = 0 gives the code of least norm. With g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the
     atoms in use alone, an active set is solved exactly until the duality gap, and the
     largest violation of the optimality conditions (g_j = nu - lam/2 sign(y_j) on the
     support, |g_j - nu| <= lam/2 off it), are at most tol times the squared distance of
@@ -240,19 +239,29 @@ def intrinsic_codes(
     N = len(D)
     # columns as rows (p, N, d)
     atoms = np.array(D.transpose(2, 0, 1), np.float64, order="C")
-    pairs = _products_of_pairs(atoms)
+    rows = atoms.reshape(p * N, d)
+    pairs = np.empty((0, 0, 0, 0))
+    if (p * N) ** 2 <= ALL_PAIRS:
+        pairs = np.matmul(rows, rows.T).reshape(p, N, p, N)  # D_i^T D_j
     codes = np.empty((n, N), X.dtype)
     gap = np.empty(n)
     n_iter = np.empty(n, np.int64)
     late = np.empty(n, bool)
     n_right = 0
-    step = max(1, core.TILE // (p * max(p * N, d)))
-    for tile in core.slices(n, step):
+    for tile in core.slices(n, max(1, core.TILE // (p * max(p * N, d)))):
         # columns as rows (t, p, d)
         x = np.array(X[tile].swapaxes(1, 2), np.float64, order="C")
-        C = _products_with_atoms(x, atoms)
+        # C[i, a, b, j] = (X_i^T D_j)[a, b], whatever else is in the tile
+        C = products_of_rows(x.reshape(-1, d), rows).reshape(-1, p, p, N)
         if lam > 0:
-            found = _lassos_of_tile(C, x, atoms, pairs, (lam / 2, tol, max_iter))
+            parts = core.run_blocks(
+                lambda some: _affine_lassos(
+                    C[some], x[some], atoms, pairs, lam / 2, tol, max_iter
+                ),
+                len(C),
+                16,
+            )
+            found = [np.concatenate(part) for part in zip(*parts)]
         else:
             found = _least_squares_of_tile(C, x, atoms, pairs)
         codes[tile], gap[tile], n_iter[tile], late[tile], least_cosine = found
@@ -288,47 +297,13 @@ def intrinsic_classify(
     return _nearest_class(codes, core.bases_gram(D), core.bases_gram(X, D), labels)
 
 
-def _products_of_pairs(atoms):
-    """D_i^T D_j of all pairs, (p, N, p, N).
-
-    An empty array if they are too many to be held.
-    """
-    p, N, d = atoms.shape
-    if (p * N) ** 2 > ALL_PAIRS:
-        return np.empty((0, 0, 0, 0))
-    rows = atoms.reshape(p * N, d)
-    return np.matmul(rows, rows.T).reshape(p, N, p, N)
-
-
-def _products_with_atoms(x, atoms):
-    """C[i, a, b, j] = (X_i^T D_j)[a, b]: (t, p, p, N).
-
-    The numbers do not depend on what else is in the tile.
-    """
-    t, p, d = x.shape
-    N = atoms.shape[1]
-    C = products_of_rows(x.reshape(t * p, d), atoms.reshape(p * N, d))
-    return C.reshape(t, p, p, N)
-
-
-def _lassos_of_tile(C, x, atoms, pairs, rules):
-    """Codes (t, N), gap, n_iter and late (t,), and least cosines (t, N)."""
-    parts = core.run_blocks(
-        lambda some: _affine_lassos(C[some], x[some], atoms, pairs, *rules), len(C), 16
-    )
-    return [np.concatenate(part) for part in zip(*parts)]
-
-
 def _least_squares_of_tile(C, x, atoms, pairs):
-    """The same for lambda = 0: the y of least norm among the minimisers."""
-    t, _, _, N = C.shape
+    """_affine_lassos for lambda = 0: the y of least norm among the minimisers."""
+    t = len(C)
     factors, _, least_cosine = log_factors(C)
-    codes = np.empty((t, N))
-    gap = np.empty(t)
-    for i in range(t):
-        codes[i], gap[i] = _affine_least_squares(
-            _log_gram(factors[i], x[i], atoms, pairs)
-        )
+    grams = (_log_gram(*both, atoms, pairs) for both in zip(factors, x))
+    codes, gap = zip(*map(_affine_least_squares, grams))
+    codes = np.stack(codes)
     return codes, gap, np.zeros(t, np.int64), np.zeros(t, bool), least_cosine
 
 
@@ -350,44 +325,23 @@ def _affine_least_squares(G):
 
 # -------------------------------------- the lasso with sum 1, on G = <log D_i, log D_j>
 
-# One query: log_X(D_j) = D_j A_j - X B_j.
-_Logarithms = namedtuple(
-    "_Logarithms",
-    [
-        "A",
-        "B",  # factors (p, p, N)
-        "x",
-        "atoms",  # columns of X (p, d) and of the atoms (p, N, d), as rows
-        "pairs",  # (p, N, p, N): columns of D_i^T D_j; empty if they are not at hand
-        # whether inner products are to be taken from the tangent vectors themselves
-        "by_vectors",
-    ],
-)
+# One query: log_X(D_j) = D_j A_j - X B_j, with factors A and B (p, p, N); columns of X as
+# rows x (p, d), and of the atoms (p, N, d); pairs (p, N, p, N), columns of D_i^T D_j,
+# empty if they are not at hand; by_vectors: are inner products to be taken from the
+# tangent vectors themselves?
+_Logarithms = namedtuple("_Logarithms", "A B x atoms pairs by_vectors")
 
 # What a thread works with, all changed as codes are solved; y_j = 0 for atoms that have
-# just entered the support. Length N, but for columns and L (N, N), of which what is not
-# used takes no memory. The core's active-set algebra knows these names.
+# just entered the support. y: the code; g: G y; support: the atoms in use, in the order
+# of the factor L of G + lift 1 1^T, row by row; columns[place[j]] is G[j] for atoms that
+# have been in use, for others place[j] = -1; violation: of the optimality conditions off
+# the support, see _affine_certificate. Along the support, for _solve_on_active: sign,
+# slope, step, ones; rows lost to the factor, and cosine, sine of the rotations for it.
+# Length N, but for columns and L (N, N), of which what is not used takes no memory. The
+# core's active-set algebra knows these names.
 _ActiveSet = namedtuple(
     "_ActiveSet",
-    [
-        "y",
-        "g",  # the code, and G y
-        "support",  # in the order of the factor
-        # row columns[place[j]] is G[j], for atoms that have been in use; else -1
-        "place",
-        "columns",
-        "L",  # Cholesky factor of G + lift 1 1^T on the support, row by row
-        # of the optimality conditions off the support: see _affine_certificate
-        "violation",
-        "sign",
-        "slope",
-        "step",
-        "ones",  # along the support: see _solve_on_active
-        # rows to delete from the factor, and the rotations for it
-        "lost",
-        "cosine",
-        "sine",
-    ],
+    "y g support place columns L violation sign slope step ones lost cosine sine",
 )
 
 
@@ -405,7 +359,23 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
     n_iter = np.empty(n, np.int64)
     late = np.empty(n, np.bool_)
     least = np.empty((n, N))
-    w = _new_active_set(N)
+    v = np.empty((9, N))
+    w = _ActiveSet(
+        v[0],
+        v[1],
+        np.empty(N, np.int64),
+        np.empty(N, np.int64),
+        np.empty((N, N)),
+        np.empty((N, N)),
+        v[2],
+        v[3],
+        v[4],
+        v[5],
+        v[6],
+        np.empty(N, np.int64),
+        v[7],
+        v[8],
+    )
     for i in range(n):
         factors, square, cosines = log_factors(C[i : i + 1])
         nearest = 0
@@ -429,27 +399,6 @@ def _affine_lassos(C, x, atoms, pairs, half, tol, max_iter):
         gap[i], n_iter[i], late[i] = _affine_lasso(w, logs, half, lift, limit, max_iter)
         core.copy(w.y, codes[i], N)
     return codes, gap, n_iter, late, least
-
-
-@core.inlined_jit(allocates=True)
-def _new_active_set(N):
-    v = np.empty((9, N))
-    return _ActiveSet(
-        v[0],
-        v[1],
-        np.empty(N, np.int64),
-        np.empty(N, np.int64),
-        np.empty((N, N)),
-        np.empty((N, N)),
-        v[2],
-        v[3],
-        v[4],
-        v[5],
-        v[6],
-        np.empty(N, np.int64),
-        v[7],
-        v[8],
-    )
 
 
 @core.inlined_jit(once=True, allocates=True)
@@ -521,9 +470,9 @@ def _affine_certificate(w, half, m):
         excess = max(excess, abs(w.g[j] - nu + half * w.sign[i]))
     for j in range(len(w.g)):
         excess = max(excess, abs(w.violation[j]))
-    bound = 2 * half / (high - low) if high > low else np.inf
-    ratio = low / square if square > 0 else 1.0
-    scale = min(max(ratio, 0.0), bound)
+    scale = max(low / square, 0.0) if square > 0 else 1.0
+    if high > low:
+        scale = min(scale, 2 * half / (high - low))
     cost = square + 2 * half * l1
     return cost, cost - (2 * scale * low + 2 * half - scale * scale * square), excess
 
@@ -790,12 +739,9 @@ def _without_rounding(H):
 def _clipped(H, bound):
     """The nearest matrices to H (N, d, p) whose singular values are at most the bound."""
     left, s, right = np.linalg.svd(H, full_matrices=False)
-    long = s.max(axis=1, initial=0) > bound
-    H = H.copy()
-    H[long] = np.matmul(
-        left[long] * np.minimum(s[long], bound)[:, None, :], right[long]
-    )
-    return H
+    short = s.max(axis=1, initial=0) <= bound
+    nearest = np.matmul(left * np.minimum(s, bound)[:, None, :], right)
+    return np.where(short[:, None, None], H, nearest)
 
 
 def _update_tangents(H, tangents, codes, bound):
@@ -1016,14 +962,13 @@ def _angles_of_columns(T, cosine, phi):
     square = 0.0
     least = 1.0
     for k in range(p):
-        length = math.sqrt(core.dot(T[k], T[k], p))
-        cosine[k] = length
-        if length < 1e-70:
+        cosine[k] = math.sqrt(core.dot(T[k], T[k], p))
+        if cosine[k] < 1e-70:
             cosine[k] = 0.0
             _complete(T, k)
         else:
             for a in range(p):
-                T[k, a] /= length
+                T[k, a] /= cosine[k]
         sine = math.sqrt(max((1 - cosine[k]) * (1 + cosine[k]), 0.0))
         theta = math.atan2(sine, cosine[k])
         phi[k] = theta / sine if sine > 0 else 1.0

@@ -1,5 +1,5 @@
-"""Videos as tensors: PM, points on a product of Grassmann manifolds,
-and TCCA, canonical correlations of tensors.
+"""Videos as tensors: PM, points on a product of Grassmann manifolds, and TCCA,
+canonical correlations of tensors.
 
 Clips are an array (n, n_frames, height, width) of videos of one size, to which
 resize_clips brings those of several; axes t, y, x. The unfolding of a clip along an
@@ -33,7 +33,8 @@ SINGLE = {"t": 0, "y": 1, "x": 2}
 MODES = (*JOINT, *SINGLE)
 
 EPS = np.finfo(np.float64).eps
-TILE = 2**20  # numbers of a tile of products
+PRODUCTS_AT_A_TIME = 2**20
+PIXELS_AT_A_TIME = 2**20  # of clips that are unfolded
 RIDGE = 1e-8  # share of the mean square that every direction of a fit has at least
 # of the fits of a shared axis; tensor_correlations says what is reached
 N_ALTERNATIONS = 10
@@ -42,8 +43,8 @@ N_ALTERNATIONS = 10
 def resize_clips(clips: core.Sets, shape: Sequence[int]) -> np.ndarray:
     """Clips of any sizes as one array (n, *shape).
 
-    Interpolation is linear in time and space, antialiased where clips shrink.
-    clips: a sequence of arrays (n_frames, height, width), shape: three integers >= 1.
+    Interpolation is linear in time and space, antialiased where clips shrink. clips:
+    a sequence of arrays (n_frames, height, width), shape: three integers >= 1.
     Needs scikit-image, the extra "image", unless all have that shape already.
 
     >>> import numpy as np
@@ -103,14 +104,12 @@ def _right_factors(clips, k, p):
     rest = clips[0].size // side
     V = np.empty((n, rest, min(side, rest) if p is None else min(p, rest)), clips.dtype)
     least = V.shape[2]
-    step = max(1, TILE // clips[0].size)
-    for i in range(0, n, step):
-        unfolded = np.moveaxis(clips[i : i + step], 1 + k, 1).reshape(-1, side, rest)
+    for some in core.slices(n, max(1, PIXELS_AT_A_TIME // clips[0].size)):
+        unfolded = np.moveaxis(clips[some], 1 + k, 1).reshape(-1, side, rest)
         _, s, Vt = np.linalg.svd(unfolded.astype(np.float64), full_matrices=False)
         held = s > max(side, rest) * np.finfo(clips.dtype).eps * s[:, :1]
         least = min(least, int(held.sum(axis=1).min()))
-        kept = (Vt * held[:, :, None]).swapaxes(1, 2)
-        V[i : i + step] = kept[:, :, : V.shape[2]]
+        V[some] = (Vt * held[:, :, None]).swapaxes(1, 2)[:, :, : V.shape[2]]
     return V[:, :, :least] if p is None else V
 
 
@@ -122,6 +121,7 @@ def product_distances(
     """Distances (n, N) on the product manifold of mode_bases X and Y.
 
     Without Y, of X among themselves.
+
     metric: "chordal", the norm of the sines of all principal angles of the three
     factors; "geodesic", that of the angles, some times slower. A direction that one of
     two clips lacks is at a right angle. Source: Lui, Beveridge and Kirby, CVPR 2010.
@@ -139,11 +139,11 @@ def product_distances(
     if Y is None:
         return np.sqrt(sum(_squares(V, None, metric) for V in X))
     Y = _check_factors(Y, "Y")
-    for k in range(3):
-        if X[k].shape[1:] != Y[k].shape[1:]:
+    for V, W, axis in zip(X, Y, AXES):
+        if V.shape[1:] != W.shape[1:]:
             raise ValueError(
                 "X and Y must be of clips of one size and one p, got factors "
-                f"{X[k].shape[1:]} and {Y[k].shape[1:]} of axis {AXES[k]}"
+                f"{V.shape[1:]} and {W.shape[1:]} of axis {axis}"
             )
     return np.sqrt(sum(_squares(V, W, metric) for V, W in zip(X, Y)))
 
@@ -186,6 +186,7 @@ def tensor_correlations(
 
     Of clips and clips2, or of clips among themselves; p for each mode, in the order of
     modes, descending.
+
     modes: any of "yx", "tx", "ty", in which two axes are shared: the clips' unfoldings
     along the axis that is left span subspaces (mode_bases), whose canonical
     correlations they are; "yx" is that of image sets. And of "t", "y", "x", in which
@@ -256,20 +257,18 @@ def _joint_correlations(X, Y):
     p = X.shape[2]
     found = np.empty((p, len(X), len(Y)), np.result_type(X, Y))
     for i, j, C in _tiles_of_products(X.swapaxes(1, 2), Y.swapaxes(1, 2), False):
-        blocks = C.reshape(len(C), p, -1, p).swapaxes(1, 2)
-        found[:, i, j] = _singular_values(blocks)
+        found[:, i, j] = _singular_values(C.reshape(len(C), p, -1, p).swapaxes(1, 2))
     return found
 
 
 def _tiles_of_products(X, Y, symmetric):
     """(i, j, X[i] Y[j]^T (t, p, u p)) of tiles of X (n, p, d), Y (N, p, d).
 
-    If symmetric, of those that reach above the diagonal.
-    Clip by clip, BLAS products of one shape each: one of all rows would be rounded by
+    If symmetric, of those that reach above the diagonal. Clip by clip, BLAS products of one shape each: one of all rows would be rounded by
     how many there are, and choose between clips that tie.
     """
     _, p, d = X.shape
-    side = max(1, math.isqrt(TILE) // p)
+    side = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // p)
     for j in core.slices(len(Y), side):
         columns = Y[j].reshape(-1, d)
         for i in core.slices(len(X), side):
@@ -466,11 +465,9 @@ def check_sides(shape, name):
 
 def check_modes(modes):
     """The modes as a tuple of at least one, each once."""
-    if isinstance(modes, str):
-        modes = (modes,)
     if not np.iterable(modes):
         raise TypeError(f"modes must be a sequence of names, got {modes!r}")
-    modes = tuple(modes)
+    modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if not all(isinstance(mode, str) for mode in modes):
         raise TypeError(
             f"modes must be names, some of {', '.join(MODES)}, got {modes!r}"

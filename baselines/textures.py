@@ -79,10 +79,8 @@ def fractal_spectrum(
     for m, measure in enumerate(_measures(clip)):
         for part in range(len(PARTS)):
             alpha = _exponents(measure, part, radii)
-            inner = edges[part, m, 1:-1]
-            levels = np.where(
-                np.isnan(alpha), NONE, np.searchsorted(inner, alpha, side="right")
-            )
+            levels = np.searchsorted(edges[part, m, 1:-1], alpha, side="right")
+            levels[np.isnan(alpha)] = NONE
             spectrum[part, m] = _mean_dimensions(levels, part, edges.shape[2] - 1)
     return spectrum
 
@@ -92,6 +90,7 @@ def exponent_ranges(clips: core.Sets, *, radii: Sequence[int] = RADII) -> np.nda
 
     The least first and greatest 99th percentile over clips; [0, 1] where no clip has an
     exponent.
+
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
     >>> ramp = np.arange(12.0)[:, None, None] + np.arange(144.0).reshape(12, 12)
@@ -144,6 +143,7 @@ def fractal_exponents(
 
     Only at voxels whose cubes, or squares within slices, fit into the clip; NaN where
     the measure of the smallest is 0.
+
     part: 0, cubes in 3-D; 1, 2, 3, squares in slices along t, y, x.
 
     >>> import numpy as np
@@ -167,10 +167,10 @@ def box_dimensions(
     levels: integers (a, b, c) or (a, b), 0..n_levels - 1, other values belong to no
     set. The slope of ln N_s over -ln s by least squares, with N_s the number of boxes
     of side s that hold a voxel of the set; 0 for an empty set. sides: two ascending
-    integers >= 1 or more, None for 1, 2, 4,
-    ... up to a quarter of the shortest axis of more than one voxel, at least 2 and at most 16. The
-    dimension of a set that repeats itself at other ratios, as 3 of the Sierpinski
-    carpet, is exact at their powers alone.
+    integers >= 1 or more, None for 1, 2, 4, ... up to a quarter of the shortest axis of
+    more than one voxel, at least 2 and at most 16. The dimension of a set that repeats
+    itself at other ratios, as 3 of the Sierpinski carpet, is exact at their powers
+    alone.
 
     >>> import numpy as np
     >>> from grassmann_sc.baselines import textures
@@ -239,14 +239,13 @@ def _mean_dimensions(levels, part, n_levels):
 
     The border is cut off so that boxes of all sides divide the array.
     """
-    axes = [axis for axis in range(3) if axis != part - 1]
-    sides = _usual_sides([levels.shape[axis] for axis in axes])
-    for axis in axes:
-        length = levels.shape[axis]
-        extra = length % sides[-1] if length > sides[-1] else 0
-        levels = np.take(levels, range(extra // 2, length - extra + extra // 2), axis)
     if part:
         levels = np.moveaxis(levels, part - 1, 0)
+    lengths = levels.shape[part > 0 :]
+    sides = _usual_sides(lengths)
+    extra = [n % sides[-1] if n > sides[-1] else 0 for n in lengths]
+    inside = [slice(e // 2, n - e + e // 2) for e, n in zip(extra, lengths)]
+    levels = levels[(..., *inside)]
     return _dimensions(levels, sides, part > 0, n_levels).mean(axis=0)
 
 
@@ -344,17 +343,14 @@ def distance_weights(
     batch = core.check_integer(batch, "batch", 1)
     rng = core.check_rng(rng)
     margins = triplet_margins(D, index, rng)
-    w = np.zeros(len(D))
-    mean = w
-    best = w
+    w = mean = best = np.zeros(len(D))
     lowest = [1.0]
     look = max(1, n_iter // CHECKS)
     for t in range(1, n_iter + 1):
         some = margins
         if batch < len(margins):
             some = margins[rng.integers(len(margins), size=batch)]
-        active = some @ w < 1
-        pull = some[active].sum(axis=0) / len(some)
+        pull = some[some @ w < 1].sum(axis=0) / len(some)
         w = np.maximum((1 - 1 / t) * w + pull / (lam * t), 0)
         w = w * min(1.0, 1 / max(np.sqrt(lam) * np.linalg.norm(w), 1e-300))
         mean = mean + (w - mean) * 2 / (t + 1)
@@ -385,10 +381,11 @@ def triplet_margins(distances, index, rng):
             f"pairs, got {len(np.unique(index))} classes of {len(index)} clips"
         )
     ends = np.cumsum(counts)
-    if ends[-1] > MOST_TRIPLETS:
-        chosen = np.sort(rng.integers(ends[-1], size=MOST_TRIPLETS))
-    else:
-        chosen = np.arange(ends[-1])
+    chosen = (
+        np.arange(ends[-1])
+        if ends[-1] <= MOST_TRIPLETS
+        else np.sort(rng.integers(ends[-1], size=MOST_TRIPLETS))
+    )
     margins = np.empty((len(chosen), len(distances)))
     for i in np.flatnonzero(counts):
         first, last = np.searchsorted(chosen, [ends[i] - counts[i], ends[i]])

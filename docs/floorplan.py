@@ -1,8 +1,8 @@
 """Who imports whom: python -m docs.floorplan
 
 Reads the toolkit's modules and draws who imports whom into
-docs/pictures/floorplan.png. All import the core, whose arrows are left out; dashed: an
-import within a function. Likewise the application into docs/pictures/application.png,
+docs/pictures/floorplan.png. All import the core, and most checks.py: their arrows are
+left out; dashed: an import within a function. Likewise the application into docs/pictures/application.png,
 where arrows that follow from others are left out.
 """
 
@@ -48,8 +48,8 @@ def imported_modules(path, rooms, package=CORE):
 
 
 def plan():
-    """{module: what it imports} of all modules but the core."""
-    rooms = {name: path for name, path in modules().items() if name != CORE}
+    """{module: what it imports} of all modules but those that all import."""
+    rooms = {n: path for n, path in modules().items() if n not in (CORE, "checks")}
     return {name: imported_modules(path, rooms) for name, path in rooms.items()}
 
 
@@ -131,7 +131,9 @@ def draw(imports, core=True):
     for module, (x, y) in place.items():
         folder = module.rpartition(".")[0]
         name = (
-            f"{CORE}: imported by all" if module == CORE else module.replace(".", "/\n")
+            f"{CORE}, checks: imported by all"
+            if module == CORE
+            else module.replace(".", "/\n")
         )
         boxes[module] = ax.text(
             x,

@@ -39,8 +39,8 @@ OUTPUT = {*BY_SUBJECT["output"].split()}
 COMMANDS = {  # the argument, what it does, an example, its first options, the others
     "compare": (
         {"data": "class folders of clips, or an .npz file of stacked sets"},
-        "Evaluate methods on labelled clips, each tuned by cross-validation on the training "
-        "part of each split alone.",
+        "Evaluate methods on labelled clips, each tuned by cross-validation within each "
+        "split, from its training part only.",
         "compare actions --labels actions.csv --methods gsc,svm --repeats 5",
         "--labels --out --methods --size --p --recipe --repeats --kernels --seconds "
         "--baselines",

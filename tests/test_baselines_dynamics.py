@@ -150,7 +150,7 @@ def test_tiles_do_not_change_the_distances(monkeypatch):
     rng = np.random.default_rng(3)
     systems = [random_system(rng, 2, 4, 0.8) for _ in range(7)]
     D = dynamics.martin_distances(systems)
-    monkeypatch.setattr(dynamics, "TILE", 36)
+    monkeypatch.setattr(dynamics, "COMPLEX_AT_A_TIME", 36)
     assert error(dynamics.martin_distances(systems), D) < TIGHT
     assert error(dynamics.martin_distances(systems, systems[2:])[:, 1], D[:, 3]) < 1e-10
 

@@ -358,7 +358,7 @@ def test_distances_scale_with_the_frames(distances, c):
 def test_tiles_do_not_show(distances, kernel, tile, monkeypatch):
     whole = distances(SETS, OTHERS, kernel=kernel)
     within = distances(SETS, kernel=kernel)
-    monkeypatch.setattr(hulls, "TILE", tile)
+    monkeypatch.setattr(hulls, "PRODUCTS_AT_A_TIME", tile)
     assert error(distances(SETS, OTHERS, kernel=kernel), whole) < LOOSE
     assert error(distances(SETS, kernel=kernel), within) < LOOSE
 
@@ -434,14 +434,14 @@ def test_memory_of_convex_hulls_grows_with_the_frames_not_their_squares(monkeypa
     many = rng.standard_normal((2000, 3))
     sets = [many + [9, 0, 0], *rng.standard_normal((300, 9, 3))]
     distances = convex(sets[:1], sets[1:])
-    monkeypatch.setattr(hulls, "TILE", 2**14)
+    monkeypatch.setattr(hulls, "PRODUCTS_AT_A_TIME", 2**14)
     assert peak_of(lambda: convex(sets[:1], sets[1:])) < 8 * many.nbytes + 2**19
     assert error(convex(sets[:1], sets[1:]), distances) < LOOSE
 
 
 def test_the_matrices_of_sets_in_a_kernel_are_made_a_tile_at_a_time(monkeypatch):
     sets = np.random.default_rng(0).standard_normal((60, 90, 3))
-    monkeypatch.setattr(hulls, "TILE", 2**12)
+    monkeypatch.setattr(hulls, "PRODUCTS_AT_A_TIME", 2**12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         peak = peak_of(lambda: convex(sets, kernel=kernels.rbf(0.05), max_iter=1))

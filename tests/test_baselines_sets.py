@@ -97,7 +97,7 @@ def test_tiles_do_not_show(n, monkeypatch):
     """
     many = gs.random_subspaces(n, 7, 3, rng=0)
     whole = correlation_kernel(many, X, 2)
-    monkeypatch.setattr(module, "TILE", 2000)
+    monkeypatch.setattr(module, "PRODUCTS_AT_A_TIME", 2000)
     assert error(correlation_kernel(many, X, 2), whole) < TIGHT
     assert whole.shape == (n, 24)
 

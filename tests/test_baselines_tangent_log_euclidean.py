@@ -88,8 +88,8 @@ def test_float32_stays_float32(problem):
 def test_right_angles_of_all_queries_and_atoms_are_counted(monkeypatch):
     """In however many tiles the logarithms are taken."""
     axes = np.eye(2)[:, :, None]
-    for tile in (tangent.TILE, 1):
-        monkeypatch.setattr(tangent, "TILE", tile)
+    for tile in (tangent.TANGENTS_AT_A_TIME, 1):
+        monkeypatch.setattr(tangent, "TANGENTS_AT_A_TIME", tile)
         with pytest.warns(
             UserWarning, match=r"not unique for 4 pair\(s\) of subspaces"
         ):

@@ -128,7 +128,8 @@ def test_float32_stays():
 
 def test_tiles_do_not_change_the_factors(monkeypatch):
     before = distances(X, Y), tensors.tensor_correlations(X, Y, p=3)
-    monkeypatch.setattr(tensors, "TILE", 300)
+    monkeypatch.setattr(tensors, "PIXELS_AT_A_TIME", 300)
+    monkeypatch.setattr(tensors, "PRODUCTS_AT_A_TIME", 300)
     assert error(distances(X, Y), before[0]) < TIGHT
     assert error(tensors.tensor_correlations(X, Y, p=3), before[1]) < TIGHT
 

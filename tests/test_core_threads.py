@@ -4,7 +4,6 @@ alone, and errors, Ctrl-C, nesting and forks leave nothing behind.
 
 import contextlib
 import os
-import signal
 import threading
 import time
 from types import SimpleNamespace
@@ -16,7 +15,6 @@ from threadpoolctl import threadpool_info
 
 import grassmann_sc as gs
 import presses
-from grassmann_sc import files
 from grassmann_sc.strategies import KINDS, bases
 from processes import run_python
 
@@ -252,7 +250,7 @@ def test_threads_end_with_the_call_and_one_block_starts_none(n, monkeypatch):
 
     gs.run_blocks(job, n, 1)
     assert threading.active_count() == before
-    assert max(during, default=before) == before + (min(5, n) if n > 1 else 0)
+    assert max(during, default=before) <= before + max(0, min(5, n) - 1)
 
 
 def test_control_c_at_any_step_of_coding_begins_no_other_block(
@@ -292,96 +290,6 @@ def test_control_c_at_any_step_of_coding_begins_no_other_block(
             assert np.array_equal(codes[0], want)
     assert pressed > 20
     assert np.array_equal(gs.gsc(X, D, 0.1), want)
-
-
-# ---------------------------------------------------------------- what is uninterrupted
-
-
-@pytest.fixture
-def raising():
-    """Handlers of Ctrl-C and SIGTERM that raise; they must be there in the end."""
-
-    def interrupt(number, frame):
-        raise KeyboardInterrupt(number)
-
-    numbers = signal.SIGINT, signal.SIGTERM
-    before = [signal.signal(number, interrupt) for number in numbers]
-    yield
-    left = [signal.signal(number, handler) for number, handler in zip(numbers, before)]
-    assert left == [interrupt, interrupt]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("times", [1, 2, 10])
-def test_a_job_that_is_pressed_is_done_before_the_signal_is_handled(
-    number, times, raising
-):
-    done = []
-
-    def job():
-        for i in range(times):
-            os.kill(os.getpid(), number)
-            done.append(i)
-
-    with pytest.raises(KeyboardInterrupt, match=f"^{int(number)}$"):
-        files.uninterrupted(job)
-    assert done == [*range(times)]
-
-
-def test_a_signal_waits_for_the_outermost_of_nested_jobs(raising):
-    done = []
-
-    def inner():
-        os.kill(os.getpid(), signal.SIGINT)
-        done.append("inner")
-
-    def outer():
-        files.uninterrupted(inner)
-        done.append("outer")
-
-    with pytest.raises(KeyboardInterrupt):
-        files.uninterrupted(outer)
-    assert done == ["inner", "outer"]
-
-
-@pytest.mark.parametrize("pressed", [False, True])
-def test_an_error_of_the_job_comes_out_and_is_the_context_of_a_signal(pressed, raising):
-    def job():
-        if pressed:
-            os.kill(os.getpid(), signal.SIGINT)
-        raise ArithmeticError
-
-    with pytest.raises(KeyboardInterrupt if pressed else ArithmeticError) as caught:
-        files.uninterrupted(job)
-    assert isinstance(caught.value.__context__, ArithmeticError) == pressed
-
-
-def test_a_handler_that_does_not_raise_is_called_once_after_the_job():
-    came = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
-    try:
-
-        def job():
-            for _ in range(3):
-                os.kill(os.getpid(), signal.SIGINT)
-            return [*came]
-
-        assert files.uninterrupted(job) == [] and came == [signal.SIGINT]
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        assert files.uninterrupted(job) == came == [signal.SIGINT]
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def test_in_another_thread_a_job_just_runs():
-    done = []
-    thread = threading.Thread(
-        target=lambda: done.append(files.uninterrupted(threading.get_ident))
-    )
-    thread.start()
-    thread.join()
-    assert done == [thread.ident]
 
 
 FORK = """

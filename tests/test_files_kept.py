@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
+import presses
 from grassmann_sc import estimators, files, learn, streams
 from oracles import clusters
 
@@ -182,6 +184,27 @@ def test_arrays_that_are_there_twice_or_lie_in_another_order_are_refused(tmp_pat
         files.read_arrays(path, "scores", {"right": "f"}, {"right"})
 
 
+def test_arrays_that_are_packed_longer_than_their_file_or_of_another_type_are_refused(
+    tmp_path,
+):
+    path = tmp_path / "scores"
+    read = functools.partial(files.read_arrays, path, "scores")
+    given = {"format": "scores", "version": files.VERSION, "right": np.zeros(1000)}
+    for long in (False, True):
+        with path.open("wb") as file:
+            (np.savez if long else np.savez_compressed)(file, **given)
+        with zipfile.ZipFile(path, "a") as archive:
+            if long:
+                archive.getinfo("right.npy").compress_size = 2**40
+            archive.comment = b"changed"
+        seal(path)
+        with pytest.raises(ValueError, match="npy must be stored as it is, in no more"):
+            read({"right": "f"}, {"right"})
+    files.write_arrays(path, "scores", {"right": [1.0]})
+    with pytest.raises(ValueError, match="right.npy must have a dtype of kind 'iu'"):
+        read({"right": "iu"}, {"right"})
+
+
 @pytest.mark.parametrize("content", [b"no arrays", None])  # damaged, of another kind
 def test_errors_name_a_path_of_bytes_as_text(tmp_path, content):
     path = tmp_path / "note.npz"
@@ -238,54 +261,39 @@ def writer(path):
     return child
 
 
-def test_unfinished_files_of_killed_runs_are_removed_those_of_living_ones_are_not(
-    tmp_path,
-):
+def test_runs_that_write_one_path_at_once_and_a_kill_leave_whole_files(tmp_path):
     path = tmp_path / "file"
-    children = [writer(path) for _ in range(4)]
-    assert len(os.listdir(tmp_path)) == 4 and not path.exists()
-    for child in children[1:3]:
-        child.kill()
-        child.wait()
-    files.write_whole(path, lambda file: file.write(b"whole"))
-    assert path.read_text() == "whole" and len(os.listdir(tmp_path)) == 3
-    children[3].kill()
-    children[3].wait()
-    # a run that begins, whether or not it comes to write
-    files.Checkpoint(path, None, [], [])
-    assert len(os.listdir(tmp_path)) == 2
-    children[0].communicate("\n")
-    assert children[0].returncode == 0
-    assert os.listdir(tmp_path) == ["file"] and path.read_text() == "half and half"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="no links without rights")
-def test_what_is_no_unfinished_file_stays_under_its_name(tmp_path):
-    (tmp_path / "precious").write_text("mine")
-    (tmp_path / "file.0.unfinished").symlink_to(tmp_path / "precious")
-    (tmp_path / "file.1.unfinished").mkdir()
-    files.write_whole(tmp_path / "file", lambda file: file.write(b"whole"))
-    assert sorted(os.listdir(tmp_path)) == [
-        "file",
-        "file.0.unfinished",
-        "file.1.unfinished",
-        "precious",
-    ]
-    assert (tmp_path / "file").read_text() == "whole"
-
-
-def test_a_killed_part_of_codes_is_removed_by_the_next_run(tmp_path):
-    (tmp_path / "parts").mkdir()
-    children = [writer(tmp_path / "parts" / f"{row:015d}.npz") for row in (7, 20)]
-    children[0].kill()
-    children[0].wait()
-    files.write_codes(tmp_path / "parts", SMALL, SMALL[:3], 0.3, sparse_output=True)
-    assert sorted(os.listdir(tmp_path / "parts")) == [
-        f"{0:015d}.npz",
-        f"{20:015d}.npz.0.unfinished",
-    ]
+    children = [writer(path) for _ in range(3)]
+    assert not path.exists()
     children[1].kill()
     children[1].wait()
+    files.write_whole(path, lambda file: file.write(b"whole"))
+    assert path.read_text() == "whole"
+    for child in (children[0], children[2]):
+        child.communicate("\n")
+        assert child.returncode == 0 and path.read_text() == "half and half"
+    (left,) = set(os.listdir(tmp_path)) - {"file"}
+    assert re.fullmatch(r"file\.[0-9a-f]{8}\.unfinished", left)
+
+
+# of open archives
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_at_any_step_of_a_write_leaves_no_other_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "SIGNALS", [signal.SIGINT])
+    path = tmp_path / "scores"
+
+    def write(row=1.0):
+        files.write_arrays(path, "scores", {"row": np.full(3, row)})
+
+    n_steps = presses.count(write)
+    left = set()
+    for at in range(1, n_steps + 1):
+        write(0.0)
+        assert presses.press(write, at) is not None
+        assert os.listdir(tmp_path) == ["scores"]
+        arrays = files.read_arrays(path, "scores", {"row": "f"}, {"row"})
+        left.add(tuple(arrays["row"].tolist()))
+    assert left == {(0, 0, 0), (1, 1, 1)}
 
 
 def test_a_file_is_on_disk_before_it_takes_its_place(tmp_path, monkeypatch):
@@ -577,7 +585,7 @@ def arrays_of(path):
     }
 
 
-def absurd(array):
+def absurd(array, numbers=(np.nan, np.inf, 1e308, -1e308, -1.0)):
     """What may stand in the place of an array: other types, shapes and sizes."""
     yield from map(np.array, ["x", 3, -1, np.nan, 1e308, True, ["a", "b"], 1j])
     yield from (np.empty(0), np.zeros((3, 3, 3, 3)))
@@ -587,7 +595,7 @@ def absurd(array):
             array[:-1] if array.ndim else array,
             array.astype(np.float32),
         )
-        for number in (np.nan, np.inf, 1e308, -1e308, -1.0):
+        for number in numbers:
             yield np.where(
                 np.arange(array.size).reshape(array.shape) == 0, number, array
             )
@@ -661,17 +669,20 @@ def test_absurd_entries_of_signed_files_are_refused_or_work(
     tmp_path, keep, monkeypatch
 ):
     """No error but ours, which names the file; a file that is taken can be gone on
-    with.
+    with. Statistics of a stream are not looked at number by number.
     """
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # hundreds of files
     path = tmp_path / "kept.npz"
     kind, load, use = keep(path)
     good = arrays_of(path)
+    numbers = [(np.nan, np.inf)] if kind == "learner" else []
     for name, array in good.items():
         text = name in ("options", "counts")
         if text and keep in LIKE_A_STREAM:
             continue  # the same as those of a stream
-        changes = absurd_texts(json.loads(str(array))) if text else absurd(array)
+        changes = (
+            absurd_texts(json.loads(str(array))) if text else absurd(array, *numbers)
+        )
         for change in changes:
             change = files.as_json(change) if text else change
             files.write_arrays(path, kind, good | {name: change})
@@ -698,11 +709,6 @@ def test_absurd_entries_of_signed_files_are_refused_or_work(
             {"atoms": np.float32},
             "sums must be of float32, beside atoms of their type, got float64",
         ),
-        (
-            {"shared": -1.0},
-            "shared must be Y.T Y of codes Y, got an entry that is larger",
-        ),
-        ({"sizes": 1e308}, "sizes must have sums within float64, got 1e.308"),
     ],
 )
 def test_what_is_absurd_in_a_stream_is_named(tmp_path, changed, message):

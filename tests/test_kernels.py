@@ -368,7 +368,9 @@ def test_gram_does_not_depend_on_tiles(seed, lengths, user):
     kernel = rbf(0.1)
     A = kernel_bases(X, kernel, 2)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in dict(TILE=60, TILE_SIDE=20, MOST_COLUMNS=40).items():
+        for name, value in dict(
+            VALUES_AT_A_TIME=60, TILE_SIDE=20, MOST_COLUMNS=40
+        ).items():
             patch.setattr(kernels, name, value)
         called = (lambda a, b: kernel(a, b)) if user else kernel
         tiled = (

@@ -4,6 +4,7 @@ same.
 
 import functools
 import importlib
+import re
 
 import numpy as np
 import pytest
@@ -28,6 +29,11 @@ from processes import ROOMS
 # below.)
 NAMES = [
     "TILE",
+    "COMPLEX_AT_A_TIME",
+    "PIXELS_AT_A_TIME",
+    "PRODUCTS_AT_A_TIME",
+    "TANGENTS_AT_A_TIME",
+    "VALUES_AT_A_TIME",
     "TILE_SIDE",
     "MOST_COLUMNS",
     "MOST_NUMBERS",
@@ -200,4 +206,5 @@ def test_every_tile_has_a_name_that_is_looked_for():
     assert {name for _, name in sizes_by_module()} == set(NAMES)
     for room in ROOMS:
         names = vars(importlib.import_module(f"grassmann_sc.{room}"))
-        assert {name for name in names if "TILE" in name} <= set(NAMES)
+        sizes = {name for name in names if re.search("TILE|_AT_A_TIME", name)}
+        assert sizes <= set(NAMES)

@@ -277,13 +277,11 @@ def test_codes_are_never_written_into_the_store_of_the_subspaces_by_workers(
     array = zarr.open(str(tmp_path / "X.zarr"), mode="w", shape=X.shape, dtype=float)
     array[:] = X
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    for held in (array, da.from_array(array)):
-        with pytest.raises(
-            ValueError, match="out must be another file than that of X, got"
-        ):
-            scale.code(
-                held, D, 0.3, out=tmp_path / "X.zarr", sparse_output=True, client=client
-            )
+    out = tmp_path / "X.zarr"
+    with pytest.raises(
+        ValueError, match="out must be another file than that of X, got"
+    ):
+        scale.code(array, D, 0.3, out=out, sparse_output=True, client=client)
     assert {
         path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
     } == before
