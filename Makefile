@@ -5,9 +5,9 @@
 #             DATA="a.npz b.npz:6" adds data of one's own to the lasso's, see benchmarks/lasso.py
 # make pages  docs/html: the guide, examples with their output and pictures, the reference; looks for
 #             dead links, and leaves the pictures of README and guide in docs/pictures
-# make campaign   hostile inputs, files, folders, disks, kills, interrupts and forks, and oracles for
-#             coding, learning, weights, examples, imports and Dask, in twelve minutes; SEED=1 draws
-#             others
+# make stress hostile inputs, files, folders, disks, kills, interrupts and forks, and oracles of
+#             coding, learning and methods: tests/stress, then all tests of the suite that draw
+#             their problems, many times; twelve minutes; SEED=1 draws others
 #
 # All use .venv, which this file owns: made when it is missing, unfinished or older than setup.cfg.
 # Another interpreter: make demo PYTHON=python3.12
@@ -18,7 +18,7 @@ READY := .venv/ready
 BENCH := .venv/bench
 DOCS := .venv/docs
 
-.PHONY: demo test types bench pages campaign
+.PHONY: demo test types bench pages stress
 
 demo: $(READY)
 	$(VENV_PYTHON) -m examples.quickstart
@@ -49,8 +49,12 @@ pages: $(DOCS)
 	$(VENV_PYTHON) -m sphinx -W --keep-going -q -b html docs docs/html
 	$(VENV_PYTHON) -m docs.check_pages docs/html
 
-campaign: $(READY)
-	$(VENV_PYTHON) -m benchmarks.campaign $(SEED:%=--seed %)
+STRESS := -m pytest -n 2 --dist loadfile --disable-warnings --hypothesis-profile=stress \
+	--hypothesis-seed=$(or $(SEED),0) -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+
+stress: $(READY)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) $(STRESS) tests/stress
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) $(STRESS) -m hypothesis tests
 
 define CHECK_PYTHON
 import sys

@@ -1,16 +1,25 @@
-"""The tests draw the same examples each time; HYPOTHESIS_PROFILE=explore draws others."""
+"""The tests draw the same examples each time; HYPOTHESIS_PROFILE=explore draws others,
+and make stress, with --hypothesis-profile=stress, many more.
+"""
 
 import gc
 import os
 import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 import processes
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
+settings.register_profile(
+    "stress",
+    max_examples=300,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # those next to the first compile in folders of their own, while the first compiles here

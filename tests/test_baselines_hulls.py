@@ -20,6 +20,7 @@ from oracles import (
     directions,
     each_pair,
     error,
+    rarely,
     seeds,
 )
 
@@ -30,23 +31,33 @@ LINE = np.array([[0.0, 0, 0], [1, 0, 0]])
 HADAMARD = np.array([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]])
 
 
+def some_sets(seed):
+    """Two lists of sets of frames."""
+    rng = np.random.default_rng(seed)
+    return clouds(rng, 7, 20), clouds(rng, 6, 20)
+
+
 RNG = np.random.default_rng(0)
-SETS = clouds(RNG, 7, 20)
-OTHERS = clouds(RNG, 6, 20)
+SETS, OTHERS = some_sets(0)
 
 
 # ------------------------------------------------------------------------- affine hulls
 
 
 @pytest.mark.parametrize("share", [0.5, 0.98, 1.0])
-def test_ahisd_is_the_least_squares_distance(share):
-    explicit = each_pair(affine_distance, SETS, OTHERS, share)
-    assert error(affine(SETS, OTHERS, share=share), explicit) < 1e-9
+@rarely
+@given(seed=seeds)
+def test_ahisd_is_the_least_squares_distance(share, seed):
+    X, Y = some_sets(seed)
+    explicit = each_pair(affine_distance, X, Y, share)
+    assert error(affine(X, Y, share=share), explicit) < 1e-9
 
 
 @pytest.mark.parametrize("k", [0, 1, 3])
-def test_the_dimension_is_that_of_each_hull(k):
-    sets = [frames for frames in SETS if len(frames) > k]
+@rarely
+@given(seed=seeds)
+def test_the_dimension_is_that_of_each_hull(k, seed):
+    sets = [frames for frames in some_sets(seed)[0] if len(frames) > k]
     means = [directions(frames, k) for frames in sets]
     distances = affine(sets, dimension=k)
     for i, (mean, U) in enumerate(means):
@@ -131,9 +142,13 @@ def test_kernel_hulls_of_the_linear_kernel_are_the_plain_ones(distances):
 
 
 @pytest.mark.parametrize("bound", [1.0, 0.5, 0.4])
-def test_chisd_is_that_of_a_quadratic_programme_and_certified(bound):
-    X = [frames for frames in SETS if len(frames) * bound >= 1]
-    Y = [frames for frames in OTHERS if len(frames) * bound >= 1]
+@rarely
+@given(seed=seeds)
+def test_chisd_is_that_of_a_quadratic_programme_and_certified(bound, seed):
+    X, Y = (
+        [frames for frames in sets if len(frames) * bound >= 1]
+        for sets in some_sets(seed)
+    )
     found = convex(X, Y, bound=bound, return_info=True)
     assert error(found.distances, each_pair(convex_distance, X, Y, bound)) < 1e-7
     assert found.gap.min() >= -TIGHT

@@ -13,11 +13,17 @@ import grassmann_sc as core
 from grassmann_sc import subspaces
 from grassmann_sc.baselines import sets, tensors
 from grassmann_sc.strategies import rotation
-from oracles import LOOSE, TIGHT, error, seeds
+from oracles import LOOSE, TIGHT, error, rarely, seeds
+
+
+def some_clips(seed):
+    """Two arrays of clips."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((4, 6, 5, 7)), rng.standard_normal((3, 6, 5, 7))
+
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((4, 6, 5, 7))
-Y = RNG.standard_normal((3, 6, 5, 7))
+X, Y = some_clips(0)
 
 
 def distances(one, two=None, p=None, metric="chordal"):
@@ -37,7 +43,10 @@ def mixed(clips, axis, Q):
 
 @pytest.mark.parametrize("metric", ["chordal", "geodesic"])
 @pytest.mark.parametrize("p", [None, 3, (2, 5, 1)])
-def test_product_distance_is_that_of_the_angles_of_three_unfoldings(p, metric):
+@rarely
+@given(seed=seeds)
+def test_product_distance_is_that_of_the_angles_of_three_unfoldings(p, metric, seed):
+    X, Y = some_clips(seed)
     found = distances(X, Y, p, metric)
     ranks = (6, 5, 7) if p is None else np.broadcast_to(p, 3)
     for i in range(len(X)):
@@ -128,7 +137,10 @@ def test_tiles_do_not_change_the_factors(monkeypatch):
 # -------------------------------------------------------- tensor canonical correlations
 
 
-def test_one_joint_mode_is_canonical_correlations_of_image_sets():
+@rarely
+@given(seed=seeds)
+def test_one_joint_mode_is_canonical_correlations_of_image_sets(seed):
+    X, Y = some_clips(seed)
     bases = [subspaces.from_sets(clips, 3) for clips in (X, Y)]
     found = tensors.tensor_correlations(X, Y, p=3, modes="yx")
     for m in range(3):

@@ -7,9 +7,11 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.optimize
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grassmann_sc.baselines import textures
-from oracles import LOOSE, TIGHT, error
+from oracles import LOOSE, TIGHT, error, rarely, seeds
 
 RNG = np.random.default_rng(0)
 
@@ -58,6 +60,17 @@ def test_the_sierpinski_carpet_has_its_dimension():
     assert by_halves == pytest.approx(truth, abs=0.05)
 
 
+@rarely
+@given(seeds, st.tuples(*[st.integers(8, 12)] * 3))
+def test_boxes_are_counted_one_by_one(seed, shape):
+    levels = np.random.default_rng(seed).integers(0, 3, shape)
+    sides = np.array([1, 2, 3])
+    for level, found in enumerate(textures.box_dimensions(levels, 3, sides)):
+        boxes = [{*map(tuple, np.argwhere(levels == level) // s)} for s in sides]
+        fit = np.polyfit(np.log(sides), np.log([len(box) for box in boxes]), 1)
+        assert found == pytest.approx(-fit[0], abs=LOOSE)
+
+
 def test_dimensions_of_levels_are_those_of_each_alone():
     levels = RNG.integers(-1, 4, (16, 16, 16))
     together = textures.box_dimensions(levels, 6)
@@ -92,20 +105,22 @@ def test_exponents_of_a_point_a_line_and_a_plane():
     assert np.isnan(found).all()  # nothing in the smallest cube
 
 
-def test_exponents_are_slopes_of_sums_over_cubes():
-    found = textures.fractal_exponents(CLIP, radii=SMALL)
-    place = (5, 8, 2)
+@rarely
+@given(seeds, st.tuples(*[st.integers(0, 11)] * 3))  # whose cubes lie within a clip
+def test_exponents_are_slopes_of_sums_over_cubes(seed, place):
+    clip = smooth_noise(seed=seed)
+    found = textures.fractal_exponents(clip, radii=SMALL)
     i, j, k = (at + 3 for at in place)
     sums = [
-        CLIP[i - r : i + r + 1, j - r : j + r + 1, k - r : k + r + 1].sum()
+        clip[i - r : i + r + 1, j - r : j + r + 1, k - r : k + r + 1].sum()
         for r in SMALL
     ]
     slope = np.polyfit(np.log(2 * np.array(SMALL) + 1), np.log(sums), 1)[0]
     assert found[place] == pytest.approx(slope, abs=1e-10)
-    square = textures.fractal_exponents(CLIP, 2, radii=SMALL)
-    sums = [CLIP[i - r : i + r + 1, 8, k - r : k + r + 1].sum() for r in SMALL]
+    square = textures.fractal_exponents(clip, 2, radii=SMALL)
+    sums = [clip[i - r : i + r + 1, j, k - r : k + r + 1].sum() for r in SMALL]
     slope = np.polyfit(np.log(2 * np.array(SMALL) + 1), np.log(sums), 1)[0]
-    assert square[5, 8, 2] == pytest.approx(slope, abs=1e-10)
+    assert square[i - 3, j, k - 3] == pytest.approx(slope, abs=1e-10)
 
 
 def test_measures_of_a_travelling_wave():
@@ -292,6 +307,19 @@ def exact_objective(margins, lam):
             break
     assert best - found.fun < 1e-5
     return best
+
+
+@rarely
+@given(seeds)
+def test_the_objective_is_that_of_all_triplets(seed):
+    rng = np.random.default_rng(seed)
+    D = rng.uniform(size=(2, 6, 6))
+    y = np.arange(6) % 3
+    learned = textures.distance_weights(D, y, 0.1, n_iter=200, rng=0)
+    w = learned.weights
+    hinges = np.maximum(1 - all_margins(D, y) @ w, 0)
+    objective = 0.05 * w @ w + hinges.mean()
+    assert learned.objective[-1] == pytest.approx(objective, rel=LOOSE)
 
 
 @pytest.mark.parametrize("lam", [1e-3, 1e-2, 0.1, 1.0])

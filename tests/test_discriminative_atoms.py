@@ -20,8 +20,10 @@ from oracles import (
     error,
     explicit_errors,
     hat,
+    rarely,
     rounding,
     samples_and_atoms,
+    seeds,
 )
 
 RIDGE = 0.1
@@ -64,12 +66,12 @@ def explicit_step(X, index, D, of_atom, beta, ridge, weights, t):
 def test_the_cost_never_rises_and_is_that_of_the_atoms(problem, n_classes, beta, ridge):
     X, n_atoms, seed = problem
     y = np.arange(len(X)) % n_classes
-    learned = discriminative.discriminative_atoms(
-        X, y, n_atoms, beta=beta, ridge=ridge, n_iter=8, tol=0, rng=seed
-    )
+    w = np.random.default_rng(seed).uniform(0.1, 2, len(X))
+    options = dict(beta=beta, ridge=ridge, n_iter=8, tol=0, sample_weight=w)
+    learned = discriminative.discriminative_atoms(X, y, n_atoms, **options, rng=seed)
     assert (np.diff(learned.costs) < 0).all()
     assert learned.n_iter == len(learned.costs) - 1 <= 8
-    cost = explicit_cost(X, y, learned.atoms, learned.labels, learned.beta, ridge)
+    cost = explicit_cost(X, y, learned.atoms, learned.labels, learned.beta, ridge, w)
     assert abs(cost - learned.costs[-1]) <= LOOSE * len(X) * (1 + learned.beta)
     assert (
         error(np.swapaxes(learned.atoms, 1, 2) @ learned.atoms, np.eye(X.shape[2]))
@@ -79,11 +81,13 @@ def test_the_cost_never_rises_and_is_that_of_the_atoms(problem, n_classes, beta,
 
 @pytest.mark.parametrize("q", [1, 2, 3])
 @pytest.mark.parametrize("beta", [0.5, 8.0])
-def test_a_step_is_the_projection_that_is_printed(beta, q):
+@rarely
+@given(seed=seeds)
+def test_a_step_is_the_projection_that_is_printed(beta, q, seed):
     """For one of the steps t = 1, 1/2, 1/4, ...; atoms of another dimension than the
     samples too.
     """
-    D = core.random_subspaces(6, 7, q, rng=q)
+    D = core.random_subspaces(6, 7, q, rng=q + seed)
     classes, of_atom = np.unique(LABELS, return_inverse=True)
     index = np.searchsorted(classes, Y)
     weights = np.linspace(0.5, 2, 20)
@@ -102,7 +106,7 @@ def test_a_step_is_the_projection_that_is_printed(beta, q):
         for k in range(20)
     ]
     away = [error(hat(learned.atoms), moved) for moved in told]
-    assert min(away) <= LOOSE and np.sort(away)[1] > 1e-4
+    assert min(away) <= LOOSE and np.sort(away)[1] > 100 * LOOSE
 
 
 def test_the_descent_ends_where_the_cost_is_flat():

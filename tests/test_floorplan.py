@@ -20,7 +20,7 @@ TEXTS = {
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in own_files()
     if name.rpartition("/")[0]
-    in ("", "baselines", "benchmarks", "examples", APPLICATION, "tests")
+    in ("", "baselines", "benchmarks", "examples", APPLICATION, "tests", "tests/stress")
 }
 FILES = {name: ast.parse(text, name) for name, text in TEXTS.items()}
 MODULES = {

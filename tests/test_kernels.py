@@ -11,7 +11,7 @@ import mpmath
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 import grassmann_sc as gs
 from grassmann_sc import kernels
@@ -29,7 +29,7 @@ from grassmann_sc.kernels import (
     polynomial,
     rbf,
 )
-from oracles import LOOSE, TIGHT, dtypes, error, rounding, seeds
+from oracles import LOOSE, TIGHT, dtypes, error, rarely, rounding, seeds
 
 KERNELS = [linear(), polynomial(3, 0.5), rbf(0.05)]
 laws = settings(deadline=None, max_examples=30)
@@ -936,6 +936,46 @@ def test_bad_input_is_named(call, kind, match):
         warnings.simplefilter("error", RuntimeWarning)
         with pytest.raises(kind, match=match):
             call()
+
+
+# frames that float32 does not take lightly, of noise (20, 5, 40)
+FRAMES = {
+    "near": lambda noise: noise[:, :1] + 1e-3 * noise,
+    "far": lambda noise: 100 + noise,
+    "small": lambda noise: 1e-6 * noise,
+    "large": lambda noise: 1e6 * noise,
+    "walks": lambda noise: np.cumsum(noise, axis=2),
+    "images": lambda noise: np.clip(np.rint(128 + 64 * noise), 0, 255),
+}
+OF_FRAMES = {
+    "rbf": lambda frames: rbf(median_gamma(frames)),
+    "narrow": lambda frames: rbf(8 * median_gamma(frames)),
+    "polynomial": lambda frames: polynomial(2),
+    "linear": lambda frames: linear(),
+}
+
+
+@rarely
+@pytest.mark.parametrize("frames", FRAMES)
+@given(seeds, st.sampled_from([*OF_FRAMES]), st.integers(1, 3))
+def test_float32_costs_little(frames, seed, kernel, p):
+    """Gram matrices, and what its codes cost more."""
+    noise = np.random.default_rng(seed).standard_normal((20, 5, 40))
+    single = FRAMES[frames](noise).astype(np.float32)
+    both = [single, single.astype(float)]
+    kernel = OF_FRAMES[kernel](both[1])
+    try:
+        of_both = [kernel_bases(F, kernel, p) for F in both]
+    except ValueError:
+        assume(False)  # refused
+    K, expected = (kernel_gram(F, A, kernel=kernel) for F, A in zip(both, of_both))
+    assert error(K, expected) <= 1e-4 * np.abs(expected).max()
+    for code, how, lam in ((kgsc, 0.1, 0.1), (kglc, 3, 0)):
+        y = np.array([code(F[:5], F[5:], how, kernel=kernel, p=p) for F in both], float)
+        l1 = np.abs(y).sum(axis=2)
+        costs = ((y @ expected[5:, 5:] - 2 * expected[:5, 5:]) * y).sum(axis=2)
+        excess = costs[0] - costs[1] + lam * (l1[0] - l1[1])
+        assert (excess <= 1e-5 * p * (1 + l1.max(axis=0)) ** 2).all()
 
 
 def test_median_gamma_is_of_frames_from_all_sets():

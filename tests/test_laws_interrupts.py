@@ -10,7 +10,7 @@ import pytest
 import presses
 from grassmann_sc import files
 
-N_STEPS = 14  # of each call, spread over all of it; make campaign takes them all
+N_STEPS = 14  # of each call, spread over all of it; make stress draws others
 LATER = (0, 1, 5)  # steps to a second press, or none
 
 

@@ -1,13 +1,16 @@
-"""The law of weights: an integer weight acts as repetition and weight 0 as absence, in
-every function and method that takes weights.
+"""The law of weights: an integer weight acts as repetition, weight 0 as absence and a
+factor of all weights as nothing, in every function and method that takes weights.
 """
 
 import functools
 import importlib
 import inspect
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import grassmann_sc as core
 from grassmann_sc import (
@@ -20,30 +23,41 @@ from grassmann_sc import (
     tuning,
 )
 from grassmann_sc.strategies import bases
-from oracles import LOOSE, clusters, error, hat, statistics
+from oracles import LOOSE, clusters, error, hat, rarely, seeds, statistics
 from processes import CORE, ROOMS
 
-RNG = np.random.default_rng(0)
 N = 28
-WEIGHTS = np.r_[0, 1, 0, 1, 0, 2, RNG.integers(0, 4, N - 6)]
-# absent: one alone uses an atom, the others use none
-FAR = np.flatnonzero(WEIGHTS == 0)[::2]
-X = np.zeros((N, 10, 2))
-X[:, :6] = clusters(RNG, N, 6, 2, 6)
-X[::3, :6] = bases(RNG, len(X[::3]), 6, 2)
-X[FAR] = np.eye(10)[:, 8:]
-X[FAR[0]] = np.eye(10)[:, 6:8]
-ATOMS = np.zeros((4, 10, 2))
-ATOMS[:3, :6] = bases(RNG, 3, 6, 2)
-ATOMS[3] = X[FAR[0]]
-NEAR = core.orthonormalize(X[:1] + 0.1 * RNG.standard_normal((N, 10, 2)))
-SETS = RNG.standard_normal((N, 3, 5))
-LABELS = np.array(["ape", "bee"])[np.arange(N) % 2]
-LABELS[FAR] = "cat"
-VOTES = RNG.choice(["ape", "bee", "cat"], (N, 200))
 # of the first two samples are there, too few for atoms
+FIRST = [0, 1, 0, 1, 0, 2]
 BATCH = np.repeat([0, 1, 2], [4, 12, 12])
-CODES = RNG.standard_normal((N, 4)) * (RNG.random((N, 4)) < 0.6)
+
+
+def problem(seed):
+    """Samples, sets, labels, votes and codes, and weights, some of them 0."""
+    rng = np.random.default_rng(seed)
+    m = SimpleNamespace(weights=np.r_[FIRST, rng.integers(0, 4, N - len(FIRST))])
+    # absent: one alone uses an atom, the others use none
+    far = np.flatnonzero(m.weights == 0)[::2]
+    m.X = np.zeros((N, 10, 2))
+    m.X[:, :6] = clusters(rng, N, 6, 2, 6)
+    m.X[::3, :6] = bases(rng, len(m.X[::3]), 6, 2)
+    m.X[far] = np.eye(10)[:, 8:]
+    m.X[far[0]] = np.eye(10)[:, 6:8]
+    m.atoms = np.zeros((4, 10, 2))
+    m.atoms[:3, :6] = bases(rng, 3, 6, 2)
+    m.atoms[3] = m.X[far[0]]
+    m.near = core.orthonormalize(m.X[:1] + 0.1 * rng.standard_normal((N, 10, 2)))
+    m.sets = rng.standard_normal((N, 3, 5))
+    m.labels = np.array(["ape", "bee"])[np.arange(N) % 2]
+    m.labels[far] = "cat"
+    m.votes = rng.choice(["ape", "bee", "cat"], (N, 200))
+    m.batch = BATCH
+    m.codes = rng.standard_normal((N, 4)) * (rng.random((N, 4)) < 0.6)
+    return m
+
+
+SAMPLES = problem(0)
+ATOMS = SAMPLES.atoms
 OPTIONS = dict(n_iter=3, tol=0, rng=3)
 
 
@@ -55,7 +69,7 @@ def learned_by_gdl(X, weights, **options):
 def learned_by_kgdl(sets, weights):
     lift = kernels.Lift(kernels.rbf(0.2), 2)
     found = learn.kgdl(sets, 4, 0.2, lift=lift, sample_weight=weights, **OPTIONS)
-    atoms = core.projection_kernel(lift.transform(SETS), found.atoms)
+    atoms = core.projection_kernel(lift.transform(SAMPLES.sets), found.atoms)
     return atoms, found.costs, lift.dimension_, found.codes
 
 
@@ -120,23 +134,23 @@ labelled = estimators.DiscriminativeDictionary(max_iter=3, random_state=3)
 part = functools.partial
 # samples, and a function of them and of weights that gives arrays; codes come last
 LAWS = {
-    "chordal_mean": [((X,), lambda X, w: [hat(core.chordal_mean(X, w))])],
+    "chordal_mean": [(("X",), lambda X, w: [hat(core.chordal_mean(X, w))])],
     "intrinsic.karcher_mean": [
-        ((NEAR,), lambda X, w: [hat(intrinsic.karcher_mean(X, w))])
+        (("near",), lambda X, w: [hat(intrinsic.karcher_mean(X, w))])
     ],
-    "tuning.vote": [((VOTES,), lambda votes, w: [tuning.vote(votes, w) == "ape"])],
+    "tuning.vote": [(("votes",), lambda votes, w: [tuning.vote(votes, w) == "ape"])],
     "learn.gdl": [
-        ((X,), part(learned_by_gdl, lam=0.2)),
-        ((X,), part(learned_by_gdl, n_neighbors=2)),
-        ((X,), part(learned_by_gdl, lam=0.2, lam_scale="max", init="kmeans")),
-        ((X,), part(learned_by_gdl, lam=0.2, unused="worst", init=ATOMS)),
-        ((X,), part(learned_by_gdl, lam=0.2, unused="random", init=ATOMS)),
+        (("X",), part(learned_by_gdl, lam=0.2)),
+        (("X",), part(learned_by_gdl, n_neighbors=2)),
+        (("X",), part(learned_by_gdl, lam=0.2, lam_scale="max", init="kmeans")),
+        (("X",), part(learned_by_gdl, lam=0.2, unused="worst", init=ATOMS)),
+        (("X",), part(learned_by_gdl, lam=0.2, unused="random", init=ATOMS)),
     ],
-    "learn.kgdl": [((SETS,), learned_by_kgdl)],
-    "learn.class_dictionaries": [((X, LABELS), learned_by_class)],
+    "learn.kgdl": [(("sets",), learned_by_kgdl)],
+    "learn.class_dictionaries": [(("X", "labels"), learned_by_class)],
     "learn.init_atoms": [
         (
-            (X,),
+            ("X",),
             lambda X, w, how=method: [
                 hat(learn.init_atoms(X, 4, how, 3, sample_weight=w))
             ],
@@ -145,23 +159,26 @@ LAWS = {
     ],
     "learn.update_atoms": [
         (
-            (X, CODES),
+            ("X", "codes"),
             lambda X, Y, w: [hat(learn.update_atoms(X, ATOMS, Y, sample_weight=w))],
         )
     ],
-    "discriminative.discriminative_atoms": [((X, LABELS), learned_with_labels)],
+    "discriminative.discriminative_atoms": [(("X", "labels"), learned_with_labels)],
     "streams.OnlineGDL.collect": [
-        ((X, BATCH), part(learned_by_stream, how="collect", lam=0.2)),
-        ((X, BATCH), part(learned_by_stream, how="collect", lam=0.2, init=ATOMS)),
+        (("X", "batch"), part(learned_by_stream, how="collect", lam=0.2)),
+        (("X", "batch"), part(learned_by_stream, how="collect", lam=0.2, init=ATOMS)),
     ],
     "streams.OnlineGDL.partial_fit": [
         (
-            (X, BATCH),
+            ("X", "batch"),
             part(learned_by_stream, how="partial_fit", n_neighbors=2, forgetting=0),
         ),
-        ((X, BATCH), part(learned_by_stream, how="partial_fit", lam=0.2, init=ATOMS)),
         (
-            (X, BATCH),
+            ("X", "batch"),
+            part(learned_by_stream, how="partial_fit", lam=0.2, init=ATOMS),
+        ),
+        (
+            ("X", "batch"),
             part(
                 learned_by_stream,
                 how="partial_fit",
@@ -172,32 +189,35 @@ LAWS = {
         ),
     ],
     "estimators.GrassmannDictionary.fit": [
-        ((X, LABELS), part(fitted, estimator=dictionary, fit="fit"))
+        (("X", "labels"), part(fitted, estimator=dictionary, fit="fit"))
     ],
     "estimators.GrassmannDictionary.fit_transform": [
-        ((X, LABELS), part(fitted, estimator=dictionary, fit="fit_transform"))
+        (("X", "labels"), part(fitted, estimator=dictionary, fit="fit_transform"))
     ],
     "estimators.OnlineGrassmannDictionary.partial_fit": [
-        ((X, BATCH), learned_in_batches)
+        (("X", "batch"), learned_in_batches)
     ],
     "estimators.DiscriminativeDictionary.fit": [
-        ((X, LABELS), part(fitted, estimator=labelled, fit="fit"))
+        (("X", "labels"), part(fitted, estimator=labelled, fit="fit"))
     ],
 }
 PER_SAMPLE = {"learn.gdl", "learn.kgdl", "estimators.GrassmannDictionary.fit_transform"}
-each_law = pytest.mark.parametrize(
-    "name, samples, law",
-    [
-        pytest.param(name, *case, id=f"{name}-{i}")
-        for name, cases in LAWS.items()
-        for i, case in enumerate(cases)
-    ],
+CASES = [
+    pytest.param(name, *case, id=f"{name}-{i}")
+    for name, cases in LAWS.items()
+    for i, case in enumerate(cases)
+]
+each_law = pytest.mark.parametrize("name, samples, law", CASES)
+# at random samples are drawn as often as their weights say: these have a unit
+UNIT = f"learn.init_atoms-{learn.METHODS.index('random')}"
+each_without_a_unit = pytest.mark.parametrize(
+    "name, samples, law", [case for case in CASES if case.id != UNIT]
 )
 
 
-def check_alike(name, of_all, of_some, times):
+def check_alike(name, of_all, of_some, times, factor=1.0):
     """What weights give, and what the samples give of which each is there so many
-    times.
+    times; what grows with the weights, such as costs, may be another by the factor.
     """
     of_all = list(of_all)
     of_some = list(of_some)
@@ -205,35 +225,56 @@ def check_alike(name, of_all, of_some, times):
         of_all[-1] = np.repeat(of_all[-1], times, axis=0)
     for one, other in zip(of_all, of_some, strict=True):
         assert np.shape(one) == np.shape(other)
-        assert error(np.asarray(one, float), np.asarray(other, float)) <= 1e3 * LOOSE
+        one, other = (np.asarray(part, float) for part in (one, other))
+        tol = 1e3 * LOOSE
+        assert error(one, other) <= tol or error(one, other / factor) <= tol
 
 
 @each_law
-def test_an_integer_weight_acts_as_repetition(name, samples, law):
-    repeated = [np.repeat(A, WEIGHTS, axis=0) for A in samples]
-    check_alike(name, law(*samples, WEIGHTS), law(*repeated, None), WEIGHTS)
+@rarely
+@given(seed=seeds)
+def test_an_integer_weight_acts_as_repetition(name, samples, law, seed):
+    m = problem(seed)
+    given_samples = [getattr(m, one) for one in samples]
+    repeated = [np.repeat(A, m.weights, axis=0) for A in given_samples]
+    check_alike(name, law(*given_samples, m.weights), law(*repeated, None), m.weights)
 
 
 @each_law
-def test_weight_0_acts_as_absence(name, samples, law):
-    weights = WEIGHTS * np.random.default_rng(1).uniform(0.1, 2, N)
+@rarely
+@given(seed=seeds)
+def test_weight_0_acts_as_absence(name, samples, law, seed):
+    m = problem(seed)
+    weights = m.weights * np.random.default_rng(seed + 1).uniform(0.1, 2, N)
     used = weights > 0
-    present = [A[used] for A in samples]
-    check_alike(name, law(*samples, weights), law(*present, weights[used]), used)
+    present = [getattr(m, one)[used] for one in samples]
+    of_all = law(*(getattr(m, one) for one in samples), weights)
+    check_alike(name, of_all, law(*present, weights[used]), used)
+
+
+@each_without_a_unit
+@rarely
+@given(seed=seeds, factor=st.sampled_from([2.0**-20, 0.3, 1e-300, 1e-30, 1e30, 1e300]))
+def test_a_factor_of_all_weights_changes_nothing(name, samples, law, seed, factor):
+    m = problem(seed)
+    given_samples = [getattr(m, one) for one in samples]
+    of_all = law(*given_samples, 1.0 * m.weights)
+    of_factor = law(*given_samples, factor * m.weights)
+    check_alike(name, of_all, of_factor, np.ones(N, int), factor)
 
 
 @pytest.mark.parametrize("method", learn.METHODS)
 def test_samples_of_weight_0_are_no_first_atoms(method):
     """Neither where there are too few others, which are too few in the same way alone."""
     weights = np.where(np.arange(N) < 3, 1.0, 0)
-    atoms = learn.init_atoms(X, 3, method, 0, sample_weight=weights)
-    assert error(core.projection_kernel(atoms, X[:3]).max(axis=0), 2) <= LOOSE
+    atoms = learn.init_atoms(SAMPLES.X, 3, method, 0, sample_weight=weights)
+    assert error(core.projection_kernel(atoms, SAMPLES.X[:3]).max(axis=0), 2) <= LOOSE
     for learner in (
         learn.init_atoms,
         functools.partial(learn.gdl, lam=0.2, init=method),
     ):
         with pytest.raises(ValueError, match="samples of positive weight, 3, got 4"):
-            learner(X, 4, sample_weight=weights)
+            learner(SAMPLES.X, 4, sample_weight=weights)
 
 
 def test_every_function_and_method_that_takes_weights_is_here():

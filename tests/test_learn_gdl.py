@@ -23,6 +23,7 @@ from oracles import (
     error,
     explicit_cost,
     hat,
+    rarely,
     samples_and_atoms,
     seeds,
 )
@@ -179,6 +180,16 @@ def test_kmeans_plus_plus_draws_repeated_samples_only_when_nothing_else_is_left(
     X = np.concatenate([np.repeat(SOME[:1], 50, axis=0), SOME[1:4]])
     atoms = learn.init_atoms(X, 5, rng=0)
     assert core.projection_kernel(SOME[:4], atoms).max(axis=1).min() > 2 - LOOSE
+
+
+@given(samples_and_atoms())
+def test_kmeans_costs_no_more_than_its_start(problem):
+    X, n_atoms, seed = problem
+    costs = []
+    for method in ("kmeans++", "kmeans"):
+        atoms = learn.init_atoms(X, n_atoms, method, rng=seed)
+        costs.append(-core.projection_kernel(X, atoms).max(axis=1).sum())
+    assert costs[1] <= costs[0] + TIGHT * len(X) * X.shape[2]
 
 
 def test_kmeans_finds_the_chordal_means_of_clusters():
@@ -542,8 +553,10 @@ class SquareLift:
         )
 
 
-def test_kgdl_is_gdl_on_the_coordinates_of_the_lift():
-    sets = np.random.default_rng(0).standard_normal((12, 4, 5))
+@rarely
+@given(seed=seeds)
+def test_kgdl_is_gdl_on_the_coordinates_of_the_lift(seed):
+    sets = np.random.default_rng(seed).standard_normal((12, 4, 5))
     learned = learn.kgdl(sets, 3, 0.1, lift=SquareLift(), rng=0)
     twin = learn.gdl(SquareLift().transform(sets), 3, 0.1, rng=0)
     assert np.array_equal(learned.atoms, twin.atoms) and learned.atoms.shape == (
@@ -583,9 +596,12 @@ def test_codes_of_samples_without_weight_are_of_the_atoms_returned(seed):
         ) <= (explicit_cost(X[i : i + 1], learned.atoms, best, 0.8) + LOOSE)
 
 
-def test_atoms_of_a_class_are_those_of_gdl_on_its_weighted_samples():
+@rarely
+@given(seed=seeds)
+def test_atoms_of_a_class_are_those_of_gdl_on_its_weighted_samples(seed):
     y = np.arange(24) % 3
-    weights = np.random.default_rng(0).integers(0, 4, 24)
+    weights = np.random.default_rng(seed).integers(0, 4, 24)
+    weights[:9] += 1  # three samples of each class are there
     found = learn.class_dictionaries(
         SMALL,
         y,

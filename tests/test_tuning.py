@@ -1,5 +1,7 @@
 """Choice by cross-validation: what is best is found, and luck is not mistaken for it."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 
 import grassmann_sc as core
 from grassmann_sc import estimators, kernels, tuning
-from oracles import TIGHT, clusters, error
+from grassmann_sc.strategies import bases, explicit_gram
+from oracles import TIGHT, clusters, error, rarely, seeds
 
 LABELS = np.arange(60) % 3
 FOLDS = [
@@ -336,6 +339,24 @@ def test_dimensions_rise_from_1_to_the_largest(p_max, most):
     assert found[-1] == (p_max if most > 1 else 1)
 
 
+@rarely
+@given(seeds, st.integers(9, 20))
+def test_a_search_is_cross_validation_in_a_plain_loop(seed, n):
+    rng = np.random.default_rng(seed)
+    y = np.array(["ape", "bee", "cat"])[np.arange(n) % 3]
+    parts = np.array_split(rng.permutation(n), 3)
+    folds = [(np.setdiff1d(np.arange(n), part), part) for part in parts]
+    X = bases(rng, n, 6, 3)
+    grams = {("linear", p): explicit_gram(X[..., :p], X[..., :p]) for p in (1, 2, 3)}
+    choice = tuning.Search(y, folds, tuning.nearest_predictions).choose(grams)
+    right = np.empty(n)
+    for fit, asked in folds:
+        nearest = fit[grams[choice.gram][np.ix_(asked, fit)].argmax(axis=1)]
+        right[asked] = y[nearest] == y[asked]
+    assert choice.score == pytest.approx(right.mean(), rel=TIGHT)
+    assert np.array_equal(choice.shares[choice.gram, choice.parameters], right)
+
+
 def test_a_search_finds_the_kernel_and_the_dimension_that_tell_classes_apart():
     """Rings of two radii, which a Gaussian's subspaces tell apart, linear ones not."""
     rng = np.random.default_rng(0)
@@ -403,6 +424,20 @@ def test_most_voters_name_the_label_and_the_first_decides_a_tie():
     labels = [list("aabc"), list("babb"), list("bbcc"), list("cbda")]
     assert tuning.vote(labels).tolist() == list("babc")
     assert tuning.vote(labels[:1]).tolist() == list("aabc")
+
+
+LABEL = st.sampled_from(["b", "a", "c", ""])
+VOTES = st.lists(st.lists(LABEL, min_size=4, max_size=4), min_size=1, max_size=6)
+
+
+@given(VOTES, seeds, st.sampled_from([1, 0.3, 1e-300, 1e300]))
+def test_votes_are_counted(labels, seed, factor):
+    counts = np.random.default_rng(seed).integers(0, 4, len(labels))
+    counts[0] += 1
+    repeated = np.repeat(labels, counts, axis=0)
+    winners = [Counter(column).most_common(1)[0][0] for column in repeated.T]
+    assert tuning.vote(repeated).tolist() == winners
+    assert tuning.vote(labels, factor * counts).tolist() == winners
 
 
 def test_votes_are_weighed():

@@ -1,0 +1,391 @@
+"""Small valid calls of every public name, made from its signature, its hints and what
+`known_values` holds. A call works in the present folder: its paths are relative.
+"""
+
+import copy
+import functools
+import importlib
+import inspect
+import itertools
+import re
+from operator import methodcaller
+
+import numpy as np
+from hypothesis import strategies as st
+
+import grassmann_sc as core
+from arrays import is_finite
+from grassmann_sc import files, kernels, learn, streams
+from grassmann_sc.baselines import dynamics, tensors
+from setup import CORE, modules
+
+REQUIRED = inspect.Parameter.empty
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+MOST_TRIALS = 300
+# methods that scikit-learn asks for, or that classes share
+FORMAL = ("get_", "set_", "check_")
+ALONE = {"fit", "partial_fit", "fit_transform", "__call__"}  # methods without a fit
+# given even where they need not be
+ALWAYS = {"rng", "random_state", "n_iter", "max_iter"}
+INTEGERS = [2, 3, 4, 5, 12]
+FLOATS = [0.1, 0.5, 2.0]
+NO_CALL = {  # what starts processes, and objects that only the code of the kit handles
+    "local_client",
+    "Checkpoint",
+    "merge",
+    "update",
+    "collect",
+    "fill",
+    "pack",
+    "values",
+    "once",
+    "rows_of",
+    "class_scores",
+    "chosen_kernel",
+    "codes",
+    "options",
+    "is_precomputed",
+    "each_reg",
+    "own",
+}
+
+
+@functools.cache
+def public_calls():
+    """{name: (function, parameters)} of all that can be called of the public names, but
+    for strategies, whose arguments hypothesis checks.
+    """
+    found = {}
+    for module in sorted({*modules()} - {"strategies"}):
+        imported = importlib.import_module(f"{CORE}.{module}".removesuffix(f".{CORE}"))
+        for last in [one for one in imported.__all__ if one not in NO_CALL]:
+            name = f"{module.rpartition('.')[2]}.{last}"
+            thing = getattr(imported, last)
+            if inspect.isclass(thing):
+                for steps in sequences_of(thing):
+                    call = functools.partial(called_object, thing, steps)
+                    found[f"{name}.{steps[-1]}"] = call, parameters_of(thing, *steps)
+            else:
+                parameters = parameters_of(thing)
+                way = drawn if module == "plots" else on_threads
+                special = module == "plots" or "client" in parameters
+                call = functools.partial(way, thing) if special else thing
+                found[name] = call, parameters
+    return found
+
+
+def sequences_of(cls):
+    """The public methods of a class, each after fit where there is one."""
+    own = [
+        name
+        for name in dir(cls)
+        if callable(getattr(cls, name))
+        and (name == "__call__" or not name.startswith(("_", *FORMAL)))
+        and getattr(cls, name).__module__.startswith(CORE)
+        and name not in NO_CALL
+    ]
+    alone = ALONE if "fit" in own else own
+    return [[name] if name in alone else ["fit", name] for name in own]
+
+
+def parameters_of(thing, *steps):
+    """{argument: its inspect.Parameter}, those of the methods of a class as
+    "method.argument".
+    """
+    found = {}
+    for step in (None, *steps):
+        function = thing if step is None else getattr(thing, step)
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind not in VARIABLE and name != "self":
+                found[f"{step}.{name}" if step else name] = parameter
+    return found
+
+
+def called_object(cls, steps, **arguments):
+    """The result of the last of some methods of a new object, its attributes if that is
+    itself, but for what it was given.
+    """
+    of_step = {step: {} for step in ("", *steps)}
+    for name, value in arguments.items():
+        step, _, last = name.rpartition(".")
+        of_step[step][last] = value
+    thing = cls(**of_step[""])
+    results = [getattr(thing, step)(**of_step[step]) for step in steps]
+    if results[-1] is not thing:
+        return results[-1]
+    return {name: vars(thing)[name] for name in {*vars(thing)} - {*of_step[""]}}
+
+
+def on_threads(function, **arguments):
+    """A call on workers that are threads of this process, unless it says otherwise."""
+    return function(**{"client": client_of_threads()} | arguments)
+
+
+@functools.cache
+def client_of_threads():
+    import distributed
+
+    return distributed.Client(n_workers=1, processes=False, dashboard_address=None)
+
+
+def drawn(plot, **arguments):
+    """A picture, drawn in full; its images."""
+    import matplotlib.pyplot as plt
+
+    try:
+        ax = plot(**arguments)
+        ax.figure.canvas.draw()
+        return [np.ma.filled(image.get_array().astype(float), 0) for image in ax.images]
+    finally:
+        plt.close("all")
+
+
+def run(name, arguments, changes=()):
+    """The result of a call with some arguments changed, on copies of the others."""
+    own = {one: value for one, value in arguments.items() if one not in changes}
+    return public_calls()[name][0](**copy.deepcopy(own), **dict(changes))
+
+
+def holds(name, arguments):
+    """Does the call give a finite result?"""
+    try:
+        return is_finite(run(name, arguments))
+    except Exception:
+        return False
+
+
+@functools.cache
+def simplest(name):
+    """Arguments of a valid call, those of them that must be given, and values of each
+    other: those needed are tried until the call holds, if need be with one that is not.
+    """
+    parameters = public_calls()[name][1]
+    values = {}
+    given = {}
+    for argument, parameter in parameters.items():
+        values[argument] = values_of(name, argument) or derived_values(parameter)
+        if argument.rpartition(".")[2] in ALWAYS:
+            given[argument] = values[argument][0]
+        elif type(parameter.default) in (int, float):
+            given[argument] = parameter.default
+    needed = [one for one in parameters if parameters[one].default is REQUIRED]
+    others = [one for one in parameters if one not in {*given, *needed}]
+    for extra in [[], *([one] for one in others)]:
+        asked = [*needed, *extra]
+        choices = itertools.product(*(values[one] for one in asked))
+        for chosen in itertools.islice(choices, MOST_TRIALS):
+            arguments = given | dict(zip(asked, chosen))
+            if holds(name, arguments):
+                least = {one: arguments[one] for one in (*given, *needed)}
+                varied = {one: values[one] for one in asked + others if values[one]}
+                return arguments, least, varied
+    raise AssertionError(f"{name} has no valid call of the values in {__file__}")
+
+
+@st.composite
+def valid_arguments(draw, name):
+    """Arguments of a valid call: the simplest, or with another value of one."""
+    arguments, least, values = simplest(name)
+    argument = draw(st.sampled_from([None, *values]))
+    if argument is not None:
+        value = draw(st.sampled_from(values[argument]))
+        for start in (arguments, least):
+            if holds(name, start | {argument: value}):
+                return start | {argument: value}
+    return arguments
+
+
+def values_of(name, argument):
+    """What is known to suit the argument of a function, a class or a module, or all of
+    its name.
+    """
+    module, thing, *_ = name.split(".")
+    last = argument.rpartition(".")[2]
+    for owner in (name.rpartition(".")[2], thing, module):
+        if f"{owner}.{last}" in known_values():
+            return known_values()[f"{owner}.{last}"]
+    return known_values().get(last, [])
+
+
+def derived_values(parameter):
+    """Numbers that its hint allows, and what is not the default of a switch."""
+    if isinstance(parameter.default, bool):
+        return [not parameter.default]
+    hints = hints_of(parameter)
+    return INTEGERS * bool({"int", "Size"} & hints) + FLOATS * ("float" in hints)
+
+
+def hints_of(parameter):
+    """The words of its type hint."""
+    return {*re.findall(r"\w+", str(parameter.annotation))}
+
+
+def constant_prediction(K_dd, K_xd, y):
+    """predict for tuning.Search."""
+    return {(): np.full(len(K_xd), y[0])}
+
+
+@functools.cache
+def known_values():
+    """{argument: small valid values} of what no hint tells; files in the present
+    folder.
+    """
+    rng = np.random.default_rng(0)
+    X = core.random_subspaces(6, 6, 2, 1)
+    D = core.random_subspaces(5, 6, 2, 2)
+    Y = core.random_subspaces(6, 6, 2, 3)
+    labels = ["a", "b", "a", "b", "c"]
+    y = ["a", "b", "c"] * 2
+    K = core.projection_kernel(X)
+    sets = [rng.standard_normal((5, 4)) for _ in range(6)]
+    atom_sets = [rng.standard_normal((4, 4)) for _ in range(5)]
+    kernel = kernels.rbf(0.1)
+    tangent = Y - X @ (X.swapaxes(1, 2) @ Y)
+    frames = rng.standard_normal((6, 7))
+    images = rng.integers(0, 256, (6, 12, 12)).astype(float)
+    clips = np.stack(
+        [
+            images,
+            images[::-1],
+            images[:, ::-1],
+            images[:, :, ::-1],
+            images.swapaxes(1, 2),
+            images[:, ::-1, ::-1],
+        ]
+    )
+    C = rng.standard_normal((7, 2))
+    A = np.array([[0.5, 0.2], [-0.1, 0.3]])
+    factors = tensors.mode_bases(clips[:3], 2)
+    folds = [(np.arange(3), np.arange(3, 6)), (np.arange(3, 6), np.arange(3))]
+    ranges = np.broadcast_to([1.0, 4.0], (4, 5, 2)).copy()
+    levels = rng.integers(0, 3, (8, 8, 8))
+    np.save("clip.npy", images)
+    np.save("codes.npy", core.gsc(X, D, 0.2))
+    files.write_codes("parts", X, D, 0.2, sparse_output=True, replace=True)
+    files.save("dictionary.npz", D, lam=0.1, labels=labels)
+    files.write_arrays("arrays.npz", "thing", {"a": np.arange(3.0)})
+    learn.gdl(X, 3, 0.1, n_iter=1, rng=0, checkpoint="checkpoint.npz")
+    streams.OnlineGDL(3, 0.1, rng=0).fit(X).save("online.npz")
+    return {
+        "A": [X, frames, A],
+        "B": [frames[:4]],
+        "C": [C],
+        "D": [D],
+        "H": [tangent],
+        "K": [K],
+        "K_dd": [core.projection_kernel(D)],
+        "K_xd": [core.projection_kernel(X, D)],
+        "S": [core.projection_kernel(D) + np.eye(5)],
+        "T": [np.eye(6)[:, :3]],
+        "U": [np.eye(3)[:, :2]],
+        "W": [tangent],
+        "X": [X, sets, list(clips), factors, X[0]],
+        "Y": [Y, factors, Y[0]],
+        "arrays": [{"a": X}],
+        "atom_labels": [labels],
+        "atom_sets": [atom_sets],
+        "atoms": [D],
+        "atoms_per_class": [1, dict(a=1, b=1, c=2)],
+        "base": ["mean", X[0]],
+        "bases": [kernels.kernel_bases(sets, kernel, 2)],
+        "bases2": [kernels.kernel_bases(atom_sets, kernel, 2)],
+        "cells_per_block": [(1, 1)],
+        "checkpoint": ["written.npz"],
+        "clip": [images],
+        "clips": [list(clips)],
+        "clips2": [list(clips[:2])],
+        "codes": [core.gsc(X, D, 0.2)],
+        "coding": ["local"],
+        "confidence": [np.array([0.2, 0.9])],
+        "answers.asked": [np.arange(3, 6)],
+        "answers.candidate": [K],
+        "answers.train": [np.arange(3)],
+        "costs": [np.array([3.0, 2, 1])],
+        "differences": [np.array([1.0, 2, 0])],
+        "dimension": [1, 4],
+        "distances": [np.stack([core.chordal_distance(X)] * 2)],
+        "dtype_kinds": [dict(a="f")],
+        "features": [np.stack([K, K**2])],
+        "folds": [folds],
+        "frames": [frames, images],
+        "frames.frames": [images],
+        "hog.frames": [np.tile(images, (1, 2, 2))],
+        "grams": [{("linear", 1): K}],
+        "hull": ["convex"],
+        "image_shape": [(3, 2)],
+        "init": [D, core.gsc(X, D, 0.2)],
+        "kernel": [kernel, "precomputed", "polynomial"],
+        "kernel_grams.bases": [[kernels.kernel_bases(sets, kernel, 2)]],
+        "kernels": [[kernel]],
+        "kernels.kernel": [kernel],
+        "kind": ["thing"],
+        "describe.kind": ["raw"],
+        "labels": [labels, y],
+        "vote.labels": [np.array([labels, labels[::-1]])],
+        "lam": [0.1],
+        "sparse_codes.lam": [0.1, np.array([0.3, 0.1])],
+        "gsc.lam": [0.1, np.array([0.3, 0.1])],
+        "lam_scale": ["max"],
+        "lams": [np.array([0.1, 0.5])],
+        "levels": [levels],
+        "lift": [kernels.Lift(kernel, 2)],
+        "max_iter": [100],
+        "estimators.max_iter": [2],
+        "n_clusters": [2],
+        "tuning.left_out": [np.random.default_rng(0).random((6, 3))],
+        "p_values.scores": [np.random.default_rng(1).random((4, 3))],
+        "measure": [images],
+        "measurements": [dynamics.compress(images, 8, 40)],
+        "method": ["kmeans", "random"],
+        "metric": ["geodesic"],
+        "n_iter": [2],
+        "local_predictions.n_neighbors": [[2, 3]],
+        "needed": [["a"]],
+        "norm2": [2.0, np.full(6, 2.0)],
+        "out": ["written.npy"],
+        "path": [
+            "clip.npy",
+            "dictionary.npz",
+            "codes.npy",
+            "parts",
+            "arrays.npz",
+            "online.npz",
+        ],
+        **{
+            f"{name}.path": ["saved.npz"]
+            for name in ("save", "write_arrays", "write_whole")
+        },
+        "paths": [["clip.npy", "clip.npy"]],
+        "pixels_per_cell": [(4, 4)],
+        "plot_answers.frames": [list(images[:5])],
+        "plot_sheet.rows": [[[(images[0], "a"), None, (images[1], "b")]]],
+        "predict": [constant_prediction],
+        "predicted": [labels[::-1]],
+        "radii": [(1, 2), (1, 1, 1)],
+        "ranges": [ranges],
+        "recovered": [images + 1],
+        "reference": ["common"],
+        "resume": ["checkpoint.npz"],
+        "right": [np.array([0.0, 1])],
+        "random_state": [0],
+        "rng": [0],
+        "rule": ["sum", "svm"],
+        "s": [np.array([1.0, 0.75])],
+        "sample_weight": [np.arange(1.0, 7)],
+        "sets": [sets],
+        "sets2": [atom_sets],
+        "shape": [(3, 6, 6)],
+        "share": [0.9],
+        "shares": [dict(a=np.array([1.0, 0.5]), b=np.array([0.5, 0.9]))],
+        "silhouettes": [images > 200],
+        "size": [(8, 8), (4, 6, 6)],
+        "systems": [[(A, C), (A.T, C)]],
+        "systems2": [[(A / 2, C)]],
+        "t": [0.3],
+        "truth": [labels],
+        "videos": [sets],
+        "weights": [np.arange(1.0, 7)],
+        "write": [methodcaller("write", b"0")],
+        "y": [y],
+        "nearest_predictions.y": [labels],
+    }

@@ -1,0 +1,296 @@
+"""Laws of every argument of every public call.
+
+A value that does not suit it is refused by a ValueError or TypeError (ImportError for
+an extra, OSError for a path) from a file of the project that names the argument, or, for
+a value of the right type, another that it does not fit; or the result is finite and in
+the form of the valid one's, and the value is not of those that nobody can mean. How an
+array lies in memory changes nothing, and no call changes its arguments.
+"""
+
+import copy
+import inspect
+import os
+import re
+import resource
+import signal
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import grassmann_sc as core
+from arrays import (
+    LAYOUTS,
+    arrays_in,
+    changed_arrays,
+    contents,
+    is_finite,
+    leaves,
+    worst_difference,
+)
+from calls import hints_of, public_calls, run, valid_arguments
+from hostile import BAD_ARRAYS, REFUSED_ARRAYS, limited
+
+ROOT = Path(core.__file__).parent
+SECONDS = 10  # of a call
+CLEAR_ELSEWHERE = ("sklearn/utils/validation.py",)  # whose errors name the argument
+# What was not asked in time has no share; zeros have no exponent.
+MAY_BE_NAN = {
+    ("tuning.Search.choose", "choose.seconds"),
+    ("textures.fractal_exponents", "measure"),
+}
+HUGE = {"10**30", "10**400"}
+ENDLESS = {"n_epochs"}  # what is asked for with HUGE of them may be done
+# constants of the code that calls it
+OF_CODE = {
+    "files.write_arrays": {"kind", "arrays"},
+    "files.read_arrays": {"kind", "dtype_kinds", "needed"},
+}
+HELD = {  # what an error may call the values of an argument whose own name is X
+    "X": "sets frames clips videos systems bases labels",
+    "y": "labels",
+    "clips2": "clips",
+    "sets": "frames",
+    "sets2": "sets",
+    "atom_sets": "sets frames",
+    "videos": "sets frames",
+    "silhouettes": "frames",
+    "kernels": "bases",
+}
+NO_NUMBERS = {  # in place of anything; never that of a number
+    "None": None,
+    "text": "abc",
+    "no text": "",
+    "a path with a zero byte": "no/such\0path",
+    "a path to nowhere": Path("no/such/folder/file.npy"),
+    "bytes": b"abc",
+    "complex": 1 + 2j,
+    "complex numbers": np.array([1j, 2]),
+    "objects": np.array([None, "a"], object),
+    "ragged": [[1.0, 2.0], [3.0]],
+    "NaN": float("nan"),
+    "inf": float("inf"),
+    "-inf": -float("inf"),
+    "0-d NaN": np.array(np.nan),
+    "-10**400": -(10**400),
+    "a dict": {"a": 1},
+    "a set": {1, 2},
+    "a lambda": lambda *args, **kwargs: None,
+    "an object": object(),
+    "a type": int,
+    "a masked number": np.ma.array([1.0, 2.0], mask=[False, True]),
+    "a date": np.datetime64("2015-01-01"),
+    "a generator": (),  # made anew for each call
+}
+CONSTANTS = NO_NUMBERS | {
+    "True": True,
+    "zero": 0,
+    "-1": -1,
+    "-0.5": -0.5,
+    "2.5": 2.5,
+    "0-d": np.array(3.0),
+    "10**30": 10**30,
+    "10**400": 10**400,
+    "4e307": 4e307,
+    "1e-320": 1e-320,
+    "[]": [],
+    "an empty array": np.empty((0, 0, 0)),
+    "1-d": np.ones(3),
+    "2-d": np.ones((2, 3)),
+    "4-d": np.ones((1, 2, 3, 2)),
+}
+BAD_LABELS = {
+    "one less": lambda y: y[:-1],
+    "one more": lambda y: [*y, "z"],
+    "unhashable": lambda y: [[label] for label in y],
+    "a column": lambda y: np.array(y)[:, None],
+    "one NaN": lambda y: [float("nan"), *y[1:]],
+    "mixed types": lambda y: [1, 2.5, *y[2:]],
+    "a masked label": lambda y: np.ma.array(
+        np.arange(len(y)), mask=np.arange(len(y)) < 1
+    ),
+}
+REFUSED_LABELS = {"one less", "one more", "a masked label"}
+
+
+def bad_values(valid, rng):
+    """{name: function} that makes what to put in place of this valid value, and names
+    of those that must be refused.
+    """
+    changes = {}
+    refused = set()
+    if isinstance(valid, np.ndarray) and valid.dtype.kind in "buif":
+        changes = {name: lambda A, f=f: f(A, rng) for name, f in BAD_ARRAYS.items()}
+        refused = {*NO_NUMBERS} | REFUSED_ARRAYS
+    elif isinstance(valid, list) and valid and isinstance(valid[0], np.ndarray):
+        for name, f in BAD_ARRAYS.items():
+            changes[name] = lambda sets, f=f: [f(sets[0], rng), *sets[1:]]
+        changes["a set less"] = lambda sets: sets[:-1]
+        refused = {*NO_NUMBERS} | REFUSED_ARRAYS
+    elif isinstance(valid, list) and valid and isinstance(valid[0], str):
+        changes = BAD_LABELS
+        refused = {*NO_NUMBERS} - {"objects", "a generator"} | REFUSED_LABELS
+    elif isinstance(valid, (int, float)) and not isinstance(valid, bool):
+        refused = {*NO_NUMBERS}
+    constants = {name: lambda _, c=c: copy.copy(c) for name, c in CONSTANTS.items()}
+    constants["a generator"] = lambda _: (i for i in range(3))
+    return constants | changes, refused
+
+
+def may_be_unused(name, argument, default):
+    """Estimators keep what another option leaves unused; those without memory learn
+    from no X.
+    """
+    if default is None and argument.endswith(".y"):
+        return True
+    if "estimators" not in name:
+        return False
+    kept = "self.x_ ="
+    if argument == "fit.X":
+        kept = inspect.getsource(public_calls()[name][0].args[0].fit)
+    unset = default is None or type(default) in (int, float)
+    return unset or "first_of(" in kept or not re.search(r"\w_\b.* =", kept)
+
+
+@contextmanager
+def in_time():
+    """Raise TimeoutError in this thread if what is within takes too long."""
+
+    def stop(number, frame):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def memory():
+    """A call that asks for very much memory ends in a MemoryError, not in swapping."""
+    with limited(resource.RLIMIT_AS, 6 * 2**30):
+        yield
+
+
+@pytest.mark.parametrize("name", public_calls())
+@settings(max_examples=12)
+@given(data=st.data(), seed=st.integers(0, 99))
+def test_what_does_not_suit_an_argument_is_refused_by_its_name(name, data, seed):
+    arguments = data.draw(valid_arguments(name), "arguments")
+    parameters = public_calls()[name][1]
+    left_out = OF_CODE.get(name, set())
+    argument = data.draw(
+        st.sampled_from([one for one in parameters if one not in left_out] or [None])
+    )
+    if argument is None:
+        return
+    default = parameters[argument].default
+    valid = arguments.get(argument, default)
+    last = argument.rpartition(".")[2]
+    values, refused = bad_values(valid, np.random.default_rng(seed))
+    unasked = {"None"} if default is None or argument == "base" else set()
+    unasked |= HUGE if last in ENDLESS else set()
+    how = data.draw(st.sampled_from([one for one in values if one not in unasked]))
+    must_fail = how in refused and argument in arguments
+    must_fail &= not may_be_unused(name, argument, default)
+    must_fail &= last != "paths" or how not in REFUSED_LABELS
+    value = values[how](valid)
+    before = contents([*arguments.values(), value])
+    try:
+        with in_time():
+            result = run(name, arguments, {argument: value})
+            # of a Dask array errors come when it is asked for
+            result = result.compute() if hasattr(result, "compute") else result
+    except Exception as error:
+        check_error(error, name, argument, arguments, how, value)
+    else:
+        assert not must_fail, f"{argument} = {how} is accepted"
+        assert is_finite(result) or (name, argument) in MAY_BE_NAN
+        if are_alike(value, valid):
+            assert form(result) <= form(run(name, arguments))
+    assert contents([*arguments.values(), value]) == before, "arguments are changed"
+
+
+def check_error(error, name, argument, arguments, how, value):
+    """It is of a type that tells, comes from a file of ours, and names the argument."""
+    parameters = public_calls()[name][1]
+    hints = hints_of(parameters[argument])
+    if {"Callable", "Kernel", "Any"} & hints and how in ("a lambda", "a type"):
+        return  # it raised this itself
+    shown = os.fsdecode(value) if isinstance(value, bytes) else str(value)
+    of_file = isinstance(error, (OSError, ValueError)) and shown in str(error)
+    if {"PathLike", "Any"} & hints and of_file:
+        return
+    told = f"{name}({argument} = {how}): {type(error).__name__}: {error}"
+    assert isinstance(error, (ValueError, TypeError, ImportError)), told
+    origin = traceback.extract_tb(error.__traceback__)[-1].filename
+    ours = Path(origin).parent in (ROOT, ROOT / "baselines")
+    assert ours or origin.endswith(CLEAR_ELSEWHERE), f"{told}, raised in {origin}"
+    accepted = [argument.rpartition(".")[2]]
+    valid = arguments.get(argument)
+    texts = isinstance(valid, list) and isinstance(valid[0], str)
+    of_another = parameters[argument].default is None or texts or accepted == ["labels"]
+    if of_another or how not in NO_NUMBERS:  # told by what it does not fit
+        accepted += [other.rpartition(".")[2] for other in parameters]
+    accepted += [held for word in accepted for held in HELD.get(word, "").split()]
+    named = re.search(rf"\b({'|'.join(accepted)})\b", str(error))
+    assert named, f"{told} does not name {argument}"
+
+
+def are_alike(value, valid):
+    """Numbers both, or arrays of one number of axes? Then results have one form."""
+    plain = (int, float, np.ndarray)
+    if not (isinstance(value, plain) and isinstance(valid, plain)):
+        return False
+    kinds = np.asarray(value).dtype.kind + np.asarray(valid).dtype.kind
+    return {*kinds} <= {*"iuf"} and np.ndim(value) == np.ndim(valid)
+
+
+def form(result):
+    return {(leaf.ndim, leaf.dtype.kind in "biuf") for leaf in leaves(result)}
+
+
+# --------------------------------------------------------------------------- layouts
+
+# integers are legal
+DATA = {"sets", "atom_sets", "frames", "videos", "A", "B", "silhouettes"}
+SAME = 1e-9  # largest difference: another layout may be summed in another order
+# of what vanishes, as a gap does, where norm2 is 2
+ROUNDED = 32 * np.finfo(float).eps * 2
+
+
+@pytest.mark.parametrize("name", public_calls())
+@settings(max_examples=5)
+@given(data=st.data())
+def test_the_layout_of_arrays_changes_nothing(name, data):
+    plain = data.draw(valid_arguments(name))
+    data_names = [one for one in plain if one.rpartition(".")[2] in DATA]
+    kinds = [*LAYOUTS, "integers"] if data_names else [*LAYOUTS]
+    layout = data.draw(st.sampled_from(kinds)) if arrays_in([*plain.values()]) else ""
+    if layout == "integers":
+        changed = {}
+        for one in data_names:
+            changed[one] = changed_arrays(
+                plain[one], lambda A: np.rint(4 * A).astype(np.int32)
+            )
+            plain = plain | {one: changed_arrays(changed[one], np.float64)}
+    elif layout:
+        changed = {one: changed_arrays(plain[one], LAYOUTS[layout]) for one in plain}
+    else:
+        return
+    try:
+        expected = run(name, plain)
+    except ValueError:
+        assert layout == "integers"  # which do not suit every call
+        return
+    before = contents([*changed.values()])
+    difference = worst_difference(run(name, plain, changed), expected, ROUNDED / SAME)
+    assert difference <= SAME, f"{layout} changes the result by {difference:.2g}"
+    assert contents([*changed.values()]) == before, "arguments are changed"

@@ -1,0 +1,224 @@
+"""The command on files of a user: commands at random, whose inputs and outputs overlap,
+links, files edited between two commands, crafted models. No file of the user is lost,
+no input is changed, and nothing ends in a traceback.
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commands import run
+from grassmann_classify import Settings, fit, load, save
+from grassmann_classify.folder import OURS
+from grassmann_sc import files
+from oracles import booleans, seeds
+
+QUICK = "--recipe plain --no-kernels --p 1 --lam 0.1".split()
+ROWS = ["nearest", "gsc", "svm on the", "mean frame", "glc"]
+MINE = ["files.txt", "results.json", "report.html", "photo.png", "codes.npz", "l.csv"]
+MINE += ["suspects.csv", "model.npz", "predictions.csv", "clusters.csv", "map.png"]
+READ = (".npy", ".npz", ".png")  # of what lies in a folder that a command names
+PLACES = ["out", ".", "data", "data/a", "flat", "new", "out2", "data/out", "mine"]
+
+
+def clip(rng, label):
+    """Frames (4, 3, 4), brighter on the side of their class."""
+    side = np.arange(4) // 2 == (label == "b")
+    return (rng.integers(0, 99, (4, 3, 4)) + 99 * side).astype(np.uint8)
+
+
+@functools.cache
+def model_of_letters():
+    """The bytes of a model of two classes."""
+    sets = [clip(np.random.default_rng(i), label) for i, label in enumerate("abababab")]
+    options = Settings(methods=["gsc"], kernels=False, p=[1], lam=[0.1])
+    save("letters.npz", fit(sets, [*"abababab"], settings=options))
+    return Path("letters.npz").read_bytes()
+
+
+def put_all(rng):
+    """Clips in class folders, in one folder, in one file, new ones, a model, and names
+    that commands write too.
+    """
+    for label, i in itertools.product("ab", range(4)):
+        for path in (f"data/{label}/{i}.npy", f"flat/{label}{i}.npy", f"new/{i}.npy"):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, clip(rng, label))
+    shutil.copytree("data", "more")
+    lines = [f"{label}{i},{label}" for label in "ab" for i in range(4)]
+    Path("labels.csv").write_text("\n".join(["clip,label", *lines, ""]))
+    even = np.arange(0, 8, 2)
+    sets = {"offset": 4 * np.arange(9), "label": [*"aabbaabb"], "test0": even + 1}
+    stacked = np.concatenate([clip(rng, label) for label in sets["label"]])
+    np.savez("sets.npz", frames=stacked, train0=even, **sets)
+    Path("m.npz").write_bytes(model_of_letters())
+    for place, name in zip(["out", ".", "mine", "data"], rng.permutation(MINE)):
+        Path(place).mkdir(exist_ok=True)
+        Path(place, name).write_bytes(rng.bytes(20))
+
+
+def edit(draw):
+    """The user changes, copies or links a file, or a folder of results."""
+    path = draw(st.sampled_from(sorted(snapshot())))
+    new = Path(draw(st.sampled_from(PLACES)), draw(st.sampled_from(MINE)))
+    how = draw(st.sampled_from(["append", "copy", "hard", "soft", "folder", "clip"]))
+    if how == "append" and path.endswith((".csv", ".json", ".html")):
+        Path(path).write_bytes(Path(path).read_bytes() + b"\n")
+    elif how == "folder" and Path("out").exists() and not Path("copy").exists():
+        shutil.copytree("out", "copy", symlinks=True)
+    elif how in ("copy", "hard", "soft", "clip"):
+        new = Path("data/a/linked.npy") if how == "clip" else new
+        new.parent.mkdir(parents=True, exist_ok=True)
+        if not os.path.lexists(new):
+            make = {"copy": shutil.copy, "hard": os.link}.get(how, os.symlink)
+            make(os.path.abspath(path), new)
+
+
+def drawn_command(draw):
+    """Words of a command line."""
+    some_file = st.sampled_from(sorted(snapshot()))
+
+    def pick(*names):
+        return draw(st.sampled_from(names) | some_file)
+
+    def perhaps(*words):
+        return [*words] * draw(booleans)
+
+    model = pick("m.npz", "m2.npz", "out/model.npz")
+    target = pick("m2.npz", "m.npz", "labels.csv", "out/model.npz", "x.npz")
+    data = pick("data", "data", "data", ".", "sets.npz", "flat", "out", "mine")
+    new = pick("new", "new", "data", ".", "out", "new/0.npy", "sets.npz")
+    labels = ["--labels", pick("labels.csv", "labels.csv", "out/suspects.csv")]
+    labelled = [data, *(labels if data == "flat" else [])]
+    learned = [*QUICK, "--methods", draw(st.sampled_from(ROWS)), *perhaps("--skip")]
+    commands = {
+        "compare": [*labelled, *learned, "--repeats", "1"],
+        "predict": [new, "--data", *labelled, *learned, *perhaps("--save", target)],
+        "answer": [new, "--model", model],
+        "add": [pick("more", "data", "."), "--model", model, "--save", target],
+        "check": [
+            *labelled,
+            *"--recipe plain --p 1 --lam 0.1".split(),
+            *perhaps("--skip"),
+        ],
+        "cluster": [new, *"-k 2 --p 1".split(), *perhaps("--skip")],
+    }
+    name = draw(st.sampled_from([*commands]))
+    words = [*commands[name], "--out", draw(st.sampled_from(PLACES))]
+    words += [] if name == "add" else ["--no-pictures"]
+    return ["predict" if name == "answer" else name, *words]
+
+
+def snapshot():
+    """{path: digest} of all files, without the program's own folders."""
+    found = {}
+    for path in Path().rglob("*"):
+        if OURS not in path.parts and path.is_file():
+            # what a link leads to is another file of the snapshot, or lies elsewhere
+            link = path.is_symlink()
+            content = os.readlink(path).encode() if link else path.read_bytes()
+            found[str(path)] = hashlib.sha256(content).hexdigest()
+    return found
+
+
+def inputs_of(words, ours):
+    """The files that a command names or finds in folders that it names, but for those
+    that the program wrote into a folder that it reads.
+    """
+    after = dict(zip(words, words[1:]))
+    targets = {after.get("--out"), after.get("--save")}
+    identities = set()
+    for one in [word for word in words[1:] if os.path.exists(word)]:
+        if one not in targets or words.count(one) > 1:
+            inside = Path(one).rglob("*") if os.path.isdir(one) else [Path(one)]
+            for path in inside:
+                read = path == Path(one) or path.suffix in READ
+                own = os.path.isdir(one) and str(path) in ours and not path.is_symlink()
+                if path.is_file() and read and not own and OURS not in path.parts:
+                    identities.add(os.stat(path)[1:3])
+    return {path for path in snapshot() if os.stat(path)[1:3] in identities}
+
+
+def is_model(path):
+    try:
+        load(path)
+    except (OSError, ValueError):
+        return False
+    return not os.path.islink(path)
+
+
+@settings(max_examples=250)
+@given(st.data(), seeds, st.integers(1, 3))
+def test_no_command_loses_a_file_of_the_user(data, seed, n_commands):
+    model_of_letters()
+    with (
+        tempfile.TemporaryDirectory(dir=".") as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.chdir(folder)
+        put_all(np.random.default_rng(seed))
+        ours = {}  # what commands wrote and nobody changed
+        for _ in range(n_commands):
+            edit(data.draw)
+            words = drawn_command(data.draw)
+            before = snapshot()
+            inputs = inputs_of(words, ours)
+            target = dict(zip(words, words[1:])).get("--save", "")
+            replaceable = {target} if is_model(target) else set()
+            run(*words)
+            after = snapshot()
+            for path in {*before} - replaceable:
+                mine = ours.get(path) != before[path] or path in inputs
+                assert not mine or after.get(path) == before[path], (words, path)
+            kept = {path for path in ours if ours[path] == after.get(path)}
+            written = {path for path in after if before.get(path) != after[path]}
+            ours = {path: after[path] for path in kept | written}
+
+
+VALUES = [None, -1, 0, 1e308, True, "x", [], {}, [2, 2], 7]
+CHANGES = {
+    "reversed": lambda A: A[::-1],
+    "one less": lambda A: A[:-1],
+    "twice": lambda A: np.concatenate([A, A]),
+    "flat": lambda A: A.reshape(-1),
+    "zeros": np.zeros_like,
+    "less precise": lambda A: A.astype(np.float32) if A.dtype.kind in "iuf" else A[:0],
+    "NaN": lambda A: A * np.nan if A.dtype.kind == "f" else A,
+}
+
+
+@given(st.data())
+def test_a_crafted_model_is_refused_or_fits_itself(data):
+    """One part does not fit, and it is signed as a whole one."""
+    Path("letters.npz").write_bytes(model_of_letters())
+    with np.load("letters.npz") as held:
+        arrays = {k: held[k] for k in held.files if k not in ("format", "version")}
+    name = data.draw(st.sampled_from(sorted(arrays)))
+    if name == "model":
+        within = content = json.loads(str(arrays["model"]))
+        key = data.draw(st.sampled_from([*within]))
+        while isinstance(within[key], dict) and within[key] and data.draw(booleans):
+            within = within[key]
+            key = data.draw(st.sampled_from([*within]))
+        within[key] = data.draw(st.sampled_from(VALUES))
+        arrays["model"] = files.as_json(content)
+    else:
+        arrays[name] = CHANGES[data.draw(st.sampled_from([*CHANGES]))](arrays[name])
+    files.write_arrays("crafted.npz", "model", arrays)
+    try:
+        model = load("crafted.npz")
+    except ValueError:
+        return
+    parts = (model.labels, model.points, model.names, model.clips)
+    assert len({*map(len, parts)}) == 1
+    run("predict", "letters.npz", "--model", "crafted.npz", "--out", "out")
