@@ -578,7 +578,8 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         check_is_fitted(self)
         how = {"lam_scale": None, **self._checked_how()}
         rules = [*dict.fromkeys([self._rule(), "residual"])]
-        found = tuning.scores_by_rule(self.gram_, self.index_, groups, rules, how)
+        members = tuning.members_of(groups, len(self.gram_))
+        found = tuning.scores_by_rule(self.gram_, self.index_, members, rules, how)
         return found[0], found[-1]
 
     def p_values(

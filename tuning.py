@@ -13,6 +13,7 @@ import math
 import time
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,8 @@ class Search:
     1.0
     >>> both = tuning.nearest_predictions, tuning.local_predictions([2], ["sum"])
     >>> search = tuning.Search(np.arange(12) % 4, folds, both, search.known)
-    >>> [parameters for _, parameters in search.choose({("linear", 3): projection_kernel(X)}).shares]
+    >>> choice = search.choose({("linear", 3): projection_kernel(X)})
+    >>> [parameters for _, parameters in choice.shares]
     [(), (('n_neighbors', 2), ('rule', 'sum'))]
     """
 
@@ -111,22 +113,12 @@ class Search:
         known: dict | None = None,
     ) -> None:
         self.predicts = [predict] if callable(predict) else predict
-        if not (
-            isinstance(self.predicts, (list, tuple))
-            and self.predicts
-            and all(map(callable, self.predicts))
-        ):
-            raise TypeError(
-                f"predict must be a function of K_dd, K_xd and y, or a list of such "
-                f"functions, got {predict!r}"
-            )
-        self.y = _checked_labels(y)
+        classes, index = core.check_labels(y, len(y), "y", "sets")
+        self.y = classes[index]
         self.folds = check_splits(
             folds, len(self.y), name="folds", parts=("fit", "validate")
         )
         # {(predict, name, fold): {parameters: which answers are right (n_validate,)}}
-        if not (known is None or isinstance(known, dict)):
-            raise TypeError(f"known must be that of another Search, got {known!r}")
         self.known = {} if known is None else known
         self.left_out: dict = {}
 
@@ -155,17 +147,18 @@ class Search:
         predict raise ValueError, as for a p beyond the rank of a set. ValueError if
         none is left.
         """
-        if not isinstance(grams, Mapping) or not grams:
-            got = "an empty one" if isinstance(grams, Mapping) else type(grams).__name__
+        if not grams:
             raise ValueError(
-                f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}"
+                f"grams must be a dict of at least one {{(kernel, p): K}}, got {grams}"
             )
         candidates = {
             name: self._candidate(K, f"grams[{name!r}]") for name, K in grams.items()
         }
-        end = np.inf
-        if seconds is not None:
-            end = time.perf_counter() + core.check_number(seconds, "seconds", least=0)
+        end = time.perf_counter() + (
+            np.inf
+            if seconds is None
+            else core.check_number(seconds, "seconds", least=0)
+        )
         found = None
         while found is None:
             names = [name for name in grams if name not in self.left_out]
@@ -176,10 +169,11 @@ class Search:
                     f"{len(grams)} of the kind of {name!r}: {self.left_out[name]}"
                 )
             found = self._race(names, candidates, end)
-        left_out = {
-            name: self.left_out[name] for name in grams if name in self.left_out
-        }
-        return self._best(names, left_out, *found)
+        return self._best(
+            names,
+            {name: self.left_out[name] for name in grams if name in self.left_out},
+            *found,
+        )
 
     def answers(self, candidate: Any, train: ArrayLike, asked: ArrayLike) -> dict:
         """{parameters: labels} of the sets asked, by what is learned from others.
@@ -187,9 +181,12 @@ class Search:
         candidate: K (n, n), or an object with a method parts, as in choose; train,
         asked: indices of sets.
         """
-        ends = "train", "asked"
-        pair = [(train, asked)]
-        (split,) = check_splits(pair, len(self.y), name="train, asked", parts=ends)
+        (split,) = check_splits(
+            [(train, asked)],
+            len(self.y),
+            name="train, asked",
+            parts=("train", "asked"),
+        )
         parts = self._candidate(candidate, "candidate").parts(*split)
         found: dict = {}
         for predict in self.predicts:
@@ -217,13 +214,12 @@ class Search:
         """
         n_tried = 0
         for f in range(len(self.folds)):
-            late = time.perf_counter() > end
-            if f > 0 and late and not all(self._knows(name, f) for name in names):
+            unknown = [name for name in names if not self._knows(name, f)]
+            if f > 0 and unknown and time.perf_counter() > end:
                 break
             done: list = []
             for name in names:
-                late = done and time.perf_counter() > end
-                if f == 0 and late and not self._knows(name, f):
+                if f == 0 and done and name in unknown and time.perf_counter() > end:
                     continue
                 try:
                     self._evaluate(name, candidates[name], f)
@@ -240,9 +236,8 @@ class Search:
         missing = [
             predict for predict in self.predicts if (predict, name, f) not in self.known
         ]
-        if missing:
-            fit, validate = self.folds[f]
-            parts = candidate.parts(fit, validate)
+        fit, validate = self.folds[f]
+        parts = candidate.parts(fit, validate) if missing else ()
         for predict in missing:
             self.known[predict, name, f] = {
                 what: np.asarray(labels) == self.y[validate]
@@ -251,15 +246,22 @@ class Search:
 
     def _shares(self, name, last):
         """{parameters: (n_seen,)}: the share of right answers of each set seen."""
-        _, place = np.unique(self._asked(last), return_inverse=True)
-        counts = np.bincount(place)
-        found = {}
-        for predict in self.predicts:
-            right = [self.known[predict, name, f] for f in range(last + 1)]
-            for what in right[0]:
-                each = np.concatenate([fold[what] for fold in right])
-                found[what] = np.bincount(place, each) / counts
-        return found
+        _, place, counts = np.unique(
+            self._asked(last), return_inverse=True, return_counts=True
+        )
+        folds = [
+            {
+                what: right
+                for predict in self.predicts
+                for what, right in self.known[predict, name, f].items()
+            }
+            for f in range(last + 1)
+        ]
+        return {
+            what: np.bincount(place, np.concatenate([right[what] for right in folds]))
+            / counts
+            for what in folds[0]
+        }
 
     def _asked(self, last):
         """The sets asked in the folds up to the last, one fold after another."""
@@ -272,11 +274,11 @@ class Search:
         }
         leader = max(best.values(), key=np.sum)
         to_come = len(np.unique(self._asked(len(self.folds) - 1))) - len(leader)
-        behind = {name: leader - mine for name, mine in best.items()}
         return [
             name
-            for name, lost in behind.items()
-            if lost.sum() <= min(SURE * np.linalg.norm(lost), to_come or np.inf)
+            for name, mine in best.items()
+            if (leader - mine).sum()
+            <= min(SURE * np.linalg.norm(leader - mine), to_come or np.inf)
         ]
 
     def _best(self, tried, left_out, names, last, n_tried):
@@ -286,11 +288,15 @@ class Search:
             for name in names
             for what, share in self._shares(name, last).items()
         }
-        mean = {}
-        for name in filter(lambda name: self._knows(name, 0), tried):
-            seen = max(f for f in range(last + 1) if self._knows(name, f))
-            for what, share in self._shares(name, seen).items():
-                mean[name, what] = share.mean()
+        seen = {
+            name: [f for f in range(last + 1) if self._knows(name, f)] for name in tried
+        }
+        mean = {
+            (name, what): share.mean()
+            for name, folds in seen.items()
+            if folds
+            for what, share in self._shares(name, folds[-1]).items()
+        }
         merits = _merits(mean)
         usual = next(iter(shares))[1][1:]
         best = _robust(
@@ -315,16 +321,6 @@ class Search:
         )
 
 
-def _checked_labels(y):
-    try:
-        classes, index = core.check_labels(y, len(y))
-    except (TypeError, ValueError):
-        index = ()
-    if len(index) == 0:
-        raise ValueError(f"y must be a sequence of labels, (n,), got {y!r}")
-    return classes[index]
-
-
 def check_splits(
     splits: Iterable[tuple[ArrayLike, ArrayLike]],
     n: int,
@@ -343,10 +339,7 @@ def check_splits(
     >>> tuning.check_splits([([0, 3], [1])], 4, ["ann", "bob", "bob", "ann"])
     [Split(train=array([0, 3]), test=array([1]))]
     """
-    try:
-        pairs = [tuple(split) for split in splits]
-    except TypeError:
-        pairs = []
+    pairs = [tuple(split) for split in splits]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ValueError(
             f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
@@ -390,12 +383,7 @@ def shared_groups(split, groups):
 
 def _checked_part(part, n, key, name):
     """A part of a split as an array of indices."""
-    if np.ma.is_masked(part):
-        raise ValueError(f"{name} must have no masked entries, got some in {key}")
-    try:
-        index = np.asarray(part)
-    except ValueError:  # of lists of several lengths
-        index = np.empty((), object)
+    index = core.plain_array(part, f"{name}: {key}", "hold integers (k,)")
     if index.shape == (0,):
         raise ValueError(
             f"{name} must hold at least one index in each part, got none in {key}"
@@ -461,15 +449,15 @@ def _merits(mean):
     for candidate in mean:
         for line in _lines_through(candidate):
             lines.setdefault(line, []).append(candidate)
-    merits = {}
-    for candidate, own in mean.items():
-        near = []
-        for line in _lines_through(candidate):
-            i = lines[line].index(candidate)
-            near += lines[line][max(0, i - 1) : i] + lines[line][i + 1 : i + 2]
-        smooth = (2 * own + sum(map(mean.get, near))) / (2 + len(near))
-        merits[candidate] = round(smooth, 9), round(own, 9)
-    return merits
+    near = {candidate: [own, own] for candidate, own in mean.items()}
+    for line in lines.values():
+        for one, other in pairwise(line):
+            near[one].append(mean[other])
+            near[other].append(mean[one])
+    return {
+        candidate: (round(np.mean(near[candidate]), 9), round(own, 9))
+        for candidate, own in mean.items()
+    }
 
 
 def _lines_through(candidate):
@@ -499,25 +487,18 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
     ['gsc', 'glc']
     """
     within = core.check_number(within, "within", least=0)
-    if not isinstance(shares, Mapping) or not shares:
+    known = core.real_array(list(shares.values()), "shares")
+    if known.ndim != 2:
         raise ValueError(
-            f"shares must be a dict of at least one candidate, got {shares!r}"
+            "shares must be a dict of at least one candidate, and of shares (n,), got "
+            f"{shares!r}"
         )
-    known = {
-        candidate: core.real_array(share, f"shares[{candidate!r}]")
-        for candidate, share in shares.items()
-    }
-    shapes = sorted({share.shape for share in known.values()})
-    if len(shapes) > 1 or len(shapes[0]) != 1:
-        raise ValueError(
-            f"shares must have one shape (n,) for all candidates, got {shapes}"
-        )
-    asked = ~np.isnan(list(known.values())).any(axis=0)
+    asked = ~np.isnan(known).any(axis=0)
     if not asked.any():
         raise ValueError(
             "shares must have a set that all candidates were asked, got none"
         )
-    known = {candidate: share[asked] for candidate, share in known.items()}
+    known = dict(zip(shares, known[:, asked]))
     order = sorted(known, key=lambda candidate: -known[candidate].mean())
     best = known[order[0]]
     return [
@@ -540,23 +521,13 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     >>> tuning.vote(voters, weights=[3, 1, 1]).tolist()
     ['ape', 'bee']
     """
-    if np.ma.is_masked(labels):
-        raise ValueError("labels must have no masked entries, got a masked array")
-    try:
-        labels = np.asarray(labels)
-    except ValueError:
-        raise ValueError(
-            "labels must have one length for all voters, got several"
-        ) from None
+    labels = np.asanyarray(labels)  # masked ones are refused as labels
     if labels.ndim != 2 or labels.size == 0:
         raise ValueError(
             f"labels must have shape (n_voters, n), both >= 1, got shape {labels.shape}"
         )
-    weights = (
-        np.ones(len(labels))
-        if weights is None
-        else core.finite_array(weights, "weights")
-    )
+    weights = np.ones(len(labels)) if weights is None else weights
+    weights = core.finite_array(weights, "weights")
     if weights.shape != labels.shape[:1] or weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             f"weights must be {len(labels)} numbers >= 0, one a voter, not all 0, got "
@@ -570,7 +541,8 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     votes = np.stack([weights @ (index == c) for c in range(len(classes))])
     # sums of the same weights in another order differ by rounding
     most = votes.max(axis=0) - TIED * weights.sum()
-    return labels[(votes[index, queries] >= most).argmax(axis=0), queries]
+    first = (votes[index, queries] >= most).argmax(axis=0)
+    return classes[index[first, queries]]
 
 
 def dimensions(p_max: int, most: int = 8) -> list[int]:
@@ -606,20 +578,9 @@ def sparse_predictions(
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(('lam', 0.1), ('rule', 'sum')): ['ape', 'bee', 'cat']}
     """
-    lams = checks.shaped_array(lams, "lams", ("L",))
-    if lams.min() < 0:
-        raise ValueError(f"lams must be a list of numbers >= 0, got {lams}")
-    lams = sorted(lams.tolist())
-    tol = core.check_number(tol, "tol", above=0)
-    rules = _checked_rules(rules)
-
-    def predict(K_dd, K_xd, y):
-        K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
-        code = core.sparse_coding(K_xd.shape, lams, lam_scale="max", tol=tol)
-        path = code(K_dd, K_xd, norm2)
-        return _labels_by_rule("lam", lams, path, K_dd, K_xd, y, rules)
-
-    return predict
+    lams = np.sort(checks.shaped_array(lams, "lams", ("L",)))
+    code = core.sparse_coding((), lams, lam_scale="max", tol=tol)
+    return _predictions("lam", lams.tolist(), rules, code)
 
 
 def local_predictions(
@@ -639,25 +600,44 @@ def local_predictions(
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(('n_neighbors', 2), ('rule', 'sum')): ['ape', 'bee', 'cat']}
     """
-    rules = _checked_rules(rules)
-    if not np.iterable(n_neighbors) or isinstance(n_neighbors, (str, bytes)):
-        raise TypeError(f"n_neighbors must be a list of integers, got {n_neighbors!r}")
     numbers = sorted(
         core.check_integer(number, "n_neighbors", 1) for number in n_neighbors
     )
-    if not numbers:
-        raise ValueError("n_neighbors must hold at least one number, got none")
+
+    def code(K_dd, K_xd, norm2):
+        codings = [
+            core.local_coding(len(K_dd), K_dd.dtype, min(number, len(K_dd)))
+            for number in numbers
+        ]
+        return np.stack([coding(K_dd, K_xd, norm2) for coding in codings])
+
+    return _predictions("n_neighbors", numbers, rules, code)
+
+
+def _predictions(name, values, rules, code):
+    """predict: {((name, value), ("rule", rule)): labels (n,)} by code of all values.
+
+    code(K_dd, K_xd, norm2) gives codes (n_values, n, N).
+    """
+    rules = [core.check_choice(rule, "rules", *core.RULES) for rule in rules]
 
     def predict(K_dd, K_xd, y):
         K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])
-        N = len(K_dd)
-        codes = np.stack(
-            [
-                core.local_coding(N, K_dd.dtype, min(number, N))(K_dd, K_xd, norm2)
-                for number in numbers
-            ]
-        )
-        return _labels_by_rule("n_neighbors", numbers, codes, K_dd, K_xd, y, rules)
+        classes, index = core.check_labels(y, len(y))
+        # all values at once, because most blocks of a search are small
+        codes = code(K_dd, K_xd, norm2).reshape(-1, len(K_dd))
+        queries = np.tile(K_xd, (len(values), 1))
+        found = {}
+        for rule in rules:
+            scores = core.scores_by_class(
+                codes, K_dd, queries, index, len(classes), rule
+            )
+            labels = classes[scores.argmax(axis=1)].reshape(len(values), -1)
+            found |= {
+                ((name, value), ("rule", rule)): row
+                for value, row in zip(values, labels)
+            }
+        return found
 
     return predict
 
@@ -674,10 +654,9 @@ def nearest_predictions(
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(): ['cat', 'bee', 'ape']}
     """
-    y = _checked_labels(y)
-    checks.shaped_array(K_dd, "K_dd", (len(y), len(y)))
-    K_xd = checks.shaped_array(K_xd, "K_xd", ("n", len(y)))
-    return {(): y[core.nearest_atoms(K_xd, 1)[:, 0]]}
+    classes, index = core.check_labels(y, len(K_dd), "y", "sets")
+    K_xd = checks.shaped_array(K_xd, "K_xd", ("n", len(index)))
+    return {(): classes[index[K_xd.argmax(axis=1)]]}
 
 
 def left_out_codes(
@@ -705,7 +684,7 @@ def left_out_codes(
     coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
     K = core.check_symmetric(K, "K")
     codes = np.zeros_like(K)
-    for mine, rest, part, _ in _left_out(K, groups, coding):
+    for mine, rest, part, _ in _left_out(K, members_of(groups, len(K)), coding):
         codes[np.ix_(mine, rest)] = part
     return codes
 
@@ -737,21 +716,32 @@ def left_out_scores(
     coding = {"lam": lam, "n_neighbors": n_neighbors, "lam_scale": lam_scale}
     K = core.check_symmetric(K, "K")
     classes, index = core.check_labels(labels, len(K))
-    if rule is None:
-        rule = core.RULES_OF_CODES["local" if lam is None else "sparse"][0]
-    core.check_choice(rule, "rule", *core.RULES)
-    (scores,) = scores_by_rule(K, index, groups, [rule], coding)
+    usual = core.RULES_OF_CODES["local" if lam is None else "sparse"][0]
+    rule = core.check_choice(usual if rule is None else rule, "rule", *core.RULES)
+    (scores,) = scores_by_rule(K, index, members_of(groups, len(K)), [rule], coding)
     return scores, classes
 
 
-def scores_by_rule(K, index, groups, rules, coding):
+def members_of(groups, n):
+    """The members of each of at least two groups (n,); of None each is alone."""
+    core.check_integer(n, "the number of subspaces", 2)
+    if groups is None:
+        return np.arange(n)[:, None]
+    _, which = core.check_labels(groups, n, "groups", "subspaces")
+    if which.max() == 0:
+        raise ValueError("groups must hold two groups at least, got one")
+    return [np.flatnonzero(which == group) for group in range(which.max() + 1)]
+
+
+def scores_by_rule(K, index, members, rules, coding):
     """left_out_scores (N, C) by each of these rules, from the same codes.
 
-    index (N,): the classes, 0..C-1; coding: lam, n_neighbors and lam_scale.
+    index (N,): the classes, 0..C-1; members: the subspaces of each group, of those in
+    no group the scores are undefined; coding: lam, n_neighbors and lam_scale.
     """
     n_classes = index.max() + 1
     found = [np.empty((len(K), n_classes), K.dtype) for _ in rules]
-    for mine, rest, codes, (K_dd, K_xd) in _left_out(K, groups, coding):
+    for mine, rest, codes, (K_dd, K_xd) in _left_out(K, members, coding):
         for scores, rule in zip(found, rules):
             scores[mine] = core.scores_by_class(
                 codes, K_dd, K_xd, index[rest], n_classes, rule
@@ -759,32 +749,26 @@ def scores_by_rule(K, index, groups, rules, coding):
     return found
 
 
-def _left_out(K, groups, coding):
-    """(members, the others, codes of the first over the second, (K_dd, K_xd)) by group.
+def _left_out(K, members, coding):
+    """(mine, the others, codes of the first over the second, (K_dd, K_xd)) by group.
 
     K_dd is overwritten by that of the next group.
     """
     n = len(K)
-    core.check_integer(n, "the number of subspaces", 2)
-    which = np.arange(n)
-    if groups is not None:
-        _, which = core.check_labels(groups, n, "groups", "subspaces")
-        if which.max() == 0:
-            raise ValueError("groups must hold two groups at least, got one")
+    options = dict(coding)
     buffers = np.empty((2, n * n), K.dtype)  # new memory would take most of the time
-    for group in range(which.max() + 1):
-        mine = np.flatnonzero(which == group)
-        rest = np.flatnonzero(which != group)
+    for mine in members:
+        rest = np.delete(np.arange(n), mine)
         m = len(rest)
         rows, K_dd = (b[: m * k].reshape(m, k) for b, k in zip(buffers, (n, m)))
         K.take(rest, axis=0, out=rows, mode="clip").take(
             rest, axis=1, out=K_dd, mode="clip"
         )
         K_xd = K.take(mine, axis=0).take(rest, axis=1)
-        options = coding
         if coding["n_neighbors"] is not None:
-            number = core.check_integer(coding["n_neighbors"], "n_neighbors", 1)
-            options = coding | {"n_neighbors": min(number, len(rest))}
+            options["n_neighbors"] = min(
+                core.check_integer(coding["n_neighbors"], "n_neighbors", 1), m
+            )
         code = core.make_coding(K_xd.shape, K.dtype, **options)
         yield mine, rest, code(K_dd, K_xd, K.diagonal()[mine]), (K_dd, K_xd)
 
@@ -806,11 +790,9 @@ def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
 
 def _own_scores(left_out, labels):
     """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
-    checks.check_sequence(left_out, "left_out", "rows of scores")
-    left_out = checks.shaped_array(left_out, "left_out", ("N", "C"))
-    classes, index = core.check_labels(labels, len(left_out))
-    core.check_integer(len(classes), "the number of classes", 2)
-    scores = checks.shaped_array(left_out, "left_out", ("N", len(classes)))
+    classes, index = core.check_labels(labels, len(labels))
+    n_classes = core.check_integer(len(classes), "the number of classes", 2)
+    scores = checks.shaped_array(left_out, "left_out", (len(index), n_classes))
     return scores.astype(np.float64), index
 
 
@@ -836,17 +818,19 @@ def p_values(left_out: ArrayLike, labels: core.Labels, scores: ArrayLike) -> PVa
     ([[1.0, 0.25], [0.25, 0.25]], [1.0, 0.25])
     """
     left_out, index = _own_scores(left_out, labels)
-    scores = checks.shaped_array(scores, "scores", ("n", left_out.shape[1]))
-    scores = scores.astype(np.float64)
+    scores = checks.shaped_array(scores, "scores", ("n", left_out.shape[1])).astype(
+        np.float64
+    )
     own = np.sort(_behind(left_out)[np.arange(len(index)), index])
     unit = max(core.max_abs(left_out), np.finfo(float).tiny)
     best = np.sort((left_out.max(axis=1) / unit).round(9))
     with np.errstate(over="ignore"):  # beside labelled ones that share nothing
         highest = (scores.max(axis=1) / unit).round(9)
     n = len(index) + 1
-    behind = n - np.searchsorted(own, _behind(scores), "left")
-    low = 1 + np.searchsorted(best, highest, "right")
-    return PValues(behind / n, low / n)
+    return PValues(
+        (n - np.searchsorted(own, _behind(scores), "left")) / n,
+        (1 + np.searchsorted(best, highest, "right")) / n,
+    )
 
 
 def level_of(coverage: float) -> float:
@@ -867,31 +851,6 @@ def _behind(scores):
     others = np.where(scores == first, second, first)
     unit = np.maximum(np.abs(scores).max(axis=1, keepdims=True), np.finfo(float).tiny)
     return ((others - scores) / unit).round(9)
-
-
-def _checked_rules(rules):
-    if not np.iterable(rules) or isinstance(rules, (str, bytes)):
-        raise TypeError(f"rules must be a list of rules, got {rules!r}")
-    rules = list(rules)
-    if not rules:
-        raise ValueError("rules must hold at least one rule, got none")
-    return [core.check_choice(rule, "rules", *core.RULES) for rule in rules]
-
-
-def _labels_by_rule(name, values, codes, K_dd, K_xd, y, rules):
-    """{((name, value), ("rule", rule)): labels (n,)} by codes (n_values, n, N)."""
-    classes, index = core.check_labels(y, len(y))
-    found = {}
-    # all values at once, because most blocks of a search are small
-    queries = np.tile(K_xd, (len(values), 1))
-    codes = codes.reshape(-1, len(K_dd))
-    for rule in rules:
-        scores = core.scores_by_class(codes, K_dd, queries, index, len(classes), rule)
-        labels = classes[scores.argmax(axis=1)].reshape(len(values), -1)
-        found |= {
-            ((name, value), ("rule", rule)): row for value, row in zip(values, labels)
-        }
-    return found
 
 
 # --------------------------------------------------------------- differences and chance
@@ -935,13 +894,12 @@ def corrected_t_test(
         return 1.0
     variance = differences.var(ddof=1)
     if n_test is not None:
-        n_test = core.check_number(n_test, "n_test", least=1)
         if np.abs(differences).max() > 1 + TIED:
             raise ValueError(
                 "differences must be of shares, in [-1, 1], where n_test is given, "
                 f"got {differences}"
             )
-        variance = max(variance, mean / n_test)
+        variance = max(variance, mean / core.check_number(n_test, "n_test", least=1))
     if variance <= 0:
         return 0.0
     return float(2 * student.sf(mean / math.sqrt((1 / k + ratio) * variance), k - 1))

@@ -633,19 +633,7 @@ def nothing(K_dd, K_xd, y):
         ),
         (lambda: tuning.vote([]), r"labels must have shape \(n_voters, n\), both >= 1"),
         (lambda: tuning.vote([[], []]), r"both >= 1, got shape \(2, 0\)"),
-        (
-            lambda: tuning.vote([["a", "b"], ["a"]]),
-            "labels must have one length for all voters",
-        ),
         (lambda: tuning.vote(np.ma.array([["a"]], mask=[[True]])), "no masked entries"),
-        (
-            lambda: tuning.local_predictions([]),
-            "n_neighbors must hold at least one number, got no",
-        ),
-        (
-            lambda: tuning.sparse_predictions([1], []),
-            "rules must hold at least one rule, got none",
-        ),
         (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
         (
             lambda: tuning.corrected_t_test([1.0], 0.5),
@@ -657,18 +645,6 @@ def nothing(K_dd, K_xd, y):
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-@pytest.mark.parametrize("predict", [None, "nearest", [], [nothing, None]])
-def test_predict_is_a_function_or_several(predict):
-    with pytest.raises(TypeError, match="predict must be a function of K_dd, K_xd"):
-        tuning.Search(LABELS, FOLDS, predict)
-
-
-@pytest.mark.parametrize("known", ["abc", 3, [], np.eye(3)])
-def test_known_is_that_of_another_search(known):
-    with pytest.raises(TypeError, match="known must be"):
-        tuning.Search(LABELS, FOLDS, tuning.nearest_predictions, known)
 
 
 @pytest.mark.parametrize(
