@@ -384,7 +384,7 @@ def _check_first_atoms(init, classes):
         raise ValueError(
             f"init must be None or a pair (atoms, labels), got {type(init).__name__}"
         ) from None
-    atoms = core.kept_array(core.check_dictionary(given, "init"), given)
+    atoms = core.check_dictionary(given, "init").copy()
     named, index = core.check_labels(labels, len(atoms))
     if set(named) != set(classes):
         raise ValueError(

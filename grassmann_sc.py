@@ -2785,6 +2785,7 @@ def thread_count():
 # -------------------------------------------------------------------- the other modules
 
 MODULES = (
+    "calibration",
     "checks",
     "discriminative",
     "estimators",

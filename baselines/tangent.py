@@ -185,7 +185,7 @@ def tangent_base(base, D):
     basis = core.check_bases(base, "base", 2)
     if basis.shape != (d, p):
         raise ValueError(f"base must have shape {d, p} as the atoms, got {basis.shape}")
-    return core.kept_array(basis, base).astype(D.dtype, copy=False)
+    return basis.astype(D.dtype, order="C")
 
 
 # --------------------------------------------------------------------- intrinsic coding

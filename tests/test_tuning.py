@@ -328,6 +328,19 @@ def test_labels_are_any_hashables(names, predict):
     assert search.choose({("linear", 2): core.projection_kernel(X)}).score == 0
 
 
+@pytest.mark.parametrize(
+    "predict, values",
+    [
+        (tuning.sparse_predictions([0.5, 0.1, 0.3], ["sum"]), [0.1, 0.3, 0.5]),
+        (tuning.local_predictions([3, 1, 2], ["sum"]), [1, 2, 3]),
+    ],
+)
+def test_the_values_of_a_family_ascend_as_neighbours_do(predict, values):
+    K = core.projection_kernel(core.random_subspaces(4, 10, 2, rng=0))
+    found = predict(K, K, np.arange(4))
+    assert [what[0][1] for what in found] == values
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 100), st.integers(1, 12))
 def test_dimensions_rise_from_1_to_the_largest(p_max, most):
