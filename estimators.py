@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 try:
     from sklearn import base
     from sklearn.cluster import SpectralClustering
-    from sklearn.utils import column_or_1d
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import check_is_fitted, column_or_1d
 except ImportError as error:
     raise ImportError(
         "estimators needs scikit-learn: pip install scikit-learn"
@@ -31,6 +30,7 @@ except ImportError as error:
 
 import grassmann_sc as core
 from grassmann_sc import (
+    calibration,
     checks,
     discriminative,
     files,
@@ -63,15 +63,7 @@ __all__ = [
     "VideoSubspaces",
 ]
 
-CALIBRATED = 100  # atoms at most that are coded to choose a temperature
-FOLDS = 5
 FAINT = 1e-6  # an edge, beside 1 or 2 of the strongest of each subspace
-STATES = (
-    np.random.Generator,
-    np.random.BitGenerator,
-    np.random.SeedSequence,
-    np.random.RandomState,
-)  # which change as numbers are drawn
 RandomState: TypeAlias = core.Rng | np.random.RandomState
 
 
@@ -91,23 +83,21 @@ class Estimator(base.BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.is_precomputed()
-        tags.input_tags.two_d_array = self.is_precomputed()
+        tags.input_tags.pairwise = tags.input_tags.two_d_array = self.is_precomputed()
         tags.input_tags.three_d_array = not self.is_precomputed()
         return tags
 
     def is_precomputed(self) -> bool:
         """Does X hold inner products?"""
-        kernel = getattr(self, "kernel", None)
-        return isinstance(kernel, str) and kernel == "precomputed"
+        return getattr(self, "kernel", None) == "precomputed"
 
     def options(self, *names: str) -> dict[str, Any]:
         """The parameters of these names, for a function that has them too."""
         return {name: getattr(self, name) for name in names}
 
-    def own(self, checked: np.ndarray, given: ArrayLike) -> np.ndarray:
-        """The checked part of a training set, as fit takes it of what was given."""
-        return np.array(checked) if self.keeps_input else checked
+    def own(self, checked: np.ndarray) -> np.ndarray:
+        """The checked part of a training set, as fit takes it."""
+        return checked.copy() if self.keeps_input else checked
 
     def check_d(self, d: int, fit: bool) -> None:
         """fit records d, every other method demands it."""
@@ -138,16 +128,14 @@ class OnSubspaces(Estimator):
             check_is_fitted(self)
         if not self.is_precomputed():
             check = core.check_dictionary if fit else core.check_bases
-            bases = check(X, "X", weighted=self.takes_weighted)
-            self.check_d(bases.shape[1], fit)
-            return self.own(bases, X) if fit else bases
-        if fit:
-            K = core.check_symmetric(X, "X")
-            self.n_features_in_ = len(K)
-            return self.own(K, X)
-        return checks.shaped_array(
-            X, "X", ("n", self.n_features_in_), ", one column a training set"
-        )
+            checked = check(X, "X", weighted=self.takes_weighted)
+        elif fit:
+            checked = core.check_symmetric(X, "X")
+        else:
+            shape = "n", self.n_features_in_
+            checked = checks.shaped_array(X, "X", shape, ", one column a training set")
+        self.check_d(checked.shape[1], fit)
+        return self.own(checked) if fit else checked
 
 
 class ByScores(base.ClassifierMixin):
@@ -179,9 +167,7 @@ class ByScores(base.ClassifierMixin):
 class Transformer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin):
     """Names for the n_features_out_ columns of what transform gives."""
 
-    @property
-    def _n_features_out(self):
-        return self.n_features_out_
+    _n_features_out = property(attrgetter("n_features_out_"))
 
 
 # ------------------------------------------------------------------ frames to subspaces
@@ -205,17 +191,18 @@ class SetsTransformer(Transformer, Estimator):
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Record n_features_out_, the length d of a vector; nothing is learned."""
-        checks.warn_of_bases(X)
-        self._fitted(first_of(X))
+        checks.check_sequence(X, "X", "sets of frames")
+        self._fitted(X, X[:1])
         return self
 
     def fit_transform(self, X: core.Sets, y: object = None) -> Any:
         """What transform gives, after fit."""
-        checks.warn_of_bases(X)
-        return self._fitted(X)
+        return self._fitted(X, X)
 
-    def _fitted(self, X):
-        made = self._made_of(X)
+    def _fitted(self, X, some):
+        """What transform gives of some of X, after fit."""
+        checks.warn_of_bases(X)
+        made = self._made_of(some)
         self.n_features_out_ = made[0].shape[self.axis]
         return self._check_lengths(made)
 
@@ -239,8 +226,7 @@ class SetsTransformer(Transformer, Estimator):
 
     def _made_of(self, X):
         """A list of rows_of each set; the errors name the set."""
-        if not np.iterable(X) or isinstance(X, (str, bytes)):
-            raise TypeError(f"X must be a sequence of sets of frames, got {X!r}")
+        checks.check_sequence(X, "X", "sets of frames")
         rows = []
         for i, of_set in enumerate(X):
             try:
@@ -314,6 +300,7 @@ class KernelChoice:
         return kernel
 
 
+@dataclass(eq=False, repr=False)
 class KernelLift(KernelChoice, SetsTransformer):
     """Sets of frames to coordinates (n, r, p) of their subspaces in feature space.
 
@@ -340,40 +327,24 @@ class KernelLift(KernelChoice, SetsTransformer):
     ['ape', 'bee']
     """
 
-    def __init__(
-        self,
-        kernel: core.AnyKernel = "rbf",
-        gamma: float | None = None,
-        p: int = 1,
-        n_landmarks: int | None = None,
-        *,
-        gamma_scale: str | None = None,
-        degree: int = 2,
-        coef0: float = 1.0,
-        method: str = "kmeans++",
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.p = p
-        self.n_landmarks = n_landmarks
-        self.gamma_scale = gamma_scale
-        self.degree = degree
-        self.coef0 = coef0
-        self.method = method
-        self.random_state = random_state
+    kernel: core.AnyKernel = "rbf"
+    gamma: float | None = None
+    p: int = 1
+    n_landmarks: int | None = None
+    _: KW_ONLY
+    method: str = "kmeans++"
+    random_state: RandomState = None
 
     def fit(self, X: core.Sets, y: object = None) -> Self:
         """Choose landmarks among the frames of X.
 
         X holds n arrays (n_frames_i, d), or is one array of them.
         """
-        lift = kernels.Lift(
+        self.lift_ = kernels.Lift(
             self.chosen_kernel(X),
             **self.options("p", "n_landmarks", "method"),
             rng=rng_of(self.random_state),
-        )
-        self.lift_ = lift.fit(X)
+        ).fit(X)
         self.n_features_in_ = self.lift_.landmarks_.shape[1]
         self.n_features_out_ = self.lift_.dimension_
         return self
@@ -436,8 +407,7 @@ class NearestSubspace(ByScores, OnSubspaces):
         X, Y = core.same_dimension(X, self.subspaces_, ("X", "the dictionary"))
         K = core.bases_gram(X, Y)
         if self.metric == "projection":
-            square = (X.shape[2] + Y.shape[2]) / 2 - K
-            return np.sqrt(np.maximum(square, 0)), K
+            return np.sqrt(np.maximum((X.shape[2] + Y.shape[2]) / 2 - K, 0)), K
         square = core.chordal_squares(X, Y, K)
         near = K + 1 / np.maximum(square, same**2)
         return np.sqrt(square), np.where(square < core.NEAR_SQUARED, near, K)
@@ -449,15 +419,19 @@ class NearestSubspace(ByScores, OnSubspaces):
         index. Rounding decides between those that differ by it alone.
         """
         distances, nearness = self._distances(X)
-        count = core.check_integer(
-            self.n_neighbors, "n_neighbors", 1, len(self.subspaces_)
-        )
-        nearest = np.argsort(-nearness, axis=1, kind="stable")[:, :count]
-        nearest.sort(axis=1)
+        nearest: Any = []
+        for _ in range(
+            core.check_integer(self.n_neighbors, "n_neighbors", 1, len(self.subspaces_))
+        ):
+            nearest.append(nearness.argmax(axis=1))
+            nearness[np.arange(len(nearness)), nearest[-1]] = -np.inf
+        nearest = np.sort(np.stack(nearest, axis=1), axis=1)
         distances = np.take_along_axis(distances, nearest, axis=1)
         order = distances.argsort(axis=1, kind="stable")
-        in_order = np.take_along_axis(nearest, order, axis=1)
-        return np.take_along_axis(distances, order, axis=1), in_order
+        return (
+            np.take_along_axis(distances, order, axis=1),
+            np.take_along_axis(nearest, order, axis=1),
+        )
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Shares (n, n_classes) of the classes among the nearest subspaces."""
@@ -481,13 +455,14 @@ class Coding:
         core.check_choice(self.lam_scale, "lam_scale", None, "max")
         if self.coding == "local":
             return {"lam": None, "n_neighbors": self.n_neighbors}
-        lam = core.check_number(self.lam, "lam", least=0)
-        return {"lam": lam, "n_neighbors": None, "lam_scale": self.lam_scale}
+        return {
+            "lam": core.check_number(self.lam, "lam", least=0),
+            "n_neighbors": None,
+            "lam_scale": self.lam_scale,
+        }
 
     def _codes(self, how, K_dd, K_xd, norm2):
         """Codes (n, N) from Gram matrices that are checked already."""
-        if how["n_neighbors"] is not None:
-            how = {**how, "n_neighbors": min(self.n_neighbors, len(K_dd))}
         code = core.make_coding(K_xd.shape, K_xd.dtype, **how)
         return code(K_dd, K_xd, norm2)
 
@@ -539,24 +514,22 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
 
         Their labels are y.
         """
-        how = self._checked_how()
-        return self._take(self.check_labelled(X, y), how)
+        return self._take(self._checked_how(), self.check_labelled(X, y))
 
     def _checked_how(self):
         core.check_choice(self.rule, "rule", None, *core.RULES)
         core.check_choice(self.kernel, "kernel", "projection", "precomputed")
         return self._how()
 
-    def _take(self, X, how):
+    def _take(self, how, X):
         """fit to checked X, whose classes are known."""
         if self.is_precomputed():
             self.gram_ = X
-            low = X.diagonal().min()
-            high = X.diagonal().max()
-            if not (low > 0 and high - low <= 1e-3 * high):
+            square = X.diagonal()
+            if not 0 < square.max() <= square.min() + 1e-3 * square.max():
                 raise ValueError(
                     "X must have a constant positive diagonal, the squared norm p, "
-                    f"got {low:.4g} to {high:.4g}"
+                    f"got {square.min():.4g} to {square.max():.4g}"
                 )
         else:
             self.atoms_ = X
@@ -564,8 +537,11 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         if self.coding == "local":
             core.check_integer(self.n_neighbors, "n_neighbors", 1, len(X))
         self.n_features_out_ = len(X)
-        calibrate = core.check_flag(self.calibrate, "calibrate")
-        self.temperature_ = self._fitted_temperature(how) if calibrate else 1.0
+        self.temperature_ = (
+            calibration.temperature(self.gram_, self.index_, self._rule(), how)
+            if core.check_flag(self.calibrate, "calibrate")
+            else 1.0
+        )
         return self
 
     def left_out_scores(
@@ -577,11 +553,9 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         over each other. See tuning.left_out_scores.
         """
         check_is_fitted(self)
-        how = {"lam_scale": None, **self._checked_how()}
-        rules = [*dict.fromkeys([self._rule(), "residual"])]
-        members = tuning.members_of(groups, len(self.gram_))
-        found = tuning.scores_by_rule(self.gram_, self.index_, members, rules, how)
-        return found[0], found[-1]
+        return calibration.left_out_scores(
+            self.gram_, self.index_, groups, self._rule(), self._checked_how()
+        )
 
     def p_values(
         self,
@@ -597,32 +571,23 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         explains, whatever the rule. left_out: what left_out_scores gave; None: it is
         computed with these groups.
         """
-        by_rule, explained = self._checked_left_out(left_out, groups)
-        K_dd, K_xd, norm2 = self._grams(X)
-        codes = self._codes(self._how(), K_dd, K_xd, norm2)
-        found = [
-            tuning.p_values(
-                scores,
-                self.index_,
-                core.scores_by_class(
-                    codes, K_dd, K_xd, self.index_, len(self.classes_), rule
-                ),
-            )
-            for scores, rule in ((by_rule, self._rule()), (explained, "residual"))
-        ]
-        return tuning.PValues(found[0].classes, found[1].known)
+        codes, K_dd, K_xd, _ = self._coded(X)
+        return calibration.p_values(
+            self._left_out(left_out, groups),
+            self.index_,
+            self._rule(),
+            codes,
+            K_dd,
+            K_xd,
+        )
 
-    def _checked_left_out(self, left_out, groups=None):
+    def _left_out(self, left_out, groups=None):
         if left_out is None:
             return self.left_out_scores(groups)
         check_is_fitted(self)
-        if not isinstance(left_out, (tuple, list)) or len(left_out) != 2:
-            raise TypeError(
-                "left_out must be the two arrays that left_out_scores gives, got "
-                f"{left_out!r:.60}"
-            )
-        shape = len(self.index_), len(self.classes_)
-        return [checks.shaped_array(scores, "left_out", shape) for scores in left_out]
+        return calibration.check_left_out(
+            left_out, (len(self.index_), len(self.classes_))
+        )
 
     def noticed(
         self, coverage: float = 0.9, *, left_out: Sequence[ArrayLike] | None = None
@@ -632,24 +597,13 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         It is measured by leaving out one class after another, with three classes or
         more. Of samples of known classes, a share of 1 - coverage is refused too.
         """
-        level = tuning.level_of(coverage)
-        how = self._checked_how()
-        n_classes = core.check_integer(len(self.classes_), "the number of classes", 3)
-        _, explained = self._checked_left_out(left_out)
-        refused = np.empty(len(self.index_), bool)
-        for c in range(n_classes):
-            mine = np.flatnonzero(self.index_ == c)
-            rest = np.flatnonzero(self.index_ != c)
-            index = self.index_[rest] - (self.index_[rest] > c)
-            K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
-            K_xd = np.ascontiguousarray(self.gram_[np.ix_(mine, rest)])
-            codes = self._codes(how, K_dd, K_xd, self.gram_.diagonal()[mine])
-            scores = core.scores_by_class(
-                codes, K_dd, K_xd, index, n_classes - 1, "residual"
-            )
-            known = np.delete(explained[rest], c, axis=1)
-            refused[mine] = tuning.p_values(known, index, scores).known <= level
-        return float(refused.mean())
+        return calibration.noticed(
+            self.gram_,
+            self.index_,
+            self._left_out(left_out)[1],
+            coverage,
+            self._checked_how(),
+        )
 
     def partial_fit(
         self, X: ArrayLike, y: core.Labels, classes: core.Labels | None = None
@@ -657,8 +611,8 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         """Take more labelled subspaces X (n, d, p), also of new classes, as atoms.
 
         classes: not needed, taken as scikit-learn's convention has it. The result is
-        the same to the last bit as that of fit on all of them. A Gram
-        matrix cannot be added to: with kernel="precomputed" call fit with the whole.
+        the same to the last bit as that of fit on all of them. A Gram matrix cannot be
+        added to: with kernel="precomputed" call fit with the whole.
         """
         # fitted aside, because an error or Ctrl-C must lose nothing and leave nothing
         model = copy.copy(self)
@@ -682,51 +636,26 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
                 f"but for n, got {X.shape}"
             )
         new, index = core.check_labels(y, len(X), "y", "subspaces")
-        labels = self.classes_[self.index_], new[index]
-        kinds = {part.dtype.kind for part in labels}
-        y = np.concatenate(labels) if len(kinds) == 1 else [*labels[0], *labels[1]]
         atoms = checks.joined([self.atoms_, X])
-        self.classes_, self.index_ = classes_of(y, len(atoms))
-        self._take(atoms, self._checked_how())
-
-    def _fitted_temperature(self, how):
-        """The T of least log-loss of softmax(scores / T).
-
-        It is taken on the atoms of classes that have several.
-        """
-        several = np.bincount(self.index_)[self.index_] > 1
-        candidates = np.flatnonzero(several)
-        if len(candidates) == 0:
-            return 1.0
-        few = np.linspace(
-            0, len(candidates) - 1, min(len(candidates), CALIBRATED)
-        ).astype(int)
-        some = candidates[np.argsort(self.index_[candidates], kind="stable")][few]
-        scores = np.empty((len(some), len(self.classes_)))
-        # neighbours, of one class, are in different folds
-        for f in range(min(FOLDS, len(some))):
-            mine = some[f::FOLDS]
-            rest = np.setdiff1d(np.arange(len(self.gram_)), mine)
-            K_dd = np.ascontiguousarray(self.gram_[np.ix_(rest, rest)])
-            K_xd = np.ascontiguousarray(self.gram_[np.ix_(mine, rest)])
-            norm2 = self.gram_.diagonal()[mine].astype(np.float64)
-            codes = self._codes(how, K_dd, K_xd, norm2)
-            scores[f::FOLDS] = self._scores_of(codes, K_dd, K_xd, self.index_[rest])
-        return _temperature(scores, self.index_[some])
+        self.classes_, self.index_ = classes_of(
+            np.concatenate([self.classes_[self.index_], new[index]]), len(atoms)
+        )
+        self._take(self._checked_how(), atoms)
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, N); of an atom, itself.
 
         The codes of the training sets say nothing about those of others.
         """
-        return self._codes(self._how(), *self._grams(X))
+        return self._coded(X)[0]
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """Scores (n, n_classes) by the rule."""
-        K_dd, K_xd, norm2 = self._grams(X)
-        codes = self._codes(self._how(), K_dd, K_xd, norm2)
+        codes, K_dd, K_xd, _ = self._coded(X)
         core.warn_zero_codes(core.lam_max(K_xd[~codes.any(axis=1)]), len(codes))
-        return self._scores_of(codes, K_dd, K_xd, self.index_)
+        return core.scores_by_class(
+            codes, K_dd, K_xd, self.index_, len(self.classes_), self._rule()
+        )
 
     def explain(self, X: ArrayLike, n_atoms: int | None = None) -> core.Shares:
         """Why a class won: the atoms behind the scores, by grassmann_sc.score_shares.
@@ -734,37 +663,33 @@ class CodingClassifier(Coding, Transformer, ByScores, OnSubspaces):
         Returns indices (n, m) of fit's samples, largest share first, and their shares.
         n_atoms: give only so many of each query's; by default all that have a share.
         """
-        K_dd, K_xd, norm2 = self._grams(X)
-        codes = self._codes(self._how(), K_dd, K_xd, norm2)
+        codes, K_dd, K_xd, norm2 = self._coded(X)
         shares = core.score_shares(
             codes, K_dd, K_xd, self.index_, norm2=norm2, rule=self._rule()
         )
-        if n_atoms is None:
-            return shares
-        first = slice(core.check_integer(n_atoms, "n_atoms", 1))
-        return core.Shares(shares.indices[:, first], shares.values[:, first])
+        if n_atoms is not None:
+            core.check_integer(n_atoms, "n_atoms", 1)
+        return core.Shares(shares.indices[:, :n_atoms], shares.values[:, :n_atoms])
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """softmax(class_scores / temperature_), (n, n_classes)."""
         scores = self.class_scores(X)
-        probabilities = softmax(scores / self.temperature_, axis=1)
         # of equal ones the predicted
-        return break_ties(probabilities, scores.argmax(axis=1))
+        return break_ties(
+            softmax(scores / self.temperature_, axis=1), scores.argmax(axis=1)
+        )
 
-    def _scores_of(self, codes, K_dd, K_xd, index):
-        """Scores (n, n_classes) of codes over atoms of the classes index (N,)."""
-        n_classes = len(self.classes_)
-        return core.scores_by_class(codes, K_dd, K_xd, index, n_classes, self._rule())
+    def _coded(self, X):
+        """Codes (n, N), checked Gram matrices of atoms and queries, and norm2."""
+        X = self.check_input(X)
+        if self.is_precomputed():
+            grams = core.check_grams(self.gram_, X, self.gram_[0, 0])
+        else:
+            grams = _grams_of_queries(X, self.atoms_, self.gram_)
+        return self._codes(self._how(), *grams), *grams
 
     def _rule(self):
         return self.rule or core.RULES_OF_CODES[self.coding][0]
-
-    def _grams(self, X):
-        """Checked Gram matrices of the atoms (N, N) and queries (n, N), and norm2."""
-        X = self.check_input(X)
-        if self.is_precomputed():
-            return core.check_grams(self.gram_, X, self.gram_[0, 0])
-        return _grams_of_queries(X, self.atoms_, self.gram_)
 
 
 @dataclass(eq=False, repr=False)
@@ -801,36 +726,35 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
 
         Classes without weight are none.
         """
-        reg = core.check_number(self.reg, "reg", least=discriminative.LEAST_RIDGE)
         if self.sharpness is not None:
             core.check_number(self.sharpness, "sharpness", above=0)
-            most = discriminative.LARGEST_BETA
-            core.check_number(self.sharpness, "sharpness", above=0, most=most)
+            core.check_number(
+                self.sharpness, "sharpness", above=0, most=discriminative.LARGEST_BETA
+            )
         X = self.check_labelled(X, y)
         learned = discriminative.discriminative_atoms(
             X,
             self.classes_[self.index_],
             **self.options("atoms_per_class", "tol"),
             beta=self.sharpness,
-            ridge=reg,
+            ridge=core.check_number(self.reg, "reg", least=discriminative.LEAST_RIDGE),
             rng=rng_of(self.random_state),
             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
             sample_weight=sample_weight,
         )
-        self.components_ = learned.atoms
-        self.labels_ = learned.labels
+        self.components_, self.labels_, self.costs_ = learned
         self.classes_, self.index_ = core.check_labels(
-            learned.labels, len(learned.atoms)
+            self.labels_, len(self.components_)
         )
-        self.costs_ = learned.costs
         self.n_iter_ = learned.n_iter
         self.sharpness_ = learned.beta
         return self
 
     def class_scores(self, X: ArrayLike) -> np.ndarray:
         """What the classes explain, p less their errors (n, n_classes)."""
-        X = self.check_input(X)
-        X, D = core.same_dimension(X, self.components_, ("X", "the dictionary"))
+        X, D = core.same_dimension(
+            self.check_input(X), self.components_, ("X", "the dictionary")
+        )
         return discriminative.ridge_explained(
             X, D, self.index_, len(self.classes_), self.reg
         )
@@ -840,8 +764,7 @@ class DiscriminativeDictionary(ByScores, OnSubspaces):
 
         Learning fits these probabilities on the training set.
         """
-        scores = self.class_scores(X)
-        return softmax(self.sharpness_ * scores, axis=1)
+        return softmax(self.class_scores(X) * self.sharpness_, axis=1)
 
 
 @dataclass(eq=False, repr=False)
@@ -881,27 +804,29 @@ class SubspaceClustering(base.ClusterMixin, OnSubspaces):
         """Cluster subspaces X (n, d, p), or those with the Gram matrix X (n, n)."""
         core.check_choice(self.kernel, "kernel", "projection", "precomputed")
         n_clusters = core.check_integer(self.n_clusters, "n_clusters", 1)
-        lam = core.check_number(self.lam, "lam", least=0)
         X = self.check_input(X, fit=True)
         if len(X) < max(n_clusters, 2):
             raise ValueError(
                 f"X must hold at least 2 subspaces, and n_clusters = {n_clusters}, got "
                 f"{len(X)} sample(s)"
             )
-        K = X if self.is_precomputed() else core.bases_gram(X)
-        codes = tuning.left_out_codes(K, lam=lam, lam_scale=self.lam_scale)
-        codes = np.abs(codes, dtype=np.float64)
+        codes = np.abs(
+            tuning.left_out_codes(
+                X if self.is_precomputed() else core.bases_gram(X),
+                **self.options("lam", "lam_scale"),
+            ),
+            dtype=np.float64,
+        )
         largest = codes.max(axis=1, keepdims=True)
         shares = np.divide(codes, largest, out=np.zeros_like(codes), where=largest > 0)
         self.affinity_matrix_ = shares + shares.T
         seed = int(rng_of(self.random_state).integers(2**31))
-        model = SpectralClustering(
-            n_clusters, affinity="precomputed", n_init=20, random_state=seed
-        )
-        # a graph in several parts has no unique cut: faint edges join them
-        graph = self.affinity_matrix_ + FAINT
-        alone = n_clusters == len(X)  # for as many the eigenvectors are not computed
-        self.labels_ = np.arange(len(X)) if alone else model.fit_predict(graph)
+        self.labels_ = np.arange(len(X))
+        if n_clusters < len(X):  # for as many the eigenvectors are not computed
+            # a graph in several parts has no unique cut: faint edges join them
+            self.labels_ = SpectralClustering(
+                n_clusters, affinity="precomputed", n_init=20, random_state=seed
+            ).fit_predict(self.affinity_matrix_ + FAINT)
         return self
 
 
@@ -924,17 +849,18 @@ class DictionaryLearner(Coding, Transformer, OnSubspaces):
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_atoms) over components_."""
         check_is_fitted(self, "components_")
-        X = self.check_input(X)
-        how = {**self._how(), "lam": self.lam_, "lam_scale": None}
-        return self._codes(how, *_grams_of_queries(X, self.components_, self.gram_))
+        return self._codes(
+            {**self._how(), "lam": self.lam_, "lam_scale": None},
+            *_grams_of_queries(self.check_input(X), self.components_, self.gram_),
+        )
 
     def _keep(self, atoms, lam, n_iter):
+        # in one step: Ctrl-C comes before or after
         vars(self).update(
             components_=atoms,
             gram_=core.bases_gram(atoms),
             lam_=lam,
             n_iter_=n_iter,
-            # in one step: Ctrl-C comes before or after
             n_features_out_=len(atoms),
         )
 
@@ -979,12 +905,10 @@ class GrassmannDictionary(DictionaryLearner):
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> np.ndarray:
         """Learn, and give the codes (n, n_atoms) that learning ended with."""
-        how = self._how()
-        X = self.check_input(X, fit=True)
         learned = learn.gdl(
-            X,
+            self.check_input(X, fit=True),
             **self.options("n_atoms", "init", "tol"),
-            **how,
+            **self._how(),
             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
             rng=rng_of(self.random_state),
             sample_weight=sample_weight,
@@ -1042,23 +966,22 @@ class OnlineGrassmannDictionary(DictionaryLearner):
         self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn from one more batch X (n, d, p)."""
-        first = not hasattr(self, "learner_")
-        X = self.check_input(X, fit=first)
-        if first:
+        X = self.check_input(X, fit=not hasattr(self, "learner_"))
+        if not hasattr(self, "learner_"):
             self.learner_ = self._new_learner()
         self.learner_.partial_fit(X, sample_weight)
         return self._take_atoms()
 
     def _new_learner(self):
-        options = self.options("n_atoms", "init", "rank", "forgetting")
         return streams.OnlineGDL(
-            **options, **self._how(), rng=rng_of(self.random_state)
+            **self.options("n_atoms", "init", "rank", "forgetting"),
+            **self._how(),
+            rng=rng_of(self.random_state),
         )
 
     def _take_atoms(self):
-        learner = self.learner_
-        if learner.atoms is not None:
-            self._keep(learner.atoms, learner.lam, learner.n_updates)
+        if self.learner_.atoms is not None:
+            self._keep(self.learner_.atoms, self.learner_.lam, self.learner_.n_updates)
         return self
 
 
@@ -1092,7 +1015,10 @@ class ProjectionKernel(Transformer, OnSubspaces):
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Rows (n, N), in [0, p]."""
-        return _gram_rows(self.check_input(X), self.subspaces_)
+        X, D = core.same_dimension(
+            self.check_input(X), self.subspaces_, ("X", "the dictionary")
+        )
+        return core.bases_gram(X, D)
 
 
 # ------------------------------------------------------------ first steps on raw frames
@@ -1125,6 +1051,7 @@ class LBP(SetsTransformer):
     """Histograms of local binary patterns, a row a frame.
 
     The rows and parameters are those of frames.lbp.
+
     >>> import numpy as np
     >>> from grassmann_sc.estimators import LBP
     >>> sets = np.zeros((2, 5, 24, 32), np.uint8)  # two of five frames
@@ -1181,9 +1108,11 @@ class GaitEnergyImage(SetsTransformer):
         several = (
             isinstance(of_set, (list, tuple)) and of_set and np.ndim(of_set[0]) == 3
         )
-        walks = of_set if several else [of_set]
         return np.concatenate(
-            [frames.gait_energy_image(walk, **self.get_params()) for walk in walks]
+            [
+                frames.gait_energy_image(walk, **self.get_params())
+                for walk in (of_set if several else [of_set])
+            ]
         )
 
 
@@ -1242,25 +1171,13 @@ class VideoSubspaces(SetsTransformer):
 # ---------------------------------------------------------------- what estimators share
 
 
-def first_of(X):
-    """The first set alone, as a sequence; TypeError if X is none."""
-    try:
-        return X[:1]
-    except (TypeError, IndexError, KeyError):
-        raise TypeError(f"X must be a sequence of sets of frames, got {X!r}") from None
-
-
 def break_ties(scores, winners):
     """The scores (n, n_classes), raised where needed so that the winners (n,) lead."""
     other = np.flatnonzero(scores.argmax(axis=1) != winners)
-    best = scores[other].max(axis=1)
-    scores[other, winners[other]] = np.nextafter(best, scores.dtype.type(np.inf))
+    scores[other, winners[other]] = np.nextafter(
+        scores[other].max(axis=1), scores.dtype.type(np.inf)
+    )
     return scores
-
-
-def _gram_rows(X, D):
-    """projection_kernel (n, N) of subspaces that are checked already."""
-    return core.bases_gram(*core.same_dimension(X, D, ("X", "the dictionary")))
 
 
 def _grams_of_queries(X, D, K_dd):
@@ -1268,7 +1185,7 @@ def _grams_of_queries(X, D, K_dd):
 
     K_dd is the Gram matrix of D.
     """
-    K_xd = _gram_rows(X, D)
+    K_xd = core.bases_gram(*core.same_dimension(X, D, ("X", "the dictionary")))
     return (
         K_dd.astype(K_xd.dtype, copy=False),
         K_xd,
@@ -1276,36 +1193,12 @@ def _grams_of_queries(X, D, K_dd):
     )
 
 
-def _temperature(scores, own):
-    """The T > 0 of least log-loss of softmax(scores / T) for the classes own (n,).
-
-    The truth is taken to be 1 / (n + 2) short of certain, so that scores without an
-    error do not make T zero. Source: Platt 1999, for the two classes of a support
-    vector machine.
-    """
-    n, n_classes = scores.shape
-    spread = np.ptp(scores, axis=1).mean()
-    if not spread > 0:
-        return 1.0
-    doubt = 1 / (n + 2)
-    truth = np.full(scores.shape, doubt / (n_classes - 1))
-    truth[np.arange(n), own] = 1 - doubt
-    scores = (scores - scores.max(axis=1, keepdims=True)) / spread
-
-    def loss(log_sharpness):
-        return -(truth * log_softmax(np.exp(log_sharpness) * scores, axis=1)).sum()
-
-    best = minimize_scalar(loss, bounds=(-7, 14), method="bounded")
-    return float(spread * np.exp(-best.x))
-
-
 def rng_of(random_state):
     """The Generator that functions take as rng.
 
     What is given is copied, so that each fit draws the same.
     """
-    known = isinstance(random_state, STATES)
-    state = copy.deepcopy(random_state) if known else random_state
+    state = copy.deepcopy(random_state)
     if isinstance(state, np.random.RandomState):
         state = state.randint(2**31, size=4)
     return core.check_rng(state, "random_state")
@@ -1323,12 +1216,7 @@ def classes_of(y, n):
         )
     if np.ma.is_masked(y):
         raise ValueError("y must have no masked entries, got a masked array")
-    try:
-        y = column_or_1d(y, warn=True)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"y must be one label a subspace, (n,), got {y!r}: {error}"
-        ) from None
+    y = column_or_1d(y, warn=True)
     if len(y) != n:
         raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
     # scikit-learn's check warns of others

@@ -2664,6 +2664,7 @@ def thread_count():
 # -------------------------------------------------------------------- the other modules
 
 MODULES = (
+    "calibration",
     "checks",
     "discriminative",
     "estimators",

@@ -351,7 +351,7 @@ class OnSets(Sharing, estimators.KernelChoice, Learner):
             check_is_fitted(self)
         checked = hulls.check_sets(X, "X")
         self.check_d(checked[0].shape[1], fit)
-        return [self.own(*pair) for pair in zip(checked, X)] if fit else checked
+        return [*map(self.own, checked)] if fit else checked
 
 
 @dataclass(eq=False, repr=False)
@@ -631,7 +631,7 @@ class OnVideos(Learner):
             check_is_fitted(self)
         clips = tensors.check_clips(X, "X")
         if fit:
-            clips = [self.own(*pair) for pair in zip(clips, X)]
+            clips = [*map(self.own, clips)]
             self.clip_shape_ = clips[0].shape
             self.n_features_in_ = clips[0][0].size
         sides = self.clip_shape_[self.alike]

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import grassmann_sc as core
-from grassmann_sc import estimators, tuning
+from grassmann_sc import calibration, estimators, tuning
 from grassmann_sc.estimators import CodingClassifier
 from oracles import TIGHT, error
 
@@ -256,34 +256,6 @@ def test_scores_left_out_belong_to_their_sets(coding):
 # ------------------------------------------------------------------ an unknown class
 
 
-@pytest.mark.parametrize("coding", ["sparse", "local"])
-@pytest.mark.parametrize("coverage", ["0.5", "0.75", "0.8", "0.9", "0.95", "0.96"])
-def test_noticed_are_those_whose_p_value_is_at_most_the_level(coding, coverage):
-    """By leaving out class after class; of 19 others a p-value is k of 20, at the bounds."""
-    how = {"coding": coding, "lam": 0.05, "n_neighbors": 4, "calibrate": False}
-    model = CodingClassifier(**how).fit(X, CLASSES)
-    explained = model.left_out_scores()[1]
-    counts = []
-    for c, name in enumerate(NAMES[:3]):
-        rest = np.flatnonzero(name != CLASSES)
-        other = CodingClassifier(**how, rule="residual").fit(X[rest], CLASSES[rest])
-        known = np.delete(explained[rest], c, axis=1).max(axis=1)
-        unit = np.abs(np.delete(explained[rest], c, axis=1)).max()
-        new = other.class_scores(X[name == CLASSES]).max(axis=1)
-        for score in new:
-            low = sum(round(one / unit, 9) <= round(score / unit, 9) for one in known)
-            counts.append(Fraction(int(low) + 1, len(rest) + 1))
-    level = 1 - Fraction(coverage)
-    expected = sum(count <= level for count in counts) / 29
-    assert model.noticed(float(coverage)) == pytest.approx(expected, abs=1e-12)
-    kept = model.left_out_scores()
-    assert model.noticed(float(coverage), left_out=kept) == model.noticed(
-        float(coverage)
-    )
-    assert 0 < expected < 1 or coverage in ("0.5", "0.96")
-    assert level in counts or coverage not in ("0.8", "0.9", "0.95")
-
-
 # ----------------------------------------------------------------- after an error
 
 
@@ -382,9 +354,14 @@ def test_a_wrong_parameter_leaves_the_model_as_it_was(wrong, first):
     assert state(model) == state(usual.fit(*whole))
 
 
-@pytest.mark.parametrize("where", ["_take", "_fitted_temperature"])
+@pytest.mark.parametrize(
+    "owner, name",
+    [(estimators.CodingClassifier, "_take"), (calibration, "temperature")],
+)
 @pytest.mark.parametrize("first", [False, True])
-def test_a_stop_within_a_batch_leaves_the_model_as_it_was(where, first, monkeypatch):
+def test_a_stop_within_a_batch_leaves_the_model_as_it_was(
+    owner, name, first, monkeypatch
+):
     model = CodingClassifier()
     if not first:
         model.fit(X[:20], CLASSES[:20])
@@ -393,7 +370,7 @@ def test_a_stop_within_a_batch_leaves_the_model_as_it_was(where, first, monkeypa
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimators.CodingClassifier, where, stop)
+    monkeypatch.setattr(owner, name, stop)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(MORE, OF_MORE)
     assert state(model) == before

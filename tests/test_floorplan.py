@@ -45,6 +45,7 @@ ROOT_ROOMS = {name for name in MODULES if "." not in name}
 ROWS = {
     "plots": {"matplotlib"},
     "strategies": {"hypothesis"},
+    "calibration": {"tuning"},
     "discriminative": {"learn"},
     "streams": {"files", "learn"},
     "scale": ROOT_ROOMS,  # the roof

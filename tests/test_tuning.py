@@ -206,6 +206,18 @@ def test_what_cannot_win_is_given_up_and_changes_nothing():
     assert choice.n_tried < 25
 
 
+@pytest.mark.parametrize("more, kept", [(2, False), (4, True)])
+def test_what_is_behind_by_more_sets_than_are_to_come_is_given_up(more, kept):
+    """By 14 or 12 of 48 that were asked, less than SURE; the last fold asks 12."""
+    fold = np.arange(60) % 5
+    place = np.arange(60) // 5
+    ahead = (place >= 3) | (fold == 4)
+    behind = (place < 5) | (place == 5) & (fold < more) | (fold == 4)
+    table = [{(): ahead}, {(): behind}]
+    names = [("linear", 1), ("rbf", 1)]
+    assert ((names[1], ()) in choose(names, table).shares) == kept
+
+
 def test_time_that_is_up_ends_the_search_with_what_is_known():
     table = [{(): right(share, m)} for m, share in enumerate((0.5, 0.9))]
     choice = choose([("linear", 1), ("linear", 2)], table, seconds=0)
@@ -329,6 +341,19 @@ def test_labels_are_any_hashables(names, predict):
     swapped = [names[(i >= 6) != i % 2] for i in range(12)]
     search = tuning.Search(swapped, [(np.arange(6), np.arange(6, 12))], predict)
     assert search.choose({("linear", 2): core.projection_kernel(X)}).score == 0
+
+
+@pytest.mark.parametrize(
+    "predict, values",
+    [
+        (tuning.sparse_predictions([0.5, 0.1, 0.3], ["sum"]), [0.1, 0.3, 0.5]),
+        (tuning.local_predictions([3, 1, 2], ["sum"]), [1, 2, 3]),
+    ],
+)
+def test_the_values_of_a_family_ascend_as_neighbours_do(predict, values):
+    K = core.projection_kernel(core.random_subspaces(4, 10, 2, rng=0))
+    found = predict(K, K, np.arange(4))
+    assert [what[0][1] for what in found] == values
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,0 +1,192 @@
+"""How sure answers by codes are: temperatures, p-values and what is noticed, by hand."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+import grassmann_sc as core
+from grassmann_sc import calibration, estimators, subspaces, tuning
+from grassmann_sc.estimators import CodingClassifier
+from oracles import TIGHT, error, noisy_image_sets
+
+SETS, Y = noisy_image_sets()
+X = subspaces.from_sets(SETS, 2)
+D = X[:40]
+Q = X[40:60]
+LABELS = Y[:40]
+
+
+# -------------------------------------------------------------------------- temperature
+
+
+def noisy_classes(seed, n=90):
+    """Subspaces of three classes that overlap."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(7).standard_normal((3, 8, 2))
+    y = np.arange(n) % 3
+    return core.orthonormalize(centres[y] + 1.1 * rng.standard_normal((n, 8, 2))), y
+
+
+@pytest.mark.parametrize("rule", ["residual", "sum", "max"])
+@pytest.mark.parametrize("kernel", ["projection", "precomputed"])
+def test_temperature_lowers_the_log_loss_on_new_sets_and_changes_no_answer(
+    rule, kernel
+):
+    X, y = noisy_classes(0)
+    Q, truth = noisy_classes(1, 300)
+    if kernel == "precomputed":
+        Q = core.projection_kernel(Q, X)
+        X = core.projection_kernel(X)
+    options = dict(lam=0.05, lam_scale="max", rule=rule, kernel=kernel)
+    plain = estimators.CodingClassifier(calibrate=False, **options).fit(X, y)
+    ours = estimators.CodingClassifier(**options).fit(X, y)
+    assert plain.temperature_ == 1 and ours.temperature_ > 0
+    before = log_loss(truth, plain.predict_proba(Q))
+    after = log_loss(truth, ours.predict_proba(Q))
+    assert after < before and after < np.log(3)
+    scores = plain.decision_function(Q)
+    best = min(
+        log_loss(truth, softmax(scores / T, axis=1))
+        for T in np.geomspace(1e-3, 1e2, 300)
+    )
+    assert after <= best + 0.03
+    assert np.array_equal(ours.predict(Q), plain.predict(Q))
+    assert np.array_equal(ours.predict_proba(Q).argmax(axis=1), ours.predict(Q))
+
+
+def test_the_atoms_that_a_temperature_is_chosen_on_are_of_all_classes(monkeypatch):
+    """The last of three classes is noise, which no score tells: it counts as much as if
+    all atoms were looked at.
+    """
+    X, y = noisy_classes(0, 240)
+    y = np.sort(y)
+    X = X[np.argsort(np.arange(240) % 3, kind="stable")]
+    X[y == 2] = core.random_subspaces(80, 8, 2, rng=0)
+    model = estimators.CodingClassifier(lam=0.05, lam_scale="max")
+    some = model.fit(X, y).temperature_
+    monkeypatch.setattr(calibration, "CALIBRATED", 240)
+    every = model.fit(X, y).temperature_
+    monkeypatch.setattr(calibration, "CALIBRATED", 100)
+    first = model.fit(X[y < 2], y[y < 2]).temperature_
+    assert first < 0.7 * every and abs(some / every - 1) < 0.2
+
+
+def test_temperature_does_not_depend_on_the_scale_or_on_what_cannot_be_left_out():
+    X, y = noisy_classes(0, 30)
+    K = core.projection_kernel(X)
+    options = dict(lam=0.05, lam_scale="max", kernel="precomputed")
+    one = estimators.CodingClassifier(**options).fit(K, y)
+    scaled = estimators.CodingClassifier(**options).fit(1e6 * K, y)
+    assert scaled.temperature_ == pytest.approx(1e6 * one.temperature_, rel=1e-3)
+    # a set a class
+    assert estimators.CodingClassifier(lam=0.1).fit(X[:3], y[:3]).temperature_ == 1
+    lone = estimators.CodingClassifier(**options).fit(K[:7, :7], [0, 0, 0, 1, 1, 1, 2])
+    assert 0 < lone.temperature_ < np.inf
+    for answers in ("local", "sparse"):
+        sure = estimators.CodingClassifier(answers, lam=0.1, n_neighbors=8).fit(
+            np.repeat(X[:2], 4, axis=0), np.repeat([0, 1], 4)
+        )
+        assert np.isfinite(sure.predict_proba(X[:2])).all() and sure.temperature_ > 0
+
+
+# ----------------------------------------------------------------------------- p-values
+
+
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+def test_p_values_are_those_of_scores_left_out(coding):
+    options = {"coding": coding, "lam": 0.1, "lam_scale": "max", "n_neighbors": 4}
+    model = estimators.CodingClassifier(**options).fit(D, LABELS)
+    groups = np.arange(len(D)) // 2
+    for group in (None, groups):
+        found = model.p_values(Q, group)
+        kept = model.p_values(Q, left_out=model.left_out_scores(group))
+        assert np.array_equal(kept.classes, found.classes)
+        assert np.array_equal(kept.known, found.known)
+        which = np.arange(len(D)) if group is None else group
+        scores = np.empty((len(D), 3))
+        explained = np.empty((len(D), 3))
+        for i in range(len(D)):
+            rest = which != which[i]
+            other = estimators.CodingClassifier(**options).fit(D[rest], LABELS[rest])
+            scores[i] = other.class_scores(D[i : i + 1])
+            other.set_params(rule="residual")
+            explained[i] = other.class_scores(D[i : i + 1])
+        expected = tuning.p_values(scores, LABELS, model.class_scores(Q)).classes
+        assert error(found.classes, expected) < TIGHT
+        of_query = clone(model).set_params(rule="residual").fit(D, LABELS)
+        best = of_query.class_scores(Q)
+        known = tuning.p_values(explained, LABELS, best).known
+        assert error(found.known, known) < TIGHT
+
+
+@pytest.mark.parametrize("method", ["p_values", "noticed"])
+def test_scores_left_out_are_those_that_the_method_gives(method):
+    model = estimators.CodingClassifier(lam=0.1).fit(D, LABELS)
+    both = model.left_out_scores()
+    arguments = [Q] if method == "p_values" else []
+    for bad in (np.zeros(0), iter(both), both[:1], 1j):
+        with pytest.raises(TypeError, match="left_out must be the two arrays that"):
+            getattr(model, method)(*arguments, left_out=bad)
+    with pytest.raises(ValueError, match="left_out must have shape"):
+        getattr(model, method)(*arguments, left_out=[both[0][1:], both[1][1:]])
+
+
+# ------------------------------------------------------------------ an unknown class
+
+PLACE = np.random.default_rng(0).permutation(np.repeat(range(3), [10, 10, 9]))
+NAMES = np.array(["ape", "bee", "cat"])
+OVERLAPPING = core.orthonormalize(
+    core.random_subspaces(3, 8, 2, rng=2)[PLACE]
+    + 0.35 * np.random.default_rng(10).standard_normal((29, 8, 2))
+)
+
+
+def test_a_class_left_out_is_noticed_as_by_hand():
+    model = estimators.CodingClassifier(lam=0.1, lam_scale="max").fit(D, LABELS)
+    _, explained = model.left_out_scores()
+    refused = []
+    for c, name in enumerate(model.classes_):
+        rest = LABELS != name
+        other = estimators.CodingClassifier(lam=0.1, lam_scale="max")
+        other.fit(D[rest], LABELS[rest])
+        known = np.delete(explained[rest], c, axis=1)
+        found = tuning.p_values(known, LABELS[rest], other.class_scores(D[~rest]))
+        refused += (found.known <= 0.2).tolist()
+    assert model.noticed(0.8) == pytest.approx(np.mean(refused))
+    with pytest.raises(ValueError, match="number of classes must be >= 3, got 2"):
+        two = LABELS != "bee"
+        estimators.CodingClassifier().fit(D[two], LABELS[two]).noticed()
+
+
+@pytest.mark.parametrize("coding", ["sparse", "local"])
+@pytest.mark.parametrize("coverage", ["0.5", "0.75", "0.8", "0.9", "0.95", "0.96"])
+def test_noticed_are_those_whose_p_value_is_at_most_the_level(coding, coverage):
+    """By leaving out class after class; of 19 others a p-value is k of 20, at the bounds."""
+    how = {"coding": coding, "lam": 0.05, "n_neighbors": 4, "calibrate": False}
+    model = CodingClassifier(**how).fit(OVERLAPPING, NAMES[PLACE])
+    explained = model.left_out_scores()[1]
+    counts = []
+    for c, name in enumerate(NAMES):
+        rest = np.flatnonzero(name != NAMES[PLACE])
+        other = CodingClassifier(**how, rule="residual").fit(
+            OVERLAPPING[rest], NAMES[PLACE][rest]
+        )
+        known = np.delete(explained[rest], c, axis=1).max(axis=1)
+        unit = np.abs(np.delete(explained[rest], c, axis=1)).max()
+        new = other.class_scores(OVERLAPPING[name == NAMES[PLACE]]).max(axis=1)
+        for score in new:
+            low = sum(round(one / unit, 9) <= round(score / unit, 9) for one in known)
+            counts.append(Fraction(int(low) + 1, len(rest) + 1))
+    level = 1 - Fraction(coverage)
+    expected = sum(count <= level for count in counts) / 29
+    assert model.noticed(float(coverage)) == pytest.approx(expected, abs=1e-12)
+    kept = model.left_out_scores()
+    assert model.noticed(float(coverage), left_out=kept) == model.noticed(
+        float(coverage)
+    )
+    assert 0 < expected < 1 or coverage in ("0.5", "0.96")
+    assert level in counts or coverage not in ("0.8", "0.9", "0.95")
