@@ -440,8 +440,9 @@ def write_codes(
     coordinates, by kernels.Lift.
     out: the path of an .npy file, or with sparse_output=True of a folder of CSR parts,
     both for load_codes; an array (n, N) of floats, or what is assigned to like one; a
-    function (row, codes). Never the file, the store or the memory of X or D.
-    start: the row to go on from, or "resume" for where a path ends. A path keeps a
+    function (row, codes). Never the file, the store or the memory of X or D; of what a
+    Dask array reads from, that is not looked up.
+    start: the row to resume at, or "resume" for where a path ends. A path keeps a
     fingerprint: the rows of X that are done are read and digested again, and ValueError
     tells if they, the atoms or the options differ. replace: may a path lose what it
     holds? Without it ValueError tells of codes of other subspaces, atoms or options,
@@ -735,12 +736,10 @@ class Sink:
         """
         path = self.place.path
         if text:
-            self.fingerprint.check(text, rule, path, samples=False)
+            self.fingerprint.check(text, rule, path)
         self.fingerprint.add(digest(0, row))
         if text:
-            rest = digest(row, whole)
-            self.fingerprint.add(rest).check(text, rule, path, samples=True)
-            self.fingerprint.add(-rest)
+            self.fingerprint.check(text, rule, path, digest(row, whole))
 
 
 def _place_of(out, shape, dtype, sparse):
@@ -1031,7 +1030,7 @@ def _rows_of_parts(folder):
     return sorted(int(match[1]) for match in matches if match)
 
 
-# ----------------------------------------------------------------------------- going on
+# ---------------------------------------------------------------------------- resuming
 
 
 class Fingerprint:
@@ -1069,14 +1068,17 @@ class Fingerprint:
         """The text for a part of a folder that is written apart from those before it."""
         return f"{self.options} {self.atoms} {OWN}{_shortened(digest)}"
 
-    def check(self, text: str, rule: str, path: str, samples: bool) -> None:
+    def check(self, text: str, rule: str, path: str, rest: int | None = None) -> None:
         """ValueError, which names the difference, unless path has this fingerprint.
 
-        samples: whether all samples of that text have been added.
+        rest: the digest of those samples of that text that have not been added; without
+        it samples are not compared.
         """
-        names = ("the options", "the atoms", "the samples")[: 3 if samples else 2]
-        pairs = zip(names, self.text().split(), text.split())
-        differing = [name for name, ours, theirs in pairs if ours != theirs]
+        ours = {"the options": self.options, "the atoms": self.atoms}
+        if rest is not None:
+            ours["the samples"] = _shortened(self.samples + rest)
+        pairs = zip(ours.items(), text.split())
+        differing = [name for (name, digest), theirs in pairs if digest != theirs]
         if differing:
             raise ValueError(f"{rule}: {path} differs in {', '.join(differing)}")
 
@@ -1159,13 +1161,13 @@ class Checkpoint:
                 f"{self.resume} is of an earlier version of this toolkit, or damaged; "
                 "its atoms, in np.load(resume)['atoms'], can be given as init"
             )
-        self.fingerprint.check(self.found, RESUMED, self.resume, samples=False)
+        self.fingerprint.check(self.found, RESUMED, self.resume)
         return arrays
 
     def check_samples(self) -> None:
         """ValueError unless the added samples are those of the file that was read."""
         if self.found is not None:
-            self.fingerprint.check(self.found, RESUMED, self.resume, samples=True)
+            self.fingerprint.check(self.found, RESUMED, self.resume, 0)
 
 
 def _describe(option):
@@ -1205,23 +1207,12 @@ def as_json(content: object) -> np.ndarray:
     return np.array(json.dumps(content, default=lambda array: array.tolist()))
 
 
-def read_json(text: np.ndarray) -> Any:
-    """The content of such an array."""
-    return json.loads(str(text))
-
-
 def read_named(text: np.ndarray, name: str, names: Iterable[str]) -> dict[str, Any]:
     """The content of such an array, which must be one object of these names.
 
     name: what an error calls it.
     """
-    try:
-        content = read_json(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{name} must be JSON, got text that is none: {error}"
-        ) from None
-    return check_names(content, name, names)
+    return check_names(json.loads(str(text)), name, names)
 
 
 def check_names(content: Any, name: str, names: Iterable[str]) -> dict[str, Any]:
@@ -1244,14 +1235,14 @@ def read_generator(text: np.ndarray) -> np.random.Generator:
     True
     """
     try:
-        state = read_json(text)
+        state = json.loads(str(text))
         places = GENERATORS[state["bit_generator"]]
         bits = getattr(np.random, state["bit_generator"])()
         flat = state | state["state"]
         known = all(0 <= flat[name] <= most for name, most in places.items())
         if known:  # NumPy took others once, and raises now
             bits.state = state
-            known = read_json(as_json(bits.state)) == state
+            known = json.loads(str(as_json(bits.state))) == state
     except Exception as error:  # whatever JSON or NumPy makes of other states
         raise ValueError(
             f"rng must be the state of a generator of NumPy's, got another "

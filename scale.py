@@ -116,9 +116,11 @@ def code(
     if out is None and parts.lazy and not sparse_output:
         tasks = parts.each(job, *_atoms_and_gram(atoms))
         return _joined(tasks, parts.sizes, (len(atoms),), atoms.dtype)
-    sink = None
-    if out is not None:
-        sink = files.Sink(out, parts.n_rows(), atoms, coding, replace, X=X, D=D)
+    sink = (
+        None
+        if out is None
+        else files.Sink(out, parts.n_rows(), atoms, coding, replace, X=X, D=D)
+    )
     with _working(client) as client:
         # held by the cluster, and made again if a worker dies, while blocks come and go
         shared = client.persist(_atoms_and_gram(atoms))
@@ -398,10 +400,10 @@ def _summed(client, parts, n_chains, record, learner):
     with.
     """
     keeps = record.checkpoint or record.resume
-    collect = functools.partial(
-        _collect, digested=not keeps or record.fingerprint.samples > 0
+    digested = not keeps or record.fingerprint.samples > 0
+    collect = _dask().delayed(
+        functools.partial(_collect, digested=digested), pure=False
     )
-    collect = _dask().delayed(collect, pure=False)
     merge = _dask().delayed(_merge, pure=False)
     empty = client.persist(
         _dask().delayed((learner.fork(), 0), pure=False, traverse=False)
@@ -574,8 +576,7 @@ class _Parts:
             step = min(files.rows_in_block(X, N), max(LEAST, -(-n // n_blocks)))
             starts = range(first, n, step) if n else [0]
             self.sizes = tuple(min(step, n - i) for i in starts)
-            read = _reader(X)
-            blocks = [read(i, i + size) for i, size in zip(starts, self.sizes)]
+            blocks = [_rows(X, i, i + size) for i, size in zip(starts, self.sizes)]
         self.blocks = list(zip(blocks, enumerate(starts)))
 
     def __len__(self):
@@ -607,16 +608,16 @@ def _joined(tasks, sizes, shape, dtype):
     return array.concatenate(pieces, allow_unknown_chunksizes=True)
 
 
-def _reader(X):
-    """The function (start, stop) that gives these rows, or what reads them there."""
+def _rows(X, start, stop):
+    """These rows of X, or what reads them on any worker."""
     if isinstance(X, np.memmap) and X.mode != "c" and X.filename is not None:
-        return lambda start, stop: _mapped_rows(X[start:stop])
+        return _mapped_rows(X[start:stop])
     if type(X).__module__.partition(".")[0] == "h5py":
-        place = os.path.abspath(X.file.filename), X.name
-        return lambda start, stop: functools.partial(_read_hdf5, *place, start, stop)
+        path = os.path.abspath(X.file.filename)
+        return functools.partial(_read_hdf5, path, X.name, start, stop)
     if files.is_stored(X):
-        return lambda start, stop: functools.partial(X.__getitem__, slice(start, stop))
-    return lambda start, stop: X[start:stop]
+        return functools.partial(X.__getitem__, slice(start, stop))
+    return X[start:stop]
 
 
 def _mapped_rows(X):

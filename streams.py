@@ -147,7 +147,7 @@ class OnlineGDL:
         shuffled once beforehand if its classes are much longer than a piece.
         progress: show a bar with the cost, by tqdm.
         checkpoint: path of a file that is replaced, whole, after every checkpoint_every
-        batches and at the end. resume: path of such a file to go on from, to the bits
+        batches and at the end. resume: path of such a file, from which to get the bits
         of an uninterrupted run on the same X and options; rng and init are then the
         file's. What was learned from is read again, and compared by its digest;
         ValueError if it differs. Ctrl-C raises a KeyboardInterrupt that says what to
@@ -739,7 +739,7 @@ class _Statistics:
         for name in ("shared", "sums", "sizes"):
             mine = getattr(self, name)
             setattr(self, name, _of_type(arrays, name, mine.shape, mine.dtype))
-        most = 2 * np.trace(self.shared)  # a share of it, but for rounding
+        most = 2 * float(np.trace(self.shared))  # a share of it, but for rounding
         self.new = core.check_number(new, "new", least=0, most=most)
         if arrays["piled"].size:
             rows = _of_type(arrays, "piled", ("rows", "r", d), self.sums.dtype)

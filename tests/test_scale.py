@@ -93,6 +93,14 @@ def test_codes_and_gram_matrix_are_those_of_one_machine(client, held, tmp_path):
     assert error(computed(scale.gram(held, D, client=client)), K) <= TIGHT
 
 
+def test_what_was_changed_in_a_private_map_of_a_file_is_coded(client, tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    private = np.load(tmp_path / "X.npy", mmap_mode="c")
+    private[:20] = D
+    codes = scale.code(private, D, n_neighbors=1, client=client)
+    assert error(codes[:20], np.eye(20)) <= TIGHT
+
+
 @pytest.mark.parametrize("held", ["memory", "dask"], indirect=True)
 def test_a_gram_matrix_without_atoms_is_symmetric(client, held):
     K = computed(scale.gram(held, client=client))
