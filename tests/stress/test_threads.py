@@ -86,7 +86,9 @@ def problem(name, seed):
     rng = np.random.default_rng(seed)
     n, d, p, N = rng.integers([70, 10, 1, 20], [150, 40, 5, 60]).tolist()
     if name in LARGE:
-        n, d, p = (80, 400, 3)
+        n = 80
+        d = 400
+        p = 3
     X = core.random_subspaces(n, d, p, rng).astype([float, np.float32][seed % 2])
     D = core.random_subspaces(N, d, p, rng)
     sets = [rng.standard_normal((int(k), d)) for k in rng.integers(p + 1, 12, 60)]
