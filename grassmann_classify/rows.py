@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from grassmann_classify import first_tries
-from grassmann_sc import estimators, tuning
+from grassmann_sc import checks, estimators, tuning
 
 # penalties of the ridge classifier on codes of unit variance
 RIDGE = [0.1, 1, 10, 100, 1000]
@@ -92,6 +92,7 @@ class Nearest(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, K):
+        K = checks.shaped_array(K, "K", ("n", len(self.y_)))
         return self.y_[K.argmax(axis=1)]
 
     def decision_function(self, K):
