@@ -58,8 +58,9 @@ def best_of_class(similarity, index):
 
     It takes similarities (n, N) to all, whose classes are index (N,).
     """
-    best = [similarity[:, index == c].max(axis=1) for c in range(index.max() + 1)]
-    return np.stack(best, axis=1)
+    return np.stack(
+        [similarity[:, index == c].max(axis=1) for c in range(index.max() + 1)], axis=1
+    )
 
 
 def cosine_sums(X, references, n_angles, power):
@@ -175,9 +176,7 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
         return K
 
     def _keep(self, K, found):
-        self.coefficients_ = found.coefficients
-        self.values_ = found.values
-        self.negative_share_ = found.negative_share
+        self.coefficients_, self.values_, self.negative_share_ = found
         self.coordinates_ = K @ self.coefficients_
         self.means_ = np.stack(
             [
@@ -212,11 +211,12 @@ class GDA(estimators.Transformer, estimators.ByScores, estimators.OnSubspaces):
 
     def _gram(self, X, D=None):
         """mix projection + (1 - mix) kernel, of checked (n, d, p) and (N, d, q)."""
-        if D is not None:
-            X, D = core.same_dimension(X, D, ("X", "the training subspaces"))
+        X, Y = core.same_dimension(
+            X, X if D is None else D, ("X", "the training subspaces")
+        )
+        D = None if D is None else Y  # of one type with X
         if self.mix == 1 or not callable(self.kernel) and self.kernel == "projection":
             return core.bases_gram(X, D)
-        Y = X if D is None else D
         if callable(self.kernel):
             K = checks.shaped_array(
                 self.kernel(X, Y),
@@ -301,16 +301,16 @@ class DCC(Sharing, estimators.ByScores, estimators.OnSubspaces):
         """Learn from subspaces X (N, d, p) with labels y."""
         X = self.check_labelled(X, y)
         sets.check_angles(self.n_angles, X, X)
-        begin = partial(sets.dcc_begun, X, self.index_, self.n_between)
-        found = sets.dcc_from(
-            lambda: self.once(("begun", self.n_between), begin),
+        self.transform_, self.objective_, n_iter = sets.dcc_from(
+            lambda: self.once(
+                ("begun", self.n_between),
+                partial(sets.dcc_begun, X, self.index_, self.n_between),
+            ),
             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
             **self.options("dimension", "reg", "tol"),
         )
-        self.transform_ = found.transform
-        self.objective_ = found.objective
         # one that did not help was tried
-        self.n_iter_ = max(found.n_iter, min(1, self.max_iter))
+        self.n_iter_ = max(n_iter, min(1, self.max_iter))
         self.bases_ = image_of(X, self.transform_)
         return self
 
@@ -397,18 +397,16 @@ class MSM(OnSets):
         """Make the references of sets of frames X."""
         core.check_choice(self.reference, "reference", "class", "set")
         p = core.check_integer(self.p, "p", 1)
-        q = p
-        if self.p_reference is not None:
-            q = core.check_integer(self.p_reference, "p_reference", 1)
+        q = p if self.p_reference is None else self.p_reference
+        q = core.check_integer(q, "p_reference", 1)
         if self.n_angles is not None:
             core.check_integer(self.n_angles, "n_angles", 1, min(p, q))
         if self.reference == "class":
-            every = np.arange(len(self.classes_))
             X = [
                 np.concatenate([X[i] for i in np.flatnonzero(self.index_ == c)])
-                for c in every
+                for c in range(len(self.classes_))
             ]
-            self.index_ = every  # the class of each reference
+            self.index_ = np.arange(len(X))  # the class of each reference
         space = tuple(
             self.options(
                 "reference",
@@ -423,9 +421,11 @@ class MSM(OnSets):
         )
         self.lift_ = self.once(space, lambda: self._lift_for(X, q))
         references = self.once((space, q), lambda: self._bases(X, q))
-        self.difference_ = None
-        if self.keep is not None:
-            self.difference_ = sets.difference_subspace(references, self.keep)
+        self.difference_ = (
+            None
+            if self.keep is None
+            else sets.difference_subspace(references, self.keep)
+        )
         self.references_ = image_of(references, self.difference_)
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
@@ -436,8 +436,12 @@ class MSM(OnSets):
         return first_of_ties(best_of_class(np.concatenate(parts), self.index_))
 
     def _similarity(self, X):
-        bases = image_of(self._bases(X, self.p), self.difference_)
-        sums, n_angles = cosine_sums(bases, self.references_, self.n_angles, 2)
+        sums, n_angles = cosine_sums(
+            image_of(self._bases(X, self.p), self.difference_),
+            self.references_,
+            self.n_angles,
+            2,
+        )
         return sums / n_angles
 
     def _lift_for(self, X, p):
@@ -453,13 +457,12 @@ class MSM(OnSets):
                 f"kernel matrix takes {8e-9 * n**2:.1f} GB and its factor "
                 f"{n**3 / 3:.0e} multiplications"
             )
-        lift = kernels.Lift(
+        return kernels.Lift(
             kernel,
             p,
             n_landmarks=self.n_landmarks,
             rng=estimators.rng_of(self.random_state),
-        )
-        return lift.fit(X)
+        ).fit(X)
 
     def _bases(self, X, p):
         """Subspaces (n, d, p) of sets, in the coordinates of the kernel's (n, r, p).
@@ -526,12 +529,12 @@ class KAHM(OnSets):
         return first_of_ties(best_of_class(-distances, self.index_))
 
     def _distances_and_meetings(self, X):
-        X = self.check_input(X)
-        queries = self._hulls(X)
+        queries = self._hulls(self.check_input(X))
         if self.hull == "affine":
             return hulls.affine_distances(queries, self.hulls_, self.kernel_)
-        rules = (self.bound, *CERTIFIED)
-        found, meet = hulls.convex_distances(queries, self.hulls_, rules, self.kernel_)
+        found, meet = hulls.convex_distances(
+            queries, self.hulls_, (self.bound, *CERTIFIED), self.kernel_
+        )
         return found.distances, meet
 
     def _hulls(self, X):
@@ -581,12 +584,13 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
     def fit_transform(self, X: ArrayLike, y: object = None) -> np.ndarray:
         """Learn, and give the codes (n, n_atoms) that learning ended with."""
         core.check_choice(self.method, "method", "log-euclidean", "intrinsic")
-        X = self.check_input(X, fit=True)
-        learn = tangent.intrinsic_dictionary
-        if self.method == "log-euclidean":
-            learn = partial(tangent.log_euclidean_dictionary, base=self.base)
+        learn = (
+            tangent.intrinsic_dictionary
+            if self.method == "intrinsic"
+            else partial(tangent.log_euclidean_dictionary, base=self.base)
+        )
         learned = learn(
-            X,
+            self.check_input(X, fit=True),
             **self.options("n_atoms", "lam", "init", "tol"),
             n_iter=core.check_integer(self.max_iter, "max_iter", 0),
             rng=estimators.rng_of(self.random_state),
@@ -602,12 +606,8 @@ class TangentDictionary(estimators.Transformer, estimators.OnSubspaces):
         """Codes (n, n_atoms) over components_."""
         X = self.check_input(X)
         if self.method == "intrinsic":
-            codes: Any = tangent.intrinsic_codes(X, self.components_, self.lam)
-        else:
-            codes = tangent.log_euclidean_codes(
-                X, self.components_, self.lam, self.base_
-            )
-        return codes
+            return tangent.intrinsic_codes(X, self.components_, self.lam)
+        return tangent.log_euclidean_codes(X, self.components_, self.lam, self.base_)
 
 
 # ------------------------------------------------------------------------------- videos
@@ -626,7 +626,8 @@ class OnVideos(Learner):
         """X as a list of checked clips.
 
         fit records the sides of the first clip, which those of all others have to agree
-        with where sizes matter."""
+        with where sizes matter.
+        """
         if not fit:
             check_is_fitted(self)
         clips = tensors.check_clips(X, "X")
@@ -671,9 +672,9 @@ class ByRule(OnVideos):
         square = np.square(np.minimum(distances, np.sqrt(FAR)))
         apart = square[np.isfinite(distances) & (square > 0)]
         typical = float(np.median(apart)) if apart.size else 1.0
-        gamma = (1.0 if self.gamma is None else float(self.gamma)) / typical
+        gamma = 1.0 if self.gamma is None else float(self.gamma)
         # which times a distance of 0 is 0
-        self.gamma_ = min(gamma, np.finfo(float).max)
+        self.gamma_ = min(gamma / typical, np.finfo(float).max)
         self.svm_ = SVC(kernel="precomputed", C=C).fit(
             np.exp(-self.gamma_ * square), self.index_
         )
@@ -733,8 +734,9 @@ class LDS(ByRule):
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
-        X = self.check_input(X)
-        systems = systems_of(X, **self.options("n_states", "stabilize", "center"))
+        systems = systems_of(
+            self.check_input(X), **self.options("n_states", "stabilize", "center")
+        )
         return self._between(systems, self.systems_)
 
     def _between(self, systems, systems2):
@@ -742,8 +744,7 @@ class LDS(ByRule):
             return dynamics.martin_distances(
                 systems, systems2, least_cosine=dynamics.RIGHT
             )
-        angles = dynamics.observability_angles(systems, systems2)
-        return np.linalg.norm(angles, axis=2)
+        return np.linalg.norm(dynamics.observability_angles(systems, systems2), axis=2)
 
 
 def systems_of(X, n_states, stabilize=True, center=False):
@@ -752,22 +753,24 @@ def systems_of(X, n_states, stabilize=True, center=False):
     A float32 A that is scaled back to just below radius 1 may have radius 1.
     """
     n_states = core.check_integer(n_states, "n_states", 1)
-    systems = []
+    return of_each(
+        X,
+        lambda clip: subspaces.arma(
+            np.asarray(clip, np.float64), n_states, stabilize=stabilize, center=center
+        ),
+        f"allows no model of n_states = {n_states}",
+    )
+
+
+def of_each(X, make, rule):
+    """make(clip) of each clip; a ValueError says which one breaks the rule."""
+    made = []
     for i, clip in enumerate(X):
         try:
-            systems.append(
-                subspaces.arma(
-                    np.asarray(clip, np.float64),
-                    n_states,
-                    stabilize=stabilize,
-                    center=center,
-                )
-            )
+            made.append(make(clip))
         except ValueError as error:
-            raise ValueError(
-                f"X[{i}] allows no model of n_states = {n_states}: {error}"
-            ) from None
-    return systems
+            raise ValueError(f"X[{i}] {rule}: {error}") from None
+    return made
 
 
 @dataclass(eq=False, repr=False)
@@ -806,10 +809,12 @@ class CSLDS(ByRule):
     def _learn_from(self, X):
         """Measure the clips X, and recover a system from each."""
         self.measured_ = self._plan(X[0][0].size)
-        drawn = estimators.rng_of(self.random_state).integers(2**31)
-        given = isinstance(self.random_state, (int, np.integer))
-        given = given and self.random_state <= LARGEST_SEED
-        self.seed_ = self.random_state if given else int(drawn)
+        drawn = int(estimators.rng_of(self.random_state).integers(2**31))
+        given = (
+            isinstance(self.random_state, (int, np.integer))
+            and self.random_state <= LARGEST_SEED
+        )
+        self.seed_ = self.random_state if given else drawn
         self.systems_, self.residuals_ = self._recovered(X)
         self._learn_rule(
             dynamics.martin_distances(
@@ -827,14 +832,15 @@ class CSLDS(ByRule):
     def _plan(self, d):
         """The numbers of common and innovation measurements of a frame of d pixels."""
         compression = core.check_number(self.compression, "compression", above=1)
-        n_states = core.check_integer(self.n_states, "n_states", 1)
-        n_blocks = core.check_integer(self.n_blocks, "n_blocks", 1)
-        total = round(d / compression)
-        least = -(-n_states // n_blocks)
-        n_common = (
-            max(least, total // COMMON) if self.n_common is None else self.n_common
+        least = -(
+            -core.check_integer(self.n_states, "n_states", 1)
+            // core.check_integer(self.n_blocks, "n_blocks", 1)
         )
-        n_common = core.check_integer(n_common, "n_common", least)
+        total = round(d / compression)
+        usual = max(least, total // COMMON)
+        n_common = core.check_integer(
+            usual if self.n_common is None else self.n_common, "n_common", least
+        )
         if total - n_common < 2:
             raise ValueError(
                 "compression must leave n_common + 2 measurements of a frame of "
@@ -849,17 +855,14 @@ class CSLDS(ByRule):
         One by one, as threads would wait for each other between steps as small as
         these.
         """
-        found = []
-        for i, clip in enumerate(X):
-            seen = dynamics.compress(clip, *self.measured_, self.seed_)
-            try:
-                found.append(
-                    dynamics.recovery_of(
-                        seen, **self.options("n_states", "n_coefficients", "n_blocks")
-                    )
-                )
-            except ValueError as error:
-                raise ValueError(f"X[{i}] cannot be recovered: {error}") from None
+        found = of_each(
+            X,
+            lambda clip: dynamics.recovery_of(
+                dynamics.compress(clip, *self.measured_, self.seed_),
+                **self.options("n_states", "n_coefficients", "n_blocks"),
+            ),
+            "cannot be recovered",
+        )
         residuals = np.array([one.residual for one in found])
         hopeless = np.count_nonzero(residuals > dynamics.HOPELESS)
         if hopeless:
@@ -921,8 +924,7 @@ class ProductManifold(OnVideos):
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Distances (n, n_train) from the training clips."""
-        X = as_tensor(self.check_input(X), self.size)
-        factors = tensors.mode_bases(X, self.p_)
+        factors = tensors.mode_bases(as_tensor(self.check_input(X), self.size), self.p_)
         return tensors.product_distances(factors, self.factors_, self.metric)
 
 
@@ -957,28 +959,29 @@ class TCCA(OnVideos):
 
     def _learn_from(self, X):
         """Choose features on the clips X."""
-        if self.n_features is not None:
-            core.check_integer(self.n_features, "n_features", 1)
         self.parts_ = self._parts(X)
         chosen = np.arange(self.p * len(self.parts_))
         if self.n_features is not None:
+            count = core.check_integer(self.n_features, "n_features", 1)
             features = tensors.correlations_of(self.parts_)
             self.separations_ = tensors.separations(features, self.index_)
-            chosen = np.argsort(-self.separations_, kind="stable")[: self.n_features]
+            chosen = np.argsort(-self.separations_, kind="stable")[:count]
         self.features_ = np.sort(chosen)
 
     def class_scores(self, X: core.Sets) -> np.ndarray:
         """Sums (n, n_classes) of chosen correlations with a class's nearest clip."""
         features = tensors.correlations_of(
             self._parts(self.check_input(X)), self.parts_
-        )
-        similarity = features[self.features_].sum(axis=0)
-        return first_of_ties(best_of_class(similarity, self.index_))
+        )[self.features_]
+        return first_of_ties(best_of_class(features.sum(axis=0), self.index_))
 
     def _parts(self, X):
         X = as_tensor(X, self.size)
-        p = core.check_integer(self.p, "p", 1, min(X.shape[1:]))
-        return tensors.tensor_parts(X, p, tensors.check_modes(self.modes))
+        return tensors.tensor_parts(
+            X,
+            core.check_integer(self.p, "p", 1, min(X.shape[1:])),
+            tensors.check_modes(self.modes),
+        )
 
 
 # ----------------------------------------------------------------------------- textures
@@ -1027,8 +1030,8 @@ class DFS(ByRule):
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """Euclidean distances (n, n_train) of scaled spectra from the training clips'."""
-        spectra = self._spectra(self.check_input(X))
-        return cdist((spectra - self.mean_) / self.scale_, self.spectra_)
+        spectra = (self._spectra(self.check_input(X)) - self.mean_) / self.scale_
+        return cdist(spectra, self.spectra_)
 
     def _spectra(self, X):
         def spectrum(block):
@@ -1078,19 +1081,18 @@ class DLPegasos(OnVideos):
         distances = _three_distances(self.described_, None)
         means = distances.mean(axis=(1, 2))
         self.scale_ = np.where(means > 0, means, 1)
-        found = textures.distance_weights(
+        self.weights_, self.objective_ = textures.distance_weights(
             distances / self.scale_[:, None, None],
             self.index_,
             **self.options("lam", "n_iter"),
             rng=estimators.rng_of(self.random_state),
         )
-        self.weights_ = found.weights
-        self.objective_ = found.objective
 
     def distances(self, X: core.Sets) -> np.ndarray:
         """The learned distances (n, n_train) from the training clips."""
-        described = self._describe(self.check_input(X))
-        distances = _three_distances(described, self.described_)
+        distances = _three_distances(
+            self._describe(self.check_input(X)), self.described_
+        )
         return np.tensordot(self.weights_ / self.scale_, distances, 1)
 
     def _describe(self, X):
@@ -1100,9 +1102,11 @@ class DLPegasos(OnVideos):
             "cells_per_block": (BLOCK, BLOCK),
             "orientations": ORIENTATIONS,
         }
-        patterns = np.stack([frames.lbp(clip).mean(axis=0) for clip in X])
-        gradients = np.stack([frames.hog(clip, **cell).mean(axis=0) for clip in X])
-        return patterns, gradients, systems_of(X, self.n_states)
+        return (
+            np.stack([frames.lbp(clip).mean(axis=0) for clip in X]),
+            np.stack([frames.hog(clip, **cell).mean(axis=0) for clip in X]),
+            systems_of(X, self.n_states),
+        )
 
 
 def _three_distances(described, described2):
@@ -1114,8 +1118,9 @@ def _three_distances(described, described2):
     patterns2, gradients2, systems2 = described if described2 is None else described2
     chi = np.empty((len(patterns), len(patterns2)))
     for row, one in zip(chi, patterns):
-        total = np.maximum(one + patterns2, 1e-300)
-        row[:] = (np.square(one - patterns2) / total).sum(axis=1)
+        row[:] = (np.square(one - patterns2) / np.maximum(one + patterns2, 1e-300)).sum(
+            axis=1
+        )
     angles = dynamics.observability_angles(
         systems, None if described2 is None else systems2
     )

@@ -75,6 +75,18 @@ def test_the_atoms_that_a_temperature_is_chosen_on_are_of_all_classes(monkeypatc
     assert first < 0.7 * every and abs(some / every - 1) < 0.2
 
 
+def test_the_folds_of_a_temperature_leave_atoms_of_each_class():
+    """Also where every fifth atom is of one class, as many as there are folds."""
+    y = np.arange(100) % 5
+    centres = core.random_subspaces(5, 10, 2, rng=0)
+    noise = 0.3 * np.random.default_rng(0).standard_normal((100, 10, 2))
+    X = core.orthonormalize(centres[y] + noise)
+    order = np.argsort(y, kind="stable")
+    model = CodingClassifier(lam=0.1)
+    in_turn = model.fit(X, y).temperature_
+    assert in_turn == pytest.approx(model.fit(X[order], y[order]).temperature_)
+
+
 def test_temperature_does_not_depend_on_the_scale_or_on_what_cannot_be_left_out():
     X, y = noisy_classes(0, 30)
     K = core.projection_kernel(X)

@@ -439,6 +439,16 @@ def test_tangent_dictionary_is_its_function(method):
 # ---------------------------- probabilities
 
 
+@pytest.mark.parametrize("metric", ["chordal", "projection"])
+def test_of_neighbours_at_one_distance_the_first_comes_first(metric):
+    """Even where inner products tell that the second is nearer by less than rounding."""
+    axes = np.eye(3)[:, :, None]
+    query = np.array([[[1e-12], [2e-12], [1.0]]])
+    model = estimators.NearestSubspace(metric, 2).fit(axes[:2], ["ape", "bee"])
+    distances, nearest = model.kneighbors(query)
+    assert distances[0, 0] == distances[0, 1] and nearest.tolist() == [[0, 1]]
+
+
 FAR = [
     estimators.NearestSubspace(),
     estimators.NearestSubspace("projection"),
