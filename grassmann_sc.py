@@ -201,9 +201,8 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     return np.sqrt(square)
 
 
-NEAR_SQUARED = (
-    0.1  # squared chordal distance below which it is computed without cancellation
-)
+# squared chordal distance below which it is computed without cancellation
+NEAR_SQUARED = 0.1
 
 
 def chordal_squares(X, Z, K):
@@ -648,15 +647,15 @@ def class_scores(
     Give "residual" for sparse codes and "sum" for local ones, as classify does; codes
     do not tell which they are. Local codes and their class sums do not change when the
     origin of the embedding space moves. Residuals do: leaving out the atoms of other
-    classes treats them as zero, so that residuals depend on the origin. Inner products are small under a narrow kernel
-    or with descriptors of many dimensions. There 2 k_c^T y_c - y_c^T K_cc y_c of local
-    codes is negative and falls with every atom that the class has among the neighbours:
-    a class with two of them loses to a class with one. Cross-validation with one
-    training atom a class does not reveal that.
+    classes treats them as zero, so that residuals depend on the origin. Inner products
+    are small under a narrow kernel or with descriptors of many dimensions. There 2
+    k_c^T y_c - y_c^T K_cc y_c of local codes is negative and falls with every atom that
+    the class has among the neighbours: a class with two of them loses to a class with
+    one. Cross-validation with one training atom a class does not reveal that.
 
     A class with no atom in the code scores 0; if all others are negative, just below
-    the best. If a code is zero, the nearest atom wins: a
-    class scores the largest 2 k_j - (||D_j^||^2 - min_i ||D_i^||^2) of its atoms.
+    the best. If a code is zero, the nearest atom wins: a class scores the largest 2 k_j
+    - (||D_j^||^2 - min_i ||D_i^||^2) of its atoms.
 
     >>> import numpy as np
     >>> from grassmann_sc import class_scores
@@ -850,7 +849,7 @@ def jit(function=None, *, long=False, allocates=True, parts=None):
         return functools.partial(jit, long=long, allocates=allocates, parts=parts)
     options = {"_nrt": allocates, **JIT}
     if function.__module__ != __name__:
-        function.__qualname__ += f"-{DIGEST}{parts and digest(parts)}"
+        function.__qualname__ += f"-{DIGEST}{digest(parts) if parts else ''}"
     elif __name__ != "grassmann_sc":  # the cache names the module: one for each name
         function.__qualname__ += f"-{__name__}"
     try:
@@ -968,13 +967,13 @@ def bases_gram(
             left = max(rows.start, columns.start) if symmetric else columns.start
             of_rows = slice(first[rows.start], first[rows.stop])
             of_columns = slice(begin[left], begin[columns.stop])
-            product = 0.0
+            product = None
             for piece in pieces:
                 if rows.start == 0 or len(pieces) > 1:
                     packed = _pack(D, columns, piece, of_D)
-                part = packed[of_columns.start - begin[columns.start] :].T
-                part = _pack(X, rows, piece, of_X) @ part
-                product = np.add(product, part, out=part) if piece.start else part
+                above = of_columns.start - begin[columns.start]  # the diagonal
+                part = _pack(X, rows, piece, of_X) @ packed[above:].T
+                product = part if product is None else np.add(product, part, out=part)
             starts = (
                 first[rows.start : rows.stop + 1] - of_rows.start,
                 begin[left : columns.stop + 1] - of_columns.start,
@@ -1979,11 +1978,11 @@ def residuals_by_class(codes, K_dd, K_xd, norm2, index):
     residuals = np.empty((len(K_xd), index.max(initial=-1) + 1), K_xd.dtype)
 
     def fill(rows):
-        scores, _, _ = _scored(codes[rows], K_dd, K_xd[rows], index, "residual")
-        scores[(scores == -np.inf) | ~codes[rows].any(axis=1)[:, None]] = 0
+        y = dense_codes(codes[rows])
+        scores, _, _ = _scored(y, K_dd, K_xd[rows], index, "residual")
+        scores[(scores == -np.inf) | ~y.any(axis=1)[:, None]] = 0
         residuals[rows] = np.maximum(norm2[rows, None] - scores, 0)
 
-    codes = dense_codes(codes)
     run_blocks(fill, len(K_xd), 64)
     return residuals
 
@@ -2000,11 +1999,12 @@ def _scored(codes, K_dd, K_xd, index, rule):
     starts = np.searchsorted(index[atoms], np.arange(index.max(initial=-1) + 2))
     scores = np.full((len(y), len(starts) - 1), -np.inf)
     parts = y.astype(np.float64)
-    of_K = c_array(K_dd, K_dd.dtype)
-    _sum_parts(of_K, k, y, atoms, starts, rule == "residual", parts, scores)
+    K = c_array(K_dd, K_dd.dtype)
+    _sum_parts(K, k, y, atoms, starts, rule == "residual", parts, scores)
     used = y != 0
     zero = ~used.any(axis=1)
-    parts[zero] = 2.0 * k[zero] - lengths_above_least(K_dd)
+    if zero.any():
+        parts[zero] = 2.0 * k[zero] - lengths_above_least(K)
     alone = np.flatnonzero(zero | (rule == "max"))
     for c in np.unique(index) if len(alone) else []:
         of_class = np.ix_(alone, np.flatnonzero(index == c))

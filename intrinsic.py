@@ -84,9 +84,9 @@ def log_map(X: ArrayLike, Y: ArrayLike) -> np.ndarray:
 
     All have shape (..., d, p). ||H||_F is the geodesic distance, the singular values of
     H are the principal angles of X and Y (..., d, p). Exact to rounding for any pair,
-    near and at right angles too. At a right angle the shortest geodesic is not unique: a warning, and one of them. H
-    depends on the basis of X as a tangent vector does (log_{XR}(Y) = log_X(Y) R), not
-    on that of Y. Leading axes broadcast.
+    near and at right angles too. At a right angle the shortest geodesic is not unique:
+    a warning, and one of them. H depends on the basis of X as a tangent vector does
+    (log_{XR}(Y) = log_X(Y) R), not on that of Y. Leading axes broadcast.
 
     >>> from grassmann_sc import intrinsic
     >>> H = intrinsic.log_map([[1.0], [0.0]], [[0.6], [0.8]])

@@ -1011,7 +1011,8 @@ class Lift:
     def transform(self, sets: core.Sets, p: int | None = None) -> np.ndarray:
         """Bases (n, r + p, p) of sets in the coordinates, of the frames' type.
 
-        (n, r, p) if there are fewer landmarks than frames. p: the dimension of these subspaces, if it is not that of fit.
+        (n, r, p) if there are fewer landmarks than frames. p: the dimension of these
+        subspaces, if it is not that of fit.
         """
         if not hasattr(self, "factor_"):
             raise ValueError("Lift must be fitted before transform: call fit(sets)")

@@ -191,8 +191,9 @@ def plot_gram(
 ) -> plt.Axes:
     """A Gram matrix as a picture, sorted by class.
 
-    Inner products of sets of one class should outshine the others. K: (n, n), symmetric, as projection_kernel gives it. labels: n classes. The colours
-    span the pairs of different sets.
+    Inner products of sets of one class should outshine the others. K: (n, n),
+    symmetric, as projection_kernel gives it. labels: n classes. The colours span the
+    pairs of different sets.
 
     >>> from grassmann_sc import plots, projection_kernel, random_subspaces
     >>> K = projection_kernel(random_subspaces(6, 10, 2, rng=0))

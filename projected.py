@@ -145,10 +145,10 @@ def projected_losses(
 ) -> np.ndarray | tuple:
     """||X_i^ - Proj(sum_j y_ij D_j^)||_F^2 (n,) for codes (n, N) of X over D.
 
-    X has shape (n, d, p), D (N, d, q). For codes of any sum: only their direction matters. return_gradient: (losses,
-    gradient (n, N)) with respect to the codes. A warning where eigenvalues q and q + 1
-    tie and the point is not unique, as for a zero code; ValueError if a gradient is
-    asked for there.
+    X has shape (n, d, p), D (N, d, q). For codes of any sum: only their direction
+    matters. return_gradient: (losses, gradient (n, N)) with respect to the codes. A
+    warning where eigenvalues q and q + 1 tie and the point is not unique, as for a zero
+    code; ValueError if a gradient is asked for there.
 
     >>> from grassmann_sc import projected, random_subspaces
     >>> D = random_subspaces(3, 10, 2, rng=0)

@@ -113,6 +113,15 @@ class Search:
         known: dict | None = None,
     ) -> None:
         self.predicts = [predict] if callable(predict) else predict
+        listed = isinstance(self.predicts, (list, tuple)) and self.predicts
+        if not (listed and all(map(callable, listed))):
+            raise TypeError(
+                f"predict must be a function of K_dd, K_xd and y, or a list of such "
+                f"functions, got {predict!r}"
+            )
+        if not (known is None or isinstance(known, dict)):
+            raise TypeError(f"known must be that of another Search, got {known!r}")
+        checks.check_sequence(y, "y", "labels")
         classes, index = core.check_labels(y, len(y), "y", "sets")
         self.y = classes[index]
         self.folds = check_splits(
@@ -339,7 +348,10 @@ def check_splits(
     >>> tuning.check_splits([([0, 3], [1])], 4, ["ann", "bob", "bob", "ann"])
     [Split(train=array([0, 3]), test=array([1]))]
     """
-    pairs = [tuple(split) for split in splits]
+    try:
+        pairs = [tuple(split) for split in splits]
+    except TypeError:
+        pairs = []
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ValueError(
             f"{name} must hold at least one pair ({', '.join(parts)}) of indices, got "
@@ -521,7 +533,12 @@ def vote(labels: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     >>> tuning.vote(voters, weights=[3, 1, 1]).tolist()
     ['ape', 'bee']
     """
-    labels = np.asanyarray(labels)  # masked ones are refused as labels
+    try:
+        labels = np.asanyarray(labels)  # masked ones are refused as labels
+    except ValueError:
+        raise ValueError(
+            "labels must have one length for all voters, got several"
+        ) from None
     if labels.ndim != 2 or labels.size == 0:
         raise ValueError(
             f"labels must have shape (n_voters, n), both >= 1, got shape {labels.shape}"
@@ -579,6 +596,8 @@ def sparse_predictions(
     {(('lam', 0.1), ('rule', 'sum')): ['ape', 'bee', 'cat']}
     """
     lams = np.sort(checks.shaped_array(lams, "lams", ("L",)))
+    if lams[0] < 0:
+        raise ValueError(f"lams must be a list of numbers >= 0, got {lams}")
     code = core.sparse_coding((), lams, lam_scale="max", tol=tol)
     return _predictions("lam", lams.tolist(), rules, code)
 
@@ -601,7 +620,8 @@ def local_predictions(
     {(('n_neighbors', 2), ('rule', 'sum')): ['ape', 'bee', 'cat']}
     """
     numbers = sorted(
-        core.check_integer(number, "n_neighbors", 1) for number in n_neighbors
+        core.check_integer(number, "n_neighbors", 1)
+        for number in _listed(n_neighbors, "n_neighbors", "number")
     )
 
     def code(K_dd, K_xd, norm2):
@@ -614,12 +634,25 @@ def local_predictions(
     return _predictions("n_neighbors", numbers, rules, code)
 
 
+def _listed(values, name, one):
+    """The values as a list of at least one."""
+    if not np.iterable(values) or isinstance(values, (str, bytes)):
+        raise TypeError(f"{name} must be a list of {one}s, got {values!r}")
+    listed = list(values)
+    if not listed:
+        raise ValueError(f"{name} must hold at least one {one}, got none")
+    return listed
+
+
 def _predictions(name, values, rules, code):
     """predict: {((name, value), ("rule", rule)): labels (n,)} by code of all values.
 
     code(K_dd, K_xd, norm2) gives codes (n_values, n, N).
     """
-    rules = [core.check_choice(rule, "rules", *core.RULES) for rule in rules]
+    rules = [
+        core.check_choice(rule, "rules", *core.RULES)
+        for rule in _listed(rules, "rules", "rule")
+    ]
 
     def predict(K_dd, K_xd, y):
         K_dd, K_xd, norm2 = core.check_grams(K_dd, K_xd, K_dd[0, 0])

@@ -226,8 +226,9 @@ def _affine_tile(products, rows, columns, vectors, most, unit, start, stop, out)
     """Write the distances of hulls i and j of a tile, times unit, to out[i, j].
 
     i is in start..stop-1. products of all vectors of the hulls, (sum (k_i + 1), sum
-    (m_j + 1)), at most so many a hull; vectors themselves, or empty arrays. With them mu_i - mu_j is a vector,
-    and near pairs are computed from what is left of it, so that nothing cancels.
+    (m_j + 1)), at most so many a hull; vectors themselves, or empty arrays. With them
+    mu_i - mu_j is a vector, and near pairs are computed from what is left of it, so
+    that nothing cancels.
     """
     row_starts, row_own, row_rounding = rows
     column_starts, column_own, column_rounding = columns

@@ -208,13 +208,14 @@ def intrinsic_codes(
 
     Codes (n, N) of X (n, d, p) over atoms D (N, d, p), lam >= 0. min ||sum_j y_j
     log_X(D_j)||_F^2 + lam ||y||_1 subject to sum_j y_j = 1, in the tangent space of
-    each query: the paper's intrinsic coding. lam = 0 gives the code of least norm. With g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the
-    atoms in use alone, an active set is solved exactly until the duality gap, and the
-    largest violation of the optimality conditions (g_j = nu - lam/2 sign(y_j) on the
-    support, |g_j - nu| <= lam/2 off it), are at most tol times the squared distance of
-    the nearest atom, to rounding; a warning with the largest gap if max_iter rounds do
-    not reach that. A warning for atoms at a right angle to a query, whose logarithm is
-    not unique. return_info: a named tuple (codes, gap, n_iter).
+    each query: the paper's intrinsic coding. lam = 0 gives the code of least norm. With
+    g_j = <log_X(D_j), sum_i y_i log_X(D_i)>, which need log_X of the atoms in use
+    alone, an active set is solved exactly until the duality gap, and the largest
+    violation of the optimality conditions (g_j = nu - lam/2 sign(y_j) on the support,
+    |g_j - nu| <= lam/2 off it), are at most tol times the squared distance of the
+    nearest atom, to rounding; a warning with the largest gap if max_iter rounds do not
+    reach that. A warning for atoms at a right angle to a query, whose logarithm is not
+    unique. return_info: a named tuple (codes, gap, n_iter).
 
     Many codes may have the least cost: where the query lies among the atoms, as is
     common for N > p (d - p), every y >= 0 with sum_j y_j log_X(D_j) = 0 has it. For lam

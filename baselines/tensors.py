@@ -264,8 +264,9 @@ def _joint_correlations(X, Y):
 def _tiles_of_products(X, Y, symmetric):
     """(i, j, X[i] Y[j]^T (t, p, u p)) of tiles of X (n, p, d), Y (N, p, d).
 
-    If symmetric, of those that reach above the diagonal. Clip by clip, BLAS products of one shape each: one of all rows would be rounded by
-    how many there are, and choose between clips that tie.
+    If symmetric, of those that reach above the diagonal. Clip by clip, BLAS products of
+    one shape each: one of all rows would be rounded by how many there are, and choose
+    between clips that tie.
     """
     _, p, d = X.shape
     side = max(1, math.isqrt(PRODUCTS_AT_A_TIME) // p)

@@ -1,9 +1,9 @@
 """Who imports whom: python -m docs.floorplan
 
-Reads the toolkit's modules and draws who imports whom into
-docs/pictures/floorplan.png. All import the core, and most checks.py: their arrows are
-left out; dashed: an import within a function. Likewise the application into docs/pictures/application.png,
-where arrows that follow from others are left out.
+Reads the toolkit's modules and draws who imports whom into docs/pictures/floorplan.png.
+All import the core, and most checks.py: their arrows are left out; dashed: an import
+within a function. Likewise the application into docs/pictures/application.png, where
+arrows that follow from others are left out.
 """
 
 import ast

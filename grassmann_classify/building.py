@@ -187,8 +187,8 @@ def build_all(
     not_kept = [error for _, _, error in done if error]
     if not_kept:
         to_stderr(
-            f"{plural(len(not_kept), 'clip')} could not be kept in {cache} and would be built again: "
-            f"{not_kept[0]}"
+            f"{plural(len(not_kept), 'clip')} could not be kept in {cache} and would be "
+            f"built again: {not_kept[0]}"
         )
     del done
     fit, other = _of_one_shape(built, shape) if built else ([], {})

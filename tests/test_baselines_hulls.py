@@ -138,6 +138,12 @@ def test_kernel_hulls_of_the_linear_kernel_are_the_plain_ones(distances):
     assert error(distances(SETS, kernel=lambda A, B: A @ B.T), distances(SETS)) < 1e-9
 
 
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_share_counts_the_largest_variances_with_a_kernel_too(share):
+    linear = affine(SETS, OTHERS, share=share, kernel=kernels.linear())
+    assert error(linear, affine(SETS, OTHERS, share=share)) < 1e-9
+
+
 # ------------------------------------------------------------------------- convex hulls
 
 

@@ -508,6 +508,15 @@ def test_ggda_maximises_its_trace_ratio_on_embedded_points(
     assert error(here, there) < LOOSE * there.max()
 
 
+def test_classes_of_ggda_that_have_fewer_neighbours_give_all():
+    few = [0] * 4 + [1] * 2
+    every = ggda(K[:6, :6], few, reg=1e-2)
+    most = ggda(K[:6, :6], few, n_within=3, n_between=4, reg=1e-2)
+    assert np.array_equal(most.coefficients, every.coefficients)
+    with pytest.raises(ValueError, match=r"n_within must be in 1\.\.3, got 4"):
+        ggda(K[:6, :6], few, n_within=4)
+
+
 def test_neighbours_of_ggda_are_near_by_distance_where_the_diagonal_varies():
     lengths = np.random.default_rng(0).uniform(0.2, 5, 24)
     Z = lengths[:, None] * vectors(X)

@@ -108,6 +108,15 @@ def test_the_log_euclidean_cost_never_rises_and_is_that_of_the_atoms(drawn, lam,
     assert cost <= found.costs[-1] + 1e-6 * scale
 
 
+@quiet
+@pytest.mark.parametrize("lam", [0.3, 1.0])
+def test_log_euclidean_atoms_end_at_the_bound_and_not_beyond(lam):
+    """Beyond pi/2 the logarithm of an atom is not the vector that was learned."""
+    X = gs.random_subspaces(12, 6, 2, rng=0)
+    found = tangent.log_euclidean_dictionary(X, 3, lam, n_iter=30, tol=0, rng=0)
+    assert log_euclidean_cost(X, found, lam) == pytest.approx(found.costs[-1], rel=1e-9)
+
+
 @pytest.mark.parametrize("lam", [0.0, 4.0])
 def test_each_log_euclidean_atom_is_the_best_within_the_bound(lam):
     """No other atom does better for these codes, where the bound matters and where not."""

@@ -616,3 +616,9 @@ def test_the_sharpness_has_the_range_of_beta():
     X = core.random_subspaces(6, 8, 2, rng=0)
     with pytest.raises(ValueError, match=r"sharpness must be .*1e\+06.*, got 4e\+307"):
         estimators.DiscriminativeDictionary(sharpness=4e307).fit(X, [0, 1] * 3)
+
+
+def test_neighbours_are_at_most_the_atoms_that_there_are():
+    few = estimators.CodingClassifier("local", n_neighbors=3).fit(D[:3], LABELS[:3])
+    codes = few.transform(Q)
+    assert np.array_equal(few.set_params(n_neighbors=9).transform(Q), codes)

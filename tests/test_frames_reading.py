@@ -3,6 +3,7 @@ file and the frame.
 """
 
 import gc
+import os
 import re
 import sys
 import weakref
@@ -439,6 +440,22 @@ def test_a_folder_tells_clips_from_the_images_of_one(tmp_path):
     (tmp_path / "b.MP4").write_bytes(b"")
     names = [[path.name for path in kind] for kind in contents(tmp_path)]
     assert names == [["a.GIF", "b.MP4", "broken.gif"], ["2.TIF", "10.gif"], ["inner"]]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+def test_a_pipe_of_the_name_of_an_image_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.gif")
+    assert contents(tmp_path).clips == [tmp_path / "pipe.gif"]
+
+
+def test_links_that_lead_back_are_no_content(tmp_path):
+    """One to a folder whose name is only the beginning of another's does not."""
+    here = tmp_path / "clips"
+    here.mkdir()
+    (tmp_path / "clip").mkdir()
+    for target in (here, tmp_path, tmp_path / "clip"):
+        (here / f"to_{target.name}").symlink_to(target)
+    assert contents(here).folders == [here / "to_clip"]
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,17 @@ def test_a_vector_that_is_not_tangent_is_named_by_its_index_among_all():
         intrinsic.exp_map(X, H)
 
 
+@pytest.mark.parametrize("off, good", [(1e-7, True), (1e-5, False)])
+def test_a_vector_is_tangent_to_a_millionth_of_its_norm(off, good):
+    X = np.eye(4, 2)
+    H = np.eye(4, 2, -2) + off * X
+    if good:
+        assert error(intrinsic.exp_map(X, H), intrinsic.exp_map(X, H - off * X)) < TIGHT
+    else:
+        with pytest.raises(ValueError, match="H must be tangent at X"):
+            intrinsic.exp_map(X, H)
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
@@ -343,3 +354,15 @@ def test_karcher_mean_warns_only_outside_of_a_convexity_ball():
         intrinsic.karcher_mean(gs.random_subspaces(12, 6, 2, rng=0))
     with pytest.warns(UserWarning, match="did not converge in 1 steps: gradient norm"):
         intrinsic.karcher_mean(cluster(rng, 5, 6, 2, 0.7), max_iter=1)
+
+
+def test_the_steps_to_the_mean_are_counted():
+    """None are needed to the mean of one, none are taken where none are allowed."""
+    X = cluster(np.random.default_rng(0), 5, 6, 2, 0.3)
+    assert intrinsic.karcher_mean(X[:1], return_info=True).n_iter == 0
+    with pytest.warns(UserWarning, match="did not converge in 0 steps"):
+        start, gradient, n_iter = intrinsic.karcher_mean(
+            X, max_iter=0, return_info=True
+        )
+    assert n_iter == 0 and gradient > 1e-6
+    assert gap_between(start, gs.chordal_mean(X)) < TIGHT

@@ -731,6 +731,14 @@ def test_coding_on_the_lift_is_kernel_coding():
 
 
 @pytest.mark.parametrize("method", ["kmeans++", "random"])
+def test_more_landmarks_than_frames_are_all_frames(method):
+    X = sets_of(0, [5, 6, 7])
+    whole = Lift(rbf(0.1), 2).fit(X)
+    asked = Lift(rbf(0.1), 2, n_landmarks=10**6, method=method, rng=0).fit(X)
+    assert np.array_equal(asked.landmarks_, whole.landmarks_)
+
+
+@pytest.mark.parametrize("method", ["kmeans++", "random"])
 def test_nystroem_error_falls_to_zero(method):
     X = similar_sets(0, 12)
     Q = similar_sets(1, 5)

@@ -694,6 +694,26 @@ def nothing(K_dd, K_xd, y):
         (lambda: tuning.vote([]), r"labels must have shape \(n_voters, n\), both >= 1"),
         (lambda: tuning.vote([[], []]), r"both >= 1, got shape \(2, 0\)"),
         (lambda: tuning.vote(np.ma.array([["a"]], mask=[[True]])), "no masked entries"),
+        (
+            lambda: tuning.vote([["a", "b"], ["a"]]),
+            "labels must have one length for all voters",
+        ),
+        (
+            lambda: tuning.local_predictions([]),
+            "n_neighbors must hold at least one number, got no",
+        ),
+        (
+            lambda: tuning.sparse_predictions([1], []),
+            "rules must hold at least one rule, got none",
+        ),
+        (
+            lambda: tuning.sparse_predictions([0.1, -1]),
+            "lams must be a list of numbers >= 0, got",
+        ),
+        (
+            lambda: tuning.check_splits(3, 4),
+            "splits must hold at least one pair .train, test. of indices, got 3",
+        ),
         (lambda: tuning.dimensions(0), "p_max must be >= 1, got 0"),
         (
             lambda: tuning.corrected_t_test([1.0], 0.5),
@@ -705,6 +725,26 @@ def nothing(K_dd, K_xd, y):
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("predict", [None, "nearest", [], [nothing, None]])
+def test_predict_is_a_function_or_several(predict):
+    with pytest.raises(TypeError, match="predict must be a function of K_dd, K_xd"):
+        tuning.Search(LABELS, FOLDS, predict)
+
+
+@pytest.mark.parametrize("known", ["abc", 3, [], np.eye(3)])
+def test_known_is_that_of_another_search(known):
+    with pytest.raises(TypeError, match="known must be"):
+        tuning.Search(LABELS, FOLDS, tuning.nearest_predictions, known)
+
+
+@pytest.mark.parametrize("values", ["residual", 3])
+def test_rules_and_neighbours_are_lists(values):
+    with pytest.raises(TypeError, match="rules must be a list of rules, got"):
+        tuning.sparse_predictions([0.1], values)
+    with pytest.raises(TypeError, match="n_neighbors must be a list of numbers, got"):
+        tuning.local_predictions(values)
 
 
 @pytest.mark.parametrize(

