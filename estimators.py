@@ -1218,7 +1218,12 @@ def classes_of(y, n):
         )
     if np.ma.is_masked(y):
         raise ValueError("y must have no masked entries, got a masked array")
-    y = column_or_1d(y, warn=True)
+    try:
+        y = column_or_1d(y, warn=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y must be one label a subspace, (n,), got {y!r}: {error}"
+        ) from None
     if len(y) != n:
         raise ValueError(f"y must have length {n}, one label a subspace, got {len(y)}")
     # scikit-learn's check warns of others

@@ -814,9 +814,14 @@ def _path_of(array):
         if isinstance(path, (str, os.PathLike)) and os.path.isdir(path):
             path = os.path.join(path, array.path)
     while isinstance(path, np.ndarray):
-        path = getattr(path, "filename", None) or path.base
+        path = getattr(path, "filename", None) or _array_below(path)
     known = isinstance(path, (str, bytes, os.PathLike))
     return os.path.realpath(os.fsdecode(path)) if known else None
+
+
+def _array_below(view):
+    """The array that this one is a view of, or None: bytes below are no path."""
+    return view.base if isinstance(view.base, np.ndarray) else None
 
 
 class _Function(namedtuple("_Function", "out")):

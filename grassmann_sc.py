@@ -2640,6 +2640,13 @@ def run_blocks(job, n, block):
         try:
             helpers = [pool.submit(work) for _ in range(others)]
             work()
+        except SystemError as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, KeyboardInterrupt):
+                cause = cause.__cause__
+            if cause is None:
+                raise
+            raise KeyboardInterrupt from error  # while Numba handed an array over
         finally:
             list(todo)
     for helper in helpers:

@@ -667,13 +667,15 @@ class _Statistics:
         def add(block):
             for r in range(block.start, block.stop):
                 Z, w = part(r)
+                if not len(w):  # whose unit, 1, would hide those of others
+                    continue
                 if self.exact:
                     unit = _unit_of(w, self.sizes[r])
                     self.sums[r] *= self.sizes[r] / unit
                     w = (w / unit).astype(Z.dtype)
                     self.sums[r] += learn.weighted_square(Z, w, checks.ONE_THREAD)
                     self.sizes[r] = unit
-                elif len(w):
+                else:
                     _append(self.sums[r], self.sizes[r], Z, w, r)
 
         core.run_blocks(add, N, max(1, min(8, N // 4)))

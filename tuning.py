@@ -156,9 +156,10 @@ class Search:
         predict raise ValueError, as for a p beyond the rank of a set. ValueError if
         none is left.
         """
-        if not grams:
+        if not isinstance(grams, Mapping) or not grams:
+            got = "an empty one" if isinstance(grams, Mapping) else type(grams).__name__
             raise ValueError(
-                f"grams must be a dict of at least one {{(kernel, p): K}}, got {grams}"
+                f"grams must be a dict of at least one {{(kernel, p): K}}, got {got}"
             )
         candidates = {
             name: self._candidate(K, f"grams[{name!r}]") for name, K in grams.items()
@@ -395,7 +396,12 @@ def shared_groups(split, groups):
 
 def _checked_part(part, n, key, name):
     """A part of a split as an array of indices."""
-    index = core.plain_array(part, f"{name}: {key}", "hold integers (k,)")
+    if np.ma.is_masked(part):
+        raise ValueError(f"{name} must have no masked entries, got some in {key}")
+    try:
+        index = np.asarray(part)
+    except ValueError:  # of lists of several lengths
+        index = np.empty((), object)
     if index.shape == (0,):
         raise ValueError(
             f"{name} must hold at least one index in each part, got none in {key}"
@@ -499,11 +505,14 @@ def alike(shares: Mapping[Any, ArrayLike], within: float = 1) -> list:
     ['gsc', 'glc']
     """
     within = core.check_number(within, "within", least=0)
+    if not isinstance(shares, Mapping) or not shares:
+        raise ValueError(
+            f"shares must be a dict of at least one candidate, got {shares!r}"
+        )
     known = core.real_array(list(shares.values()), "shares")
     if known.ndim != 2:
         raise ValueError(
-            "shares must be a dict of at least one candidate, and of shares (n,), got "
-            f"{shares!r}"
+            f"shares must have one shape (n,) for all candidates, got {known.shape[1:]}"
         )
     asked = ~np.isnan(known).any(axis=0)
     if not asked.any():
@@ -687,7 +696,9 @@ def nearest_predictions(
     >>> {parameters: labels.tolist() for parameters, labels in answers.items()}
     {(): ['cat', 'bee', 'ape']}
     """
-    classes, index = core.check_labels(y, len(K_dd), "y", "sets")
+    checks.check_sequence(y, "y", "labels")
+    classes, index = core.check_labels(y, len(y), "y", "sets")
+    checks.shaped_array(K_dd, "K_dd", (len(index), len(index)))
     K_xd = checks.shaped_array(K_xd, "K_xd", ("n", len(index)))
     return {(): classes[index[K_xd.argmax(axis=1)]]}
 
@@ -823,6 +834,7 @@ def suspicion(left_out: ArrayLike, labels: core.Labels) -> np.ndarray:
 
 def _own_scores(left_out, labels):
     """Checked scores (N, C) of labelled subspaces, and the index of each's class."""
+    checks.check_sequence(labels, "labels", "labels")
     classes, index = core.check_labels(labels, len(labels))
     n_classes = core.check_integer(len(classes), "the number of classes", 2)
     scores = checks.shaped_array(left_out, "left_out", (len(index), n_classes))

@@ -253,6 +253,24 @@ def test_threads_end_with_the_call_and_one_block_starts_none(n, monkeypatch):
     assert max(during, default=before) <= before + max(0, min(5, n) - 1)
 
 
+@pytest.mark.parametrize(
+    "cause", [KeyboardInterrupt(), ValueError("of numba")], ids=repr
+)
+def test_a_system_error_is_the_control_c_that_caused_it(cause, monkeypatch):
+    """Numba hands an array over by Python, where a Ctrl-C of the caller becomes a
+    SystemError.
+    """
+    monkeypatch.setattr(gs, "thread_count", lambda: 1)
+
+    def job(block):
+        raise SystemError("returned a result with an exception set") from cause
+
+    with pytest.raises(
+        KeyboardInterrupt if isinstance(cause, KeyboardInterrupt) else SystemError
+    ):
+        gs.run_blocks(job, 3, 1)
+
+
 def test_control_c_at_any_step_of_coding_begins_no_other_block(
     monkeypatch, two_threads
 ):

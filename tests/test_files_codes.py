@@ -775,3 +775,11 @@ def test_rows_are_on_disk_before_the_header_counts_them(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", look)
     files.write_codes(path, X[:300], D, 0.3, start="resume")
     assert seen == [(100, 100), (200, 100), (200, 200), (300, 200), (300, 300)]
+
+
+def test_arrays_over_bytes_are_no_path(tmp_path):
+    """NumPy has arrays whose memory is a bytes object, of any bytes."""
+    held = np.frombuffer(np.ascontiguousarray(D).tobytes()).reshape(D.shape)
+    path = tmp_path / "codes.npy"
+    files.write_codes(path, held, held, 0.3)
+    assert np.array_equal(files.load_codes(path), core.gsc(D, D, 0.3))

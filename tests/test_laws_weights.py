@@ -300,3 +300,16 @@ def test_every_function_and_method_that_takes_weights_is_here():
                     full = f"{function.__module__}.{function.__qualname__}"
                     found.add(full.removeprefix(f"{CORE}."))
     assert found == set(LAWS)
+
+
+@pytest.mark.parametrize("factor", [2.0**-990, 2.0**-160, 2.0**160])
+def test_small_weights_move_atoms_beside_one_that_no_sample_uses(factor):
+    """In float32, whose numbers end at 1e-45: weights count in units of the largest."""
+    X = core.random_subspaces(9, 4, 2, rng=0).astype(np.float32)
+    init = np.stack([X[0], X[1], np.eye(4, dtype=np.float32)[:, 2:]])
+    found = []
+    for weights in (np.ones(8), np.full(8, factor)):
+        learner = streams.OnlineGDL(3, coding="local", n_neighbors=1, init=init)
+        near = core.orthonormalize(init[:1] + 0.1 * X[1:]).astype(np.float32)
+        found.append(learner.partial_fit(near, weights).atoms)
+    assert np.array_equal(*found) and not np.array_equal(found[0], init)

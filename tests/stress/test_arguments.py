@@ -141,10 +141,12 @@ def bad_values(valid, rng):
     return constants | changes, refused
 
 
-def may_be_unused(name, argument, default):
-    """Estimators keep what another option leaves unused; those without memory learn
-    from no X.
+def may_be_unused(name, argument, default, arguments):
+    """Local codes need no tolerance; estimators keep what another option leaves unused;
+    those without memory learn from no X.
     """
+    if argument in ("tol", "max_iter") and arguments.get("n_neighbors") is not None:
+        return True
     if default is None and argument.endswith(".y"):
         return True
     if "estimators" not in name:
@@ -153,7 +155,7 @@ def may_be_unused(name, argument, default):
     if argument == "fit.X":
         kept = inspect.getsource(public_calls()[name][0].args[0].fit)
     unset = default is None or type(default) in (int, float)
-    return unset or "first_of(" in kept or not re.search(r"\w_\b.* =", kept)
+    return unset or "X[:1]" in kept or not re.search(r"\w_\b.* =", kept)
 
 
 @contextmanager
@@ -199,7 +201,7 @@ def test_what_does_not_suit_an_argument_is_refused_by_its_name(name, data, seed)
     unasked |= HUGE if last in ENDLESS else set()
     how = data.draw(st.sampled_from([one for one in values if one not in unasked]))
     must_fail = how in refused and argument in arguments
-    must_fail &= not may_be_unused(name, argument, default)
+    must_fail &= not may_be_unused(name, argument, default, arguments)
     must_fail &= last != "paths" or how not in REFUSED_LABELS
     value = values[how](valid)
     before = contents([*arguments.values(), value])
