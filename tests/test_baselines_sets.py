@@ -233,8 +233,10 @@ def test_dcc_equals_its_equations_a_pair_at_a_time(d, m, n_between, seed):
     found = dcc(
         sets, labels, dimension=m, n_between=n_between, n_iter=2, reg=0.01, tol=0
     )
-    assert found.n_iter == 2 or m < d and found.n_iter == 1
-    T, objective = explicit_dcc(sets, labels, counts, m, 0.01, found.n_iter)
+    T, objective = explicit_dcc(sets, labels, counts, m, 0.01, 2)
+    if found.n_iter < 2:  # it ends before a step that does not raise the objective
+        assert found.n_iter == 1 and objective[2] <= objective[1] + LOOSE
+        T, objective = explicit_dcc(sets, labels, counts, m, 0.01, 1)
     assert error(found.objective, objective) < LOOSE
     assert error(hat(found.transform), hat(T)) < LOOSE * np.abs(hat(T)).max()
 
