@@ -9,7 +9,7 @@
 #             coding, learning and methods: tests/stress, then all tests of the suite that draw
 #             their problems, many times; twelve minutes; SEED=1 draws others
 #
-# All use .venv, which this file owns: made when it is missing, unfinished or older than setup.cfg.
+# All use .venv, which this file owns. They create it once, and again after setup.cfg changes.
 # Another interpreter: make demo PYTHON=python3.12
 
 PYTHON ?= python3
@@ -25,8 +25,8 @@ demo: $(READY)
 	$(VENV_PYTHON) -m examples.table_digits
 
 test: $(READY)
-	$(VENV_PYTHON) -m ruff check $$($(VENV_PYTHON) -c "from docs.house import own_files as f; print(*f())")
-	$(VENV_PYTHON) -m ruff format --check --quiet $$($(VENV_PYTHON) -c "from docs.house import own_files as f; print(*f())")
+	$(VENV_PYTHON) -m ruff check $$($(VENV_PYTHON) -c "from docs.sources import own_files as f; print(*f())")
+	$(VENV_PYTHON) -m ruff format --check --quiet $$($(VENV_PYTHON) -c "from docs.sources import own_files as f; print(*f())")
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2 --dist loadfile
 
 types: $(READY)
@@ -45,7 +45,7 @@ bench: $(BENCH)
 	$(VENV_PYTHON) -m benchmarks.agreement
 
 pages: $(DOCS)
-	$(VENV_PYTHON) -m docs.floorplan
+	$(VENV_PYTHON) -m docs.layout
 	$(VENV_PYTHON) -m sphinx -W --keep-going -q -b html docs docs/html
 	$(VENV_PYTHON) -m docs.check_pages docs/html
 

@@ -43,14 +43,14 @@ VERMILION = "#D55E00"
 GREY = "0.6"
 CLASS_COLORS = [BLUE, "#E69F00", "#009E73", VERMILION, "#CC79A7", "#56B4E9", "black"]
 CLASS_MARKERS = "os^Dv*PX<>"  # their number and that of the colours share no factor
-FONT = 8  # points, for names that are thinned out or cut to the room they have
+FONT = 8  # points, for names that are thinned out or cut to fit
 LEGIBLE = 3  # points; smaller names are left out
 CHAR_WIDTH = 0.65  # in font sizes
 LINE_HEIGHT = 1.3
 LONGEST_NAME = 16  # characters
 LONGEST_TITLE = 20  # font sizes
 LEGEND_ROWS = 20
-GAP = 0.3  # in a sheet, of the room of an image
+GAP = 0.3  # in a sheet, of the size of an image
 # beyond it, and below its inverse, ticks of a logarithmic axis overflow
 LARGEST_LAM = 1e100
 
@@ -810,7 +810,7 @@ def _angle_bars(X, Y, ax):
 
 
 def _mark_classes(ax, axis, classes, edges, color):
-    """Lines between classes and names at their centres, as many as have room."""
+    """Lines between classes and names at their centres, as many as fit."""
     size = _size_in_points(ax)
     length = 0.8 * size["xy".index(axis)]  # less what the layout may take
     draw_line = ax.axvline if axis == "x" else ax.axhline
@@ -818,8 +818,8 @@ def _mark_classes(ax, axis, classes, edges, color):
         draw_line(
             edge - 0.5, color=color, linewidth=min(0.8, 0.02 * length / len(classes))
         )
-    room = min(LONGEST_NAME * CHAR_WIDTH, 0.25 * min(size) / FONT)
-    names = [_cut(name, room) for name in classes]
+    width = min(LONGEST_NAME * CHAR_WIDTH, 0.25 * min(size) / FONT)
+    names = [_cut(name, width) for name in classes]
     centres = (edges[:-1] + edges[1:] - 1) / 2
     at = centres / edges[-1] * length
     longest = max(map(len, names)) * CHAR_WIDTH * FONT
@@ -879,9 +879,9 @@ def _cut(text, width):
     Dollars are escaped: a name is no formula.
     """
     text = str(text)
-    room = max(1, int(width / CHAR_WIDTH))
-    if len(text) > room:
-        text = text[: room // 2] + "…" + text[len(text) - (room - 1) // 2 :]
+    most = max(1, int(width / CHAR_WIDTH))
+    if len(text) > most:
+        text = text[: most // 2] + "…" + text[len(text) - (most - 1) // 2 :]
     return text.replace("$", r"\$")
 
 

@@ -237,7 +237,7 @@ class OnlineGDL:
         """How far fit came, and where to go on."""
         path, kept = self._kept
         of = f" of {total}" if total else ""
-        whole = f"{path} holds the first {kept}: resume={path!r} goes on from there"
+        whole = f"{path} holds the first {kept}: resume={path!r} resumes from there"
         if path is None:
             whole = "none is kept, as there was no checkpoint yet to resume from"
         return f"learned from {self._place.n_done}{of} batches; {whole}"

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import matplotlib
 
 import grassmann_sc
-from docs import equations, house, snippets
+from docs import equations, snippets, sources
 
 # pages do not say what was compiled
 logging.getLogger("grassmann_sc").setLevel("ERROR")
@@ -76,12 +76,12 @@ def write_reference(app):
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.rst"):
         old.unlink()
-    for module in house.modules():
-        name = module if module == house.CORE else f"{house.CORE}.{module}"
+    for module in sources.modules():
+        name = module if module == sources.CORE else f"{sources.CORE}.{module}"
         title = f"{module}\n{'=' * len(module)}\n\n"
         text = f"{title}{equations.of(module)}.. automodule:: {name}\n"
         (folder / f"{module}.rst").write_text(text, encoding="utf-8")
-    listed = "".join(f"   {module}\n" for module in house.modules())
+    listed = "".join(f"   {module}\n" for module in sources.modules())
     (folder / "index.rst").write_text(REFERENCE + listed, encoding="utf-8")
 
 

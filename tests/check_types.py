@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from docs.house import CORE, ROOT, modules
+from docs.sources import CORE, ROOT, modules
 
 
 def copy_as_package(folder):

@@ -34,7 +34,7 @@ LONGEST = [
     "test_scale.py",
     "test_classify_folder.py",
     "test_estimators_sklearn.py",
-    "test_laws_company.py",
+    "test_laws_batches.py",
     "test_streams_learning.py",
     "test_classify_clips.py",
     "test_baselines_estimators_sets.py",
@@ -44,7 +44,7 @@ LONGEST = [
 def pytest_configure(config):
     """pytest-xdist hands out files in our order, not those of the most tests first.
 
-    A shell starts what runs in the background with Ctrl-C ignored: tests press it.
+    A shell starts what runs in the background with Ctrl-C ignored: tests send it.
     """
     config.option.loadscopereorder = False
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

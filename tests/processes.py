@@ -11,10 +11,10 @@ import venv
 import zipfile
 from pathlib import Path
 
-from docs.house import CORE, ROOT, modules
+from docs.sources import CORE, ROOT, modules
 from setup import APPLICATION
 
-ROOMS = [name for name in modules() if name != CORE]
+MODULES = [name for name in modules() if name != CORE]
 
 
 def run_python(code, *args, cwd=ROOT, python=sys.executable, **environment):

@@ -17,7 +17,7 @@ PART = """
 def times(x):
     return {} * x
 """
-ROOM = """
+OTHER = """
 import grassmann_sc as core
 
 
@@ -26,13 +26,13 @@ def function(x):
     return core.times(x) + {}
 """
 RUN = """
-import room
-print(room.function(10), sum(room.function.stats.cache_hits.values()))
+import other
+print(other.function(10), sum(other.function.stats.cache_hits.values()))
 """
 
 
 @pytest.fixture
-def house(tmp_path):
+def result_of(tmp_path):
     """A folder with the core, to which a compiled part is added, and a module that
     calls it.
     """
@@ -47,18 +47,20 @@ def house(tmp_path):
 
     def build(factor, summand):
         write("grassmann_sc.py", core + PART.format(factor))
-        write("room.py", ROOM.format(summand))
+        write("other.py", OTHER.format(summand))
         (line,) = run_python(RUN, cwd=tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
         return line
 
     return build
 
 
-def test_a_function_of_another_module_sees_that_a_part_of_the_core_has_changed(house):
-    assert [house(2, 1), house(2, 1)] == ["21 0", "21 1"]
-    assert house(3, 1) == "31 0"  # the core alone has changed
-    assert house(3, 2) == "32 0"  # the module alone
-    assert house(3, 2) == "32 1"
+def test_a_function_of_another_module_sees_that_a_part_of_the_core_has_changed(
+    result_of,
+):
+    assert [result_of(2, 1), result_of(2, 1)] == ["21 0", "21 1"]
+    assert result_of(3, 1) == "31 0"  # the core alone has changed
+    assert result_of(3, 2) == "32 0"  # the module alone
+    assert result_of(3, 2) == "32 1"
 
 
 def module_named(name):

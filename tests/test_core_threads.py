@@ -14,7 +14,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import grassmann_sc as gs
-import presses
+import interrupts
 from grassmann_sc.strategies import KINDS, bases
 from processes import run_python
 
@@ -292,12 +292,12 @@ def test_control_c_at_any_step_of_coding_begins_no_other_block(
         return run_blocks(counted, n, block)
 
     monkeypatch.setattr(gs, "run_blocks", watched)
-    n_steps = presses.count(lambda: gs.gsc(X, D, 0.1))
+    n_steps = interrupts.count(lambda: gs.gsc(X, D, 0.1))
     assert len(begun) > 4
     pressed = 0
     for at in range(1, n_steps, max(1, n_steps // 40)):
         codes = []
-        if presses.press(lambda: codes.append(gs.gsc(X, D, 0.1)), at):
+        if interrupts.interrupt(lambda: codes.append(gs.gsc(X, D, 0.1)), at):
             pressed += 1
             n_begun = len(begun)
             # blocks of the other thread, which come to their end

@@ -1,4 +1,4 @@
-"""What makes the pages: links are checked, docstrings become markup, the floor plan is
+"""What makes the pages: links are checked, docstrings become markup, the layout is
 that of the imports.
 """
 
@@ -11,11 +11,11 @@ import matplotlib.pyplot as plt
 import pytest
 from PIL import Image
 
-from docs import check_pages, equations, floorplan, snippets
-from docs.house import own_files
+from docs import check_pages, equations, layout, snippets
+from docs.sources import own_files
 from grassmann_sc import estimators
 from grassmann_sc.baselines import estimators as of_baselines
-from processes import CORE, ROOMS, ROOT
+from processes import CORE, MODULES, ROOT
 
 PICTURES = [name for name in own_files(".png") if name.startswith("docs/pictures/")]
 GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
@@ -110,15 +110,15 @@ def test_every_module_has_a_page_in_the_reference(tmp_path, monkeypatch):
     (tmp_path / "reference" / "gone.rst").touch()
     conf.write_reference(None)
     pages = {path.stem for path in (tmp_path / "reference").iterdir()} - {"index"}
-    assert pages == {CORE, *ROOMS}
+    assert pages == {CORE, *MODULES}
     index = (tmp_path / "reference" / "index.rst").read_text(encoding="utf-8")
-    assert index.split("\n\n")[-1].split() == [CORE, *ROOMS]
+    assert index.split("\n\n")[-1].split() == [CORE, *MODULES]
 
 
 def test_every_module_is_once_in_the_table_of_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)\.py` \|", text, re.MULTILINE)
-    assert sorted(rows) == sorted(name.replace(".", "/") for name in [CORE, *ROOMS])
+    assert sorted(rows) == sorted(name.replace(".", "/") for name in [CORE, *MODULES])
 
 
 def test_the_page_on_scikit_learn_names_every_estimator_once():
@@ -179,7 +179,7 @@ def test_the_readme_is_short():
 
 
 def test_the_floor_plan_knows_every_import():
-    plan = floorplan.plan()
+    plan = layout.plan()
     assert plan["learn"] == {"files": True}
     assert plan["discriminative"] == {"learn": False}
     assert plan["baselines.sets"] == {"baselines.jacobi": False}
@@ -190,8 +190,8 @@ def test_the_floor_plan_knows_every_import():
     }
     below = {"estimators": False, "baselines.hulls": False}
     assert plan["baselines.estimators"].items() >= below.items()
-    place = floorplan.places(plan)
-    assert set(place) == {*ROOMS} - {"checks"}
+    place = layout.places(plan)
+    assert set(place) == {*MODULES} - {"checks"}
     assert all(
         place[name][1] > place[other][1] - 0.5
         for name, others in plan.items()
@@ -201,7 +201,7 @@ def test_the_floor_plan_knows_every_import():
 
 
 def test_the_application_is_drawn_without_arrows_that_follow_from_others():
-    plan = floorplan.plan_of_application()
+    plan = layout.plan_of_application()
     assert plan["votes"] == {"search": False}  # which imports what it imports too
     assert "messages" in plan["settings"] or not plan["settings"]
     assert plan["__main__"]["options"] is False and "compare" not in plan["rows"]
@@ -210,14 +210,14 @@ def test_the_application_is_drawn_without_arrows_that_follow_from_others():
 @pytest.mark.parametrize("of_application", [False, True])
 def test_the_pictures_of_the_imports_are_those_of_the_imports(of_application):
     figure, path = (
-        (floorplan.draw(floorplan.plan()).figure, floorplan.PICTURE)
+        (layout.draw(layout.plan()).figure, layout.PICTURE)
         if not of_application
         else (
-            floorplan.draw(floorplan.plan_of_application(), core=False).figure,
-            floorplan.OF_APPLICATION,
+            layout.draw(layout.plan_of_application(), core=False).figure,
+            layout.OF_APPLICATION,
         )
     )
-    assert not snippets.is_out_of_date(path, figure), "python -m docs.floorplan"
+    assert not snippets.is_out_of_date(path, figure), "python -m docs.layout"
     plt.close(figure)
 
 

@@ -7,10 +7,10 @@ import inspect
 import matplotlib.pyplot as plt
 import pytest
 
-from processes import CORE, ROOMS
+from processes import CORE, MODULES
 
-NAMES = [CORE, *(f"{CORE}.{room}" for room in ROOMS)]
-MODULES = {name: importlib.import_module(name) for name in NAMES}
+NAMES = [CORE, *(f"{CORE}.{module}" for module in MODULES)]
+LOADED = {name: importlib.import_module(name) for name in NAMES}
 OPTIONAL = {"dask", "distributed", "skimage"}
 FINDER = doctest.DocTestFinder(exclude_empty=True)
 
@@ -20,19 +20,19 @@ def examples(thing, name):
     methods'.
     """
     found = FINDER.find(thing, name, module=False, globs={})
-    inside = [] if thing in MODULES.values() else found[1:]
+    inside = [] if thing in LOADED.values() else found[1:]
     return [test for test in [*found[:1], *inside] if test.examples]
 
 
 PUBLIC = {
     f"{module.__name__}.{name}": getattr(module, name)
-    for module in MODULES.values()
+    for module in LOADED.values()
     for name in module.__all__
 }
 ALL = {
     name: examples(thing, name)
     for name, thing in {
-        **{module.__name__: module for module in MODULES.values()},
+        **{module.__name__: module for module in LOADED.values()},
         **PUBLIC,
     }.items()
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from docs import snippets
-from docs.house import ROOT, own_files
+from docs.sources import ROOT, own_files
 from grassmann_classify import npz
 from grassmann_sc import principal_angles, projection_kernel
 

@@ -20,9 +20,7 @@ SLOW = {"numpy", "numba", "sklearn", "matplotlib", "scipy"}
 
 
 def test_every_script_is_looked_at():
-    assert {"examples.table_digits", "benchmarks.lasso", "docs.floorplan"} <= set(
-        SCRIPTS
-    )
+    assert {"examples.table_digits", "benchmarks.lasso", "docs.layout"} <= set(SCRIPTS)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -100,7 +98,7 @@ def test_pictures_have_the_format_and_size_that_were_asked_for(tmp_path, kind, s
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_ctrl_c_while_modules_are_imported_is_one_line(tmp_path):
-    """A module of the working folder, found in place of NumPy, presses."""
+    """A module of the working folder, found in place of NumPy, sends Ctrl-C."""
     (tmp_path / "numpy.py").write_text(
         "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
     )

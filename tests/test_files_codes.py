@@ -1,5 +1,5 @@
 """Coding of stored arrays and into files: the codes of memory, whatever holds X and
-takes them; what kills, Ctrl-C and full disks leave can be read and gone on from.
+takes them; what kills, Ctrl-C and full disks leave can be read and resumed.
 """
 
 import errno

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import grassmann_sc as core
-import presses
+import interrupts
 from grassmann_sc import estimators, files, learn, streams
 from oracles import clusters
 
@@ -285,11 +285,11 @@ def test_ctrl_c_at_any_step_of_a_write_leaves_no_other_file(tmp_path, monkeypatc
     def write(row=1.0):
         files.write_arrays(path, "scores", {"row": np.full(3, row)})
 
-    n_steps = presses.count(write)
+    n_steps = interrupts.count(write)
     left = set()
     for at in range(1, n_steps + 1):
         write(0.0)
-        assert presses.press(write, at) is not None
+        assert interrupts.interrupt(write, at) is not None
         assert os.listdir(tmp_path) == ["scores"]
         arrays = files.read_arrays(path, "scores", {"row": "f"}, {"row"})
         left.add(tuple(arrays["row"].tolist()))

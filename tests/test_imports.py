@@ -6,10 +6,10 @@ import zipfile
 
 import pytest
 
-from docs.house import modules
+from docs.sources import modules
 from processes import (
     CORE,
-    ROOMS,
+    MODULES,
     ROOT,
     build_wheel,
     copy_modules,
@@ -49,17 +49,17 @@ def world(request, tmp_path_factory):
     return globals()[request.param](tmp_path_factory)
 
 
-# ---------------------------------------------------------------------------- rooms
+# ---------------------------------------------------------------------------- modules
 
 
 IMPORT_ALL = """
 import sys
 import grassmann_sc
-for room in sys.argv[1:]:
-    folder, _, name = ("grassmann_sc." + room).rpartition(".")
+for module in sys.argv[1:]:
+    folder, _, name = ("grassmann_sc." + module).rpartition(".")
     exec("from " + folder + " import " + name)
-    module = sys.modules["grassmann_sc." + room]
-    assert eval("grassmann_sc." + room) is eval(name) is module
+    found = sys.modules["grassmann_sc." + module]
+    assert eval("grassmann_sc." + module) is eval(name) is found
     print(module.__name__, *module.__all__)
 flat = set(sys.argv[1:]) | {"baselines"}
 assert not flat & set(sys.modules), flat & set(sys.modules)  # each module is there once
@@ -68,8 +68,10 @@ assert set(grassmann_sc.__all__) < set(dir(grassmann_sc)) > {"learn", "baselines
 
 
 def test_every_room_is_found_once(world):
-    lines = run_python(IMPORT_ALL, *ROOMS, **world, **QUICK)
-    assert [line.split()[0] for line in lines] == [f"{CORE}.{room}" for room in ROOMS]
+    lines = run_python(IMPORT_ALL, *MODULES, **world, **QUICK)
+    assert [line.split()[0] for line in lines] == [
+        f"{CORE}.{module}" for module in MODULES
+    ]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ def test_a_baseline_is_copied_with_its_folder(tmp_path):
 
 
 def test_what_a_room_misses_is_named_by_itself(tmp_path):
-    """Not the room, which is there, but the module that it imports."""
+    """Not the module, which is there, but the module that it imports."""
     copy_modules(tmp_path, CORE)
     (tmp_path / "learn.py").write_text(
         "\nimport grassmann_sc as core\nimport no_such_module"

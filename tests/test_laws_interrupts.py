@@ -7,45 +7,45 @@ import functools
 
 import pytest
 
-import presses
+import interrupts
 from grassmann_sc import files
 
 N_STEPS = 14  # of each call, spread over all of it; make stress draws others
-LATER = (0, 1, 5)  # steps to a second press, or none
+LATER = (0, 1, 5)  # steps to a second Ctrl-C, or none
 
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """Small pieces, in a folder that is thrown away."""
     monkeypatch.chdir(tmp_path)
-    for module, name, value in presses.SMALL:
+    for module, name, value in interrupts.SMALL:
         monkeypatch.setattr(module, name, value)
 
 
 @pytest.mark.filterwarnings("ignore:interrupted")
 # of open archives
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("name", presses.NAMES)
+@pytest.mark.parametrize("name", interrupts.NAMES)
 def test_what_ctrl_c_leaves_is_as_before_the_call_or_as_after_it(name, small):
-    subject = presses.subject(name)
-    n = presses.count(functools.partial(subject.call, subject.start()))
+    subject = interrupts.subject(name)
+    n = interrupts.count(functools.partial(subject.call, subject.start()))
     for i, at in enumerate(range(1, n + 1, max(1, n // N_STEPS))):
-        press = functools.partial(presses.press, at=at, again=LATER[i % 3])
-        presses.press_subject(subject, press)
+        interrupt = functools.partial(interrupts.interrupt, at=at, again=LATER[i % 3])
+        interrupts.interrupt_subject(subject, interrupt)
 
 
 @pytest.mark.parametrize("again", [0, 1, 2, 5, 40])
 def test_a_job_is_whole_or_not_begun_at_every_step(again, small):
-    """Where it raises is where it is pressed, wherever handlers are exchanged."""
+    """It raises where it comes, wherever handlers are exchanged."""
 
     def two(done):
         files.uninterrupted(lambda: done.extend([done.append(1), 2]))
 
-    n = presses.count(lambda: two([]))
+    n = interrupts.count(lambda: two([]))
     seen = set()
     for at in range(1, n + 1):
         done = []
-        error = presses.press(lambda: two(done), at, again)
+        error = interrupts.interrupt(lambda: two(done), at, again)
         assert error is not None or at + again > n
         seen.add(tuple(done))
     assert seen == {(), (1, None, 2)}

@@ -22,7 +22,7 @@ from grassmann_sc import (
 from grassmann_sc.baselines import dynamics, hulls, sets, tangent, tensors
 from grassmann_sc.baselines.estimators import MSM
 from oracles import LOOSE, clusters, hat, noisy_image_sets
-from processes import ROOMS
+from processes import MODULES
 
 # Module-level numbers that say how much is taken at a time, and change nothing but
 # memory and time. (TILE alone leaves 64 queries in a tile of the core; hence the 150
@@ -171,7 +171,7 @@ def at_the_usual_size(case):
 def sizes_by_module():
     modules = [
         core,
-        *(importlib.import_module(f"grassmann_sc.{room}") for room in ROOMS),
+        *(importlib.import_module(f"grassmann_sc.{module}") for module in MODULES),
     ]
     return [
         (module, name) for module in modules for name in NAMES if name in vars(module)
@@ -204,7 +204,7 @@ def test_tiles_of_every_size_give_the_same(case, tiles_of):
 
 def test_every_tile_has_a_name_that_is_looked_for():
     assert {name for _, name in sizes_by_module()} == set(NAMES)
-    for room in ROOMS:
-        names = vars(importlib.import_module(f"grassmann_sc.{room}"))
+    for module in MODULES:
+        names = vars(importlib.import_module(f"grassmann_sc.{module}"))
         sizes = {name for name in names if re.search("TILE|_AT_A_TIME", name)}
         assert sizes <= set(NAMES)

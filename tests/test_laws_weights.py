@@ -24,7 +24,7 @@ from grassmann_sc import (
 )
 from grassmann_sc.strategies import bases
 from oracles import LOOSE, clusters, error, hat, rarely, seeds, statistics
-from processes import CORE, ROOMS
+from processes import CORE, MODULES
 
 N = 28
 # of the first two samples are there, too few for atoms
@@ -283,7 +283,7 @@ def test_samples_of_weight_0_are_no_first_atoms(method):
 def test_every_function_and_method_that_takes_weights_is_here():
     """Those of our own: the score of scikit-learn's mixins is theirs."""
     found = set()
-    for module in (CORE, *(f"{CORE}.{room}" for room in ROOMS)):
+    for module in (CORE, *(f"{CORE}.{module}" for module in MODULES)):
         public = importlib.import_module(module)
         for name in public.__all__:
             thing = getattr(public, name)

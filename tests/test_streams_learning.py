@@ -937,7 +937,7 @@ def test_ctrl_c_ends_a_script_which_a_resume_goes_on_with_to_the_same_bits(tmp_p
         last = interrupted(STOPPED, tmp_path / "X.npy", path, resume, at)
         assert last == (
             f"KeyboardInterrupt: learned from {at} batches; {path} holds the first 10: "
-            f"resume='{path}' goes on from there"
+            f"resume='{path}' resumes from there"
         )
     batches = MANY.reshape(25, 16, 8, 2)
     resumed = streams.OnlineGDL(8, 0.2).fit(iter(batches), resume=path)

@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from processes import APPLICATION, CORE, ROOMS, ROOT, run_python
+from processes import APPLICATION, CORE, MODULES, ROOT, run_python
 
 
 def version_in_the_core():
@@ -23,7 +23,7 @@ def test_wheel_holds_the_modules_and_the_command_alone(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     dist_info = f"{APPLICATION}-{version_in_the_core()}.dist-info/"
     modules = {name for name in names if not name.startswith(dist_info)}
-    package = {f"{room.replace('.', '/')}.py" for room in ROOMS} | {
+    package = {f"{module.replace('.', '/')}.py" for module in MODULES} | {
         "__init__.py",
         "py.typed",
     }
@@ -156,7 +156,7 @@ def test_wheel_leaves_other_top_level_names_alone(installed, tmp_path):
         code,
         CORE,
         APPLICATION,
-        *(room.partition(".")[0] for room in ROOMS),
+        *(module.partition(".")[0] for module in MODULES),
         cwd=tmp_path,
         python=python,
     )
@@ -181,7 +181,7 @@ def test_a_type_checker_resolves_every_public_name(installed, tmp_path):
     """In a script of a user; their hints are seen too, and names that are not there."""
     python, _ = installed
     script = USER
-    for module in (CORE, *(f"{CORE}.{room}" for room in ROOMS)):
+    for module in (CORE, *(f"{CORE}.{module}" for module in MODULES)):
         prefix = "_".join(module.split("."))
         for name in importlib.import_module(module).__all__:
             script += f"from {module} import {name} as {prefix}_{name}\n"
@@ -243,7 +243,11 @@ for name in sys.argv[1:]:
     print(importlib.import_module(name).__file__)
 """
     files = run_python(
-        code, CORE, *(f"{CORE}.{room}" for room in ROOMS), cwd=tmp_path, python=python
+        code,
+        CORE,
+        *(f"{CORE}.{module}" for module in MODULES),
+        cwd=tmp_path,
+        python=python,
     )
-    places = ["__init__", *(room.replace(".", "/") for room in ROOMS)]
+    places = ["__init__", *(module.replace(".", "/") for module in MODULES)]
     assert files == [str(site / CORE / f"{place}.py") for place in places]

@@ -160,7 +160,7 @@ def fill_dictionary(rng, folder, make_room):
 
 
 def fill_checkpoint(rng, folder, make_room):
-    """There is no checkpoint, or one that can be gone on from."""
+    """There is no checkpoint, or one that can be resumed."""
     X = core.random_subspaces(30, int(rng.integers(10, 200)), 2, 1)
     path = folder / "checkpoint.npz"
     options = dict(n_atoms=5, lam=0.2, n_iter=4, tol=0, rng=0)

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import grassmann_sc as core
-import presses
+import interrupts
 from arrays import worst_difference
 from grassmann_sc import frames, intrinsic, kernels, learn, streams, subspaces
 from grassmann_sc.baselines import tangent
@@ -151,13 +151,13 @@ def interrupted(call, delay, again=0.0):
     def inside():
         call()
 
-    def press(number, frame):
+    def interrupt(number, frame):
         while frame is not None and frame.f_code is not inside.__code__:
             frame = frame.f_back
         if frame is not None:
             signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGALRM, press)
+    before = signal.signal(signal.SIGALRM, interrupt)
     # of an interrupt in a generator that ends, which Python forgets
     told = sys.unraisablehook
     sys.unraisablehook = lambda what: None
@@ -204,8 +204,8 @@ def undisturbed(name):
 @functools.cache
 def size_of(name):
     """The steps and seconds of a call that commits, and the Subject of that name."""
-    subject = presses.subject(name)
-    steps = presses.count(functools.partial(subject.call, subject.start()))
+    subject = interrupts.subject(name)
+    steps = interrupts.count(functools.partial(subject.call, subject.start()))
     thing = subject.start()
     start = time.perf_counter()
     subject.call(thing) if subject.has_steps else None
@@ -215,12 +215,12 @@ def size_of(name):
 @pytest.fixture(scope="module", autouse=True)
 def small_pieces():
     with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in presses.SMALL:
+        for module, name, value in interrupts.SMALL:
             patch.setattr(module, name, value)
         yield
 
 
-@pytest.mark.parametrize("name", presses.NAMES)
+@pytest.mark.parametrize("name", interrupts.NAMES)
 @settings(max_examples=60)
 @given(st.data())
 def test_what_an_interrupt_leaves_is_as_before_the_call_or_as_after_it(name, data):
@@ -231,13 +231,13 @@ def test_what_an_interrupt_leaves_is_as_before_the_call_or_as_after_it(name, dat
     if data.draw(st.integers(0, 3)) and subject.has_steps:
         at = data.draw(st.integers(1, steps))
         again = data.draw(st.integers(0, 12))
-        press = functools.partial(presses.press, at=at, again=again)
+        interrupt = functools.partial(interrupts.interrupt, at=at, again=again)
     else:
         delay = data.draw(SHARES) * seconds
         # not so soon that one handler interrupts the other for ever
         again = data.draw(st.sampled_from([0.0, max(seconds / 4, 1e-3)]))
-        press = functools.partial(interrupted, delay=delay, again=again)
-    presses.press_subject(subject, press)
+        interrupt = functools.partial(interrupted, delay=delay, again=again)
+    interrupts.interrupt_subject(subject, interrupt)
 
 
 # --------------------------------------------------------------------- kills and forks

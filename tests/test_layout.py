@@ -1,4 +1,4 @@
-"""The floor plan: who imports whom, what is packaged, and what no file does. Files are
+"""The layout: who imports whom, what is packaged, and what no file does. Files are
 read, not run.
 """
 
@@ -12,8 +12,8 @@ from itertools import pairwise
 import pytest
 
 import grassmann_sc as core
-from docs import house
-from docs.house import CORE, ROOT, modules, own_files
+from docs import sources
+from docs.sources import CORE, ROOT, modules, own_files
 
 APPLICATION = "grassmann_classify"
 TEXTS = {
@@ -41,15 +41,15 @@ EXTRAS = {
     "distributed",
     "h5py",
 }
-ROOT_ROOMS = {name for name in MODULES if "." not in name}
+ROOT_MODULES = {name for name in MODULES if "." not in name}
 ROWS = {
     "plots": {"matplotlib"},
     "strategies": {"hypothesis"},
     "calibration": {"tuning"},
     "discriminative": {"learn"},
     "streams": {"files", "learn"},
-    "scale": ROOT_ROOMS,  # the roof
-    "estimators": {"sklearn"} | ROOT_ROOMS,
+    "scale": ROOT_MODULES,
+    "estimators": {"sklearn"} | ROOT_MODULES,
     "baselines.sets": {"baselines.jacobi"},
     "baselines.tangent": {"baselines.jacobi", "intrinsic", "learn"},
     "baselines.estimators": {"sklearn"} | set(MODULES),
@@ -115,8 +115,8 @@ def top_level(name):
     return name.partition(".")[0] or "a relative import"
 
 
-def room_of(name):
-    """The module of the house that a dotted name leads to, or the top-level name of
+def module_of(name):
+    """The module of the project that a dotted name leads to, or the top-level name of
     another.
     """
     if top_level(name) != CORE:
@@ -166,7 +166,7 @@ def names_in_all(tree):
 # ------------------------------------------------------------------------ its own files
 
 
-def test_the_house_is_what_git_tracks_or_setup_packages(tmp_path, monkeypatch):
+def test_own_files_are_what_git_tracks_or_setup_packages(tmp_path, monkeypatch):
     """A file that is not there, and one that lies about, as the README's
     test_angles.py, are none of it.
     """
@@ -183,15 +183,15 @@ def test_the_house_is_what_git_tracks_or_setup_packages(tmp_path, monkeypatch):
     (tmp_path / f"{CORE}.py").write_text(
         "MODULES = ('learn', 'baselines.hulls', 'no_file')\n"
     )
-    monkeypatch.setattr(house, "ROOT", tmp_path)
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
     for tracked in ([], [*own, "gone.py", "setup.cfg"]):
-        monkeypatch.setattr(house, "tracked", lambda tracked=tracked: tracked)
-        assert house.own_files.__wrapped__(".py") == own
+        monkeypatch.setattr(sources, "tracked", lambda tracked=tracked: tracked)
+        assert sources.own_files.__wrapped__(".py") == own
 
 
 def test_a_folder_within_the_repository_of_another_has_no_git(tmp_path, monkeypatch):
-    monkeypatch.setattr(house, "ROOT", tmp_path)
-    assert house.tracked() == []
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    assert sources.tracked() == []
 
 
 # --------------------------------------------------------------------- who imports whom
@@ -215,12 +215,12 @@ def test_each_module_has_tests_of_its_name(module):
 
 
 @each_module
-def test_imports_follow_the_floor_plan(module):
+def test_imports_follow_the_layout(module):
     for name, _, in_function in imports(MODULES[module]):
         allowed = sys.stdlib_module_names | OF_ALL | {CORE} | ROWS.get(module, set())
         if in_function:
             allowed |= IN_FUNCTIONS.get(module, EXTRAS)
-        assert room_of(name) in allowed, f"{module} imports {name}"
+        assert module_of(name) in allowed, f"{module} imports {name}"
 
 
 @each_file
@@ -228,7 +228,7 @@ def test_modules_are_imported_from_the_core_alone(file):
     """As grassmann_sc.learn each is there once, in a clone, beside copied files and
     installed.
     """
-    flat = {*ROOT_ROOMS, "baselines"} - {CORE}
+    flat = {*ROOT_MODULES, "baselines"} - {CORE}
     for tree in code_within(FILES[file]):
         wrong = {name for name, _, _ in imports(tree) if top_level(name) in flat}
         assert not wrong, f"{file} imports {wrong}: write from {CORE} import ..."
@@ -260,7 +260,7 @@ def test_no_test_imports_from_another(file):
     assert not wrong
 
 
-# ------------------------------------------------------------------------ no back doors
+# -------------------------------------------------------------------- no private names
 
 
 def is_private(name):
@@ -289,7 +289,7 @@ def own_private_names(tree):
 def private_reach_ins(tree):
     """Every private name of another file that this one uses."""
     own = own_private_names(tree)
-    house = {
+    own_imports = {
         bound
         for name, bound, _ in imports(tree)
         if top_level(name) in {CORE, APPLICATION, "benchmarks", "examples"}
@@ -310,7 +310,7 @@ def private_reach_ins(tree):
             continue
         if not (isinstance(name, str) and is_private(name)) or is_oneself(target):
             continue
-        if ast.unparse(target).partition(".")[0] in house or name not in own:
+        if ast.unparse(target).partition(".")[0] in own_imports or name not in own:
             yield f"{ast.unparse(target)}.{name}"
 
 
@@ -336,7 +336,7 @@ def test_no_private_name_of_another_file_is_used(file):
         ("import grassmann_sc as core; core.__version__, pair._replace(a=1)", set()),
     ],
 )
-def test_back_doors_are_seen(code, wrong):
+def test_private_names_of_others_are_seen(code, wrong):
     assert set(private_reach_ins(ast.parse(code.replace("|", "\n")))) == wrong
 
 
@@ -403,7 +403,7 @@ def test_public_definitions_have_docstrings(module):
 
 
 def house_classes(module, name):
-    """The class of this name and those of the house that it inherits from."""
+    """The class of this name and those of the project that it inherits from."""
     for node in MODULES[module].body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             yield node
@@ -662,8 +662,8 @@ def test_extras_that_are_named_exist(name):
 
 
 def test_the_core_reads_from_the_mathematics_down():
-    """Geometry, Gram matrix, coding, classification, then checks, then the machine
-    room; the first equation stands within the first 60 lines.
+    """Geometry, Gram matrix, coding, classification, then checks, then what
+    compiles and runs; the first equation stands within the first 60 lines.
     """
     lines = TEXTS[f"{CORE}.py"].splitlines()
     assert any("lam ||y||_1" in line or "X X^T" in line for line in lines[:60])

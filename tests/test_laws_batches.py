@@ -1,4 +1,4 @@
-"""The law of company: what a query gets, a code, coordinates or a label, is what it
+"""What a query gets, a code, coordinates or a label, is what it
 gets alone, in any batch, in any order. Where atoms are repeated, what they get together.
 """
 

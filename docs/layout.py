@@ -1,6 +1,6 @@
-"""Who imports whom: python -m docs.floorplan
+"""Who imports whom: python -m docs.layout
 
-Reads the toolkit's modules and draws who imports whom into docs/pictures/floorplan.png.
+Reads the toolkit's modules and draws who imports whom into docs/pictures/layout.png.
 All import the core, and most checks.py: their arrows are left out; dashed: an import
 within a function. Likewise the application into docs/pictures/application.png, where
 arrows that follow from others are left out.
@@ -10,16 +10,16 @@ import ast
 
 from examples.common import of_nothing, parsed
 
-parsed(__name__, of_nothing, "docs.floorplan")
+parsed(__name__, of_nothing, "docs.layout")
 
 import matplotlib
 import matplotlib.pyplot as plt
 
-from docs.house import CORE, ROOT, modules, own_files
 from docs.snippets import DPI, keep
+from docs.sources import CORE, ROOT, modules, own_files
 from setup import APPLICATION
 
-PICTURE = ROOT / "docs" / "pictures" / "floorplan.png"
+PICTURE = ROOT / "docs" / "pictures" / "layout.png"
 OF_APPLICATION = ROOT / "docs" / "pictures" / "application.png"
 COLORS = {"": "#9FD3F5", "baselines": "#F3C96B"}  # of the root, and of a folder
 LEVEL = 1.8  # between modules and what they import
@@ -28,7 +28,7 @@ WIDTH = 0.62  # inches
 HEIGHT = 0.95
 
 
-def imported_modules(path, rooms, package=CORE):
+def imported_modules(path, names, package=CORE):
     """{module of a package: is it imported within functions alone} of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     top = {id(node) for node in tree.body}
@@ -40,8 +40,8 @@ def imported_modules(path, rooms, package=CORE):
         ):
             for alias in node.names:
                 name = f"{node.module}.{alias.name}".removeprefix(f"{package}.")
-                name = name if name in rooms else name.rpartition(".")[0]
-                if name in rooms:
+                name = name if name in names else name.rpartition(".")[0]
+                if name in names:
                     later = id(node) not in top
                     found[name] = found.get(name, True) and later
     return found
@@ -49,17 +49,17 @@ def imported_modules(path, rooms, package=CORE):
 
 def plan():
     """{module: what it imports} of all modules but those that all import."""
-    rooms = {n: path for n, path in modules().items() if n not in (CORE, "checks")}
-    return {name: imported_modules(path, rooms) for name, path in rooms.items()}
+    paths = {n: path for n, path in modules().items() if n not in (CORE, "checks")}
+    return {name: imported_modules(path, paths) for name, path in paths.items()}
 
 
 def plan_of_application():
     """{module: what it imports, but for what follows from that} of the application."""
     files = [name for name in own_files() if name.startswith(f"{APPLICATION}/")]
-    rooms = {ROOT.joinpath(name).stem: ROOT / name for name in files}
-    rooms.pop("__init__")
+    paths = {ROOT.joinpath(name).stem: ROOT / name for name in files}
+    paths.pop("__init__")
     found = {
-        name: imported_modules(path, rooms, APPLICATION) for name, path in rooms.items()
+        name: imported_modules(path, paths, APPLICATION) for name, path in paths.items()
     }
 
     def below(module):

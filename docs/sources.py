@@ -1,4 +1,4 @@
-"""The house's own files, which its checks look at. What else lies beside them is not
+"""The project's own files, which its checks look at. What else lies beside them is not
 looked at.
 """
 
@@ -14,7 +14,7 @@ CORE = setup.CORE
 
 @functools.cache
 def own_files(suffix=".py"):
-    """Names, below ROOT, of the house's files with this suffix.
+    """Names, below ROOT, of the project's files with this suffix.
 
     They are what git tracks; in a copy without git, the modules, files at the root that
     are no Python, and all that lies in the folders.
@@ -27,7 +27,7 @@ def own_files(suffix=".py"):
 
 def tracked():
     """What git tracks below ROOT; nothing where there is no git, or ROOT is not the
-    house's.
+    project's.
     """
     try:
         done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
@@ -54,7 +54,7 @@ def packaged():
 
 
 def modules():
-    """{module: its file} of the modules of the house, the core among them."""
+    """{module: its file} of the modules of the project, the core among them."""
     own = own_files()
     return {
         name: path

@@ -33,21 +33,21 @@ def is_watched(filename):
 
 def count(call):
     """The number of steps of a call."""
-    presser = Presser(())
-    presser.run(call)
-    return presser.step
+    interrupter = Interrupter(())
+    interrupter.run(call)
+    return interrupter.step
 
 
-def press(call, at, again=0):
+def interrupt(call, at, again=0):
     """The KeyboardInterrupt that came out of a call with a Ctrl-C before its step
     number at, or None; another one comes so many steps later.
     """
-    presser = Presser((at, at + again) if again else (at,))
-    return presser.run(call)
+    interrupter = Interrupter((at, at + again) if again else (at,))
+    return interrupter.run(call)
 
 
-class Presser:
-    """Presses Ctrl-C at these steps."""
+class Interrupter:
+    """Sends Ctrl-C at these steps."""
 
     def __init__(self, at):
         self.at = [*at]
@@ -59,7 +59,7 @@ class Presser:
         """
         tracing = sys.gettrace()
         profiling = sys.getprofile()
-        # of a press in a generator that ends, which Python forgets
+        # of a Ctrl-C in a generator that ends, which Python forgets
         told = sys.unraisablehook
         sys.unraisablehook = lambda what: None
         before = signal.signal(signal.SIGINT, self.handle)
@@ -80,7 +80,7 @@ class Presser:
 
     def handle(self, number, frame):
         """Raise, as Python does by default. Python stops tracing where a trace function
-        raises: the rest of the presses come at the calls that follow.
+        raises: the rest of the interrupts come at the calls that follow.
         """
         sys.setprofile(self.profile)
         raise KeyboardInterrupt
@@ -105,7 +105,7 @@ class Presser:
 
 # start(): what a call begins with; call(thing); check(thing, error): it is as before
 # the call or as after it, as after it if no error came out; has_steps: False for a call
-# that presses by itself
+# that interrupts itself
 Subject = namedtuple("Subject", "start call check has_steps", defaults=[True])
 SMALL = [  # module, name, value while Subjects are made and called
     (files, "SIGNALS", [signal.SIGTERM, signal.SIGINT]),  # the others have no handler
@@ -116,10 +116,10 @@ N_ITER = 2  # of gdl
 N_ATOMS = 12  # more than a batch has samples, so that the first one waits
 
 
-def press_subject(subject, press_call):
-    """Check a Subject after press_call(call), which presses and returns what came out."""
+def interrupt_subject(subject, interrupt_call):
+    """Check a Subject after interrupt_call(call), which sends Ctrl-C and returns what came out."""
     thing = subject.start()
-    error = press_call(functools.partial(subject.call, thing))
+    error = interrupt_call(functools.partial(subject.call, thing))
     if error is not None:
         if not isinstance(error, KeyboardInterrupt):
             raise error
@@ -135,7 +135,7 @@ def subject(name):
     """The Subject of this name. It works in the present folder."""
     kind, _, variant = name.partition(", ")
     if kind == "uninterrupted":
-        call = job_that_presses if variant else job_of_two
+        call = job_that_interrupts if variant else job_of_two
         return Subject(list, call, check_job, has_steps=not variant)
     if kind == "write_codes":
         return subject_of_codes(variant == "folder")
@@ -150,7 +150,7 @@ def job_of_two(done):
     files.uninterrupted(lambda: done.extend(part.start for part in core.slices(2, 1)))
 
 
-def job_that_presses(done):
+def job_that_interrupts(done):
     def job():
         done.append(0)
         os.kill(os.getpid(), signal.SIGINT)
@@ -199,7 +199,7 @@ def new_learner(options):
 
 NAMES = [
     "uninterrupted",
-    "uninterrupted, pressed by its job",
+    "uninterrupted, interrupted by its job",
     "save",
     "gdl",
     "write_codes, file",
@@ -314,7 +314,7 @@ def subject_of_fit(options, X):
 
 def subject_of_codes(sparse):
     """Of codes that are written in three blocks."""
-    path = "codes_of_presses"
+    path = "codes_of_interrupts"
     X = core.random_subspaces(160, 6, 2, 0)
     D = core.random_subspaces(9, 6, 2, 1)
     expected = core.gsc(X, D, 0.3)
@@ -356,7 +356,7 @@ def subject_of_codes(sparse):
 def subject_of_file():
     """Of a dictionary that replaces another."""
     old, new = (core.random_subspaces(4, 6, 2, i) for i in range(2))
-    path = "saved_by_presses.npz"
+    path = "saved_by_interrupts.npz"
 
     def check(nothing, error):
         found = files.load(path).atoms
@@ -374,7 +374,7 @@ def subject_of_file():
 
 
 def subject_of_gdl():
-    """Of gdl, which returns the best so far, and whose checkpoint is gone on from."""
+    """Of gdl, which returns the best so far, and whose checkpoint is resumed."""
     X = core.random_subspaces(30, 6, 2, 0)
     path = "gdl.npz"
     learning = functools.partial(learn.gdl, X, 4, 0.2, tol=0, rng=1)
