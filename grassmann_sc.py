@@ -201,32 +201,6 @@ def chordal_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     return np.sqrt(square)
 
 
-# squared chordal distance below which it is computed without cancellation
-NEAR_SQUARED = 0.1
-
-
-def chordal_squares(X, Z, K):
-    """Squared chordal distances (n, N) of checked X and Z with Gram matrix K (n, N).
-
-    X has shape (n, d, p), Z (N, d, q).
-    """
-    p = X.shape[2]
-    q = Z.shape[2]
-    square = p + q - 2 * K
-    near = square < NEAR_SQUARED if p == q else np.zeros(square.shape, bool)
-
-    def refine(rows):
-        for i in range(rows.start, rows.stop):
-            j = np.flatnonzero(near[i])
-            for tile in np.array_split(j, 1 + len(j) * X.shape[1] * q // SCRATCH):
-                # (tile, d, q)
-                R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))
-                square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
-
-    run_blocks(refine, len(X), 16)
-    return np.maximum(square, 0)
-
-
 def geodesic_distance(X: ArrayLike, Y: ArrayLike | None = None) -> np.ndarray:
     """Pairwise ||theta||_2 over the principal angles, in radians: (n, N).
 
@@ -303,68 +277,6 @@ def chordal_mean(X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
     basis, tied = weighted_mean(X, weights)
     warn_ties(int(tied), "chordal mean")
     return basis
-
-
-def weighted_mean(X, weights):
-    """The p leading eigenvectors (d, p) of sum_i w_i X_i X_i^T, and whether they tie.
-
-    Leading means largest, not largest in absolute value. They tie if eigenvalues p and
-    p + 1 are equal.
-    """
-    used = np.flatnonzero(weights)
-    d, p = X.shape[1:]
-    Z = X[used].transpose(1, 0, 2).reshape(d, -1)  # (d, m p)
-    scale = np.abs(weights).max(initial=1e-300)
-    w = np.repeat(weights[used] / scale, p).astype(X.dtype)  # (m p,)
-    if min(d, Z.shape[1]) > 2000 and p < d // 8:
-        return _leading_by_lanczos(Z, w, p)
-    if Z.shape[1] + p >= d:
-        return _leading_of_dense((Z * w) @ Z.T, p)
-    # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the
-    # span of Z, of eigenvalue 0
-    Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p + 1), X.dtype)]))
-    R = R[:, : len(w)]
-    vectors, tied = _leading_of_dense((R * w) @ R.T, p)
-    return Q @ vectors, tied
-
-
-def _leading_of_dense(S, p):
-    """The p leading eigenvectors of symmetric S (..., d, d), and whether they tie."""
-    values, vectors = np.linalg.eigh(S)  # ascending
-    tied = eigenvalues_tie(values, p, np.linalg.norm(S, axis=(-2, -1)), S.shape[-1])
-    return vectors[..., : -p - 1 : -1], tied
-
-
-def _leading_by_lanczos(Z, w, p):
-    """The same for S = Z diag(w) Z^T, without forming it."""
-    # rarely needed, slow to import
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    d = len(Z)
-    S = LinearOperator(
-        (d, d), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel()))
-    )
-    start = np.random.default_rng(0).standard_normal(d).astype(Z.dtype)
-    values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
-    basis = np.linalg.qr(vectors[:, :0:-1])[0]
-    return basis, eigenvalues_tie(values, p, np.abs(values).max(), d)
-
-
-def eigenvalues_tie(values, p, scale, d):
-    """Whether eigenvalues p and p + 1 from the top are equal to rounding.
-
-    values: ascending, of a d x d matrix of this scale.
-    """
-    if p == values.shape[-1]:
-        return np.zeros(values.shape[:-1], bool)
-    gap = values[..., -p] - values[..., -p - 1]
-    return gap <= 4 * d * np.finfo(values.dtype).eps * scale
-
-
-def warn_ties(count, what):
-    """Warn, from the user's line, that count results are not unique."""
-    if count:
-        warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie")
 
 
 # -------------------------------------------------------------------------- Gram matrix
@@ -2135,6 +2047,96 @@ def warn_zero_codes(peaks, n):
             f"{peaks.max():.3g}: they get the label of the nearest atom. With "
             "lam_scale='max' and lam < 1 only queries orthogonal to all atoms have them"
         )
+
+
+# ------------------------------------------------------------------ distances and means
+
+# squared chordal distance below which it is computed without cancellation
+NEAR_SQUARED = 0.1
+
+
+def chordal_squares(X, Z, K):
+    """Squared chordal distances (n, N) of checked X and Z with Gram matrix K (n, N).
+
+    X has shape (n, d, p), Z (N, d, q).
+    """
+    p = X.shape[2]
+    q = Z.shape[2]
+    square = p + q - 2 * K
+    near = square < NEAR_SQUARED if p == q else np.zeros(square.shape, bool)
+
+    def refine(rows):
+        for i in range(rows.start, rows.stop):
+            j = np.flatnonzero(near[i])
+            for tile in np.array_split(j, 1 + len(j) * X.shape[1] * q // SCRATCH):
+                # (tile, d, q)
+                R = Z[tile] - np.matmul(X[i], np.matmul(X[i].T, Z[tile]))
+                square[i, tile] = 2 * np.einsum("jdq,jdq->j", R, R)
+
+    run_blocks(refine, len(X), 16)
+    return np.maximum(square, 0)
+
+
+def weighted_mean(X, weights):
+    """The p leading eigenvectors (d, p) of sum_i w_i X_i X_i^T, and whether they tie.
+
+    Leading means largest, not largest in absolute value. They tie if eigenvalues p and
+    p + 1 are equal.
+    """
+    used = np.flatnonzero(weights)
+    d, p = X.shape[1:]
+    Z = X[used].transpose(1, 0, 2).reshape(d, -1)  # (d, m p)
+    scale = np.abs(weights).max(initial=1e-300)
+    w = np.repeat(weights[used] / scale, p).astype(X.dtype)  # (m p,)
+    if min(d, Z.shape[1]) > 2000 and p < d // 8:
+        return _leading_by_lanczos(Z, w, p)
+    if Z.shape[1] + p >= d:
+        return _leading_of_dense((Z * w) @ Z.T, p)
+    # S = Q (R W R^T) Q^T; the columns of zeros let Q reach p + 1 directions outside the
+    # span of Z, of eigenvalue 0
+    Q, R = np.linalg.qr(np.hstack([Z, np.zeros((d, p + 1), X.dtype)]))
+    R = R[:, : len(w)]
+    vectors, tied = _leading_of_dense((R * w) @ R.T, p)
+    return Q @ vectors, tied
+
+
+def _leading_of_dense(S, p):
+    """The p leading eigenvectors of symmetric S (..., d, d), and whether they tie."""
+    values, vectors = np.linalg.eigh(S)  # ascending
+    tied = eigenvalues_tie(values, p, np.linalg.norm(S, axis=(-2, -1)), S.shape[-1])
+    return vectors[..., : -p - 1 : -1], tied
+
+
+def _leading_by_lanczos(Z, w, p):
+    """The same for S = Z diag(w) Z^T, without forming it."""
+    # rarely needed, slow to import
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    d = len(Z)
+    S = LinearOperator(
+        (d, d), dtype=Z.dtype, matvec=lambda v: Z @ (w * (Z.T @ v.ravel()))
+    )
+    start = np.random.default_rng(0).standard_normal(d).astype(Z.dtype)
+    values, vectors = eigsh(S, k=p + 1, which="LA", v0=start)
+    basis = np.linalg.qr(vectors[:, :0:-1])[0]
+    return basis, eigenvalues_tie(values, p, np.abs(values).max(), d)
+
+
+def eigenvalues_tie(values, p, scale, d):
+    """Whether eigenvalues p and p + 1 from the top are equal to rounding.
+
+    values: ascending, of a d x d matrix of this scale.
+    """
+    if p == values.shape[-1]:
+        return np.zeros(values.shape[:-1], bool)
+    gap = values[..., -p] - values[..., -p - 1]
+    return gap <= 4 * d * np.finfo(values.dtype).eps * scale
+
+
+def warn_ties(count, what):
+    """Warn, from the user's line, that count results are not unique."""
+    if count:
+        warn(f"{what} not unique in {count} case(s): eigenvalues p and p + 1 tie")
 
 
 # ------------------------------------------------------------------ checks of arguments
