@@ -60,14 +60,14 @@ for module in sys.argv[1:]:
     exec("from " + folder + " import " + name)
     found = sys.modules["grassmann_sc." + module]
     assert eval("grassmann_sc." + module) is eval(name) is found
-    print(module.__name__, *module.__all__)
+    print(found.__name__, *found.__all__)
 flat = set(sys.argv[1:]) | {"baselines"}
 assert not flat & set(sys.modules), flat & set(sys.modules)  # each module is there once
 assert set(grassmann_sc.__all__) < set(dir(grassmann_sc)) > {"learn", "baselines"}
 """
 
 
-def test_every_room_is_found_once(world):
+def test_every_module_is_found_once(world):
     lines = run_python(IMPORT_ALL, *MODULES, **world, **QUICK)
     assert [line.split()[0] for line in lines] == [
         f"{CORE}.{module}" for module in MODULES
@@ -217,7 +217,7 @@ def test_a_baseline_is_copied_with_its_folder(tmp_path):
     assert run_python(code, cwd=tmp_path, **QUICK) == ["grassmann_sc.baselines.hulls"]
 
 
-def test_what_a_room_misses_is_named_by_itself(tmp_path):
+def test_what_a_module_misses_is_named_by_itself(tmp_path):
     """Not the module, which is there, but the module that it imports."""
     copy_modules(tmp_path, CORE)
     (tmp_path / "learn.py").write_text(
